@@ -1,40 +1,17 @@
 //! The operators of the program.
 
-use galeras_effects::{CorrelateOperator, MixedOperator, PowerOperator, RegressOperator};
+use galeras_effects::{CORRELATE, MIXED, POWER, REGRESS};
 use galeras_operator::{Operator, Registry};
 use galeras_operators::{
-    AstOperator, CutOperator, DedupOperator, DescribeOperator, ExecOperator, FigureOperator,
-    GenerateOperator, MethodsOperator, MineOperator, PromptOperator, QueryOperator, ReadOperator,
-    ReviewOperator, SampleOperator, ScoreOperator, SqlOperator, TaxonomyOperator,
-    TokenizerOperator, UnionOperator, ValidateOperator,
+    AST, CUT, DEDUP, DESCRIBE, EXEC, FIGURE, GENERATE, METHODS, MINE, PROMPT, QUERY, READ, REVIEW,
+    SAMPLE, SCORE, SQL, TAXONOMY, TOKENIZER, UNION, VALIDATE,
 };
 
 /// Every operator, in the order of the documentation.
 pub const ALL: &[&dyn Operator] = &[
-    &ReadOperator,
-    &MethodsOperator,
-    &QueryOperator,
-    &MineOperator,
-    &AstOperator,
-    &ValidateOperator,
-    &ReviewOperator,
-    &TokenizerOperator,
-    &DedupOperator,
-    &SampleOperator,
-    &CutOperator,
-    &PromptOperator,
-    &GenerateOperator,
-    &ScoreOperator,
-    &TaxonomyOperator,
-    &SqlOperator,
-    &UnionOperator,
-    &DescribeOperator,
-    &CorrelateOperator,
-    &RegressOperator,
-    &PowerOperator,
-    &MixedOperator,
-    &FigureOperator,
-    &ExecOperator,
+    READ, METHODS, QUERY, MINE, AST, VALIDATE, REVIEW, TOKENIZER, DEDUP, SAMPLE, CUT, PROMPT,
+    GENERATE, SCORE, TAXONOMY, SQL, UNION, DESCRIBE, CORRELATE, REGRESS, POWER, MIXED, FIGURE,
+    EXEC,
 ];
 
 /// The registry of [`ALL`].

@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthStr as _;
 
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 
 /// The side of its column that a cell is aligned to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,7 +26,7 @@ pub(super) fn trust(
     allow: &AllowArgs,
     out: Option<&Path>,
 ) -> Arc<Trust> {
-    trust_on(ground(file, set, out), file, allow)
+    trust_on(file, set, out, allow, |ground| ground)
 }
 
 /// The same for the workflow of a bundle unpacked into `folder`: files in there may be read, and
@@ -36,21 +36,20 @@ pub(super) fn trust_in_bundle(file: &Path, folder: &Path, allow: &AllowArgs) -> 
     let mut allow = allow.clone();
     let real = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
     allow.allow.push(Allowance::Read(real));
-    trust_on(ground(file, &[], None).offline(), file, &allow)
+    trust_on(file, &[], None, &allow, Ground::offline)
 }
 
-fn current() -> PathBuf {
-    std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."))
-}
-
-fn ground(file: &Path, set: &[String], out: Option<&Path>) -> Ground {
+fn trust_on(
+    file: &Path,
+    set: &[String],
+    out: Option<&Path>,
+    allow: &AllowArgs,
+    limited: impl Fn(Ground) -> Ground,
+) -> Arc<Trust> {
+    let current = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
     let home = std::env::var_os("HOME").map(PathBuf::from);
-    Ground::new(file, &current(), home.as_deref(), set, out)
-}
-
-fn trust_on(ground: Ground, file: &Path, allow: &AllowArgs) -> Arc<Trust> {
-    let workflow = current().join(file);
-    let workflow = workflow.canonicalize().unwrap_or(workflow);
-    let memory = TrustMemory::of_user(workflow);
+    let ground = limited(Ground::new(file, &current, home.as_deref(), set, out));
+    let workflow = current.join(file);
+    let memory = TrustMemory::of_user(workflow.canonicalize().unwrap_or(workflow));
     Arc::new(Trust::new(ground, memory, allow.allow.clone(), allow.allow_all))
 }

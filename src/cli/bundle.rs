@@ -7,18 +7,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use clap::Args;
 use serde_json::json;
 
-use super::context::{Exit, Surveyed, fail, fail_run, plan_file, print, print_json};
+use super::context::{
+    Exit, Failure, Surveyed, cannot_write, fail, failed, load, plan_file, print, print_json,
+    show_diagnostics,
+};
 use super::remote::bar;
-use super::report::bundled as bundled_report;
-use super::unpacked::{fail_share, folder};
+use super::unpacked::folder;
 use super::{DEFAULT_CACHE, Format, Settings, WorkflowArgs, allow};
 use galeras_base::scratch::{WholeFile, make_folder};
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 use galeras_display::{bytes, count};
 use galeras_engine::plan::{Locking, Plan};
 use galeras_engine::runner::stored_results;
 use galeras_operator::Access;
 use galeras_store::{Store, StoreLocation};
+use galeras_study::report;
 use galeras_study::sharing::{BundleRecord, Bundler, LeftOut, Privacy, REPORT};
 
 #[derive(Args)]
@@ -38,20 +41,9 @@ pub(crate) struct BundleArgs {
     format: Format,
 }
 
-pub(crate) async fn bundle(args: BundleArgs) -> Exit {
-    match bundled(&args).await {
-        Ok(exit) | Err(exit) => exit,
-    }
-}
-
-async fn bundled(args: &BundleArgs) -> Result<Exit, Exit> {
-    let surveyed = Surveyed::load(&args.workflow, args.format).await?;
-    let states = surveyed.states.iter().enumerate();
-    let missing: Vec<usize> =
-        states.filter(|(_, state)| !state.forecast.is_hit()).map(|(at, _)| at).collect();
-    if !missing.is_empty() {
-        return Err(surveyed.not_computed(&missing));
-    }
+pub(crate) async fn bundle(args: BundleArgs) -> Result<Exit, Failure> {
+    let surveyed = load(&args.workflow, args.format).await?;
+    surveyed.complete()?;
     let done = surveyed.done();
     let bundler = Bundler {
         plan: &surveyed.plan,
@@ -67,33 +59,27 @@ async fn bundled(args: &BundleArgs) -> Result<Exit, Exit> {
     let progress = |more: u64| bar.set_position(seen.fetch_add(more, Ordering::Relaxed) + more);
     let record = bundler.stage(&folder, &progress).await;
     bar.finish_and_clear();
-    let record = record.map_err(|error| fail_share(&error))?;
-    let inside = leads_to_the_same(args, &folder, &record).await?;
+    let record = record?;
+    let inside = leads_to_the_same(&args, &folder, &record).await?;
     // A report shows rows of every table, including those that are left out.
     if args.without.is_empty() {
-        let page = bundled_report(&inside, &folder, &record.computed);
-        let page = page.await.map_err(|message| fail(&message, Exit::Failed))?;
+        let page = report::bundled(&inside, &folder, &record.computed).await.map_err(failed)?;
         let place = folder.join(REPORT);
-        std::fs::write(&place, page).map_err(|error| {
-            fail(&format!("cannot write {}: {error}", place.display()), Exit::Disk)
-        })?;
+        std::fs::write(&place, page).map_err(cannot_write(&place))?;
     }
     let to = args
         .output
         .clone()
         .unwrap_or_else(|| PathBuf::from(format!("{}.zip", own_name(&surveyed))));
-    let failed = |error: std::io::Error| {
-        fail(&format!("cannot write {}: {error}", to.display()), Exit::Disk)
-    };
     if let Some(parent) = to.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        make_folder(parent).map_err(failed)?;
+        make_folder(parent).map_err(cannot_write(&to))?;
     }
-    let whole = WholeFile::beside(&to).map_err(failed)?;
-    let files = bundler.pack(&folder, &record, whole.file()).map_err(|e| fail_share(&e))?;
-    let size = whole.file().metadata().map_err(failed)?.len();
-    whole.finish(&to).map_err(failed)?;
+    let whole = WholeFile::beside(&to).map_err(cannot_write(&to))?;
+    let files = bundler.pack(&folder, &record, whole.file())?;
+    let size = whole.file().metadata().map_err(cannot_write(&to))?.len();
+    whole.finish(&to).map_err(cannot_write(&to))?;
     let (results, left_out) = (record.steps.len() as u64, record.left_out() as u64);
-    Ok(match args.format {
+    match args.format {
         Format::Json => print_json(&json!({"event": "bundle", "path": to.to_string_lossy(),
             "files": files, "bytes": size, "results": results, "left_out": left_out})),
         Format::Human => {
@@ -106,7 +92,7 @@ async fn bundled(args: &BundleArgs) -> Result<Exit, Exit> {
             let (files, size) = (count(files), bytes(size));
             print(&format!("{path}: {files} files of {} results{left}, {size}\n", count(results)))
         }
-    })
+    }
 }
 
 fn own_name(surveyed: &Surveyed) -> String {
@@ -116,7 +102,7 @@ fn own_name(surveyed: &Surveyed) -> String {
 }
 
 /// The tables with these names.
-fn left_out(surveyed: &Surveyed, names: &[String]) -> Result<LeftOut, Exit> {
+fn left_out(surveyed: &Surveyed, names: &[String]) -> Result<LeftOut, Failure> {
     let mut left_out = LeftOut::new();
     for name in names {
         let input = surveyed.table(name)?;
@@ -172,7 +158,7 @@ async fn leads_to_the_same(
     args: &BundleArgs,
     folder: &Path,
     record: &BundleRecord,
-) -> Result<Surveyed, Exit> {
+) -> Result<Surveyed, Failure> {
     let file = folder.join(&record.workflow);
     let cache = folder.join("cache").to_string_lossy().into_owned();
     let settings = Settings { set: record.set.clone(), folder: folder.to_path_buf() };
@@ -183,22 +169,22 @@ async fn leads_to_the_same(
     let (plan, diagnostics) =
         plan_file(&file, settings, &cache, Locking::Pinned, consent, out).await?;
     let Some(plan) = plan else {
-        super::context::show_diagnostics(&diagnostics, Format::Human);
+        show_diagnostics(&diagnostics, Format::Human);
         let message = "the workflow cannot be understood in a bundle: it needs files that are not \
                        named in it";
         return Err(fail(message, Exit::Invalid));
     };
-    let store = Store::open(&cache).await.map_err(|error| super::context::fail_cache(&error))?;
-    let results = stored_results(&plan, &store).await.map_err(|error| fail_run(&error))?;
+    let store = Store::open(&cache).await?;
+    let results = stored_results(&plan, &store).await?;
     let lost = plan.steps.iter().zip(&results).find(|(_, result)| result.manifest().is_none());
     let Some((step, _)) = lost else {
         let done: Vec<_> = results.iter().map(|result| result.manifest().cloned()).collect();
-        return Surveyed::after_run(Arc::new(plan), store, &done, DEFAULT_CACHE).await;
+        return Ok(Surveyed::after_run(Arc::new(plan), store, &done, DEFAULT_CACHE).await?);
     };
     let message = format!(
         "`{}` would be computed again elsewhere: it depends on something of this machine that a \
          bundle cannot hold, such as the state of a repository in a folder; `galeras lock` pins it",
         escape(&step.name)
     );
-    Err(fail(&message, Exit::Invalid))
+    Err(fail(message, Exit::Invalid))
 }

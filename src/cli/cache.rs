@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use super::aligned::{Side, aligned};
-use super::context::{Exit, fail, fail_cache, open_store, print, print_json};
+use super::context::{Exit, Failure, fail, open_store, print, print_json};
 use super::sizes::parse_size;
 use super::{Format, StoreArgs};
 use galeras_base::digest::Digest;
@@ -89,7 +89,7 @@ pub(crate) struct VerifyArgs {
     format: Format,
 }
 
-pub(crate) async fn cache(verb: CacheVerb) -> Exit {
+pub(crate) async fn cache(verb: CacheVerb) -> Result<Exit, Failure> {
     match verb {
         CacheVerb::Ls(args) => ls(args).await,
         CacheVerb::Gc(args) => gc(args).await,
@@ -97,23 +97,14 @@ pub(crate) async fn cache(verb: CacheVerb) -> Exit {
     }
 }
 
-async fn ls(args: LsArgs) -> Exit {
-    let store = match open_store(&args.store.cache).await {
-        Ok(store) => store,
-        Err(exit) => return exit,
-    };
-    let (results, usage) = match (store.list().await, store.usage().await) {
-        (Ok(results), Ok(usage)) => (results, usage),
-        (Err(error), _) | (_, Err(error)) => return fail_cache(&error),
-    };
+async fn ls(args: LsArgs) -> Result<Exit, Failure> {
+    let store = open_store(&args.store.cache).await?;
+    let (results, usage) = (store.list().await?, store.usage().await?);
     match (args.by, args.format) {
         (None, Format::Json) => each_json(results.iter().map(result_json)),
         (None, Format::Human) => print(&(listing(&results) + &totals(&usage))),
         (Some(by), format) => {
-            let runs = match store.recent_runs(usize::MAX).await {
-                Ok(runs) => runs,
-                Err(error) => return fail_cache(&error),
-            };
+            let runs = store.recent_runs(usize::MAX).await?;
             let groups = groups(by, &results, &runs);
             match format {
                 Format::Json => each_json(groups.iter().map(|group| group.json(by))),
@@ -123,14 +114,11 @@ async fn ls(args: LsArgs) -> Exit {
     }
 }
 
-fn each_json(values: impl Iterator<Item = Value>) -> Exit {
+fn each_json(values: impl Iterator<Item = Value>) -> Result<Exit, Failure> {
     for value in values {
-        let exit = print_json(&value);
-        if exit != Exit::Done {
-            return exit;
-        }
+        print_json(&value)?;
     }
-    Exit::Done
+    Ok(Exit::Done)
 }
 
 fn size(result: &Manifest) -> u64 {
@@ -267,11 +255,8 @@ fn grouped(by: By, groups: &[Group<'_>], results: &[Manifest], usage: &StoreUsag
     text + "\n"
 }
 
-async fn gc(args: GcArgs) -> Exit {
-    let store = match open_store(&args.store.cache).await {
-        Ok(store) => store,
-        Err(exit) => return exit,
-    };
+async fn gc(args: GcArgs) -> Result<Exit, Failure> {
+    let store = open_store(&args.store.cache).await?;
     const DAY: u64 = 24 * 60 * 60;
     let policy = GcPolicy {
         keep_runs: args.keep_runs,
@@ -279,10 +264,7 @@ async fn gc(args: GcArgs) -> Exit {
         max_bytes: args.max_bytes,
         dry_run: args.dry_run,
     };
-    let (report, usage) = match (store.gc(policy).await, store.usage().await) {
-        (Ok(report), Ok(usage)) => (report, usage),
-        (Err(error), _) | (_, Err(error)) => return fail_cache(&error),
-    };
+    let (report, usage) = (store.gc(policy).await?, store.usage().await?);
     let left = usage.blob_bytes.saturating_sub(if args.dry_run { report.bytes } else { 0 });
     if args.format == Format::Json {
         return print_json(
@@ -316,49 +298,35 @@ fn no_rule(args: &GcArgs) -> bool {
     args.keep_runs.is_none() && args.older_than.is_none() && args.max_bytes.is_none()
 }
 
-async fn verify(args: VerifyArgs) -> Exit {
-    let store = match open_store(&args.store.cache).await {
-        Ok(store) => store,
-        Err(exit) => return exit,
-    };
+async fn verify(args: VerifyArgs) -> Result<Exit, Failure> {
+    let store = open_store(&args.store.cache).await?;
     let read = std::sync::atomic::AtomicU64::new(0);
     let progress = |n| {
         read.fetch_add(n, std::sync::atomic::Ordering::Relaxed);
     };
-    let findings = match store.verify(&progress).await {
-        Ok(findings) => findings,
-        Err(error) => return fail_cache(&error),
-    };
+    let findings = store.verify(&progress).await?;
     let read = read.into_inner();
     for finding in &findings {
-        let exit = match args.format {
+        match args.format {
             Format::Json => print_json(&json!({"event": "finding", "finding": finding})),
             Format::Human => print(&format!("{finding}\n")),
-        };
-        if exit != Exit::Done {
-            return exit;
-        }
+        }?;
     }
     if args.repair && !findings.is_empty() {
-        return match store.repair(&findings).await {
-            Ok(removed) if args.format == Format::Json => {
-                print_json(&json!({"event": "repaired", "removed": removed}))
-            }
-            Ok(removed) => print(&format!("removed {removed} damaged objects\n")),
-            Err(error) => fail_cache(&error),
+        let removed = store.repair(&findings).await?;
+        return match args.format {
+            Format::Json => print_json(&json!({"event": "repaired", "removed": removed})),
+            Format::Human => print(&format!("removed {removed} damaged objects\n")),
         };
     }
-    if args.format == Format::Json {
-        print_json(&json!({"event": "verified", "bytes": read, "findings": findings.len()}));
-    } else {
-        print(&format!("read {}, found {} problems\n", bytes(read), findings.len()));
-    }
+    let found = findings.len();
+    match args.format {
+        Format::Json => print_json(&json!({"event": "verified", "bytes": read, "findings": found})),
+        Format::Human => print(&format!("read {}, found {found} problems\n", bytes(read))),
+    }?;
     if findings.is_empty() {
-        Exit::Done
-    } else {
-        fail(
-            "the store is damaged; `galeras cache verify --repair` removes the damaged objects",
-            Exit::Disk,
-        )
+        return Ok(Exit::Done);
     }
+    let help = "`galeras cache verify --repair` removes the damaged objects";
+    Err(fail(format!("the store is damaged; {help}"), Exit::Disk))
 }

@@ -6,14 +6,14 @@ use clap::{Args, Subcommand};
 use tokio_util::sync::CancellationToken;
 
 use super::StoreArgs;
-use super::context::{Exit, fail, fail_cache, note, open_store};
+use super::context::{Exit, Failure, fail, failed, note, open_store};
 use super::resources::{MemoryArgs, all_threads};
 use super::signals::watch_signals;
 use super::store_places::StorePlaces;
 use crate::registry::REGISTRY;
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 use galeras_cluster::{ClusterError, ExecutorOptions, run_executor, run_scheduler};
-use galeras_engine::runner::{Resources, Worker, build_stamp};
+use galeras_engine::runner::{Worker, build_stamp};
 use galeras_store::StoreLocation;
 
 const PORT: u16 = 50050;
@@ -63,40 +63,34 @@ impl ClusterVerb {
     }
 }
 
-pub(crate) async fn cluster(verb: ClusterVerb) -> Exit {
+pub(crate) async fn cluster(verb: ClusterVerb) -> Result<Exit, Failure> {
     match verb {
         ClusterVerb::Scheduler(args) => scheduler(args).await,
         ClusterVerb::Executor(args) => executor(args).await,
     }
 }
 
-async fn scheduler(args: SchedulerArgs) -> Exit {
+async fn scheduler(args: SchedulerArgs) -> Result<Exit, Failure> {
     let stop = CancellationToken::new();
     watch_signals(stop.clone());
     let ready = |address| note(&format!("ready: scheduler at df://{address}, {}", build()));
     ended(run_scheduler(args.bind, &build(), stop, ready).await)
 }
 
-async fn executor(args: ExecutorArgs) -> Exit {
+async fn executor(args: ExecutorArgs) -> Result<Exit, Failure> {
     let location = &args.store.cache;
     if let Ok(StoreLocation::Memory(_)) = StoreLocation::parse(location) {
-        return fail("a store in memory cannot be shared", Exit::Invalid);
+        return Err(fail("a store in memory cannot be shared", Exit::Invalid));
     }
     let Some(scheduler) = host_and_port(&args.scheduler) else {
         let error = ClusterError::Address(args.scheduler);
-        return fail(&error.to_string(), Exit::Invalid);
+        return Err(fail(error.to_string(), Exit::Invalid));
     };
-    let store = match open_store(location).await {
-        Ok(store) => store,
-        Err(exit) => return exit,
-    };
-    let downloads = match StorePlaces::of(location) {
-        Ok(places) => places.downloads,
-        Err(error) => return fail_cache(&error),
-    };
+    let store = open_store(location).await?;
+    let downloads = StorePlaces::of(location)?.downloads;
     let slots = args.slots.map_or_else(all_threads, usize::from);
     let name = args.name.unwrap_or_else(|| format!("{}-{}", host_name(), std::process::id()));
-    let resources = Resources { jobs: slots, memory: args.memory.bytes() / slots };
+    let resources = (slots, args.memory.bytes() / slots);
     let worker = Worker::new(name.clone(), REGISTRY, store, downloads, resources);
     let options =
         ExecutorOptions { scheduler, bind: args.bind, slots, build: build(), ..Default::default() };
@@ -112,14 +106,14 @@ fn build() -> String {
     build_stamp(&REGISTRY)
 }
 
-fn ended(result: Result<(), ClusterError>) -> Exit {
+fn ended(result: Result<(), ClusterError>) -> Result<Exit, Failure> {
     match result {
-        Ok(()) => Exit::Done,
+        Ok(()) => Ok(Exit::Done),
         Err(error @ ClusterError::OtherBuild { .. }) => {
             let help = "start all processes of a cluster from one build";
-            fail(&format!("{error}\nhelp: {help}"), Exit::Failed)
+            Err(fail(format!("{error}\nhelp: {help}"), Exit::Failed))
         }
-        Err(error) => fail(&error.to_string(), Exit::Failed),
+        Err(error) => Err(failed(error)),
     }
 }
 

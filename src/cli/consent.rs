@@ -6,10 +6,11 @@ use std::io::{BufRead as _, IsTerminal, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::context::{Exit, note, plan_file, print_json, show_diagnostics};
-use super::hint::with_flags;
+use serde_json::json;
+
+use super::context::{Exit, Failure, note, plan_file, print_json, show_diagnostics};
 use super::{Format, Settings, WorkflowArgs, screen};
-use galeras_base::visible::{escape_all, shell_word};
+use galeras_base::terminal_escape::{escape_all, shell_word};
 use galeras_engine::plan::{Locking, Plan};
 use galeras_engine::trust::{AccessRequest, Allowance, Trust, phrase, program_lines};
 use galeras_operator::{Access, Consent as _};
@@ -24,7 +25,7 @@ pub(super) async fn load_trusted(
     lock: Locking,
     trust: &Arc<Trust>,
     out: &Path,
-) -> Result<Plan, Exit> {
+) -> Result<Plan, Failure> {
     loop {
         let consent = Arc::clone(trust);
         let cache = &args.store.cache;
@@ -39,10 +40,10 @@ pub(super) async fn load_trusted(
             if ask(&args.file, &asked, trust) {
                 continue;
             }
-            return Err(Exit::Invalid);
+            return Err(Exit::Invalid.into());
         }
         show_diagnostics(&diagnostics, format);
-        return plan.ok_or(Exit::Invalid);
+        return plan.ok_or_else(|| Exit::Invalid.into());
     }
 }
 
@@ -53,7 +54,7 @@ pub(super) fn require(
     requests: Vec<AccessRequest>,
     trust: &Trust,
     format: Format,
-) -> Result<(), Exit> {
+) -> Result<(), Failure> {
     let open = trust.open(requests);
     if open.is_empty() {
         return Ok(());
@@ -63,7 +64,7 @@ pub(super) fn require(
             .iter()
             .map(|request| (&request.access, format!("{}, {}", by(request), place(request))))
             .collect();
-        return if ask(&args.file, &asked, trust) { Ok(()) } else { Err(Exit::Invalid) };
+        return if ask(&args.file, &asked, trust) { Ok(()) } else { Err(Exit::Invalid.into()) };
     }
     let mut missing = Diagnostics::new();
     for request in &open {
@@ -82,7 +83,14 @@ pub(super) fn require(
         let flags = format!("--allow {}", shell_word(&flags.join(",")));
         note(&format!("to allow all of this:\n  {}", with_flags(&flags)));
     }
-    Err(Exit::Invalid)
+    Err(Exit::Invalid.into())
+}
+
+/// The current command with more flags, as typed.
+fn with_flags(flags: &str) -> String {
+    let typed = std::env::args_os().skip(1).map(|word| shell_word(&word.to_string_lossy()));
+    let words: Vec<String> = std::iter::once("galeras".to_string()).chain(typed).collect();
+    format!("{} {flags}", words.join(" "))
 }
 
 /// A user at a terminal can answer.
@@ -156,11 +164,12 @@ fn ask(file: &Path, asked: &[(&Access, String)], trust: &Trust) -> bool {
 }
 
 /// Reports to programs as well that nothing was run.
-pub(super) fn invalid(exit: Exit, format: Format) -> Exit {
-    if format == Format::Json {
-        print_json(&serde_json::json!({
-            "event": "finished", "status": "invalid", "steps": [], "seconds": 0.0,
-        }));
+pub(super) fn invalid(failure: Failure, format: Format) -> Failure {
+    if format == Format::Human {
+        return failure;
     }
-    exit
+    let exit = failure.show();
+    let event = json!({"event": "finished", "status": "invalid", "steps": [], "seconds": 0.0});
+    let _ = print_json(&event);
+    exit.into()
 }

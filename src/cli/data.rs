@@ -1,6 +1,5 @@
 //! `show` and `sql`: the rows of results.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
@@ -11,14 +10,14 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::context::{SQLOptions, SessionContext};
 
 use super::Format;
-use super::context::{Exit, Surveyed, fail, print};
+use super::context::{Exit, Failure, Surveyed, fail, fail_unknown, failed, look, print, with_help};
 use super::plot::show_plot;
 use super::recall::LookArgs;
 use super::rows::{OutArgs, RowFormat, TableRows, write_rows};
 use super::stats::show_stats;
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 use galeras_display::{TableStyle, count};
-use galeras_engine::plan::{Input, Plan, cell_columns};
+use galeras_engine::plan::{Input, Plan};
 use galeras_engine::runner::{StepManifests, open};
 use galeras_operator::plain_message;
 use galeras_sql::session::{
@@ -26,7 +25,7 @@ use galeras_sql::session::{
     sorted_by_key,
 };
 use galeras_store::Store;
-use galeras_workflow::did_you_mean;
+use galeras_study::columns_for_people;
 
 #[derive(Args)]
 pub(crate) struct ShowArgs {
@@ -68,32 +67,20 @@ pub(crate) struct SqlArgs {
     out: OutArgs,
 }
 
-pub(crate) async fn show(args: ShowArgs) -> Exit {
-    if let Err(exit) = args.out.check() {
-        return exit;
-    }
-    let surveyed = match Surveyed::look(&args.look, Format::Human).await {
-        Ok(surveyed) => surveyed,
-        Err(exit) => return exit,
-    };
-    let input = match surveyed.computed_table(&args.step) {
-        Ok(input) => input,
-        Err(exit) => return exit,
-    };
+pub(crate) async fn show(args: ShowArgs) -> Result<Exit, Failure> {
+    args.out.check()?;
+    let surveyed = look(&args.look, Format::Human).await?;
+    let input = surveyed.computed_table(&args.step)?;
     let session = session(1);
     if args.plot {
-        return plot(&session, &surveyed, &input, &args).await;
+        let rows = open(&session, &surveyed.store, &surveyed.plan, &input, &surveyed.done());
+        let rows = chosen(&session, rows.map_err(failed)?, &args, &surveyed.plan, &input)?;
+        return show_plot(rows, &input.schema, &args.columns).await;
     }
-    let tables = match cells(&session, &surveyed, &input) {
-        Ok(tables) => tables,
-        Err(exit) => return exit,
-    };
+    let tables = cells(&session, &surveyed, &input)?;
     let people = args.out.format == RowFormat::Table && !args.stats;
     let tables = tables.into_iter().map(|df| chosen(&session, df, &args, &surveyed.plan, &input));
-    let tables = match tables.collect::<Result<Vec<_>, _>>() {
-        Ok(tables) => tables,
-        Err(message) => return fail(&message, Exit::Invalid),
-    };
+    let tables = tables.collect::<Result<Vec<_>, _>>()?;
     let limit = args.rows.or(people.then_some(ROWS));
     let rows = TableRows::new(tables, limit);
     if args.stats {
@@ -101,32 +88,13 @@ pub(crate) async fn show(args: ShowArgs) -> Exit {
     }
     let columns_hint = args.columns.is_empty().then_some("use --columns");
     let style = TableStyle { short_ids: true, columns_hint, ..TableStyle::default() };
-    let exit = write_rows(rows, &args.out, style).await;
+    write_rows(rows, &args.out, style).await?;
     let all = surveyed.rows(&input).filter(|_| args.condition.is_none()).unwrap_or(0);
     let more = all.saturating_sub(limit.unwrap_or(usize::MAX) as u64);
-    match exit {
-        Exit::Done if people && args.rows.is_none() && args.out.output.is_none() && more > 0 => {
-            print(&format!("… {} more rows (use --rows)\n", count(more)))
-        }
-        exit => exit,
+    if people && args.rows.is_none() && args.out.output.is_none() && more > 0 {
+        print(&format!("… {} more rows (use --rows)\n", count(more)))?;
     }
-}
-
-async fn plot(
-    session: &SessionContext,
-    surveyed: &Surveyed,
-    input: &Input,
-    args: &ShowArgs,
-) -> Exit {
-    let all = open(session, &surveyed.store, &surveyed.plan, input, &surveyed.done());
-    let rows = match all {
-        Ok(rows) => chosen(session, rows, args, &surveyed.plan, input),
-        Err(error) => return fail(&error.to_string(), Exit::Failed),
-    };
-    match rows {
-        Ok(rows) => show_plot(rows, &input.schema, &args.columns).await,
-        Err(message) => fail(&message, Exit::Invalid),
-    }
+    Ok(Exit::Done)
 }
 
 const ROWS: usize = 10;
@@ -136,46 +104,30 @@ fn cells(
     session: &SessionContext,
     surveyed: &Surveyed,
     input: &Input,
-) -> Result<Vec<DataFrame>, Exit> {
+) -> Result<Vec<DataFrame>, Failure> {
     let done = surveyed.done();
     let one = |table: &galeras_engine::plan::TableRef| {
         let cell = Input { tables: vec![table.clone()], ..input.clone() };
         open(session, &surveyed.store, &surveyed.plan, &cell, &done)
     };
     let tables = input.tables.iter().map(one).collect::<Result<Vec<_>, _>>();
-    tables.map_err(|error| fail(&error.to_string(), Exit::Failed))
-}
-
-/// The columns of a table for people: first its key, then the columns of the step, then those of
-/// its input.
-pub(super) fn columns_for_people(plan: &Plan, input: &Input) -> Vec<String> {
-    let mut order: Vec<&str> = Vec::new();
-    let mut known: HashSet<&str> = HashSet::new();
-    if let Some(table) = input.tables.first() {
-        order.extend(cell_columns(&table.cell).map(|(name, _)| name).filter(|_| input.united));
-        let inputs = &plan.steps[table.step].inputs;
-        known.extend(inputs.iter().flat_map(|input| input.schema.names()));
-    }
-    order.extend(input.schema.key.iter().map(String::as_str));
-    order.extend(input.schema.names().filter(|name| !known.contains(name)));
-    order.extend(input.schema.names());
-    let mut placed = HashSet::new();
-    order.retain(|name| input.schema.field(name).is_some() && placed.insert(*name));
-    order.into_iter().map(str::to_string).collect()
+    tables.map_err(failed)
 }
 
 /// Rows of an output that are printed at the end of a run.
 const SHOWN_ROWS: usize = 100;
 
 /// Prints the outputs marked `show`, from a run's results.
-pub(super) async fn show_outputs(plan: &Plan, store: &Store, results: &StepManifests) -> Exit {
-    let _reading = match store.reading_lock().await {
-        Ok(guard) => guard,
-        Err(error) => return fail(&error.to_string(), Exit::Disk),
-    };
+pub(super) async fn show_outputs(
+    plan: &Plan,
+    store: &Store,
+    results: &StepManifests,
+) -> Result<Exit, Failure> {
+    let reading = store.reading_lock().await;
+    let _reading = reading.map_err(|error| fail(error.to_string(), Exit::Disk))?;
     for output in plan.outputs.iter().filter(|output| output.show) {
         let session = session(1);
-        let limited = open(&session, store, plan, &output.input, results).and_then(|df| {
+        let first = open(&session, store, plan, &output.input, results).and_then(|df| {
             Ok(sorted_by_key(df, &output.input.schema.key)?.limit(0, Some(SHOWN_ROWS))?)
         });
         // Stored results record their row counts.
@@ -184,30 +136,18 @@ pub(super) async fn show_outputs(plan: &Plan, store: &Store, results: &StepManif
             result.port(table.port).map(|port| port.rows)
         });
         let rows: u64 = stored.sum();
-        let exit = match limited {
-            Ok(first) => {
-                let path = escape(&output.path.display().to_string());
-                print(&format!("\n{} ({path})\n", output.name));
-                let out = OutArgs { format: RowFormat::Table, output: None };
-                let shown = TableRows::new(vec![first], None);
-                let exit = write_rows(
-                    shown,
-                    &out,
-                    TableStyle { columns_hint: Some("in the file"), ..TableStyle::default() },
-                )
-                .await;
-                match rows.saturating_sub(SHOWN_ROWS as u64) {
-                    more @ 1.. if exit == Exit::Done => print(&format!("… {more} more rows\n")),
-                    _ => exit,
-                }
-            }
-            Err(error) => fail(&error.to_string(), Exit::Failed),
-        };
-        if exit != Exit::Done {
-            return exit;
+        let first = first.map_err(failed)?;
+        let path = escape(&output.path.display().to_string());
+        print(&format!("\n{} ({path})\n", output.name))?;
+        let out = OutArgs { format: RowFormat::Table, output: None };
+        let style = TableStyle { columns_hint: Some("in the file"), ..TableStyle::default() };
+        write_rows(TableRows::new(vec![first], None), &out, style).await?;
+        let more = rows.saturating_sub(SHOWN_ROWS as u64);
+        if more > 0 {
+            print(&format!("… {more} more rows\n"))?;
         }
     }
-    Exit::Done
+    Ok(Exit::Done)
 }
 
 fn chosen(
@@ -216,83 +156,57 @@ fn chosen(
     args: &ShowArgs,
     plan: &Plan,
     input: &Input,
-) -> Result<DataFrame, String> {
+) -> Result<DataFrame, Failure> {
     let schema: SchemaRef = Arc::new(df.schema().as_arrow().clone());
-    let failed = |e: datafusion::error::DataFusionError| plain_message(&e);
     if let Some(condition) = &args.condition {
-        let expr = parse_row_expr(session, &schema, condition, "").map_err(|e| match e.help {
-            Some(help) => format!("--where: {}; {help}", e.message),
-            None => format!("--where: {}", e.message),
+        let expr = parse_row_expr(session, &schema, condition, "").map_err(|error| {
+            fail(format!("--where: {}", with_help(error.message, error.help)), Exit::Invalid)
         })?;
-        df = df.filter(expr.expr).map_err(failed)?;
+        df = df.filter(expr.expr).map_err(invalid)?;
     }
-    if !args.columns.is_empty() {
-        let known: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
-        for name in &args.columns {
-            if !known.contains(&name.as_str()) {
-                return Err(match did_you_mean(name, known.iter().copied()) {
-                    Some(near) => format!("there is no column `{name}`; did you mean `{near}`?"),
-                    None => {
-                        format!("there is no column `{name}`; the columns are {}", known.join(", "))
-                    }
-                });
-            }
-        }
-        return select(df, &args.columns);
+    let known: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+    if let Some(name) = args.columns.iter().find(|name| !known.contains(&name.as_str())) {
+        let message = format!("there is no column `{name}`");
+        return Err(fail_unknown(&message, name, known, "the columns are"));
     }
-    match args.out.format == RowFormat::Table && !args.stats {
-        true => select(df, &columns_for_people(plan, input)),
-        false => Ok(df),
-    }
-}
-
-fn select(df: DataFrame, columns: &[String]) -> Result<DataFrame, String> {
-    let columns: Vec<_> = columns.iter().map(|name| column(name)).collect();
-    df.select(columns).map_err(|error| plain_message(&error))
-}
-
-pub(crate) async fn sql(args: SqlArgs) -> Exit {
-    if let Err(exit) = args.out.check() {
-        return exit;
-    }
-    let surveyed = match Surveyed::look(&args.look, Format::Human).await {
-        Ok(surveyed) => surveyed,
-        Err(exit) => return exit,
+    let columns = match args.columns.as_slice() {
+        [] if args.out.format == RowFormat::Table && !args.stats => columns_for_people(plan, input),
+        [] => return Ok(df),
+        columns => columns.to_vec(),
     };
-    if let Err(error) = check_query(&args.query, "") {
-        let help = error.help.map(|help| format!("; {help}")).unwrap_or_default();
-        return fail(&format!("{}{help}", error.message), Exit::Invalid);
-    }
+    df.select(columns.iter().map(|name| column(name)).collect::<Vec<_>>()).map_err(invalid)
+}
+
+fn invalid(error: DataFusionError) -> Failure {
+    fail(plain_message(&error), Exit::Invalid)
+}
+
+pub(crate) async fn sql(args: SqlArgs) -> Result<Exit, Failure> {
+    args.out.check()?;
+    let surveyed = look(&args.look, Format::Human).await?;
+    check_query(&args.query, "")
+        .map_err(|error| fail(with_help(error.message, error.help), Exit::Invalid))?;
     let session = session(std::thread::available_parallelism().map_or(1, usize::from));
-    if let Err(exit) = register(&session, &surveyed, &args.query) {
-        return exit;
-    }
+    register(&session, &surveyed, &args.query)?;
     let options =
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
-    match session.sql_with_options(&args.query, options).await {
-        Ok(df) => {
-            if dropped_group_columns(df.logical_plan()).is_ok_and(|dropped| !dropped.is_empty()) {
-                let message = "the query groups rows that `unnest` made of groups, which would give \
-                               wrong groups; unnest in a step of the workflow, and query that";
-                return fail(message, Exit::Invalid);
-            }
-            let columns_hint = Some("name fewer in SELECT");
-            let style = TableStyle { columns_hint, ..TableStyle::default() };
-            write_rows(TableRows::new(vec![df], None), &args.out, style).await
-        }
-        Err(error) => {
-            let sql = &args.query;
-            let text = SqlText { sql, path: "", session: &session, columns: &[], tables: &[] };
-            let error = explain(&error, &text);
-            let help = error.help.map(|h| format!("; {h}")).unwrap_or_default();
-            fail(&format!("{}{help}", error.message), Exit::Invalid)
-        }
+    let df = session.sql_with_options(&args.query, options).await.map_err(|error| {
+        let sql = &args.query;
+        let text = SqlText { sql, path: "", session: &session, columns: &[], tables: &[] };
+        let error = explain(&error, &text);
+        fail(with_help(error.message, error.help), Exit::Invalid)
+    })?;
+    if dropped_group_columns(df.logical_plan()).is_ok_and(|dropped| !dropped.is_empty()) {
+        let message = "the query groups rows that `unnest` made of groups, which would give wrong \
+                       groups; unnest in a step of the workflow, and query that";
+        return Err(fail(message, Exit::Invalid));
     }
+    let style = TableStyle { columns_hint: Some("name fewer in SELECT"), ..TableStyle::default() };
+    write_rows(TableRows::new(vec![df], None), &args.out, style).await
 }
 
 /// Registers the tables that the query names.
-fn register(session: &SessionContext, surveyed: &Surveyed, query: &str) -> Result<(), Exit> {
-    let failed = |e: DataFusionError| fail(&plain_message(&e), Exit::Invalid);
+fn register(session: &SessionContext, surveyed: &Surveyed, query: &str) -> Result<(), Failure> {
     let state = session.state();
     let dialect = state.config_options().sql_parser.dialect;
     let statement = state.sql_to_statement(query, &dialect).map_err(|error| {
@@ -300,9 +214,9 @@ fn register(session: &SessionContext, surveyed: &Surveyed, query: &str) -> Resul
         let help = unquoted_cells(query).map(|name| {
             format!("; a table whose name has brackets is written in double quotes: \"{name}\"")
         });
-        fail(&format!("{message}{}", help.unwrap_or_default()), Exit::Invalid)
+        fail(format!("{message}{}", help.unwrap_or_default()), Exit::Invalid)
     })?;
-    let references = state.resolve_table_references(&statement).map_err(failed)?;
+    let references = state.resolve_table_references(&statement).map_err(invalid)?;
     let done = surveyed.done();
     for reference in references {
         let name = match reference.schema() {
@@ -310,8 +224,7 @@ fn register(session: &SessionContext, surveyed: &Surveyed, query: &str) -> Resul
             None => reference.table().to_string(),
         };
         let input = surveyed.computed_table(&name)?;
-        let df = open(session, &surveyed.store, &surveyed.plan, &input, &done)
-            .map_err(|e| fail(&e.to_string(), Exit::Failed))?;
+        let df = open(session, &surveyed.store, &surveyed.plan, &input, &done).map_err(failed)?;
         let catalog = session.catalog("datafusion");
         match (reference.schema(), catalog) {
             (Some(schema), Some(catalog)) => {
@@ -319,15 +232,15 @@ fn register(session: &SessionContext, surveyed: &Surveyed, query: &str) -> Resul
                     Some(tables) => tables,
                     None => {
                         let tables: Arc<dyn SchemaProvider> = Arc::new(MemorySchemaProvider::new());
-                        catalog.register_schema(schema, Arc::clone(&tables)).map_err(failed)?;
+                        catalog.register_schema(schema, Arc::clone(&tables)).map_err(invalid)?;
                         tables
                     }
                 };
                 let table = reference.table().to_string();
-                tables.register_table(table, df.into_view()).map_err(failed)?;
+                tables.register_table(table, df.into_view()).map_err(invalid)?;
             }
             _ => {
-                session.register_table(reference, df.into_view()).map_err(failed)?;
+                session.register_table(reference, df.into_view()).map_err(invalid)?;
             }
         }
     }

@@ -6,7 +6,7 @@ use std::panic::PanicHookInfo;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::context::{Exit, fail};
+use super::context::{Failure, failed};
 
 static PLACE: Mutex<Option<String>> = Mutex::new(None);
 
@@ -22,7 +22,7 @@ pub(super) fn keep_quiet() {
 }
 
 /// Reports a panic that reached the top.
-pub(super) fn report(payload: &(dyn Any + Send)) -> Exit {
+pub(super) fn report(payload: &(dyn Any + Send)) -> Failure {
     let place = PLACE.lock().unwrap_or_else(PoisonError::into_inner).take();
     let place = place.map(|place| format!(" ({place})")).unwrap_or_default();
     let message = format!(
@@ -30,7 +30,7 @@ pub(super) fn report(payload: &(dyn Any + Send)) -> Exit {
          workflow and the file at hand",
         message(payload)
     );
-    fail(&message, Exit::Failed)
+    failed(message)
 }
 
 fn message(payload: &dyn Any) -> &str {

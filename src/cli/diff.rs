@@ -1,19 +1,23 @@
 //! `diff`: two runs of a workflow, step by step, column by column, row by row.
 
-use std::path::PathBuf;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::context::{Exit, fail, fail_cache, fail_unknown, open_store, print, print_json};
-use super::diff_tables::{PortDiff, compare_ports};
-use super::diff_text::{port_text, summary_text};
-use super::past_runs::PastRuns;
-use super::run_pair::{StepPair, Verdict, changed_params, step_pairs};
-use super::runs::outcome;
+use super::context::{
+    Exit, Failure, both, fail, fail_unknown, failed, open_store, print, print_json,
+};
 use super::{Format, StoreArgs};
+use galeras_base::terminal_escape::escape;
+use galeras_display::count;
+use galeras_operator::MAIN;
 use galeras_operator::event::StepSummary;
 use galeras_store::RunRecord;
+use galeras_study::diff_tables::{PortDiff, compare_ports};
+use galeras_study::run_pair::{StepPair, Verdict, changed_params, step_pairs};
+use galeras_study::runs::{outcome, past_runs};
 
 #[derive(Args)]
 pub(crate) struct DiffArgs {
@@ -38,32 +42,21 @@ pub(crate) struct DiffArgs {
     format: Format,
 }
 
-pub(crate) async fn diff(args: DiffArgs) -> Exit {
+pub(crate) async fn diff(args: DiffArgs) -> Result<Exit, Failure> {
     if !args.file.is_file() {
         let message = format!("there is no workflow file {}", args.file.display());
-        return fail(&message, Exit::Invalid);
+        return Err(fail(message, Exit::Invalid));
     }
-    let store = match open_store(&args.store.cache).await {
-        Ok(store) => store,
-        Err(exit) => return exit,
-    };
+    let store = open_store(&args.store.cache).await?;
     // The lock keeps `gc` from removing tables while they are read.
-    let _reading = match store.reading_lock().await {
-        Ok(guard) => guard,
-        Err(error) => return fail_cache(&error),
-    };
-    let past = match PastRuns::of(&args.file, &store).await {
-        Ok(past) => past,
-        Err(error) => return fail_cache(&error),
-    };
-    let (old, new) = match (past.find(&args.old), past.find(&args.new)) {
-        (Ok(old), Ok(new)) => (old, new),
-        (Err(exit), _) | (_, Err(exit)) => return exit,
-    };
+    let _reading = store.reading_lock().await?;
+    let runs = past_runs(&args.file, &store).await?;
+    let find = |name: &str| find_run(&runs, &args.file, name);
+    let (old, new) = both(find(&args.old), find(&args.new))?;
     for run in [old, new] {
         if run.steps.is_empty() {
             let message = format!("nothing is recorded of run {}: {}", run.id, outcome(run));
-            return fail(&message, Exit::Failed);
+            return Err(failed(message));
         }
     }
     let pairs = step_pairs(old, new, &args.select);
@@ -73,31 +66,22 @@ pub(crate) async fn diff(args: DiffArgs) -> Exit {
         known.dedup();
         let chosen = args.select.join(", ");
         let message = format!("neither run has a step `{chosen}`");
-        return fail_unknown(&message, &chosen, known, "the steps are");
+        return Err(fail_unknown(&message, &chosen, known, "the steps are"));
     }
-    let exit = match args.format {
+    match args.format {
         Format::Human => print(&summary_text(old, new, &pairs)),
         Format::Json => print_json(&summary_json(old, new, &pairs)),
-    };
-    if exit != Exit::Done {
-        return exit;
-    }
+    }?;
     for pair in pairs.iter().filter(|pair| pair.verdict() == Verdict::Differs) {
         for port in pair.differing_ports() {
-            let diff = match compare_ports(&store, pair, &port, args.rows).await {
-                Ok(diff) => diff,
-                Err(exit) => return exit,
-            };
-            let exit = match args.format {
+            let diff = compare_ports(&store, pair, &port, args.rows).await?;
+            match args.format {
                 Format::Human => print(&port_text(pair, &diff)),
                 Format::Json => print_json(&port_json(pair, &diff)),
-            };
-            if exit != Exit::Done {
-                return exit;
-            }
+            }?;
         }
     }
-    Exit::Done
+    Ok(Exit::Done)
 }
 
 fn summary_json(old: &RunRecord, new: &RunRecord, pairs: &[StepPair<'_>]) -> Value {
@@ -147,4 +131,241 @@ fn port_json(pair: &StepPair<'_>, diff: &PortDiff) -> Value {
         }
     }
     out
+}
+
+const LISTED: usize = 5;
+
+/// The run with this name among those of a file, newest first.
+fn find_run<'a>(runs: &'a [RunRecord], file: &Path, name: &str) -> Result<&'a RunRecord, Failure> {
+    let file = file.display();
+    if runs.is_empty() {
+        let message = format!("no run of {file} is recorded");
+        return Err(failed(message));
+    }
+    if let Some(back) = steps_back(name) {
+        return runs.get(back).ok_or_else(|| {
+            let recorded = match runs.len() {
+                1 => "only one run is recorded".to_string(),
+                runs => format!("only {runs} runs are recorded"),
+            };
+            fail(format!("there is no run `{name}` of {file}: {recorded}"), Exit::Invalid)
+        });
+    }
+    // The digits after the time also distinguish runs.
+    let begins = |run: &&RunRecord| {
+        let digits = run.id.rsplit_once('-').map_or("", |(_, digits)| digits);
+        !name.is_empty() && (run.id.starts_with(name) || digits.starts_with(name))
+    };
+    let found: Vec<&RunRecord> = runs.iter().filter(begins).collect();
+    let ids = |runs: &[&RunRecord]| {
+        let ids: Vec<&str> = runs.iter().take(LISTED).map(|run| run.id.as_str()).collect();
+        let more = if runs.len() > LISTED { ", …" } else { "" };
+        format!("{}{more}", ids.join(", "))
+    };
+    match found.as_slice() {
+        [run] => Ok(run),
+        [] => {
+            let all: Vec<&RunRecord> = runs.iter().collect();
+            let message = format!(
+                "there is no run `{name}` of {file}; write the beginning of an id, `last` or \
+                     `last~1`; the runs are {}",
+                ids(&all)
+            );
+            Err(fail(message, Exit::Invalid))
+        }
+        many => {
+            let message = format!("{} runs begin with `{name}`: {}", many.len(), ids(many));
+            Err(fail(message, Exit::Invalid))
+        }
+    }
+}
+
+/// The number in `last~2`; `last` is 0.
+fn steps_back(name: &str) -> Option<usize> {
+    match name.strip_prefix("last")? {
+        "" => Some(0),
+        rest => rest.strip_prefix('~')?.parse().ok(),
+    }
+}
+
+/// The most steps per verdict that are named; others are only counted.
+const NAMED: usize = 10;
+
+const SHOWN: usize = 70;
+
+/// Characters shown before the first difference of two values.
+const BEFORE: usize = 20;
+
+/// The differences between the runs as a whole, and the number of steps that differ.
+fn summary_text(old: &RunRecord, new: &RunRecord, pairs: &[StepPair<'_>]) -> String {
+    let mut text = String::new();
+    for (word, run) in [("old", old), ("new", new)] {
+        let time = run.started.get(..19).unwrap_or(&run.started).replacen('T', " ", 1);
+        let _ = writeln!(text, "{word}     {}  {time}  {}", run.id, outcome(run));
+    }
+    for (name, old, new) in changed_params(old, new) {
+        let (old, new) = (param(old), param(new));
+        let _ = writeln!(text, "param   {}: {old} → {new}", escape(name));
+    }
+    let of = |verdict: Verdict| -> Vec<&str> {
+        pairs.iter().filter(|pair| pair.verdict() == verdict).map(|pair| pair.name).collect()
+    };
+    let same = of(Verdict::Same).len();
+    if same == pairs.len() {
+        let _ = writeln!(text, "steps   all {} are the same", count(same as u64));
+        return text;
+    }
+    let _ = writeln!(text, "steps   {} the same", count(same as u64));
+    let words = [
+        (Verdict::Differs, "differ"),
+        (Verdict::Added, "only in the new run"),
+        (Verdict::Removed, "only in the old run"),
+        (Verdict::NoResult, "without a result in one of the runs"),
+    ];
+    for (verdict, words) in words {
+        let names = of(verdict);
+        if names.is_empty() {
+            continue;
+        }
+        let shown: Vec<String> = names.iter().take(NAMED).map(|name| escape(name)).collect();
+        let more = match names.len() - shown.len() {
+            0 => String::new(),
+            more => format!(", and {} more", count(more as u64)),
+        };
+        let number = count(names.len() as u64);
+        let _ = writeln!(text, "        {number} {words}: {}{more}", shown.join(", "));
+    }
+    text
+}
+
+fn param(value: Option<&Value>) -> String {
+    value.map_or("(none)".to_string(), |value| cut(&value.to_string(), 0))
+}
+
+/// The differences between the tables of one port.
+fn port_text(pair: &StepPair<'_>, diff: &PortDiff) -> String {
+    let mut text = String::new();
+    let port = if diff.port == MAIN { String::new() } else { format!(".{}", diff.port) };
+    let rows = pair.port(&diff.port).map(|port| match port {
+        Some(port) => count(port.rows),
+        None => "no table".to_string(),
+    });
+    let rows = match &rows {
+        [old, new] if old == new => format!("{new} rows"),
+        [old, new] => format!("{old} → {new} rows"),
+    };
+    let _ = writeln!(text, "\n{}{port}  {rows}", escape(pair.name));
+    if let Some(step) = pair.new
+        && let Some(reason) = step.reason
+        && diff.port == MAIN
+    {
+        let detail = step.detail.as_ref().map(|detail| format!(": {}", escape(detail)));
+        let _ = writeln!(text, "  why      {}{}", reason.code(), detail.unwrap_or_default());
+    }
+    text + &table_text(diff, "use --rows")
+}
+
+/// The differences between two versions of a table; `more` explains how to see more examples.
+pub(super) fn table_text(diff: &PortDiff, more: &str) -> String {
+    let mut text = String::new();
+    for (word, names) in [("added", &diff.added_columns), ("removed", &diff.removed_columns)] {
+        if !names.is_empty() {
+            let _ = writeln!(text, "  columns  {word}: {}", escape(&names.join(", ")));
+        }
+    }
+    for (name, old, new) in &diff.retyped {
+        let _ = writeln!(text, "  column   {}: {old} → {new}", escape(name));
+    }
+    let rows = match &diff.rows {
+        Ok(rows) => rows,
+        Err(why) => {
+            let _ = writeln!(text, "  rows     not compared: {}", escape(why));
+            return text;
+        }
+    };
+    let _ = writeln!(
+        text,
+        "  rows     {} added, {} removed, {} changed, {} the same",
+        count(rows.added),
+        count(rows.removed),
+        count(rows.changed),
+        count(rows.same)
+    );
+    if !rows.columns.is_empty() {
+        let columns =
+            rows.columns.iter().map(|(name, n)| format!("{} ({})", escape(name), count(*n)));
+        let columns = columns.collect::<Vec<_>>().join(", ");
+        let _ = writeln!(text, "  changed  {columns}");
+    }
+    for example in &rows.examples {
+        let key =
+            example.key.iter().map(|(name, value)| format!("{}={}", escape(name), plain(value)));
+        let _ = writeln!(text, "  {}", key.collect::<Vec<_>>().join(", "));
+        changes(&mut text, &example.old, &example.new);
+    }
+    let hidden = rows.changed.saturating_sub(rows.examples.len() as u64);
+    if hidden > 0 {
+        let _ = writeln!(text, "  … {} more changed rows ({more})", count(hidden));
+    }
+    text
+}
+
+/// A line for each old value, and one for each new value.
+fn changes(text: &mut String, old: &Map<String, Value>, new: &Map<String, Value>) {
+    let wide = old.keys().map(|name| escape(name).chars().count()).max().unwrap_or(0);
+    for (name, was) in old {
+        let is = new.get(name).unwrap_or(&Value::Null);
+        let (was, is) = (was.to_string(), is.to_string());
+        // Long texts are shown from where they begin to differ.
+        let shared = was.chars().zip(is.chars()).take_while(|(a, b)| a == b).count();
+        let (name, blank) = (escape(name), "");
+        let _ = writeln!(text, "    {name:wide$}  - {}", cut(&was, shared));
+        let _ = writeln!(text, "    {blank:wide$}  + {}", cut(&is, shared));
+    }
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => cut(text, 0),
+        other => cut(&other.to_string(), 0),
+    }
+}
+
+fn cut(text: &str, place: usize) -> String {
+    let chars = text.chars().count();
+    if chars <= SHOWN {
+        return escape(text);
+    }
+    let start = place.saturating_sub(BEFORE).min(chars.saturating_sub(SHOWN));
+    let part: String = text.chars().skip(start).take(SHOWN).collect();
+    let before = if start > 0 { "…" } else { "" };
+    let after = if start + SHOWN < chars { "…" } else { "" };
+    format!("{before}{}{after}", escape(&part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_counted_from_the_last() {
+        assert_eq!(steps_back("last"), Some(0));
+        assert_eq!(steps_back("last~0"), Some(0));
+        assert_eq!(steps_back("last~12"), Some(12));
+        assert_eq!(steps_back("last~"), None);
+        assert_eq!(steps_back("last-1"), None);
+        assert_eq!(steps_back("lasting"), None);
+        assert_eq!(steps_back("2026"), None);
+    }
+
+    #[test]
+    fn long_values_are_shown_where_they_differ() {
+        let text = format!("{}X{}", "a".repeat(200), "b".repeat(200));
+        let shown = cut(&text, 200);
+        assert!(shown.starts_with('…') && shown.ends_with('…') && shown.contains('X'), "{shown}");
+        assert!(shown.chars().count() <= 72, "{shown}");
+        assert_eq!(cut("short", 3), "short");
+        assert!(cut(&text, 400).ends_with('b'));
+        assert!(cut(&text, 0).starts_with('a'));
+    }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::context::{Exit, fail};
+use super::context::{Exit, Failure, fail};
 use galeras_engine::runner::{Embedded, Engine, Placement};
 use galeras_operator::BoundStep;
 use galeras_store::StoreLocation;
@@ -29,7 +29,7 @@ impl EngineArgs {
     }
 
     /// The engine for a run on this store; shows the error if it cannot be used.
-    pub(super) fn open(&self, cache: &str) -> Result<Arc<dyn Engine>, Exit> {
+    pub(super) fn open(&self, cache: &str) -> Result<Arc<dyn Engine>, Failure> {
         let Some(address) = &self.engine else { return Ok(Arc::new(Embedded)) };
         if let Ok(StoreLocation::Memory(_)) = StoreLocation::parse(cache) {
             let message = "a store in memory cannot be shared with executors; give --cache a folder \
@@ -41,17 +41,15 @@ impl EngineArgs {
 }
 
 #[cfg(feature = "cluster")]
-fn cluster(address: &str) -> Result<Arc<dyn Engine>, Exit> {
+fn cluster(address: &str) -> Result<Arc<dyn Engine>, Failure> {
     use crate::registry::REGISTRY;
     use galeras_cluster::ClusterEngine;
-    match ClusterEngine::new(address, &REGISTRY) {
-        Ok(engine) => Ok(Arc::new(engine)),
-        Err(error) => Err(fail(&error.to_string(), Exit::Invalid)),
-    }
+    let engine = ClusterEngine::new(address, &REGISTRY);
+    Ok(Arc::new(engine.map_err(|error| fail(error.to_string(), Exit::Invalid))?))
 }
 
 #[cfg(not(feature = "cluster"))]
-fn cluster(_: &str) -> Result<Arc<dyn Engine>, Exit> {
+fn cluster(_: &str) -> Result<Arc<dyn Engine>, Failure> {
     let message =
         "this build of galeras knows no clusters\nhelp: build it with `--features cluster`";
     Err(fail(message, Exit::Invalid))

@@ -9,15 +9,14 @@ use clap::Args;
 use serde_json::json;
 
 use super::bundle::privacy;
-use super::context::{Exit, Surveyed, fail, note, print, print_json};
-use super::graph::drawn;
-use super::unpacked::fail_share;
+use super::context::{Exit, Failure, Surveyed, fail, load, note, print, print_json};
 use super::{Format, WorkflowArgs};
 use galeras_base::scratch::{ScratchFolder, make_folder};
-use galeras_base::visible::{escape, shell_word};
+use galeras_base::terminal_escape::{escape, shell_word};
 use galeras_display::{GraphFormat, bytes, count, render_graph};
 use galeras_engine::plan::{Input, LockFile, OutputFormat};
 use galeras_study::sharing::{Dataset, Licences, Publisher, copy_workflow};
+use galeras_study::step_graph;
 
 #[derive(Args)]
 pub(crate) struct ExportArgs {
@@ -47,22 +46,11 @@ pub(crate) struct ExportArgs {
     format: Format,
 }
 
-pub(crate) async fn export(args: ExportArgs) -> Exit {
-    match exported(&args).await {
-        Ok(exit) | Err(exit) => exit,
-    }
-}
-
-async fn exported(args: &ExportArgs) -> Result<Exit, Exit> {
+pub(crate) async fn export(args: ExportArgs) -> Result<Exit, Failure> {
     free(&args.output, args.overwrite)?;
-    let surveyed = Surveyed::load(&args.workflow, args.format).await?;
+    let surveyed = load(&args.workflow, args.format).await?;
     let chosen = chosen(&surveyed, &args.tables)?;
-    let states = surveyed.states.iter().enumerate();
-    let missing: Vec<usize> =
-        states.filter(|(_, state)| !state.forecast.is_hit()).map(|(at, _)| at).collect();
-    if !missing.is_empty() {
-        return Err(surveyed.not_computed(&missing));
-    }
+    surveyed.complete()?;
     let done = surveyed.done();
     let mut publisher = Publisher {
         plan: &surveyed.plan,
@@ -71,7 +59,7 @@ async fn exported(args: &ExportArgs) -> Result<Exit, Exit> {
         licences: Licences::of(args.any_license, args.exclude.clone()),
         privacy: privacy(&surveyed.plan, &args.workflow),
     };
-    publisher.learn().await.map_err(|error| fail_share(&error))?;
+    publisher.learn().await?;
     for (name, input) in &chosen {
         if !args.any_license && !publisher.tells_origin(input) {
             let message = format!(
@@ -79,18 +67,16 @@ async fn exported(args: &ExportArgs) -> Result<Exit, Exit> {
                  `repo` nor `license`; if all of it may be published, add --any-license",
                 escape(name)
             );
-            return Err(fail(&message, Exit::Invalid));
+            return Err(fail(message, Exit::Invalid));
         }
     }
     let staged = Staged::beside(&args.output)?;
     let folder = staged.files.as_path();
-    let (main, set) = copy_workflow(&surveyed.plan, folder, &publisher.privacy)
-        .map_err(|error| fail_share(&error))?;
+    let (main, set) = copy_workflow(&surveyed.plan, folder, &publisher.privacy)?;
     let mut repositories = BTreeMap::new();
     let mut tables = Vec::new();
     for (name, input) in &chosen {
-        let written = publisher.write(name, input, folder, &mut repositories).await;
-        tables.push(written.map_err(|error| fail_share(&error))?);
+        tables.push(publisher.write(name, input, folder, &mut repositories).await?);
     }
     let set: String = set.iter().map(|setting| format!(" --set {}", shell_word(setting))).collect();
     let dataset = Dataset {
@@ -101,17 +87,17 @@ async fn exported(args: &ExportArgs) -> Result<Exit, Exit> {
         computed: done.iter().flatten().map(|m| m.created.clone()).max().unwrap_or_default(),
         authors: args.author.clone(),
         command: format!("galeras run {}{set}", shell_word(&main)),
-        graph: render_graph(&drawn(&surveyed, false), GraphFormat::Mermaid),
+        graph: render_graph(&step_graph(&surveyed, false), GraphFormat::Mermaid),
         attrition: attrition(&surveyed),
         locked: locked(&args.workflow.file)?,
         any_licence: args.any_license,
     };
-    dataset.describe(folder).map_err(|error| fail_share(&error))?;
+    dataset.describe(folder)?;
     staged.place(&args.output)?;
-    said(args, &dataset)
+    said(&args, &dataset)
 }
 
-fn said(args: &ExportArgs, dataset: &Dataset) -> Result<Exit, Exit> {
+fn said(args: &ExportArgs, dataset: &Dataset) -> Result<Exit, Failure> {
     let place = args.output.display().to_string();
     if args.format == Format::Json {
         let told = dataset.tables.iter().map(|table| {
@@ -120,8 +106,8 @@ fn said(args: &ExportArgs, dataset: &Dataset) -> Result<Exit, Exit> {
                 "file": table.file, "bytes": table.bytes})
         });
         let tables = told.collect::<Vec<_>>();
-        return Ok(print_json(&json!({"event": "export", "path": place, "tables": tables,
-            "repositories": dataset.repositories.len()})));
+        return print_json(&json!({"event": "export", "path": place, "tables": tables,
+            "repositories": dataset.repositories.len()}));
     }
     let mut text = format!("{}\n", escape(&place));
     for table in &dataset.tables {
@@ -135,22 +121,20 @@ fn said(args: &ExportArgs, dataset: &Dataset) -> Result<Exit, Exit> {
             text.push_str(&format!("    {} left out: {}\n", count(*rows), escape(reason)));
         }
     }
-    let exit = print(&text);
+    print(&text)?;
     if dataset.rows() == 0 {
         note("no row is left: see the reasons above, and --any-license");
     }
     if args.author.is_empty() {
         note("CITATION.cff has no authors; --author NAME adds one");
     }
-    Ok(exit)
+    Ok(Exit::Done)
 }
 
 /// The named tables, or those of the outputs.
-fn chosen(surveyed: &Surveyed, names: &[String]) -> Result<Vec<(String, Input)>, Exit> {
+fn chosen(surveyed: &Surveyed, names: &[String]) -> Result<Vec<(String, Input)>, Failure> {
     if !names.is_empty() {
-        let table = |name: &String| -> Result<(String, Input), Exit> {
-            Ok((name.clone(), surveyed.computed_table(name)?))
-        };
+        let table = |name: &String| Ok((name.clone(), surveyed.computed_table(name)?));
         return names.iter().map(table).collect();
     }
     let outputs = surveyed.plan.outputs.iter();
@@ -165,19 +149,22 @@ fn chosen(surveyed: &Surveyed, names: &[String]) -> Result<Vec<(String, Input)>,
 }
 
 /// Refuses a folder with other content.
-fn free(folder: &Path, overwrite: bool) -> Result<(), Exit> {
-    let shown = escape(&folder.display().to_string());
-    match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(fail(&format!("cannot write {shown}: {error}"), Exit::Disk)),
-        Ok(mut entries) => match entries.next().is_none() || overwrite {
-            true => Ok(()),
-            false => Err(fail(
-                &format!("{shown} is not empty; name another folder, or add --overwrite"),
-                Exit::Invalid,
-            )),
-        },
+fn free(folder: &Path, overwrite: bool) -> Result<(), Failure> {
+    let mut entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(unwritable(folder))?,
+    };
+    if overwrite || entries.next().is_none() {
+        return Ok(());
     }
+    let shown = escape(&folder.display().to_string());
+    let help = "name another folder, or add --overwrite";
+    Err(fail(format!("{shown} is not empty; {help}"), Exit::Invalid))
+}
+
+fn unwritable(folder: &Path) -> impl Fn(io::Error) -> Failure {
+    let shown = escape(&folder.display().to_string());
+    move |error| fail(format!("cannot write {shown}: {error}"), Exit::Disk)
 }
 
 /// A folder that is moved into place once it is complete.
@@ -188,7 +175,7 @@ struct Staged {
 }
 
 impl Staged {
-    fn beside(to: &Path) -> Result<Self, Exit> {
+    fn beside(to: &Path) -> Result<Self, Failure> {
         let parent = match to.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
@@ -199,14 +186,11 @@ impl Staged {
             fs::create_dir_all(files.join("data"))?;
             Ok(Self { files, _folder: folder })
         });
-        made.map_err(|error| {
-            let shown = escape(&to.display().to_string());
-            fail(&format!("cannot write {shown}: {error}"), Exit::Disk)
-        })
+        made.map_err(unwritable(to))
     }
 
     /// Moves the files into place, each file and folder atomically.
-    fn place(self, to: &Path) -> Result<(), Exit> {
+    fn place(self, to: &Path) -> Result<(), Failure> {
         let moved = (|| -> io::Result<()> {
             make_folder(to)?;
             for entry in fs::read_dir(&self.files)? {
@@ -221,10 +205,7 @@ impl Staged {
             }
             Ok(())
         })();
-        moved.map_err(|error| {
-            let shown = escape(&to.display().to_string());
-            fail(&format!("cannot write {shown}: {error}"), Exit::Disk)
-        })
+        moved.map_err(unwritable(to))
     }
 }
 
@@ -252,8 +233,8 @@ fn attrition(surveyed: &Surveyed) -> Vec<(String, Vec<(String, u64)>)> {
 }
 
 /// The pins of the workflow in the lock file, a line each.
-fn locked(file: &Path) -> Result<Vec<String>, Exit> {
-    let lock = LockFile::beside(file).map_err(|problem| fail(&problem, Exit::Invalid))?;
+fn locked(file: &Path) -> Result<Vec<String>, Failure> {
+    let lock = LockFile::beside(file).map_err(|problem| fail(problem, Exit::Invalid))?;
     let own = file.file_name().unwrap_or_default().to_string_lossy();
     let mine = |workflows: &[String]| workflows.iter().any(|name| *name == own);
     let mut facts = Vec::new();

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::context::{Exit, fail, print};
+use super::context::{Exit, Failure, cannot_write, fail, print};
 use super::contracts::QUICKSTART;
 use galeras_base::scratch::WholeFile;
 use galeras_base::small_file::{self, MAX_TEXT_BYTES};
-use galeras_base::visible::shell_word;
+use galeras_base::terminal_escape::shell_word;
 use galeras_workflow::{Source, parse_source};
 
 #[derive(Args)]
@@ -56,56 +56,40 @@ fn ignored(workflow: &str) -> Vec<String> {
     ignored
 }
 
-pub(crate) fn init(args: &InitArgs) -> Exit {
+pub(crate) fn init(args: &InitArgs) -> Result<Exit, Failure> {
     let text = starter();
     let file = args.dir.join(NAME);
-    if let Err(e) = std::fs::create_dir_all(&args.dir) {
-        return fail(&format!("cannot create the folder {}: {e}", args.dir.display()), Exit::Disk);
-    }
+    std::fs::create_dir_all(&args.dir).map_err(|error| {
+        fail(format!("cannot create the folder {}: {error}", args.dir.display()), Exit::Disk)
+    })?;
     let written = WholeFile::create_in(&args.dir).and_then(|whole| {
         whole.file().write_all(text.as_bytes())?;
         whole.finish_new(&file)
     });
-    match written {
-        Ok(()) => {}
-        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
-            let message = format!("{} already exists; nothing was written", file.display());
-            return fail(&message, Exit::Invalid);
+    written.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => {
+            fail(format!("{} already exists; nothing was written", file.display()), Exit::Invalid)
         }
-        Err(e) => return fail(&format!("cannot write {}: {e}", file.display()), Exit::Disk),
-    }
+        _ => cannot_write(&file)(error),
+    })?;
     let ignore = args.dir.join(IGNORE);
-    let added = match add_lines(&ignore, &ignored(&text)) {
-        Ok(added) => added,
-        Err(e) => return fail(&format!("cannot write {}: {e}", ignore.display()), Exit::Disk),
-    };
-    let ignore = match added {
-        Added::File => format!(" and {}", ignore.display()),
-        Added::Lines(n) => format!(", and added {n} lines to {}", ignore.display()),
-        Added::Nothing => String::new(),
-    };
+    let added = add_lines(&ignore, &ignored(&text)).map_err(cannot_write(&ignore))?;
     // Results and outputs go to the current folder, so the user must enter the new one.
     let enter = match args.dir.as_os_str() {
         here if here == "." => String::new(),
         dir => format!("  cd {}\n", shell_word(&dir.to_string_lossy())),
     };
-    print(&format!("wrote {}{ignore}; next, run\n{enter}  galeras run {NAME}\n", file.display()))
+    print(&format!("wrote {}{added}; next, run\n{enter}  galeras run {NAME}\n", file.display()))
 }
 
-/// The change made to a file that should have some lines.
-enum Added {
-    File,
-    Lines(usize),
-    Nothing,
-}
-
-fn add_lines(file: &Path, lines: &[String]) -> std::io::Result<Added> {
+/// Makes sure that a file has these lines, and returns the change for the end of a sentence.
+fn add_lines(file: &Path, lines: &[String]) -> std::io::Result<String> {
     let before = match small_file::read(file, MAX_TEXT_BYTES) {
         Ok(bytes) => bytes,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             let text = format!("# What galeras stores and writes.\n{}\n", lines.join("\n"));
             WholeFile::write(file, text.as_bytes())?;
-            return Ok(Added::File);
+            return Ok(format!(" and {}", file.display()));
         }
         Err(e) => return Err(e),
     };
@@ -115,7 +99,7 @@ fn add_lines(file: &Path, lines: &[String]) -> std::io::Result<Added> {
     let missing: Vec<&str> =
         lines.iter().filter(|line| !known.contains(&bare(line))).map(String::as_str).collect();
     if missing.is_empty() {
-        return Ok(Added::Nothing);
+        return Ok(String::new());
     }
     let mut text = before;
     if text.last().is_some_and(|last| *last != b'\n') {
@@ -123,7 +107,7 @@ fn add_lines(file: &Path, lines: &[String]) -> std::io::Result<Added> {
     }
     text.extend_from_slice(format!("# galeras\n{}\n", missing.join("\n")).as_bytes());
     WholeFile::write(file, &text)?;
-    Ok(Added::Lines(missing.len()))
+    Ok(format!(", and added {} lines to {}", missing.len(), file.display()))
 }
 
 #[cfg(test)]

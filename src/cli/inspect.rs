@@ -8,20 +8,22 @@ use serde_json::{Value, json};
 
 use super::allow::{AllowArgs, trust};
 use super::context::{
-    Exit, Surveyed, fail, fail_run, fail_unknown, plan_file, print, print_json, show_diagnostics,
+    Exit, Failure, Surveyed, fail_unknown, load_with_remote, look, note, plan_file, print,
+    print_json, show_diagnostics,
 };
 use super::engine_args::EngineArgs;
 use super::recall::LookArgs;
 use super::remote_args::RemoteArgs;
-use super::requests::PlannedRequests;
 use super::resources::MemoryArgs;
 use super::run::{OutArgs, requests_of_run};
 use super::{Format, Settings, StoreArgs, WorkflowArgs};
-use galeras_base::visible::{escape, escape_json, shell_word};
-use galeras_display::{bytes, count};
+use galeras_base::terminal_escape::{escape, escape_json, shell_word};
+use galeras_chat::Usd;
+use galeras_display::{bytes, count, limit_text, requests_text};
 use galeras_engine::plan::{Locking, Plan};
-use galeras_engine::runner::{Forecast, StepState, output_conflicts};
+use galeras_engine::runner::{Forecast, StepState, limit_states, output_conflicts, step_requests};
 use galeras_engine::trust::{AccessRequest, Allowance, phrase, report_request, requests};
+use galeras_operator::event::{LimitState, StepRequests};
 use galeras_workflow::Diagnostics;
 use galeras_workflow::code::Code;
 
@@ -42,26 +44,16 @@ pub(crate) struct PlanArgs {
     format: Format,
 }
 
-pub(crate) async fn plan(args: PlanArgs) -> Exit {
+pub(crate) async fn plan(args: PlanArgs) -> Result<Exit, Failure> {
     let out = &args.out.folder;
     let (workflow, format) = (&args.workflow, args.format);
-    let loaded = Surveyed::load_with_remote(workflow, format, out, &args.remote).await;
-    let surveyed = match loaded {
-        Ok(surveyed) => surveyed,
-        Err(exit) => return exit,
-    };
+    let (surveyed, _) = load_with_remote(workflow, format, out, &args.remote, true).await?;
     let plan = &surveyed.plan;
     let asks = asks(&args.workflow, &surveyed, out);
-    let asked = match PlannedRequests::of(&surveyed).await {
-        Ok(asked) => asked,
-        Err(exit) => return exit,
-    };
+    let asked = PlannedRequests::of(&surveyed).await?;
     let mut refused = surveyed.lacking();
     let all: Vec<usize> = (0..plan.steps.len()).collect();
-    match output_conflicts(plan, &surveyed.store, &all, &args.out.options()).await {
-        Ok(conflicts) => refused.extend(conflicts),
-        Err(error) => return fail_run(&error),
-    }
+    refused.extend(output_conflicts(plan, &surveyed.store, &all, &args.out.options()).await?);
     if args.format == Format::Json {
         let steps: Vec<Value> = plan
             .steps
@@ -75,9 +67,10 @@ pub(crate) async fn plan(args: PlanArgs) -> Exit {
                     "requests": requests, "place": args.engine.place(&*step.step)})
             })
             .collect();
-        let printed = print_json(&json!({"event": "plan", "workflow": plan.name, "steps": steps,
-            "limits": asked.limits, "memory": args.memory.bytes(), "asks": asks.iter().map(ask_json).collect::<Vec<_>>()}));
-        return refusing(&refused, args.format, printed);
+        let asks: Vec<Value> = asks.iter().map(ask_json).collect();
+        print_json(&json!({"event": "plan", "workflow": plan.name, "steps": steps,
+            "limits": asked.limits, "memory": args.memory.bytes(), "asks": asks}))?;
+        return refusing(&refused, args.format);
     }
     let wide = plan.steps.iter().map(|s| s.name.chars().count()).max().unwrap_or(0).min(40);
     let mut text = String::new();
@@ -118,7 +111,8 @@ pub(crate) async fn plan(args: PlanArgs) -> Exit {
         let (what, by, flag) = (phrase(&request.access), escape(&by), shell_word(&flag));
         let _ = writeln!(text, "  {by} {what}  (--allow {flag})");
     }
-    refusing(&refused, args.format, print(&text))
+    print(&text)?;
+    refusing(&refused, args.format)
 }
 
 /// The access that a run needs and the user has not yet agreed to.
@@ -137,10 +131,10 @@ fn ask_json(request: &AccessRequest) -> Value {
         "allow": Allowance::of(&request.access).to_string()})
 }
 
-/// Shows why a run would be refused; otherwise returns the exit `printed`.
-fn refusing(refused: &Diagnostics, format: Format, printed: Exit) -> Exit {
+/// Shows why a run would be refused, if so.
+fn refusing(refused: &Diagnostics, format: Format) -> Result<Exit, Failure> {
     show_diagnostics(refused, format);
-    if refused.is_empty() { printed } else { Exit::Invalid }
+    Ok(if refused.is_empty() { Exit::Done } else { Exit::Invalid })
 }
 
 fn rows(state: &StepState) -> Option<u64> {
@@ -160,6 +154,77 @@ fn words(plan: &Plan, state: &StepState) -> (&'static str, &'static str, Option<
         }
         Forecast::Broken(why) => ("error", "", Some(why.clone())),
     }
+}
+
+/// The requests that the steps of a plan would send.
+struct PlannedRequests {
+    /// By position in the plan; `None` for steps without requests, or with a stored result.
+    steps: Vec<Option<StepRequests>>,
+    limits: Vec<LimitState>,
+}
+
+impl PlannedRequests {
+    /// Reads the inputs of paid steps and the answers to them. Sends no request.
+    async fn of(surveyed: &Surveyed) -> Result<Self, Failure> {
+        let (plan, store, done) = (&surveyed.plan, &surveyed.store, surveyed.done());
+        let mut steps = Vec::with_capacity(plan.steps.len());
+        let elsewhere = |step: usize| matches!(surveyed.states[step].forecast, Forecast::RemoteHit);
+        for (at, state) in surveyed.states.iter().enumerate() {
+            steps.push(match state.forecast {
+                Forecast::Hit | Forecast::RemoteHit | Forecast::Broken(_) => None,
+                // Tables in another store are not fetched for this.
+                _ if plan.steps[at].upstream().any(elsewhere) => None,
+                Forecast::Runs { .. } | Forecast::Waits { .. } => {
+                    step_requests(plan, store, at, &done, false).await?
+                }
+            });
+        }
+        let limits = limit_states(plan, |at| steps[at].is_some())?;
+        Ok(Self { limits, steps })
+    }
+
+    fn line(&self, surveyed: &Surveyed, at: usize) -> Option<String> {
+        let asked = self.steps[at].as_ref()?;
+        let text = requests_text(asked);
+        let line = match &surveyed.states[at] {
+            StepState { forecast: Forecast::Waits { on }, .. } => {
+                let names: Vec<String> =
+                    on.iter().map(|at| format!("`{}`", surveyed.plan.steps[*at].name)).collect();
+                let wait = format!("{} {} run", names.join(", "), have(on.len()));
+                match text.strip_suffix("is not known yet") {
+                    Some(text) => format!("{text}is known when {wait}"),
+                    None => text,
+                }
+            }
+            _ => text,
+        };
+        Some(escape(&line))
+    }
+
+    fn summary(&self) -> Vec<String> {
+        let asked: Vec<&StepRequests> = self.steps.iter().flatten().collect();
+        let known: Vec<&StepRequests> =
+            asked.iter().copied().filter(|asked| asked.requests.is_some()).collect();
+        let mut lines = Vec::new();
+        if asked.len() > 1 && !known.is_empty() {
+            let requests = known.iter().filter_map(|asked| asked.requests);
+            let requests = count(requests.fold(0, u64::saturating_add));
+            let cost = known.iter().try_fold(Usd::ZERO, |sum, asked| Some(sum.plus(asked.usd?)));
+            let cost = cost.map(|usd| format!(", at most {}", usd.rounded_up()));
+            let more = match asked.len() - known.len() {
+                0 => String::new(),
+                n => format!(", without those of {} steps that are not known yet", count(n as u64)),
+            };
+            lines.push(format!("{requests} requests in all{}{more}", cost.unwrap_or_default()));
+        }
+        let limits = self.limits.iter().filter_map(limit_text);
+        lines.extend(limits.map(|line| escape(&line)));
+        lines
+    }
+}
+
+fn have(steps: usize) -> &'static str {
+    if steps == 1 { "has" } else { "have" }
 }
 
 #[derive(Args)]
@@ -183,7 +248,7 @@ pub(crate) struct CheckArgs {
     format: Format,
 }
 
-pub(crate) async fn check(args: CheckArgs) -> Exit {
+pub(crate) async fn check(args: CheckArgs) -> Result<Exit, Failure> {
     if let Some(code) = &args.explain {
         return explain_code(code, args.format);
     }
@@ -191,35 +256,32 @@ pub(crate) async fn check(args: CheckArgs) -> Exit {
     for file in &args.files {
         let consent = trust(file, &args.set, &args.allow, None);
         let (set, cache, out) = (Settings::typed(&args.set), &args.store.cache, Path::new("."));
-        let planned = plan_file(file, set, cache, Locking::Pinned, consent, out).await;
-        let (plan, diagnostics) = match planned {
-            Ok(planned) => planned,
-            Err(exit) => return exit,
-        };
+        let (plan, diagnostics) =
+            plan_file(file, set, cache, Locking::Pinned, consent, out).await?;
         show_diagnostics(&diagnostics, args.format);
         match plan {
             Some(plan) if args.format == Format::Human => {
                 let file = escape(&file.display().to_string());
-                print(&format!("{file}: ok, {} steps\n", plan.steps.len()));
+                print(&format!("{file}: ok, {} steps\n", plan.steps.len()))?;
             }
             Some(_) => {}
             None => {
                 let hidden = diagnostics.dropped();
                 if hidden > 0 {
-                    fail(&format!("{hidden} more problems were not shown"), Exit::Invalid);
+                    note(&format!("error: {hidden} more problems were not shown"));
                 }
                 exit = Exit::Invalid;
             }
         }
     }
-    exit
+    Ok(exit)
 }
 
 /// Prints the explanation of a diagnostic code.
-fn explain_code(name: &str, format: Format) -> Exit {
+fn explain_code(name: &str, format: Format) -> Result<Exit, Failure> {
     let Some(code) = Code::named(name) else {
         let message = format!("there is no diagnostic code `{name}`");
-        return fail_unknown(&message, name, Code::all().map(Code::name), "the codes are");
+        return Err(fail_unknown(&message, name, Code::all().map(Code::name), "the codes are"));
     };
     let (title, explanation) = (code.title(), code.explanation());
     match format {
@@ -242,28 +304,19 @@ pub(crate) struct ExplainArgs {
     format: Format,
 }
 
-pub(crate) async fn explain(args: ExplainArgs) -> Exit {
-    let surveyed = match Surveyed::look(&args.look, args.format).await {
-        Ok(surveyed) => surveyed,
-        Err(exit) => return exit,
-    };
-    let input = match surveyed.table(&args.step) {
-        Ok(input) => input,
-        Err(exit) => return exit,
-    };
+pub(crate) async fn explain(args: ExplainArgs) -> Result<Exit, Failure> {
+    let surveyed = look(&args.look, args.format).await?;
+    let input = surveyed.table(&args.step)?;
     for (place, table) in input.tables.iter().enumerate() {
         if place > 0 && args.format == Format::Human {
-            print("\n");
+            print("\n")?;
         }
-        let exit = explain_step(&surveyed, table.step, args.format);
-        if exit != Exit::Done {
-            return exit;
-        }
+        explain_step(&surveyed, table.step, args.format)?;
     }
-    Exit::Done
+    Ok(Exit::Done)
 }
 
-fn explain_step(surveyed: &Surveyed, at: usize, format: Format) -> Exit {
+fn explain_step(surveyed: &Surveyed, at: usize, format: Format) -> Result<Exit, Failure> {
     let (step, state) = (&surveyed.plan.steps[at], &surveyed.states[at]);
     let (word, reason, detail) = words(&surveyed.plan, state);
     let files = step.step.side_files().unwrap_or_default();

@@ -1,9 +1,10 @@
 //! `lock`: pins the external facts of a workflow in galeras.lock.
 
 use std::collections::HashSet;
+use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use arrow::json::LineDelimitedWriter;
@@ -13,10 +14,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::allow::trust;
 use super::consent::{load_trusted, require};
-use super::context::{Exit, color, fail, fail_run, note, open_store, show_diagnostics};
-use super::lock_writer::only_writer;
+use super::context::{
+    Exit, Failure, cannot_write, color, fail, failed, note, open_store, show_diagnostics,
+};
 use super::registrations::register;
-use super::resources::default_resources;
+use super::resources::default_env;
 use super::signals::watch_signals;
 use super::{Format, WorkflowArgs, screen};
 use galeras_base::scratch::WholeFile;
@@ -43,23 +45,14 @@ pub(crate) struct LockArgs {
 }
 
 /// Asks for the external facts of the workflow, and pins the answers.
-pub(crate) async fn lock(args: LockArgs, started: Instant) -> Exit {
+pub(crate) async fn lock(args: LockArgs, started: Instant) -> Result<Exit, Failure> {
     let WorkflowArgs { file, set, store, allow } = &args.workflow;
     let trust = trust(file, set, allow, None);
     let (locking, out) = (Locking::Ignored, Path::new("."));
-    let plan = load_trusted(&args.workflow, Format::Human, locking, &trust, out).await;
-    let plan = match plan {
-        Ok(plan) => plan,
-        Err(exit) => return exit,
-    };
+    let plan = load_trusted(&args.workflow, Format::Human, locking, &trust, out).await?;
     let asked = requests(&plan, &involved(&plan), None);
-    if let Err(exit) = require(&args.workflow, asked, &trust, Format::Human) {
-        return exit;
-    }
-    let store = match open_store(&store.cache).await {
-        Ok(store) => store,
-        Err(exit) => return exit,
-    };
+    require(&args.workflow, asked, &trust, Format::Human)?;
+    let store = open_store(&store.cache).await?;
     let workflow = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut queries = Vec::new();
     let mut files = Vec::new();
@@ -74,7 +67,7 @@ pub(crate) async fn lock(args: LockArgs, started: Instant) -> Exit {
                     blake3: file.digest,
                     workflows: vec![workflow.clone()],
                 })),
-                Err(error) => return fail(&error.to_string(), Exit::Failed),
+                Err(error) => return Err(failed(error)),
             },
             Some(Fact::Version { of }) => {
                 let operator = step.operator.descriptor().name.to_string();
@@ -85,7 +78,7 @@ pub(crate) async fn lock(args: LockArgs, started: Instant) -> Exit {
                 let missing = preflight(&plan, [at]);
                 if !missing.is_empty() {
                     show_diagnostics(&missing, Format::Human);
-                    return Exit::Invalid;
+                    return Err(Exit::Invalid.into());
                 }
                 let Some(asked) = step.step.versioned() else { continue };
                 let cancel = CancellationToken::new();
@@ -97,7 +90,7 @@ pub(crate) async fn lock(args: LockArgs, started: Instant) -> Exit {
                     Err(error) => {
                         let text =
                             format!("step {}: {}", step.name, RunError::from(error).explained());
-                        return fail(&text, Exit::Failed);
+                        return Err(failed(text));
                     }
                 }
             }
@@ -108,21 +101,14 @@ pub(crate) async fn lock(args: LockArgs, started: Instant) -> Exit {
     }
     let plan = Arc::new(plan);
     let consent = Arc::clone(&trust);
-    let snapshots = match ask(&plan, &store, queries, &workflow, consent, started).await {
-        Ok(snapshots) => snapshots,
-        Err(exit) => return exit,
-    };
-    match write(file, &workflow, Facts { snapshots, files, versions }).await {
-        Exit::Done if plan.steps.iter().any(|step| step.registration.is_some()) => {
-            // A registration covers the workflow with its pins.
-            let pinned = load_trusted(&args.workflow, Format::Human, Locking::Pinned, &trust, out);
-            match pinned.await {
-                Ok(plan) => register(&plan, &store, file, args.amend).await,
-                Err(exit) => exit,
-            }
-        }
-        exit => exit,
+    let snapshots = ask(&plan, &store, queries, &workflow, consent, started).await?;
+    write(file, &workflow, Facts { snapshots, files, versions }).await?;
+    if plan.steps.iter().any(|step| step.registration.is_some()) {
+        // A registration covers the workflow with its pins.
+        let pinned = load_trusted(&args.workflow, Format::Human, Locking::Pinned, &trust, out);
+        register(&pinned.await?, &store, file, args.amend).await?;
     }
+    Ok(Exit::Done)
 }
 
 /// The steps to run or ask: those whose results come from outside, with their inputs, and those
@@ -145,7 +131,7 @@ async fn ask(
     workflow: &str,
     consent: Arc<dyn Consent>,
     started: Instant,
-) -> Result<Vec<LockedSnapshot>, Exit> {
+) -> Result<Vec<LockedSnapshot>, Failure> {
     if asking.is_empty() {
         return Ok(Vec::new());
     }
@@ -159,26 +145,23 @@ async fn ask(
         Arc::clone(plan),
         store.clone(),
         RunOptions {
-            resources: default_resources(),
+            env: default_env(consent, cancel, Arc::clone(&events)),
             select: Some(asking.clone()),
             force: asking.iter().copied().collect::<HashSet<_>>(),
             outputs: None,
             remembered: None,
             keep_going: false,
-            cancel,
             engine: Arc::new(Embedded),
             remote: None,
-            consent,
             started,
-            events: Arc::clone(&events),
         },
     )
     .await;
     events.send(outcome.finished(started));
     if outcome.status != RunStatus::Ok {
-        return Err(outcome.status.into());
+        return Err(Exit::from(outcome.status).into());
     }
-    let states = survey(plan, store, None).await.map_err(|error| fail_run(&error))?;
+    let states = survey(plan, store, None).await?;
     let done: Vec<Option<Arc<Manifest>>> =
         states.iter().map(|state| state.manifest.clone()).collect();
     let mut snapshots = Vec::new();
@@ -188,9 +171,8 @@ async fn ask(
             && manifest.retry_rows > 0
         {
             let text = format!("{} rows of step {} failed", manifest.retry_rows, step.name);
-            return Err(fail(&format!("{text}; galeras.lock was not changed"), Exit::Failed));
+            return Err(failed(format!("{text}; galeras.lock was not changed")));
         }
-        let failed = |error: Box<dyn std::error::Error>| fail(&error.to_string(), Exit::Failed);
         let answer = rows(plan, store, (at, MAIN), &done).await.map_err(failed)?;
         let rejects = match step.port(REJECTS) {
             Some(_) => rows(plan, store, (at, REJECTS), &done).await.map_err(failed)?,
@@ -236,7 +218,7 @@ struct Facts {
     versions: Vec<LockedVersion>,
 }
 
-async fn write(file: &Path, workflow: &str, facts: Facts) -> Exit {
+async fn write(file: &Path, workflow: &str, facts: Facts) -> Result<(), Failure> {
     let Facts { snapshots, files, versions } = facts;
     let path = lock_path(file);
     let _only = only_writer(&path).await;
@@ -249,7 +231,7 @@ async fn write(file: &Path, workflow: &str, facts: Facts) -> Exit {
                 "{problem}; it holds registrations, which a new one would lose: restore it from \
                  version control, or remove it"
             );
-            return fail(&text, Exit::Invalid);
+            return Err(fail(text, Exit::Invalid));
         }
         Err(problem) => {
             note(&format!("{problem}; writing a new one"));
@@ -265,19 +247,33 @@ async fn write(file: &Path, workflow: &str, facts: Facts) -> Exit {
     lock.update(workflow, snapshots, files, versions);
     if lock == before && path.exists() {
         note(&format!("{} is up to date", path.display()));
-        return Exit::Done;
+        return Ok(());
     }
-    match WholeFile::write(&path, lock.render().as_bytes()) {
-        Ok(()) => {
-            note(&format!(
-                "{}: {} pinned by galeras {}",
-                path.display(),
-                pinned(&counts),
-                env!("CARGO_PKG_VERSION")
-            ));
-            Exit::Done
+    WholeFile::write(&path, lock.render().as_bytes()).map_err(cannot_write(&path))?;
+    let (version, pinned) = (env!("CARGO_PKG_VERSION"), pinned(&counts));
+    note(&format!("{}: {pinned} pinned by galeras {version}", path.display()));
+    Ok(())
+}
+
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// Until it is dropped, no other process changes the lock file: changes made between reading and
+/// writing would be lost. The folder is locked, as the file is replaced; some file systems have no
+/// locks.
+pub(super) async fn only_writer(lock_file: &Path) -> Option<File> {
+    let folder = lock_file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = File::open(folder.unwrap_or(Path::new("."))).ok()?;
+    let mut said = false;
+    loop {
+        match folder.try_lock() {
+            Ok(()) => return Some(folder),
+            Err(TryLockError::Error(_)) => return None,
+            Err(TryLockError::WouldBlock) if !said => {
+                note(&format!("waiting for the process that writes {}", lock_file.display()));
+                said = true;
+            }
+            Err(TryLockError::WouldBlock) => tokio::time::sleep(LOOK_AGAIN).await,
         }
-        Err(error) => fail(&format!("cannot write {}: {error}", path.display()), Exit::Disk),
     }
 }
 

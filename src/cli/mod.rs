@@ -15,22 +15,16 @@ mod contracts;
 mod data;
 mod defects;
 mod diff;
-mod diff_tables;
-mod diff_text;
 mod engine_args;
 mod exit;
 mod export;
 mod graph;
-mod hint;
 mod init;
 mod inspect;
 mod lock;
-mod lock_writer;
 mod logging;
-mod next;
 mod ops;
 mod origin;
-mod past_runs;
 mod path;
 #[cfg(test)]
 mod plan_tests;
@@ -41,20 +35,16 @@ mod registrations;
 mod remote;
 mod remote_args;
 mod report;
-mod requests;
 mod resources;
 mod rows;
 mod run;
-mod run_pair;
 mod runs;
 mod screen;
 mod signals;
-mod signers;
 mod sizes;
 #[cfg(test)]
 mod spread_tests;
 mod stats;
-mod stdout;
 mod store_places;
 mod trace;
 mod unpacked;
@@ -68,9 +58,8 @@ use std::time::{Duration, Instant, SystemTime};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use exit::Exit;
-// For `fuzz/targets`: the text typed on a page.
-#[doc(hidden)]
-pub use view::table_condition;
+use exit::{Failure, fail, failed};
+use galeras_study::hint::DEFAULT_CACHE;
 
 /// Declarative, reproducible benchmarks for code language models.
 #[derive(Parser)]
@@ -190,9 +179,6 @@ impl Settings {
     }
 }
 
-/// The default store.
-pub(crate) const DEFAULT_CACHE: &str = "cache";
-
 /// Where results are stored.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct StoreArgs {
@@ -217,31 +203,32 @@ pub fn main() -> Exit {
     if let Some(exit) = complete::answer() {
         return screen::settled(exit);
     }
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => return screen::settled(screen::show_usage(&error)),
-    };
-    if let Err(message) = logging::start() {
-        return context::fail(&message, Exit::Invalid);
-    }
-    if let Some(problem) = defects::clock_problem(SystemTime::now()) {
-        return context::fail(&problem, Exit::Failed);
-    }
-    defects::keep_quiet();
-    if let Err(error) = resources::start_guard(&cli.verb) {
-        return context::fail(&format!("cannot start threads: {error}"), Exit::Disk);
-    }
-    // The first thread's stack size depends on the shell, so a new thread is used.
-    let thread =
-        std::thread::Builder::new().stack_size(STACK_BYTES).spawn(move || perform(cli, started));
-    match thread.map(std::thread::JoinHandle::join) {
-        Ok(Ok(exit)) => exit,
-        Ok(Err(panic)) => defects::report(panic.as_ref()),
-        Err(error) => context::fail(&format!("cannot start threads: {error}"), Exit::Disk),
+    match Cli::try_parse() {
+        Ok(cli) => start(cli, started).unwrap_or_else(Failure::show),
+        Err(error) => screen::settled(screen::show_usage(&error)),
     }
 }
 
-fn perform(cli: Cli, started: Instant) -> Exit {
+fn start(cli: Cli, started: Instant) -> Result<Exit, Failure> {
+    logging::start().map_err(|message| fail(message, Exit::Invalid))?;
+    if let Some(problem) = defects::clock_problem(SystemTime::now()) {
+        return Err(failed(problem));
+    }
+    defects::keep_quiet();
+    resources::start_guard(&cli.verb).map_err(no_threads)?;
+    // The first thread's stack size depends on the shell, so a new thread is used.
+    let thread =
+        std::thread::Builder::new().stack_size(STACK_BYTES).spawn(move || perform(cli, started));
+    let ended = thread.map_err(no_threads)?.join();
+    ended.unwrap_or_else(|panic| Err(defects::report(panic.as_ref())))
+}
+
+fn no_threads(error: std::io::Error) -> Failure {
+    fail(format!("cannot start threads: {error}"), Exit::Disk)
+}
+
+/// Runs the verb, and prints its failure.
+fn perform(cli: Cli, started: Instant) -> Result<Exit, Failure> {
     let jobs = match &cli.verb {
         Verb::Run(args) => args.jobs(),
         _ => std::thread::available_parallelism().map_or(1, usize::from),
@@ -251,11 +238,8 @@ fn perform(cli: Cli, started: Instant) -> Exit {
         .worker_threads(jobs + 1)
         .thread_stack_size(STACK_BYTES)
         .enable_all()
-        .build();
-    let runtime = match runtime {
-        Ok(runtime) => runtime,
-        Err(error) => return context::fail(&format!("cannot start threads: {error}"), Exit::Disk),
-    };
+        .build()
+        .map_err(no_threads)?;
     let verb = async {
         match cli.verb {
             Verb::Run(args) => run::run(args, started).await,
@@ -287,11 +271,13 @@ fn perform(cli: Cli, started: Instant) -> Exit {
             Verb::Completions { shell } => complete::script(shell),
         }
     };
-    let exit = catch_unwind(AssertUnwindSafe(|| runtime.block_on(verb)));
+    let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(verb)));
+    let ended = ended.unwrap_or_else(|panic| Err(defects::report(panic.as_ref())));
+    let exit = ended.unwrap_or_else(Failure::show);
     // Running computations were cancelled and get only a wait too short to notice. Idle threads are
     // joined: detaching a thread while it ends is a race in `pthread_detach` and sometimes crashes.
     runtime.shutdown_timeout(LAST_WAIT);
     store_places::remove_scratch();
     unpacked::remove_unpacked();
-    screen::settled(exit.unwrap_or_else(|panic| defects::report(panic.as_ref())))
+    Ok(screen::settled(exit))
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 
-use super::context::{Exit, fail, fail_unknown, print, print_json};
+use super::context::{Exit, Failure, fail_unknown, failed, print, print_json};
 use crate::registry::REGISTRY;
 use galeras_operator::{Descriptor, Effect};
 use galeras_workflow::json_schema;
@@ -30,28 +30,25 @@ pub(crate) struct OpsArgs {
     format: OpsFormat,
 }
 
-pub(crate) fn ops(args: &OpsArgs) -> Exit {
+pub(crate) fn ops(args: &OpsArgs) -> Result<Exit, Failure> {
     let chosen: Vec<&Descriptor> = match &args.name {
         None => REGISTRY.iter().map(|o| o.descriptor()).collect(),
         Some(name) => match REGISTRY.get(name) {
             Some(operator) => vec![operator.descriptor()],
-            None => return unknown(name, REGISTRY.iter().map(|o| o.descriptor().name)),
+            None => return Err(unknown(name, REGISTRY.iter().map(|o| o.descriptor().name))),
         },
     };
     match (args.format, args.name.is_some()) {
         (OpsFormat::Json, _) => {
             for operator in chosen {
-                let exit = print_json(&json!({
+                print_json(&json!({
                     "name": operator.name, "version": operator.version,
                     "grain": operator.grain.name(), "effect": operator.effect.name(),
                     "summary": operator.summary(), "doc": operator.doc,
                     "args": (operator.args_schema)(),
-                }));
-                if exit != Exit::Done {
-                    return exit;
-                }
+                }))?;
             }
-            Exit::Done
+            Ok(Exit::Done)
         }
         (OpsFormat::Markdown, false) => print(&markdown_table()),
         (_, true) => print(&page(chosen[0])),
@@ -198,7 +195,7 @@ pub(crate) struct SchemaArgs {
     name: Option<String>,
 }
 
-pub(crate) async fn schema(args: &SchemaArgs) -> Exit {
+pub(crate) async fn schema(args: &SchemaArgs) -> Result<Exit, Failure> {
     let value = match &args.name {
         None => {
             let operators: Vec<(&str, &str, Value)> = REGISTRY
@@ -212,24 +209,22 @@ pub(crate) async fn schema(args: &SchemaArgs) -> Exit {
             Some(operator) => (operator.descriptor().args_schema)(),
             None => match super::contracts::contract(name).await {
                 Some(Ok(contract)) => contract,
-                Some(Err(message)) => return fail(&message, Exit::Failed),
+                Some(Err(message)) => return Err(failed(message)),
                 None => {
                     let known = REGISTRY
                         .iter()
                         .map(|o| o.descriptor().name)
                         .chain(super::contracts::names());
-                    return unknown(name, known);
+                    return Err(unknown(name, known));
                 }
             },
         },
     };
-    match serde_json::to_string_pretty(&value) {
-        Ok(text) => print(&format!("{text}\n")),
-        Err(error) => fail(&error.to_string(), Exit::Failed),
-    }
+    let text = serde_json::to_string_pretty(&value).map_err(failed)?;
+    print(&format!("{text}\n"))
 }
 
-fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Exit {
+fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
     fail_unknown(&format!("there is no `{name}`"), name, known, "there are")
 }
 

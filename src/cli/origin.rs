@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::context::{Exit, fail_run, open_store, print, print_json};
+use super::context::{Exit, Failure, open_store, print, print_json};
 use super::{Format, StoreArgs};
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 use galeras_engine::runner::{FileOrigin, file_origin};
 use galeras_store::{OutputOrigin, OutputRecord};
 
@@ -25,29 +25,20 @@ pub(crate) struct OriginArgs {
 }
 
 /// Reports for every file which workflow wrote it; succeeds if one did and the file is unchanged.
-pub(crate) async fn origin(args: OriginArgs) -> Exit {
-    let store = match open_store(&args.store.cache).await {
-        Ok(store) => store,
-        Err(exit) => return exit,
-    };
+pub(crate) async fn origin(args: OriginArgs) -> Result<Exit, Failure> {
+    let store = open_store(&args.store.cache).await?;
     let mut exit = Exit::Done;
     for file in &args.files {
-        let origin = match file_origin(file, &store).await {
-            Ok(origin) => origin,
-            Err(error) => return fail_run(&error),
-        };
+        let origin = file_origin(file, &store).await?;
         if !matches!(origin, FileOrigin::Written { .. }) {
             exit = Exit::Failed;
         }
-        let printed = match args.format {
+        match args.format {
             Format::Human => print(&text(file, &origin)),
             Format::Json => print_json(&object(file, &origin)),
-        };
-        if printed != Exit::Done {
-            return printed;
-        }
+        }?;
     }
-    exit
+    Ok(exit)
 }
 
 fn text(file: &Path, origin: &FileOrigin) -> String {

@@ -1,11 +1,9 @@
 //! `path`: the location of a table's Parquet file in the store.
 
-use std::io::Write as _;
-
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-use super::context::{Exit, Surveyed, fail, print_json};
+use super::context::{Exit, Failure, Surveyed, fail, load, print_json};
 use super::{Format, WorkflowArgs, screen};
 use galeras_engine::plan::{TableRef, cell_columns};
 
@@ -21,25 +19,15 @@ pub(crate) struct PathArgs {
     format: Format,
 }
 
-pub(crate) async fn path(args: PathArgs) -> Exit {
-    let surveyed = match Surveyed::load(&args.workflow, args.format).await {
-        Ok(surveyed) => surveyed,
-        Err(exit) => return exit,
-    };
-    let input = match surveyed.computed_table(&args.step) {
-        Ok(input) => input,
-        Err(exit) => return exit,
-    };
+pub(crate) async fn path(args: PathArgs) -> Result<Exit, Failure> {
+    let surveyed = load(&args.workflow, args.format).await?;
+    let input = surveyed.computed_table(&args.step)?;
     for table in &input.tables {
-        let exit = match place(&surveyed, table) {
-            Some(place) => told(&surveyed, table, &place, args.format),
-            None => fail(&format!("`{}` has no stored table", args.step), Exit::Failed),
-        };
-        if exit != Exit::Done {
-            return exit;
-        }
+        let missing = || fail(format!("`{}` has no stored table", args.step), Exit::Failed);
+        let place = place(&surveyed, table).ok_or_else(missing)?;
+        told(&surveyed, table, &place, args.format)?;
     }
-    Exit::Done
+    Ok(Exit::Done)
 }
 
 fn place(surveyed: &Surveyed, table: &TableRef) -> Option<Vec<u8>> {
@@ -54,16 +42,15 @@ fn place(surveyed: &Surveyed, table: &TableRef) -> Option<Vec<u8>> {
     })
 }
 
-fn told(surveyed: &Surveyed, table: &TableRef, place: &[u8], format: Format) -> Exit {
+fn told(
+    surveyed: &Surveyed,
+    table: &TableRef,
+    place: &[u8],
+    format: Format,
+) -> Result<Exit, Failure> {
     if format == Format::Human {
         // For `$(galeras path …)`: unescaped, since a folder's name may contain any bytes.
-        let mut out = screen::data_stdout();
-        let line = [place, b"\n"].concat();
-        return match out.write_all(&line).and_then(|()| out.flush()) {
-            Ok(()) => Exit::Done,
-            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Exit::Done,
-            Err(_) => Exit::Disk,
-        };
+        return screen::write_out(&mut screen::data_stdout(), &[place, b"\n"].concat());
     }
     let step = &surveyed.plan.steps[table.step];
     let stored = surveyed.states[table.step].manifest.as_ref().and_then(|m| m.port(table.port));

@@ -4,7 +4,7 @@
 use datafusion::dataframe::DataFrame;
 use galeras_figures::{Kind, Spec, terminal};
 
-use super::context::{Exit, fail, print, width};
+use super::context::{Exit, Failure, fail, failed, print, width};
 use galeras_operator::TableSchema;
 use galeras_sql::session::{FigureColumn, column, figure_data, sorted_by_key};
 
@@ -13,27 +13,18 @@ const NARROWEST: usize = 30;
 
 /// Draws the rows: a forest plot of a table with estimates and intervals, else a histogram of the
 /// first column of numbers among `columns`, by the first of texts.
-pub(super) async fn show_plot(rows: DataFrame, table: &TableSchema, columns: &[String]) -> Exit {
-    let (spec, drawn) = match picture(table, columns) {
-        Ok(picture) => picture,
-        Err(message) => return fail(&message, Exit::Invalid),
-    };
-    let ordered = match sorted_by_key(rows, &table.key) {
-        Ok(rows) => rows.select(drawn.iter().map(|drawn| column(&drawn.name)).collect::<Vec<_>>()),
-        Err(error) => Err(error),
-    };
-    let data = match ordered {
-        Ok(rows) => figure_data(rows, &drawn).await,
-        Err(error) => Err(error.into()),
-    };
-    let data = match data {
-        Ok(data) => data,
-        Err(error) => return fail(&error.to_string(), Exit::Failed),
-    };
-    match terminal(&spec, &data, usize::from(width()).max(NARROWEST), LINES, false) {
-        Ok(text) => print(&text),
-        Err(error) => fail(&error.to_string(), Exit::Invalid),
-    }
+pub(super) async fn show_plot(
+    rows: DataFrame,
+    table: &TableSchema,
+    columns: &[String],
+) -> Result<Exit, Failure> {
+    let (spec, drawn) = picture(table, columns).map_err(|message| fail(message, Exit::Invalid))?;
+    let names: Vec<_> = drawn.iter().map(|drawn| column(&drawn.name)).collect();
+    let ordered = sorted_by_key(rows, &table.key).and_then(|rows| rows.select(names));
+    let data = figure_data(ordered.map_err(failed)?, &drawn).await.map_err(failed)?;
+    let width = usize::from(width()).max(NARROWEST);
+    let text = terminal(&spec, &data, width, LINES, false);
+    print(&text.map_err(|error| fail(error.to_string(), Exit::Invalid))?)
 }
 
 /// The kind of plot and the columns for a table.

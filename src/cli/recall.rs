@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::screen::note;
 use super::{Settings, WorkflowArgs};
-use galeras_base::visible::shell_word;
+use galeras_base::terminal_escape::shell_word;
 use galeras_store::{RunSettings, Store, StoreError};
 
 /// A workflow and the settings of the results to show.

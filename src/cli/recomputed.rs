@@ -6,14 +6,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::context::{Exit, fail, fail_cache, fail_run, note, print, print_json};
-use super::diff_tables::{PortDiff, compare_stored};
-use super::diff_text::table_text;
-use super::resources::default_resources;
+use super::context::{Exit, Failure, fail, failed, note, print, print_json};
+use super::diff::table_text;
+use super::resources::default_env;
 use super::signals::watch_signals;
 use super::unpacked::folder;
 use super::{Format, screen};
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 use galeras_display::count;
 use galeras_engine::plan::Plan;
 use galeras_engine::runner::{Recomputation, RowsAgain, RunError, StepManifests, drawn};
@@ -21,6 +20,7 @@ use galeras_engine::trust::Trust;
 use galeras_operator::MAIN;
 use galeras_operator::event::{EventSink, RunEvent};
 use galeras_store::{Manifest, Store};
+use galeras_study::diff_tables::{PortDiff, compare_stored};
 
 const EXAMPLES: usize = 3;
 
@@ -50,33 +50,16 @@ pub(super) async fn recompute(
     done: &StepManifests,
     trust: Arc<Trust>,
     asked: Asked,
-) -> Exit {
+) -> Result<Exit, Failure> {
     let cancel = CancellationToken::new();
     watch_signals(cancel.clone());
-    let again = Recomputation {
-        plan,
-        store,
-        done,
-        resources: default_resources(),
-        consent: trust,
-        cancel: cancel.clone(),
-        events: Arc::new(Warnings),
-    };
-    match recomputed(&again, &asked, &cancel).await {
-        Ok(exit) | Err(exit) => exit,
-    }
-}
-
-async fn recomputed(
-    again: &Recomputation<'_>,
-    asked: &Asked,
-    cancel: &CancellationToken,
-) -> Result<Exit, Exit> {
-    let steps = &again.plan.steps;
+    let env = default_env(trust, cancel.clone(), Arc::new(Warnings));
+    let again = &Recomputation { plan, store, done, env };
+    let steps = &plan.steps;
     let mut able = Vec::new();
     let mut objections = Vec::new();
     for (at, step) in steps.iter().enumerate() {
-        match again.objection(at).await.map_err(|error| fail_run(&error))? {
+        match again.objection(at).await? {
             None => able.push(at),
             Some(objection) => objections.push((step.name.as_str(), objection)),
         }
@@ -97,28 +80,29 @@ async fn recomputed(
             note(&format!("computing {} again, step {place} of {all}", escape(name)));
         }
         let scratch = folder()?;
-        let scratch = Store::open(&scratch.to_string_lossy()).await.map_err(|e| fail_cache(&e))?;
+        let scratch = Store::open(&scratch.to_string_lossy()).await?;
         let computed = tokio::select! {
             computed = again.compute(*at, &scratch) => computed,
             () = cancel.cancelled() => Err(RunError::Interrupted),
         };
         let computed = match computed {
             Ok(computed) => computed,
-            Err(error) if error.is_interruption() => return Err(Exit::Interrupted),
+            Err(error) if error.is_interruption() => return Err(Exit::Interrupted.into()),
             Err(error) => {
                 let why = error.explained();
-                return Err(fail(&format!("step {}: {why}", escape(name)), Exit::Failed));
+                return Err(failed(format!("step {}: {why}", escape(name))));
             }
         };
         let Some(stored) = again.done[*at].as_ref() else { continue };
         let (of_step, differing) = compare(again, &scratch, stored, &computed).await?;
         tables += of_step;
         equal += of_step - differing.len() as u64;
-        told(name, of_step, &differing, asked.format)?;
+        let event = json!({"event": "step_recomputed", "step": name, "tables": of_step});
+        told(name, event, "", &differing, asked.format)?;
         super::unpacked::remove_last();
     }
-    let rows = recomputed_rows(again, &able, asked, cancel).await?;
-    let exit = match asked.format {
+    let rows = recomputed_rows(again, &able, &asked, &cancel).await?;
+    match asked.format {
         Format::Json => print_json(&json!({"event": "recomputed", "steps": chosen.len(),
             "able": able.len(), "tables": tables, "equal": equal, "rows": rows.all,
             "equal_rows": rows.equal})),
@@ -133,21 +117,18 @@ async fn recomputed(
             }
             print(&format!("{text}\n"))
         }
-    };
-    if exit != Exit::Done {
-        return Ok(exit);
-    }
+    }?;
     if chosen.is_empty() && asked.steps > 0 {
         // Without any computed step there is nothing to compare.
-        return Ok(fail("no step could be computed again", Exit::Failed));
+        return Err(failed("no step could be computed again"));
     }
     if equal == tables && rows.equal == rows.all {
-        return Ok(exit);
+        return Ok(Exit::Done);
     }
     let message = "what came out now is not what is stored: either the stored result was not \
                    computed by this program from these inputs, or the step does not give the same \
                    twice";
-    Ok(fail(message, Exit::Disk))
+    Err(fail(message, Exit::Disk))
 }
 
 /// The number of recomputed rows, and of those that match.
@@ -163,20 +144,20 @@ async fn recomputed_rows(
     able: &[usize],
     asked: &Asked,
     cancel: &CancellationToken,
-) -> Result<RowCounts, Exit> {
+) -> Result<RowCounts, Failure> {
     let mut counts = RowCounts::default();
     for (at, rows) in shares(again, able, asked) {
         let name = &again.plan.steps[at].name;
-        let failed = |error: RunError| match error.is_interruption() {
-            true => Exit::Interrupted,
-            false => fail(&format!("step {}: {}", escape(name), error.explained()), Exit::Failed),
+        let broken = |error: RunError| match error.is_interruption() {
+            true => Exit::Interrupted.into(),
+            false => failed(format!("step {}: {}", escape(name), error.explained())),
         };
         let work = async {
-            let rows = again.draw(at, rows, asked.seed).await.map_err(failed)?;
+            let rows = again.draw(at, rows, asked.seed).await.map_err(broken)?;
             // A new folder, so that no earlier result is reused.
             let fresh = folder()?;
-            let fresh = Store::open(&fresh.to_string_lossy()).await.map_err(|e| fail_cache(&e))?;
-            let tables = again.compute_rows(at, &rows, &fresh).await.map_err(failed)?;
+            let fresh = Store::open(&fresh.to_string_lossy()).await?;
+            let tables = again.compute_rows(at, &rows, &fresh).await.map_err(broken)?;
             let mut differing = Vec::new();
             for RowsAgain { stored, computed } in &tables {
                 if stored.digest != computed.digest {
@@ -184,16 +165,18 @@ async fn recomputed_rows(
                     differing.push(diff.await?);
                 }
             }
-            let others = again.differing_rows(&rows, &tables, &fresh).await.map_err(failed)?;
+            let others = again.differing_rows(&rows, &tables, &fresh).await.map_err(broken)?;
             super::unpacked::remove_last();
             let all = rows.len() as u64;
             let counts = RowCounts { all, equal: all.saturating_sub(others) };
-            told_rows(name, &counts, &differing, asked.format)?;
-            Ok::<_, Exit>(counts)
+            let event = json!({"event": "rows_recomputed", "step": name, "rows": counts.all,
+                "equal": counts.equal});
+            told(name, event, " in rows that were drawn", &differing, asked.format)?;
+            Ok::<_, Failure>(counts)
         };
         let of_step = tokio::select! {
             counts = work => counts?,
-            () = cancel.cancelled() => return Err(Exit::Interrupted),
+            () = cancel.cancelled() => return Err(Exit::Interrupted.into()),
         };
         counts.all += of_step.all;
         counts.equal += of_step.equal;
@@ -227,7 +210,7 @@ async fn compare(
     scratch: &Store,
     stored: &Manifest,
     computed: &Manifest,
-) -> Result<(u64, Vec<PortDiff>), Exit> {
+) -> Result<(u64, Vec<PortDiff>), Failure> {
     let mut differing = Vec::new();
     for old in &stored.ports {
         match computed.port(&old.port) {
@@ -238,41 +221,28 @@ async fn compare(
             }
             None => {
                 let message = format!("the step no longer has the table {}", escape(&old.port));
-                return Err(fail(&message, Exit::Failed));
+                return Err(failed(message));
             }
         }
     }
     Ok((stored.ports.len() as u64, differing))
 }
 
-fn told(step: &str, tables: u64, differing: &[PortDiff], format: Format) -> Result<(), Exit> {
-    let exit = match format {
-        Format::Json => {
-            let differing: Vec<Value> = differing.iter().map(difference).collect();
-            print_json(&json!({"event": "step_recomputed", "step": step, "tables": tables,
-                "differing": differing}))
-        }
-        Format::Human => print(&differences(step, "", differing)),
-    };
-    if exit == Exit::Done { Ok(()) } else { Err(exit) }
-}
-
-fn told_rows(
+/// Prints the differences, or for programs the event with them.
+fn told(
     step: &str,
-    counts: &RowCounts,
+    mut event: Value,
+    place: &str,
     differing: &[PortDiff],
     format: Format,
-) -> Result<(), Exit> {
-    let RowCounts { all, equal } = counts;
-    let exit = match format {
+) -> Result<Exit, Failure> {
+    match format {
         Format::Json => {
-            let differing: Vec<Value> = differing.iter().map(difference).collect();
-            print_json(&json!({"event": "rows_recomputed", "step": step, "rows": all,
-                "equal": equal, "differing": differing}))
+            event["differing"] = differing.iter().map(difference).collect();
+            print_json(&event)
         }
-        Format::Human => print(&differences(step, " in rows that were drawn", differing)),
-    };
-    if exit == Exit::Done { Ok(()) } else { Err(exit) }
+        Format::Human => print(&differences(step, place, differing)),
+    }
 }
 
 /// The differences, table by table.

@@ -8,8 +8,8 @@ use arrow::array::AsArray;
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 
-use super::context::{Exit, fail, fail_run, note};
-use super::lock_writer::only_writer;
+use super::context::{Exit, Failure, cannot_write, fail, note};
+use super::lock::only_writer;
 use galeras_base::scratch::WholeFile;
 use galeras_display::count;
 use galeras_engine::plan::{LockFile, LockedAnalysis, Plan, lock_path};
@@ -24,25 +24,22 @@ const ANSWERS: &str = "generate";
 const SAID: usize = 3;
 
 /// Writes new analyses of `prereg` into the lock file; with `amend` also changed ones.
-pub(super) async fn register(plan: &Plan, store: &Store, file: &Path, amend: bool) -> Exit {
+pub(super) async fn register(
+    plan: &Plan,
+    store: &Store,
+    file: &Path,
+    amend: bool,
+) -> Result<(), Failure> {
     let path = lock_path(file);
     let _only = only_writer(&path).await;
-    let mut lock = match LockFile::beside(file) {
-        Ok(lock) => lock,
-        Err(problem) => return fail(&problem, Exit::Invalid),
-    };
-    let states = match survey(plan, store, None).await {
-        Ok(states) => states,
-        Err(error) => return fail_run(&error),
-    };
+    let lock = LockFile::beside(file);
+    let mut lock = lock.map_err(|problem| fail(problem, Exit::Invalid))?;
+    let states = survey(plan, store, None).await?;
     let mut changed = false;
     let registered = plan.steps.iter().enumerate().filter(|(_, step)| step.registration.is_some());
     for (at, step) in registered {
         let name = &step.name;
-        let results = match results_of(plan, store, at, |at| states[at].manifest.is_some()).await {
-            Ok(results) => results,
-            Err(error) => return fail_run(&error),
-        };
+        let results = results_of(plan, store, at, |at| states[at].manifest.is_some()).await?;
         let analysis = LockedAnalysis::of(plan, at, timestamp(), results.is_none());
         let known = lock.analyses_of(&plan.file_name());
         let own: Vec<&LockedAnalysis> = known.iter().filter(|one| one.step == *name).collect();
@@ -68,13 +65,10 @@ pub(super) async fn register(plan: &Plan, store: &Store, file: &Path, amend: boo
         lock.register(analysis);
         changed = true;
     }
-    if !changed {
-        return Exit::Done;
+    if changed {
+        WholeFile::write(&path, lock.render().as_bytes()).map_err(cannot_write(&path))?;
     }
-    match WholeFile::write(&path, lock.render().as_bytes()) {
-        Ok(()) => Exit::Done,
-        Err(error) => fail(&format!("cannot write {}: {error}", path.display()), Exit::Disk),
-    }
+    Ok(())
 }
 
 /// The stored results that an analysis uses, in words: answers from any source or, in a study

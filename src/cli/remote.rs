@@ -9,32 +9,36 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use super::allow::trust;
-use super::context::{Exit, Surveyed, fail, fail_run, note, print, print_json};
+use super::context::{
+    Exit, Failure, Surveyed, fail, failed, load_with_remote, note, print, print_json,
+};
 use super::remote_args::RemoteArgs;
-use super::{Format, WorkflowArgs, hint, screen};
-use galeras_base::visible::escape;
+use super::{Format, WorkflowArgs, screen};
+use galeras_base::terminal_escape::escape;
 use galeras_display::{bytes as size, count};
 use galeras_engine::plan::{PlannedRemote, PlannedSigners};
 use galeras_engine::runner::{Forecast, Remote, SignatureDemand, Transfer, Transferred};
 use galeras_operator::{Access, Consent as _};
 use galeras_store::{Manifest, SIGNATURE_NAMESPACE, SigningKey, SigningKeyError, Store};
+use galeras_study::hint;
 
 /// The remote of a verb that needs one. A remote from the workflow must be allowed.
 fn required(
+    remote: Option<Arc<Remote>>,
     surveyed: &Surveyed,
     args: &WorkflowArgs,
     access: impl Fn(&PlannedRemote) -> Access,
-) -> Result<Arc<Remote>, Exit> {
+) -> Result<Arc<Remote>, Failure> {
     let consent = trust(&args.file, &args.set, &args.allow, None);
-    let remote = surveyed.plan.remote.iter().map(access);
+    let reads = surveyed.plan.remote.iter().map(access);
     let signers = surveyed.plan.allowed_signers.iter().map(PlannedSigners::access);
-    for access in remote.chain(signers) {
+    for access in reads.chain(signers) {
         if let Some(refused) = consent.refusal(&access) {
             let message = format!("`remote` {}\nhelp: {}", refused.message, refused.help);
-            return Err(fail(&message, Exit::Invalid));
+            return Err(fail(message, Exit::Invalid));
         }
     }
-    surveyed.remote.clone().ok_or_else(|| {
+    remote.ok_or_else(|| {
         let message = "name the other store with --remote URL, GALERAS_REMOTE, or `remote:` in the \
                        workflow";
         fail(message, Exit::Invalid)
@@ -76,30 +80,19 @@ pub(crate) struct PullArgs {
     format: Format,
 }
 
-pub(crate) async fn push(args: PushArgs) -> Exit {
+pub(crate) async fn push(args: PushArgs) -> Result<Exit, Failure> {
     let out = Path::new(".");
     if args.remote.is_bundle() {
         let message = "a bundle is not sent to; `galeras bundle` makes a new one";
-        return fail(message, Exit::Invalid);
+        return Err(fail(message, Exit::Invalid));
     }
-    let key = match args.sign.as_deref().map(read_key).transpose() {
-        Ok(key) => key,
-        Err(exit) => return exit,
-    };
+    let key = args.sign.as_deref().map(read_key).transpose()?;
     // The remote is not asked.
-    let loaded = Surveyed::load_beside_remote(&args.workflow, args.format, out, &args.remote);
-    let surveyed = match loaded.await {
-        Ok(surveyed) => surveyed,
-        Err(exit) => return exit,
-    };
-    let remote = match required(&surveyed, &args.workflow, PlannedRemote::writing) {
-        Ok(remote) => remote,
-        Err(exit) => return exit,
-    };
-    if let Some(key) = &key
-        && let Err(exit) = warn_unless_allowed(&remote, key)
-    {
-        return exit;
+    let loaded = load_with_remote(&args.workflow, args.format, out, &args.remote, false);
+    let (surveyed, remote) = loaded.await?;
+    let remote = required(remote, &surveyed, &args.workflow, PlannedRemote::writing)?;
+    if let Some(key) = &key {
+        warn_unless_allowed(&remote, key)?;
     }
     let (from, to) = (&surveyed.store, remote.store());
     let transfer = results(&surveyed, |state| matches!(state, Forecast::Hit));
@@ -108,17 +101,14 @@ pub(crate) async fn push(args: PushArgs) -> Exit {
         None => transfer,
     };
     let sending = Sending { transfer, from, to, event: "push", missing: None };
-    match sending.go(args.dry_run, args.format).await {
-        Ok(lacking) if lacking.is_empty() => {}
-        Ok(lacking) => {
-            let unusable = counted(lacking.len() as u64, "result");
-            return fail(&format!("{unusable} cannot be used"), Exit::Failed);
-        }
-        Err(exit) => return exit,
+    let lacking = sending.go(args.dry_run, args.format).await?;
+    if !lacking.is_empty() {
+        let unusable = counted(lacking.len() as u64, "result");
+        return Err(failed(format!("{unusable} cannot be used")));
     }
     let missing = surveyed.states.iter().filter(|state| !state.forecast.is_hit()).count();
     if missing == 0 {
-        return Exit::Done;
+        return Ok(Exit::Done);
     }
     let WorkflowArgs { file, set, store, .. } = &args.workflow;
     let run = hint::command("run", &file.to_string_lossy(), set, &store.cache);
@@ -126,30 +116,24 @@ pub(crate) async fn push(args: PushArgs) -> Exit {
         "{missing} of {} steps are not computed for the current workflow, and were not sent; run\n  {run}",
         surveyed.states.len()
     );
-    fail(&message, Exit::Failed)
+    Err(failed(message))
 }
 
-pub(crate) async fn pull(args: PullArgs) -> Exit {
+pub(crate) async fn pull(args: PullArgs) -> Result<Exit, Failure> {
     let (out, format) = (Path::new("."), args.format);
     let remote = match &args.from {
         None => args.remote.clone(),
         Some(bundle) if bundle.is_file() => args.remote.at(&bundle.to_string_lossy()),
         Some(bundle) => {
             let message = format!("there is no bundle {}", bundle.display());
-            return fail(&message, Exit::Invalid);
+            return Err(fail(message, Exit::Invalid));
         }
     };
-    let loaded = Surveyed::load_with_remote(&args.workflow, format, out, &remote);
-    let surveyed = match loaded.await {
-        Ok(surveyed) => surveyed,
-        Err(exit) => return exit,
-    };
-    let remote = match required(&surveyed, &args.workflow, |remote| remote.access.clone()) {
-        Ok(remote) => remote,
-        Err(exit) => return exit,
-    };
+    let loaded = load_with_remote(&args.workflow, format, out, &remote, true);
+    let (surveyed, remote) = loaded.await?;
+    let remote = required(remote, &surveyed, &args.workflow, |remote| remote.access.clone())?;
     if let Some(cause) = remote.trouble() {
-        return fail(&format!("the remote cannot be reached: {cause}"), Exit::Disk);
+        return Err(fail(format!("the remote cannot be reached: {cause}"), Exit::Disk));
     }
     let (from, to) = (remote.store(), &surveyed.store);
     let transfer = results(&surveyed, |state| matches!(state, Forecast::RemoteHit));
@@ -161,13 +145,10 @@ pub(crate) async fn pull(args: PullArgs) -> Exit {
     let unknown = steps.filter(|(_, state)| !state.forecast.is_hit());
     let unknown: Vec<&str> = unknown.map(|(step, _)| step.name.as_str()).collect();
     let sending = Sending { transfer, from, to, event: "pull", missing: Some(&unknown) };
-    let lacking = match sending.go(args.dry_run, format).await {
-        Ok(lacking) => lacking,
-        Err(exit) => return exit,
-    };
+    let lacking = sending.go(args.dry_run, format).await?;
     let missing = missing(&unknown, &lacking);
     if missing.is_empty() {
-        return Exit::Done;
+        return Ok(Exit::Done);
     }
     let (shown, more) = (missing.iter().take(10), missing.len().saturating_sub(10));
     let names: Vec<String> = shown.map(|name| escape(name)).collect();
@@ -175,7 +156,7 @@ pub(crate) async fn pull(args: PullArgs) -> Exit {
     let names = format!("{}{more}", names.join(", "));
     if lacking.is_empty() && remote.refused() == 0 {
         note(&format!("neither store has the results of {names}"));
-        return Exit::Done;
+        return Ok(Exit::Done);
     }
     let message = format!(
         "{} of {} steps have no result here, as something that {} has cannot be used: {names}",
@@ -183,7 +164,7 @@ pub(crate) async fn pull(args: PullArgs) -> Exit {
         surveyed.states.len(),
         escape(from.location())
     );
-    fail(&message, Exit::Failed)
+    Err(failed(message))
 }
 
 /// The steps without a result after a pull: those not offered, and those whose transfer failed,
@@ -192,7 +173,7 @@ fn missing<'a>(unknown: &[&'a str], lacking: &'a [(String, String)]) -> Vec<&'a 
     unknown.iter().copied().chain(lacking.iter().map(|(step, _)| step.as_str())).collect()
 }
 
-fn read_key(path: &Path) -> Result<Arc<SigningKey>, Exit> {
+fn read_key(path: &Path) -> Result<Arc<SigningKey>, Failure> {
     SigningKey::open(path).map(Arc::new).map_err(|error| {
         let help = match error {
             SigningKeyError::Encrypted | SigningKeyError::Public => {
@@ -205,16 +186,16 @@ fn read_key(path: &Path) -> Result<Arc<SigningKey>, Exit> {
         };
         let file = escape(&path.display().to_string());
         fail(
-            &format!("cannot sign with {file}: {}{help}", escape(&error.to_string())),
+            format!("cannot sign with {file}: {}{help}", escape(&error.to_string())),
             Exit::Invalid,
         )
     })
 }
 
 /// Warns if the allowed signers do not include this key.
-fn warn_unless_allowed(remote: &Remote, key: &SigningKey) -> Result<(), Exit> {
+fn warn_unless_allowed(remote: &Remote, key: &SigningKey) -> Result<(), Failure> {
     let Some(SignatureDemand { signers, file }) = remote.demand() else { return Ok(()) };
-    let allowed = signers.allows(key).map_err(|error| fail(&error.to_string(), Exit::Failed))?;
+    let allowed = signers.allows(key).map_err(failed)?;
     if let (key, false) = allowed {
         note(&format!(
             "warning: {key} may not sign for `{SIGNATURE_NAMESPACE}` by the present {}; users of that \
@@ -246,12 +227,12 @@ struct Sending<'a> {
 impl Sending<'_> {
     /// Sends the results, and prints a report. Returns the steps whose results are not available, with the
     /// reason.
-    async fn go(&self, dry_run: bool, format: Format) -> Result<Vec<(String, String)>, Exit> {
+    async fn go(&self, dry_run: bool, format: Format) -> Result<Vec<(String, String)>, Failure> {
         let Self { transfer, from, to, event, .. } = self;
         let count = transfer.results();
-        let (files, bytes) = transfer.size(to).await.map_err(|error| fail_run(&error))?;
+        let (files, bytes) = transfer.size(to).await?;
         if dry_run {
-            let exit = match format {
+            match format {
                 Format::Json => print_json(&json!({"event": event, "dry_run": true,
                     "results": count, "files": files, "bytes": bytes})),
                 Format::Human => {
@@ -259,8 +240,8 @@ impl Sending<'_> {
                     let results = counted(count, "result");
                     print(&format!("{verb} {} ({}) of {results}\n", tables(files), size(bytes)))
                 }
-            };
-            return if exit == Exit::Done { Ok(Vec::new()) } else { Err(exit) };
+            }?;
+            return Ok(Vec::new());
         }
         let bar = bar(bytes, format);
         let seen = AtomicU64::new(0);
@@ -270,16 +251,14 @@ impl Sending<'_> {
             })
             .await;
         bar.finish_and_clear();
-        let report = report.map_err(|error| fail_run(&error))?;
-        match self.said(&report, format) {
-            Exit::Done => Ok(report.lacking),
-            exit => Err(exit),
-        }
+        let report = report?;
+        self.said(&report, format)?;
+        Ok(report.lacking)
     }
 
-    fn said(&self, report: &Transferred, format: Format) -> Exit {
+    fn said(&self, report: &Transferred, format: Format) -> Result<Exit, Failure> {
         let Transferred { results, files, bytes, present, signed, lacking } = report;
-        let exit = if format == Format::Json {
+        let printed = if format == Format::Json {
             let reasons: Vec<_> =
                 lacking.iter().map(|(step, why)| json!({"step": step, "why": why})).collect();
             let mut told = json!({"event": self.event, "dry_run": false, "results": results,
@@ -309,7 +288,7 @@ impl Sending<'_> {
         for (step, why) in lacking {
             note(&format!("{}: {}", escape(step), escape(why)));
         }
-        exit
+        printed
     }
 }
 

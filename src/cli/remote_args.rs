@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::exit::Exit;
-use super::screen::{fail, note};
+use super::exit::{Exit, Failure, fail};
+use super::screen::note;
 use super::unpacked::unpacked_store;
 use galeras_base::small_file;
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 use galeras_engine::plan::{Plan, PlannedSigners};
 use galeras_engine::runner::{Remote, SignatureDemand};
 use galeras_operator::{Consent, RefusedAccess};
@@ -37,30 +37,31 @@ pub(crate) struct SignersArgs {
 }
 
 impl SignersArgs {
-    pub(super) fn named(&self) -> Result<Option<SignatureDemand>, Exit> {
+    pub(super) fn named(&self) -> Result<Option<SignatureDemand>, Failure> {
         let file = self.allowed_signers.as_ref().filter(|file| !file.is_empty());
         file.map(|file| read_signers(Path::new(file))).transpose()
     }
 
-    /// The allowed signers that the user or else the workflow names, if the file may be read.
+    /// The allowed signers that the user or else the workflow names.
+    fn demand(&self, plan: &Plan) -> Result<Option<SignatureDemand>, Failure> {
+        match &plan.allowed_signers {
+            Some(own) if self.allowed_signers.is_none() => read_signers(&own.path).map(Some),
+            _ => self.named(),
+        }
+    }
+
+    /// The same, if the file may be read.
     pub(super) fn of_workflow(
         &self,
         plan: &Plan,
         consent: &dyn Consent,
-    ) -> Result<Option<SignatureDemand>, Exit> {
-        match &plan.allowed_signers {
-            Some(own) if self.allowed_signers.is_none() => match consent.refusal(&own.access()) {
-                Some(refused) => {
-                    note(&format!(
-                        "the allowed signers were not read: `remote` {}",
-                        refused.message
-                    ));
-                    Ok(None)
-                }
-                None => read_signers(&own.path).map(Some),
-            },
-            _ => self.named(),
+    ) -> Result<Option<SignatureDemand>, Failure> {
+        let own = plan.allowed_signers.as_ref().filter(|_| self.allowed_signers.is_none());
+        if let Some(refused) = own.and_then(|own| consent.refusal(&own.access())) {
+            note(&format!("the allowed signers were not read: `remote` {}", refused.message));
+            return Ok(None);
         }
+        self.demand(plan)
     }
 }
 
@@ -89,15 +90,6 @@ impl RemoteArgs {
         }
     }
 
-    fn demand(&self, plan: &Plan) -> Result<Option<SignatureDemand>, Exit> {
-        match &plan.allowed_signers {
-            Some(own) if self.signers.allowed_signers.is_none() => {
-                read_signers(&own.path).map(Some)
-            }
-            _ => self.signers.named(),
-        }
-    }
-
     /// The reason why the workflow's remote and its allowed signers may not be used before the user
     /// agrees.
     pub(super) fn refusal(plan: &Plan, consent: &dyn Consent) -> Option<RefusedAccess> {
@@ -107,7 +99,7 @@ impl RemoteArgs {
     }
 
     /// The named remote, or else the workflow's. No request is sent yet.
-    pub(super) async fn open(&self, plan: &Plan) -> Result<Option<Arc<Remote>>, Exit> {
+    pub(super) async fn open(&self, plan: &Plan) -> Result<Option<Arc<Remote>>, Failure> {
         let of_workflow = || plan.remote.as_ref().map(|remote| &remote.location);
         let location = self.remote.as_ref().or_else(of_workflow).filter(|text| !text.is_empty());
         let Some(location) = location else { return Ok(None) };
@@ -119,22 +111,19 @@ impl RemoteArgs {
             }
             _ => location,
         };
-        let demand = self.demand(plan)?;
-        let remote = Remote::open(location, demand).await.map_err(|error| {
-            let exit = if error.blames_disk() { Exit::Disk } else { Exit::Failed };
-            fail(&error.explained(), exit)
-        })?;
+        let demand = self.signers.demand(plan)?;
+        let remote = Remote::open(location, demand).await?;
         Ok(Some(Arc::new(remote)))
     }
 }
 
 const MAX_SIGNERS: u64 = 16 << 20;
 
-fn read_signers(path: &Path) -> Result<SignatureDemand, Exit> {
+fn read_signers(path: &Path) -> Result<SignatureDemand, Failure> {
     let file = path.display().to_string();
     let refused = |problem: String| {
         let message = format!("{}: {problem}", escape(&file));
-        fail(&format!("the allowed signers cannot be read: {message}"), Exit::Invalid)
+        fail(format!("the allowed signers cannot be read: {message}"), Exit::Invalid)
     };
     let bytes = small_file::read_named(path, MAX_SIGNERS);
     let bytes = bytes.map_err(|error| refused(error.to_string()))?;

@@ -1,17 +1,20 @@
 //! Threads and memory of a run, and the limit of the memory guard.
 
 use std::io::Read as _;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use clap::Args;
+use tokio_util::sync::CancellationToken;
 
-use super::screen::{fail, is_terminal, tell};
+use super::exit::fail;
+use super::screen::{is_terminal, tell};
 use super::sizes::parse_size;
 use super::{Exit, Verb};
 use galeras_base::memory_guard::{self, MemoryExcess};
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 use galeras_display::bytes;
-use galeras_engine::runner::Resources;
+use galeras_operator::event::EventSink;
+use galeras_operator::{Consent, RunEnv};
 
 #[derive(Args, Clone, Copy, Debug)]
 pub(super) struct MemoryArgs {
@@ -32,8 +35,13 @@ pub(super) fn all_threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-pub(super) fn default_resources() -> Resources {
-    Resources { jobs: all_threads(), memory: default_memory() }
+/// The environment of steps that no argument gives other threads or memory.
+pub(super) fn default_env(
+    consent: Arc<dyn Consent>,
+    cancel: CancellationToken,
+    events: Arc<dyn EventSink>,
+) -> RunEnv {
+    RunEnv { jobs: all_threads(), memory: default_memory(), consent, cancel, events }
 }
 
 /// Starts the memory guard of a verb. Verbs that only read a workflow get less: SQL constants are
@@ -70,8 +78,8 @@ fn out_of_memory(excess: &MemoryExcess) -> ! {
         // The bars of running steps may be on this line.
         tell("\n");
     }
-    fail(&explanation(excess, machine_share()), Exit::Disk);
-    std::process::exit(i32::from(Exit::Disk.code()))
+    let exit = fail(explanation(excess, machine_share()), Exit::Disk).show();
+    std::process::exit(i32::from(exit.code()))
 }
 
 /// Explains which part used how much memory, and how to continue.

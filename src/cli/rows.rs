@@ -19,9 +19,8 @@ use futures::StreamExt;
 use parquet::arrow::ArrowWriter;
 use parquet::errors::ParquetError;
 
-use super::context::{Exit, fail, print};
-use super::screen;
-use super::stdout::has_failed;
+use super::context::{Exit, Failure, cannot_write, fail, failed, print};
+use super::screen::{self, has_failed};
 use galeras_base::scratch::WholeFile;
 use galeras_display::{TableFormat, TableStyle, TableWriter, write_table};
 use galeras_operator::plain_message;
@@ -55,7 +54,7 @@ pub(super) struct OutArgs {
 
 impl OutArgs {
     /// Refuses to print a binary format on a terminal, before anything is computed.
-    pub(super) fn check(&self) -> Result<(), Exit> {
+    pub(super) fn check(&self) -> Result<(), Failure> {
         let name = match self.format {
             RowFormat::Parquet => "a Parquet file",
             RowFormat::Arrow => "an Arrow stream",
@@ -65,7 +64,7 @@ impl OutArgs {
             return Ok(());
         }
         let message = format!("{name} is not for a terminal; add -o PATH, or pipe it to a program");
-        Err(fail(&message, Exit::Invalid))
+        Err(fail(message, Exit::Invalid))
     }
 }
 
@@ -150,7 +149,11 @@ impl From<ArrowError> for RowsError {
 }
 
 /// Writes the rows to their destination; the exit reports success or failure.
-pub(super) async fn write_rows(rows: TableRows, out: &OutArgs, style: TableStyle) -> Exit {
+pub(super) async fn write_rows(
+    rows: TableRows,
+    out: &OutArgs,
+    style: TableStyle,
+) -> Result<Exit, Failure> {
     let written = match &out.output {
         Some(path) => to_file(rows, path, out.format, style).await,
         None => to_stdout(rows, out.format, style).await,
@@ -159,27 +162,25 @@ pub(super) async fn write_rows(rows: TableRows, out: &OutArgs, style: TableStyle
 }
 
 /// The same for an existing text.
-pub(super) fn write_text(text: &str, out: &OutArgs) -> Exit {
+pub(super) fn write_text(text: &str, out: &OutArgs) -> Result<Exit, Failure> {
     match &out.output {
         None => print(text),
         Some(path) => exit_of(text_to_file(text, path).map_err(RowsError::Write), out),
     }
 }
 
-fn exit_of(written: Result<(), RowsError>, out: &OutArgs) -> Exit {
+fn exit_of(written: Result<(), RowsError>, out: &OutArgs) -> Result<Exit, Failure> {
     match written {
-        Ok(()) => Exit::Done,
-        Err(RowsError::Rows(error)) => fail(&plain_message(&error), Exit::Failed),
-        Err(RowsError::Write(e)) if e.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
+        Ok(()) => Ok(Exit::Done),
+        Err(RowsError::Rows(error)) => Err(failed(plain_message(&error))),
+        Err(RowsError::Write(e)) if e.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Done),
         // The rows caused the error, not the destination.
-        Err(RowsError::Write(e)) if e.kind() == io::ErrorKind::InvalidData => {
-            fail(&e.to_string(), Exit::Failed)
-        }
+        Err(RowsError::Write(e)) if e.kind() == io::ErrorKind::InvalidData => Err(failed(e)),
         Err(RowsError::Write(e)) => match &out.output {
-            Some(path) => fail(&format!("cannot write {}: {e}", path.display()), Exit::Disk),
+            Some(path) => Err(cannot_write(path)(e)),
             // Reported when the program ends, unless the reader has gone away.
-            None if has_failed() => Exit::Done,
-            None => fail(&format!("cannot write standard output: {e}"), Exit::Disk),
+            None if has_failed() => Ok(Exit::Done),
+            None => Err(fail(format!("cannot write standard output: {e}"), Exit::Disk)),
         },
     }
 }

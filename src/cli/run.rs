@@ -11,11 +11,10 @@ use tokio_util::sync::CancellationToken;
 use super::allow::trust;
 use super::consent::{can_ask, invalid, load_trusted, require};
 use super::context::{
-    Exit, Surveyed, color, fail_run, note, open_store, show_diagnostics, unknown_step,
+    Exit, Failure, Surveyed, both, color, note, open_store, show_diagnostics, unknown_step,
 };
 use super::data::show_outputs;
 use super::engine_args::EngineArgs;
-use super::next::where_to_look;
 use super::recall::settings_of_run;
 use super::registrations::show_registrations;
 use super::remote_args::RemoteArgs;
@@ -26,12 +25,13 @@ use super::{Format, Settings, WorkflowArgs, logging, screen};
 use galeras_display::{HumanReporter, JsonReporter};
 use galeras_engine::plan::{Locking, Plan, preflight};
 use galeras_engine::runner::{
-    OutputOptions, Remote, Resources, RunOptions, output_conflicts, run as run_plan, survey,
+    OutputOptions, Remote, RunOptions, RunOutcome, output_conflicts, run as run_plan, survey,
 };
 use galeras_engine::trust::{AccessRequest, Trust, report_request, requests};
-use galeras_operator::Access;
-use galeras_operator::event::{EventSink, RunEvent, RunStatus};
+use galeras_operator::event::{EventSink, RunEvent, RunStatus, StepStatus};
+use galeras_operator::{Access, MAIN, RunEnv};
 use galeras_store::Store;
+use galeras_study::hint;
 
 #[derive(Args)]
 pub(crate) struct RunArgs {
@@ -91,61 +91,42 @@ impl RunArgs {
     }
 }
 
-pub(crate) async fn run(args: RunArgs, started: Instant) -> Exit {
+pub(crate) async fn run(args: RunArgs, started: Instant) -> Result<Exit, Failure> {
     let lock = if args.frozen { Locking::Frozen } else { Locking::Pinned };
     let WorkflowArgs { file, set, allow, .. } = &args.workflow;
     let trust = trust(file, set, allow, Some(&args.out.folder));
-    let loaded = load_trusted(&args.workflow, args.format, lock, &trust, &args.out.folder);
-    let mut plan = match loaded.await {
-        Ok(plan) => plan,
-        Err(exit) => return invalid(exit, args.format),
-    };
-    let (select, force) = match (steps(&plan, &args.select), steps(&plan, &args.force)) {
-        (Ok(select), Ok(force)) => (select, force),
-        (Err(exit), _) | (_, Err(exit)) => return invalid(exit, args.format),
-    };
-    let store = match open_store(&args.workflow.store.cache).await {
-        Ok(store) => store,
-        Err(exit) => return exit,
-    };
-    let engine = match args.engine.open(&args.workflow.store.cache) {
-        Ok(engine) => engine,
-        Err(exit) => return invalid(exit, args.format),
-    };
+    let refused = |failure| invalid(failure, args.format);
+    let plan = load_trusted(&args.workflow, args.format, lock, &trust, &args.out.folder).await;
+    let mut plan = plan.map_err(refused)?;
+    let chosen = both(steps(&plan, &args.select), steps(&plan, &args.force));
+    let (select, force) = chosen.map_err(refused)?;
+    let store = open_store(&args.workflow.store.cache).await?;
+    let engine = args.engine.open(&args.workflow.store.cache).map_err(refused)?;
     let wanted = match args.select.as_slice() {
         [] => (0..plan.steps.len()).collect(),
         _ => plan.with_ancestors(&select),
     };
     let outputs = args.out.options();
-    match output_conflicts(&plan, &store, &wanted, &outputs).await {
-        Ok(conflicts) if conflicts.is_empty() => {}
-        Ok(conflicts) => {
-            show_diagnostics(&conflicts, args.format);
-            return invalid(Exit::Invalid, args.format);
-        }
-        Err(error) => return fail_run(&error),
+    let conflicts = output_conflicts(&plan, &store, &wanted, &outputs).await?;
+    if !conflicts.is_empty() {
+        show_diagnostics(&conflicts, args.format);
+        return Err(refused(Exit::Invalid.into()));
     }
     args.remote.settle(&mut plan);
     // Before the user agrees, neither the workflow's remote nor its files are used.
-    let open = async |refused: bool| match refused {
-        true => Ok(None),
-        false => args.remote.open(&plan).await,
+    let mut remote = match RemoteArgs::refusal(&plan, &*trust) {
+        Some(_) => None,
+        None => args.remote.open(&plan).await?,
     };
-    let remote = match open(RemoteArgs::refusal(&plan, &*trust).is_some()).await {
-        Ok(remote) => remote,
-        Err(exit) => return exit,
-    };
-    let ready = ready(&plan, &store, remote.as_deref(), &wanted, &force, &args, &trust);
-    if let Err(exit) = ready.await {
-        return if exit == Exit::Invalid { invalid(exit, args.format) } else { exit };
-    }
-    let remote = match remote {
-        Some(remote) => Some(remote),
-        None => match open(false).await {
-            Ok(remote) => remote,
-            Err(exit) => return exit,
+    ready(&plan, &store, remote.as_deref(), &wanted, &force, &args, &trust).await.map_err(
+        |failure| match failure.exit {
+            Exit::Invalid => refused(failure),
+            _ => failure,
         },
-    };
+    )?;
+    if remote.is_none() {
+        remote = args.remote.open(&plan).await?;
+    }
     let events: Arc<dyn EventSink> = match args.format {
         Format::Json => Arc::new(JsonReporter::new(screen::data_stdout())),
         Format::Human => {
@@ -164,25 +145,28 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Exit {
     let cancel = CancellationToken::new();
     watch_signals(cancel.clone());
     let options = RunOptions {
-        resources: Resources { jobs: args.jobs(), memory: args.memory.bytes() },
+        env: RunEnv {
+            jobs: args.jobs(),
+            memory: args.memory.bytes(),
+            consent: trust,
+            cancel,
+            events: Arc::clone(&events),
+        },
         select: (!args.select.is_empty()).then_some(select),
         force: force.into_iter().collect::<HashSet<_>>(),
         outputs: Some(outputs),
         remembered: settings_of_run(&args.workflow.file, &Settings::typed(&args.workflow.set)),
         keep_going: args.keep_going,
-        cancel,
         engine,
         remote,
-        consent: trust,
         started,
-        events: Arc::clone(&events),
     };
     let plan = Arc::new(plan);
     let outcome = run_plan(Arc::clone(&plan), store.clone(), options).await;
     let human = args.format == Format::Human;
     let mut exit = outcome.status.into();
     if outcome.status == RunStatus::Ok && args.select.is_empty() && human {
-        exit = show_outputs(&plan, &store, &outcome.manifests).await;
+        exit = shown(show_outputs(&plan, &store, &outcome.manifests).await);
     }
     if let Some(report) = &plan.report.file
         && outcome.status == RunStatus::Ok
@@ -191,11 +175,12 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Exit {
     {
         let path = args.out.folder.join(&report.path);
         let cache = &args.workflow.store.cache;
-        let results = &outcome.manifests;
-        exit = match Surveyed::after_run(Arc::clone(&plan), store.clone(), results, cache).await {
-            Ok(surveyed) => write_report(&surveyed, &path, args.out.overwrite, args.format).await,
-            Err(exit) => exit,
+        let report = async {
+            let (plan, store) = (Arc::clone(&plan), store.clone());
+            let surveyed = Surveyed::after_run(plan, store, &outcome.manifests, cache).await?;
+            write_report(&surveyed, &path, args.out.overwrite, args.format).await
         };
+        exit = shown(report.await);
     }
     if outcome.status == RunStatus::Ok && human {
         show_registrations(&plan, &store, &outcome.manifests).await;
@@ -207,7 +192,12 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Exit {
     }
     // The process ends: freeing a plan of thousands of cells would only take time.
     std::mem::forget((plan, outcome));
-    exit
+    Ok(exit)
+}
+
+/// Shows a failure at once: the run still has more to report.
+fn shown(ended: Result<Exit, Failure>) -> Exit {
+    ended.unwrap_or_else(Failure::show)
 }
 
 /// Refuses to start if a step that will run lacks a requirement, or the user's consent.
@@ -219,7 +209,7 @@ async fn ready(
     force: &[usize],
     args: &RunArgs,
     trust: &Trust,
-) -> Result<(), Exit> {
+) -> Result<(), Failure> {
     // The states of steps are only looked up if something asks for access.
     let mut all = requests(plan, wanted, Some(&args.out.folder));
     if args.select.is_empty() {
@@ -229,16 +219,16 @@ async fn ready(
     if all.is_empty() && preflight(plan, wanted.iter().copied()).is_empty() {
         return Ok(());
     }
-    let states = survey(plan, store, remote).await.map_err(|error| fail_run(&error))?;
+    let states = survey(plan, store, remote).await?;
     let misses = |at: &usize| force.contains(at) || !states[*at].forecast.is_hit();
     let lacking = preflight(plan, wanted.iter().copied().filter(misses));
     show_diagnostics(&lacking, args.format);
     if !lacking.is_empty() && can_ask(args.format) {
-        return Err(Exit::Invalid);
+        return Err(Exit::Invalid.into());
     }
     let asked = requests_of_run(plan, wanted, misses, all);
     require(&args.workflow, asked, trust, args.format)?;
-    if lacking.is_empty() { Ok(()) } else { Err(Exit::Invalid) }
+    if lacking.is_empty() { Ok(()) } else { Err(Exit::Invalid.into()) }
 }
 
 /// The access requests of a run of the wanted steps: those of steps that are not complete hits, and
@@ -263,7 +253,7 @@ pub(super) fn requests_of_run(
 }
 
 /// The positions of the steps with these names.
-fn steps(plan: &Plan, names: &[String]) -> Result<Vec<usize>, Exit> {
+fn steps(plan: &Plan, names: &[String]) -> Result<Vec<usize>, Failure> {
     let mut positions = Vec::new();
     for name in names {
         let matching = plan.matching(name);
@@ -273,4 +263,35 @@ fn steps(plan: &Plan, names: &[String]) -> Result<Vec<usize>, Exit> {
         positions.extend(matching);
     }
     Ok(positions)
+}
+
+/// The command that shows rows of this run: of the first output, or of the last step if there is
+/// none; after a failed data test, the rows that it checked. `None` if no step has rows.
+fn where_to_look(plan: &Plan, outcome: &RunOutcome, cache: &str) -> Option<String> {
+    let table = match outcome.status {
+        RunStatus::Ok => output_with_rows(plan, outcome).or_else(|| last_with_rows(outcome)),
+        RunStatus::AssertFailed => {
+            let tested = |status| status == StepStatus::Failed;
+            let failed = outcome.steps.iter().find(|step| tested(step.status) && step.rows > 0);
+            failed.map(|step| step.step.clone())
+        }
+        RunStatus::Failed | RunStatus::CacheFailed | RunStatus::Interrupted => None,
+    }?;
+    Some(format!("to see rows: {}", hint::show(&plan.file, &table, &plan.set, cache)))
+}
+
+fn output_with_rows(plan: &Plan, outcome: &RunOutcome) -> Option<String> {
+    let tables = plan.outputs.iter().flat_map(|output| &output.input.tables);
+    let mut named = tables.filter_map(|table| {
+        let manifest = outcome.manifests.get(table.step)?.as_ref()?;
+        let rows = manifest.port(table.port).map_or(0, |port| port.rows);
+        let step = &plan.steps[table.step].name;
+        let name = if table.port == MAIN { step.clone() } else { format!("{step}.{}", table.port) };
+        (rows > 0).then_some(name)
+    });
+    named.next()
+}
+
+fn last_with_rows(outcome: &RunOutcome) -> Option<String> {
+    outcome.steps.iter().rev().find(|step| step.rows > 0).map(|step| step.step.clone())
 }

@@ -1,19 +1,17 @@
 //! `runs`: lists the runs with their times, params and results.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::context::{Exit, fail, fail_cache, note, open_store, print, print_json};
-use super::past_runs::PastRuns;
+use super::aligned::{Side, aligned};
+use super::context::{Exit, Failure, fail, note, open_store, print, print_json};
 use super::{Format, StoreArgs};
-use galeras_base::digest::Digest;
-use galeras_base::visible::escape;
 use galeras_display::{count, seconds};
-use galeras_operator::event::{RunStatus, StepStatus};
+use galeras_operator::event::StepStatus;
 use galeras_store::RunRecord;
+use galeras_study::runs::{outcome, params_text, past_runs, results_digest};
 
 #[derive(Args)]
 pub(crate) struct RunsArgs {
@@ -31,67 +29,30 @@ pub(crate) struct RunsArgs {
 
 const SHOWN: usize = 20;
 
-pub(crate) async fn runs(args: RunsArgs) -> Exit {
+pub(crate) async fn runs(args: RunsArgs) -> Result<Exit, Failure> {
     if !args.file.is_file() {
         let message = format!("there is no workflow file {}", args.file.display());
-        return fail(&message, Exit::Invalid);
+        return Err(fail(message, Exit::Invalid));
     }
-    let store = match open_store(&args.store.cache).await {
-        Ok(store) => store,
-        Err(exit) => return exit,
-    };
-    let past = match PastRuns::of(&args.file, &store).await {
-        Ok(past) => past,
-        Err(error) => return fail_cache(&error),
-    };
-    let all = past.all();
+    let store = open_store(&args.store.cache).await?;
+    let all = past_runs(&args.file, &store).await?;
     if args.format == Format::Json {
         for run in all.iter().take(args.rows.unwrap_or(usize::MAX)) {
-            let exit = print_json(&as_json(run));
-            if exit != Exit::Done {
-                return exit;
-            }
+            print_json(&as_json(run))?;
         }
-        return Exit::Done;
+        return Ok(Exit::Done);
     }
     if all.is_empty() {
         let (file, store) = (args.file.display(), store.location());
         note(&format!("no run of {file} is recorded in {store}"));
-        return Exit::Done;
+        return Ok(Exit::Done);
     }
     let shown = args.rows.unwrap_or(SHOWN).min(all.len());
-    let exit = print(&listing(&all[..shown]));
+    print(&listing(&all[..shown]))?;
     match all.len() - shown {
-        0 => exit,
-        more if exit == Exit::Done => {
-            print(&format!("… {} more (use --rows)\n", count(more as u64)))
-        }
-        _ => exit,
+        0 => Ok(Exit::Done),
+        more => print(&format!("… {} more (use --rows)\n", count(more as u64))),
     }
-}
-
-/// The outcome of a run in words; a run without an end was killed or still runs.
-pub(super) fn outcome(run: &RunRecord) -> &'static str {
-    match run.status {
-        Some(RunStatus::Ok) => "ok",
-        Some(RunStatus::Failed) => "failed",
-        Some(RunStatus::AssertFailed) => "assertion failed",
-        Some(RunStatus::CacheFailed) => "store failed",
-        Some(RunStatus::Interrupted) => "interrupted",
-        None => "no end",
-    }
-}
-
-/// One digest of a run's results: equal digests mean equal results.
-pub(super) fn results_digest(run: &RunRecord) -> Option<Digest> {
-    let mut ports: BTreeMap<String, Digest> = BTreeMap::new();
-    for step in &run.steps {
-        let ended = matches!(step.status, StepStatus::Hit | StepStatus::Ran);
-        for port in step.ports.iter().filter(|_| ended) {
-            ports.insert(format!("{}.{}", step.step, port.port), port.digest);
-        }
-    }
-    (!ports.is_empty()).then(|| Digest::of_json(&json!(ports)))
 }
 
 fn as_json(run: &RunRecord) -> Value {
@@ -100,16 +61,6 @@ fn as_json(run: &RunRecord) -> Value {
         "started": run.started, "seconds": run.seconds, "status": run.status,
         "params": run.params, "results": results_digest(run), "steps": run.steps,
     })
-}
-
-/// The params sorted by name: `seed=1, threshold=0.8`.
-pub(super) fn params_text(params: &Value) -> String {
-    let shown = |value: &Value| match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    let params = params.as_object().into_iter().flatten();
-    params.map(|(name, value)| format!("{name}={}", shown(value))).collect::<Vec<_>>().join(", ")
 }
 
 fn listing(runs: &[RunRecord]) -> String {
@@ -135,14 +86,8 @@ fn listing(runs: &[RunRecord]) -> String {
             outcome(run).to_string(),
             steps.join(", "),
             results_digest(run).map(|digest| digest.short()).unwrap_or_default(),
-            escape(&params_text(&run.params)),
+            params_text(&run.params),
         ]);
     }
-    let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..head.len()).map(width).collect();
-    let line = |row: &[String; 7]| {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
-        format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
-    };
-    rows.iter().map(line).collect()
+    aligned([Side::Left; 7], &rows)
 }

@@ -3,12 +3,56 @@
 //! Text for people passes a [`VisibleWriter`], so that nothing from a file, a table, a model or a
 //! server can control a terminal, even if a message forgot to escape it. `tests/tidy` finds code
 //! that writes elsewhere; only the bars of running steps draw directly, from escaped texts.
+//! The first failed write to standard output is remembered, so that no verb can end as if everything
+//! had been printed.
 
 use std::io::{self, IsTerminal, Stderr, Write};
+use std::sync::{Mutex, PoisonError};
 
-use super::exit::Exit;
-use super::stdout::{self, StandardOutput};
-use galeras_base::visible::{VisibleWriter, escape, escape_json};
+use super::exit::{Exit, Failure, fail};
+use galeras_base::error_chain::copy_of;
+use galeras_base::terminal_escape::{VisibleWriter, escape, escape_json};
+
+/// The error of the first failed write.
+static FAILURE: Mutex<Option<io::Error>> = Mutex::new(None);
+
+/// Standard output as a writer. After a failed write, all others fail for the same reason: nothing
+/// may follow truncated output.
+pub(super) struct StandardOutput;
+
+impl Write for StandardOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        guarded(|| io::stdout().write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        guarded(|| io::stdout().flush())
+    }
+}
+
+/// Writes to standard output, unless that has failed before.
+fn guarded<T>(act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let mut failure = FAILURE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(error) = failure.as_ref() {
+        return Err(copy_of(error));
+    }
+    act().inspect_err(|error| {
+        if error.kind() != io::ErrorKind::Interrupted {
+            *failure = Some(copy_of(error));
+        }
+    })
+}
+
+/// The error that kept some output from arriving, if any. A closed pipe (`| head`) does not count.
+fn stdout_failure() -> Option<io::Error> {
+    // The standard library would silently drop the rest of its buffer.
+    StandardOutput.flush().err().filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
+}
+
+/// A write to standard output has failed.
+pub(super) fn has_failed() -> bool {
+    FAILURE.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+}
 
 /// Standard output, for people: no colours.
 pub(super) fn stdout() -> VisibleWriter<StandardOutput> {
@@ -33,25 +77,27 @@ pub(super) fn log_stderr() -> VisibleWriter<Stderr> {
     VisibleWriter::new(io::stderr(), false)
 }
 
-/// Writes to standard output. A reader that has gone away (`| head`) is not an error; other errors
-/// are reported when the program ends.
-pub(super) fn print(text: &str) -> Exit {
-    let mut out = stdout();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Ok(()) => Exit::Done,
-        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
-        Err(_) => Exit::Disk,
-    }
+/// Writes to standard output, and returns the result of a verb that ends with this. A failed write
+/// does not stop the verb, as there may be more to report: [`settled`] reports it at the end. A reader
+/// that has gone away (`| head`) is not an error.
+pub(super) fn print(text: &str) -> Result<Exit, Failure> {
+    write_out(&mut stdout(), text.as_bytes())
+}
+
+/// The same for bytes to any writer over standard output.
+pub(super) fn write_out(out: &mut impl Write, bytes: &[u8]) -> Result<Exit, Failure> {
+    let _ = out.write_all(bytes).and_then(|()| out.flush());
+    Ok(Exit::Done)
 }
 
 /// The exit of a verb that would end with `exit`, unless its output could not be written.
 pub(super) fn settled(exit: Exit) -> Exit {
-    let Some(error) = stdout::failure() else { return exit };
-    let failed = fail(&format!("cannot write standard output: {error}"), Exit::Disk);
+    let Some(error) = stdout_failure() else { return exit };
+    let failed = fail(format!("cannot write standard output: {error}"), Exit::Disk).show();
     if exit == Exit::Done { failed } else { exit }
 }
 
-pub(super) fn print_json(value: &serde_json::Value) -> Exit {
+pub(super) fn print_json(value: &serde_json::Value) -> Result<Exit, Failure> {
     print(&format!("{}\n", escape_json(value.to_string())))
 }
 
@@ -64,11 +110,6 @@ pub(super) fn tell(text: &str) {
 pub(super) fn note(message: &str) {
     let (mut out, line) = (log_stderr(), format!("{message}\n"));
     let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
-}
-
-pub(super) fn fail(message: &str, exit: Exit) -> Exit {
-    note(&format!("error: {message}"));
-    exit
 }
 
 /// Shows clap's messages: help and versions on standard output, mistakes on standard error.

@@ -5,7 +5,7 @@ use std::future::pending;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::context::{Exit, fail};
+use super::context::{Exit, note};
 use super::store_places::remove_scratch;
 
 /// From now on, the first Ctrl-C, termination or loss of the terminal cancels the run, and the
@@ -14,7 +14,7 @@ pub(super) fn watch_signals(cancel: CancellationToken) {
     let (Ok(mut interrupt), Ok(mut terminate)) =
         (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {
-        fail("signals cannot be watched; Ctrl-C ends the run at once", Exit::Failed);
+        note("error: signals cannot be watched; Ctrl-C ends the run at once");
         return;
     };
     // `nohup` keeps the run alive without its terminal.

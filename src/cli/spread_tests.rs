@@ -7,17 +7,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use crate::registry::REGISTRY;
 use galeras_base::digest::Digest;
 use galeras_engine::plan::{Plan, PlanSettings, plan};
 use galeras_engine::runner::{
-    Embedded, Engine, EngineError, Resources, RunOptions, RunOutcome, Worker, build_stamp, run,
+    Embedded, Engine, EngineError, RunOptions, RunOutcome, Worker, build_stamp, run,
 };
 use galeras_operator::event::{EventSink, RunEvent, RunStatus};
-use galeras_operator::{Access, Consent, FullConsent, RefusedAccess};
+use galeras_operator::{Access, Consent, FullConsent, RefusedAccess, RunEnv};
 use galeras_store::Store;
 
 const WORKFLOW: &str = r#"galeras: 1
@@ -57,6 +57,7 @@ struct Inside {
     items: AtomicU32,
 }
 
+#[async_trait]
 impl Engine for Inside {
     fn address(&self) -> Option<&str> {
         Some("df://inside")
@@ -66,36 +67,30 @@ impl Engine for Inside {
         &self.build
     }
 
-    fn scatter<'a>(
-        &'a self,
-        job: &'a str,
-        items: &'a [u32],
-    ) -> BoxFuture<'a, Result<(), EngineError>> {
+    async fn scatter(&self, job: &str, items: &[u32]) -> Result<(), EngineError> {
         let call = self.calls.fetch_add(1, Ordering::SeqCst);
         self.items.fetch_add(items.len() as u32, Ordering::SeqCst);
         let lost = || Err(EngineError::Unreachable("it went away".into()));
-        Box::pin(async move {
+        match self.mood {
+            Mood::Idle => return Ok(()),
+            Mood::Shaky if call == 0 => return lost(),
+            _ => {}
+        }
+        for (at, item) in items.iter().enumerate() {
             match self.mood {
-                Mood::Idle => return Ok(()),
-                Mood::Shaky if call == 0 => return lost(),
-                _ => {}
-            }
-            for (at, item) in items.iter().enumerate() {
-                match self.mood {
-                    Mood::Lazy if call.is_multiple_of(2) && at % 3 > 0 => continue,
-                    Mood::Shaky if call == 1 && at > items.len() / 2 => return lost(),
-                    Mood::Twice => {
-                        let twice = tokio::join!(
-                            self.worker.perform(job, *item),
-                            self.worker.perform(job, *item)
-                        );
-                        twice.0.and(twice.1).unwrap();
-                    }
-                    _ => self.worker.perform(job, *item).await.unwrap(),
+                Mood::Lazy if call.is_multiple_of(2) && at % 3 > 0 => continue,
+                Mood::Shaky if call == 1 && at > items.len() / 2 => return lost(),
+                Mood::Twice => {
+                    let twice = tokio::join!(
+                        self.worker.perform(job, *item),
+                        self.worker.perform(job, *item)
+                    );
+                    twice.0.and(twice.1).unwrap();
                 }
+                _ => self.worker.perform(job, *item).await.unwrap(),
             }
-            Ok(())
-        })
+        }
+        Ok(())
     }
 }
 
@@ -135,18 +130,21 @@ async fn ran_with(
 ) -> (RunOutcome, Vec<RunEvent>) {
     let events = Arc::new(Events::default());
     let options = RunOptions {
-        resources: Resources { jobs: 2, memory: 1 << 30 },
+        env: RunEnv {
+            jobs: 2,
+            memory: 1 << 30,
+            consent,
+            cancel: CancellationToken::new(),
+            events: Arc::clone(&events) as Arc<dyn EventSink>,
+        },
         select: None,
         force: Default::default(),
         outputs: None,
         remembered: None,
         keep_going: false,
-        cancel: CancellationToken::new(),
         engine,
         remote: None,
-        consent,
         started: Instant::now(),
-        events: Arc::clone(&events) as Arc<dyn EventSink>,
     };
     let outcome = run(Arc::clone(plan), store.clone(), options).await;
     let events = std::mem::take(&mut *events.0.lock().unwrap());
@@ -183,10 +181,9 @@ fn project() -> tempfile::TempDir {
 }
 
 fn inside(store: &Store, folder: &Path, mood: Mood, build: Option<&str>) -> Arc<Inside> {
-    let resources = Resources { jobs: 2, memory: 1 << 30 };
     let downloads = folder.join("downloads");
     let name = "worker-1".to_string();
-    let worker = Arc::new(Worker::new(name, REGISTRY, store.clone(), downloads, resources));
+    let worker = Arc::new(Worker::new(name, REGISTRY, store.clone(), downloads, (2, 1 << 30)));
     let build = build.map_or_else(|| build_stamp(&REGISTRY), str::to_string);
     Arc::new(Inside { worker, mood, build, calls: AtomicU32::new(0), items: AtomicU32::new(0) })
 }

@@ -4,52 +4,38 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::Schema;
-use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::error::DataFusionError;
 use serde_json::{Map, Value, json};
 
-use super::context::{Exit, fail};
+use super::context::{Exit, Failure, fail, failed};
 use super::rows::{OutArgs, RowFormat, TableRows, write_rows, write_text};
-use galeras_base::visible::escape_json;
+use galeras_base::terminal_escape::escape_json;
 use galeras_display::{ColumnSummary, TableStyle, TableSummary, count, number};
 use galeras_operator::plain_message;
 use galeras_sql::session::session;
+use galeras_study::report::{one_value, text_of};
 
 const NUMBERS: &[&str] = &["rows", "nulls", "distinct", "min", "q1", "median", "q3", "max", "mean"];
 
 /// Reads the rows once and writes statistics of their columns.
-pub(super) async fn show_stats(mut rows: TableRows, out: &OutArgs) -> Exit {
+pub(super) async fn show_stats(mut rows: TableRows, out: &OutArgs) -> Result<Exit, Failure> {
     if matches!(out.format, RowFormat::Parquet | RowFormat::Arrow) {
-        return fail("--stats is written as a table, json or csv", Exit::Invalid);
+        return Err(fail("--stats is written as a table, json or csv", Exit::Invalid));
     }
+    let broken = |error: DataFusionError| failed(plain_message(&error));
     let mut summary = TableSummary::new(&rows.schema);
-    loop {
-        let added = match rows.next().await {
-            Ok(None) => break,
-            Ok(Some(batch)) => summary.add(&batch).map_err(DataFusionError::from),
-            Err(error) => Err(error),
-        };
-        if let Err(error) = added {
-            return fail(&plain_message(&error), Exit::Failed);
-        }
+    while let Some(batch) = rows.next().await.map_err(broken)? {
+        summary.add(&batch).map_err(|error| broken(error.into()))?;
     }
     let columns = summary.finish();
     if out.format == RowFormat::Json {
         let line = |column| format!("{}\n", escape_json(as_json(column).to_string()));
         return write_text(&columns.iter().map(line).collect::<String>(), out);
     }
-    let people = out.format == RowFormat::Table;
-    let table = match as_table(&columns, people) {
-        Ok(table) => table,
-        Err(error) => return fail(&error.to_string(), Exit::Failed),
-    };
-    match session(1).read_batch(table) {
-        Ok(table) => {
-            let style = TableStyle { numeric: NUMBERS, ..TableStyle::default() };
-            write_rows(TableRows::new(vec![table], None), out, style).await
-        }
-        Err(error) => fail(&plain_message(&error), Exit::Failed),
-    }
+    let table = as_table(&columns, out.format == RowFormat::Table).map_err(failed)?;
+    let table = session(1).read_batch(table).map_err(broken)?;
+    let style = TableStyle { numeric: NUMBERS, ..TableStyle::default() };
+    write_rows(TableRows::new(vec![table], None), out, style).await
 }
 
 /// A column's summary as an object; numbers are numbers, points in time are texts.
@@ -72,26 +58,6 @@ fn as_json(column: &ColumnSummary) -> Value {
     put("mean", json!(column.mean));
     put("quartiles_exact", json!(column.quartiles.map(|q| q.exact)));
     Value::Object(out)
-}
-
-/// The value of an array of one: a number if it is one, else its text.
-pub(super) fn one_value(array: &ArrayRef) -> Value {
-    let text = text_of(array);
-    match text.parse::<serde_json::Number>() {
-        Ok(number) if array.data_type().is_numeric() => Value::Number(number),
-        _ if array.data_type().is_numeric() => Value::Null,
-        _ => match text.as_str() {
-            "true" => Value::Bool(true),
-            "false" => Value::Bool(false),
-            _ => Value::String(text),
-        },
-    }
-}
-
-fn text_of(array: &ArrayRef) -> String {
-    ArrayFormatter::try_new(array.as_ref(), &FormatOptions::default())
-        .and_then(|formatter| formatter.value(0).try_to_string())
-        .unwrap_or_default()
 }
 
 /// The summaries as a table of texts; for people, numbers are short and estimates have a `~`.

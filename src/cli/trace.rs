@@ -10,13 +10,13 @@ use datafusion::logical_expr::lit;
 use serde_json::{Map, Value, json};
 
 use super::Format;
-use super::context::{Exit, Surveyed, fail, print, print_json};
+use super::context::{Exit, Failure, Surveyed, fail, failed, look, print, print_json};
 use super::recall::LookArgs;
 use galeras_base::id::ID;
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 use galeras_display::count;
 use galeras_engine::runner::open_port;
-use galeras_operator::{MAIN, REJECTS, plain_message};
+use galeras_operator::{MAIN, REJECTS, StepError};
 use galeras_sql::session::{column, session};
 
 #[derive(Args)]
@@ -64,18 +64,12 @@ struct Occurrence {
     values: Map<String, Value>,
 }
 
-pub(crate) async fn trace(args: TraceArgs) -> Exit {
-    let surveyed = match Surveyed::look(&args.look, args.format).await {
-        Ok(surveyed) => surveyed,
-        Err(exit) => return exit,
-    };
+pub(crate) async fn trace(args: TraceArgs) -> Result<Exit, Failure> {
+    let surveyed = look(&args.look, args.format).await?;
     if args.id.is_empty() {
-        return fail("the id is empty; its beginning is enough", Exit::Invalid);
+        return Err(fail("the id is empty; its beginning is enough", Exit::Invalid));
     }
-    let place = match args.place.as_ref().map(|place| surveyed.computed_table(place)).transpose() {
-        Ok(place) => place,
-        Err(exit) => return exit,
-    };
+    let place = args.place.as_ref().map(|place| surveyed.computed_table(place)).transpose()?;
     let steps = match &place {
         None => (0..surveyed.plan.steps.len()).collect(),
         Some(input) => {
@@ -83,10 +77,7 @@ pub(crate) async fn trace(args: TraceArgs) -> Exit {
             surveyed.plan.with_ancestors(&steps)
         }
     };
-    let mut occurrences = match find(&surveyed, &steps, &args.id).await {
-        Ok(occurrences) => occurrences,
-        Err(message) => return fail(&message, Exit::Failed),
-    };
+    let mut occurrences = find(&surveyed, &steps, &args.id).await.map_err(failed)?;
     if let Some(input) = &place {
         let is_there = |o: &&Occurrence| {
             input.tables.iter().any(|table| (table.step, table.port) == (o.step, o.port))
@@ -108,19 +99,16 @@ pub(crate) async fn trace(args: TraceArgs) -> Exit {
             let place = place.unwrap_or_else(|| "no computed step".to_string());
             let not = if args.place.is_some() { " no" } else { " a" };
             let message = format!("{place} has{not} row with the id {}", args.id);
-            fail(&format!("{message}{}", missing(&surveyed)), Exit::Failed)
+            Err(failed(format!("{message}{}", missing(&surveyed))))
         }
         [id] => {
-            let id = (*id).to_string();
-            match with_parents(&surveyed, &steps, id, occurrences).await {
-                Ok(rows) => show(&surveyed, &rows, args.format),
-                Err(message) => fail(&message, Exit::Failed),
-            }
+            let rows = with_parents(&surveyed, &steps, (*id).to_string(), occurrences).await;
+            show(&surveyed, &rows.map_err(failed)?, args.format)
         }
         many => {
             let few: Vec<String> = many.iter().take(5).map(|id| escape(id)).collect();
             let message = format!("{} rows begin with {}: {}", many.len(), args.id, few.join(", "));
-            fail(&message, Exit::Invalid)
+            Err(fail(message, Exit::Invalid))
         }
     }
 }
@@ -137,7 +125,7 @@ async fn with_parents(
     steps: &[usize],
     id: String,
     occurrences: Vec<Occurrence>,
-) -> Result<Vec<TracedRow>, String> {
+) -> Result<Vec<TracedRow>, StepError> {
     let mut rows = vec![TracedRow { id, occurrences }];
     loop {
         let named = rows
@@ -174,7 +162,11 @@ fn not_computed(surveyed: &Surveyed) -> Vec<&str> {
 }
 
 /// Every computed table of these steps that has a row with the id, in the order of the plan.
-async fn find(surveyed: &Surveyed, steps: &[usize], id: &str) -> Result<Vec<Occurrence>, String> {
+async fn find(
+    surveyed: &Surveyed,
+    steps: &[usize],
+    id: &str,
+) -> Result<Vec<Occurrence>, StepError> {
     let done = surveyed.done();
     let session = session(1);
     // Escapes the wildcards of SQL patterns.
@@ -187,9 +179,7 @@ async fn find(surveyed: &Surveyed, steps: &[usize], id: &str) -> Result<Vec<Occu
     for at in steps.iter().copied().filter(|at| done[*at].is_some()) {
         let step = &surveyed.plan.steps[at];
         for port in step.step.ports().iter().filter(|p| p.table.field(ID).is_some()) {
-            let failed = |e: datafusion::error::DataFusionError| plain_message(&e);
-            let df = open_port(&session, &surveyed.store, &surveyed.plan, at, port.name, &done)
-                .map_err(|e| e.to_string())?;
+            let df = open_port(&session, &surveyed.store, &surveyed.plan, at, port.name, &done)?;
             let text = datafusion::logical_expr::cast(column(ID), arrow::datatypes::DataType::Utf8);
             let columns: Vec<_> = std::iter::once(text.clone().alias(ID))
                 .chain(
@@ -202,11 +192,9 @@ async fn find(surveyed: &Surveyed, steps: &[usize], id: &str) -> Result<Vec<Occu
             let rows = df
                 .filter(text.like(lit(beginning.as_str())))
                 .and_then(|df| df.select(columns))
-                .and_then(|df| df.limit(0, Some(1000)))
-                .map_err(failed)?
+                .and_then(|df| df.limit(0, Some(1000)))?
                 .collect()
-                .await
-                .map_err(failed)?;
+                .await?;
             for batch in &rows {
                 occurrences.extend(rows_of(batch, at, port.name)?);
             }
@@ -219,14 +207,13 @@ fn rows_of(
     batch: &RecordBatch,
     step: usize,
     port: &'static str,
-) -> Result<Vec<Occurrence>, String> {
+) -> Result<Vec<Occurrence>, StepError> {
     let options = FormatOptions::default();
     let formatters = batch
         .columns()
         .iter()
         .map(|c| ArrayFormatter::try_new(c, &options))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|e| e.to_string())?;
+        .collect::<Result<Vec<_>, _>>()?;
     let schema = batch.schema();
     Ok((0..batch.num_rows())
         .map(|row| {
@@ -240,7 +227,7 @@ fn rows_of(
         .collect())
 }
 
-fn show(surveyed: &Surveyed, rows: &[TracedRow], format: Format) -> Exit {
+fn show(surveyed: &Surveyed, rows: &[TracedRow], format: Format) -> Result<Exit, Failure> {
     let plan = &surveyed.plan;
     if format == Format::Json {
         let places = |row: &TracedRow| -> Value {
@@ -250,7 +237,7 @@ fn show(surveyed: &Surveyed, rows: &[TracedRow], format: Format) -> Exit {
             };
             row.occurrences.iter().map(place).collect()
         };
-        let [row, parents @ ..] = rows else { return Exit::Failed };
+        let [row, parents @ ..] = rows else { return Err(Exit::Failed.into()) };
         let parents: Vec<Value> =
             parents.iter().map(|row| json!({"id": row.id, "places": places(row)})).collect();
         return print_json(&json!({"event": "trace", "id": row.id, "places": places(row),

@@ -3,52 +3,34 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::exit::Exit;
-use super::screen::{fail, note};
+use super::exit::{Exit, Failure, fail};
+use super::screen::note;
 use galeras_base::scratch::ScratchFolder;
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 use galeras_display::count;
-use galeras_study::sharing::{FileProblem, OpenedBundle, ShareError};
+use galeras_study::sharing::OpenedBundle;
 
 static FOLDERS: Mutex<Vec<ScratchFolder>> = Mutex::new(Vec::new());
 
 /// The most problems shown when a bundle is used; `verify` shows all.
 const NAMED: usize = 5;
 
-pub(super) fn fail_share(error: &ShareError) -> Exit {
-    let exit = if error.blames_disk() { Exit::Disk } else { Exit::Invalid };
-    match error {
-        ShareError::Run(error) if !error.blames_disk() => fail(&error.explained(), Exit::Failed),
-        ShareError::Run(error) => fail(&error.explained(), exit),
-        ShareError::Refused(why) | ShareError::Disk(why) => fail(&escape(why), exit),
-    }
-}
-
 /// A new folder that lives as long as the program.
-pub(super) fn folder() -> Result<PathBuf, Exit> {
+pub(super) fn folder() -> Result<PathBuf, Failure> {
     let scratch = ScratchFolder::create().map_err(|error| {
-        fail(&format!("cannot make a folder for temporary files: {error}"), Exit::Disk)
+        fail(format!("cannot make a folder for temporary files: {error}"), Exit::Disk)
     })?;
     let folder = scratch.path().join("unpacked");
     FOLDERS.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
     Ok(folder)
 }
 
-/// Unpacks the wanted files of an undamaged bundle.
-pub(super) fn unpack(
-    bundle: &mut OpenedBundle,
-    folder: &Path,
-    wanted: impl Fn(&str) -> bool,
-) -> Result<(u64, Vec<FileProblem>), Exit> {
-    bundle.check(folder, wanted).map_err(|error| fail_share(&error))
-}
-
 /// The store in an unpacked bundle. Damaged files are left out and reported.
-pub(super) fn unpacked_store(path: &Path) -> Result<String, Exit> {
-    let mut bundle = OpenedBundle::open(path).map_err(|error| fail_share(&error))?;
-    bundle.record().map_err(|error| fail_share(&error))?;
+pub(super) fn unpacked_store(path: &Path) -> Result<String, Failure> {
+    let mut bundle = OpenedBundle::open(path)?;
+    bundle.record()?;
     let folder = folder()?;
-    let (_, problems) = unpack(&mut bundle, &folder, |name| name.starts_with("cache/"))?;
+    let (_, problems) = bundle.check(&folder, |name| name.starts_with("cache/"))?;
     for problem in problems.iter().take(NAMED) {
         note(&format!("{}: {}", escape(&path.to_string_lossy()), escape(&problem.to_string())));
     }

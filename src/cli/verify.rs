@@ -1,7 +1,7 @@
 //! `verify`: checks that the results of a workflow, or a bundle, are unchanged since they were
 //! computed; with `--recompute`, also that they are reproduced.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,22 +11,21 @@ use serde_json::json;
 
 use super::allow::AllowArgs;
 use super::context::{
-    Exit, fail, fail_cache, fail_run, note, open_store, plan_file, print, print_json,
-    show_diagnostics,
+    Exit, Failure, fail, failed, note, open_store, plan_file, print, print_json, show_diagnostics,
 };
 use super::recomputed::{Asked, recompute};
 use super::remote_args::SignersArgs;
-use super::signers::SignedResults;
-use super::unpacked::{fail_share, folder, unpack};
-use super::{Format, Settings, StoreArgs, allow, hint};
+use super::unpacked::folder;
+use super::{Format, Settings, StoreArgs, allow};
 use galeras_base::digest::Digest;
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 use galeras_display::{bytes, count};
 use galeras_engine::plan::{Locking, Plan};
 use galeras_engine::runner::{SignatureDemand, StoredResult, stored_results};
 use galeras_engine::trust::Trust;
-use galeras_store::{Manifest, PortArtifact, Store};
-use galeras_study::sharing::{BundleRecord, FileProblem, OpenedBundle, ShareError, ShownAgain};
+use galeras_store::{LockGuard, Manifest, PortArtifact, SignatureState, SignerKey, Store};
+use galeras_study::hint;
+use galeras_study::sharing::{BundleRecord, FileProblem, OpenedBundle, ShareError};
 
 #[derive(Args)]
 pub(crate) struct VerifyArgs {
@@ -63,17 +62,20 @@ pub(super) struct Findings {
     read: u64,
 }
 
-pub(crate) async fn verify(args: VerifyArgs) -> Exit {
+pub(crate) async fn verify(args: VerifyArgs) -> Result<Exit, Failure> {
     match OpenedBundle::is_one(&args.file) {
         true => verify_bundle(&args).await,
         false => verify_workflow(&args).await,
     }
 }
 
+/// A workflow, or that of a bundle, with its results.
 struct Opened {
     plan: Plan,
     store: Store,
     trust: Arc<Trust>,
+    results: Vec<StoredResult>,
+    _reading: LockGuard,
 }
 
 impl Opened {
@@ -83,78 +85,57 @@ impl Opened {
         cache: &str,
         trust: Arc<Trust>,
         format: Format,
-    ) -> Result<Self, Exit> {
-        let consent = Arc::clone(&trust);
-        let out = Path::new(".");
-        let planned = plan_file(file, settings, cache, Locking::Pinned, consent, out).await?;
-        let (plan, diagnostics) = planned;
+    ) -> Result<Self, Failure> {
+        let (consent, out) = (Arc::clone(&trust), Path::new("."));
+        let (plan, diagnostics) =
+            plan_file(file, settings, cache, Locking::Pinned, consent, out).await?;
         show_diagnostics(&diagnostics, format);
         let plan = plan.ok_or(Exit::Invalid)?;
-        Ok(Self { plan, store: open_store(cache).await?, trust })
+        let store = open_store(cache).await?;
+        let reading = store.reading_lock().await?;
+        let results = stored_results(&plan, &store).await?;
+        Ok(Self { plan, store, trust, results, _reading: reading })
     }
 
-    async fn recompute(&self, args: &VerifyArgs, results: &[StoredResult], steps: usize) -> Exit {
-        let done: Vec<Option<Arc<Manifest>>> =
-            results.iter().map(|result| result.manifest().cloned()).collect();
+    fn done(&self) -> Vec<Option<Arc<Manifest>>> {
+        self.results.iter().map(|result| result.manifest().cloned()).collect()
+    }
+
+    async fn recompute(&self, args: &VerifyArgs, steps: usize) -> Result<Exit, Failure> {
         let asked = Asked { steps, seed: args.seed, format: args.format };
-        recompute(&self.plan, &self.store, &done, Arc::clone(&self.trust), asked).await
+        recompute(&self.plan, &self.store, &self.done(), Arc::clone(&self.trust), asked).await
     }
 }
 
-async fn verify_workflow(args: &VerifyArgs) -> Exit {
+async fn verify_workflow(args: &VerifyArgs) -> Result<Exit, Failure> {
     let (settings, cache) = (Settings::typed(&args.set), &args.store.cache);
     let trust = allow::trust(&args.file, &args.set, &args.allow, None);
-    let opened = Opened::of(&args.file, settings, cache, trust, args.format);
-    let opened = match opened.await {
-        Ok(opened) => opened,
-        Err(exit) => return exit,
-    };
-    let _reading = match opened.store.reading_lock().await {
-        Ok(guard) => guard,
-        Err(error) => return fail_cache(&error),
-    };
-    let results = match stored_results(&opened.plan, &opened.store).await {
-        Ok(results) => results,
-        Err(error) => return fail_run(&error),
-    };
-    let looked = async {
-        let mut findings = results_of_store(&opened, &results).await?;
-        let found = results.iter().filter_map(|result| result.manifest());
-        let keys: BTreeSet<Digest> = found.map(|manifest| manifest.key).collect();
-        let keys: Vec<Digest> = keys.into_iter().collect();
-        let allowed = args.signers.of_workflow(&opened.plan, &*opened.trust)?;
-        let signed = findings.with_signatures(&opened.store, &keys, allowed.as_ref(), "").await?;
-        Ok((findings, signed, allowed))
-    };
-    let (findings, signed, allowed) = match looked.await {
-        Ok(looked) => looked,
-        Err(exit) => return exit,
-    };
+    let opened = Opened::of(&args.file, settings, cache, trust, args.format).await?;
+    let results = &opened.results;
+    let mut findings = results_of_store(&opened).await?;
+    let keys = results.iter().filter_map(|result| Some(result.manifest()?.key)).collect();
+    let allowed = args.signers.of_workflow(&opened.plan, &*opened.trust)?;
+    let signed = findings.with_signatures(&opened.store, keys, allowed.as_ref(), "").await?;
     let help =
         "`galeras cache verify --repair` removes damaged results, and a run computes them again";
-    let exit = told(&findings, help, args.format);
-    if exit == Exit::Done {
-        let told = signed.told(allowed.as_ref(), args.format);
-        if told != Exit::Done {
-            return told;
-        }
-    }
+    told(&findings, help, args.format)?;
+    signed.told(allowed.as_ref(), args.format)?;
     let missing = results
         .iter()
         .filter(|result| matches!(result, StoredResult::Missing(_) | StoredResult::Unknown(_)));
-    let (missing, damaged) = (missing.count(), exit != Exit::Done);
-    if missing > 0 && !damaged {
+    let missing = missing.count();
+    if missing > 0 {
         let (file, cache) = (args.file.to_string_lossy(), &args.store.cache);
         let run = hint::command("run", &file, &args.set, cache);
         let all = results.len();
         let message = format!(
             "{missing} of {all} steps are not computed for the current workflow; run\n  {run}"
         );
-        return fail(&message, Exit::Failed);
+        return Err(failed(message));
     }
     match args.recompute {
-        Some(steps) if !damaged => opened.recompute(args, &results, steps).await,
-        _ => exit,
+        Some(steps) => opened.recompute(args, steps).await,
+        None => Ok(Exit::Done),
     }
 }
 
@@ -163,11 +144,11 @@ impl Findings {
     async fn with_signatures(
         &mut self,
         store: &Store,
-        keys: &[Digest],
+        keys: BTreeSet<Digest>,
         allowed: Option<&SignatureDemand>,
         folder: &str,
-    ) -> Result<SignedResults, Exit> {
-        let signed = SignedResults::of(store, keys, allowed).await?;
+    ) -> Result<SignedResults, Failure> {
+        let signed = SignedResults::of(store, &Vec::from_iter(keys), allowed).await?;
         self.files += signed.files;
         for key in &signed.wrong {
             let file = format!("{folder}signatures/{}/{key}.sig", key.shard());
@@ -178,24 +159,22 @@ impl Findings {
 }
 
 /// Hashes all files that the results depend on.
-async fn results_of_store(opened: &Opened, results: &[StoredResult]) -> Result<Findings, Exit> {
-    let manifests: Vec<Arc<Manifest>> =
-        results.iter().filter_map(|result| result.manifest().cloned()).collect();
+async fn results_of_store(opened: &Opened) -> Result<Findings, Failure> {
+    let manifests: Vec<Arc<Manifest>> = opened.done().into_iter().flatten().collect();
     let read = AtomicU64::new(0);
     let progress = |more: u64| {
         read.fetch_add(more, Ordering::Relaxed);
     };
-    let verified =
-        opened.store.verify_results(&manifests, &|_: &PortArtifact| false, &progress).await;
-    let (tables, found) = verified.map_err(|error| fail_cache(&error))?;
+    let (tables, found) =
+        opened.store.verify_results(&manifests, &|_: &PortArtifact| false, &progress).await?;
     let mut wrong: Vec<(String, String)> = Vec::new();
     for finding in found {
         let steps = finding.steps.join(", ");
         wrong.push((finding.object, format!("{} (result of {steps})", finding.detail)));
     }
     let mut files = tables;
-    let mut keys = std::collections::HashSet::new();
-    for (step, result) in opened.plan.steps.iter().zip(results) {
+    let mut keys = HashSet::new();
+    for (step, result) in opened.plan.steps.iter().zip(&opened.results) {
         let key = match result {
             StoredResult::Found(manifest) => manifest.key,
             StoredResult::Damaged(key, cause) => {
@@ -211,55 +190,45 @@ async fn results_of_store(opened: &Opened, results: &[StoredResult]) -> Result<F
 }
 
 /// Prints the findings; succeeds if there are no problems.
-fn told(findings: &Findings, help: &str, format: Format) -> Exit {
+fn told(findings: &Findings, help: &str, format: Format) -> Result<(), Failure> {
     let Findings { files, wrong, read } = findings;
     for (file, problem) in wrong {
-        let exit = match format {
+        match format {
             Format::Json => {
                 print_json(&json!({"event": "finding", "file": file, "problem": problem}))
             }
             Format::Human => print(&format!("{}: {}\n", escape(file), escape(problem))),
-        };
-        if exit != Exit::Done {
-            return exit;
-        }
+        }?;
     }
-    let named: std::collections::HashSet<&str> =
-        wrong.iter().map(|(file, _)| file.as_str()).collect();
+    let named: HashSet<&str> = wrong.iter().map(|(file, _)| file.as_str()).collect();
     let equal = files.saturating_sub(named.len() as u64);
-    let exit = match format {
+    match format {
         Format::Json => print_json(&json!({"event": "verified", "files": files, "equal": equal,
             "findings": wrong.len(), "bytes": read})),
         Format::Human => {
             let size = if *read > 0 { format!(", {} read", bytes(*read)) } else { String::new() };
             print(&format!("{} of {} files equal{size}\n", count(equal), count(*files)))
         }
-    };
-    if exit != Exit::Done || wrong.is_empty() {
-        return exit;
+    }?;
+    if wrong.is_empty() {
+        return Ok(());
     }
-    fail(&format!("not everything is as it was when it was computed; {help}"), Exit::Disk)
+    Err(fail(format!("not everything is as it was when it was computed; {help}"), Exit::Disk))
 }
 
-async fn verify_bundle(args: &VerifyArgs) -> Exit {
-    match checked_bundle(args).await {
-        Ok(exit) | Err(exit) => exit,
-    }
-}
-
-async fn checked_bundle(args: &VerifyArgs) -> Result<Exit, Exit> {
+async fn verify_bundle(args: &VerifyArgs) -> Result<Exit, Failure> {
     if !args.set.is_empty() {
         let message = "a bundle has the params that it was made with; --set is for workflow files";
         return Err(fail(message, Exit::Invalid));
     }
-    let mut bundle = OpenedBundle::open(&args.file).map_err(|error| fail_share(&error))?;
+    let mut bundle = OpenedBundle::open(&args.file)?;
     let folder = folder()?;
-    let (files, problems) = unpack(&mut bundle, &folder, |_| true)?;
+    let (files, problems) = bundle.check(&folder, |_| true)?;
     let mut wrong: Vec<(String, String)> =
         problems.into_iter().map(|problem| (problem.file, problem.problem)).collect();
     let mut held = None;
     if wrong.is_empty() {
-        let said = bundle.record().map_err(|error| fail_share(&error))?;
+        let said = bundle.record()?;
         let cache = folder.join("cache");
         let store = open_store(&cache.to_string_lossy()).await?;
         wrong = named(Ok(said.files_of_no_result(&bundle)))?;
@@ -275,15 +244,18 @@ async fn checked_bundle(args: &VerifyArgs) -> Result<Exit, Exit> {
     if let (Some((record, _)), true) = (&held, wrong.is_empty()) {
         unknown = record.output_files();
         if args.recompute.is_some() || !unknown.is_empty() {
-            match PlannedBundle::of(args, record, &folder).await {
+            match in_bundle(args, record, &folder).await {
                 Ok(opened) => {
-                    let again = opened.outputs_again(record, &folder).await?;
+                    let (plan, store, done) = (&opened.plan, &opened.store, opened.done());
+                    // Their tables are in the bundle.
+                    let again = record.compare_outputs(&folder, plan, store, &done).await?;
                     (wrong, unknown) = (named(Ok(again.problems))?, again.unknown);
                     planned = Some(opened);
                 }
-                Err(exit) if args.recompute.is_some() => return Err(exit),
-                // The error is already on the screen.
-                Err(_) => {}
+                Err(failure) if args.recompute.is_some() => return Err(failure),
+                Err(failure) => {
+                    failure.show();
+                }
             }
         }
     }
@@ -291,75 +263,53 @@ async fn checked_bundle(args: &VerifyArgs) -> Result<Exit, Exit> {
     let mut findings = Findings { files, wrong, read };
     let mut signed = None;
     if let Some((said, store)) = &held {
-        let keys: BTreeSet<Digest> = said.steps.iter().map(|step| step.key).collect();
-        let keys: Vec<Digest> = keys.into_iter().collect();
+        let keys = said.steps.iter().map(|step| step.key).collect();
         let allowed = args.signers.named()?;
-        let found = findings.with_signatures(store, &keys, allowed.as_ref(), "cache/").await?;
+        let found = findings.with_signatures(store, keys, allowed.as_ref(), "cache/").await?;
         // They are included in the count of files.
         findings.files = files;
         signed = Some((found, allowed));
     }
     let help = "get the bundle again from where it came from";
-    let mut exit = told(&findings, help, args.format);
-    if let (Some((signed, allowed)), Exit::Done) = (signed, exit) {
-        exit = signed.told(allowed.as_ref(), args.format);
+    told(&findings, help, args.format)?;
+    if let Some((signed, allowed)) = signed {
+        signed.told(allowed.as_ref(), args.format)?;
     }
-    if let (Some((record, _)), Exit::Done, false) = (&held, exit, unknown.is_empty()) {
-        return Ok(not_compared(record, &unknown, args.format));
+    if let (Some((record, _)), false) = (&held, unknown.is_empty()) {
+        return not_compared(record, &unknown, args.format);
     }
-    let (Some(steps), Some(PlannedBundle { opened, results }), Exit::Done) =
-        (args.recompute, planned, exit)
-    else {
-        return Ok(exit);
+    let (Some(steps), Some(opened)) = (args.recompute, planned) else {
+        return Ok(Exit::Done);
     };
-    let found = results.iter().filter(|result| result.manifest().is_some()).count();
-    if found < results.len() {
-        let all = results.len();
+    let (found, all) = (opened.done().iter().flatten().count(), opened.results.len());
+    if found < all {
         note(&format!("{found} of {all} steps lead to results in the bundle with this program"));
     }
-    Ok(opened.recompute(args, &results, steps).await)
+    opened.recompute(args, steps).await
 }
 
-/// The workflow of an unpacked bundle, and its results.
-struct PlannedBundle {
-    opened: Opened,
-    results: Vec<StoredResult>,
-}
-
-impl PlannedBundle {
-    async fn of(args: &VerifyArgs, record: &BundleRecord, folder: &Path) -> Result<Self, Exit> {
-        let cache = folder.join("cache").to_string_lossy().into_owned();
-        let settings = Settings { set: record.set.clone(), folder: folder.to_path_buf() };
-        // The bundle has all files that the workflow reads by relative paths.
-        let file = folder.join(&record.workflow);
-        let trust = allow::trust_in_bundle(&file, folder, &args.allow);
-        let opened = Opened::of(&file, settings, &cache, trust, args.format).await?;
-        let results = stored_results(&opened.plan, &opened.store).await;
-        Ok(Self { opened, results: results.map_err(|error| fail_run(&error))? })
-    }
-
-    /// Compares the outputs with those computed from the tables in the bundle.
-    async fn outputs_again(
-        &self,
-        record: &BundleRecord,
-        folder: &Path,
-    ) -> Result<ShownAgain, Exit> {
-        let Self { opened, results } = self;
-        let done: Vec<Option<Arc<Manifest>>> =
-            results.iter().map(|result| result.manifest().cloned()).collect();
-        let again = record.compare_outputs(folder, &opened.plan, &opened.store, &done).await;
-        again.map_err(|error| fail_share(&error))
-    }
+/// The workflow of an unpacked bundle.
+async fn in_bundle(
+    args: &VerifyArgs,
+    record: &BundleRecord,
+    folder: &Path,
+) -> Result<Opened, Failure> {
+    let cache = folder.join("cache").to_string_lossy().into_owned();
+    let settings = Settings { set: record.set.clone(), folder: folder.to_path_buf() };
+    // The bundle has all files that the workflow reads by relative paths.
+    let file = folder.join(&record.workflow);
+    let trust = allow::trust_in_bundle(&file, folder, &args.allow);
+    Opened::of(&file, settings, &cache, trust, args.format).await
 }
 
 /// Lists outputs that could not be compared: a bundle with such outputs is not verified.
-fn not_compared(record: &BundleRecord, outputs: &[String], format: Format) -> Exit {
-    let said = match format {
-        Format::Json => print_json(&json!({"event": "not_compared", "outputs": outputs})),
-        Format::Human => Exit::Done,
-    };
-    if said != Exit::Done {
-        return said;
+fn not_compared(
+    record: &BundleRecord,
+    outputs: &[String],
+    format: Format,
+) -> Result<Exit, Failure> {
+    if format == Format::Json {
+        print_json(&json!({"event": "not_compared", "outputs": outputs}))?;
     }
     let version = escape(&record.program);
     let message = format!(
@@ -369,10 +319,85 @@ fn not_compared(record: &BundleRecord, outputs: &[String], format: Format) -> Ex
         count(outputs.len() as u64),
         escape(outputs.first().map_or("", String::as_str)),
     );
-    fail(&message, Exit::Failed)
+    Err(failed(message))
 }
 
-fn named(found: Result<Vec<FileProblem>, ShareError>) -> Result<Vec<(String, String)>, Exit> {
-    let found = found.map_err(|error| fail_share(&error))?;
-    Ok(found.into_iter().map(|problem| (problem.file, problem.problem)).collect())
+fn named(found: Result<Vec<FileProblem>, ShareError>) -> Result<Vec<(String, String)>, Failure> {
+    Ok(found?.into_iter().map(|problem| (problem.file, problem.problem)).collect())
+}
+
+/// The signatures of some results.
+struct SignedResults {
+    /// The number of results, signed or not.
+    results: u64,
+    /// Files with signatures.
+    files: u64,
+    /// Results by their signers: the key, and its principals if it may sign.
+    by_signer: BTreeMap<(SignerKey, Option<String>), u64>,
+    signed: u64,
+    /// The keys of results with a signature for something else.
+    wrong: Vec<Digest>,
+}
+
+impl SignedResults {
+    async fn of(
+        store: &Store,
+        keys: &[Digest],
+        allowed: Option<&SignatureDemand>,
+    ) -> Result<Self, Failure> {
+        let results = keys.len() as u64;
+        let mut found =
+            Self { results, files: 0, by_signer: BTreeMap::new(), signed: 0, wrong: Vec::new() };
+        let allowed = allowed.map(|demand| &demand.signers);
+        for (key, state) in store.signature_states(keys.iter().copied(), allowed).await? {
+            found.files += u64::from(state != SignatureState::Unsigned);
+            match state {
+                SignatureState::Unsigned => {}
+                SignatureState::Signed(signers) => {
+                    found.signed += 1;
+                    for signer in signers {
+                        *found.by_signer.entry(signer).or_default() += 1;
+                    }
+                }
+                SignatureState::Wrong => found.wrong.push(key),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Prints how many results each key signed. Without any signature, prints only if signers are asked for.
+    fn told(&self, allowed: Option<&SignatureDemand>, format: Format) -> Result<Exit, Failure> {
+        if self.signed == 0 && allowed.is_none() {
+            return Ok(Exit::Done);
+        }
+        if format == Format::Json {
+            let signers: Vec<_> = self
+                .by_signer
+                .iter()
+                .map(|((key, name), results)| {
+                    json!({"key": key.to_string(), "principals": name, "results": results})
+                })
+                .collect();
+            return print_json(&json!({"event": "signatures", "results": self.results,
+                "signed": self.signed, "signers": signers}));
+        }
+        let all = count(self.results);
+        let mut text = String::new();
+        for ((key, name), results) in &self.by_signer {
+            let results = count(*results);
+            let who = match (name, allowed) {
+                (Some(name), _) => format!("{} ({key})", escape(name)),
+                (None, None) => key.to_string(),
+                (None, Some(allowed)) => {
+                    format!("{key}, which is not an allowed signer in {}", escape(&allowed.file))
+                }
+            };
+            text.push_str(&format!("{results} of {all} results signed by {who}\n"));
+        }
+        if self.signed < self.results {
+            let unsigned = count(self.results - self.signed);
+            text.push_str(&format!("{unsigned} of {all} results not signed\n"));
+        }
+        print(&text)
+    }
 }

@@ -39,8 +39,7 @@ fn project() -> Project {
 
 #[test]
 fn a_docstring_fools_no_predicate() {
-    let project = project();
-    project.run_ok(&[]);
+    let project = project().ran();
     let ids = |step: &str| -> Vec<String> {
         project.rows(step).iter().map(|r| r["id"].as_str().unwrap_or_default().into()).collect()
     };

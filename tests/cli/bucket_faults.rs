@@ -7,13 +7,13 @@ use galeras_test_servers::s3_api::{KEY_ID, SECRET};
 
 use crate::buckets::{Lab, STORE, computed};
 use crate::harness::{Outcome, Project, Running, patience, says};
-use crate::remotes::{project, statuses, steps, warnings};
+use crate::remotes::{project, statuses, steps};
 
 /// A remote that is of no use: the run computes and says why, once. Returns the warning.
 #[track_caller]
 fn warns(done: &Outcome) -> String {
     assert_eq!(statuses(&steps(done)), ["ran"; 3], "{done}");
-    let told = warnings(done);
+    let told = done.warnings();
     assert_eq!(told.len(), 1, "{told:?}");
     told[0].clone()
 }
@@ -43,18 +43,17 @@ fn a_bucket_that_may_only_be_read_gives_results_and_takes_none() {
     lab.api.behave(|manners| manners.read_only = true);
     // As a remote, and as a store in which all is there.
     let done = lab.run_ok(&project(), &["--remote", STORE]);
-    let found = (statuses(&steps(&done)), warnings(&done).len());
+    let found = (statuses(&steps(&done)), done.warnings().len());
     assert_eq!(found, (vec!["hit (remote)".into(); 3], 0));
     assert_eq!(done.digests(), expected.digests());
     let done = lab.run_ok(&owner, &["--cache", STORE]);
     done.all_hit();
-    assert_eq!(warnings(&done), [""; 0], "{done}");
+    assert_eq!(done.warnings(), [""; 0], "{done}");
 
     owner.run_ok(&["--set", "most=100"]);
     let push = ["push", "w.yaml", "--set", "most=100", "--remote", STORE];
     let told = lab.run(&owner, &push).exits(4);
-    let refused = "cannot write s3://lab/p/blobs/";
-    assert!(told.stderr.contains(refused), "{told}");
+    assert!(told.stderr.contains("cannot write s3://lab/p/blobs/"), "{told}");
     says(
         &told.stderr,
         &["the server answered 403 Forbidden (AccessDenied)", "help: check the credentials"],
@@ -172,7 +171,7 @@ fn a_server_that_is_gone_for_some_seconds_costs_nothing() {
     std::thread::sleep(Duration::from_secs(5));
     lab.api.behave(|manners| manners.down = false);
     let done = run.finish().exits(0);
-    assert_eq!((done.digests(), warnings(&done).len()), (expected.digests(), 0), "{done}");
+    assert_eq!((done.digests(), done.warnings().len()), (expected.digests(), 0), "{done}");
 }
 
 #[test]

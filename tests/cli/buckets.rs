@@ -14,12 +14,10 @@ use tempfile::TempDir;
 
 use crate::generate_openai;
 use crate::harness::{Outcome, Project, Running, files_below};
-use crate::remotes::{digests, fetched, project, statuses, steps, warnings};
+use crate::remotes::{digests, fetched, project, statuses, steps};
 
-/// The store of these tests.
 pub const STORE: &str = "s3://lab/p";
 
-/// An S3 server with the bucket `lab`.
 pub struct Lab {
     pub api: S3Api,
     folder: TempDir,
@@ -77,14 +75,12 @@ impl Lab {
     }
 }
 
-/// A project that has computed everything in its own folder.
 pub fn computed() -> (Project, Outcome) {
     let project = project();
     let done = project.run_ok(&[]);
     (project, done)
 }
 
-/// Each of them is there once.
 #[track_caller]
 fn once_each(mut names: Vec<String>, count: usize) {
     names.sort();
@@ -126,7 +122,7 @@ fn no_listing_is_needed_to_find_a_result() {
     fs::remove_file(project.path("kept.csv")).unwrap();
     let again = lab.run_ok(&project, &["--cache", STORE]);
     again.all_hit();
-    assert_eq!(warnings(&again), [""; 0], "{again}");
+    assert_eq!(again.warnings(), [""; 0], "{again}");
     let (other, _) = computed();
     lab.push(&other).exits(0);
     let done = lab.run_ok(&self::project(), &["--remote", STORE]);
@@ -143,11 +139,7 @@ fn a_stranger_gets_all_hits_and_asks_no_model() {
         "{}outputs:\n  answers: {{ from: answers, path: answers.jsonl }}\n",
         generate_openai::workflow(&chat, "")
     );
-    let project = || {
-        let project = Project::new(&workflow);
-        project.write("data.jsonl", generate_openai::data(0..20));
-        project
-    };
+    let project = || Project::new(&workflow).with("data.jsonl", generate_openai::data(0..20));
     let owner = project();
     let expected = owner.run_ok(&[]);
     assert_eq!(chat.take().len(), 20);
@@ -242,8 +234,7 @@ fn of_two_pushers_none_overwrites_what_the_other_sent() {
     // Both signatures of each result are there: they were added to one another.
     for signer in [&one, &two] {
         let public = signer.read("key.pub");
-        let other = project();
-        other.write("signers", format!("who@example.org {public}"));
+        let other = project().with("signers", format!("who@example.org {public}"));
         let done = lab.run_ok(&other, &["--remote", STORE, "--allowed-signers", "signers"]);
         assert_eq!(statuses(&steps(&done)), ["hit (remote)"; 3], "{done}");
     }
@@ -263,7 +254,7 @@ fn two_runs_at_once_compute_a_step_once() {
     let runs = projects.each_ref().map(|project| lab.start(project, &args));
     let done = runs.map(|run| run.finish().exits(0));
     assert_eq!(fs::read_to_string(&count).unwrap(), "x\n", "{}\n{}", done[0], done[1]);
-    let mut said: Vec<String> = done.iter().flat_map(warnings).collect();
+    let mut said: Vec<String> = done.iter().flat_map(Outcome::warnings).collect();
     assert_eq!(said.pop().unwrap(), "waiting for another run of the same step");
     assert!(said.is_empty(), "{said:?}");
     assert_eq!(done[0].digests(), done[1].digests());
@@ -281,8 +272,7 @@ fn the_lease_of_somebody_killed_is_taken_over() {
     run.signal("KILL");
     run.finish();
     assert_eq!(files_below(&locks).len(), 1);
-    let done = lab.run_ok(&project, &["--cache", STORE]);
-    assert_eq!(done.status("a"), "ran");
+    assert_eq!(lab.run_ok(&project, &["--cache", STORE]).status("a"), "ran");
     assert!(files_below(&locks).is_empty(), "{:?}", files_below(&locks));
 }
 

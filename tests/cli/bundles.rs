@@ -19,9 +19,7 @@ params:
   most: { type: int, default: 90 }
   data: { type: path, default: ../data/rows.csv }
 steps:
-  table:
-    op: read
-    with: { path: '${{ params.data }}', key: [id] }
+  table: { op: read, with: { path: '${{ params.data }}', key: [id] } }
   scaled:
     op: sql
     from: table
@@ -43,10 +41,7 @@ pub(crate) fn data() -> String {
 
 /// A project whose workflow, in a folder of its own, reads a file in another one.
 pub(crate) fn project() -> Project {
-    let project = Project::empty();
-    project.write("flows/w.yaml", WORKFLOW);
-    project.write("data/rows.csv", data());
-    project
+    Project::empty().with("flows/w.yaml", WORKFLOW).with("data/rows.csv", data())
 }
 
 pub(crate) fn computed() -> Project {
@@ -59,10 +54,8 @@ pub(crate) fn bundled(project: &Project, more: &[&str]) -> Outcome {
     project.run(&[&["bundle", "flows/w.yaml", "-o", "b.zip"], more].concat())
 }
 
-/// The files of a bundle, by name.
 pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 
-/// The files in a bundle by name.
 pub(crate) fn entries(bundle: &Path) -> Files {
     let mut zip = ZipArchive::new(File::open(bundle).unwrap()).unwrap();
     let mut files = BTreeMap::new();
@@ -261,8 +254,7 @@ fn a_table_that_is_left_out_keeps_its_digest() {
 
 #[test]
 fn nothing_in_a_bundle_says_whose_machine_it_was_made_on() {
-    let project = project();
-    project.write("elsewhere/given.csv", data().replace("row", "own"));
+    let project = project().with("elsewhere/given.csv", data().replace("row", "own"));
     let given = project.path("elsewhere/given.csv");
     let set = format!("data={}", given.display());
     let command = |args: &[&str]| {
@@ -309,8 +301,7 @@ fn what_must_not_be_handed_on_is_refused_and_named() {
     // In the cell of a table.
     project.edit("data/rows.csv", "row00007,", "tok-planted-planted7,");
     project.run(&["run", "flows/w.yaml"]).exits(0);
-    let said = with_key(&bundle).exits(2);
-    says(&said.stderr, &["table.out", "column id"]);
+    says(&with_key(&bundle).exits(2).stderr, &["table.out", "column id"]);
     // By an absolute path.
     let absolute = project.path("data/rows.csv").to_string_lossy().into_owned();
     project.edit("flows/w.yaml", "../data/rows.csv", &absolute);

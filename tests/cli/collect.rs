@@ -5,7 +5,6 @@ use crate::repository::{Repository, at, day};
 
 const COLLECT: &str = include_str!("../../workflows/collect.yaml");
 
-/// A method with a docstring of these words.
 fn method(name: &str, docstring: &str, number: i64) -> String {
     format!("def {name}(a):\n    \"\"\"{docstring}\"\"\"\n    return a + {number}\n")
 }
@@ -117,7 +116,6 @@ fn long(name: &str, words: &str, number: i64) -> String {
     format!("def {name}(a):\n{body}    return {number}\n")
 }
 
-/// A project with a repository whose methods have versions, copies and tests.
 fn versions() -> Project {
     let project = Project::new(COLLECT);
     let repo = Repository::bare(project.path("r"));
@@ -287,7 +285,6 @@ fn mistakes_in_named_checks_are_found_before_anything_runs() {
         let project = points(&format!("        - {rule}"));
         let outcome = project.run(&["check", "w.yaml"]).exits(2);
         let text: String = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-        let text = text.replace("│ ", "");
-        assert!(text.contains(said), "{rule}: {}", outcome.stderr);
+        assert!(text.replace("│ ", "").contains(said), "{rule}: {}", outcome.stderr);
     }
 }

@@ -26,8 +26,7 @@ steps:
 ";
 
 fn project() -> Project {
-    let project = Project::new(WORKFLOW);
-    project.write("data.csv", "id,size\na,1\nb,2\n");
+    let project = Project::new(WORKFLOW).with("data.csv", "id,size\na,1\nb,2\n");
     project.write("folder/other.yaml", WORKFLOW);
     project
 }
@@ -132,9 +131,7 @@ fn completing_a_word_changes_and_asks_nothing() {
 
 #[test]
 fn hostile_names_do_not_reach_a_shell() {
-    let project = Project::empty();
-    project.write("a\u{1b}[31m.yaml", "");
-    project.write("b\nrm.yaml", "");
+    let project = Project::empty().with("a\u{1b}[31m.yaml", "").with("b\nrm.yaml", "");
     project.write("c d.yaml", WORKFLOW);
     assert_eq!(offered(&project, "galeras run "), ["c d.yaml"]);
     let bash = |line: &str| Running::start(ask(&project, "bash", &[line])).finish().exits(0).stdout;

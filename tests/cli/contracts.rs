@@ -12,10 +12,7 @@ steps:
       command: touch ran; printf '{{\"id\":\"a\",\"x\":1,\"k\":null}}\\n'
       output: {{ id: utf8!, x: int64, k: utf8 }}
     schema: {schema}
-  after:
-    op: sample
-    from: table
-    with: {{ n: 2, seed: 1 }}
+  after: {{ op: sample, from: table, with: {{ n: 2, seed: 1 }} }}
 "
     )
 }
@@ -45,8 +42,7 @@ fn a_null_in_a_column_that_promised_none_fails_the_run() {
     let message = outcome.events("assertion")[0]["message"].as_str().unwrap().to_owned();
     assert!(message.contains('k') && message.contains("id = a"), "{message}");
     assert!(message.contains("w.yaml:8:"), "{message}");
-    project.change("k: utf8! }", "k: utf8 }");
-    assert_eq!(project.run_ok(&[]).statuses(), "table=hit after=ran");
+    assert_eq!(project.rerun("k: utf8! }", "k: utf8 }").statuses(), "table=hit after=ran");
 }
 
 #[test]

@@ -8,14 +8,11 @@ use crate::harness::{Project, every, refused_with, text};
 use crate::regress_paired::reference;
 use crate::regress_tables::{CLOSED, OPTIMUM, csv, equal, find, holds, noise};
 
-/// A workflow that reads `data.csv` and correlates.
 fn workflow(steps: &[(&str, &str)]) -> String {
     let mut text = String::from(
         "galeras: 1
 steps:
-  data:
-    op: read
-    with: { path: data.csv, position: { column: row }, key: [row] }
+  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
 ",
     );
     for (name, with) in steps {
@@ -26,13 +23,9 @@ steps:
 
 #[track_caller]
 fn ran(csv: &str, steps: &[(&str, &str)]) -> Project {
-    let project = Project::new(&workflow(steps));
-    project.write("data.csv", csv);
-    project.run_ok(&[]);
-    project
+    Project::new(&workflow(steps)).with("data.csv", csv).ran()
 }
 
-/// The rows of one step on a table.
 #[track_caller]
 fn rows(csv: &str, with: &str) -> Vec<Value> {
     ran(csv, &[("found", with)]).rows("found")
@@ -237,10 +230,7 @@ fn the_order_of_rows_does_not_count() {
     let turned = numbered(&|at| (at * 37) % n + 1);
     let project = Project::steps(
         "  data: { op: read, with: { path: data.csv, key: [n] } }
-  found:
-    op: correlate
-    from: data
-    with: { outcomes: [a, b], variables: [c, d], by: [kind] }
+  found: { op: correlate, from: data, with: { outcomes: [a, b], variables: [c, d], by: [kind] } }
 ",
     );
     project.write("data.csv", &straight);
@@ -263,8 +253,7 @@ fn a_large_table_gives_the_same_each_time() {
     );
     for method in METHODS {
         let with = format!("outcomes: [x], variables: [y], by: [k], method: {method}");
-        let project = Project::new(&workflow(&[("found", &with)]));
-        project.write("data.csv", &table);
+        let project = Project::new(&workflow(&[("found", &with)])).with("data.csv", &table);
         let digest = |cache: &str, jobs: &str| {
             let outcome = project.run_ok(&["--cache", cache, "--jobs", jobs]);
             outcome.step("found")["digest"].clone()
@@ -276,7 +265,6 @@ fn a_large_table_gives_the_same_each_time() {
     }
 }
 
-/// One mistake in the arguments, at the mark `«`.
 #[track_caller]
 fn wrong(with: &str, code: &str, words: &[&str]) {
     let data = [("data.csv", "x,y,s\n1,2,a\n2,3,b\n")];

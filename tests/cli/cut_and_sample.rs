@@ -72,8 +72,7 @@ fn the_two_parts_of_a_cut_are_the_text() {
             let project = project(&step);
             let outcome = project.run_ok(&[]);
             let rows = project.rows("testbed");
-            let rejected = project.rows("testbed.rejects").len();
-            assert_eq!(rows.len() + rejected, 60, "{outcome}");
+            assert_eq!(rows.len() + project.rows("testbed.rejects").len(), 60, "{outcome}");
             assert!(rows.len() > 30, "{at} {after}: {} rows", rows.len());
             for row in &rows {
                 let (code, head, rest) =
@@ -97,8 +96,7 @@ fn the_two_parts_of_a_cut_are_the_text() {
 #[test]
 fn a_cut_depends_on_the_seed_and_the_row_only() {
     let step = "  testbed: { op: cut, from: data, with: { seed: 7 } }\n";
-    let project = project(step);
-    project.run_ok(&[]);
+    let project = project(step).ran();
     let before = project.rows("testbed");
     // Half of the rows are gone: the others are cut as before.
     let half: String =
@@ -120,8 +118,7 @@ fn a_cut_depends_on_the_seed_and_the_row_only() {
 
 #[test]
 fn a_larger_sample_keeps_the_rows_of_a_smaller_one() {
-    let project = project(&[sampled(10, 1), sampled(15, 1), sampled(15, 2)].concat());
-    project.run_ok(&[]);
+    let project = project(&[sampled(10, 1), sampled(15, 1), sampled(15, 2)].concat()).ran();
     let (small, large) = (ids(&project.rows("s10_1")), ids(&project.rows("s15_1")));
     assert_eq!((small.len(), large.len()), (10, 15));
     assert!(small.is_subset(&large));
@@ -130,8 +127,7 @@ fn a_larger_sample_keeps_the_rows_of_a_smaller_one() {
 
 #[test]
 fn a_sample_and_its_rejects_are_the_table() {
-    let project = project(&sampled(15, 1));
-    project.run_ok(&[]);
+    let project = project(&sampled(15, 1)).ran();
     let (kept, rest) = (ids(&project.rows("s15_1")), ids(&project.rows("s15_1.rejects")));
     assert!(kept.is_disjoint(&rest));
     assert_eq!(kept.len() + rest.len(), 60);
@@ -139,8 +135,7 @@ fn a_sample_and_its_rejects_are_the_table() {
 
 #[test]
 fn rows_added_to_the_table_displace_few_of_a_sample() {
-    let project = project(&sampled(15, 1));
-    project.run_ok(&[]);
+    let project = project(&sampled(15, 1)).ran();
     let before = ids(&project.rows("s15_1"));
     let more = project
         .read("data.jsonl")
@@ -160,11 +155,8 @@ fn rows_added_to_the_table_displace_few_of_a_sample() {
 #[test]
 fn more_rows_than_there_are_is_all_of_them() {
     let project = project(&sampled(1000, 1));
-    let outcome = project.run_ok(&[]);
-    assert_eq!(outcome.step("s1000_1")["rows"], 60);
-    project.change("n: 1000", "n: 0");
-    let outcome = project.run_ok(&[]);
-    assert_eq!(outcome.step("s1000_1")["rows"], 0);
+    assert_eq!(project.run_ok(&[]).step("s1000_1")["rows"], 60);
+    assert_eq!(project.rerun("n: 1000", "n: 0").step("s1000_1")["rows"], 0);
 }
 
 #[test]
@@ -193,8 +185,7 @@ fn statistics_are_those_of_the_textbook() {
     assert_eq!(a["n"], 3);
     assert!((number("mean") - 7.0 / 3.0).abs() < 1e-12);
     assert!((number("std") - (7.0_f64 / 3.0).sqrt()).abs() < 1e-12);
-    let quartiles = ["min", "q1", "median", "q3", "max"].map(number);
-    assert_eq!(quartiles, [1.0, 1.5, 2.0, 3.0, 4.0]);
+    assert_eq!(["min", "q1", "median", "q3", "max"].map(number), [1.0, 1.5, 2.0, 3.0, 4.0]);
     let b = rows.iter().find(|r| r["g"] == "b").unwrap();
     assert!(b["n"] == 1 && b["std"].is_null() && b["standard_error"].is_null(), "{b}");
     // scipy.stats.t.interval(0.95, 2, 7/3, sqrt(7)/3)

@@ -15,15 +15,8 @@ steps:
       command: cat data.jsonl
       files: [data.jsonl]
       output: { id: utf8!, size: int64!, text: utf8 }
-  valid:
-    op: validate
-    from: table
-    with: { rules: [ { name: small, check: size < 90 } ] }
-  cells:
-    op: sample
-    from: valid
-    matrix: { n: [2, 3] }
-    with: { n: '${{ matrix.n }}', seed: 1 }
+  valid: { op: validate, from: table, with: { rules: [ { name: small, check: size < 90 } ] } }
+  cells: { op: sample, from: valid, matrix: { n: [2, 3] }, with: { n: '${{ matrix.n }}', seed: 1 } }
 ";
 
 fn project() -> Project {

@@ -19,7 +19,6 @@ steps:
     with: { path: corpus.jsonl, key: [task] }
 ";
 
-/// `unique` with its `from` and `with`.
 fn workflow(from: &str, with: &str) -> String {
     format!("{READ}  unique:\n    op: dedup\n    from: {from}\n    with: {with}\n")
 }
@@ -68,16 +67,14 @@ fn rows_near_to_another_table_are_set_aside_with_what_they_are_near_to() {
         task(json!("T/3"), &words(0, 10)),
         json!({"task": "T/4", "text": null, "set": null}),
     ];
-    let project = project("against_source: set", &data, &corpus);
-    project.run_ok(&[]);
+    let project = project("against_source: set", &data, &corpus).ran();
     assert_eq!(kept(&project), ["c-other", "e-short", "f-null"]);
     assert_eq!(near(&project), pairs(&[("a-similar", "T/1"), ("b-contained", "T/2")]));
     let rejects = project.rows("unique.rejects");
     let columns: Vec<&str> = rejects[0].as_object().unwrap().keys().map(String::as_str).collect();
     let input = ["id", "code", "before", "rank", "step", "rule", "reason", "duplicate_of"];
     let added = ["near_to", "near_to_source", "jaccard", "multiset_jaccard"];
-    let shares = ["containment_8", "containment_13"];
-    assert_eq!(columns, [&input[..], &added, &shares].concat());
+    assert_eq!(columns, [&input[..], &added, &["containment_8", "containment_13"]].concat());
     let [similar, contained, duplicate] = rejects.as_slice() else { panic!("{rejects:?}") };
     let seen = [&similar["jaccard"], &similar["containment_8"], &similar["containment_13"]];
     assert_eq!(seen, [&json!(0.96), &json!(17.0 / 18.0), &json!(12.0 / 13.0)]);
@@ -87,8 +84,7 @@ fn rows_near_to_another_table_are_set_aside_with_what_they_are_near_to() {
     assert_eq!(contained["jaccard"], 25.0 / 725.0);
     let seen = (&contained["containment_8"], &contained["containment_13"]);
     assert_eq!(seen, (&json!(1.0), &json!(1.0)));
-    let reason = text(contained, "reason");
-    says(reason, &["contained in T/2", "1.000 of its 8-grams"]);
+    says(text(contained, "reason"), &["contained in T/2", "1.000 of its 8-grams"]);
     let found = (&duplicate["rule"], &duplicate["duplicate_of"]);
     assert_eq!(found, (&json!("duplicate"), &json!("c-other")));
     for column in ["near_to", "near_to_source", "containment_8", "containment_13"] {
@@ -115,8 +111,7 @@ fn rows_near_to_another_table_are_set_aside_with_what_they_are_near_to() {
 fn rows_of_the_other_table_are_in_no_cluster_and_the_rest_is_as_if_near_rows_had_not_been_there() {
     // `b` joins `a` and `c`, and is near to the corpus; without it they are not similar.
     let data = [row("a", &words(0, 22)), row("b", &words(2, 24)), row("c", &words(4, 26))];
-    let alone = project("", &data, &[task(json!("t"), &words(900, 930))]);
-    alone.run_ok(&[]);
+    let alone = project("", &data, &[task(json!("t"), &words(900, 930))]).ran();
     assert_eq!(kept(&alone), ["a"]);
     let project = project("", &data, &[task(json!("t"), &words(2, 24))]);
     // By `containment_8` alone, `a` and `c` have 13 of 15 8-grams of it.
@@ -140,9 +135,7 @@ fn the_nearest_row_is_named_and_of_equal_ones_the_first_by_id() {
         task(json!(5), &format!("{} {}", words(0, 40), words(100, 1000))),
     ];
     // Ids may be numbers; they are compared as texts.
-    let project = project("", &data, &corpus);
-    project.run_ok(&[]);
-    assert_eq!(near(&project), pairs(&[("x", "20")]));
+    assert_eq!(near(&project("", &data, &corpus).ran()), pairs(&[("x", "20")]));
 }
 
 #[test]
@@ -166,9 +159,7 @@ fn thresholds_hold_for_what_they_name() {
         ("min_tokens: 41, containment_13: 0.000001", &one, false),
         ("containment_8: 0, containment_13: 0", &one, false),
     ] {
-        let project = project(with, &data, corpus);
-        project.run_ok(&[]);
-        assert_eq!(!near(&project).is_empty(), found, "{with}");
+        assert_eq!(!near(&project(with, &data, corpus).ran()).is_empty(), found, "{with}");
     }
 }
 
@@ -222,8 +213,7 @@ fn several_tables_go_through_a_union_which_tells_them_apart() {
 fn only_columns_that_are_named_make_it_run_again() {
     let data = [row("x", &words(0, 40))];
     let corpus = task(json!("t"), &words(0, 40));
-    let project = project("", &data, std::slice::from_ref(&corpus));
-    project.run_ok(&[]);
+    let project = project("", &data, std::slice::from_ref(&corpus)).ran();
     let mut other = corpus.clone();
     (other["unread"], other["set"]) = (json!(2), json!("another"));
     project.write("corpus.jsonl", lines(&[other]));
@@ -236,7 +226,6 @@ fn only_columns_that_are_named_make_it_run_again() {
     assert_eq!(project.run_ok(&[]).status("unique"), "hit");
 }
 
-/// One mistake at the mark `«`.
 #[track_caller]
 fn wrong(text: &str, code: &str, words: &[&str]) {
     let (data, corpus) = (lines(&[row("x", "x")]), lines(&[task(json!("t"), "x")]));
@@ -290,9 +279,7 @@ fn a_row_without_a_name_is_an_error_that_says_so() {
     let corpus = [json!({"task": "t", "text": words(0, 30), "set": null})];
     let project = project("", &[row("x", &words(0, 30))], &corpus);
     project.change("against_id: task", "against_id: set");
-    let outcome = project.run_json(&[]).exits(1);
-    let detail = text(&outcome.step("unique"), "detail").to_owned();
-    says(&detail, &["`set`", "against_id"]);
+    project.fails("unique", &["`set`", "against_id"]);
 }
 
 #[test]

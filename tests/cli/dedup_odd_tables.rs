@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use crate::dedup::words;
 use crate::harness::{Outcome, Project};
 
-/// A project whose step `unique` deduplicates `data.jsonl`.
 fn project(with: &str, rows: impl IntoIterator<Item = Value>) -> Project {
     let project = Project::steps(&format!(
         "  data: {{ op: read, with: {{ path: data.jsonl }} }}
@@ -53,8 +52,7 @@ fn columns_of_the_names_that_rejects_adds_are_replaced_there_and_kept_elsewhere(
 #[test]
 fn columns_of_the_other_names_are_left_alone() {
     for name in ["cluster", "size", "kept", "rows", "Code", "ID", "table"] {
-        let project = project("column: code", with_column(name));
-        project.run_ok(&[]);
+        let project = project("column: code", with_column(name)).ran();
         assert_eq!(project.rows("unique")[1][name], "mine c", "{name}");
         assert_eq!(project.rows("unique.rejects")[0][name], "mine b", "{name}");
     }
@@ -67,7 +65,7 @@ fn duplicates_can_be_deduplicated_again() {
         (0..6).map(|i| json!({"id": format!("{i}"), "code": words(i % 2 * 50, i % 2 * 50 + 25)})),
     );
     let again = "  again: { op: dedup, from: unique.rejects, with: { column: code } }\n";
-    project.write("w.yaml", project.read("w.yaml") + again);
+    project.append(again);
     project.run_ok(&[]);
     assert_eq!(ids(&project, "unique.rejects"), ["2", "3", "4", "5"]);
     assert_eq!(ids(&project, "again"), ["2", "3"]);
@@ -82,9 +80,7 @@ fn names_in_need_of_quotes_are_columns_like_others() {
             (0..3).map(|i| json!({"id": format!("r{i}"), name: words(0, 25), "Rank Of": 3 - i}));
         let quoted = name.replace('\'', "''");
         let with = format!("column: '{quoted}', order_by: ['Rank Of', '{quoted}']");
-        let project = project(&with, rows);
-        project.run_ok(&[]);
-        assert_eq!(ids(&project, "unique"), ["r2"], "{name}");
+        assert_eq!(ids(&project(&with, rows).ran(), "unique"), ["r2"], "{name}");
     }
 }
 
@@ -152,7 +148,7 @@ outputs:
   sums: { from: all, path: sums.csv, show: true }
   members: { from: 'unique[*].clusters', path: members.csv, show: true }
 ";
-    project.write("w.yaml", project.read("w.yaml") + more);
+    project.append(more);
     let outcome = project.run(&["run", "w.yaml"]).exits(0);
     assert_eq!(project.read("sums.csv").lines().count(), 3, "{outcome}");
     assert_eq!(project.read("members.csv").lines().count(), 5, "{outcome}");

@@ -56,12 +56,9 @@ fn methods(count: usize) -> Vec<String> {
 }
 
 fn project(rows: usize) -> Project {
-    let project = Project::new(WORKFLOW);
-    project.write("data.jsonl", methods(rows).concat());
-    project
+    Project::new(WORKFLOW).with("data.jsonl", methods(rows).concat())
 }
 
-/// The digests of all ports of `unique`.
 #[track_caller]
 fn digests(outcome: &Outcome) -> Vec<(String, String)> {
     let of = |(step, port, digest)| (step == "unique").then_some((port, digest));
@@ -128,8 +125,7 @@ fn memory_and_threads_are_no_reason_to_run_again() {
 fn another_threshold_reruns_dedup_and_what_follows_and_nothing_before() {
     let project = project(400);
     let first = project.run_ok(&[]);
-    project.change("threshold: 0.8", "threshold: 0.95");
-    let second = project.run_ok(&[]);
+    let second = project.rerun("threshold: 0.8", "threshold: 0.95");
     assert_eq!(second.statuses(), "data=hit features=hit unique=ran testbed=ran");
     let unique = second.step("unique");
     assert_eq!(unique["reason"], "ARG_CHANGED", "{second}");
@@ -138,14 +134,12 @@ fn another_threshold_reruns_dedup_and_what_follows_and_nothing_before() {
     assert_eq!(second.step("testbed")["reused_rows"], first.step("testbed")["rows"], "{second}");
     let why = project.run(&["explain", "w.yaml", "unique"]).exits(0);
     assert!(why.stdout.contains("threshold"), "{why}");
-    project.change("threshold: 0.95", "threshold: 0.8");
-    project.run_ok(&[]).all_hit();
+    project.rerun("threshold: 0.95", "threshold: 0.8").all_hit();
 }
 
 #[test]
 fn a_row_that_is_added_runs_dedup_again_with_the_result_of_a_new_store() {
-    let project = project(400);
-    project.run_ok(&[]);
+    let project = project(400).ran();
     let line = project.read("data.jsonl").lines().next().unwrap().to_owned();
     let added = line.replacen("{\"id\":\"", "{\"id\":\"x", 1);
     project.write("data.jsonl", project.read("data.jsonl") + &added + "\n");

@@ -65,8 +65,7 @@ fn that_nothing_was_rejected_is_no_loss() {
     project.change("out/d.csv }", "out/d.csv }\n  e: { from: why, path: out/e.csv }");
     let why = "  why:\n    op: sql\n    from: valid.rejects\n    with: { query: 'SELECT rule, \
                count(*) AS n FROM input GROUP BY rule', key: [rule] }\n";
-    project.change("outputs:\n", &format!("{why}outputs:\n"));
-    let outcome = project.run_ok(&[]);
+    let outcome = project.rerun("outputs:\n", &format!("{why}outputs:\n"));
     assert_eq!(outcome.step("why")["rows"], 0);
     assert_eq!(lost(&outcome), Vec::<Value>::new(), "{outcome}");
 }
@@ -87,8 +86,7 @@ fn a_step_that_loses_rows_of_a_rejects_port_is_named() {
 
 #[test]
 fn a_source_without_rows_is_named() {
-    let project = project("0");
-    project.write("data.csv", "id,x\n");
+    let project = project("0").with("data.csv", "id,x\n");
     project.change("x > 0", "id > 'a'");
     let outcome = project.run(&["run", "w.yaml"]).exits(0);
     let told = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -10,18 +10,12 @@ name: places
 steps:
   data: { op: read, with: { path: data.csv, key: [id] } }
   features: { op: ast, from: data }
-  prompts:
-    op: prompt
-    from: features
-    with: { treatments: { control: \"Go on: {{ code }}\" } }
+  prompts: { op: prompt, from: features, with: { treatments: { control: \"Go on: {{ code }}\" } } }
   answers:
     op: generate
     from: prompts
     with: { base_url: http://127.0.0.1:9/v1, model: m, max_tokens: 8 }
-  means:
-    op: sql
-    from: features
-    with: { query: SELECT count(*) AS n FROM input, key: [n] }
+  means: { op: sql, from: features, with: { query: SELECT count(*) AS n FROM input, key: [n] } }
   pairs: { op: correlate, from: features, with: { outcomes: [nloc], variables: [n_words] } }
 ";
 

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::comparisons::{average, effects_are_right, mean, paired, same_rounded};
 use crate::harness::text;
+use crate::model_comparisons::{average, effects_are_right, mean, paired, same_rounded};
 use crate::paper::{Numbers, Shipped, file, method, table};
 use crate::repository::{Repository, at, day};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest, MODEL};
@@ -54,7 +54,6 @@ fn said_of(n: usize) -> String {
     format!("Return what part {n} gives when nothing comes to it, or {words}")
 }
 
-/// A repository whose commits change a method each, `message` says what.
 fn commits(
     study: &Shipped,
     code: impl Fn(usize) -> String,
@@ -70,13 +69,11 @@ fn commits(
     }
 }
 
-/// A repository whose commits mend a method each.
 fn fixes(study: &Shipped) {
     let message = |n| format!("Fix what part {n} gives for nothing");
     commits(study, buggy, "Add the first module of it", message);
 }
 
-/// A repository whose methods have docstrings, and whose commits have messages.
 pub fn documented(study: &Shipped) {
     let code = |n: usize| {
         let doc = format!("{}.", said_of(n));

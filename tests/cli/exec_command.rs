@@ -89,15 +89,13 @@ fn keys_that_occur_twice_show_two_rows() {
 #[test]
 fn no_rows_are_an_empty_table() {
     let project = Project::new(&workflow("true"));
-    let outcome = project.run_ok(&[]);
-    assert_eq!(outcome.step("table")["rows"], 0);
+    assert_eq!(project.run_ok(&[]).step("table")["rows"], 0);
     assert_eq!(project.rows("after").len(), 0);
 }
 
 #[test]
 fn columns_are_found_by_name() {
-    let project = Project::new(&workflow("printf '{\"x\":1,\"id\":\"a\"}\\n'"));
-    project.run_ok(&[]);
+    let project = Project::new(&workflow("printf '{\"x\":1,\"id\":\"a\"}\\n'")).ran();
     assert_eq!(project.rows("table"), [serde_json::json!({"id": "a", "x": 1})]);
 }
 
@@ -219,8 +217,7 @@ fn passes_through(format: &str, write: impl FnOnce(File)) {
     says(&outcome.detail("other"), &["`x` has type int64 instead of float64"]);
     assert_eq!(project.rows("same")[0], serde_json::json!({"id": "a", "x": 1}));
     project.write("data", b"no table at all");
-    let outcome = project.run_json(&[]).exits(1);
-    says(&outcome.detail("table"), &["`output`"]);
+    project.fails("table", &["`output`"]);
 }
 
 #[test]

@@ -217,8 +217,7 @@ fn ended_by(signals: &[&str]) -> (Project, Outcome) {
 fn a_command_ends_with_the_terminal() {
     for signal in ["HUP", "TERM", "INT"] {
         let (project, outcome) = ended_by(&[signal]);
-        let outcome = outcome.exits(130);
-        assert_eq!(outcome.finished()["status"], "interrupted", "{signal}");
+        assert_eq!(outcome.exits(130).finished()["status"], "interrupted", "{signal}");
         assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
     }
 }
@@ -284,8 +283,7 @@ fn nohup_outlives_the_terminal() {
 fn what_a_command_left_running_ends_with_it() {
     let command = "sleep 600 >/dev/null 2>&1 & echo $! > child.pid
 echo '{\"id\":\"a\",\"x\":1}'";
-    let project = Project::new(&workflow("jsonl", command));
-    project.run_ok(&[]);
+    let project = Project::new(&workflow("jsonl", command)).ran();
     let pid = project.read("child.pid");
     wait_for("the end of the child", || is_gone(&pid));
 }
@@ -295,8 +293,6 @@ fn a_command_that_signals_its_own_group_harms_no_one_else() {
     let command = "trap '' TERM
 kill -s TERM 0
 echo '{\"id\":\"a\",\"x\":1}'";
-    let project = Project::new(&workflow("jsonl", command));
-    project.run_ok(&[]);
-    assert_eq!(project.rows("table").len(), 1);
+    assert_eq!(Project::new(&workflow("jsonl", command)).ran().rows("table").len(), 1);
     refused("jsonl", "kill -s KILL 0", &["SIGKILL"]);
 }

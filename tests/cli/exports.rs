@@ -30,8 +30,7 @@ dan/unknown,NOASSERTION,https://example.org/dan/unknown
 ";
 
 fn project() -> Project {
-    let project = Project::new(WORKFLOW);
-    project.write("repos.csv", REPOSITORIES);
+    let project = Project::new(WORKFLOW).with("repos.csv", REPOSITORIES);
     let repos = ["ada/lovely", "bob/free", "cyd/copyleft", "dan/unknown", "eve/absent"];
     let rows =
         (0..50).map(|i| format!("m{i:03},{},\"def f():\n  return {i}\",{i}\n", repos[i % 5]));
@@ -49,7 +48,6 @@ fn told(said: &Outcome) -> Value {
     said.json_lines().pop().unwrap()
 }
 
-/// Rows of a Parquet file of the data set.
 fn rows(project: &Project, name: &str) -> usize {
     let file = File::open(project.path("set/data").join(name)).unwrap();
     let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
@@ -129,8 +127,7 @@ fn tables_are_named_and_those_without_an_origin_are_refused() {
 
 #[test]
 fn a_folder_with_other_files_is_left_alone() {
-    let project = project();
-    project.write("set/own.txt", "mine");
+    let project = project().with("set/own.txt", "mine");
     let said = exported(&project, &[]).exits(2);
     assert!(said.stderr.contains("not empty"), "{said}");
     exported(&project, &["--overwrite"]).exits(0);

@@ -13,13 +13,8 @@ fn project(arguments: &str) -> Project {
     let project = Project::new(&format!(
         "galeras: 1
 steps:
-  rows:
-    op: read
-    with: {{ path: rows.jsonl }}
-  picture:
-    op: figure
-    from: rows
-    with: {arguments}
+  rows: {{ op: read, with: {{ path: rows.jsonl }} }}
+  picture: {{ op: figure, from: rows, with: {arguments} }}
 outputs:
   svg: {{ from: picture, path: picture.svg }}
   png: {{ from: picture, path: picture.png }}
@@ -35,8 +30,7 @@ const BOX: &str = "{ kind: box, y: size, x: group, title: Sizes }";
 
 #[test]
 fn a_figure_is_written_as_its_suffix_says() {
-    let project = project(BOX);
-    project.run_ok(&[]);
+    let project = project(BOX).ran();
     let svg = project.read("picture.svg");
     assert!(svg.starts_with("<svg") || svg.starts_with("<?xml"), "{}", &svg[..80]);
     assert!(svg.contains("Sizes"), "the title is there as text");
@@ -48,8 +42,7 @@ fn a_figure_is_written_as_its_suffix_says() {
 
 #[test]
 fn a_row_without_a_number_is_counted_in_the_caption() {
-    let project = project(BOX);
-    project.run_ok(&[]);
+    let project = project(BOX).ran();
     let rows = project.rows("picture");
     let caption = rows[0]["caption"].as_str().unwrap();
     assert!(caption.contains("n = 3") && caption.contains('1'), "{caption}");
@@ -71,9 +64,7 @@ fn the_same_rows_give_the_same_bytes() {
 
 #[test]
 fn only_a_column_that_is_drawn_makes_a_figure_anew() {
-    let project = project(BOX);
-    project.run_ok(&[]);
-    project.write("rows.jsonl", ROWS.replace("\"low\":1.0", "\"low\":0.5"));
+    let project = project(BOX).ran().with("rows.jsonl", ROWS.replace("\"low\":1.0", "\"low\":0.5"));
     assert_eq!(project.run_ok(&[]).step("picture")["status"], "hit");
     project.write("rows.jsonl", ROWS.replace("\"size\":1.5", "\"size\":1.25"));
     assert_eq!(project.run_ok(&[]).step("picture")["status"], "ran");
@@ -127,9 +118,7 @@ fn only_figures_are_written_as_pictures() {
     let project = Project::new(
         "galeras: 1
 steps:
-  rows:
-    op: read
-    with: { path: rows.jsonl }
+  rows: { op: read, with: { path: rows.jsonl } }
 outputs:
   png: { from: rows, path: rows.png }
 ",
@@ -155,8 +144,7 @@ fn names_are_text_and_never_markup() {
 /// On a terminal, too.
 #[test]
 fn a_table_is_drawn_with_characters() {
-    let project = project(BOX);
-    project.run_ok(&[]);
+    let project = project(BOX).ran();
     let drawn = |more: &[&str]| {
         let mut args = vec!["show", "w.yaml", "rows", "--plot"];
         args.extend(more);

@@ -7,7 +7,6 @@ use galeras_test_servers::chat_api::ChatApi;
 
 const PAGE: &str = include_str!("../../docs/first-benchmark.md");
 
-/// The workflow of the page.
 fn workflow() -> &'static str {
     let (_, rest) = PAGE.split_once("```yaml\n").unwrap();
     // The prompt in it has a fence of its own, which is indented.
@@ -42,7 +41,7 @@ fn the_page_has_a_benchmark_that_runs() {
     let mut lines = table.lines();
     let header: Vec<&str> = lines.next().unwrap().split(',').collect();
     for column in ["share", "seed", "model", "mean", "ci_low", "ci_high", "n_clusters"] {
-        assert!(header.contains(&column), "{column} in {header:?}");
+        assert!(header.contains(&column), "{column}: {header:?}");
     }
     let cells: BTreeSet<String> =
         lines.map(|line| line.split(',').take(3).collect::<Vec<_>>().join(" ")).collect();

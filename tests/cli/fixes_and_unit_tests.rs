@@ -18,7 +18,6 @@ fn version(name: &str, number: usize) -> String {
     method(name, seed, None, number)
 }
 
-/// 22 lines of a body, all with this number.
 fn long(number: usize) -> String {
     let lines: String = (0..22).map(|line| format!("    a{line} = {number}\n")).collect();
     format!("def long(x):\n{lines}    return x\n")
@@ -210,7 +209,6 @@ fn a_fork_gives_duplicates_and_a_table_shows_the_checks() {
     fixed.run(&[]).exits(0).all_hit();
 }
 
-/// A test that calls these, one after another.
 fn test(name: &str, calls: &[&str]) -> String {
     let seed = name.bytes().fold(3, |seed: u64, byte| seed * 137 % 1_000_003 + u64::from(byte));
     let mut words = crate::paper::Numbers::new(seed);
@@ -226,7 +224,6 @@ fn test(name: &str, calls: &[&str]) -> String {
     format!("def {name}(self):\n{body}")
 }
 
-/// A file with a class of methods.
 fn class(name: &str, methods: &[String]) -> String {
     let indented = methods.iter().flat_map(|method| method.lines());
     format!("class {name}:\n{}\n", indented.map(|line| format!("    {line}\n")).collect::<String>())

@@ -130,7 +130,7 @@ fn a_bundle_that_says_less_than_it_holds_is_found() {
     other.insert(blob.clone(), files[stranger].clone());
     let said = verified(other, &blob);
     assert!(
-        said.stdout.contains("not what its name says") || said.stdout.contains("bytes"),
+        said.stdout.contains("not have the digest in its name") || said.stdout.contains("bytes"),
         "{said}"
     );
     // Parts of row-precise reuse are in no bundle: nothing says what they are computed from.

@@ -1,19 +1,22 @@
 //! Results that have the right key and other tables than the workflow says, in a store elsewhere and
 //! in the own one: they are not used, and one warning says why.
+//!
+//! Remotes whose manifests and servers lie about sizes: each lie is told, costs the result that it is
+//! about, and nothing else.
 
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
-use galeras_base::digest::{Digest, table_digest};
-use galeras_operator::table_digest::TableHasher;
 use parquet::arrow::ArrowWriter;
 use serde_json::{Value, json};
 
-use crate::harness::{Project, files_below};
-use crate::lying_remotes::{manifest_of, sealed};
-use crate::remotes::{digests, statuses, steps, warnings};
+use crate::harness::{Outcome, Project, files_below, says};
+use crate::remotes::{digests, project, pushed, statuses, steps};
+use galeras_base::digest::{Digest, table_digest};
+use galeras_operator::table_digest::TableHasher;
+use galeras_test_servers::static_files::{Manners, StaticFiles};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -22,10 +25,7 @@ steps:
     with:
       command: 'printf ''{\"id\":\"a\",\"y\":1}\\n{\"id\":\"b\",\"y\":2}\\n'''
       output: { id: utf8!, y: int64! }
-  more:
-    op: sql
-    from: table
-    with: { query: 'SELECT id, y + 1 AS z FROM input' }
+  more: { op: sql, from: table, with: { query: 'SELECT id, y + 1 AS z FROM input' } }
 outputs:
   more: { from: more, path: more.csv }
   table: { from: table, path: table.csv }
@@ -78,7 +78,6 @@ fn forge(store: &Path, stored: &RecordBatch, said: &RecordBatch, key: &str) {
     fs::write(store.join(path), sealed(&manifest)).unwrap();
 }
 
-/// Copies the results of a store.
 fn copied(from: &Path, to: &Path) {
     for file in files_below(from) {
         let name = file.strip_prefix(from).unwrap();
@@ -130,7 +129,7 @@ fn a_result_with_other_tables_than_the_workflow_says_is_computed() {
             let words = if remote { elsewhere.unwrap_or(here) } else { here };
 
             let done = project.run_ok(more);
-            let told = warnings(&done);
+            let told = done.warnings();
             assert!(told.len() == 1 && told[0].contains(words), "{words}: {done}");
             let hit = if remote { "hit (remote)" } else { "hit" };
             assert_eq!(statuses(&steps(&done)), ["ran", hit], "{words}: {done}");
@@ -141,15 +140,14 @@ fn a_result_with_other_tables_than_the_workflow_says_is_computed() {
             project.verifies("cache");
             let again = project.run_ok(&[]);
             assert_eq!(statuses(&steps(&again)), ["hit"; 2], "{words}: {again}");
-            assert_eq!(warnings(&again), [""; 0], "{words}: {again}");
+            assert_eq!(again.warnings(), [""; 0], "{words}: {again}");
         }
     }
 }
 
 #[test]
 fn a_plan_says_why_a_stored_result_is_not_used() {
-    let project = Project::new(WORKFLOW);
-    project.run_ok(&[]);
+    let project = Project::new(WORKFLOW).ran();
     let twice = table(&[("id", texts(&["a", "a"])), ("y", numbers(&[Some(1), Some(2)]))]);
     forge(&project.path("cache"), &twice, &twice, "id");
     let plan = project.run(&["plan", "w.yaml"]).exits(0);
@@ -169,5 +167,90 @@ fn a_column_that_is_required_now_has_the_same_results() {
     let second = project.run_ok(&[]);
     assert_eq!(statuses(&steps(&second)), ["ran", "hit"], "{second}");
     assert_eq!(digests(&steps(&second)), digests(&steps(&first)));
-    assert_eq!(warnings(&second), [""; 0], "{second}");
+    assert_eq!(second.warnings(), [""; 0], "{second}");
+}
+
+/// The result of a step in a remote: the file of its manifest, and what is in it.
+pub fn manifest_of(remote: &Path, step: &str) -> (String, Value) {
+    let manifests = files_below(&remote.join("actions")).into_iter();
+    let mut read = manifests.map(|file| {
+        let manifest: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        (file.strip_prefix(remote).unwrap().to_str().unwrap().to_string(), manifest)
+    });
+    read.find(|(_, manifest)| manifest["labels"]["step"] == step).unwrap()
+}
+
+/// The same manifest with a digest of its own that fits.
+pub fn sealed(manifest: &Value) -> String {
+    let mut body = manifest.clone();
+    body.as_object_mut().unwrap().remove("integrity");
+    let text = serde_json::to_string_pretty(&body).unwrap();
+    let text = text.strip_suffix("\n}").unwrap();
+    let digest = galeras_base::digest::Digest::of(text.as_bytes());
+    format!("{text},\n  \"integrity\": \"{digest}\"\n}}\n")
+}
+
+fn pull(other: &Project, remote: &str) -> Outcome {
+    other.run(&["pull", "w.yaml", "--remote", remote, "--format", "json"])
+}
+
+/// The steps without a result after a pull.
+fn missing(pulled: &Outcome) -> Value {
+    pulled.json_lines().pop().unwrap()["missing"].clone()
+}
+
+#[test]
+fn a_size_that_is_not_the_tables_is_told_though_nobody_needs_the_table() {
+    let (_project, remote, expected) = pushed();
+    let (file, mut manifest) = manifest_of(&remote, "scaled");
+    let real = manifest["ports"][0]["bytes"].as_u64().unwrap();
+    let server = StaticFiles::start(&remote, Manners::Good);
+    for wrong in [0, 1, real - 1, real + 1] {
+        manifest["ports"][0]["bytes"] = wrong.into();
+        fs::write(remote.join(&file), sealed(&manifest)).unwrap();
+        let words = format!("its table `out` has {real} bytes instead of {wrong}");
+        for place in [remote.to_str().unwrap(), &server.url] {
+            let other = project();
+            let done = other.run_ok(&["--remote", place]);
+            let told = done.warnings();
+            assert!(told.len() == 1 && told[0].contains(&words), "{wrong}: {done}");
+            let lied_about = statuses(&steps(&done));
+            assert_eq!(lied_about, ["hit (remote)", "ran", "hit (remote)"], "{wrong}: {done}");
+            assert_eq!(digests(&steps(&done)), digests(&expected));
+            other.verifies("cache");
+        }
+    }
+}
+
+#[test]
+fn a_pull_takes_the_rest_and_says_what_is_missing() {
+    let (_project, remote, expected) = pushed();
+    let (of_last, last) = manifest_of(&remote, "kept");
+    let blob = last["ports"][1]["blob"].as_str().unwrap();
+    let of_blob = format!("blobs/{}/{blob}.parquet", &blob[..2]);
+    for (file, why) in [(&of_last, "ends before the length"), (&of_blob, "bytes instead of")] {
+        let server = StaticFiles::start(&remote, Manners::Good);
+        server.overstate(file);
+        let other = project();
+        let pulled = pull(&other, &server.url).exits(1);
+        says(&pulled.stderr, &[why, "1 of 3 steps have no result here"]);
+        assert_eq!(missing(&pulled), serde_json::json!(["kept"]), "{pulled}");
+        other.verifies("cache");
+        let done = other.run_ok(&[]);
+        assert_eq!(statuses(&steps(&done)), ["hit", "hit", "ran"], "{done}");
+        assert_eq!(digests(&steps(&done)), digests(&expected));
+    }
+    // A table that is damaged is noticed when it comes, and is no less missing.
+    let path = remote.join(&of_blob);
+    let mut content = fs::read(&path).unwrap();
+    content[100] ^= 1;
+    fs::write(&path, content).unwrap();
+    let other = project();
+    let pulled = pull(&other, remote.to_str().unwrap()).exits(1);
+    assert!(pulled.stderr.contains("its content does not have the digest in its name"), "{pulled}");
+    assert_eq!(missing(&pulled), serde_json::json!(["kept"]), "{pulled}");
+    // What nobody has sent is no lie.
+    fs::remove_file(remote.join(&of_last)).unwrap();
+    let pulled = pull(&project(), remote.to_str().unwrap()).exits(0);
+    assert!(pulled.stderr.contains("neither store has the results of kept"), "{pulled}");
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
-use crate::comparisons::same;
 use crate::harness::{Outcome, text};
+use crate::model_comparisons::same;
 use crate::paper::{Shipped, paper, sorted};
 
 /// Steps of the testbeds by the names in the tables.
@@ -41,14 +41,12 @@ fn ids(rows: &[Value]) -> BTreeSet<String> {
     sorted(rows, "id").into_iter().collect()
 }
 
-/// The steps of one status.
 fn with_status(outcome: &Outcome, status: &str) -> BTreeSet<String> {
     let all = outcome.statuses();
     let words = all.split(' ').filter_map(|word| word.split_once('='));
     words.filter(|(_, s)| *s == status).map(|(step, _)| step.to_owned()).collect()
 }
 
-/// Mean and sample deviation, by the definition.
 fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;

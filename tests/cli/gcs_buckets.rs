@@ -11,7 +11,7 @@ use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use galeras_test_servers::gcs_api::GcsApi;
 
 use crate::harness::{Outcome, Project, Running, patience, says};
-use crate::remotes::{project, statuses, steps, warnings};
+use crate::remotes::{project, statuses, steps};
 
 const STORE: &str = "gs://lab/p";
 
@@ -69,7 +69,7 @@ fn what_was_pushed_there_are_hits_for_others() {
     api.read_only(true);
     let done = run_ok(&api, &other, &["--remote", STORE]);
     assert_eq!(statuses(&steps(&done)), ["hit (remote)"; 3], "{done}");
-    assert_eq!((done.digests(), warnings(&done).len()), (expected.digests(), 0));
+    assert_eq!((done.digests(), done.warnings().len()), (expected.digests(), 0));
     run(&api, &other, &["pull", "w.yaml", "--remote", STORE]).exits(0);
     other.run_ok(&[]).all_hit();
     other.verifies("cache");
@@ -151,7 +151,7 @@ fn without_credentials_it_is_said_soon_which_are_missing() {
         let args = ["run", "w.yaml", "--remote", STORE, "--cache", cache, "--format", "json"];
         let done = run_as(&project, &[&args[..], &["--overwrite"]].concat(), &env).exits(0);
         assert_eq!(statuses(&steps(&done)), ["ran"; 3], "{done}");
-        let told = warnings(&done);
+        let told = done.warnings();
         assert!(told.len() == 1 && told[0].contains("no credentials"), "{told:?}");
     }
     assert_eq!(api.take(), [], "nothing is asked for without a token");
@@ -187,7 +187,6 @@ fn the_account_of_the_machine_is_asked_for_lack_of_others() {
     assert!(!told.stderr.contains("hunter2"), "{told}");
 }
 
-/// The bytes of a PEM file.
 fn pem(text: &str) -> Vec<u8> {
     let body: String = text.lines().filter(|line| !line.starts_with('-')).collect();
     BASE64_STANDARD.decode(body).unwrap()

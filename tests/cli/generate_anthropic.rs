@@ -1,13 +1,14 @@
 //! `generate` with `provider: anthropic`: what it asks, what becomes of the answers, what servers
 //! may do; keys, versions and kept answers as with any other server.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::generate_openai::{answers, data, only, warnings};
+use crate::generate_faults::{rejects, survives};
+use crate::generate_openai::{answers, data, served_of};
 use crate::harness::{Outcome, Project, Running, files_below, says};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, VERSION, code, content};
 
-const WORKFLOW: &str = "galeras: 1
+pub const WORKFLOW: &str = "galeras: 1
 steps:
   data: { op: read, with: { path: data.jsonl } }
   prompts: { op: prompt, from: data, with: { treatments: { control: 'Complete this: {{ code }}' } } }
@@ -17,7 +18,6 @@ steps:
     with: { provider: anthropic, base_url: 'URL', model: tiny, max_tokens: 64, MORE }
 ";
 
-/// The program with the key in its environment.
 fn with_key(project: &Project, args: &[&str]) -> Outcome {
     let mut command = project.command(args);
     command.env("MY_KEY", KEY).env("ANTHROPIC_API_KEY", KEY);
@@ -26,11 +26,8 @@ fn with_key(project: &Project, args: &[&str]) -> Outcome {
 
 const KEY: &str = "sk-ant-api03-0aVerySecretKey_7f3d9b21c5";
 
-fn project(api: &ChatApi, rows: usize, more: &str) -> Project {
-    let more = if more.is_empty() { String::new() } else { format!(", {more}") };
-    let project = Project::new(&WORKFLOW.replace("URL", &api.url()).replace(", MORE", &more));
-    project.write("data.jsonl", data(0..rows));
-    project
+fn served(rows: usize, more: &str) -> (ChatApi, Project) {
+    served_of(WORKFLOW, rows, more)
 }
 
 /// An error as Anthropic words it.
@@ -42,8 +39,7 @@ fn error(status: u16, headers: &[(&str, &str)], kind: &str, message: &str) -> Ch
 
 #[test]
 fn messages_are_asked_as_their_api_wants_it() {
-    let api = ChatApi::start();
-    let project = project(&api, 2, "api_key_env: MY_KEY");
+    let (api, project) = served(2, "api_key_env: MY_KEY");
     with_key(&project, &["run", "w.yaml"]).exits(0);
     let asked = api.asked();
     assert_eq!(asked.len(), 2);
@@ -76,13 +72,11 @@ fn messages_are_asked_as_their_api_wants_it() {
 
 #[test]
 fn instructions_and_settings_have_fields_of_their_own() {
-    let api = ChatApi::start();
     let all = "temperature: 0.2, top_p: 0.9, stop: [END], extra_body: { top_k: 40 }, samples: 2";
-    let project = project(&api, 1, all);
+    let (api, project) = served(1, all);
     project.change("{ treatments:", "{ system: Be brief., treatments:");
     let one = "'Complete this: {{ code }}'";
-    project.change(one, "['First: {{ code }}', 'Then']");
-    project.run_ok(&[]);
+    project.rerun(one, "['First: {{ code }}', 'Then']");
     let asked = api.asked();
     assert_eq!(asked.len(), 4, "two samples of two turns");
     for asked in &asked {
@@ -119,22 +113,20 @@ fn answers_in_blocks_are_read() {
             "stop_sequence",
         ),
     ] {
-        let api = ChatApi::start();
+        let (api, project) = served(1, "");
         api.script(move |_| Some(ChatFault::With(fields.clone())));
-        let project = project(&api, 1, "");
         project.run_ok(&[]);
-        let row = only(&project, "answers");
+        let row = project.only("answers");
         assert_eq!((&row["raw_response"], &row["prediction"]), (&json!(raw), &json!(prediction)));
         assert_eq!((row["finish_reason"].as_str(), api.count()), (Some(reason), 1));
     }
     // Tokens that came from a cache were read as well.
-    let api = ChatApi::start();
+    let (api, project) = served(1, "price: { input: 1, output: 2 }");
     let usage = json!({"input_tokens": 1, "cache_read_input_tokens": 20,
         "cache_creation_input_tokens": 300, "output_tokens": 4});
     api.script(move |_| Some(ChatFault::With(json!({ "usage": usage }))));
-    let project = project(&api, 1, "price: { input: 1, output: 2 }");
     project.run_ok(&[]);
-    let summary = only(&project, "answers.summary");
+    let summary = project.only("answers.summary");
     let tokens = (&summary["prompt_tokens"], &summary["completion_tokens"]);
     assert_eq!(tokens, (&json!(321), &json!(4)));
     assert_eq!(summary["cost_usd"].as_f64(), Some(0.000_329));
@@ -152,54 +144,30 @@ fn what_fails_in_passing_is_asked_again() {
         ChatFault::Raw(200, vec![], json!({"content": 7}).to_string()),
         ChatFault::Raw(200, vec![], "[".repeat(50_000)),
     ] {
-        let api = ChatApi::start();
-        let project = project(&api, 3, "tries: 2");
-        let undisturbed = project.run_ok(&["--cache", "undisturbed"]);
-        api.take();
-        api.faults(vec![fault.clone()]);
-        let outcome = project.run_ok(&[]);
-        assert_eq!(api.count(), 4, "{fault:?}");
-        assert_eq!(outcome.digests(), undisturbed.digests(), "{fault:?}");
-        assert!(warnings(&outcome).is_empty(), "{fault:?}: {outcome}");
+        survives(WORKFLOW, fault);
     }
 }
 
 #[test]
 fn one_prompt_that_fails_is_set_aside() {
-    for (fault, rule, words) in [
-        (
-            error(400, &[], "invalid_request_error", "prompt is too long: 9 > 8"),
-            "refused",
-            "context",
-        ),
-        (error(413, &[], "request_too_large", "Too large"), "refused", "too long"),
-        (error(529, &[], "overloaded_error", "Overloaded"), "server_error", "HTTP 529"),
-        (ChatFault::Huge(40 << 20, true), "too_large", "longer than"),
-        (ChatFault::Huge(40 << 20, false), "too_large", "longer than"),
-        (ChatFault::NoChoices, "no_choices", "no choice"),
+    let long = error(400, &[], "invalid_request_error", "prompt is too long: 9 > 8");
+    for (fault, tries, rule, word) in [
+        (long, 1, "refused", "context"),
+        (error(413, &[], "request_too_large", "Too large"), 1, "refused", "too long"),
+        (error(529, &[], "overloaded_error", "Overloaded"), 2, "server_error", "HTTP 529"),
+        (ChatFault::Huge(40 << 20, true), 1, "too_large", "longer than"),
+        (ChatFault::Huge(40 << 20, false), 1, "too_large", "longer than"),
+        (ChatFault::NoChoices, 2, "no_choices", "no choice"),
     ] {
-        let api = ChatApi::start();
-        api.spoil("f1(", fault);
-        let project = project(&api, 3, "tries: 2");
-        project.run_ok(&[]);
-        let reject = only(&project, "answers.rejects");
-        assert_eq!((&reject["rule"], &reject["code"]), (&json!(rule), &json!("def f1(a):")));
-        let reason = reject["reason"].as_str().unwrap();
-        assert!(reason.contains(words), "{reason}");
-        assert_eq!(project.rows("answers").len(), 2);
-        api.take();
-        api.heal();
-        project.run_ok(&[]);
-        assert_eq!((api.count(), project.rows("answers").len()), (1, 3));
+        rejects(WORKFLOW, fault, tries, rule, &[word]);
     }
 }
 
 /// The step ends with these words, after one request.
 #[track_caller]
 fn ends(fault: ChatFault, words: &[&str]) {
-    let api = ChatApi::start();
+    let (api, project) = served(20, "concurrency: 1, api_key_env: MY_KEY");
     api.script(move |_| Some(fault.clone()));
-    let project = project(&api, 20, "concurrency: 1, api_key_env: MY_KEY");
     let outcome = with_key(&project, &["run", "w.yaml", "--format", "json"]).exits(1);
     says(&outcome.detail("answers"), words);
     assert_eq!(api.count(), 1, "{outcome}");
@@ -227,8 +195,7 @@ fn what_ends_it_all_ends_it_all() {
 
 #[test]
 fn nothing_is_asked_twice() {
-    let api = ChatApi::start();
-    let project = project(&api, 6, "concurrency: 2");
+    let (api, project) = served(6, "concurrency: 2");
     api.script(|asked| (asked.number >= 3).then(|| error(401, &[], "authentication_error", "no")));
     project.run_json(&[]).exits(1);
     let before = api.take();
@@ -238,49 +205,13 @@ fn nothing_is_asked_twice() {
     assert_eq!((api.take().len(), answers(&project).len()), (6 - paid, 6));
     // More samples, other treatments: only what is new. The address with its `/v1` is the same one.
     project.change("concurrency: 2", "concurrency: 3, samples: 2");
-    project.change("/v1'", "'");
-    project.run_ok(&[]);
+    project.rerun("/v1'", "'");
     assert_eq!((api.take().len(), answers(&project).len()), (6, 12));
     // The same words to a server of chats are another question.
     project.change("provider: anthropic, ", "");
     let base = api.url().trim_end_matches("/v1").to_owned();
-    project.change(&format!("'{base}'"), &format!("'{}'", api.url()));
-    project.run_ok(&[]);
+    project.rerun(&format!("'{base}'"), &format!("'{}'", api.url()));
     assert_eq!(api.take().len(), 12);
-}
-
-#[test]
-fn money_has_its_limit() {
-    let api = ChatApi::start();
-    api.set_tokens(200, 50);
-    let project =
-        project(&api, 10, "max_usd: 0.001, price: { input: 1, output: 1 }, concurrency: 1");
-    let outcome = project.run_json(&[]).exits(1);
-    says(&outcome.detail("answers"), &["limit of the cost"]);
-    assert!((1..10).contains(&api.count()), "{}", api.count());
-}
-
-#[test]
-fn the_version_is_locked() {
-    let api = ChatApi::start();
-    let project =
-        project(&api, 2, "extra_body: { thinking: { type: enabled, budget_tokens: 32 } }");
-    project.run(&["lock", "w.yaml"]).exits(0);
-    let asked = api.take();
-    let hello = json!([{"role": "user", "content": "Hi"}]);
-    let wanted = json!({"model": "tiny", "messages": hello, "max_tokens": 1, "stream": false});
-    assert_eq!((asked.len(), &asked[0].body), (1, &wanted));
-    let locked: Value = serde_json::from_str(&project.read("galeras.lock")).unwrap();
-    let base = api.url().trim_end_matches("/v1").to_owned();
-    let of = json!({"provider": "anthropic", "base_url": base, "model": "tiny"});
-    let version = &locked["versions"][0];
-    assert_eq!((&version["of"], &version["version"]), (&of, &json!(VERSION)));
-    let before = project.run_ok(&["--frozen"]);
-    assert_eq!(project.run_ok(&["--frozen"]).digests(), before.digests());
-    api.set_version(Some("tiny-2"));
-    project.write("data.jsonl", data(0..3));
-    let outcome = project.run_json(&["--frozen"]).exits(1);
-    assert!(outcome.detail("answers").contains("tiny-2"), "{outcome}");
 }
 
 /// Anthropic's own server needs its key, and no consent.

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::generate_openai::only;
-use crate::harness::Project;
+use crate::harness::{Project, lines};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -39,9 +38,7 @@ fn data() -> Vec<Value> {
 }
 
 fn project(rows: &[Value]) -> Project {
-    let project = Project::new(WORKFLOW);
-    project.write("data.jsonl", rows.iter().map(|row| format!("{row}\n")).collect::<String>());
-    project
+    Project::new(WORKFLOW).with("data.jsonl", lines(rows))
 }
 
 #[test]
@@ -59,7 +56,7 @@ fn what_was_given_comes_back_and_the_reference_is_right() {
                 assert_eq!(row[name], Value::Null, "{name}");
             }
         }
-        let summary = only(&project, &format!("{step}.summary"));
+        let summary = project.only(&format!("{step}.summary"));
         assert_eq!((&summary["rows"], &summary["cost_usd"]), (&json!(10), &Value::Null));
         assert!(project.rows(&format!("{step}.rejects")).is_empty());
     }
@@ -70,8 +67,7 @@ fn what_was_given_comes_back_and_the_reference_is_right() {
 #[test]
 fn without_a_column_the_last_message_of_the_user_comes_back() {
     let project = project(&data()[..1]);
-    project.change("echo, given: begin }", "echo, model: parrot, samples: 2 }");
-    project.run_ok(&[]);
+    project.rerun("echo, given: begin }", "echo, model: parrot, samples: 2 }");
     let mut told: BTreeMap<(String, u64), (String, String)> = BTreeMap::new();
     for row in project.rows("echo") {
         let text = |name: &str| row[name].as_str().unwrap().to_owned();
@@ -92,9 +88,8 @@ fn without_a_column_the_last_message_of_the_user_comes_back() {
     let wanted =
         wanted.map(|(treatment, sample, said)| ((treatment.to_string(), sample), said.clone()));
     assert_eq!(told, BTreeMap::from(wanted));
-    assert_eq!(only(&project, "echo.summary")["rows"], 4);
-    project.change("model: parrot", "model: parrot, extract: raw");
-    project.run_ok(&[]);
+    assert_eq!(project.only("echo.summary")["rows"], 4);
+    project.rerun("model: parrot", "model: parrot, extract: raw");
     assert!(project.rows("echo").iter().all(|row| row["prediction"] == row["raw_response"]));
 }
 
@@ -119,7 +114,7 @@ fn nothing_to_give_is_set_aside() {
     project.run_ok(&[]);
     for (step, id, column) in [("echo", "d1", "begin"), ("best", "d2", "code")] {
         assert_eq!(project.rows(step).len(), 4);
-        let reject = only(&project, &format!("{step}.rejects"));
+        let reject = project.only(&format!("{step}.rejects"));
         assert_eq!((&reject["id"], &reject["rule"]), (&json!(id), &json!("column")));
         assert_eq!(reject["reason"], format!("the column `{column}` is null"));
     }

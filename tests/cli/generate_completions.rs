@@ -3,12 +3,12 @@
 
 use serde_json::{Value, json};
 
-use crate::generate_openai::{answers, data, only, warnings};
-use crate::harness::{Project, says};
+use crate::generate_openai::{answers, served_of};
+use crate::harness::Project;
 use galeras_test_servers::chat_api::dialects::{code, content, goes_on, tokens};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, VERSION};
 
-const WORKFLOW: &str = "galeras: 1
+pub const WORKFLOW: &str = "galeras: 1
 steps:
   data: { op: read, with: { path: data.jsonl } }
   answers:
@@ -17,11 +17,8 @@ steps:
     with: { endpoint: completions, base_url: 'URL', model: tiny, prompt: code, MORE }
 ";
 
-fn project(api: &ChatApi, rows: usize, more: &str) -> Project {
-    let more = if more.is_empty() { String::new() } else { format!(", {more}") };
-    let project = Project::new(&WORKFLOW.replace("URL", &api.url()).replace(", MORE", &more));
-    project.write("data.jsonl", data(0..rows));
-    project
+fn served(rows: usize, more: &str) -> (ChatApi, Project) {
+    served_of(WORKFLOW, rows, more)
 }
 
 /// The numbers of a column of [`tokens`], as the program adds them up.
@@ -31,10 +28,9 @@ fn sum(text: &str) -> f64 {
 
 #[test]
 fn a_text_goes_on_without_a_chat_around_it() {
-    let api = ChatApi::start();
-    let project = project(&api, 3, "");
+    let (api, project) = served(3, "");
     let outcome = project.run_ok(&[]);
-    assert!(warnings(&outcome).is_empty(), "{outcome}");
+    assert!(outcome.warnings().is_empty(), "{outcome}");
     let asked = api.asked();
     assert_eq!(asked.len(), 3);
     for asked in &asked {
@@ -54,8 +50,7 @@ fn a_text_goes_on_without_a_chat_around_it() {
     }
     project.run_ok(&[]).all_hit();
     // What is made of an answer is no question.
-    project.change("prompt: code", "prompt: code, extract: code");
-    project.run_ok(&[]);
+    project.rerun("prompt: code", "prompt: code, extract: code");
     for row in project.rows("answers") {
         assert_eq!(row["prediction"], goes_on(&json!({"prompt": row["code"]})).trim_end());
     }
@@ -65,8 +60,7 @@ fn a_text_goes_on_without_a_chat_around_it() {
 
 #[test]
 fn the_prompt_of_a_treatment_is_the_default() {
-    let api = ChatApi::start();
-    let project = project(&api, 2, "");
+    let (api, project) = served(2, "");
     let text = project.read("w.yaml");
     let text = text.replace(", prompt: code", "").replace("from: data", "from: prompts");
     let prompts = "  prompts: { op: prompt, from: data, with: { system: s, treatments: { a: '# {{ code }}' } } }\n";
@@ -79,10 +73,9 @@ fn the_prompt_of_a_treatment_is_the_default() {
 
 #[test]
 fn what_a_request_says() {
-    let api = ChatApi::start();
     let all = "suffix: after, temperature: 0.2, top_p: 0.9, max_tokens: 64, stop: [END], seed: 7, \
                samples: 2, logprobs: true, extra_body: { top_k: 40 }";
-    let project = project(&api, 1, all);
+    let (api, project) = served(1, all);
     project.write("data.jsonl", "{\"id\":\"a\",\"code\":\"def f(\",\"after\":\"\"}\n");
     project.run_ok(&[]);
     let mut asked = api.take();
@@ -99,8 +92,7 @@ fn what_a_request_says() {
 
 #[test]
 fn the_middle_is_filled_in() {
-    let api = ChatApi::start();
-    let project = project(&api, 1, "suffix: after");
+    let (api, project) = served(1, "suffix: after");
     let row = |(id, code, after)| format!("{}\n", json!({"id": id, "code": code, "after": after}));
     let rows: [(&str, Option<&str>, Option<&str>); 6] = [
         ("a", Some("x"), Some("y")),
@@ -128,12 +120,10 @@ fn the_middle_is_filled_in() {
 
 #[test]
 fn chats_and_texts_do_not_share_answers() {
-    let api = ChatApi::start();
-    let project = project(&api, 2, "");
+    let (api, project) = served(2, "");
     project.run_ok(&[]);
     project.change("endpoint: completions, ", "");
-    project.change("prompt: code", "messages: code");
-    project.run_ok(&[]);
+    project.rerun("prompt: code", "messages: code");
     assert_eq!(api.count(), 4);
     for row in project.rows("answers") {
         let body = json!({"messages": [{"role": "user", "content": row["code"]}]});
@@ -145,8 +135,7 @@ fn chats_and_texts_do_not_share_answers() {
 #[test]
 fn log_probabilities_are_columns_at_both_endpoints() {
     for chat in [false, true] {
-        let api = ChatApi::start();
-        let project = project(&api, 2, "logprobs: true");
+        let (api, project) = served(2, "logprobs: true");
         if chat {
             project.change("endpoint: completions, ", "");
             project.change("prompt: code", "messages: code");
@@ -171,8 +160,7 @@ fn log_probabilities_are_columns_at_both_endpoints() {
         assert_eq!(api.count(), 2, "answers are kept with their log-probabilities");
         assert_eq!(kept.step("answers")["digest"], fresh.step("answers")["digest"]);
         // Those that were asked for without are not the same question.
-        project.change("logprobs: true, ", "");
-        project.run_ok(&[]);
+        project.rerun("logprobs: true, ", "");
         assert_eq!(api.count(), 4);
         assert!(project.rows("answers")[0].get("logprob_sum").is_none());
     }
@@ -189,25 +177,23 @@ fn log_probabilities_that_the_server_does_not_give_are_null() {
         json!({"content": [{"token": 5, "logprob": -1}]}),
     ];
     for logprobs in odd {
-        let api = ChatApi::start();
+        let (api, project) = served(1, "logprobs: true");
         let choice = json!({"text": "x", "finish_reason": "stop", "logprobs": logprobs});
         api.script(move |_| Some(ChatFault::With(json!({ "choices": [choice] }))));
-        let project = project(&api, 1, "logprobs: true");
         project.run_ok(&[]);
-        let row = only(&project, "answers");
+        let row = project.only("answers");
         assert_eq!((api.count(), &row["prediction"]), (1, &json!("x")), "{logprobs}");
         for name in ["logprob_sum", "logprob_mean", "n_logprobs", "token_logprobs"] {
             assert_eq!(row[name], Value::Null, "{name}: {logprobs}");
         }
     }
     // A token without a number makes the sum unknown, and is shown.
-    let api = ChatApi::start();
+    let (api, project) = served(1, "logprobs: true");
     let logprobs = json!({"tokens": ["a", "b"], "token_logprobs": [null, -0.5]});
     let choice = json!({"text": "ab", "finish_reason": "stop", "logprobs": logprobs});
     api.script(move |_| Some(ChatFault::With(json!({ "choices": [choice] }))));
-    let project = project(&api, 1, "logprobs: true");
     project.run_ok(&[]);
-    let row = only(&project, "answers");
+    let row = project.only("answers");
     assert_eq!((&row["logprob_sum"], &row["logprob_mean"]), (&Value::Null, &Value::Null));
     assert_eq!(row["n_logprobs"], 1);
     let wanted = json!([{"token": "a", "logprob": null}, {"token": "b", "logprob": -0.5}]);
@@ -217,57 +203,31 @@ fn log_probabilities_that_the_server_does_not_give_are_null() {
 /// Columns of that name in the input are the input's, unless log-probabilities are asked for.
 #[test]
 fn columns_that_are_there_stay() {
-    let api = ChatApi::start();
-    let project = project(&api, 1, "");
+    let (_api, project) = served(1, "");
     project.write("data.jsonl", "{\"id\":\"a\",\"code\":\"x\",\"logprob_sum\":\"mine\"}\n");
     project.run_ok(&[]);
-    assert_eq!(only(&project, "answers")["logprob_sum"], "mine");
-    project.change("prompt: code", "prompt: code, logprobs: true");
-    project.run_ok(&[]);
-    assert!(only(&project, "answers")["logprob_sum"].as_f64().unwrap() < 0.0);
+    assert_eq!(project.only("answers")["logprob_sum"], "mine");
+    project.rerun("prompt: code", "prompt: code, logprobs: true");
+    assert!(project.only("answers")["logprob_sum"].as_f64().unwrap() < 0.0);
 }
 
 #[test]
 fn a_server_that_knows_no_suffix_says_so_for_all_rows_at_once() {
-    let api = ChatApi::start();
+    let (api, project) = served(40, "suffix: code, concurrency: 1");
     let said = "suffix is not currently supported";
     api.script(move |_| Some(ChatFault::Error(400, "BadRequestError", said.into())));
-    let project = project(&api, 40, "suffix: code, concurrency: 1");
-    let outcome = project.run_json(&[]).exits(1);
-    let detail = outcome.detail("answers");
-    assert!(detail.contains(said) && detail.contains("leave it out"), "{detail}");
+    project.fails("answers", &[said, "leave it out"]);
     assert_eq!(api.count(), 1);
 }
 
 #[test]
 fn money_has_its_limit_and_answers_are_kept() {
-    let api = ChatApi::start();
-    api.set_tokens(200, 50);
     let money = "max_tokens: 5, max_usd: 0.001, price: { input: 1, output: 1 }, concurrency: 1";
-    let project = project(&api, 10, money);
-    let outcome = project.run_json(&[]).exits(1);
-    says(&outcome.detail("answers"), &["limit of the cost"]);
+    let (api, project) = served(10, money);
+    api.set_tokens(200, 50);
+    project.fails("answers", &["limit of the cost"]);
     let paid = api.take().len();
     assert!((1..10).contains(&paid), "{paid}");
-    project.change("max_usd: 0.001", "max_usd: 1");
-    project.run_ok(&[]);
+    project.rerun("max_usd: 0.001", "max_usd: 1");
     assert_eq!((api.count(), answers(&project).len()), (10 - paid, 10));
-}
-
-#[test]
-fn the_version_is_locked_by_a_text() {
-    let api = ChatApi::start();
-    let project = project(&api, 2, "max_tokens: 64, logprobs: true");
-    project.run(&["lock", "w.yaml"]).exits(0);
-    let asked = api.take();
-    assert_eq!((asked.len(), asked[0].path.as_str()), (1, "POST /v1/completions"));
-    let wanted = json!({"model": "tiny", "prompt": "Hi", "max_tokens": 1, "stream": false});
-    assert_eq!(asked[0].body, wanted);
-    let locked: Value = serde_json::from_str(&project.read("galeras.lock")).unwrap();
-    assert_eq!(locked["versions"][0]["of"], json!({"base_url": api.url(), "model": "tiny"}));
-    project.run_ok(&["--frozen"]);
-    api.set_version(Some("tiny-2"));
-    project.write("data.jsonl", data(0..3));
-    let outcome = project.run_json(&["--frozen"]).exits(1);
-    assert!(outcome.detail("answers").contains("tiny-2"), "{outcome}");
 }

@@ -1,14 +1,18 @@
 //! Servers that fail, die or talk nonsense: what is tried again, what is said, and that all other
 //! prompts get their answers.
+//!
+//! `generate` within limits: money, pace, and waits that a server asks for.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::generate_openai::{only, project, warnings};
-use crate::harness::{Outcome, flat, patience, says};
-use galeras_test_servers::chat_api::{ChatApi, ChatFault, error};
+use crate::generate_openai::{WORKFLOW, answers, project, served, served_of};
+use crate::harness::{Outcome, Project, Running, flat, patience, says, text, wait_for};
+use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest, error};
 
 /// Quick tries, so that a test of all that fails takes seconds.
 const QUICK: &str = "tries: 2, timeout_seconds: 1";
@@ -17,7 +21,6 @@ fn raw(status: u16, body: Value) -> ChatFault {
     ChatFault::Raw(status, vec![], body.to_string())
 }
 
-/// Requests by their last message.
 fn counts(api: &ChatApi) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     api.asked().iter().for_each(|asked| *counts.entry(asked.last()).or_default() += 1);
@@ -27,21 +30,16 @@ fn counts(api: &ChatApi) -> BTreeMap<String, usize> {
 /// One prompt of four always fails so: it is rejected with this rule and these words after as
 /// many tries, the others are answered, and the next run asks it alone.
 #[track_caller]
-fn rejects(fault: ChatFault, tries: usize, rule: &str, words: &[&str]) {
-    let api = ChatApi::start();
+pub fn rejects(workflow: &str, fault: ChatFault, tries: usize, rule: &str, words: &[&str]) {
+    let (api, project) = served_of(workflow, 4, QUICK);
     api.spoil("f1(", fault.clone());
-    let project = project(&api, 4, QUICK);
-    let outcome = project.run_ok(&[]);
-    let reject = only(&project, "answers.rejects");
-    assert_eq!(
-        (&reject["rule"], &reject["code"]),
-        (&json!(rule), &json!("def f1(a):")),
-        "{fault:?}: {reject}"
-    );
-    assert_eq!((&reject["step"], &reject["sample"]), (&json!("answers"), &json!(0)));
-    let reason = reject["reason"].as_str().unwrap();
+    let told = project.run_ok(&[]).warnings();
+    let reject = project.only("answers.rejects");
+    let found = ["rule", "code", "step"].map(|column| text(&reject, column));
+    assert_eq!(found, [rule, "def f1(a):", "answers"], "{fault:?}: {reject}");
+    assert_eq!(reject["sample"], 0);
+    let reason = text(&reject, "reason");
     says(reason, words);
-    let told = warnings(&outcome);
     assert!(told.len() == 1 && told[0].contains(reason), "{fault:?}: {told:?}");
     let counted = counts(&api);
     for (said, count) in &counted {
@@ -57,88 +55,84 @@ fn rejects(fault: ChatFault, tries: usize, rule: &str, words: &[&str]) {
 
 /// One request fails so: it is sent again, and all is as if nothing had happened.
 #[track_caller]
-fn survives(fault: ChatFault) {
-    let api = ChatApi::start();
-    let project = project(&api, 3, QUICK);
+pub fn survives(workflow: &str, fault: ChatFault) {
+    let (api, project) = served_of(workflow, 3, QUICK);
     let undisturbed = project.run_ok(&["--cache", "undisturbed"]);
     api.take();
     api.faults(vec![fault.clone()]);
     let outcome = project.run_ok(&[]);
     assert_eq!(api.count(), 4, "{fault:?}");
     assert_eq!(outcome.digests(), undisturbed.digests(), "{fault:?}");
-    assert!(warnings(&outcome).is_empty(), "{fault:?}: {outcome}");
+    assert!(outcome.warnings().is_empty(), "{fault:?}: {outcome}");
 }
 
 /// No prompt will be answered: the step ends after these requests at most, and says this.
 #[track_caller]
 fn ends(fault: ChatFault, words: &[&str]) {
-    let api = ChatApi::start();
+    let (api, project) = served(40, "concurrency: 4");
     let spoilt = fault.clone();
     api.script(move |_| Some(spoilt.clone()));
-    let project = project(&api, 40, "concurrency: 4");
-    let outcome = project.run_json(&[]).exits(1);
-    said(&outcome, words);
+    let outcome = project.fails("answers", words);
     assert!(api.count() <= 4, "{fault:?}: {} requests", api.count());
     assert!(outcome.took < patience(8), "{fault:?}: {:?}", outcome.took);
     says(&flat(&project.run(&["run", "w.yaml"]).exits(1).stderr), words);
     project.verifies("cache");
 }
 
-#[track_caller]
-fn said(outcome: &Outcome, words: &[&str]) {
-    says(&outcome.detail("answers"), words);
-}
-
 #[test]
 fn what_fails_in_passing_is_asked_again() {
-    survives(ChatFault::Error(500, "internal", "oops".into()));
-    survives(ChatFault::CutBefore);
-    survives(ChatFault::Malformed);
-    survives(ChatFault::Hang);
-    survives(ChatFault::Raw(503, vec![], error("unavailable_error", "Loading model")));
-    survives(raw(200, json!({"error": {"message": "upstream", "code": 502}})));
+    for fault in [
+        ChatFault::Error(500, "internal", "oops".into()),
+        ChatFault::CutBefore,
+        ChatFault::Malformed,
+        ChatFault::Hang,
+        ChatFault::Raw(503, vec![], error("unavailable_error", "Loading model")),
+        raw(200, json!({"error": {"message": "upstream", "code": 502}})),
+    ] {
+        survives(WORKFLOW, fault);
+    }
 }
 
 #[test]
 fn what_goes_on_failing_is_rejected_after_its_tries() {
-    let oops = || ChatFault::Error(500, "internal", "oops".into());
-    rejects(oops(), 2, "server_error", &["HTTP 500", "oops", "2 tries"]);
-    rejects(ChatFault::CutBefore, 2, "cut_connection", &["ended before the answer", "2 tries"]);
-    rejects(ChatFault::Malformed, 2, "malformed_answer", &["damaged", "2 tries"]);
-    rejects(ChatFault::NoChoices, 2, "no_choices", &["no choice"]);
-    rejects(ChatFault::Hang, 2, "time_out", &["no answer in 1 s", "2 tries"]);
-    rejects(raw(200, json!({"object": "list"})), 2, "no_choices", &["no choice"]);
-    rejects(ChatFault::Raw(200, vec![], "true".into()), 2, "malformed_answer", &["damaged"]);
+    let oops = ChatFault::Error(500, "internal", "oops".into());
+    for (fault, rule, words) in [
+        (oops, "server_error", &["HTTP 500", "oops", "2 tries"][..]),
+        (ChatFault::CutBefore, "cut_connection", &["ended before the answer", "2 tries"]),
+        (ChatFault::Malformed, "malformed_answer", &["damaged", "2 tries"]),
+        (ChatFault::NoChoices, "no_choices", &["no choice"]),
+        (ChatFault::Hang, "time_out", &["no answer in 1 s", "2 tries"]),
+        (raw(200, json!({"object": "list"})), "no_choices", &["no choice"]),
+        (ChatFault::Raw(200, vec![], "true".into()), "malformed_answer", &["damaged"]),
+    ] {
+        rejects(WORKFLOW, fault, 2, rule, words);
+    }
 }
 
 #[test]
 fn what_the_server_refuses_is_not_asked_again() {
     let refused =
         |status, code: &'static str, text: &str| ChatFault::Error(status, code, text.into());
-    rejects(refused(400, "bad", "no way"), 1, "refused", &["refuses", "no way"]);
-    rejects(refused(413, "big", "too big"), 1, "refused", &["too long", "too big"]);
     let long = "This model's maximum context length is 2048 tokens, you requested 9999";
-    rejects(refused(400, "context_length_exceeded", long), 1, "refused", &["context", "2048"]);
-    // llama.cpp's server and llama-cpp-python's word it so.
-    let long = "the request exceeds the available context size (2048 tokens)";
-    rejects(refused(400, "exceed_context_size_error", long), 1, "refused", &["context"]);
-    rejects(
-        refused(500, "internal", "Requested tokens (9) exceed context window of 8"),
-        1,
-        "refused",
-        &["context"],
-    );
-    rejects(refused(400, "content_filter", "filtered"), 1, "content_filter", &["filter"]);
+    // llama.cpp's server and llama-cpp-python word it so.
+    let llama = "the request exceeds the available context size (2048 tokens)";
+    let python = "Requested tokens (9) exceed context window of 8";
     let detail = json!({"detail": [{"loc": ["body", "seed"], "msg": "bad seed"}]});
-    rejects(raw(422, detail), 1, "refused", &["body.seed: bad seed"]);
     let never = vec![("x-should-retry".into(), "false".into())];
-    rejects(ChatFault::Raw(500, never, error("e", "stop")), 1, "server_error", &["stop"]);
-}
-
-#[test]
-fn an_answer_without_end_is_rejected() {
-    for told in [true, false] {
-        rejects(ChatFault::Huge(100 << 20, told), 1, "too_large", &["longer than"]);
+    for (fault, rule, words) in [
+        (refused(400, "bad", "no way"), "refused", &["refuses", "no way"][..]),
+        (refused(413, "big", "too big"), "refused", &["too long", "too big"]),
+        (refused(400, "context_length_exceeded", long), "refused", &["context", "2048"]),
+        (refused(400, "exceed_context_size_error", llama), "refused", &["context"]),
+        (refused(500, "internal", python), "refused", &["context"]),
+        (refused(400, "content_filter", "filtered"), "content_filter", &["filter"]),
+        (raw(422, detail), "refused", &["body.seed: bad seed"]),
+        (ChatFault::Raw(500, never, error("e", "stop")), "server_error", &["stop"]),
+        // Answers without an end.
+        (ChatFault::Huge(100 << 20, true), "too_large", &["longer than"]),
+        (ChatFault::Huge(100 << 20, false), "too_large", &["longer than"]),
+    ] {
+        rejects(WORKFLOW, fault, 1, rule, words);
     }
 }
 
@@ -169,11 +163,9 @@ fn what_will_not_change_ends_the_step_at_once() {
 
 #[test]
 fn an_address_without_its_end_is_told() {
-    let api = ChatApi::start();
-    let project = project(&api, 2, "");
+    let (_api, project) = served(2, "");
     project.change("/v1'", "'");
-    let outcome = project.run_json(&[]).exits(1);
-    said(&outcome, &["/chat/completions", "HTTP 404", "ends in /v1"]);
+    project.fails("answers", &["/chat/completions", "HTTP 404", "ends in /v1"]);
 }
 
 /// Earlier answers are kept, and reported as kept.
@@ -184,7 +176,7 @@ fn a_step_that_ends_early_keeps_its_answers() {
     api.script(move |asked| (asked.number >= 7).then(gone));
     let project = project(&api, 20, "concurrency: 1");
     let outcome = project.run_json(&[]).exits(1);
-    said(&outcome, &["has no model `tiny`", "the answers for 7 rows are kept"]);
+    says(&outcome.detail("answers"), &["has no model `tiny`", "the answers for 7 rows are kept"]);
     assert_eq!(api.take().len(), 8);
     api.heal();
     let outcome = project.run_ok(&[]);
@@ -195,14 +187,13 @@ fn a_step_that_ends_early_keeps_its_answers() {
 /// Requests under way may have been paid: their answers are taken although the step ends.
 #[test]
 fn answers_under_way_are_kept_when_the_step_ends() {
-    let api = ChatApi::start();
+    let (api, project) = served(20, "concurrency: 4");
     api.script(|asked| {
         Some(match asked.number {
             3 => ChatFault::Error(401, "invalid_api_key", "no".into()),
             _ => ChatFault::Slow(Duration::from_millis(700)),
         })
     });
-    let project = project(&api, 20, "concurrency: 4");
     project.run_json(&[]).exits(1);
     assert_eq!(api.take().len(), 4);
     api.heal();
@@ -212,33 +203,203 @@ fn answers_under_way_are_kept_when_the_step_ends() {
 
 #[test]
 fn warnings_are_not_as_many_as_rows() {
-    let api = ChatApi::start();
+    let (api, project) = served(200, "");
     api.script(|_| Some(ChatFault::Error(400, "bad", "no way".into())));
-    let project = project(&api, 200, "");
     let outcome = project.run_ok(&[]);
-    assert_eq!(warnings(&outcome).len(), 1, "{outcome}");
-    assert_eq!((project.rows("answers.rejects").len(), project.rows("answers").len()), (200, 0));
-    let step = outcome.step("answers");
-    let ports: BTreeMap<&str, u64> = step["ports"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|p| (p["port"].as_str().unwrap(), p["rows"].as_u64().unwrap()))
-        .collect();
-    assert_eq!(ports, BTreeMap::from([("out", 0), ("rejects", 200), ("summary", 0)]));
+    assert_eq!(outcome.warnings().len(), 1, "{outcome}");
+    let counts = ["answers.rejects", "answers", "answers.summary"];
+    assert_eq!(counts.map(|port| project.rows(port).len()), [200, 0, 0]);
 }
 
 /// A row without a conversation is no failure of the server: it is not tried again.
 #[test]
 fn a_text_that_is_null_is_rejected() {
-    let api = ChatApi::start();
-    let project = project(&api, 2, "messages: code");
-    project.change("    from: prompts\n", "    from: data\n");
-    project.write("data.jsonl", "{\"id\":\"a\",\"code\":\"x\"}\n{\"id\":\"b\",\"code\":null}\n");
-    project.run_ok(&[]);
-    let reject = only(&project, "answers.rejects");
+    let (api, project) = served(2, "messages: code");
+    project.write("data.jsonl", "{\"id\":\"a\",\"code\":\"x y\"}\n{\"id\":\"b\",\"code\":null}\n");
+    project.rerun("    from: prompts\n", "    from: data\n");
+    let reject = project.only("answers.rejects");
     assert_eq!((&reject["id"], &reject["rule"]), (&json!("b"), &json!("messages")));
-    assert!(reject["reason"].as_str().unwrap().contains("`code`"), "{reject}");
-    assert_eq!((project.rows("answers").len(), api.count()), (1, 1));
+    says(text(&reject, "reason"), &["`code`"]);
+    // The other text is asked as it is.
+    assert_eq!(
+        (project.rows("answers").len(), counts(&api)),
+        (1, BTreeMap::from([("x y".into(), 1)]))
+    );
     project.run_ok(&[]).all_hit();
+}
+
+/// An answer of ten tokens, the most, costs ten dollars; prompts cost nothing.
+const TEN: &str = "price: { input: 0, output: 1000000 }, max_tokens: 10";
+const ROWS: usize = 40;
+
+#[track_caller]
+fn over_budget(project: &Project, spent: &str, limit: &str) -> Outcome {
+    project.fails("answers", &["limit of the cost", spent, limit, "max_usd"])
+}
+
+#[test]
+fn the_run_stops_before_the_request_that_would_pass_the_limit() {
+    for concurrency in [1, 8] {
+        let api = ChatApi::start();
+        api.set_tokens(5, 10).set_latency(Duration::from_millis(10));
+        let project =
+            project(&api, ROWS, &format!("{TEN}, concurrency: {concurrency}, max_usd: 35"));
+        let outcome = over_budget(&project, "$30.00", "$35.00");
+        assert_eq!(api.take().len(), 3, "{outcome}");
+        let detail = outcome.step("answers")["detail"].to_string();
+        assert!(detail.contains("the answers for 3 rows are kept"), "{detail}");
+        // Money spent by one run counts in the next.
+        over_budget(&project, "$30.00", "$35.00");
+        assert_eq!(api.take().len(), 0);
+        // A higher limit uses what was paid.
+        let outcome = project.rerun("max_usd: 35", "max_usd: 400");
+        assert_eq!((api.take().len(), answers(&project).len()), (ROWS - 3, ROWS));
+        assert_eq!(outcome.step("answers")["reused_rows"], 3);
+        assert_eq!(project.only("answers.summary")["cost_usd"], 400.0);
+    }
+}
+
+#[test]
+fn what_nobody_counts_costs_the_most() {
+    let cut: fn(&ChatRequest) -> Option<ChatFault> =
+        |asked| (asked.number == 0).then_some(ChatFault::CutBody);
+    let untold: fn(&ChatRequest) -> Option<ChatFault> =
+        |_| Some(ChatFault::With(serde_json::json!({"usage": null})));
+    for (script, kept) in [(cut, 2), (untold, 3)] {
+        let (api, project) = served(ROWS, &format!("{TEN}, concurrency: 1, max_usd: 35"));
+        api.set_tokens(5, 10).script(script);
+        let outcome = over_budget(&project, "$30.00", "$35.00");
+        assert_eq!(api.take().len(), 3);
+        assert!(outcome.stdout.contains(&format!("{kept} rows are kept")), "{outcome}");
+    }
+}
+
+#[test]
+fn a_refusal_costs_nothing() {
+    let (api, project) = served(ROWS, &format!("{TEN}, concurrency: 1, max_usd: 35"));
+    api.set_tokens(5, 10);
+    api.script(|asked| {
+        (asked.number < 2).then(|| ChatFault::Error(500, "internal", "oops".into()))
+    });
+    over_budget(&project, "$30.00", "$35.00");
+    assert_eq!(api.count(), 5);
+}
+
+/// Prompts count as well, and what they will cost is guessed: never too low.
+#[test]
+fn what_was_really_spent_is_within_the_limit() {
+    for (concurrency, tokens) in [(1, 12), (8, 12), (8, 60)] {
+        let api = ChatApi::start();
+        api.set_tokens(tokens, 3).set_latency(Duration::from_millis(5));
+        let more = "price: { input: 1000000, output: 2000000 }, max_tokens: 10, max_usd: 1500";
+        let project = project(&api, 200, &format!("{more}, concurrency: {concurrency}"));
+        let outcome = project.run_json(&[]).exits(1);
+        let spent = api.count() as u64 * (tokens + 6);
+        assert!(spent <= 1_500, "{spent}: {outcome}");
+        // Nor is most of the money left.
+        assert!(spent >= 1_000, "{spent}: {outcome}");
+    }
+}
+
+fn gaps(asked: &[ChatRequest]) -> Vec<f64> {
+    asked.iter().map(|a| (a.at - asked[0].at).as_secs_f64()).collect()
+}
+
+#[test]
+fn requests_keep_their_pace() {
+    let (api, project) = served(8, "requests_per_minute: 120, concurrency: 8");
+    let outcome = project.run_ok(&[]);
+    let at = gaps(&api.asked());
+    for (i, one) in at.iter().enumerate() {
+        for (j, other) in at.iter().enumerate().skip(i + 1) {
+            let least = (j - i) as f64 * 0.5 - 0.3;
+            assert!(other - one >= least, "{i} {j}: {at:?}");
+        }
+    }
+    assert!(outcome.took < patience(6), "{:?} {at:?}", outcome.took);
+}
+
+#[test]
+fn tokens_keep_their_pace() {
+    let api = ChatApi::start();
+    api.set_tokens(100, 100);
+    let more = "tokens_per_minute: 12000, max_tokens: 100, concurrency: 8";
+    let project = project(&api, 5, more);
+    let outcome = project.run_ok(&[]);
+    // Two hundred a second are allowed, and as many are used by each.
+    let at = gaps(&api.asked());
+    assert!(at.iter().enumerate().all(|(i, at)| *at >= i as f64 - 0.5), "{at:?}");
+    assert!(outcome.took < patience(15), "{:?} {at:?}", outcome.took);
+}
+
+/// `Sat, 21 Nov 2026 11:53:31 GMT`, so many seconds from now.
+fn date_in(seconds: u32) -> String {
+    let mut date = Command::new("date");
+    date.env("LC_ALL", "C").args(["-u", "-d", &format!("+{seconds} seconds")]);
+    let told = date.arg("+%a, %d %b %Y %H:%M:%S GMT").output().unwrap();
+    String::from_utf8(told.stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn a_wait_that_the_server_asks_for_is_kept() {
+    let soon: fn() -> String = || date_in(3);
+    for (name, value, least, most) in [
+        ("retry-after", (|| "2".into()) as fn() -> String, 2.0, 4.0),
+        ("retry-after-ms", || "700".into(), 0.7, 2.0),
+        ("retry-after", soon, 1.5, 5.0),
+        ("x-ratelimit-reset-requests", || "1s".into(), 1.0, 3.0),
+    ] {
+        let value = value();
+        let (api, project) = served(2, "concurrency: 1");
+        api.faults(vec![ChatFault::Limited(name, value.clone())]);
+        let outcome = project.run_ok(&[]);
+        let at = gaps(&api.asked());
+        assert_eq!(at.len(), 3, "{name}: {value}");
+        assert!((least..most).contains(&at[1]), "{name}: {value}: {at:?}");
+        assert!(outcome.warnings().is_empty() && answers(&project).len() == 2, "{outcome}");
+    }
+}
+
+#[test]
+fn all_requests_wait_and_the_wait_is_shown() {
+    let (api, project) = served(24, "concurrency: 4");
+    api.set_latency(Duration::from_millis(50));
+    api.script(|asked| (asked.number == 8).then(|| ChatFault::Limited("retry-after", "4".into())));
+    let outcome = project.run_ok(&[]);
+    let asked = api.asked();
+    assert_eq!((asked.len(), answers(&project).len()), (25, 24));
+    // When the refusal was sent, and had time to arrive.
+    let refused = asked[8].at + Duration::from_millis(50);
+    let early = asked.iter().filter(|a| {
+        let after = a.at.saturating_duration_since(refused).as_secs_f64();
+        (0.3..3.9).contains(&after)
+    });
+    assert_eq!(early.count(), 0, "{:?}", gaps(&asked));
+    let told = outcome.events("activity");
+    let waiting = |e: &&Value| e["waiting"] == true && e["text"].to_string().contains("HTTP 429");
+    assert_eq!(told.iter().filter(waiting).count(), 1, "{told:?}");
+}
+
+#[test]
+fn a_long_wait_ends_at_once_when_it_is_interrupted() {
+    for (more, fault) in [
+        ("", Some(ChatFault::Limited("retry-after", "3000".into()))),
+        ("requests_per_minute: 1", None),
+        ("", Some(ChatFault::Hang)),
+        ("timeout_seconds: 3000", Some(ChatFault::Error(500, "internal", "oops".into()))),
+    ] {
+        let api = ChatApi::start();
+        let script = fault.clone();
+        api.script(move |_| script.clone());
+        let project = project(&api, 20, more);
+        let running = Running::start(project.command(&["run", "w.yaml", "--format", "json"]));
+        wait_for("a request", || api.count() > 0);
+        thread::sleep(Duration::from_millis(500));
+        let at = Instant::now();
+        running.signal("INT");
+        let outcome = running.finish().exits(130);
+        assert!(at.elapsed() < patience(2), "{fault:?}: {:?}", at.elapsed());
+        assert_eq!(outcome.finished()["status"], "interrupted", "{outcome}");
+        project.verifies("cache");
+    }
 }

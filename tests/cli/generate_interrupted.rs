@@ -5,8 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::generate_openai::{answers, data, project, workflow};
-use crate::harness::{Outcome, Project, Running, files_below, patience, says, wait_for};
+use crate::generate_openai::{answers, data, served, workflow};
+use crate::harness::{Outcome, Project, Running, every, files_below, patience, wait_for};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest};
 
 const ROWS: usize = 60;
@@ -30,7 +30,6 @@ fn counted(project: &Project, events: &str) -> u64 {
     answers.filter_map(|e| e["done"].as_u64()).max().unwrap_or(0)
 }
 
-/// A run that writes its events into a file.
 fn start(project: &Project, events: &str, more: &str) -> Running {
     let script = format!("exec \"$GALERAS\" run w.yaml --format json {more} > {events}");
     Running::start(project.shell(&script))
@@ -77,24 +76,55 @@ fn goes_on(api: &ChatApi, project: &Project, answered: &[ChatRequest], missing: 
     outcome
 }
 
+/// What happens to the journal between the kill and the next run, and how many answers that costs.
 #[test]
 fn after_a_kill_only_what_has_no_answer_is_asked() {
-    let api = ChatApi::start();
-    let project = project(&api, ROWS, "concurrency: 4");
-    let (outcome, answered) = stopped(&api, &project, "KILL", "");
-    assert_eq!(outcome.code, None);
-    assert_eq!(journals(&project).len(), 1);
-    project.verifies("cache");
-    let after = goes_on(&api, &project, &answered, ROWS - BEFORE);
-    let step = after.step("answers");
-    let found = (step["reused_rows"].as_u64(), step["reason"].as_str());
-    assert_eq!(found, (Some(30), Some("PREV_FAILED")));
+    let cut: fn(&Project) = |project| {
+        let journal = journals(project).remove(0);
+        let content = fs::read(&journal).unwrap();
+        assert_eq!(content.iter().filter(|byte| **byte == b'\n').count(), BEFORE);
+        fs::write(&journal, &content[..content.len() - 20]).unwrap();
+    };
+    let damage: fn(&Project) = |project| {
+        let journal = journals(project).remove(0);
+        let mut lines: Vec<Vec<u8>> =
+            fs::read(&journal).unwrap().split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+        let place = lines[3].len() / 2;
+        lines[3][place] ^= 1;
+        lines[7].clear();
+        lines.insert(9, b"noise".to_vec());
+        fs::write(&journal, lines.join(&b'\n')).unwrap();
+    };
+    let clean_up: fn(&Project) = |project| {
+        project.run(&["cache", "gc", "--keep-runs", "1"]).exits(0);
+    };
+    let cases = [
+        ("nothing", ((|_| ()) as fn(&Project), 0)),
+        ("a cut", (cut, 1)),
+        ("damage", (damage, 2)),
+        ("a clean-up", (clean_up, 0)),
+    ];
+    every(cases, |(then, lost)| {
+        let (api, project) = served(ROWS, "concurrency: 4");
+        let (outcome, answered) = stopped(&api, &project, "KILL", "");
+        assert_eq!((outcome.code, journals(&project).len()), (None, 1));
+        project.verifies("cache");
+        then(&project);
+        let step = goes_on(&api, &project, &answered, ROWS - BEFORE + lost).step("answers");
+        let found = (step["reused_rows"].as_u64(), step["reason"].as_str());
+        assert_eq!(found, (Some((BEFORE - lost) as u64), Some("PREV_FAILED")));
+        // The answers of the last run outlive a clean-up as well.
+        clean_up(&project);
+        project.verifies("cache");
+        project.write("data.jsonl", data(0..ROWS + 1));
+        project.run_ok(&[]);
+        assert_eq!(api.count(), 1);
+    });
 }
 
 #[test]
 fn an_interruption_ends_at_once_and_keeps_the_answers() {
-    let api = ChatApi::start();
-    let project = project(&api, ROWS, "concurrency: 4");
+    let (api, project) = served(ROWS, "concurrency: 4");
     let (outcome, answered) = stopped(&api, &project, "INT", "");
     let outcome = outcome.exits(130);
     assert!(project.read("events").contains("\"status\":\"interrupted\""), "{outcome}");
@@ -103,8 +133,7 @@ fn an_interruption_ends_at_once_and_keeps_the_answers() {
 
 #[test]
 fn several_kills_lose_nothing() {
-    let api = ChatApi::start();
-    let project = project(&api, ROWS, "concurrency: 4");
+    let (api, project) = served(ROWS, "concurrency: 4");
     let mut answered = Vec::new();
     for kills in 1..=4 {
         answer_first(&api, 10);
@@ -125,8 +154,7 @@ fn several_kills_lose_nothing() {
 /// Every turn is kept, not only whole conversations.
 #[test]
 fn a_conversation_that_was_killed_goes_on_at_its_turn() {
-    let api = ChatApi::start();
-    let project = project(&api, 20, "concurrency: 4");
+    let (api, project) = served(20, "concurrency: 4");
     project.change("'Complete this: {{ code }}'", "['{{ code }}', Then, Last]");
     answer_first(&api, BEFORE);
     let running = start(&project, "events", "");
@@ -142,61 +170,15 @@ fn a_conversation_that_was_killed_goes_on_at_its_turn() {
     goes_on(&api, &project, &answered, ROWS - BEFORE);
 }
 
-#[test]
-fn a_journal_that_was_cut_loses_its_last_answer_only() {
-    let api = ChatApi::start();
-    let project = project(&api, ROWS, "concurrency: 4");
-    let (_, answered) = stopped(&api, &project, "KILL", "");
-    let journal = journals(&project).remove(0);
-    let content = fs::read(&journal).unwrap();
-    assert_eq!(content.iter().filter(|byte| **byte == b'\n').count(), BEFORE);
-    fs::write(&journal, &content[..content.len() - 20]).unwrap();
-    goes_on(&api, &project, &answered, ROWS - BEFORE + 1);
-}
-
-#[test]
-fn a_line_of_a_journal_that_was_damaged_is_no_answer() {
-    let api = ChatApi::start();
-    let project = project(&api, ROWS, "concurrency: 4");
-    let (_, answered) = stopped(&api, &project, "KILL", "");
-    let journal = journals(&project).remove(0);
-    let mut lines: Vec<Vec<u8>> =
-        fs::read(&journal).unwrap().split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
-    let place = lines[3].len() / 2;
-    lines[3][place] ^= 1;
-    lines[7].clear();
-    lines.insert(9, b"noise".to_vec());
-    fs::write(&journal, lines.join(&b'\n')).unwrap();
-    goes_on(&api, &project, &answered, ROWS - BEFORE + 2);
-}
-
-#[test]
-fn what_a_killed_run_left_outlives_a_clean_up() {
-    let api = ChatApi::start();
-    let project = project(&api, ROWS, "concurrency: 4");
-    let (_, answered) = stopped(&api, &project, "KILL", "");
-    project.run(&["cache", "gc", "--keep-runs", "1"]).exits(0);
-    goes_on(&api, &project, &answered, ROWS - BEFORE);
-    // So do the answers of the last run.
-    project.run(&["cache", "gc", "--keep-runs", "1"]).exits(0);
-    project.verifies("cache");
-    api.take();
-    project.write("data.jsonl", data(0..ROWS + 1));
-    project.run_ok(&[]);
-    assert_eq!(api.count(), 1);
-}
-
 /// A step that failed keeps its answers as well; a clean-up takes only what no run needs.
 #[test]
 fn what_a_failed_run_was_answered_outlives_a_clean_up() {
-    let api = ChatApi::start();
-    let project = project(&api, ROWS, "concurrency: 1");
+    let (api, project) = served(ROWS, "concurrency: 1");
     api.script(|asked| {
         let fatal = || ChatFault::Error(401, "invalid_api_key", "no".into());
         (asked.number >= BEFORE).then(fatal)
     });
-    let failed = project.run_json(&[]).exits(1);
-    says(&failed.detail("answers"), &["30 rows are kept"]);
+    project.fails("answers", &["30 rows are kept"]);
     let answered = api.take()[..BEFORE].to_vec();
     assert!(journals(&project).is_empty());
     api.heal();
@@ -206,8 +188,7 @@ fn what_a_failed_run_was_answered_outlives_a_clean_up() {
 
 #[test]
 fn a_forced_run_that_was_killed_asks_only_for_the_rest() {
-    let api = ChatApi::start();
-    let project = project(&api, ROWS, "concurrency: 4");
+    let (api, project) = served(ROWS, "concurrency: 4");
     let before = project.run_ok(&[]);
     let (_, _) = stopped(&api, &project, "KILL", "--force answers");
     // The result from before is still there.
@@ -219,9 +200,8 @@ fn a_forced_run_that_was_killed_asks_only_for_the_rest() {
 
 #[test]
 fn two_runs_at_a_time_ask_nothing_twice() {
-    let api = ChatApi::start();
+    let (api, project) = served(ROWS, "concurrency: 4");
     api.set_latency(Duration::from_millis(20));
-    let project = project(&api, ROWS, "concurrency: 4");
     let run = || Running::start(project.command(&["run", "w.yaml", "--format", "json"]));
     let (one, two) = (run(), run());
     let (one, two) = (one.finish().exits(0), two.finish().exits(0));
@@ -232,9 +212,8 @@ fn two_runs_at_a_time_ask_nothing_twice() {
 
 #[test]
 fn two_workflows_at_a_time_ask_nothing_twice() {
-    let api = ChatApi::start();
+    let (api, project) = served(40, "concurrency: 4");
     api.set_latency(Duration::from_millis(20));
-    let project = project(&api, 40, "concurrency: 4");
     let other = workflow(&api, "concurrency: 8, extract: raw")
         .replace("galeras: 1\n", "galeras: 1\nname: other\n")
         .replace("data.jsonl", "more.jsonl");
@@ -250,8 +229,7 @@ fn two_workflows_at_a_time_ask_nothing_twice() {
 /// Two steps of one run that ask the same: each question goes out once.
 #[test]
 fn two_steps_of_a_run_ask_nothing_twice() {
-    let api = ChatApi::start();
-    let project = project(&api, 20, "concurrency: 4");
+    let (api, project) = served(20, "concurrency: 4");
     let text = project.read("w.yaml");
     let (_, step) = text.split_once("  answers:\n").unwrap();
     let step = step.replace("model: tiny", "model: tiny, extract: raw");
@@ -264,8 +242,7 @@ fn two_steps_of_a_run_ask_nothing_twice() {
 /// The second run waits for the first one, which is killed: it continues with what is there.
 #[test]
 fn a_run_takes_over_from_one_that_is_killed_while_it_waits() {
-    let api = ChatApi::start();
-    let project = project(&api, ROWS, "concurrency: 4");
+    let (api, project) = served(ROWS, "concurrency: 4");
     answer_first(&api, BEFORE);
     let first = start(&project, "events", "");
     wait_for("the answers", || counted(&project, "events") >= BEFORE as u64);
@@ -286,8 +263,7 @@ fn a_run_takes_over_from_one_that_is_killed_while_it_waits() {
 
 #[test]
 fn a_run_that_waits_for_another_can_be_interrupted() {
-    let api = ChatApi::start();
-    let project = project(&api, 4, "");
+    let (api, project) = served(4, "");
     api.script(|_| Some(ChatFault::Hang));
     let first = start(&project, "events", "");
     wait_for("the first request", || api.count() > 0);

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::generate_openai::{answers, data, project, workflow};
+use crate::generate_anthropic::WORKFLOW as ANTHROPIC;
+use crate::generate_completions::WORKFLOW as COMPLETIONS;
+use crate::generate_openai::{answers, data, served, served_of, workflow};
 use crate::harness::{Outcome, Project, marked, says};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest, MODEL, VERSION};
 
@@ -23,15 +25,12 @@ fn reported(project: &Project) -> Vec<String> {
 /// A run that ends since the model has another version than the pinned one.
 #[track_caller]
 fn drifts(project: &Project, now: &str) -> Outcome {
-    let outcome = project.run_json(&[]).exits(1);
-    says(&outcome.detail("answers"), &[VERSION, now, MODEL, "galeras lock"]);
-    outcome
+    project.fails("answers", &[VERSION, now, MODEL, "galeras lock"])
 }
 
 #[test]
 fn locking_asks_one_small_question_and_pins_the_version() {
-    let api = ChatApi::start();
-    let project = project(&api, 20, "max_tokens: 500, temperature: 0.5, samples: 3");
+    let (api, project) = served(20, "max_tokens: 500, temperature: 0.5, samples: 3");
     let said = lock(&project);
     assert!(said.stderr.contains("1 model pinned"), "{said}");
     let asked = api.take();
@@ -55,11 +54,53 @@ fn locking_asks_one_small_question_and_pins_the_version() {
 
 #[test]
 fn a_limit_under_another_name_is_left_as_it_is() {
-    let api = ChatApi::start();
-    let project = project(&api, 1, "extra_body: { max_completion_tokens: 50 }");
+    let (api, project) = served(1, "extra_body: { max_completion_tokens: 50 }");
     lock(&project);
     let body = api.take().remove(0).body;
     assert_eq!((&body["max_tokens"], &body["max_completion_tokens"]), (&Value::Null, &json!(50)));
+}
+
+/// The question goes to the endpoint of the step, in its protocol.
+#[test]
+fn every_protocol_is_asked_in_its_words() {
+    let hello = json!([{"role": "user", "content": "Hi"}]);
+    let body = |said: &str, what: &Value| json!({"model": "tiny", said: what, "max_tokens": 1, "stream": false});
+    for (workflow, more, path, asked, provider) in [
+        (
+            COMPLETIONS,
+            "max_tokens: 64, logprobs: true",
+            "completions",
+            body("prompt", &json!("Hi")),
+            None,
+        ),
+        (
+            ANTHROPIC,
+            "extra_body: { thinking: { type: enabled, budget_tokens: 32 } }",
+            "messages",
+            body("messages", &hello),
+            Some("anthropic"),
+        ),
+    ] {
+        let (api, project) = served_of(workflow, 2, more);
+        lock(&project);
+        let found: Vec<_> = api.take().into_iter().map(|asked| (asked.path, asked.body)).collect();
+        assert_eq!(found, [(format!("POST /v1/{path}"), asked)]);
+        let base = api.url();
+        let of = match provider {
+            Some(provider) => {
+                json!({"provider": provider, "base_url": base.trim_end_matches("/v1"), "model": "tiny"})
+            }
+            None => json!({"base_url": base, "model": "tiny"}),
+        };
+        let version = &locked(&project)["versions"][0];
+        assert_eq!((&version["of"], &version["version"]), (&of, &json!(VERSION)));
+        let before = project.run_ok(&["--frozen"]);
+        assert_eq!(project.run_ok(&["--frozen"]).digests(), before.digests());
+        api.set_version(Some("tiny-2"));
+        project.write("data.jsonl", data(0..3));
+        let outcome = project.run_json(&["--frozen"]).exits(1);
+        assert!(outcome.detail("answers").contains("tiny-2"), "{outcome}");
+    }
 }
 
 #[test]
@@ -67,8 +108,7 @@ fn a_frozen_run_needs_a_pin() {
     let api = ChatApi::start();
     let text = workflow(&api, "").replace("  answers:", "  «answers:");
     let (text, place) = marked(&text);
-    let project = Project::new(&text);
-    project.write("data.jsonl", data(0..3));
+    let project = Project::new(&text).with("data.jsonl", data(0..3));
     let outcome = project.run_json(&["--frozen"]).exits(2);
     assert_eq!(outcome.diagnostics(), [format!("not-locked w.yaml:{place}")], "{outcome}");
     let shown = project.run(&["run", "w.yaml", "--frozen"]).exits(2);
@@ -88,13 +128,11 @@ fn a_frozen_run_needs_a_pin() {
 
 #[test]
 fn answers_from_before_the_lock_are_used_if_they_are_of_its_version() {
-    let api = ChatApi::start();
-    let project = project(&api, 4, "");
+    let (api, project) = served(4, "");
     let before = project.run_ok(&[]);
     lock(&project);
     api.take();
-    let after = project.run_ok(&["--frozen"]);
-    assert_eq!((api.count(), after.digests()), (0, before.digests()));
+    assert_eq!((api.count(), project.run_ok(&["--frozen"]).digests()), (0, before.digests()));
     // Without the lock file again.
     std::fs::remove_file(project.path("galeras.lock")).unwrap();
     project.run_ok(&[]);
@@ -103,8 +141,7 @@ fn answers_from_before_the_lock_are_used_if_they_are_of_its_version() {
 
 #[test]
 fn another_version_ends_the_run_and_its_answer_is_kept() {
-    let api = ChatApi::start();
-    let project = project(&api, 4, "concurrency: 1");
+    let (api, project) = served(4, "concurrency: 1");
     lock(&project);
     project.run_ok(&[]);
     api.take();
@@ -126,8 +163,7 @@ fn another_version_ends_the_run_and_its_answer_is_kept() {
 
 #[test]
 fn after_locking_anew_it_goes_on() {
-    let api = ChatApi::start();
-    let project = project(&api, 4, "concurrency: 1");
+    let (api, project) = served(4, "concurrency: 1");
     lock(&project);
     let before = project.run_ok(&[]);
     api.set_version(Some("tiny-2026-02-02"));
@@ -148,14 +184,12 @@ fn after_locking_anew_it_goes_on() {
     lock(&project);
     project.write("data.jsonl", data(0..4));
     api.take();
-    let again = project.run_ok(&["--frozen"]);
-    assert_eq!((api.count(), again.digests()), (0, before.digests()));
+    assert_eq!((api.count(), project.run_ok(&["--frozen"]).digests()), (0, before.digests()));
 }
 
 #[test]
 fn without_a_lock_a_new_version_is_seen_and_not_refused() {
-    let api = ChatApi::start();
-    let project = project(&api, 2, "");
+    let (api, project) = served(2, "");
     project.run_ok(&[]);
     api.set_version(Some("tiny-2026-02-02"));
     project.write("data.jsonl", data(0..3));
@@ -166,9 +200,8 @@ fn without_a_lock_a_new_version_is_seen_and_not_refused() {
 
 #[test]
 fn a_server_without_a_name_cannot_be_pinned() {
-    let api = ChatApi::start();
+    let (api, project) = served(2, "");
     api.set_version(None);
-    let project = project(&api, 2, "");
     let said = project.run(&["lock", "w.yaml"]).exits(1);
     assert!(said.stderr.contains("does not say which model"), "{said}");
     assert!(!project.path("galeras.lock").exists());
@@ -183,21 +216,18 @@ fn a_server_without_a_name_cannot_be_pinned() {
 
 #[test]
 fn a_lock_that_fails_leaves_the_file_as_it_was() {
-    let api = ChatApi::start();
-    let project = project(&api, 2, "tries: 2");
+    let (api, project) = served(2, "tries: 2");
     lock(&project);
     let before = project.read("galeras.lock");
     api.set_version(Some("tiny-2026-02-02"));
     api.script(|_| Some(ChatFault::Error(500, "internal", "oops".into())));
-    let said = project.run(&["lock", "w.yaml"]).exits(1);
-    says(&said.stderr, &["answers", "oops"]);
+    says(&project.run(&["lock", "w.yaml"]).exits(1).stderr, &["answers", "oops"]);
     assert_eq!(project.read("galeras.lock"), before);
 }
 
 #[test]
 fn steps_with_the_same_model_are_asked_about_once() {
-    let api = ChatApi::start();
-    let project = project(&api, 2, "");
+    let (api, project) = served(2, "");
     let text = project.read("w.yaml");
     let (_, step) = text.split_once("  answers:\n").unwrap();
     let more = step.replace("model: tiny", "model: tiny, temperature: 1");

@@ -1,9 +1,11 @@
 //! `generate` with `provider: ngram`: answers that need no server, are the same everywhere and
 //! are never learned from what they complete.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project, lines};
+use crate::harness::{Outcome, Project, lines, text};
 
 /// Rows of `data.jsonl` are completed by a model of the texts of `train.jsonl`.
 const WORKFLOW: &str = "galeras: 1
@@ -21,18 +23,11 @@ steps:
 ";
 
 fn project(data: &[Value], train: &[Value]) -> Project {
-    let project = Project::new(WORKFLOW);
-    project.write("data.jsonl", lines(data));
-    project.write("train.jsonl", lines(train));
-    project
-}
-
-fn text(row: &Value, column: &str) -> String {
-    row[column].as_str().unwrap_or_else(|| panic!("{column} of {row}")).to_owned()
+    Project::new(WORKFLOW).with("data.jsonl", lines(data)).with("train.jsonl", lines(train))
 }
 
 fn predictions(project: &Project) -> Vec<String> {
-    project.rows("answers").iter().map(|row| text(row, "prediction")).collect()
+    project.rows("answers").iter().map(|row| text(row, "prediction").to_owned()).collect()
 }
 
 const METHOD: &str = "def area_of_disc(radius):
@@ -58,8 +53,7 @@ fn others() -> Vec<Value> {
 fn completed(id: &str, more: &[(&str, &str)]) -> String {
     let mut train = others();
     train.extend(more.iter().map(|(id, code)| json!({"id": id, "code": code})));
-    let project = project(&[json!({"id": id, "random_cut": CUT})], &train);
-    project.run_ok(&[]);
+    let project = project(&[json!({"id": id, "random_cut": CUT})], &train).ran();
     let found = predictions(&project);
     assert!(found.len() == 1 && found[0].starts_with(CUT), "{found:?}");
     found[0].clone()
@@ -108,8 +102,7 @@ fn texts_with_the_rows_id_are_left_out_whatever_they_say() {
     train.push(json!({"id": "a", "code": decorated}));
     let project = project(&[json!({"id": "a", "random_cut": CUT})], &train);
     project.change("input: prompts,", "input: data,");
-    project.change("provider: ngram,", "provider: ngram, messages: random_cut,");
-    project.run_ok(&[]);
+    project.rerun("provider: ngram,", "provider: ngram, messages: random_cut,");
     let direct = predictions(&project)[0].clone();
     assert!(!direct.contains("unheard_of"), "{direct}");
     let mut train = others();
@@ -145,7 +138,6 @@ fn every_id_of_a_text_counts() {
     assert!(!found.contains("unheard_of"), "{found}");
 }
 
-/// Methods of the standard library, cut and completed.
 const LIBRARY: &str = "galeras: 1
 params:
   seed: { type: int, default: 1 }
@@ -170,7 +162,6 @@ steps:
       temperature: ${{ params.temperature }}
 ";
 
-/// The answers of [`LIBRARY`] with these params.
 #[track_caller]
 fn library(project: &Project, params: &[&str]) -> (Outcome, Vec<Value>) {
     let set: Vec<&str> = params.iter().flat_map(|param| ["--set", *param]).collect();
@@ -229,13 +220,11 @@ fn the_order_of_rows_and_texts_changes_nothing() {
         .map(|row| json!({"id": row["id"], "random_cut": text(row, "code")[..40].to_owned()}))
         .collect();
     let project = project(&cuts, &others());
-    project.change("temperature: 0", "temperature: 1, samples: 4");
-    let first = project.run_ok(&[]);
+    let first = project.rerun("temperature: 0", "temperature: 1, samples: 4");
     let reversed = |rows: Vec<Value>| lines(&rows.into_iter().rev().collect::<Vec<_>>());
     project.write("data.jsonl", reversed(cuts));
     project.write("train.jsonl", reversed(others()));
-    let second = project.run_ok(&["--cache", "fresh"]);
-    assert_eq!(first.digests(), second.digests());
+    assert_eq!(first.digests(), project.run_ok(&["--cache", "fresh"]).digests());
     project.run_ok(&[]);
     // The ids of the texts do not count as long as they are no row's.
     let renamed: Vec<Value> = others()
@@ -267,9 +256,7 @@ fn a_seed_and_a_sample_make_answers_of_their_own() {
     // A sample more leaves those before as they are.
     assert_eq!(sample(0), one);
     assert!(sample(2).len() == one.len() && differ(&sample(1), &sample(2)) > 0);
-    let mut ids: Vec<String> = three.iter().map(|row| text(row, "id")).collect();
-    ids.sort();
-    ids.dedup();
+    let ids: BTreeSet<&str> = three.iter().map(|row| text(row, "id")).collect();
     assert_eq!(ids.len(), three.len());
 }
 
@@ -323,8 +310,7 @@ fn rows_without_code_are_set_aside() {
         &others(),
     );
     project.change("{{ random_cut }}", "{{ say }}");
-    project.change("seed: 1", "seed: 1, samples: 2");
-    project.run_ok(&[]);
+    project.rerun("seed: 1", "seed: 1, samples: 2");
     assert_eq!(project.rows("answers").len(), 2);
     let rejects = project.rows("answers.rejects");
     assert_eq!(rejects.len(), 2);
@@ -355,21 +341,18 @@ fn odd_code_comes_back_as_it_was() {
         .enumerate()
         .map(|(i, code)| json!({"id": format!("c{i:02}"), "random_cut": code}))
         .collect();
-    let project = project(&rows, &others());
-    project.run_ok(&[]);
+    let project = project(&rows, &others()).ran();
     let rows = project.rows("answers");
     assert_eq!(rows.len(), codes.len());
     for row in &rows {
         let (cut, prediction) = (text(row, "random_cut"), text(row, "prediction"));
-        assert!(prediction.starts_with(&cut), "{cut:?} -> {prediction:?}");
+        assert!(prediction.starts_with(cut), "{cut:?} -> {prediction:?}");
     }
     // And so does no code at all, which may continue in any way.
-    let empty = self::project(&[json!({"id": "e", "random_cut": ""})], &others());
-    empty.run_ok(&[]);
+    let empty = self::project(&[json!({"id": "e", "random_cut": ""})], &others()).ran();
     assert_eq!(empty.rows("answers").len(), 1);
     // As it came: with the fence, which is longer than any in the code.
-    project.change("seed: 1", "seed: 1, extract: raw");
-    project.run_ok(&[]);
+    project.rerun("seed: 1", "seed: 1, extract: raw");
     for row in project.rows("answers") {
         assert_eq!(row["prediction"], row["raw_response"]);
         assert!(text(&row, "prediction").starts_with("```"), "{row}");
@@ -384,14 +367,12 @@ fn other_columns_may_be_learned_from_and_completed() {
         .chain([json!({"id": "z", "text": copy()})])
         .collect();
     let project = project(&[json!({"id": "a", "random_cut": "x", "begin": CUT})], &train);
-    project.change("seed: 1", "seed: 1, code: begin, train_column: text, order: 4, model: m");
-    project.run_ok(&[]);
+    project.rerun("seed: 1", "seed: 1, code: begin, train_column: text, order: 4, model: m");
     let rows = project.rows("answers");
     assert_eq!(rows[0]["prediction"], METHOD.trim_end());
     assert_eq!((&rows[0]["model"], &rows[0]["reported_model"]), (&json!("m"), &Value::Null));
 }
 
-/// One mistake of this code, with this word.
 #[track_caller]
 fn refused(old: &str, new: &str, code: &str, word: &str) {
     let project = project(&[json!({"id": "a", "random_cut": CUT, "n": 1})], &others());

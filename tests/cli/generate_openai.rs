@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project};
+use crate::harness::Project;
 use galeras_test_servers::chat_api::{
     ChatApi, ChatFault, ChatRequest, MODEL, TOKENS, VERSION, code, content,
 };
 
-const WORKFLOW: &str = "galeras: 1
+pub const WORKFLOW: &str = "galeras: 1
 steps:
   data: { op: read, with: { path: data.jsonl } }
   prompts:
@@ -26,25 +26,39 @@ steps:
     with: { base_url: 'URL', model: tiny, MORE }
 ";
 
-/// The workflow with more arguments of its step `answers`.
-pub fn workflow(api: &ChatApi, more: &str) -> String {
+/// A workflow with its server, and with more arguments of its step `answers`.
+pub fn filled(workflow: &str, api: &ChatApi, more: &str) -> String {
     let more = if more.is_empty() { String::new() } else { format!(", {more}") };
-    WORKFLOW.replace("URL", &api.url()).replace(", MORE", &more)
+    workflow.replace("URL", &api.url()).replace(", MORE", &more)
 }
 
-/// The rows `from..to` of the input.
+/// The workflow of this module, filled.
+pub fn workflow(api: &ChatApi, more: &str) -> String {
+    filled(WORKFLOW, api, more)
+}
+
 pub fn data(rows: std::ops::Range<usize>) -> String {
     rows.map(|i| format!("{{\"id\":\"r{i:04}\",\"code\":\"def f{i}(a):\"}}\n")).collect()
 }
 
-/// A project with so many rows.
-pub fn project(api: &ChatApi, rows: usize, more: &str) -> Project {
-    let project = Project::new(&workflow(api, more));
-    project.write("data.jsonl", data(0..rows));
-    project
+pub fn project_of(workflow: &str, api: &ChatApi, rows: usize, more: &str) -> Project {
+    Project::new(&filled(workflow, api, more)).with("data.jsonl", data(0..rows))
 }
 
-/// The rows of `answers` by `code` and `sample`.
+pub fn project(api: &ChatApi, rows: usize, more: &str) -> Project {
+    project_of(WORKFLOW, api, rows, more)
+}
+
+pub fn served(rows: usize, more: &str) -> (ChatApi, Project) {
+    served_of(WORKFLOW, rows, more)
+}
+
+pub fn served_of(workflow: &str, rows: usize, more: &str) -> (ChatApi, Project) {
+    let api = ChatApi::start();
+    let project = project_of(workflow, &api, rows, more);
+    (api, project)
+}
+
 #[track_caller]
 pub fn answers(project: &Project) -> BTreeMap<(String, u64), Value> {
     let key =
@@ -55,21 +69,6 @@ pub fn answers(project: &Project) -> BTreeMap<(String, u64), Value> {
     all
 }
 
-/// The only row of a port.
-#[track_caller]
-pub fn only(project: &Project, port: &str) -> Value {
-    let mut rows = project.rows(port);
-    assert_eq!(rows.len(), 1, "{rows:?}");
-    rows.remove(0)
-}
-
-/// The texts of the warnings.
-#[track_caller]
-pub fn warnings(outcome: &Outcome) -> Vec<String> {
-    let text = |e: &Value| e["message"].as_str().unwrap().to_owned();
-    outcome.events("warning").iter().map(text).collect()
-}
-
 fn seeds(asked: &[ChatRequest]) -> Vec<i64> {
     let mut seeds: Vec<i64> = asked.iter().map(|a| a.body["seed"].as_i64().unwrap()).collect();
     seeds.sort_unstable();
@@ -78,10 +77,9 @@ fn seeds(asked: &[ChatRequest]) -> Vec<i64> {
 
 #[test]
 fn every_prompt_gets_a_row_with_its_answer() {
-    let api = ChatApi::start();
-    let project = project(&api, 3, "");
+    let (api, project) = served(3, "");
     let outcome = project.run_ok(&[]);
-    assert!(warnings(&outcome).is_empty(), "{outcome}");
+    assert!(outcome.warnings().is_empty(), "{outcome}");
     let asked: HashMap<String, ChatRequest> =
         api.asked().into_iter().map(|a| (a.last(), a)).collect();
     assert_eq!((asked.len(), api.count()), (3, 3));
@@ -117,8 +115,7 @@ fn every_prompt_gets_a_row_with_its_answer() {
 #[test]
 fn a_request_says_what_was_told_and_nothing_else() {
     let api = ChatApi::start();
-    let plain = project(&api, 1, "");
-    plain.run_ok(&[]);
+    project(&api, 1, "").run_ok(&[]);
     let asked = api.take().remove(0);
     let message = json!({"role": "user", "content": "Complete this: def f0(a):"});
     assert_eq!(asked.body, json!({"model": "tiny", "messages": [message], "stream": false}));
@@ -128,8 +125,7 @@ fn a_request_says_what_was_told_and_nothing_else() {
     assert!(asked.header("user-agent").unwrap().starts_with("galeras/"));
     let all = "temperature: 0.2, top_p: 0.9, max_tokens: 64, stop: ['\\n\\n', END], seed: 7, \
                extra_body: { top_k: 40, chat_template_kwargs: { enable_thinking: false } }";
-    let full = project(&api, 1, all);
-    full.run_ok(&[]);
+    project(&api, 1, all).run_ok(&[]);
     let asked = api.take().remove(0);
     let wanted = json!({
         "model": "tiny", "messages": [message], "stream": false, "temperature": 0.2, "top_p": 0.9,
@@ -143,23 +139,8 @@ fn a_request_says_what_was_told_and_nothing_else() {
 }
 
 #[test]
-fn the_key_goes_into_the_header() {
-    let api = ChatApi::start();
-    let project = project(&api, 2, "api_key_env: MY_KEY");
-    let mut command = project.command(&["run", "w.yaml"]);
-    command.env("MY_KEY", " sk-0123456789abcdef\n");
-    crate::harness::Running::start(command).finish().exits(0);
-    let asked = api.asked();
-    assert_eq!(asked.len(), 2);
-    for asked in asked {
-        assert_eq!(asked.header("authorization"), Some("Bearer sk-0123456789abcdef"));
-    }
-}
-
-#[test]
 fn samples_have_seeds_keys_and_ids_of_their_own() {
-    let api = ChatApi::start();
-    let project = project(&api, 2, "samples: 5, seed: 40");
+    let (api, project) = served(2, "samples: 5, seed: 40");
     project.run_ok(&[]);
     assert_eq!(seeds(&api.asked()), [40, 40, 41, 41, 42, 42, 43, 43, 44, 44]);
     let rows = answers(&project);
@@ -175,7 +156,7 @@ fn samples_have_seeds_keys_and_ids_of_their_own() {
         let body = json!({"messages": row["messages"], "seed": 40 + sample});
         assert_eq!(row["prediction"], code(&body));
     }
-    let summary = only(&project, "answers.summary");
+    let summary = project.only("answers.summary");
     assert_eq!((&summary["rows"], &summary["answers"]), (&json!(10), &json!(10)));
 }
 
@@ -185,8 +166,7 @@ fn samples_without_a_seed_are_asked_one_by_one() {
     let api = ChatApi::start();
     let numbered = |asked: &ChatRequest| json!({"content": format!("number {}", asked.number)});
     api.script(move |asked| Some(ChatFault::Message(numbered(asked))));
-    let project = project(&api, 1, "samples: 4");
-    project.run_ok(&[]);
+    let project = project(&api, 1, "samples: 4").ran();
     let texts: BTreeSet<String> = api.asked().into_iter().map(|a| a.text).collect();
     assert_eq!((api.count(), texts.len()), (4, 1));
     let said: BTreeSet<String> = project.cells("answers", "raw_response").into_iter().collect();
@@ -202,7 +182,7 @@ fn the_prediction_is_the_code_or_all_of_the_answer() {
     for (extract, prediction) in [("code", "x = 1"), ("raw", said)] {
         project.write("w.yaml", workflow(&api, &format!("extract: {extract}")));
         project.run_ok(&[]);
-        let row = only(&project, "answers");
+        let row = project.only("answers");
         assert_eq!((&row["prediction"], &row["raw_response"]), (&json!(prediction), &json!(said)));
     }
     assert_eq!(api.count(), 1, "a change of the extraction is no question");
@@ -210,11 +190,10 @@ fn the_prediction_is_the_code_or_all_of_the_answer() {
 
 #[test]
 fn the_summary_says_what_it_cost() {
-    let api = ChatApi::start();
-    let project = project(&api, 3, "samples: 2, seed: 1, price: { input: 0.15, output: 0.6 }");
+    let (_api, project) = served(3, "samples: 2, seed: 1, price: { input: 0.15, output: 0.6 }");
     project.run_ok(&[]);
     let (prompt, answer) = TOKENS;
-    let summary = only(&project, "answers.summary");
+    let summary = project.only("answers.summary");
     let cost = (6.0 * prompt as f64 * 0.15 + 6.0 * answer as f64 * 0.6) / 1e6;
     assert!((summary["cost_usd"].as_f64().unwrap() - cost).abs() < 1e-15, "{summary}");
     let wanted = json!({
@@ -222,9 +201,8 @@ fn the_summary_says_what_it_cost() {
         "prompt_tokens": 66, "completion_tokens": 42, "cost_usd": summary["cost_usd"],
     });
     assert_eq!(summary, wanted);
-    project.change(", price: { input: 0.15, output: 0.6 }", "");
-    project.run_ok(&[]);
-    assert_eq!(only(&project, "answers.summary")["cost_usd"], Value::Null);
+    project.rerun(", price: { input: 0.15, output: 0.6 }", "");
+    assert_eq!(project.only("answers.summary")["cost_usd"], Value::Null);
 }
 
 #[test]
@@ -235,8 +213,7 @@ fn models_of_other_names_are_summed_up_apart() {
         "Complete this: def f1(a):" => Some(ChatFault::With(json!({"model": null}))),
         _ => None,
     });
-    let project = project(&api, 4, "");
-    project.run_ok(&[]);
+    let project = project(&api, 4, "").ran();
     let reported = project.cells("answers", "code reported_model");
     assert_eq!(reported[..2], ["def f0(a): | other", "def f1(a): | null"]);
     assert_eq!(reported[2..], [2, 3].map(|i| format!("def f{i}(a): | {VERSION}")));
@@ -246,11 +223,9 @@ fn models_of_other_names_are_summed_up_apart() {
 
 #[test]
 fn a_conversation_goes_on_with_the_answers() {
-    let api = ChatApi::start();
-    let project = project(&api, 2, "samples: 2, seed: 5, price: { input: 1, output: 1 }");
+    let (api, project) = served(2, "samples: 2, seed: 5, price: { input: 1, output: 1 }");
     let turns = "['First: {{ code }}', 'Then', 'Last']";
-    project.change("'Complete this: {{ code }}'", turns);
-    project.run_ok(&[]);
+    project.rerun("'Complete this: {{ code }}'", turns);
     assert_eq!(api.count(), 2 * 2 * 3);
     let asked = api.asked();
     for row in project.rows("answers") {
@@ -271,14 +246,13 @@ fn a_conversation_goes_on_with_the_answers() {
         assert_eq!(row["earlier_responses"], json!(said[..2]));
         assert_eq!((&row["prompt_tokens"], &row["completion_tokens"]), (&json!(33), &json!(21)));
     }
-    let summary = only(&project, "answers.summary");
+    let summary = project.only("answers.summary");
     assert_eq!((&summary["rows"], &summary["answers"]), (&json!(4), &json!(12)));
 }
 
 #[test]
 fn examples_are_shown_and_not_asked() {
-    let api = ChatApi::start();
-    let project = project(&api, 1, "");
+    let (api, project) = served(1, "");
     project.change(
         "      treatments:
         control: 'Complete this: {{ code }}'",
@@ -310,8 +284,7 @@ fn examples_are_shown_and_not_asked() {
 
 #[test]
 fn prompts_that_say_the_same_share_an_answer() {
-    let api = ChatApi::start();
-    let project = project(&api, 0, "samples: 2, seed: 1, price: { input: 1, output: 1 }");
+    let (api, project) = served(0, "samples: 2, seed: 1, price: { input: 1, output: 1 }");
     let row = |id: &str, code: &str| format!("{{\"id\":\"{id}\",\"code\":\"{code}\"}}\n");
     let rows = [("a", "x"), ("b", "y"), ("c", "x"), ("d", "x")];
     project.write("data.jsonl", rows.map(|(id, code)| row(id, code)).concat());
@@ -326,33 +299,16 @@ fn prompts_that_say_the_same_share_an_answer() {
     assert_eq!((rows.len(), of.len()), (8, 4));
     assert!(of.values().all(|said| said.len() == 1), "{of:?}");
     // Paid once.
-    let summary = only(&project, "answers.summary");
+    let summary = project.only("answers.summary");
     assert_eq!((&summary["rows"], &summary["answers"]), (&json!(8), &json!(4)));
     assert_eq!(summary["prompt_tokens"], 44);
     assert_eq!(outcome.events("progress").last().unwrap()["done"], 8);
-}
-
-#[test]
-fn a_template_without_columns_is_one_question() {
-    let api = ChatApi::start();
-    let project = project(&api, 3, "");
-    project.change("'Complete this: {{ code }}'", "Write a method.");
-    project.run_ok(&[]);
+    // A template without columns is one question.
+    let (api, project) = served(3, "");
+    project.rerun("'Complete this: {{ code }}'", "Write a method.");
     let asked = api.asked();
     assert_eq!((asked.len(), asked[0].last().as_str()), (1, "Write a method."));
     assert_eq!(answers(&project).len(), 3);
-}
-
-#[test]
-fn a_text_is_asked_as_it_is() {
-    let api = ChatApi::start();
-    let project = project(&api, 2, "messages: code");
-    project.change("    from: prompts\n", "    from: data\n");
-    project.run_ok(&[]);
-    let mut asked: Vec<String> = api.asked().iter().map(ChatRequest::last).collect();
-    asked.sort();
-    assert_eq!(asked, ["def f0(a):", "def f1(a):"]);
-    assert_eq!(answers(&project).len(), 2);
 }
 
 #[test]
@@ -368,9 +324,8 @@ fn answers_in_every_dialect_are_read() {
         let api = ChatApi::start();
         let fault = ChatFault::Message(message.clone());
         api.script(move |_| Some(fault.clone()));
-        let project = project(&api, 1, "");
-        project.run_ok(&[]);
-        let row = only(&project, "answers");
+        let project = project(&api, 1, "").ran();
+        let row = project.only("answers");
         let prediction = if reason == "refusal" { "" } else { raw };
         let found = (&row["raw_response"], &row["prediction"]);
         assert_eq!(found, (&json!(raw), &json!(prediction)), "{message}");
@@ -383,8 +338,7 @@ fn answers_in_every_dialect_are_read() {
 fn a_server_that_counts_no_tokens_is_taken() {
     let api = ChatApi::start();
     api.script(|_| Some(ChatFault::With(json!({"usage": null}))));
-    let project = project(&api, 2, "price: { input: 1, output: 1 }");
-    project.run_ok(&[]);
+    let project = project(&api, 2, "price: { input: 1, output: 1 }").ran();
     for row in project.rows("answers") {
         let found = (&row["prompt_tokens"], &row["completion_tokens"]);
         assert_eq!(found, (&Value::Null, &Value::Null));
@@ -396,9 +350,8 @@ fn as_many_requests_as_allowed_go_side_by_side_over_connections_that_are_kept() 
     let mut digests = Vec::new();
     // Requests take so long that a busy machine gets to the others meanwhile.
     for (concurrency, latency) in [(1, 20), (5, 250)] {
-        let api = ChatApi::start();
+        let (api, project) = served(40, &format!("concurrency: {concurrency}"));
         api.set_latency(Duration::from_millis(latency));
-        let project = project(&api, 40, &format!("concurrency: {concurrency}"));
         digests.push(project.run_ok(&[]).digests());
         assert_eq!((api.count(), api.most_under_way()), (40, concurrency));
         let connections: BTreeSet<usize> = api.asked().iter().map(|a| a.connection).collect();
@@ -409,12 +362,11 @@ fn as_many_requests_as_allowed_go_side_by_side_over_connections_that_are_kept() 
 
 #[test]
 fn without_prompts_nothing_is_asked() {
-    let api = ChatApi::start();
-    let project = project(&api, 1, "");
+    let (api, project) = served(1, "");
     project.change("    from: prompts\n", "    from: none\n");
     let none =
         "  none: { op: sql, from: prompts, with: { query: 'SELECT * FROM input WHERE false' } }\n";
-    project.write("w.yaml", project.read("w.yaml") + none);
+    project.append(none);
     project.run_ok(&[]);
     assert!(project.rows("answers").is_empty() && project.rows("answers.summary").is_empty());
     assert_eq!(api.count(), 0);

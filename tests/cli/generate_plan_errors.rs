@@ -229,7 +229,6 @@ fn all_mistakes_are_told_at_once() {
     let outcome = Project::new(&format!("{BEFORE}{prompts}")).run_json(&[]).exits(2);
     let found = outcome.events("diagnostic");
     let count = |code: &str| found.iter().filter(|found| found["code"] == code).count();
-    let counts = ["unknown-column", "bad-url", "wrong-type"].map(count);
-    assert_eq!(counts, [2, 1, 1], "{outcome}");
+    assert_eq!(["unknown-column", "bad-url", "wrong-type"].map(count), [2, 1, 1], "{outcome}");
     assert!(count("missing-argument") >= 1, "{outcome}");
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, every, lines, says};
+use crate::harness::{Project, every, lines, says, text};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -35,14 +35,7 @@ fn given() -> Vec<Value> {
 }
 
 fn project(given: &[Value]) -> Project {
-    let project = Project::new(WORKFLOW);
-    project.write("data.jsonl", lines(&data()));
-    project.write("given.jsonl", lines(given));
-    project
-}
-
-fn text(row: &Value, column: &str) -> String {
-    row[column].as_str().unwrap_or_else(|| panic!("{column} of {row}")).to_owned()
+    Project::new(WORKFLOW).with("data.jsonl", lines(&data())).with("given.jsonl", lines(given))
 }
 
 /// `snippet | treatment | sample | prediction` of every answer, sorted.
@@ -79,14 +72,12 @@ fn answers_are_found_by_columns() {
 
 #[test]
 fn answers_are_found_by_the_id_of_the_prompt() {
-    let project = project(&given());
-    project.run_ok(&[]);
+    let project = project(&given()).ran();
     let prompts = project.rows("prompts");
     let answer = |(at, row): (usize, &Value)| json!({"id": at, "prompt_id": row["id"], "text": format!("y = {at}"), "reported_model": "old"});
     let by_id: Vec<Value> = prompts.iter().enumerate().map(answer).collect();
     project.write("given.jsonl", lines(&by_id));
-    project.change(", on: [snippet_id, treatment] }", ", answer: text, model: earlier }");
-    project.run_ok(&[]);
+    project.rerun(", on: [snippet_id, treatment] }", ", answer: text, model: earlier }");
     let rows = project.rows("answers");
     assert_eq!(rows.len(), 6);
     for row in rows {
@@ -108,8 +99,7 @@ fn columns_of_answers_are_taken_over() {
         row["completion_tokens"] = if at == 5 { Value::Null } else { json!(10 * at) };
         row["comment"] = json!("not taken");
     }
-    let project = project(&given);
-    project.run_ok(&[]);
+    let project = project(&given).ran();
     for row in project.rows("answers") {
         let of =
             |g: &&Value| g["snippet_id"] == row["snippet_id"] && g["treatment"] == row["treatment"];
@@ -141,8 +131,7 @@ fn samples_are_told_apart() {
     assert_eq!(one.len(), 6);
     assert!(one.iter().all(|told| told.contains(" | 0 | ")), "{one:?}");
     let before = project.cells("answers", "id");
-    project.change("treatment] }", "treatment], samples: 2 }");
-    project.run_ok(&[]);
+    project.rerun("treatment] }", "treatment], samples: 2 }");
     let two = told(&project);
     assert_eq!(two.len(), 11);
     assert!(one.iter().all(|told| two.contains(told)), "{two:?}");
@@ -153,8 +142,7 @@ fn samples_are_told_apart() {
     let rejects = project.rows("answers.rejects");
     assert_eq!(rejects.len(), 1);
     assert_eq!((&rejects[0]["sample"], &rejects[0]["rule"]), (&json!(1), &json!("answer")));
-    let reason = text(&rejects[0], "reason");
-    says(&reason, &["snippet_id = d3", "treatment = b", "sample = 1"]);
+    says(text(&rejects[0], "reason"), &["snippet_id = d3", "treatment = b", "sample = 1"]);
 }
 
 #[test]
@@ -165,8 +153,7 @@ fn prompts_without_an_answer_are_set_aside() {
     rows[0]["raw_response"] = Value::Null;
     rows[1]["raw_response"] = json!("");
     let project = project(&rows);
-    let outcome = project.run_ok(&[]);
-    assert_eq!(outcome.step("answers")["rows"], 4);
+    assert_eq!(project.run_ok(&[]).step("answers")["rows"], 4);
     assert!(told(&project).contains(&"d1 | b | 0 | ".to_owned()));
     let wanted = [
         "answers | answer | the table has no answer for snippet_id = d1, treatment = a",
@@ -200,14 +187,12 @@ fn two_answers_for_one_prompt_are_an_error() {
     twice["id"] = json!("twice");
     rows.push(twice.clone());
     // The same answer twice is one answer.
-    let project = project(&rows);
-    project.run_ok(&[]);
+    let project = project(&rows).ran();
     assert_eq!(told(&project).len(), 6);
     twice["raw_response"] = json!("z = 1");
     *rows.last_mut().unwrap() = twice;
     project.write("given.jsonl", lines(&rows));
-    let outcome = project.run_json(&[]).exits(1);
-    says(&outcome.detail("answers"), &["two answers", "snippet_id = d2", "treatment = a"]);
+    project.fails("answers", &["two answers", "snippet_id = d2", "treatment = a"]);
     let shown = project.run(&["run", "w.yaml"]).exits(1);
     assert!(shown.stderr.contains("the columns in `on` must identify an answer"), "{shown}");
     // Nor do answers pass that `on` is too short for.
@@ -222,8 +207,7 @@ fn columns_find_each_other_whatever_their_type() {
         .map(|i| json!({"id": i, "n": i.to_string(), "raw_response": format!("y = {i}")}))
         .collect();
     let project = project(&rows);
-    project.change("[snippet_id, treatment]", "[n]");
-    project.run_ok(&[]);
+    project.rerun("[snippet_id, treatment]", "[n]");
     let wanted = ["d1 | a | 0 | y = 1", "d1 | b | 0 | y = 1", "d2 | a | 0 | y = 2"];
     assert_eq!(told(&project)[..3], wanted);
 }
@@ -240,16 +224,14 @@ fn the_code_is_taken_out_of_answers() {
     ];
     let mut rows = given();
     rows.iter_mut().zip(answers).for_each(|(row, (answer, _))| row["raw_response"] = json!(answer));
-    let project = project(&rows);
-    project.run_ok(&[]);
+    let project = project(&rows).ran();
     let prompt = |at: usize| format!("d{} | {}", at / 2 + 1, ["a", "b"][at % 2]);
     let columns = "snippet_id treatment prediction raw_response";
     let found = project.cells("answers", columns);
     for (at, (answer, code)) in answers.iter().enumerate() {
         assert_eq!(found[at], format!("{} | {code} | {answer}", prompt(at)));
     }
-    project.change("treatment] }", "treatment], extract: raw }");
-    project.run_ok(&[]);
+    project.rerun("treatment] }", "treatment], extract: raw }");
     let found = project.cells("answers", columns);
     for (at, (answer, _)) in answers.iter().enumerate() {
         assert_eq!(found[at], format!("{} | {answer} | {answer}", prompt(at)));
@@ -274,8 +256,7 @@ outputs:
   parquet: { from: answers, path: answers.parquet }
   jsonl: { from: answers, path: answers.jsonl }
 ";
-    let project = Project::new(made);
-    project.run_ok(&[]);
+    let project = Project::new(made).ran();
     let columns = "id prompt_id sample prediction raw_response finish_reason prompt_tokens \
                    completion_tokens model messages code";
     let before = project.cells("answers", columns);
@@ -291,8 +272,7 @@ outputs:
 "
         );
         project.write("w.yaml", format!("{steps}{replay}"));
-        let outcome = project.run_ok(&[]);
-        assert_eq!(outcome.step("answers")["rows"], before.len(), "{file}");
+        assert_eq!(project.run_ok(&[]).step("answers")["rows"], before.len(), "{file}");
         assert_eq!(project.cells("answers", columns), before, "{file}");
         assert!(project.rows("answers.rejects").is_empty());
     }
@@ -326,7 +306,5 @@ fn mistakes_are_found_before_anything_runs() {
 fn samples_that_are_no_numbers_are_an_error() {
     let mut rows = given();
     rows.iter_mut().for_each(|row| row["sample"] = json!("first"));
-    let project = project(&rows);
-    let outcome = project.run_json(&[]).exits(1);
-    assert!(text(&outcome.step("answers"), "detail").contains("`sample`"), "{outcome}");
+    project(&rows).fails("answers", &["`sample`"]);
 }

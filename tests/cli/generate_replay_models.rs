@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project, lines};
+use crate::harness::{Project, lines};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -48,13 +48,6 @@ fn told(project: &Project) -> Vec<String> {
     project.cells("answers", "model prompt_id sample prediction")
 }
 
-#[track_caller]
-fn fails(project: &Project) -> (Outcome, String) {
-    let outcome = project.run_json(&[]).exits(1);
-    let detail = outcome.detail("answers");
-    (outcome, detail)
-}
-
 #[test]
 fn all_models_answer() {
     let project = project(&given());
@@ -72,8 +65,7 @@ fn all_models_answer() {
     let digests = outcome.step("answers")["digest"].clone();
     project.write("given.jsonl", lines(&given().into_iter().rev().collect::<Vec<_>>()));
     assert_eq!(project.run_ok(&[]).step("answers")["digest"], digests);
-    project.change("provider: replay", "provider: replay, samples: 2");
-    project.run_ok(&[]);
+    project.rerun("provider: replay", "provider: replay, samples: 2");
     let both = told(&project);
     assert_eq!(both.len(), 12);
     assert!(wanted.iter().all(|one| both.contains(one)), "{both:?}");
@@ -82,8 +74,7 @@ fn all_models_answer() {
 #[test]
 fn one_model_is_chosen() {
     let project = project(&given());
-    project.change("provider: replay", "provider: replay, model: b");
-    project.run_ok(&[]);
+    project.rerun("provider: replay", "provider: replay, model: b");
     let wanted = ["d1", "d2", "d3"].map(|id| format!("b | {id} | 0 | b = '{id}' # 0"));
     assert_eq!(told(&project), wanted);
     let before = project.rows("answers");
@@ -93,12 +84,10 @@ fn one_model_is_chosen() {
     rows[1]["raw_response"] = json!("c = 1");
     project.write("given.jsonl", lines(&rows));
     let key = "key: [prompt_id, model, sample";
-    project.change(key, &format!("{key}, raw_response"));
-    project.run_ok(&[]);
+    project.rerun(key, &format!("{key}, raw_response"));
     assert_eq!(project.rows("answers"), before);
     project.change("model: b", "model: a");
-    let (_, detail) = fails(&project);
-    assert!(detail.contains("two answers for prompt_id = d1"), "{detail}");
+    project.fails("answers", &["two answers for prompt_id = d1"]);
 }
 
 #[test]
@@ -109,8 +98,7 @@ fn a_model_that_is_not_there_is_an_error() {
     });
     let project = project(&rows);
     project.change("provider: replay", "provider: replay, model: qwen2.5-codr-a");
-    let (_, detail) = fails(&project);
-    assert!(detail.contains("no answers of a model `qwen2.5-codr-a`"), "{detail}");
+    project.fails("answers", &["no answers of a model `qwen2.5-codr-a`"]);
     let shown = project.run(&["run", "w.yaml"]).exits(1);
     assert!(shown.stderr.contains("did you mean `qwen2.5-coder-a`?"), "{shown}");
     project.change("model: qwen2.5-codr-a", "model: gpt");
@@ -123,8 +111,7 @@ fn a_missing_answer_says_whose_it_is() {
     let mut rows = given();
     rows.retain(|row| !(row["model"] == "b" && row["id"] == "d2"));
     rows[0]["raw_response"] = Value::Null;
-    let project = project(&rows);
-    project.run_ok(&[]);
+    let project = project(&rows).ran();
     assert_eq!(project.cells("answers.rejects", "model id"), ["a | d1", "b | d2"]);
     assert_eq!(told(&project).len(), 4);
     // Also if all of a model's are.
@@ -140,8 +127,7 @@ fn a_row_without_a_model_is_an_error() {
     let mut rows = given();
     rows[3]["model"] = Value::Null;
     let project = keyed(&rows, "key: [prompt_id, prediction]");
-    let (_, detail) = fails(&project);
-    assert!(detail.contains("prompt_id = d2, sample = 1 has no `model`"), "{detail}");
+    project.fails("answers", &["prompt_id = d2, sample = 1 has no `model`"]);
 }
 
 #[test]
@@ -153,16 +139,14 @@ fn a_table_of_predictions_is_taken_as_it_is() {
         let text = format!("def f():\n    \"\"\"\n    ```\n    {id}\n    ```\n    \"\"\"\n");
         row["prediction"] = json!(text);
     }
-    let project = project(&rows);
-    project.run_ok(&[]);
+    let project = project(&rows).ran();
     for row in project.rows("answers") {
         let given = rows.iter().find(|given| given["id"] == row["prompt_id"]).unwrap();
         assert_eq!(row["prediction"], given["prediction"], "it is code already");
     }
     // Said outright, the column is an answer like any other.
     let before = project.rows("answers");
-    project.change("provider: replay", "provider: replay, answer: prediction, extract: raw");
-    project.run_ok(&[]);
+    project.rerun("provider: replay", "provider: replay, answer: prediction, extract: raw");
     assert_eq!(project.rows("answers"), before);
 }
 
@@ -184,8 +168,7 @@ outputs:
   csv: { from: both, path: answers.csv }
   jsonl: { from: both, path: answers.jsonl }
 ";
-    let project = Project::new(made);
-    project.run_ok(&[]);
+    let project = Project::new(made).ran();
     let of = |rows: Vec<Value>| -> BTreeSet<String> {
         let columns = ["id", "model", "sample", "prediction", "raw_response", "finish_reason"];
         rows.iter().map(|row| columns.map(|name| row[name].to_string()).join(" ")).collect()

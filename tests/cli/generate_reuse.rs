@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::generate_openai::{answers, data, only, project, warnings, workflow};
+use crate::generate_openai::{answers, data, project, served, workflow};
 use crate::harness::{Outcome, Project, says};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest};
 
@@ -24,13 +24,11 @@ fn asks_nothing(api: &ChatApi, project: &Project) -> Outcome {
     outcome
 }
 
-/// The texts of the answers, by code and sample.
 fn said(project: &Project) -> Vec<(String, u64, String)> {
     let text = |row: &Value| row["raw_response"].as_str().unwrap().to_owned();
     answers(project).into_iter().map(|((code, sample), row)| (code, sample, text(&row))).collect()
 }
 
-/// Answers that are never the same twice.
 fn unlike(api: &ChatApi) {
     let mut count = 0;
     api.script(move |_| {
@@ -41,8 +39,7 @@ fn unlike(api: &ChatApi) {
 
 #[test]
 fn a_rerun_asks_nothing() {
-    let api = ChatApi::start();
-    let project = project(&api, 5, "");
+    let (api, project) = served(5, "");
     let first = project.run_ok(&[]);
     let second = asks_nothing(&api, &project);
     second.all_hit();
@@ -51,8 +48,7 @@ fn a_rerun_asks_nothing() {
 
 #[test]
 fn a_new_row_is_asked_alone() {
-    let api = ChatApi::start();
-    let project = project(&api, 5, "");
+    let (api, project) = served(5, "");
     project.run_ok(&[]);
     let before = said(&project);
     api.take();
@@ -72,13 +68,11 @@ fn a_new_row_is_asked_alone() {
 
 #[test]
 fn more_samples_ask_only_for_those() {
-    let api = ChatApi::start();
-    let project = project(&api, 2, "seed: 10, samples: 1");
+    let (api, project) = served(2, "seed: 10, samples: 1");
     project.run_ok(&[]);
     let before = said(&project);
     api.take();
-    project.change("samples: 1", "samples: 3");
-    project.run_ok(&[]);
+    project.rerun("samples: 1", "samples: 3");
     let seeds: BTreeSet<i64> = api.asked().iter().filter_map(|a| a.body["seed"].as_i64()).collect();
     assert_eq!((api.take().len(), seeds), (4, BTreeSet::from([11, 12])));
     let after = said(&project);
@@ -116,8 +110,7 @@ fn how_it_is_asked_is_no_part_of_the_result() {
 
 #[test]
 fn what_is_made_of_the_answers_asks_nothing() {
-    let api = ChatApi::start();
-    let project = project(&api, 3, "seed: 1");
+    let (api, project) = served(3, "seed: 1");
     project.run_ok(&[]);
     unlike(&api);
     let steps = |outcome: &Outcome| {
@@ -128,7 +121,7 @@ fn what_is_made_of_the_answers_asks_nothing() {
     assert_eq!(steps(&asks_nothing(&api, &project)), (0, 3));
     project.change("seed: 1", "seed: 1, price: { input: 1, output: 2 }");
     asks_nothing(&api, &project);
-    assert_eq!(only(&project, "answers.summary")["cost_usd"], 75e-6);
+    assert_eq!(project.only("answers.summary")["cost_usd"], 75e-6);
     project.change("output: 2", "output: 3");
     asks_nothing(&api, &project);
     // Another name of the treatment: other ids, the same question.
@@ -153,8 +146,7 @@ fn what_is_made_of_the_answers_asks_nothing() {
 #[test]
 fn what_the_answers_depend_on_is_asked_anew() {
     let api = ChatApi::start();
-    let changed = project(&api, 2, "");
-    changed.run_ok(&[]);
+    let changed = project(&api, 2, "").ran();
     for (from, to) in [
         ("model: tiny", "model: tiny, temperature: 0.5"),
         ("temperature: 0.5", "temperature: 0.7"),
@@ -176,39 +168,29 @@ fn what_the_answers_depend_on_is_asked_anew() {
     }
     // Another server.
     let other = ChatApi::start();
-    let project = project(&api, 2, "");
-    project.run_ok(&[]);
-    project.write("w.yaml", workflow(&other, ""));
-    project.run_ok(&[]);
+    project(&api, 2, "").ran().with("w.yaml", workflow(&other, "")).run_ok(&[]);
     assert_eq!(other.count(), 2);
 }
 
 #[test]
 fn new_metrics_ask_nothing() {
-    let api = ChatApi::start();
-    let project = project(&api, 2, "");
-    let known = project.run(&["ops"]).exits(0);
-    if !known.stdout.lines().any(|line| line.split_whitespace().next() == Some("score")) {
-        return;
-    }
-    let text = workflow(&api, "")
-        + "  scored:
+    let (api, project) = served(2, "");
+    project.append(
+        "  scored:
     op: score
     from: answers
     with: { reference: code, metrics: [levenshtein] }
-";
-    project.write("w.yaml", &text);
+",
+    );
     let outcome = project.run_ok(&[]);
     assert_eq!((outcome.step("scored")["rows"].as_u64(), api.take().len()), (Some(2), 2));
     project.change("[levenshtein]", "[levenshtein, exact_match]");
-    let outcome = asks_nothing(&api, &project);
-    assert_eq!(outcome.status("answers"), "hit");
+    assert_eq!(asks_nothing(&api, &project).status("answers"), "hit");
 }
 
 #[test]
 fn two_workflows_share_answers() {
-    let api = ChatApi::start();
-    let project = project(&api, 4, "");
+    let (api, project) = served(4, "");
     project.run_ok(&[]);
     api.take();
     let other = workflow(&api, "concurrency: 1")
@@ -227,8 +209,7 @@ fn two_workflows_share_answers() {
 fn force_asks_anew() {
     let api = ChatApi::start();
     unlike(&api);
-    let project = project(&api, 2, "");
-    project.run_ok(&[]);
+    let project = project(&api, 2, "").ran();
     let before = said(&project);
     let outcome = project.run_ok(&["--force", "answers"]);
     assert_eq!(api.take().len(), 4);
@@ -246,13 +227,12 @@ fn force_asks_anew() {
 
 #[test]
 fn what_failed_is_asked_by_the_next_run_and_only_that() {
-    let api = ChatApi::start();
+    let (api, project) = served(4, "samples: 2, seed: 7");
     let fault = ChatFault::Error(400, "bad", "no way".into());
     api.spoil("f2", fault);
-    let project = project(&api, 4, "samples: 2, seed: 7");
     let outcome = project.run_ok(&[]);
     assert_eq!(outcome.finished()["status"], "ok");
-    let told = warnings(&outcome);
+    let told = outcome.warnings();
     assert_eq!(told.len(), 1, "{outcome}");
     says(&told[0], &["no way", "next run"]);
     assert_eq!((project.rows("answers").len(), api.take().len()), (6, 8));
@@ -262,8 +242,7 @@ fn what_failed_is_asked_by_the_next_run_and_only_that() {
     for row in &rejects {
         assert_eq!((&row["step"], &row["rule"]), (&json!("answers"), &json!("refused")), "{row}");
         assert_eq!(row["code"], "def f2(a):");
-        let reason = row["reason"].as_str().unwrap();
-        says(reason, &["no way", "refuses"]);
+        says(row["reason"].as_str().unwrap(), &["no way", "refuses"]);
     }
     // It still fails: it is asked, and nothing else is.
     let planned = project.run(&["plan", "w.yaml"]).exits(0);
@@ -278,14 +257,12 @@ fn what_failed_is_asked_by_the_next_run_and_only_that() {
     assert_eq!(taken(&api), ["Complete this: def f2(a):"; 2]);
     assert!(project.rows("answers.rejects").is_empty() && answers(&project).len() == 8);
     asks_nothing(&api, &project).all_hit();
-    let fresh = project.run_ok(&["--cache", "fresh"]);
-    assert_eq!(fresh.digests(), healed.digests());
+    assert_eq!(project.run_ok(&["--cache", "fresh"]).digests(), healed.digests());
 }
 
 #[test]
 fn a_conversation_goes_on_where_it_failed() {
-    let api = ChatApi::start();
-    let project = project(&api, 2, "");
+    let (api, project) = served(2, "");
     project.change("'Complete this: {{ code }}'", "['{{ code }}', Then, 'Last {{ code }}']");
     api.spoil("Last def f1", ChatFault::Error(400, "bad", "no way".into()));
     project.run_ok(&[]);
@@ -295,39 +272,45 @@ fn a_conversation_goes_on_where_it_failed() {
     assert_eq!(taken(&api), ["Last def f1(a):"]);
     assert_eq!(project.rows("answers").len(), 2);
     // One turn more.
-    project.change("'Last {{ code }}'", "'Last {{ code }}', More");
-    project.run_ok(&[]);
+    project.rerun("'Last {{ code }}'", "'Last {{ code }}', More");
     assert_eq!(taken(&api), ["More"; 2]);
     // One turn less.
     project.change(", 'Last {{ code }}', More", "");
     asks_nothing(&api, &project);
 }
 
-/// “Nothing is paid twice … prompts that say the same share their answers.”
+/// The treatment `one` instead of the only one, and more.
+fn treatments(project: &Project, more: &str) {
+    let one = "        control: 'Complete this: {{ code }}'";
+    project.change(one, &format!("        one: '{{{{ code }}}}'{more}"));
+}
+
+const TWO: &str = "\n        two: ['{{ code }}', Then]";
+
+/// “Nothing is paid twice … prompts that say the same share their answers.” The answers of a row
+/// stay when other rows are asked.
 #[test]
 fn conversations_that_begin_the_same_share_the_beginning() {
-    let api = ChatApi::start();
+    let (api, project) = served(1, "");
     unlike(&api);
-    let project = project(&api, 1, "");
-    project.change("        control: 'Complete this: {{ code }}'",
-        "        one: '{{ code }}'\n        two: ['{{ code }}', Then]\n        three: ['{{ code }}', Now]",
-    );
+    treatments(&project, &format!("{TWO}\n        three: ['{{{{ code }}}}', Now]"));
     project.run_ok(&[]);
     assert_eq!(taken(&api), ["Now", "Then", "def f0(a):"]);
+    let said = || project.cells("answers", "treatment raw_response earlier_responses");
+    let before = said();
+    project.change("model: tiny", "model: tiny, extract: raw");
+    asks_nothing(&api, &project);
+    assert_eq!(said(), before);
 }
 
 /// The summary's `answers` are “each turn and each only once”: what was paid.
 #[test]
 fn a_shared_beginning_is_summed_up_once() {
-    let api = ChatApi::start();
-    let project = project(&api, 1, "price: { input: 1, output: 1 }");
-    project.change(
-        "        control: 'Complete this: {{ code }}'",
-        "        one: '{{ code }}'\n        two: ['{{ code }}', Then]",
-    );
+    let (api, project) = served(1, "price: { input: 1, output: 1 }");
+    treatments(&project, TWO);
     project.run_ok(&[]);
     assert_eq!(api.count(), 2);
-    let summary = only(&project, "answers.summary");
+    let summary = project.only("answers.summary");
     assert_eq!((&summary["rows"], &summary["answers"]), (&json!(2), &json!(2)), "{summary}");
     assert_eq!(summary["cost_usd"], 36e-6, "{summary}");
 }
@@ -335,13 +318,9 @@ fn a_shared_beginning_is_summed_up_once() {
 /// A beginning that is refused is refused for all who share it.
 #[test]
 fn a_shared_beginning_that_fails_is_rejected_for_all() {
-    let api = ChatApi::start();
+    let (api, project) = served(2, "");
     api.spoil("f1(", ChatFault::Error(400, "bad", "no way".into()));
-    let project = project(&api, 2, "");
-    project.change(
-        "        control: 'Complete this: {{ code }}'",
-        "        one: '{{ code }}'\n        two: ['{{ code }}', Then]",
-    );
+    treatments(&project, TWO);
     project.run_ok(&[]);
     assert_eq!((project.rows("answers").len(), project.rows("answers.rejects").len()), (2, 2));
     api.take();
@@ -349,27 +328,4 @@ fn a_shared_beginning_that_fails_is_rejected_for_all() {
     project.run_ok(&[]);
     assert_eq!(taken(&api), ["Then", "def f1(a):"]);
     assert_eq!(project.rows("answers").len(), 4);
-}
-
-/// The answers of a row stay when other rows are asked.
-#[test]
-fn an_answer_does_not_change_when_something_else_does() {
-    let api = ChatApi::start();
-    unlike(&api);
-    let project = project(&api, 1, "");
-    project.change("        control: 'Complete this: {{ code }}'",
-        "        one: '{{ code }}'\n        two: ['{{ code }}', Then]\n        three: ['{{ code }}', Now]",
-    );
-    project.run_ok(&[]);
-    let said = |project: &Project| -> BTreeSet<(String, String, String)> {
-        let row = |row: Value| {
-            let text = |name: &str| row[name].to_string();
-            (text("treatment"), text("raw_response"), text("earlier_responses"))
-        };
-        project.rows("answers").into_iter().map(row).collect()
-    };
-    let before = said(&project);
-    project.change("model: tiny", "model: tiny, extract: raw");
-    asks_nothing(&api, &project);
-    assert_eq!(said(&project), before);
 }

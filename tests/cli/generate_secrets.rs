@@ -5,18 +5,18 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::generate_openai::{data, project, workflow};
-use crate::harness::{Outcome, Project, Running, files_below, marked, wait_for};
+use crate::generate_openai::{data, served, workflow};
+use crate::harness::{Outcome, Project, Running, files_below, marked, says, wait_for};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest};
 
 const NAME: &str = "SECRET_OF_MINE";
 const KEY: &str = "sk-proj-0aVerySecretKey_7f3d9b21c5";
 const WITH_KEY: &str = "api_key_env: SECRET_OF_MINE";
 
-/// The program with the key in its environment.
 fn command(project: &Project, args: &[&str]) -> Command {
     let mut command = project.command(args);
-    command.env(NAME, KEY);
+    // Spaces around it are not the key's.
+    command.env(NAME, format!(" {KEY}\n"));
     command
 }
 
@@ -64,7 +64,7 @@ const OUTPUTS: &str = "outputs:
 
 #[test]
 fn the_key_is_in_no_file_and_no_message() {
-    let api = ChatApi::start();
+    let (api, project) = served(8, &format!("{WITH_KEY}, tries: 2"));
     api.script(|asked| {
         let key = asked.header("authorization").unwrap().to_owned();
         let text = format!("you sent {key}, {key:?}");
@@ -88,8 +88,7 @@ fn the_key_is_in_no_file_and_no_message() {
             () => return None,
         })
     });
-    let project = project(&api, 8, &format!("{WITH_KEY}, tries: 2"));
-    project.write("w.yaml", project.read("w.yaml") + OUTPUTS);
+    project.append(OUTPUTS);
     let human = run(&project, &["run", "w.yaml"]).exits(0);
     let again = run(&project, &["run", "w.yaml", "--format", "json"]).exits(0);
     assert!(
@@ -109,8 +108,7 @@ fn the_key_is_in_no_file_and_no_message() {
 
 #[test]
 fn the_key_is_not_in_the_lock_file_nor_in_what_a_killed_run_leaves() {
-    let api = ChatApi::start();
-    let project = project(&api, 8, WITH_KEY);
+    let (api, project) = served(8, WITH_KEY);
     let locked = run(&project, &["lock", "w.yaml"]).exits(0);
     api.take();
     api.script(|asked| {
@@ -134,8 +132,7 @@ fn the_key_is_not_in_the_lock_file_nor_in_what_a_killed_run_leaves() {
 fn without_key(api: &ChatApi) -> (Project, String) {
     let text = workflow(api, "api_key_env: «SECRET_OF_MINE");
     let (text, place) = marked(&text);
-    let project = Project::new(&text);
-    project.write("data.jsonl", data(0..2));
+    let project = Project::new(&text).with("data.jsonl", data(0..2));
     (project, place)
 }
 
@@ -156,9 +153,7 @@ fn a_missing_key_is_found_before_anything_runs() {
         assert_eq!(outcome.diagnostics(), wanted, "{outcome}");
         assert_eq!(outcome.finished()["status"], "invalid");
         let shown = start(&["run", "w.yaml"]);
-        for word in [&format!("w.yaml:{place}"), NAME, "·", "not set"] {
-            assert!(shown.stderr.contains(word), "{word}: {shown}");
-        }
+        says(&shown.stderr, &[&format!("w.yaml:{place}"), NAME, "·", "not set"]);
         let planned = start(&["plan", "w.yaml", "--format", "json"]);
         let found: Vec<String> = planned.diagnostics();
         assert_eq!(found, wanted, "{planned}");
@@ -197,8 +192,7 @@ fn only_steps_that_run_need_their_key() {
 fn openai_itself_wants_its_usual_key() {
     let api = ChatApi::start();
     let text = workflow(&api, "").replace(&format!("base_url: '{}', ", api.url()), "");
-    let project = Project::new(&text);
-    project.write("data.jsonl", data(0..1));
+    let project = Project::new(&text).with("data.jsonl", data(0..1));
     let outcome = project.run_json(&[]).exits(2);
     let found = outcome.events("diagnostic");
     assert_eq!((found.len(), &found[0]["code"]), (1, &json!("missing-secret")), "{outcome}");

@@ -1,6 +1,6 @@
 //! `graph`: the cells of a matrix step are one node, with what a run would do with them.
 
-use crate::harness::Project;
+use crate::harness::{Project, says};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -46,8 +46,7 @@ fn a_matrix_is_one_node_with_its_count_and_its_states() {
     project.edit("w.yaml", "seed: [1, 2, 3]", "seed: [1, 2, 3, 4]");
     for format in FORMATS {
         let drawn = graph(&project, format, &[]);
-        assert!(drawn.contains("8 cells: 6 hit, 2 new"), "{format}: {drawn}");
-        assert!(drawn.contains("8 cells: 6 hit, 2 waiting"), "{format}: {drawn}");
+        says(&drawn, &["8 cells: 6 hit, 2 new", "8 cells: 6 hit, 2 waiting"]);
     }
 }
 
@@ -103,8 +102,7 @@ steps:
 outputs:
   some: { from: some, path: some.csv }
 ";
-    let project = Project::new(outer);
-    project.write("inner.yaml", inner);
+    let project = Project::new(outer).with("inner.yaml", inner);
     let lines = graph(&project, "text", &[]);
     let names: Vec<&str> =
         lines.lines().filter_map(|line| line.split_whitespace().next()).collect();

@@ -84,6 +84,12 @@ impl Project {
         fs::write(path, content).unwrap();
     }
 
+    /// The project with one more file.
+    pub fn with(self, name: &str, content: impl AsRef<[u8]>) -> Self {
+        self.write(name, content);
+        self
+    }
+
     pub fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap()
     }
@@ -94,6 +100,11 @@ impl Project {
         let text = self.read(name);
         assert_eq!(text.matches(old).count(), 1, "{old:?} in {name}");
         self.write(name, text.replace(old, new));
+    }
+
+    /// Adds lines to the end of the workflow.
+    pub fn append(&self, more: &str) {
+        self.write("w.yaml", self.read("w.yaml") + more);
     }
 
     /// Makes an SSH key in the project, and returns the path of its private half.
@@ -110,6 +121,13 @@ impl Project {
     #[track_caller]
     pub fn change(&self, old: &str, new: &str) {
         self.edit("w.yaml", old, new);
+    }
+
+    /// Changes the workflow and runs it again, which has to succeed.
+    #[track_caller]
+    pub fn rerun(&self, old: &str, new: &str) -> Outcome {
+        self.change(old, new);
+        self.run_ok(&[])
     }
 
     /// The program with arguments, in a scrubbed environment. The programs of workflows are
@@ -171,10 +189,33 @@ impl Project {
         self.run_json(more).exits(0)
     }
 
+    /// The project after a run, which has to succeed.
+    #[track_caller]
+    pub fn ran(self) -> Self {
+        self.run_ok(&[]);
+        self
+    }
+
+    /// The run ends since this step fails, with these words in its detail.
+    #[track_caller]
+    pub fn fails(&self, step: &str, words: &[&str]) -> Outcome {
+        let outcome = self.run_json(&[]).exits(1);
+        says(&outcome.detail(step), words);
+        outcome
+    }
+
     /// The rows of a step as JSON objects.
     #[track_caller]
     pub fn rows(&self, step: &str) -> Vec<Value> {
         self.run(&["show", "w.yaml", step, "--format", "json"]).exits(0).json_lines()
+    }
+
+    /// The only row of a port.
+    #[track_caller]
+    pub fn only(&self, port: &str) -> Value {
+        let mut rows = self.rows(port);
+        assert_eq!(rows.len(), 1, "{port}: {rows:?}");
+        rows.remove(0)
     }
 
     /// The cells of columns, `a | 1` for each row, sorted.
@@ -441,6 +482,12 @@ impl Outcome {
     #[track_caller]
     pub fn events(&self, kind: &str) -> Vec<Value> {
         self.json_lines().into_iter().filter(|e| e["event"] == kind).collect()
+    }
+
+    /// The texts of the warnings.
+    #[track_caller]
+    pub fn warnings(&self) -> Vec<String> {
+        self.events("warning").iter().map(|e| text(e, "message").to_owned()).collect()
     }
 
     /// The last event, which must be `finished`.

@@ -31,7 +31,6 @@ pub fn harmless(what: &str, outcome: &Outcome) {
     assert!(!outcome.stderr.contains("panicked"), "{what}: {outcome}");
 }
 
-/// A text as YAML and JSON write it.
 pub fn quoted(text: &str) -> String {
     let text = Value::from(text).to_string();
     let letters = |c: char| match is_unseen(c) {
@@ -171,8 +170,7 @@ fn columns_cells_and_values_go_through_every_verb() {
         let column = format!("c {name}");
         // Data for programs goes into a pipe as it is.
         let shown = ["show", "w.yaml", "data", "--columns", &column, "--format", "json"];
-        let shown = project.run(&shown).exits(0);
-        assert_eq!(shown.json_lines().len(), NAMES.len());
+        assert_eq!(project.run(&shown).exits(0).json_lines().len(), NAMES.len());
         let query = format!("SELECT \"{}\" AS x FROM data", column.replace('"', "\"\""));
         say(&["sql", "w.yaml", &query]);
         say(&["trace", "w.yaml", name]);

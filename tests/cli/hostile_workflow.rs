@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use crate::bombs::measured;
-use crate::harness::{Outcome, Project, Running, files_below, patience};
+use crate::harness::{Outcome, Project, Running, files_below, hides, patience};
 use crate::repository::Repository;
 
 const WORKFLOW: &str = "galeras: 1
@@ -63,8 +63,7 @@ const LOOKS: [&[&str]; 7] = [
 ];
 
 fn hostile() -> Project {
-    let project = Project::new(WORKFLOW);
-    project.write("../outside.csv", "id\nsecret\n");
+    let project = Project::new(WORKFLOW).with("../outside.csv", "id\nsecret\n");
     project.write("repos.csv", REPOSITORIES);
     let bomb = Repository::bare(project.path("bomb"));
     let entry = |id: &str| {
@@ -138,9 +137,7 @@ fn looking_at_it_does_nothing_in_little_time_and_memory() {
     }
     // The page that came of it shows nothing from elsewhere and runs nothing of it.
     let page = project.read("w.html");
-    for active in ["<script>alert", "=\"javascript:", "src=\"http", "a-secret-of-mine"] {
-        assert!(!page.contains(active), "{active}");
-    }
+    hides(&page, &["<script>alert", "=\"javascript:", "src=\"http", "a-secret-of-mine"]);
 }
 
 #[test]
@@ -163,6 +160,5 @@ fn a_run_stops_and_names_each() {
     ] {
         assert!(asked.iter().any(|help| help.ends_with(wanted)), "{wanted} in {asked:?}");
     }
-    let messages = outcome.stdout.matches("runs a program").count();
-    assert_eq!(messages, 2, "{outcome}");
+    assert_eq!(outcome.stdout.matches("runs a program").count(), 2, "{outcome}");
 }

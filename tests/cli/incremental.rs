@@ -56,7 +56,6 @@ fn project() -> Project {
     project
 }
 
-/// A project whose steps are all stored.
 fn computed() -> (Project, Outcome) {
     let project = project();
     let outcome = project.run_ok(&[]);
@@ -186,8 +185,7 @@ fn the_name_of_a_step_changes_nothing_below_its_rejects() {
 fn digests_do_not_depend_on_the_number_of_jobs() {
     let project = project();
     let one = project.run_ok(&["--jobs", "1", "--cache", "one"]);
-    let two = project.run_ok(&["--jobs", "2", "--cache", "two"]);
-    assert_eq!(one.digests(), two.digests());
+    assert_eq!(one.digests(), project.run_ok(&["--jobs", "2", "--cache", "two"]).digests());
     assert_eq!(one.digests().len(), 6 + 5);
 }
 
@@ -211,8 +209,7 @@ fn an_argument_of_a_step_runs_it_and_what_depends_on_it() {
     assert_eq!(outcome.step("testbed")["reason"], "ARG_CHANGED");
     assert_eq!(outcome.step("lengths")["reason"], "INPUT_CHANGED");
     // Back to the old value: everything is still stored.
-    project.change("max: 0.6", "max: 0.65");
-    project.run_ok(&[]).all_hit();
+    project.rerun("max: 0.6", "max: 0.65").all_hit();
 }
 
 #[test]
@@ -229,8 +226,7 @@ fn a_param_runs_what_uses_it() {
 fn an_equal_result_stops_the_wave() {
     let (project, before) = computed();
     // The rule says the same in other words.
-    project.change("check: nloc > 1", "check: nloc >= 2");
-    let after = project.run_ok(&[]);
+    let after = project.rerun("check: nloc > 1", "check: nloc >= 2");
     assert_eq!(after.step("valid")["digest"], before.step("valid")["digest"]);
     let found = after.statuses();
     assert_eq!(found, "methods=hit features=hit valid=ran testbed=hit table=hit lengths=hit");
@@ -301,8 +297,7 @@ fn reasons_of_new_and_replaced_steps() {
     );
     project.write("w.yaml", format!("{WORKFLOW}  more: {{ {old} }}\n"));
     assert_eq!(project.run_ok(&[]).step("more")["reason"], "NEW");
-    project.change(old, new);
-    assert_eq!(project.run_ok(&[]).step("more")["reason"], "OP_CHANGED");
+    assert_eq!(project.rerun(old, new).step("more")["reason"], "OP_CHANGED");
 }
 
 #[test]

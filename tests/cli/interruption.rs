@@ -46,8 +46,7 @@ fn killed_runs_are_continued_and_give_the_same() {
         let outcome = running.finish();
         killed += usize::from(outcome.code.is_none());
         if i >= 8 {
-            let after = project.run_ok(&["--cache", &cache]);
-            assert_eq!(after.digests(), undisturbed.digests());
+            assert_eq!(project.run_ok(&["--cache", &cache]).digests(), undisturbed.digests());
             project.verifies(&cache);
             project.run_ok(&["--cache", &cache]).all_hit();
         }

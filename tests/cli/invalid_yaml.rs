@@ -1,6 +1,9 @@
 //! Files that are no workflow: broken YAML, bombs, empty, huge; and many mistakes at once.
+//!
+//! Names in a workflow that name nothing: each is found before anything runs, with its place
+//! and a suggestion.
 
-use crate::harness::{Outcome, Project, patience};
+use crate::harness::{Outcome, Project, every, marked, patience, says};
 
 /// Refused: exit 2, nothing stored, the answer ends with a `finished` event.
 #[track_caller]
@@ -43,8 +46,7 @@ fn an_empty_file_is_refused() {
 #[test]
 fn a_list_is_no_workflow() {
     let project = Project::new("- a\n- b\n");
-    let found = refused(&project).diagnostics();
-    assert_eq!(found, ["wrong-type w.yaml:1:1"]);
+    assert_eq!(refused(&project).diagnostics(), ["wrong-type w.yaml:1:1"]);
 }
 
 #[test]
@@ -66,8 +68,7 @@ fn a_folder_is_no_workflow() {
 
 #[test]
 fn a_file_that_is_no_text_is_refused() {
-    let project = Project::empty();
-    project.write("w.yaml", b"galeras: 1\nname: \xff\xfe\n");
+    let project = Project::empty().with("w.yaml", b"galeras: 1\nname: \xff\xfe\n");
     let shown = project.run(&["run", "w.yaml"]).exits(2);
     assert!(shown.stderr.contains("not UTF-8"), "{shown}");
 }
@@ -186,4 +187,207 @@ fn ten_mistakes_are_ten_diagnostics() {
         assert!(shown.stderr.contains(&format!("w.yaml:{line}:")), "line {line}\n{shown}");
     }
     assert!(shown.stdout.is_empty() && project.stored_nothing());
+}
+
+/// A table of three columns, then `rest`, indented as an entry of `steps`.
+pub fn workflow(rest: &str) -> String {
+    format!(
+        "galeras: 1
+params:
+  seed: {{ type: int, default: 1 }}
+steps:
+  table:
+    op: exec
+    with:
+      command: touch ran; printf '{{\"id\":\"a\",\"code\":\"x y\",\"size\":1}}'
+      output: {{ id: utf8!, code: utf8!, size: int64! }}
+{rest}"
+    )
+}
+
+#[track_caller]
+fn wrong(workflow: &str, code: &str, suggestion: &str) {
+    let (workflow, place) = marked(workflow);
+    let project = Project::new(&workflow);
+    let suggestion = match suggestion {
+        "" => String::new(),
+        name => format!("did you mean `{name}`?"),
+    };
+    project.refused_at(&place, code, &[&suggestion]);
+    let shown = project.run(&["check", "w.yaml"]).exits(2);
+    assert!(shown.stderr.contains('─'), "a mark below the text\n{shown}");
+    project.run(&["plan", "w.yaml"]).exits(2);
+}
+
+/// The entries behind the table with the mark at the only mistake, the code, the suggestion.
+#[rustfmt::skip]
+const MISTAKES: &[(&str, &str, &str)] = &[
+    ("«output: {}", "unknown-key", "outputs"),
+    ("  b: { op: sample, «form: table, with: { n: 1, seed: 1 } }", "unknown-key", "from"),
+    ("outputs: { o: { from: table, path: o.csv, «fromat: csv } }", "unknown-key", ""),
+    ("  b: { op: «sampel, from: table, with: { n: 1, seed: 1 } }", "unknown-operator", "sample"),
+    ("  b: { op: sample, from: table, with: { n: 1, «sed: 1 } }", "unknown-argument", "seed"),
+    ("  b: { op: validate, from: table, with: { rules: [ { name: r, check: 'size > 0', «onfail: flag } ] } }", "unknown-argument", "on_fail"),
+    ("  b: { op: cut, from: table, with: { column: «cod, seed: 1 } }", "unknown-column", "code"),
+    ("  b: { op: validate, from: table, with: { rules: [ { name: r, check: '«sise > 0' } ] } }", "unknown-column", "size"),
+    ("    assert: [ { unique: [id] }, { not_null: [«idd] } ]", "unknown-column", "id"),
+    ("    assert: [ { expr: '«sizee > 1' } ]", "unknown-column", "size"),
+    ("  b: { op: sample, from: table, with: { n: 1, seed: '«${{ params.sed }}' } }", "unknown-param", "seed"),
+    ("  b: { op: sample, from: table, matrix: { size: [1, 2] }, with: { seed: 1, n: '«${{ matrix.sice }}' } }", "unknown-param", "size"),
+    ("  b: { op: sample, from: table, with: { n: 1, seed: 1 } }\n  c: { op: sample, from: b.«reject, with: { n: 1, seed: 1 } }", "unknown-port", "rejects"),
+    ("outputs: { o: { from: table.«outt, path: o.csv } }", "unknown-port", "out"),
+    ("    assert: [ { rows: { min: 1 }, port: «rejects } ]", "unknown-port", ""),
+    ("  b: { op: sample, from: «tabel, with: { n: 1, seed: 1 } }", "unknown-step", "table"),
+    ("outputs: { o: { from: «tabel, path: o.csv } }", "unknown-step", "table"),
+    ("  b: { op: sample, from: table, matrix: { model: [small, large] }, with: { n: 1, seed: 1 } }\n  c:\n    op: sample\n    from: «b[model=smal]\n    with: { n: 1, seed: 1 }", "unknown-cell", "small"),
+    ("  b: { op: sample, from: table, matrix: { model: [small, large] }, with: { n: 1, seed: 1 } }\n  c:\n    op: sample\n    from: «b[modle=small]\n    with: { n: 1, seed: 1 }", "unknown-cell", "model"),
+    ("  b: { op: sample, from: «b, with: { n: 1, seed: 1 } }", "cycle", ""),
+    ("  b: { op: methods, with: { dir: «nowhere } }", "missing-file", ""),
+    ("  b: { op: exec, with: { command: cat x, files: [«x], output: { id: utf8 } } }", "missing-file", ""),
+    ("  b: { uses: «./other.yaml }", "missing-file", ""),
+    ("    schema: «contract.json", "missing-file", ""),
+];
+
+#[test]
+fn names_that_name_nothing_are_found_at_their_place() {
+    every(MISTAKES.iter().map(|case| (case.0, case)), |(rest, code, suggestion)| {
+        wrong(&workflow(&format!("{rest}\n")), code, suggestion);
+    });
+    let param = workflow("").replace("default: 1 }", "default: 1, «maxx: 0 }");
+    wrong(&param, "unknown-key", "max");
+}
+
+#[test]
+fn an_unknown_column_of_a_query() {
+    let text = workflow(
+        "  b:\n    op: sql\n    from: table\n    with:\n      query: |\n        SELECT id,\n          sizes\n        FROM input\n",
+    );
+    let project = Project::new(&text);
+    let outcome = project.run_json(&[]).exits(2);
+    let found = outcome.diagnostics();
+    assert_eq!(found.len(), 1, "{outcome}");
+    assert!(found[0].starts_with("unknown-column w.yaml:1"), "{outcome}");
+    assert!(outcome.stdout.contains("did you mean `size`?"), "{outcome}");
+}
+
+#[test]
+fn an_unknown_table_of_a_query() {
+    let text = workflow(
+        "  b:\n    op: sql\n    from: { left: table, right: table }\n    with: { query: 'SELECT id FROM input' }\n",
+    );
+    let project = Project::new(&text);
+    let outcome = project.run_json(&[]).exits(2);
+    assert_eq!(outcome.events("diagnostic").len(), 1, "{outcome}");
+    let message = &outcome.events("diagnostic")[0];
+    says(&format!("{} {}", message["message"], message["help"]), &["input", "left"]);
+    assert_eq!((&message["line"], &message["file"]), (&13.into(), &"w.yaml".into()));
+}
+
+#[test]
+fn a_wrong_column_in_the_ninth_step_stops_the_first() {
+    let mut rest = String::new();
+    let mut before = String::from("table");
+    for i in 2..9 {
+        let more = "with: { query: 'SELECT id, code, size + 1 AS size FROM input' }";
+        rest.push_str(&format!("  s{i}:\n    op: sql\n    from: {before}\n    {more}\n"));
+        before = format!("s{i}");
+    }
+    rest.push_str("  s9:\n    op: describe\n    from: s8\n    with: { columns: [«siz] }\n");
+    wrong(&workflow(&rest), "unknown-column", "size");
+}
+
+#[test]
+fn an_expression_with_a_typo() {
+    for typo in
+        ["${{ param.seed }}", "${{ seed }}", "${{ params.seed + 1 }}", "${{ params.seed", "${{ }}"]
+    {
+        let text = workflow(&format!(
+            "  b:\n    op: sample\n    from: table\n    with: {{ n: 1, seed: '{typo}' }}\n"
+        ));
+        let outcome = Project::new(&text).run_json(&[]).exits(2);
+        let found = outcome.diagnostics();
+        assert_eq!(found.len(), 1, "{typo}: {outcome}");
+        assert!(found[0].starts_with("bad-expression w.yaml:13:"), "{typo}: {outcome}");
+        assert!(!outcome.events("diagnostic")[0]["help"].is_null(), "{typo}: {outcome}");
+    }
+}
+
+#[test]
+fn steps_that_need_each_other() {
+    let one = "    op: sample\n    with: { n: 1, seed: 1 }\n";
+    let text = workflow(&format!(
+        "  b:\n    from: d\n{one}  c:\n    from: b\n{one}  d:\n    from: c\n{one}"
+    ));
+    let project = Project::new(&text);
+    let outcome = project.run_json(&[]).exits(2);
+    assert_eq!(outcome.diagnostics(), ["cycle w.yaml:11:11"], "{outcome}");
+    for step in ["`b`", "`c`", "`d`"] {
+        assert!(outcome.events("diagnostic")[0]["message"].as_str().unwrap().contains(step));
+    }
+    assert!(!project.path("ran").exists());
+}
+
+#[test]
+fn a_cycle_of_three_thousand_steps_is_no_stack_overflow() {
+    let mut rest = String::new();
+    for i in 0..3_000 {
+        let from = (i + 1) % 3_000;
+        rest.push_str(&format!(
+            "  s{i}: {{ op: sample, from: s{from}, with: {{ n: 1, seed: 1 }} }}\n"
+        ));
+    }
+    let outcome = Project::new(&workflow(&rest)).run_json(&[]).exits(2);
+    assert_eq!(outcome.diagnostics(), ["cycle w.yaml:10:27"]);
+    let shown = outcome.stdout.lines().next().unwrap().len();
+    assert!(shown < 20_000, "one diagnostic of {shown} bytes");
+}
+
+#[test]
+fn two_steps_of_one_name() {
+    let text = workflow("  table:\n    op: sample\n    from: table\n    with: { n: 1, seed: 1 }\n");
+    let project = Project::new(&text);
+    let outcome = project.run_json(&[]).exits(2);
+    assert_eq!(outcome.diagnostics(), ["duplicate-key w.yaml:10:3"], "{outcome}");
+    assert_eq!(outcome.events("diagnostic")[0]["related"][0]["line"], 5, "{outcome}");
+}
+
+#[test]
+fn a_missing_file() {
+    let text = workflow("  b:\n    op: read\n    with: { path: data.csv }\n");
+    let outcome = Project::new(&text).run_json(&[]).exits(2);
+    assert_eq!(outcome.diagnostics(), ["missing-file w.yaml:12:19"], "{outcome}");
+}
+
+#[test]
+fn settings_of_unknown_params_and_of_wrong_types() {
+    let project = Project::new(&workflow(""));
+    for (setting, wanted, help) in [
+        ("sede=1", "unknown-param --set:1:1", "did you mean `seed`?"),
+        ("seed=one", "wrong-type --set:1:6", ""),
+        ("seed=1.5", "wrong-type --set:1:6", ""),
+        ("seed", "unknown-option --set:1:1", ""),
+    ] {
+        let outcome = project.run_json(&["--set", setting]).exits(2);
+        assert_eq!(outcome.diagnostics(), [wanted], "{outcome}");
+        assert!(outcome.stdout.contains(help), "{outcome}");
+        let shown = project.run(&["run", "w.yaml", "--set", setting]).exits(2);
+        assert!(shown.stderr.contains(setting), "{shown}");
+        assert!(!project.path("ran").exists() && project.stored_nothing());
+    }
+    // Two mistakes on the command line and one in the file are three.
+    project.change("op: exec", "op: exce");
+    let outcome = project.run_json(&["--set", "sede=1", "--set", "seed=x"]).exits(2);
+    assert_eq!(outcome.diagnostics().len(), 3, "{outcome}");
+}
+
+#[test]
+fn steps_on_the_command_line_that_are_none() {
+    let project = Project::new(&workflow(""));
+    for option in ["--select", "--force"] {
+        let shown = project.run(&["run", "w.yaml", option, "tabel"]).exits(2);
+        assert!(shown.stderr.contains("did you mean `table`?"), "{shown}");
+        assert!(!project.path("ran").exists());
+        let outcome = project.run_json(&[option, "tabel"]).exits(2);
+        assert_eq!(outcome.finished()["status"], "invalid", "{outcome}");
+    }
 }

@@ -94,8 +94,7 @@ fn a_mapping_is_a_matrix_or_gives_its_values() {
         "  grid: { type: mapping, default: { a: [1, 2], b: [x] } }\n  limits:",
     );
     let project = Project::new(&text);
-    let found = cells(&project.run_ok(&[]));
-    assert_eq!(found, expected(&[("a=1,b=x", 2), ("a=2,b=x", 2)]));
+    assert_eq!(cells(&project.run_ok(&[])), expected(&[("a=1,b=x", 2), ("a=2,b=x", 2)]));
     let set = ["--set", "limits={n: 3, deep: {seed: 1}}", "--set", "grid={a: [7]}"];
     assert_eq!(cells(&project.run_ok(&set)), expected(&[("a=7", 3)]));
 }
@@ -163,7 +162,6 @@ fn a_matrix_that_a_param_makes_wrong_is_told_at_the_expression() {
     places(MODELS, "models=[{name: {}, n: 1}]", "wrong-type", "which names the cell");
 }
 
-/// One mistake in the params, at the mark `«`.
 #[track_caller]
 fn wrong(params: &str, code: &str, word: &str) {
     let steps = "steps: { s: { op: methods, with: { corpus: python-stdlib } } }";

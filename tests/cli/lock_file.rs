@@ -11,7 +11,6 @@ use crate::harness::{Project, marked, says};
 use crate::repository::{Repository, at, day, def, mined, workflow};
 use galeras_test_servers::http_git::{GitFault, HttpGit};
 
-/// A project with the repository `r` of one commit.
 fn project() -> (Project, Repository) {
     let project = Project::new(&workflow("./r", ""));
     let repo = Repository::bare(project.path("r"));
@@ -19,7 +18,6 @@ fn project() -> (Project, Repository) {
     (project, repo)
 }
 
-/// A project with the repository `served/r` behind HTTP.
 fn remote() -> (Project, Repository, HttpGit) {
     let project = Project::empty();
     let repo = Repository::bare(project.path("served/r"));
@@ -39,18 +37,15 @@ fn a_run_uses_the_pinned_commits_although_the_world_has_moved_on() {
     assert_eq!(mined(&project).rows.len(), 1, "{outcome}");
     project.run_ok(&[]).all_hit();
     // Without the file, the new commit counts.
+    let pinned = project.read("galeras.lock");
     fs::remove_file(project.path("galeras.lock")).unwrap();
     project.run_ok(&[]);
     assert_eq!(mined(&project).rows.len(), 2);
-}
-
-#[test]
-fn locking_again_moves_on() {
-    let (project, repo) = project();
+    // Locking again moves on.
+    project.write("galeras.lock", pinned);
     lock(&project);
-    let new = repo.commit(at(day(2)).write("m.py", def("f", 2)));
-    lock(&project);
-    assert_eq!(locked(&project)["snapshots"][0]["rows"][0]["head_sha"], new);
+    let head = repo.git(&["rev-parse", "main"]);
+    assert_eq!(locked(&project)["snapshots"][0]["rows"][0]["head_sha"], head);
     project.run_ok(&[]);
     assert_eq!(mined(&project).rows.len(), 2);
 }
@@ -73,16 +68,9 @@ fn the_file_says_what_was_asked_and_answered() {
     assert_eq!(lines, 1);
     assert!(!text.contains(project.root().to_str().unwrap()), "{text}");
     assert!(text.ends_with('\n'));
-}
-
-#[test]
-fn locking_twice_says_that_nothing_changed() {
-    let (project, _) = project();
-    lock(&project);
-    let before = project.read("galeras.lock");
-    let said = lock(&project);
-    assert!(said.stderr.contains("up to date"), "{said}");
-    assert_eq!(project.read("galeras.lock"), before);
+    // Locking twice says that nothing changed.
+    says(&crate::generate_lock::lock(&project).stderr, &["up to date"]);
+    assert_eq!(project.read("galeras.lock"), text);
 }
 
 #[test]
@@ -126,6 +114,10 @@ fn a_frozen_run_with_a_lock_gives_the_same_with_an_empty_store() {
     let second = project.run_ok(&["--frozen", "--cache", "another"]);
     assert_eq!(second.digests(), first.digests());
     assert_eq!(second.step("mined")["rows"], 1);
+    // Other white space and order in the file are the same file.
+    let pretty = serde_json::to_string_pretty(&locked(&project)).unwrap();
+    project.write("galeras.lock", pretty.replace('\n', "\r\n"));
+    project.run_ok(&["--frozen"]).all_hit();
 }
 
 #[test]
@@ -156,8 +148,7 @@ fn a_frozen_run_does_not_ask_for_heads() {
     let second = project.run_ok(&["--frozen", "--cache", "another", "--select", "repos"]);
     assert_eq!(server.count(""), 0);
     assert_eq!(second.step("repos")["digest"], first.step("repos")["digest"]);
-    let second = project.run_ok(&["--frozen", "--cache", "another"]);
-    assert_eq!(second.digests(), first.digests());
+    assert_eq!(project.run_ok(&["--frozen", "--cache", "another"]).digests(), first.digests());
     assert!(server.count("") > 0);
     server.take_seen();
     project.run_ok(&["--frozen"]).all_hit();
@@ -198,18 +189,6 @@ fn an_edited_lock_file_is_refused() {
         good["snapshots"][0]["rows"].clone()
     });
     project.run_ok(&["--frozen"]);
-}
-
-#[test]
-fn other_white_space_and_order_in_the_file_are_the_same_file() {
-    let (project, _) = project();
-    lock(&project);
-    let first = project.run_ok(&["--frozen"]);
-    let pretty = serde_json::to_string_pretty(&locked(&project)).unwrap();
-    project.write("galeras.lock", pretty.replace('\n', "\r\n"));
-    let second = project.run_ok(&["--frozen"]);
-    second.all_hit();
-    assert_eq!(second.digests(), first.digests());
 }
 
 #[test]
@@ -264,8 +243,7 @@ fn a_branch_of_mine_cannot_be_frozen() {
     let (text, place) = marked(&workflow("./r", "branch: main").replace("  mined:", "  «mined:"));
     let project = Project::new(&text);
     Repository::bare(project.path("r")).commit(at(day(1)).write("m.py", def("f", 1)));
-    let said = lock(&project);
-    says(&said.stderr, &["mined", "not pinned"]);
+    says(&lock(&project).stderr, &["mined", "not pinned"]);
     let outcome = project.run_json(&["--frozen"]).exits(2);
     assert_eq!(outcome.diagnostics(), [format!("not-locked w.yaml:{place}")], "{outcome}");
     let message = outcome.events("diagnostic")[0]["message"].as_str().unwrap().to_owned();
@@ -299,8 +277,7 @@ fn what_cannot_be_reached_leaves_the_file_untouched() {
 fn a_repository_without_a_commit_is_a_reject_of_a_locked_run_too() {
     let (project, _) = project();
     Repository::bare(project.path("empty"));
-    project.change("[./r]", "[./r, ./empty]");
-    let free = project.run_ok(&[]);
+    let free = project.rerun("[./r]", "[./r, ./empty]");
     assert_eq!(project.rows("repos.rejects").len(), 1);
     lock(&project);
     let locked = project.run_ok(&["--frozen"]);
@@ -315,8 +292,7 @@ fn a_pinned_commit_that_was_pushed_away_is_mined_as_long_as_it_is_there() {
     lock(&project);
     let first = project.run_ok(&["--frozen"]);
     repo.commit(at(day(3)).after(&[]).write("n.py", def("n", 1)));
-    let second = project.run_ok(&["--frozen", "--cache", "another"]);
-    assert_eq!(second.digests(), first.digests());
+    assert_eq!(project.run_ok(&["--frozen", "--cache", "another"]).digests(), first.digests());
     assert_eq!(mined(&project).rows[1]["commit_id"], old);
     // When it is gone, it is a reject that names it.
     repo.git(&["reflog", "expire", "--expire=now", "--all"]);

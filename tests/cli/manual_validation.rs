@@ -242,8 +242,7 @@ fn the_sheet_itself_may_be_filled_in() {
     let first = paper.run(&[]).exits(0);
     paper.project.write("filled.csv", written(&filled(&paper, |_| true)));
     paper.set("ratings", "filled.csv");
-    let rated = paper.run(&[]).exits(0);
-    assert_eq!(testbeds(&rated), testbeds(&first));
+    assert_eq!(testbeds(&paper.run(&[]).exits(0)), testbeds(&first));
     assert_eq!(agreement(&paper)["message"]["rated_by_all"], 20);
 }
 

@@ -46,8 +46,7 @@ fn all_cells_unite_with_their_keys_as_columns() {
     let text = format!(
         "{CELLS}  all:\n    op: sql\n    from: cells[*]\n    with: {{ query: 'SELECT id, size, kind, x FROM input', key: [size, kind, id] }}\n"
     );
-    let project = project(&text);
-    project.run_ok(&[]);
+    let project = project(&text).ran();
     let rows = project.rows("all");
     assert_eq!(rows.len(), 2 + 2 + 3 + 3);
     // A key is typed as its values are.
@@ -87,10 +86,7 @@ fn a_step_behind_a_matrix_is_expanded_with_it() {
     from: table
     matrix: { size: [2, 3] }
     with: { n: '${{ matrix.size }}', seed: 1 }
-  next:
-    op: sql
-    from: cells
-    with: { query: 'SELECT id, x * 10 AS x FROM input' }
+  next: { op: sql, from: cells, with: { query: 'SELECT id, x * 10 AS x FROM input' } }
   last:
     op: sql
     from: { left: 'next[*]', right: table }
@@ -134,15 +130,12 @@ fn a_step_behind_two_matrices_is_expanded_with_both() {
 
 #[test]
 fn one_more_cell_runs_only_that() {
-    let project = project(CELLS);
-    project.run_ok(&[]);
+    let project = project(CELLS).ran();
     project.change("size: [2, 3]", "size: [2, 3, 4]");
     let outcome = project.run_ok(&["--jobs", "1"]);
-    let ran = outcome.statuses().matches("=ran").count();
-    assert_eq!(ran, 1, "{}", outcome.statuses());
+    assert_eq!(outcome.statuses().matches("=ran").count(), 1, "{}", outcome.statuses());
     // A united table notices.
-    project.change("size: [2, 3, 4]", "size: [4, 3, 2]");
-    project.run_ok(&[]).all_hit();
+    project.rerun("size: [2, 3, 4]", "size: [4, 3, 2]").all_hit();
 }
 
 #[test]
@@ -161,10 +154,7 @@ fn a_port_is_named_after_the_step() {
     op: sample
     from: table
     with: { n: 2, seed: 1 }
-  rest:
-    op: sql
-    from: part.rejects
-    with: { query: 'SELECT id, x, rule FROM input' }
+  rest: { op: sql, from: part.rejects, with: { query: 'SELECT id, x, rule FROM input' } }
   cells:
     op: sample
     from: table
@@ -198,11 +188,9 @@ fn a_step_may_read_two_steps_under_names() {
     with: { query: 'SELECT l.id, l.x FROM left l JOIN right r ON l.id = r.id' }
 ",
     );
-    let outcome = project.run_ok(&[]);
-    assert_eq!(outcome.step("joined")["rows"], 4);
+    assert_eq!(project.run_ok(&[]).step("joined")["rows"], 4);
     // The other way round is another step.
-    project.change("left: table, right: part.rejects", "right: part.rejects, left: table");
-    project.run_ok(&[]).all_hit();
+    project.rerun("left: table, right: part.rejects", "right: part.rejects, left: table").all_hit();
 }
 
 #[test]
@@ -211,8 +199,7 @@ fn values_of_a_matrix_come_from_params_too() {
         "{TABLE}  cells:\n    op: sample\n    from: table\n    matrix: {{ size: ['${{{{ params.n }}}}', 1] }}\n    with: {{ n: '${{{{ matrix.size }}}}', seed: 1 }}\n"
     )
     .replace("galeras: 1\n", "galeras: 1\nparams:\n  n: { type: int, default: 4 }\n");
-    let outcome = Project::new(&text).run_ok(&[]);
-    assert_eq!(outcome.step("cells[size=4]")["rows"], 4);
+    assert_eq!(Project::new(&text).run_ok(&[]).step("cells[size=4]")["rows"], 4);
 }
 
 #[test]

@@ -45,16 +45,14 @@ fn each_mapping_is_a_cell_called_by_its_name() {
 fn without_a_name_the_first_key_calls_the_cell() {
     let text =
         SIZES.replace("name: small, n: 2", "n: 2, kind: k").replace("name: large", "kind: k");
-    let outcome = project(&text).run_ok(&[]);
-    assert_eq!(names(&outcome, "cells"), ["cells[n=2]", "cells[n=4]"]);
+    assert_eq!(names(&project(&text).run_ok(&[]), "cells"), ["cells[n=2]", "cells[n=4]"]);
 }
 
 /// Scalars become columns, of which the name is a part of the key; lists and mappings do not.
 #[test]
 fn united_cells_have_what_varies_as_columns() {
     let text = format!("{SIZES}outputs:\n  all: {{ from: 'cells[*]', path: all.csv }}\n");
-    let project = project(&text);
-    project.run_ok(&[]);
+    let project = project(&text).ran();
     let all = project.read("all.csv");
     assert_eq!(all.lines().next().unwrap(), "id,x,name,n,seed");
     assert_eq!(all.lines().filter(|line| line.ends_with(",large,4,2")).count(), 4);
@@ -78,8 +76,7 @@ fn values_keep_their_types_and_are_found_by_their_keys() {
     from: shown[model=a]
     with: { query: SELECT id FROM input }
 ";
-    let project = project(text);
-    project.run_ok(&[]);
+    let project = project(text).ran();
     assert_eq!(project.rows("shown[model=a]"), [json!({"id": "a http://h/v1 80 true"})]);
     assert_eq!(project.rows("shown[model=b]"), [json!({"id": "b http://i/v1 81 false"})]);
 }
@@ -94,10 +91,7 @@ fn an_axis_of_mappings_goes_with_other_axes() {
       seed: [1, 2]
       size: [ { name: small, n: 2 }, { name: large, n: 4 } ]
     with: { n: '${{ matrix.size.n }}', seed: '${{ matrix.seed }}' }
-  counted:
-    op: sql
-    from: cells
-    with: { query: 'SELECT count(*) AS n FROM input' }
+  counted: { op: sql, from: cells, with: { query: 'SELECT count(*) AS n FROM input' } }
   all:
     op: sql
     from: 'counted[*]'
@@ -153,8 +147,7 @@ fn cells_are_selected_by_any_of_their_keys() {
             "{SIZES}  one:\n    op: sql\n    from: 'cells[{selection}]'\n    with: {{ query: 'SELECT id FROM input' }}\noutputs:\n  o: {{ from: 'cells[{selection}]', path: o.csv }}\n"
         );
         let project = project(&text);
-        let outcome = project.run_ok(&[]);
-        assert_eq!(outcome.step("one")["rows"], expected, "{selection}");
+        assert_eq!(project.run_ok(&[]).step("one")["rows"], expected, "{selection}");
         assert_eq!(project.read("o.csv").lines().count(), 1 + expected, "{selection}");
     }
 }
@@ -172,8 +165,7 @@ fn a_shared_value_selects_several_cells() {
     from: cells[by=y]
     with: { query: 'SELECT id FROM input' }
 ";
-    let outcome = project(text).run_ok(&[]);
-    assert_eq!(names(&outcome, "read"), ["read[m=b]", "read[m=c]"]);
+    assert_eq!(names(&project(text).run_ok(&[]), "read"), ["read[m=b]", "read[m=c]"]);
     let text = format!("{text}outputs:\n  o: {{ from: 'cells[by=y]', path: o.csv }}\n");
     let outcome = project(&text).run_json(&[]).exits(2);
     assert_eq!(outcome.diagnostics(), ["unknown-cell w.yaml:18:14"], "{outcome}");
@@ -185,13 +177,10 @@ fn a_change_of_what_comes_along_runs_its_cell_only() {
     let text = format!(
         "{SIZES}  all:\n    op: sql\n    from: 'cells[*]'\n    with: {{ query: 'SELECT id, name FROM input', key: [name, id] }}\n"
     );
-    let project = project(&text);
-    project.run_ok(&[]);
+    let project = project(&text).ran();
     // Nothing reads the list, and no one reads this column.
-    project.change("tags: [c]", "tags: [d, e]");
-    project.run_ok(&[]).all_hit();
-    project.change("name: large, n: 4", "name: large, n: 3");
-    let found = project.run_ok(&[]).statuses();
+    project.rerun("tags: [c]", "tags: [d, e]").all_hit();
+    let found = project.rerun("name: large, n: 4", "name: large, n: 3").statuses();
     assert_eq!(found, "table=hit cells[name=small]=hit cells[name=large]=ran all=ran");
 }
 
@@ -216,8 +205,7 @@ steps:
 /// `model` is a column of what `generate` gives, and a matrix key: they say the same.
 #[test]
 fn a_column_that_says_what_the_cell_says_is_united() {
-    let project = Project::new(&GENERATED.replace("MODEL", "${{ matrix.model }}"));
-    project.run_ok(&[]);
+    let project = Project::new(&GENERATED.replace("MODEL", "${{ matrix.model }}")).ran();
     let rows = project.rows("all");
     assert_eq!(rows.len(), 6);
     assert_eq!(rows.iter().filter(|row| row["model"] == "two").count(), 3);
@@ -270,7 +258,6 @@ fn a_column_of_another_type_is_refused_before_anything_runs() {
     says(&outcome.stdout, &["int64", "utf8"]);
 }
 
-/// One mistake in the matrix, at the mark `«`.
 #[track_caller]
 fn wrong(matrix: &str, code: &str, word: &str) {
     let step = "{ op: sample, from: table, matrix: ";
@@ -333,8 +320,7 @@ fn null_says_that_there_is_no_value() {
 outputs:
   all: { from: 'cells[*]', path: all.csv }
 ";
-    let project = project(text);
-    project.run_ok(&[]);
+    let project = project(text).ran();
     let all = project.read("all.csv");
     assert_eq!(all.lines().next().unwrap(), "id,x,m,at");
     assert!(all.lines().any(|line| line.ends_with(",a,")), "{all}");

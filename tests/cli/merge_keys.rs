@@ -38,8 +38,7 @@ fn keys_are_taken_over_and_those_that_are_written_count() {
     // Written out, it is the same: nothing runs.
     project.change("{ <<: *common, n: 3 }", "{ seed: 1, n: 3 }");
     project.change("{ n: 1, <<: *common }", "{ n: 1, seed: 1 }");
-    project.change("      <<: [ { seed: 5 }, *common ]\n", "      n: 2\n      seed: 5\n");
-    project.run_ok(&[]).all_hit();
+    project.rerun("      <<: [ { seed: 5 }, *common ]\n", "      n: 2\n      seed: 5\n").all_hit();
 }
 
 #[test]

@@ -5,7 +5,6 @@ use std::ops::RangeInclusive;
 
 use crate::repository::{Mining, NEW_YEAR, at};
 
-/// Numbers that are the same everywhere.
 struct Random(u64);
 
 impl Random {

@@ -1,25 +1,51 @@
 //! `mine`: files of every encoding, name, kind and size.
 
+use std::collections::BTreeSet;
+
 use crate::harness::{Project, patience, says};
-use crate::repository::{Mined, Mining, NEW_YEAR, Repository, at, day, def, defs, mined, workflow};
+use crate::repository::{
+    Commit, Mining, NEW_YEAR, Repository, at, day, def, defs, mined, workflow,
+};
 
-/// The changes of a commit that turns one content of `m.py` into another.
-#[track_caller]
-fn change(before: impl AsRef<[u8]>, after: impl AsRef<[u8]>) -> (Mined, Vec<String>) {
+/// Files that a commit turns from one content into another, and what it changed of each.
+#[test]
+fn line_ends_and_byte_order_marks() {
+    let (text, f) = (defs(&[1, 2]), def("f", 1));
+    let all = &["f0 1-2 modified 4", "f1 5-6 modified 4"][..];
+    let marked = format!("\u{feff}{f}");
+    /// A name, the text before, the text after, and the mined lines.
+    type Case<'a> = (&'a str, &'a str, &'a str, &'a [&'a str]);
+    let cases: [Case<'_>; 8] = [
+        // Line ends of Windows stay, and others are another text.
+        ("windows", &crlf(&text), &crlf(&defs(&[1, 3])), &["f1 5-6 modified 2"]),
+        ("from_windows", &crlf(&text), &text, all),
+        ("to_windows", &text, &crlf(&text), all),
+        // A byte order mark is no part of the text.
+        ("unmarked", &marked, &f, &[]),
+        ("marked", &f, &marked, &[]),
+        ("new", "", &marked, &["f 1-2 added 2"]),
+        ("emptied", &f, "", &[]),
+        ("nothing", "", "# nothing\n", &[]),
+    ];
     let mining = Mining::new();
-    mining.repo.commit(at(NEW_YEAR - 1).write("m.py", before));
-    let id = mining.repo.commit(at(day(1)).write("m.py", after));
+    let write = |commit, pick: fn(&Case<'_>) -> String| {
+        cases
+            .iter()
+            .fold(commit, |commit: Commit, case| commit.write(format!("{}.py", case.0), pick(case)))
+    };
+    mining.repo.commit(write(at(NEW_YEAR - 1), |case| case.1.into()));
+    let id = mining.repo.commit(write(at(day(1)), |case| case.2.into()));
     let mined = mining.mine();
-    let told = mined.of(&id);
-    (mined, told)
-}
-
-/// The rows and rejects of a file that is added.
-#[track_caller]
-fn added(content: impl AsRef<[u8]>) -> Mined {
-    let mining = Mining::new();
-    mining.repo.commit(at(day(1)).write("m.py", content));
-    mining.mine()
+    let found = mined.of(&id);
+    for (name, _, _, lines) in cases {
+        let start = format!("{name}.py ");
+        let here: Vec<&str> = found.iter().filter_map(|line| line.strip_prefix(&start)).collect();
+        assert_eq!(here, lines, "{name}");
+    }
+    let code = |path: &str| &mined.rows.iter().find(|row| row["path"] == path).unwrap()["code"];
+    assert_eq!(*code("windows.py"), "def f1(x):\r\n    return x + 3");
+    assert_eq!(*code("new.py"), f.trim_end());
+    assert!(mined.rejects.is_empty());
 }
 
 fn crlf(text: &str) -> String {
@@ -27,58 +53,29 @@ fn crlf(text: &str) -> String {
 }
 
 #[test]
-fn line_ends_of_windows_stay() {
-    let (mined, told) = change(crlf(&defs(&[1, 2])), crlf(&defs(&[1, 3])));
-    assert_eq!(told, ["m.py f1 5-6 modified 2"]);
-    assert_eq!(mined.only()["code"], "def f1(x):\r\n    return x + 3");
-}
-
-#[test]
-fn other_line_ends_are_another_text() {
-    let text = defs(&[1, 2]);
-    let all = ["m.py f0 1-2 modified 4", "m.py f1 5-6 modified 4"];
-    assert_eq!(change(crlf(&text), &text).1, all);
-    assert_eq!(change(&text, crlf(&text)).1, all);
-}
-
-#[test]
-fn a_byte_order_mark_is_no_part_of_the_text() {
-    let text = def("f", 1);
-    let marked = [b"\xef\xbb\xbf", text.as_bytes()].concat();
-    let mined = added(&marked);
-    assert_eq!(mined.only()["code"], text.trim_end());
-    assert_eq!(mined.only()["fun_name"], "f");
-    assert!(change(&marked, &text).1.is_empty());
-    assert!(change(&text, &marked).1.is_empty());
-}
-
-#[test]
-fn a_file_that_is_not_utf8_is_a_reject() {
-    let mined = added(b"def f():\n    return 'caf\xe9'\n");
-    assert!(mined.rows.is_empty());
-    assert_eq!(mined.rejected(), ["decodes m.py"]);
-    let reason = mined.rejects[0]["reason"].as_str().unwrap();
-    assert!(reason.contains("utf-8"), "{reason}");
-}
-
-#[test]
-fn a_declared_encoding_is_used() {
-    let mined = added(b"# -*- coding: latin-1 -*-\ndef f():\n    return 'caf\xe9'\n");
+fn a_declared_encoding_is_used_and_otherwise_utf8() {
+    let mining = Mining::new();
+    let commit = at(day(1)).write("a.py", b"def f():\n    return 'caf\xe9'\n");
+    let latin = b"# -*- coding: latin-1 -*-\ndef f():\n    return 'caf\xe9'\n";
+    let commit = commit.write("b.py", latin).write("c.py", "# coding: klingon\n");
+    mining.repo.commit(commit);
+    let mined = mining.mine();
     assert_eq!(mined.only()["code"], "def f():\n    return 'café'");
-    assert!(mined.rejects.is_empty());
-    let mined = added(b"# coding: klingon\ndef f():\n    return 1\n");
-    assert_eq!(mined.rejected(), ["decodes m.py"]);
+    assert_eq!(mined.rejected(), ["decodes a.py", "decodes c.py"]);
+    let of_a = mined.rejects.iter().find(|row| row["path"] == "a.py").unwrap();
+    says(of_a["reason"].as_str().unwrap(), &["utf-8"]);
 }
 
 #[test]
 fn a_file_that_cannot_be_compared_is_a_reject_that_says_so() {
-    let text = def("f", 1);
-    let (mined, told) = change(b"# caf\xe9\n", &text);
-    assert!(told.is_empty());
+    let mining = Mining::new();
+    mining.repo.commit(at(NEW_YEAR - 1).write("m.py", b"# caf\xe9\n"));
+    let id = mining.repo.commit(at(day(1)).write("m.py", def("f", 1)));
+    let mined = mining.mine();
+    assert!(mined.of(&id).is_empty());
     assert_eq!(mined.rejected(), ["decodes m.py"]);
-    let reason = mined.rejects[0]["reason"].as_str().unwrap();
-    assert!(reason.contains("before"), "{reason}");
-    assert!(mined.rejects[0]["commit_id"].is_string());
+    says(mined.rejects[0]["reason"].as_str().unwrap(), &["before"]);
+    assert_eq!(mined.rejects[0]["commit_id"], id);
 }
 
 #[test]
@@ -91,15 +88,6 @@ fn an_undecodable_file_takes_no_other_with_it() {
     assert_eq!(mined.column("path"), ["a.py", "c.py", "c.py"]);
     assert_eq!(mined.of(&id), ["c.py c 1-2 modified 2"]);
     assert_eq!(mined.rejected(), ["decodes b.py"]);
-}
-
-#[test]
-fn empty_files_and_files_without_methods_are_fine() {
-    let (mined, told) = change("", def("f", 1));
-    assert_eq!(told, ["m.py f 1-2 added 2"]);
-    assert!(mined.rejects.is_empty());
-    assert!(change(def("f", 1), "").0.rejects.is_empty());
-    assert!(added("# nothing\n").rejects.is_empty());
 }
 
 #[test]
@@ -156,22 +144,15 @@ fn the_path_of_a_file_does_not_depend_on_the_commit_before() {
 fn names_that_are_not_utf8_are_written_as_bytes_and_stay_different() {
     let mining = Mining::new();
     let commit = at(day(1)).write(b"caf\xe9.py", def("f", 1)).write(b"caf\xe8.py", def("f", 2));
+    // And a name that looks like bytes.
+    let commit = commit.write("caf\\xE9.py", def("f", 3));
     mining.repo.commit(commit.write(b"d\xff/x.py", b"# \xff\n"));
     let mined = mining.mine();
-    assert_eq!(mined.column("path"), ["caf\\xE8.py", "caf\\xE9.py"]);
-    assert_ne!(mined.rows[0]["id"], mined.rows[1]["id"]);
+    let paths: BTreeSet<&str> = mined.column("path").into_iter().collect();
+    assert!(paths.contains("caf\\xE8.py") && paths.contains("caf\\xE9.py"), "{paths:?}");
+    let ids: BTreeSet<&str> = mined.column("id").into_iter().collect();
+    assert_eq!((mined.rows.len(), paths.len(), ids.len()), (3, 3, 3), "{paths:?}");
     assert_eq!(mined.rejected(), ["decodes d\\xFF/x.py"]);
-}
-
-#[test]
-fn a_name_that_looks_like_bytes_is_another_one_than_the_bytes() {
-    let mining = Mining::new();
-    let commit = at(day(1)).write(b"caf\xe9.py", def("f", 1)).write("caf\\xE9.py", def("f", 2));
-    mining.repo.commit(commit);
-    let mined = mining.mine();
-    assert_eq!(mined.rows.len(), 2);
-    assert_ne!(mined.rows[0]["path"], mined.rows[1]["path"]);
-    assert_ne!(mined.rows[0]["id"], mined.rows[1]["id"]);
 }
 
 #[test]
@@ -288,8 +269,7 @@ fn a_file_of_100_megabytes_is_a_reject_and_the_run_goes_on() {
     let mined = mined(&mining.project);
     assert_eq!(mined.column("path"), ["m.py", "m.py"]);
     assert_eq!(mined.rejected(), ["size huge.py"]);
-    let reason = mined.rejects[0]["reason"].as_str().unwrap();
-    says(reason, &["97657", "1024"]);
+    says(mined.rejects[0]["reason"].as_str().unwrap(), &["97657", "1024"]);
 }
 
 #[test]

@@ -6,12 +6,10 @@ use crate::repository::{Mining, NEW_YEAR, at, day, def, defs, workflow_of};
 
 const NEXT_YEAR: i64 = NEW_YEAR + 365 * 86_400;
 
-/// A project whose window has these ends.
 fn window(since: &str, until: &str) -> Mining {
     Mining::of(&workflow_of("./r", &format!("since: {since}, until: {until}")))
 }
 
-/// The messages of the mined commits, in the order of their dates.
 fn messages(mining: &Mining) -> Vec<String> {
     mining.mine().column("commit_message").iter().map(ToString::to_string).collect()
 }
@@ -181,24 +179,18 @@ fn merged(mining: &Mining) -> [String; 3] {
 }
 
 #[test]
-fn merges_are_left_out_but_what_they_merge_is_not() {
-    let mining = Mining::new();
-    let [side, main, merge] = merged(&mining);
-    let mined = mining.mine();
-    assert_eq!(mined.of(&side), ["m.py g 5-6 modified 2"]);
-    assert_eq!(mined.of(&main), ["m.py f 1-2 modified 2"]);
-    assert!(mined.of(&merge).is_empty());
-    assert_eq!(mined.rows.len(), 3 + 2);
-}
-
-#[test]
-fn merges_are_compared_with_their_first_parent() {
-    let mining = Mining::with("merges: true");
-    let [side, main, merge] = merged(&mining);
-    let mined = mining.mine();
-    assert_eq!(mined.of(&merge), ["m.py g 5-6 modified 2", "m.py h 9-10 modified 2"]);
-    assert_eq!((mined.of(&side).len(), mined.of(&main).len()), (1, 1));
-    assert_eq!(mined.rows.len(), 3 + 2 + 2);
+fn merges_are_left_out_or_compared_with_their_first_parent() {
+    for (more, of_merge) in
+        [("", &[][..]), ("merges: true", &["m.py g 5-6 modified 2", "m.py h 9-10 modified 2"])]
+    {
+        let mining = Mining::with(more);
+        let [side, main, merge] = merged(&mining);
+        let mined = mining.mine();
+        assert_eq!(mined.of(&side), ["m.py g 5-6 modified 2"]);
+        assert_eq!(mined.of(&main), ["m.py f 1-2 modified 2"]);
+        assert_eq!(mined.of(&merge), of_merge, "{more}");
+        assert_eq!(mined.rows.len(), 3 + 2 + of_merge.len());
+    }
 }
 
 #[test]
@@ -256,12 +248,15 @@ fn with_file(path: &str) -> Mining {
 }
 
 #[test]
-fn a_pure_rename_changes_nothing() {
-    let mining = with_file("a.py");
-    mining.repo.commit(at(day(1)).rename("a.py", "b.py"));
-    mining.repo.commit(at(day(2)).rename("b.py", "deep/down/c.py"));
+fn a_pure_rename_changes_nothing_and_a_copy_is_a_new_file() {
+    let mining = with_file("tool");
+    // As `git diff -M` sees it.
+    mining.repo.commit(at(day(1)).rename("tool", "a.py"));
+    mining.repo.commit(at(day(2)).rename("a.py", "b.py"));
+    mining.repo.commit(at(day(3)).rename("b.py", "deep/down/c.py"));
+    let copy = mining.repo.commit(at(day(4)).write("copy.py", defs(&[0; 6])));
     let mined = mining.mine();
-    assert!(mined.rows.is_empty() && mined.rejects.is_empty());
+    assert_eq!((mined.rows.len(), mined.of(&copy).len(), mined.rejects.len()), (6, 6, 0));
 }
 
 #[test]
@@ -285,13 +280,6 @@ fn a_file_that_is_moved_and_rewritten_is_a_new_one() {
     let mined = mining.mine();
     assert_eq!(mined.of(&id), ["b.py New.one 2-3 added 2", "b.py New.f0 5-6 added 2"]);
     assert_eq!(mined.column("code_before"), ["null", "null"]);
-}
-
-#[test]
-fn a_copy_is_a_new_file() {
-    let mining = with_file("a.py");
-    let id = mining.repo.commit(at(day(1)).write("b.py", defs(&[0; 6])));
-    assert_eq!(mining.mine().of(&id).len(), 6);
 }
 
 #[test]
@@ -319,14 +307,6 @@ fn two_files_that_swap_their_names_are_modified() {
     let mined = mining.mine();
     assert_eq!(mined.of(&id).len(), 8);
     assert!(mined.rows.iter().all(|row: &Value| row["change"] == "modified"));
-}
-
-#[test]
-fn a_script_that_gets_its_suffix_is_a_rename() {
-    let mining = with_file("tool");
-    let id = mining.repo.commit(at(day(1)).rename("tool", "tool.py"));
-    let mined = mining.mine();
-    assert_eq!(mined.of(&id), Vec::<String>::new(), "as `git diff -M` sees it");
 }
 
 #[test]

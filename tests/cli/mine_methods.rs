@@ -9,7 +9,6 @@ use crate::repository::{Commit, Mined, Mining, NEW_YEAR, at, day, def, defs};
 /// PyDriller's view of eleven commits; the file says where it is from.
 const PYDRILLER: &str = include_str!("../reference/pydriller_changes.json");
 
-/// Name, first and last line.
 type Place = (String, i64, i64);
 
 /// Lizard's `f.g( x )` as the name after `def`, with the lines.
@@ -72,44 +71,12 @@ fn methods_that_pydriller_calls_changed_are_changed() {
     assert_eq!(run, ["m.py P.run 2-3 modified 2", "m.py Q.run 7-8 modified 2"]);
 }
 
-/// The changes of a commit that turns one content of `m.py` into another.
 #[track_caller]
-fn change(more: &str, before: &str, after: &str) -> (Mined, Vec<String>) {
+fn change(more: &str, before: &str, after: &str) -> Vec<String> {
     let mining = Mining::with(more);
     mining.repo.commit(at(NEW_YEAR - 1).write("m.py", before));
     let id = mining.repo.commit(at(day(1)).write("m.py", after));
-    let mined = mining.mine();
-    let told = mined.of(&id).iter().map(|line| line.replacen("m.py ", "", 1)).collect();
-    (mined, told)
-}
-
-const NOTHING: [&str; 0] = [];
-
-#[test]
-fn a_decorator_is_no_part_of_its_method() {
-    let text = |decorator: &str, body: &str| {
-        format!("class A:\n    {decorator}\n    def f(self):\n        return {body}\n")
-    };
-    let (_, told) = change("", &text("@one", "1"), &text("@two(3)", "1"));
-    assert_eq!(told, NOTHING);
-    let (mined, told) = change("", &text("@one", "1"), &text("@two(3)", "2"));
-    assert_eq!(told, ["A.f 3-4 modified 2"]);
-    assert_eq!(mined.only()["code"], "def f(self):\n        return 2");
-    assert_eq!(mined.only()["code_before"], "def f(self):\n        return 1");
-}
-
-#[test]
-fn asynchronous_and_annotated_methods_of_several_lines_are_exact() {
-    let text = |number: i64| {
-        format!(
-            "async def fetch(\n    url: str,  # where\n    *,\n    seconds: dict[str, int] = {{}},\n) -> list[\n    int\n]:\n    \"\"\"Doc.\"\"\"\n    async with a as b:\n        return [{number}]  # end\n\n# after\n"
-        )
-    };
-    let (mined, told) = change("", &text(1), &text(2));
-    assert_eq!(told, ["fetch 1-10 modified 2"]);
-    let code = text(2).split("\n\n# after").next().unwrap().to_owned();
-    assert_eq!(mined.only()["code"], code);
-    assert_eq!(mined.only()["code_before"], code.replace("[2]", "[1]"));
+    mining.mine().of(&id).iter().map(|line| line.replacen("m.py ", "", 1)).collect()
 }
 
 const OUTER: &str = "def outer():\n    def inner():\n        return 1\n\n    class C:\n        def m(self):\n            return 2\n\n    return inner\n";
@@ -117,33 +84,11 @@ const OUTER: &str = "def outer():\n    def inner():\n        return 1\n\n    cla
 #[test]
 fn functions_inside_of_functions_are_rows_on_request_only() {
     let after = OUTER.replace("return 1", "return 3").replace("return 2", "return 4");
-    let (_, told) = change("", OUTER, &after);
-    assert_eq!(told, ["outer 1-9 modified 4"]);
-    let (_, told) = change("nested: true", OUTER, &after);
-    assert_eq!(
-        told,
-        ["outer 1-9 modified 4", "outer.inner 2-3 modified 2", "outer.C.m 6-7 modified 2"]
-    );
-    let (_, told) = change("nested: false", OUTER, &OUTER.replace("return 2", "return 5"));
-    assert_eq!(told, ["outer 1-9 modified 2"]);
-}
-
-#[test]
-fn methods_of_one_name_are_told_apart_by_their_position() {
-    let text = |one, two| {
-        format!(
-            "if a:\n    def f():\n        return {one}\nelse:\n    def f():\n        return {two}\n"
-        )
-    };
-    let (mined, told) = change("", &text(1, 2), &text(1, 3));
-    assert_eq!(told, ["f 5-6 modified 2"]);
-    assert_eq!(mined.only()["code_before"], "def f():\n        return 2");
-    let (mined, told) = change("", &text(1, 2), &text(4, 5));
-    assert_eq!(told, ["f 2-3 modified 2", "f 5-6 modified 2"]);
-    let befores = mined.column("code_before");
-    assert_eq!(befores, ["def f():\n        return 1", "def f():\n        return 2"]);
-    let ids: BTreeSet<&str> = mined.column("id").into_iter().collect();
-    assert_eq!(ids.len(), 2);
+    assert_eq!(change("", OUTER, &after), ["outer 1-9 modified 4"]);
+    let all = ["outer 1-9 modified 4", "outer.inner 2-3 modified 2", "outer.C.m 6-7 modified 2"];
+    assert_eq!(change("nested: true", OUTER, &after), all);
+    let after = OUTER.replace("return 2", "return 5");
+    assert_eq!(change("nested: false", OUTER, &after), ["outer 1-9 modified 2"]);
 }
 
 #[test]
@@ -155,75 +100,105 @@ fn deleted_methods_are_no_rows() {
 }
 
 #[test]
-fn a_method_that_moved_is_changed_though_its_code_is_the_same() {
-    let (f, g, h) = (def("f", 1), def("g", 2), def("h", 3));
-    let before = format!("{f}\n{g}\n{h}");
-    let (mined, told) = change("", &before, &format!("{g}\n{h}\n{f}"));
-    assert_eq!(told, ["f 7-8 modified 4"]);
-    assert_eq!(mined.only()["code"], mined.only()["code_before"]);
-}
-
-#[test]
-fn added_and_renamed_methods_have_no_code_before() {
-    let before = format!("{}\n\n{}", def("f", 1), def("h", 3));
-    let after = format!("{}\n\n{}\n\n{}", def("f", 1), def("g", 2), def("h", 3));
-    let (mined, told) = change("", &before, &after);
-    assert_eq!(told, ["g 5-6 added 2"]);
-    assert!(mined.only()["code_before"].is_null());
-    // A new name is a new method; only its changed lines count.
-    let (mined, told) = change("", &def("old", 1), &def("new", 1));
-    assert_eq!(told, ["new 1-2 added 1"]);
-    assert!(mined.only()["code_before"].is_null());
-}
-
-#[test]
 fn changed_lines_are_those_that_came_and_those_that_went() {
     let text = |body: &str| format!("def f(x):\n{body}    return x\n");
     let few = text("    a = 1\n");
     let more = text("    a = 1\n    b = 2\n    c = 3\n");
-    let f = def("f", 1);
+    let (f, g, h) = (def("f", 1), def("g", 2), def("h", 3));
     let broken = format!("{f}\n\nx = = (\n");
     let version = format!("VERSION = 1\n\n\n{}", defs(&[0; 9]));
     let signed = |kind: &str| format!("def f(\n    a: int,\n    b: {kind},\n):\n    pass\n");
     let one_line =
         |number: i64| format!("def a(): return 1\ndef b(): return {number}\nx = {number}\n");
-    let cases: [(&str, &str, &[&str]); 14] = [
-        (&few, &more, &["f 1-5 modified 2"]),
-        (&more, &few, &["f 1-3 modified 2"]),
-        (&more, &text("    a = 9\n    b = 2\n    c = 3\n    d = 4\n"), &["f 1-6 modified 3"]),
+    let decorated = |decorator: &str, number: i64| {
+        format!("class A:\n    {decorator}\n    def f(self):\n        return {number}\n")
+    };
+    let twins = |one: i64, two: i64| {
+        let f = |number: i64| format!("    def f():\n        return {number}\n");
+        format!("if a:\n{}else:\n{}", f(one), f(two))
+    };
+    let fetch = |number: i64| {
+        format!(
+            "async def fetch(\n    url: str,  # where\n    *,\n    seconds: dict[str, int] = {{}},\n) -> list[\n    int\n]:\n    \"\"\"Doc.\"\"\"\n    async with a as b:\n        return [{number}]  # end\n\n# after\n"
+        )
+    };
+    /// A name, the text before, the text after, and the mined lines.
+    type Case<'a> = (&'a str, &'a str, &'a str, &'a [&'a str]);
+    let cases: [Case<'_>; 22] = [
+        ("more", &few, &more, &["f 1-5 modified 2"]),
+        ("less", &more, &few, &["f 1-3 modified 2"]),
+        (
+            "both",
+            &more,
+            &text("    a = 9\n    b = 2\n    c = 3\n    d = 4\n"),
+            &["f 1-6 modified 3"],
+        ),
         // A blank line or a comment inside of a method belongs to it, one behind it does not.
-        (&few, &text("    a = 1\n\n"), &["f 1-4 modified 1"]),
-        (&few, &format!("{few}\n\n# the end\n"), &[]),
-        (&signed("int"), &signed("str"), &["f 1-5 modified 2"]),
-        (&one_line(2), &one_line(4), &["b 2-2 modified 2"]),
-        (&f, &f.replace("(x)", "(x, y=0)"), &["f 1-2 modified 2"]),
+        ("blank", &few, &text("    a = 1\n\n"), &["f 1-4 modified 1"]),
+        ("behind", &few, &format!("{few}\n\n# the end\n"), &[]),
+        ("signed", &signed("int"), &signed("str"), &["f 1-5 modified 2"]),
+        ("one_line", &one_line(2), &one_line(4), &["b 2-2 modified 2"]),
+        ("default", &f, &f.replace("(x)", "(x, y=0)"), &["f 1-2 modified 2"]),
         // Out of an `if` into a class: another name.
-        (&f, "class A:\n    def f(x):\n        return x + 1\n", &["A.f 2-3 added 2"]),
-        (&f, &format!("import os\n\n\n{f}"), &[]),
-        (f.trim_end(), &f, &["f 1-2 modified 2"]),
-        (&broken, &broken.replace("+ 1", "+ 2"), &["f 1-2 modified 2"]),
-        (&version, &version.replace("VERSION = 1", "VERSION = 2"), &[]),
-        (&defs(&[1, 2, 3]), &def("f1", 2), &[]),
+        ("class", &f, "class A:\n    def f(x):\n        return x + 1\n", &["A.f 2-3 added 2"]),
+        ("import", &f, &format!("import os\n\n\n{f}"), &[]),
+        ("last_line", f.trim_end(), &f, &["f 1-2 modified 2"]),
+        ("broken", &broken, &broken.replace("+ 1", "+ 2"), &["f 1-2 modified 2"]),
+        ("version", &version, &version.replace("VERSION = 1", "VERSION = 2"), &[]),
+        ("gone", &defs(&[1, 2, 3]), &def("f1", 2), &[]),
+        // A decorator is no part of its method.
+        ("decorator", &decorated("@one", 1), &decorated("@two(3)", 1), &[]),
+        ("decorated", &decorated("@one", 1), &decorated("@two(3)", 2), &["A.f 3-4 modified 2"]),
+        ("async", &fetch(1), &fetch(2), &["fetch 1-10 modified 2"]),
+        // Methods of one name are told apart by their position.
+        ("twin", &twins(1, 2), &twins(1, 3), &["f 5-6 modified 2"]),
+        ("twins", &twins(1, 2), &twins(4, 5), &["f 2-3 modified 2", "f 5-6 modified 2"]),
+        // One that moved is changed though its code is the same.
+        ("moved", &format!("{f}\n{g}\n{h}"), &format!("{g}\n{h}\n{f}"), &["f 7-8 modified 4"]),
+        ("added", &format!("{f}\n\n{h}"), &format!("{f}\n\n{g}\n\n{h}"), &["g 5-6 added 2"]),
+        // A new name is a new method; only its changed lines count.
+        ("renamed", &def("old", 1), &def("new", 1), &["new 1-2 added 1"]),
     ];
     // Each case is a file, so that none is like another one before.
     let mining = Mining::new();
-    let files = |commit, pick: fn(&(&str, &str, &[&str])) -> String| {
-        let named = cases.iter().enumerate().map(|(at, case)| (format!("c{at:02}.py"), pick(case)));
+    let files = |commit, pick: fn(&Case<'_>) -> String| {
+        let named = cases.iter().map(|case| (format!("{}.py", case.0), pick(case)));
         named.fold(commit, |commit: Commit, (name, text)| commit.write(name, text))
     };
-    mining.repo.commit(files(at(NEW_YEAR - 1), |case| case.0.into()));
-    let id = mining.repo.commit(files(at(day(1)), |case| case.1.into()));
-    let wanted = cases.iter().enumerate().flat_map(|(at, (_, _, lines))| {
-        lines.iter().map(move |line| format!("c{at:02}.py {line}"))
-    });
+    mining.repo.commit(files(at(NEW_YEAR - 1), |case| case.1.into()));
+    let id = mining.repo.commit(files(at(day(1)), |case| case.2.into()));
     let mined = mining.mine();
-    assert_eq!(mined.of(&id), wanted.collect::<Vec<_>>());
-    let row = |path: &str| {
-        let of = |row: &&Value| row["path"] == path && row["commit_id"] == id;
-        mined.rows.iter().find(of).unwrap()
+    let found = mined.of(&id);
+    for (name, _, _, lines) in cases {
+        let start = format!("{name}.py ");
+        let here: Vec<&str> = found.iter().filter_map(|line| line.strip_prefix(&start)).collect();
+        assert_eq!(here, lines, "{name}");
+    }
+    let rows = |name: &str| -> Vec<&Value> {
+        let path = format!("{name}.py");
+        let of = |row: &&Value| row["path"] == *path && row["commit_id"] == id;
+        mined.rows.iter().filter(of).collect()
     };
-    assert_eq!(row("c06.py")["code"], "def b(): return 4");
-    assert_eq!(row("c10.py")["code"], row("c10.py")["code_before"]);
+    let row = |name: &str| rows(name)[0];
+    let twin = |number: i64| format!("def f():\n        return {number}");
+    let code = fetch(2).split("\n\n# after").next().unwrap().to_owned();
+    for (name, column, wanted) in [
+        ("one_line", "code", "def b(): return 4"),
+        ("decorated", "code", "def f(self):\n        return 2"),
+        ("decorated", "code_before", "def f(self):\n        return 1"),
+        ("async", "code", &code),
+        ("async", "code_before", &code.replace("[2]", "[1]")),
+        ("twin", "code_before", &twin(2)),
+    ] {
+        assert_eq!(row(name)[column], wanted, "{name}");
+    }
+    for name in ["last_line", "moved"] {
+        assert_eq!(row(name)["code"], row(name)["code_before"], "{name}");
+    }
+    assert!(row("added")["code_before"].is_null() && row("renamed")["code_before"].is_null());
+    let [one, two] = rows("twins")[..] else { panic!("two twins") };
+    assert_eq!([&one["code_before"], &two["code_before"]], [&twin(1), &twin(2)]);
+    assert_ne!(one["id"], two["id"]);
 }
 
 #[test]

@@ -7,7 +7,6 @@ use crate::harness::{Outcome, Project, Running};
 use crate::repository::{Repository, at, day, def, mined, workflow};
 use galeras_test_servers::http_git::{CERTIFICATE, HttpGit};
 
-/// A project, and a repository in a folder beside it that a server may serve.
 fn project() -> (Project, Repository) {
     let project = Project::empty();
     let repo = Repository::bare(project.path("../served/r"));
@@ -18,7 +17,6 @@ fn project() -> (Project, Repository) {
     (project, repo)
 }
 
-/// Writes a program.
 fn program(project: &Project, name: &str, text: &str) -> String {
     project.write(name, format!("#!/bin/sh\n{text}\n"));
     let path = project.path(name);

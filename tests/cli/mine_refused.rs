@@ -64,8 +64,7 @@ fn names_that_could_be_options_are_refused_before_anybody_is_asked() {
     assert!(outcome.stderr.contains("`-x` starts with `-`"), "{outcome}");
     let text = workflow("", "").replace("[]", "«list.csv");
     let (text, place) = marked(&text);
-    let project = Project::new(&text);
-    project.write("list.csv", "owner/-x\n");
+    let project = Project::new(&text).with("list.csv", "owner/-x\n");
     let outcome = project.run_json(&[]).exits(2);
     assert_eq!(outcome.diagnostics(), [format!("unreadable-file w.yaml:{place}")]);
 }
@@ -87,8 +86,7 @@ fn lists_in_files_are_read_or_refused() {
     refused(&text, "missing-file");
     let (text, place) = marked(&text);
     for csv in ["", "# nothing\n", "repo,url\n", "./r\n./nowhere\n", "repo,url\nx,ftp://a/b\n"] {
-        let project = Project::new(&text);
-        project.write("list.csv", csv);
+        let project = Project::new(&text).with("list.csv", csv);
         Repository::bare(project.path("r")).commit(at(day(1)).write("m.py", def("f", 1)));
         let outcome = project.run_json(&[]).exits(2);
         assert_eq!(outcome.diagnostics(), [format!("unreadable-file w.yaml:{place}")], "{csv:?}");

@@ -262,8 +262,7 @@ fn a_wider_window_fetches_what_is_missing() {
     let rows = mined(&remote.project).rows.len();
     remote.project.run_ok(&["--cache", "fresh"]);
     let args = ["show", "w.yaml", "mined", "--format", "json", "--cache", "fresh"];
-    let fresh = remote.project.run(&args).exits(0).json_lines().len();
-    assert_eq!(rows, fresh);
+    assert_eq!(rows, remote.project.run(&args).exits(0).json_lines().len());
     assert!(rows > 80, "{rows}");
 }
 
@@ -381,7 +380,6 @@ fn two_runs_fetch_into_one_store() {
     assert_eq!(remote.run(&[]).1, remote.of_folder());
 }
 
-/// No file and no output has the password.
 #[track_caller]
 fn is_secret(project: &Project, outcomes: &[Outcome]) {
     const SECRET: &[u8] = b"s3cr3t";

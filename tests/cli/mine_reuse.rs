@@ -8,14 +8,12 @@ use serde_json::Value;
 use crate::harness::{Outcome, Project, Running, says};
 use crate::repository::{Mining, NEW_YEAR, Repository, at, day, def, defs, mined, workflow};
 
-/// How many repositories `mined` worked on and took from the store.
 fn counts(outcome: &Outcome) -> (u64, u64) {
     let step = outcome.step("mined");
     let of = |name: &str| step[name].as_u64().unwrap();
     (of("computed_rows"), of("reused_rows"))
 }
 
-/// A repository with a few commits below a folder of a project.
 fn repository(project: &Project, name: &str, commits: i64) -> Repository {
     let repo = Repository::bare(project.path(name));
     for n in 0..commits {
@@ -25,22 +23,9 @@ fn repository(project: &Project, name: &str, commits: i64) -> Repository {
     repo
 }
 
-/// A project with repositories.
 fn project(names: &[&str], more: &str) -> Project {
     let list: Vec<String> = names.iter().map(|name| format!("./{name}")).collect();
     Project::new(&workflow(&list.join(", "), more))
-}
-
-#[test]
-fn a_second_run_mines_nothing() {
-    let project = project(&["a"], "");
-    repository(&project, "a", 3);
-    let first = project.run_ok(&[]);
-    assert_eq!(counts(&first), (1, 0));
-    let second = project.run_ok(&[]);
-    second.all_hit();
-    assert_eq!(second.digests(), first.digests());
-    project.verifies("cache");
 }
 
 #[test]
@@ -68,14 +53,11 @@ fn a_repository_more_costs_that_one() {
     }
     assert_eq!(counts(&project.run_ok(&[])), (10, 0));
     project.change("./r9]", "./r9, ./r10]");
-    let more = project.run_ok(&[]);
-    assert_eq!(counts(&more), (1, 10));
+    assert_eq!(counts(&project.run_ok(&[])), (1, 10));
     // One less costs nothing, and neither does another order.
-    project.change("./r0, ./r1, ./r2, ", "./r2, ./r1, ");
-    let less = project.run_ok(&[]);
+    let less = project.rerun("./r0, ./r1, ./r2, ", "./r2, ./r1, ");
     assert_eq!(counts(&less), (0, 10));
-    let fresh = project.run_ok(&["--cache", "fresh"]);
-    assert_eq!(fresh.digests(), less.digests());
+    assert_eq!(project.run_ok(&["--cache", "fresh"]).digests(), less.digests());
 }
 
 #[test]
@@ -100,9 +82,7 @@ fn a_later_step_does_not_mine() {
     project.write("w.yaml", format!("{}{later}", workflow("./a", "")));
     repository(&project, "a", 3);
     project.run_ok(&[]);
-    project.change("seed: 1", "seed: 2");
-    let outcome = project.run_ok(&[]);
-    assert_eq!(outcome.statuses(), "repos=hit mined=hit some=ran");
+    assert_eq!(project.rerun("seed: 1", "seed: 2").statuses(), "repos=hit mined=hit some=ran");
 }
 
 #[test]
@@ -111,13 +91,11 @@ fn an_argument_of_mine_mines_again_and_back_is_stored() {
     repository(&project, "a", 3);
     repository(&project, "b", 3);
     let first = project.run_ok(&[]);
-    project.change("until: 2023-01-01", "until: 2022-01-02");
-    let second = project.run_ok(&[]);
+    let second = project.rerun("until: 2023-01-01", "until: 2022-01-02");
     assert_eq!((counts(&second), second.status("repos")), ((2, 0), "hit".into()));
     assert_eq!(second.step("mined")["reason"], "ARG_CHANGED");
     assert_eq!(second.step("mined")["rows"], 6);
-    project.change("until: 2022-01-02", "until: '2023-01-01T00:00:00Z', merges: false");
-    let third = project.run_ok(&[]);
+    let third = project.rerun("until: 2022-01-02", "until: '2023-01-01T00:00:00Z', merges: false");
     third.all_hit();
     assert_eq!(third.digests(), first.digests());
 }
@@ -150,15 +128,17 @@ fn digests_do_not_depend_on_jobs_or_the_store() {
         assert_eq!(other.digests(), one.digests(), "{jobs}");
     }
     let place = project.path("elsewhere/deep");
-    let other = project.run_ok(&["--cache", place.to_str().unwrap()]);
-    assert_eq!(other.digests(), one.digests());
+    assert_eq!(project.run_ok(&["--cache", place.to_str().unwrap()]).digests(), one.digests());
 }
 
 #[test]
-fn a_project_that_was_moved_has_its_results() {
+fn a_second_run_and_a_project_that_was_moved_have_the_results() {
     let project = project(&["a"], "");
     repository(&project, "a", 5);
     let first = project.run_ok(&[]);
+    assert_eq!(counts(&first), (1, 0));
+    project.run_ok(&[]).all_hit();
+    project.verifies("cache");
     let moved = Project::new(&project.read("w.yaml"));
     fs::rename(project.path("a"), moved.path("a")).unwrap();
     fs::rename(project.path("cache"), moved.path("cache")).unwrap();
@@ -177,8 +157,7 @@ fn a_repository_that_was_moved_is_not_mined_again() {
     fs::create_dir(project.path("new")).unwrap();
     fs::rename(project.path("old"), project.path("new/place")).unwrap();
     project.change("./old", "./new/place");
-    let outcome = project.run_ok(&[]);
-    assert_eq!(counts(&outcome), (0, 1));
+    assert_eq!(counts(&project.run_ok(&[])), (0, 1));
     let after = mined(&project);
     assert_eq!(after.column("id"), before.column("id"));
     assert_eq!(after.column("code"), before.column("code"));
@@ -277,8 +256,7 @@ fn a_killed_run_is_continued() {
         killed += usize::from(running.finish().code.is_none());
     }
     assert!(killed >= 1, "no run was killed before its end");
-    let after = project.run_ok(&[]);
-    assert_eq!(after.digests(), undisturbed.digests());
+    assert_eq!(project.run_ok(&[]).digests(), undisturbed.digests());
     project.run_ok(&[]).all_hit();
     project.verifies("cache");
 }

@@ -149,24 +149,28 @@ fn with_heads(heads: &[(&str, &str, &str)]) -> Project {
 }
 
 #[test]
-fn heads_that_do_not_exist_are_rejects() {
-    let zeros = "0".repeat(40);
+fn heads_that_do_not_exist_or_are_no_commits_are_rejects() {
+    let source = Project::empty();
+    let repo = Repository::bare(source.path("good"));
+    repo.commit(at(day(1)).write("m.py", def("f", 1)));
     let other = "1".repeat(40);
     let project = with_heads(&[
-        ("zeros", "./good", &zeros),
+        ("zeros", "./good", &"0".repeat(40)),
         ("other", "./good", &other),
         ("word", "./good", "main"),
         ("short", "./good", "1234567"),
         ("nothing", "./good", ""),
+        ("tree", "./good", &repo.git(&["rev-parse", "main^{tree}"])),
+        ("blob", "./good", &repo.git(&["rev-parse", "main:m.py"])),
         ("nowhere", "./nowhere", &other),
         ("odd", "ftp://example.org/x", &other),
         ("empty", "", &other),
     ]);
-    Repository::bare(project.path("good")).commit(at(day(1)).write("m.py", def("f", 1)));
+    fs::rename(source.path("good"), project.path("good")).unwrap();
     project.run_ok(&[]);
     let found = mined(&project);
     assert!(found.rows.is_empty());
-    assert_eq!(found.rejected().len(), 8, "{:?}", found.rejects);
+    assert_eq!(found.rejected().len(), 10, "{:?}", found.rejects);
     for row in &found.rejects {
         assert!(["fetch", "mine"].contains(&row["rule"].as_str().unwrap()), "{row}");
         assert!(row["commit_id"].is_null() && !row["reason"].as_str().unwrap().is_empty());
@@ -195,23 +199,9 @@ fn a_folder_that_was_away_is_mined_when_it_is_back() {
     project.run_ok(&[]);
     assert_eq!(mined(&project).rejected().len(), 1);
     fs::rename(source.path("good"), project.path("good")).unwrap();
-    let back = project.run_ok(&[]);
-    assert_eq!(back.step("mined")["reason"], "PREV_FAILED");
+    assert_eq!(project.run_ok(&[]).step("mined")["reason"], "PREV_FAILED");
     assert_eq!(mined(&project).column("path"), ["m.py"]);
     project.run_ok(&[]).all_hit();
-}
-
-#[test]
-fn a_head_that_is_no_commit_is_a_reject() {
-    let project = Project::empty();
-    let repo = Repository::bare(project.path("good"));
-    repo.commit(at(day(1)).write("m.py", def("f", 1)));
-    let tree = repo.git(&["rev-parse", "main^{tree}"]);
-    let blob = repo.git(&["rev-parse", "main:m.py"]);
-    let other = with_heads(&[("tree", "./good", &tree), ("blob", "./good", &blob)]);
-    fs::rename(project.path("good"), other.path("good")).unwrap();
-    other.run_ok(&[]);
-    assert_eq!(mined(&other).rejected().len(), 2);
 }
 
 #[test]
@@ -299,12 +289,10 @@ fn the_branch_that_is_checked_out_counts_and_a_branch_can_be_chosen() {
     project.run_ok(&[]);
     assert_eq!(mined(&project).rows.len(), 2);
     repo.git(&["symbolic-ref", "HEAD", "refs/heads/main"]);
-    project.change("repos: [./r]", "repos: [./r], branch: deep/side");
-    project.run_ok(&[]);
+    project.rerun("repos: [./r]", "repos: [./r], branch: deep/side");
     assert_eq!(mined(&project).rows.len(), 2);
     assert_eq!(project.rows("repos")[0]["default_branch"], "deep/side");
-    project.change("branch: deep/side", "branch: nothing");
-    project.run_ok(&[]);
+    project.rerun("branch: deep/side", "branch: nothing");
     assert_eq!(project.rows("repos.rejects")[0]["rule"], "reachable");
     // The branch of `mine`.
     project.write("w.yaml", workflow("./r", "branch: deep/side"));

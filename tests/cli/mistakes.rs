@@ -4,7 +4,7 @@
 //! `INSTA_UPDATE=always cargo test -p galeras-tests --test cli mistakes` writes the texts again.
 
 use crate::harness::{Project, every};
-use crate::invalid_references::workflow;
+use crate::invalid_yaml::workflow;
 
 /// The whole message for a workflow with mistakes in just these lines.
 #[track_caller]

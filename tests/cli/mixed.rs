@@ -7,28 +7,19 @@ use serde_json::{Value, json};
 use crate::harness::{Project, every, package, refused_with, says, text};
 use crate::regress_tables::{csv, find, noise};
 
-/// A workflow that reads `data.csv` and fits one model.
 fn workflow(with: &str) -> String {
     format!(
         "galeras: 1
 steps:
-  data:
-    op: read
-    with: {{ path: data.csv, position: {{ column: row }}, key: [row] }}
-  fitted:
-    op: mixed
-    from: data
-    with: {{ {with} }}
+  data: {{ op: read, with: {{ path: data.csv, position: {{ column: row }}, key: [row] }} }}
+  fitted: {{ op: mixed, from: data, with: {{ {with} }} }}
 "
     )
 }
 
 #[track_caller]
 fn fitted(table: &str, with: &str) -> Project {
-    let project = Project::new(&workflow(with));
-    project.write("data.csv", table);
-    project.run_ok(&[]);
-    project
+    Project::new(&workflow(with)).with("data.csv", table).ran()
 }
 
 fn published(name: &str) -> String {
@@ -114,8 +105,7 @@ fn nested_and_crossed_columns_have_shares_of_the_variance() {
 
     let project = fitted(&published("penicillin"), "outcomes: [diameter], random: [plate, sample]");
     prints(&project.rows("fitted.fit")[0], "criterion", 330.8606, 4);
-    let few = project.rows("fitted.components");
-    assert_eq!(find(&few, &[("group", "sample")])["groups"], 6);
+    assert_eq!(find(&project.rows("fitted.components"), &[("group", "sample")])["groups"], 6);
 }
 
 #[test]
@@ -227,10 +217,7 @@ fn the_order_of_rows_and_the_number_of_threads_do_not_count() {
     };
     let project = Project::steps(
         "  data: { op: read, with: { path: data.csv, key: [n] } }
-  fitted:
-    op: mixed
-    from: data
-    with: { outcomes: [y, x], fixed: [arm], random: [g] }
+  fitted: { op: mixed, from: data, with: { outcomes: [y, x], fixed: [arm], random: [g] } }
 ",
     );
     project.write("data.csv", numbered(&|at| at));
@@ -242,7 +229,6 @@ fn the_order_of_rows_and_the_number_of_threads_do_not_count() {
     }
 }
 
-/// One mistake in the arguments, at the mark `«`.
 #[track_caller]
 fn wrong(with: &str, code: &str, words: &[&str]) {
     let data = [("data.csv", "x,y,s,g\n1,2,a,u\n2,3,b,v\n")];

@@ -13,9 +13,7 @@ const ROWS: usize = 20;
 const HEAD: &str = "galeras: 1
 BUDGET
 steps:
-  data:
-    op: read
-    with: { path: data.jsonl }
+  data: { op: read, with: { path: data.jsonl } }
   prompts:
     op: prompt
     from: data
@@ -88,8 +86,7 @@ fn a_budget_is_for_all_steps() {
         &outcome.stdout,
         &["30 of the 30 that `max_requests` of the `budget`", "25 of it by other runs"],
     );
-    project.change("max_requests: 30", "max_requests: 40, max_usd: 400");
-    project.run_ok(&[]);
+    project.rerun("max_requests: 30", "max_requests: 40, max_usd: 400");
     assert_eq!(api.count(), 2 * ROWS);
 }
 
@@ -111,14 +108,12 @@ fn a_budget_may_come_from_a_param() {
 #[test]
 fn an_account_is_closed_when_everything_is_answered() {
     let api = ten_dollars();
-    let project = project("", &cells(&api, &format!("{TEN}, max_usd: 600")));
-    project.run_ok(&[]);
+    let project = project("", &cells(&api, &format!("{TEN}, max_usd: 600"))).ran();
     assert_eq!(api.count(), 3 * ROWS);
     project.run_ok(&[]).all_hit();
     // A new row is a new account: thirty dollars fit into it again.
     project.write("data.jsonl", data(0..ROWS + 1));
-    project.change("max_usd: 600", "max_usd: 30");
-    project.run_ok(&[]);
+    project.rerun("max_usd: 600", "max_usd: 30");
     assert_eq!(api.count(), 3 * (ROWS + 1));
     project.run_json(&["--force", "answers", "--keep-going"]).exits(1);
     assert_eq!(api.count(), 3 * (ROWS + 1) + 3);
@@ -130,8 +125,7 @@ fn an_account_with_a_failed_request_stays_open() {
     let api = ten_dollars();
     api.spoil("f3(", ChatFault::CutBody);
     let more = format!("model: a, {TEN}, tries: 1, max_usd: {}", 10 * ROWS + 5);
-    let project = project("", &step(&api, "answers", &more));
-    project.run_ok(&[]);
+    let project = project("", &step(&api, "answers", &more)).ran();
     assert_eq!(api.take().len(), ROWS);
     api.heal();
     let outcome = project.run_json(&[]).exits(1);
@@ -212,7 +206,6 @@ fn a_budget_that_is_none_is_refused() {
     assert!(flat(&outcome.stderr).contains(text), "{outcome}");
 }
 
-/// The entry of a step in what `plan` says.
 #[track_caller]
 fn planned(project: &Project, step: &str) -> Value {
     let outcome = project.run(&["plan", "w.yaml", "--format", "json"]).exits(0);
@@ -291,14 +284,15 @@ fn a_run_says_once_whom_it_asks_before_it_does() {
     assert_eq!(said.matches("asks models:").count(), 1, "{said}");
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     let at = api.url().replace("/v1", "");
-    for text in [
-        format!("20 requests to a at {at}, at most $200.00; 20 requests to b at {at}"),
-        "in all 60 requests, at most $600.00".to_string(),
-        "`max_usd` of the step `answers` allows $605.00".to_string(),
-        "`max_usd` of the `budget` of the workflow allows $700.00".to_string(),
-    ] {
-        assert!(said.contains(&text), "{text} in {said}");
-    }
+    says(
+        &said,
+        &[
+            &format!("20 requests to a at {at}, at most $200.00; 20 requests to b at {at}"),
+            "in all 60 requests, at most $600.00",
+            "`max_usd` of the step `answers` allows $605.00",
+            "`max_usd` of the `budget` of the workflow allows $700.00",
+        ],
+    );
     api.heal();
     let outcome = project.run_json(&[]).exits(1);
     let asked = outcome.events("requests");
@@ -313,8 +307,7 @@ fn a_run_says_once_whom_it_asks_before_it_does() {
 fn a_run_says_what_it_spent() {
     let api = ten_dollars();
     let project = project("", &cells(&api, &format!("{TEN}, max_usd: 600")));
-    let human = Project::new(&project.read("w.yaml"));
-    human.write("data.jsonl", data(0..ROWS));
+    let human = Project::new(&project.read("w.yaml")).with("data.jsonl", data(0..ROWS));
     let outcome = project.run_ok(&[]);
     let spent = outcome.events("spent").remove(0);
     assert_eq!(spent["steps"].as_array().unwrap().len(), 3);
@@ -323,8 +316,7 @@ fn a_run_says_what_it_spent() {
     assert_eq!(spent["steps"][0], first);
     let said = human.run(&["run", "w.yaml"]).exits(0).stderr;
     let text = "spent: 60 requests, 300 tokens read, 600 written, $600.00";
-    assert!(said.contains(text), "{said}");
-    assert!(said.contains("answers[name=c]"), "{said}");
+    says(&said, &[text, "answers[name=c]"]);
     // Nothing was asked, nothing is reported.
     assert!(project.run_ok(&[]).events("spent").is_empty());
 }

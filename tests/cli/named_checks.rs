@@ -74,8 +74,7 @@ const ALL: &str = "SELECT * FROM input";
 fn kept(points: &[(&str, &str)], rule: &str) -> Vec<String> {
     let points: Vec<(&str, Value)> =
         points.iter().map(|(id, code)| (*id, Value::from(*code))).collect();
-    let project = project(&points, ALL, &[rule]);
-    project.run_ok(&[]);
+    let project = project(&points, ALL, &[rule]).ran();
     let (kept, rejected) = (project.rows("valid"), project.rows("valid.rejects"));
     assert_eq!(kept.len() + rejected.len(), points.len());
     ids(&kept)
@@ -94,8 +93,7 @@ const RECOMPUTED: [(&str, &[&str]); 6] = [
 fn what_is_right_is_so_when_counted_again() {
     let rules: Vec<String> = RECOMPUTED.iter().map(|(c, _)| format!("{{ use: {c} }}")).collect();
     let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
-    let project = project(&good(), ALL, &rules);
-    project.run_ok(&[]);
+    let project = project(&good(), ALL, &rules).ran();
     let rejects = project.rows("valid.rejects");
     assert!(rejects.is_empty(), "{rejects:#?}");
     let summary = project.rows("valid.summary");
@@ -113,8 +111,7 @@ fn a_false_number_is_rejected_with_its_rule_and_the_number() {
                 let query = format!(
                     "SELECT * REPLACE (CASE WHEN id = 'nested' THEN {column} {change} ELSE {column} END AS {column}) FROM input"
                 );
-                let project = project(&good(), &query, &[&format!("{{ use: {check} }}")]);
-                project.run_ok(&[]);
+                let project = project(&good(), &query, &[&format!("{{ use: {check} }}")]).ran();
                 let rejects = project.rows("valid.rejects");
                 assert_eq!(ids(&rejects), ["nested"], "{check} {column}");
                 let row = &rejects[0];
@@ -131,8 +128,7 @@ fn a_false_number_is_rejected_with_its_rule_and_the_number() {
 #[test]
 fn a_number_that_is_missing_is_not_right() {
     let query = "SELECT * REPLACE (nullif(complexity, 1) AS complexity) FROM input";
-    let project = project(&good(), query, &["{ use: complexity_recomputed }"]);
-    project.run_ok(&[]);
+    let project = project(&good(), query, &["{ use: complexity_recomputed }"]).ran();
     let rejects = project.rows("valid.rejects");
     assert!(!rejects.is_empty() && rejects.iter().all(|row| row["complexity"].is_null()));
     assert!(project.rows("valid").iter().all(|row| row["complexity"].as_i64().unwrap() > 1));
@@ -148,8 +144,7 @@ fn a_method_without_code_passes_nothing() {
             "several_returns" => "{ use: several_returns, with: { more_than: 0 } }".into(),
             check => format!("{{ use: {check} }}"),
         };
-        let project = project(&good()[..2], &query, &[&rule]);
-        project.run_ok(&[]);
+        let project = project(&good()[..2], &query, &[&rule]).ran();
         assert_eq!(ids(&project.rows("valid")), [""; 0], "{check}");
     }
 }
@@ -158,8 +153,7 @@ fn a_method_without_code_passes_nothing() {
 fn a_rule_has_its_own_name_its_own_column_and_may_flag() {
     let rule = "{ use: complexity_recomputed, name: counted_twice, with: { column: other }, on_fail: flag }";
     let query = "SELECT *, CASE WHEN id = 'plain' THEN 'def f():\\n  if a: pass' ELSE code END AS other FROM input";
-    let project = project(&good(), query, &[rule]);
-    project.run_ok(&[]);
+    let project = project(&good(), query, &[rule]).ran();
     let rows = project.rows("valid");
     assert_eq!(rows.len(), GOOD.len());
     assert!(rows.iter().all(|row| row["counted_twice"] == json!(row["id"] != "plain")), "{rows:?}");
@@ -170,8 +164,7 @@ fn a_cut_inside_of_a_signature_is_rejected() {
     let project = project(&good(), ALL, &["{ use: cut_after_signature }"]);
     let cut = "  cuts: { op: cut, from: features, with: { seed: 3, min: 0.02, max: 0.5, after: none } }\n";
     project.change("  valid:", &format!("{cut}  valid:"));
-    project.change("from: told", "from: cuts");
-    project.run_ok(&[]);
+    project.rerun("from: told", "from: cuts");
     let whole = |row: &Value| {
         let (cut, signature) = (row["random_cut"].as_str(), row["signature"].as_str());
         cut.unwrap().starts_with(signature.unwrap())
@@ -181,16 +174,13 @@ fn a_cut_inside_of_a_signature_is_rejected() {
     assert!(kept.iter().all(whole) && !rejected.iter().any(whole));
     assert!(rejected.iter().all(|row| row["rule"] == "cut_after_signature"));
     // A cut that starts after the signature always passes, wherever the signature ends.
-    project.change("after: none", "after: signature");
-    project.run_ok(&[]);
+    project.rerun("after: none", "after: signature");
     assert!(project.rows("valid.rejects").is_empty());
     assert_eq!(project.rows("valid").len(), GOOD.len());
     // The other column that is cut.
-    project.change("after: signature", "column: code_no_docstring");
-    project.run_ok(&[]);
+    project.rerun("after: signature", "column: code_no_docstring");
     assert!(project.rows("valid.rejects").is_empty());
-    project.change("cut_after_signature }", "cut_after_signature, with: { column: cut_rest } }");
-    project.run_ok(&[]);
+    project.rerun("cut_after_signature }", "cut_after_signature, with: { column: cut_rest } }");
     assert!(project.rows("valid").is_empty(), "what follows the cut has no signature");
 }
 
@@ -221,12 +211,10 @@ fn a_cut_has_some_of_the_body_on_both_sides() {
     };
     let (head, rest) = (case(|code| code.1.into()), case(|code| code.2.into()));
     let query = format!("SELECT *, {head} AS random_cut, {rest} AS cut_rest FROM input");
-    let project = project(&points, &query, &["{ use: cut_inside_body }"]);
-    project.run_ok(&[]);
+    let project = project(&points, &query, &["{ use: cut_inside_body }"]).ran();
     assert_eq!(ids(&project.rows("valid")), ["g", "h", "i", "j"]);
     let turned = "{ use: cut_inside_body, with: { column: cut_rest, rest: random_cut } }";
-    project.change("{ use: cut_inside_body }", turned);
-    project.run_ok(&[]);
+    project.rerun("{ use: cut_inside_body }", turned);
     assert!(project.rows("valid").is_empty(), "no signature in front");
 }
 

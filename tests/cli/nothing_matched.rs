@@ -7,7 +7,6 @@ fn methods(with: &str) -> String {
     format!("galeras: 1\nsteps:\n  m:\n    op: methods\n    with: {{ {with} }}\n")
 }
 
-/// The only warning of a run that succeeds.
 #[track_caller]
 fn warning(project: &Project) -> String {
     let outcome = project.run_ok(&[]);
@@ -35,8 +34,7 @@ fn a_folder_without_a_file_that_matches() {
 fn a_folder_of_which_everything_is_excluded_and_one_that_is_empty() {
     let project = Project::new(&methods("dir: src, exclude: ['**/*.py']"));
     project.write("src/a.py", "def f():\n    return 1\n");
-    let said = warning(&project);
-    says(&said, &["1 file", "`exclude` leaves out all of them"]);
+    says(&warning(&project), &["1 file", "`exclude` leaves out all of them"]);
     let project = Project::new(&methods("dir: src"));
     std::fs::create_dir(project.path("src")).unwrap();
     assert!(warning(&project).contains("has no files"));
@@ -95,7 +93,6 @@ fn patterns_of_other_languages_are_refused_before_anything_runs() {
         ));
         project.write("repo/.keep", "");
         let outcome = project.run(&["check", "w.yaml", "--format", "json"]).exits(2);
-        let codes = outcome.stdout.matches("other-language").count();
-        assert_eq!(codes, wrong, "{outcome}");
+        assert_eq!(outcome.stdout.matches("other-language").count(), wrong, "{outcome}");
     }
 }

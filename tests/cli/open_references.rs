@@ -13,14 +13,8 @@ steps:
     with:
       command: for i in 1 2 3 4 5 6; do echo '{\"id\":\"'$i'\",\"x\":'$i'}'; done
       output: { id: utf8!, x: int64! }
-  small:
-    op: sample
-    from: table
-    with: { n: 1, seed: 1 }
-  large:
-    op: sample
-    from: table
-    with: { n: 4, seed: 1 }
+  small: { op: sample, from: table, with: { n: 1, seed: 1 } }
+  large: { op: sample, from: table, with: { n: 4, seed: 1 } }
   cells:
     op: sample
     from: table
@@ -41,8 +35,7 @@ fn sql(from: &str) -> String {
 #[test]
 fn a_param_names_the_step() {
     let project = project(&sql("'${{ params.which }}'"));
-    let outcome = project.run_ok(&[]);
-    assert_eq!(outcome.step("read")["rows"], 1);
+    assert_eq!(project.run_ok(&[]).step("read")["rows"], 1);
     let other = project.run_ok(&["--set", "which=large"]);
     assert_eq!(other.step("read")["rows"], 4);
     assert_eq!(other.status("small"), "hit");
@@ -62,8 +55,7 @@ fn a_param_names_a_port_or_a_cell() {
 
 #[test]
 fn a_param_names_what_is_written() {
-    let project = project("outputs:\n  o: { from: '${{ params.which }}', path: o.csv }\n");
-    project.run_ok(&[]);
+    let project = project("outputs:\n  o: { from: '${{ params.which }}', path: o.csv }\n").ran();
     assert_eq!(project.read("o.csv").lines().count(), 2);
     project.run_ok(&["--set", "which=large"]);
     assert_eq!(project.read("o.csv").lines().count(), 5);
@@ -77,7 +69,6 @@ fn the_value_of_a_param_is_one_of_its_choices() {
     assert!(refused.stdout.contains("did you mean `large`?"), "{refused}");
 }
 
-/// The only diagnostic.
 #[track_caller]
 fn refused(text: &str, set: &[&str], code: &str, says: &[&str]) -> Outcome {
     let (text, place) = marked(text);

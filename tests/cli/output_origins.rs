@@ -32,9 +32,7 @@ outputs:
 ";
 
 fn project() -> Project {
-    let project = Project::new(WORKFLOW);
-    project.write("data.csv", "id,x\na,1\nb,2\nc,3\n");
-    project
+    Project::new(WORKFLOW).with("data.csv", "id,x\na,1\nb,2\nc,3\n")
 }
 
 /// The key-value metadata of a Parquet file that begins with `galeras.`.
@@ -98,8 +96,7 @@ fn a_parquet_file_says_where_it_comes_from() {
 
 #[test]
 fn equal_tables_of_one_workflow_have_equal_bytes() {
-    let project = project();
-    project.run_ok(&[]);
+    let project = project().ran();
     project.run_ok(&["--cache", "other", "--out", "again", "--jobs", "1"]);
     for name in ["data.parquet", "some.parquet", "rejects.parquet", "data.csv", "some.json"] {
         let read = |folder: &str| fs::read(project.path(folder).join(name)).unwrap();
@@ -119,8 +116,7 @@ fn equal_tables_of_one_workflow_have_equal_bytes() {
 
 #[test]
 fn a_step_that_is_renamed_is_named_anew() {
-    let project = project();
-    project.run_ok(&[]);
+    let project = project().ran();
     let text = WORKFLOW.replace("data:\n", "rows:\n").replace("from: data", "from: rows");
     project.write("w.yaml", text);
     let outcome = project.run_ok(&[]);
@@ -159,8 +155,7 @@ fn origin_knows_every_format_wherever_the_file_is() {
 
 #[test]
 fn origin_says_what_is_not_known() {
-    let project = project();
-    project.run_ok(&[]);
+    let project = project().ran();
     project.edit("out/data.csv", "c,3", "c,4");
     assert_eq!(origin(&project, "out/data.csv", 1)["state"], "changed");
     assert_eq!(origin(&project, "w.yaml", 1)["state"], "unknown");
@@ -177,8 +172,7 @@ fn origin_says_what_is_not_known() {
 
 #[test]
 fn a_parquet_file_is_known_without_the_store() {
-    let project = project();
-    project.run_ok(&[]);
+    let project = project().ran();
     fs::remove_dir_all(project.path("cache")).unwrap();
     let told = origin(&project, "out/data.parquet", 0);
     assert_eq!(told["origins"][0]["origin"]["workflow"], "first", "{told}");
@@ -200,8 +194,7 @@ fn a_parquet_file_is_known_without_the_store() {
 
 #[test]
 fn damaged_records_are_found_and_told() {
-    let project = project();
-    project.run_ok(&[]);
+    let project = project().ran();
     let records = crate::harness::files_below(&project.path("cache/outputs"));
     assert_eq!(records.len(), 5);
     for record in &records {

@@ -45,14 +45,12 @@ fn run(project: &Project, file: &str, more: &[&str]) -> Outcome {
     project.run(&[&["run", file, "--format", "json"], more].concat())
 }
 
-/// The one diagnostic of a refused run, whose message has all these words.
 #[track_caller]
 fn refused(outcome: &Outcome, file: &str, words: &[&str]) {
     assert_eq!(outcome.diagnostics(), [format!("{CODE} {file}:15:26")], "{outcome}");
     assert_eq!(outcome.finished()["status"], "invalid", "{outcome}");
     let found = &outcome.events("diagnostic")[0];
-    let message = found["message"].as_str().unwrap();
-    says(message, words);
+    says(found["message"].as_str().unwrap(), words);
     assert!(found["help"].as_str().unwrap().contains("--overwrite"), "{found}");
 }
 
@@ -116,8 +114,7 @@ fn a_workflow_is_known_by_its_name_and_that_of_its_file() {
 #[test]
 fn a_file_of_unknown_origin_is_not_replaced() {
     for (path, content) in [("o.csv", "mine\n"), ("o.parquet", "PAR1 mine PAR1"), ("o.json", "")] {
-        let project = project(path);
-        project.write(path, content);
+        let project = project(path).with(path, content);
         let outcome = run(&project, "w.yaml", &[]).exits(2);
         refused(&outcome, "w.yaml", &[path, "which no workflow is known to have written"]);
         assert!(!project.path("ran").exists());
@@ -250,21 +247,21 @@ fn every_output_in_the_way_is_told_at_once() {
 #[test]
 fn people_are_told_in_words() {
     let name = "\"\\e[31mr\\u202eed\\nalert\"";
-    let project = project("o.csv");
-    project.write("w.yaml", workflow(name, "0", "o.csv"));
+    let project = project("o.csv").with("w.yaml", workflow(name, "0", "o.csv"));
     run(&project, "w.yaml", &[]).exits(0);
     let outcome = project.run(&["run", "other.yaml"]).exits(2);
     assert_eq!(outcome.stdout, "");
     let (text, place) = marked(&workflow("theirs", "1", "«o.csv"));
     assert_eq!(text, project.read("other.yaml"));
-    for word in [
-        "overwritten-file",
-        &format!("other.yaml:{place}"),
-        "[31mr\\u{202e}ed\\u{a}alert",
-        "--overwrite",
-    ] {
-        assert!(outcome.stderr.contains(word), "{word}: {outcome}");
-    }
+    says(
+        &outcome.stderr,
+        &[
+            "overwritten-file",
+            &format!("other.yaml:{place}"),
+            "[31mr\\u{202e}ed\\u{a}alert",
+            "--overwrite",
+        ],
+    );
     assert!(!outcome.stderr.contains('\u{1b}') && !outcome.stderr.contains('\u{202e}'));
 }
 

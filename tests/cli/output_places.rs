@@ -8,7 +8,6 @@ use crate::harness::{Project, marked, says};
 
 const DATA: &str = "id,x\na,1\nb,2\n";
 
-/// A workflow that reads `data.csv` and has these outputs.
 fn workflow(outputs: &str) -> String {
     format!(
         "galeras: 1
@@ -26,9 +25,7 @@ outputs:
 }
 
 fn project(outputs: &str) -> Project {
-    let project = Project::new(&workflow(outputs));
-    project.write("data.csv", DATA);
-    project
+    Project::new(&workflow(outputs)).with("data.csv", DATA)
 }
 
 /// The workflow is refused with this code at the mark, with these words, and the data stays.
@@ -41,8 +38,7 @@ fn refused(
     prepare: impl Fn(&Project),
 ) {
     let (text, place) = marked(&workflow(outputs));
-    let project = project("");
-    project.write("w.yaml", &text);
+    let project = project("").with("w.yaml", &text);
     prepare(&project);
     for verb in [&["run", "w.yaml"][..], &["check", "w.yaml"], &["plan", "w.yaml"]] {
         let outcome = project.run(&[verb, &["--format", "json"]].concat()).exits(2);
@@ -92,8 +88,7 @@ outputs:
 ";
     for (path, at) in [("a.jsonl", "5:45"), ("b.jsonl", "5:54")] {
         let (text, place) = marked(&exec.replace("PATH, MORE", path));
-        let project = Project::new(&text);
-        project.write("a.jsonl", "{\"id\":\"1\"}\n");
+        let project = Project::new(&text).with("a.jsonl", "{\"id\":\"1\"}\n");
         project.write("b.jsonl", "{\"id\":\"2\"}\n");
         project.write("contract.json", "{\"id\":\"utf8!\"}");
         let outcome = project.run_json(&[]).exits(2);
@@ -102,9 +97,7 @@ outputs:
         assert_eq!(format!("{}:{}", related["line"], related["column"]), at, "{outcome}");
     }
     let (text, place) = marked(&exec.replace("PATH, MORE", "contract.json, column: id"));
-    let project = Project::new(&text);
-    project.write("a.jsonl", "");
-    project.write("b.jsonl", "{\"id\":\"2\"}\n");
+    let project = Project::new(&text).with("a.jsonl", "").with("b.jsonl", "{\"id\":\"2\"}\n");
     project.write("contract.json", "{\"id\":\"utf8!\"}");
     let outcome = project.run_json(&[]).exits(2);
     assert_eq!(outcome.diagnostics(), [format!("{OVER} w.yaml:{place}")], "{outcome}");
@@ -154,8 +147,7 @@ fn no_output_goes_where_a_folder_is_or_below_a_file() {
     refused(below, "bad-path", &["there` is a file", "below it"], None, |p| {
         p.write("there", "");
     });
-    let project = project("  o: { from: few, path: o.csv }\n");
-    project.write("file", "");
+    let project = project("  o: { from: few, path: o.csv }\n").with("file", "");
     let outcome = project.run_json(&["--out", "file"]).exits(2);
     assert_eq!(outcome.diagnostics(), ["bad-path w.yaml:11:25"], "{outcome}");
 }
@@ -169,8 +161,7 @@ fn no_output_goes_into_the_store() {
         symlink("cache/runs", p.path("x")).unwrap();
     });
     // Beside it is no harm.
-    let project = project("  o: { from: few, path: cache/o.csv }\n");
-    project.run_ok(&[]);
+    let project = project("  o: { from: few, path: cache/o.csv }\n").ran();
     assert!(project.path("cache/o.csv").exists());
     project.verifies("cache");
 }
@@ -189,8 +180,7 @@ fn with_another_folder_the_places_are_others() {
 
 #[test]
 fn a_link_is_replaced_and_what_it_leads_to_stays() {
-    let project = project("  o: { from: few, path: o.csv }\n");
-    project.write("elsewhere.csv", "mine\n");
+    let project = project("  o: { from: few, path: o.csv }\n").with("elsewhere.csv", "mine\n");
     symlink("elsewhere.csv", project.path("o.csv")).unwrap();
     project.run_json(&[]).exits(2);
     project.run_ok(&["--overwrite"]);
@@ -200,8 +190,7 @@ fn a_link_is_replaced_and_what_it_leads_to_stays() {
 
 #[test]
 fn a_file_keeps_its_rights_when_it_is_replaced() {
-    let project = project("  o: { from: few, path: o.csv }\n");
-    project.run_ok(&[]);
+    let project = project("  o: { from: few, path: o.csv }\n").ran();
     let mode = || fs::metadata(project.path("o.csv")).unwrap().mode() & 0o777;
     assert_eq!(mode() & 0o400, 0o400);
     for rights in [0o600, 0o664] {
@@ -221,8 +210,7 @@ fn the_report_has_a_place_as_outputs_have() {
     let refused = |path: &str, code: &str, words: &[&str], prepare: &dyn Fn(&Project)| {
         let outputs = "  o: { from: few, path: o.csv }\nreport: { path: «PATH }\n";
         let (text, place) = marked(&workflow(&outputs.replace("PATH", path)));
-        let project = project("");
-        project.write("w.yaml", &text);
+        let project = project("").with("w.yaml", &text);
         prepare(&project);
         for verb in ["run", "check", "report"] {
             let args = [verb, "w.yaml", "--format", "json"];

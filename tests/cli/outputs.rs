@@ -85,8 +85,7 @@ fn files_have_the_rows_in_the_order_of_the_key() {
 
 #[test]
 fn files_that_are_right_are_left_alone() {
-    let project = project();
-    project.run_ok(&[]);
+    let project = project().ran();
     let names = ["out/table.parquet", "out/table.jsonl", "out/rejects.jsonl", "out/valid.csv"];
     let times = || names.map(|n| project.path(n).metadata().unwrap().modified().unwrap());
     let before = times();
@@ -95,8 +94,7 @@ fn files_that_are_right_are_left_alone() {
     assert!(written(&outcome).iter().all(|w| !w.1), "{outcome}");
     assert_eq!(times(), before);
     // Another rule, the same rows.
-    project.change("x IS NOT NULL", "x > 1");
-    project.run_ok(&[]);
+    project.rerun("x IS NOT NULL", "x > 1");
     let after = times();
     assert_eq!((after[0], after[1], after[3]), (before[0], before[1], before[3]));
     assert_ne!(after[2], before[2], "the reasons are others");
@@ -104,8 +102,7 @@ fn files_that_are_right_are_left_alone() {
 
 #[test]
 fn files_that_were_removed_are_written_again_and_changed_ones_on_demand() {
-    let project = project();
-    project.run_ok(&[]);
+    let project = project().ran();
     let right = project.read("out/valid.csv");
     project.write("out/valid.csv", right.replace('2', "3"));
     std::fs::remove_file(project.path("out/table.jsonl")).unwrap();
@@ -120,8 +117,7 @@ fn files_that_were_removed_are_written_again_and_changed_ones_on_demand() {
 
 #[test]
 fn changed_rows_change_their_files() {
-    let project = project();
-    project.run_ok(&[]);
+    let project = project().ran();
     project.edit("data.jsonl", "\"x\":2", "\"x\":5");
     let outcome = project.run_ok(&[]);
     let found = written(&outcome);
@@ -179,8 +175,7 @@ fn lists_and_times_go_through_every_format_but_csv() {
     let row: Value = serde_json::from_str(&project.read("out/table.jsonl")).unwrap();
     assert_eq!(row["l"], serde_json::json!([1, null, 3]));
     assert!(row["t"].as_str().unwrap().starts_with("2024-02-29T12:00:00.5"), "{row}");
-    let shown = project.rows("table");
-    assert_eq!(shown[0], row);
+    assert_eq!(project.rows("table")[0], row);
 }
 
 #[test]

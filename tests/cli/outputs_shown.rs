@@ -24,12 +24,9 @@ const DATA: &str = "{\"id\":\"b\",\"note\":\"second\",\"size\":2,\"share\":0.5}
 ";
 
 fn project() -> Project {
-    let project = Project::new(WORKFLOW);
-    project.write("data.jsonl", DATA);
-    project
+    Project::new(WORKFLOW).with("data.jsonl", DATA)
 }
 
-/// The lines of standard output that hold something.
 fn printed(outcome: &Outcome) -> Vec<String> {
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     outcome.stdout.lines().map(words).filter(|line| !line.is_empty()).collect()
@@ -72,24 +69,20 @@ fn programs_are_shown_no_table() {
 #[test]
 fn nothing_is_shown_of_a_run_that_fails_or_is_of_some_steps_only() {
     let project = project();
-    let selected = project.run(&["run", "w.yaml", "--select", "table"]).exits(0);
-    assert_eq!(selected.stdout, "");
+    assert_eq!(project.run(&["run", "w.yaml", "--select", "table"]).exits(0).stdout, "");
     project.change(
         "WHERE size < 2'",
         "WHERE size < 2', key: [id] }\n    assert: [ { rows: { min: 5 } } ]\n    #'",
     );
-    let failed = project.run(&["run", "w.yaml"]).exits(3);
-    assert_eq!(failed.stdout, "");
+    assert_eq!(project.run(&["run", "w.yaml"]).exits(3).stdout, "");
     project.change("cat data.jsonl", "cat data.jsonl; exit 3");
-    let failed = project.run(&["run", "w.yaml", "--keep-going"]).exits(1);
-    assert_eq!(failed.stdout, "");
+    assert_eq!(project.run(&["run", "w.yaml", "--keep-going"]).exits(1).stdout, "");
 }
 
 #[test]
 fn show_says_whether_not_how() {
     let (text, place) = marked(&WORKFLOW.replace("show: true", "show: «table"));
-    let project = Project::new(&text);
-    project.write("data.jsonl", DATA);
+    let project = Project::new(&text).with("data.jsonl", DATA);
     let outcome = project.run_json(&[]).exits(2);
     assert_eq!(outcome.diagnostics(), [format!("wrong-type w.yaml:{place}")], "{outcome}");
     assert!(outcome.stdout.contains("true or false"), "{outcome}");
@@ -102,10 +95,8 @@ fn show_says_whether_not_how() {
 
 #[test]
 fn an_empty_table_and_a_long_one_are_shown() {
-    let project = project();
-    project.write("data.jsonl", "");
-    let outcome = project.run(&["run", "w.yaml"]).exits(0);
-    says(&outcome.stdout, &["out/all.csv", "note"]);
+    let project = project().with("data.jsonl", "");
+    says(&project.run(&["run", "w.yaml"]).exits(0).stdout, &["out/all.csv", "note"]);
     let long: String = (0..1_000)
         .map(|i| {
             format!(
@@ -130,8 +121,7 @@ fn a_text_is_written_as_it_is() {
     project.run_ok(&[]);
     assert_eq!(project.read("out/note.txt"), "é \"q\"\r\n, \0 no line feed at the end");
     // Another column is another text, although the table is the same.
-    project.change("column: note", "column: id");
-    let outcome = project.run_ok(&[]);
+    let outcome = project.rerun("column: note", "column: id");
     assert_eq!(project.read("out/note.txt"), "a");
     assert_eq!(outcome.statuses(), "table=hit small=hit");
 }
@@ -162,7 +152,6 @@ fn a_text_is_of_one_row() {
     }
 }
 
-/// One mistake in the output `all`, at the mark `«`.
 #[track_caller]
 fn wrong(output: &str, code: &str, words: &[&str]) {
     let text = WORKFLOW.replace("path: out/all.csv, show: true", output);

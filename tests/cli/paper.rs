@@ -151,7 +151,6 @@ pub fn method(name: &str, seed: u64, docstring: Option<&str>, number: usize) -> 
     )
 }
 
-/// Methods of a file.
 pub fn file(methods: &[String]) -> String {
     methods.join("\n\n")
 }
@@ -257,7 +256,6 @@ pub fn records(text: &str) -> Vec<Vec<String>> {
     records
 }
 
-/// The rows of a CSV file by the names in its header.
 #[track_caller]
 pub fn table(text: &str) -> Vec<BTreeMap<String, String>> {
     let mut records = records(text).into_iter();
@@ -276,7 +274,6 @@ pub fn written(records: &[Vec<String>]) -> String {
     records.iter().map(line).collect()
 }
 
-/// The values of a text column, sorted.
 #[track_caller]
 pub fn sorted(rows: &[Value], column: &str) -> Vec<String> {
     let mut values: Vec<String> = rows.iter().map(|row| text(row, column).to_owned()).collect();

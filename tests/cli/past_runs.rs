@@ -29,9 +29,7 @@ steps:
 const DATA: &str = "id,x,note\na,1,one\nb,2,two\nc,3,three\nd,4,four\ne,5,five\n";
 
 fn project() -> Project {
-    let project = Project::new(WORKFLOW);
-    project.write("data.csv", DATA);
-    project
+    Project::new(WORKFLOW).with("data.csv", DATA)
 }
 
 fn runs(project: &Project) -> Vec<Value> {
@@ -109,10 +107,7 @@ fn runs_are_listed_with_params_outcome_and_digests() {
 
 #[test]
 fn runs_of_other_workflows_are_not_among_them() {
-    let project = project();
-    project.write("sub/w.yaml", WORKFLOW);
-    project.write("sub/data.csv", DATA);
-    project.run_ok(&[]);
+    let project = project().with("sub/w.yaml", WORKFLOW).with("sub/data.csv", DATA).ran();
     project.run(&["run", "sub/w.yaml"]).exits(0);
     project.run(&["run", "./w.yaml"]).exits(0);
     assert_eq!(runs(&project).len(), 2);
@@ -127,16 +122,13 @@ fn failed_runs_are_listed_as_such() {
     let project = project();
     project.change("check: y < 10 }", "check: y < 10, on_fail: fail }");
     project.run(&["run", "w.yaml"]).exits(1);
-    let all = runs(&project);
-    assert_eq!(all[0]["status"], "failed");
-    let listed = project.run(&["runs", "w.yaml"]).exits(0).stdout;
-    says(&listed, &["failed", "1 failed"]);
+    assert_eq!(runs(&project)[0]["status"], "failed");
+    says(&project.run(&["runs", "w.yaml"]).exits(0).stdout, &["failed", "1 failed"]);
 }
 
 #[test]
 fn a_difference_is_told_by_step_column_and_row() {
-    let project = project();
-    project.run_ok(&[]);
+    let project = project().ran();
     project.write("data.csv", "id,x,note\na,1,one\nb,2,TWO\nc,3,three\nd,9,four\nf,6,six\n");
     project.run_ok(&[]);
     let told = diff(&project, &[]);
@@ -158,8 +150,7 @@ fn a_difference_is_told_by_step_column_and_row() {
             {"key": {"id": "d"}, "old": {"y": 8}, "new": {"y": 18}},
         ])
     );
-    let rejects = table(&told, "kept", "rejects");
-    assert_eq!(rejects["rows"], json!({"old": 1, "new": 2}));
+    assert_eq!(table(&told, "kept", "rejects")["rows"], json!({"old": 1, "new": 2}));
     let shown = project.run(&["diff", "w.yaml", "last~1", "last"]).exits(0);
     assert!(shown.stderr.is_empty(), "{shown}");
     says(
@@ -184,8 +175,7 @@ fn a_difference_is_told_by_step_column_and_row() {
 
 #[test]
 fn a_run_is_like_itself() {
-    let project = project();
-    project.run_ok(&[]);
+    let project = project().ran();
     let shown = project.run(&["diff", "w.yaml", "last", "last"]).exits(0);
     assert!(shown.stdout.contains("all 3 are the same"), "{shown}");
     let told = project.run(&["diff", "w.yaml", "last", "last", "--format", "json"]).exits(0);
@@ -194,8 +184,7 @@ fn a_run_is_like_itself() {
 
 #[test]
 fn params_columns_and_steps_that_differ_are_named() {
-    let project = project();
-    project.run_ok(&[]);
+    let project = project().ran();
     project.change(
         "note FROM input",
         "note || ''!'' AS remark, CAST(id AS varchar) AS id2 FROM input",
@@ -222,10 +211,8 @@ fn params_columns_and_steps_that_differ_are_named() {
 
 #[test]
 fn rows_that_cannot_be_matched_are_said_to_be() {
-    let project = project();
-    project.run_ok(&[]);
-    project.change("note FROM input'\n      key: [id]", "note FROM input'\n      key: [note]");
-    project.run_ok(&[]);
+    let project = project().ran();
+    project.rerun("note FROM input'\n      key: [id]", "note FROM input'\n      key: [note]");
     let told = diff(&project, &["--select", "scaled"]);
     let scaled = table(&told, "scaled", "out");
     let why = scaled["not_compared"].as_str().unwrap();
@@ -236,8 +223,7 @@ fn rows_that_cannot_be_matched_are_said_to_be() {
 
 #[test]
 fn results_that_were_removed_are_said_to_be() {
-    let project = project();
-    project.run_ok(&[]);
+    let project = project().ran();
     project.run_ok(&["--set", "factor=3"]);
     project.run(&["cache", "gc", "--keep-runs", "1"]).exits(0);
     let told = diff(&project, &[]);
@@ -279,10 +265,8 @@ fn the_difference_of_matrix_cells_is_told_cell_by_cell() {
         "  kept:\n    op: validate\n    from: scaled\n",
         "  kept:\n    op: validate\n    from: scaled\n    matrix: { most: [4, 8] }\n",
     );
-    project.change("check: y < 10", "check: 'y <= ${{ matrix.most }}'");
-    project.run_ok(&[]);
-    project.change("most: [4, 8]", "most: [4, 6]");
-    project.run_ok(&[]);
+    project.rerun("check: y < 10", "check: 'y <= ${{ matrix.most }}'");
+    project.rerun("most: [4, 8]", "most: [4, 6]");
     let told = diff(&project, &["--select", "kept[*]"]);
     let verdicts: Vec<String> = told[0]["steps"]
         .as_array()

@@ -109,8 +109,7 @@ fn every_stored_file_is_the_table_that_show_shows() {
             };
             let path = project.run(&["path", "w.yaml", &name]).exits(0).stdout;
             let path = PathBuf::from(path.trim());
-            let digest = port["blob"].as_str().unwrap();
-            assert_eq!(path.file_stem().unwrap(), digest, "{name}");
+            assert_eq!(path.file_stem().unwrap(), port["blob"].as_str().unwrap(), "{name}");
             let (mut columns, rows) = read(&path);
             let mut expected = project.rows(&name);
             if name.ends_with(".rejects") {
@@ -145,11 +144,11 @@ fn a_result_of_an_older_format_is_computed_again() {
     let file = format!("cache/actions/{}/{key}.json", &key[..2]);
     let mut old = manifest(&project, &before, "long");
     old["format"] = 3.into();
-    project.write(&file, crate::lying_remotes::sealed(&old));
+    project.write(&file, crate::forged_stores::sealed(&old));
     let after = project.run_ok(&[]);
     assert_eq!(after.status("long"), "ran");
     assert_eq!(after.digests(), before.digests());
-    project.write(&file, crate::lying_remotes::sealed(&old));
+    project.write(&file, crate::forged_stores::sealed(&old));
     let freed = project.run(&["cache", "gc"]).exits(0);
     assert!(freed.stdout.contains(": 1 result"), "{freed}");
 }
@@ -172,8 +171,7 @@ fn damage_of_a_table_is_no_result_of_what_reads_it() {
     let found = project.run(&["cache", "verify"]).exits(4);
     assert!(found.stdout.contains("missing"), "{found}");
     project.run(&["cache", "verify", "--repair"]);
-    let again = project.run_ok(&[]);
-    assert_eq!(again.digests(), before.digests());
+    assert_eq!(project.run_ok(&[]).digests(), before.digests());
     project.verifies("cache");
 }
 
@@ -182,8 +180,7 @@ fn a_table_of_two_results_stays_when_one_of_them_goes() {
     let (project, before) = project();
     // The query gives the same rows under another key, so that the first result of it is of no use.
     project.change("AS n FROM input\" }\n  long", "AS n FROM input WHERE true\" }\n  long");
-    let after = project.run_ok(&[]);
-    assert_eq!(after.digests(), before.digests());
+    assert_eq!(project.run_ok(&[]).digests(), before.digests());
     project.edit("methods.jsonl", "def f7()", "def g7()");
     project.run_ok(&[]);
     project.edit("methods.jsonl", "def g7()", "def f7()");

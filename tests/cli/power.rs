@@ -7,7 +7,6 @@ use crate::harness::{Project, refused, says, text, told};
 use crate::regress_effect_sizes::peer;
 use crate::regress_tables::{CLOSED, csv, find, holds, noise, number};
 
-/// A workflow with one step, without an input.
 fn assumed(with: &str) -> String {
     let with: String = with.lines().map(|line| format!("      {line}\n")).collect();
     format!("galeras: 1\nsteps:\n  plan:\n    op: power\n    with:\n{with}")
@@ -15,8 +14,7 @@ fn assumed(with: &str) -> String {
 
 #[track_caller]
 fn planned(with: &str) -> Vec<Value> {
-    let project = Project::new(&assumed(with));
-    project.run_ok(&[]);
+    let project = Project::new(&assumed(with)).ran();
     project.rows("plan")
 }
 
@@ -115,12 +113,9 @@ fn a_margin_adds_the_power_of_equivalence() {
     let with = "units: [100]\neffects: [0.3]\nassume: { y: { unit: 1 } }\nmargin: 0.3";
     let row = &planned(with)[0];
     // scipy: quad over the standard deviation, as in the reference script, with a shift of 0.
-    let power = number(row, "equivalence_power");
-    assert!((0.80..0.85).contains(&power), "{row}");
-    let needed = number(row, "units_for_equivalence");
-    assert!((95.0..=100.0).contains(&needed), "{row}");
-    let note = text(row, "note");
-    says(note, &["100 data points", "within ±0.3", "over 1 test"]);
+    assert!((0.80..0.85).contains(&number(row, "equivalence_power")), "{row}");
+    assert!((95.0..=100.0).contains(&number(row, "units_for_equivalence")), "{row}");
+    says(text(row, "note"), &["100 data points", "within ±0.3", "over 1 test"]);
 }
 
 #[test]
@@ -158,7 +153,6 @@ fn a_pilot_that_says_nothing_is_refused_row_by_row() {
     }
 }
 
-/// One mistake in the arguments, at the mark `«`.
 #[track_caller]
 fn wrong(with: &str, code: &str, word: &str) {
     refused(&assumed(with), code, &[word]);

@@ -58,7 +58,6 @@ fn lock(project: &Project, more: &[&str]) -> Outcome {
     project.run(&[&["lock", "w.yaml"], more].concat()).exits(0)
 }
 
-/// A run as people see it.
 #[track_caller]
 fn run(project: &Project) -> Outcome {
     project.run(&["run", "w.yaml"]).exits(0)
@@ -140,12 +139,10 @@ fn another_analysis_or_another_exclusion_is_a_deviation() {
     ] {
         let project = project();
         lock(&project, &[]);
-        project.change(old, new);
-        project.run_ok(&[]);
+        project.rerun(old, new);
         assert_eq!(estimates(&project), [exploratory("quality paired", why)], "{new}");
         // Back again, it is what was registered.
-        project.change(new, old);
-        project.run_ok(&[]);
+        project.rerun(new, old);
         assert_eq!(estimates(&project), [registered("quality paired")], "{new}");
     }
 }
@@ -234,8 +231,7 @@ fn a_registration_is_only_added_to_and_only_when_asked() {
     project.run_ok(&[]);
     assert_eq!(estimates(&project), [registered("speed paired")]);
     // The earlier one still counts for what it says.
-    project.change("[speed]", "[speed, quality]");
-    project.run_ok(&[]);
+    project.rerun("[speed]", "[speed, quality]");
     let mut found = estimates(&project);
     found.sort();
     assert_eq!(found, [registered("quality paired"), registered("speed paired")]);
@@ -252,8 +248,7 @@ fn groups_and_contrasts_are_registered_one_by_one() {
     project.change("SELECT *,", "SELECT *, id < 'd20' AS early,");
     project.change("      unit: code\n", "      unit: code\n      by: [early]\n");
     lock(&project, &[]);
-    project.change("      treatments: [T1]\n", "");
-    project.run_ok(&[]);
+    project.rerun("      treatments: [T1]\n", "");
     let rows = project.rows("effect");
     assert_eq!(rows.len(), 4);
     for row in rows {
@@ -280,16 +275,14 @@ fn a_name_that_no_analysis_has_is_a_mistake() {
     ] {
         project.write("w.yaml", WORKFLOW.replace("prereg: effect", &format!("prereg: {prereg}")));
         let outcome = project.run(&["check", "w.yaml"]).exits(2);
-        assert!(outcome.stderr.contains(code), "{prereg}: {outcome}");
-        assert!(outcome.stderr.contains(message), "{prereg}: {outcome}");
+        says(&outcome.stderr, &[code, message]);
     }
     says(&project.run(&["check", "w.yaml"]).exits(2).stderr, &["prereg"]);
 }
 
 #[test]
 fn an_embedded_analysis_is_named_by_its_path() {
-    let project = project();
-    project.write("study.yaml", WORKFLOW.replace("prereg: effect\n", ""));
+    let project = project().with("study.yaml", WORKFLOW.replace("prereg: effect\n", ""));
     project.edit(
         "study.yaml",
         "steps:\n",
@@ -298,8 +291,7 @@ fn an_embedded_analysis_is_named_by_its_path() {
     project.write("w.yaml", "galeras: 1\nprereg: [study/effect]\nsteps:\n  study: { uses: ./study.yaml }\noutputs:\n  e: { from: study.effect, path: e.csv }\n");
     lock(&project, &[]);
     assert_eq!(registrations(&project)[0]["step"], "study/effect");
-    let outcome = run(&project);
-    says(&outcome.stderr, &["study/effect: 1 of 1 estimates are as registered"]);
+    says(&run(&project).stderr, &["study/effect: 1 of 1 estimates are as registered"]);
 }
 
 #[test]

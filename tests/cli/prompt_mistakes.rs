@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use crate::harness::{Project, every, patience, refused};
 
-/// A table whose columns are known before anything runs, and the step `prompts`.
 fn workflow(with: &str) -> String {
     let with: String = with.lines().map(|line| format!("      {line}\n")).collect();
     format!(
@@ -24,13 +23,11 @@ steps:
     )
 }
 
-/// One mistake in the arguments, at the mark `«`.
 #[track_caller]
 fn wrong(with: &str, code: &str, words: &[&str]) {
     refused(&workflow(with), code, words);
 }
 
-/// A project that reads these rows from a file.
 #[track_caller]
 fn project(rows: &[Value], with: &str) -> Project {
     let text = workflow(with);
@@ -141,8 +138,7 @@ fn with_nulls() -> Vec<Value> {
 /// The ids of the rows that are answered and those that are not, with rule and reason.
 #[track_caller]
 fn told(with: &str) -> (Vec<String>, Vec<(String, String, String)>) {
-    let project = project(&with_nulls(), with);
-    project.run_ok(&[]);
+    let project = project(&with_nulls(), with).ran();
     let text = |row: &Value, name: &str| row[name].as_str().unwrap().to_owned();
     let mut kept: Vec<String> =
         project.rows("prompts").iter().map(|row| text(row, "snippet_id")).collect();
@@ -244,8 +240,7 @@ fn a_system_message_is_written_for_every_row_as_well() {
 #[test]
 fn a_row_that_cannot_be_written_says_why() {
     let rows = [json!({"id": "a", "n": 0, "x": "a"}), json!({"id": "b", "n": 2, "x": "b"})];
-    let project = project(&rows, "treatments:\n  t: |\n    Half:\n    {{ 4 // n }}");
-    project.run_ok(&[]);
+    let project = project(&rows, "treatments:\n  t: |\n    Half:\n    {{ 4 // n }}").ran();
     assert_eq!(project.rows("prompts").len(), 1);
     let rejects = project.rows("prompts.rejects");
     assert_eq!((&rejects[0]["id"], &rejects[0]["rule"]), (&json!("a"), &json!("t")));
@@ -277,7 +272,6 @@ fn no_rows_have_no_prompts() {
         .replace("    from: table\n    with:", "    from: none\n    with:")
         + "  none: { op: sql, from: table, with: { query: 'SELECT * FROM input WHERE size > 9' } }\n";
     let project = Project::new(&text);
-    let outcome = project.run_ok(&[]);
-    assert_eq!(outcome.step("prompts")["rows"], 0);
+    assert_eq!(project.run_ok(&[]).step("prompts")["rows"], 0);
     assert!(project.rows("prompts").is_empty() && project.rows("prompts.rejects").is_empty());
 }

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use crate::harness::{Project, says};
 
-/// A table `data` of these rows, and the step `prompts` with these arguments.
 fn project(rows: &[Value], with: &str) -> Project {
     let project = Project::new(&workflow(with));
     write(&project, rows);
@@ -32,11 +31,9 @@ fn write(project: &Project, rows: &[Value]) {
     project.write("data.jsonl", rows.iter().map(|row| format!("{row}\n")).collect::<String>());
 }
 
-/// The prompts of one row under treatments.
 #[track_caller]
 fn prompts(row: Value, with: &str) -> Vec<Value> {
-    let project = project(&[row], with);
-    project.run_ok(&[]);
+    let project = project(&[row], with).ran();
     project.rows("prompts")
 }
 
@@ -283,7 +280,7 @@ fn columns_of_a_prompt_before_are_replaced() {
     from: prompts
     with: { treatments: { c: 'You said: {{ prompt }} {{ treatment }} {{ snippet_id }}' } }
 ";
-    project.write("w.yaml", project.read("w.yaml") + more);
+    project.append(more);
     project.run_ok(&[]);
     let (before, rows) = (project.rows("prompts"), project.rows("again"));
     assert_eq!(rows.len(), 6);
@@ -317,8 +314,7 @@ fn rows_with_a_key_of_several_columns_have_prompts() {
 
 #[test]
 fn ids_come_from_the_data_point_and_the_treatment_alone() {
-    let project = project(&methods(), TWO);
-    project.run_ok(&[]);
+    let project = project(&methods(), TWO).ran();
     let before = project.rows("prompts");
     // Another text, another system message, another order of rows, one row and treatment more.
     project.change("Only the code.", "Just code, please.");
@@ -340,8 +336,7 @@ fn ids_come_from_the_data_point_and_the_treatment_alone() {
     let said = |rows: &[Value]| text(of(rows, "b", "control"), "prompt");
     assert_eq!(said(&before), said(&after));
     // The same text under another name is another prompt.
-    project.change("another:", "other:");
-    project.run_ok(&[]);
+    project.rerun("another:", "other:");
     let renamed = project.rows("prompts");
     assert!(ids(&before).is_subset(&ids(&renamed)));
     assert_eq!(ids(&after).intersection(&ids(&renamed)).count(), 4 * 2);
@@ -365,13 +360,10 @@ fn columns_that_no_template_names_do_not_cost() {
     assert_eq!(third.step("prompts")["computed_rows"], 1, "{third}");
     let prompts = project.rows("prompts");
     assert!(text(of(&prompts, "b", "two_turns"), "prompt").starts_with("It has 30 lines"));
-    let fresh = project.run_ok(&["--cache", "fresh"]);
-    assert_eq!(fresh.digests(), third.digests());
+    assert_eq!(project.run_ok(&["--cache", "fresh"]).digests(), third.digests());
     // Another template is read for all rows, and back again for none.
-    project.change("Complete:", "Go on:");
-    assert_eq!(project.run_ok(&[]).step("prompts")["computed_rows"], 3);
-    project.change("Go on:", "Complete:");
-    project.run_ok(&[]).all_hit();
+    assert_eq!(project.rerun("Complete:", "Go on:").step("prompts")["computed_rows"], 3);
+    project.rerun("Go on:", "Complete:").all_hit();
 }
 
 #[test]
@@ -404,7 +396,7 @@ fn a_matrix_makes_prompts_of_each_cell() {
       query: SELECT language, treatment, snippet_id, prompt FROM input
       key: [language, treatment, snippet_id]
 ";
-    project.write("w.yaml", project.read("w.yaml") + more);
+    project.append(more);
     project.run_ok(&[]);
     let rows = project.rows("all");
     assert_eq!(rows.len(), 2 * 2 * 3);
@@ -415,14 +407,12 @@ fn a_matrix_makes_prompts_of_each_cell() {
     assert!(rows.iter().all(wanted), "{rows:?}");
     // A data point has the same id in each cell, and other prompts.
     let c = project.rows("prompts[language=C,kind=short]");
-    let rust = project.rows("prompts[language=Rust,kind=short]");
-    assert_eq!(ids(&c), ids(&rust));
+    assert_eq!(ids(&c), ids(&project.rows("prompts[language=Rust,kind=short]")));
 }
 
 #[test]
 fn the_id_of_a_prompt_leads_to_its_data_point() {
-    let project = project(&methods(), TWO);
-    project.run_ok(&[]);
+    let project = project(&methods(), TWO).ran();
     let prompts = project.rows("prompts");
     let row = of(&prompts, "b", "control");
     let told = project.run(&["trace", "w.yaml", &text(row, "id"), "--format", "json"]).exits(0);

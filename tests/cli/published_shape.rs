@@ -8,7 +8,6 @@ use serde_json::{Map, Value, json};
 use crate::harness::{Project, marked, text};
 use crate::paper::paper;
 
-/// The published keys and types.
 pub fn published() -> Value {
     serde_json::from_str(include_str!("../reference/published_fields.json")).unwrap()
 }
@@ -40,7 +39,6 @@ fn merge(one: Value, other: Value) -> Value {
     }
 }
 
-/// The keys and types of rows together.
 pub fn of_rows(rows: &[Value]) -> Value {
     rows.iter().map(kind).fold(Value::Object(Map::new()), merge)
 }

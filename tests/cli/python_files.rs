@@ -23,8 +23,7 @@ const GOOD: &str = "def good(a, b):\n    \"\"\"Adds.\"\"\"\n    return a + b\n";
 /// A project with `src/good.py` and one more file; every step runs.
 #[track_caller]
 fn run_on(name: &str, content: impl AsRef<[u8]>) -> (Project, Outcome) {
-    let project = Project::new(WORKFLOW);
-    project.write("src/good.py", GOOD);
+    let project = Project::new(WORKFLOW).with("src/good.py", GOOD);
     project.write(&format!("src/{name}"), content);
     let outcome = project.run_ok(&[]);
     assert_eq!(outcome.statuses(), "methods=ran features=ran testbed=ran");
@@ -44,7 +43,6 @@ fn run_on(name: &str, content: impl AsRef<[u8]>) -> (Project, Outcome) {
     (project, outcome)
 }
 
-/// The methods of the second file.
 fn methods_of(project: &Project, path: &str) -> Vec<Value> {
     project.rows("methods").into_iter().filter(|m| m["path"] == path).collect()
 }
@@ -210,8 +208,7 @@ fn methods_of_one_name_have_different_ids() {
 
 #[test]
 fn links_are_not_followed() {
-    let project = Project::new(WORKFLOW);
-    project.write("src/good.py", GOOD);
+    let project = Project::new(WORKFLOW).with("src/good.py", GOOD);
     project.write("outside/secret.py", "def secret():\n    return 1\n");
     let link = |target: &str, name: &str| {
         std::os::unix::fs::symlink(project.path(target), project.path(name)).unwrap();
@@ -261,6 +258,5 @@ fn files_are_included_and_excluded_by_pattern() {
 fn an_empty_folder_gives_an_empty_table() {
     let project = Project::new(WORKFLOW);
     std::fs::create_dir(project.path("src")).unwrap();
-    let outcome = project.run_ok(&[]);
-    assert_eq!(outcome.step("testbed")["rows"], 0);
+    assert_eq!(project.run_ok(&[]).step("testbed")["rows"], 0);
 }

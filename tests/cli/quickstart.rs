@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::comparisons::{average, effects_are_right, mean, paired, same_rounded};
 use crate::harness::{Project, says, text};
+use crate::model_comparisons::{average, effects_are_right, mean, paired, same_rounded};
 use crate::paper::table;
 
 const QUICKSTART: &str = include_str!("../../workflows/quickstart.yaml");
@@ -177,8 +177,7 @@ fn the_quickstart_goes_from_methods_to_scores_without_a_server() {
 
 #[test]
 fn init_overwrites_nothing() {
-    let project = Project::empty();
-    project.write("workflow.yaml", "mine");
+    let project = Project::empty().with("workflow.yaml", "mine");
     let made = project.run(&["init"]).exits(2);
     assert!(made.stderr.contains("workflow.yaml"), "{made}");
     assert_eq!(project.read("workflow.yaml"), "mine");

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{Project, says};
+use crate::harness::Project;
 
 pub fn project(file: &str, content: impl AsRef<[u8]>) -> Project {
     let project = Project::new(&format!(
@@ -36,8 +36,7 @@ fn types_are_inferred_from_the_whole_file() {
         text.push_str(&format!("{i},{i}\n"));
     }
     text.push_str("last,half\n");
-    let project = project("d.csv", text);
-    project.run_ok(&[]);
+    let project = project("d.csv", text).ran();
     let rows = project.rows("data");
     assert_eq!(rows.len(), 5_001);
     assert!(rows.iter().any(|r| r["x"] == "half") && rows.iter().all(|r| r["x"].is_string()));
@@ -45,8 +44,7 @@ fn types_are_inferred_from_the_whole_file() {
 
 #[test]
 fn rows_without_an_id_get_one() {
-    let project = project("d.jsonl", "{\"x\":1,\"y\":\"a\"}\n{\"x\":2,\"y\":\"a\"}\n");
-    project.run_ok(&[]);
+    let project = project("d.jsonl", "{\"x\":1,\"y\":\"a\"}\n{\"x\":2,\"y\":\"a\"}\n").ran();
     let rows = project.rows("data");
     assert!(rows.iter().all(|r| r["id"].as_str().unwrap().len() == 32), "{rows:?}");
     // The order of rows and columns does not count, and neither do other rows.
@@ -57,15 +55,13 @@ fn rows_without_an_id_get_one() {
     assert!(rows.iter().all(|r| after.contains(r)), "{rows:?} {after:?}");
     // Equal rows have equal ids.
     project.write("d.jsonl", "{\"x\":3,\"y\":\"a\"}\n{\"x\":3,\"y\":\"a\"}\n");
-    let outcome = project.run_json(&[]).exits(1);
-    assert!(outcome.detail("data").contains("have the key"), "{outcome}");
+    project.fails("data", &["have the key"]);
 }
 
 #[test]
 fn columns_are_renamed_and_make_the_key() {
     let project = project("d.csv", "source,n\nx,1\ny,2\n");
-    project.change("path: d.csv", "path: d.csv, columns: { source: code }, key: [code]");
-    project.run_ok(&[]);
+    project.rerun("path: d.csv", "path: d.csv, columns: { source: code }, key: [code]");
     let before = project.rows("data");
     assert_eq!(before.iter().filter(|r| r["code"] == "x").count(), 1);
     project.write("d.csv", "source,n\nx,5\ny,2\n");
@@ -117,8 +113,7 @@ fn a_suffix_without_a_meaning_needs_a_format() {
     let outcome = project.run_json(&[]).exits(2);
     assert_eq!(outcome.diagnostics().len(), 1, "{outcome}");
     assert!(outcome.stdout.contains("format"), "{outcome}");
-    project.change("path: d.txt", "path: d.txt, format: csv");
-    assert_eq!(project.run_ok(&[]).step("data")["rows"], 1);
+    assert_eq!(project.rerun("path: d.txt", "path: d.txt, format: csv").step("data")["rows"], 1);
 }
 
 #[test]
@@ -132,8 +127,7 @@ fn marks_and_ends_of_lines_of_windows_are_no_part_of_the_data() {
 #[test]
 fn ids_that_are_null_are_refused() {
     let project = project("d.csv", "id,x\na,1\n,2\n");
-    let outcome = project.run_json(&[]).exits(1);
-    says(&outcome.detail("data"), &["id", "null"]);
+    project.fails("data", &["id", "null"]);
 }
 
 #[test]

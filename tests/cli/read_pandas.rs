@@ -10,21 +10,16 @@ use serde_json::{Value, json};
 
 use crate::harness::{Project, refused_with};
 
-/// A workflow that reads with these arguments.
 fn workflow(with: &str) -> String {
     format!("galeras: 1\nsteps:\n  data:\n    op: read\n    with: {{ {with} }}\n")
 }
 
-/// The rows of a file that is read with these arguments.
 #[track_caller]
 fn rows(file: &str, content: &str, with: &str) -> Vec<Value> {
-    let project = Project::new(&workflow(&format!("path: {file}{with}")));
-    project.write(file, content);
-    project.run_ok(&[]);
+    let project = Project::new(&workflow(&format!("path: {file}{with}"))).with(file, content).ran();
     project.rows("data")
 }
 
-/// The rows without ids, sorted as texts.
 fn sorted(rows: &[Value]) -> Vec<String> {
     let mut rows: Vec<String> = rows
         .iter()
@@ -59,8 +54,7 @@ fn columns_become_rows() {
     assert_eq!(names, ["id", "index", "y", "arm", "score", "flag"]);
     // The same as a list or as lines.
     let lines: String = wanted.iter().map(|row| format!("{row}\n")).collect();
-    let lines = rows("d.jsonl", &lines, ", key: [index]");
-    assert_eq!(sorted(&lines), sorted(&found));
+    assert_eq!(sorted(&rows("d.jsonl", &lines, ", key: [index]")), sorted(&found));
 }
 
 #[test]
@@ -111,13 +105,10 @@ fn positions_count_within_groups_or_in_the_whole_file() {
 #[test]
 fn rows_of_the_same_values_are_told_apart_by_their_position() {
     let csv = "arm,y\nc,1\nc,1\nt,1\nt,1\n";
-    let found = rows("d.csv", csv, ", position: { column: row }, key: [row]");
-    assert_eq!(found.len(), 4);
+    assert_eq!(rows("d.csv", csv, ", position: { column: row }, key: [row]").len(), 4);
     // Also where no key is named: the position is one of all columns.
-    let found = rows("d.csv", csv, ", position: { column: row, within: [arm] }");
-    assert_eq!(found.len(), 4);
-    let project = Project::new(&workflow("path: d.csv"));
-    project.write("d.csv", csv);
+    assert_eq!(rows("d.csv", csv, ", position: { column: row, within: [arm] }").len(), 4);
+    let project = Project::new(&workflow("path: d.csv")).with("d.csv", csv);
     project.run_json(&[]).exits(1);
 }
 
@@ -184,12 +175,10 @@ fn another_position_is_another_table() {
     project.change("key: [y]", "key: [y], position: { column: at }");
     assert_eq!(project.run_ok(&[]).status("data"), "ran");
     assert_eq!(project.run_ok(&[]).status("data"), "hit");
-    project.change("column: at", "column: at, within: [arm]");
-    assert_eq!(project.run_ok(&[]).status("data"), "ran");
+    assert_eq!(project.rerun("column: at", "column: at, within: [arm]").status("data"), "ran");
     assert!(project.rows("data").iter().all(|row| row["at"] == 0));
 }
 
-/// One mistake at the mark `«`, in a workflow that reads this file.
 #[track_caller]
 fn wrong(file: &str, content: &str, with: &str, code: &str, words: &[&str]) {
     refused_with(&[(file, content)], &workflow(with), code, words);
@@ -249,7 +238,6 @@ fn server(content: &'static str) -> (String, Arc<AtomicUsize>) {
     (format!("http://{address}/d.json"), asked)
 }
 
-/// The digest of [`PANDAS`].
 const SHA256: &str = "46abc9a1871730a283ddd65bedaca06dccc77931cd32aaa94ba55c35ffb5bf36";
 
 /// A workflow in which a parameter names a copy of a file that has an address.
@@ -289,8 +277,7 @@ fn a_path_is_read_in_the_place_of_a_url() {
 #[test]
 fn a_copy_is_named_from_the_current_folder() {
     let (url, asked) = server(PANDAS);
-    let project = Project::empty();
-    project.write("flows/w.yaml", copied(&url));
+    let project = Project::empty().with("flows/w.yaml", copied(&url));
     project.write("flows/beside.json", PANDAS);
     project.write("here.json", PANDAS);
     for file in ["flows/beside.json", "here.json"] {

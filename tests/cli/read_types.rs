@@ -16,13 +16,11 @@ fn project(file: &str, content: impl AsRef<[u8]>, more: &str) -> Project {
     project
 }
 
-/// Refused before anything runs, with these words in the message.
 #[track_caller]
 fn refuses(file: &str, content: impl AsRef<[u8]>, more: &str, words: &[&str]) {
     let outcome = project(file, content, more).run(&["check", "w.yaml"]).exits(2);
     let flat = outcome.stderr.replace('│', " ");
-    let flat = flat.split_whitespace().collect::<Vec<_>>().join(" ");
-    says(&flat, words);
+    says(&flat.split_whitespace().collect::<Vec<_>>().join(" "), words);
 }
 
 #[test]
@@ -35,9 +33,7 @@ fn read_takes_values_as_the_types_that_are_declared() {
         ("d.jsonl", "{\"id\":\"a\",\"n\":\"7\",\"x\":1}\n{\"id\":\"b\",\"n\":\"8\",\"x\":2}\n"),
         ("d.json", "[{\"id\":\"a\",\"n\":\"7\",\"x\":1},{\"id\":\"b\",\"n\":\"8\",\"x\":2}]"),
     ] {
-        let project = project(file, text, types);
-        project.run_ok(&[]);
-        assert_eq!(project.rows("data"), rows, "{file}");
+        assert_eq!(project(file, text, types).ran().rows("data"), rows, "{file}");
     }
 }
 
@@ -64,8 +60,7 @@ fn read_names_the_value_that_does_not_fit() {
 #[test]
 fn read_infers_nothing_that_would_lose_what_is_written() {
     let csv = "id,sha,zip,big\na,1234567,7,1\nb,12e4567,\"007\",1e400\n";
-    let project = project("d.csv", csv, "");
-    project.run_ok(&[]);
+    let project = project("d.csv", csv, "").ran();
     let found = project.rows("data").remove(1);
     assert_eq!(found, json!({"id": "b", "sha": "12e4567", "zip": "007", "big": "1e400"}));
     let words = ["line 2: the column `x` has fractions", "9007199254740993"];
@@ -87,8 +82,7 @@ fn read_gives_empty_texts_and_nulls_back_as_they_were_written() {
 
 #[test]
 fn read_keeps_blank_rows_of_a_single_column() {
-    let project = project("a#b.csv", "x\n1\n\n3\n", ", position: { column: at }");
-    project.run_ok(&[]);
+    let project = project("a#b.csv", "x\n1\n\n3\n", ", position: { column: at }").ran();
     let mut rows: Vec<_> =
         project.rows("data").iter().map(|r| (r["at"].clone(), r["x"].clone())).collect();
     rows.sort_by_key(|(at, _)| at.as_i64());

@@ -18,11 +18,11 @@ fn table(header: &str, arms: [&str; 2]) -> String {
 
 const PLAIN: &str = "unit,arm,y,passed,bit,x";
 
-/// The rows of every port of a step, without what names columns and arms.
+/// The numbers in the rows of these ports of a step.
 #[track_caller]
-fn numbers(project: &Project, step: &str) -> Vec<Vec<Value>> {
+fn numbers_of(project: &Project, step: &str, ports: &[&str]) -> Vec<Vec<Value>> {
     let mut all = Vec::new();
-    for port in ["", ".refutations", ".balance", ".overlap", ".sensitivity", ".modifiers"] {
+    for port in ports {
         let rows = project.rows(&format!("{step}{port}"));
         assert!(!rows.is_empty(), "{port}");
         let cells = |row: &Value| -> Vec<Value> {
@@ -31,6 +31,13 @@ fn numbers(project: &Project, step: &str) -> Vec<Vec<Value>> {
         all.extend(rows.iter().map(cells));
     }
     all
+}
+
+/// The rows of every port of a step, without what names columns and arms.
+#[track_caller]
+fn numbers(project: &Project, step: &str) -> Vec<Vec<Value>> {
+    let ports = ["", ".refutations", ".balance", ".overlap", ".sensitivity", ".modifiers"];
+    numbers_of(project, step, &ports)
 }
 
 const STEP: &str = "outcomes: [y], unit: unit, confounders: [x], modifiers: [x],
@@ -65,13 +72,7 @@ fn true_and_false_are_one_and_zero() {
         ],
     );
     for port in ["", ".refutations", ".sensitivity"] {
-        let of = |step: &str| -> Vec<Vec<Value>> {
-            let rows = project.rows(&format!("{step}{port}"));
-            let cells = |row: &Value| {
-                row.as_object().unwrap().values().filter(|cell| cell.is_number()).cloned().collect()
-            };
-            rows.iter().map(cells).collect()
-        };
+        let of = |step: &str| numbers_of(&project, step, &[port]);
         assert_eq!(of("passed"), of("bit"), "{port}");
     }
     let rows = project.rows("passed");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Project, says, text};
 use crate::regress_tables::{
-    CLOSED, analysed, csv, equal, find, holds, noise, number, ran, ran_with,
+    CLOSED, analysed, csv, equal, find, holds, noise, number, ran, ran_with, workflow,
 };
 
 pub fn peer(part: &str) -> Value {
@@ -223,18 +223,10 @@ fn a_group_has_the_numbers_of_its_rows_alone() {
 fn many_groups_that_are_refused_do_not_flood_the_screen() {
     let rows =
         (0..90u64).map(|i| format!("{},{},{}", i / 2, ["c", "t"][(i % 2) as usize], noise(i, 0)));
-    let project = Project::new(&crate::regress_tables::workflow(&[(
-        "effects",
-        "treatment: arm, control: c, outcomes: [y], by: [g]",
-    )]));
-    project.write("data.csv", csv("g,arm,y", rows));
-    let outcome = project.run_ok(&[]);
-    let warnings: Vec<String> = outcome
-        .json_lines()
-        .iter()
-        .filter_map(|event| event["message"].as_str().map(str::to_owned))
-        .filter(|message| message.contains("no effect of") || message.contains("more of these"))
-        .collect();
+    let project = Project::new(&workflow(&[("effects", &format!("{ARMS}, by: [g]"))]))
+        .with("data.csv", csv("g,arm,y", rows));
+    let mut warnings = project.run_ok(&[]).warnings();
+    warnings.retain(|told| told.contains("no effect of") || told.contains("more of these"));
     assert_eq!(warnings.len(), 21, "{warnings:#?}");
     assert!(warnings[0].contains("where `g` is 0: no effect of `t`"), "{warnings:#?}");
     assert!(warnings[20].contains("25 more of these"), "{warnings:#?}");

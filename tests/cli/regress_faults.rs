@@ -7,11 +7,9 @@ use crate::harness::{Project, text};
 use crate::regress_refusals::{TWO, is_refused};
 use crate::regress_tables::{analysed, csv, find, noise, number, workflow};
 
-/// The warnings of a run of `effects` on a table.
 #[track_caller]
 fn warned(table: &str, with: &str) -> (Project, Vec<String>) {
-    let project = Project::new(&workflow(&[("effects", with)]));
-    project.write("data.csv", table);
+    let project = Project::new(&workflow(&[("effects", with)])).with("data.csv", table);
     let outcome = project.run_ok(&[]);
     let messages = outcome.json_lines();
     let messages = messages.iter().filter_map(|event| event["message"].as_str());
@@ -36,8 +34,7 @@ fn a_unit_in_two_clusters_is_refused_by_every_estimator() {
     let rows = analysed(&csv("arm,y,unit,place", rows), with).rows("effects");
     assert_eq!(rows.len(), 3);
     for row in &rows {
-        let reason = "1 unit has rows in two clusters or more: a unit must lie within one";
-        is_refused(row, reason);
+        is_refused(row, "1 unit has rows in two clusters or more: a unit must lie within one");
     }
     let row =
         |i: u64| format!("{},{},{},{}", ["t", "c"][i as usize % 2], noise(i, 1), i / 2, i % 7);

@@ -1,13 +1,21 @@
 //! The graph of `regress`: what it says of adjustment, the front door, instruments and
 //! independencies, on the graphs of `tests/reference/causal/dags.json` (all sets by brute force,
-//! and those of pgmpy and DoWhy); and what the estimators make of it.
+//! and those of pgmpy and DoWhy); what the estimators make of it; and tests of what it implies, of
+//! rows and of the means of units (`tests/reference/regress.json` has statsmodels' and SciPy's).
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
 use crate::harness::{Project, text};
-use crate::regress_tables::{analysed, csv, find, noise, ran, ran_with};
+use crate::regress_paired::reference;
+use crate::regress_tables::{OPTIMUM, analysed, csv, find, holds, noise, ran, ran_with};
+
+/// The row is refused for this reason.
+#[track_caller]
+fn refuses(row: &Value, reason: &str) {
+    assert_eq!((text(row, "status"), text(row, "reason")), ("refused", reason), "{row}");
+}
 
 fn dags() -> Value {
     serde_json::from_str(include_str!("../reference/causal/dags.json")).unwrap()
@@ -139,7 +147,6 @@ fn sets_instruments_and_independencies_are_those_of_brute_force() {
     }
 }
 
-/// The rows of the estimators of a graph of the file.
 #[track_caller]
 fn estimates(name: &str, with: &str) -> Vec<Value> {
     asked(&dags()[name], with).rows("effects")
@@ -200,29 +207,18 @@ fn the_estimate_is_that_with_the_confounders_given() {
 
 #[test]
 fn confounders_are_checked_against_the_graph() {
-    for (name, confounders, reason) in [
-        (
-            "collider",
-            "C",
-            "by the graph, adjusting for `C` does not give the effect: that leaves a backdoor path \
-             open, or blocks a part of the effect",
-        ),
-        (
-            "chain_mediator",
-            "M",
-            "by the graph, adjusting for `M` does not give the effect: that leaves a backdoor path \
-             open, or blocks a part of the effect",
-        ),
-        (
-            "pearl_six_covariates",
-            "X3, X5",
-            "by the graph, adjusting for `X3` and `X5` does not give the effect: that leaves a \
-             backdoor path open, or blocks a part of the effect",
-        ),
+    for (name, confounders, shown) in [
+        ("collider", "C", "`C`"),
+        ("chain_mediator", "M", "`M`"),
+        ("pearl_six_covariates", "X3, X5", "`X3` and `X5`"),
     ] {
         let with = format!(", confounders: [{confounders}], estimators: [ols, aipw]");
+        let reason = format!(
+            "by the graph, adjusting for {shown} does not give the effect: that leaves a backdoor \
+             path open, or blocks a part of the effect"
+        );
         for row in estimates(name, &with) {
-            assert_eq!((text(&row, "status"), text(&row, "reason")), ("refused", reason), "{name}");
+            refuses(&row, &reason);
             assert!(row["estimate"].is_null());
         }
     }
@@ -246,8 +242,7 @@ fn the_front_door_is_told() {
     let reason = "by the graph no set of columns blocks the backdoor paths; the effect is \
                   identified by the front door only, through `M` (estimators: [frontdoor])";
     for estimator in ["ols", "aipw"] {
-        let row = find(&rows, &[("estimator", estimator)]);
-        assert_eq!((text(row, "status"), text(row, "reason")), ("refused", reason));
+        refuses(find(&rows, &[("estimator", estimator)]), reason);
     }
     assert_eq!(text(find(&rows, &[("estimator", "difference")]), "status"), "refused");
 }
@@ -259,7 +254,7 @@ fn effects_that_are_not_identified_are_refused_with_the_path() {
                   is latent; no observed variables meet the frontdoor criterion, and no observed \
                   variable is an instrument";
     for row in project.rows("effects") {
-        assert_eq!((text(&row, "status"), text(&row, "reason")), ("refused", reason), "{row}");
+        refuses(&row, reason);
     }
     let rows = project.rows("effects.graph");
     let row = find(&rows, &[("kind", "identification")]);
@@ -295,12 +290,10 @@ fn instruments_of_the_graph_are_used() {
     for step in ["graph", "both"] {
         let rows = project.rows(step);
         let row = find(&rows, &[("estimator", "iv")]);
-        assert_eq!(text(row, "status"), "ok", "{row}");
         assert_eq!(row, wanted, "{step}");
-        let row = find(&rows, &[("estimator", "ols")]);
         let reason = "by the graph no set of columns blocks the backdoor paths; the effect is \
                       identified by the instrument `Z` only (estimators: [iv])";
-        assert_eq!((text(row, "status"), text(row, "reason")), ("refused", reason));
+        refuses(find(&rows, &[("estimator", "ols")]), reason);
     }
 }
 
@@ -322,45 +315,24 @@ fn conditional_instrument() -> String {
 #[test]
 fn an_instrument_may_need_a_covariate() {
     let with = "treatment: X, control: '0', outcomes: [Y], estimators: [iv]";
-    let project = ran(
-        &conditional_instrument(),
-        &[
-            ("graph", &format!("{with}, graph: '{CONDITIONAL}'")),
-            ("given", &format!("{with}, instruments: [Z], confounders: [W]")),
-            (
-                "both",
-                &format!("{with}, instruments: [Z], confounders: [W], graph: '{CONDITIONAL}'"),
-            ),
-        ],
-    );
-    let row = project.rows("graph")[0].clone();
-    assert_eq!((text(&row, "status"), text(&row, "adjusted_for")), ("ok", "W"), "{row}");
-    assert_eq!(row, project.rows("given")[0]);
-    assert_eq!(row, project.rows("both")[0]);
-}
-
-#[test]
-fn an_instrument_without_its_covariate_is_none() {
-    let with = "treatment: X, control: '0', outcomes: [Y], estimators: [iv], instruments: [Z]";
-    let project = ran(
-        &conditional_instrument(),
-        &[
-            ("alone", &format!("{with}, graph: '{CONDITIONAL}'")),
-            ("other", &format!("{with}, confounders: [V], graph: '{CONDITIONAL}'")),
-            (
-                "found",
-                &format!(
-                    "{}, confounders: [V], graph: '{CONDITIONAL}'",
-                    with.replace(", instruments: [Z]", "")
-                ),
-            ),
-        ],
-    );
+    let graph = format!("graph: '{CONDITIONAL}'");
+    let steps = [
+        ("graph", graph.clone()),
+        ("given", "instruments: [Z], confounders: [W]".into()),
+        ("both", format!("instruments: [Z], confounders: [W], {graph}")),
+        ("alone", format!("instruments: [Z], {graph}")),
+        ("other", format!("instruments: [Z], confounders: [V], {graph}")),
+        ("found", format!("confounders: [V], {graph}")),
+    ];
+    let project = ran_with(&conditional_instrument(), with, &steps);
+    let row = |step: &str| project.rows(step)[0].clone();
+    assert_eq!((text(&row("graph"), "status"), text(&row("graph"), "adjusted_for")), ("ok", "W"));
+    assert_eq!((row("given"), row("both")), (row("graph"), row("graph")));
     for step in ["alone", "other", "found"] {
-        let row = &project.rows(step)[0];
         // Z -> Y is open by way of W: no number, or one that is adjusted for W.
+        let row = row(step);
         let adjusted = row["adjusted_for"].as_str().unwrap_or_default().contains('W');
-        assert!(text(row, "status") == "refused" || adjusted, "{step}: {row}");
+        assert!(text(&row, "status") == "refused" || adjusted, "{step}: {row}");
     }
 }
 
@@ -374,8 +346,7 @@ fn instruments_are_checked_against_the_graph() {
         ("none", "the graph has no instrument"),
         ("given", "by the graph, `Z` is not an instrument"),
     ] {
-        let row = &project.rows(step)[0];
-        assert_eq!((text(row, "status"), text(row, "reason")), ("refused", reason), "{row}");
+        refuses(&project.rows(step)[0], reason);
     }
 }
 
@@ -448,4 +419,83 @@ fn each_outcome_is_analysed_as_if_it_were_alone() {
             }
         }
     }
+}
+
+#[test]
+fn implied_independencies_are_tested() {
+    let peer = reference()["partial"].clone();
+    let with = "treatment: arm, control: c, outcomes: [y], estimators: [difference],
+      graph: 'dag { x -> m -> y; arm -> y; w }'";
+    let project = analysed(peer["csv"].as_str().unwrap(), with);
+    let rows = project.rows("effects.graph");
+    let mut tested = 0;
+    for row in rows.iter().filter(|row| row["kind"] == "independence") {
+        assert_eq!(text(row, "outcome"), "");
+        let pair = text(row, "variables").replace(',', "");
+        let name = match text(row, "given") {
+            "" => pair.clone(),
+            given => format!("{pair} | {given}"),
+        };
+        let turned = {
+            let (a, b) = pair.split_once(' ').unwrap();
+            name.replacen(&pair, &format!("{b} {a}"), 1)
+        };
+        let wanted = peer.get(&name).or(peer.get(&turned)).unwrap_or_else(|| panic!("{name}"));
+        holds(row, "coefficient", wanted["coefficient"].as_f64().unwrap(), OPTIMUM);
+        holds(row, "p_value", wanted["p_value"].as_f64().unwrap(), OPTIMUM);
+        assert!(text(row, "note").contains("In 120 rows their partial correlation is"), "{row}");
+        tested += 1;
+    }
+    assert_eq!(tested, 7, "{rows:#?}");
+    // Three arms have no order.
+    let three = peer["csv"].as_str().unwrap().replacen("\nt,", "\nu,", 3);
+    let rows = analysed(&three, with).rows("effects.graph");
+    let of_arm = rows.iter().filter(|row| text(row, "variables").contains("arm"));
+    let of_arm: Vec<&Value> = of_arm.filter(|row| row["kind"] == "independence").collect();
+    assert_eq!(of_arm.len(), 3);
+    for row in of_arm {
+        let reason = "the treatment has no order, so that it has no correlation";
+        assert_eq!((text(row, "status"), text(row, "reason")), ("not_applicable", reason));
+    }
+}
+
+#[test]
+fn implied_independencies_are_tested_over_units() {
+    // The same units three times: no more than one of each is known.
+    let peer = reference()["partial"].clone();
+    let table = peer["csv"].as_str().unwrap();
+    let rows = table.lines().skip(1).enumerate();
+    let rows = rows.flat_map(|(unit, line)| {
+        let (_, rest) = line.split_once(',').unwrap();
+        ["c", "t", "u"].map(|arm| format!("{unit},{arm},{rest}"))
+    });
+    let with = "treatment: arm, control: c, outcomes: [y], unit: unit, estimators: [paired],
+      graph: 'dag { x -> m -> y; arm -> y; w }'";
+    let project = analysed(&csv("unit,arm,x,m,y,w", rows), with);
+    let rows = project.rows("effects.graph");
+    let row = rows.iter().find(|row| row["variables"] == "x, y").unwrap();
+    for column in ["coefficient", "p_value"] {
+        holds(row, column, peer["x y | m"][column].as_f64().unwrap(), OPTIMUM);
+    }
+    assert!(text(row, "note").contains("In 120 units (by their means) their partial"), "{row}");
+}
+
+#[test]
+fn implied_independencies_need_every_value() {
+    let peer = reference()["partial"].clone();
+    let mut lines: Vec<String> = peer["csv"].as_str().unwrap().lines().map(Into::into).collect();
+    let cells: Vec<&str> = lines[5].split(',').collect();
+    lines[5] = format!("{},{},,{},{}", cells[0], cells[1], cells[3], cells[4]);
+    let table = lines.join("\n") + "\n";
+    let with = "treatment: arm, control: c, outcomes: [y], estimators: [difference],
+      graph: 'dag { x -> m -> y; arm -> y; w }'";
+    let of = |with: &str| {
+        let rows = analysed(&table, with).rows("effects.graph");
+        rows.into_iter().find(|row| row["variables"] == "m, w").unwrap()
+    };
+    let reason = "1 row has no `m` (missing: drop leaves such rows out)";
+    let row = of(with);
+    assert_eq!((text(&row, "status"), text(&row, "reason")), ("refused", reason));
+    let row = of(&format!("{with}, missing: drop"));
+    assert!(text(&row, "note").contains(" 1 incomplete row is left out. Adjusted for "), "{row}");
 }

@@ -5,7 +5,10 @@
 use serde_json::{Value, json};
 
 use crate::harness::{Project, text};
-use crate::regress_tables::{OPTIMUM, analysed, estimate, find, holds, number, ran, ran_with};
+use crate::regress_goldens::theirs;
+use crate::regress_tables::{
+    OPTIMUM, analysed, estimate, find, holds, number, ran, ran_with, workflow,
+};
 
 fn reference() -> Value {
     serde_json::from_str(include_str!("../reference/generalised_models.json")).unwrap()
@@ -34,40 +37,17 @@ fn measures_are_those_of_the_peers() {
             ("level", &format!("{STEP}, outcomes: [level], estimators: [proportional_odds]")),
         ],
     );
-    let logistic = &peer["logistic"];
-    for (step, estimator, measure, log, error) in [
-        (
-            "passed",
-            "logistic",
-            "odds_ratio",
-            &logistic["log_odds_ratio"],
-            &logistic["errors"]["CR1"],
-        ),
-        (
-            "count",
-            "poisson",
-            "rate_ratio",
-            &peer["counts"]["poisson"]["log_ratio"],
-            &peer["counts"]["poisson"]["errors"]["CR1"],
-        ),
-        (
-            "count",
-            "negative_binomial",
-            "rate_ratio",
-            &peer["counts"]["negative_binomial"]["log_ratio"],
-            &peer["counts"]["negative_binomial"]["errors"]["CR1"],
-        ),
-        (
-            "level",
-            "proportional_odds",
-            "odds_ratio",
-            &peer["ordinal"]["log_odds_ratio"],
-            &peer["ordinal"]["errors"]["CR1"],
-        ),
+    let counts = &peer["counts"];
+    for (step, estimator, measure, peer) in [
+        ("passed", "logistic", "odds_ratio", &peer["logistic"]),
+        ("count", "poisson", "rate_ratio", &counts["poisson"]),
+        ("count", "negative_binomial", "rate_ratio", &counts["negative_binomial"]),
+        ("level", "proportional_odds", "odds_ratio", &peer["ordinal"]),
     ] {
         let row = estimate(&project, step, estimator);
         assert_eq!((text(&row, "measure"), number(&row, "null_value")), (measure, 1.0));
-        let (log, error) = (log.as_f64().unwrap(), error.as_f64().unwrap());
+        let log = theirs(peer, &format!("log_{}", measure.replace("rate_", "")));
+        let error = theirs(peer, "errors/CR1");
         holds(&row, "estimate", log.exp(), OPTIMUM);
         holds(&row, "standard_error", error, OPTIMUM);
         holds(&row, "statistic", log / error, OPTIMUM);
@@ -79,9 +59,9 @@ fn measures_are_those_of_the_peers() {
     }
     let row = estimate(&project, "passed", "logistic_difference");
     assert_eq!((text(&row, "measure"), number(&row, "null_value")), ("risk_difference", 0.0));
-    let margin = &logistic["margins"]["CR1"];
-    holds(&row, "estimate", margin["estimate"].as_f64().unwrap(), OPTIMUM);
-    holds(&row, "standard_error", margin["standard_error"].as_f64().unwrap(), OPTIMUM);
+    for column in ["estimate", "standard_error"] {
+        holds(&row, column, theirs(&peer["logistic"]["margins"]["CR1"], column), OPTIMUM);
+    }
     let row = &project.rows("passed.summary")[0];
     assert_eq!(text(row, "measure"), "odds_ratio", "{row}");
 }
@@ -303,10 +283,8 @@ fn arguments_that_do_not_fit_are_found_first() {
                 with = format!("{rest}, {with}");
             }
         }
-        let steps = [("effects", format!("treatment: arm, {with}"))];
-        let steps: Vec<(&str, &str)> = steps.iter().map(|(n, w)| (*n, w.as_str())).collect();
-        let project = Project::new(&crate::regress_tables::workflow(&steps));
-        project.write("data.csv", table);
+        let steps = [("effects", &*format!("treatment: arm, {with}"))];
+        let project = Project::new(&workflow(&steps)).with("data.csv", table);
         let outcome = project.run(&["check", "w.yaml"]).exits(2);
         assert!(outcome.stderr.contains(words), "{with}: {outcome}");
     }

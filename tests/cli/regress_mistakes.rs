@@ -1,9 +1,8 @@
 //! `regress`: mistakes in the arguments are found before anything runs, with their place. What the
 //! data forbid is in `regress_refusals`.
 
-use crate::harness::{Project, hides, marked, says, told};
+use crate::harness::{Project, every, refused, says};
 
-/// A workflow whose columns are known before anything runs.
 fn workflow(with: &str) -> String {
     let with: String = with.lines().map(|line| format!("      {line}\n")).collect();
     format!(
@@ -23,26 +22,12 @@ steps:
     )
 }
 
-/// Just one diagnostic, at the mark `«`, whose text has these words; nothing ran.
-#[track_caller]
-fn refused(with: &str, code: &str, words: &[&str]) {
-    let (workflow, place) = marked(&workflow(with));
-    let project = Project::new(&workflow);
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
-    let shown = project.run(&["run", "w.yaml"]).exits(2);
-    assert!(shown.stderr.contains(&format!("w.yaml:{place}")), "{shown}");
-    says(&told(&outcome.events("diagnostic")[0]), words);
-    hides(&shown.stderr, &["serde", "panicked", "defect"]);
-    assert!(!project.path("ran").exists() && project.stored_nothing());
-}
-
 const LEAST: &str = "treatment: arm\ncontrol: c\noutcomes: [y]\nseed: 1\n";
 
-/// The same with the least arguments and these.
+/// The least arguments and these have just one mistake, at the mark `«`.
 #[track_caller]
 fn more(with: &str, code: &str, words: &[&str]) {
-    refused(&format!("{LEAST}{with}"), code, words);
+    refused(&workflow(&format!("{LEAST}{with}")), code, words);
 }
 
 /// Other arguments instead of the least ones of these names.
@@ -50,18 +35,15 @@ fn more(with: &str, code: &str, words: &[&str]) {
 fn instead(with: &str, code: &str, words: &[&str]) {
     let given = |line: &&str| !with.contains(&line[..=line.find(':').unwrap()]);
     let least: String = LEAST.lines().filter(given).map(|line| format!("{line}\n")).collect();
-    refused(&format!("{with}\n{least}"), code, words);
+    refused(&workflow(&format!("{with}\n{least}")), code, words);
 }
 
 /// Mistakes of one code: the arguments besides the least ones, and the words of the message.
 #[track_caller]
 fn all(code: &str, cases: &[(&str, &[&str])]) {
-    crate::harness::every(cases.iter().map(|case| (case.0, case)), |(with, words)| {
-        more(with, code, words);
-    });
+    every(cases.iter().map(|case| (case.0, case)), |(with, words)| more(with, code, words));
 }
 
-/// The workflow is sound.
 #[track_caller]
 fn sound(with: &str) {
     let project = Project::new(&workflow(&format!("{LEAST}{with}")));

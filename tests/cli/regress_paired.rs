@@ -15,7 +15,6 @@ pub fn reference() -> Value {
 
 const THREE: &str = "treatment: arm, control: c, unit: unit";
 
-/// A project that analyses the three arms.
 #[track_caller]
 fn three_arms<N: AsRef<str>, M: AsRef<str>>(steps: &[(N, M)]) -> (Value, Project) {
     let peer = reference()["three_arms"].clone();
@@ -281,11 +280,9 @@ fn several_answers_of_a_unit_are_averaged_first() {
     }
     let remark = "The standard error ignores that rows are paired.";
     assert!(text(row, "note").contains(remark), "{row}");
-    let summary = &project.rows("effects.summary")[0];
-    assert_eq!(summary["n"], peer["pairs"]);
+    assert_eq!(project.rows("effects.summary")[0]["n"], peer["pairs"]);
 }
 
-/// `units` pairs with the differences 1, 2 and so on.
 fn pairs(units: usize) -> String {
     let rows = (0..units)
         .flat_map(|unit| [format!("u{unit},t,{},k", 2 * unit + 1), format!("u{unit},c,{unit},k")]);
@@ -293,20 +290,17 @@ fn pairs(units: usize) -> String {
 }
 
 #[test]
-fn ten_pairs_are_enough_and_nine_are_not() {
+fn ten_pairs_and_two_clusters_are_the_least() {
     let with = "treatment: arm, control: c, outcomes: [y], unit: unit";
     assert_eq!(status(&analysed(&pairs(10), with), "effects", "paired").0, "ok");
-    let (status, reason) = status(&analysed(&pairs(9), with), "effects", "paired");
-    let found = (status.as_str(), reason.as_str());
-    assert_eq!(found, ("refused", "too few units: 9, at least 10 are needed"));
-}
-
-#[test]
-fn one_cluster_is_none() {
-    let with = "treatment: arm, control: c, outcomes: [y], unit: unit, cluster: town";
-    let (status, reason) = status(&analysed(&pairs(20), with), "effects", "paired");
-    let found = (status.as_str(), reason.as_str());
-    assert_eq!(found, ("refused", "too few clusters: 1, at least 2 are needed"));
+    let clustered = format!("{with}, cluster: town");
+    for (units, with, reason) in [
+        (9, with, "too few units: 9, at least 10 are needed"),
+        (20, &clustered, "too few clusters: 1, at least 2 are needed"),
+    ] {
+        let found = status(&analysed(&pairs(units), with), "effects", "paired");
+        assert_eq!(found, ("refused".into(), reason.into()));
+    }
 }
 
 #[test]

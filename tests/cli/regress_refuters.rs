@@ -38,7 +38,6 @@ fn table(order: impl Fn(u64) -> u64) -> String {
     csv("n,unit,place,arm,free,y,z,x", rows)
 }
 
-/// The digests of all ports of `effects`.
 #[track_caller]
 fn digests(project: &Project, cache: &str, jobs: &str) -> Vec<(String, String, String)> {
     let found = project.run_ok(&["--cache", cache, "--jobs", jobs]).digests();
@@ -126,8 +125,7 @@ fn another_seed_gives_other_refutations_and_the_same_estimates() {
 #[test]
 fn the_names_of_units_and_columns_that_are_not_named_do_not_matter() {
     let with = "unit: unit, seed: 7, simulations: 10";
-    let project = Project::new(&workflow(with));
-    project.write("data.csv", table(|at| at));
+    let project = Project::new(&workflow(with)).with("data.csv", table(|at| at));
     let first = digests(&project, "cache", "2");
     // A column that is not read does not even make the step run again.
     let more = table(|at| at).replace(",x\n", ",spare\n");
@@ -138,7 +136,6 @@ fn the_names_of_units_and_columns_that_are_not_named_do_not_matter() {
     assert_eq!(here, first);
 }
 
-/// The refutations of `effects`.
 #[track_caller]
 fn refutations(with: &str) -> (Project, Vec<Value>) {
     let project = analysed(&table(|at| at), with);
@@ -196,8 +193,7 @@ fn a_placebo_flips_the_signs_of_pairs() {
     let (effect, error) = (number(found, "estimate"), number(found, "standard_error"));
     // Each difference has the same size with either sign: variance sum d^2 / n^2.
     let wanted = (error * error * 119.0 / 120.0 + effect * effect / 120.0).sqrt();
-    let row = find(&rows, &[("refuter", "placebo")]);
-    equal(number(row, "std"), wanted, 0.2, "std");
+    equal(number(find(&rows, &[("refuter", "placebo")]), "std"), wanted, 0.2, "std");
 }
 
 #[test]

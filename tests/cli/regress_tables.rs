@@ -24,13 +24,9 @@ steps:
     text
 }
 
-/// A project that has run these steps on a table.
 #[track_caller]
 pub fn ran(csv: &str, steps: &[(&str, &str)]) -> Project {
-    let project = Project::new(&workflow(steps));
-    project.write("data.csv", csv);
-    project.run_ok(&[]);
-    project
+    Project::new(&workflow(steps)).with("data.csv", csv).ran()
 }
 
 /// A project that has run steps whose arguments are `with` and those of the step.
@@ -45,7 +41,6 @@ pub fn ran_with<N: AsRef<str>, M: AsRef<str>>(csv: &str, with: &str, steps: &[(N
     ran(csv, &steps)
 }
 
-/// A project that has run one step, `effects`.
 #[track_caller]
 pub fn analysed(csv: &str, with: &str) -> Project {
     ran(csv, &[("effects", with)])
@@ -61,7 +56,6 @@ pub fn find<'a>(rows: &'a [Value], wanted: &[(&str, &str)]) -> &'a Value {
     row
 }
 
-/// The number in a column.
 #[track_caller]
 pub fn number(row: &Value, column: &str) -> f64 {
     row[column].as_f64().unwrap_or_else(|| panic!("{column} of {row:#}"))
@@ -103,13 +97,11 @@ pub fn lacks(row: &Value, words: &[&str]) {
     says(text(row, "reason"), words);
 }
 
-/// The row of a step's only outcome and contrast that this estimator gave.
 #[track_caller]
 pub fn estimate(project: &Project, step: &str, estimator: &str) -> Value {
     find(&project.rows(step), &[("estimator", estimator)]).clone()
 }
 
-/// The status and the reason of an estimator.
 #[track_caller]
 pub fn status(project: &Project, step: &str, estimator: &str) -> (String, String) {
     let row = estimate(project, step, estimator);

@@ -27,13 +27,11 @@ fn csv(name: &str, rows: usize) -> String {
 }
 
 fn project() -> Project {
-    let project = Project::new(WORKFLOW);
-    project.write("data.csv", csv("a", 9));
+    let project = Project::new(WORKFLOW).with("data.csv", csv("a", 9));
     project.write("sub/other.csv", csv("b", 9));
     project
 }
 
-/// Runs the program in a folder of the project.
 pub fn run_in(project: &Project, folder: &str, args: &[&str]) -> Outcome {
     let mut command = project.command_as_typed(args);
     command.current_dir(project.path(folder));
@@ -51,8 +49,7 @@ fn shown(project: &Project, more: &[&str]) -> (usize, String) {
 
 #[test]
 fn looking_goes_by_the_last_run() {
-    let project = project();
-    project.run_ok(&[]);
+    let project = project().ran();
     assert_eq!(shown(&project, &[]), (2, String::new()), "nothing was set");
     project.run_ok(&["--set", "n=3"]);
     let said = format!("with --set n=3 {NOTE}\n");
@@ -81,8 +78,7 @@ fn looking_goes_by_the_last_run() {
 
 #[test]
 fn every_workflow_has_its_own_last_run() {
-    let project = project();
-    project.write("copy.yaml", WORKFLOW);
+    let project = project().with("copy.yaml", WORKFLOW);
     project.run_ok(&["--set", "n=3"]);
     project.run(&["run", "copy.yaml", "--set", "n=4"]).exits(0);
     assert_eq!(shown(&project, &[]).0, 3);
@@ -190,8 +186,7 @@ fn what_is_not_allowed_is_asked_for_with_the_whole_command() {
     let text = format!(
         "{WORKFLOW}  ran:\n    op: exec\n    with: {{ command: 'true', output: {{ id: utf8! }} }}\n"
     );
-    let project = Project::new(&text);
-    project.write("data.csv", csv("a", 9));
+    let project = Project::new(&text).with("data.csv", csv("a", 9));
     let args = ["run", "w.yaml", "--set", "label=it's", "--cache", "my store", "--select", "ran"];
     let refused = Running::start(project.command_as_typed(&args)).finish().exits(2);
     let command = refused.stderr.lines().last().unwrap().trim();
@@ -205,9 +200,7 @@ fn what_is_not_allowed_is_asked_for_with_the_whole_command() {
 
 #[test]
 fn a_damaged_record_is_not_believed() {
-    let project = Project::new(WORKFLOW);
-    project.write("data.csv", csv("a", 9));
-    project.run_ok(&[]);
+    let project = Project::new(WORKFLOW).with("data.csv", csv("a", 9)).ran();
     project.run_ok(&["--set", "n=3"]);
     let record = files_below(&project.path("cache/runs")).pop().unwrap();
     let text = std::fs::read_to_string(&record).unwrap();

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use galeras_test_servers::static_files::{Manners, Request, StaticFiles};
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project, Running, files_below};
+use crate::harness::{Outcome, Project, Running, files_below, says};
 
 const WORKFLOW: &str = "galeras: 1
 params:
@@ -38,11 +38,8 @@ fn data() -> String {
     std::iter::once("id,x\n".to_string()).chain(rows).collect()
 }
 
-/// A project with the workflow of these tests, of which nothing is computed.
 pub fn project() -> Project {
-    let project = Project::new(WORKFLOW);
-    project.write("data.csv", data());
-    project
+    Project::new(WORKFLOW).with("data.csv", data())
 }
 
 /// A project that has computed everything and sent it, and the folder that it was sent to.
@@ -55,13 +52,11 @@ pub fn pushed() -> (Project, PathBuf, Vec<Value>) {
     (project, remote, steps(&done))
 }
 
-/// The steps as the last event has them.
 pub fn steps(done: &Outcome) -> Vec<Value> {
     let lines = done.json_lines();
     lines.last().unwrap()["steps"].as_array().unwrap().clone()
 }
 
-/// The digest of each step.
 pub fn digests(steps: &[Value]) -> BTreeMap<String, String> {
     let pair = |step: &Value| (step["step"].as_str().unwrap().into(), step["digest"].to_string());
     steps.iter().map(pair).collect()
@@ -76,22 +71,15 @@ pub fn statuses(steps: &[Value]) -> Vec<String> {
     steps.iter().map(word).collect()
 }
 
-/// What was fetched from the remote.
 pub fn fetched(done: &Outcome) -> Value {
     done.json_lines().into_iter().find(|line| line["event"] == "fetched").unwrap()
-}
-
-/// The texts of the warnings.
-pub fn warnings(done: &Outcome) -> Vec<String> {
-    let lines = done.json_lines().into_iter().filter(|line| line["event"] == "warning");
-    lines.map(|line| line["message"].as_str().unwrap().to_string()).collect()
 }
 
 fn is_all_hits_of_the_remote(other: &Project, remote: &str, expected: &[Value]) -> Outcome {
     let done = other.run_ok(&["--remote", remote]);
     assert_eq!(statuses(&steps(&done)), ["hit (remote)"; 3], "{done}");
     assert_eq!(digests(&steps(&done)), digests(expected));
-    assert_eq!(warnings(&done), [""; 0], "{done}");
+    assert_eq!(done.warnings(), [""; 0], "{done}");
     done
 }
 
@@ -129,8 +117,7 @@ fn people_are_told_where_a_hit_comes_from() {
     assert!(plan.stdout.contains("in the remote") && plan.stdout.contains("3 of 3"), "{plan}");
     assert!(other.stored_nothing(), "a plan stores nothing");
     let done = other.run(&["run", "w.yaml", "--remote", remote]).exits(0);
-    assert!(done.stderr.contains("hit (remote)"), "{done}");
-    assert!(done.stderr.contains("fetched 1 table ("), "{done}");
+    says(&done.stderr, &["hit (remote)", "fetched 1 table ("]);
 }
 
 #[test]
@@ -233,7 +220,7 @@ fn a_remote_that_is_down_is_a_warning() {
         let done = other.run_ok(&["--remote", &url]);
         assert_eq!(statuses(&steps(&done)), ["ran"; 3], "{done}");
         assert_eq!(digests(&steps(&done)), digests(&expected));
-        let told = warnings(&done);
+        let told = done.warnings();
         assert_eq!(told.len(), 1, "{done}");
         assert!(told[0].starts_with("the remote cannot be reached"), "{done}");
         // What is here already is not asked for; of an empty store everything is.
@@ -263,8 +250,7 @@ fn a_remote_does_not_lead_to_other_servers() {
     let project = project();
     let outcome = project.run(&["run", "w.yaml", "--remote", &remote]).exits(0);
     let flat = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(flat.contains("redirects to http://127.0.0.1:"), "{outcome}");
-    assert!(flat.contains("which is not followed"), "{outcome}");
+    says(&flat, &["redirects to http://127.0.0.1:", "which is not followed"]);
     assert!(other.accept().is_err(), "nobody was asked");
 }
 
@@ -275,7 +261,7 @@ fn a_connection_that_breaks_is_a_warning() {
     let other = self::project();
     let done = other.run_ok(&["--remote", &server.url]);
     assert_eq!(digests(&steps(&done)), digests(&expected));
-    assert!(!warnings(&done).is_empty(), "{done}");
+    assert!(!done.warnings().is_empty(), "{done}");
     other.verifies("cache");
 }
 
@@ -313,7 +299,7 @@ fn a_lying_remote_never_changes_a_result() {
             || statuses(&steps(&done)).iter().any(|status| status == "ran");
         if used {
             noticed += 1;
-            assert!(!warnings(&done).is_empty(), "{seed}, {}: {done}", file.display());
+            assert!(!done.warnings().is_empty(), "{seed}, {}: {done}", file.display());
         }
         other.verifies("cache");
         let pull = other.run(&["pull", "w.yaml", "--remote", remote.to_str().unwrap()]);
@@ -338,7 +324,7 @@ fn a_table_of_another_result_is_not_taken_for_this_one() {
     let server = StaticFiles::start(&remote, Manners::Good);
     let done = other.run_ok(&["--remote", &server.url]);
     assert_eq!(digests(&steps(&done)), digests(&expected), "{done}");
-    assert!(!warnings(&done).is_empty());
+    assert!(!done.warnings().is_empty());
     other.verifies("cache");
 }
 
@@ -372,7 +358,6 @@ fn addresses_with_secrets_are_refused_and_not_quoted() {
     }
 }
 
-/// A project whose workflow names a remote.
 fn project_with(remote: &str) -> Project {
     let project = Project::new(&WORKFLOW.replacen('\n', &format!("\nremote: {remote}\n"), 1));
     project.write("data.csv", data());
@@ -398,8 +383,7 @@ fn a_workflow_names_its_remote() {
     assert_eq!(digests(&steps(&done)), digests(&expected));
     // Its folder is beside the file that names it, wherever it is called from.
     forget(&project);
-    let args = ["pull", "../project/w.yaml"];
-    assert!(project.run(&args).exits(0).stdout.contains("3 results"));
+    assert!(project.run(&["pull", "../project/w.yaml"]).exits(0).stdout.contains("3 results"));
     forget(&project);
     let done = project.run_ok(&["--remote", ""]);
     assert_eq!(statuses(&steps(&done)), ["ran"; 3], "{done}");
@@ -410,8 +394,7 @@ fn a_remote_outside_of_the_workflow_needs_consent() {
     let (_shared, remote, _) = pushed();
     let other = project_with(remote.to_str().unwrap());
     let refused = other.run(&["run", "w.yaml"]).exits(2);
-    assert!(refused.stderr.contains("`remote` reads"), "{refused}");
-    assert!(refused.stderr.contains("--allow"), "{refused}");
+    says(&refused.stderr, &["`remote` reads", "--allow"]);
     let plan = other.run(&["plan", "w.yaml"]).exits(0);
     assert!(!plan.stdout.contains("in the remote"), "it was looked at: {plan}");
     assert!(plan.stdout.contains("`remote` reads"), "{plan}");

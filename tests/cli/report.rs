@@ -33,15 +33,12 @@ const ROWS: &str = r#"{"id":"a","size":1.5,"name":"</script><script>alert(1)</sc
 "#;
 
 fn project(report: &str) -> Project {
-    let project = Project::new(&format!("{STUDY}{report}"));
-    project.write("rows.jsonl", ROWS);
-    project
+    Project::new(&format!("{STUDY}{report}")).with("rows.jsonl", ROWS)
 }
 
 #[test]
 fn a_page_shows_what_suits_the_results() {
-    let project = project("");
-    project.run_ok(&[]);
+    let project = project("").ran();
     let outcome = project.run(&["report", "w.yaml"]).exits(0);
     assert!(outcome.stderr.contains("report: w.html ("), "{outcome}");
     let page = project.read("w.html");
@@ -101,15 +98,12 @@ fn what_is_not_computed_is_said() {
     let project = project("");
     project.run(&["run", "w.yaml", "--select", "rows"]).exits(0);
     project.run(&["report", "w.yaml"]).exits(0);
-    let page = project.read("w.html");
-    says(&page, &["--select large", "not computed"]);
+    says(&project.read("w.html"), &["--select large", "not computed"]);
 }
 
 #[test]
 fn nothing_else_is_replaced() {
-    let project = project("");
-    project.run_ok(&[]);
-    project.write("w.html", "my own page");
+    let project = project("").ran().with("w.html", "my own page");
     let outcome = project.run(&["report", "w.yaml"]).exits(2);
     assert!(outcome.stderr.contains("a file that Galeras did not write"), "{outcome}");
     assert_eq!(project.read("w.html"), "my own page");

@@ -29,7 +29,6 @@ steps:
   after: { op: sql, from: gated, with: { query: SELECT id FROM input, key: [id] } }
 "#;
 
-/// A project with so many points, `p00` and on; every third has no message.
 fn project(points: usize) -> Project {
     let project = Project::new(WORKFLOW);
     let line = |n| format!("p{n:02},f{n},{}\n", if n % 3 == 2 { "\"\"" } else { "says" });
@@ -58,7 +57,6 @@ fn ids(rows: &[Value]) -> Vec<&str> {
     rows.iter().map(|row| row["id"].as_str().unwrap()).collect()
 }
 
-/// Refused before anything ran, for this reason.
 #[track_caller]
 fn refused(project: &Project, reason: &str) -> Outcome {
     let outcome = project.run_json(&[]).exits(2);
@@ -68,8 +66,7 @@ fn refused(project: &Project, reason: &str) -> Outcome {
 
 #[test]
 fn nobody_has_rated_yet() {
-    let project = project(6);
-    project.run_ok(&[]);
+    let project = project(6).ran();
     assert_eq!(project.rows("judged").len(), 6);
     assert!(project.rows("judged.rejects").is_empty() && project.rows("judged.answers").is_empty());
     let (code, message) = (agreement(&project, "code"), agreement(&project, "message"));

@@ -21,8 +21,7 @@ fn data(rows: usize, changed: impl Fn(usize) -> bool) -> String {
 
 #[test]
 fn one_per_cent_of_changed_rows_costs_one_per_cent() {
-    let project = Project::new(WORKFLOW);
-    project.write("data.jsonl", data(2_000, |_| false));
+    let project = Project::new(WORKFLOW).with("data.jsonl", data(2_000, |_| false));
     let first = project.run_ok(&[]);
     assert_eq!(first.step("features")["computed_rows"], 2_000);
     project.write("data.jsonl", data(2_000, |i| i % 100 == 3));
@@ -37,8 +36,7 @@ fn one_per_cent_of_changed_rows_costs_one_per_cent() {
         assert_eq!(summary["computed_rows"], most, "{step}: {second}");
     }
     // A store that has never seen anything gives the same.
-    let fresh = project.run_ok(&["--cache", "fresh"]);
-    assert_eq!(fresh.digests(), second.digests());
+    assert_eq!(project.run_ok(&["--cache", "fresh"]).digests(), second.digests());
     project.verifies("cache");
     // Back to the first version: everything is stored.
     project.write("data.jsonl", data(2_000, |_| false));
@@ -49,9 +47,7 @@ fn one_per_cent_of_changed_rows_costs_one_per_cent() {
 
 #[test]
 fn added_removed_and_reordered_rows_cost_what_is_new() {
-    let project = Project::new(WORKFLOW);
-    project.write("data.jsonl", data(300, |_| false));
-    project.run_ok(&[]);
+    let project = Project::new(WORKFLOW).with("data.jsonl", data(300, |_| false)).ran();
     let mut rows: Vec<String> = (10..310).map(|i| row(i, 0)).collect();
     rows.reverse();
     project.write("data.jsonl", rows.concat());
@@ -59,8 +55,7 @@ fn added_removed_and_reordered_rows_cost_what_is_new() {
     assert_eq!(outcome.step("features")["computed_rows"], 10);
     assert_eq!(outcome.step("features")["reused_rows"], 290);
     assert_eq!(outcome.step("features")["rows"], 300);
-    let fresh = project.run_ok(&["--cache", "fresh"]);
-    assert_eq!(fresh.digests(), outcome.digests());
+    assert_eq!(project.run_ok(&["--cache", "fresh"]).digests(), outcome.digests());
 }
 
 #[test]
@@ -78,9 +73,7 @@ fn the_order_of_rows_in_a_file_changes_no_digest() {
 
 #[test]
 fn columns_that_an_operator_does_not_read_do_not_cost() {
-    let project = Project::new(WORKFLOW);
-    project.write("data.jsonl", data(100, |_| false));
-    project.run_ok(&[]);
+    let project = Project::new(WORKFLOW).with("data.jsonl", data(100, |_| false)).ran();
     project.write("data.jsonl", data(100, |_| false).replace("\"note\":\"n", "\"note\":\"m"));
     let outcome = project.run_ok(&[]);
     assert_eq!(outcome.step("data")["reason"], "SOURCE_MOVED");
@@ -100,18 +93,14 @@ fn equal_rows_are_computed_once_and_all_are_kept() {
         )
     };
     project.write("data.jsonl", (0..40).map(same).collect::<String>());
-    let outcome = project.run_ok(&[]);
-    assert_eq!(outcome.step("testbed")["rows"], 40);
+    assert_eq!(project.run_ok(&[]).step("testbed")["rows"], 40);
     assert_eq!(project.rows("features").len(), 40);
 }
 
 #[test]
 fn another_seed_reuses_no_row() {
-    let project = Project::new(WORKFLOW);
-    project.write("data.jsonl", data(100, |_| false));
-    project.run_ok(&[]);
-    project.change("seed: 1", "seed: 2");
-    let outcome = project.run_ok(&[]);
+    let project = Project::new(WORKFLOW).with("data.jsonl", data(100, |_| false)).ran();
+    let outcome = project.rerun("seed: 1", "seed: 2");
     assert_eq!(outcome.step("testbed")["computed_rows"], 100);
     assert_eq!(outcome.step("testbed")["reused_rows"], 0);
 }

@@ -43,12 +43,9 @@ fn methods(rows: usize, changed: impl Fn(usize) -> bool) -> String {
 }
 
 fn project(rows: usize) -> Project {
-    let project = Project::new(WORKFLOW);
-    project.write("data.jsonl", methods(rows, |_| false));
-    project
+    Project::new(WORKFLOW).with("data.jsonl", methods(rows, |_| false))
 }
 
-/// Computed and reused rows of a step.
 #[track_caller]
 fn counts(outcome: &Outcome, step: &str) -> (u64, u64) {
     let step = outcome.step(step);
@@ -72,35 +69,29 @@ fn threads_and_memory_change_nothing() {
 
 #[test]
 fn only_changed_rows_are_computed_whatever_the_memory() {
-    let project = project(7_000);
-    project.run_ok(&[]);
+    let project = project(7_000).ran();
     let changed = |row: usize| row % 100 == 1 && row % 3 != 2;
     project.write("data.jsonl", methods(7_000, changed));
     let again = project.run_ok(&["--memory", "1MiB"]);
     let rows = (0..7_000).filter(|row| changed(*row)).count() as u64;
     assert_eq!(counts(&again, "features"), (rows, 7_000 - rows), "{again}");
-    let fresh = project.run_ok(&["--cache", "fresh"]);
-    assert_eq!(again.digests(), fresh.digests());
+    assert_eq!(again.digests(), project.run_ok(&["--cache", "fresh"]).digests());
 }
 
 #[test]
 fn a_few_rows_of_a_large_part_are_found() {
-    let project = project(7_000);
-    project.run_ok(&[]);
+    let project = project(7_000).ran();
     let changed = |row: usize| row % 100 != 1;
     project.write("data.jsonl", methods(7_000, changed));
     let again = project.run_ok(&["--memory", "1MiB"]);
     assert_eq!(counts(&again, "features"), (6_930, 70), "{again}");
-    let fresh = project.run_ok(&["--cache", "fresh"]);
-    assert_eq!(again.digests(), fresh.digests());
+    assert_eq!(again.digests(), project.run_ok(&["--cache", "fresh"]).digests());
 }
 
 /// Files read row by row are checked against their digest first, as whole files are.
 #[test]
 fn no_row_is_read_from_a_damaged_part() {
-    let project = project(7_000);
-    project.run_ok(&[]);
-    project.write("data.jsonl", methods(7_000, |row| row % 100 != 1));
+    let project = project(7_000).ran().with("data.jsonl", methods(7_000, |row| row % 100 != 1));
     let fresh = project.run_ok(&["--cache", "fresh"]);
     for at in 0..8 {
         let cache = format!("cache-{at}");
@@ -158,8 +149,7 @@ fn sound_parts_are_read_beside_damaged_ones() {
 
 #[test]
 fn a_table_without_rows_goes_through() {
-    let project = project(0);
-    project.write("data.jsonl", "");
+    let project = project(0).with("data.jsonl", "");
     project.change("path: data.jsonl", "path: data.csv");
     project.write("data.csv", "id,code\n");
     let run = project.run_ok(&[]);

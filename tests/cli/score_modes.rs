@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use crate::harness::Project;
 
-/// Scores of pairs in all modes.
 struct Scored {
     project: Project,
     modes: BTreeMap<&'static str, Vec<Value>>,

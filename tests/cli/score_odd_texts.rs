@@ -12,7 +12,6 @@ steps:
   scores: { op: score, from: data, with: { reference: code } }
 ";
 
-/// The columns of all scores.
 #[rustfmt::skip]
 pub const COLUMNS: [&str; 16] = [
     "bleu", "codebleu", "codebleu_ngram", "codebleu_weighted", "codebleu_syntax",
@@ -39,7 +38,7 @@ fn scored(
         let query = format!("SELECT id, {} FROM input", COLUMNS.join(", "));
         let numbers =
             format!("  numbers: {{ op: sql, from: scores, with: {{ query: '{query}' }} }}\n");
-        project.write("w.yaml", project.read("w.yaml") + &numbers);
+        project.append(&numbers);
         let outcome: Outcome = project.run_ok(&[]);
         assert!(outcome.took < patience(40), "{mode}: {outcome}");
         let found = project.rows("numbers");

@@ -33,12 +33,9 @@ fn data() -> Vec<Value> {
 }
 
 fn project(rows: &[Value]) -> Project {
-    let project = Project::new(WORKFLOW);
-    project.write("data.jsonl", lines(rows));
-    project
+    Project::new(WORKFLOW).with("data.jsonl", lines(rows))
 }
 
-/// Sets the arguments after `reference`.
 fn set(project: &Project, with: &str) {
     let text = WORKFLOW.replace(", by: [treatment]", with);
     project.write("w.yaml", text);
@@ -76,8 +73,7 @@ const CORPUS: [&str; 10] = [
 
 #[test]
 fn all_scores_are_columns_of_every_row() {
-    let project = project(&data());
-    project.run_ok(&[]);
+    let project = project(&data()).ran();
     assert_eq!(added(&project), COLUMNS);
     let rows = project.rows("scores");
     assert_eq!(rows.len(), 40);
@@ -135,8 +131,7 @@ fn a_group_has_the_scores_of_its_rows_as_one_text() {
         "id": "alone", "code": "def f(a):\n    b = a + 1\n    return b * a",
         "prediction": "def f(a):\n    b = a + 2\n    return b", "note": "", "treatment": "alone"
     }));
-    let project = project(&rows);
-    project.run_ok(&[]);
+    let project = project(&rows).ran();
     let found = corpus(&project, &["treatment"]);
     let groups = [("\"alone\"", 1), ("\"control\"", 10), ("\"t1\"", 10), ("\"t2\"", 20)];
     let keys = groups
@@ -258,8 +253,7 @@ fn neither_order_nor_threads_matter() {
     let first = project.run_ok(&["--jobs", "1"]);
     rows.reverse();
     project.write("data.jsonl", lines(&rows));
-    let second = project.run_ok(&["--jobs", "5", "--cache", "fresh"]);
-    assert_eq!(first.digests(), second.digests());
+    assert_eq!(first.digests(), project.run_ok(&["--jobs", "5", "--cache", "fresh"]).digests());
     project.verifies("fresh");
 }
 
@@ -270,8 +264,7 @@ fn rows_without_a_text_have_nulls_and_belong_to_no_corpus() {
     rows[4]["prediction"] = Value::Null;
     rows[8]["code"] = Value::Null;
     rows[8]["prediction"] = Value::Null;
-    let project = project(&rows);
-    project.run_ok(&[]);
+    let project = project(&rows).ran();
     let columns = added(&project);
     for (at, row) in project.rows("scores").iter().enumerate() {
         let null = [0, 4, 8].contains(&at);
@@ -328,7 +321,6 @@ outputs:
     assert_eq!(csv.lines().count(), 1 + 3 * 10);
 }
 
-/// One mistake in the arguments after `reference`.
 #[track_caller]
 fn wrong(with: &str, code: &str, word: &str) {
     let project = project(&data());

@@ -15,12 +15,11 @@ use crate::buckets::Lab;
 use crate::casestudy::{CASESTUDY, Study};
 use crate::harness::{Outcome, Project, Running, files_below};
 use crate::paper::history;
-use crate::remotes::{fetched, statuses, steps, warnings};
+use crate::remotes::{fetched, statuses, steps};
 
 const KEY: &str = "sk-case-5b1d";
 const PREFIX: &str = "p/blobs/";
 
-/// Environment variables.
 type Variables = Vec<(&'static str, String)>;
 
 /// The person who computed it all: the repository and the model are behind servers.
@@ -149,7 +148,7 @@ fn a_stranger_takes_it_from_remotes_of_every_kind() {
         let all = statuses(&steps(&done));
         assert!(all.iter().all(|status| status == "hit (remote)"), "{place}: {done}");
         assert_eq!(done.digests(), owner.truth.digests(), "{place}");
-        assert_eq!(warnings(&done), [""; 0], "{place}");
+        assert_eq!(done.warnings(), [""; 0], "{place}");
         for file in files_below(&owner.project.path("casestudy")) {
             let name = file.strip_prefix(owner.project.path("")).unwrap().to_str().unwrap();
             assert!(fs::read(&file).unwrap() == fs::read(other.path(name)).unwrap(), "{name}");

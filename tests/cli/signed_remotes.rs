@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use galeras_test_servers::static_files::{Manners, StaticFiles};
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project, files_below};
+use crate::harness::{Outcome, Project, files_below, says};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -74,7 +74,6 @@ fn signature_of(manifest: &Path) -> PathBuf {
     PathBuf::from(name).with_extension("sig")
 }
 
-/// Signs a manifest as a person would.
 fn sign(manifest: &Path, name: &str, namespace: &str) {
     let signed = Command::new("ssh-keygen")
         .args(["-q", "-Y", "sign", "-n", namespace, "-O", "hashalg=sha256", "-f"])
@@ -84,11 +83,6 @@ fn sign(manifest: &Path, name: &str, namespace: &str) {
         .unwrap();
     assert!(signed.status.success(), "{}", String::from_utf8_lossy(&signed.stderr));
     fs::write(signature_of(manifest), signed.stdout).unwrap();
-}
-
-fn warnings(done: &Outcome) -> Vec<String> {
-    let warnings = done.events("warning").into_iter();
-    warnings.map(|line| line["message"].as_str().unwrap().to_string()).collect()
 }
 
 /// What somebody with an empty store sees who demands signatures by the team.
@@ -108,14 +102,14 @@ fn signed_results_are_taken_and_unsigned_ones_computed() {
     let remote_text = remote.to_str().unwrap();
     for place in [remote_text.to_string(), StaticFiles::start(&remote, Manners::Good).url] {
         let done = demanded(&place);
-        assert_eq!((hits(&done), warnings(&done).len()), (2, 0), "{done}");
+        assert_eq!((hits(&done), done.warnings().len()), (2, 0), "{done}");
         assert_eq!(done.digests(), truth.digests());
     }
     let unsigned = project.path("unsigned");
     project.run(&["push", "w.yaml", "--remote", "unsigned"]).exits(0);
     let done = demanded(unsigned.to_str().unwrap());
     assert_eq!((hits(&done), done.digests()), (0, truth.digests()), "{done}");
-    let told = warnings(&done);
+    let told = done.warnings();
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(told.iter().all(|t| t.contains("is not signed (allowed signers: team.signers)")));
     // Without the demand they are as good as ever.
@@ -159,7 +153,7 @@ fn each_lie_about_a_signature_is_told_and_computed() {
     for (words, lie) in lies {
         lie();
         let done = demanded(remote.to_str().unwrap());
-        let told = warnings(&done);
+        let told = done.warnings();
         assert_eq!(told.len(), 1, "{words}: {done}");
         assert!(told[0].contains(words), "{words}: {told:?}");
         assert_eq!((hits(&done), done.digests()), (1, truth.digests()), "{words}: {done}");
@@ -207,7 +201,7 @@ steps:
     let place = ["--remote", remote.to_str().unwrap(), "--allowed-signers", "team.signers"];
     let done = project_of(workflow).run_ok(&place);
     assert_eq!((done.status("rows"), done.status("more")), ("hit".into(), "ran".into()), "{done}");
-    let told = warnings(&done);
+    let told = done.warnings();
     assert_eq!(told.len(), 1, "{done}");
     assert!(told[0].contains("is not signed"), "{done}");
 }
@@ -225,26 +219,24 @@ fn a_workflow_demands_signatures_of_any_remote() {
     let bad = bad.to_str().unwrap();
     let allow = |place: &str| format!("read:{place}");
     let done = demanding(good).run_ok(&["--allow", &allow(good)]);
-    assert_eq!((hits(&done), warnings(&done).len()), (2, 0), "{done}");
+    assert_eq!((hits(&done), done.warnings().len()), (2, 0), "{done}");
     let done = demanding(bad).run_ok(&["--allow", &allow(bad)]);
-    assert_eq!((hits(&done), warnings(&done).len()), (0, 2), "{done}");
+    assert_eq!((hits(&done), done.warnings().len()), (0, 2), "{done}");
     // Whatever remote the user names, unless they say so.
     let done = demanding(good).run_ok(&["--remote", bad]);
-    assert_eq!((hits(&done), warnings(&done).len()), (0, 2), "{done}");
+    assert_eq!((hits(&done), done.warnings().len()), (0, 2), "{done}");
     let done = demanding(good).run_ok(&["--remote", bad, "--allowed-signers", ""]);
-    assert_eq!((hits(&done), warnings(&done).len()), (2, 0), "{done}");
+    assert_eq!((hits(&done), done.warnings().len()), (2, 0), "{done}");
     // The user's own list is in the place of the workflow's.
     let other = demanding(good);
     other.write("mine.signers", format!("bob {}", public("bob")));
     let allow = allow(good);
     let done = other.run_ok(&["--allow", &allow, "--allowed-signers", "mine.signers"]);
-    assert_eq!((hits(&done), warnings(&done).len()), (0, 2), "{done}");
+    assert_eq!((hits(&done), done.warnings().len()), (0, 2), "{done}");
 }
 
 #[test]
 fn a_file_of_signers_outside_of_the_workflow_needs_consent() {
-    let project = project_of(WORKFLOW);
-    project.run_ok(&[]);
     let elsewhere = tempfile::tempdir().unwrap();
     let signers = elsewhere.path().join("signers");
     fs::write(&signers, "sk-secret-in-here").unwrap();
@@ -264,8 +256,7 @@ fn a_file_of_signers_outside_of_the_workflow_needs_consent() {
 
 #[test]
 fn keys_and_lists_that_cannot_be_used_are_refused_before_anything_is_done() {
-    let project = project_of(WORKFLOW);
-    project.run_ok(&[]);
+    let project = project_of(WORKFLOW).ran();
     let locked = Command::new("ssh-keygen")
         .args(["-q", "-t", "ed25519", "-N", "hunter2", "-f"])
         .arg(project.path("locked"))
@@ -316,8 +307,7 @@ fn signatures_go_along_and_several_may_sign() {
     other.run(&[&["pull", "w.yaml"], &place[..]].concat()).exits(0);
     let verified = other.run(&["verify", "w.yaml", "--allowed-signers", "team.signers"]).exits(0);
     let who = "2 of 2 results signed by ada@example.org (SHA256:";
-    assert!(verified.stdout.contains(who), "{verified}");
-    assert!(verified.stdout.contains("6 of 6 files equal"), "{verified}");
+    says(&verified.stdout, &[who, "6 of 6 files equal"]);
     let bob = key("bob");
     let args = ["push", "w.yaml", "--remote", "next", "--sign", bob.to_str().unwrap()];
     let told = other.run(&[&args[..], &["--allowed-signers", "team.signers"]].concat()).exits(0);
@@ -325,14 +315,12 @@ fn signatures_go_along_and_several_may_sign() {
     // Both signatures are there, and each is enough.
     let next = other.path("next");
     for name in ["ada", "bob"] {
-        let third = project_of(WORKFLOW);
-        third.write("one.signers", format!("{name} {}", public(name)));
+        let third = project_of(WORKFLOW).with("one.signers", format!("{name} {}", public(name)));
         let place = ["--remote", next.to_str().unwrap(), "--allowed-signers", "one.signers"];
         assert_eq!(hits(&third.run_ok(&place)), 2);
     }
     // Somebody who computed the same elsewhere and signs nothing breaks no signature.
-    let fourth = project_of(WORKFLOW);
-    fourth.run_ok(&[]);
+    let fourth = project_of(WORKFLOW).ran();
     let before: Vec<Vec<u8>> = manifests(&next).iter().map(|f| fs::read(f).unwrap()).collect();
     fourth.run(&["push", "w.yaml", "--remote", next.to_str().unwrap()]).exits(0);
     let after: Vec<Vec<u8>> = manifests(&next).iter().map(|f| fs::read(f).unwrap()).collect();
@@ -393,9 +381,7 @@ fn openssh_verifies_what_is_pushed_and_what_it_signs_is_taken() {
 
 #[test]
 fn a_key_in_an_agent_signs_by_its_public_half() {
-    let project = project_of(WORKFLOW);
-    project.run_ok(&[]);
-    project.write("ada.pub", public("ada"));
+    let project = project_of(WORKFLOW).ran().with("ada.pub", public("ada"));
     let script = "eval $(ssh-agent -s) >/dev/null; trap 'kill $SSH_AGENT_PID' EXIT
         ssh-add -q \"$0\" && \"$GALERAS\" push w.yaml --remote remote --sign ada.pub";
     let pushed = project.shell(script).arg(key("ada")).output().unwrap();

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{Project, says};
+use crate::harness::Project;
 
 const TABLE: &str = "galeras: 1
 steps:
@@ -31,8 +31,7 @@ outputs:
     ));
     project.run_ok(&[]);
     assert_eq!(project.rows("all")[1], json!({"kind": "b", "n": 2}));
-    project.change("kind: [a, b]", "kind: [a, c]");
-    let outcome = project.run_ok(&[]);
+    let outcome = project.rerun("kind: [a, b]", "kind: [a, c]");
     assert_eq!(outcome.status("cells[kind=c]"), "hit");
     assert_eq!(outcome.status("all"), "ran");
     assert_eq!(project.rows("all")[1], json!({"kind": "c", "n": 2}));
@@ -85,8 +84,7 @@ fn files_that_change_places_are_seen() {
     let before = project.rows("table");
     project.write("a", "{\"id\":\"one 2\"}\n");
     project.write("b", "{\"id\":\"one 1\"}\n");
-    let outcome = project.run_ok(&[]);
-    assert_eq!(outcome.statuses(), "table=ran");
+    assert_eq!(project.run_ok(&[]).statuses(), "table=ran");
     assert_ne!(project.rows("table"), before);
 }
 
@@ -120,8 +118,7 @@ fn a_renamed_folder_is_seen_in_the_column_repo() {
     project.write("src/a.py", "def f():\n    return 1\n");
     let first = project.run_ok(&[]);
     std::fs::rename(project.path("src"), project.path("lib")).unwrap();
-    project.change("dir: src", "dir: lib");
-    let second = project.run_ok(&[]);
+    let second = project.rerun("dir: src", "dir: lib");
     assert_eq!(project.rows("methods")[0]["repo"], "lib");
     assert_ne!(first.digests(), second.digests());
 }
@@ -141,8 +138,7 @@ fn inputs_that_change_places_are_seen() {
     ));
     project.run_ok(&[]);
     assert_eq!(project.rows("count")[0]["n"], 2);
-    project.change("left: table, right: part", "left: part, right: table");
-    project.run_ok(&[]);
+    project.rerun("left: table, right: part", "left: part, right: table");
     assert_eq!(project.rows("count")[0]["n"], -2);
 }
 
@@ -202,8 +198,7 @@ fn the_order_of_columns_is_part_of_a_result() {
     );
     project.write("data.jsonl", "{\"id\":\"1\",\"a\":1,\"b\":2}\n");
     project.run_ok(&[]);
-    project.change("a: int64 , b: int64", "b: int64, a: int64");
-    project.run_ok(&[]);
+    project.rerun("a: int64 , b: int64", "b: int64, a: int64");
     let shown = project.run(&["show", "w.yaml", "all", "--format", "csv"]).exits(0);
     assert_eq!(shown.stdout, "id,b,a\n1,2,1\n");
 }
@@ -230,8 +225,7 @@ fn a_file_that_changes_while_it_is_read_is_no_result() {
 ",
     );
     project.write("data.jsonl", "{\"id\":\"1\"}\n");
-    let outcome = project.run_json(&[]).exits(1);
-    says(&outcome.detail("table"), &["changed"]);
+    project.fails("table", &["changed"]);
     project.run(&["show", "w.yaml", "table"]).exits(1);
 }
 

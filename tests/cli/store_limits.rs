@@ -139,8 +139,7 @@ fn a_full_disk_is_told_and_nothing_is_broken() {
     assert!(!project.path("valid.csv").exists());
     project.verifies("store");
     // Elsewhere it works.
-    let elsewhere = project.run_ok(&["--cache", "other"]);
-    assert_eq!(elsewhere.statuses(), "table=ran valid=ran");
+    assert_eq!(project.run_ok(&["--cache", "other"]).statuses(), "table=ran valid=ran");
     project.verifies("other");
 }
 
@@ -169,8 +168,7 @@ fn a_full_disk_for_temporary_files_is_told() {
 
 #[test]
 fn a_store_that_is_a_file_is_told() {
-    let project = Project::new(WORKFLOW);
-    project.write("store", "not a folder");
+    let project = Project::new(WORKFLOW).with("store", "not a folder");
     let shown = project.run(&["run", "w.yaml", "--cache", "store"]).exits(4);
     assert!(shown.stderr.contains("store"), "{shown}");
 }

@@ -56,8 +56,7 @@ fn looking_at_a_store_that_does_not_exist_makes_none() {
 fn what_no_recent_run_needs_is_removed() {
     let project = Project::new(WORKFLOW);
     let first = project.run_ok(&[]);
-    project.change("x > 1", "x > 25");
-    let second = project.run_ok(&[]);
+    let second = project.rerun("x > 1", "x > 25");
     let before = blobs(&project);
     let dry = project.run(&["cache", "gc", "--keep-runs", "1", "--dry-run"]).exits(0);
     assert!(dry.stdout.starts_with("would free "), "{dry}");
@@ -68,8 +67,7 @@ fn what_no_recent_run_needs_is_removed() {
     assert!(blobs(&project) < before);
     project.verifies("cache");
     project.run_ok(&[]).all_hit();
-    project.change("x > 25", "x > 1");
-    let third = project.run_ok(&[]);
+    let third = project.rerun("x > 25", "x > 1");
     assert_eq!(third.statuses(), "table=hit valid=ran");
     assert_eq!(third.digests(), first.digests());
     assert_ne!(third.digests(), second.digests());
@@ -77,22 +75,19 @@ fn what_no_recent_run_needs_is_removed() {
 
 #[test]
 fn a_store_is_emptied_to_a_size() {
-    let project = Project::new(WORKFLOW);
-    project.run_ok(&[]);
+    let project = Project::new(WORKFLOW).ran();
     let removed = project.run(&["cache", "gc", "--max-bytes", "0", "--format", "json"]).exits(0);
     assert_eq!(removed.json_lines()[0]["event"], "gc");
     assert_eq!(blobs(&project), 0);
     project.verifies("cache");
-    let again = project.run_ok(&[]);
-    assert_eq!(again.statuses(), "table=ran valid=ran");
+    assert_eq!(project.run_ok(&[]).statuses(), "table=ran valid=ran");
     project.run(&["cache", "gc", "--older-than", "30"]).exits(0);
     project.run_ok(&[]).all_hit();
 }
 
 #[test]
 fn sizes_have_units_and_what_is_freed_is_said() {
-    let project = Project::new(WORKFLOW);
-    project.run_ok(&[]);
+    let project = Project::new(WORKFLOW).ran();
     let kept = project.run(&["cache", "gc", "--max-bytes", "10MB"]).exits(0);
     assert!(kept.stdout.starts_with("freed 0 B: 0 results, 0 files"), "{kept}");
     project.run_ok(&[]).all_hit();
@@ -114,8 +109,7 @@ fn sizes_have_units_and_what_is_freed_is_said() {
 
 #[test]
 fn workflows_are_told_apart_by_what_they_take() {
-    let project = Project::new(WORKFLOW);
-    project.run_ok(&[]);
+    let project = Project::new(WORKFLOW).ran();
     let larger = WORKFLOW.replace("name: kept", "name: larger").replace("seq 1 50", "seq 1 5000");
     project.write("larger.yaml", &larger);
     project.run(&["run", "larger.yaml"]).exits(0);
@@ -142,8 +136,7 @@ fn workflows_are_told_apart_by_what_they_take() {
 
 #[test]
 fn a_store_that_is_read_is_not_emptied() {
-    let project = Project::new(WORKFLOW);
-    project.run_ok(&[]);
+    let project = Project::new(WORKFLOW).ran();
     // It waits until someone reads the pipe.
     let made = std::process::Command::new("mkfifo").arg(project.path("pipe")).status().unwrap();
     assert!(made.success());
@@ -159,8 +152,7 @@ fn a_store_that_is_read_is_not_emptied() {
     });
     let busy = project.run(&["cache", "gc", "--max-bytes", "0"]).exits(4);
     assert!(busy.stderr.contains("a command that reads it"), "says why: {busy}");
-    let rows = std::fs::read_to_string(project.path("pipe")).unwrap();
-    assert_eq!(rows.lines().count(), 51);
+    assert_eq!(std::fs::read_to_string(project.path("pipe")).unwrap().lines().count(), 51);
     showing.finish().exits(0);
     project.run(&["cache", "gc", "--max-bytes", "0"]).exits(0);
     assert_eq!(blobs(&project), 0);
@@ -168,8 +160,7 @@ fn a_store_that_is_read_is_not_emptied() {
 
 #[test]
 fn without_a_policy_nothing_that_is_needed_is_removed() {
-    let project = Project::new(WORKFLOW);
-    project.run_ok(&[]);
+    let project = Project::new(WORKFLOW).ran();
     project.run(&["cache", "gc"]);
     project.run_ok(&[]).all_hit();
 }
@@ -181,8 +172,7 @@ fn a_store_in_use_is_not_emptied() {
     let running = Running::start(project.command(&["run", "w.yaml", "--format", "json"]));
     wait_for("the step", || project.path("started").exists());
     let gc = project.run(&["cache", "gc", "--max-bytes", "0"]);
-    let outcome = running.finish().exits(0);
-    assert_eq!(outcome.statuses(), "table=ran valid=ran");
+    assert_eq!(running.finish().exits(0).statuses(), "table=ran valid=ran");
     if gc.code != Some(0) {
         assert!(gc.exits(4).stderr.contains("run"), "says why");
     }
@@ -191,8 +181,7 @@ fn a_store_in_use_is_not_emptied() {
 
 #[test]
 fn a_sound_store_is_said_to_be_so() {
-    let project = Project::new(WORKFLOW);
-    project.run_ok(&[]);
+    let project = Project::new(WORKFLOW).ran();
     let shown = project.run(&["cache", "verify"]).exits(0);
     assert!(shown.stdout.contains("found 0 problems"), "{shown}");
     assert!(shown.stderr.is_empty(), "{shown}");

@@ -15,8 +15,7 @@ steps:
 
 /// The drawn ids by stratum, for every size.
 fn drawn(data: &str, sizes: &[usize]) -> Vec<BTreeMap<String, BTreeSet<String>>> {
-    let project = Project::new(STRATIFIED);
-    project.write("data.jsonl", data);
+    let project = Project::new(STRATIFIED).with("data.jsonl", data);
     let one = |n: &usize| {
         project.write("w.yaml", STRATIFIED.replace("n: N", &format!("n: {n}")));
         assert_eq!(project.run_ok(&[]).step("s")["rows"], *n);

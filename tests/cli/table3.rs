@@ -14,7 +14,6 @@ use crate::regress_tables::{CLOSED, OPTIMUM, equal, find, holds, number};
 
 const WORKFLOW: &str = include_str!("../../workflows/table3.yaml");
 
-/// The published data, if they are here.
 fn published() -> Option<PathBuf> {
     let given = std::env::var_os("GALERAS_PUBLISHED_DATA").map(PathBuf::from);
     let beside = || PathBuf::from("../shared/data/galeras_treatments.parquet");
@@ -57,7 +56,6 @@ impl Table {
     }
 }
 
-/// The table with few simulations.
 #[track_caller]
 fn table() -> Option<Table> {
     Table::run(WORKFLOW, &["--set", "simulations=20"])

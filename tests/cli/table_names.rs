@@ -43,10 +43,7 @@ outputs:
 ";
 
 fn project() -> Project {
-    let project = Project::new(WORKFLOW);
-    project.write("collect.yaml", INNER);
-    project.run_ok(&[]);
-    project
+    Project::new(WORKFLOW).with("collect.yaml", INNER).ran()
 }
 
 fn sql(project: &Project, query: &str) -> Vec<Value> {
@@ -188,8 +185,7 @@ fn cells_that_are_not_there_yet_are_said_to_be_with_the_command() {
     project.change("seed: 1", "seed: 2");
     let told = project.run(&["sql", "w.yaml", "SELECT 1 FROM \"testbed[*]\""]).exits(1);
     assert!(told.stderr.contains("and 5 more are not computed yet"), "{told}");
-    let command = told.stderr.replace('\'', "");
-    assert!(command.trim_end().ends_with("--select testbed"), "{told}");
+    assert!(told.stderr.replace('\'', "").trim_end().ends_with("--select testbed"), "{told}");
 }
 
 #[test]

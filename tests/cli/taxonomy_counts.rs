@@ -20,11 +20,9 @@ fn project(rows: &[Value], with: &str) -> Project {
     project
 }
 
-/// The counts of a text in the order of [`CATEGORIES`].
 #[track_caller]
 fn counts(code: &str, with: &str) -> [i64; 10] {
-    let project = project(&[json!({"id": "a", "code": code})], with);
-    project.run_ok(&[]);
+    let project = project(&[json!({"id": "a", "code": code})], with).ran();
     let row = project.rows("tokens").remove(0);
     CATEGORIES.map(|name| row[name].as_i64().unwrap_or_else(|| panic!("{name}: {row}")))
 }
@@ -108,8 +106,7 @@ fn a_null_has_nulls() {
         json!({"id": "b", "code": ""}),
         json!({"id": "c", "code": "if"}),
     ];
-    let project = project(&rows, "");
-    project.run_ok(&[]);
+    let project = project(&rows, "").ran();
     let found = project.rows("tokens");
     assert!(CATEGORIES.iter().all(|name| found[0][name].is_null()), "{}", found[0]);
     assert!(CATEGORIES.iter().all(|name| found[1][name] == 0), "{}", found[1]);
@@ -146,8 +143,7 @@ fn only_new_texts_are_counted() {
     assert_eq!(more.step("tokens")["computed_rows"], 2, "{more}");
     assert_eq!(project.run_ok(&["--cache", "fresh", "--jobs", "1"]).digests(), more.digests());
     // Under another name the counts are the same.
-    project.change("column: code", "column: code, prefix: p_");
-    project.run_ok(&[]);
+    project.rerun("column: code", "column: code, prefix: p_");
     assert!(project.rows("tokens").iter().all(|row| row["p_operators"] == 1));
 }
 

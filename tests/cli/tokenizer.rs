@@ -33,7 +33,6 @@ fn lines<'a>(texts: impl IntoIterator<Item = Option<&'a str>>) -> String {
         .collect()
 }
 
-/// A project that learns from the texts.
 fn project(with: &str, texts: &[&str]) -> Project {
     let project =
         Project::new(&WORKFLOW.replace("column: code }", &format!("column: code, {with} }}")));
@@ -41,7 +40,6 @@ fn project(with: &str, texts: &[&str]) -> Project {
     project
 }
 
-/// Methods that differ in their names and numbers.
 fn methods() -> Vec<String> {
     let name = |i: usize| ["value", "index", "path", "node", "total", "width"][i % 6];
     let method = |i: usize| {
@@ -57,7 +55,6 @@ fn methods_project(with: &str) -> Project {
     project(with, &methods().iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// The only row of `bpe`.
 #[track_caller]
 fn row(project: &Project) -> Value {
     let rows = project.rows("bpe");
@@ -76,8 +73,7 @@ fn what_is_learned_is_what_python_learns() {
     let texts: Vec<&str> =
         peer["texts"].as_array().unwrap().iter().map(|t| t.as_str().unwrap()).collect();
     for wanted in peer["models"].as_array().unwrap() {
-        let project = project(&format!("vocab_size: {}", wanted["vocab_size"]), &texts);
-        project.run_ok(&[]);
+        let project = project(&format!("vocab_size: {}", wanted["vocab_size"]), &texts).ran();
         let model = model(&project);
         let vocab = model["model"]["vocab"].as_object().unwrap();
         assert_eq!(vocab.len(), wanted["reached"], "{}", wanted["vocab_size"]);
@@ -97,8 +93,7 @@ fn what_is_learned_is_what_python_learns() {
 #[test]
 fn the_model_is_written_as_it_is() {
     let project = methods_project("vocab_size: 300");
-    let outcome = project.run_ok(&[]);
-    assert_eq!(outcome.step("bpe")["rows"], 1);
+    assert_eq!(project.run_ok(&[]).step("bpe")["rows"], 1);
     let model = row(&project)["model"].as_str().unwrap().to_owned();
     assert_eq!(project.read("out/tokenizer.json"), model);
     let model: Value = serde_json::from_str(&model).unwrap();
@@ -131,8 +126,7 @@ fn threads_and_the_order_of_rows_change_nothing() {
 
 #[test]
 fn only_the_named_column_counts() {
-    let project = methods_project("");
-    project.run_ok(&[]);
+    let project = methods_project("").ran();
     let sized = project.read("data.jsonl").replace("}\n", ",\"size\":3}\n");
     project.write("data.jsonl", sized);
     assert_eq!(project.run_ok(&[]).statuses(), "data=ran bpe=hit");
@@ -141,14 +135,11 @@ fn only_the_named_column_counts() {
 #[test]
 fn nulls_are_left_out_and_no_text_gives_the_bytes() {
     for (data, texts) in [(String::new(), 0), (lines([None, None]), 0), (lines([Some("")]), 1)] {
-        let project = project("", &[]);
-        project.write("data.jsonl", data);
-        project.run_ok(&[]);
+        let project = project("", &[]).with("data.jsonl", data).ran();
         let row = row(&project);
         assert_eq!((&row["vocab_size"], &row["texts"]), (&json!(256), &json!(texts)));
     }
-    let project = project("", &[]);
-    project.write("data.jsonl", lines([Some("ab ab"), None, Some("ab")]));
+    let project = project("", &[]).with("data.jsonl", lines([Some("ab ab"), None, Some("ab")]));
     project.run_ok(&[]);
     assert_eq!(row(&project)["texts"], 2);
     assert_eq!(model(&project)["model"]["merges"], json!([["a", "b"]]));
@@ -160,17 +151,14 @@ fn a_vocabulary_has_the_bytes_and_at_most_a_million_tokens() {
     {
         let (text, place) =
             marked(&WORKFLOW.replace("code }", &format!("code, vocab_size: «{size} }}")));
-        let project = Project::new(&text);
-        project.write("data.jsonl", "");
+        let project = Project::new(&text).with("data.jsonl", "");
         let outcome = project.run_json(&[]).exits(2);
-        let found = outcome.diagnostics();
-        assert_eq!(found, [format!("wrong-value w.yaml:{place}")], "{outcome}");
+        assert_eq!(outcome.diagnostics(), [format!("wrong-value w.yaml:{place}")], "{outcome}");
         assert!(outcome.stdout.replace(',', "").contains(said), "{said}: {outcome}");
         assert!(!project.path("ran").exists() && project.stored_nothing());
     }
     for size in ["256", "257", "1000000"] {
-        let project = project(&format!("vocab_size: {size}"), &["ab ab", "ab"]);
-        project.run_ok(&[]);
+        let project = project(&format!("vocab_size: {size}"), &["ab ab", "ab"]).ran();
         let reached = row(&project)["vocab_size"].as_u64().unwrap();
         assert_eq!(reached, if size == "256" { 256 } else { 257 });
     }
@@ -185,8 +173,7 @@ fn columns_and_kinds_that_there_are_not() {
         ("{ column: code, «vocab: 300 }", "unknown-argument", "vocab_size"),
     ] {
         let (text, place) = marked(&WORKFLOW.replace("{ column: code }", with));
-        let project = Project::new(&text);
-        project.write("data.jsonl", "");
+        let project = Project::new(&text).with("data.jsonl", "");
         let outcome = project.run_json(&[]).exits(2);
         assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
         assert!(outcome.stdout.contains(said), "{said}: {outcome}");
@@ -234,8 +221,7 @@ fn a_tokenizer_from_a_step_and_from_a_file_give_the_same() {
 
     // Its content counts, and not its place.
     project.write("models/other.json", project.read("given.json"));
-    project.change("given.json", "models/other.json");
-    project.run_ok(&[]).all_hit();
+    project.rerun("given.json", "models/other.json").all_hit();
     let other = project.read("given.json").replacen("\"type\": \"BPE\"", "\"type\":  \"BPE\"", 1);
     assert_ne!(other, project.read("given.json"));
     project.write("models/other.json", other);
@@ -251,8 +237,7 @@ fn another_vocabulary_reruns_dedup() {
     project.change("vocab_size: 300", "vocab_size: 301");
     assert_eq!(project.run_ok(&[]).statuses(), "data=hit bpe=ran unique=ran");
     // More than there is to learn, and still more: the same model.
-    project.change("vocab_size: 301", "vocab_size: 50000");
-    project.run_ok(&[]);
+    project.rerun("vocab_size: 301", "vocab_size: 50000");
     project.change("vocab_size: 50000", "vocab_size: 60000");
     assert_eq!(project.run_ok(&[]).statuses(), "data=hit bpe=ran unique=hit");
 }

@@ -68,8 +68,7 @@ impl Listener {
 /// The project with the hostile workflow and what it is after; all of its requests would go to
 /// the listener.
 fn hostile() -> (Project, Listener) {
-    let project = Project::new(HOSTILE);
-    project.write("../outside.csv", "id\nsecret\n");
+    let project = Project::new(HOSTILE).with("../outside.csv", "id\nsecret\n");
     std::fs::create_dir(project.path("../elsewhere")).unwrap();
     std::os::unix::fs::symlink(project.path("../elsewhere"), project.path("out")).unwrap();
     (project, Listener::start())
@@ -322,13 +321,11 @@ fn consent_is_asked_once_in_full_and_remembered() {
 
 #[test]
 fn what_has_changed_is_asked_again() {
-    let project = Project::new(&program(ROW));
-    project.write("data", "1");
+    let project = Project::new(&program(ROW)).with("data", "1");
     unattended(&project).exits(2);
     on_a_terminal(&project, "yes\n").exits(0);
     let asks = |text: &str| {
-        let outcome = unattended(&project).exits(2);
-        assert_eq!(flags(&outcome), ["exec"], "{text}");
+        assert_eq!(flags(&unattended(&project).exits(2)), ["exec"], "{text}");
     };
     project.write("data", "2");
     asks("a file of the program has changed");
@@ -354,9 +351,7 @@ fn what_has_changed_is_asked_again() {
 
 #[test]
 fn a_stored_result_needs_no_consent() {
-    let project = Project::new(&program(ROW));
-    project.write("data", "1");
-    project.run_ok(&[]);
+    let project = Project::new(&program(ROW)).with("data", "1").ran();
     unattended(&project).exits(0).all_hit();
     let args = ["run", "w.yaml", "--format", "json", "--force", "rows"];
     let forced = Running::start(project.command_as_typed(&args)).finish().exits(2);
@@ -412,8 +407,7 @@ fn a_folder_from_a_table_is_not_mined_unasked() {
     let refused = unattended(&project).exits(0);
     let rejected = project.rows("mined.rejects");
     assert_eq!((project.rows("mined").len(), rejected.len()), (0, 1), "{refused}");
-    let reason = rejected[0]["reason"].as_str().unwrap();
-    says(reason, &["private", "--allow read:"]);
+    says(rejected[0]["reason"].as_str().unwrap(), &["private", "--allow read:"]);
     let allowed = project.run_json(&["--allow", "read:../private"]).exits(0);
     assert_eq!(project.rows("mined").len(), 1, "{allowed}");
 }

@@ -147,8 +147,7 @@ steps:
 #[test]
 fn a_remote_is_judged_as_the_folder_that_is_opened() {
     for spelling in ["file://localhostPLACE", "file://PLACE", "file://TOP/x/%2e%2e/other"] {
-        let project = Project::empty();
-        project.write("rows.csv", "id\n1\n");
+        let project = Project::empty().with("rows.csv", "id\n1\n");
         std::fs::create_dir(project.path("../other")).unwrap();
         let place = project.path("../other").canonicalize().unwrap();
         let top = place.parent().unwrap().display().to_string();

@@ -46,14 +46,11 @@ fn rows_of_all_tables_are_there_under_their_labels() {
     assert_eq!(cells(&project.rows("all")), expected);
     // The order in the file changes nothing, and neither do the names of the steps.
     let digests = outcome.digests();
-    project.change("{ Second: b, First: a }", "{ First: a, Second: b }");
-    let again = project.run_ok(&[]);
+    let again = project.rerun("{ Second: b, First: a }", "{ First: a, Second: b }");
     again.all_hit();
     assert_eq!(again.digests(), digests);
     // The names in `from` do.
-    project.change("First: a", "Other: a");
-    let other = project.run_ok(&[]);
-    assert_eq!(other.statuses(), "a=hit b=hit c=hit all=ran");
+    assert_eq!(project.rerun("First: a", "Other: a").statuses(), "a=hit b=hit c=hit all=ran");
 }
 
 #[test]
@@ -80,12 +77,10 @@ fn columns_choose_from_tables_that_differ() {
     from: { A: a, C: c }
     with: { label: source, columns: [x] }
 ";
-    let project = Project::new(&workflow(text));
-    project.run_ok(&[]);
+    let project = Project::new(&workflow(text)).ran();
     assert_eq!(project.rows("all")[2], json!({"source": "C", "id": "9", "x": 90}));
     // A column that is not taken changes nothing.
-    project.change("\"y\":1", "\"y\":2");
-    assert_eq!(project.run_ok(&[]).statuses(), "a=hit b=hit c=ran all=hit");
+    assert_eq!(project.rerun("\"y\":1", "\"y\":2").statuses(), "a=hit b=hit c=ran all=hit");
 }
 
 #[test]
@@ -140,8 +135,7 @@ fn tables_without_rows_have_none_in_the_union() {
 /// A row keeps its way back.
 #[test]
 fn a_row_is_traced_through_the_union() {
-    let project = Project::new(&workflow(UNION));
-    project.run_ok(&[]);
+    let project = Project::new(&workflow(UNION)).ran();
     let told = project.run(&["trace", "w.yaml", "3"]).exits(0);
     assert!(told.stdout.contains("all") && told.stdout.contains('b'), "{told}");
 }

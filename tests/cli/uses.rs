@@ -32,8 +32,7 @@ outputs:
 ";
 
 fn project() -> Project {
-    let project = Project::new(OUTER);
-    project.write("sub/collect.yaml", INNER);
+    let project = Project::new(OUTER).with("sub/collect.yaml", INNER);
     project.write(
         "sub/data.jsonl",
         (1..=5).map(|i| format!("{{\"id\":\"{i}\",\"x\":{i}}}\n")).collect::<String>(),
@@ -52,15 +51,13 @@ fn outputs_of_the_embedded_workflow_are_ports() {
     let names: Vec<String> = outcome.digests().into_iter().map(|d| d.0).collect();
     assert!(names.iter().any(|n| n.starts_with("collect") && n.ends_with("valid")), "{names:?}");
     project.run_ok(&[]).all_hit();
-    project.change("least: 3", "least: 4");
-    let outcome = project.run_ok(&[]);
+    let outcome = project.rerun("least: 3", "least: 4");
     assert_eq!(outcome.statuses().matches("=ran").count(), 2, "{}", outcome.statuses());
 }
 
 #[test]
 fn an_embedded_step_and_its_own_run_share_results() {
-    let project = project();
-    project.run_ok(&[]);
+    let project = project().ran();
     let alone = project.run(&["run", "sub/collect.yaml", "--set", "least=3", "--format", "json"]);
     alone.exits(0).all_hit();
 }
@@ -72,8 +69,7 @@ fn a_matrix_goes_through() {
         "    with: { least: 3 }\n",
         "    matrix: { least: [1, 5] }\n    with: { least: '${{ matrix.least }}' }\n",
     );
-    project.change("from: collect.dropped", "from: 'collect[*].dropped'");
-    project.run_ok(&[]);
+    project.rerun("from: collect.dropped", "from: 'collect[*].dropped'");
     assert_eq!(project.rows("counted[least=1]")[0]["n"], 5);
     assert_eq!(project.rows("counted[least=5]")[0]["n"], 1);
     let dropped = project.read("dropped.jsonl");

@@ -34,9 +34,7 @@ fn data() -> String {
 
 /// A project with the workflow and its data, nothing computed.
 fn project() -> Project {
-    let project = Project::new(WORKFLOW);
-    project.write("data.csv", data());
-    project
+    Project::new(WORKFLOW).with("data.csv", data())
 }
 
 fn verified(project: &Project) -> Outcome {
@@ -62,8 +60,7 @@ fn tables(project: &Project) -> Vec<PathBuf> {
 
 #[test]
 fn results_that_nobody_touched_are_equal() {
-    let project = project();
-    project.run_ok(&[]);
+    let project = project().ran();
     let said = verified(&project).exits(0);
     // Three manifests, and the tables that they name: `kept` has three.
     let files = stored(&project, "actions").len() + tables(&project).len();
@@ -77,8 +74,7 @@ fn results_that_nobody_touched_are_equal() {
 #[test]
 fn a_damaged_a_missing_and_a_changed_file_are_named() {
     for folder in ["blobs", "actions"] {
-        let project = project();
-        project.run_ok(&[]);
+        let project = project().ran();
         let files = if folder == "blobs" { tables(&project) } else { stored(&project, folder) };
         for file in files {
             let whole = fs::read(&file).unwrap();
@@ -87,12 +83,10 @@ fn a_damaged_a_missing_and_a_changed_file_are_named() {
             let middle = damaged.len() / 2;
             damaged[middle] ^= 1;
             fs::write(&file, &damaged).unwrap();
-            let said = verified(&project).exits(4);
-            says(&said.stdout, &[&name, "result of "]);
+            says(&verified(&project).exits(4).stdout, &[&name, "result of "]);
             if folder == "blobs" {
                 fs::remove_file(&file).unwrap();
-                let said = verified(&project).exits(4);
-                says(&said.stdout, &[&name, "missing"]);
+                says(&verified(&project).exits(4).stdout, &[&name, "missing"]);
             }
             fs::write(&file, &whole).unwrap();
         }
@@ -113,8 +107,7 @@ fn what_is_not_computed_is_not_verified() {
 
 #[test]
 fn steps_come_out_again() {
-    let project = project();
-    project.run_ok(&[]);
+    let project = project().ran();
     let said = project.run(&["verify", "w.yaml", "--recompute", "3"]).exits(0);
     assert!(said.stdout.contains("5 of 5 tables equal, 3 of 3 rows equal"), "{said}");
     // Nothing was added to the store, and nothing is left behind.
@@ -184,9 +177,7 @@ steps:
 
 #[test]
 fn single_rows_come_out_again() {
-    let project = Project::new(ROWS);
-    project.write("data.csv", data());
-    project.run_ok(&[]);
+    let project = Project::new(ROWS).with("data.csv", data()).ran();
     let rows = |n: &str, seed: &str| {
         let args = ["verify", "w.yaml", "--recompute", n, "--seed", seed, "--format", "json"];
         let said = project.run(&args).exits(0).json_lines().pop().unwrap();
@@ -204,14 +195,10 @@ fn single_rows_come_out_again() {
 
 #[test]
 fn rows_that_were_not_computed_from_their_input_are_found() {
-    let project = Project::new(ROWS);
-    project.write("data.csv", data());
-    project.run_ok(&[]);
+    let project = Project::new(ROWS).with("data.csv", data()).ran();
     // The results of other rules under the keys of these: a store that lies consistently.
     let honest = fs::read_to_string(project.path("w.yaml")).unwrap();
-    let other = Project::new(&honest.replace("x < 900", "x <> 500"));
-    other.write("data.csv", data());
-    other.run_ok(&[]);
+    let other = Project::new(&honest.replace("x < 900", "x <> 500")).with("data.csv", data()).ran();
     forge(&project, &other, "kept");
     // All rows are drawn: those from 900 on and the one in the middle are others.
     let args = ["verify", "w.yaml", "--recompute", "2000", "--format", "json"];

@@ -127,8 +127,7 @@ fn project(points: usize) -> Project {
 
 #[test]
 fn only_this_server_s_own_pages_with_the_token_are_answered() {
-    let project = project(3);
-    project.run_ok(&[]);
+    let project = project(3).ran();
     let server = Server::start(&project);
     let (host, cookie, token) = (server.host(), server.cookie(), server.token.clone());
     let own = format!("http://{host}");
@@ -174,15 +173,13 @@ fn only_this_server_s_own_pages_with_the_token_are_answered() {
 fn tables_are_shown_sorted_and_filtered_page_by_page() {
     let project = project(120);
     let server = Server::start(&project);
-    let before = server.page("/");
-    assert!(before.contains("galeras run w.yaml"), "what to run is said");
+    assert!(server.page("/").contains("galeras run w.yaml"), "what to run is said");
     project.run_ok(&[]);
     // The server looks again.
     std::thread::sleep(std::time::Duration::from_millis(600));
     let steps = server.page("/");
     assert!(steps.contains("/table?name=judged.sheet"), "{steps}");
-    let first = server.page("/table?name=points");
-    says(&first, &["rows 1 to 50 of 120", "p000"]);
+    says(&server.page("/table?name=points"), &["rows 1 to 50 of 120", "p000"]);
     let last = server.page("/table?name=points&page=3");
     assert!(last.contains("rows 101 to 120 of 120") && last.contains("p119"));
     let sorted = server.page("/table?name=points&sort=label&desc=1");
@@ -226,8 +223,7 @@ fn answers(project: &Project, rater: &str) -> Vec<(String, Value)> {
 
 #[test]
 fn ratings_are_on_disk_before_the_browser_is_told_and_a_killed_server_loses_none() {
-    let project = project(6);
-    project.run_ok(&[]);
+    let project = project(6).ran();
     let server = Server::start(&project);
     let page = server.page("/review/rate?step=judged&rater=ann");
     says(&page, &["0 of 6 answers", "data-point=\"p000\""]);

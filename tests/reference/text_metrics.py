@@ -2,16 +2,12 @@
 """Regenerates text_metrics.json, what the tests of src/functions/text compare the scores with.
 
     python3 tests/reference/text_metrics.py
-    python3 tests/reference/text_metrics.py classes
 
 The pinned peers are installed into a virtual environment at first use (`in_venv`, harness.py).
 The texts are the pairs of the notes on the reference implementations, some written by hand for
 the corners of the tokenizers, and made-up ones from a generator of its own, so that they do not
 depend on Python's version. Scores are the peers' numbers as they give them: sacrebleu's are
 percentages.
-
-With `classes` it writes nothing: it prints the table of character classes, as the peer
-`regex` sees them, in the form in which char_class.rs holds it.
 """
 
 import json
@@ -347,16 +343,6 @@ def classes():
     return [class_of(code, patterns) for code in range(0x110000)]
 
 
-def print_classes():
-    """Where a run of a class begins: code point times 8, plus the class."""
-    found, before, row = classes(), None, []
-    for code, number in enumerate(found):
-        if number != before:
-            row.append(f"{code * 8 + number:#x}")
-        before = number
-    print(f"const STARTS: [u32; {len(row)}] = [\n    {', '.join(row)},\n];")
-
-
 def main():
     import sacrebleu.tokenizers.tokenizer_13a as t13a
     import sacrebleu.tokenizers.tokenizer_intl as tintl
@@ -405,7 +391,7 @@ def main():
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] not in ([], ["classes"]):
+    if sys.argv[1:]:
         sys.exit(__doc__)
     in_venv(*pinned(PINS))
-    sys.exit(print_classes() if sys.argv[1:] else main())
+    main()

@@ -1,10 +1,10 @@
 //! Ids, digests, error chains, scratch files, terminal escaping: what every layer uses. No Arrow.
 
-pub mod cause;
 pub mod digest;
+pub mod error_chain;
 pub mod id;
 pub mod memory_guard;
 pub mod prose;
 pub mod scratch;
 pub mod small_file;
-pub mod visible;
+pub mod terminal_escape;

@@ -1,7 +1,7 @@
 //! The memory guard: one limit for the process, instead of estimates of what each query, template or
 //! file may allocate.
 //!
-//! A thread measures the process every [`EVERY`], and the allocator looks at requests that are larger
+//! A thread measures the process every `EVERY`, and the allocator looks at requests that are larger
 //! than the whole limit, which the system might refuse by aborting the process. Beyond the limit, a
 //! function of the program ends it: an allocation in the middle of a library cannot be cancelled.
 //! Stored results are whole or absent at any instant, so the next run continues with them.

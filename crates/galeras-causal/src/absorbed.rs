@@ -1,16 +1,17 @@
-//! Linear regression with absorbed fixed effects: a constant for each level of one or more factors,
-//! which is not estimated.
+//! Linear regression with absorbed effects: constants of the levels of factors, not estimated.
 
 #[cfg(test)]
 mod tests;
 
-use crate::linear::{Covariance, LinearFit, treatment_column};
+use crate::column::{code_count, distinct};
+use crate::linear::{Covariance, LinearFit, treatment_column, treatment_first};
+use crate::refusal::{at_least, require};
 use crate::{ColumnRef, Estimate, Refusal};
 
 /// The least share of a column's variance that must remain within the levels.
 const SMALLEST_SHARE: f64 = 1e-10;
 
-/// The effect of a binary treatment among rows that share the levels of all factors.
+/// The effect of a binary treatment among rows that share a level of each factor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AbsorbedEffect {
     /// The coefficient of the treatment.
@@ -23,20 +24,13 @@ pub struct AbsorbedEffect {
 
 /// The coefficient of `treated` in a linear regression of `outcome` on the treatment, `covariates`
 /// and a constant for each level of each of `factors`, by the within transformation (Frisch, Waugh
-/// & Lovell), in units of the outcome. Equals linearmodels' `AbsorbingLS`, and least squares with
-/// an indicator for each level.
+/// & Lovell). Equals linearmodels' `AbsorbingLS`, and least squares with an indicator for each
+/// level.
 ///
-/// All columns have one entry for each of n rows; a factor holds the code of each row's level.
-/// `kind` is one of `Classic`, `Hc0`, `Hc1`, `Cr0` and `Cr1`. Degrees of freedom are rows minus
-/// coefficients minus absorbed constants; with G clusters Student's t has G - 1, and constants of
-/// levels that lie within clusters do not count in the factor of `Cr1` (Cameron & Miller 2015; as
-/// in reghdfe).
-///
-/// # Errors
-/// [`Refusal::TooFew`] if an arm is empty, below two clusters, or without a degree of freedom;
-/// [`Refusal::UnusableColumn`] with [`ColumnRef::Treatment`] or [`ColumnRef::Covariate`] for a
-/// column that does not vary within the levels; [`Refusal::Other`] for a kind that needs leverages,
-/// or for factors that are too loosely connected; otherwise those of least squares.
+/// Degrees of freedom are rows minus coefficients minus absorbed constants; with G clusters G - 1,
+/// and constants of levels within clusters do not count in the factor of `Cr1` (Cameron & Miller
+/// 2015; as in reghdfe). Refuses a column that does not vary within the levels, a kind that needs
+/// leverages, and levels that hardly any row connects.
 pub fn absorbed(
     treated: &[bool],
     outcome: &[f64],
@@ -47,46 +41,32 @@ pub fn absorbed(
 ) -> Result<AbsorbedEffect, Refusal> {
     let rows = outcome.len();
     let indicator = treatment_column(treated, rows)?;
-    if factors.is_empty() {
-        return Err(Refusal::TooFew { what: "absorbed factors", found: 0, needed: 1 });
+    at_least("absorbed factors", factors.len(), 1)?;
+    for length in factors.iter().map(|codes| codes.len()) {
+        let reason = format!("an absorbed factor has {length} rows and the outcome {rows}");
+        require(length == rows, reason)?;
     }
-    if let Some(codes) = factors.iter().find(|codes| codes.len() != rows) {
-        return Err(Refusal::Other(format!(
-            "an absorbed factor has {} rows and the outcome {rows}",
-            codes.len()
-        )));
-    }
-    if !matches!(
-        kind,
-        Covariance::Classic | Covariance::Hc0 | Covariance::Hc1 | Covariance::Cr0 | Covariance::Cr1
-    ) {
-        return Err(Refusal::Other(format!(
-            "{kind} needs leverages, which are not computed where effects are absorbed (classic, \
-             HC0, HC1, CR0 and CR1 need none)"
-        )));
-    }
+    let reason = format!(
+        "{kind} needs leverages, which are not computed where effects are absorbed (classic, HC0, \
+         HC1, CR0 and CR1 need none)"
+    );
+    require(!kind.needs_leverages(), reason)?;
     let factors: Vec<Factor<'_>> = factors.iter().map(|codes| Factor::new(codes)).collect();
     let all: Vec<&Factor<'_>> = factors.iter().collect();
     let absorbed = constants(&all);
     let slopes = covariates.len() + 1;
-    if rows <= absorbed + slopes {
-        return Err(Refusal::TooFew { what: "rows", found: rows, needed: absorbed + slopes + 1 });
-    }
+    at_least("rows", rows, absorbed + slopes + 1)?;
     let residual_degrees = rows - absorbed - slopes;
 
-    let mut columns = Vec::with_capacity(slopes);
-    for (position, column) in
-        std::iter::once(indicator.as_slice()).chain(covariates.iter().copied()).enumerate()
-    {
-        let reference = match position.checked_sub(1) {
-            None => ColumnRef::Treatment,
-            Some(covariate) => ColumnRef::Covariate(covariate),
-        };
-        columns.push(varying_within(column, rows, &factors, reference)?);
-    }
+    let within = |(at, column): (usize, &&[f64])| {
+        varying_within(column, rows, &factors, ColumnRef::Covariate(at))
+            .map_err(Refusal::after_treatment)
+    };
+    let columns = treatment_first(&indicator, covariates);
+    let columns = columns.iter().enumerate().map(within).collect::<Result<Vec<_>, _>>()?;
     let outcome = varying_within(outcome, rows, &factors, ColumnRef::Outcome)?;
     let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
-    let fit = LinearFit::fit(&slices, &outcome).map_err(crate::glm::of_treatment)?;
+    let fit = LinearFit::fit(&slices, &outcome).map_err(Refusal::after_treatment)?;
 
     let (plain, factor, degrees) = match kind {
         Covariance::Classic | Covariance::Hc1 => {
@@ -107,11 +87,8 @@ pub fn absorbed(
         }
         _ => {
             let groups = clusters.filter(|_| kind.is_clustered());
-            (
-                kind,
-                1.0,
-                groups.map_or(residual_degrees as f64, |codes| distinct(codes) as f64 - 1.0),
-            )
+            let rest = residual_degrees as f64;
+            (kind, 1.0, groups.map_or(rest, |codes| distinct(codes) as f64 - 1.0))
         }
     };
     let estimate = fit.estimate(1, plain, clusters)?;
@@ -161,13 +138,6 @@ fn scale(column: &[f64], centred: &[f64]) -> f64 {
     ratio.log2().round().exp2()
 }
 
-fn distinct(codes: &[u32]) -> usize {
-    let mut sorted = codes.to_vec();
-    sorted.sort_unstable();
-    sorted.dedup();
-    sorted.len()
-}
-
 /// Steps after which factors count as too loosely connected.
 const MOST_STEPS: usize = 10_000;
 /// The squared length of the remaining step, relative to the column, at which the iteration stops.
@@ -175,10 +145,8 @@ const CONVERGED: f64 = 1e-28;
 
 /// The residuals of a column on the levels of the factors. One factor takes one exact pass; several
 /// take symmetric alternating projections (Halperin 1962) accelerated by conjugate gradients
-/// (Hernández-Ramos, Escalante & Raydan 2011; as in Stata's reghdfe, Correia 2017).
-///
-/// # Errors
-/// No convergence: hardly any row connects some levels to the others.
+/// (Hernández-Ramos, Escalante & Raydan 2011; as in Stata's reghdfe, Correia 2017), which do not
+/// converge if hardly any row connects some levels to the others.
 fn within_transform(column: &[f64], factors: &[Factor<'_>]) -> Result<Vec<f64>, Refusal> {
     let mut sums = Vec::new();
     let mut values = column.to_vec();
@@ -198,6 +166,7 @@ fn within_transform(column: &[f64], factors: &[Factor<'_>]) -> Result<Vec<f64>, 
         }
     };
     sweep(&mut values);
+    let square = |values: &[f64]| product(values, values);
     let length = square(&values);
     let mut moved = values.clone();
     sweep(&mut moved);
@@ -238,10 +207,6 @@ fn within_transform(column: &[f64], factors: &[Factor<'_>]) -> Result<Vec<f64>, 
     ))
 }
 
-fn square(values: &[f64]) -> f64 {
-    product(values, values)
-}
-
 /// An inner product in blocks, which reduces rounding errors.
 fn product(left: &[f64], right: &[f64]) -> f64 {
     let blocks = left.chunks(1024).zip(right.chunks(1024));
@@ -257,8 +222,7 @@ struct Factor<'a> {
 
 impl<'a> Factor<'a> {
     fn new(codes: &'a [u32]) -> Self {
-        let size = codes.iter().max().map_or(0, |last| *last as usize + 1);
-        let mut counts = vec![0.0; size];
+        let mut counts = vec![0.0; code_count(codes)];
         codes.iter().for_each(|code| counts[*code as usize] += 1.0);
         let levels = counts.iter().filter(|count| **count > 0.0).count();
         let inverse_counts =

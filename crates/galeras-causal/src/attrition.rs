@@ -4,6 +4,7 @@
 mod tests;
 
 use super::difference::Moments;
+use super::refusal::{at_least, require};
 use super::{Refusal, tail};
 
 /// One arm, in which some outcomes are missing.
@@ -21,8 +22,7 @@ impl ObservedArm<'_> {
     }
 }
 
-/// The lowest and highest effect, treatment minus control, that the data allow, in units of the
-/// outcome.
+/// The lowest and highest effect, treatment minus control, that the data allow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AttritionBounds {
     /// The lowest.
@@ -54,10 +54,7 @@ impl AttritionBounds {
 /// Manski's worst-case bounds (1990, American Economic Review 80:319; Horowitz and Manski 2000) of
 /// the difference of two independent arms, for outcomes within `range`: every missing outcome is
 /// replaced by the lowest or the highest value. Standard errors are Welch's for the completed arms.
-///
-/// # Errors
-/// [`Refusal::TooFew`] below two outcomes in an arm; [`Refusal::Other`] if the range is empty or
-/// not finite, or an outcome is outside it.
+/// Refuses a range that is empty or not finite, or does not hold an outcome.
 pub fn worst_case(
     treated: ObservedArm<'_>,
     control: ObservedArm<'_>,
@@ -65,14 +62,10 @@ pub fn worst_case(
 ) -> Result<AttritionBounds, Refusal> {
     check_range(range, treated.outcomes.iter().chain(control.outcomes))?;
     let filled = |arm: ObservedArm<'_>, with: f64| -> Result<(f64, f64), Refusal> {
-        if arm.outcomes.len() < 2 {
-            let found = arm.outcomes.len();
-            return Err(Refusal::TooFew { what: "outcomes in an arm", found, needed: 2 });
-        }
+        at_least("outcomes in an arm", arm.outcomes.len(), 2)?;
         let mut all = arm.outcomes.to_vec();
         all.resize(all.len() + arm.absent, with);
-        let moments = Moments::of(&all)?;
-        Ok((moments.mean, moments.deviation / (all.len() as f64).sqrt()))
+        mean_with_error(&all)
     };
     let (low, high) = range;
     let (worst, best) = (filled(treated, low)?, filled(treated, high)?);
@@ -85,49 +78,40 @@ pub fn worst_case(
 }
 
 /// As [`worst_case`], for units with an outcome under the treatment and one under control (in this
-/// order), either of which may be missing. Standard errors are those of the mean of the completed
-/// differences.
-///
-/// # Errors
-/// As [`worst_case`], but [`Refusal::TooFew`] below two units.
+/// order), either of which may be missing.
 pub fn worst_case_pairs(
     units: &[(Option<f64>, Option<f64>)],
     range: (f64, f64),
 ) -> Result<AttritionBounds, Refusal> {
-    if units.len() < 2 {
-        return Err(Refusal::TooFew { what: "units", found: units.len(), needed: 2 });
-    }
+    at_least("units", units.len(), 2)?;
     let seen: Vec<f64> = units.iter().flat_map(|(t, c)| [*t, *c]).flatten().collect();
     check_range(range, seen.iter())?;
     let filled = |treated: f64, control: f64| -> Result<(f64, f64), Refusal> {
         let differences: Vec<f64> =
             units.iter().map(|(t, c)| t.unwrap_or(treated) - c.unwrap_or(control)).collect();
-        let moments = Moments::of(&differences)?;
-        Ok((moments.mean, moments.deviation / (units.len() as f64).sqrt()))
+        mean_with_error(&differences)
     };
     let (low, high) = (filled(range.0, range.1)?, filled(range.1, range.0)?);
     Ok(AttritionBounds { low: low.0, high: high.0, errors: Some((low.1, high.1)) })
 }
 
+fn mean_with_error(values: &[f64]) -> Result<(f64, f64), Refusal> {
+    let moments = Moments::of(values)?;
+    Ok((moments.mean, moments.deviation / (values.len() as f64).sqrt()))
+}
+
 /// Lee's trimming bounds (2009, Review of Economic Studies 76:1071) of the effect on units whose
-/// outcome would be observed in both arms, assuming that the treatment moves the chance of
-/// observation in one direction only. The highest or the lowest outcomes of the arm with the larger
-/// observed share are dropped until the shares are equal; a row on the border counts in part.
-/// Standard errors are not given.
-///
-/// # Errors
-/// [`Refusal::TooFew`] if an arm has no outcomes; [`Refusal::Other`] if an outcome is not finite.
+/// outcome would be observed in both arms, if the treatment moves the chance of observation in one
+/// direction only: the highest or the lowest outcomes of the arm with the larger observed share are
+/// dropped until the shares are equal, a row on the border in part.
 pub fn lee_bounds(
     treated: ObservedArm<'_>,
     control: ObservedArm<'_>,
 ) -> Result<AttritionBounds, Refusal> {
     for arm in [treated, control] {
-        if arm.outcomes.is_empty() {
-            return Err(Refusal::TooFew { what: "outcomes in an arm", found: 0, needed: 1 });
-        }
-        if arm.outcomes.iter().any(|value| !value.is_finite()) {
-            return Err(Refusal::Other("an outcome is not finite".into()));
-        }
+        at_least("outcomes in an arm", arm.outcomes.len(), 1)?;
+        let finite = arm.outcomes.iter().all(|value| value.is_finite());
+        require(finite, "an outcome is not finite")?;
     }
     let (one, zero) = (treated.share(), control.share());
     let mean = |values: &[f64]| kept_mean(values.iter().copied(), values.len() as f64);
@@ -173,13 +157,10 @@ fn check_range<'a>(
     (low, high): (f64, f64),
     mut outcomes: impl Iterator<Item = &'a f64>,
 ) -> Result<(), Refusal> {
-    if !(low < high && low.is_finite() && high.is_finite()) {
-        return Err(Refusal::Other(format!("{low} to {high} is not a range of outcomes")));
-    }
-    match outcomes.find(|value| !(low <= **value && **value <= high)) {
-        Some(value) => {
-            Err(Refusal::Other(format!("{value} lies outside of the range {low} to {high}")))
-        }
-        None => Ok(()),
-    }
+    let holds = low < high && low.is_finite() && high.is_finite();
+    require(holds, format!("{low} to {high} is not a range of outcomes"))?;
+    let outside = outcomes.find(|value| !(low <= **value && **value <= high));
+    outside.map_or(Ok(()), |value| {
+        Err(Refusal::Other(format!("{value} lies outside of the range {low} to {high}")))
+    })
 }

@@ -1,10 +1,13 @@
 //! Covariate balance: the distance between the distributions of one covariate in the two arms,
-//! before and after weighting.
+//! before and after weighting; and the overlap of the propensity scores of both arms.
 
 #[cfg(test)]
 mod tests;
 
 use super::Refusal;
+use super::column::{UNITS, arm_sizes};
+use super::rank::{ascending, quantile};
+use super::refusal::require;
 
 /// The distributions of one covariate in the treated and in the control arm.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,54 +22,33 @@ pub struct Balance {
     /// The same with weighted means and the unweighted standard deviations, so that only the means
     /// can change it. `None` without weights, and as above.
     pub smd_after: Option<f64>,
-    /// Variance of the treated over that of the control units, both with n - 1. `None` if the
-    /// control units do not vary.
+    /// Variance of the treated over that of the control units (n - 1), if the latter vary.
     pub variance_ratio: Option<f64>,
-    /// The ratio of the weighted variances, which are unbiased for reliability weights and so equal
-    /// those above if all weights are equal. `None` without weights, or if a variance is undefined
-    /// or that of the control units is zero.
+    /// The ratio of the weighted variances, unbiased for reliability weights. `None` without
+    /// weights, or if a variance is undefined or that of the control units is zero.
     pub variance_ratio_after: Option<f64>,
-    /// The two-sample Kolmogorov-Smirnov statistic: the largest distance of the distribution
-    /// functions, from 0 to 1.
+    /// The two-sample Kolmogorov-Smirnov statistic, from 0 to 1.
     pub ks: f64,
     /// The same between the weighted distribution functions. `None` without weights.
     pub ks_after: Option<f64>,
-    /// The covariate varies in neither arm. If the means still differ, it separates the arms
-    /// without error, and there is no standardised difference.
-    pub constant_within_arms: bool,
 }
 
 /// Compares a covariate between the arms, with the measures of Austin (2009, Statistics in Medicine
-/// 28:3083).
-///
-/// `column` (in any unit), `treated` and `weights` (with any sum) have one entry for each unit.
-///
-/// # Errors
-/// [`Refusal::TooFew`] if an arm has fewer than two units; [`Refusal::Other`] if the lengths
-/// differ, a value or a weight is not finite, a weight is negative, the weights of an arm are all
-/// zero, or a sum overflows.
+/// 28:3083). `weights` have any sum. Refuses a negative weight, an arm without weight, or sums that
+/// overflow.
 pub fn balance(
     column: &[f64],
     treated: &[bool],
     weights: Option<&[f64]>,
 ) -> Result<Balance, Refusal> {
     check(column, treated, weights)?;
-    for arm in [true, false] {
-        let units = treated.iter().filter(|&&unit| unit == arm).count();
-        if units < 2 {
-            let what = if arm { "treated units" } else { "control units" };
-            return Err(Refusal::TooFew { what, found: units, needed: 2 });
-        }
-    }
+    arm_sizes(treated, UNITS, 2)?;
     // Relative to the first value, so that a large offset costs no digits.
     let origin = column.first().copied().unwrap_or(0.0);
-    let arm =
-        |which: bool, weights: Option<&[f64]>| {
-            let pairs = column.iter().zip(treated).enumerate();
-            moments(pairs.filter(|(_, (_, unit))| **unit == which).map(|(row, (value, _))| {
-                (value - origin, weights.map_or(1.0, |weights| weights[row]))
-            }))
-        };
+    let arm = |which: bool, weights: Option<&[f64]>| {
+        let rows = (0..column.len()).filter(|row| treated[*row] == which);
+        moments(rows.map(|row| (column[row] - origin, weights.map_or(1.0, |all| all[row]))))
+    };
     let (one, zero) = (arm(true, None), arm(false, None));
     let (sd_one, sd_zero) = (one.deviation.unwrap_or(0.0), zero.deviation.unwrap_or(0.0));
     let pooled = sd_one.hypot(sd_zero) / std::f64::consts::SQRT_2;
@@ -79,7 +61,6 @@ pub fn balance(
         variance_ratio_after: None,
         ks: 0.0,
         ks_after: None,
-        constant_within_arms: pooled == 0.0,
     };
     if let Some(weights) = weights {
         let (one, zero) = (arm(true, Some(weights)), arm(false, Some(weights)));
@@ -91,11 +72,9 @@ pub fn balance(
     let rest = [balance.variance_ratio_after, balance.ks_after];
     let numbers = [balance.mean_treated, balance.mean_control, balance.ks, pooled];
     let optional = after.into_iter().chain(rest).flatten();
-    if numbers.into_iter().chain(optional).all(f64::is_finite) {
-        Ok(balance)
-    } else {
-        Err(Refusal::Other("the values are too large to be added up".to_owned()))
-    }
+    let finite = numbers.into_iter().chain(optional).all(f64::is_finite);
+    require(finite, "the values are too large to be added up")?;
+    Ok(balance)
 }
 
 /// Refuses columns of different lengths, values that are not finite, and weights that are negative,
@@ -105,23 +84,20 @@ pub(super) fn check(
     treated: &[bool],
     weights: Option<&[f64]>,
 ) -> Result<(), Refusal> {
-    let refuse = |text: &str| Err(Refusal::Other(text.to_owned()));
-    if column.len() != treated.len() || weights.is_some_and(|weights| weights.len() != column.len())
-    {
-        return refuse("the columns differ in length");
-    }
-    if column.iter().any(|value| !value.is_finite()) {
-        return refuse("a value is missing or infinite");
-    }
+    let rows = column.len();
+    let same = rows == treated.len() && weights.is_none_or(|weights| weights.len() == rows);
+    require(same, "the columns differ in length")?;
+    require(column.iter().all(|value| value.is_finite()), "a value is missing or infinite")?;
     let Some(weights) = weights else { return Ok(()) };
-    if weights.iter().any(|weight| !weight.is_finite() || *weight < 0.0) {
-        return refuse("a weight is negative, missing or infinite");
-    }
+    let usable = weights.iter().all(|weight| weight.is_finite() && *weight >= 0.0);
+    require(usable, "a weight is negative, missing or infinite")?;
     for arm in [true, false] {
         let mut units = weights.iter().zip(treated).filter(|(_, unit)| **unit == arm).peekable();
-        if units.peek().is_some() && units.all(|(weight, _)| *weight == 0.0) {
-            return refuse("all weights of an arm are zero");
-        }
+        let empty = units.peek().is_none();
+        require(
+            empty || units.any(|(weight, _)| *weight != 0.0),
+            "all weights of an arm are zero",
+        )?;
     }
     Ok(())
 }
@@ -131,13 +107,11 @@ pub(super) struct WeightedMoments {
     pub(super) count: usize,
     /// Their weighted mean; 0 without values.
     pub(super) mean: f64,
-    /// Their standard deviation, unbiased as a variance (n - 1 with equal weights). `None` below
-    /// two values.
+    /// Their standard deviation, unbiased as a variance; `None` below two values.
     pub(super) deviation: Option<f64>,
 }
 
 /// Mean and standard deviation of pairs of a value and its weight; pairs with weight 0 are ignored.
-///
 /// The values are centred at the first and scaled by the range, so that a constant stays exactly
 /// constant and squares neither overflow nor vanish.
 pub(super) fn moments(pairs: impl Iterator<Item = (f64, f64)> + Clone) -> WeightedMoments {
@@ -224,4 +198,112 @@ fn kolmogorov_smirnov(
         }
     }
     (plain, weights.map(|_| weighted.min(1.0)))
+}
+
+/// Comparison of the propensity scores of the treated and the control units.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Overlap {
+    /// The lowest score of a treated unit.
+    pub min_treated: f64,
+    /// The highest score of a treated unit.
+    pub max_treated: f64,
+    /// The lowest score of a control unit.
+    pub min_control: f64,
+    /// The highest score of a control unit.
+    pub max_control: f64,
+    /// The start of the common support: the higher of both minima.
+    pub common_low: f64,
+    /// Its end: the lower of both maxima, which is below the start if there is no common support.
+    pub common_high: f64,
+    /// The number of units with a score outside the common support.
+    pub outside: usize,
+    /// The number of distinct scores.
+    pub distinct: usize,
+    /// The probability that a treated unit scores higher than a control unit, ties counted half:
+    /// the area under the receiver operating characteristic.
+    pub auc: f64,
+    /// Kish's effective sample size of the treated units under the weights.
+    pub effective_treated: f64,
+    /// Kish's effective sample size of the control units under the weights.
+    pub effective_control: f64,
+    /// The number of scores below the lower clip limit.
+    pub below_clip: usize,
+    /// The number of scores above the upper clip limit.
+    pub above_clip: usize,
+    /// The quantiles of the scores at 1, 25, 50, 75 and 99 %, interpolated linearly.
+    pub quantiles: [f64; 5],
+}
+
+/// Compares the propensity scores of the arms. `clip` holds the limits to which scores were clipped
+/// for the weights. Effective sizes are Kish's (1965, Survey Sampling).
+pub fn overlap(
+    scores: &[f64],
+    treated: &[bool],
+    weights: Option<&[f64]>,
+    clip: (f64, f64),
+) -> Result<Overlap, Refusal> {
+    check(scores, treated, weights)?;
+    let [number_treated, number_control] = arm_sizes(treated, UNITS, 1)?;
+    let (min_treated, max_treated) = range(scores, treated, true);
+    let (min_control, max_control) = range(scores, treated, false);
+    let (common_low, common_high) = (min_treated.max(min_control), max_treated.min(max_control));
+    let mut order: Vec<(f64, bool)> = scores.iter().copied().zip(treated.iter().copied()).collect();
+    order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    let (mut distinct, mut wins, mut controls) = (0, 0.0, 0_usize);
+    for group in order.chunk_by(|a, b| a.0 == b.0) {
+        let here = group.iter().filter(|(_, unit)| *unit).count();
+        let others = group.len() - here;
+        wins += here as f64 * (controls as f64 + others as f64 / 2.0);
+        controls += others;
+        distinct += 1;
+    }
+    let sorted = ascending(scores);
+    let effective = |arm: bool, number: usize| {
+        weights.map_or(number as f64, |weights| effective_size(weights, treated, arm))
+    };
+    let count = |outside: &dyn Fn(f64) -> bool| scores.iter().filter(|s| outside(**s)).count();
+    Ok(Overlap {
+        min_treated,
+        max_treated,
+        min_control,
+        max_control,
+        common_low,
+        common_high,
+        outside: count(&|score| score < common_low || score > common_high),
+        distinct,
+        auc: wins / (number_treated as f64 * number_control as f64),
+        effective_treated: effective(true, number_treated),
+        effective_control: effective(false, number_control),
+        below_clip: count(&|score| score < clip.0),
+        above_clip: count(&|score| score > clip.1),
+        quantiles: [1, 25, 50, 75, 99].map(|percent| quantile(&sorted, percent, 100)),
+    })
+}
+
+/// The range of scores with overlap, by the rule of thumb of Crump et al. (2009, Biometrika
+/// 96:187).
+pub const CRUMP: (f64, f64) = (0.1, 0.9);
+
+/// The positions of the scores within a range, including its ends, in ascending order.
+pub fn in_overlap(scores: &[f64], (low, high): (f64, f64)) -> Vec<u32> {
+    (0..).zip(scores).filter(|(_, s)| low <= **s && **s <= high).map(|(at, _)| at).collect()
+}
+
+/// The lowest and the highest score of an arm.
+fn range(scores: &[f64], treated: &[bool], arm: bool) -> (f64, f64) {
+    let units = scores.iter().zip(treated).filter(|(_, unit)| **unit == arm);
+    let none = (f64::INFINITY, f64::NEG_INFINITY);
+    units.fold(none, |(low, high), (score, _)| (low.min(*score), high.max(*score)))
+}
+
+/// Kish's effective sample size of an arm: the square of the sum of the weights over the sum of
+/// their squares. Weights are taken relative to the heaviest, which must be above zero.
+fn effective_size(weights: &[f64], treated: &[bool], arm: bool) -> f64 {
+    let units = weights.iter().zip(treated).filter(|(_, unit)| **unit == arm);
+    let heaviest = units.clone().fold(0.0_f64, |heaviest, (weight, _)| heaviest.max(*weight));
+    let (sum, squares) = units.fold((0.0, 0.0), |(sum, squares), (weight, _)| {
+        let weight = weight / heaviest;
+        (sum + weight, squares + weight * weight)
+    });
+    sum * sum / squares
 }

@@ -4,6 +4,16 @@
 //! It is not taken from a library, so that a singular matrix gives its first dependent column, and
 //! so that the order of operations is the same on every machine.
 
+use crate::{ColumnRef, Refusal};
+
+/// The share 1 - R² of a column below which the others explain it.
+pub(super) const DEPENDENT: f64 = 1e-10;
+
+/// The refusal of a column that depends on earlier ones, in a design that starts with an intercept.
+pub(super) fn collinear(column: usize) -> Refusal {
+    Refusal::Collinear { column: ColumnRef::Covariate(column.saturating_sub(1)) }
+}
+
 /// The lower triangular L with L L' = A, for a positive definite A.
 pub(super) struct Cholesky {
     /// Row-major, `size` by `size`; zero above the diagonal.
@@ -51,6 +61,11 @@ impl Cholesky {
         Self::new(size, entry, |column, pivot| {
             pivot > tolerance * entry(column, column) && pivot > 0.0 && pivot.is_finite()
         })
+    }
+
+    /// The factor of the Gram matrix of an intercept and covariates.
+    pub(super) fn of_gram(matrix: &[f64], size: usize) -> Result<Self, Refusal> {
+        Self::of_lower(matrix, size, DEPENDENT).map_err(collinear)
     }
 
     pub(super) fn solve(&self, right: &[f64]) -> Vec<f64> {

@@ -7,8 +7,7 @@
 use crate::{ColumnRef, Refusal};
 
 /// An unevaluated sum of two doubles, the second at most half a unit in the last place of the first
-/// (T. J. Dekker, "A floating-point technique for extending the available precision", Numerische
-/// Mathematik 18, 1971).
+/// (Dekker 1971, Numerische Mathematik 18).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Twofold {
     /// The value, rounded to a double.

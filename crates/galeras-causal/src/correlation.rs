@@ -5,6 +5,7 @@ mod tests;
 
 use crate::column::{check_column, check_level};
 use crate::compensated::Twofold;
+use crate::refusal::at_least;
 use crate::{ColumnRef, Refusal, compensated, rank, tail};
 
 /// The coefficient of correlation.
@@ -21,26 +22,18 @@ pub enum CorrelationMethod {
 /// The correlation of `x` and `y`, columns of n rows, with its p-value and its interval of level
 /// `1 - alpha`. Coefficients equal those of `scipy.stats` (`pearsonr`, `spearmanr`, `kendalltau`).
 ///
-/// - Pearson: p from Student's t with n - 2 degrees of freedom, exact for normal data; the interval
-///   is Fisher's, atanh r +- z / sqrt(n - 3) (R. A. Fisher 1921).
-/// - Spearman: p from the same t, an approximation (for a coefficient of 1 or -1, where t is
-///   infinite, the exact probability of the order); the standard error on Fisher's scale is
-///   sqrt((1 + r^2 / 2) / (n - 3)) (D. G. Bonett & T. A. Wright, "Sample size requirements for
-///   estimating Pearson, Kendall and Spearman correlations", Psychometrika 65, 2000).
-/// - Kendall: p from the exact distribution if no column has ties and there are at most 33 rows (or
-///   at most one pair out of order), otherwise from the normal distribution with the variance
-///   corrected for ties; the standard error on Fisher's scale is sqrt(0.437 / (n - 4)) (E. C.
-///   Fieller, H. O. Hartley & E. S. Pearson, "Tests for rank correlation coefficients", Biometrika
-///   44, 1957), good for |tau| < 0.8 and few ties.
+/// - Pearson: p from Student's t with n - 2 degrees of freedom; Fisher's interval, atanh r +- z /
+///   sqrt(n - 3) (1921).
+/// - Spearman: p from the same t (for a coefficient of 1 or -1 the exact probability of the order);
+///   the error on Fisher's scale is sqrt((1 + r^2 / 2) / (n - 3)) (Bonett & Wright 2000,
+///   Psychometrika 65).
+/// - Kendall: exact p without ties if there are at most 33 rows or at most one pair out of order,
+///   otherwise normal with the variance corrected for ties; the error on Fisher's scale is
+///   sqrt(0.437 / (n - 4)) (Fieller, Hartley & Pearson 1957, Biometrika 44), good for |tau| < 0.8
+///   and few ties.
 ///
 /// The order of the rows does not matter: ranks and pairs are counted in integers, and Pearson's
 /// sums have twofold precision before they are rounded.
-///
-/// # Errors
-/// [`Refusal::UnusableColumn`] if `y` and `x` differ in length or a value is not finite;
-/// [`Refusal::TooFew`] below 3 rows; [`Refusal::Constant`] if a column has one value only, or
-/// values that differ by rounding only; [`Refusal::Other`] unless 0 < `alpha` < 1. Columns are
-/// [`ColumnRef::X`] and [`ColumnRef::Y`].
 pub fn correlation(
     x: &[f64],
     y: &[f64],
@@ -50,14 +43,37 @@ pub fn correlation(
     check_level(alpha)?;
     check_column(y, ColumnRef::Y, x.len())?;
     check_column(x, ColumnRef::X, x.len())?;
-    if x.len() < 3 {
-        return Err(Refusal::TooFew { what: "rows", found: x.len(), needed: 3 });
-    }
-    match method {
-        CorrelationMethod::Pearson => pearson(x, y, alpha),
-        CorrelationMethod::Spearman => spearman(x, y, alpha),
-        CorrelationMethod::Kendall => kendall(x, y, alpha),
-    }
+    at_least("rows", x.len(), 3)?;
+    // Ranks would turn differences by rounding into a perfect order of rows.
+    let centred = [compensated::centred(x, ColumnRef::X)?, compensated::centred(y, ColumnRef::Y)?];
+    let n = x.len() as f64;
+    let (coefficient, variance, p_value) = match method {
+        CorrelationMethod::Pearson => {
+            let coefficient = of_centred(&centred[0], &centred[1])?;
+            (coefficient, 1.0 / (n - 3.0), coefficient.p_value(n - 2.0))
+        }
+        CorrelationMethod::Spearman => {
+            let ranks = [x, y].map(|column| rank::average_ranks(column).ranks);
+            let coefficient = of_centred(
+                &compensated::centred(&ranks[0], ColumnRef::X)?,
+                &compensated::centred(&ranks[1], ColumnRef::Y)?,
+            )?;
+            // The t approximation of a perfect order would give 0, even for three rows.
+            let p_value = match coefficient.complement > 0.0 {
+                true => coefficient.p_value(n - 2.0),
+                false => perfect(&ranks[0]),
+            };
+            let variance = (1.0 + coefficient.value * coefficient.value / 2.0) / (n - 3.0);
+            (coefficient, variance, p_value)
+        }
+        CorrelationMethod::Kendall => {
+            let pairs = count(x, y);
+            let variance = if n > 4.0 { 0.437 / (n - 4.0) } else { 0.0 };
+            (kendall(&pairs), variance, p_value(x.len(), &pairs))
+        }
+    };
+    let interval = coefficient.interval(variance, alpha);
+    Ok(Correlation { coefficient: coefficient.value, interval, p_value, n: x.len() })
 }
 
 /// A coefficient of correlation, its p-value and its confidence interval.
@@ -65,10 +81,9 @@ pub fn correlation(
 pub struct Correlation {
     /// The coefficient, in [-1, 1].
     pub coefficient: f64,
-    /// The ends of the confidence interval of level `1 - alpha`. `None` if the coefficient is 1 or
-    /// -1 (infinite on Fisher's scale), or there are too few rows for its standard error (fewer
-    /// than 4 for Pearson and Spearman, 5 for Kendall, 4 + k for a partial correlation given k
-    /// columns).
+    /// The ends of the interval of level `1 - alpha`. `None` if the coefficient is 1 or -1, or with
+    /// too few rows for its standard error (below 4 for Pearson and Spearman, 5 for Kendall, 4 + k
+    /// for a partial correlation given k columns).
     pub interval: Option<(f64, f64)>,
     /// The two-sided p-value of no association.
     pub p_value: f64,
@@ -111,27 +126,8 @@ impl Coefficient {
     }
 }
 
-fn pearson(x: &[f64], y: &[f64], alpha: f64) -> Result<Correlation, Refusal> {
-    let coefficient = of_columns(x, y)?;
-    let n = x.len() as f64;
-    Ok(Correlation {
-        coefficient: coefficient.value,
-        interval: coefficient.interval(1.0 / (n - 3.0), alpha),
-        p_value: coefficient.p_value(n - 2.0),
-        n: x.len(),
-    })
-}
-
-fn of_columns(x: &[f64], y: &[f64]) -> Result<Coefficient, Refusal> {
-    of_centred(&compensated::centred(x, ColumnRef::X)?, &compensated::centred(y, ColumnRef::Y)?)
-}
-
-/// The product-moment coefficient of two columns with zero means and moderate magnitudes. 1 - r^2
-/// comes from the twofold sums, so it keeps its digits if r is close to 1; both are exactly 1 and 0
-/// if r rounds to 1.
-///
-/// # Errors
-/// [`Refusal::Constant`] if a column has no variance after all.
+/// The product-moment coefficient of two columns with zero means and moderate magnitudes, and 1 -
+/// r^2, which keeps its digits if r is close to 1; exactly 1 and 0 if r rounds to 1.
 fn of_centred(x: &[f64], y: &[f64]) -> Result<Coefficient, Refusal> {
     let (xx, yy) = (compensated::dot(x, x), compensated::dot(y, y));
     let xy = compensated::dot(x, y);
@@ -148,32 +144,10 @@ fn of_centred(x: &[f64], y: &[f64]) -> Result<Coefficient, Refusal> {
     Ok(Coefficient { value, complement: rest.over(product).high.clamp(f64::MIN_POSITIVE, 1.0) })
 }
 
-/// Spearman's correlation of two checked columns: Pearson's of the average ranks.
-fn spearman(x: &[f64], y: &[f64], alpha: f64) -> Result<Correlation, Refusal> {
-    // Ranks would turn differences by rounding into a perfect order of rows.
-    compensated::centred(x, ColumnRef::X)?;
-    compensated::centred(y, ColumnRef::Y)?;
-    let ranks = rank::average_ranks(x).ranks;
-    let coefficient = of_columns(&ranks, &rank::average_ranks(y).ranks)?;
-    let n = x.len() as f64;
-    let variance = (1.0 + coefficient.value * coefficient.value / 2.0) / (n - 3.0);
-    Ok(Correlation {
-        coefficient: coefficient.value,
-        interval: coefficient.interval(variance, alpha),
-        // The t approximation would give 0, even for three rows.
-        p_value: if coefficient.complement > 0.0 {
-            coefficient.p_value(n - 2.0)
-        } else {
-            perfect(ranks)
-        },
-        n: x.len(),
-    })
-}
-
 /// The probability of a correlation of 1 or -1 if all orders of rows are equally likely: the share
 /// of the n! orders that exchange rows of equal rank, in both directions if both are possible.
-fn perfect(mut ranks: Vec<f64>) -> f64 {
-    ranks.sort_unstable_by(f64::total_cmp);
+fn perfect(ranks: &[f64]) -> f64 {
+    let ranks = rank::ascending(ranks);
     let ties: Vec<usize> = ranks.chunk_by(|a, b| a == b).map(<[f64]>::len).collect();
     let log_factorial = |n: usize| (2..=n).map(|k| (k as f64).ln()).sum::<f64>();
     let exchanges: f64 = ties.iter().map(|n| log_factorial(*n)).sum();
@@ -215,12 +189,8 @@ impl Ties {
     }
 }
 
-/// Kendall's tau-b of two checked columns, in O(n log n).
-fn kendall(x: &[f64], y: &[f64], alpha: f64) -> Result<Correlation, Refusal> {
-    compensated::centred(x, ColumnRef::X)?;
-    compensated::centred(y, ColumnRef::Y)?;
-    let pairs = count(x, y);
-    let n = x.len() as f64;
+/// Kendall's tau-b.
+fn kendall(pairs: &Pairs) -> Coefficient {
     let untied = pairs.ties.map(|ties| pairs.total - ties.pairs);
     let value = if untied[0] == untied[1] {
         // Here tau is a ratio of integers, exactly 1 if every pair agrees.
@@ -229,19 +199,11 @@ fn kendall(x: &[f64], y: &[f64], alpha: f64) -> Result<Correlation, Refusal> {
         pairs.excess as f64 / (untied[0] as f64).sqrt() / (untied[1] as f64).sqrt()
     };
     let value = value.clamp(-1.0, 1.0);
-    let coefficient = Coefficient { value, complement: (1.0 - value) * (1.0 + value) };
-    let variance = if n > 4.0 { 0.437 / (n - 4.0) } else { 0.0 };
-    Ok(Correlation {
-        coefficient: value,
-        interval: coefficient.interval(variance, alpha),
-        p_value: p_value(x.len(), &pairs),
-        n: x.len(),
-    })
+    Coefficient { value, complement: (1.0 - value) * (1.0 + value) }
 }
 
 /// Counts the pairs. After sorting by x, the discordant pairs are the inversions of y, which a
-/// merge sort counts (W. R. Knight, "A computer method for calculating Kendall's tau with ungrouped
-/// data", JASA 61, 1966).
+/// merge sort counts (Knight 1966, JASA 61).
 fn count(x: &[f64], y: &[f64]) -> Pairs {
     // Adding zero makes -0.0 equal to 0.0 in the total order.
     let mut rows: Vec<(f64, f64)> = x.iter().zip(y).map(|(x, y)| (x + 0.0, y + 0.0)).collect();
@@ -261,8 +223,7 @@ fn count(x: &[f64], y: &[f64]) -> Pairs {
     Pairs { total, discordant, excess, ties }
 }
 
-/// Sorts the column by merging from the bottom up; returns the number of pairs that were out of
-/// order.
+/// Sorts the column by merging; returns the number of pairs that were out of order.
 fn inversions(column: &mut Vec<f64>) -> i128 {
     let n = column.len();
     let mut merged = column.clone();
@@ -345,21 +306,14 @@ fn exact_p_value(n: usize, fewer: i128) -> f64 {
     }
 }
 
-/// A column is a linear combination of the others if its unexplained part is below this share of
-/// its norm.
+/// A column depends on the others if its unexplained part is below this share of its norm.
 const COLLINEAR: f64 = 1e-10;
 
 /// The correlation of the residuals of `x` and of `y` in the least squares regressions on the
 /// columns `given` and an intercept; Pearson's if no column is given. All columns have n rows;
 /// `given` holds k columns. The p-value is that of Student's t with n - 2 - k degrees of freedom,
-/// the interval Fisher's with the standard error 1 / sqrt(n - k - 3) (R. A. Fisher, "The
-/// distribution of the partial correlation coefficient", Metron 3, 1924). O(n k^2).
-///
-/// # Errors
-/// [`Refusal::TooFew`] below 3 + k rows; [`Refusal::UnusableColumn`] if a column has another length
-/// than `x` or a value that is not finite; [`Refusal::Constant`] if one has one value only;
-/// [`Refusal::Collinear`] if one is a linear combination of earlier given ones; [`Refusal::Other`]
-/// unless 0 < `alpha` < 1. [`ColumnRef::Covariate`] is a position in `given`.
+/// the interval Fisher's with the standard error 1 / sqrt(n - k - 3) (Fisher 1924, Metron 3). O(n
+/// k^2).
 pub fn partial(x: &[f64], y: &[f64], given: &[&[f64]], alpha: f64) -> Result<Correlation, Refusal> {
     check_level(alpha)?;
     check_column(x, ColumnRef::X, x.len())?;
@@ -367,10 +321,8 @@ pub fn partial(x: &[f64], y: &[f64], given: &[&[f64]], alpha: f64) -> Result<Cor
     for (position, column) in given.iter().enumerate() {
         check_column(column, ColumnRef::Covariate(position), x.len())?;
     }
-    let (rows, needed) = (x.len(), 3 + given.len());
-    if rows < needed {
-        return Err(Refusal::TooFew { what: "rows", found: rows, needed });
-    }
+    let rows = x.len();
+    at_least("rows", rows, 3 + given.len())?;
     let mut basis: Vec<(Vec<f64>, f64)> = Vec::with_capacity(given.len());
     for (position, column) in given.iter().enumerate() {
         let rest = residual(column, ColumnRef::Covariate(position), &basis)?;
@@ -391,8 +343,8 @@ pub fn partial(x: &[f64], y: &[f64], given: &[&[f64]], alpha: f64) -> Result<Cor
 /// The residual of a centred column after projection on an orthogonal basis, which holds vectors
 /// with their squared norms: modified Gram-Schmidt with inner products in twofold precision. If a
 /// round removes most of the column, rounding errors of the basis weigh more in the rest, and a
-/// second round, which always suffices, removes them (L. Giraud, J. Langou & M. Rozloznik,
-/// Computers & Mathematics with Applications 50, 2005).
+/// second round, which always suffices, removes them (Giraud, Langou & Rozloznik 2005, Computers &
+/// Mathematics with Applications 50).
 fn residual(
     values: &[f64],
     column: ColumnRef,

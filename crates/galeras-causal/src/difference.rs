@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod tests;
 
+use crate::column::{ROWS, arm_sizes, of_arm};
+use crate::refusal::{at_least, require};
 use crate::{Estimate, Refusal};
 
 /// A difference in means of two arms.
@@ -20,38 +22,17 @@ pub struct MeanDifference {
     pub control_mean: f64,
 }
 
-/// Welch's difference in means, in units of the outcome, without assuming equal variances (Welch
-/// 1947, Biometrika 34:28; equals `scipy.stats.ttest_ind(equal_var=False)`). `treated` and
-/// `outcome` have one entry for each row.
-///
-/// # Errors
-/// [`Refusal::TooFew`] below two rows in an arm; [`Refusal::Other`] if the outcome is constant in
-/// both arms (the standard error would be zero), lengths differ, or a value is not finite or beyond
-/// 1e290.
+/// Welch's difference in means, without assuming equal variances (Welch 1947, Biometrika 34:28;
+/// equals `scipy.stats.ttest_ind(equal_var=False)`). Refuses an outcome that is constant in both
+/// arms.
 pub fn difference_in_means(treated: &[bool], outcome: &[f64]) -> Result<MeanDifference, Refusal> {
-    if treated.len() != outcome.len() {
-        return Err(Refusal::Other(format!(
-            "the treatment has {} rows and the outcome {}",
-            treated.len(),
-            outcome.len()
-        )));
-    }
-    let arm = |which: bool| -> Vec<f64> {
-        treated.iter().zip(outcome).filter(|(t, _)| **t == which).map(|(_, y)| *y).collect()
-    };
-    let (ones, zeros) = (arm(true), arm(false));
-    for (what, rows) in [("treated rows", ones.len()), ("control rows", zeros.len())] {
-        if rows < 2 {
-            return Err(Refusal::TooFew { what, found: rows, needed: 2 });
-        }
-    }
-    let (one, zero) = (Moments::of(&ones)?, Moments::of(&zeros)?);
-    if one.is_constant() && zero.is_constant() {
-        return Err(Refusal::Other(
-            "the outcome is constant in both arms: the standard error would be zero".into(),
-        ));
-    }
-    let (n1, n0) = (ones.len() as f64, zeros.len() as f64);
+    same_rows(treated, outcome.len())?;
+    let [ones, zeros] = arm_sizes(treated, ROWS, 2)?;
+    let [one, zero] = [true, false].map(|arm| Moments::of(&of_arm(arm, treated, outcome)));
+    let (one, zero) = (one?, zero?);
+    let reason = "the outcome is constant in both arms: the standard error would be zero";
+    require(!(one.is_constant() && zero.is_constant()), reason)?;
+    let (n1, n0) = (ones as f64, zeros as f64);
     let (e1, e0) = (one.deviation / n1.sqrt(), zero.deviation / n0.sqrt());
     let standard_error = e1.hypot(e0);
     // Shares of the variance, so that no fourth power overflows.
@@ -59,11 +40,23 @@ pub fn difference_in_means(treated: &[bool], outcome: &[f64]) -> Result<MeanDiff
     let degrees = 1.0 / (s1 * s1 / (n1 - 1.0) + s0 * s0 / (n0 - 1.0));
     Ok(MeanDifference {
         estimate: Estimate { value: one.mean - zero.mean, standard_error, degrees },
-        treated: ones.len(),
-        control: zeros.len(),
+        treated: ones,
+        control: zeros,
         treated_mean: one.mean,
         control_mean: zero.mean,
     })
+}
+
+/// Refuses a treatment with another number of rows than the outcome.
+pub(super) fn same_rows(treated: &[bool], rows: usize) -> Result<(), Refusal> {
+    let found = treated.len();
+    require(found == rows, format!("the treatment has {found} rows and the outcome {rows}"))
+}
+
+/// Refuses arms with different numbers of outcomes of pairs.
+pub(super) fn same_pairs(treatment: &[f64], control: &[f64]) -> Result<(), Refusal> {
+    let (one, zero) = (treatment.len(), control.len());
+    require(one == zero, format!("{one} outcomes under the treatment, {zero} under the control"))
 }
 
 pub(super) struct Moments {
@@ -79,9 +72,7 @@ impl Moments {
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for value in column {
             // Beyond this, differences and sums would overflow.
-            if value.is_nan() || value.abs() > 1e290 {
-                return Err(Refusal::Other("an outcome is not finite, or beyond 1e290".into()));
-            }
+            require(value.abs() <= 1e290, "an outcome is not finite, or beyond 1e290")?;
             low = low.min(*value);
             high = high.max(*value);
         }
@@ -124,34 +115,22 @@ pub struct PairedDifference {
     pub zero: usize,
 }
 
-/// The paired t analysis of `treatment` minus `control`, the outcomes of each of n pairs in the
-/// same order and unit (Student 1908; equals `scipy.stats.ttest_rel`).
-///
-/// # Errors
-/// [`Refusal::TooFew`] below two pairs; [`Refusal::Other`] if all differences are equal (the
-/// standard error would be zero), lengths differ, or a value is not finite or beyond 1e290.
+/// The paired t analysis of `treatment` minus `control`, the outcomes of each of n pairs (Student
+/// 1908; equals `scipy.stats.ttest_rel`). Refuses differences that are all equal.
 pub fn paired(treatment: &[f64], control: &[f64]) -> Result<PairedDifference, Refusal> {
     let pairs = treatment.len();
-    if control.len() != pairs {
-        return Err(Refusal::Other(format!(
-            "{pairs} outcomes under the treatment, {} under the control",
-            control.len()
-        )));
-    }
-    if pairs < 2 {
-        return Err(Refusal::TooFew { what: "pairs", found: pairs, needed: 2 });
-    }
+    same_pairs(treatment, control)?;
+    at_least("pairs", pairs, 2)?;
     let differences: Vec<f64> = treatment.iter().zip(control).map(|(t, c)| t - c).collect();
     let (treated, untreated) = (Moments::of(treatment)?, Moments::of(control)?);
     let moments = Moments::of(&differences)?;
     // Differences carry the rounding errors of the outcomes.
     let rounding = f64::EPSILON * treated.largest.max(untreated.largest);
-    if moments.range <= 4.0 * rounding {
-        return Err(Refusal::Other(format!(
-            "all {pairs} pairs differ by the same amount, {}: the standard error would be zero",
-            moments.mean
-        )));
-    }
+    let reason = format!(
+        "all {pairs} pairs differ by the same amount, {}: the standard error would be zero",
+        moments.mean
+    );
+    require(moments.range > 4.0 * rounding, reason)?;
     let count = |is: fn(&f64) -> bool| differences.iter().filter(|d| is(d)).count();
     Ok(PairedDifference {
         estimate: Estimate {
@@ -172,10 +151,8 @@ fn correlation(left: &[f64], a: &Moments, right: &[f64], b: &Moments) -> Option<
     if a.is_constant() || b.is_constant() {
         return None;
     }
-    let sum: f64 = left
-        .iter()
-        .zip(right)
-        .map(|(x, y)| (x - a.mean) / a.deviation * ((y - b.mean) / b.deviation))
-        .sum();
+    let rows = left.iter().zip(right);
+    let products = rows.map(|(x, y)| (x - a.mean) / a.deviation * ((y - b.mean) / b.deviation));
+    let sum: f64 = products.sum();
     Some((sum / (left.len() - 1) as f64).clamp(-1.0, 1.0))
 }

@@ -1,13 +1,14 @@
-//! Treatments with doses: the change of the outcome along a natural cubic spline, and tests of a
-//! monotone trend.
+//! Treatments with doses: the outcome along a natural cubic spline, and tests of a monotone trend.
 
 #[cfg(test)]
 mod tests;
 
+use crate::cholesky::Cholesky;
 use crate::column::check_column;
 use crate::correlation::tie_corrected_excess;
 use crate::glm::check_binary;
 use crate::linear::{Covariance, LinearFit};
+use crate::refusal::{at_least, require};
 use crate::{ColumnRef, Estimate, Refusal, compensated, rank, tail};
 
 /// A dose on the curve.
@@ -15,8 +16,8 @@ use crate::{ColumnRef, Estimate, Refusal, compensated, rank, tail};
 pub struct DosePoint {
     /// The dose.
     pub dose: f64,
-    /// The mean outcome at this dose minus that at the reference, at equal covariates; `None` at
-    /// the reference, where it is 0 by definition.
+    /// The mean outcome at this dose minus that at the reference, at equal covariates; `None`
+    /// there.
     pub effect: Option<Estimate>,
 }
 
@@ -45,15 +46,10 @@ pub struct JointTest {
 }
 
 /// Least squares of `outcome` on 1, a natural cubic spline of `dose` with these knots, and
-/// `covariates`. For each of `grid` it gives the difference from `reference` with its standard
-/// error. Equals statsmodels' `OLS` on patsy's `cr(dose, knots=…)` with the outer knots as bounds.
-///
-/// Columns have one entry for each of n rows. Degrees of freedom are those of
-/// [`LinearFit::estimate`], for the joint tests rows minus coefficients, or clusters minus one.
-///
-/// # Errors
-/// As [`LinearFit::fit`] and [`LinearFit::estimate`]; [`ColumnRef::Treatment`] is a function of the
-/// dose, [`ColumnRef::Covariate`] a position in `covariates`.
+/// `covariates`, with the difference of each of `grid` from `reference`. Equals statsmodels' `OLS`
+/// on patsy's `cr(dose, knots=…)` with the outer knots as bounds. The joint tests have rows minus
+/// coefficients, or clusters minus one, as degrees of freedom. Errors are those of
+/// [`adjusted`](crate::adjusted), where [`ColumnRef::Treatment`] is a function of the dose.
 #[allow(clippy::too_many_arguments)]
 pub fn dose_curve(
     dose: &[f64],
@@ -65,7 +61,7 @@ pub fn dose_curve(
     kind: Covariance,
     clusters: Option<&[u32]>,
 ) -> Result<DoseCurve, Refusal> {
-    crate::column::check_column(dose, ColumnRef::Treatment, outcome.len())?;
+    check_column(dose, ColumnRef::Treatment, outcome.len())?;
     let spline = NaturalSpline::new(knots)?;
     let width = spline.width();
     let mut basis: Vec<Vec<f64>> = vec![Vec::with_capacity(dose.len()); width];
@@ -88,19 +84,11 @@ pub fn dose_curve(
         let mut gradient = vec![0.0; columns.len() + 1];
         let steps = spline.at(*dose).into_iter().zip(&origin).map(|(here, there)| here - there);
         gradient[1..].iter_mut().zip(steps).for_each(|(slope, step)| *slope = step);
-        let value = gradient.iter().zip(fit.coefficients()).map(|(a, b)| a * b).sum();
+        let value = gradient.iter().zip(&fit.coefficients).map(|(a, b)| a * b).sum();
         Ok(DosePoint { dose: *dose, effect: Some(fit.function(value, &gradient, kind, clusters)?) })
     });
     let points = points.collect::<Result<_, Refusal>>()?;
-    let degrees = match clusters.filter(|_| kind.is_clustered()) {
-        Some(codes) => {
-            let mut sorted = codes.to_vec();
-            sorted.sort_unstable();
-            sorted.dedup();
-            sorted.len() as f64 - 1.0
-        }
-        None => fit.residual_degrees() as f64,
-    };
+    let degrees = fit.joint_degrees(kind, clusters)?;
     let joint = |from: usize| fit.joint(from..width + 1, kind, clusters, degrees);
     Ok(DoseCurve {
         points,
@@ -121,32 +109,26 @@ impl LinearFit {
     ) -> Result<JointTest, Refusal> {
         let count = tested.len();
         let covariance = self.covariance(kind, clusters)?;
-        let error: Vec<f64> = tested.clone().map(|at| covariance[at][at].sqrt()).collect();
-        let correlation: Vec<f64> = tested
-            .clone()
-            .flat_map(|row| tested.clone().map(move |column| (row, column)))
-            .map(|(row, column)| {
-                let scale = error[row - tested.start] * error[column - tested.start];
-                covariance[row][column] / scale
-            })
+        let covariance =
+            |at: usize, other: usize| covariance[tested.start + at][tested.start + other];
+        let error: Vec<f64> = (0..count).map(|at| covariance(at, at).sqrt()).collect();
+        let correlation: Vec<f64> = (0..count * count)
+            .map(|at| (at / count, at % count))
+            .map(|(row, column)| covariance(row, column) / (error[row] * error[column]))
             .collect();
-        let factor = crate::cholesky::Cholesky::of_lower(&correlation, count, 1e-13);
         let undefined = || {
             Refusal::Other(format!(
                 "the {kind} covariance of the curve is singular: too few rows or clusters for \
                  {count} coefficients"
             ))
         };
-        let factor = factor.map_err(|_| undefined())?;
-        let statistics: Vec<f64> = self.coefficients()[tested]
-            .iter()
-            .zip(&error)
-            .map(|(value, error)| value / error)
-            .collect();
+        let factor = Cholesky::of_lower(&correlation, count, 1e-13).map_err(|_| undefined())?;
+        let values = self.coefficients[tested.clone()].iter().zip(&error);
+        let statistics: Vec<f64> = values.map(|(value, error)| value / error).collect();
         let solved = factor.solve(&statistics);
         let wald: f64 = statistics.iter().zip(&solved).map(|(a, b)| a * b).sum();
         let f = wald / count as f64;
-        let p_value = crate::tail::f_upper(f, count as f64, degrees);
+        let p_value = tail::f_upper(f, count as f64, degrees);
         if !(f.is_finite() && p_value.is_finite()) {
             return Err(undefined());
         }
@@ -163,15 +145,10 @@ struct NaturalSpline {
 }
 
 impl NaturalSpline {
-    /// # Errors
-    /// [`Refusal::Other`] with fewer than two knots, or knots that do not ascend.
     fn new(knots: &[f64]) -> Result<Self, Refusal> {
         let ascends = knots.is_sorted_by(|a, b| a < b) && knots.iter().all(|knot| knot.is_finite());
-        if knots.len() < 2 || !ascends {
-            return Err(Refusal::Other(
-                "a spline needs two or more knots, ascending and without repetition".into(),
-            ));
-        }
+        let reason = "a spline needs two or more knots, ascending and without repetition";
+        require(knots.len() >= 2 && ascends, reason)?;
         Ok(Self { knots: knots.to_vec() })
     }
 
@@ -195,12 +172,8 @@ impl NaturalSpline {
     }
 }
 
-/// `count` knots at Harrell's quantiles of the doses (3 to 7 knots), or at the distinct doses if
-/// these are no more than `count`.
-///
-/// # Errors
-/// [`Refusal::Other`] unless `count` is 3 to 7; [`Refusal::TooFew`] below two distinct doses, or if
-/// quantiles coincide so that fewer than two knots remain.
+/// `count` knots at Harrell's quantiles of the doses, or at the distinct doses if these are no
+/// more. Refuses a `count` that is not 3 to 7; quantiles with fewer than two knots.
 pub fn natural_knots(doses: &[f64], count: usize) -> Result<Vec<f64>, Refusal> {
     // Harrell, table 2.3, in thousandths.
     let places: &[usize] = match count {
@@ -211,22 +184,18 @@ pub fn natural_knots(doses: &[f64], count: usize) -> Result<Vec<f64>, Refusal> {
         7 => &[25, 183, 342, 500, 658, 817, 975],
         _ => return Err(Refusal::Other(format!("{count} knots: a spline has 3 to 7"))),
     };
-    let mut sorted: Vec<f64> = doses.iter().map(|dose| dose + 0.0).collect();
-    sorted.sort_unstable_by(f64::total_cmp);
+    let doses: Vec<f64> = doses.iter().map(|dose| dose + 0.0).collect();
+    let sorted = rank::ascending(&doses);
     let mut distinct = sorted.clone();
     distinct.dedup();
-    if distinct.len() < 2 {
-        return Err(Refusal::TooFew { what: "different doses", found: distinct.len(), needed: 2 });
-    }
+    at_least("different doses", distinct.len(), 2)?;
     if distinct.len() <= count {
         return Ok(distinct);
     }
     let mut knots: Vec<f64> =
         places.iter().map(|place| rank::quantile(&sorted, *place, 1000)).collect();
     knots.dedup();
-    if knots.len() < 2 {
-        return Err(Refusal::TooFew { what: "different knots", found: knots.len(), needed: 2 });
-    }
+    at_least("different knots", knots.len(), 2)?;
     Ok(knots)
 }
 
@@ -240,12 +209,7 @@ pub struct TrendTest {
 }
 
 /// The Cochran-Armitage test of a linear trend of a proportion along the dose, with the doses as
-/// scores (Armitage 1955, Biometrics 11:375; R's `prop.trend.test`). `outcome` is 0 or 1; both have
-/// one entry for each row.
-///
-/// # Errors
-/// [`Refusal::UnusableColumn`] for values that are not finite, or an outcome that is not 0 or 1;
-/// [`Refusal::Constant`] if a column has one value only.
+/// scores (Armitage 1955, Biometrics 11:375; R's `prop.trend.test`). `outcome` is 0 or 1.
 pub fn cochran_armitage(dose: &[f64], outcome: &[f64]) -> Result<TrendTest, Refusal> {
     check_column(dose, ColumnRef::Treatment, outcome.len())?;
     check_binary(outcome)?;
@@ -261,21 +225,15 @@ pub fn cochran_armitage(dose: &[f64], outcome: &[f64]) -> Result<TrendTest, Refu
 
 /// The Jonckheere-Terpstra test that outcomes are ordered as the doses are (Jonckheere 1954,
 /// Biometrika 41:133), in O(n log n), with the variance for ties in both columns (Hollander &
-/// Wolfe, section 6.2) and the normal approximation. The statistic is a linear function of
-/// Kendall's concordant minus discordant pairs, so the p-value equals that of
-/// `scipy.stats.kendalltau(method="asymptotic")`.
-///
-/// # Errors
-/// [`Refusal::UnusableColumn`] for values that are not finite; [`Refusal::Constant`] if a column
-/// has one value only; [`Refusal::TooFew`] below three rows.
+/// Wolfe, section 6.2) and the normal approximation. The p-value equals that of
+/// `scipy.stats.kendalltau(method="asymptotic")`, of whose numerator the statistic is a linear
+/// function.
 pub fn jonckheere_terpstra(dose: &[f64], outcome: &[f64]) -> Result<TrendTest, Refusal> {
     check_column(dose, ColumnRef::Treatment, outcome.len())?;
     check_column(outcome, ColumnRef::Outcome, outcome.len())?;
     compensated::centred(dose, ColumnRef::Treatment)?;
     compensated::centred(outcome, ColumnRef::Outcome)?;
-    if dose.len() < 3 {
-        return Err(Refusal::TooFew { what: "rows", found: dose.len(), needed: 3 });
-    }
+    at_least("rows", dose.len(), 3)?;
     let z = tie_corrected_excess(dose, outcome);
     Ok(TrendTest { z, p_value: tail::normal_two_sided(z).min(1.0) })
 }

@@ -4,44 +4,26 @@
 #[cfg(test)]
 mod tests;
 
-use crate::column::check_column;
+use crate::column::{ROWS, arm_sizes, check_column, cluster_sums, code_count, of_arm};
 use crate::difference::Moments;
-use crate::equivalence::OneSided;
-use crate::noncentral::{noncentral_t_lower, noncentral_t_upper, over_deviation, shift_interval};
+use crate::estimate::OneSided;
+use crate::rank::ascending;
+use crate::refusal::{at_least, require};
 use crate::refute::dense;
+use crate::tail::{noncentral_t_lower, noncentral_t_upper, over_deviation, shift_interval};
 use crate::{ColumnRef, Estimate, Refusal, tail};
 
-/// The sums of `parts` by cluster, or by row without clusters.
-fn cluster_sums(parts: &[f64], clusters: Option<&[u32]>) -> Vec<f64> {
-    match clusters {
-        None => parts.to_vec(),
-        Some(clusters) => {
-            let count = clusters.iter().max().map_or(0, |last| *last as usize + 1);
-            let mut sums = vec![0.0; count];
-            for (part, cluster) in parts.iter().zip(clusters) {
-                sums[*cluster as usize] += part;
-            }
-            sums
-        }
-    }
-}
-
 /// The clusters (rows without clusters) that have rows in each arm: treated, control.
-fn clusters_per_arm(treated: &[bool], clusters: Option<&[u32]>) -> [usize; 2] {
-    let Some(clusters) = clusters else {
-        let ones = treated.iter().filter(|treated| **treated).count();
-        return [ones, treated.len() - ones];
-    };
-    let count = clusters.iter().max().map_or(0, |last| *last as usize + 1);
-    let mut seen = vec![[false; 2]; count];
+fn clusters_per_arm(treated: &[bool], clusters: Option<&[u32]>) -> Result<[usize; 2], Refusal> {
+    let Some(clusters) = clusters else { return arm_sizes(treated, ROWS, 2) };
+    let mut seen = vec![[false; 2]; code_count(clusters)];
     for (treated, cluster) in treated.iter().zip(clusters) {
         seen[*cluster as usize][usize::from(!*treated)] = true;
     }
-    [0, 1].map(|arm| seen.iter().filter(|seen| seen[arm]).count())
-}
-
-fn at_least(what: &'static str, found: usize, needed: usize) -> Result<(), Refusal> {
-    if found < needed { Err(Refusal::TooFew { what, found, needed }) } else { Ok(()) }
+    let pieces = [0, 1].map(|arm| seen.iter().filter(|seen| seen[arm]).count());
+    at_least("clusters with treated rows", pieces[0], 2)?;
+    at_least("clusters with control rows", pieces[1], 2)?;
+    Ok(pieces)
 }
 
 /// A difference in standard deviations, with the distribution of its estimate.
@@ -56,11 +38,10 @@ pub struct Standardised {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum IntervalMethod {
-    /// `value * root` is a noncentral t with shift `root` times the true value: exact for
-    /// independent normal outcomes.
+    /// `value * root` is a noncentral t with shift `root` times the true value.
     Noncentral { root: f64, degrees: f64 },
     /// Student's t around the estimate, with the sandwich of its estimating equations.
-    Sandwich { standard_error: f64, degrees: f64 },
+    Sandwich(Estimate),
 }
 
 impl Standardised {
@@ -68,27 +49,23 @@ impl Standardised {
     pub fn standard_error(&self) -> Option<f64> {
         match self.method {
             IntervalMethod::Noncentral { .. } => None,
-            IntervalMethod::Sandwich { standard_error, .. } => Some(standard_error),
+            IntervalMethod::Sandwich(estimate) => Some(estimate.standard_error),
         }
     }
 
     /// The degrees of freedom.
     pub fn degrees(&self) -> f64 {
         match self.method {
-            IntervalMethod::Noncentral { degrees, .. }
-            | IntervalMethod::Sandwich { degrees, .. } => degrees,
+            IntervalMethod::Noncentral { degrees, .. } => degrees,
+            IntervalMethod::Sandwich(estimate) => estimate.degrees,
         }
     }
 
-    /// Hedges' correction J, which turns d into g: its bias, exact for normal outcomes (L. V.
-    /// Hedges 1981), gamma(f / 2) / (sqrt(f / 2) gamma((f - 1) / 2)) with the degrees of freedom f
-    /// of the standard deviation. `None` below f = 2, where it is undefined.
+    /// Hedges' correction J (1981), which turns d into g: its bias, exact for normal outcomes,
+    /// gamma(f / 2) / (sqrt(f / 2) gamma((f - 1) / 2)) with f degrees of freedom; `None` below f =
+    /// 2.
     pub fn hedges_correction(&self) -> Option<f64> {
         (self.freedom >= 2.0).then(|| 1.0 / over_deviation(self.freedom, 0.0, f64::recip))
-    }
-
-    fn as_estimate(&self, standard_error: f64, degrees: f64) -> Estimate {
-        Estimate { value: self.value, standard_error, degrees }
     }
 }
 
@@ -99,9 +76,7 @@ impl OneSided for Standardised {
                 let (low, high) = shift_interval(self.value * root, degrees, alpha);
                 (low / root, high / root)
             }
-            IntervalMethod::Sandwich { standard_error, degrees } => {
-                self.as_estimate(standard_error, degrees).interval(alpha)
-            }
+            IntervalMethod::Sandwich(estimate) => estimate.interval(alpha),
         }
     }
 
@@ -110,9 +85,7 @@ impl OneSided for Standardised {
             IntervalMethod::Noncentral { root, degrees } => {
                 noncentral_t_upper(self.value * root, degrees, bound * root)
             }
-            IntervalMethod::Sandwich { standard_error, degrees } => {
-                self.as_estimate(standard_error, degrees).p_above(bound)
-            }
+            IntervalMethod::Sandwich(estimate) => estimate.p_above(bound),
         }
     }
 
@@ -121,44 +94,28 @@ impl OneSided for Standardised {
             IntervalMethod::Noncentral { root, degrees } => {
                 noncentral_t_lower(self.value * root, degrees, bound * root)
             }
-            IntervalMethod::Sandwich { standard_error, degrees } => {
-                self.as_estimate(standard_error, degrees).p_below(bound)
-            }
+            IntervalMethod::Sandwich(estimate) => estimate.p_below(bound),
         }
     }
 }
 
 /// Cohen's d of two arms: the difference in means over the pooled standard deviation (n - 2).
-///
-/// Without clusters its interval inverts the noncentral t (G. Cumming and S. Finch 2001; equals R's
-/// `MBESS::ci.smd`). With clusters, which may lie in one arm or in both (for pairs, the pair), it
-/// is Student's t with the sandwich of the means and the variance, summed within clusters, times G
-/// / (G - 1). Its degrees of freedom are the clusters of the arm with fewer, minus one; it does not
-/// assume a normal distribution.
-///
-/// # Errors
-/// [`Refusal::TooFew`] below 2 rows or clusters in an arm; [`Refusal::UnusableColumn`] for another
-/// length or a value that is not finite; [`Refusal::Other`] if no arm varies.
+/// Without clusters its interval inverts the noncentral t (Cumming and Finch 2001; equals R's
+/// `MBESS::ci.smd`). With clusters it is Student's t with the sandwich of the means and the
+/// variance, summed within clusters, times G / (G - 1), and the clusters of the arm with fewer,
+/// minus one, as degrees of freedom; it does not assume a normal distribution. Refuses arms or
+/// clusters without variation.
 pub fn standardised_difference(
     treated: &[bool],
     outcome: &[f64],
     clusters: Option<&[u32]>,
 ) -> Result<Standardised, Refusal> {
-    let n = treated.len();
-    check_column(outcome, ColumnRef::Outcome, n)?;
-    let arm = |wanted: bool| -> Vec<f64> {
-        let rows = treated.iter().zip(outcome).filter(|(treated, _)| **treated == wanted);
-        rows.map(|(_, value)| *value).collect()
-    };
-    let (ones, zeros) = (arm(true), arm(false));
-    at_least("treated rows", ones.len(), 2)?;
-    at_least("control rows", zeros.len(), 2)?;
-    let (one, zero) = (Moments::of(&ones)?, Moments::of(&zeros)?);
-    if one.is_constant() && zero.is_constant() {
-        let text = "the outcome is constant in both arms: there is no standard deviation";
-        return Err(Refusal::Other(text.to_owned()));
-    }
-    let (n1, n0) = (ones.len() as f64, zeros.len() as f64);
+    check_column(outcome, ColumnRef::Outcome, treated.len())?;
+    let [n1, n0] = arm_sizes(treated, ROWS, 2)?.map(|rows| rows as f64);
+    let [one, zero] = [true, false].map(|arm| Moments::of(&of_arm(arm, treated, outcome)));
+    let (one, zero) = (one?, zero?);
+    let reason = "the outcome is constant in both arms: there is no standard deviation";
+    require(!(one.is_constant() && zero.is_constant()), reason)?;
     let freedom = n1 + n0 - 2.0;
     let share = |moments: &Moments, n: f64| moments.deviation * ((n - 1.0) / freedom).sqrt();
     let deviation = share(&one, n1).hypot(share(&zero, n0));
@@ -168,33 +125,21 @@ pub fn standardised_difference(
         let method = IntervalMethod::Noncentral { root, degrees: freedom };
         return Ok(Standardised { value, freedom, method });
     };
-    let parts: Vec<f64> = treated
-        .iter()
-        .zip(outcome)
-        .map(|(treated, outcome)| {
-            let (mean, weight) =
-                if *treated { (one.mean, 1.0 / n1) } else { (zero.mean, -1.0 / n0) };
-            let apart = (outcome - mean) / deviation;
-            // The parts of the mean and of the variance, of which d takes half.
-            let spread = (apart * apart - freedom / (n1 + n0)) / freedom;
-            apart * weight - 0.5 * value * spread
-        })
-        .collect();
-    let pieces = clusters_per_arm(treated, Some(&codes));
-    at_least("clusters with treated rows", pieces[0], 2)?;
-    at_least("clusters with control rows", pieces[1], 2)?;
+    let part = |(treated, outcome): (&bool, &f64)| {
+        let (mean, weight) = if *treated { (one.mean, 1.0 / n1) } else { (zero.mean, -1.0 / n0) };
+        let apart = (outcome - mean) / deviation;
+        // The parts of the mean and of the variance, of which d takes half.
+        let spread = (apart * apart - freedom / (n1 + n0)) / freedom;
+        apart * weight - 0.5 * value * spread
+    };
+    let parts: Vec<f64> = treated.iter().zip(outcome).map(part).collect();
+    let pieces = clusters_per_arm(treated, Some(&codes))?;
     let fewer = pieces[0].min(pieces[1]) as f64;
     sandwich(value, freedom, &cluster_sums(&parts, Some(&codes)), fewer - 1.0)
 }
 
-/// Cohen's d_z of pairs: the mean of the differences over their standard deviation (n - 1).
-///
-/// Without clusters its interval inverts the noncentral t; with clusters of pairs it is a sandwich,
-/// as for [`standardised_difference`].
-///
-/// # Errors
-/// [`Refusal::TooFew`] below 2 pairs or clusters; [`Refusal::UnusableColumn`] if a difference is
-/// not finite; [`Refusal::Other`] if all differences are equal.
+/// Cohen's d_z of pairs: the mean of the differences over their standard deviation (n - 1), with an
+/// interval as for [`standardised_difference`]. Refuses differences or clusters without variation.
 pub fn standardised_pairs(
     differences: &[f64],
     clusters: Option<&[u32]>,
@@ -203,10 +148,8 @@ pub fn standardised_pairs(
     check_column(differences, ColumnRef::Differences, count)?;
     at_least("pairs", count, 2)?;
     let moments = Moments::of(differences)?;
-    if moments.is_constant() {
-        let text = "all pairs differ by the same amount: there is no standard deviation";
-        return Err(Refusal::Other(text.to_owned()));
-    }
+    let reason = "all pairs differ by the same amount: there is no standard deviation";
+    require(!moments.is_constant(), reason)?;
     let n = count as f64;
     let value = moments.mean / moments.deviation;
     let Some(codes) = clusters.map(|codes| dense(codes.iter().copied())) else {
@@ -227,15 +170,10 @@ fn sandwich(value: f64, freedom: f64, sums: &[f64], degrees: f64) -> Result<Stan
     let count = sums.len() as f64;
     let variance = sums.iter().map(|sum| sum * sum).sum::<f64>() * count / (count - 1.0);
     let standard_error = variance.sqrt();
-    if !(standard_error > 1e-14 && standard_error.is_finite()) {
-        let text = "every cluster contributes the same: the standard error would be zero";
-        return Err(Refusal::Other(text.to_owned()));
-    }
-    Ok(Standardised {
-        value,
-        freedom,
-        method: IntervalMethod::Sandwich { standard_error, degrees },
-    })
+    let reason = "every cluster contributes the same: the standard error would be zero";
+    require(standard_error > 1e-14 && standard_error.is_finite(), reason)?;
+    let method = IntervalMethod::Sandwich(Estimate { value, standard_error, degrees });
+    Ok(Standardised { value, freedom, method })
 }
 
 /// The frequency with which an outcome under the treatment exceeds one under control.
@@ -253,11 +191,9 @@ pub struct Dominance {
 }
 
 impl Dominance {
-    /// The interval of delta that covers the truth with probability `1 - alpha`: asymmetric and
-    /// within [-1, 1] (D. Feng and N. Cliff, "Monte Carlo evaluation of ordinal d with improved
-    /// confidence interval", Journal of Modern Applied Statistical Methods 3, 2004). If delta is 1
-    /// or -1 with zero variance, Wilson's score interval with as many trials as the smaller arm has
-    /// independent units.
+    /// The interval of delta of level `1 - alpha`: asymmetric and within [-1, 1] (Feng and Cliff
+    /// 2004). If delta is 1 or -1 with zero variance, Wilson's score interval with as many trials
+    /// as the smaller arm has independent units.
     pub fn interval(&self, alpha: f64) -> (f64, f64) {
         let d = self.delta;
         if d.abs() == 1.0 {
@@ -288,19 +224,13 @@ impl Dominance {
 }
 
 /// Compares every treated row with every control row. The standard error is that of the placements
-/// (E. Brunner and U. Munzel 2000, who also give the degrees of freedom; P. K. Sen 1960), summed
-/// within clusters if these are given (N. A. Obuchowski, "Nonparametric analysis of clustered ROC
-/// curve data", Biometrics 53, 1997). Clusters may lie in one arm or in both: for pairs the pair is
-/// the cluster (U. Munzel and E. Brunner 2002). O(n log n).
+/// (Brunner and Munzel 2000), summed within clusters if these are given (Obuchowski 1997,
+/// Biometrics 53); for pairs the pair is the cluster (Munzel and Brunner 2002). O(n log n).
 ///
 /// Without clusters this is statsmodels' `rank_compare_2indep`. If every cluster lies in one arm,
 /// the degrees of freedom are those of Welch and Satterthwaite over clusters; otherwise they are
-/// the clusters of the arm with fewer, minus one.
-///
-/// # Errors
-/// [`Refusal::TooFew`] below 2 rows or clusters in an arm; [`Refusal::UnusableColumn`] for another
-/// length or a value that is not finite; [`Refusal::Other`] if the standard error would be zero
-/// although the arms overlap.
+/// the clusters of the arm with fewer, minus one. Refuses a standard error of zero although the
+/// arms overlap.
 pub fn dominance(
     treated: &[bool],
     outcome: &[f64],
@@ -309,20 +239,9 @@ pub fn dominance(
     let n = treated.len();
     check_column(outcome, ColumnRef::Outcome, n)?;
     let codes = clusters.map(|codes| dense(codes.iter().copied()));
-    let arm = |wanted: bool| {
-        let rows = treated.iter().zip(outcome).filter(|(treated, _)| **treated == wanted);
-        let mut values: Vec<f64> = rows.map(|(_, value)| *value).collect();
-        values.sort_unstable_by(f64::total_cmp);
-        values
-    };
-    let (ones, zeros) = (arm(true), arm(false));
-    at_least("treated rows", ones.len(), 2)?;
-    at_least("control rows", zeros.len(), 2)?;
-    let pieces = clusters_per_arm(treated, codes.as_deref());
-    if codes.is_some() {
-        at_least("clusters with treated rows", pieces[0], 2)?;
-        at_least("clusters with control rows", pieces[1], 2)?;
-    }
+    arm_sizes(treated, ROWS, 2)?;
+    let [ones, zeros] = [true, false].map(|arm| ascending(&of_arm(arm, treated, outcome)));
+    let pieces = clusters_per_arm(treated, codes.as_deref())?;
     // Rows of the other arm above this row minus those below it: an integer.
     let margin = |row: usize| {
         let other = if treated[row] { &zeros } else { &ones };
@@ -350,12 +269,7 @@ pub fn dominance(
     let (own, other): (f64, f64) = (pair(&first, &first), pair(&second, &second));
     let (own, other) = (factor(pieces[0]) * own, factor(pieces[1]) * other);
     let shared: f64 = pair(&first, &second);
-    let apart = match &codes {
-        None => true,
-        Some(codes) => {
-            codes.iter().max().map_or(0, |last| *last as usize + 1) == pieces[0] + pieces[1]
-        }
-    };
+    let apart = codes.as_ref().is_none_or(|codes| code_count(codes) == pieces[0] + pieces[1]);
     let variance =
         if apart { own + other } else { own + other + 2.0 * factor(first.len()) * shared };
     let [k1, k0] = pieces.map(|count| count as f64);
@@ -369,14 +283,10 @@ pub fn dominance(
 }
 
 /// Compares the members of each pair only: the share of pairs in which the treatment is above minus
-/// that in which it is below (Cliff's delta within, d_w, of N. Cliff, "Ordinal methods for
-/// behavioral data analysis", 1996). `differences` are treated minus control. The standard error is
-/// that of a mean of signs, summed within clusters if these are given (CR1 without a factor for
-/// rows), with pairs or clusters minus one degrees of freedom.
-///
-/// # Errors
-/// [`Refusal::TooFew`] below 2 pairs or clusters; [`Refusal::UnusableColumn`] if a difference is
-/// not finite; [`Refusal::Other`] if the standard error would be zero and delta is not 1 or -1.
+/// that in which it is below (Cliff's delta within, d_w, of Cliff 1996). `differences` are treated
+/// minus control. The standard error is that of a mean of signs, summed within clusters if these
+/// are given (CR1 without a factor for rows), with pairs or clusters minus one degrees of freedom.
+/// Refuses a standard error of zero if delta is not 1 or -1.
 pub fn dominance_within(
     differences: &[f64],
     clusters: Option<&[u32]>,
@@ -405,9 +315,7 @@ fn checked_dominance(
 ) -> Result<Dominance, Refusal> {
     let standard_error = variance.max(0.0).sqrt();
     // The rounding error if every placement is the same.
-    if delta.abs() < 1.0 && standard_error < 1e-12 {
-        let text = "every pair or cluster contributes the same: the standard error would be zero";
-        return Err(Refusal::Other(text.to_owned()));
-    }
+    let reason = "every pair or cluster contributes the same: the standard error would be zero";
+    require(delta.abs() >= 1.0 || standard_error >= 1e-12, reason)?;
     Ok(Dominance { delta, standard_error, degrees, independent })
 }

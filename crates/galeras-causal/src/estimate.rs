@@ -1,6 +1,11 @@
-//! Estimates with their uncertainty: by a standard error, or by inverting a test.
+//! Estimates with their uncertainty, by a standard error or by inverting a test, and their tests
+//! against bounds: equivalence, non-inferiority, and the smallest effect that is excluded.
 
-use crate::tail;
+#[cfg(test)]
+mod tests;
+
+use crate::refusal::require;
+use crate::{Refusal, tail};
 
 /// A point estimate with its standard error and reference distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,28 +26,18 @@ impl Estimate {
 
     /// The two-sided p-value of an effect of zero, by Student's t or the normal distribution.
     pub fn p_value(&self) -> f64 {
-        if self.degrees.is_finite() {
-            tail::t_two_sided(self.statistic(), self.degrees)
-        } else {
-            tail::normal_two_sided(self.statistic())
-        }
+        tail::t_two_sided(self.statistic(), self.degrees)
     }
 
     /// The ends, in units of the outcome, of Wald's interval that covers the truth with probability
     /// `1 - alpha`. NaN or infinite unless 0 < `alpha` < 1.
     pub fn interval(&self, alpha: f64) -> (f64, f64) {
-        let quantile = if self.degrees.is_finite() {
-            tail::t_quantile(1.0 - alpha / 2.0, self.degrees)
-        } else {
-            tail::normal_quantile(1.0 - alpha / 2.0)
-        };
-        let half = quantile * self.standard_error;
+        let half = tail::t_quantile(1.0 - alpha / 2.0, self.degrees) * self.standard_error;
         (self.value - half, self.value + half)
     }
 }
 
-/// A point estimate with the interval of the values that a test does not reject, and the p-value of
-/// that test. The interval may be asymmetric.
+/// A point estimate with the p-value of a test and the interval of values that it does not reject.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InvertedEstimate {
     /// The point estimate, on the scale of its measure (a ratio is not logarithmic).
@@ -57,15 +52,59 @@ pub struct InvertedEstimate {
     pub standard_error: Option<f64>,
 }
 
-/// The root of a function that falls from `low` to `high`, to about the last digit. Returns an end
-/// if the sign does not change between them.
-pub(super) fn falling_root(mut low: f64, mut high: f64, function: impl Fn(f64) -> f64) -> f64 {
-    for _ in 0..200 {
-        let middle = 0.5 * (low + high);
-        if middle <= low || middle >= high {
-            break;
-        }
-        if function(middle) > 0.0 { low = middle } else { high = middle }
+/// An estimate that can be tested against any value from either side.
+pub trait OneSided {
+    /// The two-sided interval that covers the truth with probability `1 - alpha`.
+    fn interval(&self, alpha: f64) -> (f64, f64);
+    /// The p-value of "the truth is at most `bound`": small if the estimate is well above it.
+    fn p_above(&self, bound: f64) -> f64;
+    /// The p-value of "the truth is at least `bound`": small if the estimate is well below it.
+    fn p_below(&self, bound: f64) -> f64;
+}
+
+impl OneSided for Estimate {
+    fn interval(&self, alpha: f64) -> (f64, f64) {
+        Estimate::interval(self, alpha)
     }
-    0.5 * (low + high)
+
+    fn p_above(&self, bound: f64) -> f64 {
+        tail::t_upper((self.value - bound) / self.standard_error, self.degrees)
+    }
+
+    fn p_below(&self, bound: f64) -> f64 {
+        tail::t_upper((bound - self.value) / self.standard_error, self.degrees)
+    }
+}
+
+/// Two one-sided tests.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Equivalence {
+    /// The p-value of "the effect is at the lower bound or below".
+    pub p_low: f64,
+    /// The p-value of "the effect is at the upper bound or above".
+    pub p_high: f64,
+}
+
+impl Equivalence {
+    /// The p-value of "the effect is outside the bounds": the larger one.
+    pub fn p_value(&self) -> f64 {
+        self.p_low.max(self.p_high)
+    }
+}
+
+/// Two one-sided tests of an effect within `low` and `high`, in units of the estimate (TOST;
+/// Schuirmann 1987, Journal of Pharmacokinetics and Biopharmaceutics 15). At the level alpha the
+/// effect is within the bounds if the `1 - 2 alpha` interval is. Equals statsmodels' `ttost_paired`
+/// and `ttost_ind`. Refuses bounds that do not ascend or are not finite.
+pub fn equivalence(estimate: &impl OneSided, low: f64, high: f64) -> Result<Equivalence, Refusal> {
+    let reason = format!("{low} to {high} are not bounds: the lower must be below the upper");
+    require(low < high && low.is_finite() && high.is_finite(), reason)?;
+    Ok(Equivalence { p_low: estimate.p_above(low), p_high: estimate.p_below(high) })
+}
+
+/// The smallest margin m for which [`equivalence`] within -m and m holds at the level `alpha`: the
+/// end of the `1 - 2 alpha` interval that is farther from zero.
+pub fn excluded_beyond(estimate: &impl OneSided, alpha: f64) -> f64 {
+    let (low, high) = estimate.interval(2.0 * alpha);
+    low.abs().max(high.abs())
 }

@@ -4,7 +4,8 @@
 mod tests;
 
 use crate::cholesky::Cholesky;
-use crate::column::check_column;
+use crate::column::{ROWS, check_column, code_count, of_arm};
+use crate::refusal::{at_least, require};
 use crate::{ColumnRef, Estimate, LinearFit, Refusal, compensated};
 
 /// The least number of rows in an arm, and of clusters.
@@ -12,84 +13,51 @@ const FEWEST: usize = 10;
 /// With fewer rows, intervals by a binary mediator cover too little (docs/coverage.md).
 const FEWEST_ROWS: usize = 30;
 
-/// An estimate by the front-door formula.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FrontDoor {
-    /// The effect: the sum over mediators of the treatment's effect on the mediator times the
-    /// mediator's effect on the outcome. The standard error is the jackknife's, which leaves out
-    /// each row or cluster; Student's t has n minus the coefficients, or clusters minus one.
-    pub estimate: Estimate,
-    /// The effect of the treatment on each mediator.
-    pub on_mediators: Vec<f64>,
-    /// The effect of one unit of each mediator on the outcome, averaged over the arms.
-    pub on_outcome: Vec<f64>,
-}
-
 /// The effect of `treated` on `outcome` if all of it runs through `mediators` and the confounders
 /// of treatment and outcome affect none of them: Pearl's front-door formula, Σ_m [P(m | 1) - P(m |
 /// 0)] Σ_t E[Y | m, t] P(t) (Pearl 2009, theorem 3.3.4), with E[Y | m, t] a linear function of the
 /// mediators in each arm. For one binary mediator the estimate is the formula itself, with counted
-/// shares; the effects of other mediators on the outcome are assumed to be linear and additive.
-///
-/// `treated`, `outcome`, `clusters` (as codes) and each of `mediators` have one entry for each row.
-/// Units: those of the outcome.
-///
-/// # Errors
-/// [`Refusal::TooFew`] with fewer than 10 rows of an arm, 30 rows without clusters, or 10 clusters;
-/// [`Refusal::Constant`] and [`Refusal::Collinear`] with [`ColumnRef::Covariate`] for the position
-/// of a mediator that does not vary within an arm, or depends on others; [`Refusal::Leverage`] for
-/// a row and [`Refusal::Other`] for a cluster without which there is no estimate;
-/// [`Refusal::Other`] if the arms determine the mediators and these the outcome, so that there is
-/// no standard error.
+/// shares. The standard error is the jackknife's; Student's t has n minus the coefficients, or
+/// clusters minus one. Refuses fewer than 10 rows of an arm, 30 rows without clusters, or 10
+/// clusters; a row ([`Refusal::Leverage`]) or cluster without which there is no estimate; an
+/// estimate without variance.
 pub fn front_door(
     treated: &[bool],
     mediators: &[&[f64]],
     outcome: &[f64],
     clusters: Option<&[u32]>,
-) -> Result<FrontDoor, Refusal> {
+) -> Result<Estimate, Refusal> {
     let rows = outcome.len();
-    if treated.len() != rows || clusters.is_some_and(|codes| codes.len() != rows) {
-        return Err(Refusal::Other("the columns differ in length".into()));
-    }
-    if mediators.is_empty() {
-        return Err(Refusal::Other("the front door needs a mediator".into()));
-    }
+    let same = treated.len() == rows && clusters.is_none_or(|codes| codes.len() == rows);
+    require(same, "the columns differ in length")?;
+    require(!mediators.is_empty(), "the front door needs a mediator")?;
     check_column(outcome, ColumnRef::Outcome, rows)?;
     for (at, mediator) in mediators.iter().enumerate() {
         check_column(mediator, ColumnRef::Covariate(at), rows)?;
     }
-    let arms = [false, true].map(|arm| Arm::new(arm, treated, mediators, outcome));
-    let [control, treatment] = arms;
+    let [control, treatment] = [false, true].map(|arm| Arm::new(arm, treated, mediators, outcome));
     let (control, treatment) = (control?, treatment?);
     let n = rows as f64;
     let share = treatment.rows as f64 / n;
     let width = mediators.len();
-    let on_mediators: Vec<f64> =
-        (0..width).map(|at| treatment.means[at] - control.means[at]).collect();
-    let on_outcome: Vec<f64> = (0..width)
-        .map(|at| share * treatment.slopes[at] + (1.0 - share) * control.slopes[at])
-        .collect();
-    let value = on_mediators.iter().zip(&on_outcome).map(|(a, b)| a * b).sum();
-    let coefficients = 2.0 * (width as f64 + 1.0);
+    let through = |at: usize| {
+        (treatment.means[at] - control.means[at])
+            * (share * treatment.slopes[at] + (1.0 - share) * control.slopes[at])
+    };
+    let value = (0..width).map(through).sum();
     let degrees = match clusters {
-        None if rows < FEWEST_ROWS => {
-            return Err(Refusal::TooFew { what: "rows", found: rows, needed: FEWEST_ROWS });
+        None => {
+            at_least("rows", rows, FEWEST_ROWS)?;
+            n - 2.0 * (width as f64 + 1.0)
         }
-        None => n - coefficients,
         Some(codes) => {
-            let found = cluster_count(codes);
-            if found < FEWEST {
-                return Err(Refusal::TooFew { what: "clusters", found, needed: FEWEST });
-            }
-            found as f64 - 1.0
+            at_least("clusters", code_count(codes), FEWEST)?;
+            code_count(codes) as f64 - 1.0
         }
     };
     let standard_error = jackknife(treated, mediators, outcome, clusters)?;
-    if !(standard_error > 0.0 && standard_error.is_finite()) {
-        return Err(Refusal::Other("the estimate has no variance".into()));
-    }
-    let estimate = Estimate { value, standard_error, degrees };
-    Ok(FrontDoor { estimate, on_mediators, on_outcome })
+    require(standard_error > 0.0 && standard_error.is_finite(), "the estimate has no variance")?;
+    Ok(Estimate { value, standard_error, degrees })
 }
 
 /// One arm: the means of the mediators, and the regression of the outcome on them.
@@ -107,21 +75,18 @@ impl Arm {
         outcome: &[f64],
     ) -> Result<Self, Refusal> {
         let rows: Vec<usize> = (0..treated.len()).filter(|row| treated[*row] == arm).collect();
-        if rows.len() < FEWEST {
-            let what = if arm { "treated rows" } else { "control rows" };
-            return Err(Refusal::TooFew { what, found: rows.len(), needed: FEWEST });
-        }
+        at_least(ROWS[usize::from(!arm)], rows.len(), FEWEST)?;
         let gather = |column: &[f64]| -> Vec<f64> { rows.iter().map(|row| column[*row]).collect() };
         let columns: Vec<Vec<f64>> = mediators.iter().map(|column| gather(column)).collect();
         let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
-        let means = columns.iter().map(|column| super::compensated::mean(column)).collect();
+        let means = columns.iter().map(|column| compensated::mean(column)).collect();
         let fit = LinearFit::fit(&slices, &gather(outcome))?;
         let leverage = |row: &[f64]| row.iter().map(|value| value * value).sum::<f64>();
         let leverages: Vec<f64> = fit.basis.chunks_exact(fit.width).map(leverage).collect();
         if let Some(row) = leverages.iter().position(|leverage| *leverage > 1.0 - 1e-9) {
             return Err(Refusal::Leverage { row: rows[row], leverage: leverages[row] });
         }
-        Ok(Self { means, slopes: fit.coefficients()[1..].to_vec(), rows: rows.len() })
+        Ok(Self { means, slopes: fit.coefficients[1..].to_vec(), rows: rows.len() })
     }
 }
 
@@ -196,11 +161,7 @@ fn estimate(steps: &[f64], [control, treatment]: [&Moments; 2]) -> Option<f64> {
 /// The jackknife's standard error, in units of the outcome: the root of (g - 1) / g times the sum
 /// of squared changes when each of g rows or clusters is left out. Equals the influence function's
 /// in a large sample, and stays right in a small one, where a product of two slopes is far from
-/// normal (MacKinnon, Nielsen and Webb 2023, "Leverage, influence, and the jackknife in clustered
-/// regression models").
-///
-/// # Errors
-/// [`Refusal::Other`] if there is no estimate without one of them.
+/// normal (MacKinnon, Nielsen and Webb 2023).
 fn jackknife(
     treated: &[bool],
     mediators: &[&[f64]],
@@ -237,7 +198,7 @@ fn jackknife(
     };
     let [control, treatment] = &all;
     let whole = estimate(&steps, [control, treatment]).ok_or_else(alone)?;
-    let (mut squares, count) = (0.0, clusters.map_or(treated.len(), cluster_count));
+    let (mut squares, count) = (0.0, clusters.map_or(treated.len(), code_count));
     match clusters {
         None => {
             for (row, arm) in treated.iter().enumerate() {
@@ -263,10 +224,6 @@ fn jackknife(
     Ok((squares * (count as f64 - 1.0) / count as f64).sqrt() * scale)
 }
 
-fn cluster_count(codes: &[u32]) -> usize {
-    codes.iter().max().map_or(0, |last| *last as usize + 1)
-}
-
 /// A column as distances from the means of the arms, in units of their root mean square.
 struct ArmCentredColumn {
     distances: Vec<f64>,
@@ -279,14 +236,11 @@ fn arm_centred(
     column: &[f64],
     reference: ColumnRef,
 ) -> Result<ArmCentredColumn, Refusal> {
-    let means = [false, true].map(|arm| {
-        let rows = treated.iter().zip(column).filter(|(treated, _)| **treated == arm);
-        compensated::mean(&rows.map(|(_, value)| *value).collect::<Vec<f64>>())
-    });
+    let means = [false, true].map(|arm| compensated::mean(&of_arm(arm, treated, column)));
     let rows = treated.iter().zip(column);
     let mut distances: Vec<f64> =
         rows.map(|(arm, value)| value - means[usize::from(*arm)]).collect();
-    let most = distances.iter().fold(0.0_f64, |most, distance| most.max(distance.abs()));
+    let most = compensated::largest(&distances);
     let squares: f64 = distances.iter().map(|distance| (distance / most).powi(2)).sum();
     let scale = most * (squares / column.len() as f64).sqrt();
     if !(scale > 0.0 && scale.is_finite()) {

@@ -6,7 +6,9 @@
 //! A column is a slice with one entry for each row, and several columns are a slice of such slices.
 //! Effects, means and standard errors are in units of the outcome. A number that cannot be
 //! estimated becomes a [`Refusal`], which names columns by [`ColumnRef`]; the caller knows their
-//! names.
+//! names. Every function refuses columns of other lengths, values that are not finite or too large,
+//! constant and collinear columns, empty arms, and too few rows or clusters, and levels `alpha`
+//! that are not between 0 and 1. Its own text names what else it refuses.
 
 mod absorbed;
 mod attrition;
@@ -18,9 +20,7 @@ mod correlation;
 mod difference;
 mod dose;
 mod effect_size;
-mod equivalence;
 mod estimate;
-mod friedman;
 mod front_door;
 mod glm;
 mod graph;
@@ -29,9 +29,8 @@ mod location;
 mod mixed;
 mod modification;
 mod multiplicity;
-mod noncentral;
+mod newton;
 mod ordinal;
-mod overlap;
 mod power;
 mod propensity;
 mod rank;
@@ -47,7 +46,7 @@ mod tests;
 
 pub use absorbed::{AbsorbedEffect, absorbed};
 pub use attrition::{AttritionBounds, ObservedArm, lee_bounds, worst_case, worst_case_pairs};
-pub use balance::{Balance, balance};
+pub use balance::{Balance, CRUMP, Overlap, balance, in_overlap, overlap};
 pub use column::ColumnRef;
 pub use correlation::{Correlation, CorrelationMethod, correlation, partial};
 pub use difference::{MeanDifference, PairedDifference, difference_in_means, paired};
@@ -59,10 +58,10 @@ pub use effect_size::{
     Dominance, Standardised, dominance, dominance_within, standardised_difference,
     standardised_pairs,
 };
-pub use equivalence::{Equivalence, OneSided, equivalence, excluded_beyond};
-pub use estimate::{Estimate, InvertedEstimate};
-pub use friedman::{FriedmanTest, friedman};
-pub use front_door::{FrontDoor, front_door};
+pub use estimate::{
+    Equivalence, Estimate, InvertedEstimate, OneSided, equivalence, excluded_beyond,
+};
+pub use front_door::front_door;
 pub use glm::{CountEffect, LogisticEffects, logistic, negative_binomial, poisson};
 pub use graph::{
     CausalGraph, GraphError, Identification, IdentificationReport, Independence, Independencies,
@@ -78,20 +77,16 @@ pub use modification::{
     Modification, ModifierGroup, interaction, modification, overlap_interaction,
 };
 pub use multiplicity::{Adjustment, adjust};
-pub use noncentral::{noncentral_t_lower, noncentral_t_upper};
 pub use ordinal::{OrdinalEffect, proportional_odds};
-pub use overlap::{CRUMP, Overlap, in_overlap, overlap};
 pub use power::{
     DetectableEffects, Pilot, StudyDesign, VarianceComponents, minimum_detectable, paired_gain,
     pilot,
 };
 pub use propensity::{
-    CrossFit, DoublyRobust, Estimand, Matching, PartiallyLinear, Propensity, RegressionAdjustment,
-    Stratification, Weighting, aipw, cross_fit_aipw, jackknifed_aipw, jackknifed_weighting,
-    matching, partially_linear, regression_adjustment, stratification, weighting,
+    CrossFit, DoublyRobust, Estimand, Matching, Propensity, Stratification, Weighting, aipw,
+    cross_fit_aipw, jackknifed_aipw, jackknifed_weighting, matching, stratification, weighting,
 };
-pub use rank::{Ranks, average_ranks};
-pub use ranked::{RankSum, SignedRankShift, rank_sum, signed_rank_shift};
+pub use ranked::{FriedmanTest, RankSum, SignedRankShift, friedman, rank_sum, signed_rank_shift};
 pub use refusal::Refusal;
 pub use refute::{RefutationDesign, Refuter, Resample, Resampler, as_large, dense, refutation_p};
 pub use risk::{FourfoldTable, McNemar, RiskMeasure, mcnemar};

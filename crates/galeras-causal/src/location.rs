@@ -5,6 +5,7 @@ mod tests;
 
 use crate::column::check_column;
 use crate::rank::{from_order_key, order_key};
+use crate::refusal::{at_least, require};
 use crate::{ColumnRef, Refusal, compensated, rank, tail};
 
 /// Robust location of paired differences with tests of zero, and their skewness and kurtosis.
@@ -15,8 +16,7 @@ pub struct RobustLocation {
     /// The pseudomedian: the median of the averages of all pairs of differences, including each
     /// difference with itself (J. L. Hodges & E. L. Lehmann 1963).
     pub hodges_lehmann: f64,
-    /// The mean without the smallest and the largest tenth (each rounded down to whole
-    /// differences).
+    /// The mean without the smallest and the largest tenth, in whole differences.
     pub trimmed_mean: f64,
     /// Wilcoxon's W: the smaller one of the sums of the ranks of |difference| over the positive
     /// and over the negative differences; zero differences are dropped, ties share ranks.
@@ -24,8 +24,7 @@ pub struct RobustLocation {
     /// W in standard errors from its expectation, corrected for ties but not for continuity; never
     /// above zero. Zero if all differences are zero.
     pub wilcoxon_z: f64,
-    /// The two-sided p-value of W: exact (given the ties) with at most 50 nonzero differences,
-    /// otherwise from `wilcoxon_z`.
+    /// The two-sided p-value of W, exact with at most 50 nonzero differences, else by `wilcoxon_z`.
     pub wilcoxon_p: f64,
     /// The two-sided p-value of the exact sign test; zero differences are dropped.
     pub sign_p: f64,
@@ -35,11 +34,9 @@ pub struct RobustLocation {
     pub negative: usize,
     /// The number of zero differences.
     pub zero: usize,
-    /// The third moment over the cube of the standard deviation, both with the divisor n;
-    /// `None` if all differences are equal.
+    /// The third moment over the cubed deviation, with divisor n; `None` for equal differences.
     pub skewness: Option<f64>,
-    /// The fourth moment over the squared variance, both with the divisor n, minus 3; `None`
-    /// if all differences are equal.
+    /// The fourth moment over the squared variance, minus 3, likewise.
     pub excess_kurtosis: Option<f64>,
 }
 
@@ -48,40 +45,32 @@ pub struct RobustLocation {
 pub struct RelativeEffect {
     /// The mean of the treated outcomes divided by that of the control outcomes.
     pub ratio_of_means: f64,
-    /// The standard error of the logarithm of that ratio by the delta method, with the
-    /// covariance of the arms of a pair.
+    /// The standard error of its logarithm, by the delta method for pairs.
     pub log_ratio_standard_error: f64,
     /// The mean of ln(1 + treated) - ln(1 + control); `None` if an outcome is -1 or below.
     pub mean_log1p_difference: Option<f64>,
 }
 
-/// The robust location of paired differences (treated minus control, in units of the outcome), one
-/// value for each pair. W and its normal approximation equal those of `scipy.stats.wilcoxon`. O(n
-/// log n) in time and O(n) in memory.
-///
-/// # Errors
-/// [`Refusal::TooFew`] without a difference; [`Refusal::UnusableColumn`] if one is not finite.
+/// The robust location of paired differences (treated minus control). W and its normal
+/// approximation equal those of `scipy.stats.wilcoxon`. O(n log n) in time and O(n) in memory.
 pub fn location(differences: &[f64]) -> Result<RobustLocation, Refusal> {
     let n = differences.len();
     check_column(differences, ColumnRef::Differences, n)?;
-    if n == 0 {
-        return Err(Refusal::TooFew { what: "pairs", found: 0, needed: 1 });
-    }
-    let mut sorted = differences.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
+    at_least("pairs", n, 1)?;
+    let sorted = rank::ascending(differences);
     let negative = sorted.partition_point(|&value| value < 0.0);
     let zero = sorted[negative..].partition_point(|&value| value == 0.0);
     let positive = n - negative - zero;
     let cut = (0.1 * n as f64) as usize;
-    let signed_rank = signed_rank(&sorted);
+    let (wilcoxon_statistic, wilcoxon_z, wilcoxon_p) = signed_rank(&sorted);
     let shape = shape(&sorted);
     Ok(RobustLocation {
         median: rank::quantile(&sorted, 1, 2),
         hodges_lehmann: pseudomedian(&sorted),
         trimmed_mean: compensated::mean(&sorted[cut..n - cut]),
-        wilcoxon_statistic: signed_rank.statistic,
-        wilcoxon_z: signed_rank.z,
-        wilcoxon_p: signed_rank.p_value,
+        wilcoxon_statistic,
+        wilcoxon_z,
+        wilcoxon_p,
         sign_p: sign_test(positive, negative),
         positive,
         negative,
@@ -100,37 +89,26 @@ fn shape(values: &[f64]) -> Option<(f64, f64)> {
     Some((moment(3) / variance.powf(1.5), moment(4) / (variance * variance) - 3.0))
 }
 
-/// The effect relative to the control arm of outcomes in pairs: `treated` and `control` have one
-/// value for each of the same n pairs.
-///
-/// # Errors
-/// [`Refusal::UnusableColumn`] if the lengths of `control` and `treated` differ or a value is not
-/// finite; [`Refusal::TooFew`] below 2 pairs; [`Refusal::Other`] if a mean is zero or below (the
-/// ratio would be meaningless), or the ratio or its standard error overflows.
+/// The effect relative to the control arm of outcomes in pairs. Refuses a mean of zero or below
+/// (the ratio would be meaningless), or an overflow.
 pub fn relative(treated: &[f64], control: &[f64]) -> Result<RelativeEffect, Refusal> {
     let n = treated.len();
     check_column(treated, ColumnRef::TreatedOutcome, n)?;
     check_column(control, ColumnRef::ControlOutcome, n)?;
-    if n < 2 {
-        return Err(Refusal::TooFew { what: "pairs", found: n, needed: 2 });
-    }
+    at_least("pairs", n, 2)?;
     let means = [compensated::mean(treated), compensated::mean(control)];
     let ratio = means[0] / means[1];
-    if !(means.iter().all(|&mean| mean > 0.0) && ratio > 0.0 && ratio.is_finite()) {
-        let [treated, control] = means;
-        return Err(Refusal::Other(format!(
-            "the means of the arms are {treated} and {control}: a ratio needs means above zero"
-        )));
-    }
+    let [one, zero] = means;
+    let reason =
+        format!("the means of the arms are {one} and {zero}: a ratio needs means above zero");
+    require(one > 0.0 && zero > 0.0 && ratio > 0.0 && ratio.is_finite(), reason)?;
     let pairs = || treated.iter().zip(control);
     let parts: Vec<f64> = pairs().map(|(t, c)| t / means[0] - c / means[1]).collect();
     let centre = compensated::mean(&parts);
     let squares = compensated::sum(parts.iter().map(|part| (part - centre).powi(2))).high;
     let error = (squares / (n as f64 - 1.0) / n as f64).sqrt();
-    if !error.is_finite() {
-        let text = "the outcomes are too far from their mean for a standard error of the ratio";
-        return Err(Refusal::Other(text.to_owned()));
-    }
+    let reason = "the outcomes are too far from their mean for a standard error of the ratio";
+    require(error.is_finite(), reason)?;
     let logs = || pairs().map(|(t, c)| t.ln_1p() - c.ln_1p());
     let log = compensated::sum(logs()).high / n as f64;
     Ok(RelativeEffect {
@@ -144,11 +122,10 @@ pub fn relative(treated: &[f64], control: &[f64]) -> Result<RelativeEffect, Refu
 /// ascends.
 ///
 /// The sums ascend along rows and columns of the matrix d_i + d_j, so one walk along its staircase
-/// counts the sums up to a bound (D. B. Johnson & T. Mizoguchi, "Selecting the kth element in X +
-/// Y", SIAM J. Computing 7, 1978; J. F. Monahan, ACM TOMS 10, 1984). The bound is found by
-/// bisection over doubles, with at most 64 walks, until no more than about n sums lie between its
-/// ends (or they are all equal); those are sorted. The result is exactly one of the sums, or the
-/// mean of two.
+/// counts the sums up to a bound (Johnson & Mizoguchi 1978, SIAM J. Computing 7; Monahan 1984, ACM
+/// TOMS 10). The bound is found by bisection over doubles, with at most 64 walks, until no more
+/// than about n sums lie between its ends (or they are all equal); those are sorted. The result is
+/// exactly one of the sums, or the mean of two.
 fn pseudomedian(sorted: &[f64]) -> f64 {
     if sorted.is_empty() {
         return 0.0;
@@ -169,8 +146,7 @@ fn pseudomedian(sorted: &[f64]) -> f64 {
     (lower / 2.0 + upper / 2.0) / 2.0 + 0.0
 }
 
-/// The sum at position `wanted`, from 1, among all sums of two, ascending. `sorted` ascends and is
-/// not empty; no sum may overflow.
+/// The sum at position `wanted`, from 1, of the ascending sums of two; no sum may overflow.
 pub(crate) fn walsh_sum(sorted: &[f64], wanted: u64) -> f64 {
     let [Some(&first), Some(&last)] = [sorted.first(), sorted.last()] else {
         return 0.0;
@@ -246,20 +222,12 @@ fn pick(sorted: &[f64], low: i64, high: i64, position: u64) -> f64 {
 /// Up to this many nonzero differences, the p-value of W is exact.
 const EXACT_DIFFERENCES: usize = 50;
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct SignedRank {
-    statistic: f64,
-    /// Its distance from the expectation, in standard errors; zero or below.
-    z: f64,
-    p_value: f64,
-}
-
-/// Wilcoxon's signed-rank test of symmetry about zero; zero differences are dropped (F. Wilcoxon,
-/// "Individual comparisons by ranking methods", Biometrics Bulletin 1, 1945).
-fn signed_rank(differences: &[f64]) -> SignedRank {
+/// Wilcoxon's signed-rank test (1945) of symmetry about zero: the statistic, its distance from the
+/// expectation in standard errors, and p. Zero differences are dropped.
+fn signed_rank(differences: &[f64]) -> (f64, f64, f64) {
     let kept: Vec<f64> = differences.iter().copied().filter(|&value| value != 0.0).collect();
     if kept.is_empty() {
-        return SignedRank { statistic: 0.0, z: 0.0, p_value: 1.0 };
+        return (0.0, 0.0, 1.0);
     }
     let sizes: Vec<f64> = kept.iter().map(|value| value.abs()).collect();
     let ranks = rank::average_ranks(&sizes);
@@ -274,24 +242,28 @@ fn signed_rank(differences: &[f64]) -> SignedRank {
     } else {
         tail::normal_two_sided(z).min(1.0)
     };
-    SignedRank { statistic, z, p_value }
+    (statistic, z, p_value)
 }
 
 /// Twice the share of the 2^n choices of signs whose ranks sum to at most `statistic`, at most 1.
-/// Ties have half ranks, so everything is doubled.
 fn exact_p_value(ranks: &[f64], statistic: f64) -> f64 {
-    let most = (2.0 * statistic) as usize;
-    let mut choices = vec![0u64; most + 1];
-    choices[0] = 1;
-    for rank in ranks {
-        let step = (2.0 * rank) as usize;
-        for sum in (step..=most).rev() {
-            choices[sum] += choices[sum - step];
-        }
-    }
-    let favourable: u64 = choices.iter().sum();
+    // Ties have half ranks, so everything is doubled.
+    let doubled = ranks.iter().map(|rank| (2.0 * rank) as usize);
+    let favourable: u64 = sign_choices(doubled, (2.0 * statistic) as usize).iter().sum();
     let all = 1u64 << ranks.len();
     (2.0 * (favourable as f64 / all as f64)).min(1.0)
+}
+
+/// The choices of signs by the sum of the positive ranks, for sums up to `most`.
+pub(crate) fn sign_choices(ranks: impl Iterator<Item = usize>, most: usize) -> Vec<u64> {
+    let mut choices = vec![0; most + 1];
+    choices[0] = 1;
+    for rank in ranks {
+        for sum in (rank..=most).rev() {
+            choices[sum] += choices[sum - rank];
+        }
+    }
+    choices
 }
 
 /// The two-sided p-value of `positive` against `negative` signs under equal chances: twice the
@@ -301,8 +273,7 @@ fn sign_test(positive: usize, negative: usize) -> f64 {
     const STEP: i32 = 512;
     let shift = |steps: i32| 2.0f64.powi(steps);
     let (n, fewer) = (positive + negative, positive.min(negative));
-    // Sums the binomial coefficients from the first one, in units of 2^scale; all terms are
-    // positive, so no digits cancel.
+    // Sums the binomial coefficients, in units of 2^scale; no digits cancel.
     let (mut term, mut total, mut scale) = (1.0, 1.0, -(n as i64));
     for i in 1..=fewer {
         term *= (n - i + 1) as f64 / i as f64;

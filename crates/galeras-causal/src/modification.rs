@@ -1,14 +1,14 @@
-//! Effect modification: the dependence of the effect of the treatment on a covariate, by a
-//! regression on the standardised covariate with an HC3 standard error (CR2 by clusters), and by
-//! the effect in each of its fifths.
+//! Effect modification: the effect of the treatment along a covariate, by a regression on the
+//! standardised covariate, and in each of its fifths.
 
 #[cfg(test)]
 mod tests;
 
-use super::balance::moments;
-use super::column::indicator;
-use super::rank::quantile;
-use super::{
+use crate::balance::moments;
+use crate::column::{UNITS, arm_sizes, distinct, indicator};
+use crate::rank::{ascending, quantile};
+use crate::refusal::{at_least, require};
+use crate::{
     ColumnRef, Covariance, Estimand, Estimate, LinearFit, Propensity, Refusal, adjusted, dense,
     difference_in_means, jackknifed_weighting,
 };
@@ -45,25 +45,16 @@ pub struct ModifierGroup {
 
 /// Regresses the differences within pairs on a modifier: ordinary least squares with intercept and
 /// HC3 (MacKinnon and White 1985, Journal of Econometrics 29:305), t with n - 2 degrees; with
-/// `clusters` CR2 and Satterthwaite's degrees.
-///
-/// All slices have one entry for each pair: the differences in units of the outcome, the modifier
-/// in any unit, `clusters` as codes. Equals statsmodels' `OLS` with `cov_type="HC3"`.
-///
-/// # Errors
-/// [`Refusal::TooFew`] with fewer than 10 pairs or too few clusters; [`Refusal::Constant`] if the
-/// modifier or the differences have one value only; [`Refusal::Leverage`] if one pair alone
-/// determines the slope; [`Refusal::Other`] if the fit is exact, the lengths differ, or a value is
-/// not finite.
+/// `clusters` CR2 and Satterthwaite's. Equals statsmodels' `OLS` with `cov_type="HC3"`. Refuses
+/// fewer than 10 pairs, one pair that alone determines the slope ([`Refusal::Leverage`]), and an
+/// exact fit.
 pub fn modification(
     differences: &[f64],
     modifier: &[f64],
     clusters: Option<&[u32]>,
 ) -> Result<Modification, Refusal> {
-    check(differences, modifier)?;
-    if differences.len() < MINIMUM {
-        return Err(Refusal::TooFew { what: "pairs", found: differences.len(), needed: MINIMUM });
-    }
+    check_both(differences, modifier)?;
+    at_least("pairs", differences.len(), MINIMUM)?;
     let standardised = standardise(modifier)?;
     let estimate = match clusters {
         None => {
@@ -117,14 +108,9 @@ fn codes_of(codes: &[u32], units: &[usize]) -> Vec<u32> {
 /// each covariate); with `clusters` CR2 and Satterthwaite's degrees.
 ///
 /// Without covariates the model gives each arm a separate line: the coefficient is the difference
-/// of the slopes, its variance the sum of theirs. All slices have one entry for each unit; the
-/// modifier may be one of the covariates.
-///
-/// # Errors
-/// As [`modification`]; also [`Refusal::TooFew`] if an arm has fewer than 3 units,
-/// [`Refusal::Constant`] with [`ColumnRef::ModifierInArm`] if the modifier does not vary within an
-/// arm, and [`Refusal::Constant`] and [`Refusal::Collinear`] with [`ColumnRef::Covariate`] for a
-/// position in `covariates`.
+/// of the slopes, its variance the sum of theirs. The modifier may be one of the covariates. Errors
+/// are those of [`modification`] and [`adjusted`], and fewer than 3 units in an arm;
+/// [`ColumnRef::ModifierInArm`] is a modifier that does not vary within an arm.
 pub fn interaction(
     treated: &[bool],
     outcome: &[f64],
@@ -132,26 +118,16 @@ pub fn interaction(
     covariates: &[&[f64]],
     clusters: Option<&[u32]>,
 ) -> Result<Modification, Refusal> {
-    by_groups(
-        treated,
-        outcome,
-        modifier,
-        covariates,
-        clusters,
-        |treated, outcome, columns, codes| {
-            Ok(adjusted(treated, outcome, columns, covariance(codes), codes)?.estimate)
-        },
-    )
+    let effect: GroupEffect = |treated, outcome, columns, codes| {
+        Ok(adjusted(treated, outcome, columns, covariance(codes), codes)?.estimate)
+    };
+    by_groups(treated, outcome, modifier, covariates, clusters, effect)
 }
 
 /// As [`interaction`], with the effect in each group by overlap weights (Li, Morgan and Zaslavsky
 /// 2018, JASA 113:390), which average over the units that could have been in either arm. Scores are
 /// estimated within the group, so the covariates have exactly the same means in both of its arms
 /// (Yang and others 2021, Statistics in Medicine 40:4294). Standard errors are those of
-/// [`jackknifed_weighting`].
-///
-/// # Errors
-/// As [`interaction`]; a group's effect may be refused as by [`Propensity::fit`] and
 /// [`jackknifed_weighting`].
 pub fn overlap_interaction(
     treated: &[bool],
@@ -160,43 +136,30 @@ pub fn overlap_interaction(
     covariates: &[&[f64]],
     clusters: Option<&[u32]>,
 ) -> Result<Modification, Refusal> {
-    by_groups(
-        treated,
-        outcome,
-        modifier,
-        covariates,
-        clusters,
-        |treated, outcome, columns, codes| {
-            let score = Propensity::fit(columns, treated, None)?;
-            let (estimand, all) = (Estimand::Ato, (0.0, 1.0));
-            jackknifed_weighting(columns, treated, outcome, &score, estimand, all, codes)
-        },
-    )
+    let effect: GroupEffect = |treated, outcome, columns, codes| {
+        let score = Propensity::fit(columns, treated, None)?;
+        let (estimand, all) = (Estimand::Ato, (0.0, 1.0));
+        jackknifed_weighting(columns, treated, outcome, &score, estimand, all, codes)
+    };
+    by_groups(treated, outcome, modifier, covariates, clusters, effect)
 }
 
-/// The interaction of a treatment with a modifier, and the effect in each group, which `effect`
-/// computes from arms, outcomes, covariates that vary there, and clusters.
+/// The effect in a group, from its arms, outcomes, covariates that vary there, and clusters.
+type GroupEffect = fn(&[bool], &[f64], &[&[f64]], Option<&[u32]>) -> Result<Estimate, Refusal>;
+
+/// The interaction of a treatment with a modifier, and the effect in each group.
 fn by_groups(
     treated: &[bool],
     outcome: &[f64],
     modifier: &[f64],
     covariates: &[&[f64]],
     clusters: Option<&[u32]>,
-    effect: impl Fn(&[bool], &[f64], &[&[f64]], Option<&[u32]>) -> Result<Estimate, Refusal>,
+    effect: GroupEffect,
 ) -> Result<Modification, Refusal> {
-    check(outcome, modifier)?;
-    if treated.len() != outcome.len() {
-        return Err(Refusal::Other("the columns differ in length".to_owned()));
-    }
-    if outcome.len() < MINIMUM {
-        return Err(Refusal::TooFew { what: "units", found: outcome.len(), needed: MINIMUM });
-    }
-    for (arm, what) in [(true, "treated units"), (false, "control units")] {
-        let units = treated.iter().filter(|unit| **unit == arm).count();
-        if units < 3 {
-            return Err(Refusal::TooFew { what, found: units, needed: 3 });
-        }
-    }
+    check_both(outcome, modifier)?;
+    require(treated.len() == outcome.len(), "the columns differ in length")?;
+    at_least("units", outcome.len(), MINIMUM)?;
+    arm_sizes(treated, UNITS, 3)?;
     let standardised = standardise(modifier)?;
     let plain = covariates.is_empty() && clusters.is_none();
     let estimate = if plain {
@@ -230,12 +193,9 @@ fn by_groups(
 /// Refuses an arm that lies in one cluster: its effect cannot be separated from the treatment's.
 fn two_clusters(treated: &[bool], codes: &[u32]) -> Result<(), Refusal> {
     for arm in [true, false] {
-        let mut of_arm =
-            treated.iter().zip(codes).filter(|(t, _)| **t == arm).map(|(_, code)| code);
-        let first = of_arm.next();
-        if of_arm.all(|code| Some(code) == first) {
-            return Err(Refusal::TooFew { what: "clusters of an arm", found: 1, needed: 2 });
-        }
+        let rows = treated.iter().zip(codes).filter(|(t, _)| **t == arm);
+        let found = distinct(&rows.map(|(_, code)| *code).collect::<Vec<u32>>());
+        at_least("clusters of an arm", found.max(1), 2)?;
     }
     Ok(())
 }
@@ -334,17 +294,15 @@ fn slope(rows: impl Iterator<Item = (usize, f64, f64)> + Clone) -> Result<Option
 
 /// The estimate, unless its standard error is zero.
 fn estimate(value: f64, standard_error: f64, degrees: f64) -> Result<Estimate, Refusal> {
-    if value.is_finite() && standard_error == 0.0 {
-        return Err(Refusal::Other(
-            "the modifier predicts without error, so there is no standard error".to_owned(),
-        ));
-    }
-    if value.is_finite() && standard_error.is_finite() && (value / standard_error).is_finite() {
-        Ok(Estimate { value, standard_error, degrees })
-    } else {
-        Err(Refusal::Other("the values are too large to be added up".to_owned()))
-    }
+    let reason = "the modifier predicts without error, so there is no standard error";
+    require(!(value.is_finite() && standard_error == 0.0), reason)?;
+    let estimate = Estimate { value, standard_error, degrees };
+    let finite = value.is_finite() && standard_error.is_finite();
+    require(finite && estimate.statistic().is_finite(), TOO_LARGE)?;
+    Ok(estimate)
 }
+
+const TOO_LARGE: &str = "the values are too large to be added up";
 
 /// The modifier with mean 0 and standard deviation (n - 1) 1.
 fn standardise(modifier: &[f64]) -> Result<Vec<f64>, Refusal> {
@@ -353,9 +311,7 @@ fn standardise(modifier: &[f64]) -> Result<Vec<f64>, Refusal> {
     if deviation == 0.0 {
         return Err(Refusal::Constant(ColumnRef::Modifier));
     }
-    if !deviation.is_finite() {
-        return Err(Refusal::Other("the values are too large to be added up".to_owned()));
-    }
+    require(deviation.is_finite(), TOO_LARGE)?;
     Ok(modifier.iter().map(|value| (value - summary.mean) / deviation).collect())
 }
 
@@ -365,8 +321,7 @@ fn groups(
     modifier: &[f64],
     effect: impl Fn(&[usize]) -> Result<Estimate, Refusal>,
 ) -> Vec<ModifierGroup> {
-    let mut sorted = modifier.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
+    let mut sorted = ascending(modifier);
     let mut edges: Vec<f64> = (0..=FIFTHS).map(|at| quantile(&sorted, at, FIFTHS)).collect();
     edges.dedup();
     sorted.dedup();
@@ -385,12 +340,8 @@ fn groups(
     cuts.into_iter().enumerate().map(group).collect()
 }
 
-fn check(outcome: &[f64], modifier: &[f64]) -> Result<(), Refusal> {
-    if outcome.len() != modifier.len() {
-        return Err(Refusal::Other("the columns differ in length".to_owned()));
-    }
-    if outcome.iter().chain(modifier).any(|value| !value.is_finite()) {
-        return Err(Refusal::Other("a value is missing or infinite".to_owned()));
-    }
-    Ok(())
+fn check_both(outcome: &[f64], modifier: &[f64]) -> Result<(), Refusal> {
+    require(outcome.len() == modifier.len(), "the columns differ in length")?;
+    let finite = outcome.iter().chain(modifier).all(|value| value.is_finite());
+    require(finite, "a value is missing or infinite")
 }

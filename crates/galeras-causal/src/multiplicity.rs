@@ -10,24 +10,20 @@ pub enum Adjustment {
     Bonferroni,
     /// Step-down Bonferroni, never weaker (S. Holm 1979).
     Holm,
-    /// Step-up, for independent or positively dependent tests (Y. Hochberg 1988, from
-    /// R. J. Simes 1986).
+    /// Step-up, for independent or positively dependent tests (Hochberg 1988, Simes 1986).
     SimesHochberg,
     /// The closure of Simes' test, never weaker than Hochberg's (G. Hommel 1988).
     Hommel,
-    /// The false discovery rate of independent or positively dependent tests (Y. Benjamini &
-    /// Y. Hochberg 1995).
+    /// The false discovery rate of such tests (Benjamini & Hochberg 1995).
     BenjaminiHochberg,
     /// The false discovery rate under any dependence (Y. Benjamini & D. Yekutieli 2001).
     BenjaminiYekutieli,
 }
 
 /// The adjusted p-values of a family of m tests, in the order of `p`: a test is rejected at the
-/// family's level alpha if its adjusted value is at most alpha. Equals statsmodels'
-/// `multipletests`. O(m log m).
-///
-/// A value above 1 counts as 1, one below 0 as 0, and NaN as 1 (a test without a result rejects
-/// nothing, but belongs to the family). The result has no NaN; it is empty for an empty family.
+/// family's level alpha if its value is at most alpha. Equals statsmodels' `multipletests`. O(m log
+/// m). A value above 1 counts as 1, one below 0 as 0, and NaN as 1 (a test without a result rejects
+/// nothing, but belongs to the family).
 pub fn adjust(p: &[f64], how: Adjustment) -> Vec<f64> {
     let m = p.len();
     let mut order: Vec<(f64, usize)> = p
@@ -85,9 +81,8 @@ fn step_up(sorted: &[f64], factor: impl Fn(usize) -> f64) -> Vec<f64> {
 /// Simes' test rejects a set of s hypotheses at the level S(s) = min over i of s p(m - s + i) / i
 /// if it holds the s largest p-values, which is the worst set of its size. The adjusted p(i) is the
 /// largest over s of S(s) if the worst set may hold i (s > m - i), of min(S(s), s p(i)) otherwise
-/// (S. P. Wright, "Adjusted p-values for simultaneous inference", Biometrics 48, 1992). S does not
-/// ascend with s and s p(i) does, so the largest is next to their crossing, which a binary search
-/// finds.
+/// (Wright 1992, Biometrics 48). S does not ascend with s and s p(i) does, so the largest is next
+/// to their crossing, which a binary search finds.
 fn hommel(sorted: &[f64]) -> Vec<f64> {
     let m = sorted.len();
     let simes = simes_levels(sorted);

@@ -1,24 +1,21 @@
-//! Proportional odds: a logistic regression of an ordered outcome with a threshold between each two
-//! neighbouring levels.
+//! Proportional odds: a logistic regression of an ordered outcome with thresholds between levels.
 
 #[cfg(test)]
 mod tests;
 
 use crate::cholesky::Cholesky;
-use crate::linear::{Covariance, treatment_column};
+use crate::column::{cluster_sums, distinct};
+use crate::linear::{Covariance, treatment_column, treatment_first};
+use crate::newton::{Failure, Point, minimise};
 use crate::propensity::design::{BLOCK, StandardisedDesign, combine};
 use crate::propensity::logistic::expit;
+use crate::refusal::{at_least, require};
 use crate::{ColumnRef, Estimate, Refusal};
 
 /// An outcome with more levels is not treated as ordinal.
 const MOST_LEVELS: usize = 50;
-const MOST_STEPS: usize = 200;
-/// The squared Newton step, in standard errors, after which one more full step is exact.
-const CONVERGED: f64 = 1e-16;
 /// A probability this close to 1 counts as certain.
 const CERTAIN: f64 = 1e-10;
-/// The share 1 - R² of a covariate below which the others explain it.
-const DEPENDENT: f64 = 1e-10;
 
 /// The effect of a binary treatment on an ordered outcome.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,17 +28,10 @@ pub struct OrdinalEffect {
 
 /// The proportional odds model (McCullagh 1980, JRSS B 42:109) of `outcome`, whose values are
 /// ordered levels, on `treated` and `covariates`, by maximum likelihood. Coefficients equal those
-/// of statsmodels' `OrderedModel(distr="logit")`.
-///
-/// Columns have one entry for each of n rows. `kind` is one of `Classic`, `Hc0`, `Hc1`, `Cr0` and
-/// `Cr1`: the others need leverages, which this model does not have. The reference distribution is
-/// normal for independent rows, and Student's t with G - 1 degrees of freedom for G clusters.
-///
-/// # Errors
-/// [`Refusal::TooFew`] if an arm is empty, below two clusters or with too few rows;
-/// [`Refusal::Constant`], [`Refusal::Collinear`] for covariates by position; [`Refusal::Other`]
-/// with fewer than 2 or more than 50 levels, for separation, for a kind that is not defined, or if
-/// the fit does not converge.
+/// of statsmodels' `OrderedModel(distr="logit")`. The reference distribution is normal, or
+/// Student's t with G - 1 degrees of freedom for G clusters. Errors are those of
+/// [`adjusted`](crate::adjusted), more than 50 levels, separation, a kind that needs leverages, and
+/// no convergence.
 pub fn proportional_odds(
     treated: &[bool],
     outcome: &[f64],
@@ -52,21 +42,12 @@ pub fn proportional_odds(
     let rows = outcome.len();
     let indicator = treatment_column(treated, rows)?;
     let (levels, codes) = levels(outcome)?;
-    let columns: Vec<&[f64]> =
-        std::iter::once(indicator.as_slice()).chain(covariates.iter().copied()).collect();
-    let of_treatment = |position: usize| match position.checked_sub(1) {
-        None => ColumnRef::Treatment,
-        Some(covariate) => ColumnRef::Covariate(covariate),
-    };
-    let design = StandardisedDesign::new(&columns, rows)
-        .map_err(|refusal| refusal.map_covariate(of_treatment))?;
-    let gram = design.gram(&vec![1.0; rows]);
-    Cholesky::of_lower(&gram, design.width(), DEPENDENT)
-        .map_err(|column| Refusal::Collinear { column: of_treatment(column.saturating_sub(1)) })?;
+    let columns = treatment_first(&indicator, covariates);
+    let design = StandardisedDesign::new(&columns, rows).map_err(Refusal::after_treatment)?;
+    Cholesky::of_gram(&design.gram(&vec![1.0; rows]), design.width())
+        .map_err(Refusal::after_treatment)?;
     let model = OrdinalModel { design: &design, codes: &codes, thresholds: levels.len() - 1 };
-    if rows <= model.width() {
-        return Err(Refusal::TooFew { what: "rows", found: rows, needed: model.width() + 1 });
-    }
+    at_least("rows", rows, model.width() + 1)?;
     let (parameters, factor) = model.maximise()?;
     let at = model.thresholds;
     let mut unit = vec![0.0; model.width()];
@@ -76,11 +57,10 @@ pub fn proportional_odds(
     let (_, scale) = design.standard(0);
     let standard_error = variance.sqrt() / scale;
     let value = parameters[at] / scale;
-    if !(standard_error > 0.0 && standard_error.is_finite() && value.is_finite()) {
-        return Err(Refusal::Other(format!(
-            "the {kind} variance is zero: the rows or clusters leave no variation to judge by"
-        )));
-    }
+    let reason =
+        format!("the {kind} variance is zero: the rows or clusters leave no variation to judge by");
+    let usable = standard_error > 0.0 && standard_error.is_finite() && value.is_finite();
+    require(usable, reason)?;
     let degrees = match clusters.filter(|_| kind.is_clustered()) {
         Some(codes) => (distinct(codes) - 1) as f64,
         None => f64::INFINITY,
@@ -101,23 +81,15 @@ fn levels(outcome: &[f64]) -> Result<(Vec<f64>, Vec<usize>), Refusal> {
     if levels.len() < 2 {
         return Err(Refusal::Constant(ColumnRef::Outcome));
     }
-    if levels.len() > MOST_LEVELS {
-        return Err(Refusal::Other(format!(
-            "the outcome has {} levels, more than {MOST_LEVELS}: proportional odds are for a scale \
-             (`wilcoxon` compares ranks of any outcome)",
-            levels.len()
-        )));
-    }
+    let reason = format!(
+        "the outcome has {} levels, more than {MOST_LEVELS}: proportional odds are for a scale \
+         (`wilcoxon` compares ranks of any outcome)",
+        levels.len()
+    );
+    require(levels.len() <= MOST_LEVELS, reason)?;
     let code = |y: &f64| levels.partition_point(|level| *level < *y);
     let codes = outcome.iter().map(code).collect();
     Ok((levels, codes))
-}
-
-fn distinct(codes: &[u32]) -> usize {
-    let mut sorted = codes.to_vec();
-    sorted.sort_unstable();
-    sorted.dedup();
-    sorted.len()
 }
 
 /// The parameters are the thresholds, ascending, and then the slopes of standardised columns.
@@ -125,14 +97,6 @@ struct OrdinalModel<'a> {
     design: &'a StandardisedDesign<'a>,
     codes: &'a [usize],
     thresholds: usize,
-}
-
-struct Point {
-    objective: f64,
-    gradient: Vec<f64>,
-    hessian: Vec<f64>,
-    /// The largest probability of a row's observed level.
-    surest: f64,
 }
 
 /// The probability of a row's level and the derivatives of its logarithm by the distances of the
@@ -149,8 +113,7 @@ impl OrdinalModel<'_> {
         self.thresholds + self.design.width() - 1
     }
 
-    /// `parameters` without its thresholds, with an intercept of zero: the coefficients of the
-    /// design.
+    /// `parameters` with an intercept of zero in place of the thresholds.
     fn slopes(&self, parameters: &[f64]) -> Vec<f64> {
         std::iter::once(0.0).chain(parameters[self.thresholds..].iter().copied()).collect()
     }
@@ -179,17 +142,12 @@ impl OrdinalModel<'_> {
         RowTerms { probability, first: [a1, b1], second: [a2 - a1 * a1, b2 - b1 * b1, -a1 * b1] }
     }
 
+    /// The extreme of the point is the largest probability of a row's observed level.
     fn evaluate(&self, parameters: &[f64]) -> Point {
-        let (width, design_width) = (self.width(), self.design.width());
-        let mut point = Point {
-            objective: 0.0,
-            gradient: vec![0.0; width],
-            hessian: vec![0.0; width * width],
-            surest: 0.0,
-        };
+        let mut point = Point::zero(self.width());
         let slopes = self.slopes(parameters);
         let mut predictor = [0.0; BLOCK];
-        let mut z = vec![0.0; design_width - 1];
+        let mut z = vec![0.0; self.design.width() - 1];
         self.design.blocks(&mut self.design.scratch(), |start, length, block| {
             combine(block, &slopes, &mut predictor[..length]);
             let mut part = 0.0;
@@ -197,7 +155,7 @@ impl OrdinalModel<'_> {
                 let level = self.codes[start + row];
                 let terms = self.terms(parameters, level, predictor[row]);
                 part -= terms.probability.ln();
-                point.surest = point.surest.max(terms.probability);
+                point.extreme = point.extreme.max(terms.probability);
                 for (position, cell) in z.iter_mut().enumerate() {
                     *cell = block[(position + 1) * BLOCK + row];
                 }
@@ -249,51 +207,41 @@ impl OrdinalModel<'_> {
             let below = self.codes.iter().filter(|code| **code <= at).count() as f64;
             *threshold = (below / (self.codes.len() as f64 - below)).ln();
         }
-        let mut point = self.evaluate(&parameters);
-        for _ in 0..MOST_STEPS {
-            let Ok(factor) = Cholesky::of_lower(&point.hessian, width, f64::EPSILON) else {
-                return Err(separated());
-            };
-            let step = factor.solve(&point.gradient);
-            let decrement: f64 = step.iter().zip(&point.gradient).map(|(s, g)| s * g).sum();
-            let rounding = decrement <= 1e-26 * point.objective.abs().max(1.0);
-            if rounding || decrement <= CONVERGED {
-                if !rounding {
-                    parameters.iter_mut().zip(&step).for_each(|(p, s)| *p -= s);
-                    point = self.evaluate(&parameters);
-                }
-                if point.surest >= 1.0 - CERTAIN {
-                    return Err(separated());
-                }
-                let factor = Cholesky::of_lower(&point.hessian, width, f64::EPSILON);
-                return factor.map(|factor| (parameters, factor)).map_err(|_| separated());
-            }
-            let mut share = 1.0;
-            loop {
-                let trial: Vec<f64> =
-                    parameters.iter().zip(&step).map(|(p, s)| p - share * s).collect();
-                // Thresholds out of order make a probability negative, and the objective NaN.
-                let ordered = trial[..self.thresholds].is_sorted_by(|a, b| a < b);
-                let next = ordered.then(|| self.evaluate(&trial));
-                match next {
-                    Some(next)
-                        if next.objective <= point.objective + 1e-13 * point.objective.abs() =>
-                    {
-                        (parameters, point) = (trial, next);
-                        break;
-                    }
-                    _ => share *= 0.5,
-                }
-                if share < 1e-10 {
-                    return Err(not_converged());
-                }
-            }
+        // Thresholds out of order make a probability negative, and the objective NaN.
+        let evaluate = |at: &[f64]| {
+            at[..self.thresholds].is_sorted_by(|a, b| a < b).then(|| self.evaluate(at))
+        };
+        let certain = |point: &Point| point.extreme >= 1.0 - CERTAIN;
+        let separated = || {
+            Refusal::Other(
+                "the treatment and the covariates tell the level of some rows without error \
+                 (separation): a coefficient is infinite"
+                    .into(),
+            )
+        };
+        let first = self.evaluate(&parameters);
+        let optimum =
+            minimise(parameters, first, 1e-13, evaluate, |_, _| false).map_err(|failure| {
+                let separation = match &failure {
+                    Failure::Stopped(..) => true,
+                    Failure::NoDescent => false,
+                    Failure::Exhausted(_, point) => certain(point),
+                };
+                let other = "the proportional odds model did not converge";
+                if separation { separated() } else { Refusal::Other(other.into()) }
+            })?;
+        let point = match optimum.exact {
+            true => optimum.point,
+            false => self.evaluate(&optimum.coefficients),
+        };
+        let factor = Cholesky::of_lower(&point.hessian, width, f64::EPSILON);
+        match factor {
+            Ok(factor) if !certain(&point) => Ok((optimum.coefficients, factor)),
+            _ => Err(separated()),
         }
-        Err(if point.surest >= 1.0 - CERTAIN { separated() } else { not_converged() })
     }
 
-    /// The variance of a linear combination of the parameters whose product with the inverse
-    /// Hessian is `direction`.
+    /// The variance of a combination of the parameters; `direction` is its inverse Hessian product.
     fn variance(
         &self,
         parameters: &[f64],
@@ -304,39 +252,25 @@ impl OrdinalModel<'_> {
     ) -> Result<f64, Refusal> {
         let rows = self.codes.len() as f64;
         let factor = rows / (rows - self.width() as f64);
-        match kind {
-            Covariance::Classic => return Ok(classic),
-            Covariance::Hc0 | Covariance::Hc1 | Covariance::Cr0 | Covariance::Cr1 => {}
-            _ => {
-                return Err(Refusal::Other(format!(
-                    "{kind} is not defined for proportional odds, which has no leverages \
-                     (classic, HC0, HC1, CR0 and CR1 are)"
-                )));
-            }
+        if kind == Covariance::Classic {
+            return Ok(classic);
         }
-        let influence = self.influence(parameters, direction);
-        let Some(codes) = clusters.filter(|_| kind.is_clustered()) else {
-            if kind.is_clustered() {
-                return Err(Refusal::Other(format!("{kind} needs clusters")));
-            }
-            let sum: f64 = influence.iter().map(|value| value * value).sum();
-            return Ok(if kind == Covariance::Hc1 { sum * factor } else { sum });
-        };
-        let count = distinct(codes);
-        if codes.len() != self.codes.len() {
-            return Err(Refusal::Other("there is not one cluster for each row".into()));
-        }
-        if count < 2 {
-            return Err(Refusal::TooFew { what: "clusters", found: count, needed: 2 });
-        }
-        let size = codes.iter().max().map_or(0, |last| *last as usize + 1);
-        let mut sums = vec![0.0; size];
-        for (code, value) in codes.iter().zip(&influence) {
-            sums[*code as usize] += value;
-        }
+        let reason = format!(
+            "{kind} is not defined for proportional odds, which has no leverages (classic, HC0, \
+             HC1, CR0 and CR1 are)"
+        );
+        require(!kind.needs_leverages(), reason)?;
+        let clusters = clusters.filter(|_| kind.is_clustered());
+        require(clusters.is_some() || !kind.is_clustered(), format!("{kind} needs clusters"))?;
+        let all = clusters.is_none_or(|codes| codes.len() == self.codes.len());
+        require(all, "there is not one cluster for each row")?;
+        let count = clusters.map_or(self.codes.len(), distinct);
+        at_least("clusters", count, 2)?;
+        let sums = cluster_sums(&self.influence(parameters, direction), clusters);
         let sum: f64 = sums.iter().map(|value| value * value).sum();
         let groups = count as f64;
         Ok(match kind {
+            Covariance::Hc1 => sum * factor,
             Covariance::Cr1 => sum * groups / (groups - 1.0) * factor * (rows - 1.0) / rows,
             _ => sum,
         })
@@ -355,16 +289,4 @@ impl OrdinalModel<'_> {
         })
         .collect()
     }
-}
-
-fn separated() -> Refusal {
-    Refusal::Other(
-        "the treatment and the covariates tell the level of some rows without error \
-         (separation): a coefficient is infinite"
-            .into(),
-    )
-}
-
-fn not_converged() -> Refusal {
-    Refusal::Other("the proportional odds model did not converge".into())
 }

@@ -1,17 +1,16 @@
 //! Power: the smallest effect that a design would detect, and the size of a planned study.
 //!
 //! The variance of an effect has up to three sources: differences between units, between clusters
-//! of units, and between samples of one unit under one arm. A pilot estimates them ([`pilot`]), or
-//! they are assumed; a [`StudyDesign`] gives the standard error of the effect from them, and the
-//! noncentral t its power.
+//! of units, and between samples of one unit under one arm, as a pilot estimates them ([`pilot`]).
 
 #[cfg(test)]
 mod tests;
 
-use crate::column::check_column;
-use crate::noncentral::{noncentral_t_lower, noncentral_t_upper, over_deviation_to};
+use crate::column::{check_column, code_count};
+use crate::refusal::{at_least, require};
 use crate::refute::dense;
 use crate::root::crossing;
+use crate::tail::{noncentral_t_lower, noncentral_t_upper, over_deviation_to};
 use crate::{ColumnRef, Refusal, tail};
 
 /// The gain in power by pairing.
@@ -21,44 +20,27 @@ pub struct DetectableEffects {
     pub paired: f64,
     /// The minimum detectable effect if the pairing were ignored.
     pub unpaired: f64,
-    /// The variance of the unpaired over that of the paired estimate: the factor by which an
-    /// unpaired design needs more units.
+    /// The factor by which an unpaired design needs more units: the ratio of the variances.
     pub variance_ratio: f64,
 }
 
-/// The smallest true effect for which a two-sided test at level `alpha` rejects with probability
-/// `power`, by the normal approximation: (z(1 - alpha/2) + z(power)) x standard error (Bloom 1995,
-/// Evaluation Review 19:547), in units of the outcome. Rejections on the wrong side are ignored.
-///
-/// # Errors
-/// [`Refusal::Other`] if the standard error is not above zero and finite, or not 0 < `alpha` <
-/// `power` < 1.
+/// The smallest true effect for which a two-sided test at level `alpha` rejects on its side with
+/// probability `power`, by the normal approximation: (z(1 - alpha/2) + z(power)) x standard error
+/// (Bloom 1995, Evaluation Review 19:547). Refuses a standard error that is not above zero and
+/// finite, or levels other than 0 < `alpha` < `power` < 1.
 pub fn minimum_detectable(standard_error: f64, alpha: f64, power: f64) -> Result<f64, Refusal> {
-    if !(standard_error > 0.0 && standard_error.is_finite()) {
-        return Err(Refusal::Other("the standard error is not above zero and finite".to_owned()));
-    }
-    if !(alpha > 0.0 && alpha < power && power < 1.0) {
-        return Err(Refusal::Other(format!(
-            "a test at level {alpha} with power {power} does not exist: \
-             the level must be above 0 and below the power, and the power below 1"
-        )));
-    }
+    let usable = standard_error > 0.0 && standard_error.is_finite();
+    require(usable, "the standard error is not above zero and finite")?;
+    check_levels(alpha, power)?;
     // The lower tail keeps its digits if 1 - alpha/2 would be rounded to 1.
     let effect =
         (tail::normal_quantile(power) - tail::normal_quantile(alpha / 2.0)) * standard_error;
-    if effect.is_finite() {
-        Ok(effect)
-    } else {
-        Err(Refusal::Other("the minimum detectable effect is not finite".to_owned()))
-    }
+    require(effect.is_finite(), "the minimum detectable effect is not finite")?;
+    Ok(effect)
 }
 
 /// Compares the minimum detectable effects with and without the pairing, from the standard errors
-/// of the mean paired difference and of the difference in means (Welch), both in units of the
-/// outcome. `alpha` and `power` are as for [`minimum_detectable`].
-///
-/// # Errors
-/// As [`minimum_detectable`]; also [`Refusal::Other`] if the ratio of the variances overflows.
+/// of the mean paired difference and of the difference in means (Welch).
 pub fn paired_gain(
     paired: f64,
     unpaired: f64,
@@ -71,11 +53,8 @@ pub fn paired_gain(
         unpaired: minimum_detectable(unpaired, alpha, power)?,
         variance_ratio,
     };
-    if variance_ratio.is_finite() {
-        Ok(effects)
-    } else {
-        Err(Refusal::Other("the ratio of the variances is not finite".to_owned()))
-    }
+    require(variance_ratio.is_finite(), "the ratio of the variances is not finite")?;
+    Ok(effects)
 }
 
 /// The tolerance of a power: the smallest effect of a design must need the units of this design.
@@ -84,8 +63,7 @@ const ROUNDING: f64 = 1e-11;
 /// Standard deviations, in units of the outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct VarianceComponents {
-    /// Of the effect between units (within a cluster). For unpaired units, of their outcomes under
-    /// one arm.
+    /// Of the effect between units (within a cluster); of outcomes under one arm if unpaired.
     pub unit: f64,
     /// Of the effect between clusters; zero without clusters.
     pub cluster: f64,
@@ -96,8 +74,7 @@ pub struct VarianceComponents {
 /// A study that compares two arms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StudyDesign {
-    /// The data points: each is observed under both arms, or in an unpaired study half of them
-    /// under each.
+    /// The data points, each under both arms, or half of them under each if unpaired.
     pub units: f64,
     /// The answers to each data point under an arm, 1 or more.
     pub samples: f64,
@@ -124,8 +101,7 @@ impl StudyDesign {
         ((clusters + square(parts.unit) + 2.0 * noise) / self.units).sqrt()
     }
 
-    /// The degrees of freedom of its t: clusters or units minus one, or units minus two if they are
-    /// unpaired.
+    /// The degrees of freedom: clusters or units minus one, or unpaired units minus two.
     pub fn degrees(&self) -> f64 {
         match (self.paired, self.cluster_size) {
             (true, Some(size)) => self.units / size - 1.0,
@@ -134,9 +110,8 @@ impl StudyDesign {
         }
     }
 
-    /// The probability that a two-sided test at the level `alpha` finds `effect`, in units of the
-    /// outcome. Equals statsmodels' `TTestPower` and `TTestIndPower`. NaN without a degree of
-    /// freedom.
+    /// The probability that a two-sided test at the level `alpha` finds `effect`; NaN without a
+    /// degree of freedom. Equals statsmodels' `TTestPower` and `TTestIndPower`.
     pub fn power(&self, parts: &VarianceComponents, effect: f64, alpha: f64) -> f64 {
         t_power(effect / self.standard_error(parts), self.degrees(), alpha)
     }
@@ -154,11 +129,8 @@ impl StudyDesign {
         equivalence_power(effect / error, margin / error, self.degrees(), alpha)
     }
 
-    /// The smallest effect that is found with probability `power`.
-    ///
-    /// # Errors
-    /// [`Refusal::Other`] unless 0 < `alpha` < `power` < 1, there is a degree of freedom and the
-    /// standard error is above zero.
+    /// The smallest effect that is found with probability `power`. Refuses levels other than 0 <
+    /// `alpha` < `power` < 1, no degree of freedom, or a standard error of zero.
     pub fn detectable(
         &self,
         parts: &VarianceComponents,
@@ -167,22 +139,18 @@ impl StudyDesign {
     ) -> Result<f64, Refusal> {
         check_levels(alpha, power)?;
         let (error, degrees) = (self.standard_error(parts), self.degrees());
-        if !(degrees >= 1.0 && error > 0.0 && error.is_finite()) {
-            return Err(Refusal::Other(format!(
-                "{} units leave no degree of freedom, or their effects do not vary",
-                self.units
-            )));
-        }
+        let units = self.units;
+        let reason =
+            format!("{units} units leave no degree of freedom, or their effects do not vary");
+        require(degrees >= 1.0 && error > 0.0 && error.is_finite(), reason)?;
         let start = tail::normal_quantile(power) - tail::normal_quantile(0.5 * alpha);
         let shift = crossing(start, 0.5, |shift| t_power(shift, degrees, alpha) - power);
         Ok(shift * error)
     }
 
     /// The fewest units (whole clusters; an even number if they are unpaired) with which `effect`
-    /// is found with probability `power`, regardless of the units of the design.
-    ///
-    /// # Errors
-    /// As [`StudyDesign::detectable`], and if `effect` is zero or more than 1e9 units are needed.
+    /// is found with probability `power`. Errors are those of [`StudyDesign::detectable`], an
+    /// `effect` of zero, and that more than 1e9 units are needed.
     pub fn units_needed(
         &self,
         parts: &VarianceComponents,
@@ -191,17 +159,14 @@ impl StudyDesign {
         power: f64,
     ) -> Result<f64, Refusal> {
         check_levels(alpha, power)?;
-        if !(effect.abs() > 0.0 && effect.is_finite()) {
-            return Err(Refusal::Other("an effect of zero is never detected".to_owned()));
-        }
+        let usable = effect.abs() > 0.0 && effect.is_finite();
+        require(usable, "an effect of zero is never detected")?;
         self.fewest(|design| design.power(parts, effect, alpha) >= power - ROUNDING)
     }
 
     /// The fewest units with which equivalence within -`margin` and `margin` is shown with
-    /// probability `power` if the effect is `effect`.
-    ///
-    /// # Errors
-    /// As [`StudyDesign::units_needed`], and if the effect is not within the margin.
+    /// probability `power` if the effect is `effect`. Errors are those of
+    /// [`StudyDesign::units_needed`], and an effect that is not within the margin.
     pub fn units_for_equivalence(
         &self,
         parts: &VarianceComponents,
@@ -211,10 +176,8 @@ impl StudyDesign {
         power: f64,
     ) -> Result<f64, Refusal> {
         check_levels(alpha, power)?;
-        if effect.is_nan() || effect.abs() >= margin || margin.is_nan() {
-            let text = format!("an effect of {effect} does not lie within the margin of {margin}");
-            return Err(Refusal::Other(text));
-        }
+        let reason = format!("an effect of {effect} does not lie within the margin of {margin}");
+        require(effect.abs() < margin, reason)?;
         self.fewest(|design| {
             design.equivalence_power(parts, effect, margin, alpha) >= power - ROUNDING
         })
@@ -232,10 +195,7 @@ impl StudyDesign {
         let (mut low, mut high) = (1.0, 2.0);
         while !with(high) {
             (low, high) = (high, 2.0 * high);
-            if high * piece > 1e9 {
-                let text = "more than a billion units are needed";
-                return Err(Refusal::Other(text.to_owned()));
-            }
+            require(high * piece <= 1e9, "more than a billion units are needed")?;
         }
         while high - low > 1.0 {
             let middle = (0.5 * (low + high)).floor();
@@ -246,13 +206,11 @@ impl StudyDesign {
 }
 
 fn check_levels(alpha: f64, power: f64) -> Result<(), Refusal> {
-    if alpha > 0.0 && alpha < power && power < 1.0 {
-        return Ok(());
-    }
-    Err(Refusal::Other(format!(
+    let reason = format!(
         "a test at level {alpha} with power {power} does not exist: \
          the level must be above 0 and below the power, and the power below 1"
-    )))
+    );
+    require(alpha > 0.0 && alpha < power && power < 1.0, reason)
 }
 
 /// The power of a two-sided t test whose true effect is `shift` standard errors.
@@ -293,17 +251,11 @@ pub struct Pilot {
     pub samples: f64,
 }
 
-/// The variance components of a pilot by the analysis of variance (S. R. Searle, G. Casella and C.
-/// E. McCulloch, "Variance Components", 1992, chapter 3): the residual within units and arms; the
-/// variance of the unit differences minus its share of that; the variance between clusters minus
-/// its share of both. Negative components become zero. Without `units`, rows are unpaired units,
-/// and `unit` is the pooled standard deviation of the arms.
-///
-/// All slices have one entry for each row.
-///
-/// # Errors
-/// [`Refusal::TooFew`] below 2 units (rows in an arm) or clusters; [`Refusal::UnusableColumn`] if
-/// an outcome is not finite; [`Refusal::Other`] if a unit lies in two clusters.
+/// The variance components of a pilot by the analysis of variance (Searle, Casella and McCulloch,
+/// "Variance Components", 1992, chapter 3): the residual within units and arms; the variance of the
+/// unit differences minus its share of that; the variance between clusters minus its share of both.
+/// Negative components become zero. Without `units`, rows are unpaired units, and `unit` is the
+/// pooled standard deviation of the arms. Refuses a unit that lies in two clusters.
 pub fn pilot(
     treated: &[bool],
     outcome: &[f64],
@@ -313,7 +265,7 @@ pub fn pilot(
     check_column(outcome, ColumnRef::Outcome, treated.len())?;
     let Some(units) = units else { return unpaired_pilot(treated, outcome) };
     let codes = dense(units.iter().copied());
-    let count = codes.iter().max().map_or(0, |last| *last as usize + 1);
+    let count = code_count(&codes);
     let mut cells = vec![[(0.0, 0.0); 2]; count];
     for (row, unit) in codes.iter().enumerate() {
         let cell = &mut cells[*unit as usize][usize::from(treated[row])];
@@ -333,17 +285,12 @@ pub fn pilot(
             cluster_of[*unit as usize] = clusters[row];
         }
     }
-    if let Some(clusters) = clusters
-        && codes.iter().zip(clusters).any(|(unit, cluster)| cluster_of[*unit as usize] != *cluster)
-    {
-        let text = "a unit has rows in two clusters: units must lie within one";
-        return Err(Refusal::Other(text.to_owned()));
-    }
+    let mut pairs = codes.iter().zip(clusters.unwrap_or_default());
+    let within = pairs.all(|(unit, cluster)| cluster_of[*unit as usize] == *cluster);
+    require(within, "a unit has rows in two clusters: units must lie within one")?;
     let kept: Vec<usize> = (0..count).filter(|unit| is_complete(&cells[*unit])).collect();
     let n = kept.len();
-    if n < 2 {
-        return Err(Refusal::TooFew { what: "units under both arms", found: n, needed: 2 });
-    }
+    at_least("units under both arms", n, 2)?;
     // Each cell of one row adds a rounding error of zero degrees of freedom.
     let noise = if freedom > 0.5 { squares / freedom } else { 0.0 };
     let of = |unit: &usize| mean(cells[*unit][1]) - mean(cells[*unit][0]);
@@ -360,18 +307,15 @@ pub fn pilot(
         None => (total / (n as f64 - 1.0), 0.0, None),
         Some(_) => {
             let codes = dense(kept.iter().map(|unit| cluster_of[*unit]));
-            let found = codes.iter().max().map_or(0, |last| *last as usize + 1);
-            if found < 2 {
-                return Err(Refusal::TooFew { what: "clusters", found, needed: 2 });
-            }
+            let found = code_count(&codes);
+            at_least("clusters", found, 2)?;
             let mut sums = vec![(0.0, 0.0); found];
             for (code, difference) in codes.iter().zip(&differences) {
                 sums[*code as usize].0 += difference;
                 sums[*code as usize].1 += 1.0;
             }
             let (n, k) = (n as f64, found as f64);
-            let between: f64 =
-                sums.iter().map(|(sum, m)| m * (sum / m - effect).powi(2)).sum::<f64>();
+            let between: f64 = sums.iter().map(|(sum, m)| m * (sum / m - effect).powi(2)).sum();
             let size = (n - sums.iter().map(|(_, m)| m * m).sum::<f64>() / n) / (k - 1.0);
             let within = if n > k { (total - between).max(0.0) / (n - k) } else { 0.0 };
             let between = ((between / (k - 1.0) - within) / size).max(0.0);
@@ -393,11 +337,8 @@ fn unpaired_pilot(treated: &[bool], outcome: &[f64]) -> Result<Pilot, Refusal> {
         arm.0 += outcome;
         arm.1 += 1.0;
     }
-    for (what, (_, found)) in [("control rows", arms[0]), ("treated rows", arms[1])] {
-        if found < 2.0 {
-            return Err(Refusal::TooFew { what, found: found as usize, needed: 2 });
-        }
-    }
+    at_least("control rows", arms[0].1 as usize, 2)?;
+    at_least("treated rows", arms[1].1 as usize, 2)?;
     let means = arms.map(|(sum, n)| sum / n);
     let rows = treated.iter().zip(outcome);
     let squares: f64 = rows.map(|(t, y)| (y - means[usize::from(*t)]).powi(2)).sum();

@@ -2,11 +2,11 @@
 
 /// The ranks of a column and its ties.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ranks {
+pub(super) struct Ranks {
     /// The rank of every row, from 1; equal values share the mean of their ranks.
-    pub ranks: Vec<f64>,
+    pub(super) ranks: Vec<f64>,
     /// The sizes of the groups of at least two equal values, in the order of their values.
-    pub ties: Vec<u64>,
+    pub(super) ties: Vec<u64>,
 }
 
 impl Ranks {
@@ -18,7 +18,7 @@ impl Ranks {
 
 /// Ranks n values from 1 in O(n log n), ties by their average (equals `scipy.stats.rankdata`).
 /// `-0.0` equals `0.0`; NaN ranks after all numbers, or before them if its sign is negative.
-pub fn average_ranks(values: &[f64]) -> Ranks {
+pub(super) fn average_ranks(values: &[f64]) -> Ranks {
     let mut order: Vec<(f64, usize)> =
         values.iter().enumerate().map(|(row, &value)| (value, row)).collect();
     order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
@@ -39,11 +39,17 @@ pub fn average_ranks(values: &[f64]) -> Ranks {
     Ranks { ranks, ties }
 }
 
+/// The values in ascending order.
+pub(super) fn ascending(values: &[f64]) -> Vec<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    sorted
+}
+
 /// The quantile at `part / parts` of values in ascending order, by linear interpolation between the
-/// neighbours of (n - 1) * part / parts: definition 7 of R. J. Hyndman & Y. Fan, "Sample quantiles
-/// in statistical packages", The American Statistician 50, 1996, the default of numpy. 0 for an
-/// empty column. The position is computed in integers, so a quantile that is one of the values is
-/// exact.
+/// neighbours of (n - 1) * part / parts: definition 7 of Hyndman & Fan 1996, the default of numpy.
+/// 0 for an empty column. The position is computed in integers, so a quantile that is one of the
+/// values is exact.
 pub(super) fn quantile(sorted: &[f64], part: usize, parts: usize) -> f64 {
     let position = sorted.len().saturating_sub(1) as u128 * part as u128;
     let (below, rest) = (position / parts.max(1) as u128, position % parts.max(1) as u128);

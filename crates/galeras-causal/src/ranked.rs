@@ -1,13 +1,15 @@
-//! Shifts by Wilcoxon's tests, between two independent samples (rank sum, Mann and Whitney) and
-//! within pairs (signed ranks), each with the estimate and the interval of its test.
+//! Tests of ranks: shifts by Wilcoxon's tests, between two independent samples (rank sum, Mann and
+//! Whitney) and within pairs (signed ranks), each with the estimate and the interval of its test;
+//! Friedman's test of k related columns (the arms of a unit).
 
 #[cfg(test)]
 mod tests;
 
-use crate::column::{check_column, check_level};
+use crate::column::{ROWS, check_column, check_level};
 use crate::estimate::InvertedEstimate;
-use crate::location::{location, walsh_sum};
-use crate::rank::{average_ranks, from_order_key, order_key};
+use crate::location::{location, sign_choices, walsh_sum};
+use crate::rank::{ascending, average_ranks, from_order_key, order_key};
+use crate::refusal::{at_least, require};
 use crate::{ColumnRef, Refusal, tail};
 
 /// Up to this many rows in each arm, without ties, the distribution of the statistic is exact.
@@ -19,32 +21,22 @@ pub struct RankSum {
     /// The median of all differences of a treated and a control row (Hodges & Lehmann 1963), in
     /// units of the outcome, with the interval of shifts that the test does not reject.
     pub shift: InvertedEstimate,
-    /// Mann and Whitney's U: the pairs of rows in which the treated one is larger, ties counted
-    /// half.
+    /// Mann and Whitney's U: the pairs in which the treated row is larger, ties counted half.
     pub u: f64,
     /// The p-value is exact.
     pub exact: bool,
 }
 
-/// The rank sum test of `treated` and `control`, the outcomes of two independent samples, in
-/// O(n log n). U and p equal those of `scipy.stats.mannwhitneyu`, without a correction for
-/// continuity; the p-value is exact with at most 50 rows in each arm and no ties.
-///
-/// # Errors
-/// [`Refusal::TooFew`] if an arm is empty, or if there are too few rows for an interval of
-/// `1 - alpha`; [`Refusal::UnusableColumn`] for values that are not finite or too large;
-/// [`Refusal::Constant`] if all values are equal.
+/// The rank sum test of `treated` and `control`, the outcomes of two independent samples, in O(n
+/// log n). U and p equal those of `scipy.stats.mannwhitneyu`, without a correction for continuity;
+/// the p-value is exact with at most 50 rows in each arm and no ties. Refuses too few rows for an
+/// interval of `1 - alpha`.
 pub fn rank_sum(treated: &[f64], control: &[f64], alpha: f64) -> Result<RankSum, Refusal> {
     check_level(alpha)?;
-    for (column, what) in [(treated, "treated rows"), (control, "control rows")] {
+    for (column, what) in [treated, control].into_iter().zip(ROWS) {
         check_column(column, ColumnRef::Outcome, column.len())?;
-        if column.is_empty() {
-            return Err(Refusal::TooFew { what, found: 0, needed: 1 });
-        }
-        if column.iter().any(|value| value.abs() > f64::MAX / 4.0) {
-            let problem = "has values that are too large to be subtracted".to_owned();
-            return Err(Refusal::UnusableColumn { column: ColumnRef::Outcome, problem });
-        }
+        at_least(what, column.len(), 1)?;
+        check_size(column, ColumnRef::Outcome, "subtracted")?;
     }
     let (n1, n0) = (treated.len(), control.len());
     let pooled: Vec<f64> = treated.iter().chain(control).copied().collect();
@@ -68,22 +60,16 @@ pub fn rank_sum(treated: &[f64], control: &[f64], alpha: f64) -> Result<RankSum,
         let position = (a * b / 2.0 - critical * variance.sqrt() + 0.5).floor().max(0.0);
         (tail::normal_two_sided(z).min(1.0), position as u64)
     };
-    if position == 0 {
-        return Err(Refusal::Other(format!(
-            "too few rows for an interval of {} %: {n1} treated and {n0} control",
-            100.0 * (1.0 - alpha)
-        )));
-    }
-    let differences = Differences::new(treated, control);
+    let level = 100.0 * (1.0 - alpha);
+    let reason =
+        format!("too few rows for an interval of {level} %: {n1} treated and {n0} control");
+    require(position > 0, reason)?;
+    let differences = Differences { treated: ascending(treated), control: ascending(control) };
     let total = n1 as u64 * n0 as u64;
-    let median = {
-        let low = differences.select(total.div_ceil(2));
-        let high = if total.is_multiple_of(2) { differences.select(total / 2 + 1) } else { low };
-        low / 2.0 + high / 2.0
-    };
+    let [low, high] = [total.div_ceil(2), total / 2 + 1].map(|middle| differences.select(middle));
     Ok(RankSum {
         shift: InvertedEstimate {
-            value: median,
+            value: low / 2.0 + high / 2.0,
             interval: (differences.select(position), differences.select(total + 1 - position)),
             p_value,
             statistic: (!exact).then_some(z),
@@ -92,6 +78,15 @@ pub fn rank_sum(treated: &[f64], control: &[f64], alpha: f64) -> Result<RankSum,
         u,
         exact,
     })
+}
+
+/// Refuses values whose sums and differences would overflow.
+fn check_size(values: &[f64], column: ColumnRef, verb: &str) -> Result<(), Refusal> {
+    if values.iter().all(|value| value.abs() <= f64::MAX / 4.0) {
+        return Ok(());
+    }
+    let problem = format!("has values that are too large to be {verb}");
+    Err(Refusal::UnusableColumn { column, problem })
 }
 
 /// P(U <= u) for each u from 0 to half of its range, without ties: the coefficients of the Gaussian
@@ -115,7 +110,7 @@ fn lower_tails(n1: usize, n0: usize) -> Vec<f64> {
         }
         fewer = counts;
     }
-    let all = choose(n1 + n0, n1);
+    let all = (1..=n1).fold(1.0, |product, i| product * (n0 + i) as f64 / i as f64);
     let mut sum = 0.0;
     fewer[n0]
         .iter()
@@ -126,10 +121,6 @@ fn lower_tails(n1: usize, n0: usize) -> Vec<f64> {
         .collect()
 }
 
-fn choose(n: usize, k: usize) -> f64 {
-    (1..=k).fold(1.0, |product, i| product * (n - k + i) as f64 / i as f64)
-}
-
 /// All differences of a treated and a control value, which are never stored.
 struct Differences {
     treated: Vec<f64>,
@@ -137,15 +128,6 @@ struct Differences {
 }
 
 impl Differences {
-    fn new(treated: &[f64], control: &[f64]) -> Self {
-        let sorted = |values: &[f64]| {
-            let mut sorted = values.to_vec();
-            sorted.sort_unstable_by(f64::total_cmp);
-            sorted
-        };
-        Self { treated: sorted(treated), control: sorted(control) }
-    }
-
     fn count(&self, bound: f64) -> u64 {
         let mut below = 0;
         let mut count = 0;
@@ -191,32 +173,20 @@ pub struct SignedRankShift {
     pub nonzero: usize,
 }
 
-/// The signed-rank test of paired differences, in units of the outcome, one for each pair, in O(n
-/// log n). W and p are those of [`location()`]; the ends of the interval are averages of two
-/// differences (Tukey 1949), at the position given by the distribution of W.
-///
-/// # Errors
-/// [`Refusal::TooFew`] without a pair; [`Refusal::UnusableColumn`] for a difference that is not
-/// finite or too large; [`Refusal::Other`] if all differences are zero, or there are too few pairs
-/// for an interval of `1 - alpha`.
+/// The signed-rank test of paired differences in O(n log n). W and p are those of [`location()`];
+/// the ends of the interval are averages of two differences (Tukey 1949). Refuses differences that
+/// are all zero, or too few for an interval of `1 - alpha`.
 pub fn signed_rank_shift(differences: &[f64], alpha: f64) -> Result<SignedRankShift, Refusal> {
     check_level(alpha)?;
     let found = location(differences)?;
     let n = differences.len();
-    if found.positive + found.negative == 0 {
-        return Err(Refusal::Other(format!("all {n} differences are zero: there are no ranks")));
-    }
-    if differences.iter().any(|value| value.abs() > f64::MAX / 4.0) {
-        let problem = "has values that are too large to be added".to_owned();
-        return Err(Refusal::UnusableColumn { column: ColumnRef::Differences, problem });
-    }
+    let nonzero = found.positive + found.negative;
+    require(nonzero > 0, format!("all {n} differences are zero: there are no ranks"))?;
+    check_size(differences, ColumnRef::Differences, "added")?;
     let position = position(n, alpha);
-    if position == 0 {
-        let level = 100.0 * (1.0 - alpha);
-        return Err(Refusal::Other(format!("too few pairs for an interval of {level} %: {n}")));
-    }
-    let mut sorted = differences.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
+    let level = 100.0 * (1.0 - alpha);
+    require(position > 0, format!("too few pairs for an interval of {level} %: {n}"))?;
+    let sorted = ascending(differences);
     let total = n as u64 * (n as u64 + 1) / 2;
     let end = |position: u64| walsh_sum(&sorted, position) / 2.0;
     Ok(SignedRankShift {
@@ -228,12 +198,11 @@ pub fn signed_rank_shift(differences: &[f64], alpha: f64) -> Result<SignedRankSh
             standard_error: None,
         },
         w: found.wilcoxon_statistic,
-        nonzero: found.positive + found.negative,
+        nonzero,
     })
 }
 
-/// The position of the lower end among the sorted averages: the largest k with P(W < k) <= alpha /
-/// 2.
+/// The lower end among the sorted averages: the largest k with P(W < k) <= alpha / 2.
 fn position(n: usize, alpha: f64) -> u64 {
     let half = alpha / 2.0;
     if n > EXACT_PAIRS {
@@ -243,19 +212,10 @@ fn position(n: usize, alpha: f64) -> u64 {
         let critical = tail::normal_quantile(1.0 - half);
         return (mean - critical * deviation + 0.5).floor().max(0.0) as u64;
     }
-    // The choices of signs by the sum of their ranks.
-    let most = n * (n + 1) / 2;
-    let mut choices = vec![0u64; most + 1];
-    choices[0] = 1;
-    for rank in 1..=n {
-        for sum in (rank..=most).rev() {
-            choices[sum] += choices[sum - rank];
-        }
-    }
     let all = (n as f64).exp2();
     let mut below = 0.0;
     let mut position = 0;
-    for count in choices {
+    for count in sign_choices(1..=n, n * (n + 1) / 2) {
         below += count as f64 / all;
         if below > half {
             break;
@@ -263,4 +223,62 @@ fn position(n: usize, alpha: f64) -> u64 {
         position += 1;
     }
     position
+}
+
+/// Friedman's test of k columns over n blocks (Friedman 1937, JASA 32).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FriedmanTest {
+    /// The statistic, corrected for ties within blocks.
+    pub statistic: f64,
+    /// Its degrees of freedom, k - 1.
+    pub degrees: f64,
+    /// The upper tail of chi-squared: an approximation, good for n > 10 and k > 6 or large n.
+    pub p_value: f64,
+    /// The number of blocks.
+    pub n: usize,
+    /// Kendall's coefficient of concordance W, in [0, 1]: the statistic over its maximum.
+    pub concordance: f64,
+}
+
+/// Tests if `columns` (k columns of the same n blocks) have the same distribution within the
+/// blocks; equals `scipy.stats.friedmanchisquare`. Refuses values that are equal in every block.
+pub fn friedman(columns: &[&[f64]]) -> Result<FriedmanTest, Refusal> {
+    let k = columns.len();
+    at_least("arms", k, 3)?;
+    let n = columns[0].len();
+    for (position, column) in columns.iter().enumerate() {
+        check_column(column, ColumnRef::Covariate(position), n)?;
+    }
+    at_least("blocks", n, 2)?;
+    // Twice the rank, minus its expectation k + 1: all sums are integers.
+    let mut sums = vec![0i128; k];
+    let mut ties = 0i128;
+    let mut block: Vec<(f64, usize)> = Vec::with_capacity(k);
+    for row in 0..n {
+        block.clear();
+        block.extend(columns.iter().enumerate().map(|(arm, column)| (column[row], arm)));
+        block.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        let mut before = 0;
+        for group in block.chunk_by(|a, b| a.0 == b.0) {
+            let size = group.len();
+            let doubled = (2 * before + size + 1) as i128 - (k as i128 + 1);
+            group.iter().for_each(|&(_, arm)| sums[arm] += doubled);
+            ties += (size as i128).pow(3) - size as i128;
+            before += size;
+        }
+    }
+    let (blocks, arms) = (n as i128, k as i128);
+    let free = blocks * (arms.pow(3) - arms) - ties;
+    require(free > 0, "every block has one value only")?;
+    let squares: i128 = sums.iter().map(|sum| sum * sum).sum();
+    // 12 sum (R - n (k + 1) / 2)^2 / (n k (k + 1)), divided by 1 - ties / (n (k^3 - k)).
+    let statistic = 3.0 * (arms - 1) as f64 * squares as f64 / free as f64;
+    let degrees = (k - 1) as f64;
+    Ok(FriedmanTest {
+        statistic,
+        degrees,
+        p_value: tail::chi_squared_upper(statistic, degrees).min(1.0),
+        n,
+        concordance: (statistic / (n as f64 * degrees)).min(1.0),
+    })
 }

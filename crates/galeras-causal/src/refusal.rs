@@ -4,10 +4,8 @@ use std::{error, fmt};
 
 use super::column::ColumnRef;
 
-/// The reason for not giving an estimate. Its text can be pasted into a paper.
-///
-/// [`Refusal::describe`] writes the text with the caller's names for columns, `Display` with the
-/// names of arguments.
+/// The reason for not giving an estimate, as a text for a paper: [`Refusal::describe`] uses the
+/// caller's names of columns, `Display` those of arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Refusal {
     /// Every unit has the same propensity score, so the score cannot find similar units.
@@ -36,8 +34,7 @@ pub enum Refusal {
     },
     /// The covariates predict the treatment of some rows without error, or nearly so, with details.
     NoOverlap(String),
-    /// The covariates predict the treatment of every row: the arms do not overlap, and any adjusted
-    /// comparison of them is an extrapolation.
+    /// The covariates predict the treatment of every row: any adjusted comparison extrapolates.
     Separated,
     /// There are too few rows, units, clusters or strata.
     TooFew {
@@ -60,20 +57,13 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// The text of the refusal, with column names by `name`.
-    ///
-    /// If `name` returns `None`, a column has the name of its argument. An unnamed
-    /// [`Interaction`](ColumnRef::Interaction) is called `treatment x NAME`, with the name of its
-    /// covariate.
+    /// The text, with column names by `name`; without one, a column has the name of its argument,
+    /// and an [`Interaction`](ColumnRef::Interaction) that of its covariate.
     pub fn describe<'n>(&self, name: impl Fn(ColumnRef) -> Option<&'n str>) -> String {
         let named = |column: &ColumnRef| match (name(*column), column) {
             (Some(name), _) => name.to_owned(),
-            (None, ColumnRef::Interaction(position)) => {
-                match name(ColumnRef::Covariate(*position)) {
-                    Some(covariate) => format!("treatment x {covariate}"),
-                    None => column.to_string(),
-                }
-            }
+            (None, ColumnRef::Interaction(at)) => name(ColumnRef::Covariate(*at))
+                .map_or_else(|| column.to_string(), |name| format!("treatment x {name}")),
             (None, _) => column.to_string(),
         };
         match self {
@@ -107,8 +97,7 @@ impl Refusal {
         }
     }
 
-    /// The same refusal with its column replaced by `other`, for estimators that pass columns on at
-    /// other positions.
+    /// Replaces the column, for estimators that pass columns on at other positions.
     pub(super) fn map_column(self, other: impl Fn(ColumnRef) -> ColumnRef) -> Self {
         match self {
             Self::Collinear { column } => Self::Collinear { column: other(column) },
@@ -128,6 +117,24 @@ impl Refusal {
             column => column,
         })
     }
+
+    /// Renumbers covariates of a design whose first column is the treatment.
+    pub(super) fn after_treatment(self) -> Self {
+        self.map_covariate(|position| match position.checked_sub(1) {
+            None => ColumnRef::Treatment,
+            Some(covariate) => ColumnRef::Covariate(covariate),
+        })
+    }
+}
+
+/// Refuses fewer than `needed` of something.
+pub(super) fn at_least(what: &'static str, found: usize, needed: usize) -> Result<(), Refusal> {
+    if found < needed { Err(Refusal::TooFew { what, found, needed }) } else { Ok(()) }
+}
+
+/// Refuses for another reason unless a condition holds.
+pub(super) fn require(holds: bool, reason: impl Into<String>) -> Result<(), Refusal> {
+    if holds { Ok(()) } else { Err(Refusal::Other(reason.into())) }
 }
 
 impl fmt::Display for Refusal {

@@ -7,13 +7,15 @@
 #[cfg(test)]
 mod tests;
 
-use super::tail;
+use crate::column::code_count;
+use crate::linear::ClusterRows;
+use crate::tail;
 
 /// A check that refits an estimate on changed data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Refuter {
-    /// The treatment is permuted, within the unit if there are units, over whole clusters if each
-    /// lies in one arm: the effect should vanish.
+    /// The treatment is permuted within units, or over clusters in one arm: the effect should
+    /// vanish.
     Placebo,
     /// A covariate of standard normal noise is added: the effect should stay.
     RandomCommonCause,
@@ -34,10 +36,8 @@ impl Refuter {
         }
     }
 
-    /// The number that separates the draws of one refuter from those of others.
-    ///
-    /// Every draw hashes it, so results depend on it: it never changes, and a new refuter gets an
-    /// unused number.
+    /// The number that separates the draws of one refuter from those of others. Results depend on
+    /// it: it never changes, and a new refuter gets an unused number.
     fn stream(self) -> u64 {
         match self {
             Self::Placebo => 1,
@@ -81,11 +81,10 @@ pub struct Resample {
 /// Draws data sets from a [`RefutationDesign`].
 pub struct Resampler<'a> {
     design: RefutationDesign<'a>,
-    /// Rows by unit: those of unit `u` are `unit_rows[unit_starts[u]..unit_starts[u + 1]]`.
-    units: RowsByCode,
+    units: ClusterRows,
     /// Rows by the groups that a bootstrap draws.
-    drawn: RowsByCode,
-    /// Each cluster lies in one arm.
+    drawn: ClusterRows,
+    /// There are clusters but no units, and each cluster lies in one arm.
     treats_clusters: bool,
 }
 
@@ -95,28 +94,27 @@ impl<'a> Resampler<'a> {
     /// # Panics
     /// If a slice of `design` has fewer entries than `treated`, here or in [`Resampler::resample`].
     pub fn new(design: RefutationDesign<'a>) -> Self {
-        let n = design.treated.len();
-        let units = RowsByCode::new(design.units, n);
-        let drawn = RowsByCode::new(design.clusters.or(design.units), n);
-        let mut resampler = Self { design, units, drawn, treats_clusters: false };
-        resampler.treats_clusters = resampler.treats_clusters_only();
-        resampler
+        let by_code = |codes: Option<&[u32]>| {
+            codes.map_or_else(|| ClusterRows::singletons(design.treated.len()), ClusterRows::new)
+        };
+        let (units, drawn) = (by_code(design.units), by_code(design.clusters.or(design.units)));
+        let in_one_arm =
+            |rows: &[usize]| rows.iter().all(|row| design.treated[*row] == design.treated[rows[0]]);
+        let treats_clusters =
+            design.units.is_none() && design.clusters.is_some() && drawn.members().all(in_one_arm);
+        Self { design, units, drawn, treats_clusters }
     }
 
-    /// The data set of one simulation of a refuter, numbered from 0. `fraction`, from 0 to 1, is
-    /// the share of the units that [`Refuter::Subset`] keeps, rounded to whole units; other
-    /// refuters ignore it. The refuters are named after those of DoWhy (Sharma and Kiciman 2020,
-    /// arXiv:2011.04216).
+    /// The data set of one simulation of a refuter, numbered from 0, as in DoWhy (Sharma and
+    /// Kiciman 2020, arXiv:2011.04216). `fraction`, from 0 to 1, is the share of the units that
+    /// [`Refuter::Subset`] keeps, rounded to whole units.
     pub fn resample(&self, refuter: Refuter, simulation: usize, fraction: f64) -> Resample {
         let key = draw_key(refuter, simulation);
         match refuter {
             Refuter::Placebo => self.placebo(key),
             Refuter::RandomCommonCause => {
-                let draw = |number: &u64| normal(*number ^ key);
-                Resample {
-                    cause: Some(self.design.rows.iter().map(draw).collect()),
-                    ..self.unchanged()
-                }
+                let cause = self.design.rows.iter().map(|number| normal(*number ^ key)).collect();
+                Resample { cause: Some(cause), ..self.unchanged() }
             }
             Refuter::Subset => self.subset(key, fraction),
             Refuter::Bootstrap => self.bootstrap(key),
@@ -134,83 +132,33 @@ impl<'a> Resampler<'a> {
         }
     }
 
-    /// True if there are clusters but no units, and each cluster lies in one arm.
-    fn treats_clusters_only(&self) -> bool {
-        let arm = |row: &u32| self.design.treated[*row as usize];
-        let one_arm = |group: usize| {
-            let rows = self.drawn.rows(group);
-            rows.iter().all(|row| arm(row) == arm(&rows[0]))
-        };
-        self.design.units.is_none()
-            && self.design.clusters.is_some()
-            && (0..self.drawn.len()).all(one_arm)
-    }
-
-    /// Treats as many clusters as before, those with the smallest draws.
-    fn placebo_of_clusters(&self, key: u64) -> Resample {
-        let mut treated = vec![false; self.design.treated.len()];
-        let first = |group: usize| self.drawn.rows(group).first().map_or(0, |row| *row as usize);
-        let count =
-            (0..self.drawn.len()).filter(|group| self.design.treated[first(*group)]).count();
-        let draw = |group: usize| (mix(self.design.rows[first(group)] ^ key), group);
-        let mut draws: Vec<(u64, usize)> = (0..self.drawn.len()).map(draw).collect();
-        if count < draws.len() && count > 0 {
-            draws.select_nth_unstable(count - 1);
-        }
-        for (_, group) in &draws[..count] {
-            self.drawn.rows(*group).iter().for_each(|row| treated[*row as usize] = true);
-        }
-        Resample { treated, ..self.unchanged() }
-    }
-
-    /// Treats as many rows of each unit as before, those with the smallest draws.
+    /// Treats as many clusters, or rows of each unit, as before: those with the smallest draws.
     fn placebo(&self, key: u64) -> Resample {
-        if self.treats_clusters {
-            return self.placebo_of_clusters(key);
-        }
-        let mut treated = vec![false; self.design.treated.len()];
-        let mut permute = |rows: &mut [(u64, u32)]| {
-            let arm = rows.iter().filter(|(_, row)| self.design.treated[*row as usize]).count();
-            if arm < rows.len() && arm > 0 {
-                rows.select_nth_unstable(arm - 1);
+        let design = &self.design;
+        let mut treated = vec![false; design.treated.len()];
+        let mut permute = |parts: Vec<&[usize]>| {
+            let count = parts.iter().filter(|rows| design.treated[rows[0]]).count();
+            for part in smallest(parts.iter().map(|rows| design.rows[rows[0]]), key, count) {
+                parts[part].iter().for_each(|row| treated[*row] = true);
             }
-            rows[..arm].iter().for_each(|(_, row)| treated[*row as usize] = true);
         };
-        let draw = |row: u32| (mix(self.design.rows[row as usize] ^ key), row);
-        if self.design.units.is_some() {
-            let mut draws = Vec::new();
-            for unit in 0..self.units.len() {
-                draws.clear();
-                draws.extend(self.units.rows(unit).iter().map(|row| draw(*row)));
-                permute(&mut draws);
-            }
+        let all: Vec<usize> = (0..design.treated.len()).collect();
+        if self.treats_clusters {
+            permute(self.drawn.members().collect());
+        } else if design.units.is_some() {
+            self.units.members().for_each(|rows| permute(rows.chunks(1).collect()));
         } else {
-            permute(&mut (0..self.design.treated.len() as u32).map(draw).collect::<Vec<_>>());
+            permute(all.chunks(1).collect());
         }
         Resample { treated, ..self.unchanged() }
     }
 
     fn subset(&self, key: u64, fraction: f64) -> Resample {
-        let number = |row: usize| match self.design.unit_numbers {
-            Some(units) => units[row],
-            None => self.design.rows[row],
-        };
-        let mut draws: Vec<(u64, u32)> = (0..self.units.len())
-            .map(|unit| {
-                let first = self.units.rows(unit).first().map_or(0, |row| *row as usize);
-                (mix(number(first) ^ key), unit as u32)
-            })
-            .collect();
-        let kept = (fraction * draws.len() as f64).round() as usize;
-        if kept < draws.len() && kept > 0 {
-            draws.select_nth_unstable(kept - 1);
-        }
-        let mut keep = vec![false; self.units.len()];
-        draws[..kept.min(draws.len())].iter().for_each(|(_, unit)| keep[*unit as usize] = true);
-        let mut rows: Vec<u32> = (0..self.units.len())
-            .filter(|unit| keep[*unit])
-            .flat_map(|unit| self.units.rows(unit).iter().copied())
-            .collect();
+        let numbers = self.design.unit_numbers.unwrap_or(self.design.rows);
+        let kept = (fraction * self.units.count() as f64).round() as usize;
+        let units = smallest(self.units.members().map(|rows| numbers[rows[0]]), key, kept);
+        let mut rows: Vec<u32> =
+            units.iter().flat_map(|unit| self.units.rows(*unit)).map(|row| *row as u32).collect();
         rows.sort_unstable();
         self.of_rows(rows)
     }
@@ -227,22 +175,20 @@ impl<'a> Resampler<'a> {
     }
 
     fn bootstrap(&self, key: u64) -> Resample {
-        let groups = self.drawn.len();
-        let mut rows = Vec::with_capacity(self.design.treated.len());
+        let groups = self.drawn.count();
+        let mut rows: Vec<u32> = Vec::with_capacity(self.design.treated.len());
         let (mut units, mut clusters) = (Vec::new(), Vec::new());
         let mut next_unit = 0u32;
         for slot in 0..groups {
             // Uses the number of the row at this position, which depends on the seed.
-            let first = self.drawn.rows(slot).first().map_or(0, |row| *row as usize);
-            let draw = mix(mix(self.design.rows[first]) ^ key);
+            let draw = mix(mix(self.design.rows[self.drawn.rows(slot)[0]]) ^ key);
             let group = ((u128::from(draw) * groups as u128) >> 64) as usize;
             let drawn = self.drawn.rows(group);
-            rows.extend_from_slice(drawn);
+            rows.extend(drawn.iter().map(|row| *row as u32));
             if let Some(codes) = self.design.units {
-                let fresh = dense(drawn.iter().map(|row| codes[*row as usize]));
-                let count = fresh.iter().max().map_or(0, |last| last + 1);
+                let fresh = dense(drawn.iter().map(|row| codes[*row]));
                 units.extend(fresh.iter().map(|code| code + next_unit));
-                next_unit += count;
+                next_unit += code_count(&fresh) as u32;
             }
             if self.design.clusters.is_some() {
                 clusters.extend(std::iter::repeat_n(slot as u32, drawn.len()));
@@ -255,42 +201,6 @@ impl<'a> Resampler<'a> {
             cause: None,
             rows,
         }
-    }
-}
-
-struct RowsByCode {
-    starts: Vec<u32>,
-    rows: Vec<u32>,
-}
-
-impl RowsByCode {
-    /// Without codes every row is a group.
-    fn new(codes: Option<&[u32]>, n: usize) -> Self {
-        let Some(codes) = codes else {
-            return Self { starts: (0..=n as u32).collect(), rows: (0..n as u32).collect() };
-        };
-        let groups = codes.iter().max().map_or(0, |last| *last as usize + 1);
-        let mut starts = vec![0u32; groups + 1];
-        codes.iter().for_each(|code| starts[*code as usize + 1] += 1);
-        for group in 0..groups {
-            starts[group + 1] += starts[group];
-        }
-        let mut next = starts.clone();
-        let mut rows = vec![0u32; codes.len()];
-        for (row, code) in codes.iter().enumerate() {
-            let place = &mut next[*code as usize];
-            rows[*place as usize] = row as u32;
-            *place += 1;
-        }
-        Self { starts, rows }
-    }
-
-    fn len(&self) -> usize {
-        self.starts.len() - 1
-    }
-
-    fn rows(&self, group: usize) -> &[u32] {
-        &self.rows[self.starts[group] as usize..self.starts[group + 1] as usize]
     }
 }
 
@@ -316,11 +226,9 @@ pub fn dense(values: impl Iterator<Item = u32>) -> Vec<u32> {
 
 /// The two-sided p-value of Student's t for the hypothesis that the estimates of a refuter, over
 /// all data sets that it could make, have the mean `theta`: 0 for a placebo, otherwise the refuted
-/// estimate, in units of the outcome. `estimates` has one entry for each simulation. DoWhy's share
-/// of estimates beyond `theta` is hardly ever small, even if something is wrong; this test has its
-/// nominal level.
-///
-/// 1 below two estimates. If all are equal, 1 if they equal `theta` to rounding, otherwise 0.
+/// estimate. DoWhy's share of estimates beyond `theta` is hardly ever small, even if something is
+/// wrong; this test has its nominal level. 1 below two estimates; if all are equal, 1 if they equal
+/// `theta` to rounding, otherwise 0.
 pub fn refutation_p(estimates: &[f64], theta: f64) -> f64 {
     let (Some(first), n) = (estimates.first(), estimates.len() as f64) else { return 1.0 };
     if estimates.len() < 2 {
@@ -339,11 +247,21 @@ pub fn refutation_p(estimates: &[f64], theta: f64) -> f64 {
 
 /// The number of `placebos` at least as far from 0 as `estimate`. If every estimate has a standard
 /// error, divide both by it: a permuted treatment is independent of the covariates, so its
-/// estimates vary less than those of a treatment that is not. Counted by their values they reject
-/// too often, in units of their errors at the nominal rate (Janssen 1997, Statistics and
-/// Probability Letters 36:9; DiCiccio and Romano 2017, JASA 112:1211).
+/// estimates vary less. Counted by their values they reject too often, in units of their errors at
+/// the nominal rate (Janssen 1997, Statistics and Probability Letters 36:9; DiCiccio and Romano
+/// 2017).
 pub fn as_large(placebos: &[f64], estimate: f64) -> usize {
     placebos.iter().filter(|placebo| placebo.abs() >= estimate.abs()).count()
+}
+
+/// The positions of the numbers with the `count` smallest draws, in any order.
+fn smallest(numbers: impl Iterator<Item = u64>, key: u64, count: usize) -> Vec<usize> {
+    let mut draws: Vec<(u64, usize)> =
+        numbers.enumerate().map(|(at, number)| (mix(number ^ key), at)).collect();
+    if 0 < count && count < draws.len() {
+        draws.select_nth_unstable(count - 1);
+    }
+    draws.into_iter().take(count).map(|(_, at)| at).collect()
 }
 
 /// The part of the hash that all draws of one simulation share.

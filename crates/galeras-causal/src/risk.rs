@@ -1,11 +1,14 @@
-//! Binary outcomes of two arms, without covariates: differences and ratios of proportions by score
-//! intervals, and McNemar's test of pairs.
+//! Binary outcomes of two arms: proportions by score intervals, and McNemar's test of pairs.
 
 #[cfg(test)]
 mod tests;
 
-use crate::estimate::{InvertedEstimate, falling_root};
+use crate::column::{ROWS, check_level};
+use crate::difference::{same_pairs, same_rows};
+use crate::estimate::InvertedEstimate;
 use crate::glm::check_binary;
+use crate::refusal::{at_least, require};
+use crate::root::falling_root;
 use crate::{ColumnRef, Refusal, tail};
 
 /// The comparison of two proportions.
@@ -19,13 +22,11 @@ pub enum RiskMeasure {
     OddsRatio,
 }
 
-/// Counts of a binary outcome in two arms, whose proportions are compared by the score test.
-///
-/// An interval has the values that the score test does not reject, with the variance of the
-/// likeliest pair of proportions with this value (Miettinen & Nurminen 1985, Statistics in Medicine
-/// 4:213, with their factor N / (N - 1)). It keeps its coverage near 0 and 1, where the normal
-/// approximation of the estimate does not. The p-value is that of the same test and the same for
-/// all three measures.
+/// Counts of a binary outcome in two arms, whose proportions are compared by the score test. An
+/// interval has the values that the test does not reject, with the variance of the likeliest pair
+/// of proportions with this value (Miettinen & Nurminen 1985, Statistics in Medicine 4:213, with
+/// their factor N / (N - 1)). It keeps its coverage near 0 and 1. The p-value is the same for all
+/// three measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FourfoldTable {
     /// Treated rows with the outcome, and all treated rows.
@@ -36,56 +37,36 @@ pub struct FourfoldTable {
 
 impl FourfoldTable {
     /// Counts rows; `treated` and `outcome` (0 and 1) have one entry for each.
-    ///
-    /// # Errors
-    /// [`Refusal::UnusableColumn`](crate::Refusal::UnusableColumn) if an outcome is not 0 or 1;
-    /// [`Refusal::Other`] if lengths differ.
     pub fn of(treated: &[bool], outcome: &[f64]) -> Result<Self, Refusal> {
-        if treated.len() != outcome.len() {
-            return Err(Refusal::Other(format!(
-                "the treatment has {} rows and the outcome {}",
-                treated.len(),
-                outcome.len()
-            )));
-        }
+        same_rows(treated, outcome.len())?;
         check_binary(outcome)?;
         let count = |arm: bool| {
-            let of_arm = treated.iter().zip(outcome).filter(|(t, _)| **t == arm);
-            of_arm
-                .fold((0, 0), |(events, rows), (_, y)| (events + usize::from(*y == 1.0), rows + 1))
+            let rows = treated.iter().zip(outcome).filter(|(t, _)| **t == arm);
+            rows.fold((0, 0), |(events, all), (_, y)| (events + usize::from(*y == 1.0), all + 1))
         };
         Ok(Self { treated: count(true), control: count(false) })
     }
 
     /// The measure of the two proportions, with an interval of `1 - alpha`. Equals statsmodels'
-    /// `confint_proportions_2indep` and `test_proportions_2indep` with `method="score"`.
-    ///
-    /// # Errors
-    /// [`Refusal::TooFew`] if an arm is empty; [`Refusal::Other`] if no row or every row has the
-    /// outcome, or, for a ratio, if an arm makes it 0, infinite or undefined.
+    /// `confint_proportions_2indep` and `test_proportions_2indep` with `method="score"`. Refuses if
+    /// no row or every row has the outcome, or a ratio is 0, infinite or undefined.
     pub fn compare(&self, measure: RiskMeasure, alpha: f64) -> Result<InvertedEstimate, Refusal> {
-        crate::column::check_level(alpha)?;
+        check_level(alpha)?;
         let arms = [self.treated, self.control];
-        for ((_, rows), what) in arms.iter().zip(["treated rows", "control rows"]) {
-            if *rows == 0 {
-                return Err(Refusal::TooFew { what, found: 0, needed: 1 });
-            }
+        ROWS.into_iter().zip(arms).try_for_each(|(what, (_, rows))| at_least(what, rows, 1))?;
+        let which = |events: usize| if events == 0 { "no" } else { "every" };
+        for ((events, rows), name) in arms.into_iter().zip(["treated", "control"]) {
+            let full = events == rows && measure == RiskMeasure::OddsRatio;
+            let reason = format!(
+                "{} row of the {name} arm has the outcome: one cell of the table of arm and \
+                 outcome is empty, so that the ratio is 0, infinite or undefined",
+                which(events)
+            );
+            require(measure == RiskMeasure::Difference || (events > 0 && !full), reason)?;
         }
-        for ((events, rows), name) in arms.iter().zip(["treated", "control"]) {
-            let full = *events == *rows && measure == RiskMeasure::OddsRatio;
-            if measure != RiskMeasure::Difference && (*events == 0 || full) {
-                let which = if *events == 0 { "no" } else { "every" };
-                return Err(Refusal::Other(format!(
-                    "{which} row of the {name} arm has the outcome: one cell of the table of arm \
-                     and outcome is empty, so that the ratio is 0, infinite or undefined"
-                )));
-            }
-        }
-        let events = self.treated.0 + self.control.0;
-        if events == 0 || events == self.treated.1 + self.control.1 {
-            let which = if events == 0 { "no" } else { "every" };
-            return Err(Refusal::Other(format!("{which} row has the outcome")));
-        }
+        let (events, rows) = (arms[0].0 + arms[1].0, arms[0].1 + arms[1].1);
+        let varies = events > 0 && events < rows;
+        require(varies, format!("{} row has the outcome", which(events)))?;
         Ok(Score::new(self).compare(measure, alpha))
     }
 }
@@ -187,8 +168,7 @@ impl Score {
                     true => 2.0 * events / (b + root),
                     false => (root - b) / (2.0 * a),
                 };
-                // Both proportions have the events of the table; near 1 the odds have lost their
-                // digits.
+                // Both proportions have the events of the table; odds near 1 have lost digits.
                 let q1 = match q0 > 0.5 {
                     true => (events - n0 * q0) / n1,
                     false => q0 * value / (1.0 + q0 * (value - 1.0)),
@@ -230,17 +210,8 @@ pub struct McNemar {
 }
 
 /// Counts pairs; `treated` and `control` hold the outcome (0 and 1) of both members of each.
-///
-/// # Errors
-/// [`Refusal::UnusableColumn`] if a value is not 0 or 1; [`Refusal::Other`] if lengths differ.
 pub fn mcnemar(treated: &[f64], control: &[f64]) -> Result<McNemar, Refusal> {
-    if treated.len() != control.len() {
-        return Err(Refusal::Other(format!(
-            "{} outcomes under the treatment, {} under the control",
-            treated.len(),
-            control.len()
-        )));
-    }
+    same_pairs(treated, control)?;
     for y in treated.iter().chain(control) {
         if *y != 0.0 && *y != 1.0 {
             let problem = format!(
@@ -272,19 +243,13 @@ impl McNemar {
 
     /// The ratio of the odds within pairs, gained over lost, with the interval of `1 - alpha` that
     /// belongs to the p-value: Clopper and Pearson's for the share of gains, or its mid-p version.
-    ///
-    /// # Errors
-    /// [`Refusal::Other`] if no pair changed, or none in one of the two directions: the ratio is
-    /// then undefined, 0 or infinite, and the text has the p-value.
+    /// Refuses if no pair changed, or none in one of the two directions; the text has the p-value.
     pub fn odds_ratio(&self, mid: bool, alpha: f64) -> Result<InvertedEstimate, Refusal> {
-        crate::column::check_level(alpha)?;
+        check_level(alpha)?;
         let changed = self.gained + self.lost;
-        if changed == 0 {
-            return Err(Refusal::Other(
-                "the outcome is the same in both members of every pair: there is nothing to test"
-                    .into(),
-            ));
-        }
+        let reason =
+            "the outcome is the same in both members of every pair: there is nothing to test";
+        require(changed > 0, reason)?;
         let p_value = self.p_value(mid);
         if self.gained == 0 || self.lost == 0 {
             let (which, size) = match self.lost {

@@ -1,4 +1,4 @@
-//! The root of an ascending function.
+//! The root of a monotone function.
 
 /// The root of the ascending function `of`. The search begins at `start`, doubles steps of `step`
 /// (whose sign only matters for speed), then narrows the bracket by the Illinois rule. NaN without
@@ -49,6 +49,18 @@ pub(super) fn crossing(start: f64, step: f64, of: impl Fn(f64) -> f64) -> f64 {
         far = next;
     }
     far.0
+}
+
+/// The root of a function that falls from `low` to `high`; an end if no sign changes.
+pub(super) fn falling_root(mut low: f64, mut high: f64, function: impl Fn(f64) -> f64) -> f64 {
+    for _ in 0..200 {
+        let middle = 0.5 * (low + high);
+        if middle <= low || middle >= high {
+            break;
+        }
+        if function(middle) > 0.0 { low = middle } else { high = middle }
+    }
+    0.5 * (low + high)
 }
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
 //! Helpers of the unit tests: reference files, comparisons, random numbers.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::HashMap;
 
@@ -215,6 +214,11 @@ impl Draw {
     pub(crate) fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+
+    /// Numbers that are uniform on [-0.5, 0.5).
+    pub(crate) fn column(&mut self, rows: usize) -> Vec<f64> {
+        (0..rows).map(|_| self.uniform() - 0.5).collect()
     }
 
     pub(crate) fn below(&mut self, limit: usize) -> usize {

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use galeras_engine::runner::{Engine, EngineError, Resources, Worker, build_stamp};
+use galeras_engine::runner::{Engine, EngineError, Worker, build_stamp};
 use galeras_operator::Registry;
 use galeras_store::Store;
 
@@ -28,7 +28,7 @@ async fn scheduler(build: &str) -> SocketAddr {
 
 async fn executor(scheduler: SocketAddr, build: &str, folder: &Path) -> Result<(), ClusterError> {
     let store = Store::open(&folder.to_string_lossy()).await.unwrap();
-    let resources = Resources { jobs: 1, memory: 1 << 30 };
+    let resources = (1, 1 << 30);
     let worker = Worker::new("w".into(), REGISTRY, store, folder.join("downloads"), resources);
     let scheduler = (scheduler.ip().to_string(), scheduler.port());
     let options =

@@ -6,7 +6,7 @@ use galeras_figures::{Diagram, DiagramEdge, DiagramNode};
 
 use super::graph::{GraphFormat, NodeState, StepGraph};
 use super::text;
-use galeras_base::visible::{escape_json, is_hidden};
+use galeras_base::terminal_escape::{escape_json, is_hidden};
 
 /// `g` as text of the format `f`. Names may have any characters.
 pub fn render_graph(g: &StepGraph, f: GraphFormat) -> String {

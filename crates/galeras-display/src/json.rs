@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use galeras_base::visible::escape_json;
+use galeras_base::terminal_escape::escape_json;
 use galeras_operator::event::{EventSink, RunEvent};
 
 /// Writes each event as one JSON object on one line, and flushes it at once.

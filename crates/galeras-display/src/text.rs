@@ -1,8 +1,8 @@
-//! The width and the line breaks of text on a terminal. `galeras_base::visible` escapes it.
+//! The width and the line breaks of text on a terminal. `galeras_base::terminal_escape` escapes it.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-pub(super) use galeras_base::visible::{escape, escape_with};
+pub(super) use galeras_base::terminal_escape::{escape, escape_with};
 
 /// The columns that `text` takes.
 pub(super) fn width(text: &str) -> usize {

@@ -9,7 +9,7 @@ mod regress;
 mod step;
 mod words;
 
-pub use correlate::CorrelateOperator;
-pub use mixed::MixedOperator;
-pub use power::PowerOperator;
-pub use regress::RegressOperator;
+pub use correlate::CORRELATE;
+pub use mixed::MIXED;
+pub use power::POWER;
+pub use regress::REGRESS;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
+use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
-use futures::future::BoxFuture;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -14,6 +14,7 @@ use galeras_operator::{
 use galeras_workflow::code::Code;
 
 /// The computation of a step.
+#[async_trait]
 pub(crate) trait Analysis: Debug + Send + Sync + Sized + 'static {
     /// Why its results are not reused by row.
     const STAYS: Option<&'static str> = None;
@@ -21,11 +22,11 @@ pub(crate) trait Analysis: Debug + Send + Sync + Sized + 'static {
     /// The columns that it reads in addition to the key.
     fn columns(&self) -> Vec<String>;
 
-    fn tables<'a>(
-        bound: &'a BoundAnalysis<Self>,
-        cx: &'a LowerContext,
+    async fn tables(
+        bound: &BoundAnalysis<Self>,
+        cx: &LowerContext,
         input: Option<DataFrame>,
-    ) -> BoxFuture<'a, Result<Ports, StepError>>;
+    ) -> Result<Ports, StepError>;
 }
 
 #[derive(Debug)]
@@ -75,12 +76,13 @@ impl<A: Analysis> BoundStep for BoundAnalysis<A> {
     }
 }
 
+#[async_trait]
 impl<A: Analysis> TableStep for BoundAnalysis<A> {
-    fn lower<'a>(
-        &'a self,
-        cx: &'a LowerContext,
+    async fn lower(
+        &self,
+        cx: &LowerContext,
         mut inputs: BTreeMap<String, DataFrame>,
-    ) -> BoxFuture<'a, Result<Ports, StepError>> {
-        A::tables(self, cx, inputs.remove(INPUT))
+    ) -> Result<Ports, StepError> {
+        A::tables(self, cx, inputs.remove(INPUT)).await
     }
 }

@@ -12,17 +12,11 @@ pub enum Values {
 }
 
 impl Values {
-    /// The number of rows.
-    pub fn len(&self) -> usize {
+    fn rows(&self) -> usize {
         match self {
             Values::Numbers(values) => values.len(),
             Values::Texts(values) => values.len(),
         }
-    }
-
-    /// True if there are no rows.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 
@@ -42,28 +36,30 @@ pub struct Column {
 /// Columns of one length.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Data {
-    columns: Vec<Column>,
+    pub(crate) columns: Vec<Column>,
 }
 
 impl Data {
     /// A table of these columns.
     ///
     /// # Errors
-    ///
     /// Two columns have one name, or one has another number of rows than the first.
     pub fn new(columns: Vec<Column>) -> Result<Data, FigureError> {
-        let mut data = Data::default();
-        for column in columns {
-            data.push(column)?;
+        for (at, Column { name, values, .. }) in columns.iter().enumerate() {
+            let (rows, expected) = (values.rows(), columns[0].values.rows());
+            if columns[..at].iter().any(|other| other.name == *name) {
+                return Err(FigureError::Data(format!("there are two columns `{name}`")));
+            }
+            if rows != expected {
+                return Err(FigureError::Data(format!(
+                    "column `{name}` has {rows} rows where the others have {expected}"
+                )));
+            }
         }
-        Ok(data)
+        Ok(Data { columns })
     }
 
-    /// As [`Data::new`], without units and descriptions.
-    ///
-    /// # Errors
-    ///
-    /// As [`Data::new`].
+    /// As [`Data::new`], with its errors, but without units and descriptions.
     pub fn of<const N: usize>(columns: [(&str, Values); N]) -> Result<Data, FigureError> {
         let column = |(name, values): (&str, Values)| Column {
             name: name.to_string(),
@@ -74,52 +70,12 @@ impl Data {
         Data::new(columns.into_iter().map(column).collect())
     }
 
-    /// Adds a column.
-    ///
-    /// # Errors
-    ///
-    /// As [`Data::new`].
-    pub fn push(&mut self, column: Column) -> Result<(), FigureError> {
-        if self.column(&column.name).is_some() {
-            return Err(FigureError::TwoColumns { column: column.name });
-        }
-        if let Some(first) = self.columns.first()
-            && first.values.len() != column.values.len()
-        {
-            return Err(FigureError::Length {
-                column: column.name,
-                rows: column.values.len(),
-                expected: first.values.len(),
-            });
-        }
-        self.columns.push(column);
-        Ok(())
-    }
-
-    /// The columns, in the order they were given.
-    pub fn columns(&self) -> &[Column] {
-        &self.columns
-    }
-
-    /// The column with this name.
-    pub fn column(&self, name: &str) -> Option<&Column> {
+    pub(crate) fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|c| c.name == name)
     }
 
     /// The number of rows; 0 without columns.
-    pub fn rows(&self) -> usize {
-        self.columns.first().map_or(0, |c| c.values.len())
-    }
-}
-
-impl From<Vec<f64>> for Values {
-    fn from(values: Vec<f64>) -> Self {
-        Values::Numbers(values.into_iter().map(Some).collect())
-    }
-}
-
-impl From<Vec<&str>> for Values {
-    fn from(values: Vec<&str>) -> Self {
-        Values::Texts(values.into_iter().map(|v| Some(v.to_string())).collect())
+    pub(crate) fn rows(&self) -> usize {
+        self.columns.first().map_or(0, |c| c.values.rows())
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::font;
-use crate::node_link::{Flow, NodeLink, Taken};
+use crate::node_link::{Flow, NodeLink};
 use crate::spec::Theme;
 use crate::svg::{Anchor, Area, Fill, Stroke, Svg};
 use crate::text::{Label, visible};
@@ -72,6 +72,12 @@ impl Diagram {
     /// Draws the diagram as part of a page.
     pub fn draw(&self) -> Drawing {
         let look = Look::of(Some(Theme::Light));
+        let labels = |node: &DiagramNode| {
+            [
+                Label::without_middle(&node.name, NAME.0, NAME.1, true),
+                Label::without_middle(&node.caption, CAPTION.0, CAPTION.1, false),
+            ]
+        };
         let labels: Vec<[Label; 2]> = self.nodes.iter().map(labels).collect();
         let width = |[name, caption]: &[Label; 2]| (name.width.max(caption.width) + 24.0).max(84.0);
         let sizes: Vec<(f64, f64)> = labels.iter().map(|l| (width(l), HEIGHT)).collect();
@@ -82,7 +88,7 @@ impl Diagram {
         }
         let pairs: Vec<(usize, usize)> = arrows.keys().copied().collect();
         let mut svg = Svg::default();
-        let title = self.title.as_ref().map(|title| Label::bold(title, 16.0, 900.0, 1));
+        let title = self.title.as_ref().map(|title| Label::new(title, 16.0, 900.0, 1, true));
         let top = MARGIN + title.as_ref().map_or(0.0, |title| title.height() + 14.0);
         // About as high as wide, but not wider than a screen.
         let most = (count as f64).sqrt().clamp(6.0, 12.0) as usize;
@@ -91,9 +97,8 @@ impl Diagram {
         placed.shift(MARGIN, top);
         let title_width = title.as_ref().map_or(0.0, |title| title.width);
         if let Some(title) = title {
-            svg.open("title");
-            svg.label(&title, MARGIN, MARGIN, Anchor::Start, look.ink);
-            svg.close();
+            let at = (MARGIN, MARGIN);
+            svg.group("title", |svg| svg.label(&title, at, Anchor::Start, look.ink));
         }
 
         svg.open_with("g", "arrows", &[("aria-hidden", "true")]);
@@ -113,7 +118,7 @@ impl Diagram {
             draw_box(&mut svg, node, labels, *area, look);
         }
         let width = placed.width.max(title_width) + 2.0 * MARGIN;
-        let mut taken = Taken::of(&placed.boxes);
+        let mut taken = placed.boxes.clone();
         for (edge, texts) in arrows.values().enumerate().filter(|(_, texts)| !texts.is_empty()) {
             let label = Label::fit(&texts.join(", "), LABEL.0, LABEL.1, 1);
             let size = (label.width + 6.0, label.height());
@@ -123,7 +128,7 @@ impl Diagram {
             }
         }
         let height = top + placed.height + MARGIN;
-        Drawing { marks: svg.into_marks(), width, height }
+        Drawing { marks: svg.marks, width, height }
     }
 
     /// The diagram as a file. `css` may override its colours below the class `galeras-graph`.
@@ -131,44 +136,29 @@ impl Diagram {
         let Drawing { marks, width, height } = self.draw();
         let look = Look::of(Some(Theme::Light));
         let alt = self.title.as_deref().map(visible).unwrap_or_default();
-        let svg = Svg::from_marks(marks).finish(width, height, look.ground, &alt);
+        let svg = Svg { marks }.finish(width, height, look.ground, &alt);
         font::with_style(&svg.replacen("<svg ", "<svg class=\"galeras-graph\" ", 1), css)
     }
-}
-
-fn labels(node: &DiagramNode) -> [Label; 2] {
-    [
-        Label::without_middle(&node.name, NAME.0, NAME.1, true),
-        Label::without_middle(&node.caption, CAPTION.0, CAPTION.1, false),
-    ]
 }
 
 fn draw_box(svg: &mut Svg, node: &DiagramNode, labels: &[Label; 2], area: Area, look: &Look) {
     let class = format!("node {}", node.class);
     let description = ("aria-label", node.description.as_str());
-    let tag = match &node.target {
+    match &node.target {
         Some(id) => {
             let href = format!("#{id}");
             svg.open_with("a", &class, &[("href", &href), ("data-step", id), description]);
-            "a"
         }
-        None => {
-            svg.open_with("g", &class, &[("role", "img"), description]);
-            "g"
-        }
-    };
+        None => svg.open_with("g", &class, &[("role", "img"), description]),
+    }
     svg.title(&node.description);
     svg.rounded(area, 7.0, Fill::solid(look.panel), Some(Stroke::solid(look.soft, 1.2)));
-    let [name, caption] = labels;
-    let x = area.x + area.width / 2.0;
-    for (class, label, y, color) in
-        [("name", name, 15.5, look.ink), ("caption", caption, 32.0, look.soft)]
-    {
-        svg.open(class);
-        svg.label_beside(label, x, area.y + y, Anchor::Middle, color);
-        svg.close();
+    let lines = [("name", 15.5, look.ink), ("caption", 32.0, look.soft)];
+    for ((class, y, color), label) in lines.into_iter().zip(labels) {
+        let at = (area.middle().0, area.y + y);
+        svg.group(class, |svg| svg.label_beside(label, at, Anchor::Middle, color));
     }
-    svg.close_tag(tag);
+    svg.close_tag(if node.target.is_some() { "a" } else { "g" });
 }
 
 #[cfg(test)]
@@ -176,35 +166,31 @@ mod tests {
     use super::*;
 
     fn node(name: &str) -> DiagramNode {
-        DiagramNode {
-            name: name.to_string(),
-            caption: "sql · hit".to_string(),
-            description: format!("{name}: sql"),
-            class: "hit".to_string(),
-            target: None,
-        }
+        let [name, description] = [name.to_string(), format!("{name}: sql")];
+        let [caption, class] = ["sql · hit", "hit"].map(str::to_string);
+        DiagramNode { name, caption, description, class, target: None }
     }
 
-    fn edge(from: usize, to: usize, label: &str) -> DiagramEdge {
-        let label = (!label.is_empty()).then(|| label.to_string());
-        DiagramEdge { from, to, label }
+    fn diagram<const N: usize>(
+        nodes: Vec<DiagramNode>,
+        edges: [(usize, usize, &str); N],
+    ) -> Diagram {
+        let edge = |(from, to, label): (usize, usize, &str)| DiagramEdge {
+            from,
+            to,
+            label: (!label.is_empty()).then(|| label.to_string()),
+        };
+        Diagram { title: None, nodes, edges: edges.map(edge).to_vec() }
     }
 
     #[test]
     fn names_are_text_and_never_markup() {
         let name = "</text><script>alert(1)</script>\u{1b}\u{202e}&\"";
-        let diagram = Diagram {
-            title: Some(name.to_string()),
-            nodes: vec![DiagramNode {
-                caption: name.to_string(),
-                description: name.to_string(),
-                class: name.to_string(),
-                target: Some(name.to_string()),
-                ..node(name)
-            }],
-            edges: vec![edge(0, 0, name), edge(0, 7, "nowhere")],
-        };
-        let svg = diagram.svg("");
+        let [name, caption, description, class] = [name; 4].map(str::to_string);
+        let target = Some(name.clone());
+        let edges = [(0, 0, name.as_str()), (0, 7, "nowhere")];
+        let node = DiagramNode { name: name.clone(), caption, description, class, target };
+        let svg = Diagram { title: Some(name.clone()), ..diagram(vec![node], edges) }.svg("");
         let document = roxmltree::Document::parse(&svg).unwrap();
         assert!(document.descendants().all(|n| !n.has_tag_name("script")));
         assert!(!svg.contains(['\u{1b}', '\u{202e}']) && !svg.contains("nowhere"), "{svg}");
@@ -213,12 +199,8 @@ mod tests {
 
     #[test]
     fn edges_between_the_same_boxes_share_an_arrow() {
-        let diagram = Diagram {
-            title: None,
-            nodes: vec![node("a"), node("b")],
-            edges: vec![edge(0, 1, "left"), edge(0, 1, ""), edge(0, 1, "right")],
-        };
-        let marks = diagram.draw().marks;
+        let edges = [(0, 1, "left"), (0, 1, ""), (0, 1, "right")];
+        let marks = diagram(vec![node("a"), node("b")], edges).draw().marks;
         assert!(marks.contains(">left, right</text>"), "{marks}");
         assert_eq!(marks.matches("class=\"edge labelled\"").count(), 1);
     }
@@ -226,22 +208,20 @@ mod tests {
     #[test]
     fn a_box_with_a_target_is_a_link() {
         let linked = DiagramNode { target: Some("step-a".to_string()), ..node("a") };
-        let diagram =
-            Diagram { title: None, nodes: vec![linked, node("b")], edges: vec![edge(0, 1, "")] };
-        let marks = diagram.draw().marks;
-        assert!(
-            marks.contains("<a class=\"node hit\" href=\"#step-a\" data-step=\"step-a\""),
-            "{marks}"
-        );
-        assert!(marks.contains("<g class=\"edge\" data-from=\"step-a\">"), "{marks}");
-        assert!(marks.contains("<g class=\"node hit\" role=\"img\" aria-label=\"b: sql\">"));
+        let marks = diagram(vec![linked, node("b")], [(0, 1, "")]).draw().marks;
+        for element in [
+            "<a class=\"node hit\" href=\"#step-a\" data-step=\"step-a\"",
+            "<g class=\"edge\" data-from=\"step-a\">",
+            "<g class=\"node hit\" role=\"img\" aria-label=\"b: sql\">",
+        ] {
+            assert!(marks.contains(element), "{element} in {marks}");
+        }
     }
 
     #[test]
     fn the_middle_of_a_long_name_is_cropped() {
         let long = format!("answers[{}, temperature=0.2]", "x".repeat(90));
-        let diagram = Diagram { nodes: vec![node(&long)], ..Diagram::default() };
-        let drawing = diagram.draw();
+        let drawing = diagram(vec![node(&long)], []).draw();
         assert!(drawing.marks.contains("temperature=0.2]</text>"), "{}", drawing.marks);
         assert!(drawing.width < 2.0 * MARGIN + 330.0, "{}", drawing.width);
     }

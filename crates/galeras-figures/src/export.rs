@@ -9,7 +9,7 @@ use krilla::geom::Size;
 use krilla::page::PageSettings;
 use krilla_svg::{SurfaceExt as _, SvgSettings};
 use resvg::tiny_skia::{Pixmap, Transform};
-use resvg::usvg::{self, ImageHrefResolver, Options, Tree, fontdb};
+use resvg::usvg::{ImageHrefResolver, Options, Tree, fontdb};
 
 use crate::error::FigureError;
 use crate::font;
@@ -21,46 +21,45 @@ const INCH: f64 = 96.0;
 /// A PNG of an SVG with `dpi` pixels to the inch, which it carries as its resolution.
 ///
 /// # Errors
-///
 /// The text is not an SVG, `dpi` is not within 10 to 2400, or the picture would have more than
 /// 100 million pixels.
 pub fn png(svg: &str, dpi: f64) -> Result<Vec<u8>, FigureError> {
     if !(10.0..=2400.0).contains(&dpi) {
-        return Err(FigureError::Range { option: "dpi", value: dpi, range: "10 to 2400" });
+        return Err(FigureError::Spec(format!("`dpi` is {dpi}; it must be 10 to 2400")));
     }
     let tree = tree(svg)?;
     let scale = dpi / INCH;
     let pixels = |length: f32| (f64::from(length) * scale).round().max(1.0);
     let (width, height) = (pixels(tree.size().width()), pixels(tree.size().height()));
     if width * height > MOST_PIXELS {
-        let detail = format!("{width} by {height} pixels are more than 100 million: lower the dpi");
-        return Err(FigureError::Render { detail });
+        return Err(FigureError::Render(format!(
+            "{width} by {height} pixels are more than 100 million: lower the dpi"
+        )));
     }
     let mut pixmap = Pixmap::new(width as u32, height as u32)
-        .ok_or_else(|| FigureError::Render { detail: "it has no size".to_string() })?;
+        .ok_or_else(|| FigureError::Render("it has no size".to_string()))?;
     let (x, y) = (width as f32 / tree.size().width(), height as f32 / tree.size().height());
     resvg::render(&tree, Transform::from_scale(x, y), &mut pixmap.as_mut());
-    let bytes = pixmap.encode_png().map_err(|e| FigureError::Render { detail: e.to_string() })?;
+    let bytes = pixmap.encode_png().map_err(|e| FigureError::Render(e.to_string()))?;
     Ok(with_resolution(bytes, dpi))
 }
 
 /// A PDF of one page as large as the SVG, with its text as text.
 ///
 /// # Errors
-///
 /// The text is not an SVG.
 pub fn pdf(svg: &str) -> Result<Vec<u8>, FigureError> {
     let tree = tree(svg)?;
     let points = |length: f32| length * 72.0 / INCH as f32;
     let size = Size::from_wh(points(tree.size().width()), points(tree.size().height()))
-        .ok_or_else(|| FigureError::Render { detail: "it has no size".to_string() })?;
+        .ok_or_else(|| FigureError::Render("it has no size".to_string()))?;
     let mut document = krilla::Document::new();
     let mut page = document.start_page_with(PageSettings::new(size));
     let mut surface = page.surface();
     surface.draw_svg(&tree, size, SvgSettings::default());
     surface.finish();
     page.finish();
-    document.finish().map_err(|e| FigureError::Render { detail: format!("{e:?}") })
+    document.finish().map_err(|e| FigureError::Render(format!("{e:?}")))
 }
 
 fn tree(svg: &str) -> Result<Tree, FigureError> {
@@ -81,8 +80,7 @@ fn tree(svg: &str) -> Result<Tree, FigureError> {
         },
         ..Options::default()
     };
-    Tree::from_str(svg, &options)
-        .map_err(|e: usvg::Error| FigureError::Render { detail: e.to_string() })
+    Tree::from_str(svg, &options).map_err(|e| FigureError::Render(e.to_string()))
 }
 
 /// The PNG with a chunk `pHYs` behind its header (PNG, 11.3.4.3).
@@ -138,16 +136,17 @@ mod tests {
     fn a_pdf_is_as_large_as_the_picture_and_the_same_twice() {
         let bytes = pdf(SVG).unwrap();
         let text = String::from_utf8_lossy(&bytes);
-        assert!(text.starts_with("%PDF-") && text.contains("72 36]"), "{text}");
-        assert!(text.contains("DejaVuSans"));
+        assert!(text.starts_with("%PDF-"), "{text}");
+        assert!(text.contains("72 36]") && text.contains("DejaVuSans"), "{text}");
         assert_eq!(bytes, pdf(SVG).unwrap());
     }
 
     #[test]
     fn what_is_not_a_picture_or_too_large_is_refused() {
-        assert!(matches!(png("<svg", 96.0), Err(FigureError::Render { .. })));
-        assert!(matches!(png(SVG, 0.0), Err(FigureError::Range { .. })));
+        assert!(matches!(png("<svg", 96.0), Err(FigureError::Render(_))));
+        let range = "`dpi` is 0; it must be 10 to 2400".to_string();
+        assert_eq!(png(SVG, 0.0), Err(FigureError::Spec(range)));
         let huge = SVG.replace("2.54cm", "2000cm").replace("1.27cm", "2000cm");
-        assert!(matches!(png(&huge, 300.0), Err(FigureError::Render { .. })));
+        assert!(matches!(png(&huge, 300.0), Err(FigureError::Render(_))));
     }
 }

@@ -1,4 +1,4 @@
-//! The font of all figures: its widths, and the part of it that a picture carries.
+//! The font of figures: its widths, and the part of it that a picture carries.
 //!
 //! DejaVu Sans, regular and bold. Text is measured by the font's advances and drawn without kerning,
 //! so labels are as wide as measured. A character that the font lacks counts as wide as the widest
@@ -45,7 +45,7 @@ pub(crate) fn has(c: char) -> bool {
 }
 
 /// The advance of a character in parts of the font's size.
-fn advance(c: char, bold: bool) -> f64 {
+pub(crate) fn advance(c: char, bold: bool) -> f64 {
     let known = face(bold).and_then(|f| {
         let glyph = f.glyph_index(c)?;
         Some(f64::from(f.glyph_hor_advance(glyph)?) / f64::from(f.units_per_em()))

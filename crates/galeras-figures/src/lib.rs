@@ -14,7 +14,6 @@ mod diagram;
 mod error;
 mod export;
 mod font;
-mod kind;
 mod kinds;
 mod layout;
 mod node_link;
@@ -33,16 +32,6 @@ pub use diagram::{Diagram, DiagramEdge, DiagramNode, Drawing};
 pub use error::FigureError;
 pub use export::{pdf, png};
 pub use font::{FONT_FAMILY, embed, font_css};
-pub use kind::Kind;
-pub use spec::{Picture, Role, Scale, Spec, Takes, Theme, Use};
+pub use kinds::draw;
+pub use spec::{Kind, Picture, Role, Scale, Spec, Takes, Theme, Use};
 pub use terminal::terminal;
-
-/// Draws a figure.
-///
-/// # Errors
-///
-/// A column that the kind needs is not named or not there or of the wrong type, there is nothing
-/// to draw, or more than fits a picture: see [`FigureError`].
-pub fn draw(spec: &Spec, data: &Data) -> Result<Picture, FigureError> {
-    kinds::draw(spec, data)
-}

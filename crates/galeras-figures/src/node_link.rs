@@ -1,12 +1,10 @@
 //! The boxes and arrows of a directed graph: their places, and how arrows and their labels are drawn.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::layout::layers;
-use crate::svg::{Area, Fill, Short, Stroke, Svg};
-
-type Point = (f64, f64);
+use crate::svg::{Area, Fill, Point, Short, Stroke, Svg};
 
 /// How layers follow each other.
 #[derive(Clone, Copy, Debug)]
@@ -64,8 +62,7 @@ impl NodeLink {
             starts[layer] + lengths[layer] / 2.0
         };
         let boxes = sizes.iter().enumerate().map(|(node, (width, height))| {
-            let (x, y) = point(middle(node), layers.across[node]);
-            Area { x: x - width / 2.0, y: y - height / 2.0, width: *width, height: *height }
+            Area::around(point(middle(node), layers.across[node]), *width, *height)
         });
         let boxes: Vec<Area> = boxes.collect();
 
@@ -93,8 +90,8 @@ impl NodeLink {
         }
         let routes = edges.iter().enumerate().map(|(i, &(from, to))| {
             if from == to {
-                let (right, y, area) = (boxes[from].right(), boxes[from].y, boxes[from]);
-                let middle = y + area.height / 2.0;
+                let (right, y, middle) =
+                    (boxes[from].right(), boxes[from].y, boxes[from].middle().1);
                 let points = [(-8.0, y), (8.0, y - 10.0), (12.0, middle - 4.0), (0.0, middle)];
                 let points = points.map(|(x, y)| (right + x, y)).to_vec();
                 return Route { points, is_loop: true };
@@ -162,24 +159,24 @@ impl NodeLink {
         let back = (tip.0 - direction.0 * HEAD, tip.1 - direction.1 * HEAD);
         let (dx, dy) = (direction.1 * wing, direction.0 * wing);
         let head = [tip, (back.0 + dx, back.1 + dy), (back.0 - dx, back.1 - dy)];
-        svg.open("head");
-        svg.path(&head, true, Fill::solid(stroke.color), None);
-        svg.close();
+        svg.group("head", |svg| svg.path(&head, true, Fill::solid(stroke.color), None));
     }
 
-    /// A free place for a label of this size on the arrow of an edge, between `left` and `right`.
+    /// Takes a free place for a label of this size on the arrow of an edge, between `left` and
+    /// `right`.
     pub(crate) fn label_place(
         &self,
         edge: usize,
         (width, height): (f64, f64),
         (left, right): (f64, f64),
-        taken: &mut Taken,
+        taken: &mut Vec<Area>,
     ) -> Option<Area> {
         for pair in self.routes[edge].points.windows(2) {
             for t in [0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8] {
-                let (x, y) = self.on_curve(pair[0], pair[1], t);
-                let area = Area { x: x - width / 2.0, y: y - height / 2.0, width, height };
-                if area.x >= left && area.right() <= right && taken.claim(area) {
+                let area = Area::around(self.on_curve(pair[0], pair[1], t), width, height);
+                let is_inside = area.x >= left && area.right() <= right;
+                if is_inside && !taken.iter().any(|other| other.meets(&area)) {
+                    taken.push(area);
                     return Some(area);
                 }
             }
@@ -196,65 +193,9 @@ impl NodeLink {
     }
 }
 
-/// The areas that boxes and labels take, by the cells of a grid that they touch.
-#[derive(Debug, Default)]
-pub(crate) struct Taken(HashMap<(i64, i64), Vec<Area>>);
-
-impl Taken {
-    pub(crate) fn of(boxes: &[Area]) -> Taken {
-        let mut taken = Taken::default();
-        boxes.iter().for_each(|area| taken.add(*area));
-        taken
-    }
-
-    fn cells(area: Area) -> impl Iterator<Item = (i64, i64)> {
-        const CELL: f64 = 64.0;
-        let span = |from: f64, to: f64| (from / CELL).floor() as i64..=(to / CELL).floor() as i64;
-        let (columns, rows) = (span(area.x, area.right()), span(area.y, area.bottom()));
-        columns.flat_map(move |column| rows.clone().map(move |row| (column, row)))
-    }
-
-    fn add(&mut self, area: Area) {
-        Taken::cells(area).for_each(|cell| self.0.entry(cell).or_default().push(area));
-    }
-
-    /// Takes an area unless it meets another.
-    fn claim(&mut self, area: Area) -> bool {
-        let meets = |other: &Area| {
-            area.x < other.right()
-                && other.x < area.right()
-                && area.y < other.bottom()
-                && other.y < area.bottom()
-        };
-        let is_free = !Taken::cells(area).filter_map(|cell| self.0.get(&cell)).flatten().any(meets);
-        if is_free {
-            self.add(area);
-        }
-        is_free
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_area_is_free_if_it_meets_no_other() {
-        let mut taken = Taken::default();
-        let mut all: Vec<Area> = Vec::new();
-        for i in 0..400_u32 {
-            let number = |n: u32| f64::from(i.wrapping_mul(n) >> 8 & 0xffff) / 65536.0;
-            let (x, y) = (number(7919) * 2000.0 - 500.0, number(104_729) * 900.0);
-            let area = Area { x, y, width: 10.0 + number(1_299_709) * 200.0, height: 12.0 };
-            let meets =
-                |o: &Area| (o.x - x) < area.width && (x - o.x) < o.width && (o.y - y).abs() < 12.0;
-            assert_eq!(taken.claim(area), !all.iter().any(meets), "area {i}");
-            if !all.iter().any(meets) {
-                all.push(area);
-            }
-        }
-        assert!((50..350).contains(&all.len()), "{}", all.len());
-    }
 
     #[test]
     fn arrows_go_from_side_to_side_and_back_if_they_close_a_cycle() {
@@ -267,13 +208,10 @@ mod tests {
                 let points = &found.routes[edge].points;
                 let (a, b) = (found.boxes[from], found.boxes[to]);
                 let end = |area: Area, (x, y): Point, far: bool| {
-                    let (at, side) = match (level, far) {
-                        (true, true) => (x, area.right()),
-                        (true, false) => (x, area.x),
-                        (false, true) => (y, area.bottom()),
-                        (false, false) => (y, area.y),
-                    };
-                    (at - side).abs() < 1e-9
+                    let far_side = if level { area.right() } else { area.bottom() };
+                    let near_side = if level { area.x } else { area.y };
+                    let at = if level { x } else { y };
+                    (at - if far { far_side } else { near_side }).abs() < 1e-9
                 };
                 if from == to {
                     assert!((points[3].0 - a.right()).abs() < 1e-9);
@@ -283,12 +221,8 @@ mod tests {
                 }
             }
             assert_eq!(found.routes[2].points.len(), 4, "through a lane");
-            let corner = found
-                .boxes
-                .iter()
-                .map(|b| (b.x, b.y))
-                .fold((9.9_f64, 9.9_f64), |a, b| (a.0.min(b.0), a.1.min(b.1)));
-            assert!(corner.0 >= 5.0 - 1e-9 && corner.1 >= 7.0 - 1e-9, "{corner:?}");
+            let inside = |area: &Area| area.x >= 5.0 - 1e-9 && area.y >= 7.0 - 1e-9;
+            assert!(found.boxes.iter().all(inside), "{:?}", found.boxes);
         }
     }
 }

@@ -1,10 +1,13 @@
 //! The rows that a figure draws, typed and grouped, and the reasons why others are left out.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use strum::VariantArray as _;
+
 use crate::data::{Column, Data, Values};
 use crate::error::FigureError;
-use crate::kind::KindSpec;
 use crate::scale::{count, number};
-use crate::spec::{Role, Scale, Spec, Takes};
+use crate::spec::{Kind, Role, Scale, Spec, Takes, Use};
 use crate::text::visible;
 
 /// The most panels of a figure.
@@ -15,13 +18,12 @@ const PANELS: usize = 24;
 pub(crate) struct Row {
     /// Its number among all rows, from 1.
     pub(crate) at: usize,
-    /// The numbers, or the places among [`Table::xs`] and [`Table::ys`].
     pub(crate) x: f64,
     pub(crate) y: f64,
     /// The number of `color`, where that is one.
     pub(crate) value: f64,
     pub(crate) interval: Option<(f64, f64)>,
-    /// The places among the categories; 0 without such a column.
+    /// The place among [`Table::xs`]; 0 without such a column.
     pub(crate) x_name: usize,
     /// Absent only where a kind can do without.
     pub(crate) y_name: Option<usize>,
@@ -30,8 +32,24 @@ pub(crate) struct Row {
     pub(crate) label: Option<String>,
 }
 
+impl Row {
+    /// A number of the row and the ends of its interval, which an axis has to hold.
+    pub(crate) fn with_interval(&self, number: f64) -> [f64; 3] {
+        let (low, high) = self.interval.unwrap_or((number, number));
+        [number, low, high]
+    }
+
+    /// A number of the row with its interval, as text.
+    pub(crate) fn words(&self, value: f64) -> String {
+        match self.interval {
+            Some((low, high)) => format!("{} [{}, {}]", number(value), number(low), number(high)),
+            None => number(value),
+        }
+    }
+}
+
 /// The rows of a figure.
-#[derive(Clone, Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Table {
     pub(crate) rows: Vec<Row>,
     /// The categories of each role, empty without such a column.
@@ -40,7 +58,7 @@ pub(crate) struct Table {
     pub(crate) colors: Vec<String>,
     pub(crate) facets: Vec<String>,
     /// The reasons why rows were left out, with their numbers.
-    pub(crate) left: Vec<(String, usize)>,
+    left: Vec<(String, usize)>,
     /// Rows with one end of an interval or an end that is not a number.
     pub(crate) half: usize,
     /// True if there are columns of intervals.
@@ -54,40 +72,45 @@ impl Table {
         check_options(spec)?;
         let mut source = Source { spec, columns: Vec::new() };
         for usage in spec.kind.columns() {
-            if let Some(name) = spec.column(usage.role) {
-                let column = data.column(name).ok_or_else(|| FigureError::NoColumn {
-                    role: usage.role,
-                    column: visible(name).into_owned(),
-                    columns: list(data.columns().iter().map(|c| &*c.name)),
-                })?;
-                let numbers = matches!(column.values, Values::Numbers(_));
-                if usage.takes == Takes::Number && !numbers {
-                    return Err(FigureError::NotNumbers {
-                        kind: spec.kind,
-                        role: usage.role,
-                        column: visible(name).into_owned(),
-                    });
-                }
-                source.columns.push((usage.role, usage.takes, usage.needed, column));
+            let (role, Some(name)) = (usage.role, spec.column(usage.role)) else { continue };
+            let shown = visible(name);
+            let column = data.column(name).ok_or_else(|| {
+                let columns = list(data.columns.iter().map(|c| c.name.as_str()));
+                FigureError::Data(format!(
+                    "`{role}` is `{shown}`, and there is no such column; there are {columns}"
+                ))
+            })?;
+            if usage.takes == Takes::Number && matches!(column.values, Values::Texts(_)) {
+                return Err(FigureError::Data(format!(
+                    "`{role}` of {} must be a column of numbers, and `{shown}` holds texts",
+                    spec.kind.with_article()
+                )));
             }
+            source.columns.push((usage, column));
         }
         let mut table = Table {
-            rows: Vec::new(),
             xs: source.categories(Role::X),
             ys: source.categories(Role::Y),
             colors: source.categories(Role::Color),
             facets: source.categories(Role::Facet),
-            left: Vec::new(),
-            half: 0,
             intervals: spec.low.is_some(),
+            ..Table::default()
         };
-        let finders = [&table.xs, &table.ys, &table.colors, &table.facets].map(|names| {
-            names.iter().cloned().zip(0..).collect::<std::collections::BTreeMap<String, usize>>()
-        });
+        let finders = [&table.xs, &table.ys, &table.colors, &table.facets]
+            .map(|names| names.iter().cloned().zip(0..).collect());
         for at in 0..data.rows() {
-            match source.row(at, &finders)? {
-                Ok((row, half)) => {
-                    table.half += usize::from(half);
+            match source.row(at, &finders) {
+                Ok(Row { interval: Some((low_value, high_value)), .. })
+                    if low_value > high_value =>
+                {
+                    let (low, high) = (spec.shown(Role::Low), spec.shown(Role::High));
+                    return Err(FigureError::Data(format!(
+                        "in row {} `{low}` is {low_value} and above `{high}`, which is {high_value}",
+                        at + 1
+                    )));
+                }
+                Ok(row) => {
+                    table.half += usize::from(table.intervals && row.interval.is_none());
                     table.rows.push(row);
                 }
                 Err(why) => match table.left.iter_mut().find(|(w, _)| *w == why) {
@@ -97,12 +120,10 @@ impl Table {
             }
         }
         if table.rows.is_empty() {
-            let left_out = if data.rows() == 0 {
-                "there are no rows".to_string()
-            } else {
-                table.left_out().unwrap_or_default()
-            };
-            return Err(FigureError::NoRows { kind: spec.kind, left_out });
+            let left_out = table.left_out();
+            return Err(FigureError::NoRows(
+                left_out.unwrap_or_else(|| "there are no rows".to_string()),
+            ));
         }
         table.drop_unused();
         table.check_counts(spec)?;
@@ -110,13 +131,18 @@ impl Table {
     }
 
     /// The rows left out, as the end of a sentence.
-    pub(crate) fn left_out(&self) -> Option<String> {
-        let parts: Vec<String> = self
-            .left
-            .iter()
-            .map(|(why, n)| format!("{} {} {why}", count(*n), if *n == 1 { "row" } else { "rows" }))
-            .collect();
+    fn left_out(&self) -> Option<String> {
+        let words = |(why, n): &(String, usize)| {
+            format!("{} {} {why}", count(*n), if *n == 1 { "row" } else { "rows" })
+        };
+        let parts: Vec<String> = self.left.iter().map(words).collect();
         (!parts.is_empty()).then(|| format!("{} left out", parts.join(", ")))
+    }
+
+    /// The number of rows, with the numbers of groups in words, and the rows left out.
+    pub(crate) fn counted(&self, groups: &str) -> String {
+        let left = self.left_out().map(|left| format!("; {left}"));
+        format!("n = {}{groups}{}", count(self.rows.len()), left.unwrap_or_default())
     }
 
     /// The number of panels, at least one.
@@ -129,41 +155,35 @@ impl Table {
         self.colors.len().max(1)
     }
 
-    /// The rows of a panel.
     pub(crate) fn in_panel(&self, panel: usize) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(move |r| r.facet == panel)
     }
 
     /// Drops the categories whose rows were all left out.
     fn drop_unused(&mut self) {
-        fn keep(names: &mut Vec<String>, used: impl Iterator<Item = usize>) -> Vec<usize> {
-            let mut seen = vec![false; names.len().max(1)];
-            used.for_each(|i| seen[i] = true);
-            let mut next = 0;
-            let place = |s: &bool| {
-                next += usize::from(*s);
-                next.saturating_sub(1)
-            };
-            let places = seen.iter().map(place).collect();
-            let mut each = seen.into_iter();
-            names.retain(|_| each.next().unwrap_or(true));
+        fn keep(
+            names: &mut Vec<String>,
+            used: impl Iterator<Item = usize>,
+        ) -> BTreeMap<usize, usize> {
+            let places = BTreeSet::from_iter(used).into_iter().zip(0..).collect::<BTreeMap<_, _>>();
+            let mut at = 0..;
+            names.retain(|_| at.next().is_some_and(|at| places.contains_key(&at)));
             places
         }
-        // In a graph one list of names serves nodes that have arrows and those that have none.
         let xs = keep(&mut self.xs, self.rows.iter().map(|r| r.x_name));
         let ys = keep(&mut self.ys, self.rows.iter().filter_map(|r| r.y_name));
         let colors = keep(&mut self.colors, self.rows.iter().filter_map(|r| r.color));
         let facets = keep(&mut self.facets, self.rows.iter().map(|r| r.facet));
         for row in &mut self.rows {
-            row.x_name = xs[row.x_name];
-            row.y_name = row.y_name.map(|y| ys[y]);
-            row.color = row.color.map(|c| colors[c]);
-            row.facet = facets[row.facet];
+            row.x_name = xs[&row.x_name];
+            row.y_name = row.y_name.map(|y| ys[&y]);
+            row.color = row.color.map(|c| colors[&c]);
+            row.facet = facets[&row.facet];
         }
     }
 
     fn check_counts(&self, spec: &Spec) -> Result<(), FigureError> {
-        let &KindSpec { names, groups, marks, .. } = spec.kind.0;
+        let Kind { names, groups, marks, .. } = spec.kind;
         let checks = [
             (Role::Facet, self.facets.len(), PANELS, "panels"),
             (Role::Color, self.colors.len(), groups, "groups"),
@@ -171,45 +191,50 @@ impl Table {
             (Role::Y, self.ys.len(), names, "names"),
             (if spec.x.is_some() { Role::X } else { Role::Y }, self.rows.len(), marks, "marks"),
         ];
-        for (role, found, limit, what) in checks {
-            if found > limit {
-                let column = visible(spec.column(role).unwrap_or_default()).into_owned();
-                return Err(FigureError::TooMany {
-                    kind: spec.kind,
-                    column,
-                    what,
-                    count: found,
-                    limit,
-                });
+        for (role, count, limit, what) in checks {
+            if count > limit {
+                return Err(too_many(spec, role, count, what, limit));
             }
         }
         Ok(())
     }
 }
 
+/// The error for a column that gives more than the kind of figure can show.
+pub(crate) fn too_many(
+    spec: &Spec,
+    role: Role,
+    count: usize,
+    what: &str,
+    limit: usize,
+) -> FigureError {
+    let (column, a_kind) = (spec.shown(role), spec.kind.with_article());
+    FigureError::Data(format!(
+        "column `{column}` gives {count} {what}, and {a_kind} shows at most {limit}; filter or \
+         group the rows first"
+    ))
+}
+
 /// The columns of a spec as they are read.
 struct Source<'a> {
     spec: &'a Spec,
-    columns: Vec<(Role, Takes, bool, &'a Column)>,
+    columns: Vec<(&'static Use, &'a Column)>,
 }
-
-type Finders = [std::collections::BTreeMap<String, usize>; 4];
 
 impl Source<'_> {
     /// The categories of a role: texts as they come, numbers from the least on.
     fn categories(&self, role: Role) -> Vec<String> {
-        let of = |(r, takes, _, column): &(Role, Takes, bool, &Column)| {
-            (*r == role && *takes == Takes::Category).then_some(column.values.clone())
-        };
-        match self.columns.iter().find_map(of) {
+        let is_it =
+            |(usage, _): &&(&Use, &Column)| usage.role == role && usage.takes == Takes::Category;
+        let mut seen = BTreeSet::new();
+        match self.columns.iter().find(is_it).map(|(_, column)| &column.values) {
             None => Vec::new(),
             Some(Values::Texts(texts)) => {
-                let mut seen = std::collections::BTreeSet::new();
-                texts.into_iter().flatten().filter(|t| seen.insert(t.clone())).collect()
+                texts.iter().flatten().filter(|t| seen.insert(*t)).cloned().collect()
             }
             Some(Values::Numbers(numbers)) => {
                 let mut all: Vec<f64> =
-                    numbers.into_iter().flatten().filter(|v| v.is_finite()).collect();
+                    numbers.iter().flatten().copied().filter(|v| v.is_finite()).collect();
                 all.sort_by(f64::total_cmp);
                 let mut names: Vec<String> = all.into_iter().map(name).collect();
                 names.dedup();
@@ -218,22 +243,18 @@ impl Source<'_> {
         }
     }
 
-    /// A row with whether its interval is not whole, or why it is left out.
-    fn row(
-        &self,
-        at: usize,
-        finders: &Finders,
-    ) -> Result<Result<(Row, bool), String>, FigureError> {
+    /// A row, or why it is left out. `finders` have the places of the categories of `x`, `y`,
+    /// `color` and `facet`.
+    fn row(&self, at: usize, finders: &[BTreeMap<String, usize>; 4]) -> Result<Row, String> {
         let mut row = Row { at: at + 1, ..Row::default() };
         let (mut low, mut high) = (None, None);
-        for (role, takes, needed, column) in &self.columns {
+        for (Use { role, takes, needed, sparse, .. }, column) in &self.columns {
             let shown = visible(&column.name);
-            if *takes == Takes::Number {
-                let Values::Numbers(values) = &column.values else { continue };
+            if let (Takes::Number, Values::Numbers(values)) = (takes, &column.values) {
                 let why = match values[at] {
                     None => format!("without `{shown}`"),
                     Some(v) if !v.is_finite() => format!("where `{shown}` is not finite"),
-                    Some(v) if v <= 0.0 && self.is_log(*role) => {
+                    Some(v) if v <= 0.0 && is_log(self.spec, *role) => {
                         format!("where `{shown}` is not above 0, which a logarithmic axis needs")
                     }
                     Some(v) => {
@@ -248,7 +269,7 @@ impl Source<'_> {
                     }
                 };
                 if *needed {
-                    return Ok(Err(why));
+                    return Err(why);
                 }
                 continue;
             }
@@ -257,10 +278,10 @@ impl Source<'_> {
                 Values::Numbers(values) => values[at].filter(|v| v.is_finite()).map(name),
             };
             let Some(cell) = cell else {
-                if self.spec.kind.usage(*role).is_some_and(|usage| usage.sparse) {
+                if *sparse {
                     continue;
                 }
-                return Ok(Err(format!("without `{shown}`")));
+                return Err(format!("without `{shown}`"));
             };
             let find = |finder: usize| finders[finder].get(&cell).copied();
             match role {
@@ -271,36 +292,17 @@ impl Source<'_> {
                 _ => row.label = Some(cell),
             }
         }
-        if let (Some(low_value), Some(high_value)) = (low, high) {
-            if low_value > high_value {
-                let column =
-                    |role| visible(self.spec.column(role).unwrap_or_default()).into_owned();
-                return Err(FigureError::LowAboveHigh {
-                    row: at + 1,
-                    low: column(Role::Low),
-                    low_value,
-                    high: column(Role::High),
-                    high_value,
-                });
-            }
-            row.interval = Some((low_value, high_value));
-        }
-        let half = self.spec.low.is_some() && row.interval.is_none();
-        Ok(Ok((row, half)))
-    }
-
-    fn is_log(&self, role: Role) -> bool {
-        match role {
-            Role::Low | Role::High => is_log(self.spec, self.spec.kind.0.along),
-            role => is_log(self.spec, role),
-        }
+        row.interval = low.zip(high);
+        Ok(row)
     }
 }
 
-fn is_log(spec: &Spec, axis: Role) -> bool {
-    let scale = match axis {
+/// True if the numbers of a role are on a logarithmic axis.
+fn is_log(spec: &Spec, role: Role) -> bool {
+    let scale = match role {
         Role::X => spec.x_scale,
         Role::Y => spec.y_scale,
+        Role::Low | Role::High => return is_log(spec, spec.kind.along),
         _ => None,
     };
     scale == Some(Scale::Log)
@@ -316,43 +318,36 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
     if names.is_empty() { "none".to_string() } else { names.join(", ") }
 }
 
-const ROLES: [Role; 7] =
-    [Role::X, Role::Y, Role::Low, Role::High, Role::Color, Role::Facet, Role::Label];
-
 /// Checks that the spec names the columns that its kind needs, and no others.
 fn check_roles(spec: &Spec) -> Result<(), FigureError> {
-    let kind = spec.kind;
-    for usage in kind.columns().iter().filter(|u| u.needed) {
-        if spec.column(usage.role).is_none() {
-            return Err(FigureError::Needed { kind, role: usage.role, meaning: usage.meaning });
+    let (kind, a_kind) = (spec.kind, spec.kind.with_article());
+    for Use { role, meaning, .. } in kind.columns().iter().filter(|u| u.needed) {
+        if spec.column(*role).is_none() {
+            return Err(FigureError::Spec(format!("{a_kind} needs `{role}`: {meaning}")));
         }
     }
-    for role in ROLES {
-        if let (Some(column), None) = (spec.column(role), kind.usage(role)) {
-            let takes: Vec<String> =
-                kind.columns().iter().map(|u| format!("`{}`", u.role)).collect();
-            let column = visible(column).into_owned();
-            return Err(FigureError::NotTaken { kind, role, column, takes: takes.join(", ") });
+    for role in Role::VARIANTS {
+        if let (Some(column), None) = (spec.column(*role), kind.usage(*role)) {
+            let takes = list(kind.columns().iter().map(|u| u.role.into()));
+            let column = visible(column);
+            return Err(FigureError::Spec(format!(
+                "{a_kind} does not take `{role}` (here column `{column}`); it takes {takes}"
+            )));
         }
     }
-    match (&spec.low, &spec.high) {
-        (Some(column), None) => Err(FigureError::HalfInterval {
-            given: Role::Low,
-            column: visible(column).into_owned(),
-            missing: Role::High,
-        }),
-        (None, Some(column)) => Err(FigureError::HalfInterval {
-            given: Role::High,
-            column: visible(column).into_owned(),
-            missing: Role::Low,
-        }),
-        _ => Ok(()),
+    for (given, missing) in [(Role::Low, Role::High), (Role::High, Role::Low)] {
+        if let (Some(column), None) = (spec.column(given), spec.column(missing)) {
+            let column = visible(column);
+            return Err(FigureError::Spec(format!(
+                "`{given}` is column `{column}` and `{missing}` is not given: an interval needs both"
+            )));
+        }
     }
+    Ok(())
 }
 
 /// Checks that the other options of the spec fit its kind and are in their ranges.
 fn check_options(spec: &Spec) -> Result<(), FigureError> {
-    let kind = spec.kind;
     let options = [
         ("bins", spec.bins.is_some()),
         ("reference", spec.reference.is_some()),
@@ -361,28 +356,25 @@ fn check_options(spec: &Spec) -> Result<(), FigureError> {
         ("x_scale", spec.x_scale.is_some()),
         ("y_scale", spec.y_scale.is_some()),
     ];
-    let KindSpec { options: taken, along, .. } = kind.0;
+    let Kind { options: taken, along, .. } = spec.kind;
     for (option, given) in options {
         if given && !taken.contains(&option) {
-            return Err(FigureError::NoOption { kind, option });
+            let a_kind = spec.kind.with_article();
+            return Err(FigureError::Spec(format!("{a_kind} does not take `{option}`")));
         }
     }
+    let on_log = spec.reference.filter(|_| is_log(spec, along));
+    let above_0 = "above 0 on a logarithmic axis";
     let ranges = [
         ("width", spec.width, 4.0, 100.0, "4 to 100 cm"),
         ("height", spec.height, 2.0, 200.0, "2 to 200 cm"),
         ("bins", spec.bins.map(|b| b as f64), 1.0, 500.0, "1 to 500"),
         ("reference", spec.reference, -f64::MAX, f64::MAX, "a finite number"),
-        (
-            "reference",
-            spec.reference.filter(|_| is_log(spec, *along)),
-            f64::MIN_POSITIVE,
-            f64::MAX,
-            "above 0 on a logarithmic axis",
-        ),
+        ("reference", on_log, f64::MIN_POSITIVE, f64::MAX, above_0),
     ];
     for (option, value, low, high, range) in ranges {
         if let Some(value) = value.filter(|v| !(low..=high).contains(v)) {
-            return Err(FigureError::Range { option, value, range });
+            return Err(FigureError::Spec(format!("`{option}` is {value}; it must be {range}")));
         }
     }
     Ok(())

@@ -2,14 +2,14 @@
 
 use crate::data::Data;
 use crate::error::FigureError;
-use crate::rows::Table;
+use crate::rows::{Row, Table};
 use crate::scale::{Axis, Range, count};
-use crate::spec::{Picture, Role, Spec};
-use crate::svg::{Anchor, Area, CM, Stroke, Svg};
+use crate::spec::{Picture, Role, Spec, Takes};
+use crate::svg::{Anchor, Area, CM, Fill, Point, Stroke, Svg};
 use crate::text::{LARGE, LEADING, Label, SIZE, SMALL, visible};
 use crate::theme::Look;
 
-const MARGIN: f64 = 9.0;
+pub(crate) const MARGIN: f64 = 9.0;
 /// Between panels.
 const GAP: f64 = 16.0;
 
@@ -50,6 +50,28 @@ pub(crate) struct Plan {
     pub(crate) below: f64,
 }
 
+impl Plan {
+    /// Panels without labels, a legend and further room.
+    pub(crate) fn new(
+        x: Dim,
+        y: Dim,
+        min_width: f64,
+        panel_height: impl Fn(f64) -> f64 + 'static,
+    ) -> Plan {
+        Plan {
+            x,
+            y,
+            x_label: None,
+            y_label: None,
+            key: None,
+            min_width,
+            panel_height: Box::new(panel_height),
+            beside: 0.0,
+            below: 0.0,
+        }
+    }
+}
+
 /// A panel: where marks go.
 pub(crate) struct Panel {
     pub(crate) area: Area,
@@ -67,13 +89,17 @@ impl Panel {
     pub(crate) fn y(&self, value: f64) -> f64 {
         self.y.map_or(self.area.y, |a| a.at(value))
     }
+
+    pub(crate) fn at(&self, row: &Row) -> Point {
+        (self.x(row.x), self.y(row.y))
+    }
 }
 
 /// The picture as far as it is drawn.
 pub(crate) struct Sheet<'a> {
     pub(crate) spec: &'a Spec,
     pub(crate) data: &'a Data,
-    pub(crate) table: Table,
+    pub(crate) table: &'a Table,
     pub(crate) look: &'static Look,
     pub(crate) svg: Svg,
     /// The size in pixels; the height is known once there are panels.
@@ -86,7 +112,7 @@ pub(crate) struct Sheet<'a> {
 }
 
 impl<'a> Sheet<'a> {
-    pub(crate) fn new(spec: &'a Spec, data: &'a Data, table: Table) -> Sheet<'a> {
+    pub(crate) fn new(spec: &'a Spec, data: &'a Data, table: &'a Table) -> Sheet<'a> {
         Sheet {
             spec,
             data,
@@ -120,10 +146,9 @@ impl<'a> Sheet<'a> {
         let mut top = MARGIN;
         let room = self.width - 2.0 * MARGIN;
         if let Some(title) = &self.spec.title {
-            let label = Label::bold(title, LARGE, room, 3);
-            self.svg.open("title");
-            self.svg.label(&label, MARGIN, top, Anchor::Start, self.look.ink);
-            self.svg.close();
+            let label = Label::new(title, LARGE, room, 3, true);
+            let ink = self.look.ink;
+            self.svg.group("title", |s| s.label(&label, (MARGIN, top), Anchor::Start, ink));
             top += label.height() + 5.0;
         }
         match key.filter(|_| !self.table.colors.is_empty()) {
@@ -135,40 +160,55 @@ impl<'a> Sheet<'a> {
     fn legend(&mut self, key: Key, top: f64) -> f64 {
         const SWATCH: f64 = 20.0;
         let line = SIZE * 1.5;
-        let right = self.width - MARGIN;
-        let most = ((right - MARGIN) * 0.48 - SWATCH - 5.0).min(240.0);
-        let (mut x, mut y) = (MARGIN, top);
+        let most = ((self.width - MARGIN - MARGIN) * 0.48 - SWATCH - 5.0).min(240.0);
+        let mut x = MARGIN;
         self.svg.open("legend");
         if let Some(name) = self.spec.column(Role::Color) {
             let label = Label::fit(name, SIZE, most, 1);
-            self.svg.label_beside(&label, x, y + line / 2.0, Anchor::Start, self.look.soft);
+            let at = (x, top + line / 2.0);
+            self.svg.label_beside(&label, at, Anchor::Start, self.look.soft);
             x += label.width + 12.0;
         }
+        let look = self.look;
+        let y = self.keys((x, top), line, most, [25.0, 25.0], |svg, (x, middle), group| {
+            if key == Key::Bar {
+                let area = Area { x: x + 3.0, y: middle - 4.5, width: 14.0, height: 9.0 };
+                look.bar(svg, area, group, 0.85);
+            }
+            if matches!(key, Key::Line | Key::Marked) {
+                svg.line((x, middle), (x + SWATCH, middle), look.stroke(group, 1.8));
+            }
+            if matches!(key, Key::Mark | Key::Marked) {
+                look.mark(svg, (x + SWATCH / 2.0, middle), 3.5, group, 1.0);
+            }
+        });
+        self.svg.close();
+        y
+    }
+
+    /// Draws the names of the groups, each after a swatch, in lines of this height; returns where
+    /// the rest begins. A name starts at the first of the `gaps` and takes the second with it.
+    pub(crate) fn keys(
+        &mut self,
+        (mut x, mut y): Point,
+        line: f64,
+        most: f64,
+        gaps: [f64; 2],
+        swatch: impl Fn(&mut Svg, Point, usize),
+    ) -> f64 {
         for (group, name) in self.table.colors.iter().enumerate() {
             let label = Label::fit(name, SIZE, most, 1);
-            let width = SWATCH + 5.0 + label.width;
-            if x + width > right && x > MARGIN {
+            let width = gaps[1] + label.width;
+            if x + width > self.width - MARGIN && x > MARGIN {
                 (x, y) = (MARGIN, y + line);
             }
             let middle = y + line / 2.0;
-            self.svg.open("key");
-            let mark = (x + SWATCH / 2.0, middle);
-            if key == Key::Bar {
-                let area = Area { x: x + 3.0, y: middle - 4.5, width: 14.0, height: 9.0 };
-                self.look.bar(&mut self.svg, area, group, 0.85);
-            }
-            if matches!(key, Key::Line | Key::Marked) {
-                let stroke = self.look.stroke(group, 1.8);
-                self.svg.line((x, middle), (x + SWATCH, middle), stroke);
-            }
-            if matches!(key, Key::Mark | Key::Marked) {
-                self.look.mark(&mut self.svg, mark, 3.5, group, 1.0);
-            }
-            self.svg.label_beside(&label, x + SWATCH + 5.0, middle, Anchor::Start, self.look.ink);
-            self.svg.close();
+            self.svg.group("key", |svg| {
+                swatch(svg, (x, middle), group);
+                svg.label_beside(&label, (x + gaps[0], middle), Anchor::Start, self.look.ink);
+            });
             x += width + 14.0;
         }
-        self.svg.close();
         y + line
     }
 
@@ -182,8 +222,7 @@ impl<'a> Sheet<'a> {
             Dim::Number(range) => {
                 // How many there will be is known once the height is.
                 let ticks = (2..=8).flat_map(|most| range.ticks(most));
-                let widths = ticks.map(|(_, t)| Label::fit(&t, SMALL, 1e9, 1).width);
-                widths.fold(0.0, f64::max) + 6.0
+                ticks.map(|(_, t)| Label::small(&t).width).fold(0.0, f64::max) + 6.0
             }
             Dim::Names(names) => self.names_width(names) + 8.0,
             Dim::Nothing => 0.0,
@@ -232,39 +271,30 @@ impl<'a> Sheet<'a> {
             };
             let lowest = i + columns >= count;
             self.svg.open("axes");
-            if header > 0.0 {
-                self.facet_heading(i, area, cell, header);
+            if let Some(name) = self.table.facets.get(i) {
+                let band = Area { y: area.y - header, width: cell, height: header - 3.0, ..area };
+                self.svg.rect(band, Fill::solid(self.look.panel), None);
+                let label = Label::new(name, SIZE, cell - 8.0, 1, true);
+                self.svg.label_beside(&label, band.middle(), Anchor::Middle, self.look.ink);
             }
             let panel = self.axes(plan, &ticks, area, column == 0, lowest);
             self.svg.close();
             panels.push(panel);
         }
-        let middle = first + room / 2.0;
-        let panels_bottom = self.height - bottom;
+        let (ink, panels_bottom) = (self.look.ink, self.height - bottom);
         if let Some(label) = x_label {
             let half = label.width / 2.0;
-            let x = middle.clamp(MARGIN + half, (self.width - MARGIN - half).max(MARGIN + half));
-            self.svg.open("x-label");
-            self.svg.label(&label, x, panels_bottom + 3.0, Anchor::Middle, self.look.ink);
-            self.svg.close();
+            let (from, to) = (MARGIN + half, (self.width - MARGIN - half).max(MARGIN + half));
+            let at = ((first + room / 2.0).clamp(from, to), panels_bottom + 3.0);
+            self.svg.group("x-label", |svg| svg.label(&label, at, Anchor::Middle, ink));
         }
         if let Some(text) = &plan.y_label {
             let (from, to) = (top + header, panels_bottom - ticks.height);
             let label = Label::fit(text, SIZE, to - from, 1);
-            self.svg.open("y-label");
-            let x = MARGIN + SIZE * LEADING / 2.0;
-            self.svg.label_upwards(&label, x, (from + to) / 2.0, Anchor::Middle, self.look.ink);
-            self.svg.close();
+            let at = (MARGIN + SIZE * LEADING / 2.0, (from + to) / 2.0);
+            self.svg.group("y-label", |svg| svg.label_upwards(&label, at, Anchor::Middle, ink));
         }
         Ok(panels)
-    }
-
-    fn facet_heading(&mut self, facet: usize, area: Area, cell: f64, header: f64) {
-        let band = Area { y: area.y - header, width: cell, height: header - 3.0, ..area };
-        self.svg.rect(band, crate::svg::Fill::solid(self.look.panel), None);
-        let label = Label::bold(&self.table.facets[facet], SIZE, cell - 8.0, 1);
-        let middle = band.y + band.height / 2.0;
-        self.svg.label_beside(&label, band.x + cell / 2.0, middle, Anchor::Middle, self.look.ink);
     }
 
     fn axes(
@@ -284,8 +314,8 @@ impl<'a> Sheet<'a> {
                 self.svg.open("tick y");
                 self.svg.line((area.x, y), (area.right(), y), grid);
                 if first {
-                    let label = Label::fit(&text, SMALL, 1e9, 1);
-                    self.svg.label_beside(&label, area.x - 5.0, y, Anchor::End, soft);
+                    let label = Label::small(&text);
+                    self.svg.label_beside(&label, (area.x - 5.0, y), Anchor::End, soft);
                 }
                 self.svg.close();
             }
@@ -301,9 +331,10 @@ impl<'a> Sheet<'a> {
                 self.svg.open("tick x");
                 self.svg.line((x, area.y), (x, area.bottom()), grid);
                 if lowest {
-                    let label = Label::fit(text, SMALL, 1e9, 1);
+                    let label = Label::small(text);
                     let place = area.x + inwards(x - area.x, label.width, area.width);
-                    self.svg.label(&label, place, area.bottom() + 3.0, Anchor::Middle, soft);
+                    let at = (place, area.bottom() + 3.0);
+                    self.svg.label(&label, at, Anchor::Middle, soft);
                 }
                 self.svg.close();
             }
@@ -312,15 +343,11 @@ impl<'a> Sheet<'a> {
         if let (Dim::Names(names), true) = (&plan.x, lowest) {
             let pitch = area.width / names.len() as f64;
             for (i, label) in ticks.names.iter().enumerate().step_by(ticks.every) {
-                let x = area.x + pitch * (i as f64 + 0.5);
-                self.svg.open("name x");
-                match ticks.upwards {
-                    true => {
-                        self.svg.label_upwards(label, x, area.bottom() + 4.0, Anchor::End, soft)
-                    }
-                    false => self.svg.label(label, x, area.bottom() + 3.0, Anchor::Middle, soft),
-                }
-                self.svg.close();
+                let (x, bottom) = (area.x + pitch * (i as f64 + 0.5), area.bottom());
+                self.svg.group("name x", |svg| match ticks.upwards {
+                    true => svg.label_upwards(label, (x, bottom + 4.0), Anchor::End, soft),
+                    false => svg.label(label, (x, bottom + 3.0), Anchor::Middle, soft),
+                });
             }
             if ticks.every > 1 && self.notes.iter().all(|n| !n.starts_with("Names")) {
                 self.notes.push(format!("Names: one in {} is written.", ticks.every));
@@ -354,10 +381,8 @@ impl<'a> Sheet<'a> {
         let widest = self.names_width(names);
         for (i, name) in names.iter().enumerate().step_by(every) {
             let label = Label::fit(name, SIZE, widest, lines);
-            let y = area.y + pitch * (i as f64 + 0.5);
-            self.svg.open("name y");
-            self.svg.label_beside(&label, area.x - 7.0, y, Anchor::End, self.look.ink);
-            self.svg.close();
+            let (at, ink) = ((area.x - 7.0, area.y + pitch * (i as f64 + 0.5)), self.look.ink);
+            self.svg.group("name y", |svg| svg.label_beside(&label, at, Anchor::End, ink));
         }
         if every > 1 {
             self.notes.push(format!("Names: one in {every} is written."));
@@ -365,18 +390,15 @@ impl<'a> Sheet<'a> {
     }
 
     /// The error for a picture that is too small, by how many pixels are needed.
-    pub(crate) fn too_small(&self, needed: f64, side: &'static str, what: &str) -> FigureError {
-        let height = self.spec.height.unwrap_or(self.height / CM);
-        FigureError::TooSmall {
-            width: self.width / CM,
-            height,
-            what: what.to_string(),
-            needed: (needed / CM * 10.0).ceil() / 10.0,
-            side,
-        }
+    pub(crate) fn too_small(&self, needed: f64, side: &str, what: &str) -> FigureError {
+        let (width, height) = (self.width / CM, self.spec.height.unwrap_or(self.height / CM));
+        let needed = (needed / CM * 10.0).ceil() / 10.0;
+        FigureError::TooSmall(format!(
+            "{width:.1} by {height:.1} cm is too small for {what}: at least {needed} cm of {side} \
+             are needed"
+        ))
     }
 
-    /// The finished picture.
     pub(crate) fn finish(self) -> Picture {
         let mut caption: Vec<String> = Vec::new();
         if let Some(words) = &self.spec.caption {
@@ -384,32 +406,24 @@ impl<'a> Sheet<'a> {
             let end = if words.ends_with(['.', '!', '?']) { "" } else { "." };
             caption.push(format!("{words}{end}"));
         }
-        let mut n = format!("n = {}", count(self.table.rows.len()));
-        if self.table.colors.len() > 1
-            && self
-                .spec
-                .kind
-                .usage(Role::Color)
-                .is_some_and(|u| u.takes == crate::spec::Takes::Category)
-        {
+        let mut groups = String::new();
+        let usage = self.spec.kind.usage(Role::Color);
+        if self.table.colors.len() > 1 && usage.is_some_and(|u| u.takes == Takes::Category) {
             let of = |(i, name): (usize, &String)| {
                 let rows = self.table.rows.iter().filter(|r| r.color == Some(i)).count();
                 format!("{}: {}", visible(name), count(rows))
             };
             let each: Vec<String> = self.table.colors.iter().enumerate().map(of).collect();
-            n.push_str(&format!(" ({})", each.join(", ")));
+            groups = format!(" ({})", each.join(", "));
         }
-        if let Some(left) = self.table.left_out() {
-            n.push_str(&format!("; {left}"));
-        }
-        caption.push(format!("{n}."));
+        caption.push(format!("{}.", self.table.counted(&groups)));
         if self.table.half > 0 {
-            let (rows, have) = if self.table.half == 1 { ("row", "has") } else { ("rows", "have") };
-            caption.push(format!(
-                "{} {rows} {have} no interval and {} drawn without.",
-                count(self.table.half),
-                if self.table.half == 1 { "is" } else { "are" }
-            ));
+            let (rows, have, are) = match self.table.half {
+                1 => ("row", "has", "is"),
+                _ => ("rows", "have", "are"),
+            };
+            let half = count(self.table.half);
+            caption.push(format!("{half} {rows} {have} no interval and {are} drawn without."));
         }
         caption.extend(self.notes);
         let alt = visible(&self.facts.join(" ")).into_owned();
@@ -419,6 +433,7 @@ impl<'a> Sheet<'a> {
 }
 
 /// The ticks and names below the panels.
+#[derive(Default)]
 struct XTicks {
     numbers: Vec<(f64, String)>,
     names: Vec<Label>,
@@ -430,30 +445,21 @@ struct XTicks {
 
 impl XTicks {
     fn of(dim: &Dim, width: f64, picture: f64) -> XTicks {
-        let mut ticks = XTicks {
-            numbers: Vec::new(),
-            names: Vec::new(),
-            upwards: false,
-            every: 1,
-            height: 0.0,
-        };
+        let mut ticks = XTicks { every: 1, ..XTicks::default() };
         match dim {
             Dim::Number(range) => {
-                let text_width = |t: &str| Label::fit(t, SMALL, 1e9, 1).width;
                 let axis = range.axis(0.0, width);
                 let ends = |(value, text): &(f64, String)| {
-                    let wide = text_width(text);
+                    let wide = Label::small(text).width;
                     let place = inwards(axis.at(*value), wide, width);
                     (place - wide / 2.0, place + wide / 2.0)
                 };
                 let clear = |found: &[(f64, String)]| {
                     found.windows(2).all(|pair| ends(&pair[0]).1 + 4.0 <= ends(&pair[1]).0)
                 };
-                ticks.numbers = (2..=9)
-                    .rev()
-                    .map(|most| range.ticks(most))
-                    .find(|found| clear(found))
-                    .unwrap_or_else(|| range.ticks(2).into_iter().take(1).collect());
+                let found = (2..=9).rev().map(|most| range.ticks(most)).find(|found| clear(found));
+                ticks.numbers =
+                    found.unwrap_or_else(|| range.ticks(2).into_iter().take(1).collect());
                 ticks.height = SMALL * LEADING + 4.0;
             }
             Dim::Names(names) => {

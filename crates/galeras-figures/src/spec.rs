@@ -1,9 +1,18 @@
-//! The spec of a figure: its kind, columns, words, size and look.
+//! Kinds of figures, and the spec of a figure: its kind, columns, words, size and look.
 
-use crate::kind::Kind;
+use std::fmt;
+
+use crate::error::FigureError;
+use crate::kinds::KINDS;
+use crate::sheet::Sheet;
+use crate::terminal::Screen;
+use crate::text::visible;
+use crate::theme::GROUPS as GROUP_LOOKS;
 
 /// The role of a column in a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::IntoStaticStr, strum::VariantArray,
+)]
 #[strum(serialize_all = "snake_case")]
 pub enum Role {
     /// The horizontal axis, or its counterpart in kinds without one.
@@ -67,6 +76,111 @@ pub(crate) const PANELS: Use =
 pub(crate) const LOW: Use = may(Role::Low, Takes::Number, "the lower end of the interval");
 pub(crate) const HIGH: Use = may(Role::High, Takes::Number, "the upper end of the interval");
 
+/// A kind of figure, such as [`Kind::HISTOGRAM`]: its columns, options and functions.
+#[derive(Clone, Copy)]
+pub struct Kind {
+    /// The name in workflows: `histogram`.
+    pub(crate) name: &'static str,
+    /// The name that the text for screen readers starts with.
+    pub(crate) title: &'static str,
+    /// A sentence about the figure for the documentation.
+    pub(crate) about: &'static str,
+    /// The columns that it needs and takes, the needed ones first.
+    pub(crate) columns: &'static [Use],
+    /// The options of [`crate::Spec`] that only some kinds take.
+    pub(crate) options: &'static [&'static str],
+    /// The axis of intervals and of the line of reference.
+    pub(crate) along: Role,
+    /// The most names of categories on an axis.
+    pub(crate) names: usize,
+    /// The most groups by colour.
+    pub(crate) groups: usize,
+    /// The most rows.
+    pub(crate) marks: usize,
+    pub(crate) draw: fn(&mut Sheet<'_>) -> Result<(), FigureError>,
+    /// Draws with characters in so many lines, if the kind can be drawn so.
+    pub(crate) draw_text: Option<fn(&Sheet<'_>, &mut Screen, usize)>,
+}
+
+impl Kind {
+    /// The fields that many kinds share.
+    pub(crate) const BASE: Kind = Kind {
+        name: "",
+        title: "",
+        about: "",
+        columns: &[],
+        options: &[],
+        along: Role::Y,
+        names: 0,
+        groups: GROUP_LOOKS,
+        marks: 100_000_000,
+        draw: |_| Ok(()),
+        draw_text: None,
+    };
+
+    /// All kinds, in the order of the documentation.
+    pub fn all() -> &'static [Kind] {
+        KINDS
+    }
+
+    /// The kind with this name.
+    pub fn named(name: &str) -> Option<Kind> {
+        KINDS.iter().copied().find(|kind| kind.name() == name)
+    }
+
+    /// The name in workflows: `histogram`.
+    pub fn name(self) -> &'static str {
+        self.name
+    }
+
+    /// A sentence about the figure for the documentation.
+    pub fn about(self) -> &'static str {
+        self.about
+    }
+
+    /// The columns that a kind needs and takes, the needed ones first.
+    pub fn columns(self) -> &'static [Use] {
+        self.columns
+    }
+
+    /// The use of a column in this kind of figure, if it has one.
+    pub fn usage(self, role: Role) -> Option<&'static Use> {
+        self.columns().iter().find(|usage| usage.role == role)
+    }
+
+    /// The name after its article: `a bar`, `an ecdf`.
+    pub(crate) fn with_article(self) -> String {
+        let is_vowel = self.name().starts_with(['a', 'e', 'i', 'o', 'u']);
+        format!("{} {}", if is_vowel { "an" } else { "a" }, self.name())
+    }
+}
+
+impl Default for Kind {
+    fn default() -> Self {
+        Kind::HISTOGRAM
+    }
+}
+
+impl PartialEq for Kind {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Kind {}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl fmt::Debug for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 /// The colours of a figure.
 #[derive(
     Clone,
@@ -116,7 +230,7 @@ pub enum Scale {
 }
 
 /// A description of a figure. Only the kind and the columns it needs must be given.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spec {
     /// The kind of figure.
     pub kind: Kind,
@@ -164,27 +278,7 @@ pub struct Spec {
 impl Spec {
     /// A figure of this kind, all else open.
     pub fn new(kind: Kind) -> Spec {
-        Spec {
-            kind,
-            x: None,
-            y: None,
-            low: None,
-            high: None,
-            color: None,
-            facet: None,
-            label: None,
-            reference: None,
-            bins: None,
-            x_scale: None,
-            y_scale: None,
-            title: None,
-            caption: None,
-            x_label: None,
-            y_label: None,
-            width: None,
-            height: None,
-            theme: None,
-        }
+        Spec { kind, ..Spec::default() }
     }
 
     /// The name of the column that is to do this.
@@ -200,6 +294,11 @@ impl Spec {
         }
         .as_deref()
     }
+
+    /// The name of a column for messages; empty without one.
+    pub(crate) fn shown(&self, role: Role) -> String {
+        visible(self.column(role).unwrap_or_default()).into_owned()
+    }
 }
 
 /// A figure.
@@ -214,4 +313,29 @@ pub struct Picture {
     pub caption: String,
     /// A text instead of the picture: kind, axes, number of rows, ranges. Plain text.
     pub alt: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_documented_and_differ() {
+        for (at, kind) in KINDS.iter().enumerate() {
+            assert_eq!(KINDS.iter().position(|k| k == kind), Some(at), "{kind} is there twice");
+            assert_eq!(Kind::named(kind.name), Some(*kind));
+            assert!(kind.name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{kind}");
+            assert!(kind.title.starts_with(char::is_uppercase), "{kind}");
+            assert!(kind.about.ends_with('.'), "{kind}");
+            let needed = kind.columns.iter().take_while(|usage| usage.needed).count();
+            assert!(needed > 0 && kind.columns[needed..].iter().all(|usage| !usage.needed));
+            for (at, usage) in kind.columns.iter().enumerate() {
+                assert!(!usage.meaning.is_empty() && !usage.meaning.ends_with('.'), "{kind}");
+                assert!(kind.columns[..at].iter().all(|other| other.role != usage.role), "{kind}");
+            }
+            let known = ["bins", "x_scale", "y_scale", "reference", "x_label", "y_label"];
+            assert!(kind.options.iter().all(|option| known.contains(option)), "{kind}");
+        }
+        assert_eq!(Kind::named("nothing"), None);
+    }
 }

@@ -11,14 +11,14 @@ use crate::theme::Look;
 /// CSS pixels in a centimetre.
 pub(crate) const CM: f64 = 96.0 / 2.54;
 
-/// Where a label is in respect to its place.
+/// A place in pixels.
+pub(crate) type Point = (f64, f64);
+
+/// The part of a label that is at its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Anchor {
-    /// It begins there.
     Start,
-    /// Its middle is there.
     Middle,
-    /// It ends there.
     End,
 }
 
@@ -65,8 +65,13 @@ pub(crate) struct Area {
 
 impl Area {
     /// The rectangle between two corners, whichever.
-    pub(crate) fn between(x1: f64, y1: f64, x2: f64, y2: f64) -> Area {
+    pub(crate) fn between((x1, y1): Point, (x2, y2): Point) -> Area {
         Area { x: x1.min(x2), y: y1.min(y2), width: (x2 - x1).abs(), height: (y2 - y1).abs() }
+    }
+
+    /// The rectangle of this size around a point.
+    pub(crate) fn around((x, y): Point, width: f64, height: f64) -> Area {
+        Area { x: x - width / 2.0, y: y - height / 2.0, width, height }
     }
 
     pub(crate) fn right(&self) -> f64 {
@@ -76,12 +81,32 @@ impl Area {
     pub(crate) fn bottom(&self) -> f64 {
         self.y + self.height
     }
+
+    pub(crate) fn middle(&self) -> Point {
+        (self.x + self.width / 2.0, self.y + self.height / 2.0)
+    }
+
+    pub(crate) fn meets(&self, other: &Area) -> bool {
+        self.x < other.right()
+            && other.x < self.right()
+            && self.y < other.bottom()
+            && other.y < self.bottom()
+    }
+
+    /// True if the other rectangle is within this one and meets none of those that are taken.
+    pub(crate) fn has_room_for(&self, other: &Area, taken: &[Area]) -> bool {
+        other.x >= self.x
+            && other.right() <= self.right()
+            && other.y >= self.y
+            && other.bottom() <= self.bottom()
+            && !taken.iter().any(|area| area.meets(other))
+    }
 }
 
-/// An SVG in the making.
+/// An SVG in the making: the elements so far, without the `svg` element around them.
 #[derive(Debug, Default)]
 pub(crate) struct Svg {
-    out: String,
+    pub(crate) marks: String,
 }
 
 impl Svg {
@@ -92,13 +117,13 @@ impl Svg {
 
     /// Opens an element with these attributes.
     pub(crate) fn open_with(&mut self, tag: &str, class: &str, attributes: &[(&str, &str)]) {
-        let _ = write!(self.out, "<{tag}");
+        let _ = write!(self.marks, "<{tag}");
         for (name, value) in std::iter::once(&("class", class)).chain(attributes) {
-            let _ = write!(self.out, " {name}=\"");
-            escape(&mut self.out, &visible(value));
-            self.out.push('"');
+            let _ = write!(self.marks, " {name}=\"");
+            escape(&mut self.marks, &visible(value));
+            self.marks.push('"');
         }
-        self.out.push('>');
+        self.marks.push('>');
     }
 
     /// Opens a group with a text that is seen when the pointer rests on it.
@@ -107,47 +132,61 @@ impl Svg {
         self.title(title);
     }
 
-    /// Closes a group.
     pub(crate) fn close(&mut self) {
         self.close_tag("g");
     }
 
     pub(crate) fn close_tag(&mut self, tag: &str) {
-        let _ = write!(self.out, "</{tag}>");
+        let _ = write!(self.marks, "</{tag}>");
+    }
+
+    pub(crate) fn group(&mut self, class: &str, draw: impl FnOnce(&mut Svg)) {
+        self.open(class);
+        draw(self);
+        self.close();
     }
 
     /// A text for the pointer, first in its group.
     pub(crate) fn title(&mut self, text: &str) {
-        self.out.push_str("<title>");
-        escape(&mut self.out, &visible(text));
-        self.out.push_str("</title>");
+        self.marks.push_str("<title>");
+        escape(&mut self.marks, &visible(text));
+        self.marks.push_str("</title>");
     }
 
     fn number(&mut self, name: &str, value: f64) {
-        let _ = write!(self.out, " {name}=\"{}\"", Short(value));
+        let _ = write!(self.marks, " {name}=\"{}\"", Short(value));
     }
 
     fn paint(&mut self, fill: Fill<'_>, stroke: Option<Stroke<'_>>) {
-        let _ = write!(self.out, " fill=\"{}\"", fill.color);
+        let _ = write!(self.marks, " fill=\"{}\"", fill.color);
         if fill.opacity < 1.0 {
             self.number("fill-opacity", fill.opacity);
         }
         if let Some(stroke) = stroke {
-            let _ = write!(self.out, " stroke=\"{}\"", stroke.color);
+            let _ = write!(self.marks, " stroke=\"{}\"", stroke.color);
             self.number("stroke-width", stroke.width);
             if !stroke.dash.is_empty() {
-                let _ = write!(self.out, " stroke-dasharray=\"{}\"", stroke.dash);
+                let _ = write!(self.marks, " stroke-dasharray=\"{}\"", stroke.dash);
             }
         }
-        self.out.push_str("/>");
+        self.marks.push_str("/>");
     }
 
-    pub(crate) fn line(&mut self, from: (f64, f64), to: (f64, f64), stroke: Stroke<'_>) {
-        self.out.push_str("<line");
-        for (name, value) in [("x1", from.0), ("y1", from.1), ("x2", to.0), ("y2", to.1)] {
-            self.number(name, value);
-        }
-        self.paint(Fill::NONE, Some(stroke));
+    fn shape(
+        &mut self,
+        tag: &str,
+        numbers: &[(&str, f64)],
+        fill: Fill<'_>,
+        stroke: Option<Stroke<'_>>,
+    ) {
+        let _ = write!(self.marks, "<{tag}");
+        numbers.iter().for_each(|(name, value)| self.number(name, *value));
+        self.paint(fill, stroke);
+    }
+
+    pub(crate) fn line(&mut self, from: Point, to: Point, stroke: Stroke<'_>) {
+        let numbers = [("x1", from.0), ("y1", from.1), ("x2", to.0), ("y2", to.1)];
+        self.shape("line", &numbers, Fill::NONE, Some(stroke));
     }
 
     pub(crate) fn rect(&mut self, area: Area, fill: Fill<'_>, stroke: Option<Stroke<'_>>) {
@@ -161,35 +200,20 @@ impl Svg {
         fill: Fill<'_>,
         stroke: Option<Stroke<'_>>,
     ) {
-        self.out.push_str("<rect");
         let Area { x, y, width, height } = area;
-        for (name, value) in [("x", x), ("y", y), ("width", width), ("height", height)] {
-            self.number(name, value);
-        }
-        if radius > 0.0 {
-            self.number("rx", radius);
-        }
-        self.paint(fill, stroke);
+        let numbers = [("x", x), ("y", y), ("width", width), ("height", height), ("rx", radius)];
+        self.shape("rect", &numbers[..if radius > 0.0 { 5 } else { 4 }], fill, stroke);
     }
 
-    pub(crate) fn circle(
-        &mut self,
-        at: (f64, f64),
-        radius: f64,
-        fill: Fill<'_>,
-        stroke: Option<Stroke<'_>>,
-    ) {
-        self.out.push_str("<circle");
-        for (name, value) in [("cx", at.0), ("cy", at.1), ("r", radius)] {
-            self.number(name, value);
-        }
-        self.paint(fill, stroke);
+    pub(crate) fn circle(&mut self, at: Point, radius: f64, fill: Fill<'_>, stroke: Stroke<'_>) {
+        let numbers = [("cx", at.0), ("cy", at.1), ("r", radius)];
+        self.shape("circle", &numbers, fill, Some(stroke));
     }
 
     /// A line through points, closed or not.
     pub(crate) fn path(
         &mut self,
-        points: &[(f64, f64)],
+        points: &[Point],
         closed: bool,
         fill: Fill<'_>,
         stroke: Option<Stroke<'_>>,
@@ -206,48 +230,26 @@ impl Svg {
 
     /// A path in SVG's own words, which are numbers and letters of commands only.
     pub(crate) fn raw_path(&mut self, d: &str, fill: Fill<'_>, stroke: Option<Stroke<'_>>) {
-        let _ = write!(self.out, "<path d=\"{d}\"");
+        let _ = write!(self.marks, "<path d=\"{d}\"");
         self.paint(fill, stroke);
     }
 
-    /// A label whose first line's upper side is at `y`.
-    pub(crate) fn label(&mut self, label: &Label, x: f64, y: f64, anchor: Anchor, color: &str) {
-        self.lines(label, x, y, anchor, color, None);
+    /// A label whose first line's upper side is at this height.
+    pub(crate) fn label(&mut self, label: &Label, at: Point, anchor: Anchor, color: &str) {
+        self.lines(label, at, anchor, color, false);
     }
 
-    /// A label whose middle is at the height `y`.
-    pub(crate) fn label_beside(
-        &mut self,
-        label: &Label,
-        x: f64,
-        y: f64,
-        anchor: Anchor,
-        color: &str,
-    ) {
-        self.lines(label, x, y - label.height() / 2.0, anchor, color, None);
+    /// A label whose middle is at this height.
+    pub(crate) fn label_beside(&mut self, label: &Label, at: Point, anchor: Anchor, color: &str) {
+        self.lines(label, (at.0, at.1 - label.height() / 2.0), anchor, color, false);
     }
 
-    /// A label of one line that reads upwards; the middle of its height is at `x`.
-    pub(crate) fn label_upwards(
-        &mut self,
-        label: &Label,
-        x: f64,
-        y: f64,
-        anchor: Anchor,
-        color: &str,
-    ) {
-        self.lines(label, x, y, anchor, color, Some(x - label.height() / 2.0));
+    /// A label of one line that reads upwards, the middle of its height at this place.
+    pub(crate) fn label_upwards(&mut self, label: &Label, at: Point, anchor: Anchor, color: &str) {
+        self.lines(label, (at.0 - label.height() / 2.0, at.1), anchor, color, true);
     }
 
-    fn lines(
-        &mut self,
-        label: &Label,
-        x: f64,
-        y: f64,
-        anchor: Anchor,
-        color: &str,
-        left: Option<f64>,
-    ) {
+    fn lines(&mut self, label: &Label, at: Point, anchor: Anchor, color: &str, upwards: bool) {
         if label.lines.iter().all(String::is_empty) {
             return;
         }
@@ -257,28 +259,25 @@ impl Svg {
         for (i, line) in label.lines.iter().enumerate() {
             // The ascent of the font is three quarters of its size, and the leading is shared out.
             let down = (i as f64 * LEADING + (LEADING - 1.0) / 2.0 + 0.8) * label.size;
-            self.out.push_str("<text");
-            let (x, y) = match left {
-                Some(left) => (left + down, y),
-                None => (x, y + down),
-            };
+            let (x, y) = if upwards { (at.0 + down, at.1) } else { (at.0, at.1 + down) };
+            self.marks.push_str("<text");
             self.number("x", x);
             self.number("y", y);
-            if left.is_some() {
-                let _ = write!(self.out, " transform=\"rotate(-90 {} {})\"", Short(x), Short(y));
+            if upwards {
+                let _ = write!(self.marks, " transform=\"rotate(-90 {} {})\"", Short(x), Short(y));
             }
             self.number("font-size", label.size);
             match anchor {
                 Anchor::Start => {}
-                Anchor::Middle => self.out.push_str(" text-anchor=\"middle\""),
-                Anchor::End => self.out.push_str(" text-anchor=\"end\""),
+                Anchor::Middle => self.marks.push_str(" text-anchor=\"middle\""),
+                Anchor::End => self.marks.push_str(" text-anchor=\"end\""),
             }
             if label.bold {
-                self.out.push_str(" font-weight=\"bold\"");
+                self.marks.push_str(" font-weight=\"bold\"");
             }
-            let _ = write!(self.out, " fill=\"{color}\">");
-            escape(&mut self.out, line);
-            self.out.push_str("</text>");
+            let _ = write!(self.marks, " fill=\"{color}\">");
+            escape(&mut self.marks, line);
+            self.marks.push_str("</text>");
         }
         if label.whole.is_some() {
             self.close();
@@ -287,44 +286,25 @@ impl Svg {
 
     /// The label of an edge, on a ground that lets little of the edge through.
     pub(crate) fn edge_label(&mut self, label: &Label, area: Area, look: &Look) {
-        self.open("edge-label");
-        self.rect(area, Fill { color: look.ground, opacity: 0.85 }, None);
-        let (x, y) = (area.x + area.width / 2.0, area.y + area.height / 2.0);
-        self.label_beside(label, x, y, Anchor::Middle, look.soft);
-        self.close();
-    }
-
-    /// The elements so far, without the `svg` element around them.
-    pub(crate) fn into_marks(self) -> String {
-        self.out
-    }
-
-    pub(crate) fn from_marks(marks: String) -> Svg {
-        Svg { out: marks }
+        self.group("edge-label", |svg| {
+            svg.rect(area, Fill { color: look.ground, opacity: 0.85 }, None);
+            svg.label_beside(label, area.middle(), Anchor::Middle, look.soft);
+        });
     }
 
     /// The whole picture, of this size in pixels.
     pub(crate) fn finish(self, width: f64, height: f64, ground: &str, alt: &str) -> String {
-        let mut out = String::with_capacity(self.out.len() + alt.len() + 400);
-        let _ = write!(
-            out,
+        let (w, h) = (Short(width), Short(height));
+        let mut out = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}cm\" height=\"{}cm\" \
-             viewBox=\"0 0 {} {}\" role=\"img\" font-family=\"{FONT_FAMILY}\" \
+             viewBox=\"0 0 {w} {h}\" role=\"img\" font-family=\"{FONT_FAMILY}\" \
              font-kerning=\"none\" aria-label=\"",
             Short(width / CM),
             Short(height / CM),
-            Short(width),
-            Short(height),
         );
         escape(&mut out, alt);
-        out.push_str("\">");
-        let _ = write!(
-            out,
-            "<rect width=\"{}\" height=\"{}\" fill=\"{ground}\"/>",
-            Short(width),
-            Short(height)
-        );
-        out.push_str(&self.out);
+        let _ = write!(out, "\"><rect width=\"{w}\" height=\"{h}\" fill=\"{ground}\"/>");
+        out.push_str(&self.marks);
         out.push_str("</svg>\n");
         out
     }
@@ -366,11 +346,31 @@ mod tests {
 
     #[test]
     fn numbers_are_short_and_have_no_negative_zero() {
-        let short = |v: f64| Short(v).to_string();
-        assert_eq!(short(12.0), "12");
-        assert_eq!(short(-0.001), "0");
-        assert_eq!(short(1.256), "1.26");
-        assert_eq!(short(-3.5), "-3.5");
-        assert_eq!(short(0.05), "0.05");
+        for (value, text) in
+            [(12.0, "12"), (-0.001, "0"), (1.256, "1.26"), (-3.5, "-3.5"), (0.05, "0.05")]
+        {
+            assert_eq!(Short(value).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn an_area_is_free_if_it_is_inside_and_meets_no_other() {
+        let whole = Area { x: 0.0, y: 0.0, width: 2000.0, height: 900.0 };
+        let mut taken: Vec<Area> = Vec::new();
+        for i in 0..400_u32 {
+            let mixed = i.wrapping_mul(2_654_435_761);
+            let number = |n: u32| f64::from(mixed.wrapping_mul(n) >> 16) / 65536.0;
+            let (x, y) = (number(7919) * 2000.0 - 500.0, number(104_729) * 900.0);
+            let area = Area { x, y, width: 10.0 + number(1_299_709) * 200.0, height: 12.0 };
+            let inside = x >= 0.0 && x + area.width <= 2000.0 && y + 12.0 <= 900.0;
+            let meets =
+                |o: &Area| (o.x - x) < area.width && (x - o.x) < o.width && (o.y - y).abs() < 12.0;
+            let expected = inside && !taken.iter().any(meets);
+            assert_eq!(whole.has_room_for(&area, &taken), expected, "area {i}");
+            if expected {
+                taken.push(area);
+            }
+        }
+        assert!((50..350).contains(&taken.len()), "{}", taken.len());
     }
 }

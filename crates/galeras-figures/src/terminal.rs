@@ -4,12 +4,11 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::data::Data;
 use crate::error::FigureError;
-use crate::kind::Kind;
-use crate::kinds::{bins, forest_range, forest_references, forest_words};
+use crate::kinds::{bins, joined, range, references};
 use crate::rows::{Row, Table};
 use crate::scale::{Range, count, number};
 use crate::sheet::Sheet;
-use crate::spec::Spec;
+use crate::spec::{Kind, Spec};
 use crate::text::visible;
 
 /// The colours of groups: blue, yellow, green, magenta, cyan, red, white, grey.
@@ -21,7 +20,6 @@ const MARKS: [char; 8] = ['●', '▲', '■', '◆', '▼', '◉', '□', '◇'
 /// characters of the data are written out.
 ///
 /// # Errors
-///
 /// As [`crate::draw`]; other kinds are refused.
 pub fn terminal(
     spec: &Spec,
@@ -34,23 +32,20 @@ pub fn terminal(
         [("columns", columns, 30, "30 or more"), ("rows", rows, 6, "6 or more")]
     {
         if value < least {
-            return Err(FigureError::Range { option, value: value as f64, range });
+            return Err(FigureError::Spec(format!("`{option}` is {value}; it must be {range}")));
         }
     }
-    let Some(draw_text) = spec.kind.0.draw_text else {
-        return Err(FigureError::NoTerminal { kind: spec.kind });
+    let Some(draw_text) = spec.kind.draw_text else {
+        return Err(FigureError::NoTerminal(spec.kind.with_article()));
     };
-    let sheet = Sheet::new(spec, data, Table::read(spec, data)?);
+    let table = Table::read(spec, data)?;
+    let sheet = Sheet::new(spec, data, &table);
     let mut screen = Screen { columns, colour, lines: Vec::new() };
     if let Some(title) = &spec.title {
         screen.lines.push(crop(&visible(title), columns));
     }
     draw_text(&sheet, &mut screen, rows);
-    let mut caption = format!("n = {}", count(sheet.table.rows.len()));
-    if let Some(left) = sheet.table.left_out() {
-        caption.push_str(&format!("; {left}"));
-    }
-    screen.lines.push(crop(&caption, columns));
+    screen.lines.push(crop(&table.counted(""), columns));
     Ok(screen.lines.join("\n") + "\n")
 }
 
@@ -87,12 +82,6 @@ fn crop(text: &str, columns: usize) -> String {
     out
 }
 
-fn pad(text: &str, columns: usize) -> String {
-    let text = crop(text, columns);
-    let spaces = columns - text.width();
-    format!("{text}{}", " ".repeat(spaces))
-}
-
 fn pad_left(text: &str, columns: usize) -> String {
     let text = crop(text, columns);
     format!("{}{text}", " ".repeat(columns - text.width()))
@@ -109,7 +98,7 @@ pub(crate) fn histogram(sheet: &Sheet<'_>, screen: &mut Screen, rows: usize) {
         true => {
             let mut spec = sheet.spec.clone();
             spec.bins = Some(fits);
-            bins(&Sheet::new(&spec, sheet.data, sheet.table.clone()))
+            bins(&Sheet::new(&spec, sheet.data, sheet.table))
         }
         false => found,
     };
@@ -122,14 +111,13 @@ pub(crate) fn histogram(sheet: &Sheet<'_>, screen: &mut Screen, rows: usize) {
     for (panel, of_panel) in found.counts.iter().enumerate() {
         for (group, counts) in of_panel.iter().enumerate() {
             if blocks > 1 {
-                let names = [sheet.table.facets.get(panel), sheet.table.colors.get(group)];
-                let names: Vec<&str> = names.into_iter().flatten().map(String::as_str).collect();
-                screen.lines.push(crop(&visible(&names.join(", ")), screen.columns));
+                let names = joined([sheet.table.facets.get(panel), sheet.table.colors.get(group)]);
+                screen.lines.push(crop(&visible(&names), screen.columns));
             }
             for (i, n) in counts.iter().enumerate() {
                 let bar = screen.painted(&bar(*n as f64 / most as f64, length), group);
-                let line = format!("{} │{bar} {}", pad_left(&label(i), widest), count(*n));
-                screen.lines.push(line);
+                let label = pad_left(&label(i), widest);
+                screen.lines.push(format!("{label} │{bar} {}", count(*n)));
             }
         }
     }
@@ -146,20 +134,19 @@ fn bar(share: f64, length: usize) -> String {
 }
 
 pub(crate) fn forest(sheet: &Sheet<'_>, screen: &mut Screen, rows: usize) {
-    let table = &sheet.table;
+    let table = sheet.table;
     let name = |r: &Row| {
-        let names = [r.y_name.and_then(|y| table.ys.get(y)), table.facets.get(r.facet)];
-        let names: Vec<&str> = names.into_iter().flatten().map(String::as_str).collect();
-        visible(&names.join(", ")).into_owned()
+        let names = joined([r.y_name.and_then(|y| table.ys.get(y)), table.facets.get(r.facet)]);
+        visible(&names).into_owned()
     };
     let mut order: Vec<&Row> = table.rows.iter().collect();
     order.sort_by_key(|r| (r.facet, r.y_name, r.color));
     let widest = order.iter().map(|r| name(r).width()).max().unwrap_or(0);
     let widest = widest.min(screen.columns * 2 / 5);
-    let numbers = order.iter().map(|r| forest_words(r).width()).max().unwrap_or(0);
+    let numbers = order.iter().map(|r| r.words(r.x).width()).max().unwrap_or(0);
     let numbers = if screen.columns >= widest + numbers + 22 { numbers + 2 } else { 0 };
     let length = screen.columns - widest - numbers - 2;
-    let range = forest_range(sheet);
+    let (range, references) = (range(sheet), references(sheet));
     let axis = range.axis(0.0, (length - 1) as f64);
     let place = |v: f64| (axis.at(v).round() as usize).min(length - 1);
     if table.colors.len() > 1 {
@@ -173,11 +160,8 @@ pub(crate) fn forest(sheet: &Sheet<'_>, screen: &mut Screen, rows: usize) {
     for row in &order[..shown] {
         let group = row.color.unwrap_or(0);
         let mut cells = vec![' '; length];
-        for line in forest_references(sheet) {
-            if line >= range.low && line <= range.high {
-                cells[place(line)] =
-                    if line == 0.0 || forest_references(sheet).len() == 1 { '│' } else { '┊' };
-            }
+        for line in references.iter().copied().filter(|at| *at >= range.low && *at <= range.high) {
+            cells[place(line)] = if line == 0.0 || references.len() == 1 { '│' } else { '┊' };
         }
         let mark = match (row.interval, sheet.spec.kind) {
             (None, kind) if kind == Kind::FOREST => '○',
@@ -189,15 +173,14 @@ pub(crate) fn forest(sheet: &Sheet<'_>, screen: &mut Screen, rows: usize) {
             (cells[low], cells[high]) = ('├', '┤');
         }
         cells[place(row.x)] = mark;
-        let drawn: String = cells.into_iter().collect();
-        let drawn = screen.painted(&drawn, group);
+        let drawn = screen.painted(&String::from_iter(cells), group);
         let text = name(row);
         // A name is written once, before the lines of its groups.
-        let shown_name = if text == last { "" } else { &text };
-        let words = if numbers > 0 { pad_left(&forest_words(row), numbers) } else { String::new() };
-        screen
-            .lines
-            .push(format!("{}  {drawn}{words}", pad(shown_name, widest)).trim_end().to_string());
+        let shown = crop(if text == last { "" } else { &text }, widest);
+        let spaces = " ".repeat(widest - shown.width());
+        let words = if numbers > 0 { pad_left(&row.words(row.x), numbers) } else { String::new() };
+        let line = format!("{shown}{spaces}  {drawn}{words}");
+        screen.lines.push(line.trim_end().to_string());
         last = text;
     }
     if shown < order.len() {
@@ -228,7 +211,7 @@ fn ruler(
         }
     }
     for cells in [line, numbers] {
-        let text: String = cells.into_iter().collect();
-        screen.lines.push(format!("{}{text}", " ".repeat(left)).trim_end().to_string());
+        let line = " ".repeat(left) + &String::from_iter(cells);
+        screen.lines.push(line.trim_end().to_string());
     }
 }

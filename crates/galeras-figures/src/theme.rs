@@ -3,8 +3,10 @@
 //! The colours of groups are those of Okabe and Ito (2008), which people with any kind of colour
 //! blindness can distinguish. Dashes and shapes differ as well; in print, greys and hatches.
 
+use std::fmt::Write as _;
+
 use crate::spec::Theme;
-use crate::svg::{Area, Fill, Stroke, Svg};
+use crate::svg::{Area, Fill, Point, Short, Stroke, Svg};
 
 /// The number of groups that a reader can distinguish.
 pub(crate) const GROUPS: usize = 8;
@@ -93,12 +95,10 @@ impl Look {
         }
     }
 
-    /// The colour of a group.
     pub(crate) fn color(&self, group: usize) -> &'static str {
         self.colors[group % GROUPS]
     }
 
-    /// The line of a group.
     pub(crate) fn stroke(&self, group: usize, width: f64) -> Stroke<'static> {
         Stroke { color: self.color(group), width, dash: DASHES[group % GROUPS] }
     }
@@ -125,11 +125,10 @@ impl Look {
             // The line x + y = along, or its mirror image, cut off at the sides.
             let (x1, y1) = (along.min(area.width), (along - area.width).max(0.0));
             let (x2, y2) = ((along - area.height).max(0.0), along.min(area.height));
-            let mut add = |a: (f64, f64), b: (f64, f64)| {
-                use std::fmt::Write as _;
-                let s = crate::svg::Short;
-                let (ax, ay) = (s(area.x + a.0), s(area.y + a.1));
-                let _ = write!(d, "M{ax} {ay}L{} {}", s(area.x + b.0), s(area.y + b.1));
+            let mut add = |a: Point, b: Point| {
+                let [ax, bx] = [a.0, b.0].map(|x| Short(area.x + x));
+                let [ay, by] = [a.1, b.1].map(|y| Short(area.y + y));
+                let _ = write!(d, "M{ax} {ay}L{bx} {by}");
             };
             if rising {
                 add((x1, y1), (x2, y2));
@@ -144,58 +143,29 @@ impl Look {
     }
 
     /// The mark of a group at a place: each has another shape, filled or not.
-    pub(crate) fn mark(
-        &self,
-        svg: &mut Svg,
-        at: (f64, f64),
-        radius: f64,
-        group: usize,
-        opacity: f64,
-    ) {
-        let color = self.color(group);
-        let (fill, outline) = (Fill { color, opacity }, Some(Stroke::solid(color, 1.0)));
+    pub(crate) fn mark(&self, svg: &mut Svg, at: Point, radius: f64, group: usize, opacity: f64) {
+        let (group, color) = (group % GROUPS, self.color(group));
+        let (fill, outline) = match group {
+            0..5 => (Fill { color, opacity }, Stroke::solid(color, 1.0)),
+            _ => (Fill::solid(self.ground), Stroke::solid(color, 1.4)),
+        };
         let (x, y) = at;
-        let r = radius;
-        match group % GROUPS {
-            0 => svg.circle(at, r, fill, outline),
-            1 => {
-                let r = r * 1.15;
-                svg.path(
-                    &[(x, y - r), (x + r, y + 0.8 * r), (x - r, y + 0.8 * r)],
-                    true,
-                    fill,
-                    outline,
-                );
+        match group {
+            0 | 5 => svg.circle(at, radius, fill, outline),
+            2 | 6 => {
+                let side = 2.0 * (radius * 0.88);
+                svg.rect(Area::around(at, side, side), fill, Some(outline));
             }
-            2 => {
-                let r = r * 0.88;
-                let area = Area { x: x - r, y: y - r, width: 2.0 * r, height: 2.0 * r };
-                svg.rect(area, fill, outline);
-            }
-            3 => {
-                let r = r * 1.25;
-                svg.path(&[(x, y - r), (x + r, y), (x, y + r), (x - r, y)], true, fill, outline);
-            }
-            4 => {
-                let r = r * 1.15;
-                svg.path(
-                    &[(x, y + r), (x + r, y - 0.8 * r), (x - r, y - 0.8 * r)],
-                    true,
-                    fill,
-                    outline,
-                );
-            }
-            5 => svg.circle(at, r, Fill::solid(self.ground), Some(Stroke::solid(color, 1.4))),
-            6 => {
-                let r = r * 0.88;
-                let area = Area { x: x - r, y: y - r, width: 2.0 * r, height: 2.0 * r };
-                svg.rect(area, Fill::solid(self.ground), Some(Stroke::solid(color, 1.4)));
+            1 | 4 => {
+                let r = radius * 1.15;
+                let (tip, base) =
+                    if group == 1 { (y - r, y + 0.8 * r) } else { (y + r, y - 0.8 * r) };
+                svg.path(&[(x, tip), (x + r, base), (x - r, base)], true, fill, Some(outline));
             }
             _ => {
-                let r = r * 1.25;
+                let r = radius * 1.25;
                 let points = [(x, y - r), (x + r, y), (x, y + r), (x - r, y)];
-                let outline = Stroke::solid(color, 1.4);
-                svg.path(&points, true, Fill::solid(self.ground), Some(outline));
+                svg.path(&points, true, fill, Some(outline));
             }
         }
     }
@@ -219,7 +189,6 @@ fn between(stops: &[[u8; 3]; 3], share: f64) -> [u8; 3] {
     [mix(from[0], to[0]), mix(from[1], to[1]), mix(from[2], to[2])]
 }
 
-/// A colour in CSS.
 pub(crate) fn hex([r, g, b]: [u8; 3]) -> String {
     format!("#{r:02x}{g:02x}{b:02x}")
 }
@@ -230,7 +199,6 @@ pub(crate) fn readable_on(color: [u8; 3]) -> &'static str {
     if (luminance + 0.05) / 0.05 >= 1.05 / (luminance + 0.05) { "#000000" } else { "#ffffff" }
 }
 
-/// The relative luminance of a colour.
 fn luminance(color: [u8; 3]) -> f64 {
     let linear = color.map(|c| {
         let c = f64::from(c) / 255.0;
@@ -250,23 +218,20 @@ pub(crate) fn parts(hex: &str) -> [u8; 3] {
 mod tests {
     use super::*;
 
-    fn contrast(a: &str, b: &str) -> f64 {
-        let (a, b) = (luminance(parts(a)) + 0.05, luminance(parts(b)) + 0.05);
-        a.max(b) / a.min(b)
-    }
-
     #[test]
     fn text_can_be_read_and_marks_can_be_seen() {
+        let check = |color: &str, ground: &str, least: f64| {
+            let [a, b] = [color, ground].map(|color| luminance(parts(color)) + 0.05);
+            assert!(a.max(b) / a.min(b) >= least, "{color} on {ground}");
+        };
         for look in [&LIGHT, &DARK, &PRINT] {
-            assert!(contrast(look.ink, look.ground) >= 7.0);
-            assert!(contrast(look.soft, look.ground) >= 4.5);
-            assert!(contrast(look.soft, look.panel) >= 4.5);
-            for color in look.colors {
-                assert!(contrast(color, look.ground) >= 2.2, "{color}");
-            }
+            check(look.ink, look.ground, 7.0);
+            check(look.soft, look.ground, 4.5);
+            check(look.soft, look.panel, 4.5);
+            look.colors.iter().for_each(|color| check(color, look.ground, 2.2));
             for share in 0..=20 {
                 let color = look.sequential(f64::from(share) / 20.0);
-                assert!(contrast(readable_on(color), &hex(color)) >= 4.5);
+                check(readable_on(color), &hex(color), 4.5);
             }
         }
     }

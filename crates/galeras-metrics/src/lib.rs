@@ -6,4 +6,6 @@
 
 pub mod agreement;
 pub mod codebleu;
+mod grams;
+mod interner;
 pub mod text;

@@ -91,7 +91,7 @@ impl Buffers {
                 }
             }
         }
-        self.trie.count(&self.tokens, model.order);
+        self.trie.count(&self.tokens, model.order, |_| 1);
         lexicon
     }
 
@@ -165,47 +165,13 @@ impl<'a> Lexicon<'a> {
 }
 
 fn is_name(word: &str) -> bool {
-    Kind::of(word) == Kind::Word && !is_keyword(word)
+    Kind::of(word) == Kind::Word && KEYWORDS.binary_search(&word).is_err()
 }
 
-/// True for words that carry no topic.
-fn is_keyword(word: &str) -> bool {
-    matches!(
-        word,
-        "False"
-            | "None"
-            | "True"
-            | "and"
-            | "as"
-            | "assert"
-            | "async"
-            | "await"
-            | "break"
-            | "class"
-            | "continue"
-            | "def"
-            | "del"
-            | "elif"
-            | "else"
-            | "except"
-            | "finally"
-            | "for"
-            | "from"
-            | "global"
-            | "if"
-            | "import"
-            | "in"
-            | "is"
-            | "lambda"
-            | "nonlocal"
-            | "not"
-            | "or"
-            | "pass"
-            | "raise"
-            | "return"
-            | "try"
-            | "while"
-            | "with"
-            | "yield"
-    )
-}
+/// Words that carry no topic, ascending.
+const KEYWORDS: [&str; 35] = [
+    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue",
+    "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import",
+    "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while",
+    "with", "yield",
+];

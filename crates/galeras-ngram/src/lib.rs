@@ -5,7 +5,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `tokens`, `vocabulary`, `text_hash` | text to numbered tokens |
+//! | `tokens`, `vocabulary` | text to numbered tokens |
 //! | `trie` | counts of n-grams |
 //! | `model` | training, and leaving texts out |
 //! | `cache` | the words of a prompt |
@@ -41,7 +41,6 @@ mod candidates;
 mod complete;
 mod draw;
 mod model;
-mod text_hash;
 mod tokens;
 mod trie;
 mod vocabulary;

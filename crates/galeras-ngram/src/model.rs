@@ -1,13 +1,12 @@
 //! The trained model: training, and texts to leave out of a completion.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
+use hashbrown::HashMap;
 use rayon::prelude::{
     IntoParallelIterator, IntoParallelRefIterator, ParallelIterator, ParallelSlice,
 };
 
-use super::text_hash::TextHash;
 use super::tokens::{Kind, split, unspaced};
 use super::trie::{MOST, Trie};
 use super::vocabulary::{BEGIN, CUT, END, UNKNOWN, Vocabulary};
@@ -42,16 +41,9 @@ struct TrainingText {
 type Digest = [u8; 16];
 
 /// There are 2^32 - 1 tokens or more, with three marks for each text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the training texts have more than four billion tokens")]
 pub struct TooLong;
-
-impl std::fmt::Display for TooLong {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the training texts have more than four billion tokens")
-    }
-}
-
-impl std::error::Error for TooLong {}
 
 impl NgramModel {
     /// Six tokens: longer n-grams rarely occur twice except in copied code.
@@ -156,7 +148,7 @@ impl NgramModel {
             );
             times.resize(tokens.len(), more);
         }
-        trie.count_repeated(tokens, times, self.order);
+        trie.count(tokens, self.order, |at| times[at]);
         remaining
     }
 }
@@ -181,7 +173,7 @@ struct SplitTexts<'a> {
 
 impl<'a> SplitTexts<'a> {
     fn of(texts: &[&'a str]) -> Result<Self, TooLong> {
-        let mut numbers: HashMap<&str, u32, TextHash> = HashMap::with_hasher(TextHash::new());
+        let mut numbers = HashMap::new();
         let (mut tokens, mut lengths, mut words) = (Vec::new(), Vec::new(), Vec::new());
         for text in texts {
             let before = tokens.len();

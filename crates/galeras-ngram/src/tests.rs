@@ -44,6 +44,15 @@ fn complete(
     model.complete(&mut CompletionBuffers::default(), &prompt, &settings)
 }
 
+fn drawn(temperature: f64, seed: u64) -> CompletionSettings<'static> {
+    CompletionSettings { temperature, seed, ..CompletionSettings::default() }
+}
+
+/// The most probable completion.
+fn greedy(model: &NgramModel, prompt: NgramPrompt<'_>) -> Completion {
+    complete(model, prompt, CompletionSettings::default())
+}
+
 fn code(code: &str) -> NgramPrompt<'_> {
     NgramPrompt { code, ..NgramPrompt::default() }
 }
@@ -122,8 +131,7 @@ fn the_order_of_the_texts_has_no_influence() {
         let context = random.text(40);
         for temperature in [0.0, 0.5, 1.0] {
             let prompt = NgramPrompt { context: &context, code: &context, own: &own };
-            let settings =
-                CompletionSettings { temperature, seed, ..CompletionSettings::default() };
+            let settings = drawn(temperature, seed);
             assert_eq!(complete(&model, prompt, settings), complete(&shuffled, prompt, settings));
         }
     }
@@ -135,16 +143,14 @@ fn duplicates_count_in_proportion() {
     assert_eq!((once.texts(), thrice.texts()), (6, 18));
     for seed in 0..50 {
         for temperature in [0.0, 1.0] {
-            let settings =
-                CompletionSettings { temperature, seed, ..CompletionSettings::default() };
-            let prompt = code("def ");
+            let (prompt, settings) = (code("def "), drawn(temperature, seed));
             assert_eq!(complete(&once, prompt, settings), complete(&thrice, prompt, settings));
         }
     }
     let own = [(METHODS[0], 2)];
     let prompt = NgramPrompt { own: &own, ..code("def size(self):\n    return") };
-    assert_eq!(complete(&once, prompt, CompletionSettings::default()).text, " self.items[0]");
-    assert_eq!(complete(&thrice, prompt, CompletionSettings::default()).text, " len(self.items)");
+    assert_eq!(greedy(&once, prompt).text, " self.items[0]");
+    assert_eq!(greedy(&thrice, prompt).text, " len(self.items)");
 }
 
 #[test]
@@ -152,27 +158,22 @@ fn greedy_takes_the_most_frequent_and_of_equals_the_least_text() {
     let model = train(3, &["x = b", "x = a", "x = c", "x = c"]);
     for (own, text) in [(&[][..], " c"), (&[("x = c", 1)][..], " a")] {
         for seed in 0..5 {
-            let settings = CompletionSettings { seed, ..CompletionSettings::default() };
-            let done = complete(&model, NgramPrompt { own, ..code("x =") }, settings);
+            let done = complete(&model, NgramPrompt { own, ..code("x =") }, drawn(0.0, seed));
             assert_eq!((done.text.as_str(), done.tokens), (text, 1));
             assert_eq!(done.finish_reason, Finish::Stop);
         }
     }
-    let drawn = |temperature| {
-        let settings =
-            |seed| CompletionSettings { temperature, seed, ..CompletionSettings::default() };
-        let texts = (0..300).map(|seed| complete(&model, code("x ="), settings(seed)).text);
-        texts.filter(|text| text == " c").count()
-    };
-    assert!((120..180).contains(&drawn(1.0)), "{}", drawn(1.0));
-    assert!((180..240).contains(&drawn(0.5)), "{}", drawn(0.5));
-    assert!((85..125).contains(&drawn(100.0)), "{}", drawn(100.0));
+    for (temperature, expected) in [(1.0, 120..180), (0.5, 180..240), (100.0, 85..125)] {
+        let draw = |seed| complete(&model, code("x ="), drawn(temperature, seed)).text;
+        let count = (0..300).map(draw).filter(|text| text == " c").count();
+        assert!(expected.contains(&count), "{temperature}: {count}");
+    }
 }
 
 #[test]
 fn code_may_end_inside_of_a_word() {
     let model = train(8, &METHODS);
-    let greedy = |prompt| complete(&model, prompt, CompletionSettings::default());
+    let greedy = |prompt| greedy(&model, prompt);
     let done = greedy(code("def first(self):\n    return self.it"));
     assert_eq!((done.text.as_str(), done.tokens), ("ems[0]", 4));
     // Also inside an operator, a space and an indentation.
@@ -195,21 +196,20 @@ fn the_prompt_changes_what_is_written() {
         "def f(self):\n    self.beta()",
     ];
     let model = train(6, &texts);
-    let greedy = |context| {
-        let prompt = NgramPrompt { context, ..code("def f(self):\n    self.") };
-        complete(&model, prompt, CompletionSettings::default()).text
-    };
-    assert_eq!(greedy(""), "alpha()");
-    assert_eq!(greedy("Call beta, please."), "beta()");
-    // Names that the model never saw come from phrases of the prompt.
-    assert_eq!(greedy("def f(self):\n    self.gamma()"), "gamma()");
-    // The end of the conversation after the code is not evidence of what comes next.
-    assert_eq!(greedy("def f(self):\n    self."), "alpha()");
-    let half = NgramPrompt {
-        context: "def f(self):\n    self.al\n```",
-        ..code("def f(self):\n    self.al")
-    };
-    assert_eq!(complete(&model, half, CompletionSettings::default()).text, "pha()");
+    let start = "def f(self):\n    self.";
+    for (context, end, text) in [
+        ("", "", "alpha()"),
+        ("Call beta, please.", "", "beta()"),
+        // Names that the model never saw come from phrases of the prompt.
+        ("def f(self):\n    self.gamma()", "", "gamma()"),
+        // The end of the conversation after the code is not evidence of what comes next.
+        (start, "", "alpha()"),
+        ("def f(self):\n    self.al\n```", "al", "pha()"),
+    ] {
+        let code = [start, end].concat();
+        let prompt = NgramPrompt { context, ..self::code(&code) };
+        assert_eq!(greedy(&model, prompt).text, text, "{context:?}");
+    }
 }
 
 #[test]
@@ -261,12 +261,7 @@ fn completions_are_pinned() {
     let model = train(6, &METHODS);
     let pins = [(0.0, 1), (0.8, 1), (1.0, 2), (1.0, 3), (1.7, 4)].map(|(temperature, seed)| {
         let prompt = NgramPrompt { context: "Read the path.", ..code("def ") };
-        complete(
-            &model,
-            prompt,
-            CompletionSettings { temperature, seed, ..CompletionSettings::default() },
-        )
-        .text
+        complete(&model, prompt, drawn(temperature, seed)).text
     });
     assert_eq!(
         pins,
@@ -288,8 +283,7 @@ fn equal_texts_are_left_out_in_the_time_of_one() {
     let own = [(METHODS[0], u32::MAX), (METHODS[0], 1)];
     let mut scratch = CompletionBuffers::default();
     for seed in 0..2_000 {
-        let settings =
-            CompletionSettings { temperature: 0.9, seed, ..CompletionSettings::default() };
+        let settings = drawn(0.9, seed);
         let prompt = NgramPrompt { own: &own, ..code("def ") };
         let here = model.complete(&mut scratch, &prompt, &settings);
         if seed < 20 {

@@ -17,7 +17,7 @@ use super::vocabulary::CUT;
 
 pub(super) const MOST: usize = 8;
 
-#[derive(Default)]
+#[derive(Debug, Default, PartialEq)]
 struct Level {
     /// The last token of each.
     tokens: Vec<u32>,
@@ -89,19 +89,9 @@ impl TriePath {
 
 impl Trie {
     /// Counts all n-grams of 1 to `order` tokens. Each sequence of `tokens` ends with [`CUT`],
-    /// including the last. There are fewer than `u32::MAX` tokens.
-    pub(super) fn count(&mut self, tokens: &[u32], order: usize) {
-        self.count_sequences(tokens, order, |_| 1);
-    }
-
-    /// As `count`, but each sequence represents several equal ones: `times` has their number at
-    /// each of its tokens. There are fewer than `u32::MAX` tokens in total.
-    pub(super) fn count_repeated(&mut self, tokens: &[u32], times: &[u32], order: usize) {
-        self.count_sequences(tokens, order, |start| times.get(start).copied().unwrap_or_default());
-    }
-
-    /// Counts n-grams; `times` is the number of occurrences at a place.
-    fn count_sequences(&mut self, tokens: &[u32], order: usize, times: impl Fn(usize) -> u32) {
+    /// including the last, and represents as many equal ones as `times` returns for the place of
+    /// each of its tokens. There are fewer than `u32::MAX` tokens, with repetition.
+    pub(super) fn count(&mut self, tokens: &[u32], order: usize, times: impl Fn(usize) -> u32) {
         self.clear();
         let starts = (0..tokens.len()).filter(|&start| tokens[start] != CUT);
         self.starts.extend(starts.map(|start| keyed(tokens[start], start as u64)));

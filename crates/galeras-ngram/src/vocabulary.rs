@@ -3,9 +3,10 @@
 //! Numbers ascend with the text (as bytes). So they do not depend on the order of the training
 //! texts, and tokens with a common prefix are neighbours.
 
+use std::hash::BuildHasher as _;
 use std::ops::Range;
 
-use super::text_hash::TextHash;
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 /// The mark before every text. It is only context and never drawn.
 pub(super) const BEGIN: u32 = 0;
@@ -14,36 +15,35 @@ pub(super) const END: u32 = 1;
 pub(super) const CUT: u32 = u32::MAX;
 pub(super) const UNKNOWN: u32 = CUT - 1;
 
-const FREE: u32 = u32::MAX;
-
 /// Both marks have the empty text; they come first.
 pub(super) struct Vocabulary {
     text: String,
     /// The end of each token in `text`.
     ends: Vec<usize>,
-    /// An open-addressing table of numbers, at most half full.
-    slots: Vec<u32>,
-    hash: TextHash,
+    /// The number of each token, by the hash of its text.
+    numbers: HashTable<u32>,
+    hash: DefaultHashBuilder,
 }
 
 impl Vocabulary {
     /// Numbers distinct tokens in ascending order.
     pub(super) fn new(sorted: &[&str]) -> Self {
-        let count = sorted.len() + 2;
-        let mut vocabulary = Self {
-            text: String::with_capacity(sorted.iter().map(|token| token.len()).sum()),
-            ends: vec![0; 2],
-            slots: vec![FREE; (count * 2).next_power_of_two()],
-            hash: TextHash::new(),
-        };
-        vocabulary.ends.reserve(sorted.len());
+        let ends = sorted.iter().scan(0, |end, token| {
+            *end += token.len();
+            Some(*end)
+        });
+        let hash = DefaultHashBuilder::default();
+        let mut numbers = HashTable::with_capacity(sorted.len());
         for (number, token) in (END + 1..).zip(sorted) {
-            let slot = vocabulary.slot(token);
-            vocabulary.slots[slot] = number;
-            vocabulary.text.push_str(token);
-            vocabulary.ends.push(vocabulary.text.len());
+            let hash_of = |number: &u32| hash.hash_one(sorted[(number - END - 1) as usize]);
+            numbers.insert_unique(hash.hash_one(token), number, hash_of);
         }
-        vocabulary
+        Self {
+            text: sorted.concat(),
+            ends: [0, 0].into_iter().chain(ends).collect(),
+            numbers,
+            hash,
+        }
     }
 
     pub(super) fn len(&self) -> u32 {
@@ -51,8 +51,8 @@ impl Vocabulary {
     }
 
     pub(super) fn find(&self, token: &str) -> Option<u32> {
-        let number = self.slots[self.slot(token)];
-        (number != FREE).then_some(number)
+        let same = |number: &u32| self.text(*number) == token;
+        self.numbers.find(self.hash.hash_one(token), same).copied()
     }
 
     /// The text of a token; empty for marks and unknown numbers.
@@ -84,15 +84,6 @@ impl Vocabulary {
             }
         }
         low
-    }
-
-    fn slot(&self, token: &str) -> usize {
-        let mask = self.slots.len() - 1;
-        let mut at = self.hash.of(token) as usize & mask;
-        while self.slots[at] != FREE && self.text(self.slots[at]) != token {
-            at = (at + 1) & mask;
-        }
-        at
     }
 }
 

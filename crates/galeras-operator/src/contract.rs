@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use datafusion::execution::context::SessionContext;
-use futures::future::BoxFuture;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::access::Consent;
+use super::args::parse_args;
 use super::descriptor::Descriptor;
 use super::error::ArgError;
 use super::pins::Pins;
@@ -20,20 +22,57 @@ use super::table::{Port, TableSchema};
 ///
 /// Every operator is one value in the registry's list; help, JSON Schema, documentation page and
 /// plan-time checks all derive from it.
+#[async_trait]
 pub trait Operator: Send + Sync {
     /// Its description.
     fn descriptor(&self) -> &'static Descriptor;
     /// Checks the arguments against the input schemas and returns a step with known outputs, or all
     /// mistakes. Nothing is computed; files named by arguments may be opened to learn their schema.
-    fn bind<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>>;
+    async fn bind(
+        &self,
+        args: &Value,
+        cx: &BindContext,
+    ) -> Result<Box<dyn BoundStep>, Vec<ArgError>>;
     /// The output ports, if they depend on neither arguments nor inputs: then later steps can be
     /// checked even if this step's arguments are wrong.
     fn fixed_ports(&self) -> Option<Vec<Port>> {
         None
+    }
+}
+
+/// An [`Operator`] whose arguments are a type, and which binds them without waiting.
+pub trait TypedOperator: Send + Sync {
+    /// The arguments (`with:`).
+    type Args: DeserializeOwned;
+    /// Its description.
+    const DESCRIPTOR: Descriptor;
+    /// As [`Operator::bind`].
+    ///
+    /// # Errors
+    /// All mistakes in the arguments.
+    fn bind(args: Self::Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>>;
+    /// As [`Operator::fixed_ports`].
+    fn fixed_ports() -> Option<Vec<Port>> {
+        None
+    }
+}
+
+#[async_trait]
+impl<T: TypedOperator> Operator for T {
+    fn descriptor(&self) -> &'static Descriptor {
+        &T::DESCRIPTOR
+    }
+
+    async fn bind(
+        &self,
+        args: &Value,
+        cx: &BindContext,
+    ) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        T::bind(parse_args(args)?, cx)
+    }
+
+    fn fixed_ports(&self) -> Option<Vec<Port>> {
+        T::fixed_ports()
     }
 }
 

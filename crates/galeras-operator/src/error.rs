@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 use galeras_workflow::code::Code;
 use galeras_workflow::{did_you_mean, quote};
 

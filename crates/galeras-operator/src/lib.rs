@@ -3,6 +3,7 @@
 
 mod access;
 mod args;
+mod choice;
 pub mod columns;
 mod contract;
 mod descriptor;
@@ -30,7 +31,8 @@ pub use access::{
     redirect_check,
 };
 pub use args::{ARGUMENT_LANGUAGE, args_schema, parse_args};
-pub use contract::{BindContext, INPUT, Operator};
+pub use choice::{Choice, Entry};
+pub use contract::{BindContext, INPUT, Operator, TypedOperator};
 pub use descriptor::{Descriptor, Effect, InputPorts};
 pub use error::ArgError;
 pub use grain::{Grain, LoweredBy};
@@ -41,7 +43,7 @@ pub use registry::Registry;
 pub use side_file::SideFile;
 pub use step::{
     Answers, BoundStep, FanOutError, FanOutStep, FanOutWork, KnownAnswers, LowerContext, Lowering,
-    PaidResult, PaidStep, Ports, Reads, RowStep, TableStep, Tell, Versioned,
+    PaidResult, PaidStep, Ports, Reads, RowStep, RunEnv, TableStep, Tell, Versioned,
 };
 pub use step_error::{StepError, StepErrorKind, plain_message};
 pub use table::{

@@ -20,7 +20,7 @@ pub fn reject_table(input: &TableSchema) -> TableSchema {
     input.with(&reject_columns())
 }
 
-/// The reject columns filled in, for [`project`](galeras_sql::projection::project).
+/// The reject columns filled in, for `project` of `galeras-sql`.
 pub fn reject_values(rule: Expr, reason: Expr) -> Vec<(&'static str, Expr)> {
     vec![("rule", rule), ("reason", reason)]
 }

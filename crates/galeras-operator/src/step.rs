@@ -8,9 +8,9 @@ use std::sync::atomic::AtomicU64;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::SessionContext;
-use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -22,7 +22,7 @@ use super::pins::Fact;
 use super::side_file::SideFile;
 use super::step_error::StepError;
 use super::table::Port;
-use crate::event::ROWS;
+use crate::event::{EventSink, ROWS};
 use galeras_base::digest::Digest;
 use galeras_base::scratch::LazyScratch;
 use galeras_chat::Budget;
@@ -74,7 +74,7 @@ pub trait BoundStep: Send + Sync + Debug {
         Vec::new()
     }
     /// The actions that it may take when it runs, as far as the arguments determine them. For those
-    /// that depend on the rows of its inputs, it asks [`LowerContext::consent`].
+    /// that depend on the rows of its inputs, it asks [`RunEnv::consent`].
     fn demands(&self) -> Vec<Demand> {
         Vec::new()
     }
@@ -97,12 +97,10 @@ pub trait BoundStep: Send + Sync + Debug {
 }
 
 /// A step that depends on something external with a version.
+#[async_trait]
 pub trait Versioned: Send + Sync {
     /// Queries the current version.
-    fn version<'a>(
-        &'a self,
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<String, StepError>>;
+    async fn version(&self, cancel: &CancellationToken) -> Result<String, StepError>;
 }
 
 /// The ways to compute a step.
@@ -156,6 +154,7 @@ pub trait RowStep: Send + Sync {
 /// The table of a row is the union of the tables of its pieces. The engine stores each piece as
 /// soon as it is complete, and reuses it for every row with the same digest. All tables together
 /// may be larger than memory.
+#[async_trait]
 pub trait FanOutStep: Send + Sync {
     /// The input columns that the result of a row depends on. Others may help to find it, such as
     /// the location of a repository whose content is identified by its commit.
@@ -166,11 +165,11 @@ pub trait FanOutStep: Send + Sync {
     fn output_schema(&self) -> SchemaRef;
     /// Determines the work on a row and acquires everything for it, for example over a network.
     /// `row` is a batch of one row with all input columns.
-    fn open<'a>(
-        &'a self,
-        cx: &'a LowerContext,
+    async fn open(
+        &self,
+        cx: &LowerContext,
         row: RecordBatch,
-    ) -> BoxFuture<'a, Result<Box<dyn FanOutWork>, FanOutError>>;
+    ) -> Result<Box<dyn FanOutWork>, FanOutError>;
     /// The reason why the user has not allowed what [`FanOutStep::open`] would do for this row, if
     /// only the row determines it. Must be called before a row is opened elsewhere.
     fn refusal(&self, _cx: &LowerContext, _row: &RecordBatch) -> Option<FanOutError> {
@@ -184,6 +183,7 @@ pub trait FanOutStep: Send + Sync {
 
 /// The work on one row, cut into pieces of about a second. They run in parallel in any order, and
 /// finished pieces of an interrupted run are not repeated.
+#[async_trait]
 pub trait FanOutWork: Send + Sync {
     /// The number of pieces, at least one.
     fn pieces(&self) -> u32;
@@ -191,11 +191,7 @@ pub trait FanOutWork: Send + Sync {
     fn cut(&self) -> Digest;
     /// Computes a piece, on one thread: sends its table to `out`, in any order and in batches of
     /// some megabytes.
-    fn expand(
-        &self,
-        piece: u32,
-        out: mpsc::Sender<RecordBatch>,
-    ) -> BoxFuture<'_, Result<(), FanOutError>>;
+    async fn expand(&self, piece: u32, out: mpsc::Sender<RecordBatch>) -> Result<(), FanOutError>;
 }
 
 /// The failure of the work on a row. It ends that row, not the step.
@@ -210,6 +206,7 @@ pub struct FanOutError {
 }
 
 /// A step whose result depends on its inputs as a whole.
+#[async_trait]
 pub trait TableStep: Send + Sync {
     /// True if the session's sorts must stay within the memory of the context: for tables that may
     /// be larger than memory, and plans that only scan, filter, project, join a small table from
@@ -218,34 +215,35 @@ pub trait TableStep: Send + Sync {
         false
     }
     /// The output tables. Small global work may be done here.
-    fn lower<'a>(
-        &'a self,
-        cx: &'a LowerContext,
+    async fn lower(
+        &self,
+        cx: &LowerContext,
         inputs: BTreeMap<String, DataFrame>,
-    ) -> BoxFuture<'a, Result<Ports, StepError>>;
+    ) -> Result<Ports, StepError>;
 }
 
 /// A step that asks external questions, whose answers cost time or money.
 ///
 /// Every answer passed to [`Answers::keep`] is available to every later run of its recipe, however
 /// this run ends. All requests must stay within [`LowerContext::budget`].
+#[async_trait]
 pub trait PaidStep: Send + Sync {
     /// The model that it asks, and the limits.
     fn terms(&self) -> PaymentTerms;
     /// The requests that [`PaidStep::lower`] would send with these answers and inputs. Sends
     /// nothing.
-    fn forecast<'a>(
-        &'a self,
-        answers: &'a dyn KnownAnswers,
+    async fn forecast(
+        &self,
+        answers: &dyn KnownAnswers,
         inputs: BTreeMap<String, DataFrame>,
-    ) -> BoxFuture<'a, Result<RequestForecast, StepError>>;
+    ) -> Result<RequestForecast, StepError>;
     /// The output tables. Sends [`Tell::Total`] and [`Tell::Progress`].
-    fn lower<'a>(
-        &'a self,
-        cx: &'a LowerContext,
-        answers: &'a dyn Answers,
+    async fn lower(
+        &self,
+        cx: &LowerContext,
+        answers: &dyn Answers,
         inputs: BTreeMap<String, DataFrame>,
-    ) -> BoxFuture<'a, Result<PaidResult, StepError>>;
+    ) -> Result<PaidResult, StepError>;
 }
 
 /// The tables of a paid step, and counts of rows.
@@ -266,13 +264,25 @@ pub trait KnownAnswers: Send + Sync {
 }
 
 /// The answers of a recipe, which can be extended.
+#[async_trait]
 pub trait Answers: KnownAnswers {
     /// Keeps an answer: it is on disk when this returns.
-    fn keep<'a>(
-        &'a self,
-        question: &'a Digest,
-        answer: &'a str,
-    ) -> BoxFuture<'a, Result<(), StepError>>;
+    async fn keep(&self, question: &Digest, answer: &str) -> Result<(), StepError>;
+}
+
+/// The environment that the steps of a run share.
+#[derive(Clone)]
+pub struct RunEnv {
+    /// The number of threads for CPU work.
+    pub jobs: usize,
+    /// Bytes of memory for work on large tables before it must use temporary files.
+    pub memory: usize,
+    /// The user's consent. The runner has already asked it for [`BoundStep::demands`].
+    pub consent: Arc<dyn Consent>,
+    /// Cancelled when the run is interrupted.
+    pub cancel: CancellationToken,
+    /// The receiver of events.
+    pub events: Arc<dyn EventSink>,
 }
 
 /// The resources of a running step.
@@ -285,18 +295,12 @@ pub struct LowerContext {
     pub base: PathBuf,
     /// A folder for fetched files. It outlives the run.
     pub downloads: PathBuf,
-    /// The number of threads for CPU work.
-    pub jobs: usize,
-    /// Bytes of memory for work on large tables before it must use files in `scratch`.
-    pub memory: usize,
+    /// The environment of the run.
+    pub env: RunEnv,
     /// The user wants a new answer: results of earlier attempts must not be used.
     pub forced: bool,
     /// The budget for requests that may cost money.
     pub budget: Arc<Budget>,
-    /// The user's consent. The runner has already asked it for [`BoundStep::demands`].
-    pub consent: Arc<dyn Consent>,
-    /// Cancelled when the run is interrupted.
-    pub cancel: CancellationToken,
     /// Counts rows that failed for external reasons: the result is used, but the next run computes
     /// them again.
     pub retry: Arc<AtomicU64>,

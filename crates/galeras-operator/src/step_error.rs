@@ -8,7 +8,7 @@ use std::sync::Arc;
 use datafusion::error::DataFusionError;
 use tokio::task::JoinError;
 
-use galeras_base::cause;
+use galeras_base::error_chain;
 
 /// The kind of a [`StepError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,9 +68,9 @@ impl StepError {
     /// Sets the cause, which also decides the kind if a disk or a file failed.
     pub fn because(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         let source = source.into();
-        let io = cause::io_cause(source.as_ref()).map(io::Error::kind);
+        let io = error_chain::io_cause(source.as_ref()).map(io::Error::kind);
         self.kind = match io {
-            Some(kind) if cause::is_full(kind) => StepErrorKind::DiskFull,
+            Some(kind) if error_chain::is_full(kind) => StepErrorKind::DiskFull,
             Some(io::ErrorKind::ReadOnlyFilesystem) => StepErrorKind::ReadOnlyDisk,
             Some(_) if self.kind == StepErrorKind::Failed => StepErrorKind::Io,
             _ => self.kind,
@@ -147,7 +147,7 @@ impl From<io::Error> for StepError {
 
 /// DataFusion's message without its wrappers, back traces and layer names.
 pub fn plain_message(error: &DataFusionError) -> String {
-    if let Some(task) = cause::chain(error).find_map(panicked_task) {
+    if let Some(task) = error_chain::chain(error).find_map(panicked_task) {
         // `task 7 panicked with message "…"`
         let text = task.to_string();
         let said = text.split_once('"').map(|(_, said)| said.trim_end_matches('"'));
@@ -183,7 +183,7 @@ mod tests {
         let named = StepError::new("cannot write the model").because(io(28));
         assert_eq!(named.kind(), StepErrorKind::DiskFull);
         assert_eq!(named.to_string(), "cannot write the model");
-        let bottom = cause::chain(&named).last().map(ToString::to_string);
+        let bottom = error_chain::chain(&named).last().map(ToString::to_string);
         assert_eq!(bottom.as_deref(), Some("No space left on device (os error 28)"));
     }
 

@@ -2,7 +2,6 @@
 
 use datafusion::dataframe::DataFrame;
 use datafusion::functions::core::expr_fn::get_field;
-use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,7 +10,7 @@ use galeras_operator::columns::{is_text, require_column};
 use galeras_operator::rejects::{reject_table, reject_values};
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, Lowering, MAIN,
-    Operator, Port, Ports, REJECTS, RowStep, StepError, args_schema, parse_args,
+    Operator, Port, Ports, REJECTS, RowStep, StepError, TypedOperator, args_schema,
 };
 use galeras_sql::functions::{PythonFeatures, call, features_type};
 use galeras_sql::projection::{keep_hidden, project, text};
@@ -62,8 +61,10 @@ enum Feature {
     Parameters,
 }
 
+struct AstOperator;
+
 /// The operator.
-pub struct AstOperator;
+pub const AST: &dyn Operator = &AstOperator;
 
 const DOC: &str = r#"Measure methods: syntax tree, lines, tokens, words, complexity.
 
@@ -101,47 +102,36 @@ is known without it; the others are parsed. Only rows whose text was never measu
 regardless of other changes in the table.
 "#;
 
-const DESCRIPTOR: Descriptor = Descriptor {
-    name: "ast",
-    version: 1,
-    grain: Grain::of::<BoundAst, _>(),
-    effect: Effect::Pure,
-    inputs: InputPorts::One,
-    doc: DOC,
-    args_schema: args_schema::<Args>,
-};
+impl TypedOperator for AstOperator {
+    type Args = Args;
 
-impl Operator for AstOperator {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
+    const DESCRIPTOR: Descriptor = Descriptor {
+        name: "ast",
+        version: 1,
+        grain: Grain::of::<BoundAst, _>(),
+        effect: Effect::Pure,
+        inputs: InputPorts::One,
+        doc: DOC,
+        args_schema: args_schema::<Args>,
+    };
 
-    fn bind<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
-        Box::pin(async move {
-            let args: Args = parse_args(args)?;
-            let mut errors = Vec::new();
-            require_column(cx, "column", &args.column, "utf8", is_text, &mut errors);
-            if !errors.is_empty() {
-                return Err(errors);
-            }
-            let input = cx.input();
-            let all = features_type();
-            let chosen: Vec<_> = match &args.features {
-                None => all,
-                // The features of the list are in the order of the variants.
-                Some(list) => list.iter().filter_map(|f| all.get(*f as usize).cloned()).collect(),
-            };
-            let ports = vec![
-                Port::new(MAIN, input.with(&chosen)),
-                Port::new(REJECTS, reject_table(&input)),
-            ];
-            let features = chosen.iter().map(|f| f.name().clone()).collect();
-            Ok(Box::new(BoundAst { args, features, ports }) as Box<dyn BoundStep>)
-        })
+    fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        let mut errors = Vec::new();
+        require_column(cx, "column", &args.column, "utf8", is_text, &mut errors);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let input = cx.input();
+        let all = features_type();
+        let chosen: Vec<_> = match &args.features {
+            None => all,
+            // The features of the list are in the order of the variants.
+            Some(list) => list.iter().filter_map(|f| all.get(*f as usize).cloned()).collect(),
+        };
+        let ports =
+            vec![Port::new(MAIN, input.with(&chosen)), Port::new(REJECTS, reject_table(&input))];
+        let features = chosen.iter().map(|f| f.name().clone()).collect();
+        Ok(Box::new(BoundAst { args, features, ports }))
     }
 }
 

@@ -4,7 +4,6 @@ use arrow::datatypes::DataType;
 use datafusion::dataframe::DataFrame;
 use datafusion::functions::core::expr_fn::get_field;
 use datafusion::logical_expr::{cast, lit};
-use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,7 +13,7 @@ use galeras_operator::columns::{is_text, require_column};
 use galeras_operator::rejects::{reject_table, reject_values};
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, Lowering, MAIN,
-    Operator, Port, Ports, REJECTS, RowStep, StepError, args_schema, describe, parse_args,
+    Operator, Port, Ports, REJECTS, RowStep, StepError, TypedOperator, args_schema, describe,
 };
 use galeras_sql::functions::{CUT_REASON, RandomCut, call};
 use galeras_sql::projection::{keep_hidden, project, text};
@@ -123,8 +122,10 @@ impl ShareOf {
     }
 }
 
+struct CutOperator;
+
 /// The operator.
-pub struct CutOperator;
+pub const CUT: &dyn Operator = &CutOperator;
 
 const DOC: &str = r#"Cut methods at a random place, for completion tasks.
 
@@ -156,63 +157,48 @@ testbed:
 Row by row: only rows with a new `id` or text are cut.
 "#;
 
-const DESCRIPTOR: Descriptor = Descriptor {
-    name: "cut",
-    version: 3,
-    grain: Grain::of::<BoundCut, _>(),
-    effect: Effect::Seeded,
-    inputs: InputPorts::One,
-    doc: DOC,
-    args_schema: args_schema::<Args>,
-};
+impl TypedOperator for CutOperator {
+    type Args = Args;
 
-impl Operator for CutOperator {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
+    const DESCRIPTOR: Descriptor = Descriptor {
+        name: "cut",
+        version: 3,
+        grain: Grain::of::<BoundCut, _>(),
+        effect: Effect::Seeded,
+        inputs: InputPorts::One,
+        doc: DOC,
+        args_schema: args_schema::<Args>,
+    };
 
-    fn bind<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
-        Box::pin(async move {
-            let args: Args = parse_args(args)?;
-            let mut errors = Vec::new();
-            require_column(cx, "column", &args.column, "utf8", is_text, &mut errors);
-            require_column(cx, "", ID, "an id", |_| true, &mut errors);
-            for (path, value) in [("min", args.min), ("max", args.max)] {
-                if !(0.0..=1.0).contains(&value) {
-                    errors.push(ArgError::new(
-                        path,
-                        Code::OutOfRange,
-                        "a share must be between 0 and 1",
-                    ));
-                }
+    fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        let mut errors = Vec::new();
+        require_column(cx, "column", &args.column, "utf8", is_text, &mut errors);
+        require_column(cx, "", ID, "an id", |_| true, &mut errors);
+        for (path, value) in [("min", args.min), ("max", args.max)] {
+            if !(0.0..=1.0).contains(&value) {
+                errors.push(ArgError::new(
+                    path,
+                    Code::OutOfRange,
+                    "a share must be between 0 and 1",
+                ));
             }
-            if args.min > args.max {
-                let message = format!("`min` ({}) is larger than `max` ({})", args.min, args.max);
-                errors.push(ArgError::new("min", Code::OutOfRange, message));
-            }
-            if !errors.is_empty() {
-                return Err(errors);
-            }
-            let input = cx.input();
-            let added = [
-                describe("random_cut", DataType::Utf8, true, "the text before the cut", None),
-                describe("cut_rest", DataType::Utf8, true, "the text after the cut", None),
-                describe(
-                    "cut_at",
-                    DataType::Int64,
-                    true,
-                    "length before the cut",
-                    Some("characters"),
-                ),
-            ];
-            let ports =
-                vec![Port::new(MAIN, input.with(&added)), Port::new(REJECTS, reject_table(&input))];
-            Ok(Box::new(BoundCut { args, ports }) as Box<dyn BoundStep>)
-        })
+        }
+        if args.min > args.max {
+            let message = format!("`min` ({}) is larger than `max` ({})", args.min, args.max);
+            errors.push(ArgError::new("min", Code::OutOfRange, message));
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let input = cx.input();
+        let added = [
+            describe("random_cut", DataType::Utf8, true, "the text before the cut", None),
+            describe("cut_rest", DataType::Utf8, true, "the text after the cut", None),
+            describe("cut_at", DataType::Int64, true, "length before the cut", Some("characters")),
+        ];
+        let ports =
+            vec![Port::new(MAIN, input.with(&added)), Port::new(REJECTS, reject_table(&input))];
+        Ok(Box::new(BoundCut { args, ports }))
     }
 }
 

@@ -7,8 +7,8 @@ use arrow::array::{
     Array, ArrayRef, AsArray, Float64Array, Float64Builder, Int64Array, RecordBatch, StringArray,
 };
 use arrow::datatypes::{DataType, FieldRef, Float64Type, Int64Type, Schema};
+use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
-use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,8 +18,8 @@ use galeras_operator::columns::{is_number, require_column};
 use galeras_operator::far_numbers::is_far;
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
-    Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, args_schema,
-    describe, parse_args,
+    Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, TypedOperator,
+    args_schema, describe,
 };
 use galeras_workflow::code::Code;
 
@@ -46,8 +46,10 @@ fn five_percent() -> f64 {
     0.05
 }
 
+struct DescribeOperator;
+
 /// The operator.
-pub struct DescribeOperator;
+pub const DESCRIBE: &dyn Operator = &DescribeOperator;
 
 const DOC: &str = r#"Summarise numeric columns: count, mean, deviation, quartiles.
 
@@ -83,88 +85,79 @@ table:
 Runs as a whole, but only when one of the named columns has changed.
 "#;
 
-const DESCRIPTOR: Descriptor = Descriptor {
-    name: "describe",
-    version: 3,
-    grain: Grain::of::<BoundDescribe, _>(),
-    effect: Effect::Pure,
-    inputs: InputPorts::One,
-    doc: DOC,
-    args_schema: args_schema::<Args>,
-};
+impl TypedOperator for DescribeOperator {
+    type Args = Args;
 
-impl Operator for DescribeOperator {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
+    const DESCRIPTOR: Descriptor = Descriptor {
+        name: "describe",
+        version: 3,
+        grain: Grain::of::<BoundDescribe, _>(),
+        effect: Effect::Pure,
+        inputs: InputPorts::One,
+        doc: DOC,
+        args_schema: args_schema::<Args>,
+    };
 
-    fn bind<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
-        Box::pin(async move {
-            let args: Args = parse_args(args)?;
-            let mut errors = Vec::new();
-            for (at, name) in args.columns.iter().enumerate() {
-                let path = format!("columns[{at}]");
-                require_column(cx, &path, name, "a number", is_number, &mut errors);
-                if args.columns[..at].contains(name) {
-                    let message = format!("column `{name}` is named twice");
-                    errors.push(ArgError::new(path, Code::DuplicateColumn, message));
-                }
+    fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        let mut errors = Vec::new();
+        for (at, name) in args.columns.iter().enumerate() {
+            let path = format!("columns[{at}]");
+            require_column(cx, &path, name, "a number", is_number, &mut errors);
+            if args.columns[..at].contains(name) {
+                let message = format!("column `{name}` is named twice");
+                errors.push(ArgError::new(path, Code::DuplicateColumn, message));
             }
-            for (at, name) in args.by.iter().enumerate() {
-                let path = format!("by[{at}]");
-                require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
-                if RESULT.contains(&name.as_str()) {
-                    let message = format!("`{name}` is the name of a column of the result");
-                    errors.push(ArgError::new(format!("by[{at}]"), Code::DuplicateColumn, message));
-                }
+        }
+        for (at, name) in args.by.iter().enumerate() {
+            let path = format!("by[{at}]");
+            require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
+            if RESULT.contains(&name.as_str()) {
+                let message = format!("`{name}` is the name of a column of the result");
+                errors.push(ArgError::new(format!("by[{at}]"), Code::DuplicateColumn, message));
             }
-            if let Some(cluster) = &args.cluster {
-                let plain = |t: &DataType| !t.is_nested();
-                require_column(cx, "cluster", cluster, "a plain value", plain, &mut errors);
+        }
+        if let Some(cluster) = &args.cluster {
+            let plain = |t: &DataType| !t.is_nested();
+            require_column(cx, "cluster", cluster, "a plain value", plain, &mut errors);
+        }
+        if !(args.alpha > 0.0 && args.alpha < 1.0) {
+            let message = "`alpha` must be between 0 and 1";
+            errors.push(ArgError::new("alpha", Code::OutOfRange, message));
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let input = cx.input();
+        let mut fields: Vec<FieldRef> =
+            args.by.iter().filter_map(|name| input.field(name).cloned()).collect();
+        fields.push(describe("column", DataType::Utf8, false, "the described column", None));
+        for Statistic { name, data_type, about, .. } in STATISTICS {
+            fields.push(describe(name, data_type.clone(), true, about, None));
+            if *name == "std" {
+                fields.extend(
+                    INTERVAL
+                        .iter()
+                        .map(|(name, about)| describe(name, DataType::Float64, true, about, None)),
+                );
             }
-            if !(args.alpha > 0.0 && args.alpha < 1.0) {
-                let message = "`alpha` must be between 0 and 1";
-                errors.push(ArgError::new("alpha", Code::OutOfRange, message));
-            }
-            if !errors.is_empty() {
-                return Err(errors);
-            }
-            let input = cx.input();
-            let mut fields: Vec<FieldRef> =
-                args.by.iter().filter_map(|name| input.field(name).cloned()).collect();
-            fields.push(describe("column", DataType::Utf8, false, "the described column", None));
-            for Statistic { name, data_type, about, .. } in STATISTICS {
-                fields.push(describe(name, data_type.clone(), true, about, None));
-                if *name == "std" {
-                    fields.extend(
-                        INTERVAL.iter().map(|(name, about)| {
-                            describe(name, DataType::Float64, true, about, None)
-                        }),
-                    );
-                }
-            }
-            if args.cluster.is_some() {
-                let about = "clusters with a value";
-                fields.push(describe(CLUSTERS, DataType::Int64, true, about, Some("clusters")));
-            }
-            let mut key: Vec<&str> = args.by.iter().map(String::as_str).collect();
-            key.push("column");
-            let table = TableSchema::default().with(&fields).keyed(&key);
-            let resolved_args = serde_json::to_value(&args)
-                .map_err(|error| vec![ArgError::new("", Code::WrongType, error.to_string())])?;
-            let ports = vec![Port::new(MAIN, table)];
-            let long = |name: &&String| {
-                let field = input.field(name);
-                field.is_some_and(|f| matches!(f.data_type(), DataType::Int64 | DataType::UInt64))
-            };
-            let whole = args.columns.iter().filter(long).cloned().collect();
-            let bound = BoundDescribe { args, resolved_args, ports, whole };
-            Ok(Box::new(bound) as Box<dyn BoundStep>)
-        })
+        }
+        if args.cluster.is_some() {
+            let about = "clusters with a value";
+            fields.push(describe(CLUSTERS, DataType::Int64, true, about, Some("clusters")));
+        }
+        let mut key: Vec<&str> = args.by.iter().map(String::as_str).collect();
+        key.push("column");
+        let table = TableSchema::default().with(&fields).keyed(&key);
+        let resolved_args = serde_json::to_value(&args)
+            .map_err(|error| vec![ArgError::new("", Code::WrongType, error.to_string())])?;
+        let ports = vec![Port::new(MAIN, table)];
+        let long = |name: &&String| {
+            let field = input.field(name);
+            field.is_some_and(|f| matches!(f.data_type(), DataType::Int64 | DataType::UInt64))
+        };
+        let whole = args.columns.iter().filter(long).cloned().collect();
+        let bound = BoundDescribe { args, resolved_args, ports, whole };
+        Ok(Box::new(bound))
     }
 }
 
@@ -276,38 +269,37 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
+#[async_trait]
 impl TableStep for BoundDescribe {
-    fn lower<'a>(
-        &'a self,
-        cx: &'a LowerContext,
+    async fn lower(
+        &self,
+        cx: &LowerContext,
         mut inputs: BTreeMap<String, DataFrame>,
-    ) -> BoxFuture<'a, Result<Ports, StepError>> {
-        Box::pin(async move {
-            let input = inputs
-                .remove(INPUT)
-                .ok_or_else(|| StepError::new("`describe` needs an input table"))?;
-            cx.session.register_table(INPUT, input.into_view())?;
-            if let Some(cluster) = &self.args.cluster {
-                let query = format!("SELECT 1 FROM {INPUT} WHERE {} IS NULL", quoted(cluster));
-                let missing = cx.session.sql(&query).await?.count().await?;
-                if missing > 0 {
-                    let message = format!("{missing} rows have no cluster: `{cluster}` is null");
-                    return Err(StepError::new(message)
-                        .help("leave them out with `sql` or `validate`, or name them"));
-                }
+    ) -> Result<Ports, StepError> {
+        let input = inputs
+            .remove(INPUT)
+            .ok_or_else(|| StepError::new("`describe` needs an input table"))?;
+        cx.session.register_table(INPUT, input.into_view())?;
+        if let Some(cluster) = &self.args.cluster {
+            let query = format!("SELECT 1 FROM {INPUT} WHERE {} IS NULL", quoted(cluster));
+            let missing = cx.session.sql(&query).await?.count().await?;
+            if missing > 0 {
+                let message = format!("{missing} rows have no cluster: `{cluster}` is null");
+                return Err(StepError::new(message)
+                    .help("leave them out with `sql` or `validate`, or name them"));
             }
-            let mut parts = Vec::new();
-            for names in self.args.columns.chunks(TOGETHER) {
-                let wide = cx.session.sql(&self.query(names)).await?.collect().await?;
-                for batch in wide {
-                    parts.extend(self.rows(&batch, names)?);
-                }
+        }
+        let mut parts = Vec::new();
+        for names in self.args.columns.chunks(TOGETHER) {
+            let wide = cx.session.sql(&self.query(names)).await?.collect().await?;
+            for batch in wide {
+                parts.extend(self.rows(&batch, names)?);
             }
-            if parts.is_empty() {
-                parts.push(RecordBatch::new_empty(self.ports[0].table.stored()));
-            }
-            Ok(vec![(MAIN, cx.session.read_batches(parts)?)])
-        })
+        }
+        if parts.is_empty() {
+            parts.push(RecordBatch::new_empty(self.ports[0].table.stored()));
+        }
+        Ok(vec![(MAIN, cx.session.read_batches(parts)?)])
     }
 }
 

@@ -1,6 +1,6 @@
-//! The operators, one file (or small folder) each, and the list that names them all.
+//! The operators, one file (or small folder) each, and their documentation.
 //!
-//! Adding an operator: one file here, its `mod` line, its line in [`ALL`]. Help, JSON Schema,
+//! Adding an operator: one file here, its `mod` line, its line in the registry. Help, JSON Schema,
 //! documentation page and plan-time checks derive from that file.
 
 mod ast;
@@ -30,23 +30,23 @@ mod patterns;
 mod repository_access;
 mod tokenizer_model;
 
-pub use ast::AstOperator;
-pub use cut::CutOperator;
-pub use dedup::DedupOperator;
-pub use describe::DescribeOperator;
-pub use exec::ExecOperator;
-pub use figure::FigureOperator;
-pub use generate::GenerateOperator;
-pub use methods::MethodsOperator;
-pub use mine::MineOperator;
-pub use prompt::PromptOperator;
-pub use query::QueryOperator;
-pub use read::ReadOperator;
-pub use review::ReviewOperator;
-pub use sample::SampleOperator;
-pub use score::ScoreOperator;
-pub use sql::SqlOperator;
-pub use taxonomy::TaxonomyOperator;
-pub use tokenizer::TokenizerOperator;
-pub use union::UnionOperator;
-pub use validate::ValidateOperator;
+pub use ast::AST;
+pub use cut::CUT;
+pub use dedup::DEDUP;
+pub use describe::DESCRIBE;
+pub use exec::EXEC;
+pub use figure::FIGURE;
+pub use generate::GENERATE;
+pub use methods::METHODS;
+pub use mine::MINE;
+pub use prompt::PROMPT;
+pub use query::QUERY;
+pub use read::READ;
+pub use review::REVIEW;
+pub use sample::SAMPLE;
+pub use score::SCORE;
+pub use sql::SQL;
+pub use taxonomy::TAXONOMY;
+pub use tokenizer::TOKENIZER;
+pub use union::UNION;
+pub use validate::VALIDATE;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 use galeras_operator::ArgError;
 use galeras_workflow::code::Code;
 use galeras_workflow::quote;

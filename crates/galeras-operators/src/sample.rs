@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray, UInt64Array};
 use arrow::datatypes::{DataType, UInt64Type};
+use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, JoinType, cast, lit};
 use datafusion::prelude::coalesce;
 use futures::StreamExt;
-use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -21,7 +21,8 @@ use galeras_operator::columns::require_column;
 use galeras_operator::rejects::{reject_table, reject_values};
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
-    Lowering, MAIN, Operator, Port, Ports, REJECTS, StepError, TableStep, args_schema, parse_args,
+    Lowering, MAIN, Operator, Port, Ports, REJECTS, StepError, TableStep, TypedOperator,
+    args_schema,
 };
 use galeras_sql::functions::{KeyedHash, RowId, call};
 use galeras_sql::projection::{project, text};
@@ -48,8 +49,10 @@ struct Args {
     stratify: Vec<String>,
 }
 
+struct SampleOperator;
+
 /// The operator.
-pub struct SampleOperator;
+pub const SAMPLE: &dyn Operator = &SampleOperator;
 
 const DOC: &str = r#"Draw rows at random, the same ones every time.
 
@@ -82,67 +85,54 @@ sampled:
 One pass over the ids, one over the rows. Runs as a whole when its input changes.
 "#;
 
-const DESCRIPTOR: Descriptor = Descriptor {
-    name: "sample",
-    version: 2,
-    grain: Grain::of::<BoundSample, _>(),
-    effect: Effect::Seeded,
-    inputs: InputPorts::One,
-    doc: DOC,
-    args_schema: args_schema::<Args>,
-};
+impl TypedOperator for SampleOperator {
+    type Args = Args;
 
-impl Operator for SampleOperator {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
+    const DESCRIPTOR: Descriptor = Descriptor {
+        name: "sample",
+        version: 2,
+        grain: Grain::of::<BoundSample, _>(),
+        effect: Effect::Seeded,
+        inputs: InputPorts::One,
+        doc: DOC,
+        args_schema: args_schema::<Args>,
+    };
 
-    fn bind<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
-        Box::pin(async move {
-            let args: Args = parse_args(args)?;
-            let mut errors = Vec::new();
-            match (args.n, args.fraction) {
-                (None, None) => {
-                    let error = ArgError::new(
-                        "",
-                        Code::MissingArgument,
-                        "`sample` needs `n` or `fraction`",
-                    );
-                    errors.push(error);
-                }
-                (Some(_), Some(_)) => errors.push(ArgError::new(
-                    "fraction",
-                    Code::ConflictingArguments,
-                    "give either `n` or `fraction`, not both",
-                )),
-                _ => {}
+    fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        let mut errors = Vec::new();
+        match (args.n, args.fraction) {
+            (None, None) => {
+                let error =
+                    ArgError::new("", Code::MissingArgument, "`sample` needs `n` or `fraction`");
+                errors.push(error);
             }
-            if let Some(share) = args.fraction
-                && !(0.0..=1.0).contains(&share)
-            {
-                errors.push(ArgError::new(
-                    "fraction",
-                    Code::OutOfRange,
-                    "a fraction must be between 0 and 1",
-                ));
-            }
-            require_column(cx, "", ID, "an id", |_| true, &mut errors);
-            for (at, name) in args.stratify.iter().enumerate() {
-                let path = format!("stratify[{at}]");
-                require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
-            }
-            if !errors.is_empty() {
-                return Err(errors);
-            }
-            let input = cx.input();
-            let ports =
-                vec![Port::new(MAIN, input.clone()), Port::new(REJECTS, reject_table(&input))];
-            Ok(Box::new(BoundSample { args, ports }) as Box<dyn BoundStep>)
-        })
+            (Some(_), Some(_)) => errors.push(ArgError::new(
+                "fraction",
+                Code::ConflictingArguments,
+                "give either `n` or `fraction`, not both",
+            )),
+            _ => {}
+        }
+        if let Some(share) = args.fraction
+            && !(0.0..=1.0).contains(&share)
+        {
+            errors.push(ArgError::new(
+                "fraction",
+                Code::OutOfRange,
+                "a fraction must be between 0 and 1",
+            ));
+        }
+        require_column(cx, "", ID, "an id", |_| true, &mut errors);
+        for (at, name) in args.stratify.iter().enumerate() {
+            let path = format!("stratify[{at}]");
+            require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let input = cx.input();
+        let ports = vec![Port::new(MAIN, input.clone()), Port::new(REJECTS, reject_table(&input))];
+        Ok(Box::new(BoundSample { args, ports }))
     }
 }
 
@@ -276,61 +266,59 @@ impl BoundSample {
     }
 }
 
+#[async_trait]
 impl TableStep for BoundSample {
     fn bounded(&self) -> bool {
         true
     }
 
-    fn lower<'a>(
-        &'a self,
-        cx: &'a LowerContext,
+    async fn lower(
+        &self,
+        cx: &LowerContext,
         mut inputs: BTreeMap<String, DataFrame>,
-    ) -> BoxFuture<'a, Result<Ports, StepError>> {
-        Box::pin(async move {
-            let input = inputs
-                .remove(INPUT)
-                .ok_or_else(|| StepError::new("`sample` needs an input table"))?;
-            let mut numbers = input
-                .clone()
-                .select(vec![self.stratum().alias("stratum"), self.number().alias("number")])?
-                .execute_stream()
-                .await?;
-            let mut strata: BTreeMap<String, Stratum> = BTreeMap::new();
-            while let Some(batch) = numbers.next().await {
-                let batch = batch?;
-                let digests = batch.column(0).as_string::<i32>();
-                let numbers = batch.column(1).as_primitive::<UInt64Type>();
-                for (digest, number) in digests.iter().zip(numbers.iter()) {
-                    let (Some(digest), Some(number)) = (digest, number) else {
-                        return Err(StepError::new("`id` is null in some rows"));
-                    };
-                    match strata.get_mut(digest) {
-                        Some(stratum) => stratum.push(number),
-                        None => {
-                            strata.insert(digest.to_string(), vec![number]);
-                        }
+    ) -> Result<Ports, StepError> {
+        let input =
+            inputs.remove(INPUT).ok_or_else(|| StepError::new("`sample` needs an input table"))?;
+        let mut numbers = input
+            .clone()
+            .select(vec![self.stratum().alias("stratum"), self.number().alias("number")])?
+            .execute_stream()
+            .await?;
+        let mut strata: BTreeMap<String, Stratum> = BTreeMap::new();
+        while let Some(batch) = numbers.next().await {
+            let batch = batch?;
+            let digests = batch.column(0).as_string::<i32>();
+            let numbers = batch.column(1).as_primitive::<UInt64Type>();
+            for (digest, number) in digests.iter().zip(numbers.iter()) {
+                let (Some(digest), Some(number)) = (digest, number) else {
+                    return Err(StepError::new("`id` is null in some rows"));
+                };
+                match strata.get_mut(digest) {
+                    Some(stratum) => stratum.push(number),
+                    None => {
+                        strata.insert(digest.to_string(), vec![number]);
                     }
                 }
             }
-            let total: usize = strata.values().map(Vec::len).sum();
-            let thresholds = self.thresholds(strata);
-            let (input, chosen) = match thresholds.as_slice() {
-                [] => (input, lit(false)),
-                [(_, last)] if self.args.stratify.is_empty() => {
-                    (input, self.number().lt_eq(lit(*last)))
-                }
-                many => (self.with_thresholds(&cx.session, input, many)?, {
-                    coalesce(vec![self.number().lt_eq(column(LAST)), lit(false)])
-                }),
-            };
-            let reason = format!("not among the drawn rows of {total} (seed {})", self.args.seed);
-            let kept =
-                project(input.clone().filter(chosen.clone())?, &self.ports[0].table, Vec::new())?;
-            let others = input.filter(datafusion::logical_expr::not(chosen))?;
-            let rejected =
-                project(others, &self.ports[1].table, reject_values(text("sample"), lit(reason)))?;
-            Ok(vec![(MAIN, kept), (REJECTS, rejected)])
-        })
+        }
+        let total: usize = strata.values().map(Vec::len).sum();
+        let thresholds = self.thresholds(strata);
+        let (input, chosen) = match thresholds.as_slice() {
+            [] => (input, lit(false)),
+            [(_, last)] if self.args.stratify.is_empty() => {
+                (input, self.number().lt_eq(lit(*last)))
+            }
+            many => (self.with_thresholds(&cx.session, input, many)?, {
+                coalesce(vec![self.number().lt_eq(column(LAST)), lit(false)])
+            }),
+        };
+        let reason = format!("not among the drawn rows of {total} (seed {})", self.args.seed);
+        let kept =
+            project(input.clone().filter(chosen.clone())?, &self.ports[0].table, Vec::new())?;
+        let others = input.filter(datafusion::logical_expr::not(chosen))?;
+        let rejected =
+            project(others, &self.ports[1].table, reject_values(text("sample"), lit(reason)))?;
+        Ok(vec![(MAIN, kept), (REJECTS, rejected)])
     }
 }
 

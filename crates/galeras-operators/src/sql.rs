@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema};
+use async_trait::async_trait;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::{SQLOptions, SessionContext};
 use datafusion::logical_expr::LogicalPlan;
-use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -35,8 +35,10 @@ struct Args {
     key: Option<Vec<String>>,
 }
 
+struct SqlOperator;
+
 /// The operator.
-pub struct SqlOperator;
+pub const SQL: &dyn Operator = &SqlOperator;
 
 const DOC: &str = r#"Compute a table with SQL.
 
@@ -85,78 +87,76 @@ const DESCRIPTOR: Descriptor = Descriptor {
     args_schema: args_schema::<Args>,
 };
 
+#[async_trait]
 impl Operator for SqlOperator {
     fn descriptor(&self) -> &'static Descriptor {
         &DESCRIPTOR
     }
 
-    fn bind<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
-        Box::pin(async move {
-            let args: Args = parse_args(args)?;
-            let session = &cx.session;
-            let one = |error| vec![error];
-            check_query(&args.query, "query").map_err(one)?;
-            let tables: Vec<&str> = cx.inputs.keys().map(String::as_str).collect();
-            let text =
-                SqlText { sql: &args.query, path: "query", session, columns: &[], tables: &tables };
-            let failed =
-                |e: datafusion::error::DataFusionError| one(one_select(explain(&e, &text)));
-            for (name, table) in &cx.inputs {
-                let view = Arc::new(empty_view(table).map_err(failed)?);
-                let _ = session.deregister_table(name.as_str()).map_err(failed)?;
-                session.register_table(name.as_str(), view).map_err(failed)?;
+    async fn bind(
+        &self,
+        args: &Value,
+        cx: &BindContext,
+    ) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        let args: Args = parse_args(args)?;
+        let session = &cx.session;
+        let one = |error| vec![error];
+        check_query(&args.query, "query").map_err(one)?;
+        let tables: Vec<&str> = cx.inputs.keys().map(String::as_str).collect();
+        let text =
+            SqlText { sql: &args.query, path: "query", session, columns: &[], tables: &tables };
+        let failed = |e: datafusion::error::DataFusionError| one(one_select(explain(&e, &text)));
+        for (name, table) in &cx.inputs {
+            let view = Arc::new(empty_view(table).map_err(failed)?);
+            let _ = session.deregister_table(name.as_str()).map_err(failed)?;
+            session.register_table(name.as_str(), view).map_err(failed)?;
+        }
+        // Copied once: there may be thousands of steps.
+        let state = session.state();
+        let written = state.create_logical_plan(&args.query).await.map_err(failed)?;
+        read_only().verify_plan(&written).map_err(failed)?;
+        let plan = state.optimize(&written).map_err(failed)?;
+        let keys =
+            cx.inputs.iter().map(|(name, table)| (name.clone(), table.key.clone())).collect();
+        let problems = check_deterministic(&written, &keys).map_err(failed)?;
+        if !problems.is_empty() {
+            return Err(problems
+                .into_iter()
+                .map(|problem| ArgError::new("query", Code::NotDeterministic, problem))
+                .collect());
+        }
+        let dropped = dropped_group_columns(&written).map_err(failed)?;
+        if !dropped.is_empty() {
+            return Err(one(unnested_groups(&dropped)));
+        }
+        // The types are those of the plan: the written query only knows the first type of
+        // united columns and of the branches of a CASE.
+        let types = plan.schema().fields().iter().map(|f| f.data_type());
+        let fields = written.schema().fields().iter().zip(types).map(|(f, computed)| {
+            let computed = held(f.data_type(), computed);
+            let nullable = f.is_nullable() || f.data_type() != computed;
+            Field::new(f.name(), stored_type(computed), nullable)
+                .with_metadata(f.metadata().clone())
+        });
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        if let Some(twice) = duplicate_name(&schema) {
+            let error = ArgError::new(
+                "query",
+                Code::DuplicateColumn,
+                format!("the query gives two columns `{twice}`"),
+            );
+            return Err(one(error.help("name one of them with AS")));
+        }
+        for (at, name) in args.key.iter().flatten().enumerate() {
+            if schema.field_with_name(name).is_err() {
+                let known = schema.fields().iter().map(|f| f.name().as_str());
+                return Err(one(ArgError::unknown_column(format!("key[{at}]"), name, known)));
             }
-            // Copied once: there may be thousands of steps.
-            let state = session.state();
-            let written = state.create_logical_plan(&args.query).await.map_err(failed)?;
-            read_only().verify_plan(&written).map_err(failed)?;
-            let plan = state.optimize(&written).map_err(failed)?;
-            let keys =
-                cx.inputs.iter().map(|(name, table)| (name.clone(), table.key.clone())).collect();
-            let problems = check_deterministic(&written, &keys).map_err(failed)?;
-            if !problems.is_empty() {
-                return Err(problems
-                    .into_iter()
-                    .map(|problem| ArgError::new("query", Code::NotDeterministic, problem))
-                    .collect());
-            }
-            let dropped = dropped_group_columns(&written).map_err(failed)?;
-            if !dropped.is_empty() {
-                return Err(one(unnested_groups(&dropped)));
-            }
-            // The types are those of the plan: the written query only knows the first type of
-            // united columns and of the branches of a CASE.
-            let types = plan.schema().fields().iter().map(|f| f.data_type());
-            let fields = written.schema().fields().iter().zip(types).map(|(f, computed)| {
-                let computed = held(f.data_type(), computed);
-                let nullable = f.is_nullable() || f.data_type() != computed;
-                Field::new(f.name(), stored_type(computed), nullable)
-                    .with_metadata(f.metadata().clone())
-            });
-            let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-            if let Some(twice) = duplicate_name(&schema) {
-                let error = ArgError::new(
-                    "query",
-                    Code::DuplicateColumn,
-                    format!("the query gives two columns `{twice}`"),
-                );
-                return Err(one(error.help("name one of them with AS")));
-            }
-            for (at, name) in args.key.iter().flatten().enumerate() {
-                if schema.field_with_name(name).is_err() {
-                    let known = schema.fields().iter().map(|f| f.name().as_str());
-                    return Err(one(ArgError::unknown_column(format!("key[{at}]"), name, known)));
-                }
-            }
-            let table = TableSchema::new(schema, args.key.clone());
-            let reads = columns_read(&plan, &cx.inputs);
-            Ok(Box::new(BoundSql { args, ports: vec![Port::new(MAIN, table)], reads })
-                as Box<dyn BoundStep>)
-        })
+        }
+        let table = TableSchema::new(schema, args.key.clone());
+        let reads = columns_read(&plan, &cx.inputs);
+        Ok(Box::new(BoundSql { args, ports: vec![Port::new(MAIN, table)], reads })
+            as Box<dyn BoundStep>)
     }
 }
 
@@ -259,17 +259,16 @@ impl BoundStep for BoundSql {
     }
 }
 
+#[async_trait]
 impl TableStep for BoundSql {
-    fn lower<'a>(
-        &'a self,
-        cx: &'a LowerContext,
+    async fn lower(
+        &self,
+        cx: &LowerContext,
         inputs: BTreeMap<String, DataFrame>,
-    ) -> BoxFuture<'a, Result<Ports, StepError>> {
-        Box::pin(async move {
-            for (name, df) in inputs {
-                cx.session.register_table(name.as_str(), df.into_view())?;
-            }
-            Ok(vec![(MAIN, query(&cx.session, &self.args.query).await?)])
-        })
+    ) -> Result<Ports, StepError> {
+        for (name, df) in inputs {
+            cx.session.register_table(name.as_str(), df.into_view())?;
+        }
+        Ok(vec![(MAIN, query(&cx.session, &self.args.query).await?)])
     }
 }

@@ -4,7 +4,6 @@ use arrow::datatypes::{DataType, FieldRef};
 use datafusion::dataframe::DataFrame;
 use datafusion::functions::core::expr_fn::get_field;
 use datafusion::logical_expr::lit;
-use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,7 +11,7 @@ use serde_json::Value;
 use galeras_operator::columns::{is_text, require_column};
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, Lowering, MAIN,
-    Operator, Port, Ports, RowStep, StepError, args_schema, describe, parse_args,
+    Operator, Port, Ports, RowStep, StepError, TypedOperator, args_schema, describe,
 };
 use galeras_python::CATEGORIES;
 use galeras_sql::functions::{PythonTaxonomy, call};
@@ -43,8 +42,10 @@ enum Mode {
     Compat,
 }
 
+struct TaxonomyOperator;
+
 /// The operator.
-pub struct TaxonomyOperator;
+pub const TAXONOMY: &dyn Operator = &TaxonomyOperator;
 
 const DOC: &str = r#"Count the tokens of a text by category.
 
@@ -87,47 +88,37 @@ tokens:
 Row by row: some 100 MB/s and core, without a syntax tree.
 "#;
 
-const DESCRIPTOR: Descriptor = Descriptor {
-    name: "taxonomy",
-    version: 1,
-    grain: Grain::of::<BoundTaxonomy, _>(),
-    effect: Effect::Pure,
-    inputs: InputPorts::One,
-    doc: DOC,
-    args_schema: args_schema::<Args>,
-};
+impl TypedOperator for TaxonomyOperator {
+    type Args = Args;
 
-impl Operator for TaxonomyOperator {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
+    const DESCRIPTOR: Descriptor = Descriptor {
+        name: "taxonomy",
+        version: 1,
+        grain: Grain::of::<BoundTaxonomy, _>(),
+        effect: Effect::Pure,
+        inputs: InputPorts::One,
+        doc: DOC,
+        args_schema: args_schema::<Args>,
+    };
 
-    fn bind<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
-        Box::pin(async move {
-            let args: Args = parse_args(args)?;
-            let mut errors = Vec::new();
-            require_column(cx, "column", &args.column, "utf8", is_text, &mut errors);
-            if !errors.is_empty() {
-                return Err(errors);
-            }
-            let counts = CATEGORIES.iter().map(|name| {
-                let about = format!("tokens of the category {name}");
-                describe(
-                    &format!("{}{name}", args.prefix),
-                    DataType::Int64,
-                    true,
-                    &about,
-                    Some("tokens"),
-                )
-            });
-            let table = cx.input().with(&counts.collect::<Vec<FieldRef>>());
-            Ok(Box::new(BoundTaxonomy { args, ports: vec![Port::new(MAIN, table)] })
-                as Box<dyn BoundStep>)
-        })
+    fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        let mut errors = Vec::new();
+        require_column(cx, "column", &args.column, "utf8", is_text, &mut errors);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let counts = CATEGORIES.iter().map(|name| {
+            let about = format!("tokens of the category {name}");
+            describe(
+                &format!("{}{name}", args.prefix),
+                DataType::Int64,
+                true,
+                &about,
+                Some("tokens"),
+            )
+        });
+        let table = cx.input().with(&counts.collect::<Vec<FieldRef>>());
+        Ok(Box::new(BoundTaxonomy { args, ports: vec![Port::new(MAIN, table)] }))
     }
 }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::DataType;
+use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use futures::StreamExt;
-use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,8 +18,8 @@ use galeras_operator::columns::{is_text, require_column, text_field};
 use galeras_operator::worker_threads::{on_thread, pool};
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
-    Lowering, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, args_schema,
-    describe, parse_args,
+    Lowering, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, TypedOperator,
+    args_schema, describe,
 };
 use galeras_sql::functions::bpe::{self, MIN_VOCAB};
 use galeras_sql::session::column;
@@ -51,8 +51,10 @@ enum Kind {
     ByteBpe,
 }
 
+struct TokenizerOperator;
+
 /// The operator.
-pub struct TokenizerOperator;
+pub const TOKENIZER: &dyn Operator = &TokenizerOperator;
 
 const DOC: &str = r#"Learn a tokenizer from a column.
 
@@ -88,50 +90,40 @@ About a second for 10 MB of code. Runs as a whole, but only when the named colum
 the model does not depend on the order of rows.
 "#;
 
-const DESCRIPTOR: Descriptor = Descriptor {
-    name: "tokenizer",
-    version: 2,
-    grain: Grain::of::<BoundTokenizer, _>(),
-    effect: Effect::Pure,
-    inputs: InputPorts::One,
-    doc: DOC,
-    args_schema: args_schema::<Args>,
-};
+impl TypedOperator for TokenizerOperator {
+    type Args = Args;
 
-impl Operator for TokenizerOperator {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
+    const DESCRIPTOR: Descriptor = Descriptor {
+        name: "tokenizer",
+        version: 2,
+        grain: Grain::of::<BoundTokenizer, _>(),
+        effect: Effect::Pure,
+        inputs: InputPorts::One,
+        doc: DOC,
+        args_schema: args_schema::<Args>,
+    };
 
-    fn bind<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
-        Box::pin(async move {
-            let args: Args = parse_args(args)?;
-            let mut errors = Vec::new();
-            require_column(cx, "column", &args.column, "text", is_text, &mut errors);
-            if !(MIN_VOCAB..=1_000_000).contains(&args.vocab_size) {
-                let message = format!(
-                    "`vocab_size` must be between {MIN_VOCAB} (one token per byte) and 1000000"
-                );
-                errors.push(ArgError::new("vocab_size", Code::OutOfRange, message));
-            }
-            if !errors.is_empty() {
-                return Err(errors);
-            }
-            let table = TableSchema::default()
-                .with(&[
-                    text_field("kind", "the kind of model"),
-                    describe("vocab_size", DataType::Int64, false, "tokens", Some("tokens")),
-                    describe("texts", DataType::Int64, false, "texts it was learned from", None),
-                    text_field(MODEL, "the content of a tokenizer.json"),
-                ])
-                .keyed(&["kind"]);
-            Ok(Box::new(BoundTokenizer { args, ports: vec![Port::new(MODEL, table)] })
-                as Box<dyn BoundStep>)
-        })
+    fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        let mut errors = Vec::new();
+        require_column(cx, "column", &args.column, "text", is_text, &mut errors);
+        if !(MIN_VOCAB..=1_000_000).contains(&args.vocab_size) {
+            let message = format!(
+                "`vocab_size` must be between {MIN_VOCAB} (one token per byte) and 1000000"
+            );
+            errors.push(ArgError::new("vocab_size", Code::OutOfRange, message));
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let table = TableSchema::default()
+            .with(&[
+                text_field("kind", "the kind of model"),
+                describe("vocab_size", DataType::Int64, false, "tokens", Some("tokens")),
+                describe("texts", DataType::Int64, false, "texts it was learned from", None),
+                text_field(MODEL, "the content of a tokenizer.json"),
+            ])
+            .keyed(&["kind"]);
+        Ok(Box::new(BoundTokenizer { args, ports: vec![Port::new(MODEL, table)] }))
     }
 }
 
@@ -161,50 +153,48 @@ impl BoundStep for BoundTokenizer {
 
 const QUEUE: usize = 4;
 
+#[async_trait]
 impl TableStep for BoundTokenizer {
-    fn lower<'a>(
-        &'a self,
-        cx: &'a LowerContext,
+    async fn lower(
+        &self,
+        cx: &LowerContext,
         mut inputs: BTreeMap<String, DataFrame>,
-    ) -> BoxFuture<'a, Result<Ports, StepError>> {
-        Box::pin(async move {
-            let input = inputs
-                .remove(INPUT)
-                .ok_or_else(|| StepError::new("`tokenizer` needs an input table"))?;
-            let mut stream =
-                input.select(vec![column(&self.args.column)])?.execute_stream().await?;
-            let (send, mut batches) = mpsc::channel::<RecordBatch>(QUEUE);
-            let (jobs, vocab_size) = (cx.jobs, self.args.vocab_size);
-            let learning = on_thread(move || {
-                let mut texts = 0i64;
-                let pool = pool(jobs)?;
-                let received = std::iter::from_fn(|| batches.blocking_recv());
-                let texts_of = |batch: RecordBatch| {
-                    let column = batch.column(0).as_string::<i32>();
-                    let texts: Vec<String> = column.iter().flatten().map(str::to_string).collect();
-                    texts
-                };
-                let all = received.flat_map(texts_of).inspect(|_| texts += 1);
-                let bpe = pool.install(|| bpe::train(all, vocab_size)).map_err(bad_model)?;
-                Ok::<_, StepError>((bpe, texts))
-            });
-            let feeding = async move {
-                while let Some(batch) = stream.next().await {
-                    // A closed channel means that the thread has failed; its error follows.
-                    if send.send(batch?).await.is_err() {
-                        break;
-                    }
-                }
-                Ok(())
+    ) -> Result<Ports, StepError> {
+        let input = inputs
+            .remove(INPUT)
+            .ok_or_else(|| StepError::new("`tokenizer` needs an input table"))?;
+        let mut stream = input.select(vec![column(&self.args.column)])?.execute_stream().await?;
+        let (send, mut batches) = mpsc::channel::<RecordBatch>(QUEUE);
+        let (jobs, vocab_size) = (cx.env.jobs, self.args.vocab_size);
+        let learning = on_thread(move || {
+            let mut texts = 0i64;
+            let pool = pool(jobs)?;
+            let received = std::iter::from_fn(|| batches.blocking_recv());
+            let texts_of = |batch: RecordBatch| {
+                let column = batch.column(0).as_string::<i32>();
+                let texts: Vec<String> = column.iter().flatten().map(str::to_string).collect();
+                texts
             };
-            let ((bpe, texts), ()) = tokio::try_join!(learning, feeding)?;
-            let row: [(&str, ArrayRef); 4] = [
-                ("kind", Arc::new(StringArray::from(vec!["byte_bpe"]))),
-                ("vocab_size", Arc::new(Int64Array::from(vec![bpe.vocab_size() as i64]))),
-                ("texts", Arc::new(Int64Array::from(vec![texts]))),
-                (MODEL, Arc::new(StringArray::from(vec![bpe.to_json().map_err(bad_model)?]))),
-            ];
-            Ok(vec![(MODEL, cx.session.read_batch(RecordBatch::try_from_iter(row)?)?)])
-        })
+            let all = received.flat_map(texts_of).inspect(|_| texts += 1);
+            let bpe = pool.install(|| bpe::train(all, vocab_size)).map_err(bad_model)?;
+            Ok::<_, StepError>((bpe, texts))
+        });
+        let feeding = async move {
+            while let Some(batch) = stream.next().await {
+                // A closed channel means that the thread has failed; its error follows.
+                if send.send(batch?).await.is_err() {
+                    break;
+                }
+            }
+            Ok(())
+        };
+        let ((bpe, texts), ()) = tokio::try_join!(learning, feeding)?;
+        let row: [(&str, ArrayRef); 4] = [
+            ("kind", Arc::new(StringArray::from(vec!["byte_bpe"]))),
+            ("vocab_size", Arc::new(Int64Array::from(vec![bpe.vocab_size() as i64]))),
+            ("texts", Arc::new(Int64Array::from(vec![texts]))),
+            (MODEL, Arc::new(StringArray::from(vec![bpe.to_json().map_err(bad_model)?]))),
+        ];
+        Ok(vec![(MODEL, cx.session.read_batch(RecordBatch::try_from_iter(row)?)?)])
     }
 }

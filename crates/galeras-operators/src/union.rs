@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef};
+use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::{Expr, LogicalPlan, Union, cast, lit};
-use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,8 +14,8 @@ use serde_json::Value;
 use galeras_operator::table_digest::type_name;
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
-    Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, args_schema,
-    describe, parse_args,
+    Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, TypedOperator,
+    args_schema, describe,
 };
 use galeras_sql::session::column;
 use galeras_workflow::code::Code;
@@ -33,8 +33,10 @@ struct Args {
     columns: Option<Vec<String>>,
 }
 
+struct UnionOperator;
+
 /// The operator.
-pub struct UnionOperator;
+pub const UNION: &dyn Operator = &UnionOperator;
 
 const DOC: &str = r#"Stack tables, with a column that names the table of each row.
 
@@ -73,54 +75,44 @@ by_size:
 Reads and writes each table once, and only when a column has changed that is taken from it.
 "#;
 
-const DESCRIPTOR: Descriptor = Descriptor {
-    name: "union",
-    version: 1,
-    grain: Grain::of::<BoundUnion, _>(),
-    effect: Effect::Pure,
-    inputs: InputPorts::Any,
-    doc: DOC,
-    args_schema: args_schema::<Args>,
-};
+impl TypedOperator for UnionOperator {
+    type Args = Args;
 
-impl Operator for UnionOperator {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
+    const DESCRIPTOR: Descriptor = Descriptor {
+        name: "union",
+        version: 1,
+        grain: Grain::of::<BoundUnion, _>(),
+        effect: Effect::Pure,
+        inputs: InputPorts::Any,
+        doc: DOC,
+        args_schema: args_schema::<Args>,
+    };
 
-    fn bind<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
-        Box::pin(async move {
-            let args: Args = parse_args(args)?;
-            let names: Vec<&str> = cx.inputs.keys().map(String::as_str).collect();
-            if matches!(names.as_slice(), [] | [INPUT]) {
-                let message = "the tables of a union need names, which become the label";
-                let error = match names.as_slice() {
-                    [] => ArgError::new("", Code::WrongInputs, message),
-                    _ => ArgError::at_port(INPUT, Code::WrongInputs, message),
-                };
-                return Err(vec![error.help("write `from: { A: step, B: other_step }`")]);
-            }
-            let mut errors = Vec::new();
-            let tables: Vec<(&str, &TableSchema)> =
-                cx.inputs.iter().map(|(name, table)| (name.as_str(), table)).collect();
-            check_label(&args.label, &tables, &mut errors);
-            match &args.columns {
-                Some(columns) => check_columns(&args.label, columns, &tables, &mut errors),
-                None => check_same_columns(&tables, &mut errors),
-            }
-            check_keys(&tables, &mut errors);
-            check_types(args.columns.as_deref(), &tables, &mut errors);
-            if !errors.is_empty() {
-                return Err(errors);
-            }
-            let table = united(&args, &tables);
-            Ok(Box::new(BoundUnion { args, ports: vec![Port::new(MAIN, table)] })
-                as Box<dyn BoundStep>)
-        })
+    fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        let names: Vec<&str> = cx.inputs.keys().map(String::as_str).collect();
+        if matches!(names.as_slice(), [] | [INPUT]) {
+            let message = "the tables of a union need names, which become the label";
+            let error = match names.as_slice() {
+                [] => ArgError::new("", Code::WrongInputs, message),
+                _ => ArgError::at_port(INPUT, Code::WrongInputs, message),
+            };
+            return Err(vec![error.help("write `from: { A: step, B: other_step }`")]);
+        }
+        let mut errors = Vec::new();
+        let tables: Vec<(&str, &TableSchema)> =
+            cx.inputs.iter().map(|(name, table)| (name.as_str(), table)).collect();
+        check_label(&args.label, &tables, &mut errors);
+        match &args.columns {
+            Some(columns) => check_columns(&args.label, columns, &tables, &mut errors),
+            None => check_same_columns(&tables, &mut errors),
+        }
+        check_keys(&tables, &mut errors);
+        check_types(args.columns.as_deref(), &tables, &mut errors);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let table = united(&args, &tables);
+        Ok(Box::new(BoundUnion { args, ports: vec![Port::new(MAIN, table)] }))
     }
 }
 
@@ -321,39 +313,37 @@ impl BoundStep for BoundUnion {
     }
 }
 
+#[async_trait]
 impl TableStep for BoundUnion {
     fn bounded(&self) -> bool {
         true
     }
 
-    fn lower<'a>(
-        &'a self,
-        cx: &'a LowerContext,
+    async fn lower(
+        &self,
+        cx: &LowerContext,
         inputs: BTreeMap<String, DataFrame>,
-    ) -> BoxFuture<'a, Result<Ports, StepError>> {
-        Box::pin(async move {
-            let fields = self.ports[0].table.schema.fields();
-            let mut tables = Vec::with_capacity(inputs.len());
-            for (name, table) in inputs {
-                let columns = fields.iter().enumerate().map(|(at, field)| -> Expr {
-                    match at {
-                        0 => lit(name.as_str()).alias(field.name()),
-                        _ => cast(column(field.name()), field.data_type().clone())
-                            .alias(field.name()),
-                    }
-                });
-                tables.push(table.select(columns.collect::<Vec<_>>())?);
-            }
-            if tables.len() < 2 {
-                let missing = || StepError::new("a union without tables has no rows");
-                return Ok(vec![(MAIN, tables.pop().ok_or_else(missing)?)]);
-            }
-            // One union of all tables: nested unions of two would be as deep as the number of
-            // tables.
-            let plans = tables.into_iter().map(|df| Arc::new(df.into_unoptimized_plan()));
-            let union = Union::try_new_with_loose_types(plans.collect())?;
-            Ok(vec![(MAIN, DataFrame::new(cx.session.state(), LogicalPlan::Union(union)))])
-        })
+    ) -> Result<Ports, StepError> {
+        let fields = self.ports[0].table.schema.fields();
+        let mut tables = Vec::with_capacity(inputs.len());
+        for (name, table) in inputs {
+            let columns = fields.iter().enumerate().map(|(at, field)| -> Expr {
+                match at {
+                    0 => lit(name.as_str()).alias(field.name()),
+                    _ => cast(column(field.name()), field.data_type().clone()).alias(field.name()),
+                }
+            });
+            tables.push(table.select(columns.collect::<Vec<_>>())?);
+        }
+        if tables.len() < 2 {
+            let missing = || StepError::new("a union without tables has no rows");
+            return Ok(vec![(MAIN, tables.pop().ok_or_else(missing)?)]);
+        }
+        // One union of all tables: nested unions of two would be as deep as the number of
+        // tables.
+        let plans = tables.into_iter().map(|df| Arc::new(df.into_unoptimized_plan()));
+        let union = Union::try_new_with_loose_types(plans.collect())?;
+        Ok(vec![(MAIN, DataFrame::new(cx.session.state(), LogicalPlan::Union(union)))])
     }
 }
 

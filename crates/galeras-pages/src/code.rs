@@ -2,35 +2,28 @@
 
 use std::ops::Range;
 
-use minijinja::{Value, context};
+use minijinja::context;
 
-use crate::error::PageError;
 use crate::model::{CodeLanguage, Labelled};
-use crate::number;
+use crate::page::PageError;
 use crate::parts::Parts;
 use crate::templates::render;
-use crate::text::{Changes, Excerpt, Markup};
+use crate::text::{Changes, Excerpt, Markup, escape, has_hidden};
 use crate::{difference, highlight};
 
 /// A text under its name, highlighted, with a button to copy it.
-///
-/// # Errors
-/// The template does not fit, which is a mistake of this crate.
-pub fn code(
+pub(crate) fn code(
     parts: &mut Parts,
     text: &Labelled,
     language: CodeLanguage,
 ) -> Result<Markup, PageError> {
     let (excerpt, whole) = parts.excerpt(&text.value);
-    text_box(parts, text, &excerpt, whole, language, &Changes::none())
+    text_box(parts, text, &excerpt, whole, language, &Changes::default())
 }
 
 /// Two texts side by side. The words of the first that the second lacks are in `<del>`, those of
 /// the second that the first lacks in `<ins>`.
-///
-/// # Errors
-/// The template does not fit, which is a mistake of this crate.
-pub fn comparison(
+pub(crate) fn comparison(
     parts: &mut Parts,
     old: &Labelled,
     new: &Labelled,
@@ -54,11 +47,11 @@ pub fn comparison(
     };
     let left = text_box(parts, old, &old_excerpt, old_whole, language, &gone)?;
     let right = text_box(parts, new, &new_excerpt, new_whole, language, &come)?;
-    Ok(Markup::from_html(format!(
+    Ok(Markup(format!(
         "<div class=\"comparison\">{}{}</div><p class=\"legend\">{}</p>",
-        left.as_str(),
-        right.as_str(),
-        Markup::from_text(&verdict).as_str()
+        left.0,
+        right.0,
+        escape(&verdict)
     )))
 }
 
@@ -82,13 +75,12 @@ fn text_box(
         CodeLanguage::Python => highlight::python(&excerpt.text),
         CodeLanguage::Plain => Vec::new(),
     };
-    let is_same = excerpt.is_whole() && !crate::text::has_hidden(&text.value);
+    let is_same = excerpt.is_whole() && !has_hidden(&text.value);
     let note = match (excerpt.is_whole(), whole.is_some()) {
-        (true, _) => String::new(),
-        (false, true) => "Shown in part; the button copies the whole text.".to_string(),
+        (true, _) => "",
+        (false, true) => "Shown in part; the button copies the whole text.",
         (false, false) => {
             "Shown in part; the text is too long for this page. The step's table has it whole."
-                .to_string()
         }
     };
     render(
@@ -97,11 +89,11 @@ fn text_box(
             id => parts.id("text"),
             name => &text.name,
             plain => language == CodeLanguage::Plain,
-            size => number::count(excerpt.characters as u64),
+            size => excerpt.characters,
             empty => text.value.is_empty(),
             can_copy => !text.value.is_empty() && (is_same || whole.is_some()),
             whole => whole,
-            body => Value::from(excerpt.to_markup(&styles, changes)),
+            body => excerpt.to_markup(&styles, changes),
             note => note,
         },
     )

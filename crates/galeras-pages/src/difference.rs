@@ -13,47 +13,35 @@ const LARGEST: usize = 3_000;
 /// apart.
 pub(crate) fn words(old: &str, new: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
     let (mut gone, mut come) = (Vec::new(), Vec::new());
-    if old == new {
-        return (gone, come);
-    }
-    let (old_lines, new_lines) = (lines(old), lines(new));
-    if old_lines.len() > LARGEST || new_lines.len() > LARGEST {
-        return (whole(old), whole(new));
-    }
-    let (old_texts, new_texts) = (texts(old, &old_lines), texts(new, &new_lines));
-    for op in capture_diff_slices(Algorithm::Myers, &old_texts, &new_texts) {
-        if let DiffOp::Equal { .. } = op {
-            continue;
-        }
-        let old_part = span(&old_lines, op.old_range());
-        let new_part = span(&new_lines, op.new_range());
-        changed_words(old, old_part, new, new_part, &mut gone, &mut come);
+    if old != new {
+        compare((old, &lines(old)), (new, &lines(new)), |old_part, new_part| {
+            let (old_words, new_words) = (pieces(old, old_part), pieces(new, new_part));
+            compare((old, &old_words), (new, &new_words), |old_part, new_part| {
+                gone.push(old_part);
+                come.push(new_part);
+            });
+        });
     }
     (joined(gone, old), joined(come, new))
 }
 
-fn changed_words(
-    old: &str,
-    old_part: Range<usize>,
-    new: &str,
-    new_part: Range<usize>,
-    gone: &mut Vec<Range<usize>>,
-    come: &mut Vec<Range<usize>>,
+/// Calls `differs` with the parts of two texts that differ, each of some of these ranges.
+fn compare(
+    (old, old_ranges): (&str, &[Range<usize>]),
+    (new, new_ranges): (&str, &[Range<usize>]),
+    mut differs: impl FnMut(Range<usize>, Range<usize>),
 ) {
-    let old_words = pieces(old, old_part.clone());
-    let new_words = pieces(new, new_part.clone());
-    if old_words.len() > LARGEST || new_words.len() > LARGEST {
-        gone.push(old_part);
-        come.push(new_part);
+    let (old_count, new_count) = (old_ranges.len(), new_ranges.len());
+    if old_count > LARGEST || new_count > LARGEST {
+        differs(span(old_ranges, 0..old_count), span(new_ranges, 0..new_count));
         return;
     }
-    let (old_texts, new_texts) = (texts(old, &old_words), texts(new, &new_words));
+    let old_texts: Vec<&str> = old_ranges.iter().map(|range| &old[range.clone()]).collect();
+    let new_texts: Vec<&str> = new_ranges.iter().map(|range| &new[range.clone()]).collect();
     for op in capture_diff_slices(Algorithm::Myers, &old_texts, &new_texts) {
-        if let DiffOp::Equal { .. } = op {
-            continue;
+        if !matches!(op, DiffOp::Equal { .. }) {
+            differs(span(old_ranges, op.old_range()), span(new_ranges, op.new_range()));
         }
-        gone.push(span(&old_words, op.old_range()));
-        come.push(span(&new_words, op.new_range()));
     }
 }
 
@@ -72,56 +60,39 @@ fn joined(ranges: Vec<Range<usize>>, text: &str) -> Vec<Range<usize>> {
     out
 }
 
-fn whole(text: &str) -> Vec<Range<usize>> {
-    if text.is_empty() { Vec::new() } else { std::iter::once(0..text.len()).collect() }
-}
-
-fn texts<'a>(text: &'a str, ranges: &[Range<usize>]) -> Vec<&'a str> {
-    ranges.iter().map(|range| &text[range.clone()]).collect()
-}
-
 fn span(ranges: &[Range<usize>], of: Range<usize>) -> Range<usize> {
-    match ranges.get(of.clone()) {
-        Some([first, .., last]) => first.start..last.end,
-        Some([only]) => only.clone(),
-        _ => 0..0,
+    match &ranges[of] {
+        [first, .., last] => first.start..last.end,
+        [only] => only.clone(),
+        [] => 0..0,
     }
 }
 
 fn lines(text: &str) -> Vec<Range<usize>> {
     let mut start = 0;
-    text.split_inclusive('\n')
-        .map(|line| {
-            start += line.len();
-            start - line.len()..start
-        })
-        .collect()
+    let line = |line: &str| {
+        start += line.len();
+        start - line.len()..start
+    };
+    text.split_inclusive('\n').map(line).collect()
 }
 
 /// Words of letters, digits and underscores; runs of white space of one kind; other characters one
 /// by one.
 fn pieces(text: &str, part: Range<usize>) -> Vec<Range<usize>> {
-    #[derive(PartialEq, Clone, Copy)]
-    enum Kind {
-        Word,
-        Space,
-        Other,
-    }
-    let kind = |c: char| match c {
-        c if c.is_alphanumeric() || c == '_' => Kind::Word,
-        ' ' | '\t' => Kind::Space,
-        _ => Kind::Other,
-    };
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let is_space = |c: char| c == ' ' || c == '\t';
     let mut out: Vec<Range<usize>> = Vec::new();
-    let mut last = Kind::Other;
+    let mut last = '\n';
     for (at, c) in text[part.clone()].char_indices() {
         let (start, end) = (part.start + at, part.start + at + c.len_utf8());
-        let this = kind(c);
         match out.last_mut() {
-            Some(range) if this == last && this != Kind::Other => range.end = end,
+            Some(range) if is_word(last) && is_word(c) || is_space(last) && is_space(c) => {
+                range.end = end;
+            }
             _ => out.push(start..end),
         }
-        last = this;
+        last = c;
     }
     out
 }

@@ -3,12 +3,13 @@
 //! An SVG is shown as an image, not as part of the document: browsers run no script of an image
 //! and load nothing for it, and its ids and styles stay its own.
 
-use minijinja::{Value, context};
+use minijinja::context;
+use minijinja::value::Serde;
 
-use crate::error::PageError;
 use crate::markdown::markdown;
 use crate::model::FigureBlock;
 use crate::number;
+use crate::page::PageError;
 use crate::parts::Parts;
 use crate::templates::render;
 use crate::text::Markup;
@@ -28,30 +29,26 @@ pub(crate) fn figure(parts: &mut Parts, block: &FigureBlock) -> Result<Markup, P
             number::bytes(parts.limits.all_figures_bytes as u64)
         ));
     }
-    let dark = match (&light, &block.svg_dark) {
-        (Some(_), Some(svg)) => room(parts, data_address(svg)),
-        _ => None,
-    };
+    let dark = block.svg_dark.as_ref().filter(|_| light.is_some());
+    let dark = dark.and_then(|svg| room(parts, data_address(svg)));
     render(
         "figure.html",
         context! {
-            light => light.map(Value::from),
-            dark => dark.map(Value::from),
-            size => svg_size(&block.svg).map(|(width, height)| {
-                context! { width => width, height => height }
-            }),
+            light => light,
+            dark => dark,
+            size => svg_size(&block.svg).map(Serde),
             alt => &block.alt,
             name => name,
-            file_name => if block.file_name.is_empty() { "figure" } else { &block.file_name },
-            caption => Value::from(markdown(&block.caption, 3)),
-            source => if block.source.is_empty() { None } else { Some(Value::from(parts.step_name(&block.source))) },
+            file_name => &block.file_name,
+            caption => markdown(&block.caption, 3),
+            source => parts.source(&block.source),
         },
     )
 }
 
 /// The address, if the page has room for it.
 fn room(parts: &mut Parts, address: Markup) -> Option<Markup> {
-    let size = address.as_str().len();
+    let size = address.0.len();
     let together = parts.figures_bytes + size;
     if size > parts.limits.figure_bytes || together > parts.limits.all_figures_bytes {
         return None;
@@ -66,16 +63,11 @@ fn data_address(svg: &str) -> Markup {
     out.push_str("data:image/svg+xml,");
     for byte in svg.bytes() {
         match byte {
-            // In attributes of SVG both quotes mean the same; in its texts `"` is rare, and
-            // escaped the long way.
-            b'%' | b'#' | b'&' | b'<' | b'>' | b'"' | b'\'' | b'`' | b'\\' => {
-                out.push_str(&format!("%{byte:02X}"));
-            }
-            0x20..=0x7e => out.push(char::from(byte)),
+            0x20..=0x7e if !b"%#&<>\"'`\\".contains(&byte) => out.push(char::from(byte)),
             _ => out.push_str(&format!("%{byte:02X}")),
         }
     }
-    Markup::from_html(out)
+    Markup(out)
 }
 
 /// Width and height in CSS pixels, from the attributes of the root element or its `viewBox`.

@@ -57,28 +57,23 @@ impl Seen {
 }
 
 fn kind(c: char) -> Before {
-    match c {
-        '\u{a9}' | '\u{ae}' | '\u{203c}' | '\u{2049}' | '\u{2122}' | '\u{2139}' => Before::Emoji,
-        '\u{2194}'..='\u{21aa}' | '\u{231a}'..='\u{23ff}' | '\u{24c2}' => Before::Emoji,
-        '\u{25aa}'..='\u{25fe}' | '\u{2600}'..='\u{27bf}' | '\u{2934}' | '\u{2935}' => {
-            Before::Emoji
-        }
-        '\u{2b05}'..='\u{2b55}' | '\u{3030}' | '\u{303d}' | '\u{3297}' | '\u{3299}' => {
-            Before::Emoji
-        }
-        '\u{1f000}'..='\u{1faff}' => Before::Emoji,
-        // Arabic and Syriac, the scripts of India, Myanmar and Khmer, Mongolian.
-        '\u{620}'..='\u{72f}' | '\u{750}'..='\u{77f}' | '\u{8a0}'..='\u{dff}' => Before::Letter,
-        '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17b3}' | '\u{17b6}'..='\u{17d3}' => {
-            Before::Letter
-        }
-        '\u{1820}'..='\u{1878}' => Before::Letter,
+    let is_emoji = matches!(c, '\u{a9}' | '\u{ae}' | '\u{203c}' | '\u{2049}' | '\u{2122}' | '\u{2139}'
+        | '\u{2194}'..='\u{21aa}' | '\u{231a}'..='\u{23ff}' | '\u{24c2}' | '\u{25aa}'..='\u{25fe}'
+        | '\u{2600}'..='\u{27bf}' | '\u{2934}' | '\u{2935}' | '\u{2b05}'..='\u{2b55}' | '\u{3030}'
+        | '\u{303d}' | '\u{3297}' | '\u{3299}' | '\u{1f000}'..='\u{1faff}');
+    // Arabic and Syriac, the scripts of India, Myanmar and Khmer, Mongolian.
+    let is_letter = matches!(c, '\u{620}'..='\u{72f}' | '\u{750}'..='\u{77f}' | '\u{8a0}'..='\u{dff}'
+        | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17b3}' | '\u{17b6}'..='\u{17d3}'
+        | '\u{1820}'..='\u{1878}');
+    match (is_emoji, is_letter) {
+        (true, _) => Before::Emoji,
+        (_, true) => Before::Letter,
         _ => Before::Other,
     }
 }
 
 /// The characters of `text`, and whether each is to be shown by another name.
-pub fn seen(text: &str) -> impl Iterator<Item = (char, bool)> {
+pub(crate) fn seen(text: &str) -> impl Iterator<Item = (char, bool)> {
     let (mut chars, mut before) = (text.chars().peekable(), Seen::default());
     std::iter::from_fn(move || {
         let c = chars.next()?;

@@ -8,13 +8,13 @@ use crate::parts::Parts;
 use crate::text::{Markup, escape, push_code};
 
 /// `source` as HTML. Headings are `shift` levels lower than in the source, at most the sixth.
-pub fn markdown(source: &str, shift: usize) -> Markup {
+pub(crate) fn markdown(source: &str, shift: usize) -> Markup {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
     let mut writer = Writer { shift, ..Writer::default() };
     for event in Parser::new_ext(source, options) {
         writer.event(event);
     }
-    Markup::from_html(writer.out)
+    Markup(writer.out)
 }
 
 /// Markdown, as much of it as a page shows of a text.

@@ -1,7 +1,7 @@
 //! Numbers for people: four significant digits, thousands apart, a true minus.
 
 /// A count, with a comma between thousands.
-pub fn count(value: u64) -> String {
+pub(crate) fn count(value: u64) -> String {
     let digits = value.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
@@ -14,21 +14,14 @@ pub fn count(value: u64) -> String {
 }
 
 /// A number to four significant digits: `0.01235`, `12.3`, `1,234,568`, `1.2e-9`.
-pub fn number(value: f64) -> String {
-    if !value.is_finite() {
-        return if value.is_nan() {
-            "NaN"
-        } else if value > 0.0 {
-            "∞"
-        } else {
-            "−∞"
-        }
-        .to_string();
-    }
+pub(crate) fn number(value: f64) -> String {
     let size = value.abs();
     let sign = if value < 0.0 { "−" } else { "" };
-    if size == 0.0 {
-        return "0".to_string();
+    if value.is_nan() {
+        return "NaN".to_string();
+    }
+    if size == 0.0 || size.is_infinite() {
+        return format!("{sign}{}", if size == 0.0 { "0" } else { "∞" });
     }
     if !(1e-4..1e15).contains(&size) {
         let text = format!("{size:.3e}");
@@ -48,7 +41,7 @@ pub fn number(value: f64) -> String {
 }
 
 /// An estimate: to three decimals if it is of the size of a score, else as [`number`].
-pub fn estimate(value: f64) -> String {
+pub(crate) fn estimate(value: f64) -> String {
     let size = value.abs();
     if (0.001..10.0).contains(&size) {
         let sign = if value < 0.0 { "−" } else { "" };
@@ -58,18 +51,16 @@ pub fn estimate(value: f64) -> String {
 }
 
 /// A p-value: `p = 0.032`, `p < 0.001`.
-pub fn p_value(value: f64) -> String {
-    if value < 0.001 {
-        "< 0.001".to_string()
-    } else if value < 0.0995 {
-        format!("= {value:.3}")
-    } else {
-        format!("= {value:.2}")
+pub(crate) fn p_value(value: f64) -> String {
+    match value {
+        value if value < 0.001 => "< 0.001".to_string(),
+        value if value < 0.0995 => format!("= {value:.3}"),
+        _ => format!("= {value:.2}"),
     }
 }
 
 /// A duration: `0.4 s`, `3 min 12 s`, `2 h 05 min`.
-pub fn seconds(value: f64) -> String {
+pub(crate) fn seconds(value: f64) -> String {
     if !value.is_finite() || value < 0.0 {
         return number(value);
     }
@@ -88,7 +79,7 @@ pub fn seconds(value: f64) -> String {
 }
 
 /// A size: `820 bytes`, `1.2 MB`.
-pub fn bytes(value: u64) -> String {
+pub(crate) fn bytes(value: u64) -> String {
     match value {
         0..1000 => format!("{value} bytes"),
         1000..1_000_000 => format!("{:.0} kB", value as f64 / 1e3),

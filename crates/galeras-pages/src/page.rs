@@ -1,14 +1,12 @@
 //! The frame of every page: styles, scripts, the policy that lets nothing else run, the header with
 //! the switch of themes, the contents.
 
-use std::sync::LazyLock;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use minijinja::context;
+use minijinja::value::Serde;
 use sha2::{Digest as _, Sha256};
 
-use crate::error::PageError;
 use crate::parts::Parts;
 use crate::templates::render;
 use crate::text::Markup;
@@ -30,35 +28,42 @@ const SCRIPTS: &[&str] = &[
     include_str!("../assets/diagram.js"),
 ];
 
-static STYLE: LazyLock<String> = LazyLock::new(|| STYLES.concat());
-static SCRIPT: LazyLock<String> = LazyLock::new(|| SCRIPTS.concat());
+/// Why there is no page.
+#[derive(Debug, thiserror::Error)]
+pub enum PageError {
+    /// A template does not fit what it is filled with. That is a mistake of this crate.
+    #[error("a template of the page does not fit its values")]
+    Template(#[from] minijinja::Error),
+    /// The page is larger than it may be, with the least of everything: its size and the limit.
+    #[error(
+        "the page has {0}, more than the {1} that it may have, even with the fewest rows, data \
+         points and figures; show fewer sections"
+    )]
+    TooLarge(String, String),
+}
 
 /// A page around its parts.
 #[derive(Debug, Clone, Default)]
-pub struct PageFrame<'a> {
+pub(crate) struct PageFrame<'a> {
     /// The title of the window, and the first heading.
-    pub title: &'a str,
+    pub(crate) title: &'a str,
     /// A line above the heading: `Study`, `Review`.
-    pub kicker: &'a str,
-    /// The part below the heading.
-    pub lead: Markup,
-    /// The content: sections with headings of the second level.
-    pub main: Markup,
-    /// The contents: headings and their addresses (`#results`, or another page).
-    pub contents: Vec<PageLink>,
-    /// The last part.
-    pub footer: Markup,
-    /// A script in addition to those of every page; may be empty.
-    pub script: &'a str,
-    /// Styles in addition to those of every page; may be empty.
-    pub style: &'a str,
+    pub(crate) kicker: &'a str,
+    pub(crate) lead: Markup,
+    /// Sections with headings of the second level.
+    pub(crate) main: Markup,
+    pub(crate) contents: Vec<PageLink>,
+    pub(crate) footer: Markup,
+    /// A script and styles in addition to those of every page; may be empty.
+    pub(crate) script: &'a str,
+    pub(crate) style: &'a str,
     /// True if the page is served and may connect to its server (`connect-src 'self'`, `form-action
     /// 'self'`). A file may not.
-    pub served: bool,
+    pub(crate) served: bool,
 }
 
 /// A link of the contents.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct PageLink {
     /// Where it leads.
     pub address: String,
@@ -68,54 +73,32 @@ pub struct PageLink {
     pub current: bool,
 }
 
-impl PageLink {
-    /// A link to the element with this id.
-    pub fn to_id(id: &str, text: &str) -> Self {
-        Self { address: format!("#{id}"), text: text.to_string(), current: false }
-    }
-}
-
 /// The whole page as HTML.
-///
-/// # Errors
-/// A template does not fit, which is a mistake of this crate.
-pub fn page(frame: PageFrame<'_>, parts: &Parts) -> Result<String, PageError> {
-    let script = match frame.script.is_empty() {
-        true => SCRIPT.clone(),
-        false => format!("{}{}", *SCRIPT, frame.script),
-    };
-    let contents: Vec<minijinja::Value> = frame
-        .contents
-        .iter()
-        .map(|link| context! { address => &link.address, text => &link.text, current => link.current })
-        .collect();
+pub(crate) fn page(frame: PageFrame<'_>, parts: &Parts) -> Result<String, PageError> {
+    let script = SCRIPTS.concat() + frame.script;
     let html = render(
         "page.html",
         context! {
             title => frame.title,
             kicker => frame.kicker,
-            lead => minijinja::Value::from(frame.lead),
-            main => minijinja::Value::from(frame.main),
-            footer => minijinja::Value::from(frame.footer),
-            contents => contents,
+            lead => frame.lead,
+            main => frame.main,
+            footer => frame.footer,
+            contents => Serde(&frame.contents),
             policy => policy(&script, frame.served),
             // Forms of a served page send their origin, which the server checks.
             referrer => if frame.served { "same-origin" } else { "no-referrer" },
-            style => safe(format!("{}{}", *STYLE, frame.style)),
-            script => safe(script),
-            kept => minijinja::Value::from(parts.kept_json()),
+            style => Markup(STYLES.concat() + frame.style),
+            script => Markup(script),
+            kept => parts.kept_json(),
         },
     )?;
-    Ok(html.as_str().to_string())
-}
-
-fn safe(text: String) -> minijinja::Value {
-    minijinja::Value::from_safe_string(text)
+    Ok(html.0)
 }
 
 /// The content security policy of a page: its own script by its hash, its own styles, pictures and
 /// fonts within it, and nothing from anywhere else.
-pub fn policy(script: &str, served: bool) -> String {
+pub(crate) fn policy(script: &str, served: bool) -> String {
     let own = if served { "connect-src 'self'; form-action 'self'" } else { "form-action 'none'" };
     format!(
         "default-src 'none'; script-src 'sha256-{}'; style-src 'unsafe-inline'; img-src data:; \

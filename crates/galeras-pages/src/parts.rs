@@ -3,10 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::json;
-
 use crate::number;
-use crate::text::{Excerpt, Markup, escape, has_hidden};
+use crate::text::{Excerpt, Markup, escape, has_hidden, label};
 
 /// The limits of a page. The rest is left out, and the page notes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,69 +64,63 @@ impl PageLimits {
     /// About half as much of everything that is of any number. Nothing is halved to none.
     #[must_use]
     pub fn halved(&self) -> Self {
-        let half = |limit: usize, least: usize| (limit / 2).max(least.min(limit));
-        Self {
-            bytes: self.bytes,
-            table_rows: half(self.table_rows, 10),
-            columns: half(self.columns, 12),
-            cell_chars: half(self.cell_chars, 40),
-            points: half(self.points, 5),
-            text_chars: half(self.text_chars, 400),
-            line_chars: half(self.line_chars, 200),
-            kept_bytes: half(self.kept_bytes, 1_000),
-            first_rows: half(self.first_rows, 2),
-            panels: half(self.panels, 10),
-            boxes: half(self.boxes, 250),
-            figure_bytes: half(self.figure_bytes, 20_000),
-            all_figures_bytes: half(self.all_figures_bytes, 20_000),
-            entries: half(self.entries, 20),
+        let mut next = self.clone();
+        for (limit, least) in [
+            (&mut next.table_rows, 10),
+            (&mut next.columns, 12),
+            (&mut next.cell_chars, 40),
+            (&mut next.points, 5),
+            (&mut next.text_chars, 400),
+            (&mut next.line_chars, 200),
+            (&mut next.kept_bytes, 1_000),
+            (&mut next.first_rows, 2),
+            (&mut next.panels, 10),
+            (&mut next.boxes, 250),
+            (&mut next.figure_bytes, 20_000),
+            (&mut next.all_figures_bytes, 20_000),
+            (&mut next.entries, 20),
+        ] {
+            *limit = (*limit / 2).max(least.min(*limit));
         }
+        next
     }
 }
 
 /// The parts of one page while they are made.
 #[derive(Debug, Default)]
-pub struct Parts {
+pub(crate) struct Parts {
     /// How much is shown.
-    pub limits: PageLimits,
+    pub(crate) limits: PageLimits,
     /// Notes about omissions, in sentences.
-    pub notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
     /// The steps that have a panel on the page, to which what comes from them links.
-    pub panels: BTreeSet<String>,
+    pub(crate) panels: BTreeSet<String>,
     /// The bytes of the figures so far.
     pub(crate) figures_bytes: usize,
-    kept: Vec<(String, String)>,
-    ids: usize,
+    pub(crate) kept: Vec<(String, String)>,
+    pub(crate) ids: usize,
 }
 
 impl Parts {
-    /// Parts of a page with these limits.
-    pub fn new(limits: PageLimits) -> Self {
-        Self { limits, ..Self::default() }
-    }
-
     /// An id that no other element of the page has.
-    pub fn id(&mut self, prefix: &str) -> String {
+    pub(crate) fn id(&mut self, prefix: &str) -> String {
         self.ids += 1;
         format!("{prefix}-{}", self.ids)
     }
 
     /// The first `limit` of the items; a note counts the rest.
-    pub fn first<'a, T>(&mut self, items: &'a [T], limit: usize, what: &str) -> &'a [T] {
+    pub(crate) fn first<'a, T>(&mut self, items: &'a [T], limit: usize, what: &str) -> &'a [T] {
         let shown = &items[..items.len().min(limit)];
         if shown.len() < items.len() {
-            self.notes.push(format!(
-                "{what}: {} of {} are shown.",
-                number::count(shown.len() as u64),
-                number::count(items.len() as u64)
-            ));
+            let [part, all] = [shown.len(), items.len()].map(|n| number::count(n as u64));
+            self.notes.push(format!("{what}: {part} of {all} are shown."));
         }
         shown
     }
 
     /// The part of a text that is shown. The id is that under which the page keeps the whole text
     /// for copying, if what is shown is another one.
-    pub fn excerpt(&mut self, text: &str) -> (Excerpt, Option<String>) {
+    pub(crate) fn excerpt(&mut self, text: &str) -> (Excerpt, Option<String>) {
         let excerpt = Excerpt::new(text, self.limits.text_chars, self.limits.line_chars);
         let differs = !excerpt.is_whole() || has_hidden(text);
         if !differs || text.len() > self.limits.kept_bytes {
@@ -140,47 +132,33 @@ impl Parts {
     }
 
     /// A text of a cell or a label, on one line and cut if it is long.
-    pub fn label(&self, text: &str) -> Markup {
-        let mut shown = String::new();
-        let mut rest = text.chars();
-        for c in rest.by_ref().take(self.limits.cell_chars) {
-            match c {
-                '\n' => shown.push('⏎'),
-                '\t' => shown.push(' '),
-                c => shown.push(c),
-            }
-        }
-        let more = rest.count();
-        if more == 0 {
-            return Markup::from_html(escape(&shown));
-        }
-        let count = number::count(more as u64);
-        Markup::from_html(format!(
-            "{}<span class=\"gap\">… {count} more characters</span>",
-            escape(&shown)
-        ))
+    pub(crate) fn label(&self, text: &str) -> Markup {
+        label(text, self.limits.cell_chars)
     }
 
     /// The name of a step, as a link to its panel if there is one.
-    pub fn step_name(&self, step: &str) -> Markup {
+    pub(crate) fn step_name(&self, step: &str) -> Markup {
         let name = escape(step);
-        Markup::from_html(match self.panels.contains(step) {
+        Markup(match self.panels.contains(step) {
             true => format!("<a href=\"#{}\">{name}</a>", step_id(step)),
             false => name,
         })
     }
 
+    /// The name of the step that a part comes from, if it has one.
+    pub(crate) fn source(&self, step: &str) -> Option<Markup> {
+        (!step.is_empty()).then(|| self.step_name(step))
+    }
+
     /// The whole texts as JSON for a `<script>`: without `<`, `>` and `&`, and without characters
     /// that end lines in JavaScript.
-    pub fn kept_json(&self) -> Markup {
-        let texts: serde_json::Map<String, serde_json::Value> =
-            self.kept.iter().map(|(id, text)| (id.clone(), json!(text))).collect();
-        Markup::from_html(script_json(&serde_json::Value::Object(texts)))
+    pub(crate) fn kept_json(&self) -> Markup {
+        Markup(script_json(&self.kept.iter().cloned().collect()))
     }
 }
 
 /// The id of the panel of a step. Different names have different ids.
-pub fn step_id(step: &str) -> String {
+pub(crate) fn step_id(step: &str) -> String {
     let mut id = String::from("step-");
     for c in step.chars() {
         match c {
@@ -192,12 +170,12 @@ pub fn step_id(step: &str) -> String {
 }
 
 /// JSON for a `<script>`.
-pub fn script_json(value: &serde_json::Value) -> String {
+pub(crate) fn script_json(value: &serde_json::Value) -> String {
     let mut out = String::new();
     for c in value.to_string().chars() {
         match c {
             '<' | '>' | '&' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c if u32::from(c) >= 0x7f && (has_hidden(c.encode_utf8(&mut [0; 4]))) => {
+            c if u32::from(c) >= 0x7f && has_hidden(c.encode_utf8(&mut [0; 4])) => {
                 for unit in c.encode_utf16(&mut [0; 2]) {
                     out.push_str(&format!("\\u{unit:04x}"));
                 }

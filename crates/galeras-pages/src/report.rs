@@ -1,17 +1,19 @@
 //! A report as one page: what was asked, then the sections in their order, the graph among them.
 
+use std::collections::BTreeSet;
+
+use minijinja::value::Serde;
 use minijinja::{Value, context};
 
 use crate::diagram::{announce, diagram};
-use crate::error::PageError;
 use crate::markdown::prose;
 use crate::model::{Report, Section, StepDiagram};
 use crate::number;
-use crate::page::{PageFrame, PageLink, page};
+use crate::page::{PageError, PageFrame, PageLink, page};
 use crate::parts::{PageLimits, Parts};
 use crate::sections;
 use crate::templates::render;
-use crate::text::Markup;
+use crate::text::{Markup, escape};
 
 /// The page of a report: one HTML file that needs nothing else, of 5 MB at most.
 ///
@@ -41,125 +43,104 @@ pub fn report_within(of: &Report, limits: &PageLimits) -> Result<String, PageErr
             excess /= 2;
         }
         if next == now {
-            return Err(PageError::TooLarge {
-                size: number::bytes(html.len() as u64),
-                limit: number::bytes(limits.bytes as u64),
-            });
+            let [size, limit] = [html.len(), limits.bytes].map(|n| number::bytes(n as u64));
+            return Err(PageError::TooLarge(size, limit));
         }
         now = next;
     }
 }
 
 fn whole(of: &Report, wanted: &PageLimits, limits: &PageLimits) -> Result<String, PageError> {
-    let mut parts = Parts::new(limits.clone());
+    let mut parts = Parts { limits: limits.clone(), ..Parts::default() };
     let graph = of.graph.as_ref().filter(|graph| !graph.steps.is_empty());
     if let Some(graph) = graph {
         announce(&mut parts, graph);
     }
     let lead = asked(&mut parts, of)?;
-    let mut builder = Builder { parts, main: Markup::default(), contents: Vec::new() };
-    let shown = {
-        let limit = builder.parts.limits.entries;
-        builder.parts.first(&of.sections, limit, "Sections")
-    };
-    let mut graph_is_due = graph.filter(|_| !shown.contains(&Section::Steps));
+    let shown = parts.first(&of.sections, limits.entries, "Sections");
+    let mut builder = Builder { parts, graph, main: Markup::default(), contents: Vec::new() };
+    let mut graph_is_due = !shown.contains(&Section::Steps);
     for section in shown {
         let is_answer =
             matches!(section, Section::Text(_) | Section::Findings(_) | Section::Figure(_));
-        if !is_answer && let Some(graph) = graph_is_due.take() {
-            builder.steps(graph)?;
+        if !is_answer && std::mem::take(&mut graph_is_due) {
+            builder.add(&Section::Steps)?;
         }
-        match section {
-            Section::Steps => {
-                if let Some(graph) = graph {
-                    builder.steps(graph)?;
-                }
-            }
-            section => {
-                let content = sections::content(&mut builder.parts, section)?;
-                builder.section(sections::title(section), sections::class(section), content)?;
-            }
-        }
+        builder.add(section)?;
     }
-    if let Some(graph) = graph_is_due {
-        builder.steps(graph)?;
+    if graph_is_due {
+        builder.add(&Section::Steps)?;
     }
     if limits != wanted {
-        builder.parts.notes.insert(
-            0,
-            format!(
-                "Everything would be more than the {} that this page may have, so it shows fewer \
-                 rows and data points, and less of long texts.",
-                number::bytes(wanted.bytes as u64)
-            ),
+        let note = format!(
+            "Everything would be more than the {} that this page may have, so it shows fewer rows \
+             and data points, and less of long texts.",
+            number::bytes(wanted.bytes as u64)
         );
+        builder.parts.notes.insert(0, note);
     }
     builder.left_out()?;
-    let Builder { parts, main, contents } = builder;
     let footer = Markup::from_text(&format!(
         "Made {} by {} from the workflow {}. This file needs no network and runs nothing but its \
          own script.",
         of.made_at, of.made_by, of.workflow
     ));
-    page(
-        PageFrame {
-            title: [of.title.as_str(), &of.workflow]
-                .into_iter()
-                .find(|title| !title.is_empty())
-                .unwrap_or("A study"),
-            kicker: &of.workflow,
-            lead,
-            main,
-            contents,
-            footer,
-            ..PageFrame::default()
-        },
-        &parts,
-    )
+    let titles = [of.title.as_str(), &of.workflow, "A study"];
+    let frame = PageFrame {
+        title: titles.into_iter().find(|title| !title.is_empty()).unwrap_or_default(),
+        kicker: &of.workflow,
+        lead,
+        main: builder.main,
+        contents: builder.contents,
+        footer,
+        ..PageFrame::default()
+    };
+    page(frame, &builder.parts)
 }
 
-struct Builder {
+struct Builder<'a> {
     parts: Parts,
+    graph: Option<&'a StepDiagram>,
     main: Markup,
     contents: Vec<PageLink>,
 }
 
-impl Builder {
+impl Builder<'_> {
+    fn add(&mut self, section: &Section) -> Result<(), PageError> {
+        let content = match (section, self.graph) {
+            (Section::Steps, None) => return Ok(()),
+            (Section::Steps, Some(graph)) => diagram(&mut self.parts, graph)?,
+            _ => sections::content(&mut self.parts, section)?,
+        };
+        let (title, class) = sections::heading(section);
+        self.section(title, class, content)
+    }
+
     fn section(&mut self, title: &str, class: &str, content: Markup) -> Result<(), PageError> {
         let id = self.parts.id("section");
         if !title.is_empty() {
-            self.contents.push(PageLink::to_id(&id, title));
+            let (address, text) = (format!("#{id}"), title.to_string());
+            self.contents.push(PageLink { address, text, current: false });
         }
         let html = render(
             "section.html",
-            context! { id => id, title => title, class => class, content => Value::from(content) },
+            context! { id => id, title => title, class => class, content => content },
         )?;
         self.main.push(&html);
         Ok(())
     }
 
-    fn steps(&mut self, graph: &StepDiagram) -> Result<(), PageError> {
-        let content = diagram(&mut self.parts, graph)?;
-        self.section("Steps", "section-steps", content)
-    }
-
     /// The omissions of the page, each once.
     fn left_out(&mut self) -> Result<(), PageError> {
-        let mut notes: Vec<String> = Vec::new();
-        for note in std::mem::take(&mut self.parts.notes) {
-            if !notes.contains(&note) {
-                notes.push(note);
-            }
-        }
+        let mut seen = BTreeSet::new();
+        let mut notes = std::mem::take(&mut self.parts.notes);
+        notes.retain(|note| seen.insert(note.clone()));
         if notes.is_empty() {
             return Ok(());
         }
-        let mut list = String::from("<ul>");
-        for note in &notes {
-            list.push_str(&format!("<li>{}</li>", Markup::from_text(note).as_str()));
-        }
-        list.push_str("</ul>");
-        self.section("Left out of this page", "prose left-out", Markup::from_html(list))
+        let item = |note: &String| format!("<li>{}</li>", escape(note));
+        let list = format!("<ul>{}</ul>", notes.iter().map(item).collect::<String>());
+        self.section("Left out of this page", "prose left-out", Markup(list))
     }
 }
 
@@ -167,49 +148,26 @@ impl Builder {
 fn asked(parts: &mut Parts, of: &Report) -> Result<Markup, PageError> {
     let question = prose(parts, &of.question, 2);
     let limit = parts.limits.entries;
-    let params: Vec<Value> = parts
-        .first(&of.params, limit, "Parameters")
-        .iter()
-        .map(|param| {
-            let value = match &param.value {
-                serde_json::Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
-            context! {
-                name => &param.name,
-                value => Value::from(parts.label(&value)),
-                help => &param.help,
-                changed => param.changed,
-            }
-        })
-        .collect();
-    let missing: Vec<Value> = parts
-        .first(&of.missing, limit, "Steps without results")
-        .iter()
-        .map(|step| {
-            context! {
-                step => Value::from(parts.step_name(&step.step)),
-                reason => &step.reason,
-                command => &step.command,
-                id => parts.id("command"),
-            }
-        })
-        .collect();
-    let run = of.run.as_ref().map(|run| {
-        context! {
-            id => &run.id,
-            started => &run.started,
-            status => &run.status,
-            seconds => run.seconds.map(number::seconds),
-        }
+    let params = parts.first(&of.params, limit, "Parameters").iter().map(|param| {
+        let value = match &param.value {
+            serde_json::Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        context! { of => Serde(param), value => parts.label(&value) }
     });
+    let params: Value = params.collect();
+    let missing = parts.first(&of.missing, limit, "Steps without results").iter();
+    let missing = missing.map(|step| {
+        context! { name => parts.step_name(&step.step), of => Serde(step), id => parts.id("command") }
+    });
+    let missing: Value = missing.collect();
     render(
         "asked.html",
         context! {
-            question => Value::from(question),
+            question => question,
             made_at => &of.made_at,
             made_by => &of.made_by,
-            run => run,
+            run => Serde(&of.run),
             params => params,
             missing => missing,
         },

@@ -1,48 +1,39 @@
-//! Sections by their kinds, and those that are simple: prose, diagnostics, how to reproduce.
+//! Sections by their kinds, and those that are lists: findings, stages of attrition, diagnostics,
+//! how to reproduce.
 
+use minijinja::value::Serde;
 use minijinja::{Value, context};
 
-use crate::attrition::attrition;
-use crate::error::PageError;
 use crate::figure::figure;
-use crate::findings::findings;
 use crate::markdown::{markdown, prose};
-use crate::model::{DiagnosticBlock, NoteSeverity, ReproduceBlock, Section};
+use crate::model::{
+    AttritionBlock, AttritionStage, DiagnosticBlock, DiagnosticNote, EffectFinding, FindingBlock,
+    NoteSeverity, ReproduceBlock, Section,
+};
+use crate::number::{estimate, p_value};
+use crate::page::PageError;
 use crate::parts::Parts;
 use crate::point::data_points;
 use crate::table::table;
 use crate::templates::render;
 use crate::text::Markup;
 
-/// The heading of a section, or its default; empty if there is none.
-pub(crate) fn title(section: &Section) -> &str {
-    let (title, otherwise) = match section {
-        Section::Text(block) => (&block.title, ""),
-        Section::Findings(block) => (&block.title, "Findings"),
-        Section::Figure(block) => (&block.title, ""),
-        Section::Table(block) => (&block.title, ""),
-        Section::Rows(block) => (&block.title, "Data points"),
-        Section::Attrition(block) => (&block.title, "Where the rows went"),
-        Section::Diagnostics(block) => (&block.title, "Refusals and warnings"),
-        Section::Reproduce(block) => (&block.title, "How to reproduce this"),
-        Section::Steps => return "Steps",
+/// The heading of a section, or its default (empty if there is none), and its class.
+pub(crate) fn heading(section: &Section) -> (&str, &'static str) {
+    let (title, otherwise, class) = match section {
+        Section::Text(block) => (&block.title, "", "prose"),
+        Section::Findings(block) => (&block.title, "Findings", "section-findings"),
+        Section::Figure(block) => (&block.title, "", "section-figure"),
+        Section::Table(block) => (&block.title, "", "section-table"),
+        Section::Rows(block) => (&block.title, "Data points", "section-rows"),
+        Section::Attrition(block) => (&block.title, "Where the rows went", "section-attrition"),
+        Section::Diagnostics(block) => {
+            (&block.title, "Refusals and warnings", "section-diagnostics")
+        }
+        Section::Reproduce(block) => (&block.title, "How to reproduce this", "section-reproduce"),
+        Section::Steps => return ("Steps", "section-steps"),
     };
-    if title.is_empty() { otherwise } else { title }
-}
-
-/// The class of a section.
-pub(crate) fn class(section: &Section) -> &'static str {
-    match section {
-        Section::Text(_) => "prose",
-        Section::Findings(_) => "section-findings",
-        Section::Figure(_) => "section-figure",
-        Section::Table(_) => "section-table",
-        Section::Rows(_) => "section-rows",
-        Section::Attrition(_) => "section-attrition",
-        Section::Diagnostics(_) => "section-diagnostics",
-        Section::Reproduce(_) => "section-reproduce",
-        Section::Steps => "section-steps",
-    }
+    (if title.is_empty() { otherwise } else { title }, class)
 }
 
 /// The content of a section without its heading. The graph is drawn elsewhere.
@@ -61,57 +52,150 @@ pub(crate) fn content(parts: &mut Parts, section: &Section) -> Result<Markup, Pa
 }
 
 fn diagnostics(parts: &mut Parts, block: &DiagnosticBlock) -> Result<Markup, PageError> {
-    let limit = parts.limits.entries;
-    let notes: Vec<Value> = parts
-        .first(&block.notes, limit, "Refusals and warnings")
-        .iter()
-        .map(|note| {
-            let (class, word) = match note.severity {
-                NoteSeverity::Refusal => ("refusal", "Refused"),
-                NoteSeverity::Error => ("error", "Error"),
-                NoteSeverity::Warning => ("warning", "Warning"),
-                NoteSeverity::Note => ("note", "Note"),
-            };
-            context! {
-                class => class,
-                word => word,
-                step => (!note.step.is_empty()).then(|| Value::from(parts.step_name(&note.step))),
-                text => Value::from(Markup::from_message(&note.text)),
-                help => Value::from(Markup::from_message(&note.help)),
-            }
-        })
-        .collect();
-    render("diagnostics.html", context! { notes => notes })
+    let notes = parts.first(&block.notes, parts.limits.entries, "Refusals and warnings").iter();
+    let item = |note: &DiagnosticNote| {
+        let DiagnosticNote { severity, step, .. } = note;
+        let word = match severity {
+            NoteSeverity::Refusal => "Refused",
+            NoteSeverity::Error => "Error",
+            NoteSeverity::Warning => "Warning",
+            NoteSeverity::Note => "Note",
+        };
+        context! { note => Serde(note), word => word, step => parts.source(step) }
+    };
+    render("diagnostics.html", context! { items => notes.map(item).collect::<Value>() })
 }
 
 fn reproduce(parts: &mut Parts, block: &ReproduceBlock) -> Result<Markup, PageError> {
     let limit = parts.limits.entries;
-    let commands: Vec<Value> = parts
-        .first(&block.commands, limit, "Commands")
-        .iter()
-        .map(|command| {
-            context! {
-                id => parts.id("command"),
-                purpose => Value::from(Markup::from_message(&command.purpose)),
-                command => &command.command,
-            }
-        })
+    let commands = parts.first(&block.commands, limit, "Commands").iter();
+    let commands: Value = commands
+        .map(|command| context! { id => parts.id("command"), of => Serde(command) })
         .collect();
     let facts = parts.first(&block.facts, limit, "Pinned facts");
-    let facts: Vec<Value> =
-        facts.iter().map(|fact| context! { name => &fact.name, value => &fact.value }).collect();
     let digests = parts.first(&block.digests, limit, "Digests");
-    let digests: Vec<Value> = digests
-        .iter()
-        .map(|digest| context! { name => &digest.name, value => &digest.value })
-        .collect();
     render(
         "reproduce.html",
         context! {
-            note => Value::from(markdown(&block.note, 2)),
+            note => markdown(&block.note, 2),
             commands => commands,
-            facts => facts,
-            digests => digests,
+            facts => Serde(facts),
+            digests => Serde(digests),
         },
     )
+}
+
+fn attrition(parts: &mut Parts, block: &AttritionBlock) -> Result<Markup, PageError> {
+    let what = format!("Stages of “{}”", block.title);
+    let stages = parts.first(&block.stages, parts.limits.entries, &what);
+    let most = stages.iter().map(|s| s.rows + s.lost.unwrap_or(0)).max().unwrap_or(0).max(1);
+    let stages: Value = stages.iter().map(|item| stage(parts, item, most)).collect();
+    render(
+        "attrition.html",
+        context! {
+            unit => &block.unit,
+            stages => stages,
+            examples => parts.limits.first_rows,
+            chars => parts.limits.cell_chars,
+            note => markdown(&block.note, 2),
+        },
+    )
+}
+
+/// A stage with bars to the scale of the stage with the most rows.
+fn stage(parts: &mut Parts, stage: &AttritionStage, most: u64) -> Value {
+    let percent = |rows: u64| format!("{:.2}", rows as f64 / most as f64 * 100.0);
+    let what = format!("Reasons at step {}", stage.step);
+    let reasons = parts.first(&stage.reasons, parts.limits.entries, &what);
+    let lost = stage.lost.unwrap_or(0);
+    context! {
+        step => parts.step_name(&stage.step),
+        operator => &stage.operator,
+        rows => stage.rows,
+        kept => percent(stage.rows),
+        lost_width => percent(lost),
+        lost => lost,
+        share => share(lost, stage.rows + lost),
+        reasons => Serde(reasons),
+    }
+}
+
+/// A share in per cent that is never rounded to none or all.
+fn share(part: u64, whole: u64) -> String {
+    let percent = part as f64 / whole.max(1) as f64 * 100.0;
+    match percent {
+        p if p < 0.1 => "< 0.1 %".to_string(),
+        p if p > 99.9 && part < whole => "> 99.9 %".to_string(),
+        p => format!("{p:.1} %"),
+    }
+}
+
+/// The size of the picture of an interval, in CSS pixels.
+const WIDTH: f64 = 220.0;
+const HEIGHT: f64 = 22.0;
+const MARGIN: f64 = 8.0;
+
+fn findings(parts: &mut Parts, block: &FindingBlock) -> Result<Markup, PageError> {
+    let what = format!("Findings of “{}”", block.title);
+    let shown = parts.first(&block.findings, parts.limits.entries, &what);
+    let items: Value = shown.iter().map(|finding| item(finding, shown)).collect();
+    render("findings.html", context! { items => items, note => markdown(&block.note, 2) })
+}
+
+fn item(finding: &EffectFinding, all: &[EffectFinding]) -> Value {
+    let level = finding.level.map(|level| format!("{} % ", (level * 1e4).round() / 1e2));
+    let level = level.unwrap_or_default();
+    let ends = finding.low.zip(finding.high);
+    let verdict_class = match finding.verdict.as_str() {
+        "different" | "superior" | "inferior" => "shown",
+        "equivalent" | "trivial" | "noninferior" => "small",
+        _ => "open",
+    };
+    context! {
+        finding => Serde(finding),
+        interval => ends.map(|(low, high)| {
+            format!("{level}interval {} to {}", estimate(low), estimate(high))
+        }),
+        p => finding.p_adjusted.map(p_value),
+        verdict_class => verdict_class,
+        picture => picture(finding, all),
+    }
+}
+
+/// The interval as a line, the effect as a point, and a rule where there is no effect. All
+/// findings with the same outcome and measure share a scale, ratios a logarithmic one.
+fn picture(finding: &EffectFinding, all: &[EffectFinding]) -> Option<Markup> {
+    let null = finding.null_value?;
+    let is_ratio = null == 1.0 && finding.measure.ends_with("ratio");
+    let place = |value: Option<f64>| {
+        let value = if is_ratio { value?.ln() } else { value? };
+        value.is_finite().then_some(value)
+    };
+    let (effect, low, high) = (place(finding.effect)?, place(finding.low)?, place(finding.high)?);
+    let null = place(Some(null))?;
+    let alike = |other: &&EffectFinding| {
+        (&other.outcome, &other.measure) == (&finding.outcome, &finding.measure)
+    };
+    let alike = all.iter().filter(alike);
+    let values = alike.flat_map(|other| [other.effect, other.low, other.high]).filter_map(place);
+    let (least, most) =
+        values.fold((null, null), |(least, most), value| (least.min(value), most.max(value)));
+    let range = (most - least).max(f64::MIN_POSITIVE);
+    if !range.is_finite() {
+        return None;
+    }
+    let x = |value: f64| MARGIN + (value - least) / range * (WIDTH - 2.0 * MARGIN);
+    let middle = HEIGHT / 2.0;
+    Some(Markup(format!(
+        "<svg class=\"interval\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" \
+         height=\"{HEIGHT}\" aria-hidden=\"true\" focusable=\"false\">\
+         <line class=\"null\" x1=\"{null:.1}\" x2=\"{null:.1}\" y1=\"1\" y2=\"{bottom}\"/>\
+         <line class=\"range\" x1=\"{low:.1}\" x2=\"{high:.1}\" y1=\"{middle}\" y2=\"{middle}\"/>\
+         <circle class=\"effect\" cx=\"{effect:.1}\" cy=\"{middle}\" r=\"4\"/></svg>",
+        null = x(null),
+        low = x(low),
+        high = x(high),
+        effect = x(effect),
+        bottom = HEIGHT - 1.0,
+    )))
 }

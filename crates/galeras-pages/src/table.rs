@@ -1,24 +1,22 @@
 //! Tables: numbers under each other, sorted and copied by the page's script.
 
+use minijinja::value::Serde;
 use minijinja::{Value, context};
 use serde_json::Value as Json;
 
-use crate::error::PageError;
 use crate::markdown::markdown;
-use crate::model::{SortDirection, TableBlock, TableColumn};
-use crate::number;
+use crate::model::{TableBlock, TableColumn};
+use crate::number::{count, number};
+use crate::page::PageError;
 use crate::parts::Parts;
 use crate::templates::render;
-use crate::text::{Markup, escape};
+use crate::text::Markup;
 
 /// A cell that is cut is kept whole for copying up to this many times the size that is shown.
 const KEPT_CELL: usize = 10;
 
 /// A table with its caption. Rows and columns beyond the limits are left out, with a note.
-///
-/// # Errors
-/// The template does not fit, which is a mistake of this crate.
-pub fn table(parts: &mut Parts, block: &TableBlock) -> Result<Markup, PageError> {
+pub(crate) fn table(parts: &mut Parts, block: &TableBlock) -> Result<Markup, PageError> {
     let rows = &block.rows[..block.rows.len().min(parts.limits.table_rows)];
     let shown_columns = block.columns.len().min(parts.limits.columns);
     let columns: Vec<ColumnFormat<'_>> = block.columns[..shown_columns]
@@ -26,41 +24,30 @@ pub fn table(parts: &mut Parts, block: &TableBlock) -> Result<Markup, PageError>
         .enumerate()
         .map(|(at, column)| ColumnFormat::new(column, rows.iter().filter_map(|row| row.get(at))))
         .collect();
-    let heads: Vec<Value> = columns.iter().map(ColumnFormat::head).collect();
-    let body: Vec<Value> = rows
-        .iter()
-        .enumerate()
-        .map(|(at, row)| {
-            let link = block.row_links.get(at).filter(|link| is_within(link));
-            let cells: Vec<Value> = columns
-                .iter()
-                .enumerate()
-                .map(|(at, column)| column.cell(parts, row.get(at).unwrap_or(&Json::Null)))
-                .collect();
-            context! { cells => cells, link => link }
-        })
-        .collect();
-    let has_notes = columns.iter().any(|column| !column.column.description.is_empty());
-    let label = match (block.title.is_empty(), block.file_name.is_empty()) {
-        (false, _) => block.title.as_str(),
-        (true, false) => block.file_name.as_str(),
-        (true, true) => "Table",
-    };
+    let body = rows.iter().enumerate().map(|(at, row)| {
+        let link = block.row_links.get(at).filter(|link| is_within(link));
+        let cell = |(at, column): (usize, &ColumnFormat<'_>)| {
+            column.cell(parts, row.get(at).unwrap_or(&Json::Null))
+        };
+        let cells: Value = columns.iter().enumerate().map(cell).collect();
+        context! { cells => cells, link => link }
+    });
+    let body: Value = body.collect();
     render(
         "table.html",
         context! {
             id => parts.id("table"),
-            label => label,
-            caption => Value::from(markdown(&block.caption, 3)),
-            file_name => if block.file_name.is_empty() { "table" } else { &block.file_name },
-            heads => heads,
+            title => &block.title,
+            caption => markdown(&block.caption, 3),
+            file_name => &block.file_name,
+            heads => columns.iter().map(ColumnFormat::head).collect::<Value>(),
             rows => body,
-            has_notes => has_notes,
+            has_notes => columns.iter().any(|format| !format.column.description.is_empty()),
             is_wide => columns.len() > 9,
             // A server sorts pages of a large table, because sorting a part alone would mislead.
             by_server => block.columns.iter().any(|column| column.sort_link.is_some()),
             extent => extent(block, rows.len(), shown_columns),
-            source => if block.source.is_empty() { None } else { Some(Value::from(parts.step_name(&block.source))) },
+            source => parts.source(&block.source),
         },
     )
 }
@@ -70,15 +57,11 @@ fn extent(block: &TableBlock, rows: usize, columns: usize) -> String {
     let total = block.total.unwrap_or(0).max(block.rows.len() as u64);
     let mut said = Vec::new();
     if total > rows as u64 {
-        let choice = match block.choice.is_empty() {
-            true => String::new(),
-            false => format!(" ({})", block.choice),
-        };
-        said.push(format!(
-            "{} of {} rows{choice}",
-            number::count(rows as u64),
-            number::count(total)
-        ));
+        let mut words = format!("{} of {} rows", count(rows as u64), count(total));
+        if !block.choice.is_empty() {
+            words.push_str(&format!(" ({})", block.choice));
+        }
+        said.push(words);
     }
     if columns < block.columns.len() {
         said.push(format!("{columns} of {} columns", block.columns.len()));
@@ -118,24 +101,15 @@ impl<'a> ColumnFormat<'a> {
         let named = ["int", "uint", "float", "decimal"]
             .iter()
             .any(|start| column.data_type.starts_with(start));
-        let decimals = decimals(&numbers);
-        let numbers = numbers.len();
-        Self { column, is_number: others == 0 && (numbers > 0 || named), decimals }
+        let is_number = others == 0 && (!numbers.is_empty() || named);
+        Self { column, is_number, decimals: decimals(&numbers) }
     }
 
     fn head(&self) -> Value {
-        let sorted = self.column.sorted.map(|direction| match direction {
-            SortDirection::Ascending => "ascending",
-            SortDirection::Descending => "descending",
-        });
         context! {
-            name => &self.column.name,
-            unit => &self.column.unit,
-            data_type => &self.column.data_type,
-            description => &self.column.description,
+            column => Serde(self.column),
             is_number => self.is_number,
             link => self.column.sort_link.as_deref().filter(|link| is_within(link)),
-            sorted => sorted,
         }
     }
 
@@ -152,8 +126,8 @@ impl<'a> ColumnFormat<'a> {
         let is_changed = text.contains(['\n', '\t']);
         context! {
             kind => if is_cut && !is_kept { "cut" } else { "text" },
-            raw => (is_kept || (is_changed && !is_cut)).then(|| safe(escape(&text))),
-            text => Value::from(parts.label(&text)),
+            raw => (is_kept || (is_changed && !is_cut)).then_some(&text),
+            text => parts.label(&text),
         }
     }
 
@@ -164,8 +138,7 @@ impl<'a> ColumnFormat<'a> {
             (None, None, Some(float)) => self.float(float),
             (None, None, None) => value.to_string(),
         };
-        let raw = value.to_string();
-        let raw = (raw != text).then_some(raw);
+        let raw = Some(value.to_string()).filter(|raw| *raw != text);
         context! { kind => "number", raw => raw, text => text }
     }
 
@@ -176,15 +149,13 @@ impl<'a> ColumnFormat<'a> {
         let unit = 10.0_f64.powi(self.decimals as i32);
         let is_lossy = ((size * unit).round() / unit - size).abs() > 0.005 * size;
         if !size.is_finite() || size >= 1e9 || is_lossy {
-            return number::number(value);
+            return number(value);
         }
         let decimals = self.decimals;
         let sign = if value < 0.0 { "−" } else { "" };
         let text = format!("{size:.decimals$}");
-        match text.split_once('.') {
-            Some((whole, part)) => format!("{sign}{}.{part}", grouped(whole)),
-            None => format!("{sign}{}", grouped(&text)),
-        }
+        let (whole, part) = text.split_at(text.find('.').unwrap_or(text.len()));
+        format!("{sign}{}{part}", grouped(whole))
     }
 }
 
@@ -204,11 +175,7 @@ fn decimals(sizes: &[f64]) -> usize {
 fn grouped(digits: &str) -> String {
     // Whole numbers of four digits are often years.
     match digits.parse::<u64>() {
-        Ok(value) if digits.len() > 4 => number::count(value),
+        Ok(value) if digits.len() > 4 => count(value),
         _ => digits.to_string(),
     }
-}
-
-fn safe(text: String) -> Value {
-    Value::from(Markup::from_html(text))
 }

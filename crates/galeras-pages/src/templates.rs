@@ -7,8 +7,9 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::ValueKind;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value};
 
-use crate::error::PageError;
-use crate::text::{Markup, escape};
+use crate::number;
+use crate::page::PageError;
+use crate::text::{Markup, escape, label};
 
 static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(environment);
 
@@ -55,7 +56,11 @@ fn environment() -> Environment<'static> {
         };
         written.unwrap_or(Ok(())).map_err(minijinja::Error::from)
     });
-    environment.add_filter("count", |value: u64| crate::number::count(value));
+    environment.add_filter("count", number::count);
+    environment.add_filter("estimate", number::estimate);
+    environment.add_filter("seconds", number::seconds);
+    environment.add_filter("label", |text: String, chars: usize| Value::from(label(&text, chars)));
+    environment.add_filter("message", |text: String| Value::from(Markup::from_message(&text)));
     for (name, source) in TEMPLATES {
         // A template that does not parse is missing, and rendering it fails.
         let _ = environment.add_template(name, source);
@@ -66,5 +71,5 @@ fn environment() -> Environment<'static> {
 /// The template called `name`, filled with `context`.
 pub(crate) fn render(name: &str, context: Value) -> Result<Markup, PageError> {
     let template = ENVIRONMENT.get_template(name)?;
-    Ok(Markup::from_html(template.render(context)?))
+    Ok(Markup(template.render(context)?))
 }

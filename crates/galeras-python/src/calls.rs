@@ -6,9 +6,15 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use tree_sitter::{Language, Node};
+use tree_sitter::Node;
 
-use super::parse::{ParseError, PythonParser};
+use super::language::{field_id, kind_id};
+use super::parse::{ParseError, PythonParser, nodes};
+
+/// Looked up once: the grammar compares names to find an id.
+static KINDS: LazyLock<[u16; 4]> =
+    LazyLock::new(|| ["call", "attribute", "identifier", "parenthesized_expression"].map(kind_id));
+static FIELDS: LazyLock<[u16; 2]> = LazyLock::new(|| ["function", "attribute"].map(field_id));
 
 /// The distinct names that `text` calls, in order of first appearance: `f` for `f(x)`, `c` for
 /// `a.b.c(x)`, nothing for `f()()` and `x[0]()`. Includes nested definitions, decorators,
@@ -19,23 +25,8 @@ use super::parse::{ParseError, PythonParser};
 /// [`PythonParser::parse`].
 pub fn calls(parser: &mut PythonParser, text: &str) -> Result<Vec<String>, ParseError> {
     let tree = parser.parse(text)?;
-    let ids = &*IDS;
-    let mut names = Vec::new();
-    let mut cursor = tree.walk();
-    'walk: loop {
-        let node = cursor.node();
-        if node.kind_id() == ids.call {
-            names.extend(name(node, ids).map(|name| name.byte_range()));
-        }
-        if cursor.goto_first_child() {
-            continue;
-        }
-        while !cursor.goto_next_sibling() {
-            if !cursor.goto_parent() {
-                break 'walk;
-            }
-        }
-    }
+    let calls = nodes(tree.root_node()).filter(|node| node.kind_id() == KINDS[0]);
+    let mut names: Vec<_> = calls.filter_map(name).map(|name| name.byte_range()).collect();
     // The outer call of `a().b()` comes first in the tree, but its name comes second in the text.
     names.sort_unstable_by_key(|range| range.start);
     let mut seen = HashSet::with_capacity(names.len());
@@ -43,41 +34,17 @@ pub fn calls(parser: &mut PythonParser, text: &str) -> Result<Vec<String>, Parse
     Ok(texts.filter(|name| !name.is_empty() && seen.insert(*name)).map(str::to_owned).collect())
 }
 
-struct GrammarIds {
-    call: u16,
-    attribute: u16,
-    identifier: u16,
-    parentheses: u16,
-    function_field: u16,
-    attribute_field: u16,
-}
-
-/// Looked up once: the grammar compares names to find an id.
-static IDS: LazyLock<GrammarIds> = LazyLock::new(|| {
-    let language = Language::from(tree_sitter_python::LANGUAGE);
-    let kind = |kind| language.id_for_node_kind(kind, true);
-    // No field has the number 0.
-    let field = |name| language.field_id_for_name(name).map_or(0, u16::from);
-    GrammarIds {
-        call: kind("call"),
-        attribute: kind("attribute"),
-        identifier: kind("identifier"),
-        parentheses: kind("parenthesized_expression"),
-        function_field: field("function"),
-        attribute_field: field("attribute"),
-    }
-});
-
 /// The identifier that `call` calls, without parentheses around it.
-fn name<'t>(call: Node<'t>, ids: &GrammarIds) -> Option<Node<'t>> {
-    let mut called = call.child_by_field_id(ids.function_field)?;
-    while called.kind_id() == ids.parentheses {
+fn name(call: Node<'_>) -> Option<Node<'_>> {
+    let ([_, attribute, identifier, parentheses], [of_call, of_attribute]) = (*KINDS, *FIELDS);
+    let mut called = call.child_by_field_id(of_call)?;
+    while called.kind_id() == parentheses {
         called = called.named_child(0)?;
     }
-    if called.kind_id() == ids.attribute {
-        called = called.child_by_field_id(ids.attribute_field)?;
+    if called.kind_id() == attribute {
+        called = called.child_by_field_id(of_attribute)?;
     }
-    (called.kind_id() == ids.identifier).then_some(called)
+    (called.kind_id() == identifier).then_some(called)
 }
 
 #[cfg(test)]
@@ -91,44 +58,35 @@ mod tests {
 
     #[test]
     fn names_are_distinct_and_in_order_of_the_text() {
-        assert_eq!(of("def f():\n    a.b.c(d(), a.c(e()))\n    d()\n"), ["c", "d", "e"]);
-        assert_eq!(of("def f(self):\n    super().__init__()\n"), ["super", "__init__"]);
-        assert_eq!(of("a().b(c()).d\n"), ["a", "b", "c"]);
-        assert_eq!(of("añadir(1)"), ["añadir"]);
-        assert!(of("").is_empty());
-    }
-
-    #[test]
-    fn what_is_called_without_a_name_gives_none() {
-        assert_eq!(of("f()()"), ["f"]);
-        assert!(of("x[0](); (lambda: 1)()").is_empty());
-        assert_eq!(of("x[0](g()); 'a'.join(y); (f)(); (a.b)()"), ["g", "join", "f", "b"]);
-    }
-
-    #[test]
-    fn calls_count_wherever_they_stand() {
-        let class =
-            "@a(1)\n@no\nclass C(b(), m=c()):\n    @d.e()\n    def f(self, x=g()) -> h():\n";
-        let body = "[i(y) for y in j() if k()] + [f'{l(1)!r:{m()}}', lambda: n()]\n";
-        let names = ["a", "b", "c", "e", "g", "h", "i", "j", "k", "l", "m", "n"];
-        assert_eq!(of(&format!("{class}        return {body}")), names);
-        assert_eq!(of("async def f():\n    await g(1)\n    async with h(): pass\n"), ["g", "h"]);
-    }
-
-    #[test]
-    fn words_that_are_keywords_elsewhere_are_names() {
-        assert_eq!(of("print(x); exec(y); match(z); case(w)"), ["print", "exec", "match", "case"]);
-        assert!(of("print x").is_empty());
-        assert_eq!(of("match x:\n    case Point(y) if f(y): pass\n"), ["f"]);
-    }
-
-    #[test]
-    fn invalid_code_gives_the_calls_that_are_intact() {
-        assert_eq!(of("def f(:\n    a.b(c)\n"), ["b"]);
-        assert!(of("a.b(").is_empty());
-        assert!(of("def f(x y z").is_empty());
-        let noise = "def f(".repeat(100_000);
-        let refused = calls(&mut PythonParser::new().unwrap(), &noise);
+        for (text, names) in [
+            ("def f():\n    a.b.c(d(), a.c(e()))\n    d()\n", "c d e"),
+            ("def f(self):\n    super().__init__()\n", "super __init__"),
+            ("a().b(c()).d\n", "a b c"),
+            ("añadir(1)", "añadir"),
+            ("", ""),
+            // Calls without a name.
+            ("f()()", "f"),
+            ("x[0](); (lambda: 1)()", ""),
+            ("x[0](g()); 'a'.join(y); (f)(); (a.b)()", "g join f b"),
+            // Calls in every place.
+            (
+                "@a(1)\n@no\nclass C(b(), m=c()):\n    @d.e()\n    def f(self, x=g()) -> h(): x",
+                "a b c e g h",
+            ),
+            ("[i(y) for y in j() if k()] + [f'{l(1)!r:{m()}}', lambda: n()]", "i j k l m n"),
+            ("async def f():\n    await g(1)\n    async with h(): pass\n", "g h"),
+            // Names that are keywords elsewhere.
+            ("print(x); exec(y); match(z); case(w)", "print exec match case"),
+            ("print x", ""),
+            ("match x:\n    case Point(y) if f(y): pass\n", "f"),
+            // Broken code.
+            ("def f(:\n    a.b(c)\n", "b"),
+            ("a.b(", ""),
+            ("def f(x y z", ""),
+        ] {
+            assert_eq!(of(text).join(" "), names, "{text}");
+        }
+        let refused = calls(&mut PythonParser::new().unwrap(), &"def f(".repeat(100_000));
         assert_eq!(refused, Err(ParseError::TooComplex));
     }
 

@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use super::outline::read_plain;
-use super::parse::{ParseError, PythonParser};
+use super::parse::{ParseError, PythonParser, named_children, nodes};
 
 /// The byte after the colon of the first function's signature; `None` without a function.
 ///
@@ -28,29 +28,26 @@ pub fn signature_end(parser: &mut PythonParser, code: &str) -> Result<Option<usi
 pub fn docstring_end(parser: &mut PythonParser, code: &str) -> Result<Option<usize>, ParseError> {
     let tree = parser.parse(code)?;
     let Some(function) = first_function(tree.root_node()) else { return Ok(None) };
-    let docstring = function.child_by_field_name("body").and_then(|body| {
-        let mut cursor = body.walk();
-        let first = body.named_children(&mut cursor).find(|node| node.kind() != "comment")?;
-        let string = first.named_child(0)?;
-        let is_string = matches!(string.kind(), "string" | "concatenated_string");
-        let alone = first.kind() == "expression_statement" && first.named_child_count() == 1;
+    let docstring = first_string(function).filter(|string| {
+        let text = code.get(string.byte_range()).unwrap_or_default();
         // Bytes and f-strings are not docstrings.
-        let text = code.get(string.byte_range())?;
         let prefix = text.split(['"', '\'']).next().unwrap_or_default();
-        let plain = !prefix.contains(['b', 'B', 'f', 'F']);
-        (alone && is_string && plain).then(|| string.end_byte())
+        !prefix.contains(['b', 'B', 'f', 'F'])
     });
-    Ok(docstring.or_else(|| colon_end(function)))
+    Ok(docstring.map(|string| string.end_byte()).or_else(|| colon_end(function)))
+}
+
+/// The string, or strings side by side, that are the first statement of a function.
+fn first_string(function: Node<'_>) -> Option<Node<'_>> {
+    let body = named_children(function.child_by_field_name("body")?);
+    let first = body.into_iter().find(|node| node.kind() != "comment")?;
+    let string = first.named_child(0)?;
+    let alone = first.kind() == "expression_statement" && first.named_child_count() == 1;
+    (alone && matches!(string.kind(), "string" | "concatenated_string")).then_some(string)
 }
 
 fn first_function(root: Node<'_>) -> Option<Node<'_>> {
-    let mut function = None;
-    walk(root, |node| {
-        if function.is_none() && node.kind() == "function_definition" {
-            function = Some(node);
-        }
-    });
-    function
+    nodes(root).find(|node| node.kind() == "function_definition")
 }
 
 fn colon_end(function: Node<'_>) -> Option<usize> {
@@ -66,9 +63,9 @@ pub fn cut_points(parser: &mut PythonParser, code: &str) -> Result<Vec<usize>, P
     let tree = parser.parse(code)?;
     let mut points = Vec::new();
     let mut inside_string = 0;
-    walk(tree.root_node(), |node| {
+    for node in nodes(tree.root_node()) {
         if node.start_byte() < inside_string {
-            return;
+            continue;
         }
         if node.kind() == "string" {
             inside_string = node.end_byte();
@@ -76,25 +73,9 @@ pub fn cut_points(parser: &mut PythonParser, code: &str) -> Result<Vec<usize>, P
         } else if node.child_count() == 0 && node.end_byte() > node.start_byte() {
             points.push(node.start_byte());
         }
-    });
+    }
     points.dedup();
     Ok(points)
-}
-
-/// Visits every node in pre-order, without recursion.
-fn walk<'tree>(root: Node<'tree>, mut visit: impl FnMut(Node<'tree>)) {
-    let mut cursor = root.walk();
-    loop {
-        visit(cursor.node());
-        if cursor.goto_first_child() {
-            continue;
-        }
-        while !cursor.goto_next_sibling() {
-            if !cursor.goto_parent() {
-                return;
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -102,21 +83,9 @@ fn walk<'tree>(root: Node<'tree>, mut visit: impl FnMut(Node<'tree>)) {
 mod tests {
     use super::*;
 
-    fn parser() -> PythonParser {
-        PythonParser::new().unwrap()
-    }
-
-    #[test]
-    fn a_signature_ends_after_its_colon() {
-        let code = "async def f(\n    a: int = {1: 2}[1],\n) -> dict:\n    return a\n";
-        let end = signature_end(&mut parser(), code).unwrap().unwrap();
-        assert!(code[..end].ends_with("-> dict:"));
-        assert_eq!(signature_end(&mut parser(), "x = 1\n").unwrap(), None);
-    }
-
     #[test]
     fn signatures_of_plain_code_end_where_the_tree_says() {
-        let mut parser = parser();
+        let mut parser = PythonParser::new().unwrap();
         for code in [
             "def f(a: int, b={1: 2}, *c, d=lambda: 1, **e) -> dict[str, int]: # :\n    pass\n",
             "x = {1: 2}\nclass A(B, c=lambda x: x):\n    @d(y[1:2])\n    async def g(\n        self,\n    )->'a':\n        def h(): pass\n",
@@ -133,22 +102,29 @@ mod tests {
     }
 
     #[test]
-    fn a_docstring_ends_after_its_last_quotes() {
-        let code = "def f():\n    # first\n    '''Say: \\'hi\\'.'''\n    return 1\n";
-        let end = docstring_end(&mut parser(), code).unwrap().unwrap();
-        assert!(code[..end].ends_with(".'''"), "{}", &code[..end]);
-        for without in
-            ["def f():\n    return 'x'\n", "def f():\n    x = 'y'\n", "def f():\n    f'x'\n"]
-        {
-            let end = docstring_end(&mut parser(), without).unwrap().unwrap();
-            assert!(without[..end].ends_with("f():"));
+    fn a_signature_ends_after_its_colon_and_a_docstring_after_its_quotes() {
+        let mut parser = PythonParser::new().unwrap();
+        let long = "async def f(\n    a: int = {1: 2}[1],\n) -> dict:\n    return a\n";
+        let with_docstring = "def f():\n    # first\n    '''Say: \\'hi\\'.'''\n    return 1\n";
+        for (code, signature, docstring) in [
+            (long, "-> dict:", "-> dict:"),
+            (with_docstring, "f():", ".'''"),
+            ("def f():\n    return 'x'\n", "f():", "f():"),
+            ("def f():\n    x = 'y'\n", "f():", "f():"),
+            ("def f():\n    f'x'\n", "f():", "f():"),
+        ] {
+            let end = signature_end(&mut parser, code).unwrap().unwrap();
+            assert!(code[..end].ends_with(signature), "{code}");
+            let end = docstring_end(&mut parser, code).unwrap().unwrap();
+            assert!(code[..end].ends_with(docstring), "{code}");
         }
+        assert_eq!(signature_end(&mut parser, "x = 1\n"), Ok(None));
     }
 
     #[test]
     fn tokens_begin_where_they_are_written() {
         let code = "def f(x):\n    return f\"{x} y\" + 'z'\n";
-        let points = cut_points(&mut parser(), code).unwrap();
+        let points = cut_points(&mut PythonParser::new().unwrap(), code).unwrap();
         let firsts: Vec<&str> = points.iter().map(|p| &code[*p..*p + 1]).collect();
         assert_eq!(firsts, ["d", "f", "(", "x", ")", ":", "r", "f", "+", "'"]);
     }

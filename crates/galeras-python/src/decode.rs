@@ -127,53 +127,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn utf8_is_the_default_and_line_endings_and_nuls_stay() {
-        let decoded = decode_source("\u{feff}x = 'é'\r\ny\0\r".as_bytes()).unwrap();
-        assert_eq!(decoded.text, "x = 'é'\r\ny\0\r");
-        assert_eq!(decoded.encoding, "utf-8");
-    }
-
-    #[test]
-    fn declared_encodings_are_honoured() {
-        let text = |head: &str, tail: &[u8]| {
-            let bytes = [head.as_bytes(), tail].concat();
-            decode_source(&bytes).map(|decoded| decoded.text)
-        };
-        assert_eq!(
-            text("# -*- coding: latin-1 -*-\n", b"\xe9\x80").unwrap(),
-            "# -*- coding: latin-1 -*-\né\u{80}"
-        );
-        assert_eq!(
-            text("#!/usr/bin/python\n# vim: set fileencoding=ISO_8859_15 :\n", b"\xa4")
-                .unwrap()
-                .chars()
-                .last(),
-            Some('€')
-        );
-        assert_eq!(text("\n#coding=cp1252\n", b"\x80").unwrap().chars().last(), Some('€'));
-        let hole = text("# coding: cp1252\n", b"a\x81").unwrap_err();
-        assert_eq!(hole, DecodeError::Invalid { encoding: "cp1252", offset: 18 });
-        let bad = text("# coding: ascii\n", b"\xc3\xa9").unwrap_err();
-        assert_eq!(bad, DecodeError::Invalid { encoding: "ascii", offset: 16 });
-    }
-
-    #[test]
-    fn a_declaration_below_code_or_on_the_third_line_is_none() {
-        assert!(decode_source(b"x = 1\n# coding: latin-1\n\xe9").is_err());
-        assert!(decode_source(b"\n\n# coding: latin-1\n\xe9").is_err());
-    }
-
-    #[test]
-    fn bad_bytes_are_named_by_their_offset_in_the_file() {
+    fn texts_are_decoded_as_they_declare() {
+        let invalid = |encoding, offset| Err(DecodeError::Invalid { encoding, offset });
+        let unsupported = |name: &str| Err(DecodeError::Unsupported { name: name.to_owned() });
+        let cases: [(&[u8], _); 12] = [
+            (b"\xef\xbb\xbfx = '\xc3\xa9'\r\ny\0\r", Ok(("utf-8", "x = 'é'\r\ny\0\r"))),
+            (
+                b"# -*- coding: latin-1 -*-\n\xe9\x80",
+                Ok(("iso-8859-1", "# -*- coding: latin-1 -*-\né\u{80}")),
+            ),
+            (
+                b"#!/usr/bin/python\n# vim: set fileencoding=ISO_8859_15 :\n\xa4",
+                Ok(("iso-8859-15", "#!/usr/bin/python\n# vim: set fileencoding=ISO_8859_15 :\n€")),
+            ),
+            (b"\n#coding=cp1252\n\x80", Ok(("cp1252", "\n#coding=cp1252\n€"))),
+            (b"# coding: cp1252\na\x81", invalid("cp1252", 18)),
+            (b"# coding: ascii\n\xc3\xa9", invalid("ascii", 16)),
+            // Not a declaration: below code, or in the third line.
+            (b"x = 1\n# coding: latin-1\n\xe9", invalid("utf-8", 24)),
+            (b"\n\n# coding: latin-1\n\xe9", invalid("utf-8", 20)),
+            (b"\xef\xbb\xbfab\xff", invalid("utf-8", 5)),
+            (b"# coding: EUC_JP\n", unsupported("euc-jp")),
+            (b"\xef\xbb\xbf# coding: latin-1\n", unsupported("latin-1")),
+            (b"", Ok(("utf-8", ""))),
+        ];
+        for (bytes, expected) in cases {
+            let decoded = decode_source(bytes);
+            let decoded = decoded.as_ref().map(|found| (found.encoding, found.text.as_str()));
+            assert_eq!(decoded, expected.as_ref().copied(), "{}", String::from_utf8_lossy(bytes));
+        }
         let error = decode_source(b"\xef\xbb\xbfab\xff").unwrap_err();
-        assert_eq!(error, DecodeError::Invalid { encoding: "utf-8", offset: 5 });
         assert_eq!(error.to_string(), "invalid utf-8 at byte 5");
-    }
-
-    #[test]
-    fn unknown_encodings_and_a_mark_with_another_encoding_are_errors() {
-        let error = decode_source(b"# coding: EUC_JP\n").unwrap_err();
-        assert_eq!(error, DecodeError::Unsupported { name: "euc-jp".to_owned() });
-        assert!(decode_source(b"\xef\xbb\xbf# coding: latin-1\n").is_err());
     }
 }

@@ -36,7 +36,7 @@ struct GeneratedLanguage {
     production_id_count: u32,
     field_count: u32,
     max_alias_sequence_length: u16,
-    /// For each large state, the entries of all symbols.
+    /// For each large state, the entries of every symbol.
     parse_table: *const u16,
     /// For each other state: the number of groups; for each group its entry, the number of its
     /// symbols, and the symbols.
@@ -62,6 +62,25 @@ pub(crate) fn language() -> &'static Language {
         laid_out(&plain).unwrap_or(plain)
     });
     &LANGUAGE
+}
+
+/// The number of a named kind of node. A search by name compares all names.
+pub(crate) fn kind_id(name: &str) -> u16 {
+    language().id_for_node_kind(name, true)
+}
+
+/// The number of a field; 0, which no field has, for an unknown one.
+pub(crate) fn field_id(name: &str) -> u16 {
+    language().field_id_for_name(name).map_or(0, u16::from)
+}
+
+/// A property of every kind of node, by its number; a name may have several numbers. `of` takes the
+/// number, the name, and whether the kind is named.
+pub(crate) fn for_kinds<T>(of: impl Fn(u16, &'static str, bool) -> T) -> Vec<T> {
+    let language = language();
+    let kinds = u16::try_from(language.node_kind_count()).unwrap_or(u16::MAX);
+    let name = |id| language.node_kind_for_id(id).unwrap_or_default();
+    (0..kinds).map(|id| of(id, name(id), language.node_kind_is_named(id))).collect()
 }
 
 fn numbers(version: &LanguageMetadata) -> [u8; 3] {
@@ -94,7 +113,7 @@ fn laid_out(language: &Language) -> Option<Language> {
     // Aliases have kinds but are not symbols; their entries end up after the row.
     let mut table = vec![0; symbols * states + generated.alias_count as usize];
     let large = generated.large_state_count as usize;
-    // SAFETY: the table has a row of all symbols for each large state.
+    // SAFETY: the table has a row of every symbol for each large state.
     let full = unsafe { std::slice::from_raw_parts(generated.parse_table, symbols * large) };
     table[..full.len()].copy_from_slice(full);
     for (state, row) in table.chunks_exact_mut(symbols).take(states).enumerate().skip(large) {
@@ -133,6 +152,7 @@ mod tests {
 
     use super::*;
     use crate::library::python_files;
+    use crate::parse::nodes;
 
     fn plain() -> Language {
         tree_sitter_python::LANGUAGE.into()
@@ -159,24 +179,12 @@ mod tests {
     }
 
     /// All properties of each node, in document order.
-    fn nodes(tree: &Tree) -> Vec<(u16, u16, std::ops::Range<usize>, [bool; 4])> {
-        let mut cursor = tree.walk();
-        let mut nodes = Vec::new();
+    fn properties(tree: &Tree) -> Vec<(u16, u16, std::ops::Range<usize>, [bool; 4])> {
         let of = |node: Node| {
             let flags = [node.is_error(), node.is_missing(), node.is_extra(), node.is_named()];
             (node.kind_id(), node.parse_state(), node.byte_range(), flags)
         };
-        loop {
-            nodes.push(of(cursor.node()));
-            if cursor.goto_first_child() {
-                continue;
-            }
-            while !cursor.goto_next_sibling() {
-                if !cursor.goto_parent() {
-                    return nodes;
-                }
-            }
-        }
+        nodes(tree.root_node()).map(of).collect()
     }
 
     fn trees(text: &str) -> [Tree; 2] {
@@ -198,7 +206,7 @@ mod tests {
             let half = text.floor_char_boundary(text.len() / 2);
             for text in [&text, &text[..half], &text[half..]] {
                 let [one, other] = trees(text);
-                assert_eq!(nodes(&one), nodes(&other), "{}", path.display());
+                assert_eq!(properties(&one), properties(&other), "{}", path.display());
                 errors += usize::from(one.root_node().has_error());
             }
             files += 1;
@@ -214,7 +222,7 @@ mod tests {
             text in "((def f\\(|return |match |case |if |else|lambda |class |x|1|'|\"\"\"|=|:|\\(|\\)|\\[|\\{|,|\\*|\n|    |print |await |@|f'\\{)){0,40}",
         ) {
             let [one, other] = trees(&text);
-            prop_assert_eq!(nodes(&one), nodes(&other));
+            prop_assert_eq!(properties(&one), properties(&other));
         }
     }
 }

@@ -1,7 +1,9 @@
-//! Python's standard library as texts, for the tests.
+//! Texts for the tests: Python's standard library, and the cases of the peers.
 #![allow(clippy::unwrap_used)]
 
 use std::path::PathBuf;
+
+use serde_json::Value;
 
 /// The UTF-8 Python files of the standard library and of `others`.
 pub(crate) fn python_files(others: impl IntoIterator<Item = PathBuf>) -> Vec<(PathBuf, String)> {
@@ -21,4 +23,16 @@ pub(crate) fn python_files(others: impl IntoIterator<Item = PathBuf>) -> Vec<(Pa
         }
     }
     files
+}
+
+/// Calls `check` with the name, the code and the values of every case of
+/// `tests/reference/python_features.py`.
+pub(crate) fn for_each_case(mut check: impl FnMut(&str, &str, &Value)) {
+    let path = "../../tests/reference/python_features.json";
+    let reference: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    for part in ["snippets", "methods"] {
+        for (name, case) in reference[part].as_object().unwrap() {
+            check(name, case["code"].as_str().unwrap(), case);
+        }
+    }
 }

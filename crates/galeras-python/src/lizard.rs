@@ -15,7 +15,6 @@
 //! - `#lizard forgives` drops a function. Here it is a comment;
 //! - `GENERATED CODE` in a comment ends the file. Here it is a comment.
 
-use super::distinct::Distinct;
 use super::tokens::{Kind, Token, tokenize};
 
 /// The size of one function.
@@ -30,32 +29,14 @@ pub struct CodeSize {
     pub complexity: i64,
 }
 
-#[derive(Debug, Default)]
-pub(crate) struct Buffers {
-    pub(super) distinct: Distinct,
-    tokens: Vec<Token>,
-    functions: Vec<Function>,
-    nesting: Vec<IndentLevel>,
-}
-
 /// The size of the first function of `text` by position; `None` without one.
 ///
 /// A function whose signature or body is cut off counts as far as it goes (lizard does not list
 /// it). Counts equal those of lizard 1.24.3 except for the faults at the top of this file.
 pub fn size(text: &str) -> Option<CodeSize> {
-    size_with(text, &mut Buffers::default())
-}
-
-/// As [`size`], with buffers to reuse.
-pub(crate) fn size_with(text: &str, buffers: &mut Buffers) -> Option<CodeSize> {
-    tokenize(text, &mut buffers.tokens);
-    buffers.functions.clear();
-    buffers.functions.push(Function::default());
-    buffers.nesting.clear();
-    buffers.nesting.push(IndentLevel::default());
     let mut counter = Counter {
-        functions: &mut buffers.functions,
-        nesting: &mut buffers.nesting,
+        functions: vec![Function::default()],
+        nesting: vec![IndentLevel::default()],
         current: GLOBAL,
         pending: None,
         first: None,
@@ -68,22 +49,21 @@ pub(crate) fn size_with(text: &str, buffers: &mut Buffers) -> Option<CodeSize> {
         inline: OneLineState::No,
         inline_depth: 0,
     };
-    counter.run(&buffers.tokens);
-    let first = counter.first?;
-    buffers.functions.get(first).map(|function| function.size)
+    counter.run(&tokenize(text));
+    counter.functions.get(counter.first?).map(|function| function.size)
 }
 
 /// Index of the pseudo function for code outside functions.
 const GLOBAL: usize = 0;
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Function {
     size: CodeSize,
     /// lizard's test for "not in a signature": the last token of name and signature is `)`.
     closed: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct IndentLevel {
     indent: u32,
     function: Option<usize>,
@@ -114,9 +94,9 @@ enum OneLineState {
     Body,
 }
 
-struct Counter<'a> {
-    functions: &'a mut Vec<Function>,
-    nesting: &'a mut Vec<IndentLevel>,
+struct Counter {
+    functions: Vec<Function>,
+    nesting: Vec<IndentLevel>,
     current: usize,
     /// A function whose body has not begun.
     pending: Option<usize>,
@@ -132,7 +112,7 @@ struct Counter<'a> {
     inline_depth: i64,
 }
 
-impl Counter<'_> {
+impl Counter {
     fn run(&mut self, tokens: &[Token]) {
         let mut leading: Option<u32> = Some(0);
         let mut statement_start = true;

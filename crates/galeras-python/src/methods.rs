@@ -7,10 +7,9 @@
 
 use std::collections::HashMap;
 
-use tree_sitter::Node;
+use tree_sitter::{Node, Tree};
 
 use super::parse::{ParseError, PythonParser};
-use super::scope::{Scope, holds_definitions};
 
 /// A function or method definition in a source file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,14 +34,12 @@ pub struct PythonMethod {
 
 /// Methods repeat the text of the functions nested in them. All texts and names together may be
 /// this many times as long as the source; real programs never nest so deep.
-const MAX_COPIES: usize = 64;
+pub(super) const MAX_COPIES: usize = 64;
 
 /// The methods of `source` in the order of their first byte.
 ///
 /// Includes methods in `if`, `try` and the like. Definitions inside a function are listed only if
 /// `nested` is set, those inside a syntax error where the parser could still recognise them.
-///
-/// Lines are counted from 1, bytes from 0; `end_line` is inclusive, `end_byte` is not.
 ///
 /// # Errors
 /// [`ParseError::TooLarge`] and [`ParseError::TooComplex`] if the source exceeds the limits of
@@ -56,58 +53,96 @@ pub fn methods(
     let tree = parser.parse(source)?;
     let mut methods = Vec::new();
     let mut ordinals: HashMap<String, u32> = HashMap::new();
-    let mut scope = Scope::default();
     let mut copied: usize = 0;
+    let name_of = |node: Node<'_>| {
+        let name = node.child_by_field_name("name");
+        Some(name.and_then(|name| source.get(name.byte_range())).unwrap_or_default())
+    };
+    let complete = each_function(&tree, nested, name_of, |node, name, qualified| {
+        copied += node.byte_range().len() + qualified.len();
+        if copied > MAX_COPIES.saturating_mul(source.len()) {
+            return None;
+        }
+        let code = source.get(node.byte_range()).unwrap_or_default();
+        let start_line = node.start_position().row + 1;
+        let next = ordinals.entry(qualified.to_owned()).or_default();
+        methods.push(PythonMethod {
+            fun_name: name.to_owned(),
+            qualified_name: qualified.to_owned(),
+            start_line,
+            end_line: start_line + code.trim_end_matches('\n').matches('\n').count(),
+            start_byte: node.start_byte(),
+            end_byte: node.end_byte(),
+            code: code.to_owned(),
+            ordinal: *next,
+        });
+        *next += 1;
+        Some(())
+    });
+    complete.map(|()| methods).ok_or(ParseError::TooComplex)
+}
+
+/// Calls `found` with every function of a tree in document order, its name and its name with those
+/// of the definitions around it. Ends with `None` where `name_of` or `found` returns it.
+pub(super) fn each_function<'t, 's>(
+    tree: &'t Tree,
+    nested: bool,
+    name_of: impl Fn(Node<'t>) -> Option<&'s str>,
+    mut found: impl FnMut(Node<'t>, &'s str, &str) -> Option<()>,
+) -> Option<()> {
+    // The names of the open definitions, joined by dots; for each, its level and the length of the
+    // names around it. The level is counted, as the cursor takes time that grows with it.
+    let (mut scope, mut open, mut level) = (String::new(), Vec::new(), 0_u32);
     let mut cursor = tree.walk();
     loop {
         let node = cursor.node();
-        let is_function = node.kind() == "function_definition";
-        if is_function || node.kind() == "class_definition" {
-            let name = node
-                .child_by_field_name("name")
-                .and_then(|name| source.get(name.byte_range()))
-                .unwrap_or_default();
-            let qualified = scope.enter(name);
+        let kind = node.kind();
+        let is_function = kind == "function_definition";
+        if is_function || kind == "class_definition" {
+            let name = name_of(node)?;
+            open.push((level, scope.len()));
+            scope.push_str(if scope.is_empty() { "" } else { "." });
+            scope.push_str(name);
             if is_function {
-                copied += node.byte_range().len() + qualified.len();
-                if copied > MAX_COPIES.saturating_mul(source.len()) {
-                    return Err(ParseError::TooComplex);
-                }
-                methods.push(method(node, source, name, qualified, &mut ordinals));
+                found(node, name, &scope)?;
             }
         }
         // A definition may be anywhere in broken syntax.
-        let may_hold = holds_definitions(node.kind()) || node.has_error();
-        let enter = may_hold && (nested || !is_function);
-        let moved = (enter && scope.descend(&mut cursor)) || scope.pass(&mut cursor);
-        if !moved {
-            return Ok(methods);
+        let may_hold = holds_definitions(kind) || node.has_error();
+        if may_hold && (nested || !is_function) && cursor.goto_first_child() {
+            level += 1;
+            continue;
+        }
+        loop {
+            if let Some((_, length)) = open.pop_if(|(of, _)| *of == level) {
+                scope.truncate(length);
+            }
+            if cursor.goto_next_sibling() {
+                break;
+            }
+            if !cursor.goto_parent() {
+                return Some(());
+            }
+            level -= 1;
         }
     }
 }
 
-fn method(
-    node: Node<'_>,
-    source: &str,
-    name: &str,
-    qualified: &str,
-    ordinals: &mut HashMap<String, u32>,
-) -> PythonMethod {
-    let code = source.get(node.byte_range()).unwrap_or_default();
-    let start_line = node.start_position().row + 1;
-    let next = ordinals.entry(qualified.to_owned()).or_default();
-    let ordinal = *next;
-    *next += 1;
-    PythonMethod {
-        fun_name: name.to_owned(),
-        qualified_name: qualified.to_owned(),
-        start_line,
-        end_line: start_line + code.trim_end_matches('\n').matches('\n').count(),
-        start_byte: node.start_byte(),
-        end_byte: node.end_byte(),
-        code: code.to_owned(),
-        ordinal,
-    }
+/// True if a node of this kind in a tree without errors may contain definitions: statements with a
+/// suite. Expressions and simple statements are skipped.
+fn holds_definitions(kind: &str) -> bool {
+    matches!(
+        kind,
+        "module"
+            | "block"
+            | "if_statement"
+            | "for_statement"
+            | "while_statement"
+            | "try_statement"
+            | "with_statement"
+            | "match_statement"
+    ) || kind.ends_with("_definition")
+        || kind.ends_with("_clause")
 }
 
 #[cfg(test)]
@@ -116,23 +151,25 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn names(source: &str, nested: bool) -> Vec<String> {
-        let mut parser = PythonParser::new().unwrap();
-        let list = methods(&mut parser, source, nested).unwrap();
-        list.into_iter().map(|m| m.qualified_name).collect()
+    fn list(source: &str, nested: bool) -> Vec<PythonMethod> {
+        methods(&mut PythonParser::new().unwrap(), source, nested).unwrap()
+    }
+
+    fn names(source: &str, nested: bool) -> String {
+        let names: Vec<_> = list(source, nested).into_iter().map(|m| m.qualified_name).collect();
+        names.join(" ")
     }
 
     const NESTED: &str = "class A:\n    class B:\n        @property\n        def m(self):\n            def inner(): pass\n            class C:\n                def n(self): pass\n            return inner\n\nif X:\n    async def f(): pass\nelse:\n    def f(): pass\ntry:\n    def g(): pass\nexcept E:\n    def h(): pass\n";
 
     #[test]
-    fn nested_functions_are_listed_on_request_only() {
-        assert_eq!(names(NESTED, false), ["A.B.m", "f", "f", "g", "h"]);
-        assert_eq!(names(NESTED, true), ["A.B.m", "A.B.m.inner", "A.B.m.C.n", "f", "f", "g", "h"]);
-    }
-
-    #[test]
-    fn same_names_are_told_apart_by_position() {
-        let list = methods(&mut PythonParser::new().unwrap(), NESTED, false).unwrap();
+    fn methods_are_listed_with_the_names_around_them() {
+        let broken =
+            "x = = 1 )\nclass A:\n    def m(self):\n        return 1\n\ndef f(:\n    pass\n";
+        assert_eq!(names(NESTED, false), "A.B.m f f g h");
+        assert_eq!(names(NESTED, true), "A.B.m A.B.m.inner A.B.m.C.n f f g h");
+        assert!(names(broken, false).contains("A.m"), "{}", names(broken, false));
+        let list = list(NESTED, false);
         let f: Vec<_> = list.iter().filter(|m| m.fun_name == "f").collect();
         assert_eq!((f[0].ordinal, f[1].ordinal), (0, 1));
         assert_eq!((f[0].start_line, f[0].end_line), (11, 11));
@@ -141,30 +178,18 @@ mod tests {
 
     #[test]
     fn text_is_the_exact_node_without_decorators() {
-        let source = "class A:\n    @d\n    def m(self, x: int = 1,\n          y=2) -> int:\n        s = \"\"\"\nraw\n    \"\"\"\n        return x  # end\n\n    z = 1\n";
-        let list = methods(&mut PythonParser::new().unwrap(), source, false).unwrap();
+        let code = "def m(self, x: int = 1,\n          y=2) -> int:\n        s = \"\"\"\nraw\n    \"\"\"\n        return x  # end";
+        let list = list(&format!("class A:\n    @d\n    {code}\n\n    z = 1\n"), false);
         assert_eq!(list.len(), 1);
-        assert_eq!(
-            list[0].code,
-            "def m(self, x: int = 1,\n          y=2) -> int:\n        s = \"\"\"\nraw\n    \"\"\"\n        return x  # end"
-        );
+        assert_eq!(list[0].code, code);
         assert_eq!((list[0].start_line, list[0].end_line), (3, 8));
-    }
-
-    #[test]
-    fn definitions_beside_a_syntax_error_are_kept() {
-        let methods = names(
-            "x = = 1 )\nclass A:\n    def m(self):\n        return 1\n\ndef f(:\n    pass\n",
-            false,
-        );
-        assert!(methods.contains(&"A.m".to_owned()), "{methods:?}");
     }
 
     #[test]
     fn deep_broken_code_takes_linear_time() {
         let deep =
             format!("class A:\n    def m(self): pass\n    x = {}\n", "(a, [".repeat(100_000));
-        assert!(names(&deep, true).len() <= 1);
+        assert!(list(&deep, true).len() <= 1);
         let defs: String = (0..1_500).map(|i| format!("{}def f():\n", " ".repeat(i))).collect();
         let mut parser = PythonParser::new().unwrap();
         let error = methods(&mut parser, &defs, true).unwrap_err();

@@ -29,12 +29,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use self::cut::Cuts;
-use self::memo::Memo;
+pub use self::memo::Pieces;
 use self::piece::{Context, MethodEntry, Piece, Verdict};
 pub(super) use self::plain::PlainCode;
 use super::ends::Ends;
-use super::methods::{PythonMethod, methods};
-use super::parse::{ParseError, PythonParser};
+use super::methods::methods;
+use super::parse::{BASE_OPS, OPS_PER_BYTE, ParseError, PythonParser};
 
 mod cut;
 mod memo;
@@ -51,23 +51,13 @@ const MAX_BYTES: usize = 1 << 20;
 const OPS_PER_NODE: usize = 8;
 
 /// Parser operations for a piece within its file per operation alone. Only those that join the
-/// statements of all pieces into one list are extra: less than one per statement.
+/// statements of the pieces into one list are extra: less than one per statement.
 const OPS_IN_FILE: usize = 2;
-
-/// As `BASE_OPS` and `OPS_PER_BYTE` of `parse`.
-const BASE_OPS: usize = 100_000;
-const OPS_PER_BYTE: usize = 6;
 
 /// Half of `BASE_READ` and less than half of `READ_PER_BYTE` of `parse`; a text without long
 /// comments needs up to 6 per byte.
 const BASE_REREAD: usize = 2 << 20;
 const REREAD_PER_BYTE: usize = 24;
-
-/// Pieces of Python files and the methods in them, shared by threads.
-#[derive(Debug)]
-pub struct Pieces {
-    memo: Memo,
-}
 
 /// The methods of a file in the order of their first byte. Cheap to keep: files that contain the
 /// same piece share its names and places.
@@ -110,13 +100,6 @@ pub struct OutlineMethod<'a> {
 }
 
 impl Pieces {
-    /// Creates a cache of `max_bytes` for texts and lists together; the least recently used pieces
-    /// are dropped first.
-    #[must_use]
-    pub fn new(max_bytes: usize) -> Self {
-        Self { memo: Memo::new(max_bytes) }
-    }
-
     /// The methods of `source`, the same as `methods` lists.
     ///
     /// # Errors
@@ -143,7 +126,8 @@ impl Pieces {
         outline: &Outline,
         nested: bool,
     ) -> Result<Outline, ParseError> {
-        let near = OtherVersion::of(ends, outline).filter(|_| outline.nested == nested);
+        let usable = !outline.whole && outline.nested == nested;
+        let near = usable.then_some(OtherVersion { ends, outline });
         self.outline_of(parser, ends.texts()[1], nested, near)
     }
 
@@ -159,7 +143,11 @@ impl Pieces {
         {
             return Ok(outline);
         }
-        methods(parser, source, nested).map(Outline::whole)
+        let methods = methods(parser, source, nested)?;
+        let piece = Piece::whole(source, methods, |name| self.name(name));
+        let piece = Arc::new(piece.ok_or(ParseError::TooComplex)?);
+        let parts = vec![PlacedPiece { piece, byte: 0, line: 0, top: true }];
+        Ok(Outline { whole: true, ..Outline::of(parts, true, 0..1) })
     }
 
     /// The outline of `source` from its pieces, if all are sound.
@@ -180,7 +168,7 @@ impl Pieces {
         let fresh = sum.parts.len();
         let known = |at| near.as_ref().and_then(|near| near.tail(source.len(), at));
         let (cuts, end) = Cuts::between(source.as_bytes(), from, |at| known(at).is_some());
-        let mut run = Assembly { memo: &self.memo, parser, source };
+        let mut run = Assembly { pieces: self, parser, source };
         for span in &cuts.spans {
             let members = cuts.members.get(span.members.clone())?;
             if members.is_empty() || !run.class(span.start, span.end, members, &mut sum)? {
@@ -197,7 +185,7 @@ impl Pieces {
             sum.take(tail, end);
         }
         let PieceTotals { parts, ops, reread, .. } = sum;
-        if !within_limits(ops, reread, source) && !run.counted(&parts, ops, reread) {
+        if !within_limits(ops, reread, source) {
             return None;
         }
         let distinct = near.is_some_and(|near| near.outline.ordinals.is_empty());
@@ -213,11 +201,6 @@ struct OtherVersion<'a> {
 }
 
 impl<'a> OtherVersion<'a> {
-    /// `None` if `outline` cannot be used.
-    fn of(ends: &'a Ends<'a>, outline: &'a Outline) -> Option<Self> {
-        (!outline.whole).then_some(Self { ends, outline })
-    }
-
     /// The pieces before the first difference, and the start of the next one. The line in which
     /// that one starts is also the same, because the cut before it is.
     fn head(&self) -> (&'a [PlacedPiece], usize) {
@@ -264,16 +247,15 @@ struct PieceTotals {
     reread: usize,
 }
 
-fn ops(piece: &Piece) -> usize {
-    let by_nodes = piece.nodes as usize * OPS_PER_NODE;
-    piece.ops.get().map_or(by_nodes, |ops| by_nodes.min(*ops as usize * OPS_IN_FILE))
-}
-
 impl PieceTotals {
     fn add(&mut self, piece: Arc<Piece>, start: usize, top: bool) {
         let line = self.line;
         self.line += piece.lines;
-        self.ops += ops(&piece);
+        let by_nodes = piece.nodes as usize * OPS_PER_NODE;
+        self.ops += match piece.ops as usize {
+            0 => by_nodes,
+            ops => by_nodes.min(ops * OPS_IN_FILE),
+        };
         self.reread += piece.reread as usize;
         // No text is longer than `MAX_BYTES`.
         self.parts.push(PlacedPiece { piece, byte: start as u32, line, top });
@@ -289,7 +271,7 @@ impl PieceTotals {
 }
 
 struct Assembly<'a> {
-    memo: &'a Memo,
+    pieces: &'a Pieces,
     parser: &'a mut PythonParser,
     source: &'a str,
 }
@@ -297,52 +279,14 @@ struct Assembly<'a> {
 impl Assembly<'_> {
     fn find(&mut self, context: Context<'_>, start: usize, end: usize) -> Arc<Piece> {
         let text = self.source.get(start..end).unwrap_or_default();
-        let hash = self.memo.hash(context, text);
-        if let Some(piece) = self.memo.get(hash, context, text) {
+        let hash = self.pieces.hash(context, text);
+        if let Some(piece) = self.pieces.get(hash, context, text) {
             return piece;
         }
-        let piece = Arc::new(piece::find(self.parser, context, text, |name| self.memo.name(name)));
-        self.memo.put(hash, context, text, &piece);
+        let piece =
+            Arc::new(piece::find(self.parser, context, text, |name| self.pieces.name(name)));
+        self.pieces.put(hash, context, text, &piece);
         piece
-    }
-
-    /// True if the limits of `parse` are far away once the operations of dense pieces are counted;
-    /// their nodes alone are not a good estimate. A piece is counted once, however many files
-    /// contain it.
-    fn counted(&mut self, parts: &[PlacedPiece], mut sum: usize, reread: usize) -> bool {
-        // Counting is a parse, so skip it where it cannot help.
-        if !within_limits(sum / 3, reread, self.source) {
-            return false;
-        }
-        let mut class = "";
-        for (at, part) in parts.iter().enumerate() {
-            let next = parts.get(at + 1);
-            let (start, end) =
-                (part.byte as usize, next.map_or(self.source.len(), |next| next.byte as usize));
-            let is_header = part.top && next.is_some_and(|next| !next.top);
-            if is_header {
-                class = part.piece.class_name();
-            }
-            let dense = (part.piece.nodes as usize) * OPS_PER_NODE > OPS_PER_BYTE * (end - start);
-            if dense && part.piece.ops.get().is_none() {
-                let context = match (part.top, start) {
-                    (true, _) if is_header => Context::Header,
-                    (true, 0) => Context::First,
-                    (true, _) => Context::Top,
-                    (false, _) => Context::Member(class),
-                };
-                let text = self.source.get(start..end).unwrap_or_default();
-                let before = ops(&part.piece);
-                if let Some(ops) = piece::count_ops(self.parser, context, text) {
-                    part.piece.ops.get_or_init(|| ops);
-                }
-                sum -= before - ops(&part.piece);
-                if within_limits(sum, reread, self.source) {
-                    return true;
-                }
-            }
-        }
-        false
     }
 
     /// Adds the pieces of a class; `Some(false)` if it cannot be split, `None` if it has an error.
@@ -355,29 +299,22 @@ impl Assembly<'_> {
     ) -> Option<bool> {
         let first = members.first().copied().unwrap_or(end);
         let header = self.find(Context::Header, start, first);
-        let (kept, line, ops, reread) = (sum.parts.len(), sum.line, sum.ops, sum.reread);
-        let mut verdict = header.verdict;
-        if verdict == Verdict::Sound {
-            sum.add(Arc::clone(&header), start, true);
-            let ends = members.iter().skip(1).copied().chain([end]);
-            for (&from, to) in members.iter().zip(ends) {
-                let piece = self.find(Context::Member(header.class_name()), from, to);
-                verdict = piece.verdict;
-                if verdict != Verdict::Sound {
-                    break;
-                }
-                sum.add(piece, from, false);
+        let mut found = vec![(Arc::clone(&header), start)];
+        let ends = members.iter().skip(1).copied().chain([end]);
+        for (&from, to) in members.iter().zip(ends) {
+            if found.last()?.0.verdict == Verdict::Sound {
+                found.push((self.find(Context::Member(header.class_name()), from, to), from));
             }
         }
-        match verdict {
-            Verdict::Sound => Some(true),
-            Verdict::Broken => None,
-            Verdict::Unfit => {
-                sum.parts.truncate(kept);
-                (sum.line, sum.ops, sum.reread) = (line, ops, reread);
-                Some(false)
-            }
+        match found.last()?.0.verdict {
+            Verdict::Broken => return None,
+            Verdict::Unfit => return Some(false),
+            Verdict::Sound => {}
         }
+        for (piece, from) in found {
+            sum.add(piece, from, from == start);
+        }
+        Some(true)
     }
 }
 
@@ -424,19 +361,6 @@ impl Outline {
             let listed = part.piece.methods.iter().filter(|entry| self.nested || !entry.nested);
             listed.map(move |entry| (part, entry))
         })
-    }
-
-    fn whole(methods: Vec<PythonMethod>) -> Self {
-        let mut names = String::new();
-        let entries = methods.iter().map(|method| MethodEntry::of(method, &mut names)).collect();
-        let ordinals = (0..).zip(&methods).filter(|(_, method)| method.ordinal > 0);
-        let piece = Arc::new(Piece::whole(names, entries));
-        Self {
-            ordinals: ordinals.map(|(index, method)| (index, method.ordinal)).collect(),
-            parts: [PlacedPiece { piece, byte: 0, line: 0, top: true }].into(),
-            nested: true,
-            whole: true,
-        }
     }
 
     /// The methods in the order of their first byte.

@@ -18,7 +18,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use thiserror::Error;
-use tree_sitter::{LogType, ParseOptions, ParseState, Parser, Point, Tree};
+use tree_sitter::{LogType, Node, ParseOptions, ParseState, Parser, Point, Tree};
 
 use super::language::language;
 
@@ -28,9 +28,7 @@ pub struct PythonParser {
     /// The texts that were parsed last, with their trees, the latest first.
     last: Vec<(String, Tree)>,
     /// Upper bound of the last parse's operations.
-    ops: usize,
-    /// Buffers of the size metrics; here, so that one object owns all reusable memory.
-    pub(super) buffers: super::lizard::Buffers,
+    pub(super) ops: usize,
 }
 
 /// The reason why a text has no tree.
@@ -61,11 +59,11 @@ const MAX_BYTES: usize = 4 << 20;
 const OPS_PER_CALL: usize = 100;
 
 /// Operations that even the shortest text may use.
-const BASE_OPS: usize = 100_000;
+pub(super) const BASE_OPS: usize = 100_000;
 
 /// Operations per byte on top of [`BASE_OPS`]. CPython's library uses 0.5, its densest file
 /// 1.4; noise reaches 5.
-const OPS_PER_BYTE: usize = 6;
+pub(super) const OPS_PER_BYTE: usize = 6;
 
 /// Operations that no text may exceed. The longest text of brackets alone, with one node of some
 /// 250 bytes per byte, makes a tree of about 1 GB.
@@ -104,7 +102,7 @@ impl PythonParser {
     pub fn new() -> Result<Self, ParseError> {
         let mut parser = Parser::new();
         parser.set_language(language()).map_err(|_| ParseError::NoTree)?;
-        Ok(Self { parser, last: Vec::new(), ops: 0, buffers: super::lizard::Buffers::default() })
+        Ok(Self { parser, last: Vec::new(), ops: 0 })
     }
 
     /// The syntax tree of `text`; syntax errors are nodes of the tree. Offsets, rows and columns
@@ -131,10 +129,6 @@ impl PythonParser {
         let at = self.last.iter().position(|(known, _)| known == text)?;
         self.last[..=at].rotate_right(1);
         self.last.first().map(|(_, tree)| tree.clone())
-    }
-
-    pub(super) fn ops(&self) -> usize {
-        self.ops
     }
 
     /// As [`PythonParser::parse`], but does not keep the tree.
@@ -222,6 +216,28 @@ enum Recoveries {
     None,
     /// Count them.
     Counted,
+}
+
+/// The nodes of a subtree in document order, parents before their children, without recursion.
+pub(super) fn nodes<'t>(root: Node<'t>) -> impl Iterator<Item = Node<'t>> {
+    let mut cursor = root.walk();
+    let mut next = Some(root);
+    std::iter::from_fn(move || {
+        let node = next.take()?;
+        let mut moved = cursor.goto_first_child();
+        while !moved {
+            moved = cursor.goto_next_sibling();
+            if !moved && !cursor.goto_parent() {
+                return Some(node);
+            }
+        }
+        next = Some(cursor.node());
+        Some(node)
+    })
+}
+
+pub(super) fn named_children(node: Node<'_>) -> Vec<Node<'_>> {
+    node.named_children(&mut node.walk()).collect()
 }
 
 thread_local! {

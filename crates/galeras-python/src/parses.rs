@@ -7,7 +7,8 @@
 use tree_sitter::Tree;
 
 use super::outline::read_plain;
-use super::parse::{ParseError, PythonParser};
+use super::parse::{ParseError, PythonParser, named_children, nodes};
+use super::scan::string_end;
 
 /// Longest text that is rejected without a tree. Such a short text never reaches the limits of
 /// `parse`, which begin at 24 operations per byte, and fits into one lexer chunk; so `parse` would
@@ -32,7 +33,7 @@ pub fn parses(parser: &mut PythonParser, text: &str) -> Result<bool, ParseError>
 }
 
 fn without_tree(text: &str) -> Option<bool> {
-    // Python 2's statement words are plain in calls; only the tree can tell calls from statements.
+    // Python 2's statement words are plain in calls; only the tree separates calls from statements.
     let needs_tree = ["print", "exec"].iter().any(|word| text.contains(word));
     if !needs_tree && !text.trim_ascii().is_empty() && read_plain(text).is_some() {
         return Some(true);
@@ -46,29 +47,11 @@ fn is_python(tree: &Tree) -> bool {
     if root.has_error() || root.named_child_count() == 0 {
         return false;
     }
-    let mut cursor = tree.walk();
-    loop {
-        let node = cursor.node();
-        let refused = match node.kind() {
-            "print_statement" | "exec_statement" | "<>" => true,
-            "block" => {
-                let mut statements = node.walk();
-                node.named_children(&mut statements).all(|child| child.kind() == "comment")
-            }
-            _ => false,
-        };
-        if refused {
-            return false;
-        }
-        if cursor.goto_first_child() {
-            continue;
-        }
-        while !cursor.goto_next_sibling() {
-            if !cursor.goto_parent() {
-                return true;
-            }
-        }
-    }
+    !nodes(root).any(|node| match node.kind() {
+        "print_statement" | "exec_statement" | "<>" => true,
+        "block" => named_children(node).iter().all(|child| child.kind() == "comment"),
+        _ => false,
+    })
 }
 
 /// True if a text certainly has an unmatched bracket or an unclosed triple-quoted string. In a tree
@@ -79,7 +62,6 @@ fn is_python(tree: &Tree) -> bool {
 /// those of bytes and raw strings, at line ends in single-quoted strings, at `\N{`, which extends
 /// to its brace, and at bytes that only some readers treat as the end of a line or text.
 fn is_cut_off(text: &[u8]) -> bool {
-    let byte = |at: usize| text.get(at).copied().unwrap_or(0);
     if text.iter().any(|byte| matches!(byte, 0 | b'\r'))
         || text.windows(3).any(|part| part == b"\\N{")
     {
@@ -89,8 +71,7 @@ fn is_cut_off(text: &[u8]) -> bool {
     let mut at = 0;
     // The start of the word that ends here.
     let mut word = 0;
-    while at < text.len() {
-        let first = byte(at);
+    while let Some(&first) = text.get(at) {
         match first {
             b'#' => {
                 let rest = &text[at..];
@@ -107,22 +88,9 @@ fn is_cut_off(text: &[u8]) -> bool {
                 if prefix.len() > 2 || !prefix.iter().all(plain) {
                     return false;
                 }
-                let triple = byte(at + 1) == first && byte(at + 2) == first;
-                at += if triple { 3 } else { 1 };
-                loop {
-                    let rest = text.get(at..).unwrap_or_default();
-                    let stops = |byte: &u8| *byte == first || matches!(byte, b'\\' | b'\n');
-                    let Some(length) = rest.iter().position(stops) else { return triple };
-                    at += length;
-                    match byte(at) {
-                        // It escapes a whole character; none of its bytes matters here.
-                        b'\\' => at += 2,
-                        b'\n' if !triple => return false,
-                        b'\n' => at += 1,
-                        _ if !triple => break,
-                        _ if byte(at + 1) == first && byte(at + 2) == first => break at += 2,
-                        _ => at += 1,
-                    }
+                match string_end(text, at) {
+                    Ok(end) => at = end - 1,
+                    Err(end) => return end == text.len() && text[at..].starts_with(&[first; 3]),
                 }
             }
             _ => {}
@@ -147,87 +115,38 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_text_is_no_program() {
+    fn only_python_3_with_a_statement_in_every_body_parses() {
         let mut parser = PythonParser::new().unwrap();
-        let mut parses = |text| parses(&mut parser, text).unwrap();
-        for refused in ["", " \n\t\n", "def f(:\n    return 1", "x = (1,", "'''", "f(]"] {
-            assert!(!parses(refused), "{refused:?}");
+        let refused = "‖ \n\t\n‖def f(:\n    return 1‖x = (1,‖'''‖f(]‖def f(x):\
+            ‖class A:\n    # soon‖print 'x'‖exec 'x'‖x <> y";
+        let taken = "# nothing\n‖def f():\n    return 1‖x = '''\n('''‖x = '(' # [\
+            ‖print('x')\nif x:\n    pass";
+        for (texts, valid) in [(refused, false), (taken, true)] {
+            for text in texts.split('‖') {
+                assert_eq!(parses(&mut parser, text), Ok(valid), "{text:?}");
+            }
         }
-        for taken in ["# nothing\n", "def f():\n    return 1", "x = '''\n('''", "x = '(' # ["] {
-            assert!(parses(taken), "{taken:?}");
-        }
-    }
-
-    #[test]
-    fn bodies_without_a_statement_and_python_2_are_refused() {
-        let mut parser = PythonParser::new().unwrap();
-        let mut parses = |text| parses(&mut parser, text).unwrap();
-        for refused in ["def f(x):", "class A:\n    # soon", "print 'x'", "exec 'x'", "x <> y"] {
-            assert!(!parses(refused), "{refused:?}");
-        }
-        assert!(parses("print('x')\nif x:\n    pass"));
     }
 
     #[test]
     fn what_breaks_off_is_known_without_a_tree() {
-        for (text, broken) in [
-            ("f(", true),
-            ("x = [1, 2)", true),
-            ("}", true),
-            ("'''a", true),
-            ("\"\"\"a\\\"\"\"", true),
-            ("r'''\\'''", true),
-            ("b'(' + rb'[' # (", false),
-            ("'''\n(\n'''", false),
-            ("'\\'('", false),
-            // In doubt.
-            ("f'{'", false),
-            ("x('\n", false),
-            ("'\\N{(}' (", false),
-            ("(\r", false),
-            ("(\0", false),
-            ("if'(", false),
-            ("élan'''", false),
-        ] {
-            assert_eq!(is_cut_off(text.as_bytes()), broken, "{text:?}");
+        let broken = "f(‖x = [1, 2)‖}‖'''a‖\"\"\"a\\\"\"\"‖r'''\\'''";
+        // Complete texts, and those in doubt.
+        let others =
+            "b'(' + rb'[' # (‖'''\n(\n'''‖'\\'('‖f'{'‖x('\n‖'\\N{(}' (‖(\r‖(\0‖if'(‖élan'''";
+        for (texts, expected) in [(broken, true), (others, false)] {
+            for text in texts.split('‖') {
+                assert_eq!(is_cut_off(text.as_bytes()), expected, "{text:?}");
+            }
         }
     }
 
     #[test]
     fn noise_as_long_as_is_refused_without_a_tree_has_one() {
         let mut parser = PythonParser::new().unwrap();
-        for noise in [
-            "(",
-            "[",
-            "{",
-            ")",
-            "def f(",
-            "class ",
-            "\\\n",
-            "é→",
-            "'''",
-            "\"",
-            "#\n",
-            "def (]:= if ",
-            "(\n",
-            " \n(",
-            "if x:\n (",
-            "lambda ",
-            "not ",
-            "*",
-            "f'{",
-            "@",
-            "print ",
-            "match (",
-            "\u{c}\\\n(",
-            "a b ",
-            "\n\n\t(",
-            ", ",
-            ": ",
-            "async for (",
-            "else:\n",
-            "'''\\",
-        ] {
+        let noises = "(‖[‖{‖)‖def f(‖class ‖\\\n‖é→‖'''‖\"‖#\n‖def (]:= if ‖(\n‖ \n(‖if x:\n (‖lambda ‖not \
+            ‖*‖f'{‖@‖print ‖match (‖\u{c}\\\n(‖a b ‖\n\n\t(‖, ‖: ‖async for (‖else:\n‖'''\\";
+        for noise in noises.split('‖') {
             let text = noise.repeat(MAX_REFUSED / noise.len());
             assert!(parser.parse_anew(&text).is_ok(), "{noise:?}");
             assert_eq!(parses(&mut parser, &text), by_tree(&mut parser, &text), "{noise:?}");

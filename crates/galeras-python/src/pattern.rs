@@ -2,14 +2,15 @@
 //!
 //! A regular expression cannot do this: a `try` in a docstring is not a `try_statement`.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use thiserror::Error;
-use tree_sitter::{Language, Query, QueryCursor, QueryCursorOptions, StreamingIterator};
+use tree_sitter::{Query, QueryCursor, QueryCursorOptions, StreamingIterator};
 
-use super::parse::{ParseError, PythonParser};
-use super::query_text::{misplaced_predicate, misplaced_quantifier};
+use super::language::language;
+use super::parse::{ParseError, PythonParser, nodes};
+use super::query_text::mistake;
 
 /// Steps of a query's search (tree-sitter reports one of 100) that every text may use.
 const BASE_STEPS: usize = 100_000;
@@ -59,21 +60,25 @@ pub enum PatternError {
     UnknownPredicate(String),
 }
 
-fn language() -> Language {
-    tree_sitter_python::LANGUAGE.into()
-}
+/// The numbers of each node type that a pattern may name.
+static KINDS: LazyLock<BTreeMap<&'static str, Vec<u16>>> = LazyLock::new(|| {
+    let language = language();
+    let count = u16::try_from(language.node_kind_count()).unwrap_or(u16::MAX);
+    let mut kinds: BTreeMap<_, Vec<u16>> = BTreeMap::new();
+    for id in 0..count {
+        if language.node_kind_is_named(id)
+            && language.node_kind_is_visible(id)
+            && let Some(name) = language.node_kind_for_id(id)
+        {
+            kinds.entry(name).or_default().push(id);
+        }
+    }
+    kinds
+});
 
 /// The node types that a pattern may name, in order.
 pub fn node_kinds() -> impl Iterator<Item = &'static str> {
-    static KINDS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
-        let language = language();
-        let count = u16::try_from(language.node_kind_count()).unwrap_or(u16::MAX);
-        (0..count)
-            .filter(|id| language.node_kind_is_named(*id) && language.node_kind_is_visible(*id))
-            .filter_map(|id| language.node_kind_for_id(id))
-            .collect()
-    });
-    KINDS.iter().copied()
+    KINDS.keys().copied()
 }
 
 impl SyntaxPattern {
@@ -86,35 +91,24 @@ impl SyntaxPattern {
     pub fn new(text: &str) -> Result<Self, PatternError> {
         let text = text.trim();
         if !text.starts_with(['(', '[', '"', ';']) {
-            let language = language();
-            let count = u16::try_from(language.node_kind_count()).unwrap_or(u16::MAX);
-            let named = |id: &u16| {
-                language.node_kind_is_named(*id)
-                    && language.node_kind_is_visible(*id)
-                    && language.node_kind_for_id(*id) == Some(text)
-            };
-            let ids: Vec<u16> = (0..count).filter(named).collect();
-            return match ids.is_empty() {
-                true => Err(PatternError::UnknownKind(text.to_owned())),
-                false => Ok(Self(PatternKind::Kind(ids))),
-            };
+            let ids = KINDS.get(text).ok_or_else(|| PatternError::UnknownKind(text.to_owned()))?;
+            return Ok(Self(PatternKind::Kind(ids.clone())));
         }
         if text.len() > MAX_QUERY_BYTES {
             return Err(PatternError::TooLong(text.len()));
         }
-        let misplaced = misplaced_predicate(text)
-            .map(|at| (at, "a predicate is in the place of a node"))
-            .or_else(|| misplaced_quantifier(text));
-        if let Some((at, message)) = misplaced {
+        if let Some((at, message)) = mistake(text) {
             let before = text.get(..at).unwrap_or_default();
             let (line, column) = (before.matches('\n').count() + 1, before.rsplit('\n').next());
             let column = column.map_or(0, str::len) + 1;
             return Err(PatternError::Query { line, column, message: message.to_owned() });
         }
-        let query = Query::new(&language(), text).map_err(|error| PatternError::Query {
-            line: error.row + 1,
-            column: error.column + 1,
-            message: format!("{:?}: {}", error.kind, error.message.replace('\n', " ")),
+        let query = Query::new(&tree_sitter_python::LANGUAGE.into(), text).map_err(|error| {
+            PatternError::Query {
+                line: error.row + 1,
+                column: error.column + 1,
+                message: format!("{:?}: {}", error.kind, error.message.replace('\n', " ")),
+            }
         })?;
         let unknown = (0..query.pattern_count())
             .flat_map(|at| query.general_predicates(at))
@@ -142,31 +136,15 @@ impl SyntaxPattern {
         limit: usize,
     ) -> Result<usize, ParseError> {
         let tree = parser.parse(text)?;
-        let mut found = 0;
         match &self.0 {
             PatternKind::Kind(ids) => {
-                let mut cursor = tree.walk();
-                loop {
-                    if ids.contains(&cursor.node().kind_id()) {
-                        found += 1;
-                        if found >= limit {
-                            return Ok(found);
-                        }
-                    }
-                    if cursor.goto_first_child() {
-                        continue;
-                    }
-                    while !cursor.goto_next_sibling() {
-                        if !cursor.goto_parent() {
-                            return Ok(found);
-                        }
-                    }
-                }
+                let found = nodes(tree.root_node()).filter(|node| ids.contains(&node.kind_id()));
+                Ok(found.take(limit).count())
             }
             PatternKind::Query(query) => {
                 let root = tree.root_node();
                 let steps = BASE_STEPS + root.descendant_count() * STEPS_PER_NODE;
-                let mut calls = 0;
+                let (mut found, mut calls) = (0, 0);
                 let mut stopped = false;
                 let mut progress = |_: &_| {
                     calls += 1;
@@ -205,13 +183,23 @@ mod tests {
     }
 
     #[test]
-    fn nodes_are_counted_by_type_and_strings_fool_nobody() {
-        assert_eq!(count("try_statement", CODE), 1);
-        assert_eq!(count("try_statement", "def f():\n    'try: x'  # try:\n"), 0);
-        assert_eq!(count("return_statement", CODE), 2);
-        assert_eq!(count("identifier", "a = b"), 2);
-        assert_eq!(count("try_statement", ""), 0);
+    fn nodes_and_matches_are_counted() {
+        let eval = r#"(call function: (identifier) @f (#eq? @f "eval"))"#;
+        for (pattern, text, expected) in [
+            ("try_statement", CODE, 1),
+            ("try_statement", "def f():\n    'try: x'  # try:\n", 0),
+            ("try_statement", "", 0),
+            ("return_statement", CODE, 2),
+            ("identifier", "a = b", 2),
+            (eval, CODE, 2),
+            (r#"(call function: (identifier) @f (#match? @f "^g$"))"#, CODE, 1),
+            ("[(except_clause) (try_statement)] @x", CODE, 2),
+        ] {
+            assert_eq!(count(pattern, text), expected, "{pattern} {text}");
+        }
         assert!(node_kinds().any(|kind| kind == "for_statement"));
+        let mut parser = PythonParser::new().unwrap();
+        assert_eq!(SyntaxPattern::new(eval).unwrap().count(&mut parser, CODE, 1), Ok(1));
     }
 
     #[test]
@@ -225,37 +213,25 @@ mod tests {
     }
 
     #[test]
-    fn queries_are_evaluated_with_their_predicates() {
-        let eval = r#"(call function: (identifier) @f (#eq? @f "eval"))"#;
-        assert_eq!(count(eval, CODE), 2);
-        assert_eq!(count(r#"(call function: (identifier) @f (#match? @f "^g$"))"#, CODE), 1);
-        assert_eq!(count("[(except_clause) (try_statement)] @x", CODE), 2);
-        let mut parser = PythonParser::new().unwrap();
-        let pattern = SyntaxPattern::new(eval).unwrap();
-        assert_eq!(pattern.count(&mut parser, CODE, 1), Ok(1));
-    }
-
-    #[test]
-    fn what_is_no_pattern_is_refused() {
-        let error = |text: &str| SyntaxPattern::new(text).unwrap_err().to_string();
-        assert_eq!(
-            error("try_statment"),
-            "`try_statment` is not a node type of tree-sitter-python"
-        );
-        assert_eq!(error(""), "`` is not a node type of tree-sitter-python");
-        assert!(error("(call").contains("line 1"), "{}", error("(call"));
-        assert!(error("(no_such)").contains("no_such"), "{}", error("(no_such)"));
-        assert!(error("((call) @x (#is-odd? @x))").contains("#is-odd?"));
-        let misplaced = error("(call\n function: (#eq? @f \"x\"))");
-        assert!(misplaced.contains("line 2, column 12: a predicate is in"), "{misplaced}");
-    }
-
-    #[test]
-    fn what_matches_nothing_is_not_looked_for() {
-        let error = |text: &str| SyntaxPattern::new(text).unwrap_err().to_string();
-        let endless = error("(call function: (identifier) @f)?\n + x)");
-        assert!(endless.contains("line 2, column 2: the repeated part may match"), "{endless}");
-        assert!(error("(call)*").contains("line 1, column 1: it also matches nothing"));
+    fn mistakes_are_refused_with_their_place() {
+        for (pattern, message) in [
+            ("try_statment", "`try_statment` is not a node type of tree-sitter-python"),
+            ("", "`` is not a node type of tree-sitter-python"),
+            ("(call", "line 1"),
+            ("(no_such)", "no_such"),
+            ("((call) @x (#is-odd? @x))", "#is-odd?"),
+            ("(call\n function: (#eq? @f \"x\"))", "line 2, column 12: a predicate is in"),
+            // Parts that match nothing are found everywhere.
+            (
+                "(call function: (identifier) @f)?\n + x)",
+                "line 2, column 2: the repeated part may match",
+            ),
+            ("(call)*", "line 1, column 1: it also matches nothing"),
+        ] {
+            let error = SyntaxPattern::new(pattern).unwrap_err().to_string();
+            assert!(error.contains(message), "{pattern}: {error}");
+            assert!(!message.starts_with('`') || error == message, "{pattern}: {error}");
+        }
         assert_eq!(count("(call (_)* @all)+", CODE), count("(call)", CODE));
     }
 

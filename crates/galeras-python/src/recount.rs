@@ -3,14 +3,9 @@
 //! This checks `features` and `lizard`. It shares only the parser with them, so a fault on one side
 //! shows as a difference.
 //!
-//! | feature | `features`, `lizard` | here |
-//! |---|---|---|
-//! | nodes, levels, nesting | levels of a walk | the subtree sizes of the tree |
-//! | kinds of nodes | the number of a name | the name of every number |
-//! | distinct names and words | hashing | sorting |
-//! | text without docstring, words | pieces of the text, `split` | a state machine over bytes |
-//! | complexity | tokens by a regular expression | keyword nodes of the tree |
-//! | lines, tokens | the same | leaves of the tree (`size`) |
+//! Nodes and levels come from the subtree sizes of the tree, distinct names and words from sorting,
+//! words from a state machine over bytes, complexity from the keyword nodes of the tree, lines and
+//! tokens from its leaves (`size`).
 //!
 //! tree-sitter queries, the obvious alternative, take minutes on 100,000 nested calls.
 //!
@@ -29,12 +24,12 @@ mod size;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use tree_sitter::{Language, Node, Tree};
+use tree_sitter::{Node, Tree};
 
-use super::parse::{ParseError, PythonParser};
+use super::language::for_kinds;
+use super::parse::{ParseError, PythonParser, named_children, nodes};
 
-/// The recounted features, with the names and meaning of [`Features`](super::Features) under the
-/// published docstring rule.
+/// The recounted features, with the names and meaning of [`Features`](super::Features).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "documented at `Features`")]
 pub struct Recount {
@@ -90,20 +85,17 @@ enum Role {
     Other,
 }
 
-/// The role of every node kind, by its number. A name may have several numbers.
+/// The role of every node kind.
 static ROLES: LazyLock<Vec<Role>> = LazyLock::new(|| {
-    let language = Language::from(tree_sitter_python::LANGUAGE);
-    let kinds = u16::try_from(language.node_kind_count()).unwrap_or(u16::MAX);
-    let role = |id| match (language.node_kind_is_named(id), language.node_kind_for_id(id)) {
-        (true, Some("identifier")) => Role::Identifier,
-        (true, Some("return_statement")) => Role::Return,
-        (true, Some("function_definition")) => Role::Function,
-        (true, Some("class_definition" | "lambda")) => Role::Scope,
-        (false, Some("if" | "elif" | "for" | "while" | "except" | "finally")) => Role::Branch,
-        (false, Some("and" | "or" | "case")) => Role::Branch,
+    for_kinds(|_, name, named| match (named, name) {
+        (true, "identifier") => Role::Identifier,
+        (true, "return_statement") => Role::Return,
+        (true, "function_definition") => Role::Function,
+        (true, "class_definition" | "lambda") => Role::Scope,
+        (false, "if" | "elif" | "for" | "while" | "except" | "finally") => Role::Branch,
+        (false, "and" | "or" | "case") => Role::Branch,
         _ => Role::Other,
-    };
-    (0..kinds).map(role).collect()
+    })
 });
 
 impl Recounter {
@@ -142,12 +134,10 @@ impl Recounter {
         // The end of the first function, and of the last definition inside it that hides returns
         // (any scope) and branches (functions: lizard counts classes and lambdas).
         let (mut end_of_function, mut end_of_scope, mut end_of_inner) = (0, 0, 0);
-        let (mut place, mut height) = (0, 0);
+        let mut height = 0;
         self.names.clear();
         self.open.clear();
-        let mut cursor = tree.walk();
-        'walk: loop {
-            let node = cursor.node();
+        for (place, node) in nodes(tree.root_node()).enumerate() {
             let end = place + node.descendant_count();
             while self.open.last().is_some_and(|&end| end <= place) {
                 self.open.pop();
@@ -175,15 +165,6 @@ impl Recounter {
                     recount.complexity += i64::from(counts);
                 }
                 _ => recount.n_ast_errors += i64::from(node.is_error()),
-            }
-            place += 1;
-            if cursor.goto_first_child() {
-                continue;
-            }
-            while !cursor.goto_next_sibling() {
-                if !cursor.goto_parent() {
-                    break 'walk;
-                }
             }
         }
         recount.n_ast_nodes = count(tree.root_node().descendant_count()) - 1;
@@ -260,11 +241,6 @@ fn is_compound(statement: Node<'_>) -> bool {
             | "with_statement"
             | "match_statement"
     )
-}
-
-fn named_children(node: Node<'_>) -> Vec<Node<'_>> {
-    let mut cursor = node.walk();
-    node.named_children(&mut cursor).collect()
 }
 
 fn count(n: usize) -> i64 {

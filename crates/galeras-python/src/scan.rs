@@ -1,14 +1,15 @@
 //! Byte scanners for `tokens`: the end of each piece that needs more than one byte of look-ahead.
 //! Each follows one alternative of lizard's expression.
 
+use memchr::{memchr, memchr2};
+
 pub(super) fn count_newlines(bytes: &[u8]) -> u32 {
     let count = bytes.iter().filter(|&&byte| byte == b'\n').count();
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 pub(super) fn find_newline(bytes: &[u8], from: usize) -> usize {
-    let rest = bytes[from..].iter().position(|&byte| byte == b'\n');
-    rest.map_or(bytes.len(), |offset| from + offset)
+    memchr(b'\n', &bytes[from..]).map_or(bytes.len(), |offset| from + offset)
 }
 
 pub(super) fn find_pair(bytes: &[u8], from: usize) -> Option<usize> {
@@ -60,19 +61,52 @@ pub(super) fn separated(bytes: &[u8], digits: usize, is: fn(&u8) -> bool) -> Opt
     last
 }
 
+/// The end of a string of one quote, possibly in another line, whose content starts at `from`.
+pub(super) fn single_end(bytes: &[u8], from: usize, quote: u8) -> Option<usize> {
+    let mut at = from;
+    while let Some(&byte) = bytes.get(at) {
+        if byte == quote {
+            return Some(at + 1);
+        }
+        at += if byte == b'\\' { 2 } else { 1 };
+    }
+    None
+}
+
 /// The end of a triple-quoted string whose content starts at `from`.
 pub(super) fn triple_end(bytes: &[u8], from: usize, quote: u8) -> Option<usize> {
     let mut at = from;
-    while let Some(&byte) = bytes.get(at) {
-        if byte == b'\\' {
+    loop {
+        at += memchr2(quote, b'\\', bytes.get(at..)?)?;
+        if bytes[at] == b'\\' {
             at += 2;
-        } else if byte == quote && bytes.get(at..at + 3) == Some(&[quote; 3]) {
+        } else if bytes[at..].starts_with(&[quote; 3]) {
             return Some(at + 3);
         } else {
             at += 1;
         }
     }
-    None
+}
+
+/// The end of the string whose first quote is at `start`; an error with the end of the line, or of
+/// the text, if it is not closed there.
+pub(super) fn string_end(bytes: &[u8], start: usize) -> Result<usize, usize> {
+    let quote = bytes[start];
+    if bytes[start..].starts_with(&[quote; 3]) {
+        return triple_end(bytes, start + 3, quote).ok_or(bytes.len());
+    }
+    let mut at = start + 1;
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'\\' if bytes[at..].starts_with(b"\\\r\n") => at += 3,
+            b'\\' => at += 2,
+            b'\n' | b'\r' => return Err(at),
+            byte if byte == quote => return Ok(at + 1),
+            _ => at += 1,
+        }
+    }
+    // An escape may extend beyond the text, or into a character.
+    Err(bytes.len())
 }
 
 /// As [`triple_end`] when there is no unescaped end: a backslash may then be literal, as the
@@ -122,7 +156,12 @@ pub(super) fn interpolation_end(bytes: &[u8], open: usize) -> usize {
     while depth > 0 && at < bytes.len() {
         match bytes[at] {
             b'"' | b'\'' => {
-                at = literal_end(bytes, at);
+                let (quote, triple) = (bytes[at], bytes[at..].starts_with(&[bytes[at]; 3]));
+                let end = match triple {
+                    true => triple_end(bytes, at + 3, quote),
+                    false => single_end(bytes, at + 1, quote),
+                };
+                at = end.unwrap_or(bytes.len());
                 continue;
             }
             b'{' => depth += 1,
@@ -134,18 +173,17 @@ pub(super) fn interpolation_end(bytes: &[u8], open: usize) -> usize {
     at.min(bytes.len())
 }
 
-/// The end of the string literal at `start`, inside an interpolation.
-fn literal_end(bytes: &[u8], start: usize) -> usize {
-    let quote = bytes[start];
-    if bytes.get(start..start + 3) == Some(&[quote; 3]) {
-        return triple_end(bytes, start + 3, quote).unwrap_or(bytes.len());
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn space_is_pythons() {
+        let spaces = ('\0'..=char::MAX).filter(|&c| is_space(c)).map(u32::from);
+        let expected = [0x9..=0xd, 0x1c..=0x20, 0x85..=0x85, 0xa0..=0xa0, 0x1680..=0x1680]
+            .into_iter()
+            .chain([0x2000..=0x200a, 0x2028..=0x2029, 0x202f..=0x202f, 0x205f..=0x205f])
+            .chain([0x3000..=0x3000]);
+        assert!(spaces.eq(expected.flatten()));
     }
-    let mut at = start + 1;
-    while let Some(&byte) = bytes.get(at) {
-        if byte == quote {
-            return at + 1;
-        }
-        at += if byte == b'\\' { 2 } else { 1 };
-    }
-    bytes.len()
 }

@@ -40,7 +40,7 @@
 //! comments, strings and prose, with or without a space before them; `async`, listed as `" async"`,
 //! never did. [`taxonomy_published`] applies them to Python's tokens.
 
-use super::scan::{triple_end, word_end};
+use super::scan::{string_end, word_end};
 
 /// The categories, in the paper's order, which is also the order of the counts.
 pub const CATEGORIES: [&str; 10] = [
@@ -287,7 +287,7 @@ impl<'t> Iterator for Scanner<'t> {
                     continue;
                 }
                 b'"' | b'\'' => {
-                    self.at = string_end(bytes, start);
+                    self.at = string_end(bytes, start).unwrap_or_else(|end| end);
                     Token::Literal
                 }
                 b'0'..=b'9' => {
@@ -324,7 +324,7 @@ impl<'t> Scanner<'t> {
         self.at = word_end(self.text, start, bytes.len());
         let word = &bytes[start..self.at];
         if is_string_prefix(word) && matches!(bytes.get(self.at), Some(b'"' | b'\'')) {
-            self.at = string_end(bytes, self.at);
+            self.at = string_end(bytes, self.at).unwrap_or_else(|end| end);
             return Token::Literal;
         }
         Token::Word(word)
@@ -345,26 +345,6 @@ fn is_string_prefix(word: &[u8]) -> bool {
 fn line_end(bytes: &[u8], from: usize) -> usize {
     let rest = bytes[from..].iter().position(|byte| matches!(byte, b'\n' | b'\r'));
     rest.map_or(bytes.len(), |offset| from + offset)
-}
-
-/// The end of the string whose first quote is at `start`.
-fn string_end(bytes: &[u8], start: usize) -> usize {
-    let quote = bytes[start];
-    if bytes[start..].starts_with(&[quote; 3]) {
-        return triple_end(bytes, start + 3, quote).unwrap_or(bytes.len());
-    }
-    let mut at = start + 1;
-    while let Some(&byte) = bytes.get(at) {
-        match byte {
-            b'\\' if bytes[at..].starts_with(b"\\\r\n") => at += 3,
-            b'\\' => at += 2,
-            b'\n' | b'\r' => return at,
-            byte if byte == quote => return at + 1,
-            _ => at += 1,
-        }
-    }
-    // An escape may extend beyond the text, or into a character.
-    bytes.len()
 }
 
 /// The end of the number at `start`, which is a digit or a point before one.

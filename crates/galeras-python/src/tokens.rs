@@ -1,5 +1,5 @@
-//! The tokenizer behind `lizard`: the token stream of lizard 1.24.3, reduced to what its metrics
-//! need.
+//! The tokenizer behind `lizard`: the token stream of lizard 1.24.3, reduced to the needs of its
+//! metrics.
 //!
 //! It follows lizard's regular expression, which is shared between languages and is not a Python
 //! tokenizer, on valid and broken text alike. So `*=` is two tokens and `//=` one, `1.5` is three,
@@ -11,8 +11,8 @@
 //! in the text: a quote without a partner is searched for once.
 
 use super::scan::{
-    count_newlines, find_newline, find_pair, generic_end, interpolation_end, separated, triple_end,
-    triple_end_last, word_end,
+    count_newlines, find_newline, find_pair, generic_end, interpolation_end, separated, single_end,
+    triple_end, triple_end_last, word_end,
 };
 
 /// The meaning of a token to the metrics.
@@ -96,15 +96,15 @@ struct FString {
     before: usize,
 }
 
-struct TokenStream<'a> {
-    tokens: &'a mut Vec<Token>,
+struct TokenStream {
+    tokens: Vec<Token>,
     /// The number of tokens so far, including omitted white space.
     met: usize,
     /// Only white space so far in this line.
     fresh: bool,
 }
 
-impl TokenStream<'_> {
+impl TokenStream {
     fn push(&mut self, token: Token) {
         self.met += 1;
         match token.kind {
@@ -116,10 +116,10 @@ impl TokenStream<'_> {
     }
 }
 
-/// Replaces `tokens` with the tokens of `text`.
-pub(crate) fn tokenize(text: &str, tokens: &mut Vec<Token>) {
-    tokens.clear();
-    let mut tokens = TokenStream { tokens, met: 0, fresh: true };
+/// The tokens of `text`.
+pub(crate) fn tokenize(text: &str) -> Vec<Token> {
+    let mut tokens =
+        TokenStream { tokens: Vec::with_capacity(text.len() / 4), met: 0, fresh: true };
     let mut frames = vec![Frame::Code(Code::new(0, text.len(), false))];
     while let Some(frame) = frames.last_mut() {
         let inner = match frame {
@@ -136,6 +136,7 @@ pub(crate) fn tokenize(text: &str, tokens: &mut Vec<Token>) {
             }
         }
     }
+    tokens.tokens
 }
 
 impl Code {
@@ -144,7 +145,7 @@ impl Code {
     }
 
     /// Pushes tokens until the range ends (`None`) or an f-string must be split.
-    fn run(&mut self, text: &str, tokens: &mut TokenStream<'_>) -> Option<Frame> {
+    fn run(&mut self, text: &str, tokens: &mut TokenStream) -> Option<Frame> {
         let bytes = &text.as_bytes()[..self.end];
         while let Some(&first) = bytes.get(self.at) {
             let start = self.at;
@@ -195,11 +196,11 @@ impl Code {
         None
     }
 
-    fn push(&self, tokens: &mut TokenStream<'_>, kind: Kind, size: u32) {
+    fn push(&self, tokens: &mut TokenStream, kind: Kind, size: u32) {
         tokens.push(Token { kind, interpolated: self.interpolated, size });
     }
 
-    fn space(&mut self, text: &str, start: usize, tokens: &mut TokenStream<'_>) {
+    fn space(&mut self, text: &str, start: usize, tokens: &mut TokenStream) {
         let bytes = &text.as_bytes()[..self.end];
         let mut width: u32 = 0;
         let mut at = start;
@@ -254,12 +255,8 @@ impl Code {
             }
         }
         if !*missing {
-            let mut at = start + 1;
-            while let Some(&byte) = bytes.get(at) {
-                if byte == quote {
-                    return (Kind::Other, at + 1);
-                }
-                at += if byte == b'\\' { 2 } else { 1 };
+            if let Some(end) = single_end(bytes, start + 1, quote) {
+                return (Kind::Other, end);
             }
             *missing = true;
         }
@@ -324,7 +321,7 @@ impl Code {
 
 impl FString {
     /// Pushes literal parts until an interpolation must be tokenized, or the string ends.
-    fn run(&mut self, text: &str, tokens: &mut TokenStream<'_>) -> Option<Frame> {
+    fn run(&mut self, text: &str, tokens: &mut TokenStream) -> Option<Frame> {
         let bytes = text.as_bytes().get(..self.end).unwrap_or_default();
         while let Some(&byte) = bytes.get(self.at) {
             let doubled = bytes.get(self.at + 1) == Some(&byte);
@@ -359,7 +356,7 @@ impl FString {
         None
     }
 
-    fn push_literal(&mut self, tokens: &mut TokenStream<'_>) {
+    fn push_literal(&mut self, tokens: &mut TokenStream) {
         if let Some(size) = self.literal.take() {
             tokens.push(Token { size, ..self.whole });
         }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 
 /// An error in ratings.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use super::error::RatingsError;
 use super::rating::{RaterAnswers, Rating, RatingAnswer, RatingEvent};
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 use galeras_workflow::{did_you_mean, quote};
 
 /// The most errors reported for one file.

@@ -3,8 +3,6 @@
 //! Two divisions of 64-bit floats decide, as in Python. The bounds are also floats and are relaxed
 //! by [`SLACK`], so that rounding cannot make them stricter than the decision.
 
-use std::collections::BTreeMap;
-
 use super::{SimilarityError, Thresholds};
 
 /// Far more than the rounding error of a product with a number of tokens (below 2^32), far less
@@ -156,21 +154,6 @@ impl Bounds {
     }
 }
 
-/// Set and multiset Jaccard similarity of two lists of tokens, each in [0, 1]; NaN if both lists
-/// are empty. The set similarity divides the common distinct tokens by all distinct tokens, the
-/// multiset similarity the sum of the minima of their counts by the sum of the maxima.
-///
-/// Meant for tests and single pairs: every call counts the tokens again.
-pub fn jaccard<T: Ord>(a: &[T], b: &[T]) -> (f64, f64) {
-    let mut counts: BTreeMap<&T, (u64, u64)> = BTreeMap::new();
-    a.iter().for_each(|token| counts.entry(token).or_default().0 += 1);
-    b.iter().for_each(|token| counts.entry(token).or_default().1 += 1);
-    let both = counts.values().filter(|(a, b)| *a > 0 && *b > 0).count();
-    let minima: u64 = counts.values().map(|(a, b)| a.min(b)).sum();
-    let maxima: u64 = counts.values().map(|(a, b)| a.max(b)).sum();
-    (both as f64 / counts.len() as f64, minima as f64 / maxima as f64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,10 +209,5 @@ mod tests {
         for (set, multiset) in [(0.0, 0.5), (1.1, 0.5), (f64::NAN, 0.5), (0.5, -0.1), (0.5, 2.0)] {
             assert!(Bounds::new(&Thresholds { set, multiset, min_tokens: 1 }).is_err());
         }
-    }
-
-    #[test]
-    fn the_definition_counts_repetitions_in_the_second_number_only() {
-        assert_eq!(jaccard(&["a", "a", "b"], &["a", "b", "c"]), (2.0 / 3.0, 0.5));
     }
 }

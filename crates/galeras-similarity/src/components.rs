@@ -2,8 +2,6 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use super::join::DocumentPairSink;
-
 /// A forest over documents; the root of a tree is its smallest number.
 pub(super) struct Components {
     parents: Vec<AtomicU32>,
@@ -32,7 +30,13 @@ impl Components {
         }
     }
 
-    fn join(&self, a: u32, b: u32) {
+    /// True if both documents are in one component.
+    #[inline]
+    pub(super) fn are_joined(&self, a: u32, b: u32) -> bool {
+        self.root(a) == self.root(b)
+    }
+
+    pub(super) fn join(&self, a: u32, b: u32) {
         loop {
             let (a, b) = (self.root(a), self.root(b));
             if a == b {
@@ -46,22 +50,6 @@ impl Components {
                 return;
             }
         }
-    }
-}
-
-impl DocumentPairSink for Components {
-    #[inline]
-    fn wants(&self, a: u32, b: u32) -> bool {
-        self.root(a) != self.root(b)
-    }
-
-    fn found(&self, a: u32, b: u32, _: f64, _: f64) {
-        self.join(a, b);
-    }
-
-    #[inline]
-    fn class(&self, document: u32) -> Option<u32> {
-        Some(self.root(document))
     }
 }
 
@@ -83,6 +71,6 @@ mod tests {
             }
         });
         assert!((0..10_000).all(|n| components.root(n) == n % 10));
-        assert!(components.wants(3, 4) && !components.wants(3, 13));
+        assert!(components.are_joined(3, 13) && !components.are_joined(3, 4));
     }
 }

@@ -2,12 +2,12 @@
 
 use super::bounds::{Bounds, Intersection, common};
 use super::components::Components;
-use super::join::{self, DocumentPairSink};
+use super::join::join;
 use super::merge::{Documents, Members, merge};
 use super::reader::CorpusReader;
 use super::stoppable::check;
 use super::{
-    CorpusCounts, PairProgress, PairSearch, PairSink, SimilarityError, SimilarityLimits, StopFlag,
+    CorpusCounts, PairProgress, PairSearch, SimilarityError, SimilarityLimits, StopFlag,
     Thresholds, minhash,
 };
 
@@ -18,34 +18,6 @@ pub struct Corpus {
     members: Members,
     counts: CorpusCounts,
     limits: SimilarityLimits,
-}
-
-struct DocumentRows<'a> {
-    rows: &'a [u32],
-    sink: &'a dyn PairSink,
-}
-
-impl DocumentRows<'_> {
-    fn of(&self, a: u32, b: u32) -> (u32, u32) {
-        let (a, b) = (self.rows[a as usize], self.rows[b as usize]);
-        (a.min(b), a.max(b))
-    }
-}
-
-impl DocumentPairSink for DocumentRows<'_> {
-    fn wants(&self, a: u32, b: u32) -> bool {
-        let (a, b) = self.of(a, b);
-        self.sink.wants(a, b)
-    }
-
-    fn found(&self, a: u32, b: u32, set: f64, multiset: f64) {
-        let (a, b) = self.of(a, b);
-        self.sink.found(a, b, set, multiset);
-    }
-
-    fn class(&self, _: u32) -> Option<u32> {
-        None
-    }
 }
 
 impl Corpus {
@@ -71,13 +43,6 @@ impl Corpus {
         self.counts
     }
 
-    /// Every row that is a document, ascending, with the smallest row of equal tokens, which
-    /// represents it in [`Self::pairs`].
-    pub fn groups(&self) -> impl Iterator<Item = (u32, u32)> {
-        let first = |document: u32| self.documents.rows[document as usize];
-        self.members.iter().map(move |&(row, document)| (row, first(document)))
-    }
-
     /// The rows that are similar to another one, directly or through others, ascending, each with
     /// the smallest row of its component.
     ///
@@ -93,8 +58,23 @@ impl Corpus {
         stop: StopFlag<'_>,
         progress: PairProgress<'_>,
     ) -> Result<Vec<(u32, u32)>, SimilarityError> {
-        let components = Components::new(self.documents.len());
-        self.search(thresholds, method, &components, (stop, progress))?;
+        let bounds = Bounds::new(thresholds)?;
+        check(stop)?;
+        let (documents, limits) = (&self.documents, &self.limits);
+        let components = Components::new(documents.len());
+        let controls = (stop, progress);
+        match method {
+            PairSearch::Exact => join(documents, &bounds, &components, limits, controls)?,
+            PairSearch::MinHash => {
+                minhash::search(
+                    documents,
+                    (thresholds.set, &bounds),
+                    &components,
+                    limits,
+                    controls,
+                )?;
+            }
+        }
         check(stop)?;
         // For each root: the smallest row and the number of rows.
         let mut roots = vec![(u32::MAX, 0_u32); self.documents.len()];
@@ -112,40 +92,6 @@ impl Corpus {
             (count > 1).then_some((row, first))
         });
         Ok(connected.collect())
-    }
-
-    /// Passes the similar pairs of rows to `sink`; see [`PairSink`] for their form.
-    ///
-    /// # Errors
-    /// As [`Self::components`].
-    pub fn pairs(
-        &self,
-        thresholds: &Thresholds,
-        method: PairSearch,
-        sink: &dyn PairSink,
-        stop: StopFlag<'_>,
-        progress: PairProgress<'_>,
-    ) -> Result<(), SimilarityError> {
-        let sink = DocumentRows { rows: &self.documents.rows, sink };
-        self.search(thresholds, method, &sink, (stop, progress))
-    }
-
-    fn search(
-        &self,
-        thresholds: &Thresholds,
-        method: PairSearch,
-        sink: &impl DocumentPairSink,
-        controls: (StopFlag<'_>, PairProgress<'_>),
-    ) -> Result<(), SimilarityError> {
-        let bounds = Bounds::new(thresholds)?;
-        check(controls.0)?;
-        match method {
-            PairSearch::Exact => join::join(&self.documents, &bounds, sink, &self.limits, controls),
-            PairSearch::MinHash => {
-                let set = (thresholds.set, &bounds);
-                minhash::search(&self.documents, set, sink, &self.limits, controls)
-            }
-        }
     }
 
     /// Set and multiset similarity of pairs of rows in their order, regardless of thresholds. (0,

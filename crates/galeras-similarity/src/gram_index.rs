@@ -23,6 +23,7 @@ const MANY: u8 = 128;
 const FILTER: usize = 16;
 
 /// Documents by the hashes of some of their n-grams.
+#[derive(Default)]
 pub(super) struct GramIndex {
     n: usize,
     /// The start of the entries of each range of hashes, and the end of the last.
@@ -36,10 +37,6 @@ pub(super) struct GramIndex {
 }
 
 impl GramIndex {
-    pub(super) fn none(n: usize) -> Self {
-        Self { n, starts: Vec::new(), entries: Vec::new(), shift: 0, filter: Vec::new() }
-    }
-
     /// An index of documents by their sequences, for containments of at least `least`. Also returns
     /// the number of distinct n-grams of each document.
     pub(super) fn new<'a>(

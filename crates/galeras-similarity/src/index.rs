@@ -50,7 +50,7 @@ pub(super) struct Index {
     starts: Vec<u32>,
     pub(super) postings: Vec<Posting>,
     /// For each posting, if not 0, a later one in the list of the same rank: all postings from the
-    /// first to before the second are of the same class.
+    /// first to before the second are of the same component.
     skips: Vec<AtomicU32>,
     pub(super) summaries: Vec<DocumentSummary>,
 }
@@ -84,32 +84,13 @@ impl Index {
             let length = if view.total < bounds.min_tokens { 0 } else { length };
             &view.tokens[..length]
         };
-        // One more element than ranks, so that filling turns starts into starts.
-        let mut starts = vec![0_u32; documents.ranks + 2];
-        for document in block.clone() {
-            let tokens = prefix(document);
-            tokens.iter().for_each(|&rank| starts[rank as usize + 2] += 1);
-            ticker.work(4 + tokens.len())?;
-        }
-        let mut sum = 0;
-        for start in &mut starts {
-            sum += *start;
-            *start = sum;
-        }
-        ticker.work(starts.len())?;
-        let mut postings = vec![Posting::default(); sum as usize];
+        let posting = |document: usize, position| Posting { document: document as u32, position };
+        let (starts, postings) = by_rank(documents.ranks, block.clone(), prefix, posting, ticker)?;
         let mut summaries = Vec::with_capacity(block.len());
         for document in block {
             let view = documents.view(document, data, first);
             summaries.push(DocumentSummary::new(&view));
-            ticker.work(view.tokens.len())?;
-            let tokens = prefix(document);
-            for (&rank, position) in tokens.iter().zip(0..) {
-                let next = &mut starts[rank as usize + 1];
-                postings[*next as usize] = Posting { document: document as u32, position };
-                *next += 1;
-            }
-            ticker.work(4 + 4 * tokens.len())?;
+            ticker.work(4 + view.tokens.len())?;
         }
         let skips = postings.iter().map(|_| AtomicU32::new(0)).collect();
         Ok(Self { starts, postings, skips, summaries })
@@ -126,16 +107,16 @@ impl Index {
         start + postings.partition_point(|posting| posting.document < least)..end
     }
 
-    /// The first posting from here whose document is in another class, and the number of steps to
-    /// it. The way is remembered, so it takes one step next time. It stays valid, as documents of a
-    /// class stay together.
+    /// The first posting from here whose document is not in the component, and the number of steps
+    /// to it. The way is remembered, so it takes one step next time. It stays valid, as documents
+    /// of a component stay together.
     pub(super) fn skip(
         &self,
         postings: Range<usize>,
-        in_class: impl Fn(u32) -> bool,
+        joined: impl Fn(u32) -> bool,
     ) -> (usize, usize) {
         let (mut at, mut steps) = (postings.start, 0);
-        while at < postings.end && in_class(self.postings[at].document) {
+        while at < postings.end && joined(self.postings[at].document) {
             at = (at + 1).max(self.skips[at].load(Relaxed) as usize);
             steps += 1;
         }
@@ -144,6 +125,41 @@ impl Index {
         }
         (at, steps)
     }
+}
+
+/// The tokens of documents by rank: the start of each rank's, plus the end of the last, and for
+/// each token `posting` of its document and its place in `tokens` of that document.
+pub(super) fn by_rank<'a, T: Copy + Default>(
+    ranks: usize,
+    documents: Range<usize>,
+    tokens: impl Fn(usize) -> &'a [u32],
+    posting: impl Fn(usize, u32) -> T,
+    ticker: &mut Ticker<'_>,
+) -> Result<(Vec<u32>, Vec<T>), SimilarityError> {
+    // One more element than ranks, so that filling turns starts into starts.
+    let mut starts = vec![0_u32; ranks + 2];
+    for document in documents.clone() {
+        let tokens = tokens(document);
+        tokens.iter().for_each(|&rank| starts[rank as usize + 2] += 1);
+        ticker.work(4 + tokens.len())?;
+    }
+    let mut sum = 0_u32;
+    for start in &mut starts {
+        sum = sum.checked_add(*start).ok_or(SimilarityError::TooMany("tokens"))?;
+        *start = sum;
+    }
+    ticker.work(starts.len())?;
+    let mut postings = vec![T::default(); sum as usize];
+    for document in documents {
+        let tokens = tokens(document);
+        for (&rank, position) in tokens.iter().zip(0..) {
+            let next = &mut starts[rank as usize + 1];
+            postings[*next as usize] = posting(document, position);
+            *next += 1;
+        }
+        ticker.work(4 + 4 * tokens.len())?;
+    }
+    Ok((starts, postings))
 }
 
 /// A block, and the later documents that may be similar to one in it.

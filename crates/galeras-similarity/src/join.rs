@@ -1,4 +1,4 @@
-//! Finds all similar pairs of documents.
+//! Joins all similar documents to components.
 //!
 //! A set similarity join with prefix, length and positional filters. Documents are ordered by size
 //! and their tokens by rarity. Two similar documents share a token in their prefixes, so only
@@ -10,36 +10,28 @@
 //! that summarise the tokens reject most pairs (Sandes et al., Bitmap Filter: Speeding up Exact Set
 //! Similarity Joins, ICDE 2020).
 //!
-//! For components, a document that already belongs to one skips its other members, whole runs of
-//! postings at a time, so large clusters do not take quadratic time. One quadratic cost remains: a
-//! look of some nanoseconds at each pair of documents whose prefixes share a frequent token but
-//! which are in different components or interrupted runs.
+//! A document that already belongs to a component skips its other members, whole runs of postings
+//! at a time, so large clusters do not take quadratic time. One quadratic cost remains: a look of
+//! some nanoseconds at each pair of documents whose prefixes share a frequent token but which are
+//! in different components or interrupted runs.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::bounds::{Bounds, DocumentView, Intersection, common};
+use super::components::Components;
 use super::index::{Block, DocumentSummary, Index, blocks, ranked};
 use super::merge::Documents;
 use super::stoppable::{Ticker, check, in_threads};
 use super::{PairProgress, SimilarityError, SimilarityLimits, StopFlag};
 
-/// As [`super::PairSink`], for numbers of documents, the smaller one first.
-pub(super) trait DocumentPairSink: Sync {
-    fn wants(&self, a: u32, b: u32) -> bool;
-    fn found(&self, a: u32, b: u32, set: f64, multiset: f64);
-    /// The class of a document, such that pairs within a class are never wanted, or `None`. It may
-    /// change. A document alone in its class is its own class.
-    fn class(&self, document: u32) -> Option<u32>;
-}
-
 const BATCH: usize = 64;
 
-/// Passes each pair of similar documents to `sink` once.
+/// Joins the components of all pairs of similar documents.
 pub(super) fn join(
     documents: &Documents,
     bounds: &Bounds,
-    sink: &impl DocumentPairSink,
+    components: &Components,
     limits: &SimilarityLimits,
     (stop, progress): (StopFlag<'_>, PairProgress<'_>),
 ) -> Result<(), SimilarityError> {
@@ -65,7 +57,7 @@ pub(super) fn join(
             let mut probe = Probe {
                 documents,
                 bounds,
-                sink,
+                components,
                 block,
                 data,
                 index: &index,
@@ -108,10 +100,10 @@ impl Batches<'_> {
     }
 }
 
-struct Probe<'a, S> {
+struct Probe<'a> {
     documents: &'a Documents,
     bounds: &'a Bounds,
-    sink: &'a S,
+    components: &'a Components,
     block: &'a Block,
     data: &'a [u32],
     index: &'a Index,
@@ -120,7 +112,7 @@ struct Probe<'a, S> {
     work: usize,
 }
 
-impl<S: DocumentPairSink> Probe<'_, S> {
+impl Probe<'_> {
     fn document(&mut self, x: usize, view: &DocumentView<'_>) {
         if view.total < self.bounds.min_tokens {
             return;
@@ -132,9 +124,9 @@ impl<S: DocumentPairSink> Probe<'_, S> {
         let least = (start + near.partition_point(|&size| size < least)) as u32;
         let x = x as u32;
         let summary = DocumentSummary::new(view);
-        // A document alone in its class, or the first of it, has little to skip.
-        let class_of_x = || self.sink.class(x).filter(|&class| class != x);
-        let mut class = class_of_x();
+        // A document alone in its component, or the first of it, has little to skip.
+        let root_of_x = || Some(self.components.root(x)).filter(|&root| root != x);
+        let mut root = root_of_x();
         // Documents are sorted by size, so the same bound applies to many in a row.
         let (mut size, mut required) = (0, 0);
         let prefix = ranked(view, self.bounds.probe_prefix(view.size));
@@ -142,9 +134,9 @@ impl<S: DocumentPairSink> Probe<'_, S> {
             let mut postings = self.index.from(rank, least);
             while postings.start < postings.end {
                 self.work += 1;
-                if class.is_some() {
-                    let in_class = |document| self.sink.class(document) == class;
-                    let (next, steps) = self.index.skip(postings.clone(), in_class);
+                if let Some(root) = root {
+                    let joined = |document| self.components.root(document) == root;
+                    let (next, steps) = self.index.skip(postings.clone(), joined);
                     self.work += steps;
                     if next == postings.end {
                         break;
@@ -173,7 +165,7 @@ impl<S: DocumentPairSink> Probe<'_, S> {
                     continue;
                 }
                 self.pair((x, view, i), (y, posting.position as usize), required);
-                class = class_of_x();
+                root = root_of_x();
             }
         }
     }
@@ -187,17 +179,15 @@ impl<S: DocumentPairSink> Probe<'_, S> {
     ) {
         let other = self.documents.view(y as usize, self.data, self.block.indexed.start);
         let rest = (view.tokens.len() - i).min(other.tokens.len() - j);
-        if rest < required as usize || !self.sink.wants(y, x) {
+        if rest < required as usize || self.components.are_joined(y, x) {
             return;
         }
         self.work += rest;
         let minima = u64::from(view.counts[i].min(other.counts[j]));
         let so_far = Intersection { tokens: 1, minima };
         let overlap = common((view, i + 1), (&other, j + 1), so_far, required);
-        if let Some((set, multi)) =
-            overlap.and_then(|overlap| self.bounds.decide(overlap, view, &other))
-        {
-            self.sink.found(y, x, set, multi);
+        if overlap.and_then(|overlap| self.bounds.decide(overlap, view, &other)).is_some() {
+            self.components.join(y, x);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Tests on inputs for which a careless join takes quadratic time or memory; fewer rows in debug
 //! builds.
 
-use super::tests::{GO, QUIET, corpus_of, limits};
+use super::tests::{BOTH, GO, components_by, corpus_of, limits};
 use super::*;
 
 const ROWS: u32 = if cfg!(debug_assertions) { 2_000 } else { 50_000 };
@@ -11,37 +11,42 @@ fn random(state: &mut u64, below: u64) -> u64 {
     *state % below
 }
 
-fn components(
-    rows: impl Iterator<Item = Vec<u32>>,
-    memory: usize,
-    threads: usize,
-) -> Vec<(u32, u32)> {
-    components_by(PairSearch::Exact, rows, memory, threads)
-}
-
-fn components_by(
-    method: PairSearch,
-    rows: impl Iterator<Item = Vec<u32>>,
-    memory: usize,
-    threads: usize,
-) -> Vec<(u32, u32)> {
+fn corpus(rows: impl Iterator<Item = Vec<u32>>, memory: usize, threads: usize) -> Corpus {
     let limits = limits(memory, threads);
     let mut reader = CorpusReader::ids(&limits, 20);
     for (row, ids) in (0..).zip(rows) {
         reader.read_ids(row, Some(&ids), GO).unwrap();
     }
-    let corpus = Corpus::new(vec![reader], limits, GO).unwrap();
-    corpus.components(&Thresholds::default(), method, GO, QUIET).unwrap()
+    Corpus::new(vec![reader], limits, GO).unwrap()
+}
+
+fn components(
+    rows: impl Iterator<Item = Vec<u32>>,
+    memory: usize,
+    threads: usize,
+) -> Vec<(u32, u32)> {
+    components_by(PairSearch::Exact, &corpus(rows, memory, threads))
 }
 
 #[test]
-fn identical_rows_are_one_document() {
+fn rows_that_are_the_same_but_for_a_word_are_one_component() {
     let texts = vec![Some((0..30).map(|n| format!("t{n} ")).collect()); ROWS as usize];
-    let corpus = corpus_of(&texts, true, 20);
-    assert_eq!(corpus.counts().distinct, 1);
-    for method in [PairSearch::Exact, PairSearch::MinHash] {
-        let found = corpus.components(&Thresholds::default(), method, GO, QUIET).unwrap();
-        assert!(found.len() == ROWS as usize && found.iter().all(|&(_, component)| component == 0));
+    let identical = corpus_of(&texts, true, 20);
+    assert_eq!(identical.counts().distinct, 1);
+    let own = corpus((0..ROWS).map(|row| (0..30).chain([100 + row]).collect()), 1 << 30, 2);
+    let common =
+        |row: u32| (0..40).map(|n| if n == row % 40 { 100 + row / 40 % 50 } else { n }).collect();
+    let common = corpus((0..ROWS).map(common), 1 << 30, 2);
+    for (name, corpus, methods) in [
+        ("identical", identical, &BOTH[..]),
+        ("an own word", own, &BOTH),
+        ("a common word", common, &[PairSearch::Exact]),
+    ] {
+        for &method in methods {
+            let found = components_by(method, &corpus);
+            assert_eq!(found.len(), ROWS as usize, "{name} {method:?}");
+            assert!(found.iter().all(|&(_, component)| component == 0), "{name} {method:?}");
+        }
     }
 }
 
@@ -51,23 +56,6 @@ fn rows_that_share_one_rare_token_are_not_similar() {
     let mut word = |n| if n == 0 { 7 } else { 9 + random(&mut state, 1 << 22) as u32 };
     let rows = (0..ROWS).map(|_| (0..30).map(&mut word).collect());
     assert!(components(rows, 1 << 30, 2).is_empty());
-}
-
-#[test]
-fn rows_that_differ_in_one_own_word_are_one_component() {
-    let row = |row| (0..30).chain([100 + row]).collect();
-    for method in [PairSearch::Exact, PairSearch::MinHash] {
-        let found = components_by(method, (0..ROWS).map(row), 1 << 30, 2);
-        assert!(found.len() == ROWS as usize && found.iter().all(|&(_, component)| component == 0));
-    }
-}
-
-#[test]
-fn rows_that_differ_in_one_common_word_are_one_component() {
-    let row =
-        |row: u32| (0..40).map(|n| if n == row % 40 { 100 + row / 40 % 50 } else { n }).collect();
-    let found = components((0..ROWS).map(row), 1 << 30, 2);
-    assert!(found.len() == ROWS as usize && found.iter().all(|&(_, component)| component == 0));
 }
 
 #[test]
@@ -93,8 +81,7 @@ fn documents_of_a_million_words_are_documents() {
     let text = "def word(self, other): return other\n".repeat(10_000_000 / 36);
     let texts = [Some(text.clone()), Some("a b c d ".repeat(5)), Some(text)];
     let corpus = corpus_of(&texts, true, 20);
-    let found = corpus.components(&Thresholds::default(), PairSearch::Exact, GO, QUIET).unwrap();
-    assert_eq!(found, [(0, 0), (2, 0)]);
+    assert_eq!(components_by(PairSearch::Exact, &corpus), [(0, 0), (2, 0)]);
 }
 
 #[test]

@@ -52,7 +52,6 @@ mod token_rows;
 mod vocabulary;
 mod word_splitter;
 
-pub use bounds::jaccard;
 pub use corpus::Corpus;
 pub use minhash::expected_recall;
 pub use near_index::NearIndex;
@@ -60,8 +59,7 @@ pub use near_probe::NearProbe;
 pub use nearness::{NGRAMS, NearRow, NearThresholds, Nearest, Nearness};
 pub use reader::CorpusReader;
 pub use search::{
-    CorpusCounts, PairProgress, PairSearch, PairSink, SimilarityError, SimilarityLimits, StopFlag,
-    Thresholds,
+    CorpusCounts, PairProgress, PairSearch, SimilarityError, SimilarityLimits, StopFlag, Thresholds,
 };
 pub use targets::Targets;
 pub use token_rows::TokenRows;

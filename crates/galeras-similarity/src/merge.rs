@@ -7,7 +7,7 @@ use super::bounds::DocumentView;
 use super::reader::{CorpusReader, Document, decode};
 use super::stoppable::{Ticker, check, in_threads, sort};
 use super::store::Store;
-use super::vocabulary::Vocabulary;
+use super::vocabulary::{Vocabulary, rank};
 use super::{CorpusCounts, SimilarityError, SimilarityLimits, StopFlag};
 
 /// The rank of tokens that occur in only one document.
@@ -95,7 +95,13 @@ pub(super) fn merge(
     let stores: Vec<Store> = readers.into_iter().map(|reader| reader.store).collect();
     sort(&mut merged, Document::place, stop)?;
     let frequencies = frequencies(&merged, &stores, &maps, vocabulary.len(), limits, stop)?;
-    let (ranks, ranked) = rank(vocabulary, frequencies, stop)?;
+    // Tokens of only one document get no rank.
+    let tokens = vocabulary.iter().map(|(key, id)| (frequencies[id as usize], key, id));
+    let several: Vec<_> = tokens.filter(|&(documents, _, _)| documents > 1).collect();
+    drop(vocabulary);
+    let (ranked, mut ranks) = (several.len(), frequencies);
+    ranks.fill(RARE);
+    rank(several, &mut ranks, stop)?;
     for id in maps.iter_mut().flatten() {
         *id = ranks.get(*id as usize).copied().unwrap_or(RARE);
     }
@@ -125,19 +131,19 @@ fn distinct(
     Ok((merged, members))
 }
 
+/// Replaces each smallest row by the number of its document.
 fn by_document(
     mut members: Members,
     merged: &[Document],
     stop: StopFlag<'_>,
 ) -> Result<Members, SimilarityError> {
-    let rows = merged.iter().map(|document| document.row);
-    let mut numbers: Vec<(u32, u32)> = rows.zip(0..).collect();
-    sort(&mut numbers, |&pair| pair, stop)?;
-    sort(&mut members, |&(row, first)| (first, row), stop)?;
-    let mut numbers = numbers.into_iter().peekable();
+    let rows = merged.iter().map(|document| document.row as usize + 1).max().unwrap_or(0);
+    let mut numbers = vec![0; rows];
+    for (document, number) in merged.iter().zip(0..) {
+        numbers[document.row as usize] = number;
+    }
     for (_, first) in &mut members {
-        while numbers.next_if(|(row, _)| row < first).is_some() {}
-        *first = numbers.peek().map_or(0, |&(_, number)| number);
+        *first = numbers[*first as usize];
     }
     sort(&mut members, |&pair| pair, stop)?;
     Ok(members)
@@ -150,16 +156,13 @@ fn number(
     stop: StopFlag<'_>,
 ) -> Result<(Vocabulary, Vec<Vec<u32>>), SimilarityError> {
     let mut ticker = Ticker::new(stop);
-    let mut all: Option<Vocabulary> = None;
-    let mut maps = Vec::with_capacity(readers.len());
-    for reader in readers {
-        let own = std::mem::replace(&mut reader.vocabulary, Vocabulary::new(0));
-        let Some(all) = &mut all else {
-            // The common vocabulary starts as the first reader's, whose numbers stay.
-            maps.push((0..own.len() as u32).collect());
-            all = Some(own);
-            continue;
-        };
+    let take =
+        |reader: &mut CorpusReader| std::mem::replace(&mut reader.vocabulary, Vocabulary::new(0));
+    let mut vocabularies = readers.iter_mut().map(take);
+    // The common vocabulary starts as the first reader's, whose numbers stay.
+    let mut all = vocabularies.next().unwrap_or_else(|| Vocabulary::new(limits.memory));
+    let mut maps: Vec<Vec<u32>> = vec![(0..all.len() as u32).collect()];
+    for own in vocabularies {
         let mut map = vec![0; own.len()];
         for (key, id) in own.iter() {
             map[id as usize] = all.entry(key)?.id;
@@ -167,7 +170,7 @@ fn number(
         }
         maps.push(map);
     }
-    Ok((all.unwrap_or_else(|| Vocabulary::new(limits.memory)), maps))
+    Ok((all, maps))
 }
 
 fn frequencies(
@@ -200,32 +203,6 @@ fn frequencies(
         sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
     }
     Ok(sum)
-}
-
-/// Ranks the tokens that occur in several documents, rarest first; returns the ranks and their
-/// number.
-///
-/// Equally rare tokens are ordered by key, so that all runs agree.
-fn rank(
-    vocabulary: Vocabulary,
-    frequencies: Vec<u32>,
-    stop: StopFlag<'_>,
-) -> Result<(Vec<u32>, usize), SimilarityError> {
-    let mut order = Vec::new();
-    for (key, id) in vocabulary.iter() {
-        let frequency = frequencies[id as usize];
-        if frequency > 1 {
-            order.push((frequency, key, id));
-        }
-    }
-    drop(vocabulary);
-    sort(&mut order, |&(frequency, key, _)| (frequency, key), stop)?;
-    let mut ranks = frequencies;
-    ranks.fill(RARE);
-    for (&(_, _, id), rank) in order.iter().zip(0..) {
-        ranks[id as usize] = rank;
-    }
-    Ok((ranks, order.len()))
 }
 
 fn write(

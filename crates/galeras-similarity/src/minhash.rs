@@ -1,4 +1,4 @@
-//! Finds most similar pairs of documents by MinHash signatures.
+//! Joins most similar documents to components by MinHash signatures.
 //!
 //! A signature has for each of up to 256 hash functions the smallest value among the tokens of a
 //! document. Two documents agree in one of them with a probability equal to their set similarity s.
@@ -7,13 +7,13 @@
 //! exact join (`bounds`). Source: Leskovec, Rajaraman, Ullman, Mining of Massive Datasets, section
 //! 3.4.
 //!
-//! If m documents agree in a band without being similar, m² / 2 pairs are compared. For components,
-//! runs of connected documents are skipped: m similar documents take about m steps.
+//! If m documents agree in a band without being similar, m² / 2 pairs are compared. Runs of
+//! connected documents are skipped: m similar documents take about m steps.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::bounds::Bounds;
-use super::join::DocumentPairSink;
+use super::components::Components;
 use super::keys::mix;
 use super::merge::Documents;
 use super::stoppable::{Ticker, in_threads, sort};
@@ -61,11 +61,11 @@ pub fn expected_recall(threshold: f64) -> f64 {
     share(threshold, bands, values)
 }
 
-/// Passes pairs of similar documents that share a band to `sink`, some several times.
+/// Joins the components of similar documents that share a band.
 pub(super) fn search(
     documents: &Documents,
     (threshold, bounds): (f64, &Bounds),
-    sink: &impl DocumentPairSink,
+    components: &Components,
     limits: &SimilarityLimits,
     (stop, progress): (StopFlag<'_>, PairProgress<'_>),
 ) -> Result<(), SimilarityError> {
@@ -89,7 +89,7 @@ pub(super) fn search(
                     .map(|(&key, d): (_, u32)| u64::from(key) << 32 | u64::from(d))
                     .collect();
                 sort(&mut band, |&entry| entry, stop)?;
-                compare(documents, bounds, sink, &band, stop)?;
+                compare(documents, bounds, components, &band, stop)?;
                 progress(done.fetch_add(1, Ordering::Relaxed) + 1, bands as u64);
             }
         })?;
@@ -144,7 +144,7 @@ fn keys(
 fn compare(
     documents: &Documents,
     bounds: &Bounds,
-    sink: &impl DocumentPairSink,
+    components: &Components,
     entries: &[u64],
     stop: StopFlag<'_>,
 ) -> Result<(), SimilarityError> {
@@ -152,7 +152,7 @@ fn compare(
     let (mut left, mut right) = (Vec::new(), Vec::new());
     let mut skips: Vec<usize> = Vec::new();
     for bucket in entries.chunk_by(|a, b| a >> 32 == b >> 32) {
-        // For each place an earlier one: all between them are of the same class.
+        // For each place an earlier one: all between them are in the same component.
         skips.clear();
         skips.extend(0..bucket.len());
         for (i, &x) in bucket.iter().enumerate() {
@@ -163,12 +163,12 @@ fn compare(
             }
             let view = documents.view(x, documents.load(x..x + 1, &mut left)?, x);
             let least = bounds.least_size(view.size);
-            let class = |document: u64| sink.class(document as u32);
+            let root = |entry: u64| components.root(entry as u32);
             let mut place = i;
             while place > 0 {
-                let own = class(bucket[i]);
+                let own = root(bucket[i]);
                 let run = place;
-                while place > 0 && own.is_some() && class(bucket[place - 1]) == own {
+                while place > 0 && root(bucket[place - 1]) == own {
                     place = skips[place - 1].min(place - 1);
                     ticker.work(1)?;
                 }
@@ -185,14 +185,14 @@ fn compare(
                 let total = documents.totals[y];
                 if total < bounds.min_tokens
                     || !bounds.totals_allow(total, view.total)
-                    || !sink.wants(y as u32, x as u32)
+                    || components.are_joined(y as u32, x as u32)
                 {
                     continue;
                 }
                 let other = documents.view(y, documents.load(y..y + 1, &mut right)?, y);
                 ticker.work(other.tokens.len())?;
-                if let Some((set, multiset)) = bounds.compare(&view, &other) {
-                    sink.found(y as u32, x as u32, set, multiset);
+                if bounds.compare(&view, &other).is_some() {
+                    components.join(y as u32, x as u32);
                 }
             }
         }

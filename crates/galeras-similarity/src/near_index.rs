@@ -7,11 +7,11 @@ use std::ops::Range;
 
 use super::bounds::{Bounds, DocumentView};
 use super::gram_index::GramIndex;
-use super::index::DocumentSummary;
+use super::index::{DocumentSummary, by_rank};
 use super::nearness::{NGRAMS, NearThresholds};
 use super::stoppable::{Ticker, check, in_threads, sort};
-use super::targets::{Targets, document};
-use super::vocabulary::Vocabulary;
+use super::targets::{NONE, Targets};
+use super::vocabulary::{self, Vocabulary};
 use super::{SimilarityError, StopFlag};
 
 /// Rows to be compared, as documents with their tokens and n-grams. Immutable.
@@ -53,7 +53,8 @@ impl NearIndex {
         thresholds.check()?;
         let bounds = Bounds::new(&thresholds.similar)?;
         check(stop)?;
-        let starts = starts_of(&ends);
+        let starts: Vec<usize> =
+            std::iter::once(0).chain(ends.iter().map(|&end| end as usize)).collect();
         let bags: Vec<usize> = std::iter::once(0)
             .chain(sizes.iter().scan(0, |sum, &size| {
                 *sum += size as usize;
@@ -80,13 +81,17 @@ impl NearIndex {
             summaries: Vec::new(),
             postings: Vec::new(),
             posting_starts: Vec::new(),
-            grams: [GramIndex::none(NGRAMS[0]), GramIndex::none(NGRAMS[1])],
-            gram_counts: [Vec::new(), Vec::new()],
+            grams: Default::default(),
+            gram_counts: Default::default(),
             rows,
         };
         index.summaries =
             (0..index.documents()).map(|at| DocumentSummary::new(&index.view(at))).collect();
-        index.post(ranks.len(), stop)?;
+        let documents = 0..index.documents();
+        let prefix = |document| index.prefix(document);
+        let document = |document: usize, _| document as u32;
+        let postings = by_rank(ranks.len(), documents, prefix, document, &mut ticker)?;
+        (index.posting_starts, index.postings) = postings;
         for (at, n) in NGRAMS.into_iter().enumerate() {
             let least = thresholds.containment[at];
             let sequence = |document: usize| index.sequence(document);
@@ -104,7 +109,7 @@ impl NearIndex {
 
     /// The document of a row, by the order of input; `None` if it is too short, or null.
     pub fn document(&self, row: usize) -> Option<u32> {
-        document(&self.rows, row)
+        self.rows.get(row).copied().filter(|&document| document != NONE)
     }
 
     /// The number of rows.
@@ -137,49 +142,14 @@ impl NearIndex {
         &self.postings[self.posting_starts[rank] as usize..self.posting_starts[rank + 1] as usize]
     }
 
-    fn post(&mut self, ranks: usize, stop: StopFlag<'_>) -> Result<(), SimilarityError> {
-        let mut ticker = Ticker::new(stop);
-        let prefix = |document: usize| {
-            let view = self.view(document);
-            &self.tokens[self.bags[document]..][..self.bounds.probe_prefix(view.size) as usize]
-        };
-        // One more element, so that filling turns starts into starts.
-        let mut starts = vec![0_u32; ranks + 2];
-        let mut all = 0_u64;
-        for document in 0..self.documents() {
-            let tokens = prefix(document);
-            tokens.iter().for_each(|&rank| starts[rank as usize + 2] += 1);
-            all += tokens.len() as u64;
-            ticker.work(4 + tokens.len())?;
-        }
-        let all = u32::try_from(all).map_err(|_| SimilarityError::TooMany("tokens"))?;
-        let mut sum = 0;
-        for start in &mut starts {
-            sum += *start;
-            *start = sum;
-        }
-        let mut postings = vec![0; all as usize];
-        for document in 0..self.documents() {
-            let tokens = prefix(document);
-            for &rank in tokens {
-                let next = &mut starts[rank as usize + 1];
-                postings[*next as usize] = document as u32;
-                *next += 1;
-            }
-            ticker.work(4 + 4 * tokens.len())?;
-        }
-        (self.postings, self.posting_starts) = (postings, starts);
-        Ok(())
+    /// The tokens of a document of which every similar one has at least one.
+    fn prefix(&self, document: usize) -> &[u32] {
+        let view = self.view(document);
+        &view.tokens[..self.bounds.probe_prefix(view.size) as usize]
     }
 }
 
-/// Turns ends into starts, plus the end of the last.
-fn starts_of(ends: &[u64]) -> Vec<usize> {
-    std::iter::once(0).chain(ends.iter().map(|&end| end as usize)).collect()
-}
-
-/// Replaces the tokens' numbers by ranks, rarest first; returns the rank of each number. Equally
-/// rare tokens are ordered by key.
+/// Replaces the tokens' numbers by ranks, rarest first; returns the rank of each number.
 fn rank(
     vocabulary: &mut Vocabulary,
     sequences: &[u32],
@@ -199,13 +169,9 @@ fn rank(
         }
         ticker.work(4 + 4 * (ends[1] - ends[0]))?;
     }
-    let mut order: Vec<(u32, u128, u32)> =
-        vocabulary.iter().map(|(key, id)| (seen[id as usize].1, key, id)).collect();
-    sort(&mut order, |&(documents, key, _)| (documents, key), stop)?;
-    let mut ranks = vec![0; order.len()];
-    for (&(_, _, id), rank) in order.iter().zip(0..) {
-        ranks[id as usize] = rank;
-    }
+    let tokens = vocabulary.iter().map(|(key, id)| (seen[id as usize].1, key, id)).collect();
+    let mut ranks = vec![0; vocabulary.len()];
+    vocabulary::rank(tokens, &mut ranks, stop)?;
     vocabulary.renumber(&ranks);
     Ok(ranks)
 }

@@ -13,9 +13,8 @@ use super::nearness::{NGRAMS, Nearness};
 use super::ngrams::{GramSet, UNKNOWN};
 use super::stoppable::Ticker;
 use super::token_rows::TokenRows;
+use super::vocabulary::BATCH;
 use super::{SimilarityError, StopFlag};
-
-const BATCH: usize = 64;
 
 /// States of a document for the current row.
 const BY_TOKEN: u32 = 1;
@@ -37,6 +36,7 @@ pub struct NearProbe {
     hashes: Vec<u64>,
 }
 
+#[derive(Default)]
 struct ProbeRow {
     /// Ranks of its tokens in order, [`UNKNOWN`] for those without.
     sequence: Vec<u32>,
@@ -62,17 +62,7 @@ impl NearProbe {
             last: vec![0; index.documents()],
             index: Arc::clone(index),
             current: 0,
-            row: ProbeRow {
-                sequence: Vec::new(),
-                ranks: Vec::new(),
-                unknown: Vec::new(),
-                tokens: Vec::new(),
-                counts: Vec::new(),
-                size: 0,
-                counted: false,
-                sets: NGRAMS.map(GramSet::new),
-                filled: false,
-            },
+            row: ProbeRow { sets: NGRAMS.map(GramSet::new), ..ProbeRow::default() },
             named: Vec::new(),
             hashes: Vec::new(),
         }
@@ -98,8 +88,7 @@ impl NearProbe {
         stop: StopFlag<'_>,
     ) -> Result<(), SimilarityError> {
         let index = Arc::clone(&self.index);
-        let Some(keys) = rows.row(row).filter(|keys| index.is_long(keys)) else { return Ok(()) };
-        if !self.row.read(&index, keys, stop)? {
+        if !self.row.read(&index, rows.row(row), stop)? {
             return Ok(());
         }
         self.current = match self.current.checked_add(STATES) {
@@ -131,8 +120,7 @@ impl NearProbe {
         stop: StopFlag<'_>,
     ) -> Result<Option<Nearness>, SimilarityError> {
         let index = Arc::clone(&self.index);
-        let Some(keys) = rows.row(row).filter(|keys| index.is_long(keys)) else { return Ok(None) };
-        if !self.row.read(&index, keys, stop)? {
+        if !self.row.read(&index, rows.row(row), stop)? {
             return Ok(None);
         }
         let nearness = self.row.measure(&index, document, None, stop)?;
@@ -231,13 +219,15 @@ impl NearProbe {
 }
 
 impl ProbeRow {
-    /// Replaces the row by these tokens; returns whether the index has one of them.
+    /// Replaces the row by these tokens; returns false if there are too few, or the index has none
+    /// of them.
     fn read(
         &mut self,
         index: &NearIndex,
-        keys: &[u128],
+        keys: Option<&[u128]>,
         stop: StopFlag<'_>,
     ) -> Result<bool, SimilarityError> {
+        let Some(keys) = keys.filter(|keys| index.is_long(keys)) else { return Ok(false) };
         u32::try_from(keys.len()).map_err(|_| SimilarityError::TooMany("tokens in a document"))?;
         let mut ticker = Ticker::new(stop);
         (self.counted, self.filled) = (false, false);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::tests::{GO, limits};
+use super::tests::{GO, jaccard, limits};
 use super::*;
 
 type Tokens = Option<Vec<u32>>;
@@ -58,7 +58,7 @@ fn by_definition(rows: &[Tokens], others: &[Tokens], t: &NearThresholds) -> Near
     for (x, row) in rows.iter().enumerate() {
         for (y, other) in others.iter().enumerate() {
             let (Some(row), Some(other)) = (long(row), long(other)) else { continue };
-            let (jaccard, multiset) = bounds::jaccard(&row, &other);
+            let (jaccard, multiset) = jaccard(&row, &other);
             let similar = jaccard >= t.similar.set && multiset >= t.similar.multiset;
             let containment = NGRAMS.map(|n| {
                 let grams = |tokens: &[u32]| {

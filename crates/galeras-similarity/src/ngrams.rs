@@ -46,6 +46,7 @@ struct GramSlot {
 }
 
 /// The distinct n-grams of one sequence. May be refilled.
+#[derive(Default)]
 pub(super) struct GramSet {
     n: usize,
     slots: Vec<GramSlot>,
@@ -55,7 +56,7 @@ pub(super) struct GramSet {
 
 impl GramSet {
     pub(super) fn new(n: usize) -> Self {
-        Self { n, slots: Vec::new(), length: 0, round: 0 }
+        Self { n, ..Self::default() }
     }
 
     /// Replaces the set by the n-grams of `sequence`; calls `new` with the hash of each.

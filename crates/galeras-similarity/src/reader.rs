@@ -3,15 +3,12 @@
 use super::keys::{self, DocumentKey};
 use super::stoppable::{Ticker, check};
 use super::store::Store;
-use super::vocabulary::{DROPPED, Vocabulary};
+use super::vocabulary::{BATCH, DROPPED, Vocabulary};
 use super::word_splitter::{KEYWORDS, each_word};
 use super::{CorpusCounts, SimilarityError, SimilarityLimits, StopFlag};
 
 /// Marks a token that is followed by its count; without it the token occurs once.
 const REPEATED: u32 = 1 << 31;
-
-/// Tokens that are looked up together, see [`Vocabulary::warm`].
-const BATCH: usize = 64;
 
 /// A document's properties apart from its tokens. 40 bytes.
 #[derive(Clone, Copy, Debug)]
@@ -146,17 +143,9 @@ impl CorpusReader {
                 continue;
             };
             self.begin()?;
-            let bytes = text.as_bytes();
-            let mut seen = 0;
-            each_word(text, |start, end| {
-                self.count(keys::of_word(bytes, start, end))?;
-                // Up to the end of the word, so that text between words also counts.
-                let work = end - seen;
-                seen = end;
-                ticker.work(work)
-            })?;
+            each_word(text, &mut ticker, |key| self.count(key))?;
             self.finish(number)?;
-            ticker.work(64 + bytes.len() - seen)?;
+            ticker.work(64)?;
         }
         Ok(())
     }

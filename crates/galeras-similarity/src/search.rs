@@ -1,4 +1,4 @@
-//! A search: thresholds, method, limits, errors, and the receiver of the pairs.
+//! A search: thresholds, method, limits and errors.
 
 use std::io;
 use std::path::PathBuf;
@@ -67,18 +67,6 @@ pub struct CorpusCounts {
     pub nulls: u64,
     /// Documents that differ in their tokens or in their counts.
     pub distinct: u64,
-}
-
-/// Receives similar pairs, from several threads and in no particular order.
-///
-/// Rows with equal token multisets are one document: pairs name its smallest row, see
-/// [`Corpus::groups`](super::Corpus::groups) for the others. [`PairSearch::MinHash`] may find a
-/// pair several times.
-pub trait PairSink: Sync {
-    /// Returns false if the pair is of no interest, which saves its comparison.
-    fn wants(&self, a: u32, b: u32) -> bool;
-    /// A similar pair of rows, `a < b`, with its set and multiset similarity.
-    fn found(&self, a: u32, b: u32, set: f64, multiset: f64);
 }
 
 /// Polled in every phase, at least every 50 ms; true ends the search with

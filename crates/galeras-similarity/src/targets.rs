@@ -6,18 +6,15 @@ use super::keys::mix;
 use super::nearness::{NGRAMS, NearThresholds};
 use super::stoppable::Ticker;
 use super::token_rows::TokenRows;
-use super::vocabulary::Vocabulary;
+use super::vocabulary::{BATCH, Vocabulary};
 use super::{CorpusCounts, SimilarityError, SimilarityLimits, StopFlag};
 
 /// Marks a row that is not a document.
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 
 /// Bytes of a document apart from its tokens: sizes, starts, summary, bits of each thread, its hash
 /// table entry.
 const DOCUMENT: usize = 160;
-
-/// Tokens that are looked up together, see [`Vocabulary::warm`].
-const BATCH: usize = 64;
 
 /// Rows to be compared, as many as memory can index. Rows with the same tokens in the same order
 /// are one document.
@@ -112,7 +109,9 @@ impl Targets {
         {
             self.sequences.truncate(start);
             // `current` is not a document yet; the next one reuses its number.
-            self.forget(keys)?;
+            for &key in keys {
+                self.vocabulary.entry(key)?.document = 0;
+            }
             return Ok(known);
         }
         let number = number as u32;
@@ -123,15 +122,7 @@ impl Targets {
         Ok(number)
     }
 
-    /// Removes the notes of a rejected document's tokens.
-    fn forget(&mut self, keys: &[u128]) -> Result<(), SimilarityError> {
-        for &key in keys {
-            self.vocabulary.entry(key)?.document = 0;
-        }
-        Ok(())
-    }
-
-    pub(super) fn sequence(&self, document: usize) -> &[u32] {
+    fn sequence(&self, document: usize) -> &[u32] {
         let start = document.checked_sub(1).map_or(0, |before| self.ends[before]) as usize;
         &self.sequences[start..self.ends[document] as usize]
     }
@@ -159,9 +150,4 @@ impl Targets {
         let held = self.bytes + 2 * self.vocabulary.held() + 16 * self.vocabulary.len();
         held > self.limits.memory
     }
-}
-
-/// The document of a row, if it is one.
-pub(super) fn document(rows: &[u32], row: usize) -> Option<u32> {
-    rows.get(row).copied().filter(|&document| document != NONE)
 }

@@ -1,8 +1,7 @@
 //! Tests on small inputs: the definition of dpu_utils, equality with all pairs by definition, and
 //! independence of everything but documents and thresholds.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
+use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
@@ -15,6 +14,13 @@ pub(super) fn limits(memory: usize, threads: usize) -> SimilarityLimits {
     SimilarityLimits { memory, threads, scratch: std::env::temp_dir() }
 }
 
+pub(super) const BOTH: [PairSearch; 2] = [PairSearch::Exact, PairSearch::MinHash];
+
+/// The components under the default thresholds of dpu_utils.
+pub(super) fn components_by(method: PairSearch, corpus: &Corpus) -> Vec<(u32, u32)> {
+    corpus.components(&Thresholds::default(), method, GO, QUIET).unwrap()
+}
+
 /// A corpus of texts; `None` is null.
 pub(super) fn corpus_of(texts: &[Option<String>], keywords: bool, min: u32) -> Corpus {
     let limits = limits(1 << 30, 2);
@@ -23,52 +29,18 @@ pub(super) fn corpus_of(texts: &[Option<String>], keywords: bool, min: u32) -> C
     Corpus::new(vec![reader], limits, GO).unwrap()
 }
 
-#[derive(Default)]
-pub(super) struct Collect(pub(super) Mutex<Vec<(u32, u32, f64, f64)>>);
-
-impl PairSink for Collect {
-    fn wants(&self, _: u32, _: u32) -> bool {
-        true
-    }
-    fn found(&self, a: u32, b: u32, set: f64, multiset: f64) {
-        self.0.lock().unwrap().push((a, b, set, multiset));
-    }
+/// Set and multiset Jaccard similarity by definition; NaN if both lists are empty.
+pub(super) fn jaccard<T: Ord>(a: &[T], b: &[T]) -> (f64, f64) {
+    let mut counts: BTreeMap<&T, (u64, u64)> = BTreeMap::new();
+    a.iter().for_each(|token| counts.entry(token).or_default().0 += 1);
+    b.iter().for_each(|token| counts.entry(token).or_default().1 += 1);
+    let both = counts.values().filter(|(a, b)| *a > 0 && *b > 0).count();
+    let minima: u64 = counts.values().map(|(a, b)| a.min(b)).sum();
+    let maxima: u64 = counts.values().map(|(a, b)| a.max(b)).sum();
+    (both as f64 / counts.len() as f64, minima as f64 / maxima as f64)
 }
 
 type Pairs = BTreeMap<(u32, u32), (f64, f64)>;
-
-/// All similar pairs of rows: those of documents, extended to rows with equal tokens.
-fn pairs(corpus: &Corpus, thresholds: &Thresholds, method: PairSearch) -> Pairs {
-    let sink = Collect::default();
-    corpus.pairs(thresholds, method, &sink, GO, QUIET).unwrap();
-    let found = sink.0.into_inner().unwrap();
-    let mut groups: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    corpus.groups().for_each(|(row, first)| groups.entry(first).or_default().push(row));
-    let mut pairs = Pairs::new();
-    let count = found.len();
-    let mut distinct = BTreeSet::new();
-    for (a, b, set, multi) in found {
-        assert!(a < b);
-        distinct.insert((a, b));
-        for &x in &groups[&a] {
-            groups[&b].iter().for_each(|&y| {
-                pairs.insert((x.min(y), x.max(y)), (set, multi));
-            });
-        }
-    }
-    assert!(method == PairSearch::MinHash || distinct.len() == count, "a pair was found twice");
-    let all: Vec<(u32, u32)> = groups
-        .values()
-        .flat_map(|rows| {
-            rows.iter().flat_map(|&a| rows.iter().filter(move |b| a < **b).map(move |&b| (a, b)))
-        })
-        .collect();
-    for (pair, similarities) in all.iter().zip(corpus.similarities(&all).unwrap()) {
-        assert_eq!(similarities, (1.0, 1.0));
-        pairs.insert(*pair, similarities);
-    }
-    pairs
-}
 
 /// All similar pairs by definition.
 fn by_definition(rows: &[Option<Vec<u32>>], t: &Thresholds, min: u32) -> Pairs {
@@ -166,7 +138,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 200 } else { 3000 }))]
 
     #[test]
-    fn pairs_and_components_are_those_of_the_definition(
+    fn similarities_and_components_are_those_of_the_definition(
         rows in rows(),
         t in thresholds(),
         min in prop::sample::select(vec![0_u32, 1, 5]),
@@ -176,28 +148,22 @@ proptest! {
     ) {
         let expected = by_definition(&rows, &t, min);
         let corpus = corpus_of_ids(&rows, min, limits(memory, threads), &deal);
-        let mut found = pairs(&corpus, &t, PairSearch::Exact);
-        let short = |row: u32| rows[row as usize].as_ref().unwrap().len() < t.min_tokens as usize;
-        found.retain(|&(a, _), _| !short(a));
-        prop_assert_eq!(&found, &expected);
+        let other = corpus_of_ids(&rows, min, limits(1 << 30, 1), &[0]);
+        prop_assert_eq!(other.counts(), corpus.counts());
         let asked: Vec<(u32, u32)> = expected.keys().copied().collect();
         let similarities = corpus.similarities(&asked).unwrap();
         prop_assert_eq!(similarities, expected.values().copied().collect::<Vec<_>>());
-        let components = corpus.components(&t, PairSearch::Exact, GO, QUIET).unwrap();
-        prop_assert_eq!(&components, &components_of(&expected));
-
-        let other = corpus_of_ids(&rows, min, limits(1 << 30, 1), &[0]);
-        prop_assert_eq!(other.counts(), corpus.counts());
-        prop_assert_eq!(other.components(&t, PairSearch::Exact, GO, QUIET).unwrap(), components);
-
-        let mut some = pairs(&corpus, &t, PairSearch::MinHash);
-        some.retain(|&(a, _), _| !short(a));
-        prop_assert!(some.iter().all(|(pair, it)| expected.get(pair) == Some(it)));
-        prop_assert_eq!(&pairs(&other, &t, PairSearch::MinHash).into_iter()
-            .filter(|((a, _), _)| !short(*a)).collect::<Pairs>(), &some);
-        let hashed = corpus.components(&t, PairSearch::MinHash, GO, QUIET).unwrap();
+        let components = |corpus: &Corpus, method| corpus.components(&t, method, GO, QUIET).unwrap();
+        let exact = components(&corpus, PairSearch::Exact);
+        prop_assert_eq!(&exact, &components_of(&expected));
+        prop_assert_eq!(components(&other, PairSearch::Exact), exact);
+        // Some of the pairs connect each component of MinHash.
+        let hashed = components(&corpus, PairSearch::MinHash);
+        let component: BTreeMap<u32, u32> = hashed.iter().copied().collect();
+        let mut some = expected;
+        some.retain(|(a, b), _| component.contains_key(a) && component.get(a) == component.get(b));
         prop_assert_eq!(&hashed, &components_of(&some));
-        prop_assert_eq!(other.components(&t, PairSearch::MinHash, GO, QUIET).unwrap(), hashed);
+        prop_assert_eq!(components(&other, PairSearch::MinHash), hashed);
     }
 }
 
@@ -205,15 +171,14 @@ fn words(range: std::ops::Range<u32>) -> String {
     range.map(|n| format!("t{n} ")).collect()
 }
 
-/// Rows in a component, under the default thresholds of dpu_utils.
 fn duplicates(texts: &[String]) -> Vec<(u32, u32)> {
     let texts: Vec<_> = texts.iter().cloned().map(Some).collect();
-    let corpus = corpus_of(&texts, false, 20);
-    corpus.components(&Thresholds::default(), PairSearch::Exact, GO, QUIET).unwrap()
+    components_by(PairSearch::Exact, &corpus_of(&texts, false, 20))
 }
 
 #[test]
 fn duplicates_are_those_of_dpu_utils() {
+    assert_eq!(jaccard(&["a", "a", "b"], &["a", "b", "c"]), (2.0 / 3.0, 0.5));
     let many = |word: &str, n: usize| format!("{word} ").repeat(n);
     let both = vec![(0, 0), (1, 0)];
     assert_eq!(duplicates(&[words(0..25), words(0..25)]), both, "exact");
@@ -241,10 +206,7 @@ fn duplicates_are_those_of_dpu_utils() {
 fn an_empty_corpus_and_one_of_nulls_have_no_components() {
     for rows in [0, 5] {
         let corpus = corpus_of(&vec![None; rows], false, 20);
-        for method in [PairSearch::Exact, PairSearch::MinHash] {
-            let it = corpus.components(&Thresholds::default(), method, GO, QUIET).unwrap();
-            assert!(it.is_empty());
-        }
+        assert!(BOTH.iter().all(|&method| components_by(method, &corpus).is_empty()));
         assert_eq!(
             corpus.counts(),
             CorpusCounts { rows: rows as u64, nulls: rows as u64, ..CorpusCounts::default() }
@@ -267,7 +229,7 @@ fn every_phase_stops_when_asked() {
     let stopped = Corpus::new(vec![read()], limits.clone(), &|| true);
     assert!(matches!(stopped, Err(SimilarityError::Stopped)));
     let corpus = Corpus::new(vec![read()], limits.clone(), GO).unwrap();
-    for method in [PairSearch::Exact, PairSearch::MinHash] {
+    for method in BOTH {
         let stopped = corpus.components(&Thresholds::default(), method, &|| true, QUIET);
         assert!(matches!(stopped, Err(SimilarityError::Stopped)));
     }
@@ -291,13 +253,13 @@ fn a_small_result_is_pinned() {
         })
         .collect();
     let corpus = corpus_of(&texts, true, 20);
-    let exact = corpus.components(&Thresholds::default(), PairSearch::Exact, GO, QUIET).unwrap();
-    let hashed = corpus.components(&Thresholds::default(), PairSearch::MinHash, GO, QUIET).unwrap();
     let digest = |pairs: &[(u32, u32)]| {
         pairs.iter().fold(0_u64, |sum, &(row, component)| {
             sum.wrapping_mul(31).wrapping_add(u64::from(row * 64 + component))
         })
     };
-    assert_eq!((exact.len(), digest(&exact)), (51, 9_209_071_846_223_885_986));
-    assert_eq!((hashed.len(), digest(&hashed)), (51, 9_209_071_846_223_885_986));
+    for method in BOTH {
+        let found = components_by(method, &corpus);
+        assert_eq!((found.len(), digest(&found)), (51, 9_209_071_846_223_885_986), "{method:?}");
+    }
 }

@@ -44,17 +44,11 @@ impl TokenRows {
             self.ends.push(None);
             return Ok(());
         };
-        let bytes = text.as_bytes();
-        let mut ticker = Ticker::new(stop);
-        let mut seen = 0;
-        each_word(text, |start, end| {
-            let key = keys::of_word(bytes, start, end);
+        each_word(text, &mut Ticker::new(stop), |key| {
             if self.dropped.is_empty() || self.dropped.binary_search(&key).is_err() {
                 self.keys.push(key);
             }
-            let work = end - seen;
-            seen = end;
-            ticker.work(work)
+            Ok(())
         })?;
         self.ends.push(Some(self.keys.len()));
         Ok(())

@@ -1,10 +1,14 @@
 //! Numbers distinct tokens by an open-addressing table.
 
-use super::SimilarityError;
 use super::keys::halves;
+use super::stoppable::sort;
+use super::{SimilarityError, StopFlag};
 
 /// The number of tokens that are left out.
 pub(super) const DROPPED: u32 = u32::MAX;
+
+/// Tokens that are looked up together, see [`Vocabulary::warm`].
+pub(super) const BATCH: usize = 64;
 
 /// Numbers stay below this: documents use the highest bit as a flag.
 const MOST: usize = 1 << 31;
@@ -139,6 +143,20 @@ impl Vocabulary {
         }
         Ok(())
     }
+}
+
+/// Writes the ranks of tokens to the places of their numbers, rarest first. `tokens` are numbers of
+/// documents, keys and numbers. Equally rare tokens are ordered by key, so that all runs agree.
+pub(super) fn rank(
+    mut tokens: Vec<(u32, u128, u32)>,
+    ranks: &mut [u32],
+    stop: StopFlag<'_>,
+) -> Result<(), SimilarityError> {
+    sort(&mut tokens, |&(documents, key, _)| (documents, key), stop)?;
+    for (&(_, _, id), rank) in tokens.iter().zip(0..) {
+        ranks[id as usize] = rank;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@
 //! token (dpu_utils 0.6.1).
 
 use super::SimilarityError;
+use super::keys;
+use super::stoppable::Ticker;
 
 /// The hard keywords of Python 3 except `True` and `False`: the list of dpu_utils 0.6.1.
 pub(super) const KEYWORDS: [&str; 33] = [
@@ -37,18 +39,20 @@ const CLASSES: [u8; 256] = {
     classes
 };
 
-/// Calls `word` with start and end of every kept word, in order.
+/// Calls `word` with the key of every kept word, in order.
 pub(super) fn each_word(
     text: &str,
-    mut word: impl FnMut(usize, usize) -> Result<(), SimilarityError>,
+    ticker: &mut Ticker<'_>,
+    mut word: impl FnMut(u128) -> Result<(), SimilarityError>,
 ) -> Result<(), SimilarityError> {
     let bytes = text.as_bytes();
+    let mut seen = 0;
     let class = |at: usize| bytes.get(at).map(|&byte| CLASSES[usize::from(byte)]);
     let mut at = 0;
     loop {
         let first = loop {
             match class(at) {
-                None => return Ok(()),
+                None => return ticker.work(bytes.len() - seen),
                 Some(OTHER) => at = after_indentation(bytes, at + 1),
                 Some(WIDE) => match wide(text, at) {
                     (_, true) => break WIDE,
@@ -69,7 +73,10 @@ pub(super) fn each_word(
             }
         }
         if first == LETTER {
-            word(start, at)?;
+            word(keys::of_word(bytes, start, at))?;
+            // Up to the end of the word, so that text between words also counts.
+            ticker.work(at - seen)?;
+            seen = at;
         }
     }
 }
@@ -95,10 +102,12 @@ fn wide(text: &str, at: usize) -> (usize, bool) {
 mod tests {
     use super::*;
 
-    fn words(text: &str) -> Vec<&str> {
+    /// The kept words, which are their own keys: they are short.
+    fn words(text: &str) -> Vec<String> {
         let mut words = Vec::new();
-        each_word(text, |start, end| {
-            words.push(&text[start..end]);
+        each_word(text, &mut Ticker::new(&|| false), |key| {
+            let bytes = key.to_le_bytes().into_iter().filter(|byte| *byte != 0).collect();
+            words.push(String::from_utf8(bytes).unwrap());
             Ok(())
         })
         .unwrap();

@@ -145,9 +145,9 @@ impl Groups {
         Ok(parts.join(" and "))
     }
 
-    /// One table of the tables of all groups (a batch of the schema `own` for each, in the order of
-    /// the groups), with the values of the group in front. Texts in the columns `worded` begin with
-    /// the group.
+    /// Joins the tables of the groups (a batch of the schema `own` for each, in the order of the
+    /// groups), with the values of the group in front. Texts in the columns `worded` begin with the
+    /// group.
     pub fn united(
         &self,
         tables: &[RecordBatch],

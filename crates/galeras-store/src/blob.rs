@@ -1,5 +1,4 @@
-//! Writing blobs: a file that is hashed while it is written and named by its digest when it
-//! is complete.
+//! Writing blobs: files that are hashed while they are written, and get their digest as name.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek, Write};
@@ -9,29 +8,30 @@ use bytes::{Bytes, BytesMut};
 use object_store::{ObjectStoreExt as _, PutMode, WriteMultipart};
 use tokio::io::AsyncReadExt as _;
 
-use super::backend::{Backend, FolderBackend, blocking};
-use super::bucket::{BucketBackend, ConditionalPut};
-use super::content_store::{Store, blob_name};
+use super::backend::{Backend, BucketBackend, ConditionalPut, FolderBackend, blocking};
+use super::content_store::Store;
 use super::error::StoreError;
-use super::local::TempFile;
-use galeras_base::cause;
+use super::local_files::place;
+use super::object_name::blob_name;
 use galeras_base::digest::Digest;
+use galeras_base::error_chain;
+use galeras_base::scratch::WholeFile;
 
-/// The most bytes that go to a bucket with one request. What is larger goes in parts of this size, or
-/// so many that a bucket takes.
+/// The most bytes that are sent to a bucket with one request. A larger blob is sent in parts of
+/// this size, or in as many parts as a bucket allows.
 const PART: u64 = 8 << 20;
 const MOST_PARTS: u64 = 9_000;
 
-/// How many parts of a blob are on their way at once.
+/// The parts of a blob that are sent at once.
 const PARTS_AT_ONCE: usize = 4;
 
-/// How much of a blob is read at once.
+/// The bytes of a blob that are read at once.
 const CHUNK: usize = 1 << 18;
 
 /// A blob that is being written. Dropped without [`BlobWriter::commit`], it leaves nothing.
 ///
-/// The file is in the store's folder, so that the disk that fills up is the store's; for a
-/// bucket it is a nameless file in the system's folder for temporary files.
+/// The file is on the disk of the store; for a bucket it is a nameless file in the system's folder
+/// for temporary files.
 #[derive(Debug)]
 pub struct BlobWriter {
     file: BlobFile,
@@ -41,7 +41,7 @@ pub struct BlobWriter {
 
 #[derive(Debug)]
 enum BlobFile {
-    Temp(TempFile),
+    Temp(WholeFile),
     Nameless(File),
 }
 
@@ -51,86 +51,84 @@ impl BlobWriter {
         self.bytes
     }
 
-    /// The digest of what was written so far.
+    /// The digest of the bytes written so far.
     pub(super) fn digest(&self) -> Digest {
         Digest::from(self.hasher.finalize())
     }
 
-    /// What was written so far, from its beginning on. It shares its position with the writer, and
-    /// is for a look at what is complete.
+    /// The complete content, from its beginning on. It shares its position with the writer.
     pub(super) fn reader(&self) -> io::Result<File> {
-        let mut file = match &self.file {
-            BlobFile::Temp(temp) => temp.file.try_clone(),
-            BlobFile::Nameless(file) => file.try_clone(),
-        }?;
-        file.rewind()?;
-        Ok(file)
+        self.file.rewound()?.try_clone()
     }
 
-    /// Completes the blob: makes it durable and gives it its name, or uploads it. Returns
-    /// its digest and size. Content that the store has already is stored once.
+    /// Completes the blob: makes it durable and gives it its name, or uploads it. Returns its
+    /// digest and size. Content that the store already has is stored once.
     pub async fn commit(self, store: &Store) -> Result<(Digest, u64), StoreError> {
         self.finish(store, false).await
     }
 
-    /// Like [`commit`](Self::commit), for a blob that the store was just found to lack. If it got there
-    /// meanwhile, it stays as it is.
-    pub(super) async fn commit_new(self, store: &Store) -> Result<(Digest, u64), StoreError> {
-        self.finish(store, true).await
-    }
-
-    async fn finish(self, store: &Store, new: bool) -> Result<(Digest, u64), StoreError> {
+    /// As [`commit`](Self::commit). If the blob is `new`, as the store lacked it before, and
+    /// another process has stored it since then, it is not replaced.
+    pub(super) async fn finish(
+        self,
+        store: &Store,
+        new: bool,
+    ) -> Result<(Digest, u64), StoreError> {
         let (digest, bytes) = (Digest::from(self.hasher.finalize()), self.bytes);
-        match (&store.inner.backend, self.file) {
-            (Backend::Folder(folder), BlobFile::Temp(temp)) => {
+        match &store.inner.backend {
+            Backend::Folder(folder) => {
                 let folder = Arc::clone(folder);
-                blocking(move || place(&folder, temp, &digest)).await?;
+                blocking(move || name_blob(&folder, self.file, &digest)).await?;
             }
-            (Backend::Folder(folder), BlobFile::Nameless(mut file)) => {
-                let folder = Arc::clone(folder);
-                blocking(move || {
-                    let mut temp = folder.temp()?;
-                    file.rewind()
-                        .and_then(|()| io::copy(&mut file, &mut temp.file))
-                        .map_err(|error| StoreError::at("write", &folder.root, error))?;
-                    place(&folder, temp, &digest)
-                })
-                .await?;
-            }
-            (Backend::Bucket(bucket), file) => {
-                upload(bucket, file, &blob_name(&digest), bytes, new).await?;
+            Backend::Bucket(bucket) => {
+                upload(bucket, self.file, &blob_name(&digest), bytes, new).await?;
             }
         }
         Ok((digest, bytes))
     }
 }
 
-/// Renames over a blob that is already there: that costs nothing and heals a damaged one.
-fn place(folder: &FolderBackend, temp: TempFile, digest: &Digest) -> Result<(), StoreError> {
+/// Gives a blob its name. An existing blob is replaced: that costs nothing and repairs a damaged
+/// one.
+fn name_blob(folder: &FolderBackend, file: BlobFile, digest: &Digest) -> Result<(), StoreError> {
     let path = folder.path(&blob_name(digest));
-    temp.persist(&path).map_err(|error| StoreError::at("write", &path, error))?;
-    // It was hashed on its way to the disk.
+    let failed = |error| StoreError::at("write", &path, error);
+    let temp = match file {
+        BlobFile::Temp(temp) => temp,
+        BlobFile::Nameless(_) => {
+            let temp = folder.temp()?;
+            let copied = file.rewound().and_then(|mut file| io::copy(&mut file, &mut temp.file()));
+            copied.map_err(failed)?;
+            temp
+        }
+    };
+    place(temp, &path).map_err(failed)?;
+    // It was hashed while it was written.
     if let Ok(about) = std::fs::metadata(&path) {
         folder.verified.remember(digest, &about);
     }
     Ok(())
 }
 
-/// Sends a blob. Without `new` also over one that is there, which may be damaged: its size tells
-/// nothing.
+/// Sends a blob. Unless it is `new`, it replaces an existing one, which may be damaged.
 async fn upload(
     bucket: &BucketBackend,
-    mut blob: BlobFile,
+    blob: BlobFile,
     name: &str,
     bytes: u64,
     new: bool,
 ) -> Result<(), StoreError> {
     if bytes > PART {
-        return upload_parts(bucket, &mut blob, name, bytes).await;
+        return upload_parts(bucket, &blob, name, bytes).await;
     }
-    let content = blocking(move || blob.content().map_err(|error| from_disk(&error))).await?;
-    let content = Bytes::from(content);
-    // A put with a condition is not tried again if its answer is lost; the other one is.
+    let read = move || {
+        let mut content = Vec::new();
+        let read = blob.rewound().and_then(|mut file| file.read_to_end(&mut content));
+        read.map_err(|error| from_disk(&error))?;
+        Ok(Bytes::from(content))
+    };
+    let content = blocking(read).await?;
+    // A put with a condition is not tried again if its answer is lost; the other put is.
     let put = match new {
         true => bucket.write_if(name, content.clone(), PutMode::Create).await.ok(),
         false => None,
@@ -138,16 +136,16 @@ async fn upload(
     let there = match put {
         Some(ConditionalPut::Done(_)) => true,
         Some(ConditionalPut::Refused) => bucket.size(name).await? == Some(bytes),
-        Some(ConditionalPut::Unknown) | None => false,
+        Some(ConditionalPut::Unsupported) | None => false,
     };
     if there { Ok(()) } else { bucket.write(name, content).await }
 }
 
-/// Sends a blob part by part. It has its name when all of them are there, and leaves nothing if one
-/// cannot be sent.
+/// Sends a blob in parts. It gets its name after the last one. If a part cannot be sent, nothing is
+/// left.
 async fn upload_parts(
     bucket: &BucketBackend,
-    blob: &mut BlobFile,
+    blob: &BlobFile,
     name: &str,
     bytes: u64,
 ) -> Result<(), StoreError> {
@@ -173,7 +171,7 @@ async fn upload_parts(
     match sent {
         Ok(()) => upload.finish().await.map(|_| ()).map_err(failed),
         Err(error) => {
-            // What cannot be called off is removed by the rules of the bucket.
+            // If it cannot be aborted, the rules of the bucket remove its parts.
             let _ = upload.abort().await;
             Err(error)
         }
@@ -181,33 +179,28 @@ async fn upload_parts(
 }
 
 fn from_disk(error: &io::Error) -> StoreError {
-    StoreError::at("read", &std::env::temp_dir(), cause::copy_of(error))
+    StoreError::at("read", &std::env::temp_dir(), error_chain::copy_of(error))
 }
 
 impl BlobFile {
-    /// The file, from its beginning on.
-    fn rewound(&mut self) -> io::Result<&mut File> {
-        let file = match self {
-            Self::Temp(temp) => &mut temp.file,
+    fn file(&self) -> &File {
+        match self {
+            Self::Temp(temp) => temp.file(),
             Self::Nameless(file) => file,
-        };
-        file.rewind()?;
-        Ok(file)
+        }
     }
 
-    fn content(&mut self) -> io::Result<Vec<u8>> {
-        let mut content = Vec::new();
-        self.rewound()?.read_to_end(&mut content)?;
-        Ok(content)
+    /// The file, from its beginning on.
+    fn rewound(&self) -> io::Result<&File> {
+        let mut file = self.file();
+        file.rewind()?;
+        Ok(file)
     }
 }
 
 impl Write for BlobWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = match &mut self.file {
-            BlobFile::Temp(temp) => temp.file.write(bytes),
-            BlobFile::Nameless(file) => file.write(bytes),
-        }?;
+        let written = self.file.file().write(bytes)?;
         self.hasher.update(&bytes[..written]);
         self.bytes += written as u64;
         Ok(written)

@@ -1,36 +1,37 @@
-//! The store: where everything is, and reading and writing each kind of object.
+//! The store: opening it, and reading and writing each kind of object.
 //!
 //! Layout: `actions/<aa>/<key>.json` manifests, `blobs/<aa>/<digest>.parquet` tables,
-//! `memo/<aa>/<recipe>/<blob>.json` parts of row-precise reuse, `checks/<aa>/<key>.json`
-//! outcomes of assertions, `signatures/<aa>/<key>.sig` who vouches for a manifest, `outputs/<aa>/<content>/<id>.json` origins of output files,
-//! `runs/<time>-<id>.json` records of runs, `verified.log`, `locks/`, `tmp/`. All JSON ends in a
-//! digest of its own (`sealed`).
-//! Names are digests that the caller computed; a name that was read from the store is never
-//! followed.
+//! `memo/<aa>/<recipe>/<blob>.json` parts of row-precise reuse, `checks/<aa>/<key>.json` outcomes
+//! of assertions, `signatures/<aa>/<key>.sig` signatures of manifests,
+//! `outputs/<aa>/<content>/<id>.json` origins of output files, `runs/<time>-<id>.json` records of
+//! runs, `verified.log`, `locks/`, `tmp/`. All JSON ends in its digest (`integrity`).
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 use futures::{Stream, StreamExt, TryStreamExt};
-use object_store::ObjectStore;
+use object_store::local::LocalFileSystem;
+use object_store::memory::InMemory;
 use object_store::path::Path as ObjectPath;
-use serde::Serialize;
+use object_store::{ObjectStore, RetryConfig};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use url::Url;
 
-use super::backend::{Backend, FolderBackend};
-use super::bucket::{BucketBackend, below};
+use super::backend::{Backend, BucketBackend, FolderBackend, ObjectEntry, below};
 use super::error::{StoreError, StoreErrorKind};
-use super::links::refuse_links;
+use super::integrity::{seal, unseal};
+use super::local_files::refuse_links;
 use super::location::{StoreLocation, shown, web_address};
-use super::manifest::{Manifest, MemoPart, RecipeParts};
-use super::record::RunRecord;
-use super::sealed::{seal, unseal};
-use super::server::{RetryPolicy, open_bucket, open_web};
+use super::lock::HeldLock;
+use super::manifest::{Manifest, ManifestError, MemoPart};
+use super::object_name::{
+    blob_name, check_name, manifest_name, memo_folder, memo_name, run_name, signature_name,
+};
+use super::run_record::RunRecord;
+use super::server::{OWN_STORE, REMOTE, open_bucket, open_web};
 use galeras_base::digest::Digest;
-
-/// What a lock holds until it is dropped.
-pub(super) type HeldLock = dyn fmt::Debug + Send + Sync;
 
 /// A content-addressed store in a folder or a bucket. Cheap to clone.
 #[derive(Clone)]
@@ -41,12 +42,12 @@ pub struct Store {
 pub(super) struct StoreInner {
     location: String,
     pub(super) backend: Backend,
-    objects: Arc<dyn ObjectStore>,
+    pub(super) objects: Arc<dyn ObjectStore>,
     /// The store's root within `objects`.
-    root: ObjectPath,
+    pub(super) root: ObjectPath,
     url: Url,
     /// The lock on the whole store, while a guard of this process holds it.
-    pub(super) exclusive: Mutex<Option<Weak<HeldLock>>>,
+    pub(super) exclusive: tokio::sync::Mutex<Option<Weak<HeldLock>>>,
 }
 
 impl fmt::Debug for Store {
@@ -57,34 +58,31 @@ impl fmt::Debug for Store {
 
 impl Store {
     /// Opens the store at a folder's path or a URL: `file://`, `s3://` with the cargo feature `s3`,
-    /// `gs://` with the cargo feature `gcs`, `memory://` for tests. Touches nothing: the folder is
-    /// made by the first write, and no server is asked yet.
+    /// `gs://` with the cargo feature `gcs`, `memory://` for tests. The folder is created by the
+    /// first write, and no request is sent yet.
     ///
     /// # Errors
-    /// If there cannot be such a store.
+    /// If the location is not one of a store, or a folder of the store is a link.
     pub async fn open(location: &str) -> Result<Self, StoreError> {
-        Self::open_with(location, RetryPolicy::Own)
+        Self::open_with(location, OWN_STORE)
     }
 
-    fn open_with(location: &str, retries: RetryPolicy) -> Result<Self, StoreError> {
+    fn open_with(location: &str, retries: RetryConfig) -> Result<Self, StoreError> {
         match StoreLocation::parse(location)? {
             StoreLocation::Folder(path) => Self::open_folder(location, &path),
-            StoreLocation::Memory(url) => {
-                let objects = Arc::new(object_store::memory::InMemory::new());
-                Self::open_objects(&url, objects)
-            }
+            StoreLocation::Memory(url) => Self::open_objects(&url, Arc::new(InMemory::new())),
             StoreLocation::Bucket(url) => Self::open_objects(&url, open_bucket(&url, retries)?),
         }
     }
 
-    /// Opens a store that results come from: as [`Store::open`] takes it, or the address of any web
-    /// server that has a store's files (`https://`), which can only be read.
+    /// Opens a store that results come from: as [`Store::open`], or the address of any web server
+    /// with a store's files (`https://`), which can only be read.
     ///
     /// # Errors
-    /// As of [`Store::open`]; a server is not asked yet.
+    /// As [`Store::open`].
     pub async fn open_remote(location: &str) -> Result<Self, StoreError> {
         match web_address(location)? {
-            None => Self::open_with(location, RetryPolicy::Remote),
+            None => Self::open_with(location, REMOTE),
             // The address is the root of the objects: paths are within it.
             Some(url) => {
                 let (objects, root) = (open_web(&url)?, ObjectPath::default());
@@ -99,11 +97,19 @@ impl Store {
         refuse_links(&folder)?;
         let root = ObjectPath::from_absolute_path(&folder)
             .map_err(|error| StoreError::of("open", folder.display(), error))?;
-        let url = Url::parse("file:///")
-            .map_err(|error| StoreError::of("open", folder.display(), error))?;
-        let objects: Arc<dyn ObjectStore> = Arc::new(object_store::local::LocalFileSystem::new());
+        let url =
+            Url::parse("file:///").map_err(|error| StoreError::of("open", location, error))?;
         let backend = Backend::Folder(Arc::new(FolderBackend::new(folder)));
-        Ok(Self::new(location.to_string(), backend, objects, root, url))
+        Ok(Self {
+            inner: Arc::new(StoreInner {
+                location: location.to_string(),
+                backend,
+                objects: Arc::new(LocalFileSystem::new()),
+                root,
+                url,
+                exclusive: Default::default(),
+            }),
+        })
     }
 
     fn open_objects(url: &Url, objects: Arc<dyn ObjectStore>) -> Result<Self, StoreError> {
@@ -119,18 +125,9 @@ impl Store {
     fn of_objects(objects: Arc<dyn ObjectStore>, root: ObjectPath, url: &Url, base: Url) -> Self {
         let location = shown(url);
         let bucket = BucketBackend::new(Arc::clone(&objects), root.clone(), &location);
-        Self::new(location, Backend::Bucket(Arc::new(bucket)), objects, root, base)
-    }
-
-    fn new(
-        location: String,
-        backend: Backend,
-        objects: Arc<dyn ObjectStore>,
-        root: ObjectPath,
-        url: Url,
-    ) -> Self {
-        let exclusive = Mutex::new(None);
-        Self { inner: Arc::new(StoreInner { location, backend, objects, root, url, exclusive }) }
+        let (backend, exclusive) = (Backend::Bucket(Arc::new(bucket)), Default::default());
+        let inner = StoreInner { location, backend, objects, root, url: base, exclusive };
+        Self { inner: Arc::new(inner) }
     }
 
     /// The location as it was given to [`Store::open`].
@@ -149,7 +146,7 @@ impl Store {
         self.inner.url.clone()
     }
 
-    /// Where a blob is within [`Store::object_store`].
+    /// The path of a blob in [`Store::object_store`].
     pub fn blob_path(&self, digest: &Digest) -> ObjectPath {
         below(&self.inner.root, &blob_name(digest))
     }
@@ -159,8 +156,8 @@ impl Store {
         self.inner.backend.folder().map(|folder| folder.path(&blob_name(digest)))
     }
 
-    /// The manifest of a key; `None` if there is none, if it is damaged, or if it was written
-    /// in another format. Whether its blobs may be used says [`Store::unsound_blobs`].
+    /// The manifest of a key; `None` if there is none, if it is damaged, or if it has another
+    /// format. Its blobs are checked by [`Store::unsound_blobs`].
     pub async fn manifest(&self, key: &Digest) -> Result<Option<Manifest>, StoreError> {
         let bytes = self.inner.backend.read(&manifest_name(key)).await?;
         let manifest = bytes.and_then(|bytes| Manifest::parse(&bytes).ok());
@@ -169,7 +166,7 @@ impl Store {
 
     /// Stores a manifest, unsigned. Its blobs must have been committed before.
     pub async fn put_manifest(&self, manifest: &Manifest) -> Result<(), StoreError> {
-        // Signatures are of the manifest that was there.
+        // The signatures are of the earlier manifest.
         self.inner.backend.remove(&signature_name(&manifest.key)).await?;
         self.write_sealed(&manifest_name(&manifest.key), manifest).await
     }
@@ -180,16 +177,7 @@ impl Store {
         self.inner.backend.remove(&signature_name(key)).await.map(|_| ())
     }
 
-    /// The finished parts of a recipe whose blobs may be used, sorted by blob, and the blobs that
-    /// are damaged: their parts are forgotten.
-    pub async fn memo_parts(&self, recipe: &Digest) -> Result<RecipeParts, StoreError> {
-        let listed = self.listed_parts(recipe).await?;
-        let mut parts = self.sound_parts(recipe, listed).await?;
-        parts.sound.sort_by_key(|part| part.blob);
-        Ok(parts)
-    }
-
-    /// The finished parts of a recipe, whether or not their blobs may be used.
+    /// The finished parts of a recipe. Their blobs are not checked.
     pub async fn listed_parts(&self, recipe: &Digest) -> Result<Vec<MemoPart>, StoreError> {
         let entries = self.inner.backend.read_listable(&memo_folder(recipe)).await?;
         let parts = entries.into_iter().filter_map(|(entry, bytes)| {
@@ -197,15 +185,6 @@ impl Store {
             (memo_name(recipe, &part) == entry.name).then_some(part)
         });
         Ok(parts.collect())
-    }
-
-    /// Removes a part from its recipe. Its blob stays until it is collected.
-    pub(super) async fn forget_part(
-        &self,
-        recipe: &Digest,
-        part: &MemoPart,
-    ) -> Result<(), StoreError> {
-        self.inner.backend.remove(&memo_name(recipe, part)).await.map(|_| ())
     }
 
     /// Adds a finished part to a recipe. Its blob must have been committed before.
@@ -228,7 +207,7 @@ impl Store {
         self.runs().await?.take(limit).try_collect().await
     }
 
-    /// The newest run of which this is true.
+    /// The newest run that satisfies a condition.
     pub async fn last_run(
         &self,
         wanted: impl Fn(&RunRecord) -> bool,
@@ -237,7 +216,7 @@ impl Store {
         std::pin::pin!(runs).try_next().await
     }
 
-    /// The runs, newest first, read as they are asked for.
+    /// The runs, newest first, read on demand.
     async fn runs(&self) -> Result<impl Stream<Item = Result<RunRecord, StoreError>>, StoreError> {
         let backend = &self.inner.backend;
         let entries = backend.list("runs").await?;
@@ -252,7 +231,52 @@ impl Store {
         Ok(runs)
     }
 
-    /// Stores a small object with a digest of its own.
+    /// The remembered outcome of a check; `None` if there is none or it is damaged.
+    pub async fn check_result(&self, key: &Digest) -> Option<Value> {
+        let bytes = self.inner.backend.read(&check_name(key)).await.ok()??;
+        let outcome = unseal::<StoredOutcome>(&bytes).ok()?;
+        (outcome.key == *key).then_some(outcome.value)
+    }
+
+    /// Remembers the outcome of a check under its digest; `reads` are the blobs that it read.
+    pub async fn put_check_result(
+        &self,
+        key: &Digest,
+        value: &Value,
+        reads: Vec<Digest>,
+    ) -> Result<(), StoreError> {
+        let outcome = StoredOutcome { key: *key, reads, value: value.clone() };
+        self.write_sealed(&check_name(key), &outcome).await
+    }
+
+    /// Every stored result, newest first.
+    pub async fn list(&self) -> Result<Vec<Manifest>, StoreError> {
+        let entries = self.inner.backend.read_all("actions").await?;
+        let mut manifests: Vec<Manifest> = entries
+            .into_iter()
+            .filter_map(|(entry, bytes)| {
+                let manifest = Manifest::parse(&bytes).ok()?;
+                (manifest_name(&manifest.key) == entry.name).then_some(manifest)
+            })
+            .collect();
+        manifests.sort_by(|a, b| b.created.cmp(&a.created).then(a.key.cmp(&b.key)));
+        Ok(manifests)
+    }
+
+    /// The size of the store.
+    pub async fn usage(&self) -> Result<StoreUsage, StoreError> {
+        let backend = &self.inner.backend;
+        let blobs = backend.list("blobs").await?;
+        Ok(StoreUsage {
+            manifests: backend.list("actions").await?.len() as u64,
+            blobs: blobs.len() as u64,
+            blob_bytes: blobs.iter().map(|blob| blob.bytes).sum(),
+            parts: backend.list("memo").await?.len() as u64,
+            runs: backend.list("runs").await?.len() as u64,
+        })
+    }
+
+    /// Stores a small object with its digest.
     pub(super) async fn write_sealed(
         &self,
         name: &str,
@@ -263,36 +287,85 @@ impl Store {
     }
 }
 
-pub(super) fn manifest_name(key: &Digest) -> String {
-    format!("actions/{}/{key}.json", key.shard())
+/// The size of a store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreUsage {
+    /// Stored results.
+    pub manifests: u64,
+    /// Stored tables.
+    pub blobs: u64,
+    /// The size of the tables in bytes.
+    pub blob_bytes: u64,
+    /// Finished parts of row-precise reuse.
+    pub parts: u64,
+    /// Records of runs.
+    pub runs: u64,
 }
 
-pub(super) fn signature_name(key: &Digest) -> String {
-    format!("signatures/{}/{key}.sig", key.shard())
+/// A remembered outcome, as it is stored.
+#[derive(Serialize, Deserialize)]
+pub(super) struct StoredOutcome {
+    /// The digest of the check, so that the outcome of another check is not used.
+    pub(super) key: Digest,
+    /// The stored files that were read.
+    pub(super) reads: Vec<Digest>,
+    pub(super) value: Value,
 }
 
-pub(super) fn blob_name(digest: &Digest) -> String {
-    format!("blobs/{}/{digest}.parquet", digest.shard())
+/// The manifests, parts and blobs of a store, read at once.
+#[derive(Default)]
+pub(super) struct StoreContents {
+    pub(super) manifests: Vec<Manifest>,
+    /// The name of the object, and the problem.
+    pub(super) damaged_manifests: Vec<(String, String)>,
+    /// The name of the object, and its format version.
+    pub(super) other_formats: Vec<(String, u32)>,
+    /// By recipe.
+    pub(super) parts: Vec<(Digest, MemoPart)>,
+    pub(super) damaged_parts: Vec<(String, String)>,
+    pub(super) blobs: Vec<(Digest, ObjectEntry)>,
+    /// Blobs in the folder of another shard.
+    pub(super) strangers: Vec<ObjectEntry>,
 }
 
-pub(super) fn memo_name(recipe: &Digest, part: &MemoPart) -> String {
-    let plain = |row: &&String| row.bytes().all(|byte| byte.is_ascii_hexdigit());
-    match part.row.as_ref().filter(plain) {
-        Some(row) => format!("{}/row-{row}.json", memo_folder(recipe)),
-        None => format!("{}/{}.json", memo_folder(recipe), part.blob),
+impl StoreContents {
+    pub(super) async fn of(store: &Store) -> Result<Self, StoreError> {
+        let backend = &store.inner.backend;
+        let mut contents = Self::default();
+        for (ObjectEntry { name, .. }, bytes) in backend.read_all("actions").await? {
+            match Manifest::parse(&bytes) {
+                Ok(manifest) if manifest_name(&manifest.key) == name => {
+                    contents.manifests.push(manifest);
+                }
+                Ok(_) => contents.damaged_manifests.push((name, "it has another's key".into())),
+                Err(ManifestError::OtherFormat(format)) => {
+                    contents.other_formats.push((name, format))
+                }
+                Err(ManifestError::Damaged(cause)) => {
+                    contents.damaged_manifests.push((name, cause))
+                }
+            }
+        }
+        for (ObjectEntry { name, .. }, bytes) in backend.read_all("memo").await? {
+            let recipe = name.split('/').nth(2).and_then(|text| text.parse().ok());
+            match (recipe, MemoPart::parse(&bytes)) {
+                (Some(recipe), Ok(part)) if memo_name(&recipe, &part) == name => {
+                    contents.parts.push((recipe, part));
+                }
+                (_, Ok(_)) => contents.damaged_parts.push((name, "it has another's name".into())),
+                (_, Err(cause)) => contents.damaged_parts.push((name, cause)),
+            }
+        }
+        for entry in backend.list("blobs").await? {
+            let file = entry.name.rsplit('/').next().unwrap_or_default();
+            let digest = file.strip_suffix(".parquet").and_then(|digest| digest.parse().ok());
+            match digest.filter(|digest| blob_name(digest) == entry.name) {
+                Some(digest) => contents.blobs.push((digest, entry)),
+                None => contents.strangers.push(entry),
+            }
+        }
+        Ok(contents)
     }
-}
-
-fn memo_folder(recipe: &Digest) -> String {
-    format!("memo/{}/{recipe}", recipe.shard())
-}
-
-pub(super) fn run_name(id: &str) -> String {
-    format!("runs/{id}.json")
-}
-
-pub(super) fn check_name(key: &Digest) -> String {
-    format!("checks/{}/{key}.json", key.shard())
 }
 
 /// The real path of a folder that need not exist yet: links are followed as far as it does,

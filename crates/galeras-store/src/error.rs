@@ -1,27 +1,27 @@
-//! The error of the store: what failed, where and why, sorted into the few kinds that a caller
-//! treats differently. A result that is missing or damaged is a miss, not an error.
+//! The error of the store: what failed, where and why, and a kind for callers. A result that is
+//! missing or damaged is a miss, not an error.
 
 use std::error::Error;
 use std::fmt;
 use std::io;
 use std::path::Path;
 
-use super::answer::ServerFailure;
-use galeras_base::cause;
+use super::server_error::ServerError;
+use galeras_base::error_chain;
 use galeras_operator::{StepError, StepErrorKind};
 
-/// What sort of failure a [`StoreError`] is.
+/// The kind of a [`StoreError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreErrorKind {
-    /// The disk, or the user's share of it, is full.
+    /// The disk, or the user's quota, is full.
     Full,
     /// The store may not be written to.
     ReadOnly,
-    /// The server of a bucket refuses it to whoever asks, or nobody has said who that is.
+    /// The server of a bucket rejects the credentials, or there are none.
     Denied,
     /// Any other failure of a disk or a network.
     Io,
-    /// Something in the store is not what it has to be, and the operation cannot go on.
+    /// Something in the store is damaged, and the operation cannot continue.
     Corrupt,
     /// This build, or this kind of store, cannot do that.
     Unsupported,
@@ -47,12 +47,12 @@ struct StoreFailure {
 impl StoreError {
     pub(super) fn new(
         kind: StoreErrorKind,
-        operation: impl Into<String>,
+        operation: &str,
         place: impl fmt::Display,
         cause: impl Into<String>,
     ) -> Self {
-        let (operation, place, cause) = (operation.into(), place.to_string(), cause.into());
-        Self(Box::new(StoreFailure { kind, operation, place, cause, source: None }))
+        let (operation, place) = (operation.to_string(), place.to_string());
+        Self(Box::new(StoreFailure { kind, operation, place, cause: cause.into(), source: None }))
     }
 
     /// The error of `operation` (a verb: “write”) on a place of the store, caused by `source`,
@@ -63,10 +63,10 @@ impl StoreError {
         source: impl Into<Box<dyn Error + Send + Sync>>,
     ) -> Self {
         let source = source.into();
-        let answer = cause::chain(source.as_ref()).find_map(|error| error.downcast_ref());
-        let (kind, cause) = match (answer, cause::io_cause(source.as_ref())) {
-            (Some(failure), _) => (failure_kind(failure), failure.to_string()),
-            (None, Some(io)) => (io_kind(io), cause::plain(io)),
+        let server = error_chain::chain(source.as_ref()).find_map(|error| error.downcast_ref());
+        let (kind, cause) = match (server, error_chain::io_cause(source.as_ref())) {
+            (Some(error @ ServerError { kind, .. }), _) => (*kind, error.to_string()),
+            (None, Some(io)) => (io_kind(io), error_chain::plain(io)),
             (None, None) => (StoreErrorKind::Io, source.to_string()),
         };
         let mut error = Self::new(kind, operation, place, cause);
@@ -78,17 +78,17 @@ impl StoreError {
         Self::of(operation, path.display(), source)
     }
 
-    /// What sort of failure it is.
+    /// The kind of failure.
     pub fn kind(&self) -> StoreErrorKind {
         self.0.kind
     }
 
-    /// Returns true if it may not be done, by anybody or by whoever asks.
+    /// Returns true if the operation is not permitted.
     pub fn is_forbidden(&self) -> bool {
         matches!(self.0.kind, StoreErrorKind::ReadOnly | StoreErrorKind::Denied)
     }
 
-    /// What the user can do about it.
+    /// A hint for the user.
     pub fn help(&self) -> Option<&str> {
         match self.0.kind {
             StoreErrorKind::Full => Some(
@@ -143,17 +143,9 @@ impl From<StoreError> for StepError {
     }
 }
 
-fn failure_kind(failure: &ServerFailure) -> StoreErrorKind {
-    match failure.io() {
-        _ if failure.is_denial() => StoreErrorKind::Denied,
-        Some(io) => io_kind(io),
-        None => StoreErrorKind::Io,
-    }
-}
-
-fn io_kind(error: &io::Error) -> StoreErrorKind {
+pub(super) fn io_kind(error: &io::Error) -> StoreErrorKind {
     match error.kind() {
-        kind if cause::is_full(kind) => StoreErrorKind::Full,
+        kind if error_chain::is_full(kind) => StoreErrorKind::Full,
         io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
             StoreErrorKind::ReadOnly
         }
@@ -163,29 +155,27 @@ fn io_kind(error: &io::Error) -> StoreErrorKind {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#[cfg(target_os = "linux")]
 mod tests {
     use super::*;
 
     #[test]
-    #[cfg(target_os = "linux")]
     fn error_numbers_become_kinds_and_plain_words() {
         let error = |number| {
             StoreError::at("write", Path::new("/x/cache"), io::Error::from_raw_os_error(number))
         };
         assert_eq!(error(28).to_string(), "cannot write /x/cache: No space left on device");
-        assert_eq!(error(28).kind(), StoreErrorKind::Full);
-        assert_eq!(error(122).kind(), StoreErrorKind::Full, "EDQUOT");
-        assert_eq!(error(30).kind(), StoreErrorKind::ReadOnly, "EROFS");
-        assert_eq!(error(13).kind(), StoreErrorKind::ReadOnly, "EACCES");
-        assert_eq!(error(1).kind(), StoreErrorKind::ReadOnly, "EPERM");
-        assert_eq!(error(5).kind(), StoreErrorKind::Io, "EIO");
         assert!(error(28).help().is_some_and(|help| help.contains("cache gc")));
-    }
-
-    #[test]
-    #[cfg(target_os = "linux")]
-    fn the_cause_is_found_inside_a_parquet_error() {
+        for (name, number, kind) in [
+            ("ENOSPC", 28, StoreErrorKind::Full),
+            ("EDQUOT", 122, StoreErrorKind::Full),
+            ("EROFS", 30, StoreErrorKind::ReadOnly),
+            ("EACCES", 13, StoreErrorKind::ReadOnly),
+            ("EPERM", 1, StoreErrorKind::ReadOnly),
+            ("EIO", 5, StoreErrorKind::Io),
+        ] {
+            assert_eq!(error(number).kind(), kind, "{name}");
+        }
         let full = || io::Error::from_raw_os_error(28);
         let wrapped = parquet::errors::ParquetError::from(full());
         assert_eq!(StoreError::of("write", "x", wrapped).kind(), StoreErrorKind::Full);

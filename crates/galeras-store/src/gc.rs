@@ -1,46 +1,44 @@
-//! Garbage collection: which results stay, which go, and their removal.
+//! Garbage collection.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use super::backend::Backend;
-use super::content_store::{Store, manifest_name, memo_name};
-use super::contents::StoreContents;
+use super::backend::{Backend, ObjectEntry};
+use super::content_store::{Store, StoreContents};
 use super::error::{StoreError, StoreErrorKind};
-use super::local::sweep;
-use super::manifest::{MANIFEST_VERSION, Manifest};
-use super::object::ObjectEntry;
-use super::record::RunRecord;
-use super::time::rfc3339;
-use super::work::WORK;
+use super::job_objects::WORK;
+use super::manifest::{MANIFEST_VERSION, Manifest, MemoPart};
+use super::object_name::{manifest_name, memo_name};
+use super::run_record::{RunRecord, rfc3339};
 use galeras_base::digest::Digest;
+use galeras_base::scratch::sweep_unfinished;
 use galeras_operator::event::RunStatus;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// For how long the parts of a step that was interrupted before it had any result are kept,
-/// if the policy says nothing: a model may have been paid for them.
+/// How long the parts of an interrupted step without a result are kept by default: a model may have
+/// been paid for them.
 const INTERRUPTED: Duration = Duration::from_secs(7 * 86_400);
 
-/// What a collection keeps. With neither `keep_runs` nor `older_than` every result stays and
-/// only what no result refers to goes.
+/// The rules of a collection. With neither `keep_runs` nor `older_than` every result stays, and
+/// only objects without a result are removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GcPolicy {
-    /// Keeps what the last so many finished runs of every workflow refer to, and the runs
-    /// that were killed since.
+    /// Keeps the results of the last so many finished runs of every workflow, and of later killed
+    /// runs.
     pub keep_runs: Option<usize>,
-    /// Keeps what was computed or reused more recently than that.
+    /// Keeps results that were computed or reused more recently than that.
     pub older_than: Option<Duration>,
-    /// Then removes results, the longest unused first, until the blobs are no larger than
-    /// this, but never what `keep_runs` keeps.
+    /// Then removes results, the longest unused first, until the blobs are at most this large.
+    /// Results that `keep_runs` keeps stay.
     pub max_bytes: Option<u64>,
-    /// Only says what would go.
+    /// Only reports, and takes no lock.
     pub dry_run: bool,
 }
 
-/// What a collection removed, or would remove.
+/// The numbers of objects that a collection removed, or would remove.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GcReport {
     /// Results.
@@ -54,9 +52,8 @@ pub struct GcReport {
 }
 
 impl Store {
-    /// Removes what the policy does not keep. Takes the whole store meanwhile: an error of
-    /// kind [`StoreErrorKind::Busy`] if a run holds it. A dry run takes no lock and writes
-    /// nothing.
+    /// Removes the objects that the policy does not keep. It locks the whole store: if a run holds
+    /// it, the error has the kind [`StoreErrorKind::Busy`].
     pub async fn gc(&self, policy: GcPolicy) -> Result<GcReport, StoreError> {
         let backend = &self.inner.backend;
         let folder = backend.folder();
@@ -76,45 +73,43 @@ impl Store {
             ));
         }
         let runs = self.recent_runs(usize::MAX).await?;
-        let mut removals = Removals::new(&contents, &runs, &policy, SystemTime::now());
+        let now = SystemTime::now();
+        let mut removals = Removals::new(&contents, &runs, &policy, now);
         let gone: HashSet<&String> = removals.manifests.iter().collect();
         let keys = contents.manifests.iter().map(|manifest| &manifest.key);
         let kept = keys.filter(|key| !gone.contains(&manifest_name(key)));
         let mut loose = self.loose_signatures(kept).await?;
-        // Where there are no locks, a run may be about to name what it just wrote.
+        let older_than = |age| {
+            let limit = now.checked_sub(age);
+            move |entry: &ObjectEntry| limit.is_some_and(|limit| entry.modified < limit)
+        };
+        let older_than_a_day = older_than(DAY);
+        // Without locks on runs, a run may be about to name an object that it just wrote.
         if matches!(backend, Backend::Bucket(_)) {
-            let settled = SystemTime::now().checked_sub(DAY);
-            let old = |entry: &ObjectEntry| settled.is_some_and(|time| entry.modified < time);
-            removals.blobs.retain(old);
-            loose.retain(old);
-            // Of holders that were killed, and which nobody took over.
-            let leases = backend.list("locks").await?.into_iter().filter(old);
-            removals.others.extend(leases.map(|entry| entry.name));
+            removals.blobs.retain(older_than_a_day);
+            loose.retain(older_than_a_day);
+            // Leases of killed holders.
+            loose.extend(backend.list("locks").await?.into_iter().filter(older_than_a_day));
         }
-        removals.others.extend(loose.into_iter().map(|entry| entry.name));
-        // Of jobs whose run was killed.
-        let yesterday = SystemTime::now().checked_sub(DAY);
-        let left = |entry: &ObjectEntry| yesterday.is_some_and(|time| entry.modified < time);
-        let work = backend.list(WORK).await?.into_iter().filter(left);
-        removals.others.extend(work.map(|entry| entry.name));
-        if let (Some(older), false) = (policy.older_than, policy.dry_run) {
-            let limit = SystemTime::now().checked_sub(older);
-            let old = |entry: &ObjectEntry| limit.is_some_and(|limit| entry.modified < limit);
-            let checks = backend.list("checks").await?.into_iter();
-            removals.others.extend(checks.filter(old).map(|entry| entry.name));
-            let cutoff = limit.map_or_else(String::new, rfc3339);
+        // Jobs of killed runs.
+        loose.extend(backend.list(WORK).await?.into_iter().filter(older_than_a_day));
+        if let (Some(age), false) = (policy.older_than, policy.dry_run) {
+            loose.extend(backend.list("checks").await?.into_iter().filter(older_than(age)));
+            let cutoff = now.checked_sub(age).map_or_else(String::new, rfc3339);
             removals.others.extend(self.superseded_outputs(&cutoff).await?);
         }
+        removals.others.extend(loose.into_iter().map(|entry| entry.name));
 
         let temp = folder.map(|folder| folder.path("tmp"));
         let report = GcReport {
             manifests: removals.manifests.len() as u64,
             blobs: removals.blobs.len() as u64,
             bytes: removals.blobs.iter().map(|blob| blob.bytes).sum(),
-            temp_files: temp.map_or(0, |temp| sweep(&temp, policy.dry_run)),
+            temp_files: temp.map_or(0, |temp| sweep_unfinished(&temp, policy.dry_run)),
         };
         if !policy.dry_run {
-            // What names a blob goes before the blob: killed in between, nothing is missing.
+            // The objects that name a blob are removed before it: a killed collection damages
+            // nothing.
             backend.remove_all(removals.manifests).await?;
             backend.remove_all(removals.others).await?;
             let gone: HashSet<String> = removals.blobs.into_iter().map(|blob| blob.name).collect();
@@ -122,7 +117,7 @@ impl Store {
             let stay = contents.blobs.iter().filter(|(_, entry)| !gone.contains(&entry.name));
             let stay: HashSet<Digest> = stay.map(|(blob, _)| *blob).collect();
             if let Some(folder) = folder {
-                // If it cannot be written anew, it stays as it is: longer than it need be.
+                // If it cannot be rewritten, it is only longer than needed.
                 let _ = folder.verified.keep(&stay);
             }
         }
@@ -135,7 +130,7 @@ impl Store {
 /// The names of the objects to remove.
 struct Removals {
     manifests: Vec<String>,
-    /// Parts, remembered checks, signatures, and origins of output files that are no more.
+    /// Parts, remembered checks, signatures, leases, jobs, and origins of replaced output files.
     others: Vec<String>,
     blobs: Vec<ObjectEntry>,
 }
@@ -158,11 +153,8 @@ impl Removals {
         let young = |time: &str| cutoff.as_ref().is_some_and(|cutoff| time >= cutoff.as_str());
         let no_rule = kept_by_runs.is_none() && cutoff.is_none();
 
-        let mut kept: Vec<&Manifest> = contents
-            .manifests
-            .iter()
-            .filter(|manifest| no_rule || protected(manifest) || young(used(manifest)))
-            .collect();
+        let stays = |manifest: &&Manifest| no_rule || protected(manifest) || young(used(manifest));
+        let mut kept: Vec<&Manifest> = contents.manifests.iter().filter(stays).collect();
         let with_result: HashSet<Digest> =
             contents.manifests.iter().map(|manifest| manifest.preimage.recipe()).collect();
         let grace = before(policy.older_than.unwrap_or(INTERRUPTED));
@@ -178,18 +170,20 @@ impl Removals {
                 blobs.add(part.blob);
             }
         }
+        // A recipe keeps its parts as long as it has a result.
+        let parts_of = |recipe: &Digest| recipes.get(recipe).into_iter().flatten().copied();
         let mut results_of: HashMap<Digest, usize> = HashMap::new();
         for manifest in &kept {
-            files(manifest).for_each(|blob| blobs.add(blob));
             let recipe = manifest.preimage.recipe();
             let results = results_of.entry(recipe).or_default();
             if *results == 0 {
-                recipes.get(&recipe).into_iter().flatten().for_each(|blob| blobs.add(*blob));
+                parts_of(&recipe).for_each(|blob| blobs.add(blob));
             }
             *results += 1;
+            manifest.ports.iter().for_each(|port| blobs.add(port.blob));
         }
 
-        // The longest unused last, where `pop` takes it; what may not go is not in the list.
+        // The longest unused last, for `pop`.
         let mut expendable: Vec<&Manifest> =
             kept.iter().copied().filter(|manifest| !protected(manifest)).collect();
         expendable.sort_by(|a, b| used(b).cmp(used(a)).then(a.key.cmp(&b.key)));
@@ -197,52 +191,38 @@ impl Removals {
         while policy.max_bytes.is_some_and(|max| blobs.total > max) {
             let Some(manifest) = expendable.pop() else { break };
             evicted.insert(manifest.key);
-            files(manifest).for_each(|blob| blobs.drop(blob));
+            manifest.ports.iter().for_each(|port| blobs.drop(port.blob));
             let recipe = manifest.preimage.recipe();
             let results = results_of.entry(recipe).or_default();
             *results = results.saturating_sub(1);
             if *results == 0 {
-                recipes.get(&recipe).into_iter().flatten().for_each(|blob| blobs.drop(*blob));
+                parts_of(&recipe).for_each(|blob| blobs.drop(blob));
             }
         }
         kept.retain(|manifest| !evicted.contains(&manifest.key));
 
         let kept: HashSet<Digest> = kept.iter().map(|manifest| manifest.key).collect();
-        let gone = contents.manifests.iter().filter(|manifest| !kept.contains(&manifest.key));
+        let gone = contents.manifests.iter().map(|manifest| manifest.key);
+        let gone = gone.filter(|key| !kept.contains(key)).map(|key| manifest_name(&key));
         let unreadable = contents.damaged_manifests.iter().map(|(name, _)| name.clone());
         let outdated = contents.other_formats.iter().map(|(name, _)| name.clone());
-        let gone_parts = contents
-            .parts
-            .iter()
-            .filter(|(recipe, part)| {
-                results_of.get(recipe).is_none_or(|results| *results == 0)
-                    && !waiting(recipe, &part.created)
-            })
-            .map(|(recipe, part)| memo_name(recipe, part));
+        let is_gone = |(recipe, part): &&(Digest, MemoPart)| {
+            let results = results_of.get(recipe).copied().unwrap_or_default();
+            results == 0 && !waiting(recipe, &part.created)
+        };
+        let gone_parts = contents.parts.iter().filter(is_gone);
+        let gone_parts = gone_parts.map(|(recipe, part)| memo_name(recipe, part));
         let unreadable_parts = contents.damaged_parts.iter().map(|(name, _)| name.clone());
+        let unused = contents.blobs.iter().filter(|(digest, _)| !blobs.contains(digest));
         Self {
-            manifests: gone
-                .map(|manifest| manifest_name(&manifest.key))
-                .chain(unreadable)
-                .chain(outdated)
-                .collect(),
+            manifests: gone.chain(unreadable).chain(outdated).collect(),
             others: gone_parts.chain(unreadable_parts).collect(),
-            blobs: contents
-                .blobs
-                .iter()
-                .filter(|(digest, _)| !blobs.contains(digest))
-                .map(|(_, entry)| entry.clone())
-                .collect(),
+            blobs: unused.map(|(_, entry)| entry.clone()).collect(),
         }
     }
 }
 
-/// The blobs of a result, one as often as it has that table.
-fn files(manifest: &Manifest) -> impl Iterator<Item = Digest> {
-    manifest.ports.iter().map(|port| port.blob)
-}
-
-/// Which blobs are referred to, how often, and how large they are together.
+/// The number of references to each blob, and the total size of the blobs with a reference.
 struct References {
     count: HashMap<Digest, usize>,
     size: HashMap<Digest, u64>,
@@ -276,8 +256,8 @@ impl References {
     }
 }
 
-/// The keys that the last `count` finished runs of every workflow refer to. A run that was
-/// killed does not push a finished one out, but what it refers to is kept, too.
+/// The keys that the last `count` finished runs of every workflow refer to, and those of later
+/// killed runs, which do not count.
 fn keys_of_runs(newest_first: &[RunRecord], count: usize) -> HashSet<Digest> {
     let mut finished: HashMap<&str, usize> = HashMap::new();
     let mut keys = HashSet::new();
@@ -294,7 +274,7 @@ fn keys_of_runs(newest_first: &[RunRecord], count: usize) -> HashSet<Digest> {
     keys
 }
 
-/// When each result was last computed or reused.
+/// The time when each result was last computed or reused.
 fn last_uses<'a>(contents: &'a StoreContents, runs: &'a [RunRecord]) -> HashMap<Digest, &'a str> {
     let computed = contents.manifests.iter().map(|manifest| (manifest.key, &manifest.created));
     let reused = runs

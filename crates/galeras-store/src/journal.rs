@@ -1,37 +1,35 @@
-//! A file of answers that are kept one by one, each on disk before it counts.
-//!
-//! One journal per recipe, for answers that were paid for and that no run may lose: a line
-//! for each, with a checksum. Answers that arrive together are made durable together. A
-//! journal is short-lived: at the end of its step what is in it becomes a part of the recipe,
-//! and the file goes.
+//! A file of paid answers, which no run may lose: a line for each, durable before it counts.
+//! Answers that arrive together are made durable together. There is one journal per recipe; at the
+//! end of the step the answers become a part of the recipe, and the file is removed.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::StoreError;
-use super::links::without_links;
-use galeras_base::cause;
+use super::local_files::open_or_create;
+use super::log_lines::{self, SUM, append, whole_lines};
 use galeras_base::digest::Digest;
+use galeras_base::error_chain;
 use galeras_base::scratch::{clear_place, make_lasting_folder, sync_folder};
 
-/// How often a journal is tried that another process has.
+/// How often the lock of another process is tried.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Answers on their way to the disk.
+/// The most answers that wait for the disk.
 const QUEUE: usize = 1024;
 
-/// A kept answer: what was asked, as a digest, and the text that came back.
+/// A kept answer: the digest of the question, and the text.
 pub type JournalEntry = (Digest, String);
 
 /// The journal of a recipe, open and locked.
 pub struct AnswerJournal {
     path: PathBuf,
     queue: mpsc::Sender<PendingLine>,
-    /// Ends with the queue and gives the file back, still locked.
+    /// Ends with the queue and returns the file, still locked.
     writer: std::thread::JoinHandle<File>,
 }
 
@@ -41,11 +39,8 @@ struct PendingLine {
 }
 
 impl AnswerJournal {
-    /// Opens the journal of `recipe` in `folder`, or begins it, and returns the answers in it.
-    /// Waits for as long as another process has it open.
-    ///
-    /// # Errors
-    /// If the folder or the file cannot be made, read or cut back to its last whole line.
+    /// Opens or creates the journal of `recipe` in `folder`, and returns the answers in it. Waits
+    /// while another process has it open.
     pub async fn open(
         folder: &Path,
         recipe: &Digest,
@@ -55,46 +50,39 @@ impl AnswerJournal {
         make_lasting_folder(folder).map_err(failed)?;
         clear_place(&path).map_err(failed)?;
         let mut file = loop {
-            let file = without_links()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(&path)
-                .map_err(failed)?;
+            let file = open_or_create(&path).map_err(failed)?;
             match file.try_lock() {
                 Err(TryLockError::WouldBlock) => tokio::time::sleep(POLL).await,
-                // Whoever had it may have removed it: then it is another file by now.
+                // The other process may have removed it: then this is another file.
                 Ok(()) if !same_file(&file, &path) => {}
-                // Not every disk has locks; without them, two could only ask the same twice.
+                // Without locks on this disk, two runs could only ask the same question twice.
                 Ok(()) | Err(TryLockError::Error(_)) => break file,
             }
         };
         let mut content = Vec::new();
         file.read_to_end(&mut content).map_err(failed)?;
-        let (entries, good) = read(&content);
-        file.set_len(good).and_then(|()| file.seek(SeekFrom::Start(good))).map_err(failed)?;
-        // The name of the file has to be durable too.
+        let good = whole_lines(&content);
+        let end = good.len() as u64;
+        file.set_len(end).and_then(|()| file.seek(SeekFrom::Start(end))).map_err(failed)?;
+        // The name of the file has to be durable as well.
         sync_folder(folder).map_err(failed)?;
         let (queue, pending) = mpsc::channel(QUEUE);
         let writer = std::thread::Builder::new().spawn(move || write_all(file, pending));
         let writer = writer.map_err(failed)?;
-        Ok((Self { path, queue, writer }, entries))
+        Ok((Self { path, queue, writer }, entries(good)))
     }
 
-    /// The answers in the journal of `recipe` in `folder`, whoever has it open; none if there is no
-    /// journal.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
+    /// The answers in the journal of `recipe` in `folder`, which another process may have open.
+    /// There need not be a journal.
     pub fn peek(folder: &Path, recipe: &Digest) -> Result<Vec<JournalEntry>, StoreError> {
         let path = Self::place(folder, recipe);
         match fs::read(&path) {
-            Ok(content) => Ok(read(&content).0),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            // It is cleared away when the journal is opened.
-            Err(error) if error.kind() == io::ErrorKind::IsADirectory => Ok(Vec::new()),
-            Err(error) => Err(StoreError::at("read", &path, error)),
+            Ok(content) => Ok(entries(whole_lines(&content))),
+            Err(error) => match error.kind() {
+                // A folder is removed when the journal is opened.
+                io::ErrorKind::NotFound | io::ErrorKind::IsADirectory => Ok(Vec::new()),
+                _ => Err(StoreError::at("read", &path, error)),
+            },
         }
     }
 
@@ -102,10 +90,8 @@ impl AnswerJournal {
         folder.join(format!("{recipe}.log"))
     }
 
-    /// Keeps an answer; it is on disk when this returns.
-    ///
-    /// # Errors
-    /// If the line could not be written. Nothing of it is in the file then.
+    /// Keeps an answer; it is on disk when this returns. After an error nothing of it is in the
+    /// file.
     pub async fn keep(&self, question: &Digest, answer: &str) -> Result<(), StoreError> {
         let failed = |error: io::Error| StoreError::at("write", &self.path, error);
         let ended = || failed(io::Error::other("the journal's thread has ended"));
@@ -115,10 +101,7 @@ impl AnswerJournal {
         done.await.map_err(|_| ended())?.map_err(failed)
     }
 
-    /// Removes the file: what was in it is kept elsewhere.
-    ///
-    /// # Errors
-    /// If the folder does not allow it.
+    /// Removes the file, when its answers are kept elsewhere.
     pub fn remove(self) -> Result<(), StoreError> {
         drop(self.queue);
         // The lock is held until the name is gone.
@@ -136,7 +119,7 @@ fn same_file(file: &File, path: &Path) -> bool {
         (Ok(a), Ok(b)) if identity(a.clone()) == identity(b.clone()))
 }
 
-/// Writes what arrives; all that waits is made durable at once.
+/// Writes the lines that arrive, waiting ones together.
 fn write_all(mut file: File, mut pending: mpsc::Receiver<PendingLine>) -> File {
     let (mut text, mut waiting) = (Vec::new(), Vec::new());
     while let Some(first) = pending.blocking_recv() {
@@ -149,47 +132,27 @@ fn write_all(mut file: File, mut pending: mpsc::Receiver<PendingLine>) -> File {
         let written = append(&mut file, &text);
         text.clear();
         for kept in waiting.drain(..) {
-            // Nobody waits any more if the run was interrupted.
-            let _ = kept.send(written.as_ref().copied().map_err(cause::copy_of));
+            // The receiver is gone if the run was interrupted.
+            let _ = kept.send(written.as_ref().copied().map_err(error_chain::copy_of));
         }
     }
     file
 }
 
-/// Appends `text` durably; if that fails, nothing of it stays.
-fn append(file: &mut File, text: &[u8]) -> io::Result<()> {
-    let start = file.stream_position()?;
-    file.write_all(text).and_then(|()| file.sync_data()).inspect_err(|_| {
-        let _ = file.set_len(start).and_then(|()| file.seek(SeekFrom::Start(start)));
-    })
-}
-
-const SUM: usize = 32;
 const DIGEST: usize = 64;
 
 /// `<checksum> <question> <answer as JSON text>`: a line break within an answer is escaped.
 fn line(question: &Digest, answer: &str) -> Vec<u8> {
-    let text = serde_json::Value::from(answer).to_string();
-    let content = format!("{question} {text}");
-    format!("{} {content}\n", checksum(content.as_bytes())).into_bytes()
+    let text = serde_json::Value::from(answer);
+    log_lines::line(SUM, &format!("{question} {text}")).into_bytes()
 }
 
-fn checksum(content: &[u8]) -> String {
-    blake3::hash(content).to_hex()[..SUM].to_string()
-}
-
-/// The answers, and where the last whole line ends. A damaged line takes no other with it.
-fn read(content: &[u8]) -> (Vec<JournalEntry>, u64) {
-    let good = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    let lines = content[..good].split(|byte| *byte == b'\n');
-    (lines.filter_map(entry).collect(), good as u64)
+fn entries(lines: &[u8]) -> Vec<JournalEntry> {
+    lines.split(|byte| *byte == b'\n').filter_map(entry).collect()
 }
 
 fn entry(line: &[u8]) -> Option<JournalEntry> {
-    let (sum, content) = (line.get(..SUM)?, line.get(SUM + 1..)?);
-    if sum != checksum(content).as_bytes() {
-        return None;
-    }
+    let content = log_lines::content(SUM, line)?;
     let question = std::str::from_utf8(content.get(..DIGEST)?).ok()?.parse().ok()?;
     let answer = serde_json::from_slice(content.get(DIGEST + 1..)?).ok()?;
     Some((question, answer))
@@ -212,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_kept_is_there_when_it_is_opened_again() {
+    async fn kept_answers_are_read_back() {
         let folder = tempfile::tempdir().unwrap();
         let (journal, entries) = AnswerJournal::open(folder.path(), &question(0)).await.unwrap();
         assert!(entries.is_empty());
@@ -225,7 +188,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_that_is_cut_or_damaged_takes_no_other_with_it() {
+    async fn a_cut_or_damaged_line_does_not_affect_others() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(format!("{}.log", question(0)));
         let good = [line(&question(1), "one"), line(&question(2), "two")];

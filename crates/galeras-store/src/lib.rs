@@ -1,84 +1,70 @@
-//! The store of results: content-addressed tables, the manifests that say what they are,
-//! the records of runs, and the locks between those who share it.
+//! The store of results: content-addressed tables, their manifests, the records of runs, and the
+//! locks between the processes that share it.
 //!
-//! A result is found by its key, the digest of everything that can change it. Blobs are
-//! written to a temporary file, made durable and renamed; the manifest comes last, so that
-//! whatever a manifest names is there. What is missing or damaged is a miss, not an error, and
-//! nothing is used before it was compared with its digest.
-//! A folder, however often its writers were killed, is always in a state to go on from.
-//!
-//! Does not live here: what a key is made of and when a result is reused (`runner`), what is
-//! in the tables (`operators`).
+//! A result is found by its key, the digest of everything that can change it. Blobs are written to
+//! a temporary file, made durable and renamed; the manifest is written last, so that the blobs in a
+//! manifest exist. Missing and damaged objects are a miss, not an error, and nothing is used before
+//! it was compared with its digest. A folder can be used again after its writers were killed at any
+//! time.
 
-mod answer;
 mod backend;
 mod blob;
-mod bucket;
+mod blob_check;
+#[cfg(any(feature = "gcs", feature = "s3"))]
+mod cloud;
 mod content_store;
-mod contents;
-mod descendants;
 mod error;
-mod exchange;
 mod gc;
+mod integrity;
+mod job_objects;
 mod journal;
-mod lease;
-mod links;
-mod local;
+mod local_files;
 mod location;
 mod lock;
-#[cfg(any(feature = "gcs", feature = "s3"))]
-mod machine_account;
+mod log_lines;
 mod manifest;
-mod object;
+mod manifest_signatures;
+mod object_name;
 mod output_record;
-mod own_name;
 mod parquet_check;
-mod record;
-mod sealed;
+mod run_record;
 mod server;
-mod shape;
-mod signed;
-mod soundness;
+mod server_error;
 mod spending;
 mod ssh_keygen;
 mod table_file;
-mod tables;
+mod table_shape;
 #[cfg(test)]
 mod tests;
-mod time;
-mod verified;
+mod transfer;
 mod verify;
-mod work;
 
 pub use blob::BlobWriter;
-pub use content_store::Store;
-pub use contents::StoreUsage;
-pub use descendants::Forgotten;
+pub use blob_check::{BlobState, VerifyLevel};
+pub use content_store::{Store, StoreUsage};
 pub use error::{StoreError, StoreErrorKind};
-pub use exchange::{CopyError, Offer};
 pub use gc::{GcPolicy, GcReport};
 pub use journal::{AnswerJournal, JournalEntry};
-pub use links::{refuse_link, refuse_links};
+pub use local_files::{refuse_link, refuse_links};
 pub use location::{STORE_FOLDERS, StoreLocation, private_folder};
 pub use lock::LockGuard;
 pub use manifest::{
     FORMAT_VERSION, MANIFEST_VERSION, Manifest, ManifestLabels, MemoPart, PortArtifact, Preimage,
     RecipeParts,
 };
+pub use manifest_signatures::{SignatureState, StoredManifest};
 pub use output_record::{OutputOrigin, OutputRecord};
 pub use parquet_check::{
-    MAX_COLUMN_DEPTH, MAX_COLUMNS, check_footer, check_parquet, too_many_columns, two_columns,
+    MAX_COLUMN_DEPTH, MAX_COLUMNS, check_footer, check_parquet, check_whole_footer, footer_range,
+    too_many_columns, two_columns,
 };
-pub use parquet_check::{check_whole_footer, footer_range};
-pub use record::{RunRecord, RunSettings};
-pub use shape::TableShape;
-pub use signed::{SignatureState, StoredManifest};
-pub use soundness::{BlobState, VerifyLevel};
+pub use run_record::{RunRecord, RunSettings, timestamp};
 pub use spending::SpendingLedger;
 pub use ssh_keygen::{
     AllowedSigners, AllowedSignersError, SIGNATURE_NAMESPACE, Signature, SignatureError,
     SignatureFile, SignatureRefusal, SignerKey, SigningKey, SigningKeyError, SshKeygenError,
 };
 pub use table_file::TableFile;
-pub use time::timestamp;
-pub use verify::{Finding, FindingKind};
+pub use table_shape::TableShape;
+pub use transfer::{CopyError, Offer};
+pub use verify::{Finding, FindingKind, ForgottenResults};

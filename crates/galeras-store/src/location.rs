@@ -1,9 +1,8 @@
-//! Where a store is, as `--cache` takes it: a folder, a bucket behind a URL, or memory; and
-//! folders that are private to a user, for what belongs to a store that is not a folder.
+//! The location of a store, as in `--cache`: a folder, the URL of a bucket, or memory. Also folders
+//! that are private to a user, for the downloads of a store that is not a folder.
 
 use std::fmt;
 use std::fs::{self, DirBuilder, Permissions};
-use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -14,8 +13,8 @@ use url::Url;
 use super::error::{StoreError, StoreErrorKind};
 use galeras_base::digest::Digest;
 
-/// The folders inside a store that is a folder. All of its files are in them.
-pub const STORE_FOLDERS: &[&str] = &[
+/// The folders in a store that is a folder.
+pub const STORE_FOLDERS: [&str; 11] = [
     "actions",
     "blobs",
     "checks",
@@ -29,7 +28,7 @@ pub const STORE_FOLDERS: &[&str] = &[
     "work",
 ];
 
-/// Where a store is.
+/// The location of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreLocation {
     /// In a folder, which need not exist.
@@ -41,11 +40,11 @@ pub enum StoreLocation {
 }
 
 impl StoreLocation {
-    /// Reads a folder's path or a URL. Touches nothing.
+    /// Parses a folder's path or a URL.
     ///
     /// # Errors
     /// [`StoreErrorKind::Unsupported`] if the location is empty, is a URL of another scheme, or
-    /// holds a password or a key, which is not quoted.
+    /// contains a password or a key, which is not quoted.
     pub fn parse(location: &str) -> Result<Self, StoreError> {
         if location.is_empty() {
             return Err(unsupported("a store", "its location is empty"));
@@ -92,8 +91,8 @@ impl StoreLocation {
         }
     }
 
-    /// A name for what belongs to this store alone. `also` is what else tells it from others: the
-    /// server of a bucket, say. Two ways to write one location have the same digest.
+    /// An identifier of this store, the same for equivalent locations. `also` distinguishes it from
+    /// other stores, for example by the server of a bucket.
     pub fn digest(&self, also: &[Option<String>]) -> Digest {
         let place = match self {
             Self::Folder(path) => path.to_string_lossy().into_owned(),
@@ -106,7 +105,8 @@ impl StoreLocation {
 /// The address of a web server, if the location is one.
 ///
 /// # Errors
-/// [`StoreErrorKind::Unsupported`] if it is no URL, or holds a password or a key, which is not quoted.
+/// [`StoreErrorKind::Unsupported`] if it is not a URL, or contains a password or a key, which is
+/// not quoted.
 pub(super) fn web_address(location: &str) -> Result<Option<Url>, StoreError> {
     if !["http://", "https://"].iter().any(|scheme| location.starts_with(scheme)) {
         return Ok(None);
@@ -121,7 +121,7 @@ pub(super) fn web_address(location: &str) -> Result<Option<Url>, StoreError> {
     }
 }
 
-/// A URL without what may be secret in it.
+/// A URL without its parts that may be secret.
 pub(super) fn shown(url: &Url) -> String {
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or(""), url.path())
@@ -131,21 +131,21 @@ fn unsupported(place: impl fmt::Display, cause: impl Into<String>) -> StoreError
     StoreError::new(StoreErrorKind::Unsupported, "open", place, cause)
 }
 
-/// The folder `name` in `parent`, made if it does not exist, that nobody but its owner may enter.
+/// Creates the folder `name` in `parent` if it does not exist. Only its owner may enter it.
 ///
 /// # Errors
-/// [`StoreErrorKind::ReadOnly`] if one of the two belongs to someone else or may be written to by
-/// others, who could then put files or links into it; the error of the system if it cannot be made.
+/// [`StoreErrorKind::ReadOnly`] if one of the two belongs to another user, or if other users may
+/// write to it, who could then put files or links into it; the error of the system if it cannot be
+/// created.
 pub fn private_folder(parent: &Path, name: &str) -> Result<PathBuf, StoreError> {
     let folder = parent.join(name);
     let failed = |error| StoreError::at("use", &folder, error);
-    // The folders above it that do not exist are private, too, as the XDG specification asks.
-    let made = DirBuilder::new().recursive(true).mode(PRIVATE).create(&folder);
-    made.map_err(failed)?;
+    // New folders above it are private as well, as in the XDG specification.
+    DirBuilder::new().recursive(true).mode(PRIVATE).create(&folder).map_err(failed)?;
     for place in [parent, &folder] {
         let about = fs::metadata(place).map_err(failed)?;
         let problem = match () {
-            () if !about.is_dir() => "it is no folder",
+            () if !about.is_dir() => "it is not a folder",
             () if about.uid() != rustix::process::geteuid().as_raw() => {
                 "it belongs to another user"
             }
@@ -155,21 +155,15 @@ pub fn private_folder(parent: &Path, name: &str) -> Result<PathBuf, StoreError> 
         let refused = StoreErrorKind::ReadOnly;
         return Err(StoreError::new(refused, "use", place.display(), problem));
     }
-    close(&folder).map_err(failed)?;
+    if fs::metadata(&folder).map_err(failed)?.mode() & OTHERS != 0 {
+        fs::set_permissions(&folder, Permissions::from_mode(PRIVATE)).map_err(failed)?;
+    }
     Ok(folder)
 }
 
 const PRIVATE: u32 = 0o700;
 const OTHERS_WRITE: u32 = 0o022;
 const OTHERS: u32 = 0o077;
-
-/// Takes the rights of others away.
-fn close(folder: &Path) -> io::Result<()> {
-    if fs::metadata(folder)?.mode() & OTHERS == 0 {
-        return Ok(());
-    }
-    fs::set_permissions(folder, Permissions::from_mode(PRIVATE))
-}
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -185,7 +179,8 @@ mod tests {
         assert_eq!(location("cache"), StoreLocation::Folder("cache".into()));
         assert_eq!(location("file:///a/b%20c"), StoreLocation::Folder("/a/b c".into()));
         assert!(matches!(location("memory://"), StoreLocation::Memory(_)));
-        for wrong in ["", "file://host/x", "az://bucket", "s3://", "gs:///x", "x://"] {
+        for wrong in ["", "file://host/x", "az://bucket", "s3://", "gs:///x", "x://", "http://x/y"]
+        {
             let error = StoreLocation::parse(wrong).unwrap_err();
             assert_eq!(error.kind(), StoreErrorKind::Unsupported, "{wrong}");
         }
@@ -207,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn stores_have_names_of_their_own() {
+    fn stores_have_different_names() {
         let name = |text: &str, also: &str| location(text).digest(&[Some(also.to_string())]);
         assert_eq!(name("memory://b/p", "x"), name("memory://b/p/", "x"));
         assert_ne!(name("memory://b/p", "x"), name("memory://b/q", "x"));
@@ -220,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_private_folder_is_for_its_owner_only() {
+    fn a_private_folder_is_for_its_owner_and_refused_if_others_may_write() {
         let top = tempfile::tempdir().unwrap();
         let caches = top.path().join("new/galeras");
         let folder = private_folder(&caches, "a").unwrap();
@@ -230,11 +225,7 @@ mod tests {
         fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
         private_folder(&caches, "a").unwrap();
         assert_eq!(mode(&folder), 0o700);
-    }
 
-    #[test]
-    fn a_folder_that_others_may_write_to_is_refused() {
-        let top = tempfile::tempdir().unwrap();
         let folder = private_folder(top.path(), "a").unwrap();
         for (place, rights) in
             [(folder.as_path(), 0o777), (folder.as_path(), 0o720), (top.path(), 0o770)]

@@ -1,8 +1,8 @@
-//! Where output files come from: a record for every content that a run gave to a file.
+//! The origins of output files: a record for every content that a run wrote to a file.
 //!
-//! A record is found by the digest of the content, so that a file is known wherever it was moved
-//! to. It also has the digest of the place where the file was written, never the place itself: a
-//! file there that has another content was changed by somebody else.
+//! A record is found by the digest of the content, so that a file is recognised after it was moved.
+//! It also has the digest of the path of the file, never the path: a file there with another
+//! content was not written by a run.
 
 use std::collections::HashMap;
 
@@ -11,11 +11,11 @@ use serde_json::json;
 
 use super::content_store::Store;
 use super::error::StoreError;
-use super::sealed::unseal;
+use super::integrity::unseal;
 use galeras_base::digest::Digest;
 
-/// Where the content of an output file comes from. No path, no user and no time is in it, so that
-/// equal content has an equal origin.
+/// The origin of the content of an output file, without path, user and time, so that equal content
+/// has an equal origin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputOrigin {
     /// The workflow's name.
@@ -32,7 +32,7 @@ pub struct OutputOrigin {
     pub version: String,
 }
 
-/// The names under which an origin stands in the metadata of a Parquet file.
+/// The names of the parts of an origin in the metadata of a Parquet file.
 const PAIRS: [&str; 6] = [
     "galeras.workflow",
     "galeras.file",
@@ -43,7 +43,7 @@ const PAIRS: [&str; 6] = [
 ];
 
 impl OutputOrigin {
-    /// Returns true if both are of one workflow: of the same name, in a file of the same name.
+    /// Returns true if the names of the workflow and of its file are the same.
     pub fn same_workflow(&self, other: &Self) -> bool {
         (&self.workflow, &self.file) == (&other.workflow, &other.file)
     }
@@ -56,7 +56,7 @@ impl OutputOrigin {
         PAIRS.iter().zip(values).map(|(key, value)| (key.to_string(), value.clone())).collect()
     }
 
-    /// The origin in key-value metadata, if all of it is there.
+    /// The origin in key-value metadata, if it is complete.
     pub fn from_pairs(pairs: &[(String, String)]) -> Option<Self> {
         let value = |key: &str| pairs.iter().find(|(name, _)| name == key).map(|(_, v)| v.clone());
         let [workflow, file, step, port, table, version] = PAIRS.map(value);
@@ -71,12 +71,12 @@ impl OutputOrigin {
     }
 }
 
-/// What a run wrote to a file.
+/// The record of an output file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputRecord {
     /// The digest of the file's bytes.
     pub content: Digest,
-    /// Where they come from.
+    /// Their origin.
     pub origin: OutputOrigin,
     /// The output's path in the workflow, relative to the folder of the outputs.
     pub path: String,
@@ -84,45 +84,39 @@ pub struct OutputRecord {
     pub place: Digest,
     /// The run that wrote it.
     pub run: String,
-    /// When, RFC 3339 in UTC.
+    /// The time, RFC 3339 in UTC.
     pub written: String,
 }
 
 impl Store {
     /// Stores the record of an output, replacing an earlier one of this content, origin and place.
-    ///
-    /// # Errors
-    /// If the store cannot be written.
     pub async fn put_output(&self, record: &OutputRecord) -> Result<(), StoreError> {
         self.write_sealed(&output_name(record), record).await
     }
 
     /// The records of a content, the newest last. Damaged ones are left out.
-    ///
-    /// # Errors
-    /// If the store cannot be read.
     pub async fn outputs_of(&self, content: &Digest) -> Result<Vec<OutputRecord>, StoreError> {
         let records = self.outputs_below(&content_folder(content)).await?;
         Ok(records.into_iter().filter(|record| record.content == *content).collect())
     }
 
-    /// The records of a place, the newest last. All records are read.
-    ///
-    /// # Errors
-    /// If the store cannot be read.
+    /// The records of a place, the newest last. This reads every record.
     pub async fn outputs_at(&self, place: &Digest) -> Result<Vec<OutputRecord>, StoreError> {
         let records = self.outputs_below(FOLDER).await?;
         Ok(records.into_iter().filter(|record| record.place == *place).collect())
     }
 
-    /// The names of records that are older than `cutoff` and tell of what was replaced since.
+    /// The names of records that are older than `cutoff` and whose files were replaced since.
     pub(super) async fn superseded_outputs(&self, cutoff: &str) -> Result<Vec<String>, StoreError> {
         let records = self.outputs_below(FOLDER).await?;
         let last: HashMap<Digest, String> =
             records.iter().map(|record| (record.place, output_name(record))).collect();
-        let names = records.iter().filter(|record| record.written.as_str() < cutoff);
-        let names = names.map(|record| (record.place, output_name(record)));
-        Ok(names.filter(|(place, name)| last[place] != *name).map(|(_, name)| name).collect())
+        let old = records.iter().filter(|record| record.written.as_str() < cutoff);
+        let replaced = old.filter_map(|record| {
+            let name = output_name(record);
+            (last[&record.place] != name).then_some(name)
+        });
+        Ok(replaced.collect())
     }
 
     async fn outputs_below(&self, folder: &str) -> Result<Vec<OutputRecord>, StoreError> {

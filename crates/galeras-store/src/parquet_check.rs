@@ -1,7 +1,7 @@
 //! Checks Parquet files from strangers before the Parquet library reads them.
 //!
-//! The library trusts the footer. A footer longer than the file makes it panic, a list of 2^31 items
-//! makes it allocate as much memory, and deeply nested columns overflow its stack. Rows that need too
+//! The library trusts the footer. It panics at a footer longer than the file, allocates memory for
+//! a list of 2^31 row groups, and overflows its stack at deeply nested columns. Rows that need too
 //! much memory are left to the memory guard of the process.
 
 use std::fs::File;
@@ -14,42 +14,38 @@ use parquet::schema::types::Type;
 
 use galeras_workflow::quote;
 
-/// The bytes at the end of a file: the footer's length and the magic.
+/// The bytes at the end of a file: the length of the footer and the magic.
 const TAIL: u64 = 8;
-const MAGIC: &[u8; 4] = b"PAR1";
-/// The magic of a file whose footer is encrypted.
-const ENCRYPTED: &[u8; 4] = b"PARE";
 
 /// The deepest nesting of columns in a file that is read, lists and structs counted.
 pub const MAX_COLUMN_DEPTH: usize = 32;
 
-/// The most columns of a file that is read, those within columns counted. To plan a query over
-/// more of them takes minutes: the time grows with their square.
+/// The most columns of a file that is read, those within columns counted. The time to plan a query
+/// grows with their square, and is minutes for more.
 pub const MAX_COLUMNS: usize = 10_000;
 
 /// The most columns and groups of columns: a list is three of them.
 const MAX_SCHEMA: usize = 4 * MAX_COLUMNS;
 
-/// The largest footer: that of a hundred thousand columns and more.
+/// The largest footer: that of more than a hundred thousand columns.
 const MAX_FOOTER_BYTES: u64 = 1 << 30;
 
-/// The library takes less than a kilobyte of stack for each level of the schema.
+/// The library needs less than a kilobyte of stack for each level of the schema.
 const STACK_BYTES: usize = MAX_SCHEMA << 12;
 
-/// Checks that the footer of the file lies within it.
-///
-/// # Errors
-/// A sentence that fits after "cannot read FILE: ".
+/// The deepest nesting of values in a footer.
+const MAX_VALUE_DEPTH: usize = 32;
+
+// The errors of these functions are sentences that fit after "cannot read FILE: ".
+
+/// Checks that the footer of a file lies within it.
 pub fn check_footer(file: &Path) -> Result<(), String> {
     let file = File::open(file).map_err(|e| e.to_string())?;
     footer_range(&file).map(drop)
 }
 
-/// Checks that the library can read the file: the footer is valid, it and all columns lie within the
+/// Checks that the library can read a file: the footer is valid, it and the columns lie within the
 /// file, no two columns have the same name, and there are not too many.
-///
-/// # Errors
-/// A sentence that fits after "cannot read FILE: ".
 pub fn check_parquet(file: &Path) -> Result<(), String> {
     let file = File::open(file).map_err(|e| e.to_string())?;
     match check_whole_footer(&file)? {
@@ -58,15 +54,12 @@ pub fn check_parquet(file: &Path) -> Result<(), String> {
     }
 }
 
-/// Checks the footer of a file; returns how many columns there are, those within columns counted.
-///
-/// # Errors
-/// A sentence that fits after "cannot read FILE: ".
+/// Checks the footer of a file; returns the number of columns, those within columns counted.
 pub fn check_whole_footer(file: &File) -> Result<usize, String> {
     let (start, length, size) = footer_range(file)?;
     let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
     file.read_exact_at(&mut bytes, start).map_err(|e| e.to_string())?;
-    let elements = ThriftLists::read(&bytes).ok_or("its footer is damaged")?;
+    let elements = schema_elements(&bytes).ok_or("its footer is damaged")?;
     if elements > MAX_SCHEMA {
         return Err(too_many_columns(elements));
     }
@@ -83,10 +76,7 @@ pub fn check_whole_footer(file: &File) -> Result<usize, String> {
     })
 }
 
-/// Where the footer starts, its length, and the size of the file.
-///
-/// # Errors
-/// A sentence that fits after "cannot read FILE: ".
+/// The start of the footer, its length, and the size of the file.
 pub fn footer_range(file: &File) -> Result<(u64, u64, u64), String> {
     let size = file.metadata().map_err(|e| e.to_string())?.len();
     let Some(tail) = size.checked_sub(TAIL).filter(|at| *at >= 4) else {
@@ -95,14 +85,13 @@ pub fn footer_range(file: &File) -> Result<(u64, u64, u64), String> {
     let mut bytes = [0; TAIL as usize];
     file.read_exact_at(&mut bytes, tail).map_err(|e| e.to_string())?;
     let [a, b, c, d, magic @ ..] = bytes;
-    if &magic == ENCRYPTED {
-        return Err("it is encrypted".into());
-    }
-    if &magic != MAGIC {
-        return Err("it is not Parquet, or its end is missing".into());
+    match &magic {
+        b"PAR1" => {}
+        b"PARE" => return Err("it is encrypted".into()),
+        _ => return Err("it is not Parquet, or its end is missing".into()),
     }
     let length = u64::from(u32::from_le_bytes([a, b, c, d]));
-    // The file begins with a magic, too.
+    // The first four bytes are another magic.
     if length > tail - 4 {
         return Err(format!(
             "its footer should have {length} bytes, and the whole file has {size}; it is damaged \
@@ -132,7 +121,7 @@ fn check_metadata(metadata: &ParquetMetaData, size: u64) -> Result<usize, String
     Ok(columns)
 }
 
-/// Parts of the file: where they start, and their length.
+/// The start and the length of parts of the file.
 fn parts(column: &ColumnChunkMetaData) -> [(i64, i64); 3] {
     let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
     let index = |offset: Option<i64>, length: Option<i32>| {
@@ -151,8 +140,8 @@ fn is_within((start, length): (i64, i64), size: u64) -> bool {
     end.is_some_and(|end| end <= size)
 }
 
-/// Checks the names in a group of columns, so many lists and structs deep, and so many groups: the
-/// inner of the two groups that make a list is repeated.
+/// Checks the names in a group of columns, in so many lists and structs, and so many groups: a list
+/// is two groups, of which the inner one is repeated.
 fn check_columns(group: &Type, levels: usize, groups: usize) -> Result<(), String> {
     if levels > MAX_COLUMN_DEPTH || groups > 2 * MAX_COLUMN_DEPTH {
         return Err(format!(
@@ -189,98 +178,75 @@ pub fn two_columns(name: &str) -> String {
     )
 }
 
-/// Walks a footer (Thrift, compact protocol) and checks that its lists and texts fit into it.
-struct ThriftLists<'a> {
-    rest: &'a [u8],
-    /// The length of the list of columns.
-    schema: usize,
+/// The number of columns and groups in a footer (Thrift, compact protocol); `None` if a list or a
+/// text in it is longer than the footer.
+fn schema_elements(mut footer: &[u8]) -> Option<usize> {
+    let mut elements = 0;
+    skip_fields(&mut footer, 0, &mut elements)?;
+    Some(elements)
 }
 
-impl<'a> ThriftLists<'a> {
-    /// The deepest nesting of values.
-    const DEPTH: usize = 32;
-    /// The field of the footer that lists the columns.
-    const SCHEMA: u64 = 2;
-
-    /// The length of the list of columns; `None` if a list or a text is longer than the footer.
-    fn read(bytes: &'a [u8]) -> Option<usize> {
-        let mut lists = Self { rest: bytes, schema: 0 };
-        lists.fields(0)?;
-        Some(lists.schema)
+/// Skips a struct. At the top, sets `elements` to the length of field 2, the list of columns.
+fn skip_fields(rest: &mut &[u8], depth: usize, elements: &mut usize) -> Option<()> {
+    let mut id = 0;
+    loop {
+        let header = *rest.split_off_first()?;
+        id = match header >> 4 {
+            _ if header == 0 => return Some(()),
+            // In zigzag.
+            0 => number(rest)? >> 1,
+            more => id + u64::from(more),
+        };
+        let length = match header & 0x0f {
+            // A Boolean is in the header.
+            1 | 2 => 0,
+            kind => skip_value(rest, kind, depth + 1)?,
+        };
+        if depth == 0 && id == 2 {
+            *elements = length;
+        }
     }
+}
 
-    fn fields(&mut self, depth: usize) -> Option<()> {
-        let mut id = 0;
-        loop {
-            let header = self.bytes(1)?[0];
-            if header == 0 {
-                return Some(());
-            }
-            id = match header >> 4 {
-                // In zigzag.
-                0 => self.number()? >> 1,
-                more => id + u64::from(more),
+/// Skips a value; returns the length of a list.
+fn skip_value(rest: &mut &[u8], kind: u8, depth: usize) -> Option<usize> {
+    if depth > MAX_VALUE_DEPTH {
+        return None;
+    }
+    let bytes = match kind {
+        1..=3 => 1,
+        4..=6 => number(rest).map(|_| 0)?,
+        7 => 8,
+        8 => usize::try_from(number(rest)?).ok()?,
+        9 | 10 => {
+            let header = *rest.split_off_first()?;
+            let length = match header >> 4 {
+                15 => usize::try_from(number(rest)?).ok()?,
+                short => usize::from(short),
             };
-            match header & 0x0f {
-                // A truth is in the header.
-                1 | 2 => {}
-                kind => {
-                    let length = self.value(kind, depth + 1)?;
-                    if depth == 0 && id == Self::SCHEMA {
-                        self.schema = length;
-                    }
-                }
+            // Each item has at least one byte.
+            if length > rest.len() {
+                return None;
             }
+            (0..length).try_for_each(|_| skip_value(rest, header & 0x0f, depth + 1).map(drop))?;
+            return Some(length);
         }
-    }
+        12 => skip_fields(rest, depth, &mut 0).map(|()| 0)?,
+        _ => return None,
+    };
+    rest.split_off(..bytes).map(|_| 0)
+}
 
-    /// Skips a value; returns its length if it is a list.
-    fn value(&mut self, kind: u8, depth: usize) -> Option<usize> {
-        if depth > Self::DEPTH {
-            return None;
+fn number(rest: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let byte = *rest.split_off_first()?;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(number);
         }
-        let mut length = 0;
-        match kind {
-            1..=3 => drop(self.bytes(1)?),
-            4..=6 => drop(self.number()?),
-            7 => drop(self.bytes(8)?),
-            8 => {
-                let length = usize::try_from(self.number()?).ok()?;
-                self.bytes(length)?;
-            }
-            9 | 10 => {
-                let header = self.bytes(1)?[0];
-                length = match header >> 4 {
-                    15 => usize::try_from(self.number()?).ok()?,
-                    short => usize::from(short),
-                };
-                // Each item has a byte at least.
-                if length > self.rest.len() {
-                    return None;
-                }
-                (0..length).try_for_each(|_| self.value(header & 0x0f, depth + 1).map(drop))?;
-            }
-            12 => self.fields(depth)?,
-            _ => return None,
-        }
-        Some(length)
     }
-
-    fn number(&mut self) -> Option<u64> {
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.bytes(1)?[0];
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Some(number);
-            }
-        }
-        None
-    }
-
-    fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
-        self.rest.split_off(..count)
-    }
+    None
 }
 
 #[cfg(test)]
@@ -367,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nested_as_deep_as_the_limit_is_read_back() {
+    fn columns_as_deep_as_the_limit_are_read_back() {
         let bytes = written(vec![("l", nested(MAX_COLUMN_DEPTH))]);
         assert_eq!(check(&bytes), Ok(()));
         ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes)).unwrap();
@@ -391,7 +357,8 @@ mod tests {
         assert!(refused > length, "{refused} of {}", 8 * length);
     }
 
-    /// A footer whose list of columns, or whose name of a writer, is said to be longer than itself.
+    /// A footer whose list of columns, or whose name of a writer, claims to be longer than the
+    /// footer.
     #[test]
     fn lists_without_end_are_refused_before_memory_is_asked_for() {
         let version = [0x15, 2];
@@ -401,10 +368,10 @@ mod tests {
             [&version[..], &[0x58], &endless, &[0]].concat(),
             [&version[..], &[0x1c; 100]].concat(),
         ] {
-            assert_eq!(ThriftLists::read(&footer), None, "{footer:?}");
+            assert_eq!(schema_elements(&footer), None, "{footer:?}");
         }
         let groups = [&version[..], &[0x19, 0x2c], &[0x48, 0, 0x15, 2, 0].repeat(2), &[0]].concat();
-        assert_eq!(ThriftLists::read(&groups), Some(2));
+        assert_eq!(schema_elements(&groups), Some(2));
         // Groups in each other, as many as may be, and one more.
         for (count, words) in [(MAX_SCHEMA, "nested more than 32"), (MAX_SCHEMA + 1, "columns")] {
             let mut footer = [&version[..], &[0x19, 0xfc]].concat();

@@ -1,78 +1,77 @@
-//! Opens what stores are in behind a server: buckets of S3 and Google Cloud Storage, and web hosts.
-//!
-//! Who asks is said by the environment alone, with the variables of the providers' own tools; nothing of
-//! that is in a URL, a key, or a message.
+//! Object stores behind a server: buckets, and web hosts.
 
-#[cfg(feature = "gcs")]
-use std::path::Path;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use futures::{StreamExt, stream};
 use galeras_net::{AGENT, causes, http_builder, redirects_to};
 use object_store::client::{HttpClient, HttpConnector};
-use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
+use object_store::path::Path;
+use object_store::{
+    BackoffConfig, ClientOptions, CopyOptions, GetOptions, GetResult, GetResultPayload, ListResult,
+    MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload,
+    PutResult, Result, RetryConfig, UploadPart,
+};
 use url::Url;
 
-use super::answer::ServerObjects;
 use super::error::{StoreError, StoreErrorKind};
 use super::location::shown;
-#[cfg(any(feature = "gcs", feature = "s3"))]
-use super::machine_account::{self, MachineAccount};
-use galeras_base::cause;
+use super::server_error::{ServerError, generic, in_words};
+use galeras_base::error_chain;
 use galeras_operator::ServerAddress;
 
-/// How often, and for how long, a server is asked again that does not answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RetryPolicy {
-    /// The own store, without which nothing can go on.
-    Own,
-    /// A bucket elsewhere, without which a run goes on.
-    Remote,
-    /// A web host, likewise.
-    Web,
-}
+/// How long a server may send nothing.
+const SILENCE: Duration = Duration::from_secs(60);
 
-impl RetryPolicy {
-    fn retries(self) -> RetryConfig {
-        let (max_retries, seconds) = match self {
-            Self::Own => (30, 10),
-            Self::Remote => (5, 15),
-            Self::Web => (2, 20),
-        };
-        let max_backoff = Duration::from_secs(2);
-        RetryConfig {
-            max_retries,
-            retry_timeout: Duration::from_secs(seconds),
-            backoff: BackoffConfig { max_backoff, base: 3.0, ..BackoffConfig::default() },
-        }
-    }
-}
+/// The lowest rate of an upload, in bytes per second.
+const SLOWEST: u64 = 16 << 10;
 
-/// A table may take long; whoever reads it notices if nothing comes any more.
-#[cfg(any(feature = "gcs", feature = "s3"))]
-const NO_TIMEOUT: &str = "1day";
-
-/// How long a web host may take to take a connection.
+/// How long a web host may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(10);
 
+/// Requests to a server that fails: at most so many tries in so many seconds.
+pub(super) const fn retries(max_retries: usize, seconds: u64) -> RetryConfig {
+    let init_backoff = Duration::from_millis(100);
+    let backoff = BackoffConfig { init_backoff, max_backoff: Duration::from_secs(2), base: 3.0 };
+    RetryConfig { max_retries, retry_timeout: Duration::from_secs(seconds), backoff }
+}
+
+/// For the user's own store, without which a run cannot continue.
+pub(super) const OWN_STORE: RetryConfig = retries(30, 10);
+/// For a bucket that results come from, without which a run continues.
+pub(super) const REMOTE: RetryConfig = retries(5, 15);
+/// The same for a web host.
+const WEB_HOST: RetryConfig = retries(2, 20);
+
 /// The bucket of a URL.
+#[cfg_attr(not(any(feature = "gcs", feature = "s3")), allow(unused_variables))]
 pub(super) fn open_bucket(
     url: &Url,
-    retries: RetryPolicy,
+    retries: RetryConfig,
 ) -> Result<Arc<dyn ObjectStore>, StoreError> {
-    let opened = match url.scheme() {
-        "gs" => google(url, retries.retries()),
-        _ => amazon(url, retries.retries()),
+    let opened: Result<Arc<dyn ObjectStore>> = match url.scheme() {
+        #[cfg(feature = "s3")]
+        "s3" => super::cloud::amazon(url, retries),
+        #[cfg(feature = "gcs")]
+        "gs" => super::cloud::google(url, retries),
+        scheme => {
+            let source = format!("this build has no {scheme}://").into();
+            Err(object_store::Error::NotSupported { source })
+        }
     };
-    opened.map(served).map_err(|error| {
-        let cause = match cause::chain(&error).last() {
+    let opened = opened.map(|objects| Arc::new(ServerObjects(objects)) as Arc<dyn ObjectStore>);
+    opened.map_err(|error| {
+        let cause = match error_chain::chain(&error).last() {
             // Its text may quote a key.
             Some(last) if last.is::<serde_json::Error>() => {
                 "the credentials that the environment names are not the JSON of a service account"
                     .to_string()
             }
             Some(last) => match last.downcast_ref() {
-                Some(io) => format!("the file of the credentials: {}", cause::plain(io)),
+                Some(io) => format!("the file of the credentials: {}", error_chain::plain(io)),
                 None => last.to_string(),
             },
             None => error.to_string(),
@@ -86,27 +85,27 @@ pub(super) fn open_web(url: &Url) -> Result<Arc<dyn ObjectStore>, StoreError> {
     let builder = object_store::http::HttpBuilder::new()
         .with_url(url.as_str().trim_end_matches('/'))
         .with_http_connector(WebClient { host: ServerAddress::of(url.as_str()) })
-        .with_retry(RetryPolicy::Web.retries());
+        .with_retry(WEB_HOST);
     let store = builder.build().map_err(|error| StoreError::of("open", shown(url), error))?;
-    Ok(served(Arc::new(store)))
+    Ok(Arc::new(ServerObjects(Arc::new(store))))
 }
 
-/// Makes the client for a web host. Who agreed to ask that host did not agree to ask the machines of
-/// a private network, so redirects lead to itself, or to public servers through TLS.
+/// Makes the client for a web host. A user who agreed to that host did not agree to requests to the
+/// machines of a private network, so redirects lead to the host itself, or to public servers
+/// through TLS.
 #[derive(Debug)]
 struct WebClient {
     host: Option<ServerAddress>,
 }
 
 impl HttpConnector for WebClient {
-    fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
+    fn connect(&self, _: &ClientOptions) -> Result<HttpClient> {
         let host = self.host.clone();
         let redirects = redirects_to(move |_, url| match ServerAddress::of(url) {
             Some(to) if may_lead(host.as_ref(), &to) => Ok(()),
             Some(to) => Err(format!("it redirects to {to}, which is not followed")),
             None => Err("it redirects to no server".to_string()),
         });
-        // Whoever reads an answer notices if nothing comes any more.
         let client = http_builder(AGENT, CONNECT, None).redirect(redirects).build();
         client.map(HttpClient::new).map_err(|error| object_store::Error::Generic {
             store: "web host",
@@ -121,93 +120,110 @@ fn may_lead(host: Option<&ServerAddress>, to: &ServerAddress) -> bool {
     host.is_some_and(own) || (to.is_encrypted() && to.is_public())
 }
 
-fn served(objects: Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore> {
-    Arc::new(ServerObjects(objects))
-}
-
-#[cfg(feature = "s3")]
-fn amazon(url: &Url, retries: RetryConfig) -> object_store::Result<Arc<dyn ObjectStore>> {
-    use object_store::ClientConfigKey::Timeout;
-    use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as Key};
-    let mut builder = AmazonS3Builder::from_env().with_url(url.as_str());
-    for (key, names) in [
-        (Key::Endpoint, "AWS_ENDPOINT_URL (or AWS_ENDPOINT)"),
-        (Key::S3Endpoint, "AWS_ENDPOINT_URL_S3"),
-    ] {
-        check_address(builder.get_config_value(&key), names)?;
-    }
-    if std::env::var_os("AWS_TIMEOUT").is_none() {
-        builder = builder.with_config(Key::Client(Timeout), NO_TIMEOUT);
-    }
-    let given = [
-        Key::AccessKeyId,
-        Key::SecretAccessKey,
-        Key::WebIdentityTokenFile,
-        Key::ContainerCredentialsRelativeUri,
-        Key::ContainerCredentialsFullUri,
-    ];
-    if given.iter().all(|key| builder.get_config_value(key).is_none()) {
-        let machine = builder.clone().with_retry(machine_account::retries()).build()?;
-        let instead = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are they, \
-                       AWS_SKIP_SIGNATURE=true does without, for a public bucket";
-        let account = MachineAccount::new(machine.credentials(), instead);
-        builder = builder.with_credentials(Arc::new(account));
-    }
-    Ok(Arc::new(builder.with_retry(retries).build()?))
-}
-
-#[cfg(not(feature = "s3"))]
-fn amazon(_: &Url, _: RetryConfig) -> object_store::Result<Arc<dyn ObjectStore>> {
-    Err(object_store::Error::NotSupported { source: "this build has no S3".into() })
-}
-
-#[cfg(feature = "gcs")]
-fn google(url: &Url, retries: RetryConfig) -> object_store::Result<Arc<dyn ObjectStore>> {
-    use object_store::ClientConfigKey::Timeout;
-    use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey as Key};
-    let mut builder = GoogleCloudStorageBuilder::from_env().with_url(url.as_str());
-    check_address(builder.get_config_value(&Key::BaseUrl), "GOOGLE_BASE_URL")?;
-    if std::env::var_os("GOOGLE_TIMEOUT").is_none() {
-        builder = builder.with_config(Key::Client(Timeout), NO_TIMEOUT);
-    }
-    let given = [Key::ServiceAccount, Key::ServiceAccountKey, Key::ApplicationCredentials];
-    if given.iter().all(|key| builder.get_config_value(key).is_none()) && !has_logged_in() {
-        let machine = builder.clone().with_retry(machine_account::retries()).build()?;
-        let instead = "GOOGLE_APPLICATION_CREDENTIALS or GOOGLE_SERVICE_ACCOUNT names their file, \
-                       GOOGLE_SKIP_SIGNATURE=true does without, for a public bucket";
-        let account = MachineAccount::new(machine.credentials(), instead);
-        builder = builder.with_credentials(Arc::new(account));
-    }
-    Ok(Arc::new(builder.with_retry(retries).build()?))
-}
-
-/// Returns true if `gcloud auth application-default login` has left credentials.
-#[cfg(feature = "gcs")]
-fn has_logged_in() -> bool {
-    let file = ".config/gcloud/application_default_credentials.json";
-    std::env::var_os("HOME").is_some_and(|home| Path::new(&home).join(file).exists())
-}
-
-#[cfg(not(feature = "gcs"))]
-fn google(_: &Url, _: RetryConfig) -> object_store::Result<Arc<dyn ObjectStore>> {
-    Err(object_store::Error::NotSupported {
-        source: "this build has no Google Cloud Storage".into(),
-    })
-}
-
-/// An address of a server that the environment names is one.
-#[cfg(any(feature = "gcs", feature = "s3"))]
-fn check_address(address: Option<String>, name: &str) -> object_store::Result<()> {
-    let is_address = |address: &String| {
-        Url::parse(address).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
-    };
-    match address {
-        Some(address) if !is_address(&address) => {
-            // Not shown: it may hold a password.
-            let source = format!("{name} is not the address of a server: https://…").into();
-            Err(object_store::Error::Generic { store: "environment", source })
+/// The result of a request that may take this long.
+async fn within<T>(time: Duration, request: impl Future<Output = Result<T>>) -> Result<T> {
+    match tokio::time::timeout(time, request).await {
+        Ok(result) => result.map_err(in_words),
+        Err(_) => {
+            let message = format!("nothing came for {} seconds", time.as_secs());
+            Err(generic(ServerError::new(StoreErrorKind::Io, message)))
         }
-        Some(_) | None => Ok(()),
+    }
+}
+
+/// How long an upload may take.
+fn upload_time(payload: &PutPayload) -> Duration {
+    SILENCE + Duration::from_secs(payload.content_length() as u64 / SLOWEST)
+}
+
+/// The same stream. It ends with the first error.
+fn within_silence<T: Send + 'static>(
+    items: BoxStream<'static, Result<T>>,
+) -> BoxStream<'static, Result<T>> {
+    let unfolded = stream::unfold(Some(items), |items| async move {
+        let mut items = items?;
+        let next = within(SILENCE, async { items.next().await.transpose() }).await.transpose()?;
+        let rest = next.is_ok().then_some(items);
+        Some((next, rest))
+    });
+    unfolded.boxed()
+}
+
+/// Objects behind a server, with time limits and errors that can be shown.
+#[derive(Debug)]
+struct ServerObjects(Arc<dyn ObjectStore>);
+
+impl fmt::Display for ServerObjects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[async_trait]
+impl ObjectStore for ServerObjects {
+    async fn put_opts(
+        &self,
+        location: &Path,
+        payload: PutPayload,
+        options: PutOptions,
+    ) -> Result<PutResult> {
+        within(upload_time(&payload), self.0.put_opts(location, payload, options)).await
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        options: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        let upload = within(SILENCE, self.0.put_multipart_opts(location, options)).await?;
+        Ok(Box::new(ServerUpload(upload)))
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        let mut object = within(SILENCE, self.0.get_opts(location, options)).await?;
+        if let GetResultPayload::Stream(chunks) = object.payload {
+            object.payload = GetResultPayload::Stream(within_silence(chunks));
+        }
+        Ok(object)
+    }
+
+    fn delete_stream(
+        &self,
+        locations: BoxStream<'static, Result<Path>>,
+    ) -> BoxStream<'static, Result<Path>> {
+        self.0.delete_stream(locations).map(|removed| removed.map_err(in_words)).boxed()
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        within_silence(self.0.list(prefix))
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        within(SILENCE, self.0.list_with_delimiter(prefix)).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        within(SILENCE, self.0.copy_opts(from, to, options)).await
+    }
+}
+
+/// An upload of a large object in parts.
+#[derive(Debug)]
+struct ServerUpload(Box<dyn MultipartUpload>);
+
+#[async_trait]
+impl MultipartUpload for ServerUpload {
+    fn put_part(&mut self, payload: PutPayload) -> UploadPart {
+        let time = upload_time(&payload);
+        Box::pin(within(time, self.0.put_part(payload)))
+    }
+
+    async fn complete(&mut self) -> Result<PutResult> {
+        within(SILENCE, self.0.complete()).await
+    }
+
+    async fn abort(&mut self) -> Result<()> {
+        within(SILENCE, self.0.abort()).await
     }
 }
 

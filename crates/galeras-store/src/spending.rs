@@ -1,16 +1,16 @@
-//! What the runs of a workflow have spent, or may have: a file that outlives a killed run, and that
-//! runs side by side share.
+//! The spending of the runs of a workflow: a file that outlives a killed run, and that concurrent
+//! runs share.
 //!
-//! A line says what one process may have spent of each account, in all. It is on disk before the
-//! requests go out that may cost it, and a later line of the process replaces it; what a killed one
-//! wrote last stays. Accounts are closed when all that they were for is answered.
+//! A line has the total that one process may have spent of each account. It is on disk before the
+//! requests that may cost it are sent, and a later line of the process replaces it; the last line
+//! of a killed process stays. Accounts are closed when all their questions are answered.
 //!
-//! Every line has a number and a checksum, and stands there twice: a damaged one takes nothing with
-//! it. If both are damaged, nobody knows what was spent, and nothing more is.
+//! Every line has a number and a checksum, and is written twice, so that one damaged line loses
+//! nothing. If both are damaged, the spending is unknown, and no more money is spent.
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -18,36 +18,37 @@ use galeras_chat::{Expense, SpendingLog};
 use serde::{Deserialize, Serialize};
 
 use super::error::{StoreError, StoreErrorKind};
-use super::links::without_links;
-use super::record::random;
+use super::local_files::open_or_create;
+use super::log_lines::{self, SUM, append, whole_lines};
+use super::run_record::random;
 use galeras_base::digest::Digest;
 use galeras_base::scratch::{make_lasting_folder, sync_folder};
 
-/// The folder of the files, beside what is downloaded.
+/// The folder of the files, next to the downloads.
 const FOLDER: &str = "spending";
 
-/// What was spent, by account.
+/// Amounts by account.
 type Expenses = BTreeMap<String, Expense>;
 
-/// What the runs of one workflow have spent. Cheap to open: the file is read when it is needed.
+/// The spending of the runs of one workflow. Cheap to open: the file is read when it is needed.
 #[derive(Debug)]
 pub struct SpendingLedger {
     path: PathBuf,
-    /// By which lines of this process are known.
+    /// Marks the lines of this process.
     session: String,
     state: Mutex<LedgerState>,
 }
 
-/// What is known of the file.
+/// The content of the file, as far as it was read.
 #[derive(Debug, Default)]
 struct LedgerState {
-    /// How much of it was read.
+    /// In bytes.
     read: u64,
     /// The number of the next line.
     next: u64,
-    /// Lines that could not be read since the last one that could.
+    /// Damaged lines since the last good one.
     bad: usize,
-    /// What each process may have spent.
+    /// The possible spending of each process.
     sessions: BTreeMap<String, Expenses>,
 }
 
@@ -58,13 +59,13 @@ struct LedgerLine {
     entry: LedgerEntry,
 }
 
-/// What a line says.
+/// The content of a line.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum LedgerEntry {
-    /// What a process may have spent.
+    /// The possible spending of a process.
     Spent { session: String, accounts: Expenses },
-    /// These accounts begin anew.
+    /// These accounts start again at zero.
     Closed { accounts: Vec<String> },
 }
 
@@ -79,26 +80,28 @@ impl SpendingLedger {
         }
     }
 
-    /// What was spent, or may have been, since each account was last closed, by all processes.
+    /// The possible spending of every process, summed, since each account was last closed.
     ///
     /// # Errors
-    /// If the file cannot be read, or what was spent is not known as it is damaged.
+    /// If the file cannot be read, or is damaged so that the spending is unknown.
     pub fn spent(&self) -> Result<Expenses, StoreError> {
         if !self.path.exists() {
             return Ok(Expenses::new());
         }
-        self.check_place()?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut file = File::open(&self.path).map_err(|error| self.failed(error))?;
-        // Half a line of somebody who is writing is not read.
-        state.catch_up(&mut file).map_err(|problem| self.explained(problem))?;
-        Ok(sums(state.sessions.values()))
+        let mut read = || -> Result<_, LedgerProblem> {
+            self.check_place()?;
+            // Half a line that another process is writing is not read.
+            state.catch_up(&mut File::open(&self.path)?)?;
+            Ok(sums(state.sessions.values()))
+        };
+        self.explained(read())
     }
 
-    /// Closes these accounts: what they were for is answered, and what comes next begins anew.
+    /// Closes these accounts, whose questions are answered: they start again at zero.
     ///
     /// # Errors
-    /// As for writing.
+    /// If the file cannot be written, or is damaged.
     pub fn close(&self, accounts: &[String]) -> Result<(), StoreError> {
         if accounts.is_empty() {
             return Ok(());
@@ -111,7 +114,7 @@ impl SpendingLedger {
         }
         self.locked(|file, state| {
             state.append(file, LedgerEntry::Closed { accounts: open.clone() })?;
-            // With nothing left in it the file need not grow for ever.
+            // Without open accounts, the file can be emptied, so that it does not grow forever.
             if state.sessions.is_empty() {
                 file.set_len(0)?;
                 file.sync_data()?;
@@ -121,61 +124,47 @@ impl SpendingLedger {
         })
     }
 
-    /// Works on the file while nobody else writes to it.
+    /// Works on the file while no other process writes to it.
     fn locked<T>(
         &self,
         work: impl FnOnce(&mut File, &mut LedgerState) -> Result<T, LedgerProblem>,
     ) -> Result<T, StoreError> {
-        self.check_place()?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let attempt = || -> Result<T, LedgerProblem> {
-            let new = !self.path.is_file();
-            if new && let Some(folder) = self.path.parent() {
-                make_lasting_folder(folder)?;
-            }
-            let mut open = without_links();
-            let open = open.read(true).write(true).create(true).truncate(false);
-            let mut file = open.open(&self.path)?;
-            // Not every disk has locks. Without them, two runs side by side may each spend all.
+        let attempt = || -> Result<_, LedgerProblem> {
+            self.check_place()?;
+            let folder = self.path.parent().filter(|_| !self.path.is_file());
+            folder.map(make_lasting_folder).transpose()?;
+            let mut file = open_or_create(&self.path)?;
+            // Without locks on this disk, two concurrent runs may each spend the whole budget.
             match file.lock() {
                 Err(error) if error.kind() != io::ErrorKind::Unsupported => {
                     return Err(error.into());
                 }
                 Ok(()) | Err(_) => {}
             }
-            if new && let Some(folder) = self.path.parent() {
-                // The name of the file has to be durable too.
-                sync_folder(folder)?;
-            }
+            // The name of the file has to be durable as well.
+            folder.map(sync_folder).transpose()?;
             state.catch_up(&mut file)?;
-            // What follows the last whole line was never granted to anybody.
+            // A line that was cut was never granted.
             file.set_len(state.read)?;
             work(&mut file, &mut state)
         };
-        attempt().map_err(|problem| self.explained(problem))
+        self.explained(attempt())
     }
 
-    /// Refuses a folder in the place of the file: other files of ours can be had again, but what was
-    /// spent cannot.
-    fn check_place(&self) -> Result<(), StoreError> {
-        if self.path.is_dir() { Err(self.explained(LedgerProblem::Damaged)) } else { Ok(()) }
+    /// Refuses a folder at the path of the file. Other files can be restored, the spending cannot.
+    fn check_place(&self) -> Result<(), LedgerProblem> {
+        if self.path.is_dir() { Err(LedgerProblem::Damaged) } else { Ok(()) }
     }
 
-    fn failed(&self, error: io::Error) -> StoreError {
-        StoreError::at("write", &self.path, error)
-    }
-
-    fn explained(&self, problem: LedgerProblem) -> StoreError {
-        match problem {
-            LedgerProblem::Io(error) => self.failed(error),
-            LedgerProblem::Damaged => StoreError::new(
-                StoreErrorKind::Io,
-                "read",
-                self.path.display(),
-                "it is damaged, so what was spent is not known, and nothing more is spent; delete \
-                 it to begin new accounts",
-            ),
-        }
+    fn explained<T>(&self, result: Result<T, LedgerProblem>) -> Result<T, StoreError> {
+        result.map_err(|problem| match problem {
+            LedgerProblem::Io(error) => StoreError::at("write", &self.path, error),
+            LedgerProblem::Damaged => {
+                let (path, cause) = (self.path.display(), problem.to_string());
+                StoreError::new(StoreErrorKind::Io, "read", path, cause)
+            }
+        })
     }
 }
 
@@ -193,41 +182,42 @@ impl SpendingLog for SpendingLedger {
 }
 
 /// Why a ledger cannot be used.
+#[derive(Debug, thiserror::Error)]
 enum LedgerProblem {
-    Io(io::Error),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(
+        "it is damaged, so what was spent is not known, and nothing more is spent; delete it to \
+         begin new accounts"
+    )]
     Damaged,
 }
 
-impl From<io::Error> for LedgerProblem {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
-}
-
 impl LedgerState {
-    /// Reads what was written since the last time.
+    /// Reads the lines that were written since the last time.
     fn catch_up(&mut self, file: &mut File) -> Result<(), LedgerProblem> {
-        // Somebody has emptied it.
+        // Another process has emptied it.
         if file.metadata()?.len() < self.read {
             *self = Self::default();
         }
         file.seek(SeekFrom::Start(self.read))?;
         let mut content = Vec::new();
         file.read_to_end(&mut content)?;
-        let whole = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        for line in content[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            match entry(line) {
+        let whole = whole_lines(&content);
+        for line in whole.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            let line = log_lines::content(SUM, line);
+            match line.and_then(|json| serde_json::from_slice::<LedgerLine>(json).ok()) {
                 Some(line) if line.number == self.next => {
                     (self.next, self.bad) = (self.next + 1, 0);
                     self.apply(line.entry);
                 }
-                // The second of a pair.
+                // The second line of a pair.
                 Some(line) if line.number < self.next => {}
                 Some(_) => return Err(LedgerProblem::Damaged),
                 None => self.bad += 1,
             }
         }
-        self.read += whole as u64;
+        self.read += whole.len() as u64;
         // One may be the second of the last pair; two may be a pair.
         if self.bad > 1 { Err(LedgerProblem::Damaged) } else { Ok(()) }
     }
@@ -235,34 +225,28 @@ impl LedgerState {
     fn apply(&mut self, entry: LedgerEntry) {
         match entry {
             LedgerEntry::Spent { session, accounts } => {
-                let nothing = |spent: &Expense| *spent == Expense::default();
-                let spent: Expenses =
-                    accounts.into_iter().filter(|(_, spent)| !nothing(spent)).collect();
-                match spent.is_empty() {
-                    true => drop(self.sessions.remove(&session)),
-                    false => drop(self.sessions.insert(session, spent)),
-                }
+                self.sessions.insert(session, accounts);
             }
             LedgerEntry::Closed { accounts } => {
                 for spent in self.sessions.values_mut() {
                     spent.retain(|account, _| !accounts.contains(account));
                 }
-                self.sessions.retain(|_, spent| !spent.is_empty());
             }
         }
+        for spent in self.sessions.values_mut() {
+            spent.retain(|_, spent| *spent != Expense::default());
+        }
+        self.sessions.retain(|_, spent| !spent.is_empty());
     }
 
     /// Writes a line, twice and durably; if that fails, nothing of it stays.
     fn append(&mut self, file: &mut File, entry: LedgerEntry) -> Result<(), LedgerProblem> {
         let line = LedgerLine { number: self.next, entry };
         let json = serde_json::to_string(&line).map_err(io::Error::other)?;
-        let sum = checksum(json.as_bytes());
-        // No single byte that is damaged makes one line of the two.
-        let text = format!("{sum} {json}\n\n{sum} {json}\n\n");
+        // An empty line between the two: no single damaged byte joins them.
+        let text = format!("{}\n", log_lines::line(SUM, &json)).repeat(2);
         file.seek(SeekFrom::Start(self.read))?;
-        file.write_all(text.as_bytes()).and_then(|()| file.sync_data()).inspect_err(|_| {
-            let _ = file.set_len(self.read);
-        })?;
+        append(file, text.as_bytes())?;
         self.read += text.len() as u64;
         (self.next, self.bad) = (self.next + 1, 0);
         self.apply(line.entry);
@@ -279,26 +263,13 @@ fn sums<'a>(sessions: impl Iterator<Item = &'a Expenses>) -> Expenses {
     sums
 }
 
-const SUM: usize = 32;
-
-fn checksum(content: &[u8]) -> String {
-    blake3::hash(content).to_hex()[..SUM].to_string()
-}
-
-fn entry(line: &[u8]) -> Option<LedgerLine> {
-    let (sum, content) = (line.get(..SUM)?, line.get(SUM + 1..)?);
-    if sum != checksum(content).as_bytes() {
-        return None;
-    }
-    serde_json::from_slice(content).ok()
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use std::fs;
 
     use galeras_chat::Usd;
+    use tempfile::TempDir;
 
     use super::*;
 
@@ -320,14 +291,23 @@ mod tests {
         seen
     }
 
-    fn file(folder: &Path) -> PathBuf {
-        SpendingLedger::new(folder, "w").path
+    fn ledger(folder: &TempDir) -> SpendingLedger {
+        SpendingLedger::new(folder.path(), "w")
+    }
+
+    /// A ledger with two pairs of lines: its file, and the content.
+    fn two_pairs(folder: &TempDir) -> (PathBuf, Vec<u8>) {
+        let ledger = ledger(folder);
+        wrote(&ledger, &[("a", expense(1, "1"))]);
+        wrote(&ledger, &[("a", expense(2, "2"))]);
+        let content = fs::read(&ledger.path).unwrap();
+        (ledger.path, content)
     }
 
     #[test]
-    fn a_folder_in_its_place_ends_all_spending() {
+    fn a_folder_at_its_path_ends_all_spending() {
         let folder = tempfile::tempdir().unwrap();
-        let ledger = SpendingLedger::new(folder.path(), "w");
+        let ledger = ledger(&folder);
         fs::create_dir_all(ledger.path.join("x")).unwrap();
         let errors = [
             ledger.spent().unwrap_err().to_string(),
@@ -342,19 +322,19 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_wrote_counts_for_the_next() {
+    fn lines_of_a_killed_process_count_for_the_next() {
         let folder = tempfile::tempdir().unwrap();
-        let first = SpendingLedger::new(folder.path(), "w");
+        let first = ledger(&folder);
         assert!(first.spent().unwrap().is_empty() && !first.path.exists());
         wrote(&first, &[("a", expense(1, "0.5"))]);
         wrote(&first, &[("a", expense(3, "1.5")), ("/", expense(3, "1.5"))]);
         drop(first);
-        let second = SpendingLedger::new(folder.path(), "w");
+        let second = ledger(&folder);
         let before = expenses(&[("/", expense(3, "1.5")), ("a", expense(3, "1.5"))]);
         assert_eq!(second.spent().unwrap(), before);
         assert_eq!(wrote(&second, &[("a", expense(1, "0.25"))]), before);
-        // What was written last is what was really spent.
-        let third = SpendingLedger::new(folder.path(), "w");
+        // The last line of a process is its real spending.
+        let third = ledger(&folder);
         assert_eq!(third.spent().unwrap()["a"], expense(4, "1.75"));
         assert!(SpendingLedger::new(folder.path(), "other").spent().unwrap().is_empty());
     }
@@ -362,7 +342,7 @@ mod tests {
     #[test]
     fn processes_side_by_side_see_each_other() {
         let folder = tempfile::tempdir().unwrap();
-        let ledgers: Vec<_> = (0..4).map(|_| SpendingLedger::new(folder.path(), "w")).collect();
+        let ledgers: Vec<_> = (0..4).map(|_| ledger(&folder)).collect();
         std::thread::scope(|scope| {
             for ledger in &ledgers {
                 scope.spawn(|| {
@@ -379,37 +359,32 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_account_begins_anew_and_an_empty_file_is_small() {
+    fn a_closed_account_starts_at_zero_and_an_empty_file_is_small() {
         let folder = tempfile::tempdir().unwrap();
-        let ledger = SpendingLedger::new(folder.path(), "w");
-        let other = SpendingLedger::new(folder.path(), "w");
-        wrote(&ledger, &[("a", expense(1, "1")), ("b", expense(2, "2"))]);
+        let (first, other) = (ledger(&folder), ledger(&folder));
+        wrote(&first, &[("a", expense(1, "1")), ("b", expense(2, "2"))]);
         wrote(&other, &[("a", expense(4, "4"))]);
-        ledger.close(&["a".into(), "c".into()]).unwrap();
-        assert_eq!(ledger.spent().unwrap(), expenses(&[("b", expense(2, "2"))]));
-        // One that is still at work says so again.
+        first.close(&["a".into(), "c".into()]).unwrap();
+        assert_eq!(first.spent().unwrap(), expenses(&[("b", expense(2, "2"))]));
+        // A process that still works writes its spending again.
         wrote(&other, &[("a", expense(5, "5"))]);
-        assert_eq!(ledger.spent().unwrap()["a"], expense(5, "5"));
-        ledger.close(&["a".into(), "b".into()]).unwrap();
-        assert_eq!(fs::metadata(file(folder.path())).unwrap().len(), 0);
+        assert_eq!(first.spent().unwrap()["a"], expense(5, "5"));
+        first.close(&["a".into(), "b".into()]).unwrap();
+        assert_eq!(fs::metadata(&first.path).unwrap().len(), 0);
         wrote(&other, &[("a", expense(6, "6"))]);
-        assert_eq!(ledger.spent().unwrap()["a"], expense(6, "6"));
+        assert_eq!(first.spent().unwrap()["a"], expense(6, "6"));
     }
 
     #[test]
-    fn a_flipped_bit_changes_nothing_and_a_cut_loses_what_was_not_granted() {
+    fn a_flipped_bit_changes_nothing_and_a_cut_loses_only_the_last_line() {
         let folder = tempfile::tempdir().unwrap();
-        let ledger = SpendingLedger::new(folder.path(), "w");
-        wrote(&ledger, &[("a", expense(1, "1"))]);
-        wrote(&ledger, &[("a", expense(2, "2"))]);
-        let path = file(folder.path());
-        let content = fs::read(&path).unwrap();
+        let (path, content) = two_pairs(&folder);
         for at in 0..content.len() {
             let mut damaged = content.clone();
             damaged[at] ^= 1 << (at % 8);
             fs::write(&path, &damaged).unwrap();
             // A new line within the second of the last pair looks like a lost pair.
-            if let Ok(spent) = SpendingLedger::new(folder.path(), "w").spent() {
+            if let Ok(spent) = ledger(&folder).spent() {
                 assert_eq!(spent["a"], expense(2, "2"), "{at}");
             } else {
                 assert!(damaged[at] == b'\n' || content[at] == b'\n', "{at}");
@@ -417,7 +392,7 @@ mod tests {
         }
         for cut in 0..=content.len() {
             fs::write(&path, &content[..cut]).unwrap();
-            let next = SpendingLedger::new(folder.path(), "w");
+            let next = ledger(&folder);
             let spent = next.spent().unwrap().get("a").copied().unwrap_or_default();
             // Every amount is written twice; the first of a pair counts.
             let whole = content[..cut].iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
@@ -426,7 +401,7 @@ mod tests {
             let wanted = [0, 1, 1, 2, 2][lines];
             assert_eq!(spent, expense(wanted, &wanted.to_string()), "{cut}");
             wrote(&next, &[("a", expense(7, "7"))]);
-            let all = SpendingLedger::new(folder.path(), "w").spent().unwrap()["a"];
+            let all = ledger(&folder).spent().unwrap()["a"];
             assert_eq!(all, spent.plus(expense(7, "7")), "{cut}");
         }
     }
@@ -434,23 +409,19 @@ mod tests {
     #[test]
     fn a_pair_that_is_damaged_ends_all_spending() {
         let folder = tempfile::tempdir().unwrap();
-        let ledger = SpendingLedger::new(folder.path(), "w");
-        wrote(&ledger, &[("a", expense(1, "1"))]);
-        wrote(&ledger, &[("a", expense(2, "2"))]);
-        let path = file(folder.path());
-        let content = fs::read(&path).unwrap();
+        let (path, content) = two_pairs(&folder);
         for pair in 0..2 {
             let mut damaged = content.clone();
             for line in 0..2 {
                 damaged[content.len() * (2 * pair + line) / 4 + 40] ^= 1;
             }
             fs::write(&path, &damaged).unwrap();
-            let next = SpendingLedger::new(folder.path(), "w");
+            let next = ledger(&folder);
             let error = next.spent().unwrap_err().to_string();
             assert!(error.contains("is not known") && error.contains("delete"), "{error}");
             assert!(next.write(&mut |_| Some(Expenses::new())).is_err());
         }
         fs::remove_file(&path).unwrap();
-        assert!(SpendingLedger::new(folder.path(), "w").spent().unwrap().is_empty());
+        assert!(ledger(&folder).spent().unwrap().is_empty());
     }
 }

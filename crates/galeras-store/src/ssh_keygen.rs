@@ -1,8 +1,8 @@
 //! Signatures by SSH keys, made and checked by `ssh-keygen -Y` as Git does.
 //!
-//! A signature is checked in two steps. The first asks whether it is a good signature of some bytes,
-//! and by which key; it needs a process for each signature, and its result is remembered. The second
-//! asks whether a key may sign, by a list of allowed signers; it needs two processes for each key.
+//! A signature is checked in two steps, whose results are remembered. The first finds the key of a
+//! good signature of some bytes, with a process for each signature. The second looks the key up in
+//! a list of allowed signers, with two processes for each key.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -17,9 +17,7 @@ use tempfile::NamedTempFile;
 use galeras_base::digest::Digest;
 
 /// The namespace of signatures of manifests.
-pub const SIGNATURE_NAMESPACE: &str = NAMESPACE;
-
-const NAMESPACE: &str = "galeras-manifest";
+pub const SIGNATURE_NAMESPACE: &str = "galeras-manifest";
 
 const BEGIN: &str = "-----BEGIN SSH SIGNATURE-----";
 const END: &str = "-----END SSH SIGNATURE-----";
@@ -27,7 +25,7 @@ const END: &str = "-----END SSH SIGNATURE-----";
 /// The most signatures that are read from one file.
 const MAX_SIGNATURES: usize = 64;
 
-/// A signature by a key that is in no list, to have `ssh-keygen` read a list of allowed signers.
+/// A signature by a key that is in no list: with it, `ssh-keygen` checks the lines of a list.
 const PROBE: &str = "-----BEGIN SSH SIGNATURE-----
 U1NIU0lHAAAAAQAAADMAAAALc3NoLWVkMjU1MTkAAAAgp/lsIeOfowXEFj2OrvHLUjN22g
 m9fXdaMXAIaC6uCj0AAAAQZ2FsZXJhcy1tYW5pZmVzdAAAAAAAAAAGc2hhNTEyAAAAUwAA
@@ -36,7 +34,7 @@ SobL6r2oX/paHITPBk5lqL0GApP95muAa4pk8C
 -----END SSH SIGNATURE-----
 ";
 
-/// Why `ssh-keygen` gave no answer.
+/// A failure of `ssh-keygen`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SshKeygenError {
     /// The program is not installed.
@@ -45,17 +43,16 @@ pub enum SshKeygenError {
     /// The program does not know the operation.
     #[error("`ssh-keygen` is too old; install OpenSSH 8.9 or later")]
     TooOld,
-    /// The program could not run to its end.
+    /// The program failed.
     #[error("`ssh-keygen` failed: {0}")]
     Failed(String),
 }
 
-/// Why a signature is not accepted, in words that follow “it”.
-///
-/// Of several signatures of a result, the last of these variants is reported.
+/// Why a signature is not accepted, in words that follow “it”. Of the refusals of several
+/// signatures, the last of these variants is reported.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum SignatureRefusal {
-    /// There is no signature.
+    /// It has no signature.
     #[error("is not signed")]
     Unsigned,
     /// The text is not a signature.
@@ -67,7 +64,7 @@ pub enum SignatureRefusal {
     /// The list allows the signer other namespaces.
     #[error("is signed by {0}, who may not sign for `{SIGNATURE_NAMESPACE}`")]
     NotForThis(String),
-    /// The time of the key is over, or has not come.
+    /// The key has expired, or is not yet valid.
     #[error("is signed by {0}, whose key is not valid at this time")]
     NotNow(SignerKey),
     /// The signature was made for another namespace.
@@ -108,10 +105,7 @@ static CHECKED: LazyLock<Mutex<HashMap<Digest, Result<SignerKey, SignatureRefusa
 pub struct Signature(String);
 
 impl Signature {
-    /// Returns the key, if this is a good signature of `message`.
-    ///
-    /// # Errors
-    /// If it is not, or `ssh-keygen` cannot be run.
+    /// Returns the key of a good signature of `message`.
     pub fn check(&self, message: &[u8]) -> Result<SignerKey, SignatureError> {
         let id = Digest::of(&[self.0.as_bytes(), message].concat());
         let locked = || CHECKED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -120,7 +114,7 @@ impl Signature {
         }
         let file = scratch(&self.0)?;
         let answer = ssh_keygen(
-            &["-Y", "check-novalidate", "-n", NAMESPACE, "-s"],
+            &["-Y", "check-novalidate", "-n", SIGNATURE_NAMESPACE, "-s"],
             &[file.path()],
             message,
         )?;
@@ -185,9 +179,6 @@ impl SignatureFile {
     }
 
     /// Keeps the good signatures of `message`, the first of each key, sorted by key.
-    ///
-    /// # Errors
-    /// If `ssh-keygen` cannot be run.
     pub fn only_of(self, message: &[u8]) -> Result<Self, SshKeygenError> {
         let mut good = BTreeMap::new();
         for signature in self.signatures {
@@ -239,10 +230,7 @@ pub struct SigningKey {
 }
 
 impl SigningKey {
-    /// Signs nothing with the key in a file, to see that it can sign.
-    ///
-    /// # Errors
-    /// Why it cannot.
+    /// Opens the key in a file, and signs an empty message with it as a test.
     pub fn open(file: &Path) -> Result<Self, SigningKeyError> {
         File::open(file)?;
         let file = std::path::absolute(file)?;
@@ -251,9 +239,6 @@ impl SigningKey {
     }
 
     /// Signs a message.
-    ///
-    /// # Errors
-    /// Why the key cannot.
     pub fn sign(&self, message: &[u8]) -> Result<SignatureFile, SigningKeyError> {
         Ok(SignatureFile { signatures: vec![sign(&self.file, message)?], damaged: false })
     }
@@ -261,8 +246,11 @@ impl SigningKey {
 
 fn sign(file: &Path, message: &[u8]) -> Result<Signature, SigningKeyError> {
     // With `-P`, an encrypted key is an error; without it there would be a prompt per signature.
-    let answer =
-        ssh_keygen(&["-q", "-P", "", "-Y", "sign", "-n", NAMESPACE, "-f"], &[file], message)?;
+    let answer = ssh_keygen(
+        &["-q", "-P", "", "-Y", "sign", "-n", SIGNATURE_NAMESPACE, "-f"],
+        &[file],
+        message,
+    )?;
     if answer.success && answer.stdout.starts_with(BEGIN) {
         return Ok(Signature(answer.stdout));
     }
@@ -299,11 +287,8 @@ pub struct AllowedSigners {
 }
 
 impl AllowedSigners {
-    /// Reads the text of a file (ALLOWED SIGNERS of ssh-keygen(1)).
-    ///
-    /// # Errors
-    /// If `ssh-keygen` does not understand a line. It would pass over such a line, and with it over a
-    /// signer.
+    /// Reads the text of a file (ALLOWED SIGNERS of ssh-keygen(1)). A line that `ssh-keygen` does
+    /// not understand is an error; `ssh-keygen` would ignore it, and with it a signer.
     pub fn parse(text: &str) -> Result<Self, AllowedSignersError> {
         let line_of = |at: usize| text[..at].matches('\n').count() + 1;
         if let Some(at) = text.find(|c: char| c.is_control() && !"\t\r\n".contains(c)) {
@@ -328,9 +313,6 @@ impl AllowedSigners {
     }
 
     /// Returns the principals of the first good signature of `message` by an allowed signer.
-    ///
-    /// # Errors
-    /// Why none of the signatures is accepted.
     pub fn accept(&self, file: &SignatureFile, message: &[u8]) -> Result<String, SignatureError> {
         let mut closest = match file.is_damaged() {
             true => SignatureRefusal::Unreadable,
@@ -347,9 +329,6 @@ impl AllowedSigners {
     }
 
     /// Returns the principals of a key that made a good signature of `message`.
-    ///
-    /// # Errors
-    /// Why it may not sign.
     pub fn principals(
         &self,
         key: &SignerKey,
@@ -366,9 +345,6 @@ impl AllowedSigners {
     }
 
     /// Returns the fingerprint of a key, and true if the list allows it to sign.
-    ///
-    /// # Errors
-    /// If the key cannot sign, or `ssh-keygen` cannot be run.
     pub fn allows(&self, key: &SigningKey) -> Result<(SignerKey, bool), SignatureError> {
         let signer = key.trial.check(b"")?;
         match self.principals(&signer, &key.trial, b"") {
@@ -396,7 +372,7 @@ impl AllowedSigners {
         let file = scratch(&signature.0)?;
         let names: Vec<&str> = found.stdout.lines().collect();
         for name in &names {
-            let args = ["-Y", "verify", "-n", NAMESPACE, "-I", name, "-f"];
+            let args = ["-Y", "verify", "-n", SIGNATURE_NAMESPACE, "-I", name, "-f"];
             let paths = [self.copy.path(), Path::new("-s"), file.path()];
             if ssh_keygen(&args, &paths, message)?.success {
                 return Ok(Ok(names.join(",")));
@@ -425,8 +401,8 @@ impl Answer {
     }
 }
 
-/// Runs `ssh-keygen ARGS PATHS`, without a shell. Each path and name follows a flag that takes a value,
-/// so none is read as a flag.
+/// Runs `ssh-keygen ARGS PATHS`, without a shell. Each path and name follows a flag that takes a
+/// value, so none is read as a flag.
 fn ssh_keygen(args: &[&str], paths: &[&Path], input: &[u8]) -> Result<Answer, SshKeygenError> {
     let mut command = Command::new("ssh-keygen");
     command.args(args).args(paths);
@@ -439,7 +415,7 @@ fn ssh_keygen(args: &[&str], paths: &[&Path], input: &[u8]) -> Result<Answer, Ss
         _ => failed(error),
     })?;
     if let Some(mut stdin) = child.stdin.take() {
-        // It may end before it has read everything.
+        // The process may end before it has read everything.
         _ = stdin.write_all(input);
     }
     let output = child.wait_with_output().map_err(failed)?;
@@ -451,12 +427,10 @@ fn ssh_keygen(args: &[&str], paths: &[&Path], input: &[u8]) -> Result<Answer, Ss
     };
     let unknown =
         ["usage: ssh-keygen", "Unsupported operation", "unknown option", "illegal option"];
+    let is_unknown = !answer.success && unknown.iter().any(|words| answer.stderr.contains(words));
     match output.status.code() {
         None => Err(SshKeygenError::Failed(output.status.to_string())),
-        Some(0) => Ok(answer),
-        Some(_) if unknown.iter().any(|words| answer.stderr.contains(words)) => {
-            Err(SshKeygenError::TooOld)
-        }
+        Some(_) if is_unknown => Err(SshKeygenError::TooOld),
         Some(_) => Ok(answer),
     }
 }

@@ -1,23 +1,71 @@
-//! Reads columns and ranges of rows of a stored table on this disk.
+//! Reads columns and ranges of rows of a stored table.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Read, Seek as _, Write as _};
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use bytes::Bytes;
+use futures::TryStreamExt as _;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
-    ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
+    ParquetRecordBatchReaderBuilder, RowSelection,
 };
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::PageIndexPolicy;
 use parquet::file::reader::{ChunkReader, Length};
 
-/// A Parquet file, and its footer with the places of its pages.
+use super::backend::{Backend, blocking};
+use super::content_store::Store;
+use super::error::StoreError;
+use super::object_name::blob_name;
+use galeras_base::digest::Digest;
+
+impl Store {
+    /// The table in this blob; `None` if the store is not a folder.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn table_file(&self, blob: &Digest) -> Result<Option<TableFile>> {
+        let Some(path) = self.local_blob(blob) else { return Ok(None) };
+        TableFile::open(File::open(path)?).map(Some)
+    }
+
+    /// A blob's file, or a copy of the blob in a nameless file; `None` if it does not exist.
+    pub async fn open_blob(&self, blob: &Digest) -> Result<Option<File>, StoreError> {
+        open(self, &blob_name(blob)).await
+    }
+}
+
+/// The file of an object, or a copy of the object in a nameless file; `None` if it does not exist.
+pub(super) async fn open(store: &Store, name: &str) -> Result<Option<File>, StoreError> {
+    match &store.inner.backend {
+        Backend::Folder(folder) => {
+            let path = folder.path(name);
+            blocking(move || match File::open(&path) {
+                Ok(file) => Ok(Some(file)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(StoreError::at("read", &path, error)),
+            })
+            .await
+        }
+        Backend::Bucket(_) => {
+            let failed = |error| StoreError::at("write", &std::env::temp_dir(), error);
+            let Some(mut chunks) = store.chunks(name).await? else { return Ok(None) };
+            let mut file = tempfile::tempfile().map_err(failed)?;
+            while let Some(chunk) = chunks.try_next().await? {
+                file.write_all(&chunk).map_err(failed)?;
+            }
+            file.rewind().map_err(failed)?;
+            Ok(Some(file))
+        }
+    }
+}
+
+/// A Parquet file, and its footer with the positions of its pages.
 #[derive(Debug)]
 pub struct TableFile {
     file: PositionedFile,
@@ -28,21 +76,17 @@ pub struct TableFile {
 
 impl TableFile {
     /// Reads the footer of a file.
-    ///
-    /// # Errors
-    /// If it cannot be read.
     pub fn open(file: File) -> Result<Self> {
-        let file = PositionedFile::new(file)?;
+        let file = PositionedFile { length: file.metadata()?.len(), file: Arc::new(file) };
         let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
         let metadata = ArrowReaderMetadata::load(&file, options)?;
-        let mut end = 0_u64;
-        let groups = metadata.metadata().row_groups().iter();
-        let groups = groups.map(|group| {
-            let start = end;
-            end = end.saturating_add(u64::try_from(group.num_rows()).unwrap_or(0));
-            start..end
-        });
-        let groups = groups.collect();
+        let mut groups = Vec::new();
+        let mut start = 0_u64;
+        for group in metadata.metadata().row_groups() {
+            let end = start.saturating_add(u64::try_from(group.num_rows()).unwrap_or(0));
+            groups.push(start..end);
+            start = end;
+        }
         Ok(Self { file, metadata, groups })
     }
 
@@ -61,14 +105,13 @@ impl TableFile {
         &self.groups
     }
 
-    /// The places of columns in the schema.
+    /// The positions of columns in the schema.
     pub fn columns(&self, wanted: impl Fn(&str) -> bool) -> Vec<usize> {
         let fields = self.schema().fields().iter().enumerate();
         fields.filter(|(_, field)| wanted(field.name())).map(|(at, _)| at).collect()
     }
 
-    /// How many bytes the values of a column of texts or of bytes have in memory, if the file says
-    /// so.
+    /// The size in memory of the values of a column of texts or bytes, if the file has that number.
     pub fn text_bytes(&self, column: usize) -> Option<u64> {
         let leaves = self.metadata.parquet_schema();
         let is_of = |leaf: &usize| leaves.get_column_root_idx(*leaf) == column;
@@ -78,8 +121,8 @@ impl TableFile {
         bytes.map(|bytes| bytes.and_then(|bytes| u64::try_from(bytes).ok())).sum()
     }
 
-    /// These columns, as places in the schema and in its order, of the rows in these ranges, which
-    /// are in order, so many at a time at most.
+    /// Reads columns, given by their positions in the schema and in its order, of ordered ranges of
+    /// rows, at most `batch` rows at a time.
     ///
     /// # Errors
     /// If there is no such row.
@@ -102,56 +145,33 @@ impl TableFile {
         let mask = ProjectionMask::roots(builder.parquet_schema(), columns.iter().copied());
         let builder =
             builder.with_projection(mask).with_row_groups(groups).with_batch_size(batch.max(1));
-        // Rows one after the other need no look at each page.
-        let is_all = selection.iter().all(|selector| !selector.skip);
-        match is_all {
-            true => builder.build(),
-            false => builder.with_row_selection(selection).build(),
+        // To select every row would only cost time.
+        let skips = selection.iter().any(|selector| selector.skip);
+        match skips {
+            true => builder.with_row_selection(selection).build(),
+            false => builder.build(),
         }
     }
 }
 
-/// The row groups that hold rows of these ranges, which are in order and do not overlap, and the rows
-/// to skip and to read in them. Other groups are left out: the reader would walk all their pages.
+/// The row groups with rows of these ordered ranges, and the selection of the rows in them. Other
+/// groups are left out: the reader would visit all their pages.
 fn row_selection(groups: &[Range<u64>], ranges: &[Range<u64>]) -> (Vec<usize>, RowSelection) {
     let count = |rows: u64| usize::try_from(rows).unwrap_or(usize::MAX);
-    let mut chosen = Vec::new();
-    let mut selectors: Vec<RowSelector> = Vec::new();
-    let mut left = ranges.iter().filter(|range| !range.is_empty()).cloned().peekable();
-    for (at, group) in groups.iter().enumerate() {
-        let mut next = group.start;
-        while let Some(range) = left.peek_mut().filter(|range| range.start < group.end) {
-            let end = range.end.min(group.end);
-            selectors.push(RowSelector::skip(count(range.start - next)));
-            selectors.push(RowSelector::select(count(end - range.start)));
-            next = end;
-            if range.end > group.end {
-                range.start = group.end;
-                break;
-            }
-            left.next();
-        }
-        if next > group.start {
-            chosen.push(at);
-            selectors.push(RowSelector::skip(count(group.end - next)));
-        }
-    }
-    // Selectors of no rows are dropped, and neighbours of one kind joined.
-    (chosen, selectors.into_iter().collect())
+    let total = groups.last().map_or(0, |group| count(group.end));
+    let ranges = ranges.iter().map(|range| count(range.start)..count(range.end));
+    let mut rest = RowSelection::from_consecutive_ranges(ranges, total);
+    let parts = groups.iter().map(|group| rest.split_off(count(group.end - group.start)));
+    let chosen = parts.enumerate().filter(|(_, part)| part.selects_any());
+    let (chosen, parts): (Vec<usize>, Vec<RowSelection>) = chosen.unzip();
+    (chosen, parts.into_iter().collect())
 }
 
-/// A file that is read at positions: readers of one open file do not disturb each other.
+/// A file that is read at positions, so that several readers can share it.
 #[derive(Clone, Debug)]
 struct PositionedFile {
     file: Arc<File>,
     length: u64,
-}
-
-impl PositionedFile {
-    fn new(file: File) -> io::Result<Self> {
-        let length = file.metadata()?.len();
-        Ok(Self { file: Arc::new(file), length })
-    }
 }
 
 impl Length for PositionedFile {
@@ -168,7 +188,7 @@ impl ChunkReader for PositionedFile {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
-        // Never more memory than there is file: what a footer says may be anything.
+        // A footer may have any length in it, so no more memory is used than the file is long.
         let left = usize::try_from(self.length.saturating_sub(start)).unwrap_or(usize::MAX);
         if length > left {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());

@@ -1,7 +1,7 @@
-//! Checks a store against itself, and removes what is damaged: blobs are hashed again, the
-//! logical digests of the tables in them computed again.
+//! Checks all objects of a store, and removes damaged ones: blobs are hashed again, and the logical
+//! digests of their tables are computed again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -11,30 +11,28 @@ use futures::StreamExt;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use super::content_store::{Store, blob_name, check_name, manifest_name, memo_name, run_name};
-use super::contents::StoreContents;
-use super::descendants::StoredOutcome;
+use super::content_store::{Store, StoreContents, StoredOutcome};
 use super::error::StoreError;
+use super::integrity::unseal;
 use super::manifest::{Manifest, PortArtifact};
+use super::object_name::{blob_name, check_name, manifest_name, memo_name, run_name};
 use super::output_record::{self, OutputRecord, output_name};
-use super::record::RunRecord;
-use super::sealed::unseal;
-use super::table_file::TableFile;
-use super::tables::open;
+use super::run_record::RunRecord;
+use super::table_file::{TableFile, open};
 use galeras_base::digest::{ColumnDigest, Digest, table_digest};
 use galeras_operator::table_digest::TableHasher;
 
-/// What sort of damage a [`Finding`] is.
+/// The kind of damage of a [`Finding`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingKind {
     /// The content of a blob does not have the digest that is its name.
     DamagedBlob,
-    /// A manifest or a part names a blob that is not there.
+    /// A manifest or a part names a blob that does not exist.
     MissingBlob,
-    /// A blob does not have the size that a manifest or a part says.
+    /// A blob does not have the size in a manifest or a part.
     WrongSize,
-    /// The table in a blob does not have the rows or the logical digest that a manifest says.
+    /// The table in a blob does not have the rows or the logical digest in a manifest.
     WrongTable,
     /// A file among the blobs does not have the name of one.
     StrangeFile,
@@ -44,31 +42,31 @@ pub enum FindingKind {
     WrongKey,
     /// A part cannot be read.
     DamagedPart,
-    /// The remembered outcome of a data test or an output is not what its own digest says.
+    /// The remembered outcome of a data test or an output does not match its digest.
     DamagedOutcome,
-    /// The record of where an output file comes from is not what its own digest says.
+    /// The origin of an output file does not match its digest.
     DamagedOrigin,
-    /// A signature is not of the manifest beside it, or cannot be read.
+    /// A signature is not of its manifest, or cannot be read.
     WrongSignature,
-    /// The record of a run is not what its own digest says.
+    /// The record of a run does not match its digest.
     DamagedRun,
 }
 
 /// Something in a store that is damaged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What sort of damage it is.
+    /// The kind of damage.
     pub kind: FindingKind,
     /// The damaged object, relative to the store.
     pub object: String,
-    /// What is wrong with it.
+    /// A description of the damage.
     pub detail: String,
-    /// The steps whose results are lost with it, as their labels name them.
+    /// The steps, by their labels, whose results are lost with it.
     pub steps: Vec<String>,
-    /// What a repair removes.
+    /// The objects that a repair removes.
     #[serde(skip)]
     remove: Vec<String>,
-    /// The blob from which nothing may have been computed.
+    /// A damaged blob. Results that were computed from it are wrong.
     #[serde(skip)]
     wrong: Option<Digest>,
 }
@@ -83,8 +81,18 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Who names a blob, and what they say of it.
+/// The results that were forgotten because they were computed from damaged files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ForgottenResults {
+    /// The steps in the labels of the results, sorted.
+    pub steps: Vec<String>,
+    /// The number of results, parts and outcomes.
+    pub objects: u64,
+}
+
+/// The description of a blob in a manifest or a part.
 struct BlobClaim {
+    /// The name of the manifest or the part.
     name: String,
     step: Option<String>,
     bytes: u64,
@@ -92,23 +100,22 @@ struct BlobClaim {
     table: Option<PortArtifact>,
 }
 
-impl BlobClaim {
-    /// What a manifest says of a table.
-    fn of(manifest: &Manifest, port: &PortArtifact) -> Self {
-        Self {
-            name: manifest_name(&manifest.key),
-            step: Some(manifest.labels.step.clone()),
-            bytes: port.bytes,
-            rows: port.rows,
-            table: Some(port.clone()),
-        }
-    }
+type Claims = BTreeMap<Digest, Vec<BlobClaim>>;
+
+fn add_claim(claims: &mut Claims, manifest: &Manifest, port: &PortArtifact) {
+    claims.entry(port.blob).or_default().push(BlobClaim {
+        name: manifest_name(&manifest.key),
+        step: Some(manifest.labels.step.clone()),
+        bytes: port.bytes,
+        rows: port.rows,
+        table: Some(port.clone()),
+    });
 }
 
 impl Store {
-    /// Checks everything: every blob against its name, every table against its manifest,
-    /// every manifest against its key. `progress` is called with the number of bytes
-    /// checked since the last call. Changes nothing; temporary files are not damage.
+    /// Checks every blob against its name, every table against its manifest, and every manifest
+    /// against its key. `progress` is called with the number of bytes checked since the last call.
+    /// Changes nothing; temporary files are not damage.
     ///
     /// # Errors
     /// If the store cannot be read at all. A damaged object is a finding.
@@ -117,22 +124,25 @@ impl Store {
         progress: &(impl Fn(u64) + ?Sized),
     ) -> Result<Vec<Finding>, StoreError> {
         let contents = StoreContents::of(self).await?;
-        let mut findings = unreadable(&contents);
-        for (kind, object, cause) in self.unreadable_records().await? {
-            let detail = format!("it cannot be read: {cause}");
-            findings.push(Finding::new(kind, &object, detail, vec![object.clone()]));
+        let mut findings = self.unreadable_records().await?;
+        for (name, cause) in &contents.damaged_manifests {
+            findings.push(Finding::unreadable(FindingKind::DamagedManifest, name, cause));
         }
-        let mut claims: BTreeMap<Digest, Vec<BlobClaim>> = BTreeMap::new();
+        for (name, cause) in &contents.damaged_parts {
+            findings.push(Finding::unreadable(FindingKind::DamagedPart, name, cause));
+        }
+        for entry in &contents.strangers {
+            let detail = "its name is not the digest of a table";
+            findings.push(Finding::of(FindingKind::StrangeFile, &entry.name, detail));
+        }
+        let mut claims = Claims::new();
         for manifest in &contents.manifests {
             let (name, key) = (manifest_name(&manifest.key), manifest.preimage.key());
             if key != manifest.key {
                 let detail = format!("its pre-image has the key {}", key.short());
-                let kind = FindingKind::WrongKey;
-                findings.push(Finding::new(kind, &name, detail, vec![name.clone()]));
+                findings.push(Finding::of(FindingKind::WrongKey, &name, detail));
             }
-            for port in &manifest.ports {
-                claims.entry(port.blob).or_default().push(BlobClaim::of(manifest, port));
-            }
+            manifest.ports.iter().for_each(|port| add_claim(&mut claims, manifest, port));
         }
         for (recipe, part) in &contents.parts {
             claims.entry(part.blob).or_default().push(BlobClaim {
@@ -148,9 +158,8 @@ impl Store {
         }
 
         for (name, step) in self.wrong_signatures(&contents.manifests).await? {
-            let detail = "it is not a signature of the manifest of this key".to_string();
-            let kind = FindingKind::WrongSignature;
-            let mut finding = Finding::new(kind, &name, detail, vec![name.clone()]);
+            let detail = "it is not a signature of the manifest of this key";
+            let mut finding = Finding::of(FindingKind::WrongSignature, &name, detail);
             finding.steps.push(step);
             findings.push(finding);
         }
@@ -159,10 +168,10 @@ impl Store {
         Ok(findings)
     }
 
-    /// Checks these blobs against their names and what is said of them.
+    /// Compares these blobs with their names and with their descriptions.
     async fn check_claims(
         &self,
-        claims: BTreeMap<Digest, Vec<BlobClaim>>,
+        claims: Claims,
         progress: &(impl Fn(u64) + ?Sized),
     ) -> Result<Vec<Finding>, StoreError> {
         let mut findings = Vec::new();
@@ -187,9 +196,8 @@ impl Store {
         Ok(findings)
     }
 
-    /// Checks just these results, which were read from this store: the tables that they name,
-    /// but for those that `absent` says are not meant to be there. Returns how many files were
-    /// read, and what is wrong.
+    /// Checks only the tables of these results, except those that `absent` accepts as missing.
+    /// Returns the number of files that were read, and the damage.
     ///
     /// # Errors
     /// If the store cannot be read at all. A damaged object is a finding.
@@ -199,11 +207,10 @@ impl Store {
         absent: &(impl Fn(&PortArtifact) -> bool + ?Sized),
         progress: &(impl Fn(u64) + ?Sized),
     ) -> Result<(u64, Vec<Finding>), StoreError> {
-        let mut claims: BTreeMap<Digest, Vec<BlobClaim>> = BTreeMap::new();
+        let mut claims = Claims::new();
         for manifest in results {
-            for port in manifest.ports.iter().filter(|port| !absent(port)) {
-                claims.entry(port.blob).or_default().push(BlobClaim::of(manifest, port));
-            }
+            let ports = manifest.ports.iter().filter(|port| !absent(port));
+            ports.for_each(|port| add_claim(&mut claims, manifest, port));
         }
         let files = claims.len() as u64;
         let mut findings = self.check_claims(claims, progress).await?;
@@ -211,32 +218,39 @@ impl Store {
         Ok((files, findings))
     }
 
-    /// Outcomes of checks, records of outputs and of runs that are damaged or have another's name.
-    async fn unreadable_records(&self) -> Result<Vec<(FindingKind, String, String)>, StoreError> {
-        let mut damaged = Vec::new();
-        let mut judge = |kind, name: String, own_name: Result<String, String>| match own_name {
-            Ok(own) if own == name => {}
-            Ok(_) => damaged.push((kind, name, "it has another's name".to_string())),
-            Err(cause) => damaged.push((kind, name, cause)),
-        };
-        for (entry, bytes) in self.inner.backend.read_all("checks").await? {
-            let own = unseal::<StoredOutcome>(&bytes).map(|outcome| check_name(&outcome.key));
-            judge(FindingKind::DamagedOutcome, entry.name, own);
+    /// Finds outcomes of checks, records of outputs and of runs that are damaged or have a wrong
+    /// name.
+    async fn unreadable_records(&self) -> Result<Vec<Finding>, StoreError> {
+        let mut findings = Vec::new();
+        type CheckRecord = fn(&[u8]) -> Result<String, String>;
+        let records: [(_, _, CheckRecord); 3] = [
+            (FindingKind::DamagedOutcome, "checks", |bytes| {
+                unseal::<StoredOutcome>(bytes).map(|outcome| check_name(&outcome.key))
+            }),
+            (FindingKind::DamagedOrigin, output_record::FOLDER, |bytes| {
+                unseal::<OutputRecord>(bytes).map(|record| output_name(&record))
+            }),
+            (FindingKind::DamagedRun, "runs", |bytes| {
+                unseal::<RunRecord>(bytes).map(|run| run_name(&run.id))
+            }),
+        ];
+        for (kind, folder, name_in) in records {
+            for (entry, bytes) in self.inner.backend.read_all(folder).await? {
+                let cause = match name_in(&bytes) {
+                    Ok(name) if name == entry.name => continue,
+                    Ok(_) => "it has another's name".to_string(),
+                    Err(cause) => cause,
+                };
+                findings.push(Finding::unreadable(kind, &entry.name, cause));
+            }
         }
-        for (entry, bytes) in self.inner.backend.read_all(output_record::FOLDER).await? {
-            let own = unseal::<OutputRecord>(&bytes).map(|record| output_name(&record));
-            judge(FindingKind::DamagedOrigin, entry.name, own);
-        }
-        for (entry, bytes) in self.inner.backend.read_all("runs").await? {
-            let own = unseal::<RunRecord>(&bytes).map(|run| run_name(&run.id));
-            judge(FindingKind::DamagedRun, entry.name, own);
-        }
-        Ok(damaged)
+        Ok(findings)
     }
 
-    /// Removes what is damaged, the manifests and parts that name it, and every result that was
-    /// computed from it, so that the next run computes them anew. Returns the number of objects
-    /// removed. An error of kind [`Busy`](super::StoreErrorKind::Busy) if a run holds the store.
+    /// Removes damaged objects, the manifests and parts that name them, and every result that was
+    /// computed from them, so that the next run computes these results again. Returns the number of
+    /// removed objects. If a run holds the store, the error has the kind
+    /// [`Busy`](super::StoreErrorKind::Busy).
     pub async fn repair(&self, findings: &[Finding]) -> Result<u64, StoreError> {
         if findings.is_empty() {
             return Ok(0);
@@ -247,7 +261,7 @@ impl Store {
             if wrong.is_empty() { 0 } else { self.forget_descendants(&wrong).await?.objects };
         let names: BTreeSet<String> =
             findings.iter().flat_map(|finding| finding.remove.iter().cloned()).collect();
-        // In the order actions, blobs, memo: what names a blob goes before the blob.
+        // Objects that name a blob are removed before it.
         let (blobs, naming): (Vec<_>, Vec<_>) =
             names.into_iter().partition(|name| name.starts_with("blobs/"));
         let mut removed = self.inner.backend.remove_all(naming).await?;
@@ -256,11 +270,70 @@ impl Store {
         self.settle().await;
         Ok(forgotten + removed)
     }
+
+    /// Forgets the results and outcomes that were computed from these blobs, directly or through
+    /// other results.
+    pub async fn forget_descendants(
+        &self,
+        damaged: &[Digest],
+    ) -> Result<ForgottenResults, StoreError> {
+        let mut tainted: HashSet<Digest> = damaged.iter().copied().collect();
+        let contents = StoreContents::of(self).await?;
+        let mut manifests = contents.manifests;
+        let (mut steps, mut names) = (Vec::new(), Vec::new());
+        loop {
+            let (gone, stay): (Vec<_>, Vec<_>) = manifests
+                .into_iter()
+                .partition(|manifest| manifest.reads.iter().any(|blob| tainted.contains(blob)));
+            manifests = stay;
+            if gone.is_empty() {
+                break;
+            }
+            for manifest in gone {
+                tainted.extend(manifest.ports.iter().map(|port| port.blob));
+                names.push(manifest_name(&manifest.key));
+                steps.push(manifest.labels.step);
+            }
+        }
+        let parts = contents.parts.iter().filter(|(_, part)| tainted.contains(&part.blob));
+        names.extend(parts.map(|(recipe, part)| memo_name(recipe, part)));
+        for (entry, bytes) in self.inner.backend.read_all("checks").await? {
+            match unseal::<StoredOutcome>(&bytes) {
+                Ok(outcome)
+                    if check_name(&outcome.key) == entry.name
+                        && !outcome.reads.iter().any(|blob| tainted.contains(blob)) => {}
+                _ => names.push(entry.name),
+            }
+        }
+        if !names.is_empty() {
+            tracing::warn!(count = names.len(), "forgets results that were computed from damage");
+        }
+        let objects = self.inner.backend.remove_all(names).await?;
+        steps.sort();
+        steps.dedup();
+        Ok(ForgottenResults { steps, objects })
+    }
 }
 
 impl Finding {
-    fn new(kind: FindingKind, object: &str, detail: String, remove: Vec<String>) -> Self {
-        Self { kind, object: object.to_string(), detail, steps: Vec::new(), remove, wrong: None }
+    /// Damage that is repaired by removing `remove`.
+    fn new(
+        kind: FindingKind,
+        object: &str,
+        detail: impl Into<String>,
+        remove: Vec<String>,
+    ) -> Self {
+        let (object, detail) = (object.to_string(), detail.into());
+        Self { kind, object, detail, steps: Vec::new(), remove, wrong: None }
+    }
+
+    /// Damage that is repaired by removing the object.
+    fn of(kind: FindingKind, object: &str, detail: impl Into<String>) -> Self {
+        Self::new(kind, object, detail, vec![object.to_string()])
+    }
+
+    fn unreadable(kind: FindingKind, object: &str, cause: impl fmt::Display) -> Self {
+        Self::of(kind, object, format!("it cannot be read: {cause}"))
     }
 
     fn with_wrong(mut self, blob: Digest) -> Self {
@@ -279,22 +352,6 @@ impl Finding {
     }
 }
 
-fn unreadable(contents: &StoreContents) -> Vec<Finding> {
-    let find = |kind, name: &String, cause: &String| {
-        Finding::new(kind, name, format!("it cannot be read: {cause}"), vec![name.clone()])
-    };
-    let manifests = contents.damaged_manifests.iter();
-    let parts = contents.damaged_parts.iter();
-    manifests
-        .map(|(name, cause)| find(FindingKind::DamagedManifest, name, cause))
-        .chain(parts.map(|(name, cause)| find(FindingKind::DamagedPart, name, cause)))
-        .chain(contents.strangers.iter().map(|entry| {
-            let detail = "its name is not the digest of a table".to_string();
-            Finding::new(FindingKind::StrangeFile, &entry.name, detail, vec![entry.name.clone()])
-        }))
-        .collect()
-}
-
 async fn check(
     store: &Store,
     blob: Digest,
@@ -302,49 +359,41 @@ async fn check(
     progress: mpsc::UnboundedSender<u64>,
 ) -> Result<Vec<Finding>, StoreError> {
     let name = blob_name(&blob);
-    // Damage must not keep the rest of a store from being checked; a bucket that is gone does.
+    let claims = Arc::new(claims);
+    let with_claims = |finding: Finding| Ok(vec![finding.with_claims(claims.iter())]);
     let unreadable = |cause: &dyn fmt::Display| {
-        let detail = format!("it cannot be read: {cause}");
-        let finding = Finding::new(FindingKind::DamagedBlob, &name, detail, vec![name.clone()]);
-        vec![finding.with_claims(&claims).with_wrong(blob)]
+        with_claims(Finding::unreadable(FindingKind::DamagedBlob, &name, cause).with_wrong(blob))
     };
     let file = match open(store, &name).await {
         Ok(Some(file)) => file,
         Ok(None) => {
-            let detail = "it is missing".to_string();
-            let finding = Finding::new(FindingKind::MissingBlob, &name, detail, Vec::new());
-            return Ok(vec![finding.with_claims(&claims)]);
+            let missing = FindingKind::MissingBlob;
+            return with_claims(Finding::new(missing, &name, "it is missing", Vec::new()));
         }
-        Err(error) if store.inner.backend.folder().is_some() => return Ok(unreadable(&error)),
+        // A damaged file must not stop the check of the rest, unlike a bucket that cannot be
+        // reached.
+        Err(error) if store.inner.backend.folder().is_some() => return unreadable(&error),
         Err(error) => return Err(error),
     };
     let about = file.metadata().ok();
-    let claims = Arc::new(claims);
     let work = {
         let (name, claims) = (name.clone(), Arc::clone(&claims));
         move || check_file(file, blob, &name, &claims, &progress)
     };
     match tokio::task::spawn_blocking(work).await {
         Ok(Ok(findings)) => {
-            if let (Some(about), Some(folder), false) = (
-                about,
-                store.inner.backend.folder(),
-                findings.iter().any(|finding| finding.remove.contains(&name)),
-            ) {
+            if let (Some(about), Some(folder)) = (about, store.inner.backend.folder())
+                && !findings.iter().any(|finding| finding.remove.contains(&name))
+            {
                 folder.verified.remember(&blob, &about);
             }
             Ok(findings)
         }
-        Ok(Err(error)) => {
-            let detail = format!("it cannot be read: {error}");
-            let finding = Finding::new(FindingKind::DamagedBlob, &name, detail, vec![name.clone()]);
-            Ok(vec![finding.with_claims(claims.iter()).with_wrong(blob)])
-        }
-        // A table that brings down the reader is as damaged as one that it refuses.
+        Ok(Err(error)) => unreadable(&error),
+        // The Parquet reader panicked.
         Err(_) => {
-            let detail = "its table cannot be read".to_string();
-            let finding = Finding::new(FindingKind::WrongTable, &name, detail, Vec::new());
-            Ok(vec![finding.with_claims(claims.iter()).with_wrong(blob)])
+            let (kind, detail) = (FindingKind::WrongTable, "its table cannot be read");
+            with_claims(Finding::new(kind, &name, detail, Vec::new()).with_wrong(blob))
         }
     }
 }
@@ -373,25 +422,27 @@ fn check_file(
     }
     drop(buffer);
 
-    let sound = Digest::from(hasher.finalize()) == blob;
     let misfits: Vec<&BlobClaim> = claims.iter().filter(|claim| claim.bytes != bytes).collect();
-    if !sound {
-        let (kind, detail) = match misfits.first() {
-            Some(claim) => {
-                (FindingKind::WrongSize, format!("it has {bytes} bytes instead of {}", claim.bytes))
+    if Digest::from(hasher.finalize()) != blob {
+        let finding = match misfits.first() {
+            Some(BlobClaim { bytes: expected, .. }) => {
+                let detail = format!("it has {bytes} bytes instead of {expected}");
+                Finding::of(FindingKind::WrongSize, name, detail)
             }
-            None => (FindingKind::DamagedBlob, "its content is not what its name says".into()),
+            None => {
+                let detail = "its content does not have the digest in its name";
+                Finding::of(FindingKind::DamagedBlob, name, detail)
+            }
         };
-        let finding = Finding::new(kind, name, detail, vec![name.to_string()]);
         return Ok(vec![finding.with_claims(claims).with_wrong(blob)]);
     }
-    let mut findings: Vec<Finding> = misfits
-        .iter()
-        .map(|claim| {
-            let detail = format!("it has {bytes} bytes, {} says {}", claim.name, claim.bytes);
-            Finding::new(FindingKind::WrongSize, name, detail, Vec::new()).with_claims([*claim])
-        })
-        .collect();
+    let finding =
+        |kind, claim, detail| Finding::new(kind, name, detail, Vec::new()).with_claims([claim]);
+    let mut findings = Vec::new();
+    for claim in misfits {
+        let detail = format!("it has {bytes} bytes instead of {} in {}", claim.bytes, claim.name);
+        findings.push(finding(FindingKind::WrongSize, claim, detail));
+    }
     if claims.is_empty() {
         return Ok(findings);
     }
@@ -400,31 +451,42 @@ fn check_file(
     let table = TableFile::open(file).map_err(Into::into);
     let table = table.and_then(|table| read_table(&table, digests));
     for claim in claims {
-        let wrong = match &table {
-            Err(cause) => Some(format!("its table cannot be read: {cause}")),
-            Ok((_, rows)) if *rows != claim.rows => {
-                Some(format!("it has {rows} rows, {} says {}", claim.name, claim.rows))
-            }
-            Ok((columns, _)) => {
-                claim.table.as_ref().and_then(|port| compare(columns, port, &claim.name))
-            }
-        };
-        if let Some(detail) = wrong {
-            let finding = Finding::new(FindingKind::WrongTable, name, detail, Vec::new());
-            findings.push(finding.with_claims([claim]).with_wrong(blob));
+        if let Some(detail) = table_problem(&table, claim.rows, claim.table.as_ref(), &claim.name) {
+            findings.push(finding(FindingKind::WrongTable, claim, detail).with_wrong(blob));
         }
     }
     Ok(findings)
 }
 
-/// Rows that are decoded at a time.
-const BATCH_ROWS: usize = 1024;
+pub(super) fn unreadable(cause: impl fmt::Display) -> String {
+    format!("its table cannot be read: {cause}")
+}
 
-/// The digests of the columns of a table, if they are wanted, and the number of rows.
+/// Describes how a table differs from its number of rows and its columns in a manifest.
+pub(super) fn table_problem(
+    table: &Result<TableContent, Box<dyn std::error::Error>>,
+    rows: u64,
+    port: Option<&PortArtifact>,
+    manifest: &str,
+) -> Option<String> {
+    match table {
+        Err(cause) => Some(unreadable(cause)),
+        Ok((_, found)) if *found != rows => Some(format!("it has {found} rows instead of {rows}")),
+        Ok((columns, _)) => port.and_then(|port| compare(columns, port, manifest)),
+    }
+}
+
+/// The rows that are decoded at a time.
+pub(super) const BATCH_ROWS: usize = 1024;
+
+/// The digests of the columns of a table, and the number of rows.
+pub(super) type TableContent = (Vec<ColumnDigest>, u64);
+
+/// The digests of the columns of a table, if `digests` is true, and the number of rows.
 pub(super) fn read_table(
     table: &TableFile,
     digests: bool,
-) -> Result<(Vec<ColumnDigest>, u64), Box<dyn std::error::Error>> {
+) -> Result<TableContent, Box<dyn std::error::Error>> {
     let rows = table.rows();
     if !digests {
         return Ok((Vec::new(), rows));
@@ -438,16 +500,13 @@ pub(super) fn read_table(
     Ok(hasher.finish())
 }
 
-pub(super) fn compare(
-    stored: &[ColumnDigest],
-    port: &PortArtifact,
-    manifest: &str,
-) -> Option<String> {
+/// Describes how the columns of a table differ from those in its manifest.
+fn compare(stored: &[ColumnDigest], port: &PortArtifact, manifest: &str) -> Option<String> {
     for column in &port.columns {
         match stored.iter().find(|other| other.name == column.name) {
             None => return Some(format!("it lacks the column {} of {manifest}", column.name)),
             Some(other) if other != column => {
-                return Some(format!("column {} is not what {manifest} says", column.name));
+                return Some(format!("column {} is not what {manifest} describes", column.name));
             }
             Some(_) => {}
         }
@@ -459,5 +518,5 @@ pub(super) fn compare(
         return Some(format!("it has a column {} that {manifest} lacks", column.name));
     }
     (table_digest(&port.columns, port.rows) != port.digest)
-        .then(|| format!("its logical digest is not the one that {manifest} says"))
+        .then(|| format!("its logical digest is not that of {manifest}"))
 }

@@ -74,26 +74,6 @@ pub enum ScalarType {
     Timestamp,
 }
 
-/// Names from other systems, and ours.
-const FOREIGN: &[(&str, &str)] = &[
-    ("string", "utf8"),
-    ("str", "utf8"),
-    ("text", "utf8"),
-    ("varchar", "utf8"),
-    ("int", "int64"),
-    ("integer", "int64"),
-    ("bigint", "int64"),
-    ("long", "int64"),
-    ("float", "float64"),
-    ("double", "float64"),
-    ("number", "float64"),
-    ("boolean", "bool"),
-    ("bytes", "binary"),
-    ("datetime", "timestamp"),
-    ("array", "list<…>"),
-    ("object", "struct<…>"),
-];
-
 /// The reason why a type cannot be read, with the wrong bytes of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TypeError {
@@ -141,12 +121,8 @@ impl fmt::Display for ColumnType {
             Self::Scalar(scalar) => f.write_str(scalar.into()),
             Self::List(item) => write!(f, "list<{item}>"),
             Self::Struct(fields) => {
-                f.write_str("struct<")?;
-                for (i, (name, ty)) in fields.iter().enumerate() {
-                    let comma = if i > 0 { ", " } else { "" };
-                    write!(f, "{comma}{name}: {ty}")?;
-                }
-                f.write_str(">")
+                let fields: Vec<_> = fields.iter().map(|(n, ty)| format!("{n}: {ty}")).collect();
+                write!(f, "struct<{}>", fields.join(", "))
             }
         }
     }
@@ -248,8 +224,18 @@ impl<'a> Parser<'a> {
 
 fn unknown(name: &str, start: usize) -> TypeError {
     let names = ScalarType::VARIANTS;
-    let lower = name.to_lowercase();
-    let foreign = FOREIGN.iter().find(|(n, _)| *n == lower).map(|(_, ours)| *ours);
+    // Names from other systems.
+    let foreign = match name.to_lowercase().as_str() {
+        "string" | "str" | "text" | "varchar" => Some("utf8"),
+        "int" | "integer" | "bigint" | "long" => Some("int64"),
+        "float" | "double" | "number" => Some("float64"),
+        "boolean" => Some("bool"),
+        "bytes" => Some("binary"),
+        "datetime" => Some("timestamp"),
+        "array" => Some("list<…>"),
+        "object" => Some("struct<…>"),
+        _ => None,
+    };
     let all = names.iter().copied().chain(["list", "struct"]);
     let help = match foreign.or_else(|| super::suggest::did_you_mean(name, all)) {
         Some(ours) => format!("did you mean `{ours}`?"),

@@ -3,12 +3,11 @@
 //!
 //! The module that detects a mistake words it; `crate::code` explains it.
 
-use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::code::Code;
-use galeras_base::visible::is_hidden;
+use galeras_base::terminal_escape::is_hidden;
 
 use super::source::{Source, SourceSpan, Span};
 
@@ -158,10 +157,10 @@ impl Diagnostics {
         if diagnostic.severity == Severity::Error {
             self.errors += 1;
         }
-        if self.items.len() < MAX_KEPT {
-            self.items.push(diagnostic);
-        } else {
+        if self.is_full() {
             self.dropped += 1;
+        } else {
+            self.items.push(diagnostic);
         }
     }
 
@@ -180,12 +179,9 @@ impl Diagnostics {
     pub fn extend(&mut self, other: Diagnostics) {
         self.dropped += other.dropped;
         // Keeps the other collection's count of dropped errors.
-        let kept = other.items.iter();
-        let kept_errors = kept.filter(|d| d.severity == Severity::Error).count();
-        self.errors += other.errors.saturating_sub(kept_errors);
-        for item in other.items {
-            self.push(item);
-        }
+        let kept = other.items.iter().filter(|d| d.severity == Severity::Error).count();
+        self.errors += other.errors.saturating_sub(kept);
+        other.items.into_iter().for_each(|item| self.push(item));
     }
 
     /// True if there is an error.
@@ -220,7 +216,6 @@ impl Diagnostics {
 
     /// Sorts by file and position and removes duplicates.
     pub fn sort(&mut self) {
-        let order = |d: &Diagnostic| (d.span.source.path().to_owned(), d.span.start, d.span.len);
         self.items.sort_by(|a, b| {
             a.span
                 .key()
@@ -229,8 +224,10 @@ impl Diagnostics {
                 .then_with(|| a.code.name().cmp(b.code.name()))
                 .then_with(|| a.message.cmp(&b.message))
         });
-        let mut seen = HashSet::new();
-        self.items.retain(|d| seen.insert((order(d), d.code, d.message.clone())));
+        let same = |a: &Diagnostic, b: &Diagnostic| {
+            a.span == b.span && a.code == b.code && a.message == b.message
+        };
+        self.items.dedup_by(|a, b| same(a, b));
     }
 
     /// The sorted, distinct diagnostics.

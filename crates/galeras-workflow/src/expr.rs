@@ -77,40 +77,13 @@ impl fmt::Display for Ref {
     }
 }
 
-/// A part of a string that mixes text and expressions.
+/// A part of a string.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Piece {
+pub(super) enum Piece<'a> {
     /// Text, unchanged.
-    Text(String),
-    /// An expression.
+    Text(&'a str),
+    /// An expression. One that is the whole string keeps the type of its value.
     Ref(Ref),
-}
-
-/// A string, parsed for expressions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Template {
-    /// No expression.
-    Literal(String),
-    /// A single expression without text: its value keeps its type.
-    Whole(Ref),
-    /// Text with expressions: always a string.
-    Mixed(Vec<Piece>),
-}
-
-impl Template {
-    /// The expressions in the order of the text.
-    pub fn refs(&self) -> impl Iterator<Item = &Ref> {
-        let (whole, pieces) = match self {
-            Self::Literal(_) => (None, [].as_slice()),
-            Self::Whole(r) => (Some(r), [].as_slice()),
-            Self::Mixed(pieces) => (None, pieces.as_slice()),
-        };
-        let mixed = pieces.iter().filter_map(|p| match p {
-            Piece::Ref(r) => Some(r),
-            Piece::Text(_) => None,
-        });
-        whole.into_iter().chain(mixed)
-    }
 }
 
 /// True if a string contains the beginning of an expression.
@@ -128,11 +101,11 @@ pub fn is_name(text: &str) -> bool {
 
 /// Parses the expressions of a string node. Returns `None` if the node is not a string or an
 /// expression in it cannot be parsed (all of these are reported).
-pub fn parse_template(
-    node: &Node,
+pub(super) fn parse_template<'a>(
+    node: &'a Node,
     source: &Arc<Source>,
     diagnostics: &mut Diagnostics,
-) -> Option<Template> {
+) -> Option<Vec<Piece<'a>>> {
     let text = node.as_str()?;
     let mut pieces = Vec::new();
     let mut sound = true;
@@ -146,7 +119,7 @@ pub fn parse_template(
             return None;
         }
         if open > at {
-            pieces.push(Piece::Text(text.get(at..open).unwrap_or("").to_owned()));
+            pieces.push(Piece::Text(text.get(at..open).unwrap_or("")));
         }
         let inner = open + OPEN.len();
         let rest = text.get(inner..).unwrap_or("");
@@ -154,11 +127,10 @@ pub fn parse_template(
         let nested = rest.find(OPEN);
         // A second opening before the closing means that the first one was never closed.
         let Some(length) = close.filter(|c| nested.is_none_or(|n| *c < n)) else {
+            let (code, message) = (Code::BadExpression, "`${{` is never closed");
             let span = node.part_span(source.text(), open, inner);
-            diagnostics.push(
-                Diagnostic::error(Code::BadExpression, "`${{` is never closed", source, span)
-                    .with_help("write `${{ params.name }}`"),
-            );
+            let problem = Diagnostic::error(code, message, source, span);
+            diagnostics.push(problem.with_help("write `${{ params.name }}`"));
             sound = false;
             at = inner + nested.unwrap_or(rest.len());
             continue;
@@ -168,41 +140,24 @@ pub fn parse_template(
         let body = rest.get(..length).unwrap_or("");
         match parse_ref(body, span) {
             Ok(reference) => pieces.push(Piece::Ref(reference)),
-            Err(problem) => {
-                diagnostics.push(problem.at(source, span));
+            Err((message, help)) => {
+                let problem = Diagnostic::error(Code::BadExpression, message, source, span);
+                diagnostics.push(problem.with_help(help));
                 sound = false;
             }
         }
         at = end;
     }
-    if !sound {
-        return None;
-    }
     if at < text.len() {
-        pieces.push(Piece::Text(text.get(at..).unwrap_or("").to_owned()));
+        pieces.push(Piece::Text(text.get(at..).unwrap_or("")));
     }
-    Some(match pieces.as_slice() {
-        [] => Template::Literal(String::new()),
-        [Piece::Text(text)] => Template::Literal(text.clone()),
-        [Piece::Ref(reference)] => Template::Whole(reference.clone()),
-        _ => Template::Mixed(pieces),
-    })
+    sound.then_some(pieces)
 }
 
-struct Problem {
-    message: String,
-    help: String,
-}
-
-impl Problem {
-    fn at(self, source: &Arc<Source>, span: Span) -> Diagnostic {
-        Diagnostic::error(Code::BadExpression, self.message, source, span).with_help(self.help)
-    }
-}
-
-fn parse_ref(body: &str, span: Span) -> Result<Ref, Problem> {
+/// The expression between the braces, or a message and advice.
+fn parse_ref(body: &str, span: Span) -> Result<Ref, (String, String)> {
     let usage = "only `params.name` and `matrix.name` are allowed here";
-    let fail = |message: String, help: &str| Err(Problem { message, help: help.to_owned() });
+    let fail = |message: String, help: &str| Err((message, help.to_owned()));
     let body = body.trim();
     if body.is_empty() {
         return fail("the expression is empty".to_owned(), usage);
@@ -271,14 +226,14 @@ pub fn holds_expression(node: &Node) -> bool {
 fn collect(node: &Node, source: &Arc<Source>, diagnostics: &mut Diagnostics, out: &mut Vec<Ref>) {
     match &node.value {
         Value::String(_) => {
-            if let Some(template) = parse_template(node, source, diagnostics) {
-                out.extend(template.refs().cloned());
-            }
+            let pieces = parse_template(node, source, diagnostics).into_iter().flatten();
+            out.extend(pieces.filter_map(|piece| match piece {
+                Piece::Ref(reference) => Some(reference),
+                Piece::Text(_) => None,
+            }));
         }
         Value::Seq(items) => {
-            for item in items {
-                collect(item, source, diagnostics, out);
-            }
+            items.iter().for_each(|item| collect(item, source, diagnostics, out));
         }
         Value::Map(entries) => {
             for (key, value) in entries {
@@ -294,11 +249,7 @@ fn collect(node: &Node, source: &Arc<Source>, diagnostics: &mut Diagnostics, out
 
 /// The diagnostic for an expression in a place that must not depend on parameters.
 pub(super) fn no_expression_here(what: &str, source: &Arc<Source>, span: Span) -> Diagnostic {
-    Diagnostic::error(
-        Code::BadExpression,
-        format!("{what} cannot contain an expression"),
-        source,
-        span,
-    )
-    .with_help("the shape of a workflow is fixed; only values can be substituted")
+    let message = format!("{what} cannot contain an expression");
+    Diagnostic::error(Code::BadExpression, message, source, span)
+        .with_help("the shape of a workflow is fixed; only values can be substituted")
 }

@@ -2,7 +2,7 @@
 //!
 //! [`parse`] is the entry point. It returns a [`Workflow`] whenever there is anything to work with,
 //! and all [`Diagnostics`] at once. Later layers add their own with the same types: a [`Node`]
-//! finds an argument's bytes ([`Node::at_pointer`]), [`substitute`] gives expressions their values,
+//! finds an argument's bytes ([`Node::at_pointer`]), [`substitute_node`] gives expressions their values,
 //! [`render`] and [`to_json`] show the result.
 //!
 //! Data flows one way: `load` (YAML) → `node` → `read*` → `spec`. No module here reads a file,
@@ -18,7 +18,6 @@ mod load;
 mod node;
 mod read;
 mod read_asserts;
-mod read_budget;
 mod read_matrix;
 mod read_params;
 mod read_report;
@@ -26,7 +25,6 @@ mod read_steps;
 mod reader;
 mod reference;
 mod render;
-mod report_schema;
 mod repository_list;
 mod scalar_text;
 mod schema;
@@ -38,29 +36,24 @@ mod substitute;
 mod suggest;
 #[cfg(test)]
 mod tests;
-mod unfit;
-mod word_place;
-mod yaml_lines;
 mod yaml_mistake;
 
 pub use columns::{ColumnType, ItemType, ScalarType};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, quote};
-pub use expr::{
-    Namespace, Piece, Ref, Template, collect_refs, has_expression, holds_expression, is_name,
-    parse_template,
-};
+pub use expr::{Namespace, Ref, collect_refs, has_expression, holds_expression, is_name};
 pub use language::Language;
 pub use load::{MAX_DEPTH, MAX_FILE_BYTES, MAX_NODES, load};
 pub use node::{Node, Value};
-pub use read::{parse, parse_source};
-pub use read_budget::budget_limit_problem;
+pub use read::{budget_limit_problem, parse, parse_source};
 pub use read_matrix::{Axis, AxisPoint, matrix_axes};
 pub use read_params::check_param_value;
 pub use read_steps::{OUTPUT_PATH_HELP, output_path_problem};
 pub use reference::{parse_reference, parse_step_ref};
 pub use render::{plain, render, to_json};
-pub use repository_list::with_moved_paths;
-pub use repository_list::{is_owner_and_name, is_repository_file, repository_entries};
+pub use repository_list::{
+    is_owner_and_name, is_repository_file, repository_entries, with_moved_paths,
+};
+pub use scalar_text::word_span;
 pub use schema::json_schema;
 pub use source::{Position, Source, SourceSpan, Span};
 pub use spec::{
@@ -68,6 +61,5 @@ pub use spec::{
     Param, ParamType, Reference, RemoteSpec, ReportPart, ReportSection, ReportSpec, SchemaField,
     StepKind, StepRef, StepSpec, Text, Workflow,
 };
-pub use substitute::{Resolve, Scope, substitute, substitute_code, substitute_node};
+pub use substitute::{Scope, substitute_code, substitute_node};
 pub use suggest::did_you_mean;
-pub use word_place::word_span;

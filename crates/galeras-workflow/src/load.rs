@@ -37,34 +37,22 @@ const PARSER_STACK: usize = 32 * 1024 * 1024;
 /// as duplicate keys, both a report and a document are returned.
 pub fn load(source: &Arc<Source>, diagnostics: &mut Diagnostics) -> Option<Node> {
     let text = source.text();
+    let error = |code, message: &str| Diagnostic::error(code, message, source, Span::default());
     if text.len() > MAX_FILE_BYTES {
-        diagnostics.push(
-            Diagnostic::error(
-                Code::YamlLimit,
-                format!("the file has {} bytes; a workflow may have {MAX_FILE_BYTES}", text.len()),
-                source,
-                Span::default(),
-            )
-            .with_help("keep data in separate files and name them in the workflow"),
-        );
+        let size =
+            format!("the file has {} bytes; a workflow may have {MAX_FILE_BYTES}", text.len());
+        let help = "keep data in separate files and name them in the workflow";
+        diagnostics.push(error(Code::YamlLimit, &size).with_help(help));
         return None;
     }
     match read(source, diagnostics) {
-        Ok(node) => {
-            if node.is_null() {
-                diagnostics.push(
-                    Diagnostic::error(
-                        Code::EmptyFile,
-                        "the file has no workflow in it",
-                        source,
-                        Span::default(),
-                    )
-                    .with_help("start with `galeras: 1` and `steps:`, or run `galeras init`"),
-                );
-                return None;
-            }
-            Some(node)
+        Ok(node) if node.is_null() => {
+            let help = "start with `galeras: 1` and `steps:`, or run `galeras init`";
+            let problem = error(Code::EmptyFile, "the file has no workflow in it");
+            diagnostics.push(problem.with_help(help));
+            None
         }
+        Ok(node) => Some(node),
         Err(problem) => {
             diagnostics.push(*problem);
             None
@@ -176,10 +164,6 @@ impl<'de> Visitor<'de> for RawVisitor {
         Ok(Raw::String(v.to_owned()))
     }
 
-    fn visit_string<E>(self, v: String) -> Result<Raw, E> {
-        Ok(Raw::String(v))
-    }
-
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Raw, A::Error> {
         let mut items = Vec::new();
         while let Some(item) = access.next_element()? {
@@ -270,15 +254,13 @@ impl Builder<'_> {
             return Value::Int(i);
         }
         if integral || !float.is_finite() {
-            let message = if integral {
-                format!("{} does not fit a 64-bit integer", quote(written))
-            } else {
-                format!("{} is not a finite number", quote(written))
+            let problem = match integral {
+                true => "does not fit a 64-bit integer",
+                false => "is not a finite number",
             };
-            self.diagnostics.push(
-                Diagnostic::error(Code::WrongValue, message, self.source, span)
-                    .with_help("write it in quotes if it is meant as text"),
-            );
+            let message = format!("{} {problem}", quote(written));
+            let problem = Diagnostic::error(Code::WrongValue, message, self.source, span);
+            self.diagnostics.push(problem.with_help("write it in quotes if it is meant as text"));
         }
         Value::Float(float)
     }
@@ -318,30 +300,23 @@ impl Builder<'_> {
         let mut merged: HashSet<String> = HashSet::new();
         for (key, value) in entries {
             let Some(name) = key.as_str() else {
-                let written = self.source.slice(key.span).trim().to_owned();
-                let mut problem = Diagnostic::error(
-                    Code::WrongType,
-                    format!("a key must be a string, not a {}", key.type_name()),
-                    self.source,
-                    key.span,
-                );
-                if !matches!(key.value, Value::Seq(_) | Value::Map(_) | Value::Null) {
-                    problem = problem.with_help(format!("write it in quotes: \"{written}\""));
-                }
-                self.diagnostics.push(problem);
+                let message = format!("a key must be a string, not a {}", key.type_name());
+                let problem = Diagnostic::error(Code::WrongType, message, self.source, key.span);
+                let written = self.source.slice(key.span).trim();
+                self.diagnostics.push(match key.is_scalar() {
+                    true => problem.with_help(format!("write it in quotes: \"{written}\"")),
+                    false => problem,
+                });
                 continue;
             };
             if let Some(&earlier) = first.get(name) {
+                let (code, message) =
+                    (Code::DuplicateKey, format!("{} is defined twice", quote(name)));
                 self.diagnostics.push(
-                    Diagnostic::error(
-                        Code::DuplicateKey,
-                        format!("{} is defined twice", quote(name)),
-                        self.source,
-                        key.span,
-                    )
-                    .with_label("again here")
-                    .with_related(self.source, earlier, "first here")
-                    .with_help("rename or remove one of them"),
+                    Diagnostic::error(code, message, self.source, key.span)
+                        .with_label("again here")
+                        .with_related(self.source, earlier, "first here")
+                        .with_help("rename or remove one of them"),
                 );
             } else {
                 first.insert(name.to_owned(), key.span);
@@ -370,15 +345,13 @@ impl Builder<'_> {
             match mapping.value {
                 Value::Map(entries) => kept.extend(entries.into_iter().filter(|(key, _)| new(key))),
                 _ => {
-                    let message = format!(
-                        "`<<` takes over the keys of a mapping, not {}",
-                        describe(&mapping)
-                    );
+                    let value = describe(&mapping);
+                    let message = format!("`<<` takes over the keys of a mapping, not {value}");
                     let (code, span) = (Code::WrongType, mapping.span);
+                    let help = "name a mapping with `&name` where it is written, and write \
+                                `<<: *name` here";
                     let problem = Diagnostic::error(code, message, self.source, span);
-                    self.diagnostics.push(problem.with_help(
-                        "name a mapping with `&name` where it is written, and write `<<: *name` here",
-                    ));
+                    self.diagnostics.push(problem.with_help(help));
                 }
             }
         }
@@ -415,11 +388,7 @@ fn yaml_error(source: &Arc<Source>, error: &Error) -> Diagnostic {
         && help.is_none()
         && let Some(found) = yaml_mistake::find(source, start, &message)
     {
-        let out = Diagnostic::error(code, found.message, source, found.span).with_help(found.help);
-        return match found.related {
-            Some((span, note)) => out.with_related(source, span, note),
-            None => out,
-        };
+        return found;
     }
     let rest = source.text().get(start..).unwrap_or("");
     // A caret under one character; at a line break or the end of the text, between two.
@@ -427,11 +396,9 @@ fn yaml_error(source: &Arc<Source>, error: &Error) -> Diagnostic {
         Some('\n' | '\r') | None => 0,
         Some(c) => c.len_utf8(),
     };
-    let out = Diagnostic::error(code, message, source, Span::new(start, start + width));
-    match help {
-        Some(help) => out.with_help(help),
-        None => out,
-    }
+    let mut problem = Diagnostic::error(code, message, source, Span::new(start, start + width));
+    problem.help = help.map(str::to_owned);
+    problem
 }
 
 /// Code, message without the place, and advice for an error of the YAML library.

@@ -46,11 +46,6 @@ impl Node {
         Self { value, span, quoted: false }
     }
 
-    /// The same place and style, with a null to be filled in.
-    pub(super) fn clone_shell(&self) -> Self {
-        Self { value: Value::Null, span: self.span, quoted: self.quoted }
-    }
-
     /// The type's name in messages: `string`, `list`, `mapping` …
     pub fn type_name(&self) -> &'static str {
         match self.value {
@@ -111,6 +106,16 @@ impl Node {
             Value::Map(entries) => Some(entries),
             _ => None,
         }
+    }
+
+    /// True for a boolean, a number or a string.
+    pub(super) fn is_scalar(&self) -> bool {
+        !matches!(self.value, Value::Seq(_) | Value::Map(_) | Value::Null)
+    }
+
+    /// The place of the first key of a mapping, or of the whole value.
+    pub(super) fn head(&self) -> Span {
+        self.as_map().and_then(<[_]>::first).map_or(self.span, |(key, _)| key.span)
     }
 
     /// True if the value is absent or null.
@@ -179,9 +184,9 @@ impl Node {
             }
             Json::Object(map) => Value::Map(
                 map.iter()
-                    .map(|(k, v)| {
-                        let key = Self::new(Value::String(k.clone()), span);
-                        (key, Self::from_json(v, span))
+                    .map(|(key, value)| {
+                        let key = Self::new(Value::String(key.clone()), span);
+                        (key, Self::from_json(value, span))
                     })
                     .collect(),
             ),
@@ -192,19 +197,8 @@ impl Node {
     /// The node at a path such as `rules[2].check`, in the form of serde's path trackers. The empty
     /// path and `.` are the node itself. Keys may contain dots.
     pub fn at_pointer(&self, path: &str) -> Option<&Node> {
-        match self.walk(path) {
-            (node, _, "") => Some(node),
-            _ => None,
-        }
-    }
-
-    /// The place of the key of the node at `path`; `None` if the path does not exist or ends in a
-    /// list index.
-    pub fn key_span_at(&self, path: &str) -> Option<Span> {
-        match self.walk(path) {
-            (_, key, "") => key.map(|k| k.span),
-            _ => None,
-        }
+        let (node, rest) = self.walk(path);
+        rest.is_empty().then_some(node)
     }
 
     /// The deepest existing node on the way to `path`: for a message about something missing.
@@ -212,26 +206,20 @@ impl Node {
         self.walk(path).0
     }
 
-    /// Follows a path as far as it exists: the node, its key, and the rest of the path.
-    fn walk<'a, 'p>(&'a self, path: &'p str) -> (&'a Node, Option<&'a Node>, &'p str) {
-        let (mut node, mut key) = (self, None);
-        let mut rest = if path == "." { "" } else { path };
-        while !rest.is_empty() {
-            let Some((next_key, next, after)) = node.step(rest) else {
-                break;
+    /// Follows a path as far as it exists: the node, and the rest of the path.
+    fn walk<'a, 'p>(&'a self, path: &'p str) -> (&'a Node, &'p str) {
+        let (mut node, mut rest) = (self, if path == "." { "" } else { path });
+        while !rest.is_empty()
+            && let Some((at, after)) = node.entry_at(rest)
+        {
+            node = match &node.value {
+                Value::Seq(items) => &items[at],
+                Value::Map(entries) => &entries[at].1,
+                _ => break,
             };
-            (node, key, rest) = (next, next_key, after);
+            rest = after;
         }
-        (node, key, rest)
-    }
-
-    fn step<'a, 'p>(&'a self, path: &'p str) -> Option<(Option<&'a Node>, &'a Node, &'p str)> {
-        let (at, after) = self.entry_at(path)?;
-        match &self.value {
-            Value::Seq(items) => Some((None, items.get(at)?, after)),
-            Value::Map(entries) => entries.get(at).map(|(key, value)| (Some(key), value, after)),
-            _ => None,
-        }
+        (node, rest)
     }
 
     /// The position of the first entry on `path`, and the rest of the path.
@@ -263,7 +251,7 @@ impl Node {
     }
 
     /// The place of `value[start..end]` for a string node, or of the whole scalar if it is unknown.
-    pub fn part_span(&self, text: &str, start: usize, end: usize) -> Span {
+    pub(super) fn part_span(&self, text: &str, start: usize, end: usize) -> Span {
         self.part(text, start..end).unwrap_or(self.span)
     }
 
@@ -325,9 +313,6 @@ mod tests {
         assert_eq!(node.at_pointer("").unwrap(), &node);
         assert!(node.at_pointer("rules[2]").is_none());
         assert!(node.at_pointer("rules[x]").is_none());
-        let key = node.key_span_at("rules[1].x.y").unwrap();
-        assert_eq!(source.slice(key), "'x.y'");
-        assert!(node.key_span_at("rules[1]").is_none());
         assert_eq!(node.nearest("rules[0].gone").span, node.at_pointer("rules[0]").unwrap().span);
     }
 

@@ -4,13 +4,14 @@
 
 use std::sync::Arc;
 
-use super::diagnostic::{Diagnostic, Diagnostics};
+use super::diagnostic::Diagnostics;
+use super::expr::has_expression;
 use super::load::load;
 use super::node::{Node, Value};
 use super::read_steps::Unindented;
 use super::reader::WorkflowReader;
 use super::source::Source;
-use super::spec::{RemoteSpec, StepSpec, Text, Workflow};
+use super::spec::{BudgetSpec, RemoteSpec, StepSpec, Text, Workflow};
 use crate::code::Code;
 
 /// The only format version so far.
@@ -36,23 +37,10 @@ pub fn parse_source(source: &Arc<Source>) -> (Option<Workflow>, Diagnostics) {
 
 impl WorkflowReader<'_> {
     fn workflow(&mut self, node: Node) -> Option<Workflow> {
-        const KEYS: [&str; 10] = [
-            "galeras",
-            "name",
-            "description",
-            "remote",
-            "prereg",
-            "budget",
-            "params",
-            "steps",
-            "outputs",
-            "report",
-        ];
-        if node.as_map().is_none() {
-            self.wrong_type(&node, "a workflow", "a mapping that begins with `galeras: 1`");
-            return None;
-        }
-        self.known_keys(&node, "a workflow", &KEYS);
+        let wanted = "a mapping that begins with `galeras: 1`";
+        let keys = "galeras name description remote prereg budget params steps outputs report";
+        let keys: Vec<&str> = keys.split(' ').collect();
+        self.mapping(&node, ("a workflow", wanted), &keys)?;
         self.format(&node);
         let name = self.optional_text(&node, "name");
         let description = self.optional_text(&node, "description");
@@ -64,17 +52,17 @@ impl WorkflowReader<'_> {
         let steps =
             self.entries(&node, "steps", |r, name, value| match unindented.get(&name.span) {
                 None => Some(r.step(name, value)),
-                Some(Unindented::Step) => Some(StepSpec::empty(name, value.span)),
+                Some(Unindented::Step) => {
+                    Some(StepSpec { name, span: value.span, ..StepSpec::default() })
+                }
                 Some(Unindented::Key) => None,
             });
-        if let Some((key, value)) = node.entry("steps") {
-            if value.as_map().is_some_and(<[_]>::is_empty) {
-                let message = "a workflow needs at least one step";
-                self.push(Diagnostic::error(Code::MissingKey, message, self.source, key.span));
-            }
-        } else {
-            let help = "add `steps:` with at least one step";
-            self.missing("a workflow", "steps", &node, help);
+        let help = "add `steps:` with at least one step";
+        self.required(&node, ("a workflow", "steps"), node.head(), help);
+        if let Some((key, value)) = node.entry("steps")
+            && value.as_map().is_some_and(<[_]>::is_empty)
+        {
+            self.fail(Code::MissingKey, "a workflow needs at least one step", key.span, "");
         }
         let outputs = self.entries(&node, "outputs", |r, name, value| r.output(name, value));
         let report = node.get("report").and_then(|value| self.report(value));
@@ -108,38 +96,61 @@ impl WorkflowReader<'_> {
 
     /// The remote store: its location, or a mapping with more.
     fn remote(&mut self, node: &Node) -> Option<RemoteSpec> {
-        const KEYS: [&str; 2] = ["url", "allowed_signers"];
         if node.as_map().is_none() {
             let url = self.text(node, "`remote`")?;
             return Some(RemoteSpec { url, allowed_signers: None });
         }
-        self.known_keys(node, "`remote`", &KEYS);
-        if node.get("url").is_none() {
-            self.missing("`remote`", "url", node, "add `url:`, a folder or the URL of a store");
-        }
+        self.known_keys(node, "`remote`", &["url", "allowed_signers"]);
+        let help = "add `url:`, a folder or the URL of a store";
+        self.required(node, ("`remote`", "url"), node.head(), help);
         let url = self.optional_text(node, "url");
         let allowed_signers = self.optional_text(node, "allowed_signers");
         url.map(|url| RemoteSpec { url, allowed_signers })
     }
 
     fn format(&mut self, node: &Node) {
-        let Some((_, value)) = node.entry("galeras") else {
-            self.missing(
-                "a workflow",
-                "galeras",
-                node,
-                "add `galeras: 1`, the version of the format",
-            );
-            return;
-        };
+        let help = "add `galeras: 1`, the version of the format";
+        let value = self.required(node, ("a workflow", "galeras"), node.head(), help);
+        let Some(value) = value else { return };
         match value.value {
             Value::Int(FORMAT) => {}
             Value::Int(other) => {
                 let message = format!("format version {other} is not known");
-                let problem = Diagnostic::error(Code::WrongValue, message, self.source, value.span);
-                self.push(problem.with_help("this Galeras reads `galeras: 1`"));
+                self.fail(Code::WrongValue, message, value.span, "this Galeras reads `galeras: 1`");
             }
             _ => self.wrong_type(value, "`galeras`", "the format version `1`"),
         }
+    }
+
+    fn budget(&mut self, key: &Node, node: &Node) -> Option<BudgetSpec> {
+        let wanted = "a mapping such as `{ max_usd: 5, max_requests: 10000 }`";
+        let entries = self.mapping(node, ("`budget`", wanted), &["max_usd", "max_requests"])?;
+        let max_usd = self.limit(node, "max_usd", "a number of US dollars, 0 or more");
+        let max_requests = self.limit(node, "max_requests", "a whole number, 0 or more");
+        if entries.is_empty() {
+            let help = "add `max_usd` or `max_requests`";
+            self.fail(Code::WrongValue, "`budget` limits nothing", node.span, help);
+        }
+        Some(BudgetSpec { max_usd, max_requests, span: key.span })
+    }
+
+    fn limit(&mut self, node: &Node, key: &str, wanted: &str) -> Option<Node> {
+        let value = node.get(key)?;
+        if value.as_str().is_some_and(has_expression) {
+            self.check_expressions(value);
+        } else if budget_limit_problem(key, value) {
+            self.wrong_type(value, &format!("`{key}`"), wanted);
+            return None;
+        }
+        Some(value.clone())
+    }
+}
+
+/// True if the value of a key of `budget` is wrong. Expressions must be substituted.
+pub fn budget_limit_problem(key: &str, value: &Node) -> bool {
+    match (key, &value.value) {
+        (_, Value::Int(n)) => *n < 0,
+        ("max_usd", Value::Float(x)) => !x.is_finite() || *x < 0.0,
+        _ => true,
     }
 }

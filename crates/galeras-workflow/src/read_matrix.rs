@@ -7,9 +7,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 
-use super::diagnostic::{Diagnostic, Diagnostics, quote};
+use super::diagnostic::{Diagnostics, quote};
 use super::expr::has_expression;
 use super::node::{Node, Value};
 use super::reader::WorkflowReader;
@@ -50,13 +50,8 @@ struct ReadMappings {
     names: Vec<Text>,
     /// The key whose values name the mappings.
     label: String,
-    mappings: Vec<(Span, NamedMapping)>,
-}
-
-/// A mapping of an axis: the scalar that names it, and its entries.
-struct NamedMapping {
-    label: Json,
-    entries: Vec<(String, Json)>,
+    /// The place of each, the scalar that names it, and its entries.
+    mappings: Vec<(Span, Json, Map<String, Json>)>,
 }
 
 impl WorkflowReader<'_> {
@@ -85,19 +80,15 @@ impl WorkflowReader<'_> {
         if is_open(values) {
             return None;
         }
-        let Some(items) = values.as_seq().filter(|items| !items.is_empty()) else {
-            self.wrong_type(values, &what, "a list of at least one value");
-            return None;
-        };
+        let items = self.list(values, (&what, "a list of at least one value"), 1)?;
         let points = if items.iter().any(|item| item.as_map().is_some()) {
             let ReadMappings { mappings, .. } =
                 self.mappings(&format!("a value of {what}"), items)?;
-            let point = |mapping: NamedMapping| AxisPoint {
-                key: key.value.clone(),
-                value: mapping.label,
-                values: vec![(key.value.clone(), mapping.entries.into_iter().collect())],
+            let point = |(span, value, entries)| {
+                let key = key.value.clone();
+                (span, AxisPoint { values: vec![(key.clone(), Json::Object(entries))], key, value })
             };
-            mappings.into_iter().map(|(span, mapping)| (span, point(mapping))).collect()
+            mappings.into_iter().map(point).collect()
         } else {
             self.scalars(&key.value, &what, items)
         };
@@ -108,20 +99,18 @@ impl WorkflowReader<'_> {
     fn together(&mut self, items: &[Node]) -> Option<Axis> {
         let ReadMappings { names, label, mappings } =
             self.mappings("an entry of `matrix`", items)?;
-        let point = |mapping: NamedMapping| AxisPoint {
-            key: label.clone(),
-            value: mapping.label,
-            values: mapping.entries.into_iter().filter(|(name, _)| *name != label).collect(),
+        let point = |(span, value, entries): (Span, Json, Map<String, Json>)| {
+            let values = entries.into_iter().filter(|(name, _)| *name != label).collect();
+            (span, AxisPoint { key: label.clone(), value, values })
         };
-        let points = mappings.into_iter().map(|(span, mapping)| (span, point(mapping))).collect();
-        let points = self.distinct(points);
+        let points = self.distinct(mappings.into_iter().map(point).collect());
         Some(Axis { names, points })
     }
 
     fn scalars(&mut self, key: &str, what: &str, items: &[Node]) -> Vec<(Span, AxisPoint)> {
         let mut points = Vec::with_capacity(items.len());
         for item in items.iter().filter(|item| !is_open(item)) {
-            if is_scalar(item) {
+            if item.is_scalar() {
                 let (key, value) = (key.to_owned(), item.to_json());
                 points.push((item.span, AxisPoint { key, value, values: Vec::new() }));
             } else {
@@ -153,16 +142,14 @@ impl WorkflowReader<'_> {
             if is_open(value) {
                 continue;
             }
-            if !is_scalar(value) {
+            if !value.is_scalar() {
                 let what = format!("{}, which names the cell,", quote(&label));
                 self.wrong_type(value, &what, "a scalar");
                 continue;
             }
-            let entries = match item.to_json() {
-                Json::Object(entries) => entries.into_iter().collect(),
-                _ => Vec::new(),
-            };
-            mappings.push((item.span, NamedMapping { label: value.to_json(), entries }));
+            if let Json::Object(entries) = item.to_json() {
+                mappings.push((item.span, value.to_json(), entries));
+            }
         }
         Some(ReadMappings { names, label, mappings })
     }
@@ -173,13 +160,12 @@ impl WorkflowReader<'_> {
             names.iter().filter(|name| item.get(&name.value).is_none()).collect();
         let mut meant = Vec::new();
         for (key, _) in entries {
-            let Some(text) = key.as_str().filter(|text| first.get(text).is_none()) else {
-                continue;
-            };
+            let unknown = key.as_str().filter(|text| first.get(text).is_none());
+            let Some(text) = unknown else { continue };
             let guess = did_you_mean(text, missing.iter().map(|name| name.value.as_str()));
             let message = format!("the first mapping has no key {}", quote(text));
-            let problem = Diagnostic::error(Code::UnknownKey, message, self.source, key.span);
-            let problem = problem.with_related(self.source, self.head(first), "the first mapping");
+            let problem = self.error(Code::UnknownKey, message, key.span);
+            let problem = problem.with_related(self.source, first.head(), "the first mapping");
             self.push(match guess {
                 Some(name) => problem.with_help(format!("did you mean {}?", quote(name))),
                 None => problem.with_help("all mappings of a matrix have the same keys"),
@@ -188,41 +174,36 @@ impl WorkflowReader<'_> {
         }
         for name in missing.into_iter().filter(|name| !meant.contains(&name.value.as_str())) {
             let message = format!("this mapping has no key {}", quote(&name.value));
-            let place = self.head(item);
-            let problem = Diagnostic::error(Code::MissingKey, message, self.source, place);
-            self.push(problem.with_related(self.source, name.span, "the first mapping has it").with_help(
-                format!("all mappings of a matrix have the same keys; `{}: null` means that there is no value", name.value),
-            ));
+            let problem = self.error(Code::MissingKey, message, item.head());
+            let problem = problem.with_related(self.source, name.span, "the first mapping has it");
+            self.push(problem.with_help(format!(
+                "all mappings of a matrix have the same keys; `{}: null` means that there is no value",
+                name.value
+            )));
         }
-    }
-
-    /// The beginning of a mapping: its first key.
-    fn head(&self, node: &Node) -> Span {
-        node.as_map().and_then(<[_]>::first).map_or(node.span, |(key, _)| key.span)
     }
 
     /// Removes points that would have the name of another, and reports each.
     fn distinct(&mut self, points: Vec<(Span, AxisPoint)>) -> Vec<AxisPoint> {
-        let mut kept: Vec<(Span, AxisPoint)> = Vec::with_capacity(points.len());
         let mut names = HashMap::new();
+        let mut kept = Vec::with_capacity(points.len());
         for (span, point) in points {
             let name = cell_value(&point.value);
-            if let Some(first) = names.get(&name) {
-                let cell = format!("{}={name}", point.key);
-                let message = format!("two cells would be called {}", quote(&cell));
-                let problem = Diagnostic::error(Code::WrongValue, message, self.source, span)
-                    .with_label("again here")
-                    .with_related(self.source, *first, "first here");
-                self.push(match point.values.is_empty() {
-                    true => problem.with_help("remove one of them"),
-                    false => problem.with_help("give each mapping a different `name`"),
-                });
+            let Some(first) = names.get(&name) else {
+                names.insert(name, span);
+                kept.push(point);
                 continue;
-            }
-            names.insert(name, span);
-            kept.push((span, point));
+            };
+            let cell = format!("{}={name}", point.key);
+            let message = format!("two cells would be called {}", quote(&cell));
+            let problem = self.error(Code::WrongValue, message, span).with_label("again here");
+            let problem = problem.with_related(self.source, *first, "first here");
+            self.push(problem.with_help(match point.values.is_empty() {
+                true => "remove one of them",
+                false => "give each mapping a different `name`",
+            }));
         }
-        kept.into_iter().map(|(_, point)| point).collect()
+        kept
     }
 }
 
@@ -242,8 +223,4 @@ fn cell_value(value: &Json) -> String {
 
 fn is_open(node: &Node) -> bool {
     node.as_str().is_some_and(has_expression)
-}
-
-fn is_scalar(node: &Node) -> bool {
-    !matches!(node.value, Value::Seq(_) | Value::Map(_) | Value::Null)
 }

@@ -19,16 +19,7 @@ const KEYS: [&str; 6] = ["type", "default", "min", "max", "choices", "help"];
 impl WorkflowReader<'_> {
     pub(super) fn param(&mut self, name: Text, node: &Node) -> Option<Param> {
         let what = format!("parameter {}", quote(&name.value));
-        let mut out = Param {
-            name,
-            ty: None,
-            default: None,
-            min: None,
-            max: None,
-            choices: Vec::new(),
-            help: None,
-            span: node.span,
-        };
+        let mut out = Param { name, span: node.span, ..Param::default() };
         if node.as_map().is_none() {
             self.not_a_mapping(&what, &out.name, node);
             return Some(out);
@@ -36,16 +27,14 @@ impl WorkflowReader<'_> {
         self.known_keys(node, &what, &KEYS);
         out.ty = self.param_type(&what, &out.name, node);
         out.help = self.optional_text(node, "help");
-        let Some(ty) = out.ty else {
-            return Some(out);
-        };
+        let Some(ty) = out.ty else { return Some(out) };
         out.min = self.bound(&what, ty, node, "min");
         out.max = self.bound(&what, ty, node, "max");
         if let (Some(min), Some(max)) = (&out.min, &out.max)
             && compare(min, max) == Some(Ordering::Greater)
         {
             let message = format!("{what} has a `min` above its `max`");
-            let problem = Diagnostic::error(Code::WrongValue, message, self.source, min.span);
+            let problem = self.error(Code::WrongValue, message, min.span);
             self.push(problem.with_related(self.source, max.span, "the `max`"));
         }
         if let Some((key, choices)) = node.entry("choices") {
@@ -69,40 +58,35 @@ impl WorkflowReader<'_> {
             _ => "string",
         };
         let written = self.source.slice(node.span);
-        let help = if node.is_null() || written.contains('\n') {
-            "write `{ type: …, default: … }`".to_owned()
-        } else {
-            format!("write `{}: {{ type: {ty}, default: {written} }}`", name.value)
+        let help = match node.is_null() || written.contains('\n') {
+            true => "write `{ type: …, default: … }`".to_owned(),
+            false => format!("write `{}: {{ type: {ty}, default: {written} }}`", name.value),
         };
         let message = format!("{what} must be a mapping, not {}", describe(node));
-        let problem = Diagnostic::error(Code::WrongType, message, self.source, node.span);
-        self.push(problem.with_help(help.chars().take(200).collect::<String>()));
+        self.fail(Code::WrongType, message, node.span, &help.chars().take(200).collect::<String>());
     }
 
     fn param_type(&mut self, what: &str, name: &Text, node: &Node) -> Option<ParamType> {
-        let Some(ty) = node.get("type") else {
-            let types: Vec<String> = ParamType::VARIANTS.iter().map(|ty| quote(ty)).collect();
-            let help = format!("the types are {}", types.join(", "));
-            self.missing_at(what, "type", name.span, &help);
-            return None;
-        };
+        let types: Vec<String> = ParamType::VARIANTS.iter().map(|ty| quote(ty)).collect();
+        let help = format!("the types are {}", types.join(", "));
+        let ty = self.required(node, (what, "type"), name.span, &help)?;
         let text = self.text(ty, &format!("the type of {what}"))?;
         if let Ok(ty) = text.value.parse() {
             return Some(ty);
         }
         let message = format!("there is no parameter type {}", quote(&text.value));
-        let problem = Diagnostic::error(Code::UnknownType, message, self.source, ty.span);
-        let problem = match text.value.to_lowercase().as_str() {
-            "str" | "text" | "utf8" => problem.with_help("did you mean `string`?"),
-            "integer" | "int64" => problem.with_help("did you mean `int`?"),
-            "number" | "double" | "float64" => problem.with_help("did you mean `float`?"),
-            "file" | "dir" => problem.with_help("did you mean `path`?"),
-            "array" | "sequence" => problem.with_help("did you mean `list`?"),
-            "dict" | "map" | "object" => problem.with_help("did you mean `mapping`?"),
-            "repo" | "repositories" => problem.with_help("did you mean `repos`?"),
-            _ => problem.with_suggestion(&text.value, ParamType::VARIANTS.iter().copied()),
+        let problem = self.error(Code::UnknownType, message, ty.span);
+        let meant = match text.value.to_lowercase().as_str() {
+            "str" | "text" | "utf8" => "string",
+            "integer" | "int64" => "int",
+            "number" | "double" | "float64" => "float",
+            "file" | "dir" => "path",
+            "array" | "sequence" => "list",
+            "dict" | "map" | "object" => "mapping",
+            "repo" | "repositories" => "repos",
+            _ => text.value.as_str(),
         };
-        self.push(problem);
+        self.push(problem.with_suggestion(meant, ParamType::VARIANTS.iter().copied()));
         None
     }
 
@@ -110,8 +94,8 @@ impl WorkflowReader<'_> {
         let (name, value) = node.entry(key)?;
         if !matches!(ty, ParamType::Int | ParamType::Float) {
             let message = format!("`{key}` does not apply to a {}", ty.as_str());
-            let problem = Diagnostic::error(Code::ConflictingKeys, message, self.source, name.span);
-            self.push(problem.with_help("only an `int` or a `float` has bounds"));
+            let help = "only an `int` or a `float` has bounds";
+            self.fail(Code::ConflictingKeys, message, name.span, help);
             return None;
         }
         if !fits(ty, value) {
@@ -125,27 +109,23 @@ impl WorkflowReader<'_> {
     fn choices(&mut self, what: &str, ty: ParamType, key: &Node, node: &Node) -> Vec<Node> {
         if ty == ParamType::Mapping {
             let message = "`choices` does not apply to a mapping";
-            let problem = Diagnostic::error(Code::ConflictingKeys, message, self.source, key.span);
-            self.push(problem.with_help("name one mapping of several by a param of type `string`"));
+            let help = "name one mapping of several by a param of type `string`";
+            self.fail(Code::ConflictingKeys, message, key.span, help);
             return Vec::new();
         }
-        let Some(items) = node.as_seq().filter(|items| !items.is_empty()) else {
-            self.wrong_type(node, &format!("`choices` of {what}"), "a list of values");
-            return Vec::new();
-        };
-        let mut out = Vec::with_capacity(items.len());
-        for item in items {
+        let list = format!("`choices` of {what}");
+        let items = self.list(node, (&list, "a list of values"), 1).unwrap_or_default();
+        let choice = |item: &&Node| {
             let (fits, wanted) = match ty {
-                ParamType::List => (is_scalar(item), "a scalar"),
+                ParamType::List => (item.is_scalar(), "a scalar"),
                 _ => (fits(ty, item), wanted(ty)),
             };
-            if fits {
-                out.push(item.clone());
-            } else {
+            if !fits {
                 self.wrong_type(item, &format!("a choice of {what}"), wanted);
             }
-        }
-        out
+            fits
+        };
+        items.iter().filter(choice).cloned().collect()
     }
 }
 
@@ -157,9 +137,7 @@ pub fn check_param_value(
     source: &Arc<Source>,
     diagnostics: &mut Diagnostics,
 ) -> bool {
-    let Some(ty) = param.ty else {
-        return true;
-    };
+    let Some(ty) = param.ty else { return true };
     let what = format!("parameter {}", quote(&param.name.value));
     let mut fail = |problem: Diagnostic| {
         diagnostics.push(problem);
@@ -204,21 +182,11 @@ pub fn check_param_value(
 
 fn no_choice(param: &Param, what: &str, value: &Node, source: &Arc<Source>) -> Diagnostic {
     let message = format!("{} is not one of the choices of {what}", describe(value));
-    let names: Vec<String> = param
-        .choices
-        .iter()
-        .map(|c| match c.as_str() {
-            Some(text) => text.to_owned(),
-            None => c.to_json().to_string(),
-        })
-        .collect();
+    let name = |c: &Node| c.as_str().map_or_else(|| c.to_json().to_string(), str::to_owned);
+    let names: Vec<String> = param.choices.iter().map(name).collect();
     let given = value.as_str().unwrap_or("");
     let problem = Diagnostic::error(Code::WrongValue, message, source, value.span);
     problem.with_suggestion(given, names.iter().map(String::as_str))
-}
-
-fn is_scalar(node: &Node) -> bool {
-    !matches!(node.value, Value::Seq(_) | Value::Map(_) | Value::Null)
 }
 
 fn fits(ty: ParamType, node: &Node) -> bool {

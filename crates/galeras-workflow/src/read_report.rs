@@ -4,33 +4,25 @@ use std::str::FromStr as _;
 
 use strum::VariantNames as _;
 
-use super::diagnostic::{Diagnostic, quote};
+use super::diagnostic::quote;
 use super::node::{Node, Value};
 use super::read_steps::{OUTPUT_PATH_HELP, output_path_problem};
 use super::reader::WorkflowReader;
-use super::spec::{KnownPart, Reference, ReportPart, ReportSection, ReportSpec, Text};
+use super::spec::{KnownPart, ReportPart, ReportSection, ReportSpec, Text};
 use crate::code::Code;
 
-const KEYS: [&str; 3] = ["path", "title", "sections"];
 /// A section has exactly one of these keys.
 const PARTS: [&str; 5] = ["text", "findings", "figure", "table", "rows"];
-const OPTIONS: [&str; 4] = ["heading", "caption", "columns", "limit"];
 
 impl WorkflowReader<'_> {
     pub(super) fn report(&mut self, node: &Node) -> Option<ReportSpec> {
-        if node.as_map().is_none() {
-            self.wrong_type(node, "`report`", "a mapping such as `{ path: report.html }`");
-            return None;
-        }
-        self.known_keys(node, "`report`", &KEYS);
+        let wanted = "a mapping such as `{ path: report.html }`";
+        self.mapping(node, ("`report`", wanted), &["path", "title", "sections"])?;
         let path = node.get("path").and_then(|value| self.report_path(value));
-        let title = node.get("title").and_then(|value| self.fixed_text(value, "`title`"));
-        let sections = node.get("sections").and_then(|value| match value.as_seq() {
-            Some(entries) => Some(entries.iter().filter_map(|entry| self.section(entry)).collect()),
-            None => {
-                self.wrong_type(value, "`sections`", "a list");
-                None
-            }
+        let title = self.optional_fixed_text(node, "title");
+        let sections = node.get("sections").and_then(|value| {
+            let entries = self.list(value, ("`sections`", "a list"), 0)?;
+            Some(entries.iter().filter_map(|entry| self.section(entry)).collect())
         });
         Some(ReportSpec { path, title, sections })
     }
@@ -40,11 +32,11 @@ impl WorkflowReader<'_> {
         let problem = output_path_problem(&path.value)
             .or_else(|| (!path.value.ends_with(".html")).then(|| "a report is HTML".to_string()));
         let Some(message) = problem else { return Some(path) };
-        let problem = Diagnostic::error(Code::BadPath, message, self.source, node.span);
-        self.push(match path.value.ends_with(".html") {
-            true => problem.with_help(OUTPUT_PATH_HELP),
-            false => problem.with_help("its path ends in .html: `path: report.html`"),
-        });
+        let help = match path.value.ends_with(".html") {
+            true => OUTPUT_PATH_HELP,
+            false => "its path ends in .html: `path: report.html`",
+        };
+        self.fail(Code::BadPath, message, node.span, help);
         None
     }
 
@@ -52,36 +44,29 @@ impl WorkflowReader<'_> {
         if node.as_str().is_some() {
             return self.known_section(node);
         }
-        let Some(entries) = node.as_map() else {
-            let wanted = format!(
-                "a mapping with one of {}, or one of the words {}",
-                PARTS.join(", "),
-                KnownPart::VARIANTS.join(", ")
-            );
-            self.wrong_type(node, "a section of a report", &wanted);
-            return None;
-        };
-        let known: Vec<&str> = PARTS.into_iter().chain(OPTIONS).collect();
-        self.known_keys(node, "a section of a report", &known);
-        let parts: Vec<&(Node, Node)> = entries
-            .iter()
-            .filter(|(key, _)| key.as_str().is_some_and(|key| PARTS.contains(&key)))
-            .collect();
+        let what = "a section of a report";
+        let wanted = format!(
+            "a mapping with one of {}, or one of the words {}",
+            PARTS.join(", "),
+            KnownPart::VARIANTS.join(", ")
+        );
+        let known = [&PARTS[..], &["heading", "caption", "columns", "limit"]].concat();
+        let entries = self.mapping(node, (what, &wanted), &known)?;
+        let is_part = |(key, _): &&(Node, Node)| key.as_str().is_some_and(|k| PARTS.contains(&k));
+        let parts: Vec<&(Node, Node)> = entries.iter().filter(is_part).collect();
         let [(key, value)] = parts.as_slice() else {
             let message = match parts.is_empty() {
                 true => "the section of a report shows nothing",
                 false => "a section of a report shows one thing",
             };
-            let problem = Diagnostic::error(Code::ConflictingKeys, message, self.source, node.span);
-            self.push(problem.with_help(format!("it has one of the keys {}", PARTS.join(", "))));
+            let help = format!("it has one of the keys {}", PARTS.join(", "));
+            self.fail(Code::ConflictingKeys, message, node.span, &help);
             return None;
         };
         let part = self.part(key.as_str()?, value)?;
-        let heading = self.option_text(node, "heading");
-        let caption = self.option_text(node, "caption");
         Some(ReportSection {
-            heading,
-            caption,
+            heading: self.optional_fixed_text(node, "heading"),
+            caption: self.optional_fixed_text(node, "caption"),
             columns: self.section_columns(node),
             limit: self.section_limit(node),
             part,
@@ -93,7 +78,7 @@ impl WorkflowReader<'_> {
         let word = self.fixed_text(node, "a section of a report")?;
         let Ok(part) = KnownPart::from_str(&word.value) else {
             let message = format!("a report has no section {}", quote(&word.value));
-            let problem = Diagnostic::error(Code::WrongValue, message, self.source, node.span);
+            let problem = self.error(Code::WrongValue, message, node.span);
             self.push(problem.with_suggestion(&word.value, KnownPart::VARIANTS.iter().copied()));
             return None;
         };
@@ -112,9 +97,6 @@ impl WorkflowReader<'_> {
             return self.fixed_text(value, "`text`").map(ReportPart::Text);
         }
         let from = self.reference(value)?;
-        if matches!(from, Reference::Invalid(_)) {
-            return None;
-        }
         Some(match key {
             "findings" => ReportPart::Findings(from),
             "figure" => ReportPart::Figure(from),
@@ -123,18 +105,12 @@ impl WorkflowReader<'_> {
         })
     }
 
-    fn option_text(&mut self, node: &Node, key: &str) -> Option<Text> {
-        let value = node.get(key)?;
-        self.fixed_text(value, &format!("`{key}`"))
-    }
-
     fn section_columns(&mut self, node: &Node) -> Vec<Text> {
-        let Some(value) = node.get("columns") else { return Vec::new() };
-        let Some(names) = value.as_seq() else {
-            self.wrong_type(value, "`columns`", "a list of columns");
-            return Vec::new();
-        };
-        names.iter().filter_map(|name| self.fixed_text(name, "the name of a column")).collect()
+        let names = node
+            .get("columns")
+            .and_then(|value| self.list(value, ("`columns`", "a list of columns"), 0));
+        let names = names.unwrap_or_default().iter();
+        names.filter_map(|name| self.fixed_text(name, "the name of a column")).collect()
     }
 
     fn section_limit(&mut self, node: &Node) -> Option<usize> {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::columns::ItemType;
-use super::diagnostic::{Diagnostic, quote};
+use super::diagnostic::quote;
 use super::expr::has_expression;
 use super::node::{Node, Value};
 use super::reader::WorkflowReader;
@@ -32,7 +32,7 @@ pub(super) enum Unindented {
 impl WorkflowReader<'_> {
     pub(super) fn step(&mut self, name: Text, node: &Node) -> StepSpec {
         let what = format!("step {}", quote(&name.value));
-        let mut step = StepSpec::empty(name, node.span);
+        let mut step = StepSpec { name, span: node.span, ..StepSpec::default() };
         if node.as_map().is_none() {
             self.wrong_type(node, &what, "a mapping with `op` or `uses`");
             return step;
@@ -56,28 +56,26 @@ impl WorkflowReader<'_> {
             };
             let free = STEP_KEYS.iter().copied().filter(|known| node.get(known).is_none());
             let message = format!("{what} has no key {}", quote(name));
-            let problem = Diagnostic::error(Code::UnknownKey, message, self.source, key.span);
-            let without_colon =
-                STEP_KEYS.iter().find(|known| name.split_whitespace().next() == Some(**known));
-            if let Some(known) = without_colon {
-                let help = format!("there is no colon after {}: write `{known}: …`", quote(known));
-                self.push(problem.with_help(help));
-                continue;
-            }
-            self.push(match super::suggest::did_you_mean(name, free) {
-                Some(meant) => problem.with_help(format!("did you mean {}?", quote(meant))),
-                None if node.get("with").is_some_and(Node::is_null) => problem.with_help(format!(
-                    "if {} is an argument, indent it by two more spaces: arguments stand below \
-                     `with`",
-                    quote(name)
-                )),
-                None => problem.with_help(format!(
-                    "if {} is an argument of the operator, write it below `with`; a step itself has \
-                     {}",
-                    quote(name),
-                    STEP_KEYS.map(quote).join(", ")
-                )),
-            });
+            let problem = self.error(Code::UnknownKey, message, key.span);
+            let first_word = name.split_whitespace().next();
+            let without_colon = STEP_KEYS.into_iter().find(|known| first_word == Some(*known));
+            let meant = super::suggest::did_you_mean(name, free);
+            let (name, keys) = (quote(name), STEP_KEYS.map(quote).join(", "));
+            let help = match (without_colon, meant) {
+                (Some(known), _) => {
+                    format!("there is no colon after {}: write `{known}: …`", quote(known))
+                }
+                (None, Some(meant)) => format!("did you mean {}?", quote(meant)),
+                (None, None) if node.get("with").is_some_and(Node::is_null) => format!(
+                    "if {name} is an argument, indent it by two more spaces: arguments stand below \
+                     `with`"
+                ),
+                (None, None) => format!(
+                    "if {name} is an argument of the operator, write it below `with`; a step itself \
+                     has {keys}"
+                ),
+            };
+            self.push(problem.with_help(help));
         }
     }
 
@@ -101,22 +99,14 @@ impl WorkflowReader<'_> {
                     if found.insert(empty.span, Unindented::Step).is_some() {
                         continue;
                     }
-                    let above = empty.as_str().unwrap_or("");
-                    let message = format!(
-                        "step {} is empty, and {} is next to it",
-                        quote(above),
-                        quote(name)
-                    );
-                    let code = Code::MissingKey;
-                    let problem = Diagnostic::error(code, message, self.source, key.span);
-                    let help = format!(
-                        "indent what belongs to {} by two more spaces: a step is all that is \
-                         indented below its name",
-                        quote(above)
-                    );
-                    self.push(
-                        problem.with_related(self.source, empty.span, "the step").with_help(help),
-                    );
+                    let (above, name) = (quote(empty.as_str().unwrap_or("")), quote(name));
+                    let message = format!("step {above} is empty, and {name} is next to it");
+                    let problem = self.error(Code::MissingKey, message, key.span);
+                    let problem = problem.with_related(self.source, empty.span, "the step");
+                    self.push(problem.with_help(format!(
+                        "indent what belongs to {above} by two more spaces: a step is all that is \
+                         indented below its name"
+                    )));
                 }
                 _ => step = value.is_null().then_some(key),
             }
@@ -129,13 +119,10 @@ impl WorkflowReader<'_> {
             (Some((op, value)), uses) => {
                 if let Some((uses, _)) = uses {
                     let message = format!("{what} has both `op` and `uses`");
-                    let problem =
-                        Diagnostic::error(Code::ConflictingKeys, message, self.source, uses.span);
-                    self.push(
-                        problem
-                            .with_related(self.source, op.span, "the `op`")
-                            .with_help("a step runs an operator or embeds a workflow, not both"),
-                    );
+                    let problem = self.error(Code::ConflictingKeys, message, uses.span);
+                    let problem = problem.with_related(self.source, op.span, "the `op`");
+                    let help = "a step runs an operator or embeds a workflow, not both";
+                    self.push(problem.with_help(help));
                 }
                 self.fixed_text(value, "`op`").map(StepKind::Op)
             }
@@ -150,7 +137,7 @@ impl WorkflowReader<'_> {
                 if !typo {
                     let help = "name an operator (`galeras ops` lists them), or another workflow \
                                 with `uses`";
-                    self.missing_at(what, "op", name, help);
+                    self.required(node, (what, "op"), name, help);
                 }
                 None
             }
@@ -162,18 +149,14 @@ impl WorkflowReader<'_> {
         let text = self.fixed_text(node, "`uses`")?;
         let path = &text.value;
         let problem = if path.contains("://") || is_absolute(path) {
-            Some(("`uses` must be a path relative to this file", "write `./other.yaml`"))
+            "`uses` must be a path relative to this file"
         } else if !path.ends_with(".yaml") && !path.ends_with(".yml") {
-            Some(("`uses` must name a `.yaml` file", "write `./other.yaml`"))
+            "`uses` must name a `.yaml` file"
         } else {
-            None
+            return Some(text);
         };
-        if let Some((message, help)) = problem {
-            let problem = Diagnostic::error(Code::BadPath, message, self.source, node.span);
-            self.push(problem.with_help(help));
-            return None;
-        }
-        Some(text)
+        self.fail(Code::BadPath, problem, node.span, "write `./other.yaml`");
+        None
     }
 
     fn from(&mut self, node: &Node) -> From {
@@ -219,7 +202,7 @@ impl WorkflowReader<'_> {
             return;
         };
         let message = format!("{what} cannot be a list");
-        let problem = Diagnostic::error(Code::WrongType, message, self.source, node.span);
+        let problem = self.error(Code::WrongType, message, node.span);
         // `from: a[*]` is a string in YAML, but `from: [*]` and the like are lists.
         let help = match items {
             [a, b] if a.as_str().is_some() && b.as_str().is_some() => format!(
@@ -255,9 +238,8 @@ impl WorkflowReader<'_> {
         match &node.value {
             Value::String(_) => self.fixed_text(node, "`schema`").map(Contract::File),
             Value::Map(entries) if !entries.is_empty() => {
-                let fields = entries.iter();
-                let fields = fields.filter_map(|(c, t)| self.schema_field(c, t)).collect();
-                Some(Contract::Fields(fields))
+                let fields = entries.iter().filter_map(|(c, t)| self.schema_field(c, t));
+                Some(Contract::Fields(fields.collect()))
             }
             _ => {
                 let wanted = "a mapping from columns to types, or the path of a contract";
@@ -276,8 +258,7 @@ impl WorkflowReader<'_> {
             Err(error) => {
                 let (start, end) = error.range;
                 let span = node.part_span(self.source.text(), start, end);
-                let mut problem =
-                    Diagnostic::error(Code::UnknownType, error.message, self.source, span);
+                let mut problem = self.error(Code::UnknownType, error.message, span);
                 problem.help = error.help;
                 self.push(problem);
                 None
@@ -287,26 +268,13 @@ impl WorkflowReader<'_> {
 
     pub(super) fn output(&mut self, name: Text, node: &Node) -> Option<Output> {
         let what = format!("output {}", quote(&name.value));
-        if node.as_map().is_none() {
-            self.wrong_type(node, &what, "a mapping with `from` and `path`");
-            return None;
-        }
-        self.known_keys(node, &what, &OUTPUT_KEYS);
-        let from = match node.get("from") {
-            Some(value) => self.reference(value),
-            None => {
-                self.missing_at(&what, "from", name.span, "name the step: `from: step`");
-                None
-            }
-        };
-        let path = match node.get("path") {
-            Some(value) => self.output_path(value),
-            None => {
-                let help = "name a file: `path: folder/name.parquet`";
-                self.missing_at(&what, "path", name.span, help);
-                None
-            }
-        };
+        self.mapping(node, (&what, "a mapping with `from` and `path`"), &OUTPUT_KEYS)?;
+        let help = "name the step: `from: step`";
+        let from = self.required(node, (&what, "from"), name.span, help);
+        let from = from.and_then(|value| self.reference(value));
+        let help = "name a file: `path: folder/name.parquet`";
+        let path = self.required(node, (&what, "path"), name.span, help);
+        let path = path.and_then(|value| self.output_path(value));
         let column = match node.get("column") {
             None => None,
             Some(value) => Some(self.fixed_text(value, "`column`")?),
@@ -315,25 +283,20 @@ impl WorkflowReader<'_> {
             None => None,
             Some(value) => Some(self.fixed_text(value, "`shape`")?),
         };
-        let show = match node.get("show").map(|value| (value, value.as_bool())) {
-            None => false,
-            Some((_, Some(show))) => show,
-            Some((value, None)) => {
+        let show = node.get("show").is_some_and(|value| {
+            if value.as_bool().is_none() {
                 self.wrong_type(value, "`show`", "true or false");
-                false
             }
-        };
+            value.as_bool() == Some(true)
+        });
         Some(Output { name, from: from?, path: path?, column, shape, show, span: node.span })
     }
 
     fn output_path(&mut self, node: &Node) -> Option<Node> {
         let path = self.text(node, "`path`")?.value;
         self.check_expressions(node);
-        let Some(message) = output_path_problem(&path) else {
-            return Some(node.clone());
-        };
-        let problem = Diagnostic::error(Code::BadPath, message, self.source, node.span);
-        self.push(problem.with_help(OUTPUT_PATH_HELP));
+        let Some(message) = output_path_problem(&path) else { return Some(node.clone()) };
+        self.fail(Code::BadPath, message, node.span, OUTPUT_PATH_HELP);
         None
     }
 }

@@ -22,60 +22,99 @@ impl WorkflowReader<'_> {
         key: &str,
         mut read: impl FnMut(&mut Self, Text, &Node) -> Option<T>,
     ) -> Vec<T> {
-        let Some(value) = node.get(key) else {
-            return Vec::new();
-        };
+        let Some(value) = node.get(key) else { return Vec::new() };
         let Some(entries) = value.as_map() else {
             if value.as_seq().is_some() {
                 let message = format!("`{key}` must be a mapping from names, not a list");
                 let span = self.visible(value.span);
-                let problem = Diagnostic::error(Code::WrongType, message, self.source, span);
-                self.push(problem.with_help("write `name:` for each entry, in place of the dash"));
+                self.fail(
+                    Code::WrongType,
+                    message,
+                    span,
+                    "write `name:` for each entry, in place of the dash",
+                );
             } else {
                 self.wrong_type(value, &format!("`{key}`"), "a mapping from names");
             }
             return Vec::new();
         };
-        let mut out = Vec::new();
-        for (name, value) in entries {
-            let Some(name) = self.name(name) else {
-                continue;
-            };
-            out.extend(read(self, name, value));
-        }
-        out
+        let entry = |(name, value): &(Node, Node)| {
+            let name = self.name(name)?;
+            read(self, name, value)
+        };
+        entries.iter().filter_map(entry).collect()
     }
 
     pub(super) fn push(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.push(diagnostic);
     }
 
+    /// An error in this file.
+    pub(super) fn error(&self, code: Code, message: impl Into<String>, span: Span) -> Diagnostic {
+        Diagnostic::error(code, message, self.source, span)
+    }
+
+    /// Reports an error with a help, which may be empty.
+    pub(super) fn fail(&mut self, code: Code, message: impl Into<String>, span: Span, help: &str) {
+        let problem = self.error(code, message, span);
+        self.push(if help.is_empty() { problem } else { problem.with_help(help) });
+    }
+
+    /// The entries of a mapping with only these keys; reports other values and keys.
+    pub(super) fn mapping<'n>(
+        &mut self,
+        node: &'n Node,
+        (what, wanted): (&str, &str),
+        keys: &[&str],
+    ) -> Option<&'n [(Node, Node)]> {
+        if node.as_map().is_none() {
+            self.wrong_type(node, what, wanted);
+        }
+        self.known_keys(node, what, keys);
+        node.as_map()
+    }
+
+    /// The entries of a list of at least `least` entries; reports other values.
+    pub(super) fn list<'n>(
+        &mut self,
+        node: &'n Node,
+        (what, wanted): (&str, &str),
+        least: usize,
+    ) -> Option<&'n [Node]> {
+        let items = node.as_seq().filter(|items| items.len() >= least);
+        if items.is_none() {
+            self.wrong_type(node, what, wanted);
+        }
+        items
+    }
+
+    /// The value of a key; reports its absence at `span`.
+    pub(super) fn required<'n>(
+        &mut self,
+        node: &'n Node,
+        (what, key): (&str, &str),
+        span: Span,
+        help: &str,
+    ) -> Option<&'n Node> {
+        let value = node.get(key);
+        if value.is_none() {
+            let message = format!("{what} needs the key {}", quote(key));
+            self.fail(Code::MissingKey, message, span, help);
+        }
+        value
+    }
+
     /// Reports that `node`, described by `what`, should have been `wanted`.
     pub(super) fn wrong_type(&mut self, node: &Node, what: &str, wanted: &str) {
         let message = format!("{what} must be {wanted}, not {}", describe(node));
         let span = self.visible(node.span);
-        self.push(Diagnostic::error(Code::WrongType, message, self.source, span));
-    }
-
-    pub(super) fn missing(&mut self, what: &str, key: &str, node: &Node, help: &str) {
-        let span = node
-            .as_map()
-            .and_then(|entries| entries.first())
-            .map_or(node.span, |(first, _)| first.span);
-        self.missing_at(what, key, span, help);
-    }
-
-    pub(super) fn missing_at(&mut self, what: &str, key: &str, span: Span, help: &str) {
-        let message = format!("{what} needs the key {}", quote(key));
-        let problem = Diagnostic::error(Code::MissingKey, message, self.source, span);
-        self.push(problem.with_help(help));
+        self.fail(Code::WrongType, message, span, "");
     }
 
     /// An absent value has an empty place after the colon; a caret can mark it.
     fn visible(&self, span: Span) -> Span {
-        let text = self.source.slice(span);
-        let first = text.lines().next().unwrap_or("");
         // Underline only the first line of a block collection.
+        let first = self.source.slice(span).lines().next().unwrap_or("");
         Span::new(span.start, span.start + first.len())
     }
 
@@ -86,7 +125,7 @@ impl WorkflowReader<'_> {
                 continue;
             }
             let message = format!("{what} has no key {}", quote(name));
-            let problem = Diagnostic::error(Code::UnknownKey, message, self.source, key.span);
+            let problem = self.error(Code::UnknownKey, message, key.span);
             // Keys that are already set were not meant.
             let free = known.iter().copied().filter(|k| node.get(k).is_none());
             self.push(problem.with_suggestion(name, free));
@@ -100,24 +139,23 @@ impl WorkflowReader<'_> {
             self.push(no_expression_here("a name", self.source, key.span));
         } else if !is_name(&value) {
             let message = format!("{} is not a valid name", quote(&value));
-            let problem = Diagnostic::error(Code::BadName, message, self.source, key.span);
-            self.push(problem.with_help(
+            self.fail(
+                Code::BadName,
+                message,
+                key.span,
                 "names begin with a letter or `_`, followed by letters, digits, `_` and `-`",
-            ));
+            );
         }
-        let span = key.span;
-        Some(Text { value, span })
+        Some(Text { value, span: key.span })
     }
 
     /// A string value; any other is reported.
     pub(super) fn text(&mut self, node: &Node, what: &str) -> Option<Text> {
-        match node.as_str() {
-            Some(value) => Some(Text { value: value.to_owned(), span: node.span }),
-            None => {
-                self.wrong_type(node, what, "a string");
-                None
-            }
+        let text = node.as_str().map(|value| Text { value: value.to_owned(), span: node.span });
+        if text.is_none() {
+            self.wrong_type(node, what, "a string");
         }
+        text
     }
 
     /// A string value without expressions.
@@ -129,7 +167,7 @@ impl WorkflowReader<'_> {
         }
         if text.value.trim().is_empty() {
             let message = format!("{what} is empty");
-            self.push(Diagnostic::error(Code::WrongValue, message, self.source, node.span));
+            self.fail(Code::WrongValue, message, node.span, "");
             return None;
         }
         Some(text)
@@ -138,6 +176,12 @@ impl WorkflowReader<'_> {
     pub(super) fn optional_text(&mut self, node: &Node, key: &str) -> Option<Text> {
         let value = node.get(key)?;
         self.text(value, &format!("`{key}`"))
+    }
+
+    /// The string under a key, without expressions.
+    pub(super) fn optional_fixed_text(&mut self, node: &Node, key: &str) -> Option<Text> {
+        let value = node.get(key)?;
+        self.fixed_text(value, &format!("`{key}`"))
     }
 
     /// Parses the expressions in a tree; the plan resolves the references.

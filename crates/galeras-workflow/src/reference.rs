@@ -35,10 +35,12 @@ impl WorkflowReader<'_> {
         let used = collect_refs(node, self.source, self.diagnostics);
         for cell in used.iter().filter(|used| used.namespace == Namespace::Matrix) {
             let message = format!("{} is not allowed in a reference", quote(&cell.to_string()));
-            let problem = Diagnostic::error(Code::BadExpression, message, self.source, cell.span);
-            self.push(problem.with_help(
+            self.fail(
+                Code::BadExpression,
+                message,
+                cell.span,
                 "only params can: which steps a step reads is the same for all of its cells",
-            ));
+            );
         }
         match self.diagnostics.len() == before {
             true => Reference::Open(node.clone()),
@@ -63,57 +65,45 @@ pub fn parse_step_ref(text: &str) -> Result<StepRef, Box<Diagnostic>> {
 /// The mistake, at its place.
 pub fn parse_reference(node: &Node, source: &Arc<Source>) -> Result<StepRef, Box<Diagnostic>> {
     let text = node.as_str().unwrap_or("");
-    let fail = |message: String, start: usize, end: usize| {
-        let span = node.part_span(source.text(), start, end);
-        Box::new(Diagnostic::error(Code::BadReference, message, source, span).with_help(SHAPES))
-    };
     let part = |start: usize, end: usize| node.part_span(source.text(), start, end);
+    let fail = |message: &str, start: usize, end: usize| {
+        let problem = Diagnostic::error(Code::BadReference, message, source, part(start, end));
+        Box::new(problem.with_help(SHAPES))
+    };
 
     let step_end = text.find(['[', '.']).unwrap_or(text.len());
-    let (step, rest) = text.split_at_checked(step_end).unwrap_or((text, ""));
+    let (step, rest) = text.split_at(step_end);
     if step.is_empty() {
-        let message = "the reference names no step".to_owned();
-        return Err(fail(message, 0, text.len()));
+        return Err(fail("the reference names no step", 0, text.len()));
     }
     if !is_name(step) {
-        let message = format!("{} is not the name of a step", quote(step));
-        return Err(fail(message, 0, step_end));
+        return Err(fail(&format!("{} is not the name of a step", quote(step)), 0, step_end));
     }
 
-    let (cells, after) = match rest.strip_prefix('[') {
+    let (cells, after) = match rest.strip_prefix('[').map(|inner| inner.split_once(']')) {
         None => (Cells::Plain, step_end),
-        Some(inner) => {
-            let Some(close) = inner.find(']') else {
-                let message = "`[` is never closed".to_owned();
-                return Err(fail(message, step_end, text.len()));
-            };
-            let start = step_end + 1;
-            let inner = inner.get(..close).unwrap_or("");
-            match cells(inner) {
-                Ok(cells) => (cells, start + close + 1),
-                Err(message) => return Err(fail(message, step_end, start + close + 1)),
-            }
+        Some(None) => return Err(fail("`[` is never closed", step_end, text.len())),
+        Some(Some((inner, _))) => {
+            let end = step_end + inner.len() + 2;
+            (cells(inner).map_err(|message| fail(&message, step_end, end))?, end)
         }
     };
 
-    let rest = text.get(after..).unwrap_or("");
+    let rest = &text[after..];
     let (port, port_span) = match rest.strip_prefix('.') {
         None if rest.is_empty() => (None, None),
         None => {
             let message = format!("{} is not allowed after the cells", quote(rest));
-            return Err(fail(message, after, text.len()));
+            return Err(fail(&message, after, text.len()));
         }
-        Some(port) if is_name(port) => {
-            let span = part(after + 1, text.len());
-            (Some(port.to_owned()), Some(span))
-        }
+        Some(port) if is_name(port) => (Some(port.to_owned()), Some(part(after + 1, text.len()))),
         Some(port) => {
             let message = match port.split_once('[') {
                 Some(_) => "the cells come before the port: `step[key=value].port`".to_owned(),
                 None if port.is_empty() => "the name of a port is missing after the dot".to_owned(),
                 None => format!("{} is not the name of a port", quote(port)),
             };
-            return Err(fail(message, after, text.len()));
+            return Err(fail(&message, after, text.len()));
         }
     };
     Ok(StepRef {
@@ -132,9 +122,7 @@ fn cells(inner: &str) -> Result<Cells, String> {
     }
     let mut keys: Vec<(String, String)> = Vec::new();
     for pair in inner.split(',') {
-        let Some((key, value)) = pair.split_once('=') else {
-            return Err(format!("{} is not of the form `key=value`", quote(pair.trim())));
-        };
+        let (key, value) = pair.split_once('=').unwrap_or_default();
         let (key, value) = (key.trim(), value.trim());
         if !is_name(key) || value.is_empty() {
             return Err(format!("{} is not of the form `key=value`", quote(pair.trim())));
@@ -180,14 +168,17 @@ mod tests {
 
     #[test]
     fn mistakes_are_located() {
-        let of = |t: &str| read(t).unwrap_err();
-        assert_eq!(of("a.b[*]"), "the cells come before the port: `step[key=value].port` @ .b[*]");
-        assert_eq!(of("a[x"), "`[` is never closed @ [x");
-        assert_eq!(of("a[x]"), "`x` is not of the form `key=value` @ [x]");
-        assert_eq!(of("a[x=1,x=2]"), "`x` is selected twice @ [x=1,x=2]");
-        assert_eq!(of("a b"), "`a b` is not the name of a step @ a b");
-        assert_eq!(of("a[*]x"), "`x` is not allowed after the cells @ x");
-        assert_eq!(of(""), "the reference names no step @ ");
-        assert_eq!(of("a."), "the name of a port is missing after the dot @ .");
+        for (text, mistake) in [
+            ("a.b[*]", "the cells come before the port: `step[key=value].port` @ .b[*]"),
+            ("a[x", "`[` is never closed @ [x"),
+            ("a[x]", "`x` is not of the form `key=value` @ [x]"),
+            ("a[x=1,x=2]", "`x` is selected twice @ [x=1,x=2]"),
+            ("a b", "`a b` is not the name of a step @ a b"),
+            ("a[*]x", "`x` is not allowed after the cells @ x"),
+            ("", "the reference names no step @ "),
+            ("a.", "the name of a port is missing after the dot @ ."),
+        ] {
+            assert_eq!(read(text).unwrap_err(), mistake);
+        }
     }
 }

@@ -11,10 +11,11 @@ use miette::{
     GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents,
     SourceCode, SpanContents,
 };
+use serde_json::{Value, json};
 
 use super::diagnostic::{Diagnostic, Severity};
 use super::source::{Source, SourceSpan};
-use galeras_base::visible::{escape, escape_lines, is_hidden};
+use galeras_base::terminal_escape::{escape, escape_lines, is_hidden};
 use galeras_net::{UrlSecret, secret_in};
 
 /// Longer lines, in characters, are shown in part.
@@ -66,37 +67,29 @@ pub fn plain(diagnostic: &Diagnostic) -> String {
 /// The diagnostic as an object with `code`, `severity`, `message`, `file`, `line`, `column`,
 /// `end_line`, `end_column` (just past the last character), `help` and `related`. Lines and columns
 /// count from 1, columns in characters.
-pub fn to_json(diagnostic: &Diagnostic) -> serde_json::Value {
-    let place =
-        |span: &SourceSpan| (span.source.position(span.start), span.source.position(span.end()));
-    let (start, end) = place(&diagnostic.span);
-    let related: Vec<serde_json::Value> = diagnostic
-        .related
-        .iter()
-        .map(|(span, note)| {
-            let (start, end) = place(span);
-            serde_json::json!({
-                "message": note,
-                "file": span.source.path(),
-                "line": start.line,
-                "column": start.column,
-                "end_line": end.line,
-                "end_column": end.column,
-            })
-        })
-        .collect();
-    serde_json::json!({
+pub fn to_json(diagnostic: &Diagnostic) -> Value {
+    let located = |mut object: Value, span: &SourceSpan| {
+        let position = |at| span.source.position(at);
+        let (start, end) = (position(span.start), position(span.end()));
+        object["file"] = span.source.path().into();
+        object["line"] = start.line.into();
+        object["column"] = start.column.into();
+        object["end_line"] = end.line.into();
+        object["end_column"] = end.column.into();
+        object
+    };
+    let related = diagnostic.related.iter();
+    let related: Vec<Value> =
+        related.map(|(span, note)| located(json!({ "message": note }), span)).collect();
+    let object = json!({
         "code": diagnostic.code.name(),
         "severity": diagnostic.severity.as_str(),
         "message": diagnostic.message,
-        "file": diagnostic.span.source.path(),
-        "line": start.line,
-        "column": start.column,
-        "end_line": end.line,
-        "end_column": end.column,
-        "help": diagnostic.help,
-        "related": related,
-    })
+    });
+    let mut object = located(object, &diagnostic.span);
+    object["help"] = json!(diagnostic.help);
+    object["related"] = related.into();
+    object
 }
 
 /// A line of a file that is safe to show: control characters, and users and passwords of URLs, are
@@ -258,9 +251,7 @@ impl Excerpt {
             pieces: Vec::new(),
         };
         for line in first_line..=last {
-            let Some(span) = source.line_span(line) else {
-                break;
-            };
+            let Some(span) = source.line_span(line) else { break };
             if line > first_line {
                 out.text.push('\n');
             }
@@ -392,18 +383,10 @@ mod tests {
     }
 
     #[test]
-    fn terminal_controls_do_not_survive() {
-        let mut d = at("a: \u{1b}[31m tresh\n", "tresh");
-        d.message = "bad \u{1b}]0;x\u{7}".to_owned();
-        let text = render(&[d], false, 80);
-        assert!(!text.contains(['\u{1b}', '\u{7}']), "{text:?}");
-    }
-
-    #[test]
     fn neither_the_name_of_a_file_nor_a_note_can_steer_a_terminal() {
-        let source = Source::new("a\u{1b}[2J\u{202e}.yaml", "a: \u{9b}1\r\n");
+        let source = Source::new("a\u{1b}[2J\u{202e}.yaml", "a: \u{9b}1\u{1b}[31m\r\n");
         let span = Span::new(0, 1);
-        let bad = "x\u{7}\u{2066}";
+        let bad = "x\u{1b}]0;\u{7}\u{2066}";
         let d = Diagnostic::error(Code::UnknownKey, bad, &source, span)
             .with_label(bad)
             .with_help(bad)

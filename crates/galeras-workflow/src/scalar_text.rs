@@ -1,12 +1,15 @@
 //! Finds the bytes of a part of a scalar in the file: through quotes, escapes, folded lines and the
-//! indentation of block scalars.
+//! indentation of block scalars, and through expressions, which are longer or shorter than their
+//! values.
 //!
 //! The YAML library returns the place of a scalar, but not of its parts. So the scalar's text is
 //! read again along with its value; where they do not agree, the place is unknown.
 
 use std::ops::Range;
 
-use super::source::Span;
+use super::expr::{CLOSE, OPEN};
+use super::node::Node;
+use super::source::{Source, Span};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Style {
@@ -171,5 +174,145 @@ impl Walk<'_> {
             (char::from_u32(code) == Some(c)).then_some(())?;
         }
         self.pass(1 + mark.len_utf8() + digits, c)
+    }
+}
+
+/// The place of `substituted[range]`, where `substituted` is the value of `node` with its
+/// expressions replaced. A place within the value of an expression is that of the expression.
+pub fn word_span(
+    node: &Node,
+    source: &Source,
+    substituted: &str,
+    range: Range<usize>,
+) -> Option<Span> {
+    let range = before_substitution(node.as_str()?, substituted, range)?;
+    node.part(source.text(), range)
+}
+
+/// The range of the written value from which `range` of the substituted one comes.
+fn before_substitution(
+    written: &str,
+    substituted: &str,
+    range: Range<usize>,
+) -> Option<Range<usize>> {
+    if written == substituted {
+        return Some(range);
+    }
+    // Texts between expressions are in both; between them are values here and expressions there. An
+    // empty text at the end is at the end.
+    let mut pairs: Vec<(Range<usize>, Range<usize>)> = Vec::new();
+    let (mut at, mut here) = (0, 0);
+    loop {
+        let open = written.get(at..)?.find(OPEN).map(|offset| at + offset);
+        let literal = written.get(at..open.unwrap_or(written.len()))?;
+        let found = match open {
+            None => substituted.len().checked_sub(literal.len()).filter(|from| *from >= here)?,
+            Some(_) if at == 0 => 0,
+            Some(_) => here + substituted.get(here..)?.find(literal)?,
+        };
+        if !substituted.get(found..)?.starts_with(literal) {
+            return None;
+        }
+        if at > 0 {
+            let expression = written.get(..at)?.rfind(OPEN)?..at;
+            pairs.push((here..found, expression));
+        }
+        here = found + literal.len();
+        pairs.push((found..here, at..at + literal.len()));
+        let Some(open) = open else { break };
+        at = open + written.get(open..)?.find(CLOSE)? + CLOSE.len();
+    }
+    let is_text = |(in_value, in_file): &(Range<usize>, Range<usize>)| {
+        written.get(in_file.clone()) == substituted.get(in_value.clone())
+    };
+    let place = |at: usize, end: bool| {
+        let holds = |in_value: &Range<usize>| match end {
+            true => in_value.start < at && at <= in_value.end,
+            false => in_value.start <= at && at < in_value.end,
+        };
+        let pair = pairs.iter().find(|pair| holds(&pair.0));
+        let pair = pair.or_else(|| pairs.iter().find(|p| (p.0.start..=p.0.end).contains(&at)))?;
+        Some(match (is_text(pair), end) {
+            (true, _) => pair.1.start + (at - pair.0.start),
+            (false, true) => pair.1.end,
+            (false, false) => pair.1.start,
+        })
+    };
+    let start = place(range.start, false)?;
+    let end = if range.is_empty() { start } else { place(range.end, true)? };
+    (start <= end).then_some(start..end)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::{Diagnostics, load};
+
+    /// The marked text of the file for `word` in the value under `q`, or after its expressions.
+    fn marked(yaml: &str, values: &[(&str, &str)], word: &str) -> Option<(usize, String)> {
+        let source = Source::new("f", yaml);
+        let node = load(&source, &mut Diagnostics::new()).unwrap();
+        let node = node.get("q").unwrap();
+        let mut value = node.as_str().unwrap().to_owned();
+        for (expression, text) in values {
+            value = value.replace(expression, text);
+        }
+        let at = value.find(word).unwrap();
+        let span = word_span(node, &source, &value, at..at + word.len())?;
+        Some((source.position(span.start).line, source.slice(span).to_owned()))
+    }
+
+    #[test]
+    fn a_word_is_found_however_the_text_is_written() {
+        for yaml in [
+            "q: SELECT x FROM y\n",
+            "q: 'SELECT ''a'' FROM y'\n",
+            "q: \"SELECT \\\"a\\\" \\u00e9\\t FROM y\"\n",
+            "q: |\n  SELECT a,\n\n    b\n  FROM y\n",
+            "q: |-\n    SELECT a\n      , b\n    FROM y",
+            "q: >\n  SELECT a,\n  b\n\n  FROM y\n",
+            "q: >-\n  SELECT a,\n  b  \n  FROM y\n",
+            "q: | # a comment\n\n\n  SELECT a  \n  FROM y\n",
+            "q: SELECT a\n  , b\n  FROM y\n",
+            "q:\n  SELECT a\n\n  FROM y\n",
+            "q: \"SELECT a\\\n  , b\n   FROM y\"\n",
+            "q: 'SELECT a\n\n  FROM y'\n",
+            "q: |\r\n  SELECT a\r\n  FROM y\r\n",
+            "q: |\n  é ü\n  FROM y\n",
+        ] {
+            let line = yaml[..yaml.find("FROM").unwrap()].lines().count().max(1);
+            assert_eq!(marked(yaml, &[], "FROM"), Some((line, "FROM".to_owned())), "{yaml:?}");
+        }
+    }
+
+    #[test]
+    fn substituted_values_shift_nothing() {
+        let yaml =
+            "q: |\n  SELECT ${{ params.a }} AS x\n  WHERE y = ${{ params.b }}\n  GRUOP BY z\n";
+        let values = [("${{ params.a }}", "'AS x'"), ("${{ params.b }}", "12345")];
+        assert_eq!(marked(yaml, &values, "GRUOP"), Some((4, "GRUOP".into())));
+        assert_eq!(marked(yaml, &values, "SELECT"), Some((2, "SELECT".into())));
+        assert_eq!(marked(yaml, &values, "12345"), Some((3, "${{ params.b }}".into())));
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_not_guessed() {
+        assert_eq!(marked("a: &a SELECT x\nq: *a\n", &[], "x"), None);
+    }
+
+    #[test]
+    fn equal_words_and_places_between_characters_are_told_apart() {
+        let block = "q: |\n  a AND\n  a AND b\n";
+        for (yaml, part, place) in [
+            (block, 8..11, Span::new(17, 20)),
+            ("q: 'a b'\n", 3..3, Span::new(7, 7)),
+            ("q: 'a b'\n", 0..0, Span::new(4, 4)),
+        ] {
+            let source = Source::new("f", yaml);
+            let node = load(&source, &mut Diagnostics::new()).unwrap();
+            assert_eq!(node.get("q").unwrap().part(yaml, part), Some(place), "{yaml:?}");
+        }
+        assert_eq!(&block[17..20], "AND");
     }
 }

@@ -4,12 +4,11 @@
 //! operators, so that the registry stays the only list of operators. Workflows are not validated
 //! with it: the readers are stricter and give better messages.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use strum::VariantNames as _;
 
 use super::columns::ScalarType;
-use super::report_schema::report_schema;
-use super::spec::{AssertKind, ParamType};
+use super::spec::{AssertKind, KnownPart, ParamType};
 
 const NAME: &str = "^[A-Za-z_][A-Za-z0-9_-]*$";
 const EXPRESSION: &str = r"^\$\{\{.*\}\}$";
@@ -35,17 +34,17 @@ pub fn json_schema(operators: &[(&str, &str, Value)]) -> Value {
         let required = arguments.get("required").and_then(Value::as_array);
         let needs_with = required.is_some_and(|keys| !keys.is_empty());
         let mut then = json!({ "properties": { "with": { "$ref": format!("#/$defs/{slot}") } } });
-        if needs_with && let Some(then) = then.as_object_mut() {
-            then.insert("required".to_owned(), json!(["with"]));
+        if needs_with {
+            then["required"] = json!(["with"]);
         }
         rules.push(json!({
             "if": { "properties": { "op": { "const": name } }, "required": ["op"] },
             "then": then,
         }));
-        defs.insert(slot, arguments);
+        defs[slot] = arguments;
     }
     let op = if names.is_empty() { json!({ "type": "string" }) } else { json!({ "oneOf": names }) };
-    defs.insert("step".to_owned(), step(op, rules));
+    defs["step"] = step(op, rules);
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Galeras workflow",
@@ -83,29 +82,24 @@ pub fn json_schema(operators: &[(&str, &str, Value)]) -> Value {
                 ],
             },
             "budget": { "$ref": "#/$defs/budget" },
-            "params": {
-                "description": "Typed parameters, overridden by `--set name=value`.",
-                "type": "object",
-                "propertyNames": { "pattern": NAME },
-                "additionalProperties": { "$ref": "#/$defs/param" },
-            },
-            "steps": {
-                "description": "The steps by name; `from` gives their order.",
-                "type": "object",
-                "minProperties": 1,
-                "propertyNames": { "pattern": NAME },
-                "additionalProperties": { "$ref": "#/$defs/step" },
-            },
-            "outputs": {
-                "description": "The tables to write, below `--out`.",
-                "type": "object",
-                "propertyNames": { "pattern": NAME },
-                "additionalProperties": { "$ref": "#/$defs/output" },
-            },
+            "params": named("Typed parameters, overridden by `--set name=value`.", 0, "param"),
+            "steps": named("The steps by name; `from` gives their order.", 1, "step"),
+            "outputs": named("The tables to write, below `--out`.", 0, "output"),
             "report": { "$ref": "#/$defs/report" },
         },
         "$defs": defs,
     })
+}
+
+/// A mapping of at least `least` names to values of a definition.
+fn named(description: &str, least: u32, definition: &str) -> Value {
+    let mut schema = json!({ "description": description, "type": "object" });
+    if least > 0 {
+        schema["minProperties"] = json!(least);
+    }
+    schema["propertyNames"] = json!({ "pattern": NAME });
+    schema["additionalProperties"] = json!({ "$ref": format!("#/$defs/{definition}") });
+    schema
 }
 
 fn step(op: Value, rules: Vec<Value>) -> Value {
@@ -188,15 +182,13 @@ fn step(op: Value, rules: Vec<Value>) -> Value {
             "description": { "type": "string" },
         },
     });
-    if !rules.is_empty()
-        && let Some(step) = step.as_object_mut()
-    {
-        step.insert("allOf".to_owned(), Value::Array(rules));
+    if !rules.is_empty() {
+        step["allOf"] = Value::Array(rules);
     }
     step
 }
 
-fn frame_definitions() -> Map<String, Value> {
+fn frame_definitions() -> Value {
     let scalars = ScalarType::VARIANTS;
     let column = format!(r"^\s*(({})\s*!?\s*$|(list|struct)\s*<)", scalars.join("|"));
     let types = ParamType::VARIANTS;
@@ -212,7 +204,7 @@ fn frame_definitions() -> Map<String, Value> {
             "anyOf": [{ "type": kind, "minimum": 0 }, { "$ref": "#/$defs/expression" }],
         })
     };
-    let defs = json!({
+    json!({
         "report": report_schema(),
         "budget": {
             "description": "The spending limit of all steps together, over all runs until everything is answered.",
@@ -306,18 +298,69 @@ fn frame_definitions() -> Map<String, Value> {
                 "port": { "type": "string", "description": "The output port to look at." },
             },
         },
+    })
+}
+
+fn report_schema() -> Value {
+    let part = |name: &'static str, description: &str| {
+        let property = match name {
+            "text" => json!({ "type": "string", "description": description }),
+            _ => json!({ "$ref": "#/$defs/reference", "description": description }),
+        };
+        (name, property)
+    };
+    let parts = [
+        part("text", "Markdown."),
+        part(
+            "findings",
+            "The sentences of a table of findings, such as the port `findings` of `regress`.",
+        ),
+        part("figure", "The pictures of a step with `op: figure`."),
+        part("table", "A table to read."),
+        part("rows", "Rows one by one: what was asked, what was answered, what was right."),
+    ];
+    let alone: Vec<Value> = parts.iter().map(|(name, _)| json!({ "required": [name] })).collect();
+    let mut section = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "oneOf": alone,
+        "properties": {
+            "heading": { "type": "string", "description": "The text above it." },
+            "caption": { "type": "string", "description": "The text below a figure or a table." },
+            "columns": {
+                "type": "array",
+                "items": { "type": "string" },
+                "description": "The columns of a table or of rows; all without.",
+            },
+            "limit": { "type": "integer", "minimum": 1, "description": "The most rows." },
+        },
     });
-    match defs {
-        Value::Object(map) => map,
-        _ => Map::new(),
+    for (name, property) in parts {
+        section["properties"][name] = property;
     }
+    json!({
+        "description": "The page of the study, which `galeras report` writes.",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "path": {
+                "type": "string",
+                "pattern": r"\.html$",
+                "description": "Where `run` writes it, below `--out`; only `galeras report` does without.",
+            },
+            "title": { "type": "string", "description": "The title; the workflow's name without." },
+            "sections": {
+                "type": "array",
+                "description": "The sections, in this order; those that suit the results if absent.",
+                "items": { "anyOf": [{ "enum": KnownPart::VARIANTS }, section] },
+            },
+        },
+    })
 }
 
 fn with_doc(schema: &Value, doc: &str) -> Value {
     let mut out = schema.clone();
-    if let Some(map) = out.as_object_mut() {
-        map.insert("description".to_owned(), json!(doc));
-    }
+    out["description"] = json!(doc);
     out
 }
 
@@ -343,9 +386,7 @@ fn rebase(schema: &mut Value, slot: &str) {
 
 /// Allows an expression for every scalar, list and mapping below a schema.
 fn relax(schema: &mut Value) {
-    let Some(map) = schema.as_object_mut() else {
-        return;
-    };
+    let Some(map) = schema.as_object_mut() else { return };
     for (key, value) in map.iter_mut() {
         match (key.as_str(), value) {
             ("properties" | "patternProperties" | "$defs", Value::Object(children)) => {
@@ -369,56 +410,51 @@ fn relax_child(schema: &mut Value) {
         return;
     }
     let original = schema.take();
-    let mut out = Map::new();
+    *schema = json!({});
     // Editors show these only from the outermost schema.
     for key in ["description", "title", "default"] {
         if let Some(value) = original.get(key) {
-            out.insert(key.to_owned(), value.clone());
+            schema[key] = value.clone();
         }
     }
-    let expression = json!({ "type": "string", "pattern": EXPRESSION });
-    out.insert("anyOf".to_owned(), json!([original, expression]));
-    *schema = Value::Object(out);
+    schema["anyOf"] = json!([original, { "type": "string", "pattern": EXPRESSION }]);
+}
+
+/// The values of `type`; none without it.
+fn types(schema: &Value) -> Vec<&str> {
+    match schema.get("type") {
+        Some(Value::Array(types)) => types.iter().filter_map(Value::as_str).collect(),
+        Some(one) => one.as_str().into_iter().collect(),
+        None => Vec::new(),
+    }
+}
+
+/// True if `type` allows only some of these.
+fn is_within(schema: &Value, allowed: &[&str]) -> bool {
+    let types = types(schema);
+    !types.is_empty() && types.iter().all(|t| allowed.contains(t))
 }
 
 fn is_scalar(schema: &Value) -> bool {
-    let simple = |t: &Value| {
-        matches!(t.as_str(), Some("string" | "integer" | "number" | "boolean" | "null"))
-    };
     if schema.get("const").is_some() || schema.get("enum").is_some() {
         return true;
     }
-    match schema.get("type") {
-        Some(Value::Array(types)) => return types.iter().all(simple),
-        Some(one) => return simple(one),
-        None => {}
+    if schema.get("type").is_some() {
+        return is_within(schema, &["string", "integer", "number", "boolean", "null"]);
     }
-    let choices = schema.get("oneOf").or_else(|| schema.get("anyOf"));
-    choices
-        .and_then(Value::as_array)
-        .is_some_and(|all| !all.is_empty() && all.iter().all(is_scalar))
+    let choices = schema.get("oneOf").or_else(|| schema.get("anyOf")).and_then(Value::as_array);
+    choices.is_some_and(|all| !all.is_empty() && all.iter().all(is_scalar))
 }
 
 /// A list or a mapping, or nothing.
 fn is_collection(schema: &Value) -> bool {
-    let fits = |t: &Value| matches!(t.as_str(), Some("array" | "object" | "null"));
-    match schema.get("type") {
-        Some(Value::Array(types)) => types.iter().all(fits),
-        Some(one) => fits(one),
-        None => false,
-    }
+    is_within(schema, &["array", "object", "null"])
 }
 
 /// A string without conditions already accepts an expression.
 fn is_free_string(schema: &Value) -> bool {
-    let accepts = |t: &Value| t.as_str() == Some("string");
-    let string = match schema.get("type") {
-        Some(Value::Array(types)) => types.iter().any(accepts),
-        Some(one) => accepts(one),
-        None => false,
-    };
     let conditions = ["enum", "const", "pattern", "format", "minLength", "maxLength"];
-    string && conditions.iter().all(|key| schema.get(key).is_none())
+    types(schema).contains(&"string") && conditions.iter().all(|key| schema.get(key).is_none())
 }
 
 #[cfg(test)]
@@ -452,15 +488,18 @@ mod tests {
     fn arguments_accept_expressions() {
         let schema = example();
         let with = &schema["$defs"]["with_cut"];
-        assert_eq!(with["properties"]["seed"]["anyOf"][0]["type"], "integer");
-        assert_eq!(with["properties"]["seed"]["anyOf"][1]["pattern"], EXPRESSION);
-        assert_eq!(with["properties"]["seed"]["description"], "the seed");
-        assert_eq!(with["properties"]["column"]["type"], "string");
-        assert_eq!(with["$defs"]["At"]["anyOf"][1]["pattern"], EXPRESSION);
-        assert_eq!(with["properties"]["rules"]["anyOf"][0]["type"], "array");
-        assert_eq!(with["properties"]["rules"]["anyOf"][1]["pattern"], EXPRESSION);
-        let n = &with["$defs"]["Rule"]["anyOf"][0]["properties"]["n"];
-        assert_eq!(n["anyOf"][1]["pattern"], EXPRESSION);
+        for (pointer, expected) in [
+            ("/properties/seed/anyOf/0/type", "integer"),
+            ("/properties/seed/anyOf/1/pattern", EXPRESSION),
+            ("/properties/seed/description", "the seed"),
+            ("/properties/column/type", "string"),
+            ("/$defs/At/anyOf/1/pattern", EXPRESSION),
+            ("/properties/rules/anyOf/0/type", "array"),
+            ("/properties/rules/anyOf/1/pattern", EXPRESSION),
+            ("/$defs/Rule/anyOf/0/properties/n/anyOf/1/pattern", EXPRESSION),
+        ] {
+            assert_eq!(with.pointer(pointer), Some(&json!(expected)), "{pointer}");
+        }
         assert!(with.get("$schema").is_none());
     }
 

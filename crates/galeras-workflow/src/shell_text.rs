@@ -6,7 +6,7 @@
 
 use serde_json::Value as Json;
 
-use super::unfit::{Unfit, plain_scalar, unfit_type};
+use super::language::{Insertion, Unfit, plain_scalar, unfit_type};
 
 /// The construct around a part of a command.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,8 +37,8 @@ impl Default for ShellText {
     }
 }
 
-impl ShellText {
-    pub(super) fn code(&mut self, text: &str) {
+impl Insertion for ShellText {
+    fn code(&mut self, text: &str) {
         let mut rest = text;
         while let Some(c) = rest.chars().next() {
             let length = self.step(c, rest);
@@ -48,6 +48,40 @@ impl ShellText {
         }
     }
 
+    fn value(&mut self, value: &Json) -> Result<(), Unfit> {
+        if let Some(text) = plain_scalar(value) {
+            self.out.push_str(&text);
+            return Ok(());
+        }
+        let Json::String(text) = value else { return Err(unfit_type(value)) };
+        let place = self.other.or(self.comment.then_some("a comment"));
+        if let Some(place) = place {
+            let plain = |c: char| c.is_alphanumeric() || "_.-".contains(c);
+            if text.is_empty() || !text.chars().all(plain) {
+                return Err(Unfit::Place(place));
+            }
+            self.out.push_str(text);
+        } else if self.single {
+            self.out.push_str(&text.replace('\'', r"'\''"));
+        } else if self.frames.last() == Some(&Frame::Double) {
+            for c in text.chars() {
+                if "\\\"$`".contains(c) {
+                    self.out.push('\\');
+                }
+                self.out.push(c);
+            }
+        } else {
+            self.out.push_str(&format!("'{}'", text.replace('\'', r"'\''")));
+        }
+        Ok(())
+    }
+
+    fn text(self: Box<Self>) -> String {
+        self.out
+    }
+}
+
+impl ShellText {
     /// Reads the character `c`, the first of `rest`, and returns the number of bytes read.
     fn step(&mut self, c: char, rest: &str) -> usize {
         let one = c.len_utf8();
@@ -127,38 +161,6 @@ impl ShellText {
         self.other = Some(what);
         1
     }
-
-    pub(super) fn value(&mut self, value: &Json) -> Result<(), Unfit> {
-        if let Some(text) = plain_scalar(value) {
-            self.out.push_str(&text);
-            return Ok(());
-        }
-        let Json::String(text) = value else { return Err(unfit_type(value)) };
-        let place = self.other.or(self.comment.then_some("a comment"));
-        if let Some(place) = place {
-            let plain = |c: char| c.is_alphanumeric() || "_.-".contains(c);
-            if text.is_empty() || !text.chars().all(plain) {
-                return Err(Unfit::Place(place));
-            }
-            self.out.push_str(text);
-        } else if self.single {
-            self.out.push_str(&text.replace('\'', r"'\''"));
-        } else if self.frames.last() == Some(&Frame::Double) {
-            for c in text.chars() {
-                if "\\\"$`".contains(c) {
-                    self.out.push('\\');
-                }
-                self.out.push(c);
-            }
-        } else {
-            self.out.push_str(&format!("'{}'", text.replace('\'', r"'\''")));
-        }
-        Ok(())
-    }
-
-    pub(super) fn finish(self) -> String {
-        self.out
-    }
 }
 
 #[cfg(test)]
@@ -176,7 +178,7 @@ mod tests {
             }
             shell.code(part);
         }
-        Ok(shell.finish())
+        Ok(Box::new(shell).text())
     }
 
     const EVIL: &str = "a'b\"c$(touch hit)`touch hit`;touch hit #\\";

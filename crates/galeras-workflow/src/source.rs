@@ -43,10 +43,8 @@ impl Source {
         let text = text.into();
         let first = if text.starts_with(BOM) { BOM.len_utf8() } else { 0 };
         let mut line_starts = vec![first];
-        line_starts.extend(text.bytes().enumerate().filter_map(|(i, b)| {
-            // The last empty "line" also counts: a missing value may be reported there.
-            (b == b'\n').then_some(i + 1)
-        }));
+        // The last empty "line" also counts: a missing value may be reported there.
+        line_starts.extend(text.match_indices('\n').map(|(at, _)| at + 1));
         Arc::new(Self { path: path.into(), text, line_starts })
     }
 
@@ -60,18 +58,10 @@ impl Source {
         &self.text
     }
 
-    /// The number of lines; a text that ends in a line break has an empty last line.
-    pub fn line_count(&self) -> usize {
-        self.line_starts.len()
-    }
-
     /// Line and column of a byte offset. An offset past the end is the end; one inside a character
     /// is that character.
     pub fn position(&self, offset: usize) -> Position {
-        let mut offset = offset.min(self.text.len());
-        while !self.text.is_char_boundary(offset) {
-            offset -= 1;
-        }
+        let offset = self.text.floor_char_boundary(offset);
         let line = self.line_starts.partition_point(|&s| s <= offset).max(1);
         let start = self.line_starts.get(line - 1).copied().unwrap_or(0);
         let before = self.text.get(start..offset).unwrap_or("");

@@ -11,7 +11,7 @@ use super::node::Node;
 use super::source::{Source, Span};
 
 /// A string with its place.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Text {
     /// The string.
     pub value: String,
@@ -121,7 +121,7 @@ impl ParamType {
 }
 
 /// An entry of `params`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Param {
     /// The key.
     pub name: Text,
@@ -143,13 +143,14 @@ pub struct Param {
 }
 
 /// The kind of a step.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum StepKind {
     /// `op: name`
     Op(Text),
     /// `uses: ./other.yaml`, relative to the workflow file.
     Uses(Text),
     /// Neither could be read; reported.
+    #[default]
     Invalid,
 }
 
@@ -192,10 +193,7 @@ impl fmt::Display for StepRef {
                 write!(f, "[{}]", keys.join(","))?;
             }
         }
-        match &self.port {
-            Some(port) => write!(f, ".{port}"),
-            None => Ok(()),
-        }
+        self.port.iter().try_for_each(|port| write!(f, ".{port}"))
     }
 }
 
@@ -213,10 +211,7 @@ pub enum Reference {
 impl Reference {
     /// The reference, if it names its step.
     pub fn fixed(&self) -> Option<&StepRef> {
-        match self {
-            Self::Fixed(reference) => Some(reference),
-            Self::Open(_) | Self::Invalid(_) => None,
-        }
+        if let Self::Fixed(reference) = self { Some(reference) } else { None }
     }
 
     /// Its place.
@@ -244,11 +239,11 @@ impl From {
     /// The references in the order of the file.
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
         let (one, ports) = match self {
-            Self::One(r) => (Some(r), [].as_slice()),
-            Self::Ports(ports) => (None, ports.as_slice()),
-            Self::Invalid(_) => (None, [].as_slice()),
+            Self::One(r) => (Some(r), None),
+            Self::Ports(ports) => (None, Some(ports)),
+            Self::Invalid(_) => (None, None),
         };
-        one.into_iter().chain(ports.iter().map(|(_, r)| r))
+        one.into_iter().chain(ports.into_iter().flatten().map(|(_, r)| r))
     }
 
     /// The references that name their step.
@@ -327,7 +322,7 @@ pub struct Assert {
 }
 
 /// An entry of `steps`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct StepSpec {
     /// The key.
     pub name: Text,
@@ -348,23 +343,6 @@ pub struct StepSpec {
     pub description: Option<Text>,
     /// The value under the key.
     pub span: Span,
-}
-
-impl StepSpec {
-    /// A step with only a readable name.
-    pub(super) fn empty(name: Text, span: Span) -> Self {
-        Self {
-            name,
-            kind: StepKind::Invalid,
-            from: None,
-            with: None,
-            matrix: None,
-            schema: None,
-            asserts: Vec::new(),
-            description: None,
-            span,
-        }
-    }
 }
 
 /// An entry of `outputs`.

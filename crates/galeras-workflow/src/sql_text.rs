@@ -6,7 +6,7 @@
 
 use serde_json::Value as Json;
 
-use super::unfit::{Unfit, plain_scalar, unfit_type};
+use super::language::{Insertion, Unfit, plain_scalar, unfit_type};
 
 /// The construct around the end of a text.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -35,8 +35,8 @@ pub(super) struct SqlText {
     after_literal: bool,
 }
 
-impl SqlText {
-    pub(super) fn code(&mut self, text: &str) {
+impl Insertion for SqlText {
+    fn code(&mut self, text: &str) {
         // Two adjacent literals would be one.
         if std::mem::take(&mut self.after_literal) && text.starts_with('\'') {
             self.out.push(' ');
@@ -50,6 +50,35 @@ impl SqlText {
         }
     }
 
+    fn value(&mut self, value: &Json) -> Result<(), Unfit> {
+        if let Some(text) = plain_scalar(value) {
+            // `x -${{ params.n }}` with -1 would begin a comment.
+            let negative = self.state == State::Code && text.starts_with('-');
+            if negative && self.out.ends_with('-') {
+                self.out.push_str(&format!("({text})"));
+            } else {
+                self.out.push_str(&text);
+            }
+            self.after_literal = false;
+            return Ok(());
+        }
+        match value {
+            Json::String(text) => self.quote(text),
+            Json::Array(items) if self.state == State::Code && !items.is_empty() => {
+                let items: Result<Vec<String>, Unfit> = items.iter().map(literal).collect();
+                self.out.push_str(&format!("({})", items?.join(", ")));
+                Ok(())
+            }
+            other => Err(unfit_type(other)),
+        }
+    }
+
+    fn text(self: Box<Self>) -> String {
+        self.out
+    }
+}
+
+impl SqlText {
     /// Reads the character `c`, the first of `rest`, and returns the number of bytes read.
     fn step(&mut self, c: char, rest: &str) -> usize {
         let doubled = |c: char| rest[c.len_utf8()..].starts_with(c);
@@ -68,10 +97,8 @@ impl SqlText {
                     _ => State::Code,
                 };
             }
-            State::Text if c == '\'' && doubled(c) => return 2,
-            State::Text if c == '\'' => self.state = State::Code,
-            State::Escaped if c == '\'' && doubled(c) => return 2,
-            State::Escaped if c == '\'' => self.state = State::Code,
+            State::Text | State::Escaped if c == '\'' && doubled(c) => return 2,
+            State::Text | State::Escaped if c == '\'' => self.state = State::Code,
             State::Escaped if c == '\\' => {
                 let escaped = rest[1..].chars().next().map(char::len_utf8);
                 // A backslash must not escape the first character of a value.
@@ -95,12 +122,7 @@ impl SqlText {
                 }
                 return 2;
             }
-            State::Text
-            | State::Escaped
-            | State::Name(_)
-            | State::Line
-            | State::Block(_)
-            | State::Other(_) => {}
+            _ => {}
         }
         c.len_utf8()
     }
@@ -124,30 +146,7 @@ impl SqlText {
         &self.out[start..]
     }
 
-    pub(super) fn value(&mut self, value: &Json) -> Result<(), Unfit> {
-        if let Some(text) = plain_scalar(value) {
-            // `x -${{ params.n }}` with -1 would begin a comment.
-            let negative = self.state == State::Code && text.starts_with('-');
-            if negative && self.out.ends_with('-') {
-                self.out.push_str(&format!("({text})"));
-            } else {
-                self.out.push_str(&text);
-            }
-            self.after_literal = false;
-            return Ok(());
-        }
-        match value {
-            Json::String(text) => self.text(text),
-            Json::Array(items) if self.state == State::Code && !items.is_empty() => {
-                let items: Result<Vec<String>, Unfit> = items.iter().map(literal).collect();
-                self.out.push_str(&format!("({})", items?.join(", ")));
-                Ok(())
-            }
-            other => Err(unfit_type(other)),
-        }
-    }
-
-    fn text(&mut self, text: &str) -> Result<(), Unfit> {
+    fn quote(&mut self, text: &str) -> Result<(), Unfit> {
         let harmless = |c: char| c.is_alphanumeric() || " _.,:".contains(c);
         match self.state {
             State::Code => {
@@ -172,10 +171,6 @@ impl SqlText {
             State::Other(what) => return Err(Unfit::Place(what)),
         }
         Ok(())
-    }
-
-    pub(super) fn finish(self) -> String {
-        self.out
     }
 }
 
@@ -207,7 +202,7 @@ mod tests {
             }
             sql.code(part);
         }
-        Ok(sql.finish())
+        Ok(Box::new(sql).text())
     }
 
     const EVIL: &str = "x' OR 1=1 --";

@@ -3,233 +3,289 @@
 //!
 //! It looks for expressions without quotes between brackets, tabs, colons that are missing or touch
 //! the value, lines in a column where none can begin, quotes and brackets that are not closed or
-//! closed twice, and values that begin with a special character of YAML.
+//! closed twice, and values that begin with a special character of YAML. For that it reads the file
+//! roughly ([`Lines`]): it knows only enough YAML to skip comments, quotes and block scalars.
 
 use std::sync::Arc;
 
-use super::diagnostic::quote;
+use super::diagnostic::{Diagnostic, quote};
 use super::expr::{CLOSE, OPEN};
 use super::source::{Source, Span};
-use super::yaml_lines::{Bracket, Lines, key_of};
-
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct YamlMistake {
-    pub(super) message: String,
-    pub(super) span: Span,
-    pub(super) help: String,
-    pub(super) related: Option<(Span, &'static str)>,
-}
-
-impl YamlMistake {
-    fn new(message: impl Into<String>, span: Span, help: impl Into<String>) -> Self {
-        Self { message: message.into(), span, help: help.into(), related: None }
-    }
-}
+use crate::code::Code;
 
 /// The mistake behind the parser's `complaint` at byte `at`; `None` if it is not a known one.
-pub(super) fn find(source: &Arc<Source>, at: usize, complaint: &str) -> Option<YamlMistake> {
+pub(super) fn find(source: &Arc<Source>, at: usize, complaint: &str) -> Option<Diagnostic> {
     let text = source.text();
-    let lines = Lines::read(text, at);
-    if let Some(open) = lines.expression {
-        return Some(bare_expression(text, open));
+    let search = Search { source, text, at, complaint, lines: Lines::read(text, at) };
+    if let Some(open) = search.lines.expression {
+        return Some(search.bare_expression(open));
     }
-    if let Some(found) = tab(source, at, complaint) {
-        return Some(found);
-    }
-    if let Some(found) = quotes(text, at, complaint) {
-        return Some(found);
-    }
-    if let Some(found) = brackets(source, at, complaint, &lines) {
-        return Some(found);
-    }
-    if let Some(found) = sign(text, at, complaint) {
-        return Some(found);
-    }
-    if lines.brackets.is_empty() {
-        return block(source, at, complaint, &lines);
-    }
-    None
+    let found = search.tab().or_else(|| search.quotes()).or_else(|| search.brackets());
+    let found = found.or_else(|| search.sign());
+    found.or_else(|| search.lines.brackets.is_empty().then(|| search.block())?)
 }
 
-fn bare_expression(text: &str, open: usize) -> YamlMistake {
-    let rest = &text[open..];
-    let line = rest.lines().next().unwrap_or(rest);
-    let length = line.find(CLOSE).map_or(OPEN.len(), |end| end + CLOSE.len());
-    let written = &line[..length];
-    let written = if written.ends_with(CLOSE) { written } else { "${{ params.name }}" };
-    YamlMistake::new(
-        "an expression between brackets needs quotes around it",
-        Span::new(open, open + length),
-        format!("write \"{written}\": without quotes, YAML takes its braces for a mapping"),
-    )
+/// A file, and the place and words of the parser's complaint.
+struct Search<'a> {
+    source: &'a Arc<Source>,
+    text: &'a str,
+    at: usize,
+    complaint: &'a str,
+    lines: Lines<'a>,
 }
 
-/// A tab where YAML wants spaces. The parser names the token before or after it.
-fn tab(source: &Source, at: usize, complaint: &str) -> Option<YamlMistake> {
-    let line = source.line_span(source.position(at).line)?;
-    let written = source.slice(line);
-    let blank = &written[..written.len() - written.trim_start().len()];
-    let tab = match (blank.find('\t'), complaint.contains("tab")) {
-        (Some(tab), _) => line.start + tab,
-        // After the scalar that the parser names, perhaps at the beginning of the next line.
-        (None, true) => at + source.text().get(at..)?.find('\t')?,
-        (None, false) => return None,
-    };
-    let tabs = source.text()[tab..].bytes().take_while(|b| *b == b'\t').count();
-    Some(YamlMistake::new(
-        "a tab cannot indent a line",
-        Span::new(tab, tab + tabs),
-        "YAML is indented with spaces, never with tabs: most editors can be told to write spaces \
-         for the Tab key",
-    ))
-}
+impl Search<'_> {
+    fn mistake(
+        &self,
+        message: impl Into<String>,
+        span: Span,
+        help: impl Into<String>,
+    ) -> Diagnostic {
+        Diagnostic::error(Code::YamlSyntax, message, self.source, span).with_help(help)
+    }
 
-fn quotes(text: &str, at: usize, complaint: &str) -> Option<YamlMistake> {
-    let mark = text.get(at..)?.chars().next();
-    if complaint.contains("unclosed quote") {
-        let mark = mark.filter(|c| matches!(c, '"' | '\''))?;
-        return Some(YamlMistake::new(
-            "this quote is never closed",
-            Span::new(at, at + 1),
-            format!("write another {mark} where the text ends"),
-        ));
+    fn complains(&self, words: &[&str]) -> bool {
+        words.iter().any(|words| self.complaint.contains(words))
     }
-    let doubled = match complaint {
-        c if c.contains("after single-quoted") => "two for one (''), or put the text in \"…\"",
-        c if c.contains("after double-quoted") => "\\\", or put the text in '…'",
-        _ => return None,
-    };
-    let width = mark.map_or(0, char::len_utf8);
-    Some(YamlMistake::new(
-        "the quotes were closed before this",
-        Span::new(at, at + width),
-        format!("within such quotes, write {doubled}; long texts are easiest in a block after `|`"),
-    ))
-}
 
-fn brackets(source: &Source, at: usize, complaint: &str, lines: &Lines<'_>) -> Option<YamlMistake> {
-    let text = source.text();
-    if complaint.contains("misplaced bracket") {
-        let bracket = text.get(at..)?.chars().next().filter(|c| matches!(c, ']' | '}'))?;
-        return Some(YamlMistake::new(
-            "this bracket closes nothing",
-            Span::new(at, at + 1),
-            format!("remove it, or write `{}` where it should begin", opening(bracket)),
-        ));
+    /// The character at which the parser gave up.
+    fn character(&self) -> Option<char> {
+        self.text.get(self.at..)?.chars().next()
     }
-    // The parser may name the place of the unclosed bracket.
-    let opens = text.get(at..)?.chars().next().filter(|c| matches!(c, '[' | '{'));
-    if let Some(sign) = opens.filter(|_| complaint.contains("mismatched bracket")) {
-        let close = if sign == '{' { '}' } else { ']' };
-        let end = at + text[at..].find([']', '}'])?;
-        let other = text[end..].chars().next().filter(|other| *other != close)?;
-        return Some(wrongly_closed((at, sign), (end, other)));
-    }
-    let Bracket { at: open, sign } = *lines.brackets.last()?;
-    let here = source.position(at).line;
-    let first = source.position(open).line;
-    let close = if sign == '{' { '}' } else { ']' };
-    let closing = |c: char| matches!(c, ']' | '}');
-    let next = text.get(at..).unwrap_or("").trim_start().chars().next();
-    if let Some(other) = next.filter(|c| closing(*c) && *c != close) {
-        let at = at + text[at..].find(other)?;
-        return Some(wrongly_closed((open, sign), (at, other)));
-    }
-    if next.is_none() || here > first {
-        return Some(YamlMistake::new(
-            format!("this `{sign}` is never closed"),
-            Span::new(open, open + 1),
-            format!("write `{close}` behind the last entry"),
-        ));
-    }
-    let wanted = ["did not find expected ','", "expected ','", "mapping values"];
-    if wanted.iter().any(|words| complaint.contains(words)) {
-        return Some(YamlMistake::new(
-            format!("entries between `{sign}` and `{close}` are separated by commas"),
-            Span::new(at, at + text[at..].chars().next().map_or(0, char::len_utf8)),
-            "write a comma before it, or put the value in quotes if this is a part of it",
-        ));
-    }
-    None
-}
 
-/// A bracket and the wrong closing one, with their places.
-fn wrongly_closed((open, sign): (usize, char), (at, other): (usize, char)) -> YamlMistake {
-    let close = if sign == '{' { '}' } else { ']' };
-    let mut found = YamlMistake::new(
-        format!("`{sign}` is closed by `{close}`, not by `{other}`"),
-        Span::new(at, at + 1),
-        format!("write `{close}`"),
-    );
-    found.related = Some((Span::new(open, open + 1), "opened here"));
-    found
-}
-
-fn opening(bracket: char) -> char {
-    if bracket == '}' { '{' } else { '[' }
-}
-
-/// A value that begins with a character that YAML reserves.
-fn sign(text: &str, at: usize, complaint: &str) -> Option<YamlMistake> {
-    let c = text.get(at..)?.chars().next()?;
-    let reserved = matches!(c, '`' | '@' | '%' | '*' | '&' | '!');
-    let said = ["unexpected character", "anchor or alias", "cannot start any token", "tag", "%"];
-    if !reserved || !said.iter().any(|words| complaint.contains(words)) {
-        return None;
+    fn bare_expression(&self, open: usize) -> Diagnostic {
+        let line = self.text[open..].lines().next().unwrap_or_default();
+        let (length, written) = match line.find(CLOSE) {
+            Some(end) => (end + CLOSE.len(), &line[..end + CLOSE.len()]),
+            None => (OPEN.len(), "${{ params.name }}"),
+        };
+        self.mistake(
+            "an expression between brackets needs quotes around it",
+            Span::new(open, open + length),
+            format!("write \"{written}\": without quotes, YAML takes its braces for a mapping"),
+        )
     }
-    let what = if c == '`' { "a backtick".to_owned() } else { quote(&c.to_string()) };
-    Some(YamlMistake::new(
-        format!("a value cannot begin with {what}"),
-        Span::new(at, at + 1),
-        "put the value in quotes: this sign has a special meaning in YAML",
-    ))
-}
 
-/// Mistakes in lines of the form `key: value`.
-fn block(source: &Source, at: usize, complaint: &str, lines: &Lines<'_>) -> Option<YamlMistake> {
-    let place = source.position(at);
-    let line = source.line_span(place.line)?;
-    let written = source.slice(line);
-    let indent = written.len() - written.trim_start().len();
-    let content = written.trim_start();
-    let above = lines.above(place.line);
-    if complaint.contains("mapping values") {
-        // A line without a colon takes the next line as its continuation.
-        if let Some(found) = above.and_then(|above| colon(above.start, above.text)) {
-            return Some(found);
-        }
-        if let Some(found) = colon(line.start + indent, content) {
-            return Some(found);
-        }
-        let before = &written[..at.saturating_sub(line.start).min(written.len())];
-        if let Some(key) = key_of(before.trim_start().trim_start_matches("- ")) {
-            let value = before.find(": ").map_or(line.start, |colon| {
-                let gap = before[colon + 1..].len() - before[colon + 1..].trim_start().len();
-                line.start + colon + 1 + gap
-            });
-            return Some(YamlMistake::new(
-                format!("the value of {} has a second colon in it", quote(key)),
-                Span::new(at, at + 1),
-                format!(
-                    "put the value in quotes: {key}: \"{}\"",
-                    short(source.text()[value..line.end].trim_end())
-                ),
+    /// A tab where YAML wants spaces. The parser names the token before or after it.
+    fn tab(&self) -> Option<Diagnostic> {
+        let line = self.source.line_span(self.source.position(self.at).line)?;
+        let written = self.source.slice(line);
+        let blank = &written[..written.len() - written.trim_start().len()];
+        let tab = match (blank.find('\t'), self.complaint.contains("tab")) {
+            (Some(tab), _) => line.start + tab,
+            // After the scalar that the parser names, perhaps at the beginning of the next line.
+            (None, true) => self.at + self.text.get(self.at..)?.find('\t')?,
+            (None, false) => return None,
+        };
+        let tabs = self.text[tab..].bytes().take_while(|b| *b == b'\t').count();
+        Some(self.mistake(
+            "a tab cannot indent a line",
+            Span::new(tab, tab + tabs),
+            "YAML is indented with spaces, never with tabs: most editors can be told to write \
+             spaces for the Tab key",
+        ))
+    }
+
+    fn quotes(&self) -> Option<Diagnostic> {
+        let mark = self.character();
+        if self.complaint.contains("unclosed quote") {
+            let mark = mark.filter(|c| matches!(c, '"' | '\''))?;
+            return Some(self.mistake(
+                "this quote is never closed",
+                Span::new(self.at, self.at + 1),
+                format!("write another {mark} where the text ends"),
             ));
         }
-        let above = above?;
-        if above.indent < indent {
-            return Some(indentation(line.start, indent, place.line, lines, Some(above.key)));
+        let doubled = match self.complaint {
+            c if c.contains("after single-quoted") => "two for one (''), or put the text in \"…\"",
+            c if c.contains("after double-quoted") => "\\\", or put the text in '…'",
+            _ => return None,
+        };
+        Some(self.mistake(
+            "the quotes were closed before this",
+            Span::new(self.at, self.at + mark.map_or(0, char::len_utf8)),
+            format!(
+                "within such quotes, write {doubled}; long texts are easiest in a block after `|`"
+            ),
+        ))
+    }
+
+    fn brackets(&self) -> Option<Diagnostic> {
+        let (text, at) = (self.text, self.at);
+        let closing = |c: &char| matches!(c, ']' | '}');
+        if self.complaint.contains("misplaced bracket") {
+            let open = if self.character().filter(closing)? == '}' { '{' } else { '[' };
+            return Some(self.mistake(
+                "this bracket closes nothing",
+                Span::new(at, at + 1),
+                format!("remove it, or write `{open}` where it should begin"),
+            ));
         }
-        return None;
+        // The parser may name the place of the unclosed bracket.
+        let opens = self.character().filter(|c| matches!(c, '[' | '{'));
+        if let Some(sign) = opens.filter(|_| self.complaint.contains("mismatched bracket")) {
+            let end = at + text[at..].find([']', '}'])?;
+            let other = text[end..].chars().next().filter(|other| *other != closed_by(sign))?;
+            return Some(self.wrongly_closed((at, sign), (end, other)));
+        }
+        let (open, sign) = *self.lines.brackets.last()?;
+        let close = closed_by(sign);
+        let next = text.get(at..).unwrap_or("").trim_start().chars().next();
+        if let Some(other) = next.filter(|c| closing(c) && *c != close) {
+            let at = at + text[at..].find(other)?;
+            return Some(self.wrongly_closed((open, sign), (at, other)));
+        }
+        if next.is_none() || self.source.position(at).line > self.source.position(open).line {
+            return Some(self.mistake(
+                format!("this `{sign}` is never closed"),
+                Span::new(open, open + 1),
+                format!("write `{close}` behind the last entry"),
+            ));
+        }
+        let wanted = ["did not find expected ','", "expected ','", "mapping values"];
+        self.complains(&wanted).then(|| {
+            self.mistake(
+                format!("entries between `{sign}` and `{close}` are separated by commas"),
+                Span::new(at, at + self.character().map_or(0, char::len_utf8)),
+                "write a comma before it, or put the value in quotes if this is a part of it",
+            )
+        })
     }
-    if complaint.contains("expected ':'") {
-        return colon(line.start + indent, content);
+
+    /// A bracket and the wrong closing one, with their places.
+    fn wrongly_closed(&self, open: (usize, char), (at, other): (usize, char)) -> Diagnostic {
+        let (open, sign) = open;
+        let close = closed_by(sign);
+        let message = format!("`{sign}` is closed by `{close}`, not by `{other}`");
+        self.mistake(message, Span::new(at, at + 1), format!("write `{close}`")).with_related(
+            self.source,
+            Span::new(open, open + 1),
+            "opened here",
+        )
     }
-    let stray = ["did not find expected key", "expected <block end>", "block collection"];
-    if stray.iter().any(|words| complaint.contains(words)) {
-        return Some(indentation(line.start, indent, place.line, lines, None));
+
+    /// A value that begins with a character that YAML reserves.
+    fn sign(&self) -> Option<Diagnostic> {
+        let c = self.character().filter(|c| matches!(c, '`' | '@' | '%' | '*' | '&' | '!'))?;
+        let words =
+            ["unexpected character", "anchor or alias", "cannot start any token", "tag", "%"];
+        let what = if c == '`' { "a backtick".to_owned() } else { quote(&c.to_string()) };
+        self.complains(&words).then(|| {
+            self.mistake(
+                format!("a value cannot begin with {what}"),
+                Span::new(self.at, self.at + 1),
+                "put the value in quotes: this sign has a special meaning in YAML",
+            )
+        })
     }
-    None
+
+    /// Mistakes in lines of the form `key: value`.
+    fn block(&self) -> Option<Diagnostic> {
+        let number = self.source.position(self.at).line;
+        let line = self.source.line_span(number)?;
+        let written = self.source.slice(line);
+        let content = written.trim_start();
+        let indent = written.len() - content.len();
+        if self.complaint.contains("mapping values") {
+            let above = self.lines.above(number);
+            // A line without a colon takes the next line as its continuation.
+            if let Some(found) = above.and_then(|above| self.colon(above.start, above.text)) {
+                return Some(found);
+            }
+            if let Some(found) = self.colon(line.start + indent, content) {
+                return Some(found);
+            }
+            let before = &written[..self.at.saturating_sub(line.start).min(written.len())];
+            if let Some(key) = key_of(before.trim_start().trim_start_matches("- ")) {
+                let value = before.find(": ").map(|colon| written[colon + 1..].trim_start());
+                let value = value.unwrap_or(written).trim_end();
+                return Some(self.mistake(
+                    format!("the value of {} has a second colon in it", quote(key)),
+                    Span::new(self.at, self.at + 1),
+                    format!("put the value in quotes: {key}: \"{}\"", short(value)),
+                ));
+            }
+            let above = above.filter(|above| above.indent < indent)?;
+            return Some(self.indentation(line.start, indent, number, Some(above.key)));
+        }
+        if self.complaint.contains("expected ':'") {
+            return self.colon(line.start + indent, content);
+        }
+        let stray = ["did not find expected key", "expected <block end>", "block collection"];
+        self.complains(&stray).then(|| self.indentation(line.start, indent, number, None))
+    }
+
+    /// The mistake in a line that should have a key and a colon, if it has none.
+    fn colon(&self, start: usize, content: &str) -> Option<Diagnostic> {
+        let bare = content.trim_start_matches("- ");
+        let start = start + (content.len() - bare.len());
+        let code = bare.split_once(" #").map_or(bare, |(code, _)| code).trim_end();
+        let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+        let (word, rest) = code.split_at(code.find(|c: char| !is_part(c)).unwrap_or(code.len()));
+        if word.is_empty() {
+            return None;
+        }
+        let end = start + word.len();
+        let help = |value: &str| match value {
+            "" => format!("write `{word}:`"),
+            _ => format!("write `{word}: {}`", short(value)),
+        };
+        if let Some(value) = rest.strip_prefix(':') {
+            let touching = !value.is_empty() && !value.starts_with(char::is_whitespace);
+            let colon = Span::new(end, end + 1);
+            let message = "a colon needs a space behind it";
+            return touching.then(|| self.mistake(message, colon, help(value)));
+        }
+        let value = rest.trim_start();
+        // A later colon belongs to another mistake, unless it is between brackets.
+        let flow = value.starts_with(['{', '[']);
+        if !flow && (value.contains(": ") || value.ends_with(':')) {
+            return None;
+        }
+        (rest.is_empty() || rest.starts_with(char::is_whitespace)).then(|| {
+            let message = format!("there is no colon after {}", quote(word));
+            self.mistake(message, Span::new(start, end), help(value))
+        })
+    }
+
+    /// A line that begins in a column where none of the lines above continues.
+    fn indentation(
+        &self,
+        start: usize,
+        indent: usize,
+        number: usize,
+        under: Option<&str>,
+    ) -> Diagnostic {
+        let spaces = |n: usize| match n {
+            0 => "without spaces".to_owned(),
+            1 => "by 1 space".to_owned(),
+            n => format!("by {n} spaces"),
+        };
+        let indented = format!("this line is indented {}", spaces(indent));
+        let message = match under.map(quote) {
+            Some(key) => {
+                format!("{indented}, as if it were part of {key}, which has a value already")
+            }
+            None => format!("{indented}, but no line above it is"),
+        };
+        // The nearest columns first.
+        let mut levels = self.lines.levels(number);
+        levels.sort_by_key(|level| (level.0.abs_diff(indent), level.0));
+        let choices: Vec<String> = levels
+            .iter()
+            .take(2)
+            .map(|(column, key)| format!("{} to put it below {}", spaces(*column), quote(key)))
+            .collect();
+        let help = match choices.is_empty() {
+            true => "keys of one mapping begin in the same column".to_owned(),
+            false => format!("indent it {}", choices.join(", or ")),
+        };
+        self.mistake(message, Span::new(start, start + indent.max(1)), help)
+    }
+}
+
+fn closed_by(bracket: char) -> char {
+    if bracket == '{' { '}' } else { ']' }
 }
 
 fn short(text: &str) -> String {
@@ -239,71 +295,167 @@ fn short(text: &str) -> String {
     }
 }
 
-/// The mistake in a line that should have a key and a colon, if it has none.
-fn colon(start: usize, content: &str) -> Option<YamlMistake> {
-    let bare = content.trim_start_matches("- ");
-    let start = start + (content.len() - bare.len());
-    let code = bare.split_once(" #").map_or(bare, |(code, _)| code).trim_end();
-    let word = code.split(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-' | '.')).next();
-    let word = word.filter(|word| !word.is_empty())?;
-    let rest = &code[word.len()..];
-    let at = Span::new(start, start + word.len());
-    let help = |value: &str| match value {
-        "" => format!("write `{word}:`"),
-        _ => format!("write `{word}: {}`", short(value)),
-    };
-    if let Some(value) = rest.strip_prefix(':') {
-        let touching = !value.is_empty() && !value.starts_with(char::is_whitespace);
-        return touching.then(|| {
-            let colon = Span::new(start + word.len(), start + word.len() + 1);
-            YamlMistake::new("a colon needs a space behind it", colon, help(value))
-        });
-    }
-    let value = rest.trim_start();
-    // A later colon belongs to another mistake, unless it is between brackets.
-    let flow = value.starts_with(['{', '[']);
-    if !flow && (value.contains(": ") || value.ends_with(':')) {
-        return None;
-    }
-    (rest.is_empty() || rest.starts_with(char::is_whitespace)).then(|| {
-        YamlMistake::new(format!("there is no colon after {}", quote(word)), at, help(value))
-    })
+/// A line that begins a key or an item.
+#[derive(Clone, Copy, Debug)]
+struct Line<'a> {
+    number: usize,
+    /// The spaces before it.
+    indent: usize,
+    /// Its first non-blank byte.
+    start: usize,
+    /// The text from there to its end.
+    text: &'a str,
+    key: &'a str,
 }
 
-/// A line that begins in a column where none of the lines above continues.
-fn indentation(
-    start: usize,
-    indent: usize,
-    number: usize,
-    lines: &Lines<'_>,
-    under: Option<&str>,
-) -> YamlMistake {
-    let spaces = |n: usize| match n {
-        0 => "without spaces".to_owned(),
-        1 => "by 1 space".to_owned(),
-        n => format!("by {n} spaces"),
-    };
-    let message = match under {
-        Some(key) => format!(
-            "this line is indented {}, as if it were part of {}, which has a value already",
-            spaces(indent),
-            quote(key)
-        ),
-        None => format!("this line is indented {}, but no line above it is", spaces(indent)),
-    };
-    // The nearest columns first.
-    let mut levels = lines.levels(number);
-    levels.sort_by_key(|level| (level.0.abs_diff(indent), level.0));
-    let choices: Vec<String> = levels
-        .iter()
-        .take(2)
-        .map(|(column, key)| format!("{} to put it below {}", spaces(*column), quote(key)))
-        .collect();
-    let help = match choices.is_empty() {
-        true => "keys of one mapping begin in the same column".to_owned(),
-        false => format!("indent it {}", choices.join(", or ")),
-    };
-    YamlMistake::new(message, Span::new(start, start + indent.max(1)), help)
+/// The lines before the place at which a parser gave up.
+#[derive(Debug, Default)]
+struct Lines<'a> {
+    lines: Vec<Line<'a>>,
+    /// The open brackets, with their places.
+    brackets: Vec<(usize, char)>,
+    /// The start of an unquoted expression between brackets.
+    expression: Option<usize>,
+}
+
+impl<'a> Lines<'a> {
+    /// Reads the text up to byte `limit`, and to the end of its line.
+    fn read(text: &'a str, limit: usize) -> Self {
+        let mut out = Self::default();
+        let mut at = 0;
+        // The column of the key to which a block scalar belongs, and an open quote.
+        let mut block: Option<usize> = None;
+        let mut quote: Option<char> = None;
+        for (number, line) in text.split_inclusive('\n').enumerate() {
+            let start = at;
+            at += line.len();
+            if start > limit {
+                break;
+            }
+            let line = line.trim_end_matches(['\n', '\r']);
+            let content = line.trim_start_matches(' ');
+            let indent = line.len() - content.len();
+            if content.trim().is_empty() {
+                continue;
+            }
+            if block.is_some_and(|column| indent > column) {
+                continue;
+            }
+            block = None;
+            if quote.is_none() && content.starts_with('#') {
+                continue;
+            }
+            if quote.is_none() && out.brackets.is_empty() {
+                let item = content.trim_start_matches("- ");
+                let key = key_of(item).unwrap_or_else(|| first_word(item));
+                let start = start + indent;
+                out.lines.push(Line { number: number + 1, indent, start, text: content, key });
+            }
+            let last = limit.saturating_sub(start).min(line.len());
+            block = out.characters(line, start, last, &mut quote).then_some(indent);
+        }
+        out
+    }
+
+    /// Reads a line up to `last`; returns whether a block scalar begins at its end.
+    fn characters(
+        &mut self,
+        line: &str,
+        start: usize,
+        last: usize,
+        quote: &mut Option<char>,
+    ) -> bool {
+        // True where a value may begin; within a plain scalar, brackets and quotes are text.
+        let mut fresh = true;
+        let mut skip = 0;
+        for (i, c) in line.char_indices() {
+            if i < skip {
+                continue;
+            }
+            let rest = &line[i..];
+            if let Some(mark) = *quote {
+                match c {
+                    '\\' if mark == '"' => skip = i + 2,
+                    '\'' if mark == '\'' && rest.starts_with("''") => skip = i + 2,
+                    _ if c == mark => *quote = None,
+                    _ => {}
+                }
+                continue;
+            }
+            let flow = !self.brackets.is_empty();
+            match c {
+                ' ' | '\t' => continue,
+                '#' if i == 0 || line[..i].ends_with([' ', '\t']) => return false,
+                _ if flow && rest.starts_with(OPEN) => {
+                    if start + i <= start + last && self.expression.is_none() {
+                        self.expression = Some(start + i);
+                    }
+                    skip = i + rest.find(CLOSE).map_or(OPEN.len(), |end| end + CLOSE.len());
+                    fresh = false;
+                    continue;
+                }
+                '"' | '\'' if fresh => *quote = Some(c),
+                '[' | '{' if (fresh || flow) && i < last => {
+                    self.brackets.push((start + i, c));
+                    fresh = true;
+                    continue;
+                }
+                ']' | '}' if flow && i < last => {
+                    self.brackets.pop();
+                    fresh = false;
+                    continue;
+                }
+                '|' | '>' if fresh && !flow => {
+                    let header = rest[1..].split(" #").next().unwrap_or("").trim_end();
+                    if header.chars().all(|c| matches!(c, '+' | '-') || c.is_ascii_digit()) {
+                        return true;
+                    }
+                }
+                ',' if flow => {
+                    fresh = true;
+                    continue;
+                }
+                ':' | '-' if rest[1..].is_empty() || rest[1..].starts_with([' ', '\t']) => {
+                    fresh = true;
+                    continue;
+                }
+                _ => {}
+            }
+            fresh = false;
+        }
+        false
+    }
+
+    /// The last line before that of this number.
+    fn above(&self, number: usize) -> Option<Line<'a>> {
+        self.lines.iter().rev().find(|line| line.number < number).copied()
+    }
+
+    /// The columns in which a line of this number may begin, each with the key in it.
+    fn levels(&self, number: usize) -> Vec<(usize, &'a str)> {
+        let mut levels: Vec<(usize, &'a str)> = Vec::new();
+        for line in self.lines.iter().filter(|line| line.number < number) {
+            let item = line.text.len() - line.text.trim_start_matches("- ").len();
+            levels.retain(|level| level.0 < line.indent);
+            if item > 0 {
+                levels.push((line.indent, "- "));
+            }
+            levels.push((line.indent + item, line.key));
+        }
+        levels.retain(|level| level.1 != "- ");
+        levels
+    }
+}
+
+/// The key of a line `key: value` or `key:`.
+fn key_of(content: &str) -> Option<&str> {
+    let end = content.find(": ").or_else(|| content.trim_end().strip_suffix(':').map(str::len))?;
+    let key = content[..end].trim_matches(['"', '\'']);
+    (!key.is_empty() && !key.contains(['{', '['])).then_some(key)
+}
+
+fn first_word(content: &str) -> &str {
+    content.split_whitespace().next().unwrap_or(content)
 }
 
 #[cfg(test)]
@@ -327,53 +479,29 @@ mod tests {
     }
 
     #[test]
-    fn expressions_between_brackets() {
-        for rest in [
-            "    with: { n: 5, seed: ${{ params.seed }} }\n",
-            "    with: { seed: ${{ params.seed }}, n: 5 }\n",
-            "    with: { a: [ ${{ params.seed }} ] }\n",
-            "    with: {\n      n: 1,\n      seed: ${{ params.seed }}\n    }\n",
-        ] {
-            let (message, marked, _) = told(rest);
-            assert!(message.contains("needs quotes"), "{message}");
-            assert_eq!(marked, "${{ params.seed }}");
-        }
-    }
-
-    #[test]
-    fn colons() {
-        for (rest, marked, line) in [
-            ("  s:\n    op sample\n    from: m\n", "op", 6),
-            ("  s\n    op: sample\n", "s", 5),
-            ("  s:\n    op:sample\n    from: m\n", ":", 6),
-            ("  s:\n    op: sample\n    with { n: 1, seed: 1 }\n", "with", 7),
-            ("    with:\n      n: 1\n      seed 1\n  t:\n    op: x\n", "seed", 7),
-            ("    with:\n      n 1\n      seed: 1\n", "n", 6),
-            ("    description: it does: all\n", ":", 5),
-        ] {
-            let (message, found, at) = told(rest);
-            assert!(message.contains("colon"), "{rest}: {message}");
-            assert_eq!((found.as_str(), at), (marked, line), "{rest}: {message}");
-        }
-    }
-
-    #[test]
-    fn columns() {
-        for (rest, line) in [
-            ("     from: m\n", 5),
-            ("   from: m\n", 5),
-            (" s:\n    op: x\n", 5),
-            ("  s:\n      op: x\n    from: m\n", 7),
-        ] {
-            let (message, _, at) = told(rest);
-            assert!(message.contains("indented"), "{rest}: {message}");
-            assert_eq!(at, line, "{rest}: {message}");
-        }
-    }
-
-    #[test]
-    fn tabs_quotes_and_brackets() {
+    fn mistakes_are_found_where_they_were_made() {
+        let expression = "${{ params.seed }}";
         for (rest, words, marked, line) in [
+            ("    with: { n: 5, seed: ${{ params.seed }} }\n", "needs quotes", expression, 5),
+            ("    with: { seed: ${{ params.seed }}, n: 5 }\n", "needs quotes", expression, 5),
+            ("    with: { a: [ ${{ params.seed }} ] }\n", "needs quotes", expression, 5),
+            (
+                "    with: {\n      n: 1,\n      seed: ${{ params.seed }}\n    }\n",
+                "needs quotes",
+                expression,
+                7,
+            ),
+            ("  s:\n    op sample\n    from: m\n", "colon", "op", 6),
+            ("  s\n    op: sample\n", "colon", "s", 5),
+            ("  s:\n    op:sample\n    from: m\n", "colon", ":", 6),
+            ("  s:\n    op: sample\n    with { n: 1, seed: 1 }\n", "colon", "with", 7),
+            ("    with:\n      n: 1\n      seed 1\n  t:\n    op: x\n", "colon", "seed", 7),
+            ("    with:\n      n 1\n      seed: 1\n", "colon", "n", 6),
+            ("    description: it does: all\n", "colon", ":", 5),
+            ("     from: m\n", "indented", "     ", 5),
+            ("   from: m\n", "indented", "   ", 5),
+            (" s:\n    op: x\n", "indented", " ", 5),
+            ("  s:\n      op: x\n    from: m\n", "indented", "    ", 7),
             ("\tfrom: m\n", "a tab", "\t", 5),
             ("    with:\n    \tn: 1\n", "a tab", "\t", 6),
             ("    with: { q: 'a 'b' c' }\n", "closed before", "b", 5),

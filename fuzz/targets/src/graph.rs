@@ -59,11 +59,10 @@ fn pair(graph: &CausalGraph, x: &str, y: &str) {
         assert!(graph.is_valid_instrument(&instrument.name, x, y, &given).unwrap());
     }
     let _ = graph.minimal_frontdoor(x, y).unwrap();
-    let _ = graph.count_backdoor(x, y);
     match report.by {
-        Identification::Backdoor { adjustment, optimal, .. } => {
+        Identification::Backdoor { adjustment } => {
             assert!(backdoor.sets.contains(&adjustment));
-            for set in optimal.iter().chain([&adjustment]) {
+            if let Some(set) = &graph.optimal_adjustment(x, y).unwrap() {
                 assert!(graph.is_valid_backdoor(x, y, &borrowed(set)).unwrap(), "{set:?}");
             }
         }

@@ -1,9 +1,9 @@
 //! Python texts: the outline of versions against the whole parse, and all measurements.
 
 use galeras_python::{
-    DocstringRule, OutlineMethod, Pieces, PythonParser, Recounter, SyntaxPattern, calls,
-    cut_points, decode_source, docstring_end, features, features_with, methods, signature_end,
-    size, taxonomy, taxonomy_published, with_parser,
+    OutlineMethod, Pieces, PythonParser, Recounter, SyntaxPattern, calls, cut_points,
+    decode_source, docstring_end, features, methods, signature_end, size, taxonomy,
+    taxonomy_published, with_parser,
 };
 
 /// The outline of each version of a file is the list of its methods, regardless of earlier
@@ -53,8 +53,6 @@ pub(crate) fn measures(input: &[u8]) {
     with_parser(|parser| {
         let first = features(parser, &text);
         assert_eq!(first, features(parser, &text));
-        let strict = features_with(parser, &text, DocstringRule::FirstStatement);
-        assert_eq!(first.is_ok(), strict.is_ok());
         let points = cut_points(parser, &text).unwrap_or_default();
         assert!(points.is_sorted_by(|a, b| a < b), "{points:?}");
         let ends = [signature_end(parser, &text), docstring_end(parser, &text)];

@@ -4,7 +4,7 @@
 use galeras_metrics::codebleu::{CodeBleu, CodeBleuMode, EQUAL_WEIGHTS};
 use galeras_metrics::text::{
     Bleu, BleuOptions, BleuSmoothing, BleuTokenizer, Chrf, Levenshtein, RougeL, RougeWords,
-    TokenBuffers, pass_at_k,
+    pass_at_k,
 };
 use galeras_python::{PythonParser, is_space, with_parser};
 
@@ -47,7 +47,7 @@ fn bleu(tokens: BleuTokenizer, a: &str, b: &str) {
     let split = |text: &str| {
         let mut list = Vec::new();
         let text = text.trim_end_matches(is_space);
-        tokens.each(text, &mut TokenBuffers::default(), |token| list.push(token.to_vec()));
+        tokens.each(text, |token| list.push(token.to_vec()));
         list
     };
     let (left, right) = (split(a), split(b));

@@ -10,7 +10,7 @@ use clap_complete::engine::complete;
 use clap_complete::env::EnvCompleter;
 
 use super::candidates;
-use galeras_base::visible::shell_word;
+use galeras_base::terminal_escape::shell_word;
 
 const SCRIPT: &str = r#"_galeras() {
     local line

@@ -11,7 +11,7 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use crate::cli::{Cli, contracts};
 use crate::registry::REGISTRY;
 use galeras_base::small_file::{self, MAX_TEXT_BYTES};
-use galeras_base::visible::is_hidden;
+use galeras_base::terminal_escape::is_hidden;
 use galeras_engine::plan::{Plan, PlanSettings, plan};
 use galeras_operator::{MAIN, NoConsent};
 use galeras_workflow::code::Code;

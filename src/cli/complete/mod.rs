@@ -13,8 +13,8 @@ use clap_complete::Shell;
 use clap_complete::env::{CompleteEnv, Elvish, EnvCompleter, Fish, Powershell, Shells, Zsh};
 
 use self::bash::{Bash, Line};
-use super::exit::Exit;
-use super::screen::{fail, print};
+use super::exit::{Exit, Failure, fail};
+use super::screen::print;
 use super::{Cli, STACK_BYTES};
 
 const VARIABLE: &str = "GALERAS_COMPLETE";
@@ -35,15 +35,15 @@ pub(super) fn answer() -> Option<Exit> {
     let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(complete);
     Some(match thread.map(std::thread::JoinHandle::join) {
         Ok(Ok(Ok(_))) => Exit::Done,
-        Ok(Ok(Err(error))) => fail(&error.to_string(), Exit::Invalid),
+        Ok(Ok(Err(error))) => fail(error.to_string(), Exit::Invalid).show(),
         // A panic; shells show nothing.
         Ok(Err(_)) => Exit::Failed,
-        Err(error) => fail(&format!("cannot start threads: {error}"), Exit::Disk),
+        Err(error) => fail(format!("cannot start threads: {error}"), Exit::Disk).show(),
     })
 }
 
 /// Prints the script that makes a shell ask.
-pub(super) fn script(shell: Shell) -> Exit {
+pub(super) fn script(shell: Shell) -> Result<Exit, Failure> {
     let mut program = PathBuf::from(std::env::args_os().next().unwrap_or_else(|| PROGRAM.into()));
     if program.components().count() > 1 {
         program = std::path::absolute(&program).unwrap_or(program);
@@ -54,7 +54,7 @@ pub(super) fn script(shell: Shell) -> Exit {
     });
     match written {
         Some(Ok(())) => print(&String::from_utf8_lossy(&text)),
-        _ => fail(&format!("there is no completion for {shell}"), Exit::Invalid),
+        _ => Err(fail(format!("there is no completion for {shell}"), Exit::Invalid)),
     }
 }
 

@@ -3,7 +3,7 @@
 
 pub mod dialects;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -14,15 +14,14 @@ use serde_json::Value;
 
 use self::dialects::Dialect;
 pub use self::dialects::{code, content, error};
+pub use crate::http::Headers;
+use crate::http::{self, Request};
 
 /// The model that is served, and how the server calls it.
 pub const MODEL: &str = "tiny";
 pub const VERSION: &str = "tiny-2026-01-01";
 /// The tokens of every prompt and answer, unless set otherwise.
 pub const TOKENS: (u64, u64) = (11, 7);
-
-/// Names and values.
-pub type Headers = Vec<(String, String)>;
 
 /// A request as it came in.
 #[derive(Clone, Debug)]
@@ -45,7 +44,7 @@ pub struct ChatRequest {
 
 impl ChatRequest {
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+        http::header(&self.headers, name)
     }
 
     /// The contents of the messages, in order; or the prompt.
@@ -243,10 +242,10 @@ impl ChatApi {
         let _ = stream.set_nodelay(true);
         let Ok(writer) = stream.try_clone() else { return };
         let mut reader = BufReader::new(stream);
-        while let Some((path, headers, text)) = read_request(&mut reader) {
+        while let Some(request) = http::read_request(&mut reader) {
             let under_way = self.under_way.fetch_add(1, Ordering::SeqCst) + 1;
             self.most.fetch_max(under_way, Ordering::SeqCst);
-            let goes_on = self.answer(connection, path, headers, text, &writer, &mut reader);
+            let goes_on = self.answer(connection, request, &writer, &mut reader);
             self.under_way.fetch_sub(1, Ordering::SeqCst);
             if goes_on.is_none() {
                 let _ = writer.shutdown(Shutdown::Both);
@@ -259,18 +258,17 @@ impl ChatApi {
     fn answer(
         &self,
         connection: usize,
-        path: String,
-        headers: Headers,
-        text: String,
+        request: Request,
         mut stream: &TcpStream,
         reader: &mut BufReader<TcpStream>,
     ) -> Option<()> {
+        let text = String::from_utf8(request.body).ok()?;
         let mut state = self.state();
         let asked = ChatRequest {
             number: state.asked.len(),
             connection,
-            path,
-            headers,
+            path: format!("{} {}", request.method, request.target),
+            headers: request.headers,
             body: serde_json::from_str(&text).unwrap_or(Value::Null),
             text,
             at: Instant::now(),
@@ -350,25 +348,6 @@ fn done(asked: &ChatRequest, sent: Option<()>) -> Option<()> {
     sent
 }
 
-/// What is asked: method and path, headers, body; none at the end of the connection.
-fn read_request(reader: &mut BufReader<TcpStream>) -> Option<(String, Headers, String)> {
-    let mut line = String::new();
-    reader.read_line(&mut line).ok().filter(|n| *n > 0)?;
-    let path = line.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
-    let mut headers = Vec::new();
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).ok().filter(|n| *n > 0)?;
-        let Some((name, value)) = line.trim().split_once(':') else { break };
-        headers.push((name.to_lowercase(), value.trim().to_string()));
-    }
-    let length = headers.iter().find(|(name, _)| name == "content-length");
-    let length = length.and_then(|(_, value)| value.parse().ok()).unwrap_or(0);
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    Some((path, headers, String::from_utf8(body).ok()?))
-}
-
 fn with(mut good: Value, fields: &Value) -> String {
     for (name, value) in fields.as_object().unwrap() {
         let object = good.as_object_mut().unwrap();
@@ -381,15 +360,11 @@ fn with(mut good: Value, fields: &Value) -> String {
 }
 
 fn head(status: u16, headers: &[(String, String)], length: usize) -> String {
-    let mut head = format!("HTTP/1.1 {status} Status\r\ncontent-length: {length}\r\n");
-    if !headers.iter().any(|(name, _)| name == "content-type") {
-        head.push_str("content-type: application/json\r\n");
+    let mut headers = headers.to_vec();
+    if http::header(&headers, "content-type").is_none() {
+        headers.push(("content-type".into(), "application/json".into()));
     }
-    for (name, value) in headers {
-        head.push_str(&format!("{name}: {value}\r\n"));
-    }
-    head.push_str("\r\n");
-    head
+    http::head(status, &headers, length)
 }
 
 fn send(

@@ -9,14 +9,17 @@
 //! assert_eq!(server.count("git-upload-pack"), 3);
 //! ```
 
-#![allow(dead_code)]
-
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+
+use crate::http;
 
 /// What the server does instead of answering.
 #[derive(Clone, Debug)]
@@ -51,7 +54,7 @@ pub struct Seen {
 
 impl Seen {
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        http::header(&self.headers, name)
     }
 }
 
@@ -144,7 +147,7 @@ impl HttpGit {
 
     /// Answers only requests with this user and password.
     pub fn require_login(&self, user: &str, password: &str) {
-        let login = base64(format!("{user}:{password}").as_bytes());
+        let login = BASE64_STANDARD.encode(format!("{user}:{password}"));
         self.state().login = Some(format!("Basic {login}"));
     }
 
@@ -192,29 +195,15 @@ fn encrypted(stream: TcpStream) -> impl Read + Write {
 /// Answers one request; the connection ends with the answer.
 fn serve(stream: impl Read + Write, state: &Mutex<State>) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream);
-    let mut line = String::new();
-    reader.read_line(&mut line)?;
-    let mut words = line.split_whitespace();
-    let (Some(method), Some(path)) = (words.next(), words.next()) else { return Ok(()) };
-    let headers = read_headers(&mut reader)?;
-    let header = |name: &str| {
-        headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
-    };
-    if header("expect").is_some() {
-        reader.get_mut().write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
-    }
-    let mut body = Vec::new();
-    if header("transfer-encoding").is_some_and(|coding| coding.contains("chunked")) {
-        read_chunks(&mut reader, &mut body)?;
-    } else if let Some(length) = header("content-length").and_then(|length| length.parse().ok()) {
-        reader.by_ref().take(length).read_to_end(&mut body)?;
-    }
+    let Some(request) = http::read_request(&mut reader) else { return Ok(()) };
+    let http::Request { method, target: path, headers, body, .. } = request;
+    let header = |name: &str| http::header(&headers, name).map(str::to_owned);
     let mut out = reader.into_inner();
     let (root, fault, old, login) = {
         let mut state = state.lock().unwrap();
         state.seen.push(Seen {
-            method: method.to_string(),
-            path: path.to_string(),
+            method: method.clone(),
+            path: path.clone(),
             headers: headers.clone(),
             body: body.len(),
         });
@@ -246,7 +235,7 @@ fn serve(stream: impl Read + Write, state: &Mutex<State>) -> std::io::Result<()>
     // A proxy is given the whole address.
     let path = match path.strip_prefix("http://").and_then(|rest| rest.find('/')) {
         Some(at) => &path["http://".len() + at..],
-        None => path,
+        None => &path,
     };
     let (file, query) = path.split_once('?').unwrap_or((path, ""));
     let mut command = Command::new("git");
@@ -276,9 +265,8 @@ fn serve(stream: impl Read + Write, state: &Mutex<State>) -> std::io::Result<()>
     let mut stdin = child.stdin.take().unwrap();
     let writer = std::thread::spawn(move || stdin.write_all(&body));
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
-    let answer = read_headers(&mut stdout)?;
-    let status = answer.iter().find(|(name, _)| name == "status");
-    let status = status.map_or("200 OK", |(_, status)| status.as_str());
+    let answer = http::read_headers(&mut stdout).unwrap_or_default();
+    let status = http::header(&answer, "status").unwrap_or("200 OK");
     let mut head = format!("HTTP/1.1 {status}\r\n");
     for (name, value) in answer.iter().filter(|(name, _)| name != "status") {
         head.push_str(&format!("{name}: {value}\r\n"));
@@ -330,54 +318,8 @@ fn send(
     out.flush()
 }
 
-/// Base64 with padding.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for group in bytes.chunks(3) {
-        let byte = |at: usize| u32::from(group.get(at).copied().unwrap_or_default());
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for digit in 0..4 {
-            let value = (bits >> (18 - 6 * digit)) & 63;
-            let shown = if digit <= group.len() { DIGITS[value as usize] } else { b'=' };
-            text.push(char::from(shown));
-        }
-    }
-    text
-}
-
 fn refuse(mut out: impl Write, status: u16, headers: &[(String, String)]) -> std::io::Result<()> {
-    let mut head = format!("HTTP/1.1 {status} Test\r\nContent-Length: 0\r\nConnection: close\r\n");
-    for (name, value) in headers {
-        head.push_str(&format!("{name}: {value}\r\n"));
-    }
-    head.push_str("\r\n");
-    out.write_all(head.as_bytes())?;
+    let close = [("connection".to_string(), "close".to_string())];
+    out.write_all(http::head(status, &[headers, &close].concat(), 0).as_bytes())?;
     out.flush()
-}
-
-/// Headers up to the empty line, with names in lower case.
-fn read_headers(reader: &mut impl BufRead) -> std::io::Result<Vec<(String, String)>> {
-    let mut headers = Vec::new();
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line)?;
-        let Some((name, value)) = line.trim_end().split_once(':') else { return Ok(headers) };
-        headers.push((name.trim().to_lowercase(), value.trim().to_string()));
-    }
-}
-
-fn read_chunks(reader: &mut impl BufRead, body: &mut Vec<u8>) -> std::io::Result<()> {
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line)?;
-        let size = line.split(';').next().unwrap_or_default().trim();
-        let size = u64::from_str_radix(size, 16).map_err(std::io::Error::other)?;
-        reader.by_ref().take(size).read_to_end(body)?;
-        line.clear();
-        reader.read_line(&mut line)?;
-        if size == 0 {
-            return Ok(());
-        }
-    }
 }

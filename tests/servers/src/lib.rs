@@ -7,6 +7,7 @@
 pub mod chat_api;
 pub mod gcs_api;
 pub mod github_api;
+mod http;
 pub mod http_git;
 #[cfg(feature = "s3")]
 pub mod s3_api;

@@ -1,10 +1,12 @@
 //! A web server of the files of a folder, as any static host is one, with the manners of bad ones.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+
+use crate::http;
 
 /// How the server treats its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,24 +84,16 @@ fn answer(
     told: &Mutex<Vec<Request>>,
     overstated: &Mutex<Option<String>>,
 ) -> Option<()> {
-    let mut lines = BufReader::new(stream.try_clone().ok()?).lines();
-    let first = lines.next()?.ok()?;
-    let mut words = first.split(' ');
-    let (method, path) = (words.next()?.to_string(), words.next()?.to_string());
-    let mut range = None;
-    for line in lines {
-        let line = line.ok()?;
-        if line.is_empty() {
-            break;
-        }
-        if let Some((name, value)) = line.split_once(": ")
-            && name.eq_ignore_ascii_case("range")
-            && manners != Manners::WithoutRanges
-        {
+    let http::Request { method, target: path, headers, .. } =
+        http::read_request(&mut BufReader::new(stream.try_clone().ok()?))?;
+    let asked = http::header(&headers, "range").filter(|_| manners != Manners::WithoutRanges);
+    let range = match asked {
+        Some(value) => {
             let (from, to) = value.strip_prefix("bytes=")?.split_once('-')?;
-            range = Some((from.parse::<usize>().ok()?, to.parse::<usize>().ok()));
+            Some((from.parse::<usize>().ok()?, to.parse::<usize>().ok()))
         }
-    }
+        None => None,
+    };
     let file: PathBuf = folder.join(path.trim_start_matches('/'));
     let (status, content) = match fs::read(&file) {
         _ if manners == Manners::Overloaded => ("503 Service Unavailable", Vec::new()),

@@ -10,4 +10,6 @@ mod whole_file;
 pub use folder::{LazyScratch, ScratchFolder, sweep};
 pub use free_space::{KEPT_FREE, free_bytes};
 pub use private_folder::create_private;
-pub use whole_file::{WholeFile, clear_place, make_folder, make_lasting_folder, sync_folder};
+pub use whole_file::{
+    WholeFile, clear_place, make_folder, make_lasting_folder, sweep_unfinished, sync_folder,
+};

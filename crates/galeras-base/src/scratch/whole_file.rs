@@ -23,7 +23,7 @@ impl WholeFile {
     /// # Errors
     /// If the folder does not accept files.
     pub fn create_in(folder: &Path) -> io::Result<Self> {
-        sweep(folder);
+        sweep_unfinished(folder, false);
         loop {
             let temp = tempfile::Builder::new()
                 .prefix(PREFIX)
@@ -104,8 +104,9 @@ fn folder_of(file: &Path) -> &Path {
     file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Removes the unfinished files in the folder that no running process writes.
-fn sweep(folder: &Path) {
+/// Removes, or only counts, the unfinished files in the folder that no running process writes.
+pub fn sweep_unfinished(folder: &Path, dry_run: bool) -> u64 {
+    let mut count = 0;
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let name = name.as_encoded_bytes();
@@ -118,9 +119,10 @@ fn sweep(folder: &Path) {
         {
             // While the lock is held, so that its creator does not begin to use it. If it stays, it
             // does no harm.
-            fs::remove_file(entry.path()).ok();
+            count += u64::from(dry_run || fs::remove_file(entry.path()).is_ok());
         }
     }
+    count
 }
 
 /// Makes room for one of our files: a folder in its place is damage, as only we write here, and the
@@ -231,7 +233,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(".galeras-dead00.part"), "half").unwrap();
         fs::write(folder.path().join(".galeras-notes"), "mine").unwrap();
+        assert_eq!(sweep_unfinished(folder.path(), true), 1);
         let alive = WholeFile::create_in(folder.path()).unwrap();
+        assert_eq!(sweep_unfinished(folder.path(), true), 0);
         let other = WholeFile::create_in(folder.path()).unwrap();
         alive.finish(&folder.path().join("a")).unwrap();
         other.finish(&folder.path().join("b")).unwrap();

@@ -10,7 +10,7 @@ use galeras_causal::{
 
 use crate::random::SplitMix;
 use crate::samples::{DataSet, Outcome, Sample, data_set};
-use crate::{generalised, grouped, mediated, ordered, sum};
+use crate::{generalised, grouped, sum};
 
 pub(crate) struct Cell {
     pub(crate) estimator: &'static str,
@@ -67,8 +67,8 @@ pub(crate) fn intervals(data_sets: usize, wanted: impl Fn(&str) -> bool) -> Vec<
                     for ((_, answer), count) in estimators.iter().zip(counts) {
                         let mut more = SplitMix::new(OTHER_OUTCOMES + cell, number);
                         match answer(&data, outcome, &mut more) {
-                            Ok(right) => {
-                                count[0] += usize::from(right);
+                            Ok(((low, high), truth)) => {
+                                count[0] += usize::from((low..=high).contains(&truth));
                                 count[1] += 1;
                             }
                             Err(_) => count[2] += 1,
@@ -97,18 +97,20 @@ pub(crate) fn intervals(data_sets: usize, wanted: impl Fn(&str) -> bool) -> Vec<
 /// Cells of the random numbers of outcomes that estimators draw.
 const OTHER_OUTCOMES: u64 = 2_000;
 
-/// True if the interval of an estimator contains the truth. The random numbers are for an outcome
-/// drawn by the estimator, the same for all estimators of a data set.
+/// An interval and the truth.
+pub(crate) type Checked = ((f64, f64), f64);
+
+/// The answer of an estimator. The random numbers are for an outcome that it draws, the same for all
+/// estimators of a data set.
 pub(crate) type Answer =
-    Box<dyn Fn(&DataSet, Outcome, &mut SplitMix) -> Result<bool, Refusal> + Sync>;
+    Box<dyn Fn(&DataSet, Outcome, &mut SplitMix) -> Result<Checked, Refusal> + Sync>;
 
 fn of_means(
     name: &'static str,
     estimate: impl Fn(&DataSet) -> Result<Estimate, Refusal> + Sync + 'static,
 ) -> (&'static str, Answer) {
     let answer = move |data: &DataSet, outcome: Outcome, _: &mut SplitMix| {
-        let (low, high) = estimate(data)?.interval(0.05);
-        Ok((low..=high).contains(&outcome.effect()))
+        Ok((estimate(data)?.interval(0.05), outcome.effect()))
     };
     (name, Box::new(answer))
 }
@@ -116,8 +118,6 @@ fn of_means(
 fn estimators(sample: Sample, outcome: Outcome) -> Vec<(&'static str, Answer)> {
     let mut all = if outcome == Outcome::Ordered { Vec::new() } else { by_means(sample) };
     all.extend(generalised::estimators(sample, outcome));
-    all.extend(ordered::estimators(sample, outcome));
-    all.extend(mediated::estimators(sample, outcome));
     all.extend(grouped::estimators(sample, outcome));
     all
 }
@@ -160,40 +160,14 @@ fn by_means(sample: Sample) -> Vec<(&'static str, Answer)> {
     }
 }
 
-impl DataSet {
-    pub(crate) fn columns(&self) -> [&[f64]; 2] {
-        [&self.covariates[0], &self.covariates[1]]
-    }
-
-    pub(crate) fn kind(&self) -> Covariance {
-        if self.clusters.is_some() { Covariance::Cr2 } else { Covariance::Hc3 }
-    }
-
-    /// The means of each unit's rows under the treatment, and under the control.
-    pub(crate) fn unit_means(&self) -> [Vec<f64>; 2] {
-        let units = self.clusters.iter().flatten().max().map_or(0, |last| *last as usize + 1);
-        let mean = |rows: &[f64], arm: usize| {
-            rows.iter().skip(arm).step_by(2).sum::<f64>() / (rows.len() / 2) as f64
-        };
-        let rows = self.outcome.len() / units.max(1);
-        [0, 1].map(|arm| self.outcome.chunks(rows).map(|unit| mean(unit, arm)).collect())
-    }
-
-    fn score(&self) -> Result<Propensity, Refusal> {
-        Propensity::fit(&self.columns(), &self.treated, None)
-    }
+/// Refuses smaller samples, as the operator does.
+pub(crate) fn at_least(what: &'static str, found: usize, needed: usize) -> Result<(), Refusal> {
+    if found < needed { Err(Refusal::TooFew { what, found, needed }) } else { Ok(()) }
 }
 
-/// Refuses fewer clusters, as the operator does.
+/// Refuses fewer clusters, if there are any.
 fn enough(data: &DataSet, clusters: usize) -> Result<(), Refusal> {
-    let last = data.clusters.as_ref().and_then(|codes| codes.iter().max());
-    match last.filter(|last| **last as usize + 1 < clusters) {
-        Some(last) => {
-            let found = *last as usize + 1;
-            Err(Refusal::TooFew { what: "clusters", found, needed: clusters })
-        }
-        None => Ok(()),
-    }
+    data.clusters().map_or(Ok(()), |_| at_least("clusters", data.groups(), clusters))
 }
 
 /// As the operator, refuses few clusters that each lie in one arm, if standard errors have no
@@ -208,32 +182,42 @@ pub(crate) fn enough_whole(data: &DataSet) -> Result<(), Refusal> {
     enough(data, 20)
 }
 
+impl DataSet {
+    pub(crate) fn kind(&self) -> Covariance {
+        if self.clusters.is_some() { Covariance::Cr2 } else { Covariance::Hc3 }
+    }
+
+    /// The default without leverages.
+    pub(crate) fn kind_without_leverage(&self) -> Covariance {
+        if self.clusters.is_some() { Covariance::Cr1 } else { Covariance::Hc1 }
+    }
+
+    fn score(&self) -> Result<Propensity, Refusal> {
+        Propensity::fit(&self.columns(), &self.treated, None)
+    }
+}
+
 fn by_difference(data: &DataSet) -> Result<Estimate, Refusal> {
     Ok(difference_in_means(&data.coin, &data.of_coin)?.estimate)
 }
 
 /// The difference in means with the errors of clusters.
 fn by_arms(data: &DataSet) -> Result<Estimate, Refusal> {
-    let clusters = data.clusters.as_deref();
-    Ok(adjusted(&data.treated, &data.outcome, &[], Covariance::Cr2, clusters)?.estimate)
+    Ok(adjusted(&data.treated, &data.outcome, &[], Covariance::Cr2, data.clusters())?.estimate)
 }
 
 fn by_ols(data: &DataSet) -> Result<Estimate, Refusal> {
-    let clusters = data.clusters.as_deref();
-    let fit = adjusted(&data.treated, &data.outcome, &data.columns(), data.kind(), clusters)?;
-    Ok(fit.estimate)
+    let (columns, clusters) = (data.columns(), data.clusters());
+    Ok(adjusted(&data.treated, &data.outcome, &columns, data.kind(), clusters)?.estimate)
 }
 
 fn by_lin(data: &DataSet) -> Result<Estimate, Refusal> {
-    let clusters = data.clusters.as_deref();
-    let fit = interacted(&data.treated, &data.outcome, &data.columns(), data.kind(), clusters)?;
-    Ok(fit.estimate)
+    let (columns, clusters) = (data.columns(), data.clusters());
+    Ok(interacted(&data.treated, &data.outcome, &columns, data.kind(), clusters)?.estimate)
 }
 
 fn by_instrument(data: &DataSet) -> Result<Estimate, Refusal> {
-    if data.treated.len() < 50 {
-        return Err(Refusal::TooFew { what: "rows", found: data.treated.len(), needed: 50 });
-    }
+    at_least("rows", data.treated.len(), 50)?;
     let (instruments, covariates) = ([data.instrument.as_slice()], data.columns());
     let kind = data.kind();
     let fit = two_stage(&data.of_moved, &data.moved, &instruments, &covariates, kind, None)?;
@@ -250,25 +234,20 @@ fn by_pairs(data: &DataSet) -> Result<Estimate, Refusal> {
 }
 
 fn by_matching(data: &DataSet) -> Result<Estimate, Refusal> {
-    // The operator refuses as well.
     let treated = data.treated.iter().filter(|treated| **treated).count();
-    let found = treated.min(data.treated.len() - treated);
-    if found < 30 {
-        return Err(Refusal::TooFew { what: "rows of an arm for matching", found, needed: 30 });
-    }
+    at_least("rows of an arm", treated.min(data.treated.len() - treated), 30)?;
     Ok(matching(&data.score()?.scores, &data.treated, &data.outcome)?.ate)
 }
 
 fn by_strata(data: &DataSet) -> Result<Estimate, Refusal> {
     enough(data, 20)?;
-    let clusters = data.clusters.as_deref();
-    let score = data.score()?;
-    Ok(stratification(&score.scores, &data.treated, &data.outcome, None, clusters)?.ate)
+    let scores = data.score()?.scores;
+    Ok(stratification(&scores, &data.treated, &data.outcome, None, data.clusters())?.ate)
 }
 
 fn by_weighting(data: &DataSet) -> Result<Estimate, Refusal> {
     enough(data, 10)?;
-    let (score, clusters) = (data.score()?, data.clusters.as_deref());
+    let (score, clusters) = (data.score()?, data.clusters());
     let (columns, clip) = (data.columns(), (0.05, 0.95));
     let (treated, outcome) = (&data.treated, &data.outcome);
     jackknifed_weighting(&columns, treated, outcome, &score, Estimand::Ate, clip, clusters)
@@ -276,22 +255,21 @@ fn by_weighting(data: &DataSet) -> Result<Estimate, Refusal> {
 
 fn by_aipw(data: &DataSet) -> Result<Estimate, Refusal> {
     enough(data, 10)?;
-    let (score, clusters) = (data.score()?, data.clusters.as_deref());
+    let (score, clusters) = (data.score()?, data.clusters());
     let clip = (0.01, 0.99);
     jackknifed_aipw(&data.columns(), &data.treated, &data.outcome, &score, clip, clusters)
 }
 
 fn by_folds(data: &DataSet) -> Result<Estimate, Refusal> {
     let rows: Vec<u32> = (0..data.treated.len() as u32).collect();
-    let groups = data.clusters.as_deref().unwrap_or(&rows);
-    let folds: Vec<u32> = groups.iter().map(|group| group % 5).collect();
+    let clusters = data.clusters();
+    let folds: Vec<u32> = clusters.unwrap_or(&rows).iter().map(|group| group % 5).collect();
     let (columns, clip) = (data.columns(), (0.01, 0.99));
-    let clusters = data.clusters.as_deref();
     let (treated, outcome) = (&data.treated, &data.outcome);
     enough(data, 20)?;
-    if data.clusters.is_none() && data.treated.len() < 100 {
-        return Err(Refusal::TooFew { what: "rows", found: data.treated.len(), needed: 100 });
+    if data.clusters.is_none() {
+        at_least("rows", data.treated.len(), 100)?;
     }
-    let fit = cross_fit_aipw(&columns, treated, outcome, &folds, None, false, clip, clusters)?;
+    let fit = cross_fit_aipw(&columns, treated, outcome, &folds, None, clip, clusters)?;
     Ok(fit.estimate)
 }

@@ -3,7 +3,7 @@
 
 use galeras_causal::{Covariance, RandomTerm, Refusal, absorbed, mixed};
 
-use crate::estimators::{Answer, enough_whole};
+use crate::estimators::{Answer, Checked, at_least, enough_whole};
 use crate::random::SplitMix;
 use crate::samples::{DataSet, Outcome, Sample, expit, number};
 
@@ -43,18 +43,6 @@ pub(crate) fn estimators(sample: Sample, outcome: Outcome) -> Vec<(&'static str,
     }
 }
 
-impl DataSet {
-    /// The default without leverages.
-    pub(crate) fn kind_without_leverage(&self) -> Covariance {
-        if self.clusters.is_some() { Covariance::Cr1 } else { Covariance::Hc1 }
-    }
-
-    /// Half of the covariates' effect on a row.
-    fn place(&self, row: usize) -> f64 {
-        0.5 * (self.covariates[0][row] + self.covariates[1][row])
-    }
-}
-
 /// Rows in `levels` levels, which load the coin of the treatment and move the outcome.
 fn by_levels(levels: usize) -> Answer {
     Box::new(move |data, outcome, random| {
@@ -69,18 +57,13 @@ fn by_levels(levels: usize) -> Answer {
         }
         let columns = data.columns();
         let fit = absorbed(&treated, &values, &columns, &[&codes], Covariance::Hc1, None)?;
-        // The operator refuses as well.
-        if fit.residual_degrees < 35 {
-            let (what, found) = ("degrees of freedom", fit.residual_degrees);
-            return Err(Refusal::TooFew { what, found, needed: 35 });
-        }
-        let (low, high) = fit.estimate.interval(0.05);
-        Ok((low..=high).contains(&outcome.effect()))
+        at_least("degrees of freedom", fit.residual_degrees, 35)?;
+        Ok((fit.estimate.interval(0.05), outcome.effect()))
     })
 }
 
 /// Levels of five rows within clusters.
-fn within_clusters(data: &DataSet, outcome: Outcome, _: &mut SplitMix) -> Result<bool, Refusal> {
+fn within_clusters(data: &DataSet, outcome: Outcome, _: &mut SplitMix) -> Result<Checked, Refusal> {
     let codes: Vec<u32> = (0..data.treated.len()).map(|row| (row / 5) as u32).collect();
     with_errors_of_clusters(data, outcome, &data.outcome, &codes, &data.columns())
 }
@@ -90,7 +73,7 @@ fn across_clusters(
     data: &DataSet,
     outcome: Outcome,
     random: &mut SplitMix,
-) -> Result<bool, Refusal> {
+) -> Result<Checked, Refusal> {
     let constants: Vec<f64> = (0..10).map(|_| outcome.effect() * random.symmetric()).collect();
     let codes: Vec<u32> = (0..data.treated.len()).map(|row| (row % 10) as u32).collect();
     let values: Vec<f64> =
@@ -99,8 +82,8 @@ fn across_clusters(
 }
 
 /// A constant for each unit, whose covariates it explains.
-fn within_units(data: &DataSet, outcome: Outcome, _: &mut SplitMix) -> Result<bool, Refusal> {
-    let units = data.clusters.as_deref().unwrap_or_default();
+fn within_units(data: &DataSet, outcome: Outcome, _: &mut SplitMix) -> Result<Checked, Refusal> {
+    let units = data.clusters().unwrap_or_default();
     with_errors_of_clusters(data, outcome, &data.outcome, units, &[])
 }
 
@@ -110,16 +93,15 @@ fn with_errors_of_clusters(
     values: &[f64],
     levels: &[u32],
     columns: &[&[f64]],
-) -> Result<bool, Refusal> {
+) -> Result<Checked, Refusal> {
     enough_whole(data)?;
-    let clusters = data.clusters.as_deref();
-    let fit = absorbed(&data.treated, values, columns, &[levels], Covariance::Cr1, clusters)?;
-    let (low, high) = fit.estimate.interval(0.05);
-    Ok((low..=high).contains(&outcome.effect()))
+    let (kind, clusters) = (Covariance::Cr1, data.clusters());
+    let fit = absorbed(&data.treated, values, columns, &[levels], kind, clusters)?;
+    Ok((fit.estimate.interval(0.05), outcome.effect()))
 }
 
-fn of_clusters(data: &DataSet, outcome: Outcome, _: &mut SplitMix) -> Result<bool, Refusal> {
-    let groups = data.clusters.as_deref().unwrap_or_default();
+fn of_clusters(data: &DataSet, outcome: Outcome, _: &mut SplitMix) -> Result<Checked, Refusal> {
+    let groups = data.clusters().unwrap_or_default();
     let terms = [RandomTerm { groups, intercept: true, slopes: Vec::new() }];
     covers(data, &data.outcome, &terms, 1, outcome.effect())
 }
@@ -129,13 +111,12 @@ fn of_clusters(data: &DataSet, outcome: Outcome, _: &mut SplitMix) -> Result<boo
 /// the first covariate, which is constant within units.
 fn of_units(slopes: bool, coefficient: usize) -> Answer {
     Box::new(move |data, outcome, random| {
-        let units = data.clusters.as_deref().unwrap_or_default();
+        let units = data.clusters().unwrap_or_default();
         let treated: Vec<f64> = data.treated.iter().map(|arm| number(*arm)).collect();
         let models: Vec<u32> = (0..units.len()).map(|row| (row % 10 / 2) as u32).collect();
         let of_models = [(); 5].map(|()| 0.4 * random.symmetric());
-        let count = units.iter().max().map_or(0, |last| *last as usize + 1);
         let of_units: Vec<[f64; 2]> =
-            (0..count).map(|_| [(); 2].map(|()| random.symmetric())).collect();
+            (0..data.groups()).map(|_| [(); 2].map(|()| random.symmetric())).collect();
         let mut values = Vec::new();
         for (row, unit) in units.iter().enumerate() {
             let [constant, slope] = of_units[*unit as usize];
@@ -159,7 +140,7 @@ fn covers(
     terms: &[RandomTerm<'_>],
     coefficient: usize,
     truth: f64,
-) -> Result<bool, Refusal> {
+) -> Result<Checked, Refusal> {
     let treated: Vec<f64> = data.treated.iter().map(|arm| number(*arm)).collect();
     let [x, z] = data.columns();
     let fit = mixed(values, &[&treated, x, z], terms, true)?;
@@ -167,6 +148,5 @@ fn covers(
         // The operator refuses as well.
         return Err(Refusal::Other("the search did not converge".into()));
     }
-    let (low, high) = fit.coefficients[coefficient].interval(0.05);
-    Ok((low..=high).contains(&truth))
+    Ok((fit.coefficients[coefficient].interval(0.05), truth))
 }

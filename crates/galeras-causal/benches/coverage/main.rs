@@ -15,9 +15,7 @@
 mod estimators;
 mod generalised;
 mod grouped;
-mod mediated;
 mod nulls;
-mod ordered;
 mod random;
 mod samples;
 mod table;

@@ -1,6 +1,6 @@
 //! The data sets: treatments, outcomes, groups. The effect is the same for all rows and every
 //! outcome is linear in the covariates, so all estimators are consistent. Estimators that need
-//! another outcome draw it for the same rows (`ordered`, `mediated`, `grouped`).
+//! another outcome draw it for the same rows (`generalised`, `grouped`).
 
 use crate::random::SplitMix;
 
@@ -10,7 +10,7 @@ pub(crate) enum Outcome {
     Binary,
     Count,
     Heavy,
-    /// Four ordered levels, which `ordered` draws; here the outcome is normal.
+    /// Four ordered levels, which `generalised` draws; here the outcome is normal.
     Ordered,
 }
 
@@ -103,6 +103,7 @@ impl Sample {
     }
 }
 
+#[derive(Default)]
 pub(crate) struct DataSet {
     pub(crate) treated: Vec<bool>,
     pub(crate) outcome: Vec<f64>,
@@ -120,18 +121,7 @@ pub(crate) struct DataSet {
 }
 
 pub(crate) fn data_set(sample: Sample, outcome: Outcome, random: &mut SplitMix) -> DataSet {
-    let mut data = DataSet {
-        treated: Vec::new(),
-        outcome: Vec::new(),
-        covariates: [Vec::new(), Vec::new()],
-        clusters: None,
-        instrument: Vec::new(),
-        moved: Vec::new(),
-        of_moved: Vec::new(),
-        coin: Vec::new(),
-        of_coin: Vec::new(),
-        spread: Vec::new(),
-    };
+    let mut data = DataSet::default();
     match sample {
         Sample::Rows(n) => {
             for _ in 0..n {
@@ -177,6 +167,33 @@ pub(crate) fn data_set(sample: Sample, outcome: Outcome, random: &mut SplitMix) 
 }
 
 impl DataSet {
+    pub(crate) fn columns(&self) -> [&[f64]; 2] {
+        self.covariates.each_ref().map(Vec::as_slice)
+    }
+
+    pub(crate) fn clusters(&self) -> Option<&[u32]> {
+        self.clusters.as_deref()
+    }
+
+    /// The number of clusters or units.
+    pub(crate) fn groups(&self) -> usize {
+        self.clusters.iter().flatten().max().map_or(0, |last| *last as usize + 1)
+    }
+
+    /// Half of the covariates' effect on a row.
+    pub(crate) fn place(&self, row: usize) -> f64 {
+        0.5 * (self.covariates[0][row] + self.covariates[1][row])
+    }
+
+    /// The means of each unit's rows under the treatment, and under the control.
+    pub(crate) fn unit_means(&self) -> [Vec<f64>; 2] {
+        let mean = |rows: &[f64], arm: usize| {
+            rows.iter().skip(arm).step_by(2).sum::<f64>() / (rows.len() / 2) as f64
+        };
+        let rows = self.outcome.len() / self.groups().max(1);
+        [0, 1].map(|arm| self.outcome.chunks(rows).map(|unit| mean(unit, arm)).collect())
+    }
+
     fn push(
         &mut self,
         random: &mut SplitMix,

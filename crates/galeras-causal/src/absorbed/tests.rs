@@ -1,5 +1,4 @@
 //! Absorbed effects against linearmodels and least squares on indicators.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::*;
 use crate::tests::{GeneralisedModels, close};

@@ -1,5 +1,4 @@
 //! Tests of bounds: sums by hand, the peer's numbers, and degenerate input.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::*;
 use crate::tests::{Number, json, near};

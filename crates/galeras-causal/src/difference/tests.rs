@@ -1,5 +1,4 @@
 //! Tests of paired differences and of Welch's difference in means.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;
 

@@ -1,5 +1,4 @@
 //! Curves along a dose against statsmodels on patsy's splines, trends against SciPy.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::*;
 use crate::Covariance;

@@ -1,6 +1,5 @@
 //! Generalised linear models against statsmodels, by definition where it has none, and at the edges
 //! without a number.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use serde_json::Value;
 

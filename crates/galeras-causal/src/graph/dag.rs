@@ -1,15 +1,53 @@
-//! The graph: nodes, edges, the check for cycles, ancestors and descendants.
+//! The graph: nodes, edges, the check for cycles, ancestors and descendants, and errors.
 
 use std::collections::BTreeMap;
 
-use super::error::{GraphError, QueryError};
+use thiserror::Error;
 
-const SHOWN: usize = 12;
+pub(super) const SHOWN: usize = 12;
 
-/// A directed acyclic graph with observed and latent nodes.
-///
-/// The named nodes come first, in the order of their names, so a node's number sorts as its name
-/// does. The unnamed common causes behind each `X <-> Y` follow: they are latent and never shown.
+/// A text that is not a causal graph.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct GraphError {
+    /// The problem.
+    pub message: String,
+    /// The byte of the problem in the text, for a caret.
+    pub offset: usize,
+    /// A suggestion, if there is one.
+    pub help: Option<String>,
+}
+
+impl GraphError {
+    pub(super) fn new(message: impl Into<String>, offset: usize) -> GraphError {
+        GraphError { message: message.into(), offset, help: None }
+    }
+
+    pub(super) fn help(mut self, help: impl Into<String>) -> GraphError {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+/// A query that has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum QueryError {
+    /// The graph has no node of this name.
+    #[error("the graph has no node `{name}`; it has {known}")]
+    UnknownNode {
+        /// The requested name.
+        name: String,
+        /// The existing names, for the message.
+        known: String,
+    },
+    /// Both ends of a query are one node.
+    #[error("`{0}` cannot be both the treatment and the outcome")]
+    SameNode(String),
+}
+
+/// A directed acyclic graph with observed and latent nodes. The named nodes come first, in the
+/// order of their names. The unnamed common causes behind each `X <-> Y` follow: they are latent
+/// and never shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CausalGraph {
     pub(super) names: Vec<String>,
@@ -61,9 +99,7 @@ impl CausalGraph {
         }
         mask
     }
-}
 
-impl CausalGraph {
     /// The names of the nodes, sorted, including latent ones.
     pub fn names(&self) -> &[String] {
         &self.names
@@ -90,9 +126,6 @@ impl CausalGraph {
     }
 
     /// True if a directed path leads from `from` to `to`.
-    ///
-    /// # Errors
-    /// [`QueryError::UnknownNode`] for a name that the graph does not have.
     pub fn has_directed_path(&self, from: &str, to: &str) -> Result<bool, QueryError> {
         let (from, to) = (self.node(from)?, self.node(to)?);
         Ok(self.whole().descendants(&[from], &[])[to])
@@ -151,27 +184,27 @@ impl<'a> View<'a> {
 
     /// The seeds and their ancestors.
     pub(super) fn ancestors(self, seeds: &[usize]) -> Vec<bool> {
-        let mut seen = self.graph.mask(seeds);
-        let mut stack = seeds.to_vec();
-        while let Some(node) = stack.pop() {
-            for parent in self.parents(node) {
-                if !std::mem::replace(&mut seen[parent], true) {
-                    stack.push(parent);
-                }
-            }
-        }
-        seen
+        self.connected(seeds, |node| self.parents(node))
     }
 
     /// The seeds and their descendants by paths that avoid nodes of `blocked`.
     pub(super) fn descendants(self, seeds: &[usize], blocked: &[bool]) -> Vec<bool> {
+        let free = |child: &usize| blocked.get(*child) != Some(&true);
+        self.connected(seeds, |node| self.children(node).iter().copied().filter(free))
+    }
+
+    /// The seeds and all nodes that are reached from them by steps to `next` nodes.
+    pub(super) fn connected<I: Iterator<Item = usize>>(
+        self,
+        seeds: &[usize],
+        next: impl Fn(usize) -> I,
+    ) -> Vec<bool> {
         let mut seen = self.graph.mask(seeds);
         let mut stack = seeds.to_vec();
         while let Some(node) = stack.pop() {
-            for &child in self.children(node) {
-                if !seen[child] && blocked.get(child) != Some(&true) {
-                    seen[child] = true;
-                    stack.push(child);
+            for other in next(node) {
+                if !std::mem::replace(&mut seen[other], true) {
+                    stack.push(other);
                 }
             }
         }

@@ -1,11 +1,7 @@
 //! Chooses a way to estimate an effect, and explains why there is none.
 
-use super::dag::CausalGraph;
-use super::error::QueryError;
+use super::dag::{CausalGraph, QueryError, SHOWN};
 use super::separation::open_path;
-use super::subsets::VariableSets;
-
-const SHOWN: usize = 12;
 
 /// A way to estimate the effect of a treatment on an outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,18 +10,11 @@ pub enum Identification {
     Backdoor {
         /// The set to adjust for: the smallest minimal one, ties broken by name.
         adjustment: Vec<String>,
-        /// All minimal sets.
-        all_minimal: VariableSets,
-        /// The set with the smallest asymptotic variance, if all its members are observed and a
-        /// directed path leads from treatment to outcome.
-        optimal: Option<Vec<String>>,
     },
     /// The effect runs through observed mediators that are not confounded.
     Frontdoor {
         /// The smallest minimal set of mediators.
         mediators: Vec<String>,
-        /// All minimal sets.
-        all_minimal: VariableSets,
     },
     /// A variable affects the treatment and nothing else. This identifies an effect that is linear
     /// and the same for all units; the criteria above need neither.
@@ -47,8 +36,7 @@ pub enum Identification {
 pub struct IdentificationReport {
     /// The way to estimate it.
     pub by: Identification,
-    /// A directed path leads from treatment to outcome. Without one, the effect is zero by the
-    /// graph.
+    /// A directed path leads from treatment to outcome; without one the effect is zero.
     pub directed_path: bool,
     /// Remarks for the reader, in sentences.
     pub notes: Vec<String>,
@@ -56,11 +44,8 @@ pub struct IdentificationReport {
 
 /// Identifies the total effect of `treatment` on `outcome` by backdoor adjustment, else by
 /// frontdoor adjustment, else by an instrument in a linear model. Effects that only a general
-/// algorithm (Shpitser and Pearl 2006) identifies count as not identified.
-///
-/// # Errors
-/// [`QueryError::UnknownNode`] for a name that the graph does not have, and
-/// [`QueryError::SameNode`] if treatment and outcome are the same.
+/// algorithm (Shpitser and Pearl 2006) identifies count as not identified. Errors are those of
+/// [`CausalGraph::is_valid_backdoor`].
 pub fn identify(
     graph: &CausalGraph,
     treatment: &str,
@@ -86,52 +71,42 @@ pub fn identify(
             return Ok(IdentificationReport { by, directed_path, notes });
         }
     }
-    let by = choose(graph, treatment, outcome, (x, y), &mut notes)?;
-    Ok(IdentificationReport { by, directed_path, notes })
-}
-
-fn choose(
-    graph: &CausalGraph,
-    treatment: &str,
-    outcome: &str,
-    (x, y): (usize, usize),
-    notes: &mut Vec<String>,
-) -> Result<Identification, QueryError> {
-    let note_incomplete = |notes: &mut Vec<String>, what: &str, complete: bool| {
+    let mut note_incomplete = |what: &str, complete: bool| {
         if !complete {
             notes.push(format!("not all {what} are listed: the graph has too many"));
         }
     };
     let backdoor = graph.minimal_backdoor(treatment, outcome)?;
     if let Some(adjustment) = backdoor.smallest().cloned() {
-        note_incomplete(notes, "minimal adjustment sets", backdoor.complete);
-        let optimal = graph.optimal_adjustment(treatment, outcome)?;
-        return Ok(Identification::Backdoor { adjustment, all_minimal: backdoor, optimal });
+        note_incomplete("minimal adjustment sets", backdoor.complete);
+        let by = Identification::Backdoor { adjustment };
+        return Ok(IdentificationReport { by, directed_path, notes });
     }
     let frontdoor = graph.minimal_frontdoor(treatment, outcome)?;
     if let Some(mediators) = frontdoor.smallest().cloned() {
-        note_incomplete(notes, "minimal frontdoor sets", frontdoor.complete);
-        return Ok(Identification::Frontdoor { mediators, all_minimal: frontdoor });
+        note_incomplete("minimal frontdoor sets", frontdoor.complete);
+        let by = Identification::Frontdoor { mediators };
+        return Ok(IdentificationReport { by, directed_path, notes });
     }
     let instruments = graph.instruments(treatment, outcome)?;
-    if let Some(best) = instruments.list.iter().min_by_key(|instrument| instrument.given.len()) {
-        note_incomplete(notes, "instruments", instruments.complete);
-        notes.push("an instrument identifies the effect in a linear model only".to_owned());
-        return Ok(Identification::Instrument {
-            instrument: best.name.clone(),
-            given: best.given.clone(),
-        });
-    }
-    let search = if instruments.complete {
-        "no observed variable is an instrument"
-    } else {
-        "no instrument was found in the time given"
+    let by = match instruments.list.into_iter().min_by_key(|instrument| instrument.given.len()) {
+        Some(best) => {
+            note_incomplete("instruments", instruments.complete);
+            notes.push("an instrument identifies the effect in a linear model only".to_owned());
+            Identification::Instrument { instrument: best.name, given: best.given }
+        }
+        None => {
+            let search = match instruments.complete {
+                true => "no observed variable is an instrument",
+                false => "no instrument was found in the time given",
+            };
+            let open = graph.why_open(x, y);
+            let reason =
+                format!("{open}; no observed variables meet the frontdoor criterion, and {search}");
+            Identification::NotIdentified { reason }
+        }
     };
-    let reason = format!(
-        "{}; no observed variables meet the frontdoor criterion, and {search}",
-        graph.why_open(x, y)
-    );
-    Ok(Identification::NotIdentified { reason })
+    Ok(IdentificationReport { by, directed_path, notes })
 }
 
 impl CausalGraph {

@@ -7,22 +7,15 @@
 //! There can be exponentially many sets, so every list has a limit on work. Its entries are always
 //! correct; `complete` is false if some may be missing.
 
-mod adjustment;
+mod criteria;
 mod dag;
-mod error;
-mod frontdoor;
 mod identify;
-mod independencies;
-mod instruments;
 mod parse;
 mod separation;
-mod subsets;
 #[cfg(test)]
 mod tests;
 
-pub use dag::CausalGraph;
-pub use error::{GraphError, QueryError};
+pub use criteria::{Independence, Independencies, Instrument, Instruments};
+pub use dag::{CausalGraph, GraphError, QueryError};
 pub use identify::{Identification, IdentificationReport, identify};
-pub use independencies::{Independence, Independencies};
-pub use instruments::{Instrument, Instruments};
-pub use subsets::VariableSets;
+pub use separation::VariableSets;

@@ -1,5 +1,4 @@
 //! Tests of the graph queries: reference answers, brute force, and limits.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod oracle;
 mod text;
@@ -9,7 +8,7 @@ use std::time::Instant;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::subsets::{MOST_SETS, Meter};
+use super::separation::{MOST_SETS, Meter};
 use super::*;
 use oracle::Oracle;
 
@@ -62,8 +61,6 @@ fn reference_graphs_give_the_reference_answers() {
         let backdoor = graph.minimal_backdoor(x, y).unwrap();
         assert_eq!(backdoor.sets, sets(&case["backdoor_minimal"]), "{name}");
         assert!(backdoor.complete);
-        let count = graph.count_backdoor(x, y).unwrap();
-        assert_eq!(Some(count), case["backdoor_valid_count"].as_u64(), "{name}");
         let frontdoor = graph.minimal_frontdoor(x, y).unwrap();
         assert_eq!(frontdoor.sets, sets(&case["frontdoor_minimal"]), "{name}");
         assert!(frontdoor.complete);
@@ -106,7 +103,6 @@ fn m_bias_needs_no_adjustment_and_adjusting_for_the_collider_harms() {
     assert_eq!(graph.minimal_backdoor("X", "Y").unwrap().sets, [Vec::<String>::new()]);
     assert!(!graph.is_valid_backdoor("X", "Y", &["M"]).unwrap());
     assert!(!graph.is_valid_backdoor("X", "Y", &["U1"]).unwrap());
-    assert_eq!(graph.count_backdoor("X", "Y").unwrap(), 1);
 }
 
 #[test]
@@ -117,12 +113,12 @@ fn a_frontdoor_set_may_need_a_confounder_of_its_mediator() {
 
 #[test]
 fn identification_prefers_backdoor_then_frontdoor_then_instrument() {
-    let found = identify(&graph("digraph { Z -> {X Y}; W -> Y; X -> Y }"), "X", "Y").unwrap();
+    let confounded = graph("digraph { Z -> {X Y}; W -> Y; X -> Y }");
+    assert_eq!(confounded.minimal_backdoor("X", "Y").unwrap().sets, [["Z"]]);
+    assert_eq!(confounded.optimal_adjustment("X", "Y").unwrap().unwrap(), ["W", "Z"]);
+    let found = identify(&confounded, "X", "Y").unwrap();
     assert!(found.directed_path && found.notes.is_empty());
-    let Identification::Backdoor { adjustment, all_minimal, optimal } = found.by else { panic!() };
-    assert_eq!(adjustment, ["Z"]);
-    assert_eq!(all_minimal.sets, [["Z"]]);
-    assert_eq!(optimal.unwrap(), ["W", "Z"]);
+    assert_eq!(found.by, Identification::Backdoor { adjustment: vec!["Z".into()] });
     let found = identify(&graph("dag { X <-> Y X -> M -> Y Z -> X }"), "X", "Y").unwrap();
     assert!(matches!(found.by, Identification::Frontdoor { mediators, .. } if mediators == ["M"]));
     let found = identify(&graph("dag { X <-> Y X -> Y Z -> X Z <- C -> Y }"), "X", "Y").unwrap();
@@ -235,18 +231,17 @@ fn two_hundred_nodes_are_answered_quickly() {
                 );
                 assert!(reached[graph.find(x).unwrap()] && !reached[graph.find(y).unwrap()]);
             }
-            let _ = graph.count_backdoor(x, y);
-            for set in graph.minimal_backdoor(x, y).unwrap().sets.iter().take(20) {
+            let minimal = graph.minimal_backdoor(x, y).unwrap();
+            for set in minimal.sets.iter().take(20) {
                 let set: Vec<&str> = set.iter().map(String::as_str).collect();
                 assert!(graph.is_valid_backdoor(x, y, &set).unwrap());
             }
             let seconds = started.elapsed().as_secs_f64();
             assert!(seconds < MOST_SECONDS, "{name} {x} {y}: {seconds}");
             if *name == "ladder" && x == "v000" {
-                let Identification::Backdoor { all_minimal, .. } = found.by else { panic!() };
-                assert!(!all_minimal.complete);
-                assert_eq!(all_minimal.sets.len(), MOST_SETS);
-                assert!(matches!(graph.count_backdoor(x, y), Err(QueryError::TooLarge(_))));
+                assert!(matches!(found.by, Identification::Backdoor { .. }));
+                assert!(!minimal.complete);
+                assert_eq!(minimal.sets.len(), MOST_SETS);
             }
         }
         let started = Instant::now();
@@ -255,9 +250,6 @@ fn two_hundred_nodes_are_answered_quickly() {
         let seconds = started.elapsed().as_secs_f64();
         assert!(seconds < MOST_SECONDS, "{name}: {seconds}");
     }
-    // Covariates that affect the outcome only do not make counting hard.
-    let by_design = graph_of(60, |_, j| j == 59, "");
-    assert_eq!(by_design.count_backdoor("v000", "v059").unwrap(), 1 << 58);
 }
 
 fn random_graph() -> impl Strategy<Value = (Oracle, CausalGraph)> {
@@ -312,7 +304,6 @@ proptest! {
                 let found = graph.minimal_backdoor(&a, &b).unwrap();
                 prop_assert!(found.complete);
                 prop_assert_eq!(&found.sets, &named(&Oracle::minimal(&backdoor)));
-                prop_assert_eq!(graph.count_backdoor(&a, &b).unwrap(), backdoor.len() as u64);
                 if let Some(optimal) = graph.optimal_adjustment(&a, &b).unwrap() {
                     let bits = optimal.iter().fold(0u32, |s, v| s | 1 << v[1..].parse::<u32>().unwrap());
                     prop_assert!(backdoor.contains(&bits));

@@ -1,9 +1,8 @@
-//! The coefficient of a binary treatment in a linear regression on covariates, alone or interacted
-//! with them.
+//! The coefficient of a binary treatment, with covariates alone or interacted with it.
 
-use crate::column::indicator;
-use crate::linear::fit::LinearFit;
-use crate::linear::sandwich::Covariance;
+use super::{Covariance, LinearFit};
+use crate::column::{ROWS, arm_sizes, indicator};
+use crate::difference::same_rows;
 use crate::{ColumnRef, Estimate, Refusal};
 
 /// The effect of a binary treatment in a linear regression.
@@ -24,19 +23,11 @@ pub struct AdjustedEffect {
     pub residual_degrees: usize,
 }
 
-/// The coefficient of `treated` in y ~ 1 + treated + covariates, by ordinary least squares, in
-/// units of the outcome. The coefficient and its classic and HC errors equal those of statsmodels'
-/// `OLS`.
-///
-/// `treated`, `outcome`, each of `covariates` and `clusters` have one entry for each of n rows;
-/// `clusters` holds the code of each row's cluster and is needed by the clustered kinds only.
-///
-/// # Errors
-/// [`Refusal::TooFew`] if an arm is empty, there are not more rows than coefficients, or fewer than
-/// two clusters; [`Refusal::Constant`] and [`Refusal::Collinear`] with [`ColumnRef::Covariate`] for
-/// a position in `covariates`; [`Refusal::UnusableColumn`] if a value is not finite or beyond
-/// 1e290; [`Refusal::Leverage`] for HC2 and HC3; [`Refusal::Other`] if lengths differ, the fit is
-/// perfect, the variance is zero to rounding, or clusters are missing.
+/// The coefficient of `treated` in y ~ 1 + treated + covariates, by ordinary least squares. It and
+/// its classic and HC errors equal those of statsmodels' `OLS`. `clusters` holds the code of each
+/// row's cluster, for the clustered kinds. Refuses a row with a leverage of 1 for HC2 and HC3
+/// ([`Refusal::Leverage`]), missing clusters, a perfect fit, or a variance that is zero to
+/// rounding.
 pub fn adjusted(
     treated: &[bool],
     outcome: &[f64],
@@ -45,19 +36,13 @@ pub fn adjusted(
     clusters: Option<&[u32]>,
 ) -> Result<AdjustedEffect, Refusal> {
     let indicator = treatment_column(treated, outcome.len())?;
-    let mut columns = vec![indicator.as_slice()];
-    columns.extend_from_slice(covariates);
-    let fit = LinearFit::fit(&columns, outcome).map_err(|refusal| {
-        refusal.map_covariate(|position| match position.checked_sub(1) {
-            None => ColumnRef::Treatment,
-            Some(covariate) => ColumnRef::Covariate(covariate),
-        })
-    })?;
+    let fit = LinearFit::fit(&treatment_first(&indicator, covariates), outcome)
+        .map_err(Refusal::after_treatment)?;
     treatment_effect(&fit, treated, kind, clusters)
 }
 
 /// The first slope of a fit as the effect of the treatment.
-pub(super) fn treatment_effect(
+fn treatment_effect(
     fit: &LinearFit,
     treated: &[bool],
     kind: Covariance,
@@ -78,30 +63,24 @@ pub(super) fn treatment_effect(
 
 /// The treatment as a column of zeros and ones; both arms must have rows.
 pub(crate) fn treatment_column(treated: &[bool], rows: usize) -> Result<Vec<f64>, Refusal> {
-    if treated.len() != rows {
-        return Err(Refusal::Other(format!(
-            "the treatment has {} rows and the outcome {rows}",
-            treated.len()
-        )));
-    }
-    let count = treated.iter().filter(|treated| **treated).count();
-    for (what, rows) in [("treated rows", count), ("control rows", rows - count)] {
-        if rows == 0 {
-            return Err(Refusal::TooFew { what, found: 0, needed: 1 });
-        }
-    }
+    same_rows(treated, rows)?;
+    arm_sizes(treated, ROWS, 1)?;
     Ok(indicator(treated))
 }
 
+/// The columns of a regression on a treatment and covariates.
+pub(crate) fn treatment_first<'a>(
+    treatment: &'a [f64],
+    covariates: &[&'a [f64]],
+) -> Vec<&'a [f64]> {
+    [&[treatment][..], covariates].concat()
+}
+
 /// The coefficient of `treated` in y ~ 1 + treated + x + treated x, with every covariate x centred
-/// at its mean over all rows (Lin 2013, Annals of Applied Statistics 7:295): the average effect in
-/// units of the outcome, without assuming that the covariates act alike in both arms.
-///
-/// The arguments are those of [`adjusted`]: columns of n rows each. The standard error takes the
-/// means as fixed, as in the paper.
-///
-/// # Errors
-/// As [`adjusted`]; [`ColumnRef::Interaction`] is the product with a covariate.
+/// at its mean over all rows (Lin 2013, Annals of Applied Statistics 7:295): the average effect,
+/// without assuming that the covariates act alike in both arms. The standard error takes the means
+/// as fixed, as in the paper. Errors are those of [`adjusted`], where [`ColumnRef::Interaction`] is
+/// the product with a covariate.
 pub fn interacted(
     treated: &[bool],
     outcome: &[f64],
@@ -115,15 +94,14 @@ pub fn interacted(
         .iter()
         .map(|column| column.iter().zip(&indicator).map(|(x, t)| x * t).collect())
         .collect();
-    let mut columns = vec![indicator.as_slice()];
-    columns.extend(centred.iter().chain(&products).map(Vec::as_slice));
-    let fit = LinearFit::fit(&columns, outcome).map_err(|refusal| {
-        refusal.map_covariate(|position| match position.checked_sub(1) {
-            None => ColumnRef::Treatment,
-            Some(covariate) if covariate < covariates.len() => ColumnRef::Covariate(covariate),
-            Some(product) => ColumnRef::Interaction(product - covariates.len()),
-        })
-    })?;
+    let columns: Vec<&[f64]> = centred.iter().chain(&products).map(Vec::as_slice).collect();
+    let fit =
+        LinearFit::fit(&treatment_first(&indicator, &columns), outcome).map_err(|refusal| {
+            refusal.after_treatment().map_covariate(|at| match at.checked_sub(covariates.len()) {
+                None => ColumnRef::Covariate(at),
+                Some(product) => ColumnRef::Interaction(product),
+            })
+        })?;
     treatment_effect(&fit, treated, kind, clusters)
 }
 

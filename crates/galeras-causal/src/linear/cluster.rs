@@ -10,6 +10,7 @@ use super::fit::LinearFit;
 use super::sandwich::Covariance;
 use super::symmetric::{add_outer, apply, dot, eigen, mirror};
 use crate::Refusal;
+use crate::refusal::require;
 
 /// The largest trace for which the series is used.
 const SERIES_TRACE: f64 = 0.25;
@@ -27,26 +28,8 @@ pub(crate) struct ClusterRows {
 impl ClusterRows {
     /// Groups rows by code. A code without rows is not a cluster.
     pub(crate) fn new(codes: &[u32]) -> ClusterRows {
-        let largest = codes.iter().copied().max().unwrap_or(0) as usize;
-        let mut order: Vec<usize>;
-        if largest < codes.len() {
-            let mut next = vec![0usize; largest + 2];
-            for code in codes {
-                next[*code as usize + 1] += 1;
-            }
-            for index in 1..next.len() {
-                next[index] += next[index - 1];
-            }
-            order = vec![0; codes.len()];
-            for (row, code) in codes.iter().enumerate() {
-                let place = &mut next[*code as usize];
-                order[*place] = row;
-                *place += 1;
-            }
-        } else {
-            order = (0..codes.len()).collect();
-            order.sort_by_key(|row| codes[*row]);
-        }
+        let mut order: Vec<usize> = (0..codes.len()).collect();
+        order.sort_by_key(|row| codes[*row]);
         let mut starts: Vec<usize> = (0..order.len())
             .filter(|place| *place == 0 || codes[order[*place]] != codes[order[*place - 1]])
             .collect();
@@ -63,8 +46,13 @@ impl ClusterRows {
         self.starts.len() - 1
     }
 
+    /// The rows of the cluster with the code at this position of the sorted codes.
+    pub(crate) fn rows(&self, cluster: usize) -> &[usize] {
+        &self.order[self.starts[cluster]..self.starts[cluster + 1]]
+    }
+
     pub(crate) fn members(&self) -> impl Iterator<Item = &[usize]> {
-        self.starts.windows(2).map(|bounds| &self.order[bounds[0]..bounds[1]])
+        (0..self.count()).map(|cluster| self.rows(cluster))
     }
 
     /// The covariance of the coordinates in the basis, before any small-sample factor.
@@ -120,11 +108,9 @@ impl ClusterRows {
         }
         mirror(&mut outer, width);
         let degrees = trace * trace / (squares + dot(&outer, &outer));
-        if degrees.is_finite() && degrees > 0.0 {
-            Ok(degrees)
-        } else {
-            Err(Refusal::Other("the degrees of freedom of CR2 are not defined here".into()))
-        }
+        let defined = degrees.is_finite() && degrees > 0.0;
+        require(defined, "the degrees of freedom of CR2 are not defined here")?;
+        Ok(degrees)
     }
 }
 

@@ -1,10 +1,9 @@
 //! Ordinary least squares with an intercept, on an orthonormal basis of standardised columns.
 
 use super::symmetric::{divide_rows, dot, gram, invert_upper, multiply_upper, upper_factor};
+use crate::cholesky::{Cholesky, DEPENDENT, collinear};
+use crate::refusal::{at_least, require};
 use crate::{ColumnRef, Refusal};
-
-/// The smallest share of a column's variance that the earlier columns must leave unexplained.
-pub(super) const SMALLEST_PIVOT: f64 = 1e-10;
 
 /// A linear regression with an intercept, which is the first coefficient.
 ///
@@ -20,29 +19,26 @@ pub struct LinearFit {
     pub(crate) transform: Vec<f64>,
     /// The unit of residuals before they are squared, so that nothing overflows.
     pub(super) scale: f64,
-    pub(super) residuals: Vec<f64>,
+    /// Outcome minus fitted value, one for each row.
+    pub residuals: Vec<f64>,
     pub(super) leverages: Vec<f64>,
-    pub(super) coefficients: Vec<f64>,
+    /// The intercept, then the slopes, in units of the outcome per unit of the column.
+    pub coefficients: Vec<f64>,
     /// The root mean square of residuals that are only rounding.
     pub(super) rounding: f64,
 }
 
-pub(super) struct Location {
-    pub(super) mean: f64,
+struct Location {
+    mean: f64,
     /// The root mean square distance from the mean.
-    pub(super) spread: f64,
-    pub(super) largest: f64,
+    spread: f64,
+    largest: f64,
 }
 
 impl LinearFit {
     /// Regresses `outcome` on 1 and `columns`, all of the same length n, by ordinary least squares.
-    /// Coefficients equal those of statsmodels' `OLS`.
-    ///
-    /// # Errors
-    /// [`Refusal::TooFew`] unless there are more rows than coefficients; [`Refusal::Constant`] and
-    /// [`Refusal::Collinear`] with [`ColumnRef::Covariate`] for a position in `columns`, or
-    /// [`ColumnRef::Outcome`]; [`Refusal::UnusableColumn`] if a value is not finite or beyond
-    /// 1e290; [`Refusal::Other`] if lengths differ or the fit is perfect.
+    /// Coefficients equal those of statsmodels' `OLS`. Refuses a perfect fit;
+    /// [`ColumnRef::Covariate`] is a position in `columns`.
     pub fn fit(columns: &[&[f64]], outcome: &[f64]) -> Result<LinearFit, Refusal> {
         let fit = Self::without_check(columns, outcome)?;
         fit.refuse_perfect()?;
@@ -53,39 +49,44 @@ impl LinearFit {
     pub(super) fn without_check(columns: &[&[f64]], outcome: &[f64]) -> Result<LinearFit, Refusal> {
         let rows = outcome.len();
         let width = columns.len() + 1;
-        if let Some(column) = columns.iter().find(|column| column.len() != rows) {
-            return Err(Refusal::Other(format!(
-                "a covariate has {} rows and the outcome {rows}",
-                column.len()
-            )));
+        for length in columns.iter().map(|column| column.len()) {
+            let reason = format!("a covariate has {length} rows and the outcome {rows}");
+            require(length == rows, reason)?;
         }
-        if rows <= width {
-            return Err(Refusal::TooFew { what: "rows", found: rows, needed: width + 1 });
-        }
+        at_least("rows", rows, width + 1)?;
         let target = locate(outcome, ColumnRef::Outcome)?;
-        let mut locations = Vec::with_capacity(columns.len());
-        for (index, column) in columns.iter().enumerate() {
-            locations.push(locate(column, ColumnRef::Covariate(index))?);
+        let locations = locate_all(columns)?;
+        let root = (rows as f64).sqrt();
+        let mut basis = Vec::with_capacity(rows * width);
+        for row in 0..rows {
+            basis.push(1.0 / root);
+            for (column, location) in columns.iter().zip(&locations) {
+                basis.push((column[row] - location.mean) / location.spread / root);
+            }
         }
-        let (basis, factor) = orthonormal(columns, &locations, rows)?;
+        // Columns far from zero have the rounding errors of their storage.
+        let stored = locations
+            .iter()
+            .map(|location| f64::EPSILON * location.largest / location.spread)
+            .fold(0.0, f64::max);
+        let smallest = DEPENDENT.max(16.0 * stored * stored);
+        let factor = orthonormal(&mut basis, width, |gram, again| {
+            upper_factor(gram, width, if again { 0.5 } else { smallest })
+        })?;
         let transform = transform(&factor, &locations, rows);
 
-        let centred: Vec<f64> = outcome.iter().map(|y| (y - target.mean) / target.spread).collect();
+        let mut residuals: Vec<f64> =
+            outcome.iter().map(|y| (y - target.mean) / target.spread).collect();
         let mut coordinates = vec![0.0; width];
-        let mut residuals = centred;
         // The second pass removes the rounding errors of the first.
         for _ in 0..2 {
             let projection = project(&basis, &residuals, width);
             for (row, residual) in basis.chunks_exact(width).zip(&mut residuals) {
                 *residual -= dot(row, &projection);
             }
-            for (sum, part) in coordinates.iter_mut().zip(&projection) {
-                *sum += part;
-            }
+            coordinates.iter_mut().zip(&projection).for_each(|(sum, part)| *sum += part);
         }
-        for residual in &mut residuals {
-            *residual *= target.spread;
-        }
+        residuals.iter_mut().for_each(|residual| *residual *= target.spread);
         let mut coefficients: Vec<f64> = transform
             .chunks_exact(width)
             .map(|row| dot(row, &coordinates) * target.spread)
@@ -97,29 +98,59 @@ impl LinearFit {
             .map(|(coefficient, location)| (coefficient * location.largest).abs())
             .sum();
         let rounding = (16.0 * f64::EPSILON * (target.largest + noise)).max(1e-12 * target.spread);
-        let leverages =
-            basis.chunks_exact(width).map(|row| dot(row, row).min(1.0)).collect::<Vec<f64>>();
         Ok(LinearFit {
+            leverages: leverages(&basis, width),
             basis,
             width,
             transform,
             scale: target.spread,
             residuals,
-            leverages,
             coefficients,
             rounding,
         })
     }
 
-    /// The intercept, then the slopes in the order of the columns, in units of the outcome per unit
-    /// of the column.
-    pub fn coefficients(&self) -> &[f64] {
-        &self.coefficients
-    }
-
-    /// Outcome minus fitted value, one for each row, in units of the outcome.
-    pub fn residuals(&self) -> &[f64] {
-        &self.residuals
+    /// The last step of an iteratively reweighted regression on 1 and `columns`, at given
+    /// coefficients (the intercept first) and residuals. Residuals are those of a unit of weight:
+    /// the score of row i is the root of its weight times its residual times its row.
+    ///
+    /// The rows of the basis are those of the design times the roots of the weights, so leverages
+    /// and all kinds of standard errors follow as for least squares (for generalised linear models:
+    /// McCaffrey & Bell 2006, Statistics in Medicine 25:4081; Pustejovsky & Tipton 2018).
+    pub(crate) fn weighted(
+        columns: &[&[f64]],
+        weights: &[f64],
+        residuals: Vec<f64>,
+        coefficients: Vec<f64>,
+    ) -> Result<LinearFit, Refusal> {
+        let (rows, width) = (weights.len(), columns.len() + 1);
+        at_least("rows", rows, width + 1)?;
+        let locations = locate_all(columns)?;
+        let root = (rows as f64).sqrt();
+        let mut basis = Vec::with_capacity(rows * width);
+        for (row, weight) in weights.iter().enumerate() {
+            let weight = weight.sqrt() / root;
+            basis.push(weight);
+            for (column, location) in columns.iter().zip(&locations) {
+                basis.push((column[row] - location.mean) / location.spread * weight);
+            }
+        }
+        // Weights may have any size, so a pivot is compared with its own column.
+        let factor = orthonormal(&mut basis, width, |gram, again| {
+            let smallest = if again { 0.5 } else { DEPENDENT };
+            Ok(Cholesky::of_lower(gram, width, smallest)?.upper())
+        })?;
+        let mean = residuals.iter().map(|residual| residual * residual).sum::<f64>() / rows as f64;
+        Ok(LinearFit {
+            leverages: leverages(&basis, width),
+            basis,
+            width,
+            transform: transform(&factor, &locations, rows),
+            scale: if mean > 0.0 { mean.sqrt() } else { 1.0 },
+            residuals,
+            coefficients,
+            rounding: 0.0,
+        })
     }
 
     /// The largest diagonal element of the hat matrix, between 0 and 1.
@@ -146,17 +177,23 @@ impl LinearFit {
     /// Refuses residuals that are only rounding: every standard error would be zero.
     pub(super) fn refuse_perfect(&self) -> Result<(), Refusal> {
         let mean = self.residual_sum() / self.residuals.len() as f64;
-        if mean.sqrt() * self.scale <= self.rounding {
-            return Err(Refusal::Other(
-                "the fit is perfect: no residual is left to estimate a standard error from".into(),
-            ));
-        }
-        Ok(())
+        let perfect = mean.sqrt() * self.scale <= self.rounding;
+        let reason = "the fit is perfect: no residual is left to estimate a standard error from";
+        require(!perfect, reason)
     }
 }
 
+fn leverages(basis: &[f64], width: usize) -> Vec<f64> {
+    basis.chunks_exact(width).map(|row| dot(row, row).min(1.0)).collect()
+}
+
+fn locate_all(columns: &[&[f64]]) -> Result<Vec<Location>, Refusal> {
+    let columns = columns.iter().enumerate();
+    columns.map(|(at, column)| locate(column, ColumnRef::Covariate(at))).collect()
+}
+
 /// Mean and spread of a column, in two passes; a column of one value is refused.
-pub(super) fn locate(column: &[f64], reference: ColumnRef) -> Result<Location, Refusal> {
+fn locate(column: &[f64], reference: ColumnRef) -> Result<Location, Refusal> {
     let unusable = |problem: &str| {
         Err(Refusal::UnusableColumn { column: reference, problem: problem.to_owned() })
     };
@@ -186,41 +223,25 @@ pub(super) fn locate(column: &[f64], reference: ColumnRef) -> Result<Location, R
     Ok(Location { mean, spread: square.sqrt() * range, largest })
 }
 
-/// An orthonormal basis of 1 and the columns, and the factor that maps it back to the standardised
-/// columns: Cholesky's QR, twice (Yamamoto et al. 2015), which is as exact as Householder's while
-/// no pivot is below the square root of the rounding error.
+/// Makes the columns of `basis` orthonormal; returns the factor that maps them back. Cholesky's QR,
+/// twice (Yamamoto et al. 2015), is as exact as Householder's while no pivot is below the square
+/// root of the rounding error. `factor` gets a Gram matrix, and true for the second time.
 fn orthonormal(
-    columns: &[&[f64]],
-    locations: &[Location],
-    rows: usize,
-) -> Result<(Vec<f64>, Vec<f64>), Refusal> {
-    let width = columns.len() + 1;
-    let root = (rows as f64).sqrt();
-    let mut basis = Vec::with_capacity(rows * width);
-    for index in 0..rows {
-        basis.push(1.0 / root);
-        for (column, location) in columns.iter().zip(locations) {
-            basis.push((column[index] - location.mean) / location.spread / root);
-        }
-    }
-    // Columns far from zero have the rounding errors of their storage.
-    let stored = locations
-        .iter()
-        .map(|location| f64::EPSILON * location.largest / location.spread)
-        .fold(0.0, f64::max);
-    let smallest = SMALLEST_PIVOT.max(16.0 * stored * stored);
-    let collinear = |column: usize| Refusal::Collinear {
-        column: ColumnRef::Covariate(column.saturating_sub(1)),
+    basis: &mut [f64],
+    width: usize,
+    factor: impl Fn(&[f64], bool) -> Result<Vec<f64>, usize>,
+) -> Result<Vec<f64>, Refusal> {
+    let mut pass = |again: bool| {
+        let factor = factor(&gram(basis, width, |_| 1.0), again).map_err(collinear)?;
+        divide_rows(basis, &factor, width);
+        Ok::<_, Refusal>(factor)
     };
-    let first = upper_factor(&gram(&basis, width, |_| 1.0), width, smallest).map_err(collinear)?;
-    divide_rows(&mut basis, &first, width);
-    let second = upper_factor(&gram(&basis, width, |_| 1.0), width, 0.5).map_err(collinear)?;
-    divide_rows(&mut basis, &second, width);
-    Ok((basis, multiply_upper(&second, &first, width)))
+    let (first, second) = (pass(false)?, pass(true)?);
+    Ok(multiply_upper(&second, &first, width))
 }
 
 /// The matrix from coordinates in the basis to coefficients of the original columns.
-pub(super) fn transform(factor: &[f64], locations: &[Location], rows: usize) -> Vec<f64> {
+fn transform(factor: &[f64], locations: &[Location], rows: usize) -> Vec<f64> {
     let width = locations.len() + 1;
     let root = (rows as f64).sqrt();
     let mut transform = invert_upper(factor, width);

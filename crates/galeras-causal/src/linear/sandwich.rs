@@ -1,17 +1,17 @@
-//! Kinds of standard errors, the covariance of coefficients for independent rows, and the estimate
-//! of one coefficient.
+//! Kinds of standard errors, the covariance of coefficients, and the estimate of one coefficient.
 
 use std::fmt;
 
-use crate::linear::cluster::ClusterRows;
-use crate::linear::fit::LinearFit;
-use crate::linear::symmetric::{apply, dot, gram};
+use super::cluster::ClusterRows;
+use super::fit::LinearFit;
+use super::symmetric::{apply, dot, gram};
+use crate::refusal::{at_least, require};
 use crate::{Estimate, Refusal};
 
 /// The estimator of the covariance of the coefficients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Covariance {
-    /// Equal variances of all rows.
+    /// Rows have equal variances.
     Classic,
     /// White (1980): the squared residuals.
     Hc0,
@@ -36,6 +36,10 @@ impl Covariance {
     pub fn is_clustered(self) -> bool {
         matches!(self, Self::Cr0 | Self::Cr1 | Self::Cr2 | Self::Cr3)
     }
+
+    pub(crate) fn needs_leverages(self) -> bool {
+        matches!(self, Self::Hc2 | Self::Hc3 | Self::Cr2 | Self::Cr3)
+    }
 }
 
 impl fmt::Display for Covariance {
@@ -58,24 +62,18 @@ impl fmt::Display for Covariance {
 const LARGEST_LEVERAGE: f64 = 1.0 - 1e-9;
 
 impl LinearFit {
-    /// The coefficient at this position of [`LinearFit::coefficients`] (0 is the intercept) with
-    /// its standard error, in the coefficient's unit, and degrees of freedom.
-    ///
-    /// The degrees are n - k for the classic and the HC kinds, G - 1 for CR0, CR1 and CR3, and
-    /// those of Bell & McCaffrey (2002; Imbens & Kolesár 2016) for CR2. `clusters` holds each row's
-    /// cluster as a code and is needed by the clustered kinds only.
-    ///
-    /// # Errors
-    /// [`Refusal::Leverage`] if a row has a leverage of 1 (HC2 and HC3); [`Refusal::TooFew`] below
-    /// two clusters; [`Refusal::Other`] if the coefficient does not exist, the variance is zero to
-    /// rounding or overflows, or clusters are missing or not one for each row.
+    /// The coefficient at this position of [`LinearFit::coefficients`] with its standard error and
+    /// degrees of freedom: n - k for the classic and the HC kinds, G - 1 for CR0, CR1 and CR3, and
+    /// those of Bell & McCaffrey (2002; Imbens & Kolesár 2016) for CR2. Refuses a row with a
+    /// leverage of 1 (HC2 and HC3, [`Refusal::Leverage`]), a variance that is zero to rounding or
+    /// overflows, and missing clusters.
     pub fn estimate(
         &self,
         coefficient: usize,
         kind: Covariance,
         clusters: Option<&[u32]>,
     ) -> Result<Estimate, Refusal> {
-        let Some(value) = self.coefficients().get(coefficient).copied() else {
+        let Some(value) = self.coefficients.get(coefficient).copied() else {
             return Err(Refusal::Other(format!("there is no coefficient {coefficient}")));
         };
         let row = &self.transform[coefficient * self.width..(coefficient + 1) * self.width];
@@ -84,9 +82,6 @@ impl LinearFit {
 
     /// A function of the coefficients with its standard error by the delta method, from its value
     /// and its derivative by each coefficient, the intercept first.
-    ///
-    /// # Errors
-    /// As [`LinearFit::estimate`].
     pub(crate) fn function(
         &self,
         value: f64,
@@ -97,8 +92,27 @@ impl LinearFit {
         self.contrast_estimate(value, &self.contrast(gradient), kind, clusters)
     }
 
+    /// As [`LinearFit::function`] of a model that sets the variance of a residual to 1. The degrees
+    /// of freedom are infinite for independent rows.
+    pub(crate) fn likelihood_function(
+        &self,
+        value: f64,
+        gradient: &[f64],
+        kind: Covariance,
+        clusters: Option<&[u32]>,
+    ) -> Result<Estimate, Refusal> {
+        if kind == Covariance::Classic {
+            let contrast = self.contrast(gradient);
+            let standard_error = dot(&contrast, &contrast).sqrt();
+            return Ok(Estimate { value, standard_error, degrees: f64::INFINITY });
+        }
+        let estimate = self.function(value, gradient, kind, clusters)?;
+        let degrees = if kind.is_clustered() { estimate.degrees } else { f64::INFINITY };
+        Ok(Estimate { degrees, ..estimate })
+    }
+
     /// Maps a derivative by the coefficients to one by the coordinates in the basis.
-    pub(super) fn contrast(&self, gradient: &[f64]) -> Vec<f64> {
+    fn contrast(&self, gradient: &[f64]) -> Vec<f64> {
         let mut contrast = vec![0.0; self.width];
         for (slope, row) in gradient.iter().zip(self.transform.chunks_exact(self.width)) {
             for (cell, part) in contrast.iter_mut().zip(row) {
@@ -109,7 +123,7 @@ impl LinearFit {
     }
 
     /// The estimate of a linear function of the coordinates in the basis.
-    pub(super) fn contrast_estimate(
+    fn contrast_estimate(
         &self,
         value: f64,
         row: &[f64],
@@ -125,30 +139,24 @@ impl LinearFit {
         let classic =
             self.residual_sum() / self.residual_degrees() as f64 * dot(&contrast, &contrast);
         // Scores that cancel within every cluster leave only rounding.
-        if !variance.is_finite() || variance <= 1e-14 * classic {
-            return Err(Refusal::Other(format!(
-                "the {kind} variance is zero: the rows or clusters leave no variation to judge by"
-            )));
-        }
+        let reason = format!(
+            "the {kind} variance is zero: the rows or clusters leave no variation to judge by"
+        );
+        require(variance.is_finite() && variance > 1e-14 * classic, reason)?;
         let degrees = match (kind, &groups) {
             (Covariance::Cr2, Some(groups)) => groups.satterthwaite(self, &contrast)?,
             (_, Some(groups)) => (groups.count() - 1) as f64,
             (_, None) => self.residual_degrees() as f64,
         };
         let standard_error = variance.sqrt() * unit * self.scale;
-        if !(standard_error > 0.0 && standard_error.is_finite() && value.is_finite()) {
-            return Err(Refusal::Other(
-                "the coefficient or its standard error is beyond the range of a double".into(),
-            ));
-        }
+        let usable = standard_error > 0.0 && standard_error.is_finite() && value.is_finite();
+        require(usable, "the coefficient or its standard error is beyond the range of a double")?;
         Ok(Estimate { value, standard_error, degrees })
     }
 
     /// The covariance of all k coefficients, the intercept first: k rows of k cells, in products of
-    /// the coefficients' units.
-    ///
-    /// # Errors
-    /// As [`LinearFit::estimate`], but a variance of zero is returned.
+    /// the coefficients' units. Errors are those of [`LinearFit::estimate`], but a variance of zero
+    /// is returned.
     pub fn covariance(
         &self,
         kind: Covariance,
@@ -165,13 +173,14 @@ impl LinearFit {
             .collect())
     }
 
-    /// The clusters of a clustered kind; `None` for another kind.
-    pub(super) fn clusters(
+    /// The degrees of freedom of a joint test: rows minus coefficients, or clusters minus one.
+    pub(crate) fn joint_degrees(
         &self,
         kind: Covariance,
         clusters: Option<&[u32]>,
-    ) -> Result<Option<usize>, Refusal> {
-        Ok(self.groups(kind, clusters)?.map(|groups| groups.count()))
+    ) -> Result<f64, Refusal> {
+        let groups = self.groups(kind, clusters)?;
+        Ok(groups.map_or(self.residual_degrees(), |groups| groups.count() - 1) as f64)
     }
 
     fn groups(
@@ -185,17 +194,10 @@ impl LinearFit {
         let Some(codes) = clusters else {
             return Err(Refusal::Other(format!("{kind} needs clusters")));
         };
-        if codes.len() != self.residuals.len() {
-            return Err(Refusal::Other(format!(
-                "{} rows have a cluster, of {}",
-                codes.len(),
-                self.residuals.len()
-            )));
-        }
+        let (found, rows) = (codes.len(), self.residuals.len());
+        require(found == rows, format!("{found} rows have a cluster, of {rows}"))?;
         let groups = ClusterRows::new(codes);
-        if groups.count() < 2 {
-            return Err(Refusal::TooFew { what: "clusters", found: groups.count(), needed: 2 });
-        }
+        at_least("clusters", groups.count(), 2)?;
         Ok(Some(groups))
     }
 
@@ -205,8 +207,10 @@ impl LinearFit {
         let leverage = |row: usize| self.leverages[row];
         let rows = self.residuals.len() as f64;
         let degrees = self.residual_degrees() as f64;
-        if matches!(kind, Covariance::Hc2 | Covariance::Hc3) {
-            self.refuse_leverage()?;
+        if matches!(kind, Covariance::Hc2 | Covariance::Hc3)
+            && let Some(row) = self.leverages.iter().position(|one| *one > LARGEST_LEVERAGE)
+        {
+            return Err(Refusal::Leverage { row, leverage: leverage(row) });
         }
         let sum = |weight: &dyn Fn(usize) -> f64| gram(&self.basis, self.width, weight);
         let mut meat = match kind {
@@ -233,12 +237,5 @@ impl LinearFit {
         };
         meat.iter_mut().for_each(|cell| *cell *= factor);
         Ok(meat)
-    }
-
-    fn refuse_leverage(&self) -> Result<(), Refusal> {
-        match self.leverages.iter().position(|leverage| *leverage > LARGEST_LEVERAGE) {
-            Some(row) => Err(Refusal::Leverage { row, leverage: self.leverages[row] }),
-            None => Ok(()),
-        }
     }
 }

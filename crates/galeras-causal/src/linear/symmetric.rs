@@ -1,15 +1,12 @@
 //! Small symmetric matrices, row by row in a slice: Gram matrices, triangular factors, eigenvalues.
-//!
-//! Sums over rows are not left to a library, which fixes the order of every addition on any
-//! processor.
+//! Sums over rows are not left to a library, which fixes the order of every addition.
 
 use faer::{Mat, Side};
 
 use crate::cholesky::Cholesky;
 use crate::compensated::lane_sums;
 
-/// Rows that are transposed at a time, and summed before they are added to the total, which reduces
-/// rounding errors.
+/// Rows that are transposed and summed at a time, which reduces rounding errors.
 const BLOCK: usize = 256;
 
 /// The Gram matrix of `weight(i)` times row i, `width` x `width`, from rows laid end to end.
@@ -28,18 +25,14 @@ pub(super) fn gram(rows: &[f64], width: usize, weight: impl Fn(usize) -> f64) ->
         for a in 0..width {
             let left = &columns[a * BLOCK..a * BLOCK + count];
             for b in a..width {
-                total[a * width + b] += long_dot(left, &columns[b * BLOCK..b * BLOCK + count]);
+                let sums = lane_sums(left, &columns[b * BLOCK..b * BLOCK + count]);
+                total[a * width + b] += sums.rest + sums.first + sums.second;
             }
         }
         first += count;
     }
     mirror(&mut total, width);
     total
-}
-
-fn long_dot(left: &[f64], right: &[f64]) -> f64 {
-    let sums = lane_sums(left, right);
-    sums.rest + sums.first + sums.second
 }
 
 /// Adds `weight` squared times the outer product of `row` to the upper triangle.

@@ -1,5 +1,4 @@
 //! Tests of the robust location: against scipy, by brute force, by invariance, refusals.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;
 

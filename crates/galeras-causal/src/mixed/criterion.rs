@@ -3,9 +3,9 @@
 use std::f64::consts::TAU;
 
 use super::design::Design;
+use super::design::Products;
 use super::factor::{Factoriser, System};
-use super::products::Products;
-use crate::Refusal;
+use crate::{ColumnRef, Refusal};
 
 /// The profiled deviance, or the profiled REML criterion, of a design.
 pub(super) struct Criterion {
@@ -111,8 +111,7 @@ impl Criterion {
     }
 }
 
-/// Refuses random effects that the fixed effects explain completely, such as those of a column that
-/// is also a fixed one.
+/// Refuses random effects that the fixed effects explain completely.
 fn refuse_explained_by_fixed(design: &Design<'_>, products: &Products) -> Result<(), Refusal> {
     let width = design.fixed() + 1;
     for (at, term) in design.terms.iter().enumerate() {
@@ -131,7 +130,7 @@ fn refuse_explained_by_fixed(design: &Design<'_>, products: &Products) -> Result
         });
         if !left {
             return Err(Refusal::UnusableColumn {
-                column: crate::ColumnRef::Grouping(at),
+                column: ColumnRef::Grouping(at),
                 problem: "has groups that the fixed effects tell apart, so that no random effect \
                           of it can be seen"
                     .into(),

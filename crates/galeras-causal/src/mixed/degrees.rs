@@ -9,8 +9,7 @@ use super::criterion::Criterion;
 use super::dense::eigen;
 use super::minimise::free_parameters;
 
-/// The differentiated quantities: determinants, residual sum, and the variances of the coefficients
-/// in units of σ².
+/// The differentiated quantities; variances of coefficients are in units of σ².
 struct Sample {
     determinants: f64,
     residual: f64,
@@ -33,8 +32,7 @@ pub(super) fn variances(factor: &[f64], transform: &[f64], size: usize) -> Vec<f
     transform.chunks_exact(size).map(variance).collect()
 }
 
-/// The degrees of freedom of each coefficient at the minimum; infinite if the criterion does not
-/// determine the variance parameters.
+/// The degrees of freedom of each coefficient at the minimum; infinite if they are undetermined.
 pub(super) fn satterthwaite(
     criterion: &mut Criterion,
     theta: &[f64],

@@ -1,5 +1,4 @@
-//! Dense matrices: the Cholesky factor of the block that remains after sparse elimination, and
-//! eigenvalues of small matrices.
+//! Dense matrices: the Cholesky factor of what sparse elimination leaves, and eigenvalues.
 
 const PANEL: usize = 32;
 /// Rows of a panel updated at a time, which fit into the processor's cache.

@@ -13,8 +13,7 @@ use std::collections::BTreeSet;
 pub(super) struct Elimination {
     /// Nodes that are eliminated one by one, in this order.
     pub(super) sparse: Vec<u32>,
-    /// For each of them, the nodes connected with it at its turn: they come later and have entries
-    /// in its column of the factor.
+    /// For each of them, the later nodes with entries in its column of the factor.
     pub(super) below: Vec<Vec<u32>>,
     /// The nodes of the dense block, in ascending order.
     pub(super) tail: Vec<u32>,

@@ -7,8 +7,8 @@
 //! dense block.
 
 use super::dense;
+use super::design::Products;
 use super::elimination::{Elimination, order};
-use super::products::Products;
 use crate::Refusal;
 
 /// The most products in one factor; a fit takes some dozen factors.
@@ -73,8 +73,7 @@ pub(super) struct System {
 }
 
 impl Factoriser {
-    /// The structure for these products: `widths` effects per group by term, `fixed` fixed effects
-    /// and `rows` rows.
+    /// The structure for `widths` effects per group by term, and `fixed` fixed effects.
     pub(super) fn new(
         products: Products,
         widths: Vec<usize>,
@@ -213,8 +212,7 @@ impl Factoriser {
         })
     }
 
-    /// Computes a sparse column from earlier ones; returns the logarithm of its part of the
-    /// determinant.
+    /// Computes a sparse column; returns the logarithm of its part of the determinant.
     fn sparse_column(&mut self, at: usize, size: usize, lambda: &[Vec<f64>]) -> Option<f64> {
         let column = &self.columns[at];
         let (width, first) = (self.widths[column.term], column.position);

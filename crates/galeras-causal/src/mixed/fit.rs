@@ -17,11 +17,9 @@ pub struct MixedFit {
     pub random: Vec<RandomCovariance>,
     /// The variance of the residuals, in squared units of the outcome.
     pub residual_variance: f64,
-    /// The relative covariance parameters θ as lme4 orders them within a term: the lower triangle
-    /// of its block of Λ, column by column.
+    /// The relative covariance parameters θ in lme4's order: triangles of Λ, column by column.
     pub theta: Vec<f64>,
-    /// The minimum: the REML criterion, or the deviance (-2 times the log-likelihood) for maximum
-    /// likelihood. Equals lme4's.
+    /// The minimum of the REML criterion, or of the deviance for maximum likelihood. Equals lme4's.
     pub criterion: f64,
     /// The gradient is zero at the minimum, and no direction descends.
     pub converged: bool,
@@ -82,14 +80,10 @@ impl MixedFit {
 
 /// Fits `outcome` on 1, the `fixed` columns and the `random` effects, by REML or by maximum
 /// likelihood. All columns have one entry for each row. Equals lme4's `lmer`; degrees of freedom
-/// are those of lmerTest.
-///
-/// # Errors
-/// [`Refusal::UnusableColumn`] with [`ColumnRef::Grouping`](crate::ColumnRef) for a grouping factor
+/// are those of lmerTest. Refuses a grouping factor ([`ColumnRef::Grouping`](crate::ColumnRef))
 /// with one group, with as many effects as rows, with the groups of an earlier one, or with groups
-/// that the fixed effects determine; [`Refusal::Constant`], [`Refusal::Collinear`],
-/// [`Refusal::TooFew`] as for a linear regression; [`Refusal::Other`] without a random term, if the
-/// groups explain the outcome completely, or if crossed factors make the system too large.
+/// that the fixed effects determine; groups that explain the outcome completely, or whose crossing
+/// makes the system too large.
 pub fn mixed(
     outcome: &[f64],
     fixed: &[&[f64]],
@@ -120,11 +114,8 @@ pub fn mixed(
     let moved = transform.chunks_exact(size).map(|row| {
         row.iter().zip(&system.coefficients).map(|(a, b)| a * b).sum::<f64>() * design.scale
     });
-    let coefficients = design
-        .ordinary
-        .coefficients()
-        .iter()
-        .zip(moved)
+    let estimates = design.ordinary.coefficients.iter().zip(moved);
+    let coefficients = estimates
         .zip(variances.iter().zip(degrees))
         .map(|((ordinary, moved), (variance, degrees))| Estimate {
             value: ordinary + moved,

@@ -167,8 +167,7 @@ fn finish(
         if theta[*at].abs() < 1e-2 {
             let mut zero = theta.clone();
             zero[*at] = 0.0;
-            // A zero variance makes its covariances zero as well, if this does not raise the
-            // criterion.
+            // A zero variance makes its covariances zero, if this does not raise the criterion.
             let mut column = zero.clone();
             column[*at..at + length].fill(0.0);
             for candidate in [column, zero] {

@@ -4,8 +4,7 @@
 //! As in lme4 (Bates, Mächler, Bolker and Walker, "Fitting linear mixed-effects models using lme4",
 //! Journal of Statistical Software 67, 2015): Λ is a function of a few relative covariance
 //! parameters θ; for given θ the best β, b and σ follow from one sparse Cholesky factor of Λ'Z'ZΛ +
-//! I, and the profiled deviance (ML) or REML criterion is minimised over θ. The rows are read once,
-//! into `products`.
+//! I, and the profiled deviance (ML) or REML criterion is minimised over θ. The rows are read once.
 
 mod criterion;
 mod degrees;
@@ -15,7 +14,6 @@ mod elimination;
 mod factor;
 mod fit;
 mod minimise;
-mod products;
 #[cfg(test)]
 mod tests;
 

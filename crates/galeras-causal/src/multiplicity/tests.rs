@@ -1,5 +1,4 @@
 //! Tests of the adjusted p-values: against statsmodels, by brute force, by invariance.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;
 

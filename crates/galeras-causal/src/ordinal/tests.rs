@@ -1,5 +1,4 @@
 //! Proportional odds against statsmodels' optimum and derivatives exact to rounding.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::*;
 use crate::tests::{GeneralisedModels, close};

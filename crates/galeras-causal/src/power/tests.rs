@@ -1,5 +1,4 @@
 //! Tests of the minimum detectable effect, and of power before a study: peers, simulated studies.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;
 
@@ -10,17 +9,17 @@ use crate::{Estimate, equivalence, paired};
 #[test]
 fn the_effect_is_a_multiple_of_the_standard_error() {
     // z(0.975) + z(0.8), and other pairs, of scipy.stats.norm.ppf.
-    close(minimum_detectable(1.0, 0.05, 0.8).unwrap(), 2.801_585_218_112_968_3, 1e-9);
-    close(minimum_detectable(1.0, 0.01, 0.9).unwrap(), 3.857_380_869_093_500_4, 1e-9);
-    close(minimum_detectable(1.0, 1e-20, 0.5).unwrap(), 9.336_044_849_234_06, 1e-9);
+    close(minimum_detectable(1.0, 0.05, 0.8).unwrap(), 2.8015852181129683, 1e-9);
+    close(minimum_detectable(1.0, 0.01, 0.9).unwrap(), 3.8573808690935004, 1e-9);
+    close(minimum_detectable(1.0, 1e-20, 0.5).unwrap(), 9.33604484923406, 1e-9);
 }
 
 #[test]
 fn pairing_gain_is_the_saved_variance() {
-    let found = paired_gain(9.019_937_131_794_562, 15.126_662_782_575_88, 0.05, 0.8).unwrap();
-    close(found.paired, 25.270_122_536_743_93, 1e-9);
-    close(found.unpaired, 42.378_634_851_044_17, 1e-9);
-    close(found.variance_ratio, 2.812_413_859_869_527, 1e-9);
+    let found = paired_gain(9.019937131794562, 15.12666278257588, 0.05, 0.8).unwrap();
+    close(found.paired, 25.27012253674393, 1e-9);
+    close(found.unpaired, 42.37863485104417, 1e-9);
+    close(found.variance_ratio, 2.812413859869527, 1e-9);
 }
 
 #[test]

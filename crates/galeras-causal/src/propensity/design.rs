@@ -1,7 +1,5 @@
-//! A design matrix that is never stored: an intercept and standardised columns, block by block.
-//!
-//! Standardising keeps the Gram matrix well conditioned in any units. A block of rows fits the
-//! cache, so a pass reads each column once.
+//! A design matrix that is never stored: an intercept and standardised columns, well conditioned in
+//! any units. Its blocks of rows fit the cache, so a pass reads each column once.
 
 use crate::compensated::lane_sums;
 use crate::{ColumnRef, Refusal};
@@ -21,11 +19,8 @@ pub(crate) struct StandardisedDesign<'a> {
 }
 
 impl<'a> StandardisedDesign<'a> {
-    /// Standardises columns of `rows` values each.
-    ///
-    /// # Errors
-    /// A column of another length, with one value only, or with values that are not finite or
-    /// beyond what can be squared.
+    /// Standardises columns of `rows` values each. Refuses a column of another length, with one
+    /// value only, or with values that are not finite or beyond what can be squared.
     pub(crate) fn new(columns: &[&'a [f64]], rows: usize) -> Result<Self, Refusal> {
         let mut mean = Vec::with_capacity(columns.len());
         let mut scale = Vec::with_capacity(columns.len());

@@ -1,14 +1,12 @@
-//! Augmented inverse-propensity weighting, and regression adjustment, which is the same without
-//! scores.
-//!
-//! Both use linear models of the outcome; the estimate is consistent if either the scores or these
-//! models are correct.
+//! Augmented inverse-propensity weighting, also cross-fitted: the estimate is consistent if either
+//! the scores or the linear models of the outcome are correct.
 
-use super::equations::{ScoreEquations, clipped};
-use super::logistic::Propensity;
-use super::outcome_model::{OutcomeModel, residuals};
-use super::rows::{Rows, bounds};
-use crate::column::indicator;
+use super::design::StandardisedDesign;
+use super::logistic::{Propensity, expit, solve};
+use super::rows::{Equations, Rows, bounds, clipped, same_length};
+use crate::cholesky::Cholesky;
+use crate::column::{UNITS, arm_sizes, code_count, indicator};
+use crate::refusal::{at_least, require};
 use crate::{Estimate, Refusal};
 
 /// The result of augmented weighting.
@@ -26,52 +24,30 @@ pub struct DoublyRobust {
     pub clipped: usize,
 }
 
-/// The result of regression adjustment.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RegressionAdjustment {
-    /// The mean difference of the two arms' predictions over all units, with the standard error
-    /// of the stacked estimating equations.
-    pub estimate: Estimate,
-    /// The mean prediction without treatment.
-    pub control_mean: f64,
-}
-
-/// Augmented inverse-propensity weighting (Robins, Rotnitzky & Zhao 1994; Glynn & Quinn 2010).
-///
-/// `treated`, `outcome` and `clusters` have one entry for each of n rows; the effect is in units of
-/// the outcome and equals that of statsmodels' `TreatmentEffect.aipw`. `covariates` are those of
-/// the propensity's fit, columns of n values, and also enter the linear outcome models: one model
-/// per arm, or with `additive` one for both with the treatment as a column. `clip` bounds the
-/// scores. With `clusters` (codes from zero) influence is summed within clusters first. A constant
-/// score is accepted.
-///
-/// # Errors
-/// [`Refusal::TooFew`] if an arm is empty or has too few rows for its regression, or there are
-/// fewer than two clusters; [`Refusal::Collinear`] if covariates are dependent within an arm;
-/// [`Refusal::NoOverlap`] if nearly every score is 0 or 1; [`Refusal::UnusableColumn`] if an
-/// outcome is not finite; [`Refusal::Other`] if lengths differ, `clip` is not an interval within
-/// \[0, 1\], cluster codes have gaps, or the outcome is explained without error. Refusals of
-/// covariates are those of [`Propensity::fit`].
+/// Augmented inverse-propensity weighting (Robins, Rotnitzky & Zhao 1994; Glynn & Quinn 2010);
+/// equals statsmodels' `TreatmentEffect.aipw`. `covariates` are those of the propensity's fit and
+/// also enter the linear outcome model of each arm. `clip` bounds the scores. With `clusters`
+/// (codes from zero) influence is summed within clusters first. Refuses scores nearly all 0 or 1
+/// ([`Refusal::NoOverlap`]), covariates that are dependent within an arm, a `clip` that is not an
+/// interval within \[0, 1\], or an outcome that is explained without error.
 pub fn aipw(
     covariates: &[&[f64]],
     treated: &[bool],
     outcome: &[f64],
     propensity: &Propensity,
     clip: (f64, f64),
-    additive: bool,
     clusters: Option<&[u32]>,
 ) -> Result<DoublyRobust, Refusal> {
     let rows = Rows::new(treated, outcome, clusters)?;
     bounds(clip)?;
     let n = treated.len();
-    let treatment = indicator(treated);
-    let equations = ScoreEquations::new(covariates, &treatment, propensity)?;
-    let model = OutcomeModel::fit(covariates, &treatment, outcome, additive)?;
-    let (control, one) = model.predict(covariates, n);
-    let residual = residuals(&treatment, outcome, &control, &one);
+    let design = StandardisedDesign::new(covariates, n)?;
+    let equations = Equations::of_score(&design, treated, propensity)?;
+    let models = ArmModels::fit(&design, treated, outcome)?;
+    let [control, one] = models.predict(&design);
+    let residual = residuals(treated, outcome, [&control, &one]);
     let share = (n as f64).recip();
-    let mut effect = Vec::with_capacity(n);
-    let mut slope = Vec::with_capacity(n);
+    let (mut effect, mut slope) = (Vec::with_capacity(n), Vec::with_capacity(n));
     let (mut slope_control, mut slope_one) = (Vec::with_capacity(n), Vec::with_capacity(n));
     let mut control_mean = 0.0;
     for row in 0..n {
@@ -90,7 +66,11 @@ pub fn aipw(
     let mut influence: Vec<f64> = effect.iter().map(|psi| (psi - value) * share).collect();
     let se_influence = rows.variance(&influence).sqrt();
     equations.correct(&slope, &mut influence);
-    model.correct(&treatment, &residual, (&slope_control, &slope_one), &mut influence);
+    let along = models.along(&design, [&slope_control, &slope_one]);
+    let along = treated.iter().enumerate().map(|(row, arm)| along[usize::from(*arm)][row]);
+    for ((value, residual), along) in influence.iter_mut().zip(&residual).zip(along) {
+        *value += residual * along;
+    }
     Ok(DoublyRobust {
         estimate: rows.estimate(value, &influence)?,
         control_mean: control_mean * share,
@@ -99,35 +79,133 @@ pub fn aipw(
     })
 }
 
-/// Regression adjustment: the outcome is modelled within each arm and predicted for every unit.
-///
-/// `covariates` are columns of n values; `treated`, `outcome` and `clusters` have n entries, and
-/// the effect is in units of the outcome. The value is that of the fully interacted regression (Lin
-/// 2013); the standard error is that of the stacked estimating equations and includes the spread of
-/// the covariates (Stata's `teffects ra`).
-///
-/// # Errors
-/// As [`aipw`], without those about scores and their bounds.
-pub fn regression_adjustment(
+/// The result of cross-fitted augmented weighting.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CrossFit {
+    /// The average effect over all units, with the standard error of its influence function.
+    pub estimate: Estimate,
+    /// The cross-fitted score of each row, before clipping.
+    pub scores: Vec<f64>,
+    /// The number of scores outside the bounds.
+    pub clipped: usize,
+}
+
+/// Cross-fitted augmented weighting (Chernozhukov et al. 2018, Econometrics Journal 21:C1, DML2):
+/// each row's score and expected outcome come from the other `folds` (codes from zero), in which
+/// rows of one cluster should be together. Errors are those of [`Propensity::fit`] and [`aipw`], on
+/// the rows outside each fold.
+pub fn cross_fit_aipw(
     covariates: &[&[f64]],
     treated: &[bool],
     outcome: &[f64],
+    folds: &[u32],
+    c: Option<f64>,
+    clip: (f64, f64),
     clusters: Option<&[u32]>,
-) -> Result<RegressionAdjustment, Refusal> {
+) -> Result<CrossFit, Refusal> {
     let rows = Rows::new(treated, outcome, clusters)?;
     let n = treated.len();
+    same_length("fold codes", folds.len(), n)?;
+    for column in covariates {
+        same_length("values of a covariate", column.len(), n)?;
+    }
+    bounds(clip)?;
+    let mut scores = vec![0.0; n];
+    let mut effect = vec![0.0; n];
+    let mut outside = 0;
+    for (training, held) in split(folds)? {
+        let gather = |column: &[f64], rows: &[usize]| -> Vec<f64> {
+            rows.iter().map(|row| column[*row]).collect()
+        };
+        let gather_all = |rows: &[usize]| -> Vec<Vec<f64>> {
+            covariates.iter().map(|column| gather(column, rows)).collect()
+        };
+        let arms: Vec<bool> = training.iter().map(|row| treated[*row]).collect();
+        arm_sizes(&arms, UNITS, 1)?;
+        let (columns, others) = (gather_all(&training), gather_all(&held));
+        let columns: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
+        let others: Vec<&[f64]> = others.iter().map(Vec::as_slice).collect();
+        let design = StandardisedDesign::new(&columns, training.len())?;
+        let score = solve(&design, &indicator(&arms), c)?;
+        let models = ArmModels::fit(&design, &arms, &gather(outcome, &training))?;
+        let design = design.over(&others, held.len());
+        let [control, one] = models.predict(&design);
+        let fitted = design.predict(&score.coefficients).into_iter().map(expit);
+        for ((row, e), (m0, m1)) in held.iter().zip(fitted).zip(control.iter().zip(&one)) {
+            scores[*row] = e;
+            outside += usize::from(e < clip.0 || e > clip.1);
+            let (e, _) = clipped(e, clip);
+            let (weight, mean) =
+                if treated[*row] { (e.recip(), m1) } else { (-(1.0 - e).recip(), m0) };
+            effect[*row] = m1 - m0 + weight * (outcome[*row] - mean);
+        }
+    }
     let share = (n as f64).recip();
-    let treatment = indicator(treated);
-    let model = OutcomeModel::fit(covariates, &treatment, outcome, false)?;
-    let (control, one) = model.predict(covariates, n);
-    let residual = residuals(&treatment, outcome, &control, &one);
-    let value = one.iter().zip(&control).map(|(a, b)| a - b).sum::<f64>() * share;
-    let mut influence: Vec<f64> =
-        one.iter().zip(&control).map(|(a, b)| (a - b - value) * share).collect();
-    let (plus, minus) = (vec![share; n], vec![-share; n]);
-    model.correct(&treatment, &residual, (&minus, &plus), &mut influence);
-    Ok(RegressionAdjustment {
-        estimate: rows.estimate(value, &influence)?,
-        control_mean: control.iter().sum::<f64>() * share,
-    })
+    let value = effect.iter().sum::<f64>() * share;
+    let influence: Vec<f64> = effect.iter().map(|psi| (psi - value) * share).collect();
+    Ok(CrossFit { estimate: rows.estimate(value, &influence)?, scores, clipped: outside })
+}
+
+/// The rows outside and within a fold.
+type Fold = (Vec<usize>, Vec<usize>);
+
+/// The folds in the order of the codes.
+fn split(folds: &[u32]) -> Result<Vec<Fold>, Refusal> {
+    let count = code_count(folds);
+    require(count <= folds.len(), "fold codes are not dense")?;
+    let parts = (0..count as u32).map(|code| (0..folds.len()).partition(|row| folds[*row] != code));
+    let parts: Vec<Fold> = parts.filter(|(_, held): &Fold| !held.is_empty()).collect();
+    at_least("folds", parts.len(), 2)?;
+    Ok(parts)
+}
+
+/// Linear models of the outcome in both arms: coefficients and factors of the Gram matrix.
+pub(super) struct ArmModels([(Vec<f64>, Cholesky); 2]);
+
+impl ArmModels {
+    pub(super) fn fit(
+        design: &StandardisedDesign<'_>,
+        treated: &[bool],
+        outcome: &[f64],
+    ) -> Result<Self, Refusal> {
+        let width = design.width();
+        // Least squares over the rows with weight one; the other rows have weight zero.
+        let fit = |arm: bool| {
+            let weights: Vec<f64> =
+                treated.iter().map(|treated| f64::from(u8::from(*treated == arm))).collect();
+            let rows: f64 = weights.iter().sum();
+            at_least("rows for a regression", rows as usize, width + 1)?;
+            let factor = Cholesky::of_gram(&design.gram(&weights), width)?;
+            let mut coefficients = vec![0.0; width];
+            coefficients[0] =
+                weights.iter().zip(outcome).map(|(weight, y)| weight * y).sum::<f64>() / rows;
+            // The second solution fits the residuals of the first, which removes rounding errors.
+            for _ in 0..2 {
+                let predicted = design.predict(&coefficients);
+                let rows = predicted.iter().zip(outcome).zip(&weights);
+                let residual: Vec<f64> = rows.map(|((m, y), weight)| weight * (y - m)).collect();
+                let change = factor.solve(&design.cross(&residual));
+                coefficients.iter_mut().zip(change).for_each(|(g, d)| *g += d);
+            }
+            Ok((coefficients, factor))
+        };
+        Ok(Self([fit(false)?, fit(true)?]))
+    }
+
+    /// The expected outcomes of rows without and with the treatment.
+    pub(super) fn predict(&self, design: &StandardisedDesign<'_>) -> [Vec<f64>; 2] {
+        self.0.each_ref().map(|(coefficients, _)| design.predict(coefficients))
+    }
+
+    /// The contribution of each row's residual, in either arm, to an estimate whose derivatives by
+    /// each row's expectation without and with treatment are `slopes`.
+    fn along(&self, design: &StandardisedDesign<'_>, slopes: [&[f64]; 2]) -> [Vec<f64>; 2] {
+        [0, 1].map(|arm| design.predict(&self.0[arm].1.solve(&design.cross(slopes[arm]))))
+    }
+}
+
+/// The outcome minus its expectation under the row's arm.
+pub(super) fn residuals(treated: &[bool], outcome: &[f64], expected: [&[f64]; 2]) -> Vec<f64> {
+    let rows = treated.iter().zip(outcome).enumerate();
+    rows.map(|(row, (arm, y))| y - expected[usize::from(*arm)][row]).collect()
 }

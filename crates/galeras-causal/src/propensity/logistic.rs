@@ -1,25 +1,14 @@
-//! The propensity score: logistic regression of the treatment by damped Newton steps.
-//!
-//! One pass over the rows gives the objective, its gradient, its Hessian and the scores, with one
-//! exponential per row.
+//! The propensity score: logistic regression of the treatment by damped Newton steps, each one pass
+//! over the rows with one exponential per row.
 
 use super::design::{BLOCK, StandardisedDesign, add_gram, combine, dot};
-use super::exponential::exp_of_minus_abs;
-use super::rows::arms;
+use crate::Refusal;
 use crate::cholesky::Cholesky;
-use crate::column::indicator;
-use crate::{ColumnRef, Refusal};
+use crate::column::{UNITS, arm_sizes, indicator};
+use crate::newton::{Failure, MOST_STEPS, Point, minimise};
 
-/// Newton steps after which a fit is given up; fits with an optimum need about ten.
-const MOST_STEPS: usize = 200;
 /// Newton steps of little progress after which the remaining rows count as not separated.
 const SLOW_STEPS: usize = 20;
-/// The squared Newton step, in standard errors, after which one more full step is exact.
-const CONVERGED: f64 = 1e-16;
-/// A squared Newton step, per unit of the objective, that is only rounding.
-const ROUNDING: f64 = 1e-26;
-/// The share 1 - R² of a covariate below which the others explain it.
-const DEPENDENT: f64 = 1e-10;
 /// A score this close to 0 or 1 counts as certain.
 const CERTAIN: f64 = 1e-10;
 /// Scores within a smaller range count as equal.
@@ -41,30 +30,23 @@ pub struct Propensity {
 }
 
 impl Propensity {
-    /// Logistic regression of the treatment on an intercept and the covariates: columns of n
-    /// values, in any units, for the n rows of `treated`. Equals scikit-learn's
-    /// `LogisticRegression` with this `C`.
+    /// Logistic regression of the treatment on an intercept and the covariates. Without `c` (or if
+    /// it is infinite) by maximum likelihood; otherwise with the ridge penalty of scikit-learn's
+    /// `LogisticRegression`, half the sum of squared coefficients over `c`, on the scale of the
+    /// covariates and without the intercept.
     ///
-    /// Without `c` (or if it is infinite) by maximum likelihood; otherwise with the ridge penalty
-    /// of scikit-learn, half the sum of squared coefficients over `c`, on the scale of the
-    /// covariates and without the intercept. Newton's method starts at zero and halves a step that
-    /// does not descend.
-    ///
-    /// # Errors
-    /// [`Refusal::TooFew`] if an arm is empty; [`Refusal::Constant`], [`Refusal::OutOfRange`] or
-    /// [`Refusal::UnusableColumn`] if a covariate has one value only, values that are not finite or
-    /// cannot be squared, or another length, and [`Refusal::Collinear`] if it is a linear
-    /// combination of earlier ones, with [`ColumnRef::Covariate`] for its position;
-    /// [`Refusal::Separated`] or [`Refusal::NoOverlap`] if the covariates predict the treatment of
-    /// all or some rows without error, so that the maximum of the likelihood is at infinity
-    /// (complete or quasi-complete separation, Albert & Anderson 1984), or with a penalty if every
-    /// treated row has a higher score than every control; [`Refusal::Other`] if `c` is not above
-    /// zero or no optimum is reached.
+    /// Gives [`Refusal::Separated`] or [`Refusal::NoOverlap`] if the covariates predict the
+    /// treatment of all or some rows without error, so that the maximum of the likelihood is at
+    /// infinity (complete or quasi-complete separation, Albert & Anderson 1984), or with a penalty
+    /// if every treated row has a higher score than every control; refuses a `c` that is not above
+    /// zero, or no convergence.
     pub fn fit(covariates: &[&[f64]], treated: &[bool], c: Option<f64>) -> Result<Self, Refusal> {
-        arms(treated)?;
+        arm_sizes(treated, UNITS, 1)?;
         let design = StandardisedDesign::new(covariates, treated.len())?;
         let solution = solve(&design, &indicator(treated), c)?;
-        if disjoint(&solution.scores, treated) {
+        let pairs = || solution.scores.iter().zip(treated);
+        let lowest = pairs().filter(|(_, t)| **t).fold(f64::INFINITY, |low, (e, _)| low.min(*e));
+        if pairs().all(|(e, treated)| *treated || *e < lowest) {
             return Err(Refusal::Separated);
         }
         let (intercept, coefficients) = design.raw(&solution.coefficients);
@@ -81,34 +63,9 @@ impl Propensity {
     pub fn constant(&self) -> Option<f64> {
         constant(&self.scores)
     }
-
-    /// The number of distinct scores, compared exactly.
-    pub fn distinct(&self) -> usize {
-        let mut sorted = self.scores.clone();
-        sorted.sort_unstable_by(f64::total_cmp);
-        sorted.dedup();
-        sorted.len()
-    }
-
-    /// The least and the greatest score; infinite and reversed without rows.
-    pub fn range(&self) -> (f64, f64) {
-        range(&self.scores)
-    }
 }
 
-/// True if every treated row has a higher score than every control.
-fn disjoint(scores: &[f64], treated: &[bool]) -> bool {
-    let mut ends = (f64::INFINITY, f64::NEG_INFINITY);
-    for (score, treated) in scores.iter().zip(treated) {
-        if *treated {
-            ends.0 = ends.0.min(*score);
-        } else {
-            ends.1 = ends.1.max(*score);
-        }
-    }
-    ends.0 > ends.1
-}
-
+/// The least and the greatest score; infinite and reversed without rows.
 pub(super) fn range(scores: &[f64]) -> (f64, f64) {
     scores
         .iter()
@@ -122,9 +79,6 @@ pub(super) fn constant(scores: &[f64]) -> Option<f64> {
 }
 
 /// The penalty's second derivative for each standardised coefficient.
-///
-/// # Errors
-/// `c` is not above zero.
 pub(super) fn penalties(
     design: &StandardisedDesign<'_>,
     c: Option<f64>,
@@ -154,17 +108,7 @@ pub(crate) struct Solution {
     pub(super) iterations: usize,
 }
 
-struct Point {
-    objective: f64,
-    gradient: Vec<f64>,
-    hessian: Vec<f64>,
-    farthest: f64,
-}
-
 /// Minimises the penalised negative log-likelihood.
-///
-/// # Errors
-/// As [`Propensity::fit`].
 pub(crate) fn solve(
     design: &StandardisedDesign<'_>,
     treatment: &[f64],
@@ -175,56 +119,29 @@ pub(crate) fn solve(
     let unpenalised = penalty.iter().all(|value| *value == 0.0);
     let mut evaluator =
         Evaluator { design, treatment, penalty: &penalty, scratch: design.scratch() };
-    let mut coefficients = vec![0.0; width];
-    let mut point = evaluator.evaluate(&coefficients);
-    independent(&point, &penalty)?;
+    let start = vec![0.0; width];
+    let first = evaluator.evaluate(&start);
+    independent(&first, &penalty)?;
     let limit = (CERTAIN.recip() - 1.0).ln();
-    for iterations in 0..MOST_STEPS {
-        let Ok(factor) = Cholesky::of_lower(&point.hessian, width, f64::EPSILON) else {
-            return Err(match unpenalised {
-                true => evaluator.separated(coefficients, point),
-                false => not_converged(),
-            });
-        };
-        let step = factor.solve(&point.gradient);
-        let decrement = dot(&step, &point.gradient);
-        // Only near the optimum: a first step may go far beyond it and return.
-        if unpenalised && point.farthest >= limit && decrement < 1.0 {
-            return Err(evaluator.separated(coefficients, point));
-        }
-        let exact = decrement <= ROUNDING * point.objective.abs().max(1.0);
-        if exact || decrement <= CONVERGED {
-            if !exact {
-                coefficients.iter_mut().zip(&step).for_each(|(g, d)| *g -= d);
-            }
+    let far = |point: &Point| unpenalised && point.extreme >= limit;
+    // Only near the optimum: a first step may go far beyond it and return.
+    let stop = |point: &Point, decrement: f64| far(point) && decrement < 1.0;
+    match minimise(start, first, 1e-12, |at| Some(evaluator.evaluate(at)), stop) {
+        Ok(optimum) => {
+            let coefficients = optimum.coefficients;
             let scores: Vec<f64> = design.predict(&coefficients).into_iter().map(expit).collect();
             let (low, high) = range(&scores);
             if unpenalised && (low <= CERTAIN || high >= 1.0 - CERTAIN) {
-                return Err(evaluator.separated(coefficients, point));
+                return Err(evaluator.separated(coefficients, optimum.point));
             }
-            let iterations = iterations + usize::from(!exact);
-            return Ok(Solution { coefficients, scores, iterations });
+            Ok(Solution { coefficients, scores, iterations: optimum.steps })
         }
-        let mut share = 1.0;
-        loop {
-            let trial: Vec<f64> =
-                coefficients.iter().zip(&step).map(|(g, d)| g - share * d).collect();
-            let next = evaluator.evaluate(&trial);
-            if next.objective <= point.objective + 1e-12 * point.objective.abs() {
-                (coefficients, point) = (trial, next);
-                break;
-            }
-            share *= 0.5;
-            if share < 1e-10 {
-                return Err(not_converged());
-            }
+        Err(Failure::Stopped(at, point)) if unpenalised => Err(evaluator.separated(at, point)),
+        Err(Failure::Exhausted(at, point)) if far(&point) => Err(evaluator.separated(at, point)),
+        Err(_) => {
+            Err(Refusal::Other("the logistic regression of the treatment did not converge".into()))
         }
     }
-    Err(if unpenalised && point.farthest >= limit {
-        evaluator.separated(coefficients, point)
-    } else {
-        not_converged()
-    })
 }
 
 /// Refuses covariates that earlier ones explain. At zero all rows weigh the same, so the Hessian
@@ -241,13 +158,7 @@ fn independent(point: &Point, penalty: &[f64]) -> Result<(), Refusal> {
     for position in 0..width {
         gram[position * width + position] = rows;
     }
-    Cholesky::of_lower(&gram, width, DEPENDENT).map(|_| ()).map_err(|column| Refusal::Collinear {
-        column: ColumnRef::Covariate(column.saturating_sub(1)),
-    })
-}
-
-fn not_converged() -> Refusal {
-    Refusal::Other("the logistic regression of the treatment did not converge".into())
+    Cholesky::of_gram(&gram, width).map(|_| ())
 }
 
 /// The inputs of each evaluation of the objective.
@@ -289,11 +200,10 @@ impl Evaluator<'_> {
         )
     }
 
+    /// The extreme of the point is the linear predictor that is farthest from zero.
     fn evaluate(&mut self, coefficients: &[f64]) -> Point {
         let width = self.design.width();
-        let mut gradient = vec![0.0; width];
-        let mut hessian = vec![0.0; width * width];
-        let (mut objective, mut farthest) = (0.0, 0.0_f64);
+        let mut point = Point::zero(width);
         let (mut predictor, mut whole) = ([0.0; BLOCK], [1.0; BLOCK]);
         let (mut residual, mut weight, mut weighted) = ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
         let treatment = self.treatment;
@@ -328,19 +238,64 @@ impl Evaluator<'_> {
                 }
             }
             linear += positive.iter().sum::<f64>();
-            farthest = far.into_iter().fold(farthest, f64::max);
-            objective += linear + logarithm;
-            for (position, sum) in gradient.iter_mut().enumerate() {
+            point.extreme = far.into_iter().fold(point.extreme, f64::max);
+            point.objective += linear + logarithm;
+            for (position, sum) in point.gradient.iter_mut().enumerate() {
                 *sum += dot(&block[position * BLOCK..][..length], residual);
             }
-            add_gram(block, weight, &mut weighted, &mut hessian);
+            add_gram(block, weight, &mut weighted, &mut point.hessian);
         });
         for (position, penalty) in self.penalty.iter().enumerate() {
             let value = coefficients[position];
-            objective += 0.5 * penalty * value * value;
-            gradient[position] += penalty * value;
-            hessian[position * width + position] += penalty;
+            point.objective += 0.5 * penalty * value * value;
+            point.gradient[position] += penalty * value;
+            point.hessian[position * width + position] += penalty;
         }
-        Point { objective, gradient, hessian, farthest }
+        point
     }
+}
+
+/// Below the negative of this, the exponential is subnormal.
+const LARGEST: f64 = 708.0;
+/// Adding 1.5 times 2^52 rounds to an integer, which the lowest bits then hold.
+const ROUND: f64 = 6_755_399_441_055_744.0;
+/// The logarithm of two in two parts; the first ends in zeros, so its multiples are exact.
+const LN2_HIGH: f64 = f64::from_bits(0x3FE6_2E42_FEE0_0000);
+const LN2_LOW: f64 = f64::from_bits(0x3DEA_39EF_3579_3C76);
+
+/// Inverse factorials from 1/2! up to 1/13!: the Taylor series of the exponential, whose next term
+/// is below 5e-18 on half the logarithm of two.
+const TERMS: [f64; 12] = [
+    1.0 / 2.0,
+    1.0 / 6.0,
+    1.0 / 24.0,
+    1.0 / 120.0,
+    1.0 / 720.0,
+    1.0 / 5_040.0,
+    1.0 / 40_320.0,
+    1.0 / 362_880.0,
+    1.0 / 3_628_800.0,
+    1.0 / 39_916_800.0,
+    1.0 / 479_001_600.0,
+    1.0 / 6_227_020_800.0,
+];
+
+/// The exponential of `-|x|`, to about one unit in the last place; beyond 708 that of 708.
+#[inline]
+pub(super) fn exp_of_minus_abs(x: f64) -> f64 {
+    let x = -x.abs().min(LARGEST);
+    let shifted = x * std::f64::consts::LOG2_E + ROUND;
+    let power = shifted - ROUND;
+    let rest = (x - power * LN2_HIGH) - power * LN2_LOW;
+    // Estrin's scheme: terms in pairs, so that few operations wait for each other.
+    let square = rest * rest;
+    let pair = |first: usize| TERMS[first] + TERMS[first + 1] * rest;
+    let four = |first: usize| pair(first) + pair(first + 2) * square;
+    let fourth = square * square;
+    let series = four(0) + (four(4) + four(8) * fourth) * fourth;
+    // One is added last, because it is the largest term.
+    let fraction = 1.0 + (rest + square * series);
+    // The power of two, by shifting its exponent into place.
+    let scale = f64::from_bits(shifted.to_bits().wrapping_add(1023) << 52);
+    fraction * scale
 }

@@ -7,7 +7,9 @@
 use std::cmp::Ordering;
 
 use super::logistic::constant;
-use super::rows::{Rows, arms, ascending, estimate, finite, same_length};
+use super::rows::{Rows, ascending, estimate, finite, same_length};
+use crate::column::{UNITS, arm_sizes};
+use crate::refusal::at_least;
 use crate::{ColumnRef, Estimate, Refusal};
 
 /// The result of matching.
@@ -19,8 +21,6 @@ pub struct Matching {
     pub att: Estimate,
     /// The average effect over the controls.
     pub atc: Estimate,
-    /// The number of units of either arm that are the match of some unit.
-    pub distinct_matches: usize,
 }
 
 /// Matches each unit to the nearest of the other arm by score, one to one and with replacement;
@@ -30,36 +30,18 @@ pub struct Matching {
 /// Drukker, Herr & Imbens (2004); the variance of an outcome given the score comes from the unit
 /// and its nearest neighbours within its arm. They take the scores as known, which makes them
 /// conservative for the effect over all units (Abadie & Imbens 2016).
-///
-/// `scores`, `treated` and `outcome` have one entry for each of n units; effects are in units of
-/// the outcome.
-///
-/// # Errors
-/// [`Refusal::ConstantPropensity`] if all scores are equal within 1e-8; [`Refusal::TooFew`] below
-/// two units in an arm; [`Refusal::UnusableColumn`] if a score or an outcome is not finite;
-/// [`Refusal::Other`] if lengths differ, or a standard error is zero or overflows.
+/// [`Refusal::ConstantPropensity`] if all scores are equal within 1e-8; a standard error of zero.
 pub fn matching(scores: &[f64], treated: &[bool], outcome: &[f64]) -> Result<Matching, Refusal> {
     same_length("scores", scores.len(), treated.len())?;
     finite(ColumnRef::Score, scores)?;
-    arms(treated)?;
+    arm_sizes(treated, UNITS, 1)?;
     if let Some(score) = constant(scores) {
         return Err(Refusal::ConstantPropensity { score });
     }
-    matched(scores, treated, outcome)
-}
-
-/// Matching that also accepts constant scores.
-pub(super) fn matched(
-    scores: &[f64],
-    treated: &[bool],
-    outcome: &[f64],
-) -> Result<Matching, Refusal> {
     let rows = Rows::new(treated, outcome, None)?;
     let mut arms = [Arm::new(scores, &rows, false), Arm::new(scores, &rows, true)];
     for arm in &arms {
-        if arm.units < 2 {
-            return Err(Refusal::TooFew { what: "units in an arm", found: arm.units, needed: 2 });
-        }
+        at_least("units in an arm", arm.units, 2)?;
     }
     let [control, one] = &mut arms;
     let effects = [control.match_to(one, -1.0), one.match_to(control, 1.0)];
@@ -79,7 +61,6 @@ pub(super) fn matched(
         ate: estimate(on_control.mean + share * apart, all, outcome)?,
         att: estimate(on_treated.mean, treated_only, outcome)?,
         atc: estimate(on_control.mean, control_only, outcome)?,
-        distinct_matches: control.used() + one.used(),
     })
 }
 
@@ -163,14 +144,8 @@ impl Arm {
         let size = self.units as f64;
         let pairs = || self.groups.iter().zip(&differences);
         let mean = pairs().map(|(group, d)| group.size * d).sum::<f64>() / size;
-        let squares = pairs()
-            .map(|(group, d)| group.squares + group.size * (d - mean) * (d - mean))
-            .sum::<f64>();
-        Effects { size, mean, squares }
-    }
-
-    fn used(&self) -> usize {
-        self.groups.iter().filter(|g| g.matches > 0.0).map(|g| g.size as usize).sum()
+        let square = |group: &Group, d: f64| group.squares + group.size * (d - mean) * (d - mean);
+        Effects { size, mean, squares: pairs().map(|(group, d)| square(group, *d)).sum() }
     }
 
     fn variances(&self) -> Variances {
@@ -184,8 +159,7 @@ impl Arm {
         sums
     }
 
-    /// The mean over a group of each unit's outcome variance, from the unit and its nearest
-    /// neighbours within the arm.
+    /// A group's mean variance of the outcome, from each unit and its neighbours within the arm.
     fn variance(&self, position: usize) -> f64 {
         let group = &self.groups[position];
         if group.size > 1.0 {

@@ -1,11 +1,10 @@
 //! Stratification on the score: differences in means within strata of equal rank width.
-//!
-//! Strata that lack either arm are dropped, and the number of strata is halved until enough are
-//! kept.
 
 use super::logistic::constant;
 use super::rows::{Rows, finite, same_length};
-use crate::{ColumnRef, Estimate, Refusal, average_ranks};
+use crate::rank::average_ranks;
+use crate::refusal::at_least;
+use crate::{ColumnRef, Estimate, Refusal};
 
 /// Each arm of a kept stratum has more rows than this.
 const LEAST: usize = 10;
@@ -31,22 +30,13 @@ pub struct Stratification {
 ///
 /// A row's stratum is its average rank over n times k, rounded half to even. Strata with more than
 /// ten rows in each arm are kept. Without `strata`, k starts at n / 20 and is halved and floored
-/// until at least k / 2 strata are kept. Scores that are all equal within 1e-8 share one rank, so
-/// that rounding cannot split the rows; the estimate is then the difference in means.
+/// until at least k / 2 strata are kept. Scores that are all equal within 1e-8 share one rank; the
+/// estimate is then the difference in means.
 ///
 /// Standard errors take the strata and their sizes as given: the variance of each arm's mean
 /// (Neyman 1923), or with `clusters` (codes from zero) the sum of squared cluster sums of the rows'
-/// contributions, in which each arm of a stratum has the factor m / (m - 1). Both agree if each row
-/// is a cluster.
-///
-/// `scores`, `treated`, `outcome` and `clusters` have one entry for each of n rows; effects are in
-/// units of the outcome.
-///
-/// # Errors
-/// [`Refusal::TooFew`] if fewer than two strata are left, none is kept, an arm is empty, or there
-/// are fewer than two clusters; [`Refusal::UnusableColumn`] if a score or an outcome is not finite;
-/// [`Refusal::Other`] if lengths differ, cluster codes have gaps, or a standard error is zero or
-/// overflows.
+/// contributions, in which each arm of a stratum has the factor m / (m - 1). Refuses fewer than two
+/// strata, none that is kept, or a standard error of zero.
 pub fn stratification(
     scores: &[f64],
     treated: &[bool],
@@ -57,8 +47,11 @@ pub fn stratification(
     same_length("scores", scores.len(), treated.len())?;
     finite(ColumnRef::Score, scores)?;
     let rows = Rows::new(treated, outcome, clusters)?;
-    let ranks = ranks(scores);
     let n = scores.len() as f64;
+    let ranks = match constant(scores) {
+        Some(_) => vec![(n + 1.0) / 2.0; scores.len()],
+        None => average_ranks(scores).ranks,
+    };
     let (parameter, strata) = match strata {
         Some(count) => (count as f64, Strata::cut(&ranks, treated, count as f64)),
         // A single stratum; halving reaches it for some numbers of rows only.
@@ -75,26 +68,9 @@ pub fn stratification(
             }
         }
     };
-    if parameter < 2.0 {
-        return Err(Refusal::TooFew { what: "strata", found: parameter as usize, needed: 2 });
-    }
-    if strata.kept() == 0 {
-        return Err(Refusal::TooFew {
-            what: "strata with more than ten rows in each arm",
-            found: 0,
-            needed: 1,
-        });
-    }
+    at_least("strata", parameter as usize, 2)?;
+    at_least("strata with more than ten rows in each arm", strata.kept(), 1)?;
     strata.average(&rows, parameter)
-}
-
-/// Average ranks from one; a common rank for all if the scores are constant.
-fn ranks(scores: &[f64]) -> Vec<f64> {
-    let n = scores.len();
-    if constant(scores).is_some() {
-        return vec![(n as f64 + 1.0) / 2.0; n];
-    }
-    average_ranks(scores).ranks
 }
 
 struct Strata {
@@ -155,19 +131,11 @@ impl Strata {
             let total = self.counts.iter().map(weight).sum::<usize>() as f64;
             let shares: Vec<f64> =
                 self.counts.iter().map(|count| weight(count) as f64 / total).collect();
-            let value = shares
-                .iter()
-                .zip(&means)
-                .zip(&self.counts)
-                .filter(|(_, count)| count[0] > 0)
-                .map(|((share, mean), _)| share * (mean[1] - mean[0]))
-                .sum();
-            let influence: Vec<f64> = self
-                .places
-                .iter()
-                .zip(&deviations)
-                .map(|(place, deviation)| shares[*place] * deviation)
-                .collect();
+            let kept = (0..shares.len()).filter(|place| self.counts[*place][0] > 0);
+            let value = kept.map(|place| shares[place] * (means[place][1] - means[place][0])).sum();
+            let parts = self.places.iter().zip(&deviations);
+            let influence: Vec<f64> =
+                parts.map(|(place, deviation)| shares[*place] * deviation).collect();
             rows.estimate(value, &influence)
         };
         Ok(Stratification {

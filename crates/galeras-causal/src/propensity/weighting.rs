@@ -1,10 +1,8 @@
-//! Inverse-propensity weighting for four populations: Hájek ratios, whose sandwich accounts for the
-//! estimated scores.
+//! Inverse-propensity weighting for four populations, with the error of the estimated scores.
 
-use super::equations::{ScoreEquations, clipped};
+use super::design::StandardisedDesign;
 use super::logistic::Propensity;
-use super::rows::{Rows, bounds};
-use crate::column::indicator;
+use super::rows::{Equations, Rows, bounds, clipped};
 use crate::{Estimate, Refusal};
 
 /// The population over which an effect is averaged.
@@ -16,8 +14,7 @@ pub enum Estimand {
     Att,
     /// The control units.
     Atc,
-    /// The units that could have been in either arm (overlap weights: Li, Morgan & Zaslavsky
-    /// 2018).
+    /// The units that could have been in either arm (overlap weights).
     Ato,
 }
 
@@ -29,13 +26,12 @@ pub struct Weighting {
     pub estimate: Estimate,
     /// The weighted mean of the controls' outcomes.
     pub control_mean: f64,
-    /// The average effect over all units by sums of weighted outcomes over n (Horvitz & Thompson
-    /// 1952), for any estimand.
+    /// The average effect over all units by sums over n (Horvitz & Thompson 1952), for any
+    /// estimand.
     pub horvitz_thompson: f64,
     /// The difference of means under matching weights (Li & Greene 2013), for any estimand.
     pub matching_weights: f64,
-    /// The effective number of treated units: the squared sum of their weights over the sum of the
-    /// squares (Kish 1965).
+    /// The effective number of treated units (Kish 1965).
     pub effective_treated: f64,
     /// The effective number of control units.
     pub effective_control: f64,
@@ -93,22 +89,13 @@ impl Arm {
     }
 }
 
-/// Weights each arm to the population of the estimand and compares the means.
-///
-/// `covariates` are those of the propensity's fit, columns of n values; `treated`, `outcome` and
-/// `clusters` have n entries; `clip` holds the lower and the upper bound of the scores in the
-/// weights, within \[0, 1\]. The effect is in units of the outcome; its error is the sandwich of
-/// Lunceford & Davidian (2004). Over all units it equals statsmodels' `TreatmentEffect.ipw`. A
-/// score outside the bounds does not change with the coefficients, so its derivative in the
-/// sandwich is zero. With `clusters` (codes from zero) influence is summed within clusters first. A
-/// constant score is accepted and gives the difference in means.
-///
-/// # Errors
-/// [`Refusal::TooFew`] if an arm is empty or there are fewer than two clusters;
-/// [`Refusal::NoOverlap`] if a score is 0 or 1 and not clipped; [`Refusal::UnusableColumn`] if an
-/// outcome is not finite; [`Refusal::Other`] if lengths differ, `clip` is not an interval within
-/// \[0, 1\], cluster codes have gaps, or the outcome does not vary within the arms. Refusals of
-/// covariates are those of [`Propensity::fit`].
+/// Weights each arm to the population of the estimand and compares the means; the error is the
+/// sandwich of Lunceford & Davidian (2004). Over all units it equals statsmodels'
+/// `TreatmentEffect.ipw`. `clip` holds the bounds of the scores in the weights; a score outside of
+/// them does not change with the coefficients, so its derivative in the sandwich is zero. With
+/// `clusters` (codes from zero) influence is summed within clusters first. A constant score gives
+/// the difference in means. Errors are those of [`aipw`](super::aipw), and [`Refusal::NoOverlap`]
+/// if a score is 0 or 1 and not clipped.
 pub fn weighting(
     covariates: &[&[f64]],
     treated: &[bool],
@@ -120,8 +107,8 @@ pub fn weighting(
 ) -> Result<Weighting, Refusal> {
     let rows = Rows::new(treated, outcome, clusters)?;
     bounds(clip)?;
-    let treatment = indicator(treated);
-    let equations = ScoreEquations::new(covariates, &treatment, propensity)?;
+    let design = StandardisedDesign::new(covariates, treated.len())?;
+    let equations = Equations::of_score(&design, treated, propensity)?;
     let n = treated.len() as f64;
     // Outcomes are centred so that weighted sums do not cancel.
     let centre = outcome.iter().sum::<f64>() / n;
@@ -155,10 +142,8 @@ pub fn weighting(
     let horvitz_thompson = (horvitz[1] - horvitz[0]) / n;
     let matching_weights = matched[1].mean() - matched[0].mean();
     let effective = [control.effective(), treatment.effective()];
-    if ![horvitz_thompson, matching_weights, effective[0], effective[1]]
-        .iter()
-        .all(|value| value.is_finite())
-    {
+    let numbers = [horvitz_thompson, matching_weights, effective[0], effective[1]];
+    if !numbers.iter().all(|value| value.is_finite()) {
         return Err(Refusal::NoOverlap(
             "a propensity score is 0 or 1, so that a weight is infinite; clip the scores".into(),
         ));

@@ -1,5 +1,4 @@
 //! Proportions and pairs against statsmodels and SciPy, and where there is no number.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::*;
 use crate::tests::{GeneralisedModels, close};

@@ -1,16 +1,16 @@
-//! Sensitivity analyses: the strength that an unmeasured confounder would need to explain an effect
-//! away.
+//! The strength that an unmeasured confounder would need to explain an effect away.
 
-mod contours;
 mod evalue;
-mod risk_ratio;
 mod robustness;
 mod rosenbaum;
 #[cfg(test)]
 mod tests;
 
-pub use contours::{Benchmarks, ConfounderStrength, with_confounder};
-pub use evalue::{EValue, evalue_difference, evalue_ratio, pooled_deviation};
-pub use risk_ratio::{RiskRatio, standardised_risks};
-pub use robustness::{InstrumentRobustness, Robustness, instrument_robustness, robustness};
+pub use evalue::{
+    EValue, RiskRatio, evalue_difference, evalue_ratio, pooled_deviation, standardised_risks,
+};
+pub use robustness::{
+    Benchmarks, ConfounderStrength, InstrumentRobustness, Robustness, instrument_robustness,
+    robustness, with_confounder,
+};
 pub use rosenbaum::SignedRanks;

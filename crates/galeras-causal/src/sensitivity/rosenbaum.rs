@@ -1,5 +1,6 @@
 //! Rosenbaum's bounds for the signed-rank test of paired differences.
 
+use crate::refusal::{at_least, require};
 use crate::{Refusal, tail};
 
 /// With fewer differences the normal approximation is too coarse.
@@ -27,22 +28,14 @@ pub struct SignedRanks {
 
 impl SignedRanks {
     /// Ranks the differences within pairs (treated minus control, one for each pair, in any unit)
-    /// by their size.
-    ///
-    /// # Errors
-    /// [`Refusal::TooFew`] if fewer than 10 differ from zero; [`Refusal::Other`] if one is not
-    /// finite.
+    /// by their size. Refuses fewer than 10 differences other than zero.
     pub fn new(differences: &[f64]) -> Result<Self, Refusal> {
-        if differences.iter().any(|difference| !difference.is_finite()) {
-            return Err(Refusal::Other("a difference is missing or infinite".to_owned()));
-        }
+        let finite = differences.iter().all(|difference| difference.is_finite());
+        require(finite, "a difference is missing or infinite")?;
         let mut sorted: Vec<f64> =
             differences.iter().copied().filter(|difference| *difference != 0.0).collect();
         let pairs = sorted.len();
-        if pairs < MINIMUM {
-            let what = "differences other than zero";
-            return Err(Refusal::TooFew { what, found: pairs, needed: MINIMUM });
-        }
+        at_least("differences other than zero", pairs, MINIMUM)?;
         sorted.sort_unstable_by(|a, b| a.abs().total_cmp(&b.abs()));
         let (mut sums, mut squares, mut ranked) = ([0.0; 2], 0.0, 0_usize);
         for ties in sorted.chunk_by(|a, b| a.abs() == b.abs()) {
@@ -60,29 +53,19 @@ impl SignedRanks {
 
     /// The upper bound of the one-sided p-value of no effect, by the normal approximation without a
     /// correction for continuity (Rosenbaum 2002, section 4.3.3). `gamma` is the factor by which
-    /// hidden bias may change the odds of treatment.
-    ///
-    /// # Errors
-    /// [`Refusal::Other`] if gamma is below 1 or not finite.
+    /// hidden bias may change the odds of treatment. Refuses a gamma below 1 or not finite.
     pub fn p_upper(&self, gamma: f64) -> Result<f64, Refusal> {
-        if gamma >= 1.0 && gamma.is_finite() {
-            Ok(self.bound(gamma))
-        } else {
-            Err(Refusal::Other(format!("gamma is {gamma}, but must be at least 1 and finite")))
-        }
+        let reason = format!("gamma is {gamma}, but must be at least 1 and finite");
+        require(gamma >= 1.0 && gamma.is_finite(), reason)?;
+        Ok(self.bound(gamma))
     }
 
     /// The largest gamma for which the bound is still at most `alpha`: the hidden bias that the
-    /// finding endures. 1 if it is insignificant without any.
-    ///
-    /// # Errors
-    /// [`Refusal::Other`] if not 0 < `alpha` < 0.5: above, no bias may suffice.
+    /// finding endures. 1 if it is insignificant without any. Refuses an `alpha` that is not
+    /// between 0 and 0.5: above, no bias may suffice.
     pub fn gamma_star(&self, alpha: f64) -> Result<f64, Refusal> {
-        if !(alpha > 0.0 && alpha < 0.5) {
-            return Err(Refusal::Other(format!(
-                "alpha is {alpha}, but must be above 0, below 0.5"
-            )));
-        }
+        let reason = format!("alpha is {alpha}, but must be above 0, below 0.5");
+        require(alpha > 0.0 && alpha < 0.5, reason)?;
         let (mut low, mut high) = (1.0, 2.0);
         if self.bound(low) > alpha {
             return Ok(low);
@@ -104,11 +87,9 @@ impl SignedRanks {
         }
     }
 
-    /// The bound for a gamma that is at least 1 and finite.
-    ///
-    /// With S the sum of all ranks, p = gamma / (1 + gamma) and T the statistic, the deviate is
-    /// (T - pS) / sqrt(p (1 - p) squares). Multiplied by 1 + gamma and written with S - T, it
-    /// keeps its digits for any gamma.
+    /// The bound for a gamma that is at least 1 and finite. With S the sum of all ranks, p = gamma
+    /// / (1 + gamma) and T the statistic, the deviate is (T - pS) / sqrt(p (1 - p) squares).
+    /// Multiplied by 1 + gamma and written with S - T, it keeps its digits for any gamma.
     fn bound(&self, gamma: f64) -> f64 {
         let deviate =
             (self.statistic - gamma * self.smaller) / (gamma.sqrt() * self.squares.sqrt());

@@ -9,17 +9,16 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::datatypes::DataType;
+use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::{
     Expr, JoinType, Operator as DataFusionOperator, binary_expr, cast, lit,
 };
 use datafusion::prelude::coalesce;
 use futures::StreamExt;
-use futures::future::BoxFuture;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use self::number_column::NumberColumn;
 use crate::checks::ArgChecks;
@@ -33,7 +32,7 @@ use galeras_operator::small_table::{TableColumn, TableRow, record_batch, table_s
 use galeras_operator::worker_threads::{on_thread, pool};
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, LowerContext, MAIN,
-    Operator, Port, Ports, StepError, args_schema, parse_args,
+    Operator, Port, Ports, StepError, TypedOperator, args_schema,
 };
 use galeras_sql::group_columns::{GroupColumns, check_by};
 use galeras_sql::projection::in_key_order;
@@ -100,56 +99,49 @@ impl MethodName {
     }
 }
 
+struct CorrelateOperator;
+
 /// The operator.
-pub struct CorrelateOperator;
+pub const CORRELATE: &dyn Operator = &CorrelateOperator;
 
 const DOC: &str = include_str!("doc.md");
 
-const DESCRIPTOR: Descriptor = Descriptor {
-    name: "correlate",
-    version: 2,
-    grain: Grain::of::<BoundAnalysis<CorrelateAnalysis>, _>(),
-    effect: Effect::Pure,
-    inputs: InputPorts::One,
-    doc: DOC,
-    args_schema: args_schema::<Args>,
-};
+impl TypedOperator for CorrelateOperator {
+    type Args = Args;
 
-impl Operator for CorrelateOperator {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
+    const DESCRIPTOR: Descriptor = Descriptor {
+        name: "correlate",
+        version: 2,
+        grain: Grain::of::<BoundAnalysis<CorrelateAnalysis>, _>(),
+        effect: Effect::Pure,
+        inputs: InputPorts::One,
+        doc: DOC,
+        args_schema: args_schema::<Args>,
+    };
 
-    fn bind<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
-        Box::pin(async move {
-            let args: Args = parse_args(args)?;
-            let mut checks = ArgChecks::new(cx);
-            checks.columns("outcomes", &args.outcomes, "a number", is_number);
-            checks.columns("variables", &args.variables, "a number", is_number);
-            let outcome = |name: &String| args.outcomes.contains(name).then_some("an outcome");
-            checks.role("variables", &args.variables, Code::DuplicateColumn, outcome);
-            let is_result =
-                |name: &str| CorrelationRow::COLUMNS.iter().any(|column| column.name() == name);
-            check_by(cx, &args.by, is_result, &mut checks.errors);
-            checks.alpha(args.alpha);
-            if !checks.errors.is_empty() {
-                return Err(checks.errors);
-            }
-            let input = cx.input();
-            let groups = GroupColumns::new(&args.by, &input);
-            let produced = table_schema::<CorrelationRow>().keyed(&["outcome", "variable"]);
-            let table = groups.in_front_of(&produced);
-            Ok(Box::new(BoundAnalysis {
-                resolved_args: resolved(&args)?,
-                analysis: CorrelateAnalysis { args, groups },
-                key: input.key,
-                ports: vec![Port::new(MAIN, table)],
-            }) as Box<dyn BoundStep>)
-        })
+    fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        let mut checks = ArgChecks::new(cx);
+        checks.columns("outcomes", &args.outcomes, "a number", is_number);
+        checks.columns("variables", &args.variables, "a number", is_number);
+        let outcome = |name: &String| args.outcomes.contains(name).then_some("an outcome");
+        checks.role("variables", &args.variables, Code::DuplicateColumn, outcome);
+        let is_result =
+            |name: &str| CorrelationRow::COLUMNS.iter().any(|column| column.name() == name);
+        check_by(cx, &args.by, is_result, &mut checks.errors);
+        checks.alpha(args.alpha);
+        if !checks.errors.is_empty() {
+            return Err(checks.errors);
+        }
+        let input = cx.input();
+        let groups = GroupColumns::new(&args.by, &input);
+        let produced = table_schema::<CorrelationRow>().keyed(&["outcome", "variable"]);
+        let table = groups.in_front_of(&produced);
+        Ok(Box::new(BoundAnalysis {
+            resolved_args: resolved(&args)?,
+            analysis: CorrelateAnalysis { args, groups },
+            key: input.key,
+            ports: vec![Port::new(MAIN, table)],
+        }))
     }
 }
 
@@ -216,6 +208,7 @@ const GROUP: &str = "__group";
 /// The columns of a group, by position in outcomes and then variables.
 type GroupNumbers = Vec<NumberColumn>;
 
+#[async_trait]
 impl Analysis for CorrelateAnalysis {
     const STAYS: Option<&'static str> =
         Some("its tables are small, and its sums are taken in one order");
@@ -225,40 +218,38 @@ impl Analysis for CorrelateAnalysis {
         outcomes.iter().chain(variables).chain(by).cloned().collect()
     }
 
-    fn tables<'a>(
-        bound: &'a BoundAnalysis<Self>,
-        cx: &'a LowerContext,
+    async fn tables(
+        bound: &BoundAnalysis<Self>,
+        cx: &LowerContext,
         input: Option<DataFrame>,
-    ) -> BoxFuture<'a, Result<Ports, StepError>> {
-        Box::pin(async move {
-            let (input, args) = (required(input, "correlate")?, &bound.analysis.args);
-            let (by, group) = (bound.analysis.groups.values()?, bound.analysis.groups.id()?);
-            let groups = bound.analysis.read(input.clone(), &bound.key, group.clone()).await?;
-            let (owned, jobs) = (args.clone(), cx.jobs);
-            let (names, rows) =
-                on_thread(move || Ok(pool(jobs)?.install(|| correlate(&owned, &groups)))).await?;
-            let results = record_batch(&rows)?;
-            if args.by.is_empty() {
-                return Ok(vec![(MAIN, cx.session.read_batch(results)?)]);
-            }
-            // The values of the group columns come from the input again, with their types.
-            let names: StringArray = names.iter().map(Some).collect();
-            let mut columns = vec![(GROUP, Arc::new(names) as ArrayRef)];
-            for (at, column) in CorrelationRow::COLUMNS.iter().enumerate() {
-                columns.push((column.name(), results.column(at).clone()));
-            }
-            let results = cx.session.read_batch(RecordBatch::try_from_iter(columns)?)?;
-            let mut kept: Vec<Expr> =
-                by.into_iter().zip(&args.by).map(|(value, name)| value.alias(name)).collect();
-            kept.push(group.alias("__of"));
-            let groups = input.select(kept)?.distinct()?;
-            let joined = results.join(groups, JoinType::Inner, &[GROUP], &["__of"], None)?;
-            let all = bound.ports[0].table.names().map(|name| match name {
-                "note" => bound.analysis.where_it_holds().alias(name),
-                _ => column(name),
-            });
-            Ok(vec![(MAIN, joined.select(all.collect::<Vec<_>>())?)])
-        })
+    ) -> Result<Ports, StepError> {
+        let (input, args) = (required(input, "correlate")?, &bound.analysis.args);
+        let (by, group) = (bound.analysis.groups.values()?, bound.analysis.groups.id()?);
+        let groups = bound.analysis.read(input.clone(), &bound.key, group.clone()).await?;
+        let (owned, jobs) = (args.clone(), cx.env.jobs);
+        let (names, rows) =
+            on_thread(move || Ok(pool(jobs)?.install(|| correlate(&owned, &groups)))).await?;
+        let results = record_batch(&rows)?;
+        if args.by.is_empty() {
+            return Ok(vec![(MAIN, cx.session.read_batch(results)?)]);
+        }
+        // The values of the group columns come from the input again, with their types.
+        let names: StringArray = names.iter().map(Some).collect();
+        let mut columns = vec![(GROUP, Arc::new(names) as ArrayRef)];
+        for (at, column) in CorrelationRow::COLUMNS.iter().enumerate() {
+            columns.push((column.name(), results.column(at).clone()));
+        }
+        let results = cx.session.read_batch(RecordBatch::try_from_iter(columns)?)?;
+        let mut kept: Vec<Expr> =
+            by.into_iter().zip(&args.by).map(|(value, name)| value.alias(name)).collect();
+        kept.push(group.alias("__of"));
+        let groups = input.select(kept)?.distinct()?;
+        let joined = results.join(groups, JoinType::Inner, &[GROUP], &["__of"], None)?;
+        let all = bound.ports[0].table.names().map(|name| match name {
+            "note" => bound.analysis.where_it_holds().alias(name),
+            _ => column(name),
+        });
+        Ok(vec![(MAIN, joined.select(all.collect::<Vec<_>>())?)])
     }
 }
 

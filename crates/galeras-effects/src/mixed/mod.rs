@@ -12,10 +12,9 @@ mod tables;
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
-use futures::future::BoxFuture;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
-use serde_json::Value;
 
 use self::args::{Args, check};
 use self::tables::ResultTables;
@@ -24,47 +23,39 @@ use galeras_operator::columns::is_text;
 use galeras_operator::worker_threads::{on_thread, pool};
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, LowerContext,
-    Operator, Ports, StepError, Tell, args_schema, parse_args,
+    Operator, Ports, StepError, Tell, TypedOperator, args_schema,
 };
+
+struct MixedOperator;
 
 /// The operator.
-pub struct MixedOperator;
+pub const MIXED: &dyn Operator = &MixedOperator;
 
-const DESCRIPTOR: Descriptor = Descriptor {
-    name: "mixed",
-    version: 2,
-    grain: Grain::of::<BoundAnalysis<MixedAnalysis>, _>(),
-    effect: Effect::Pure,
-    inputs: InputPorts::One,
-    doc: include_str!("doc.md"),
-    args_schema: args_schema::<Args>,
-};
+impl TypedOperator for MixedOperator {
+    type Args = Args;
 
-impl Operator for MixedOperator {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
+    const DESCRIPTOR: Descriptor = Descriptor {
+        name: "mixed",
+        version: 2,
+        grain: Grain::of::<BoundAnalysis<MixedAnalysis>, _>(),
+        effect: Effect::Pure,
+        inputs: InputPorts::One,
+        doc: include_str!("doc.md"),
+        args_schema: args_schema::<Args>,
+    };
 
-    fn bind<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
-        Box::pin(async move {
-            let args: Args = parse_args(args)?;
-            check(&args, cx)?;
-            let input = cx.input();
-            let is_level =
-                |name: &String| input.field(name).is_some_and(|field| is_text(field.data_type()));
-            let texts: Vec<String> =
-                args.fixed.iter().filter(|one| is_level(one)).cloned().collect();
-            Ok(Box::new(BoundAnalysis {
-                resolved_args: resolved(&args)?,
-                analysis: MixedAnalysis { args: Arc::new(args), texts: Arc::new(texts) },
-                key: input.key,
-                ports: tables::ports(),
-            }) as Box<dyn BoundStep>)
-        })
+    fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        check(&args, cx)?;
+        let input = cx.input();
+        let is_level =
+            |name: &String| input.field(name).is_some_and(|field| is_text(field.data_type()));
+        let texts: Vec<String> = args.fixed.iter().filter(|one| is_level(one)).cloned().collect();
+        Ok(Box::new(BoundAnalysis {
+            resolved_args: resolved(&args)?,
+            analysis: MixedAnalysis { args: Arc::new(args), texts: Arc::new(texts) },
+            key: input.key,
+            ports: tables::ports(),
+        }))
     }
 }
 
@@ -90,31 +81,30 @@ impl MixedAnalysis {
     }
 }
 
+#[async_trait]
 impl Analysis for MixedAnalysis {
     fn columns(&self) -> Vec<String> {
         self.numbers().into_iter().chain(self.labels()).collect()
     }
 
-    fn tables<'a>(
-        bound: &'a BoundAnalysis<Self>,
-        cx: &'a LowerContext,
+    async fn tables(
+        bound: &BoundAnalysis<Self>,
+        cx: &LowerContext,
         input: Option<DataFrame>,
-    ) -> BoxFuture<'a, Result<Ports, StepError>> {
-        Box::pin(async move {
-            let (input, own) = (required(input, "mixed")?, &bound.analysis);
-            let frame = frame::read(input, &bound.key, &own.numbers(), &own.labels()).await?;
-            let (args, texts, jobs) = (Arc::clone(&own.args), Arc::clone(&own.texts), cx.jobs);
-            let models = on_thread(move || {
-                let fit = |outcome: &String| model::fit(&args, &texts, &frame, outcome);
-                let models: Vec<_> =
-                    pool(jobs)?.install(|| args.outcomes.par_iter().map(fit).collect());
-                Ok(ResultTables::new(&args, models))
-            })
-            .await?;
-            for warning in &models.warnings {
-                (cx.tell)(Tell::Warning(warning.clone()));
-            }
-            models.into_ports(&cx.session)
+    ) -> Result<Ports, StepError> {
+        let (input, own) = (required(input, "mixed")?, &bound.analysis);
+        let frame = frame::read(input, &bound.key, &own.numbers(), &own.labels()).await?;
+        let (args, texts, jobs) = (Arc::clone(&own.args), Arc::clone(&own.texts), cx.env.jobs);
+        let models = on_thread(move || {
+            let fit = |outcome: &String| model::fit(&args, &texts, &frame, outcome);
+            let models: Vec<_> =
+                pool(jobs)?.install(|| args.outcomes.par_iter().map(fit).collect());
+            Ok(ResultTables::new(&args, models))
         })
+        .await?;
+        for warning in &models.warnings {
+            (cx.tell)(Tell::Warning(warning.clone()));
+        }
+        models.into_ports(&cx.session)
     }
 }

@@ -8,11 +8,10 @@ mod rows;
 
 use std::collections::BTreeMap;
 
+use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
-use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use self::pilot::{PilotColumns, read_pilot};
 use self::rows::{ComponentsRow, PowerRow, Sources, power_rows};
@@ -23,7 +22,7 @@ use galeras_operator::missing_values::MissingValues;
 use galeras_operator::small_table::{record_batch, table_schema};
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
-    MAIN, Operator, Port, Ports, StepError, args_schema, parse_args,
+    MAIN, Operator, Port, Ports, StepError, TypedOperator, args_schema,
 };
 use galeras_workflow::code::Code;
 
@@ -119,50 +118,43 @@ fn alpha() -> f64 {
     0.05
 }
 
+struct PowerOperator;
+
 /// The operator.
-pub struct PowerOperator;
+pub const POWER: &dyn Operator = &PowerOperator;
 
-const DESCRIPTOR: Descriptor = Descriptor {
-    name: "power",
-    version: 2,
-    grain: Grain::of::<BoundAnalysis<PowerAnalysis>, _>(),
-    effect: Effect::Pure,
-    inputs: InputPorts::Any,
-    doc: include_str!("doc.md"),
-    args_schema: args_schema::<Args>,
-};
+impl TypedOperator for PowerOperator {
+    type Args = Args;
 
-impl Operator for PowerOperator {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
+    const DESCRIPTOR: Descriptor = Descriptor {
+        name: "power",
+        version: 2,
+        grain: Grain::of::<BoundAnalysis<PowerAnalysis>, _>(),
+        effect: Effect::Pure,
+        inputs: InputPorts::Any,
+        doc: include_str!("doc.md"),
+        args_schema: args_schema::<Args>,
+    };
 
-    fn bind<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
-        Box::pin(async move {
-            let args: Args = parse_args(args)?;
-            let mut checks = ArgChecks::new(cx);
-            check_numbers(&args, &mut checks);
-            let pilot = check_sources(&args, &mut checks);
-            if !checks.errors.is_empty() {
-                return Err(checks.errors);
-            }
-            let contrast = ["outcome", "treatment"];
-            let all = ["outcome", "treatment", "units", "samples", "effect"];
-            let ports = vec![
-                Port::new(MAIN, table_schema::<PowerRow>().keyed(&all)),
-                Port::new(COMPONENTS, table_schema::<ComponentsRow>().keyed(&contrast)),
-            ];
-            Ok(Box::new(BoundAnalysis {
-                resolved_args: resolved(&args)?,
-                analysis: PowerAnalysis { args, pilot },
-                key: cx.input().key,
-                ports,
-            }) as Box<dyn BoundStep>)
-        })
+    fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        let mut checks = ArgChecks::new(cx);
+        check_numbers(&args, &mut checks);
+        let pilot = check_sources(&args, &mut checks);
+        if !checks.errors.is_empty() {
+            return Err(checks.errors);
+        }
+        let contrast = ["outcome", "treatment"];
+        let all = ["outcome", "treatment", "units", "samples", "effect"];
+        let ports = vec![
+            Port::new(MAIN, table_schema::<PowerRow>().keyed(&all)),
+            Port::new(COMPONENTS, table_schema::<ComponentsRow>().keyed(&contrast)),
+        ];
+        Ok(Box::new(BoundAnalysis {
+            resolved_args: resolved(&args)?,
+            analysis: PowerAnalysis { args, pilot },
+            key: cx.input().key,
+            ports,
+        }))
     }
 }
 
@@ -307,6 +299,7 @@ struct PowerAnalysis {
     pilot: Option<PilotColumns>,
 }
 
+#[async_trait]
 impl Analysis for PowerAnalysis {
     fn columns(&self) -> Vec<String> {
         let Some(pilot) = &self.pilot else { return Vec::new() };
@@ -314,27 +307,25 @@ impl Analysis for PowerAnalysis {
         labels.chain(&pilot.outcomes).cloned().collect()
     }
 
-    fn tables<'a>(
-        bound: &'a BoundAnalysis<Self>,
-        cx: &'a LowerContext,
+    async fn tables(
+        bound: &BoundAnalysis<Self>,
+        cx: &LowerContext,
         input: Option<DataFrame>,
-    ) -> BoxFuture<'a, Result<Ports, StepError>> {
-        Box::pin(async move {
-            let Self { args, pilot } = &bound.analysis;
-            let sources = match pilot {
-                None => Sources::assumed(args),
-                Some(pilot) => {
-                    let missing = || StepError::new("`power` needs the table of its pilot");
-                    let frame = read_pilot(input.ok_or_else(missing)?, &bound.key, pilot).await?;
-                    Sources::of_pilot(args, pilot, &frame)
-                }
-            };
-            let rows = power_rows(args, &sources);
-            let table = |batch| Ok::<_, StepError>(cx.session.read_batch(batch)?);
-            Ok(vec![
-                (MAIN, table(record_batch(&rows)?)?),
-                (COMPONENTS, table(record_batch(&sources.rows)?)?),
-            ])
-        })
+    ) -> Result<Ports, StepError> {
+        let Self { args, pilot } = &bound.analysis;
+        let sources = match pilot {
+            None => Sources::assumed(args),
+            Some(pilot) => {
+                let missing = || StepError::new("`power` needs the table of its pilot");
+                let frame = read_pilot(input.ok_or_else(missing)?, &bound.key, pilot).await?;
+                Sources::of_pilot(args, pilot, &frame)
+            }
+        };
+        let rows = power_rows(args, &sources);
+        let table = |batch| Ok::<_, StepError>(cx.session.read_batch(batch)?);
+        Ok(vec![
+            (MAIN, table(record_batch(&rows)?)?),
+            (COMPONENTS, table(record_batch(&sources.rows)?)?),
+        ])
     }
 }

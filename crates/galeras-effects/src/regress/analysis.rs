@@ -9,7 +9,6 @@ use super::adjustment::AdjustmentPlan;
 use super::args::Args;
 use super::attrition::attrition_rows;
 use super::balance::balance_rows;
-use super::choice::Entry;
 use super::comparison::{Comparison, RowSet, contrasts, group_count, row_sets};
 use super::contours::contour_rows;
 use super::data_faults::{remarks, similar_arms};
@@ -30,6 +29,7 @@ use super::sensitivity::sensitivity_rows;
 use super::trim::{self, trimmed};
 use galeras_base::prose::count;
 use galeras_causal::{CausalGraph, ColumnRef, Refusal, adjust};
+use galeras_operator::Entry;
 use galeras_operator::StepError;
 use galeras_operator::far_numbers::moved;
 

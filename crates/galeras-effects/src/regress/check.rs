@@ -1,12 +1,12 @@
 //! Checks of the arguments of `regress`, before anything runs.
 
 use super::args::Args;
-use super::choice::Entry;
 use super::equivalence::{EquivalenceTest, MarginUnits};
 use super::estimators::{Controls, estimator_with};
 use super::ports::is_result;
 use crate::checks::{ArgChecks, is_plain};
 use galeras_causal::{CausalGraph, Covariance};
+use galeras_operator::Entry;
 use galeras_operator::columns::{is_number, is_text};
 use galeras_operator::{ArgError, BindContext};
 use galeras_sql::group_columns::check_by;

@@ -7,7 +7,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::args::Args;
-use super::choice::Entry;
 use super::comparison::Contrast;
 use super::effect_sizes::EffectSizes;
 use super::estimate_table::{EstimateEntry, EstimatorAnswer};
@@ -16,6 +15,7 @@ use super::shared_columns::{self as columns, RowStatus};
 use crate::words::ci;
 use galeras_base::prose::{four_digits, p_equals};
 use galeras_causal::{Estimate, OneSided, Standardised, equivalence, excluded_beyond};
+use galeras_operator::Entry;
 use galeras_operator::small_table::{TableColumn, TableRow};
 
 /// The effects that count as none.

@@ -1,7 +1,6 @@
 //! The estimates: the rows of the ports `out` and `summary`, and in sentences.
 
 use super::args::Args;
-use super::choice::Entry;
 use super::comparison::Contrast;
 use super::estimators::{EffectEstimate, Estimator, Measure, PAIRED};
 use super::refuters::Refutation;
@@ -9,6 +8,7 @@ use super::shared_columns::{self as columns, RowStatus};
 use crate::words::{ci, left_out};
 use galeras_base::prose::{degrees_of_freedom, four_digits, name_list, p, p_equals, thousands};
 use galeras_causal::Estimate;
+use galeras_operator::Entry;
 use galeras_operator::small_table::{TableColumn, TableRow};
 
 /// The result of an estimator.

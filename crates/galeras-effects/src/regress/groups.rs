@@ -5,7 +5,6 @@ use std::sync::atomic::AtomicBool;
 
 use super::analysis::{ActivityReporter, AnalysisPlan, GroupAnalysis, analyse_group};
 use super::args::{Args, FamilyMember};
-use super::choice::Entry;
 use super::comparison::Contrast;
 use super::equivalence::{EquivalenceRow, MarginEntry, margin_entry};
 use super::estimate_table::{EstimateEntry, EstimateRow, SummaryRow, refused_effects};
@@ -14,6 +13,7 @@ use super::frame::AnalysisFrame;
 use super::ports::ResultTables;
 use super::refuters::refutation_rows;
 use galeras_causal::adjust;
+use galeras_operator::Entry;
 use galeras_operator::StepError;
 use galeras_sql::group_columns::Groups;
 

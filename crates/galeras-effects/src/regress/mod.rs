@@ -15,7 +15,6 @@ mod args;
 mod attrition;
 mod balance;
 mod check;
-mod choice;
 mod comparison;
 mod contours;
 mod data_faults;
@@ -44,9 +43,8 @@ mod usable_rows;
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
-use futures::future::BoxFuture;
-use serde_json::Value;
 
 use self::adjustment::adjustment_plan;
 use self::analysis::{ActivityReporter, AnalysisPlan};
@@ -57,69 +55,60 @@ use crate::step::{Analysis, BoundAnalysis, required, resolved};
 use galeras_operator::worker_threads::{StopOnDrop, on_thread, pool};
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, LowerContext,
-    Operator, Ports, REGISTRATION, StepError, Tell, args_schema, parse_args,
+    Operator, Ports, REGISTRATION, StepError, Tell, TypedOperator, args_schema,
 };
 use galeras_sql::group_columns::GroupColumns;
 use galeras_workflow::code::Code;
 
+struct RegressOperator;
+
 /// The operator.
-pub struct RegressOperator;
+pub const REGRESS: &dyn Operator = &RegressOperator;
 
-const DESCRIPTOR: Descriptor = Descriptor {
-    name: "regress",
-    version: 6,
-    grain: Grain::of::<BoundAnalysis<RegressAnalysis>, _>(),
-    effect: Effect::Seeded,
-    inputs: InputPorts::One,
-    doc: include_str!("doc.md"),
-    args_schema: args_schema::<Args>,
-};
+impl TypedOperator for RegressOperator {
+    type Args = Args;
 
-impl Operator for RegressOperator {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
+    const DESCRIPTOR: Descriptor = Descriptor {
+        name: "regress",
+        version: 6,
+        grain: Grain::of::<BoundAnalysis<RegressAnalysis>, _>(),
+        effect: Effect::Seeded,
+        inputs: InputPorts::One,
+        doc: include_str!("doc.md"),
+        args_schema: args_schema::<Args>,
+    };
 
-    fn bind<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
-        Box::pin(async move {
-            let mut args: Args = parse_args(args)?;
-            // A unit is a cluster where there are no others.
-            args.cluster = args.cluster.filter(|cluster| args.unit.as_ref() != Some(cluster));
-            let graph = check::check(&args, cx)?;
-            let (mut adjustments, mut errors) = (Vec::new(), Vec::new());
-            for outcome in &args.outcomes {
-                match adjustment_plan(&args, graph.as_ref(), outcome) {
-                    Ok(plan) => adjustments.push(plan),
-                    Err(error) => {
-                        errors.push(ArgError::new("graph", Code::BadGraph, error.to_string()));
-                    }
+    fn bind(mut args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        // A unit is a cluster where there are no others.
+        args.cluster = args.cluster.filter(|cluster| args.unit.as_ref() != Some(cluster));
+        let graph = check::check(&args, cx)?;
+        let (mut adjustments, mut errors) = (Vec::new(), Vec::new());
+        for outcome in &args.outcomes {
+            match adjustment_plan(&args, graph.as_ref(), outcome) {
+                Ok(plan) => adjustments.push(plan),
+                Err(error) => {
+                    errors.push(ArgError::new("graph", Code::BadGraph, error.to_string()));
                 }
             }
-            if !errors.is_empty() {
-                return Err(errors);
-            }
-            let mut resolved_args = resolved(&args)?;
-            let registered = cx.registration.as_deref().map(|registration| {
-                Arc::new(RegisteredEstimates::new(registration, &args, &resolved_args))
-            });
-            if let (Some(registration), Some(args)) =
-                (&cx.registration, resolved_args.as_object_mut())
-            {
-                args.insert(REGISTRATION.to_string(), resolved(registration)?);
-            }
-            let input = cx.input();
-            let groups = GroupColumns::new(&args.by, &input);
-            let ports = ports::ports(&groups, registered.is_some());
-            let plan = Arc::new(AnalysisPlan { args, graph, adjustments });
-            let analysis = RegressAnalysis { plan, groups, registered };
-            let key = input.key;
-            Ok(Box::new(BoundAnalysis { analysis, resolved_args, key, ports })
-                as Box<dyn BoundStep>)
-        })
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let mut resolved_args = resolved(&args)?;
+        let registered = cx.registration.as_deref().map(|registration| {
+            Arc::new(RegisteredEstimates::new(registration, &args, &resolved_args))
+        });
+        if let (Some(registration), Some(args)) = (&cx.registration, resolved_args.as_object_mut())
+        {
+            args.insert(REGISTRATION.to_string(), resolved(registration)?);
+        }
+        let input = cx.input();
+        let groups = GroupColumns::new(&args.by, &input);
+        let ports = ports::ports(&groups, registered.is_some());
+        let plan = Arc::new(AnalysisPlan { args, graph, adjustments });
+        let analysis = RegressAnalysis { plan, groups, registered };
+        let key = input.key;
+        Ok(Box::new(BoundAnalysis { analysis, resolved_args, key, ports }))
     }
 }
 
@@ -130,6 +119,7 @@ struct RegressAnalysis {
     registered: Option<Arc<RegisteredEstimates>>,
 }
 
+#[async_trait]
 impl Analysis for RegressAnalysis {
     const STAYS: Option<&'static str> =
         Some("its tables are small, and its sums are taken in one order");
@@ -140,36 +130,34 @@ impl Analysis for RegressAnalysis {
         labels.chain([&args.treatment]).cloned().chain(self.plan.numbers()).collect()
     }
 
-    fn tables<'a>(
-        bound: &'a BoundAnalysis<Self>,
-        cx: &'a LowerContext,
+    async fn tables(
+        bound: &BoundAnalysis<Self>,
+        cx: &LowerContext,
         input: Option<DataFrame>,
-    ) -> BoxFuture<'a, Result<Ports, StepError>> {
-        Box::pin(async move {
-            let Self { plan, groups: by, registered } = &bound.analysis;
-            let (input, plan) = (required(input, "regress")?, Arc::clone(plan));
-            let groups = match by.is_empty() {
-                true => None,
-                false => Some(Arc::new(by.groups(input.clone()).await?)),
+    ) -> Result<Ports, StepError> {
+        let Self { plan, groups: by, registered } = &bound.analysis;
+        let (input, plan) = (required(input, "regress")?, Arc::clone(plan));
+        let groups = match by.is_empty() {
+            true => None,
+            false => Some(Arc::new(by.groups(input.clone()).await?)),
+        };
+        let group = by.id()?;
+        let frame = frame::read(input, &bound.key, &plan.args, &plan.numbers(), group).await?;
+        let stop = StopOnDrop::default();
+        let (flag, jobs) = (stop.flag(), cx.env.jobs);
+        let (tell, of) = (Arc::clone(&cx.tell), groups.clone());
+        let tables = on_thread(move || {
+            let activity = ActivityReporter::new(move |text| tell(Tell::Activity(text)));
+            let frames = match of.as_deref() {
+                None => vec![frame],
+                Some(groups) => frame.split(groups.ids()),
             };
-            let group = by.id()?;
-            let frame = frame::read(input, &bound.key, &plan.args, &plan.numbers(), group).await?;
-            let stop = StopOnDrop::default();
-            let (flag, jobs) = (stop.flag(), cx.jobs);
-            let (tell, of) = (Arc::clone(&cx.tell), groups.clone());
-            let tables = on_thread(move || {
-                let activity = ActivityReporter::new(move |text| tell(Tell::Activity(text)));
-                let frames = match of.as_deref() {
-                    None => vec![frame],
-                    Some(groups) => frame.split(groups.ids()),
-                };
-                pool(jobs)?.install(|| analyse(&plan, &frames, of.as_deref(), &flag, &activity))
-            })
-            .await?;
-            for warning in tables.iter().flat_map(|tables| &tables.warnings) {
-                (cx.tell)(Tell::Warning(warning.clone()));
-            }
-            ports::into_ports(&tables, groups.as_deref(), registered.as_deref(), &cx.session)
+            pool(jobs)?.install(|| analyse(&plan, &frames, of.as_deref(), &flag, &activity))
         })
+        .await?;
+        for warning in tables.iter().flat_map(|tables| &tables.warnings) {
+            (cx.tell)(Tell::Warning(warning.clone()));
+        }
+        ports::into_ports(&tables, groups.as_deref(), registered.as_deref(), &cx.session)
     }
 }

@@ -10,7 +10,6 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::analysis::SetContext;
 use super::args::Args;
-use super::choice::{Choice, Entry};
 use super::comparison::{Contrast, RowSet, group_count};
 use super::estimate_table::{EstimateEntry, EstimatorAnswer};
 use super::estimators::{Controls, EstimationSample, Estimator, EstimatorSpec};
@@ -22,6 +21,7 @@ use galeras_causal::{
 };
 use galeras_operator::StepError;
 use galeras_operator::small_table::{TableColumn, TableRow};
+use galeras_operator::{Choice, Entry};
 
 pub(super) type ChosenRefuter = Choice<RefuterSpec>;
 

@@ -13,8 +13,8 @@ use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use serde_json::{Map, Value};
 
 use super::args::{Args, Contrasts};
-use super::choice::Entry;
 use galeras_base::prose::name_list;
+use galeras_operator::Entry;
 use galeras_operator::{RegisteredAnalysis, Registration, StepError, TableSchema, describe};
 
 /// Arguments that list estimates: a registration may name more or fewer.

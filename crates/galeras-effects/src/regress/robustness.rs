@@ -1,7 +1,6 @@
 //! Cinelli and Hazlett's robustness values: rows of the port `sensitivity`. They belong to the
 //! regression of an estimator; others have none, with the reason.
 
-use super::choice::Entry;
 use super::estimators::EffectEstimate;
 use super::sensitivity::SensitivityMeasures;
 use super::shared_columns as columns;
@@ -10,6 +9,7 @@ use galeras_causal::{
     Covariance::Classic, InstrumentRobustness, Refusal, Robustness, adjusted,
     instrument_robustness, interacted, paired, robustness,
 };
+use galeras_operator::Entry;
 
 /// The analysis of the primary estimate, and of a linear regression next to it.
 const PRIMARY: &str = "robustness";

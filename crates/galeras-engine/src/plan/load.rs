@@ -10,7 +10,7 @@ use super::lockfile::LockFile;
 use super::model::{ExpandedPlan, Plan, PlannedRemote, PlannedSigners};
 use super::params::{command_line_params, settings_here};
 use super::settings::{Locking, PlanSettings};
-use galeras_base::visible::shell_word;
+use galeras_base::terminal_escape::shell_word;
 use galeras_operator::Registry;
 use galeras_workflow::code::Code;
 use galeras_workflow::{Diagnostic, Diagnostics, RemoteSpec, Source, SourceSpan, Span};

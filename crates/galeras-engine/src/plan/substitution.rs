@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use galeras_operator::ARGUMENT_LANGUAGE;
 use galeras_workflow::{
-    Diagnostics, Language, Node, Resolve, Source, Value as NodeValue, substitute_code,
+    Diagnostics, Language, Node, Scope, Source, Value as NodeValue, substitute_code,
     substitute_node,
 };
 
@@ -17,7 +17,7 @@ pub(super) fn substitute_arguments(
     node: &Node,
     schema: &Value,
     source: &Arc<Source>,
-    resolver: &dyn Resolve,
+    scope: &Scope,
     diagnostics: &mut Diagnostics,
 ) -> Node {
     let value = match &node.value {
@@ -26,7 +26,7 @@ pub(super) fn substitute_arguments(
                 .iter()
                 .map(|(key, value)| {
                     let schema = property(schema, key.as_str().unwrap_or_default());
-                    let value = substitute_arguments(value, schema, source, resolver, diagnostics);
+                    let value = substitute_arguments(value, schema, source, scope, diagnostics);
                     (key.clone(), value)
                 })
                 .collect(),
@@ -36,14 +36,14 @@ pub(super) fn substitute_arguments(
                 .iter()
                 .map(|item| {
                     let schema = first(schema, &|s| s.get("items"));
-                    substitute_arguments(item, schema, source, resolver, diagnostics)
+                    substitute_arguments(item, schema, source, scope, diagnostics)
                 })
                 .collect(),
         ),
         NodeValue::String(_) => {
             return match language(schema) {
-                Some(language) => substitute_code(node, language, source, resolver, diagnostics),
-                None => substitute_node(node, source, resolver, diagnostics),
+                Some(language) => substitute_code(node, language, source, scope, diagnostics),
+                None => substitute_node(node, source, scope, diagnostics),
             };
         }
         other => other.clone(),

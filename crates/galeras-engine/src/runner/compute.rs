@@ -126,7 +126,7 @@ pub(super) async fn compute_rows(
 
 fn require_consent(step: &PlannedStep, cx: &StepContext) -> Result<(), RunError> {
     for demand in step.step.demands() {
-        if let Some(refused) = cx.lower.consent.refusal(&demand.access) {
+        if let Some(refused) = cx.lower.env.consent.refusal(&demand.access) {
             let message = format!("the step {}", refused.message);
             return Err(StepError::new(message).help(refused.help).into());
         }

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use datafusion::execution::context::SessionContext;
-use tokio_util::sync::CancellationToken;
 
 use super::error::RunError;
 use crate::plan::{Plan, PlannedStep};
@@ -16,18 +15,9 @@ use galeras_base::memory_guard::{ActiveWork, active};
 use galeras_base::scratch::LazyScratch;
 use galeras_chat::Budget;
 use galeras_operator::event::{EventSink, RunEvent};
-use galeras_operator::{BoundStep, Consent, LowerContext, Lowering, Tell};
+use galeras_operator::{BoundStep, LowerContext, Lowering, RunEnv, Tell};
 use galeras_sql::session::{bounded_session, session, spilling_session};
 use galeras_store::{MemoPart, RecipeParts, Store};
-
-/// A share of the machine.
-#[derive(Clone, Copy, Debug)]
-pub struct Resources {
-    /// The number of threads.
-    pub jobs: usize,
-    /// Bytes of memory for work that can continue in files: those of a run, or of a step.
-    pub memory: usize,
-}
 
 /// A step without its plan.
 #[derive(Clone, Copy)]
@@ -47,15 +37,6 @@ impl<'a> StepTask<'a> {
     }
 }
 
-/// The environment of a step.
-pub(super) struct Surroundings<'a> {
-    pub(super) events: &'a Arc<dyn EventSink>,
-    pub(super) cancel: &'a CancellationToken,
-    pub(super) consent: &'a Arc<dyn Consent>,
-    pub(super) budget: Arc<Budget>,
-    pub(super) resources: Resources,
-}
-
 /// The sorts of a step get one of this many parts of the memory: its threads need the rest.
 const SORTS: usize = 4;
 /// Steps whose stored inputs are not larger sort in memory: creating a session that can use files
@@ -68,12 +49,8 @@ pub(super) struct StepContext {
     unit: &'static str,
     pub(super) store: Store,
     pub(super) lower: LowerContext,
-    pub(super) jobs: usize,
     /// The inputs are small.
     small: bool,
-    pub(super) events: Arc<dyn EventSink>,
-    /// Earlier results are not used, not even of single rows.
-    pub(super) forced: bool,
     /// The stored files that the result is computed from.
     reads: Mutex<BTreeSet<Digest>>,
     /// While there is a context, the memory guard names the step.
@@ -84,12 +61,12 @@ impl StepContext {
     pub(super) fn new(
         task: &StepTask<'_>,
         store: &Store,
-        surroundings: Surroundings<'_>,
+        env: &RunEnv,
+        budget: Arc<Budget>,
         input_bytes: Option<u64>,
         forced: bool,
     ) -> Result<Self, RunError> {
-        let Surroundings { events, cancel, consent, budget, resources } = surroundings;
-        let Resources { jobs, memory } = resources;
+        let &RunEnv { jobs, memory, .. } = env;
         let scratch = LazyScratch::default();
         let small = input_bytes.is_some_and(|bytes| bytes <= SMALL_BYTES);
         let bounded = || -> Result<_, RunError> {
@@ -107,24 +84,18 @@ impl StepContext {
             scratch,
             base: task.base.to_path_buf(),
             downloads: task.downloads.to_path_buf(),
-            jobs,
-            memory,
+            env: env.clone(),
             forced,
             budget,
-            consent: Arc::clone(consent),
-            cancel: cancel.clone(),
             retry: Arc::default(),
-            tell: event_sender(task.name, task.bound.work_unit(), events),
+            tell: event_sender(task.name, task.bound.work_unit(), &env.events),
         };
         Ok(Self {
             name: task.name.to_string(),
             unit: task.bound.work_unit(),
             store: store.clone(),
             lower,
-            jobs,
             small,
-            events: Arc::clone(events),
-            forced,
             reads: Mutex::default(),
             _active: active(task.name),
         })
@@ -136,7 +107,7 @@ impl StepContext {
         if self.small {
             return Ok(session(1));
         }
-        Ok(bounded_session(1, self.lower.memory / SORTS, self.lower.scratch.path()?)?)
+        Ok(bounded_session(1, self.lower.env.memory / SORTS, self.lower.scratch.path()?)?)
     }
 
     /// Records that the result is computed from these stored files, among others.
@@ -153,7 +124,7 @@ impl StepContext {
     /// The finished parts of a recipe that may be used; their use is recorded. Damaged ones are
     /// reported and removed with the results computed from them. A forced step uses none.
     pub(super) async fn parts(&self, recipe: &Digest) -> Result<Vec<MemoPart>, RunError> {
-        if self.forced {
+        if self.lower.forced {
             return Ok(Vec::new());
         }
         let RecipeParts { sound, damaged } = self.store.memo_parts(recipe).await?;
@@ -171,17 +142,17 @@ impl StepContext {
     pub(super) fn total(&self, total: u64, reused: u64) {
         let (step, unit) = (self.name.clone(), self.unit);
         tracing::debug!(to_compute = total, reused, unit, "work");
-        self.events.send(RunEvent::StepTotal { step, unit, total, reused });
+        self.lower.env.events.send(RunEvent::StepTotal { step, unit, total, reused });
     }
 
     pub(super) fn progress(&self, done: u64) {
         let (step, unit) = (self.name.clone(), self.unit);
-        self.events.send(RunEvent::Progress { step, unit, done });
+        self.lower.env.events.send(RunEvent::Progress { step, unit, done });
     }
 
     pub(super) fn warn(&self, message: String) {
         tracing::warn!("{message}");
-        self.events.send(RunEvent::Warning { step: Some(self.name.clone()), message });
+        self.lower.env.events.send(RunEvent::Warning { step: Some(self.name.clone()), message });
     }
 }
 

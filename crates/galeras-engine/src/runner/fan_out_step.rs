@@ -130,7 +130,7 @@ pub(super) async fn run(
     }
     let computed = fresh.len() as u64;
     cx.total(computed, reused);
-    let threads = Semaphore::new(cx.jobs.max(1));
+    let threads = Semaphore::new(cx.lower.env.jobs.max(1));
     let opened = OpenedRows::default();
     let turn = Mutex::new(());
     let fan_out = FanOut { cx, step, recipe, stored, turn, threads, opened: &opened };
@@ -217,7 +217,7 @@ pub(super) async fn fill(
     let row = rows.into_iter().find(|row| row.digest == digest);
     let row = row.ok_or_else(|| StepError::new("a defect: the input has no such row"))?;
     let stored = StoredRows::of(&cx.parts(&recipe).await?);
-    let threads = Semaphore::new(cx.jobs.max(1));
+    let threads = Semaphore::new(cx.lower.env.jobs.max(1));
     let turn = Mutex::new(());
     let fan_out = FanOut { cx, step, recipe, stored, turn, threads, opened };
     match fan_out.pieces(&row, share).await {
@@ -262,7 +262,7 @@ impl FanOut<'_> {
             Err(Failure::Work(error)) => error,
         };
         let Self { cx, step, .. } = self;
-        if cx.lower.cancel.is_cancelled() {
+        if cx.lower.env.cancel.is_cancelled() {
             return Err(RunError::Interrupted);
         }
         cx.warn(format!("{}: {}{}", row.label, error.reason, again(&error)));
@@ -305,7 +305,7 @@ impl FanOut<'_> {
             self.piece(work.as_ref(), &cut, piece, turn)
         });
         // One more than the threads: it is stored while they compute.
-        let computed = under_way.buffer_unordered(self.cx.jobs.saturating_add(1));
+        let computed = under_way.buffer_unordered(self.cx.lower.env.jobs.saturating_add(1));
         tables.extend(computed.try_collect::<Vec<_>>().await?);
         Ok(tables)
     }

@@ -43,7 +43,6 @@ mod transfer;
 mod wave;
 
 pub use check::{TestOutcome, test_outcomes};
-pub use context::Resources;
 pub use error::RunError;
 pub use file_digests::FileDigests;
 pub use input::{open, open_port};

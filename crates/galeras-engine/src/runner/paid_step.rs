@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::{Array, AsArray, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::SessionContext;
-use futures::future::BoxFuture;
 
 use super::context::StepContext;
 use super::error::RunError;
@@ -51,7 +51,7 @@ pub(super) async fn run(
 ) -> Result<PaidResult, RunError> {
     let (journal, unfinished) =
         AnswerJournal::open(&cx.lower.downloads.join(FOLDER), &recipe).await?;
-    let earlier = match cx.forced {
+    let earlier = match cx.lower.forced {
         true => EarlierAnswers::none(),
         false => {
             let parts = cx.parts(&recipe).await?;
@@ -171,19 +171,14 @@ impl KnownAnswers for KeptAnswers {
     }
 }
 
+#[async_trait]
 impl Answers for KeptAnswers {
-    fn keep<'a>(
-        &'a self,
-        question: &'a Digest,
-        answer: &'a str,
-    ) -> BoxFuture<'a, Result<(), StepError>> {
-        Box::pin(async move {
-            self.journal.keep(question, answer).await.map_err(|error| {
-                StepError::from(error).help("an answer that cannot be kept is lost: the step stops")
-            })?;
-            let mut fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
-            fresh.push((*question, answer.to_string()));
-            Ok(())
-        })
+    async fn keep(&self, question: &Digest, answer: &str) -> Result<(), StepError> {
+        self.journal.keep(question, answer).await.map_err(|error| {
+            StepError::from(error).help("an answer that cannot be kept is lost: the step stops")
+        })?;
+        let mut fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
+        fresh.push((*question, answer.to_string()));
+        Ok(())
     }
 }

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_util::sync::CancellationToken;
 
 use super::compute::compute;
-use super::context::{Resources, StepContext, StepTask, Surroundings};
+use super::context::{StepContext, StepTask};
 use super::error::RunError;
 use super::input::input_size;
 use super::key::{StepManifests, artifact, step_key};
@@ -14,8 +13,7 @@ use super::spending::RunSpending;
 use super::spread::Embedded;
 use crate::plan::Plan;
 use galeras_base::id::keyed_hash;
-use galeras_operator::event::EventSink;
-use galeras_operator::{Access, Consent, Lowering};
+use galeras_operator::{Access, Lowering, RunEnv};
 use galeras_store::{CopyError, Manifest, Store};
 
 /// The inputs of a recomputation.
@@ -26,14 +24,8 @@ pub struct Recomputation<'a> {
     pub store: &'a Store,
     /// The results, by position in the plan.
     pub done: &'a StepManifests,
-    /// Threads and memory.
-    pub resources: Resources,
-    /// The user's consent.
-    pub consent: Arc<dyn Consent>,
-    /// Cancelled to stop.
-    pub cancel: CancellationToken,
-    /// The receiver of the steps' messages.
-    pub events: Arc<dyn EventSink>,
+    /// The environment of the steps.
+    pub env: RunEnv,
 }
 
 impl Recomputation<'_> {
@@ -59,7 +51,7 @@ impl Recomputation<'_> {
             if matches!(demand.access, Access::Host { .. } | Access::Variable { .. }) {
                 return Ok(Some("needs a network".into()));
             }
-            if let Some(refused) = self.consent.refusal(&demand.access) {
+            if let Some(refused) = self.env.consent.refusal(&demand.access) {
                 return Ok(Some(refused.message));
             }
         }
@@ -96,15 +88,9 @@ impl Recomputation<'_> {
     pub(super) fn context(&self, at: usize, scratch: &Store) -> Result<StepContext, RunError> {
         let step = &self.plan.steps[at];
         let spending = RunSpending::new(self.plan);
-        let surroundings = Surroundings {
-            events: &self.events,
-            cancel: &self.cancel,
-            consent: &self.consent,
-            budget: spending.budget(at),
-            resources: self.resources,
-        };
         let bytes = input_size(step, self.done).map(|(_, bytes)| bytes);
-        StepContext::new(&StepTask::of(self.plan, step), scratch, surroundings, bytes, true)
+        let task = StepTask::of(self.plan, step);
+        StepContext::new(&task, scratch, &self.env, spending.budget(at), bytes, true)
     }
 
     /// Nothing else is computed at the same time.

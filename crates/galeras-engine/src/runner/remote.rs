@@ -167,20 +167,16 @@ impl Remote {
                 let (signatures, size) =
                     tokio::join!(self.signatures(&stored), self.other_size(stored.manifest()));
                 let from = self.location();
-                match (differs, signatures, size) {
-                    (Some(cause), _, _) => {
-                        doubt(unusable(from, &cause));
-                        None
-                    }
-                    (None, Err(refusal), _) => {
+                match (signatures, differs.or(size)) {
+                    (Err(refusal), _) => {
                         doubt(format!("the result of this step in {from} {refusal}; computing"));
                         None
                     }
-                    (None, Ok(_), Some(cause)) => {
+                    (Ok(_), Some(cause)) => {
                         doubt(unusable(from, &cause));
                         None
                     }
-                    (None, Ok(signatures), None) => {
+                    (Ok(signatures), None) => {
                         debug!(%key, "the remote has the result");
                         let manifest = Arc::new(stored.manifest().clone());
                         Some(Offered { manifest, stored: Arc::new(*stored), signatures })

@@ -6,12 +6,11 @@ use std::time::Instant;
 
 use tokio::sync::{Mutex, Semaphore};
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info_span};
 
 use super::check::check_all;
 use super::compute::compute;
-use super::context::{Resources, StepContext, StepTask, Surroundings};
+use super::context::{StepContext, StepTask};
 use super::error::RunError;
 use super::freed_memory::give_back;
 use super::history::RunHistory;
@@ -32,13 +31,15 @@ use galeras_base::scratch::{create_private, sweep};
 use galeras_operator::event::{
     EventSink, PortSummary, Reason, RunEvent, RunStatus, StepStatus, StepSummary,
 };
-use galeras_operator::{Consent, StepError};
+use galeras_operator::{RunEnv, StepError};
 use galeras_store::{Manifest, RunRecord, RunSettings, Store};
 
 /// The options of a run.
 pub struct RunOptions {
-    /// Threads, which are also the number of steps computed at once, and their shared memory.
-    pub resources: Resources,
+    /// The environment of the steps. Its threads are also the number of steps computed at once,
+    /// which share its memory. Of the events, the caller sends the last one,
+    /// [`RunOutcome::finished`].
+    pub env: RunEnv,
     /// The positions of the wanted steps, to which their ancestors are added; `None` for all.
     pub select: Option<Vec<usize>>,
     /// The positions of steps that are computed even if their result is stored.
@@ -49,18 +50,12 @@ pub struct RunOptions {
     pub remembered: Option<RunSettings>,
     /// Continue after a failure with the steps that do not depend on it.
     pub keep_going: bool,
-    /// Cancelled to stop the run.
-    pub cancel: CancellationToken,
     /// Computes the steps.
     pub engine: Arc<dyn Engine>,
     /// Another source of results.
     pub remote: Option<Arc<Remote>>,
-    /// The user's consent: a step fails if it needs more.
-    pub consent: Arc<dyn Consent>,
     /// The start of the process, from which the time of the run counts.
     pub started: Instant,
-    /// The receiver of events. The caller sends the last one, [`RunOutcome::finished`].
-    pub events: Arc<dyn EventSink>,
 }
 
 /// The outcome of a run.
@@ -103,15 +98,16 @@ impl Attempt {
 }
 
 /// Runs the plan against the store.
-pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> RunOutcome {
+pub async fn run(plan: Arc<Plan>, store: Store, mut options: RunOptions) -> RunOutcome {
     let started = options.started;
     let mut record = RunRecord::new(plan.name.as_str(), plan.file.as_str());
     record.params = plan.params.clone().into();
     record.remember(options.remembered.as_ref());
     let wanted = wanted(&plan, options.select.as_deref());
-    let slots = options.resources.jobs.max(1);
-    let events = Arc::clone(&options.events);
+    let slots = options.env.jobs.max(1);
+    let events = Arc::clone(&options.env.events);
     let progress = Arc::new(RunProgress::new(events, Arc::clone(&plan), &wanted, slots));
+    options.env.events = Arc::clone(&progress) as Arc<dyn EventSink>;
     let runner = Arc::new(Runner {
         history: Arc::new(RunHistory::new(&store, &plan.name)),
         computing: Arc::new(Semaphore::new(slots)),
@@ -121,7 +117,6 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> RunOutco
         results: RunResults::new(plan.steps.len()),
         spending: RunSpending::new(&plan),
         waves: std::sync::Mutex::default(),
-        events: Arc::clone(&progress) as Arc<dyn EventSink>,
         progress,
         wanted,
         plan,
@@ -129,7 +124,7 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> RunOutco
         options,
     });
     let steps = runner.plan.steps.iter().zip(&runner.wanted).filter(|(_, wanted)| **wanted);
-    runner.events.send(RunEvent::Started {
+    runner.env().events.send(RunEvent::Started {
         workflow: runner.plan.name.clone(),
         run: record.id.clone(),
         steps: steps.map(|(step, _)| step.name.clone()).collect(),
@@ -137,7 +132,7 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> RunOutco
     let _ = create_private(&runner.plan.downloads); // Whoever writes there says what is wrong.
     // The files of killed runs are removed while the steps run, as they may be large.
     let swept = tokio::task::spawn_blocking(sweep);
-    let _freed = give_back(runner.options.resources.memory);
+    let _freed = give_back(runner.env().memory);
     let lock = runner.store.shared_lock().await;
     let (mut status, steps, manifests) = match &lock {
         Ok(_) => runner.schedule().await,
@@ -149,7 +144,7 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> RunOutco
     if let Some(options) = &runner.options.outputs
         && (status == RunStatus::Ok || runner.options.keep_going)
     {
-        let (plan, store, events) = (&*runner.plan, &runner.store, &*runner.events);
+        let (plan, store, events) = (&*runner.plan, &runner.store, &*runner.env().events);
         let (run, done) = (record.id.as_str(), manifests.as_slice());
         let written = OutputWriter { plan, store, options, run, done }.write_all(events).await;
         if status == RunStatus::Ok {
@@ -159,7 +154,7 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> RunOutco
     if let Some(remote) = &runner.options.remote {
         let Fetched { files, bytes } = remote.fetched();
         let from = remote.location().to_string();
-        runner.events.send(RunEvent::Fetched { remote: from, files, bytes });
+        runner.env().events.send(RunEvent::Fetched { remote: from, files, bytes });
     }
     runner.account(&manifests);
     if let Ok(folders @ 1..) = swept.await {
@@ -194,9 +189,8 @@ pub(super) struct Runner {
     pub(super) store: Store,
     pub(super) options: RunOptions,
     wanted: Vec<bool>,
-    /// Watches the events before it forwards them.
+    /// Receives the events, and forwards them.
     progress: Arc<RunProgress>,
-    pub(super) events: Arc<dyn EventSink>,
     history: Arc<RunHistory>,
     computing: Arc<Semaphore>,
     /// One lock for each recipe that this run computes.
@@ -214,9 +208,13 @@ pub(super) struct Runner {
 const TASKS: usize = 256;
 
 impl Runner {
+    pub(super) fn env(&self) -> &RunEnv {
+        &self.options.env
+    }
+
     pub(super) fn warn(&self, step: Option<String>, message: String) {
         tracing::warn!("{message}");
-        self.events.send(RunEvent::Warning { step, message });
+        self.env().events.send(RunEvent::Warning { step, message });
     }
 
     async fn schedule(
@@ -244,7 +242,7 @@ impl Runner {
         let mut ready: Vec<usize> = (0..count).filter(|i| wanted[*i] && waiting[*i] == 0).collect();
         ready.reverse();
         loop {
-            let stop = self.options.cancel.is_cancelled()
+            let stop = self.env().cancel.is_cancelled()
                 || (status != RunStatus::Ok && !self.options.keep_going)
                 || status == RunStatus::CacheFailed;
             while !stop && tasks.len() < TASKS {
@@ -266,7 +264,7 @@ impl Runner {
             }
             let joined = tokio::select! {
                 joined = tasks.join_next_with_id() => joined,
-                () = self.options.cancel.cancelled(), if !tasks.is_empty() => {
+                () = self.env().cancel.cancelled(), if !tasks.is_empty() => {
                     // Dropping a task ends it at its next await; it leaves finished parts and
                     // temporary files.
                     tasks.shutdown().await;
@@ -283,7 +281,7 @@ impl Runner {
             match ended {
                 None => status = RunStatus::Failed,
                 Some((i, finished)) => {
-                    self.events.send(RunEvent::StepFinished(finished.summary.clone()));
+                    self.env().events.send(RunEvent::StepFinished(finished.summary.clone()));
                     summaries[i] = Some(finished.summary);
                     waves.ended(i, finished.failure.is_some());
                     // A table that fails its tests is neither passed on nor written as an output.
@@ -303,13 +301,13 @@ impl Runner {
                 }
             }
         }
-        if self.options.cancel.is_cancelled() {
+        if self.env().cancel.is_cancelled() {
             status = RunStatus::Interrupted;
         }
         for i in (0..count).filter(|i| wanted[*i]) {
             if summaries[i].is_none() {
                 let summary = self.summary(i, StepStatus::Skipped);
-                self.events.send(RunEvent::StepFinished(summary.clone()));
+                self.env().events.send(RunEvent::StepFinished(summary.clone()));
                 summaries[i] = Some(summary);
             }
         }
@@ -367,7 +365,7 @@ impl Runner {
         }
         done[i] = Some(Arc::clone(&manifest));
         let failure =
-            check_all(&self.plan, i, &self.store, &done, &*self.events, &mut summary).await;
+            check_all(&self.plan, i, &self.store, &done, &*self.env().events, &mut summary).await;
         summary.seconds = began.elapsed().as_secs_f64();
         FinishedStep { summary, manifest: Some(manifest), failure }
     }
@@ -424,10 +422,11 @@ impl Runner {
             _ => {}
         }
         if let (Some(remote), false) = (remote, forced)
-            && let Some(manifest) = remote.manifest(&self.plan, i, &key, Some(&*self.events)).await
+            && let Some(manifest) =
+                remote.manifest(&self.plan, i, &key, Some(&*self.env().events)).await
         {
             let ports = self.written_ports(i);
-            let (plan, store, events) = (&self.plan, &self.store, &*self.events);
+            let (plan, store, events) = (&self.plan, &self.store, &*self.env().events);
             if remote.take(plan, i, &manifest, &ports, store, events).await? {
                 debug!("hit of the remote");
                 attempt.summary.remote = true;
@@ -435,7 +434,7 @@ impl Runner {
             }
         }
         if let Some(remote) = remote
-            && !remote.fetch_inputs(&self.plan, i, done, &self.store, &*self.events).await?
+            && !remote.fetch_inputs(&self.plan, i, done, &self.store, &*self.env().events).await?
         {
             // First the missing inputs are computed, then this step.
             return Err(StepError::new("tables of its inputs are missing").into());
@@ -487,20 +486,18 @@ impl Runner {
         attempt.summary.status = StepStatus::Ran;
         attempt.summary.reason = Some(reason);
         attempt.summary.detail = detail.clone();
-        self.events.send(RunEvent::StepStarted {
+        self.env().events.send(RunEvent::StepStarted {
             step: step.name.clone(),
             reason,
             detail,
             unit: step.step.work_unit(),
         });
-        let (events, RunOptions { cancel, consent, resources, .. }) = (&self.events, &self.options);
         let budget = self.spending.budget(i);
-        let beside = self.plan.independent_of(i, &self.wanted, resources.jobs.max(1) - 1);
-        let resources = Resources { memory: resources.memory / (beside + 1), ..*resources };
-        let surroundings = Surroundings { events, cancel, consent, budget, resources };
+        let beside = self.plan.independent_of(i, &self.wanted, self.env().jobs.max(1) - 1);
+        let env = RunEnv { memory: self.env().memory / (beside + 1), ..self.env().clone() };
         let bytes = input_size(step, done).map(|(_, bytes)| bytes);
         let task = StepTask::of(&self.plan, step);
-        let cx = StepContext::new(&task, &self.store, surroundings, bytes, forced)?;
+        let cx = StepContext::new(&task, &self.store, &env, budget, bytes, forced)?;
         let engine = &*self.options.engine;
         compute(&self.plan, i, &step_key, done, (&cx, engine), turn).await
     }

@@ -34,7 +34,7 @@ impl Runner {
                 // Read errors are reported by the first request.
                 let limits = limit_states(&self.plan, |step| wave.steps.contains(&step));
                 let limits = limits.unwrap_or_default();
-                self.events.send(RunEvent::Requests { steps, limits });
+                self.env().events.send(RunEvent::Requests { steps, limits });
             }
         };
         wave.said.get_or_init(say).await;
@@ -68,7 +68,7 @@ impl Runner {
     /// Reports the spending, and updates the ledger; `done` has the results.
     pub(super) fn account(&self, done: &StepManifests) {
         if let Some(spent) = self.spending.spent(&self.plan) {
-            self.events.send(spent);
+            self.env().events.send(spent);
         }
         if let Err(error) = tokio::task::block_in_place(|| self.spending.close(&self.plan, done)) {
             // The ledger has too much, never too little.

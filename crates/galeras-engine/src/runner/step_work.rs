@@ -51,7 +51,7 @@ impl StepWork<'_> {
         let recipe = self.recipe;
         let session = match self.bound.lowering() {
             // Keeps the order of stored rows.
-            Lowering::Row(_) => ordered_session(cx.jobs),
+            Lowering::Row(_) => ordered_session(cx.lower.env.jobs),
             Lowering::FanOut(_) | Lowering::Paid(_) | Lowering::Table(_) => {
                 cx.lower.session.clone()
             }
@@ -157,7 +157,7 @@ impl PortWriter<'_> {
     /// Stores the tables in turn. With `counts`, the rows of the first are the progress of the
     /// step.
     async fn ports(&self, ports: Ports, counts: bool) -> Result<Vec<PortArtifact>, RunError> {
-        let (store, threads) = (&self.cx.store, self.cx.jobs);
+        let (store, threads) = (&self.cx.store, self.cx.lower.env.jobs);
         let mut tables = Vec::with_capacity(ports.len());
         for (at, (name, df)) in ports.into_iter().enumerate() {
             let rows = AtomicU64::new(0);
@@ -191,7 +191,13 @@ impl PortWriter<'_> {
         };
         let mut stored = Vec::with_capacity(tables.len());
         for (name, table) in tables {
-            stored.push(table.store(name, &self.cx.store, self.cx.jobs, |_| {}, on_encoded));
+            stored.push(table.store(
+                name,
+                &self.cx.store,
+                self.cx.lower.env.jobs,
+                |_| {},
+                on_encoded,
+            ));
         }
         let stored = async { Ok::<_, RunError>(try_join_all(stored).await?) };
         let (counts, artifacts) = tokio::try_join!(run.compute(), stored)?;

@@ -12,7 +12,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use super::ground::{lies_in, real};
-use galeras_base::visible::escape_all;
+use galeras_base::terminal_escape::escape_all;
 use galeras_operator::{Access, ServerAddress};
 
 /// An item of `--allow`.

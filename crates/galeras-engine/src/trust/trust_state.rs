@@ -10,7 +10,7 @@ use super::ground::{Ground, settled};
 use super::memory::TrustMemory;
 use super::request::AccessRequest;
 use super::words::phrase;
-use galeras_base::visible::shell_word;
+use galeras_base::terminal_escape::shell_word;
 use galeras_operator::{Access, Consent, RefusedAccess};
 
 /// All consent for a workflow: actions that need none, and consent of the command line, of earlier

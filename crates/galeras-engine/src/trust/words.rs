@@ -1,6 +1,6 @@
 //! Descriptions of actions that are safe on a terminal.
 
-use galeras_base::visible::escape_all;
+use galeras_base::terminal_escape::escape_all;
 use galeras_operator::Access;
 
 /// The action without its subject: `reads /etc/passwd, outside of …`.

@@ -1,17 +1,15 @@
 //! Bars from zero, with intervals.
 
-use super::{Slots, anchors, one_each, reference, span};
+use super::{Slots, one_each, own_reference, span, words};
 use crate::error::FigureError;
-use crate::kind::{Kind, KindSpec};
-use crate::scale::{Range, number};
+use crate::scale::Range;
 use crate::sheet::{Key, Sheet};
-use crate::spec::{GROUPS, HIGH, LOW, PANELS, Role, Scale, Takes, needs};
+use crate::spec::{GROUPS, HIGH, Kind, LOW, PANELS, Role, Scale, Takes, needs};
 use crate::svg::Stroke;
-use crate::theme;
 
 impl Kind {
     /// Bar chart: see [`Kind::about`].
-    pub const BAR: Kind = Kind(&KindSpec {
+    pub const BAR: Kind = Kind {
         name: "bar",
         title: "Bar chart",
         about: "Bars, with intervals.",
@@ -24,47 +22,40 @@ impl Kind {
             PANELS,
         ],
         options: &["reference", "x_label", "y_label"],
-        along: Role::Y,
         names: 200,
-        groups: theme::GROUPS,
         marks: 2000,
         draw,
-        draw_text: None,
-    });
+        ..Kind::BASE
+    };
 }
 
 fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     one_each(sheet, |r| (r.facet, r.x_name, r.color), &[Role::X, Role::Color, Role::Facet])?;
     let slots = Slots::of(sheet);
-    let ends = |r: &crate::rows::Row| {
-        let (low, high) = r.interval.unwrap_or((r.y, r.y));
-        [r.y, low, high]
-    };
-    let mut fixed = anchors(sheet);
-    fixed.push(0.0);
-    let range = Range::of(sheet.table.rows.iter().flat_map(ends), &fixed, Scale::Linear);
-    let panels = sheet.panels(&slots.plan(sheet, range, Some(Key::Bar)))?;
+    let fixed: Vec<f64> = sheet.spec.reference.into_iter().chain([0.0]).collect();
+    let ends = sheet.table.rows.iter().flat_map(|r| r.with_interval(r.y));
+    let range = Range::of(ends, &fixed, Scale::Linear);
+    let panels = sheet.panels(&slots.plan(sheet, range, Key::Bar))?;
     for (i, panel) in panels.iter().enumerate() {
-        let rows: Vec<_> = sheet.table.in_panel(i).cloned().collect();
         let zero = slots.value(panel, 0.0);
-        for row in rows {
+        for row in sheet.table.in_panel(i) {
             let group = row.color.unwrap_or(0);
             let (slot, width) = slots.slot(panel, row.x_name, group);
             let width = (width * 0.92).min(60.0);
             let area = slots.area(slot, width, zero, slots.value(panel, row.y));
-            sheet.svg.open_titled("bar", &words(sheet, &row));
+            sheet.svg.open_titled("bar", &words(sheet.table, row, row.y));
             sheet.look.bar(&mut sheet.svg, area, group, 0.8);
             if let Some((low, high)) = row.interval {
                 let (low, high) = (slots.value(panel, low), slots.value(panel, high));
                 let ink = Stroke::solid(sheet.look.ink, 1.3);
                 let cap = (width * 0.2).min(5.0);
-                sheet.svg.open("interval");
-                sheet.svg.line(slots.point(slot, low), slots.point(slot, high), ink);
-                for end in [low, high] {
-                    let (a, b) = (slots.point(slot - cap, end), slots.point(slot + cap, end));
-                    sheet.svg.line(a, b, ink);
-                }
-                sheet.svg.close();
+                sheet.svg.group("interval", |svg| {
+                    svg.line(slots.point(slot, low), slots.point(slot, high), ink);
+                    for end in [low, high] {
+                        let (a, b) = (slots.point(slot - cap, end), slots.point(slot + cap, end));
+                        svg.line(a, b, ink);
+                    }
+                });
             }
             sheet.svg.close();
         }
@@ -74,31 +65,14 @@ fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
             false => (panel.area.x, panel.area.width),
         };
         sheet.svg.line(slots.point(start, zero), slots.point(start + length, zero), stroke);
-        if let Some(value) = sheet.spec.reference {
-            reference(sheet, panel, value, slots.lying, "4 3");
-        }
+        own_reference(sheet, panel, slots.lying);
     }
     if sheet.table.intervals {
         sheet.notes.push("Lines on bars: intervals.".to_string());
     }
     sheet.facts.push(format!("Range {}.", span(sheet.table.rows.iter().map(|r| r.y))));
-    let each: Vec<String> =
-        sheet.table.rows.iter().take(24).map(|r| format!("{}.", words(sheet, r))).collect();
-    sheet.facts.extend(each);
+    for row in sheet.table.rows.iter().take(24) {
+        sheet.facts.push(format!("{}.", words(sheet.table, row, row.y)));
+    }
     Ok(())
-}
-
-fn words(sheet: &Sheet<'_>, row: &crate::rows::Row) -> String {
-    let table = &sheet.table;
-    let names = [
-        table.facets.get(row.facet),
-        table.xs.get(row.x_name),
-        row.color.and_then(|c| table.colors.get(c)),
-    ];
-    let names: Vec<&str> = names.into_iter().flatten().map(String::as_str).collect();
-    let interval = row
-        .interval
-        .map(|(low, high)| format!(" [{}, {}]", number(low), number(high)))
-        .unwrap_or_default();
-    format!("{}: {}{interval}", names.join(", "), number(row.y))
 }

@@ -1,56 +1,40 @@
 //! Box plots and violins.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Slots, anchors, reference, span};
+use super::{Slots, joined, own_reference, span};
 use crate::error::FigureError;
-use crate::kind::{Kind, KindSpec};
 use crate::scale::{Range, count, number};
 use crate::sheet::{Key, Panel, Sheet};
-use crate::spec::{PANELS, Role, Takes, Theme, Use, may, needs};
+use crate::spec::{Kind, PANELS, Role, Scale, Takes, Theme, may, needs};
 use crate::stats::{self, Quartiles};
 use crate::svg::{Fill, Stroke};
-use crate::theme;
-
-const COLUMNS: &[Use] = &[
-    needs(Role::Y, Takes::Number, "the number whose distribution is shown"),
-    may(Role::X, Takes::Category, "groups side by side"),
-    may(Role::Color, Takes::Category, "groups within groups, by colour"),
-    PANELS,
-];
 
 impl Kind {
     /// Box plot: see [`Kind::about`].
-    pub const BOX: Kind = Kind(&KindSpec {
+    pub const BOX: Kind = Kind {
         name: "box",
         title: "Box plot",
         about: "Quartiles, whiskers, and the rows beyond.",
-        columns: COLUMNS,
+        columns: &[
+            needs(Role::Y, Takes::Number, "the number whose distribution is shown"),
+            may(Role::X, Takes::Category, "groups side by side"),
+            may(Role::Color, Takes::Category, "groups within groups, by colour"),
+            PANELS,
+        ],
         options: &["reference", "x_label", "y_label", "y_scale"],
-        along: Role::Y,
         names: 100,
-        groups: theme::GROUPS,
-        marks: 100_000_000,
         draw,
-        draw_text: None,
-    });
-}
+        ..Kind::BASE
+    };
 
-impl Kind {
     /// Violin plot: see [`Kind::about`].
-    pub const VIOLIN: Kind = Kind(&KindSpec {
+    pub const VIOLIN: Kind = Kind {
         name: "violin",
         title: "Violin plot",
         about: "Densities, with the quartiles within.",
-        columns: COLUMNS,
-        options: &["reference", "x_label", "y_label", "y_scale"],
-        along: Role::Y,
-        names: 100,
-        groups: theme::GROUPS,
-        marks: 100_000_000,
-        draw,
-        draw_text: None,
-    });
+        ..Kind::BOX
+    };
 }
 
 struct Group {
@@ -65,15 +49,14 @@ fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     let slots = Slots::of(sheet);
     let groups = groups(sheet);
     let scale = sheet.spec.y_scale.unwrap_or_default();
-    let range = Range::of(sheet.table.rows.iter().map(|r| r.y), &anchors(sheet), scale);
+    let range =
+        Range::of(sheet.table.rows.iter().map(|r| r.y), sheet.spec.reference.as_slice(), scale);
     // In print, violins differ by their outlines and boxes by their fills.
     let printed = sheet.look.theme == Theme::Print && sheet.spec.kind == Kind::VIOLIN;
     let key = if printed { Key::Line } else { Key::Bar };
-    let panels = sheet.panels(&slots.plan(sheet, range, Some(key)))?;
+    let panels = sheet.panels(&slots.plan(sheet, range, key))?;
     for panel in &panels {
-        if let Some(value) = sheet.spec.reference {
-            reference(sheet, panel, value, slots.lying, "4 3");
-        }
+        own_reference(sheet, panel, slots.lying);
     }
     if sheet.spec.kind == Kind::BOX {
         groups.iter().for_each(|g| draw_box(sheet, &slots, &panels[g.panel], g));
@@ -96,7 +79,7 @@ fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
 }
 
 fn groups(sheet: &Sheet<'_>) -> Vec<Group> {
-    let mut found = std::collections::BTreeMap::<_, Vec<f64>>::new();
+    let mut found = BTreeMap::<_, Vec<f64>>::new();
     for row in &sheet.table.rows {
         found.entry((row.facet, row.x_name, row.color.unwrap_or(0))).or_default().push(row.y);
     }
@@ -114,9 +97,8 @@ fn median(sheet: &mut Sheet<'_>, slots: &Slots, panel: &Panel, group: &Group, wi
     if let Some((low, high)) = group.quartiles.interval {
         let (low, high) = (slots.value(panel, low), slots.value(panel, high));
         let area = slots.area(slot, width, low, high);
-        sheet.svg.open("interval");
-        sheet.svg.rect(area, Fill::solid(sheet.look.ink), None);
-        sheet.svg.close();
+        let ink = Fill::solid(sheet.look.ink);
+        sheet.svg.group("interval", |svg| svg.rect(area, ink, None));
     }
 }
 
@@ -135,25 +117,20 @@ fn draw_box(sheet: &mut Sheet<'_>, slots: &Slots, panel: &Panel, group: &Group) 
     );
     sheet.svg.open_titled("box", &title);
     for (from, to) in [(q.q1, q.whiskers.0), (q.q3, q.whiskers.1)] {
-        sheet.svg.open("whisker");
-        sheet.svg.line(slots.point(slot, at(from)), slots.point(slot, at(to)), ink);
-        let cap = width * 0.22;
-        sheet.svg.line(slots.point(slot - cap, at(to)), slots.point(slot + cap, at(to)), ink);
-        sheet.svg.close();
+        let (cap, to) = (width * 0.22, at(to));
+        sheet.svg.group("whisker", |svg| {
+            svg.line(slots.point(slot, at(from)), slots.point(slot, to), ink);
+            svg.line(slots.point(slot - cap, to), slots.point(slot + cap, to), ink);
+        });
     }
-    sheet.svg.open("quartiles");
-    let area = slots.area(slot, width, at(q.q1), at(q.q3));
-    sheet.svg.rect(area, Fill::solid(sheet.look.ground), None);
-    sheet.look.bar(&mut sheet.svg, area, group.group, 0.45);
-    sheet.svg.close();
+    let (look, area) = (sheet.look, slots.area(slot, width, at(q.q1), at(q.q3)));
+    sheet.svg.group("quartiles", |svg| {
+        svg.rect(area, Fill::solid(look.ground), None);
+        look.bar(svg, area, group.group, 0.45);
+    });
     median(sheet, slots, panel, group, (width * 0.18).clamp(2.5, 5.0));
-    sheet.svg.open("median");
-    let (a, b) = (
-        slots.point(slot - width / 2.0, at(q.median)),
-        slots.point(slot + width / 2.0, at(q.median)),
-    );
-    sheet.svg.line(a, b, Stroke::solid(sheet.look.ink, 2.0));
-    sheet.svg.close();
+    let [a, b] = [-0.5, 0.5].map(|side| slots.point(slot + side * width, at(q.median)));
+    sheet.svg.group("median", |svg| svg.line(a, b, Stroke::solid(look.ink, 2.0)));
     let beyond = group.sorted.iter().filter(|v| **v < q.whiskers.0 || **v > q.whiskers.1);
     let mut drawn = BTreeSet::new();
     sheet.svg.open("beyond");
@@ -161,8 +138,8 @@ fn draw_box(sheet: &mut Sheet<'_>, slots: &Slots, panel: &Panel, group: &Group) 
         let place = at(*value);
         // Points that cover each other are one.
         if drawn.insert((place * 4.0).round() as i64) {
-            let stroke = Stroke::solid(sheet.look.color(group.group), 0.9);
-            sheet.svg.circle(slots.point(slot, place), 1.7, Fill::NONE, Some(stroke));
+            let stroke = Stroke::solid(look.color(group.group), 0.9);
+            sheet.svg.circle(slots.point(slot, place), 1.7, Fill::NONE, stroke);
         }
     }
     sheet.svg.close();
@@ -170,7 +147,7 @@ fn draw_box(sheet: &mut Sheet<'_>, slots: &Slots, panel: &Panel, group: &Group) 
 }
 
 fn draw_violins(sheet: &mut Sheet<'_>, slots: &Slots, panels: &[Panel], groups: &[Group]) {
-    let log = sheet.spec.y_scale == Some(crate::spec::Scale::Log);
+    let log = sheet.spec.y_scale == Some(Scale::Log);
     let on_scale = |v: &f64| if log { v.ln() } else { *v };
     let back = |v: f64| if log { v.exp() } else { v };
     let density = |g: &Group| {
@@ -194,43 +171,29 @@ fn draw_violins(sheet: &mut Sheet<'_>, slots: &Slots, panels: &[Panel], groups: 
             };
             let right: Vec<_> = side(1.0).collect();
             let outline: Vec<_> = side(-1.0).chain(right.into_iter().rev()).collect();
-            let color = sheet.look.color(group.group);
             let opacity = if sheet.look.theme == Theme::Print { 0.16 } else { 0.4 };
-            let stroke = sheet.look.stroke(group.group, 1.1);
-            sheet.svg.open("density");
-            sheet.svg.path(&outline, true, Fill { color, opacity }, Some(stroke));
-            sheet.svg.close();
+            let fill = Fill { color: sheet.look.color(group.group), opacity };
+            let stroke = Some(sheet.look.stroke(group.group, 1.1));
+            sheet.svg.group("density", |svg| svg.path(&outline, true, fill, stroke));
         }
-        let (low, high) = (at(group.quartiles.q1), at(group.quartiles.q3));
-        let stroke = Stroke::solid(sheet.look.ink, 1.2);
-        sheet.svg.open("quartiles");
-        sheet.svg.line(slots.point(slot, low), slots.point(slot, high), stroke);
-        sheet.svg.close();
+        let q = group.quartiles;
+        let [low, middle, high] = [q.q1, q.median, q.q3].map(|v| slots.point(slot, at(v)));
+        let (ink, ground) = (Stroke::solid(sheet.look.ink, 1.2), Fill::solid(sheet.look.ground));
+        sheet.svg.group("quartiles", |svg| svg.line(low, high, ink));
         median(sheet, slots, panel, group, 4.0);
-        let place = slots.point(slot, at(group.quartiles.median));
-        sheet.svg.open("median");
-        let outline = Stroke::solid(sheet.look.ink, 1.2);
-        sheet.svg.circle(place, 2.8, Fill::solid(sheet.look.ground), Some(outline));
-        sheet.svg.close();
+        sheet.svg.group("median", |svg| svg.circle(middle, 2.8, ground, ink));
         sheet.svg.close();
     }
 }
 
 fn facts(sheet: &mut Sheet<'_>, groups: &[Group]) {
     sheet.facts.push(format!("Range {}.", span(sheet.table.rows.iter().map(|r| r.y))));
-    let each = groups.iter().take(24).map(|g| {
-        let names = [
-            sheet.table.facets.get(g.panel),
-            sheet.table.xs.get(g.name),
-            sheet.table.colors.get(g.group),
-        ];
-        let names: Vec<&str> = names.into_iter().flatten().map(String::as_str).collect();
-        let name = if names.is_empty() { "all".to_string() } else { names.join(", ") };
-        let q = g.quartiles;
-        let (n, median, q1, q3) =
-            (count(g.sorted.len()), number(q.median), number(q.q1), number(q.q3));
-        format!("{name}: median {median}, quartiles {q1} and {q3}, n = {n}.")
-    });
-    let each: Vec<String> = each.collect();
-    sheet.facts.extend(each);
+    let table = sheet.table;
+    for g in groups.iter().take(24) {
+        let names = [table.facets.get(g.panel), table.xs.get(g.name), table.colors.get(g.group)];
+        let name = if names == [None; 3] { "all".to_string() } else { joined(names) };
+        let [median, q1, q3] = [g.quartiles.median, g.quartiles.q1, g.quartiles.q3].map(number);
+        let n = count(g.sorted.len());
+        sheet.facts.push(format!("{name}: median {median}, quartiles {q1} and {q3}, n = {n}."));
+    }
 }

@@ -2,20 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use super::{one_each, points, span};
+use super::{counted, one_each, points, span, without_room};
 use crate::error::FigureError;
-use crate::kind::{Kind, KindSpec};
-use crate::rows::Row;
-use crate::scale::{Range, count, number};
+use crate::rows::{Row, too_many};
+use crate::scale::{Range, extent, number};
 use crate::sheet::{Dim, Panel, Plan, Sheet};
-use crate::spec::{PANELS, Role, Scale, Takes, may, needs};
-use crate::svg::{Anchor, Area, Fill, Stroke};
-use crate::text::{LEADING, Label, SMALL, visible};
-use crate::theme;
+use crate::spec::{Kind, PANELS, Role, Scale, Takes, may, needs};
+use crate::svg::{Anchor, Area, Fill, Point, Stroke};
+use crate::text::{LEADING, Label, SMALL};
 
 impl Kind {
     /// Contours: see [`Kind::about`].
-    pub const CONTOUR: Kind = Kind(&KindSpec {
+    pub const CONTOUR: Kind = Kind {
         name: "contour",
         title: "Contours",
         about: "Lines of equal numbers over a grid.",
@@ -31,13 +29,10 @@ impl Kind {
             PANELS,
         ],
         options: &["reference", "x_label", "y_label"],
-        along: Role::Y,
-        names: 0,
-        groups: theme::GROUPS,
         marks: 50_000,
         draw,
-        draw_text: None,
-    });
+        ..Kind::BASE
+    };
 }
 
 /// About how many lines there are.
@@ -46,7 +41,6 @@ const LEVELS: usize = 9;
 /// The most places of a grid. Rows that are not a grid would need a place for each pair.
 const PLACES: usize = 250_000;
 
-/// The radius of a point.
 const RADIUS: f64 = 3.4;
 
 fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
@@ -55,36 +49,42 @@ fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     one_each(sheet, place, &[Role::X, Role::Y, Role::Facet])?;
     // Lines end where the grid does, and so do the axes, unless a point lies beyond.
     let exact = |of: fn(&Row) -> f64| {
-        let ends = sheet.table.rows.iter().map(of).fold((f64::INFINITY, f64::NEG_INFINITY), widen);
-        Range::of(sheet.table.rows.iter().map(of), &[ends.0, ends.1], Scale::Linear)
+        let (low, high) = extent(sheet.table.rows.iter().map(of));
+        Range::of([low, high].into_iter(), &[low, high], Scale::Linear)
     };
+    let (x, y) = (Dim::Number(exact(|r| r.x)), Dim::Number(exact(|r| r.y)));
     let plan = Plan {
-        x: Dim::Number(exact(|r| r.x)),
-        y: Dim::Number(exact(|r| r.y)),
         x_label: sheet.axis_label(Role::X),
         y_label: sheet.axis_label(Role::Y),
-        key: None,
-        min_width: 170.0,
-        panel_height: Box::new(|w| (w * 0.8).clamp(140.0, 380.0)),
-        beside: 0.0,
-        below: 0.0,
+        ..Plan::new(x, y, 170.0, |w| (w * 0.8).clamp(140.0, 380.0))
     };
     let panels = sheet.panels(&plan)?;
-    let values = sheet.table.rows.iter().filter(|r| r.label.is_none()).map(|r| r.value);
-    let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), widen);
+    let on_grid = sheet.table.rows.iter().filter(|r| r.label.is_none());
+    let (low, high) = extent(on_grid.map(|r| r.value));
     let levels = levels(sheet, low, high);
     let (mut bare, mut holes, mut left_out) = (0, 0, 0);
     for (i, panel) in panels.iter().enumerate() {
         let grid = Grid::of(sheet, i)?;
-        holes += grid.holes();
-        let points: Vec<Row> =
-            sheet.table.in_panel(i).filter(|r| r.label.is_some()).cloned().collect();
-        let mut taken: Vec<Area> =
-            points.iter().map(|r| points::around(panel.x(r.x), panel.y(r.y), RADIUS)).collect();
+        holes += grid.values.iter().filter(|value| value.is_none()).count();
+        let points: Vec<(Point, &str, &Row)> = sheet
+            .table
+            .in_panel(i)
+            .filter_map(|row| Some((panel.at(row), row.label.as_deref()?, row)))
+            .collect();
+        let around = |(at, ..): &(Point, &str, &Row)| Area::around(*at, 2.0 * RADIUS, 2.0 * RADIUS);
+        let mut taken: Vec<Area> = points.iter().map(around).collect();
         for (level, text) in &levels {
             bare += draw_level(sheet, panel, &grid, (*level, text), &mut taken);
         }
-        left_out += draw_points(sheet, panel, &points, &mut taken);
+        for (at, label, row) in &points {
+            let title = format!("{label}: {}", number(row.value));
+            sheet.svg.open_titled("point", &title);
+            sheet.look.mark(&mut sheet.svg, *at, RADIUS, 2, 1.0);
+            sheet.svg.close();
+        }
+        for (.., row) in points {
+            left_out += usize::from(!points::write_label(sheet, panel, row, RADIUS, &mut taken));
+        }
     }
     words(sheet, levels.is_empty(), [bare, holes, left_out]);
     let (xs, ys) = (sheet.table.rows.iter().map(|r| r.x), sheet.table.rows.iter().map(|r| r.y));
@@ -98,10 +98,6 @@ fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
         sheet.facts.push(format!("{label}: {}.", number(row.value)));
     }
     Ok(())
-}
-
-fn widen((low, high): (f64, f64), value: f64) -> (f64, f64) {
-    (low.min(value), high.max(value))
 }
 
 /// The numbers that lines are of, with their texts: round ones, and that of reference.
@@ -130,15 +126,10 @@ fn words(sheet: &mut Sheet<'_>, is_flat: bool, [bare, holes, left_out]: [usize; 
     if sheet.table.rows.iter().any(|r| r.label.is_some()) {
         sheet.notes.push("Points: rows with a text, which are not part of the grid.".to_string());
     }
-    let counted = |n: usize, one: &str, more: &str| match n {
-        0 => None,
-        1 => Some(format!("1 {one}.")),
-        n => Some(format!("{} {more}.", count(n))),
-    };
     let said = [
         counted(holes, "place of the grid has no row", "places of the grid have no row"),
         counted(bare, "line has no room for its number", "lines have no room for their numbers"),
-        counted(left_out, "label has no room", "labels have no room"),
+        without_room(left_out),
     ];
     sheet.notes.extend(said.into_iter().flatten());
 }
@@ -166,13 +157,8 @@ impl Grid {
         let (xs, ys) = (places(|r| r.x), places(|r| r.y));
         let places = xs.len().saturating_mul(ys.len());
         if places > PLACES {
-            return Err(FigureError::TooMany {
-                kind: sheet.spec.kind,
-                column: visible(sheet.spec.x.as_deref().unwrap_or_default()).into_owned(),
-                what: "places in the grid",
-                count: places,
-                limit: PLACES,
-            });
+            let what = "places in the grid";
+            return Err(too_many(sheet.spec, Role::X, places, what, PLACES));
         }
         let mut values = vec![None; places];
         let find = |places: &[f64], value: f64| places.partition_point(|p| *p < value);
@@ -182,16 +168,12 @@ impl Grid {
         Ok(Grid { xs, ys, values })
     }
 
-    fn holes(&self) -> usize {
-        self.values.iter().filter(|value| value.is_none()).count()
-    }
-
     fn value(&self, x: usize, y: usize) -> Option<f64> {
         self.values[y * self.xs.len() + x]
     }
 
     /// Where a line of a level crosses a side: between its ends as their numbers are.
-    fn crossing(&self, (x, y, along): Side, level: f64) -> Option<(f64, f64)> {
+    fn crossing(&self, (x, y, along): Side, level: f64) -> Option<Point> {
         let (x2, y2) = if along { (x + 1, y) } else { (x, y + 1) };
         let (a, b) = (self.value(x, y)?, self.value(x2, y2)?);
         let share = match (b - a).is_finite() {
@@ -237,7 +219,7 @@ impl Grid {
     }
 
     /// The lines of a level.
-    fn lines(&self, level: f64) -> Vec<Vec<(f64, f64)>> {
+    fn lines(&self, level: f64) -> Vec<Vec<Point>> {
         let pieces = self.pieces(level);
         let mut at: BTreeMap<Side, Vec<usize>> = BTreeMap::new();
         for (piece, (one, other)) in pieces.iter().enumerate() {
@@ -278,11 +260,10 @@ fn draw_level(
         true => Stroke { color: sheet.look.color(1), width: 2.0, dash: "6 3" },
         false => Stroke::solid(sheet.look.color(0), 1.1),
     };
-    let label = Label::fit(text, SMALL, 1e9, 1);
+    let label = Label::small(text);
     let mut bare = 0;
     for line in grid.lines(level) {
-        let line: Vec<(f64, f64)> =
-            line.into_iter().map(|(x, y)| (panel.x(x), panel.y(y))).collect();
+        let line: Vec<Point> = line.into_iter().map(|(x, y)| (panel.x(x), panel.y(y))).collect();
         sheet.svg.open_titled("contour", text);
         sheet.svg.path(&line, false, Fill::NONE, Some(stroke));
         sheet.svg.close();
@@ -292,48 +273,20 @@ fn draw_level(
         };
         let color = if is_reference { sheet.look.ink } else { sheet.look.soft };
         let ground = Fill { color: sheet.look.ground, opacity: 0.9 };
-        let middle = (place.x + place.width / 2.0, place.y + place.height / 2.0);
-        sheet.svg.open("on-line");
-        sheet.svg.rect(place, ground, None);
-        sheet.svg.label_beside(&label, middle.0, middle.1, Anchor::Middle, color);
-        sheet.svg.close();
+        sheet.svg.group("on-line", |svg| {
+            svg.rect(place, ground, None);
+            svg.label_beside(&label, place.middle(), Anchor::Middle, color);
+        });
         taken.push(place);
     }
     bare
 }
 
 /// A free place for a number on a line: near its middle, or else nearer to its ends.
-fn room(panel: &Panel, line: &[(f64, f64)], label: &Label, taken: &[Area]) -> Option<Area> {
-    let (width, height) = (label.width + 4.0, SMALL * LEADING);
+fn room(panel: &Panel, line: &[Point], label: &Label, taken: &[Area]) -> Option<Area> {
     let last = line.len() - 1;
     let mut places: Vec<usize> = (0..=last).collect();
     places.sort_by_key(|at| (2 * at).abs_diff(last));
-    let areas = places.into_iter().map(|at| {
-        let (x, y) = line[at];
-        Area { x: x - width / 2.0, y: y - height / 2.0, width, height }
-    });
-    let mut free = areas.filter(|area| {
-        area.x >= panel.area.x
-            && area.right() <= panel.area.right()
-            && area.y >= panel.area.y
-            && area.bottom() <= panel.area.bottom()
-            && taken.iter().all(|other| !points::meet(other, area))
-    });
-    free.next()
-}
-
-/// Draws the points; how many have no room for their text.
-fn draw_points(sheet: &mut Sheet<'_>, panel: &Panel, rows: &[Row], taken: &mut Vec<Area>) -> usize {
-    for row in rows {
-        let label = row.label.as_deref().unwrap_or_default();
-        let title = format!("{label}: {}", number(row.value));
-        sheet.svg.open_titled("point", &title);
-        sheet.look.mark(&mut sheet.svg, (panel.x(row.x), panel.y(row.y)), RADIUS, 2, 1.0);
-        sheet.svg.close();
-    }
-    let mut left_out = 0;
-    for row in rows {
-        left_out += usize::from(!points::write_label(sheet, panel, row, RADIUS, taken));
-    }
-    left_out
+    let area = |at| Area::around(line[at], label.width + 4.0, SMALL * LEADING);
+    places.into_iter().map(area).find(|area| panel.area.has_room_for(area, taken))
 }

@@ -1,88 +1,77 @@
 //! Histograms and empirical distribution functions.
 
-use super::{anchors, reference, span};
+use std::fmt::Write as _;
+
+use super::{own_reference, span};
 use crate::error::FigureError;
-use crate::kind::{Kind, KindSpec};
+use crate::rows::Row;
 use crate::scale::{Range, count, number};
 use crate::sheet::{Dim, Key, Plan, Sheet};
-use crate::spec::{GROUPS, PANELS, Role, Scale, Takes, Theme, needs};
+use crate::spec::{GROUPS, Kind, PANELS, Role, Scale, Takes, Theme, needs};
 use crate::stats;
-use crate::svg::{Area, Fill, Short, Stroke};
+use crate::svg::{Area, Fill, Point, Short, Stroke};
 use crate::terminal;
-use crate::theme;
 
 impl Kind {
     /// Histogram: see [`Kind::about`].
-    pub const HISTOGRAM: Kind = Kind(&KindSpec {
+    pub const HISTOGRAM: Kind = Kind {
         name: "histogram",
         title: "Histogram",
         about: "Counts of a number in bins.",
         columns: &[needs(Role::X, Takes::Number, "the number that is counted"), GROUPS, PANELS],
         options: &["bins", "reference", "x_label", "y_label", "x_scale"],
         along: Role::X,
-        names: 0,
-        groups: theme::GROUPS,
-        marks: 100_000_000,
         draw: histogram,
         draw_text: Some(terminal::histogram),
-    });
-}
+        ..Kind::BASE
+    };
 
-impl Kind {
     /// Empirical cumulative distribution function: see [`Kind::about`].
-    pub const ECDF: Kind = Kind(&KindSpec {
+    pub const ECDF: Kind = Kind {
         name: "ecdf",
         title: "Empirical cumulative distribution function",
         about: "Cumulative distributions.",
         columns: &[needs(Role::X, Takes::Number, "the number that is accumulated"), GROUPS, PANELS],
         options: &["reference", "x_label", "y_label", "x_scale"],
         along: Role::X,
-        names: 0,
-        groups: theme::GROUPS,
-        marks: 100_000_000,
         draw: ecdf,
-        draw_text: None,
-    });
+        ..Kind::BASE
+    };
 }
 
-/// The sorted numbers of a panel's group.
-fn sorted(sheet: &Sheet<'_>, panel: usize, group: usize) -> Vec<f64> {
-    let rows = sheet.table.in_panel(panel).filter(|r| r.color.unwrap_or(0) == group);
+/// The sorted numbers of rows.
+fn sorted<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<f64> {
     let mut values: Vec<f64> = rows.map(|r| r.x).collect();
     values.sort_by(f64::total_cmp);
     values
 }
 
-fn plan(sheet: &Sheet<'_>, x: Range, y: Range, y_label: &str, key: Key) -> Plan {
+/// The sorted numbers of a panel's group.
+fn of_group(sheet: &Sheet<'_>, panel: usize, group: usize) -> Vec<f64> {
+    sorted(sheet.table.in_panel(panel).filter(|r| r.color.unwrap_or(0) == group))
+}
+
+fn plan(sheet: &Sheet<'_>, x: Range, y: Range, y_label: &str) -> Plan {
+    let height = |w: f64| (w * 0.6).clamp(110.0, 290.0);
     Plan {
-        x: Dim::Number(x),
-        y: Dim::Number(y),
         x_label: sheet.axis_label(Role::X),
         y_label: Some(sheet.spec.y_label.clone().unwrap_or_else(|| y_label.to_string())),
-        key: Some(key),
-        min_width: 130.0,
-        panel_height: Box::new(|w| (w * 0.6).clamp(110.0, 290.0)),
-        beside: 0.0,
-        below: 0.0,
+        key: Some(Key::Line),
+        ..Plan::new(Dim::Number(x), Dim::Number(y), 130.0, height)
     }
 }
 
 /// The range of the numbers of each group, for who does not see them.
 fn facts(sheet: &mut Sheet<'_>) {
-    let mut words = format!("Range {}", span(sheet.table.rows.iter().map(|r| r.x)));
+    let rows = || sheet.table.rows.iter();
+    let median = |values: Vec<f64>| number(stats::quantile(&values, 0.5));
+    let mut words = format!("Range {}", span(rows().map(|r| r.x)));
     for (group, name) in sheet.table.colors.iter().enumerate() {
-        let mut values: Vec<f64> =
-            sheet.table.rows.iter().filter(|r| r.color == Some(group)).map(|r| r.x).collect();
-        values.sort_by(f64::total_cmp);
-        words.push_str(&format!("; median of {name}: {}", number(stats::quantile(&values, 0.5))));
+        let values = sorted(rows().filter(|r| r.color == Some(group)));
+        words.push_str(&format!("; median of {name}: {}", median(values)));
     }
     if sheet.table.colors.is_empty() {
-        let values = {
-            let mut all: Vec<f64> = sheet.table.rows.iter().map(|r| r.x).collect();
-            all.sort_by(f64::total_cmp);
-            all
-        };
-        words.push_str(&format!("; median {}", number(stats::quantile(&values, 0.5))));
+        words.push_str(&format!("; median {}", median(sorted(rows()))));
     }
     sheet.facts.push(format!("{words}."));
 }
@@ -100,11 +89,10 @@ pub(crate) struct Bins {
 pub(crate) fn bins(sheet: &Sheet<'_>) -> Bins {
     let log = sheet.spec.x_scale == Some(Scale::Log);
     let on_scale = |v: f64| if log { v.ln() } else { v };
-    let mut all: Vec<f64> = sheet.table.rows.iter().map(|r| on_scale(r.x)).collect();
-    all.sort_by(f64::total_cmp);
+    let all: Vec<f64> = sorted(sheet.table.rows.iter()).into_iter().map(on_scale).collect();
     let edges = stats::edges(&all, sheet.spec.bins);
     let count = |panel, group| {
-        let values: Vec<f64> = sorted(sheet, panel, group).into_iter().map(on_scale).collect();
+        let values: Vec<f64> = of_group(sheet, panel, group).into_iter().map(on_scale).collect();
         stats::counts(&values, &edges)
     };
     let groups = sheet.table.groups();
@@ -118,18 +106,17 @@ fn histogram(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     let Bins { edges, counts } = bins(sheet);
     let most = counts.iter().flatten().flatten().copied().max().unwrap_or(0) as f64;
     let scale = sheet.spec.x_scale.unwrap_or_default();
-    let x = Range::of(edges.iter().copied(), &anchors(sheet), scale);
+    let x = Range::of(edges.iter().copied(), sheet.spec.reference.as_slice(), scale);
     let y = Range::of([most].into_iter(), &[0.0], Scale::Linear);
-    let panels = sheet.panels(&plan(sheet, x, y, "rows", Key::Line))?;
-    let many = !sheet.table.colors.is_empty();
+    let panels = sheet.panels(&plan(sheet, x, y, "rows"))?;
     for (panel, groups) in panels.iter().zip(&counts) {
         for (group, bins) in groups.iter().enumerate() {
             sheet.svg.open("bins");
-            match many {
-                false => {
+            match sheet.table.colors.is_empty() {
+                true => {
                     for (pair, n) in edges.windows(2).zip(bins).filter(|(_, n)| **n > 0) {
-                        let (left, right) = (panel.x(pair[0]), panel.x(pair[1]));
-                        let area = Area::between(left, panel.y(*n as f64), right, panel.y(0.0));
+                        let upper_left = (panel.x(pair[0]), panel.y(*n as f64));
+                        let area = Area::between(upper_left, (panel.x(pair[1]), panel.y(0.0)));
                         let title =
                             format!("{} to {}: {}", number(pair[0]), number(pair[1]), count(*n));
                         sheet.svg.open_titled("bin", &title);
@@ -143,7 +130,7 @@ fn histogram(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
                         sheet.svg.close();
                     }
                 }
-                true => {
+                false => {
                     let mut points = vec![(panel.x(edges[0]), panel.y(0.0))];
                     for (pair, n) in edges.windows(2).zip(bins) {
                         let y = panel.y(*n as f64);
@@ -158,9 +145,7 @@ fn histogram(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
             }
             sheet.svg.close();
         }
-        if let Some(value) = sheet.spec.reference {
-            reference(sheet, panel, value, true, "4 3");
-        }
+        own_reference(sheet, panel, true);
     }
     let width = match scale {
         Scale::Linear => format!("of width {}", number(edges[1] - edges[0])),
@@ -176,12 +161,12 @@ fn histogram(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
 
 fn ecdf(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     let scale = sheet.spec.x_scale.unwrap_or_default();
-    let x = Range::of(sheet.table.rows.iter().map(|r| r.x), &anchors(sheet), scale);
+    let x = Range::of(sheet.table.rows.iter().map(|r| r.x), sheet.spec.reference.as_slice(), scale);
     let y = Range::of([0.0, 1.0].into_iter(), &[0.0, 1.0], Scale::Linear);
-    let panels = sheet.panels(&plan(sheet, x, y, "share of rows", Key::Line))?;
+    let panels = sheet.panels(&plan(sheet, x, y, "share of rows"))?;
     for (i, panel) in panels.iter().enumerate() {
         for group in 0..sheet.table.groups() {
-            let values = sorted(sheet, i, group);
+            let values = of_group(sheet, i, group);
             if values.is_empty() {
                 continue;
             }
@@ -201,24 +186,18 @@ fn ecdf(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
             };
             let mut around = line(band);
             around.extend(line(-band).into_iter().rev());
-            sheet.svg.open("band");
             // Of many bands none may hide the others.
             let opacity = 0.13_f64.min(0.4 / sheet.table.groups() as f64);
             let fill = Fill { color: sheet.look.color(group), opacity };
-            sheet.svg.raw_path(&orthogonal(&around, true), fill, None);
-            sheet.svg.close();
-            sheet.svg.open("steps");
-            let stroke = sheet.look.stroke(group, 1.5);
-            sheet.svg.raw_path(&orthogonal(&line(0.0), false), Fill::NONE, Some(stroke));
-            sheet.svg.close();
+            let stroke = Some(sheet.look.stroke(group, 1.5));
+            let (band, steps) = (orthogonal(&around, true), orthogonal(&line(0.0), false));
+            sheet.svg.group("band", |svg| svg.raw_path(&band, fill, None));
+            sheet.svg.group("steps", |svg| svg.raw_path(&steps, Fill::NONE, stroke));
         }
-        if let Some(value) = sheet.spec.reference {
-            reference(sheet, panel, value, true, "4 3");
-        }
+        own_reference(sheet, panel, true);
     }
-    sheet
-        .notes
-        .push("Bands: 95 %, for the whole function (Dvoretzky–Kiefer–Wolfowitz).".to_string());
+    let note = "Bands: 95 %, for the whole function (Dvoretzky–Kiefer–Wolfowitz).";
+    sheet.notes.push(note.to_string());
     facts(sheet);
     Ok(())
 }
@@ -239,8 +218,7 @@ fn steps(sorted: &[f64], place: impl Fn(f64) -> f64) -> Vec<(f64, f64)> {
 }
 
 /// A path of lines that are level or upright: half the bytes of others.
-fn orthogonal(points: &[(f64, f64)], closed: bool) -> String {
-    use std::fmt::Write as _;
+fn orthogonal(points: &[Point], closed: bool) -> String {
     let mut d = String::new();
     let mut last = (f64::NAN, f64::NAN);
     for (x, y) in points {

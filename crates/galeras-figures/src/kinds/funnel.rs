@@ -1,19 +1,17 @@
 //! Funnels: how many are left after each stage.
 
-use super::one_each;
+use super::{check_not_negative, one_each};
 use crate::error::FigureError;
-use crate::kind::{Kind, KindSpec};
-use crate::rows::Row;
+use crate::rows::{Row, Table};
 use crate::scale::{Range, count, number, percent};
 use crate::sheet::{Dim, Plan, Sheet};
-use crate::spec::{PANELS, Role, Takes, may, needs};
+use crate::spec::{Kind, PANELS, Role, Takes, may, needs};
 use crate::svg::{Anchor, Area, Fill};
 use crate::text::{LEADING, Label, SMALL};
-use crate::theme;
 
 impl Kind {
     /// Funnel: see [`Kind::about`].
-    pub const FUNNEL: Kind = Kind(&KindSpec {
+    pub const FUNNEL: Kind = Kind {
         name: "funnel",
         title: "Funnel",
         about: "How many are left after each stage.",
@@ -23,19 +21,16 @@ impl Kind {
             may(Role::Label, Takes::Category, "why the others are not"),
             PANELS,
         ],
-        options: &[],
-        along: Role::Y,
         names: 100,
-        groups: theme::GROUPS,
         marks: 400,
         draw,
-        draw_text: None,
-    });
+        ..Kind::BASE
+    };
 }
 
 /// A stage: how many, of the first, of the one before.
-struct Stage {
-    row: Row,
+struct Stage<'a> {
+    row: &'a Row,
     first: Option<f64>,
     before: Option<f64>,
     lost: Option<f64>,
@@ -43,40 +38,23 @@ struct Stage {
 
 fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     one_each(sheet, |r| (r.facet, r.x_name), &[Role::X, Role::Facet])?;
-    if let Some(row) = sheet.table.rows.iter().find(|r| r.y < 0.0) {
-        let column = crate::text::visible(sheet.spec.y.as_deref().unwrap_or_default()).into_owned();
-        return Err(FigureError::Negative {
-            kind: sheet.spec.kind,
-            column,
-            row: row.at,
-            value: row.y,
-        });
-    }
+    check_not_negative(sheet)?;
     let names = sheet.table.xs.len() as f64;
     let reasons = sheet.table.rows.iter().any(|r| r.label.is_some());
     let pitch = if reasons { 44.0 } else { 30.0 };
-    let widest = sheet.table.rows.iter().map(|r| Label::fit(&whole(r.y), SMALL, 1e9, 1).width);
+    let widest = sheet.table.rows.iter().map(|r| Label::small(&whole(r.y)).width);
     // A narrow picture has no room for the shares of the stages before: only its texts have them.
     let shares = if sheet.width / sheet.table.panels().min(2) as f64 > 380.0 { 2.0 } else { 1.0 };
     let beside = widest.fold(0.0, f64::max) + 12.0 + shares * share_width();
-    let plan = Plan {
-        x: Dim::Nothing,
-        y: Dim::Names(sheet.table.xs.clone()),
-        x_label: None,
-        y_label: None,
-        key: None,
-        min_width: 110.0,
-        panel_height: Box::new(move |_| names * pitch + SMALL * 1.6),
-        beside,
-        below: 0.0,
-    };
+    let (y, height) = (Dim::Names(sheet.table.xs.clone()), names * pitch + SMALL * 1.6);
+    let plan = Plan { beside, ..Plan::new(Dim::Nothing, y, 110.0, move |_| height) };
     let panels = sheet.panels(&plan)?;
     let most = sheet.table.rows.iter().map(|r| r.y).fold(0.0, f64::max);
     for (i, panel) in panels.iter().enumerate() {
         let range = Range { low: 0.0, high: if most > 0.0 { most } else { 1.0 }, log: false };
         let axis = range.axis(panel.area.x, panel.area.right());
         let pitch = panel.area.height / names;
-        for stage in stages(sheet, i) {
+        for stage in stages(sheet.table, i) {
             let top = panel.area.y + pitch * stage.row.x_name as f64;
             let thick = (pitch * if reasons { 0.46 } else { 0.66 }).min(24.0);
             let middle = top + pitch / 2.0;
@@ -104,46 +82,43 @@ fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
             if let (Some(lost), true) = (lost, pitch - thick > 2.4 * SMALL) {
                 let label = Label::fit(&lost, SMALL, panel.area.width + beside, 1);
                 let y = middle - thick / 2.0 - SMALL * LEADING;
-                sheet.svg.label(&label, panel.area.x, y, Anchor::Start, sheet.look.soft);
+                sheet.svg.label(&label, (panel.area.x, y), Anchor::Start, sheet.look.soft);
             }
             sheet.svg.close();
         }
     }
-    sheet.notes.push(
-        "Next to the counts: the share of the first stage, and of the stage before.".to_string(),
-    );
-    for i in 0..panels.len() {
-        let each: Vec<String> =
-            stages(sheet, i).iter().map(|s| format!("{}.", words(sheet, s))).collect();
-        sheet.facts.extend(each);
+    let note = "Next to the counts: the share of the first stage, and of the stage before.";
+    sheet.notes.push(note.to_string());
+    for stage in (0..panels.len()).flat_map(|i| stages(sheet.table, i)) {
+        sheet.facts.push(format!("{}.", words(sheet, &stage)));
     }
     Ok(())
 }
 
 /// The width of a column of shares.
 fn share_width() -> f64 {
-    Label::fit("< 0.1 %", SMALL, 1e9, 1).width + 9.0
+    Label::small("< 0.1 %").width + 9.0
 }
 
 fn whole(value: f64) -> String {
     if value.fract() == 0.0 && value < 1e15 { count(value as usize) } else { number(value) }
 }
 
-fn stages(sheet: &Sheet<'_>, panel: usize) -> Vec<Stage> {
-    let rows: Vec<Row> = sheet.table.in_panel(panel).cloned().collect();
-    let first = rows.first().map(|r| r.y).filter(|y| *y > 0.0);
-    let mut before: Option<f64> = None;
-    let stage = |row: Row| {
-        let share = before.filter(|b| *b > 0.0).map(|b| row.y / b);
-        let lost = before.map(|b| b - row.y);
-        before = Some(row.y);
-        Stage { first: first.map(|f| row.y / f), before: share, lost, row }
-    };
-    rows.into_iter().map(stage).collect()
+fn stages(table: &Table, panel: usize) -> Vec<Stage<'_>> {
+    let first = table.in_panel(panel).next();
+    let mut before: Option<&Row> = None;
+    let mut stages = Vec::new();
+    for row in table.in_panel(panel) {
+        let share = |of: Option<&Row>| of.filter(|of| of.y > 0.0).map(|of| row.y / of.y);
+        let lost = before.map(|before| before.y - row.y);
+        stages.push(Stage { row, first: share(first), before: share(before), lost });
+        before = Some(row);
+    }
+    stages
 }
 
 /// The count and the shares, in columns that end at `right`.
-fn numbers(sheet: &mut Sheet<'_>, stage: &Stage, right: f64, y: f64, both: bool) {
+fn numbers(sheet: &mut Sheet<'_>, stage: &Stage<'_>, right: f64, y: f64, both: bool) {
     let shares = [stage.first, stage.before].map(|s| s.map(percent).unwrap_or_default());
     let shares = if both { &shares[..] } else { &shares[..1] };
     let columns = shares.len() as f64;
@@ -151,11 +126,11 @@ fn numbers(sheet: &mut Sheet<'_>, stage: &Stage, right: f64, y: f64, both: bool)
     for (i, text) in texts.enumerate() {
         let color = if i == 0 { sheet.look.ink } else { sheet.look.soft };
         let x = right - (columns - i as f64) * share_width();
-        sheet.svg.label_beside(&Label::fit(&text, SMALL, 1e9, 1), x, y, Anchor::End, color);
+        sheet.svg.label_beside(&Label::small(&text), (x, y), Anchor::End, color);
     }
 }
 
-fn words(sheet: &Sheet<'_>, stage: &Stage) -> String {
+fn words(sheet: &Sheet<'_>, stage: &Stage<'_>) -> String {
     let mut words = String::new();
     if let Some(facet) = sheet.table.facets.get(stage.row.facet) {
         words.push_str(&format!("{facet}, "));

@@ -1,18 +1,20 @@
 //! Directed graphs: structural causal models, pipelines.
 
+use std::collections::BTreeMap;
+
+use super::{twice, without_room};
 use crate::error::FigureError;
-use crate::kind::{Kind, KindSpec};
-use crate::node_link::{Flow, NodeLink, Taken};
+use crate::node_link::{Flow, NodeLink};
 use crate::scale::count;
-use crate::sheet::Sheet;
-use crate::spec::{Role, Takes, Theme, may, needs};
-use crate::svg::{Anchor, Area, CM, Fill, Stroke};
+use crate::sheet::{MARGIN, Sheet};
+use crate::spec::{Kind, Role, Takes, Theme, may, needs};
+use crate::svg::{Anchor, Area, CM, Fill, Stroke, Svg};
 use crate::text::{Label, SIZE, SMALL};
-use crate::theme;
+use crate::theme::Look;
 
 impl Kind {
     /// Graph: see [`Kind::about`].
-    pub const GRAPH: Kind = Kind(&KindSpec {
+    pub const GRAPH: Kind = Kind {
         name: "graph",
         title: "Graph",
         about: "Nodes and arrows.",
@@ -32,17 +34,12 @@ impl Kind {
             .sparse(),
             may(Role::Label, Takes::Category, "a text next to the arrow"),
         ],
-        options: &[],
-        along: Role::Y,
         names: 100,
-        groups: theme::GROUPS,
         marks: 400,
         draw,
-        draw_text: None,
-    });
+        ..Kind::BASE
+    };
 }
-
-const MARGIN: f64 = 9.0;
 
 struct Edge {
     from: usize,
@@ -63,36 +60,31 @@ struct Graph {
 
 impl Graph {
     fn of(sheet: &Sheet<'_>) -> Result<Graph, FigureError> {
-        let table = &sheet.table;
+        let table = sheet.table;
         let mut nodes: Vec<String> = Vec::new();
-        let mut place = std::collections::BTreeMap::new();
+        let mut place = BTreeMap::new();
         let mut at = |name: &String| {
             *place.entry(name.clone()).or_insert_with(|| {
                 nodes.push(name.clone());
                 nodes.len() - 1
             })
         };
-        let (mut edges, mut roles) = (Vec::new(), std::collections::BTreeMap::new());
-        let mut seen = std::collections::BTreeMap::new();
+        let (mut edges, mut roles, mut seen) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
         for row in &table.rows {
             let from = at(&table.xs[row.x_name]);
             let Some(to) = row.y_name.map(|y| at(&table.ys[y])) else {
-                if let Some((first, _)) = roles.insert(from, (row, row.color)) {
-                    return Err(super::twice(sheet, first, row, &[Role::X]));
+                if let Some(first) = roles.insert(from, row) {
+                    return Err(twice(sheet, first, row, &[Role::X]));
                 }
                 continue;
             };
             if let Some(first) = seen.insert((from, to, row.color), row) {
-                return Err(super::twice(sheet, first, row, &[Role::X, Role::Y, Role::Color]));
+                return Err(twice(sheet, first, row, &[Role::X, Role::Y, Role::Color]));
             }
-            edges.push(Edge {
-                from,
-                to,
-                color: row.color,
-                label: row.label.clone().filter(|l| !l.trim().is_empty()),
-            });
+            let label = row.label.clone().filter(|l| !l.trim().is_empty());
+            edges.push(Edge { from, to, color: row.color, label });
         }
-        let role = |i| roles.get(&i).and_then(|(_, color)| *color);
+        let role = |i| roles.get(&i).and_then(|row| row.color);
         let roles: Vec<Option<usize>> = (0..nodes.len()).map(role).collect();
         let mut next = [0, 0];
         let look = |group: usize| {
@@ -105,31 +97,13 @@ impl Graph {
     }
 }
 
-/// The graph with its labels and places.
-struct Lay {
-    labels: Vec<Label>,
-    placed: NodeLink,
-}
-
-impl Lay {
-    fn of(graph: &Graph, level: bool, widest: f64, between: f64) -> Lay {
-        let fit = |name: &String| Label::fit(name, SIZE, widest - 16.0, 3);
-        let labels: Vec<Label> = graph.nodes.iter().map(fit).collect();
-        let size = |l: &Label| ((l.width + 16.0).max(30.0), l.height() + 10.0);
-        let sizes: Vec<(f64, f64)> = labels.iter().map(size).collect();
-        let pairs: Vec<(usize, usize)> = graph.edges.iter().map(|e| (e.from, e.to)).collect();
-        let flow = Flow { level, gap: 16.0, between, most: usize::MAX };
-        Lay { labels, placed: NodeLink::place(&sizes, &pairs, flow) }
-    }
-}
-
 fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     let graph = Graph::of(sheet)?;
     let mut top = sheet.head(None);
     top = legend(sheet, &graph, top);
     let room = sheet.width - 2.0 * MARGIN;
     let labelled = graph.edges.iter().any(|e| e.label.is_some());
-    let Lay { labels, mut placed } = lay(sheet, &graph, room, if labelled { 84.0 } else { 46.0 })?;
+    let (labels, mut placed) = place(sheet, &graph, room, labelled)?;
     // Loops pass outside of the nodes.
     let spare = 16.0;
     let needed = top + placed.height + 2.0 * spare + MARGIN;
@@ -142,7 +116,7 @@ fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     for edge in 0..graph.edges.len() {
         draw_edge(sheet, &graph, &placed, edge);
     }
-    let mut taken = Taken::of(&placed.boxes);
+    let mut taken = placed.boxes.clone();
     let mut no_room = 0;
     for (at, edge) in graph.edges.iter().enumerate() {
         let Some(text) = &edge.label else { continue };
@@ -156,10 +130,7 @@ fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     for (node, area) in placed.boxes.iter().enumerate() {
         draw_node(sheet, &graph, &labels[node], node, *area);
     }
-    if no_room > 0 {
-        let words = if no_room == 1 { "label has" } else { "labels have" };
-        sheet.notes.push(format!("{no_room} {words} no room."));
-    }
+    sheet.notes.extend(without_room(no_room));
     let (nodes, edges) = (count(graph.nodes.len()), count(graph.edges.len()));
     sheet.notes.push(format!("{nodes} nodes, {edges} arrows."));
     let arrow = |e: &Edge| format!("{} to {}.", graph.nodes[e.from], graph.nodes[e.to]);
@@ -168,16 +139,27 @@ fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
 }
 
 /// The arrangement that fits the width; nodes become narrower before it is turned.
-fn lay(sheet: &Sheet<'_>, graph: &Graph, room: f64, between: f64) -> Result<Lay, FigureError> {
+fn place(
+    sheet: &Sheet<'_>,
+    graph: &Graph,
+    room: f64,
+    labelled: bool,
+) -> Result<(Vec<Label>, NodeLink), FigureError> {
+    let pairs: Vec<(usize, usize)> = graph.edges.iter().map(|e| (e.from, e.to)).collect();
+    let (across, down) = if labelled { (84.0, 54.0) } else { (46.0, 40.0) };
     let mut least = f64::INFINITY;
-    let down_between = if between > 50.0 { 54.0 } else { 40.0 };
-    for (level, between) in [(true, between), (true, between * 0.7), (false, down_between)] {
+    for (level, between) in [(true, across), (true, across * 0.7), (false, down)] {
         for widest in [170.0, 130.0, 100.0, 78.0] {
-            let lay = Lay::of(graph, level, widest, between);
-            if lay.placed.width <= room {
-                return Ok(lay);
+            let fit = |name: &String| Label::fit(name, SIZE, widest - 16.0, 3);
+            let labels: Vec<Label> = graph.nodes.iter().map(fit).collect();
+            let size = |l: &Label| ((l.width + 16.0).max(30.0), l.height() + 10.0);
+            let sizes: Vec<(f64, f64)> = labels.iter().map(size).collect();
+            let flow = Flow { level, gap: 16.0, between, most: usize::MAX };
+            let placed = NodeLink::place(&sizes, &pairs, flow);
+            if placed.width <= room {
+                return Ok((labels, placed));
             }
-            least = least.min(lay.placed.width);
+            least = least.min(placed.width);
         }
     }
     Err(sheet.too_small(least + 2.0 * MARGIN, "width", "the nodes"))
@@ -209,29 +191,25 @@ fn draw_node(sheet: &mut Sheet<'_>, graph: &Graph, label: &Label, node: usize, a
         None => name.clone(),
     };
     sheet.svg.open_titled("node", &title);
-    outline(sheet, area, role.map(|group| graph.looks[group]));
-    let (x, y) = (area.x + area.width / 2.0, area.y + area.height / 2.0);
-    sheet.svg.label_beside(label, x, y, Anchor::Middle, sheet.look.ink);
+    outline(&mut sheet.svg, sheet.look, area, role.map(|group| graph.looks[group]));
+    sheet.svg.label_beside(label, area.middle(), Anchor::Middle, sheet.look.ink);
     sheet.svg.close();
 }
 
 /// A node's box: the colour of its role, its dashes, and corners that differ too.
-fn outline(sheet: &mut Sheet<'_>, area: Area, role: Option<usize>) {
-    let look = sheet.look;
-    sheet.svg.rounded(area, 6.0, Fill::solid(look.ground), None);
+fn outline(svg: &mut Svg, look: &Look, area: Area, role: Option<usize>) {
+    svg.rounded(area, 6.0, Fill::solid(look.ground), None);
     match role {
-        None => sheet.svg.rounded(
-            area,
-            6.0,
-            Fill::solid(look.panel),
-            Some(Stroke::solid(look.soft, 1.0)),
-        ),
+        None => {
+            let stroke = Stroke::solid(look.soft, 1.0);
+            svg.rounded(area, 6.0, Fill::solid(look.panel), Some(stroke));
+        }
         Some(group) => {
             let radius = [area.height / 2.0, 0.0, 6.0][group % 3];
             let opacity = if look.theme == Theme::Print { 0.06 } else { 0.2 };
             let fill = Fill { color: look.color(group), opacity };
             let width = if look.theme == Theme::Print && group % 4 == 0 { 2.2 } else { 1.6 };
-            sheet.svg.rounded(area, radius, fill, Some(look.stroke(group, width)));
+            svg.rounded(area, radius, fill, Some(look.stroke(group, width)));
         }
     }
 }
@@ -241,30 +219,18 @@ fn legend(sheet: &mut Sheet<'_>, graph: &Graph, top: f64) -> f64 {
     if sheet.table.colors.is_empty() {
         return top;
     }
-    let line = SIZE * 1.6;
-    let right = sheet.width - MARGIN;
-    let (mut x, mut y) = (MARGIN, top);
+    let most = (sheet.width - MARGIN - MARGIN) * 0.45;
+    let look = sheet.look;
     sheet.svg.open("legend");
-    for (group, name) in sheet.table.colors.clone().iter().enumerate() {
-        let label = Label::fit(name, SIZE, (right - MARGIN) * 0.45, 1);
-        let width = 27.0 + label.width;
-        if x + width > right && x > MARGIN {
-            (x, y) = (MARGIN, y + line);
-        }
-        let middle = y + line / 2.0;
-        sheet.svg.open("key");
+    let y = sheet.keys((MARGIN, top), SIZE * 1.6, most, [26.0, 27.0], |svg, (x, middle), group| {
         if graph.roles.contains(&Some(group)) {
-            let height = 11.0;
-            let area = Area { x, y: middle - height / 2.0, width: 20.0, height };
-            outline(sheet, area, Some(graph.looks[group]));
+            let area = Area { x, y: middle - 5.5, width: 20.0, height: 11.0 };
+            outline(svg, look, area, Some(graph.looks[group]));
         } else {
-            let stroke = sheet.look.stroke(graph.looks[group], 1.6);
-            sheet.svg.line((x, middle), (x + 20.0, middle), stroke);
+            let stroke = look.stroke(graph.looks[group], 1.6);
+            svg.line((x, middle), (x + 20.0, middle), stroke);
         }
-        sheet.svg.label_beside(&label, x + 26.0, middle, Anchor::Start, sheet.look.ink);
-        sheet.svg.close();
-        x += width + 14.0;
-    }
+    });
     sheet.svg.close();
-    y + line + 4.0
+    y + 4.0
 }

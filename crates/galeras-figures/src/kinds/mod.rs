@@ -12,18 +12,15 @@ mod points;
 mod treemap;
 
 pub(crate) use distribution::bins;
-pub(crate) use forest::{
-    range as forest_range, references as forest_references, words as forest_words,
-};
+pub(crate) use forest::{range, references};
 
 use crate::data::Data;
 use crate::error::FigureError;
-use crate::kind::Kind;
 use crate::rows::{Row, Table};
-use crate::scale::{Range, count, number};
-use crate::sheet::{Dim, Panel, Plan, Sheet, level};
-use crate::spec::{Picture, Role, Spec};
-use crate::svg::{Area, Stroke};
+use crate::scale::{Range, count, extent, number};
+use crate::sheet::{Dim, Key, Panel, Plan, Sheet, level};
+use crate::spec::{Kind, Picture, Role, Spec};
+use crate::svg::{Area, Point, Stroke};
 use crate::text::visible;
 
 /// All kinds of figures, each in a file of this folder.
@@ -44,23 +41,22 @@ pub(crate) const KINDS: &[Kind] = &[
     Kind::FUNNEL,
 ];
 
-/// Draws the figure of a spec.
-pub(crate) fn draw(spec: &Spec, data: &Data) -> Result<Picture, FigureError> {
-    let mut sheet = Sheet::new(spec, data, Table::read(spec, data)?);
-    begin_facts(&mut sheet);
-    (spec.kind.0.draw)(&mut sheet)?;
-    Ok(sheet.finish())
-}
-
-/// The first words of the text for screen readers.
-fn begin_facts(sheet: &mut Sheet<'_>) {
-    let mut words = sheet.spec.kind.0.title.to_string();
-    if let Some(title) = &sheet.spec.title {
+/// Draws a figure.
+///
+/// # Errors
+/// A column that the kind needs is not named or not there or of the wrong type, there is nothing
+/// to draw, or more than fits a picture: see [`FigureError`].
+pub fn draw(spec: &Spec, data: &Data) -> Result<Picture, FigureError> {
+    let table = Table::read(spec, data)?;
+    let mut sheet = Sheet::new(spec, data, &table);
+    // The first words of the text for screen readers.
+    let mut words = spec.kind.title.to_string();
+    if let Some(title) = &spec.title {
         words.push_str(&format!(", “{title}”"));
     }
     let roles = [(Role::X, "x"), (Role::Y, "y"), (Role::Color, "colour"), (Role::Facet, "panels")];
     for (role, meaning) in roles {
-        if let Some(column) = sheet.spec.column(role).and_then(|c| sheet.data.column(c)) {
+        if let Some(column) = spec.column(role).and_then(|c| data.column(c)) {
             let label = sheet.column_label(role).unwrap_or_default();
             words.push_str(&format!("; {meaning}: {label}"));
             if let Some(description) = &column.description {
@@ -68,20 +64,57 @@ fn begin_facts(sheet: &mut Sheet<'_>) {
             }
         }
     }
-    words.push_str(&format!("; {} rows.", count(sheet.table.rows.len())));
+    words.push_str(&format!("; {} rows.", count(table.rows.len())));
     sheet.facts.push(words);
+    (spec.kind.draw)(&mut sheet)?;
+    Ok(sheet.finish())
 }
 
 /// The least and the greatest of numbers, as words.
 fn span(values: impl Iterator<Item = f64>) -> String {
-    let (low, high) =
-        values.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
+    let (low, high) = extent(values);
     format!("{} to {}", number(low), number(high))
+}
+
+/// The names that are there, as a list.
+pub(crate) fn joined<const N: usize>(names: [Option<&String>; N]) -> String {
+    names.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// The names of a row and a number of it with its interval.
+fn words(table: &Table, row: &Row, value: f64) -> String {
+    let names = joined([
+        table.facets.get(row.facet),
+        table.xs.get(row.x_name),
+        row.y_name.and_then(|y| table.ys.get(y)),
+        row.color.and_then(|c| table.colors.get(c)),
+    ]);
+    format!("{names}: {}", row.words(value))
+}
+
+/// A sentence about so many things, unless there are none.
+fn counted(n: usize, one: &str, more: &str) -> Option<String> {
+    (n > 0).then(|| format!("{} {}.", count(n), if n == 1 { one } else { more }))
+}
+
+/// A sentence about labels that are not drawn.
+fn without_room(labels: usize) -> Option<String> {
+    counted(labels, "label has no room", "labels have no room")
+}
+
+/// Refuses numbers below 0 in the column `y`.
+fn check_not_negative(sheet: &Sheet<'_>) -> Result<(), FigureError> {
+    let Some(row) = sheet.table.rows.iter().find(|r| r.y < 0.0) else { return Ok(()) };
+    let (column, a_kind) = (sheet.spec.shown(Role::Y), sheet.spec.kind.with_article());
+    Err(FigureError::Data(format!(
+        "in row {} column `{column}` is {}, and {a_kind} cannot show less than 0",
+        row.at, row.y
+    )))
 }
 
 /// The error for two rows in one place.
 fn twice(sheet: &Sheet<'_>, first: &Row, second: &Row, roles: &[Role]) -> FigureError {
-    let table = &sheet.table;
+    let table = sheet.table;
     let value = |role: &Role| {
         let column = visible(sheet.spec.column(*role)?);
         let name = match role {
@@ -94,12 +127,13 @@ fn twice(sheet: &Sheet<'_>, first: &Row, second: &Row, roles: &[Role]) -> Figure
         Some(format!("`{column}` = {}", visible(&name)))
     };
     let place: Vec<String> = roles.iter().filter_map(value).collect();
-    FigureError::Twice {
-        kind: sheet.spec.kind,
-        place: place.join(", "),
-        first: first.at,
-        second: second.at,
-    }
+    FigureError::Data(format!(
+        "rows {} and {} are both {}; {} shows one row for each: group the rows first",
+        first.at,
+        second.at,
+        place.join(", "),
+        sheet.spec.kind.with_article()
+    ))
 }
 
 /// Rows by place, each place taken by one.
@@ -151,7 +185,7 @@ impl Slots {
         (names * groups) as f64 * 14.0_f64.max(120.0 / (names * groups) as f64)
     }
 
-    fn plan(&self, sheet: &Sheet<'_>, range: Range, key: Option<crate::sheet::Key>) -> Plan {
+    fn plan(&self, sheet: &Sheet<'_>, range: Range, key: Key) -> Plan {
         let mut names = sheet.table.xs.clone();
         if names.is_empty() {
             names.push(String::new());
@@ -165,19 +199,8 @@ impl Slots {
             false => (Dim::Names(names), Dim::Number(range), x_label, y_label),
         };
         let lying = self.lying;
-        Plan {
-            x,
-            y,
-            x_label,
-            y_label,
-            key,
-            min_width,
-            panel_height: Box::new(
-                move |w| if lying { thick } else { (w * 0.62).clamp(120.0, 300.0) },
-            ),
-            beside: 0.0,
-            below: 0.0,
-        }
+        let height = move |w: f64| if lying { thick } else { (w * 0.62).clamp(120.0, 300.0) };
+        Plan { x_label, y_label, key: Some(key), ..Plan::new(x, y, min_width, height) }
     }
 
     /// The middle and the width of the place of a category and group along their axis.
@@ -193,39 +216,37 @@ impl Slots {
         (begin + width * (group as f64 + 0.5), width)
     }
 
-    /// The place of a number on its axis.
     fn value(&self, panel: &Panel, value: f64) -> f64 {
         if self.lying { panel.x(value) } else { panel.y(value) }
     }
 
     /// A point from its places along the axis of categories and that of numbers.
-    fn point(&self, slot: f64, value: f64) -> (f64, f64) {
+    fn point(&self, slot: f64, value: f64) -> Point {
         if self.lying { (value, slot) } else { (slot, value) }
     }
 
     /// A rectangle around a slot's middle between two places on the axis of numbers.
     fn area(&self, slot: f64, width: f64, from: f64, to: f64) -> Area {
-        let (x1, y1) = self.point(slot - width / 2.0, from);
-        let (x2, y2) = self.point(slot + width / 2.0, to);
-        Area::between(x1, y1, x2, y2)
+        Area::between(self.point(slot - width / 2.0, from), self.point(slot + width / 2.0, to))
     }
 }
 
 /// A line of reference across the axis of numbers.
 fn reference(sheet: &mut Sheet<'_>, panel: &Panel, value: f64, vertical: bool, dash: &'static str) {
     let axis = if vertical { panel.x } else { panel.y };
-    let Some(axis) = axis.filter(|a| value >= a.low && value <= a.high) else { return };
+    let within = |range: Range| value >= range.low && value <= range.high;
+    let Some(axis) = axis.filter(|axis| within(axis.range)) else { return };
     let (place, area) = (axis.at(value), panel.area);
     let stroke = Stroke { color: sheet.look.soft, width: 1.0, dash };
-    sheet.svg.open("reference");
-    match vertical {
-        true => sheet.svg.line((place, area.y), (place, area.bottom()), stroke),
-        false => sheet.svg.line((area.x, place), (area.right(), place), stroke),
-    }
-    sheet.svg.close();
+    sheet.svg.group("reference", |svg| match vertical {
+        true => svg.line((place, area.y), (place, area.bottom()), stroke),
+        false => svg.line((area.x, place), (area.right(), place), stroke),
+    });
 }
 
-/// The anchors that a line of reference is for a range.
-fn anchors(sheet: &Sheet<'_>) -> Vec<f64> {
-    sheet.spec.reference.into_iter().collect()
+/// The line of reference of the spec, if there is one.
+fn own_reference(sheet: &mut Sheet<'_>, panel: &Panel, vertical: bool) {
+    if let Some(value) = sheet.spec.reference {
+        reference(sheet, panel, value, vertical, "4 3");
+    }
 }

@@ -1,19 +1,17 @@
 //! Lines with bands, and points with intervals.
 
-use super::{anchors, one_each, reference, span};
+use super::{one_each, own_reference, span, without_room};
 use crate::error::FigureError;
-use crate::kind::{Kind, KindSpec};
 use crate::rows::Row;
-use crate::scale::{Range, count, number};
+use crate::scale::{Range, number};
 use crate::sheet::{Dim, Key, Panel, Plan, Sheet};
-use crate::spec::{GROUPS, HIGH, LOW, PANELS, Role, Takes, Theme, may, needs};
+use crate::spec::{GROUPS, HIGH, Kind, LOW, PANELS, Role, Takes, Theme, may, needs};
 use crate::svg::{Anchor, Area, Fill, Stroke};
 use crate::text::{LEADING, Label, SMALL};
-use crate::theme;
 
 impl Kind {
     /// Line chart: see [`Kind::about`].
-    pub const LINE: Kind = Kind(&KindSpec {
+    pub const LINE: Kind = Kind {
         name: "line",
         title: "Line chart",
         about: "Lines, with bands.",
@@ -26,18 +24,13 @@ impl Kind {
             PANELS,
         ],
         options: &["reference", "x_label", "y_label", "x_scale", "y_scale"],
-        along: Role::Y,
-        names: 0,
-        groups: theme::GROUPS,
         marks: 200_000,
         draw: line,
-        draw_text: None,
-    });
-}
+        ..Kind::BASE
+    };
 
-impl Kind {
     /// Scatter plot: see [`Kind::about`].
-    pub const SCATTER: Kind = Kind(&KindSpec {
+    pub const SCATTER: Kind = Kind {
         name: "scatter",
         title: "Scatter plot",
         about: "Points, with intervals.",
@@ -51,42 +44,29 @@ impl Kind {
             may(Role::Label, Takes::Category, "a text next to the point, if there is room"),
         ],
         options: &["reference", "x_label", "y_label", "x_scale", "y_scale"],
-        along: Role::Y,
-        names: 0,
-        groups: theme::GROUPS,
         marks: 50_000,
         draw: scatter,
-        draw_text: None,
-    });
+        ..Kind::BASE
+    };
 }
 
 fn panels(sheet: &mut Sheet<'_>, key: Key) -> Result<Vec<Panel>, FigureError> {
-    let ends = |r: &Row| {
-        let (low, high) = r.interval.unwrap_or((r.y, r.y));
-        [r.y, low, high]
-    };
-    let (x_scale, y_scale) =
-        (sheet.spec.x_scale.unwrap_or_default(), sheet.spec.y_scale.unwrap_or_default());
-    let x = Range::of(sheet.table.rows.iter().map(|r| r.x), &[], x_scale);
-    let y = Range::of(sheet.table.rows.iter().flat_map(ends), &anchors(sheet), y_scale);
+    let [x_scale, y_scale] =
+        [sheet.spec.x_scale, sheet.spec.y_scale].map(Option::unwrap_or_default);
+    let rows = || sheet.table.rows.iter();
+    let ends = rows().flat_map(|r| r.with_interval(r.y));
+    let x = Dim::Number(Range::of(rows().map(|r| r.x), &[], x_scale));
+    let y = Dim::Number(Range::of(ends, sheet.spec.reference.as_slice(), y_scale));
     let plan = Plan {
-        x: Dim::Number(x),
-        y: Dim::Number(y),
         x_label: sheet.axis_label(Role::X),
         y_label: sheet.axis_label(Role::Y),
         key: Some(key),
-        min_width: 130.0,
-        panel_height: Box::new(|w| (w * 0.62).clamp(120.0, 330.0)),
-        beside: 0.0,
-        below: 0.0,
+        ..Plan::new(x, y, 130.0, |w| (w * 0.62).clamp(120.0, 330.0))
     };
+    let (x, y) = (span(rows().map(|r| r.x)), span(rows().map(|r| r.y)));
     let panels = sheet.panels(&plan)?;
-    if let Some(value) = sheet.spec.reference {
-        panels.iter().for_each(|p| reference(sheet, p, value, false, "4 3"));
-    }
-    let (x, y) = (sheet.table.rows.iter().map(|r| r.x), sheet.table.rows.iter().map(|r| r.y));
-    let fact = format!("Horizontally {}, vertically {}.", span(x), span(y));
-    sheet.facts.push(fact);
+    panels.iter().for_each(|panel| own_reference(sheet, panel, false));
+    sheet.facts.push(format!("Horizontally {x}, vertically {y}."));
     Ok(panels)
 }
 
@@ -98,9 +78,9 @@ fn line(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     for (i, panel) in panels.iter().enumerate() {
         for group in 0..sheet.table.groups() {
             let rows = sheet.table.in_panel(i).filter(|r| r.color.unwrap_or(0) == group);
-            let mut rows: Vec<Row> = rows.cloned().collect();
+            let mut rows: Vec<&Row> = rows.collect();
             rows.sort_by(|a, b| a.x.total_cmp(&b.x));
-            let color = sheet.look.color(group);
+            let (look, color) = (sheet.look, sheet.look.color(group));
             // A band ends where a row has no interval.
             for part in rows.split(|r| r.interval.is_none()) {
                 let end = |high: bool| {
@@ -114,22 +94,21 @@ fn line(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
                 }
                 let alone = around.len() == 1;
                 around.extend(end(false).collect::<Vec<_>>().into_iter().rev());
-                sheet.svg.open("band");
-                let opacity = if sheet.look.theme == Theme::Print { 0.14 } else { 0.2 };
+                let opacity = if look.theme == Theme::Print { 0.14 } else { 0.2 };
                 let stroke = alone.then(|| Stroke::solid(color, 1.2));
-                sheet.svg.path(&around, true, Fill { color, opacity }, stroke);
-                sheet.svg.close();
+                let fill = Fill { color, opacity };
+                sheet.svg.group("band", |svg| svg.path(&around, true, fill, stroke));
             }
-            let points: Vec<_> = rows.iter().map(|r| (panel.x(r.x), panel.y(r.y))).collect();
-            sheet.svg.open("line");
-            if points.len() > 1 {
-                sheet.svg.path(&points, false, Fill::NONE, Some(sheet.look.stroke(group, 1.7)));
-            }
-            // Marks show the group; very many of them would hide the line.
-            if points.len() <= 40 {
-                points.iter().for_each(|at| sheet.look.mark(&mut sheet.svg, *at, 2.8, group, 1.0));
-            }
-            sheet.svg.close();
+            let points: Vec<_> = rows.iter().map(|r| panel.at(r)).collect();
+            sheet.svg.group("line", |svg| {
+                if points.len() > 1 {
+                    svg.path(&points, false, Fill::NONE, Some(look.stroke(group, 1.7)));
+                }
+                // Marks show the group; very many of them would hide the line.
+                if points.len() <= 40 {
+                    points.iter().for_each(|at| look.mark(svg, *at, 2.8, group, 1.0));
+                }
+            });
         }
     }
     if sheet.table.intervals {
@@ -147,55 +126,45 @@ fn scatter(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     };
     let mut left_out = 0;
     for (i, panel) in panels.iter().enumerate() {
-        let rows: Vec<Row> = sheet.table.in_panel(i).cloned().collect();
+        let rows: Vec<&Row> = sheet.table.in_panel(i).collect();
         let mut taken: Vec<Area> = Vec::new();
         for row in &rows {
-            let (x, group) = (panel.x(row.x), row.color.unwrap_or(0));
-            taken.push(around(x, panel.y(row.y), radius));
+            let (x, y) = panel.at(row);
+            taken.push(Area::around((x, y), 2.0 * radius, 2.0 * radius));
             if let Some((low, high)) = row.interval {
-                let stroke = Stroke::solid(sheet.look.color(group), 1.0);
+                let stroke = Stroke::solid(sheet.look.color(row.color.unwrap_or(0)), 1.0);
                 let (low, high) = (panel.y(low), panel.y(high));
-                sheet.svg.open("interval");
-                sheet.svg.line((x, low), (x, high), stroke);
-                sheet.svg.close();
+                sheet.svg.group("interval", |svg| svg.line((x, low), (x, high), stroke));
                 if rows.len() <= 500 {
-                    taken.push(Area::between(x - 1.0, low, x + 1.0, high));
+                    taken.push(Area::between((x - 1.0, low), (x + 1.0, high)));
                 }
             }
         }
         sheet.svg.open("points");
         for row in &rows {
-            let (at, group) = ((panel.x(row.x), panel.y(row.y)), row.color.unwrap_or(0));
-            match &row.label {
-                Some(label) => {
-                    let title = format!("{label}: {}, {}", number(row.x), number(row.y));
-                    sheet.svg.open_titled("point", &title);
-                    sheet.look.mark(&mut sheet.svg, at, radius, group, opacity);
-                    sheet.svg.close();
-                }
-                None => sheet.look.mark(&mut sheet.svg, at, radius, group, opacity),
+            if let Some(label) = &row.label {
+                let title = format!("{label}: {}, {}", number(row.x), number(row.y));
+                sheet.svg.open_titled("point", &title);
+            }
+            let group = row.color.unwrap_or(0);
+            sheet.look.mark(&mut sheet.svg, panel.at(row), radius, group, opacity);
+            if row.label.is_some() {
+                sheet.svg.close();
             }
         }
         sheet.svg.close();
-        for row in rows.iter().filter(|r| r.label.is_some()) {
+        for row in rows.into_iter().filter(|r| r.label.is_some()) {
             left_out += usize::from(!write_label(sheet, panel, row, radius, &mut taken));
         }
     }
     if sheet.table.intervals {
         sheet.notes.push("Lines through points: intervals.".to_string());
     }
-    if left_out > 0 {
-        let words = if left_out == 1 { "label has" } else { "labels have" };
-        sheet.notes.push(format!("{} {words} no room.", count(left_out)));
-    }
+    sheet.notes.extend(without_room(left_out));
     Ok(())
 }
 
-pub(super) fn around(x: f64, y: f64, radius: f64) -> Area {
-    Area { x: x - radius, y: y - radius, width: 2.0 * radius, height: 2.0 * radius }
-}
-
-/// Writes a point's label where nothing else is; whether there was such a place.
+/// Writes a point's label where nothing else is. Returns false if there is no such place.
 pub(super) fn write_label(
     sheet: &mut Sheet<'_>,
     panel: &Panel,
@@ -209,7 +178,7 @@ pub(super) fn write_label(
     }
     let text = row.label.as_deref().unwrap_or_default();
     let label = Label::fit(text, SMALL, (panel.area.width * 0.4).min(130.0), 1);
-    let (x, y, gap) = (panel.x(row.x), panel.y(row.y), radius + 3.0);
+    let ((x, y), gap) = (panel.at(row), radius + 3.0);
     let (width, height) = (label.width, SMALL * LEADING);
     // Beyond the ends of an interval, moved inwards at the sides of the panel.
     let (low, high) = row.interval.map_or((y, y), |(a, b)| (panel.y(a), panel.y(b)));
@@ -227,22 +196,11 @@ pub(super) fn write_label(
         (inwards, y.min(high) - 2.0 - height),
         (inwards, y.max(low) + 2.0),
     ];
-    let free = |(left, top): &(f64, f64)| {
-        let area = Area { x: *left, y: *top, width, height };
-        let inside = area.x >= panel.area.x
-            && area.right() <= panel.area.right()
-            && area.y >= panel.area.y
-            && area.bottom() <= panel.area.bottom();
-        inside && taken.iter().all(|t| !meet(t, &area))
-    };
-    let Some((left, top)) = places.into_iter().find(free) else { return false };
-    sheet.svg.open("beside");
-    sheet.svg.label(&label, left, top, Anchor::Start, sheet.look.ink);
-    sheet.svg.close();
-    taken.push(Area { x: left, y: top, width, height });
+    let mut areas = places.into_iter().map(|(x, y)| Area { x, y, width, height });
+    let free = areas.find(|area| panel.area.has_room_for(area, taken));
+    let Some(area) = free else { return false };
+    let ink = sheet.look.ink;
+    sheet.svg.group("beside", |svg| svg.label(&label, (area.x, area.y), Anchor::Start, ink));
+    taken.push(area);
     true
-}
-
-pub(super) fn meet(a: &Area, b: &Area) -> bool {
-    a.x < b.right() && b.x < a.right() && a.y < b.bottom() && b.y < a.bottom()
 }

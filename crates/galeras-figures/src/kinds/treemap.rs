@@ -3,20 +3,19 @@
 //! Squarified (Bruls, Huizing and van Wijk 2000): rows of areas as near to squares as they can be,
 //! the largest first.
 
-use super::span;
+use super::{check_not_negative, counted, span};
 use crate::error::FigureError;
-use crate::kind::{Kind, KindSpec};
 use crate::rows::Row;
-use crate::scale::{count, number, percent};
+use crate::scale::{number, percent};
 use crate::sheet::{Dim, Panel, Plan, Sheet};
-use crate::spec::{PANELS, Role, Takes, Theme, may, needs};
+use crate::spec::{Kind, PANELS, Role, Takes, Theme, may, needs};
 use crate::svg::{Anchor, Area, Fill, Stroke};
 use crate::text::{LEADING, Label, SIZE, SMALL, visible};
 use crate::theme::{hex, parts, readable_on};
 
 impl Kind {
     /// Treemap: see [`Kind::about`].
-    pub const TREEMAP: Kind = Kind(&KindSpec {
+    pub const TREEMAP: Kind = Kind {
         name: "treemap",
         title: "Treemap",
         about: "Areas in proportion to sizes.",
@@ -26,58 +25,34 @@ impl Kind {
             may(Role::Color, Takes::Category, "the group that holds the area"),
             PANELS,
         ],
-        options: &[],
-        along: Role::Y,
         names: 2000,
         groups: 40,
         marks: 1000,
         draw,
-        draw_text: None,
-    });
+        ..Kind::BASE
+    };
 }
 
 fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
-    if let Some(row) = sheet.table.rows.iter().find(|r| r.y < 0.0) {
-        let column = visible(sheet.spec.y.as_deref().unwrap_or_default()).into_owned();
-        return Err(FigureError::Negative {
-            kind: sheet.spec.kind,
-            column,
-            row: row.at,
-            value: row.y,
-        });
-    }
-    // Sums of shares of the largest do not overflow. A size that is a billion times smaller has no
-    // area in any picture.
+    check_not_negative(sheet)?;
     let largest = sheet.table.rows.iter().map(|r| r.y).fold(0.0, f64::max);
-    for row in &mut sheet.table.rows {
-        row.value = if row.y / largest > 1e-9 { row.y / largest } else { 0.0 };
-    }
-    let empty = sheet.table.rows.iter().filter(|r| r.value == 0.0).count();
-    let plan = Plan {
-        x: Dim::Nothing,
-        y: Dim::Nothing,
-        x_label: None,
-        y_label: None,
-        key: None,
-        min_width: 200.0,
-        panel_height: Box::new(|w| (w * 0.66).clamp(150.0, 420.0)),
-        beside: 0.0,
-        below: 0.0,
-    };
     if largest == 0.0 {
-        let left_out = "all sizes are 0".to_string();
-        return Err(FigureError::NoRows { kind: sheet.spec.kind, left_out });
+        return Err(FigureError::NoRows("all sizes are 0".to_string()));
     }
+    let plan = Plan::new(Dim::Nothing, Dim::Nothing, 200.0, |w| (w * 0.66).clamp(150.0, 420.0));
     let panels = sheet.panels(&plan)?;
+    let mut empty = 0;
     for (i, panel) in panels.iter().enumerate() {
-        let rows: Vec<Row> = sheet.table.in_panel(i).filter(|r| r.value > 0.0).cloned().collect();
-        draw_panel(sheet, panel, &rows);
+        // Sums of shares of the largest do not overflow. A size that is a billion times smaller has
+        // no area in any picture.
+        let shares = sheet.table.in_panel(i).map(|row| (row, row.y / largest));
+        let (tiles, small): (Vec<Tile<'_>>, Vec<_>) = shares.partition(|(_, share)| *share > 1e-9);
+        empty += small.len();
+        draw_panel(sheet, panel, &tiles);
     }
-    if empty > 0 {
-        let words = if empty == 1 { "row is" } else { "rows are" };
-        sheet.notes.push(format!("{} {words} 0 or too small to be seen.", count(empty)));
-    }
-    let label = sheet.column_label(crate::spec::Role::Y).unwrap_or_default();
+    let (one, more) = ("row is 0 or too small to be seen", "rows are 0 or too small to be seen");
+    sheet.notes.extend(counted(empty, one, more));
+    let label = sheet.column_label(Role::Y).unwrap_or_default();
     let within = match sheet.table.colors.len() {
         0 => "",
         // The heading of a group takes room from its areas.
@@ -85,62 +60,62 @@ fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     };
     sheet.notes.push(format!("Areas: {}{within}.", visible(&label)));
     sheet.facts.push(format!("Sizes {}.", span(sheet.table.rows.iter().map(|r| r.y))));
-    let mut largest: Vec<&Row> = sheet.table.rows.iter().collect();
+    let table = sheet.table;
+    let mut largest: Vec<&Row> = table.rows.iter().collect();
     largest.sort_by(|a, b| b.y.total_cmp(&a.y));
-    let name = |r: &&Row| format!("{}: {}.", sheet.table.xs[r.x_name], number(r.y));
-    let each: Vec<String> = largest.iter().take(12).map(name).collect();
+    let name = |r: &Row| format!("{}: {}.", table.xs[r.x_name], number(r.y));
     sheet.facts.push("The largest:".to_string());
-    sheet.facts.extend(each);
+    sheet.facts.extend(largest.into_iter().take(12).map(name));
     Ok(())
 }
 
-fn draw_panel(sheet: &mut Sheet<'_>, panel: &Panel, rows: &[Row]) {
-    let total: f64 = rows.iter().map(|r| r.value).sum();
+/// A row and its size, as a share of the largest.
+type Tile<'a> = (&'a Row, f64);
+
+fn draw_panel(sheet: &mut Sheet<'_>, panel: &Panel, rows: &[Tile<'_>]) {
+    let total: f64 = rows.iter().map(|(_, size)| size).sum();
     if sheet.table.colors.is_empty() {
-        tiles(sheet, panel.area, rows, total, 0);
+        tiles(sheet, panel.area, rows.to_vec(), total, 0);
         return;
     }
-    let sizes = (0..sheet.table.colors.len())
-        .map(|g| rows.iter().filter(|r| r.color == Some(g)).map(|r| r.value).sum::<f64>());
+    let of = |group| rows.iter().copied().filter(move |(row, _)| row.color == Some(group));
+    let sizes = (0..sheet.table.colors.len()).map(|g| of(g).map(|(_, size)| size).sum::<f64>());
     let mut groups: Vec<(usize, f64)> = sizes.enumerate().filter(|(_, s)| *s > 0.0).collect();
     groups.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     let areas = squarify(panel.area, &groups.iter().map(|g| g.1).collect::<Vec<_>>());
     for ((group, size), area) in groups.into_iter().zip(areas) {
-        let name = sheet.table.colors[group].clone();
+        let name = &sheet.table.colors[group];
         sheet.svg.open_titled("group", &format!("{name}: {}", percent(size / total)));
         // Areas within a group stay in proportion to each other; the heading takes the same share
         // of each of them.
         let header = SIZE * 1.45;
         let mut inner = area;
         if area.height > header * 2.2 && area.width > 36.0 {
-            let label = Label::bold(&name, SIZE, area.width - 8.0, 1);
-            let x = area.x + 4.0;
-            sheet.svg.label(&label, x, area.y + 1.5, Anchor::Start, sheet.look.ink);
+            let label = Label::new(name, SIZE, area.width - 8.0, 1, true);
+            let at = (area.x + 4.0, area.y + 1.5);
+            sheet.svg.label(&label, at, Anchor::Start, sheet.look.ink);
             inner = Area { y: area.y + header, height: area.height - header, ..area };
         }
-        let of: Vec<Row> = rows.iter().filter(|r| r.color == Some(group)).cloned().collect();
-        tiles(sheet, inner, &of, total, group);
+        tiles(sheet, inner, of(group).collect(), total, group);
         let outline = Stroke::solid(sheet.look.ink, 1.4);
         sheet.svg.rect(area, Fill::NONE, Some(outline));
         sheet.svg.close();
     }
 }
 
-fn tiles(sheet: &mut Sheet<'_>, area: Area, rows: &[Row], total: f64, group: usize) {
-    let mut rows: Vec<&Row> = rows.iter().collect();
-    rows.sort_by(|a, b| b.y.total_cmp(&a.y).then(a.at.cmp(&b.at)));
-    let areas = squarify(area, &rows.iter().map(|r| r.value).collect::<Vec<_>>());
+fn tiles(sheet: &mut Sheet<'_>, area: Area, mut rows: Vec<Tile<'_>>, total: f64, group: usize) {
+    rows.sort_by(|(a, _), (b, _)| b.y.total_cmp(&a.y).then(a.at.cmp(&b.at)));
+    let areas = squarify(area, &rows.iter().map(|(_, size)| *size).collect::<Vec<_>>());
     let color = tint(sheet, group);
-    for (row, area) in rows.into_iter().zip(areas) {
-        let name = sheet.table.xs[row.x_name].clone();
-        let size = number(row.y);
-        sheet.svg.open_titled("tile", &format!("{name}: {size}, {}", percent(row.value / total)));
+    for ((row, share), area) in rows.into_iter().zip(areas) {
+        let (name, size) = (&sheet.table.xs[row.x_name], number(row.y));
+        sheet.svg.open_titled("tile", &format!("{name}: {size}, {}", percent(share / total)));
         // Between greys as light as those of print white lines would not be seen.
         let printed = sheet.look.theme == Theme::Print;
         let line = if printed { sheet.look.soft } else { sheet.look.ground };
         let outline = Stroke::solid(line, if printed { 0.6 } else { 1.0 });
         sheet.svg.rect(area, Fill::solid(&hex(color)), Some(outline));
-        write_name(sheet, &name, &size, area, readable_on(color));
+        write_name(sheet, name, &size, area, readable_on(color));
         sheet.svg.close();
     }
 }
@@ -160,10 +135,11 @@ fn write_name(sheet: &mut Sheet<'_>, name: &str, size: &str, area: Area, color: 
     if label.whole.is_some() && label.lines.concat().chars().count() < 5 {
         return;
     }
-    sheet.svg.label(&label, area.x + 3.0, area.y + 2.0, Anchor::Start, color);
+    let (x, y) = (area.x + 3.0, area.y + 2.0);
+    sheet.svg.label(&label, (x, y), Anchor::Start, color);
     let below = Label::fit(size, SMALL, width, 1);
     if below.whole.is_none() && label.height() + line <= height {
-        sheet.svg.label(&below, area.x + 3.0, area.y + 2.0 + label.height(), Anchor::Start, color);
+        sheet.svg.label(&below, (x, y + label.height()), Anchor::Start, color);
     }
 }
 
@@ -237,13 +213,8 @@ mod tests {
             assert!(area.right() <= whole.right() + 1e-9 && area.bottom() <= whole.bottom() + 1e-9);
         }
         for (i, a) in areas.iter().enumerate() {
-            for b in &areas[i + 1..] {
-                let meet = a.x + 1e-9 < b.right()
-                    && b.x + 1e-9 < a.right()
-                    && a.y + 1e-9 < b.bottom()
-                    && b.y + 1e-9 < a.bottom();
-                assert!(!meet);
-            }
+            let inner = Area::around(a.middle(), a.width - 2e-9, a.height - 2e-9);
+            assert!(!areas[i + 1..].iter().any(|b| inner.meets(b)));
         }
     }
 }

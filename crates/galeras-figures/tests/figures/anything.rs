@@ -5,6 +5,8 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use roxmltree::Document;
 
+use crate::samples::spec;
+
 type Row = (Option<f64>, Option<f64>, Option<f64>, Option<String>, Option<String>, Option<String>);
 
 fn number() -> impl Strategy<Value = Option<f64>> {
@@ -37,30 +39,19 @@ proptest! {
         log in any::<bool>(),
         optional in any::<bool>(),
     ) {
-        let numbers = |f: fn(&Row) -> Option<f64>| {
-            Values::Numbers(rows.iter().map(f).collect())
-        };
-        let texts = |f: fn(&Row) -> Option<String>| {
-            Values::Texts(rows.iter().map(f).collect())
-        };
-        let ends = |low: bool| {
-            let end = |r: &Row| {
-                let (a, b) = (r.1?, r.2?);
-                Some(if low { a.min(b) } else { a.max(b) })
-            };
-            Values::Numbers(rows.iter().map(end).collect())
-        };
+        let numbers = |f: fn(&Row) -> Option<f64>| Values::Numbers(rows.iter().map(f).collect());
+        let texts = |f: fn(&Row) -> Option<String>| Values::Texts(rows.iter().map(f).collect());
         let data = Data::of([
             ("p", numbers(|r| r.0)),
             ("q", numbers(|r| r.1)),
-            ("low", ends(true)),
-            ("high", ends(false)),
+            ("low", numbers(|r| Some(r.1?.min(r.2?)))),
+            ("high", numbers(|r| Some(r.1?.max(r.2?)))),
             ("a", texts(|r| r.3.clone())),
             ("b", texts(|r| r.4.clone())),
             ("c", texts(|r| r.5.clone())),
         ]).unwrap();
         for kind in Kind::all() {
-            let mut spec = Spec { width: Some(width), height, ..Spec::new(*kind) };
+            let mut columns = Vec::new();
             for usage in kind.columns().iter().filter(|u| u.needed || optional) {
                 let column = match (usage.role, usage.takes) {
                     (Role::Low, _) => "low",
@@ -71,17 +62,9 @@ proptest! {
                     (Role::Y, _) => "b",
                     _ => "c",
                 };
-                let column = Some(column.to_string());
-                match usage.role {
-                    Role::X => spec.x = column,
-                    Role::Y => spec.y = column,
-                    Role::Low => spec.low = column,
-                    Role::High => spec.high = column,
-                    Role::Color => spec.color = column,
-                    Role::Facet => spec.facet = column,
-                    Role::Label => spec.label = column,
-                }
+                columns.push(format!("{}={column}", usage.role));
             }
+            let mut spec = Spec { width: Some(width), height, ..spec(*kind, &columns.join(", ")) };
             if log {
                 spec.x_scale = ["histogram", "ecdf", "forest"].contains(&kind.name()).then_some(Scale::Log);
                 spec.y_scale = ["box", "violin", "scatter"].contains(&kind.name()).then_some(Scale::Log);

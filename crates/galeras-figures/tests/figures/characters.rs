@@ -1,37 +1,28 @@
 //! Figures of characters.
 
-use galeras_figures::{Data, FigureError, Kind, Spec, Values, terminal};
+use galeras_figures::{Data, FigureError, Kind, Spec, terminal};
 
-use crate::samples::{self, numbers, texts};
+use crate::samples::{self, numbers, spec, table, texts};
 
 #[test]
 fn a_histogram_has_a_line_for_each_bin() {
     let data = Data::of([("v", numbers(&[1.0, 1.5, 2.0, 2.5, 2.6, 5.0]))]).unwrap();
-    let spec = Spec { x: Some("v".to_string()), bins: Some(4), ..Spec::new(Kind::HISTOGRAM) };
+    let spec = Spec { bins: Some(4), ..spec(Kind::HISTOGRAM, "x=v") };
     let drawn = terminal(&spec, &data, 40, 20, false).unwrap();
-    assert_eq!(
-        drawn,
-        "1 – 2 │████████████████████▋ 2\n2 – 3 │███████████████████████████████ 3\n3 – 4 │ 0\n4 – 5 │██████████▍ 1\nn = 6\n"
-    );
+    let expected = "\
+1 – 2 │████████████████████▋ 2
+2 – 3 │███████████████████████████████ 3
+3 – 4 │ 0
+4 – 5 │██████████▍ 1
+n = 6
+";
+    assert_eq!(drawn, expected);
 }
 
 #[test]
 fn a_forest_has_its_estimates_between_their_ends() {
-    let data = Data::of([
-        ("e", numbers(&[1.0, -1.0])),
-        ("o", texts(&["up", "down"])),
-        ("low", Values::Numbers(vec![Some(0.0), None])),
-        ("high", Values::Numbers(vec![Some(2.0), None])),
-    ])
-    .unwrap();
-    let name = |n: &str| Some(n.to_string());
-    let spec = Spec {
-        x: name("e"),
-        y: name("o"),
-        low: name("low"),
-        high: name("high"),
-        ..Spec::new(Kind::FOREST)
-    };
+    let data = table("e | o | low | high\n1 | up | 0 | 2\n-1 | down | |").unwrap();
+    let spec = spec(Kind::FOREST, "x=e, y=o, low=low, high=high");
     let drawn = terminal(&spec, &data, 60, 20, false).unwrap();
     let lines: Vec<&str> = drawn.lines().collect();
     let at = |line: &str, c: char| line.chars().position(|x| x == c).unwrap();
@@ -48,7 +39,7 @@ fn lines_are_no_longer_and_no_more_than_there_is_room_for() {
         for (columns, rows) in [(30, 6), (80, 24), (200, 60)] {
             let drawn = match terminal(&spec, &data, columns, rows, false) {
                 Ok(drawn) => drawn,
-                Err(FigureError::NoTerminal { .. }) => continue,
+                Err(FigureError::NoTerminal(_)) => continue,
                 Err(error) => panic!("{name}: {error}"),
             };
             let widest = drawn.lines().map(|l| l.chars().count()).max().unwrap();
@@ -61,14 +52,10 @@ fn lines_are_no_longer_and_no_more_than_there_is_room_for() {
 
 #[test]
 fn texts_of_the_data_do_nothing_to_a_terminal() {
-    let data = Data::of([
-        ("e", numbers(&[1.0, 2.0])),
-        ("o", texts(&["\u{1b}[2Jgone", "\u{202e}back\nand more"])),
-    ])
-    .unwrap();
-    let mut spec =
-        Spec { x: Some("e".to_string()), y: Some("o".to_string()), ..Spec::new(Kind::FOREST) };
-    spec.title = Some("\u{7}bell".to_string());
+    let names = texts(&["\u{1b}[2Jgone", "\u{202e}back\nand more"]);
+    let data = Data::of([("e", numbers(&[1.0, 2.0])), ("o", names)]).unwrap();
+    let title = Some("\u{7}bell".to_string());
+    let spec = Spec { title, ..spec(Kind::FOREST, "x=e, y=o") };
     let drawn = terminal(&spec, &data, 80, 20, false).unwrap();
     assert!(!drawn.contains(['\u{1b}', '\u{202e}', '\u{7}']), "{drawn:?}");
     assert!(drawn.contains("\\u{1b}[2Jgone") && drawn.contains("back\\nand more"));

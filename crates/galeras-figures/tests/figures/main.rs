@@ -11,5 +11,4 @@ mod peers;
 mod reading;
 mod refusals;
 mod same;
-#[path = "../../examples/gallery/samples.rs"]
 mod samples;

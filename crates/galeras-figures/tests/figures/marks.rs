@@ -1,22 +1,13 @@
 //! Marks are at their data, to within half a pixel, for every kind.
 
-use galeras_figures::{Data, Kind, Scale, Spec, Values, draw};
+use galeras_figures::{Data, Kind, Scale, Spec, draw};
 use roxmltree::Document;
 
-use crate::reading::{all, attribute, axis, corners, parse, under};
-use crate::samples::{Draw, numbers, texts};
-
-fn spec(kind: Kind, x: &str, y: &str) -> Spec {
-    let name = |n: &str| (!n.is_empty()).then(|| n.to_string());
-    Spec { x: name(x), y: name(y), ..Spec::new(kind) }
-}
-
-fn with_interval(spec: Spec) -> Spec {
-    Spec { low: Some("low".to_string()), high: Some("high".to_string()), ..spec }
-}
+use crate::reading::{all, attribute, axis, corners, drawn, end, parse, under, within};
+use crate::samples::{Draw, numbers, spec, table, texts};
 
 fn sample(n: usize, seed: u64) -> Vec<f64> {
-    let mut draw = Draw::new(seed);
+    let mut draw = Draw(seed);
     (0..n).map(|_| draw.normal(20.0, 6.0)).collect()
 }
 
@@ -24,26 +15,22 @@ fn sample(n: usize, seed: u64) -> Vec<f64> {
 fn bins_of_a_histogram_have_the_counts_of_the_rows() {
     let values = sample(200, 1);
     for (scale, bins) in [(Scale::Linear, None), (Scale::Linear, Some(7)), (Scale::Log, Some(9))] {
-        let spec = Spec { bins, x_scale: Some(scale), ..spec(Kind::HISTOGRAM, "v", "") };
+        let spec = Spec { bins, x_scale: Some(scale), ..spec(Kind::HISTOGRAM, "x=v") };
         let data = Data::of([("v", numbers(&values))]).unwrap();
-        let svg = draw(&spec, &data).unwrap().svg;
-        let document = Document::parse(&svg).unwrap();
+        let document = drawn(&spec, &data);
         let (x, y) = (axis(&document, "x", scale == Scale::Log), axis(&document, "y", false));
         let mut total = 0;
-        let bars: Vec<_> =
-            all(&document, "bin").into_iter().flat_map(|b| under(b, "rect")).collect();
-        for (i, bar) in bars.iter().enumerate() {
-            let left = attribute(*bar, "x");
-            let right = left + attribute(*bar, "width");
-            let rows = y.value(attribute(*bar, "y")).round();
-            y.check(attribute(*bar, "y"), rows);
-            y.check(attribute(*bar, "y") + attribute(*bar, "height"), 0.0);
+        for (i, bar) in within(&document, "bin", "rect").into_iter().enumerate() {
+            let (left, right) = (attribute(bar, "x"), end(bar, "x"));
+            let rows = y.value(attribute(bar, "y")).round();
+            y.check(attribute(bar, "y"), rows);
+            y.check(end(bar, "y"), 0.0);
             // Rows within a hair's breadth of an edge may be on either side of it.
-            let within = |hair: f64| {
+            let inside = |hair: f64| {
                 let (from, to) = (x.value(left - hair), x.value(right + hair));
                 values.iter().filter(|v| **v >= from && **v < to).count() as f64
             };
-            assert!(rows >= within(-0.02) && rows <= within(0.02), "{i}: {rows}");
+            assert!(rows >= inside(-0.02) && rows <= inside(0.02), "{i}: {rows}");
             total += rows as usize;
         }
         assert_eq!(total, values.len());
@@ -55,16 +42,11 @@ fn groups_of_a_histogram_have_outlines_of_their_counts() {
     let values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 2.0, 2.1];
     let groups = texts(&["a", "a", "a", "b", "b", "b", "b", "a"]);
     let data = Data::of([("v", numbers(&values)), ("g", groups)]).unwrap();
-    let spec =
-        Spec { bins: Some(5), color: Some("g".to_string()), ..spec(Kind::HISTOGRAM, "v", "") };
-    let svg = draw(&spec, &data).unwrap().svg;
-    let document = Document::parse(&svg).unwrap();
+    let spec = Spec { bins: Some(5), ..spec(Kind::HISTOGRAM, "x=v, color=g") };
+    let document = drawn(&spec, &data);
     let (x, y) = (axis(&document, "x", false), axis(&document, "y", false));
-    let outlines: Vec<_> =
-        all(&document, "bins").into_iter().map(|g| corners(under(g, "path")[0])).collect();
-    for (outline, counts) in
-        outlines.iter().zip([[1.0, 2.0, 1.0, 0.0, 0.0], [0.0, 1.0, 0.0, 1.0, 2.0]])
-    {
+    let outlines = within(&document, "bins", "path").into_iter().map(corners);
+    for (outline, counts) in outlines.zip([[1.0, 2.0, 1.0, 0.0, 0.0], [0.0, 1.0, 0.0, 1.0, 2.0]]) {
         for (bin, count) in counts.into_iter().enumerate() {
             let (left, right) = (outline[1 + 2 * bin], outline[2 + 2 * bin]);
             x.check(left.0, 1.0 + bin as f64);
@@ -79,14 +61,13 @@ fn groups_of_a_histogram_have_outlines_of_their_counts() {
 fn steps_of_a_distribution_function_are_at_the_rows() {
     let values = sample(40, 2);
     let data = Data::of([("v", numbers(&values))]).unwrap();
-    let svg = draw(&spec(Kind::ECDF, "v", ""), &data).unwrap().svg;
-    let document = Document::parse(&svg).unwrap();
+    let document = drawn(&spec(Kind::ECDF, "x=v"), &data);
     let (x, y) = (axis(&document, "x", false), axis(&document, "y", false));
-    let line = corners(under(all(&document, "steps")[0], "path")[0]);
+    let line = corners(within(&document, "steps", "path")[0]);
     let mut sorted = values.clone();
     sorted.sort_by(f64::total_cmp);
     let band = ((2.0_f64 / 0.05).ln() / 80.0).sqrt();
-    for (place, height) in line {
+    for (place, height) in line.iter().copied() {
         // Within half a pixel of a place the share is one of those on both sides of it.
         let (from, to) = (x.value(place - 0.5), x.value(place + 0.5));
         let below = sorted.partition_point(|v| *v < from) as f64 / 40.0;
@@ -94,55 +75,40 @@ fn steps_of_a_distribution_function_are_at_the_rows() {
         assert!(height < y.pixel(below) + 0.5 && height > y.pixel(upto) - 0.5);
     }
     for (i, value) in sorted.iter().enumerate() {
-        let line = corners(under(all(&document, "steps")[0], "path")[0]);
         let near = line.iter().filter(|p| (p.0 - x.pixel(*value)).abs() < 0.5);
         // Rows that lie within one pixel are one step.
         assert!(near.clone().any(|p| p.1 < y.pixel((i + 1) as f64 / 40.0) + 0.5), "{i}");
     }
-    let around = corners(under(all(&document, "band")[0], "path")[0]);
+    let around = corners(within(&document, "band", "path")[0]);
     y.check(around[0].1, band);
 }
 
 #[test]
 fn bars_and_their_intervals_are_at_their_numbers() {
-    for (names, lying) in [
-        (["a", "b", "c"], false),
-        (
-            [
-                "a very long name of a model indeed, one",
-                "a very long name of a model indeed, two",
-                "three",
-            ],
-            true,
-        ),
-    ] {
-        let data = Data::of([
-            ("m", texts(&names)),
-            ("v", numbers(&[3.5, -1.25, 2.0])),
-            ("low", Values::Numbers(vec![Some(3.0), Some(-2.0), None])),
-            ("high", Values::Numbers(vec![Some(4.25), Some(-0.5), None])),
-        ])
-        .unwrap();
-        let mut spec = with_interval(spec(Kind::BAR, "m", "v"));
+    for (name, lying) in [("", false), ("a very long name of a model indeed, ", true)] {
+        let rows =
+            "m | v | low | high\n$one | 3.5 | 3 | 4.25\n$two | -1.25 | -2 | -0.5\nthree | 2 | |";
+        let data = table(&rows.replace('$', name)).unwrap();
+        let mut spec = spec(Kind::BAR, "x=m, y=v, low=low, high=high");
         spec.width = Some(if lying { 8.0 } else { 16.0 });
         let picture = draw(&spec, &data).unwrap();
         let document = Document::parse(&picture.svg).unwrap();
-        let axis = axis(&document, if lying { "x" } else { "y" }, false);
-        let (start, length, end) = if lying { ("x", "width", "x") } else { ("y", "height", "y") };
+        let side = if lying { "x" } else { "y" };
+        let axis = axis(&document, side, false);
         let bars = all(&document, "bar");
         for (bar, value) in bars.iter().zip([3.5_f64, -1.25, 2.0]) {
             let rect = under(*bar, "rect")[0];
-            let (a, b) = (attribute(rect, start), attribute(rect, start) + attribute(rect, length));
+            let (a, b) = (attribute(rect, side), end(rect, side));
             let (low, high) = if lying { (a, b) } else { (b, a) };
             axis.check(low, value.min(0.0));
             axis.check(high, value.max(0.0));
         }
-        let intervals: Vec<_> =
-            all(&document, "interval").into_iter().map(|g| under(g, "line")[0]).collect();
+        let intervals = all(&document, "interval");
         assert_eq!(intervals.len(), 2);
-        for (line, (low, high)) in intervals.into_iter().zip([(3.0, 4.25), (-2.0, -0.5)]) {
-            axis.check(attribute(line, &format!("{end}1")), low);
-            axis.check(attribute(line, &format!("{end}2")), high);
+        for (interval, (low, high)) in intervals.into_iter().zip([(3.0, 4.25), (-2.0, -0.5)]) {
+            let line = under(interval, "line")[0];
+            axis.check(attribute(line, &format!("{side}1")), low);
+            axis.check(attribute(line, &format!("{side}2")), high);
         }
         assert!(picture.caption.contains("1 row has no interval"), "{}", picture.caption);
     }
@@ -153,22 +119,16 @@ fn lines_and_bands_pass_their_points() {
     let (x, y) = ([3.0, 1.0, 2.0, 10.0], [1.0, 10.0, 100.0, 1000.0]);
     let (low, high) = (y.map(|v| v / 2.0), y.map(|v| v * 2.0));
     for scale in [Scale::Linear, Scale::Log] {
-        let data = Data::of([
-            ("x", numbers(&x)),
-            ("y", numbers(&y)),
-            ("low", numbers(&low)),
-            ("high", numbers(&high)),
-        ])
-        .unwrap();
-        let mut spec = with_interval(spec(Kind::LINE, "x", "y"));
+        let columns = [("x", x), ("y", y), ("low", low), ("high", high)];
+        let data = Data::of(columns.map(|(name, v)| (name, numbers(&v)))).unwrap();
+        let mut spec = spec(Kind::LINE, "x=x, y=y, low=low, high=high");
         (spec.x_scale, spec.y_scale) = (Some(scale), Some(scale));
-        let svg = draw(&spec, &data).unwrap().svg;
-        let document = Document::parse(&svg).unwrap();
+        let document = drawn(&spec, &data);
         let log = scale == Scale::Log;
         let (ax, ay) = (axis(&document, "x", log), axis(&document, "y", log));
         let order = [1, 2, 0, 3];
-        let line = corners(under(all(&document, "line")[0], "path")[0]);
-        let band = corners(under(all(&document, "band")[0], "path")[0]);
+        let [line, band] =
+            ["line", "band"].map(|class| corners(within(&document, class, "path")[0]));
         for (at, row) in order.into_iter().enumerate() {
             ax.check(line[at].0, x[row]);
             ay.check(line[at].1, y[row]);
@@ -184,15 +144,9 @@ fn points_and_their_intervals_are_at_their_numbers() {
     let (x, y) = (sample(30, 4), sample(30, 5));
     let low: Vec<f64> = y.iter().map(|v| v - 2.0).collect();
     let high: Vec<f64> = y.iter().map(|v| v + 3.0).collect();
-    let data = Data::of([
-        ("x", numbers(&x)),
-        ("y", numbers(&y)),
-        ("low", numbers(&low)),
-        ("high", numbers(&high)),
-    ])
-    .unwrap();
-    let svg = draw(&with_interval(spec(Kind::SCATTER, "x", "y")), &data).unwrap().svg;
-    let document = Document::parse(&svg).unwrap();
+    let columns = [("x", &x), ("y", &y), ("low", &low), ("high", &high)];
+    let data = Data::of(columns.map(|(name, v)| (name, numbers(v)))).unwrap();
+    let document = drawn(&spec(Kind::SCATTER, "x=x, y=y, low=low, high=high"), &data);
     let (ax, ay) = (axis(&document, "x", false), axis(&document, "y", false));
     let points = under(all(&document, "points")[0], "circle");
     assert_eq!(points.len(), 30);
@@ -200,8 +154,7 @@ fn points_and_their_intervals_are_at_their_numbers() {
         ax.check(attribute(point, "cx"), x[i]);
         ay.check(attribute(point, "cy"), y[i]);
     }
-    for (i, interval) in all(&document, "interval").into_iter().enumerate() {
-        let line = under(interval, "line")[0];
+    for (i, line) in within(&document, "interval", "line").into_iter().enumerate() {
         ax.check(attribute(line, "x1"), x[i]);
         ay.check(attribute(line, "y1"), low[i]);
         ay.check(attribute(line, "y2"), high[i]);
@@ -210,26 +163,12 @@ fn points_and_their_intervals_are_at_their_numbers() {
 
 #[test]
 fn panels_share_their_axes() {
-    let data = Data::of([
-        ("x", numbers(&[0.0, 10.0, 5.0, 5.0])),
-        ("y", numbers(&[0.0, 10.0, 5.0, 2.0])),
-        ("f", texts(&["a", "a", "b", "c"])),
-    ])
-    .unwrap();
-    let spec = Spec { facet: Some("f".to_string()), ..spec(Kind::SCATTER, "x", "y") };
-    let svg = draw(&spec, &data).unwrap().svg;
-    let document = Document::parse(&svg).unwrap();
+    let data = table("x | y | f\n0 | 0 | a\n10 | 10 | a\n5 | 5 | b\n5 | 2 | c").unwrap();
+    let document = drawn(&spec(Kind::SCATTER, "x=x, y=y, facet=f"), &data);
     let points: Vec<_> = all(&document, "points").into_iter().map(|g| under(g, "circle")).collect();
-    let ticks: Vec<Vec<f64>> = all(&document, "axes")
-        .into_iter()
-        .map(|a| {
-            a.children()
-                .filter(|n| n.attribute("class") == Some("tick x"))
-                .map(|n| attribute(under(n, "line")[0], "x1"))
-                .collect()
-        })
-        .collect();
-    let at = |panel: usize, row: usize| attribute(points[panel][row], "cx") - ticks[panel][0];
+    let ticks = within(&document, "tick x", "line");
+    let first = |panel: usize| attribute(ticks[panel * ticks.len() / 3], "x1");
+    let at = |panel: usize, row: usize| attribute(points[panel][row], "cx") - first(panel);
     let middle = (at(0, 0) + at(0, 1)) / 2.0;
     assert!((at(1, 0) - middle).abs() < 0.5 && (at(2, 0) - middle).abs() < 0.5);
     let y = |panel: usize, row: usize| attribute(points[panel][row], "cy");
@@ -238,53 +177,33 @@ fn panels_share_their_axes() {
 
 #[test]
 fn cells_stand_under_their_names_and_say_their_numbers() {
-    let data = Data::of([
-        ("x", texts(&["a", "b", "a", "b"])),
-        ("y", texts(&["p", "p", "q", "q"])),
-        ("r", numbers(&[1.0, -0.5, 0.25, 0.0])),
-    ])
-    .unwrap();
-    let spec = Spec { color: Some("r".to_string()), ..spec(Kind::HEATMAP, "x", "y") };
-    let svg = draw(&spec, &data).unwrap().svg;
-    let document = Document::parse(&svg).unwrap();
-    let columns: Vec<f64> =
-        all(&document, "name x").into_iter().map(|n| attribute(under(n, "text")[0], "x")).collect();
+    let data = table("x | y | r\na | p | 1\nb | p | -0.5\na | q | 0.25\nb | q | 0").unwrap();
+    let document = drawn(&spec(Kind::HEATMAP, "x=x, y=y, color=r"), &data);
+    let columns = within(&document, "name x", "text");
     let cells = all(&document, "cell");
     for (i, (cell, number)) in cells.iter().zip([1.0, -0.5, 0.25, 0.0]).enumerate() {
         let rect = under(*cell, "rect")[0];
-        let middle = attribute(rect, "x") + attribute(rect, "width") / 2.0;
-        assert!((middle - columns[i % 2]).abs() < 0.5);
+        let middle = (attribute(rect, "x") + end(rect, "x")) / 2.0;
+        assert!((middle - attribute(columns[i % 2], "x")).abs() < 0.5);
         assert_eq!(parse(under(*cell, "text")[0].text().unwrap()), number);
     }
     // Correlations have the palette of -1 to 1: 1 has its end, 0 its middle.
     let fill = |i: usize| under(cells[i], "rect")[0].attribute("fill").unwrap();
     assert_eq!((fill(0), fill(3)), ("#be4b00", "#f7f7f7"));
     let (top, below) = (under(cells[0], "rect")[0], under(cells[2], "rect")[0]);
-    let bottom = attribute(top, "y") + attribute(top, "height");
-    assert!((bottom - attribute(below, "y")).abs() < 0.02);
+    assert!((end(top, "y") - attribute(below, "y")).abs() < 0.02);
 }
 
 #[test]
 fn contours_are_where_the_numbers_of_the_grid_are_the_same() {
     // A plane, of which a line between two places is known exactly, and a point off the grid.
-    let grid: Vec<(f64, f64)> = (0..6)
-        .flat_map(|x| (0..4).map(move |y| (f64::from(x) * 0.1, f64::from(y) * 2.0)))
-        .collect();
-    let with = |last: f64, of: fn(&(f64, f64)) -> f64| {
-        numbers(&grid.iter().map(of).chain([last]).collect::<Vec<_>>())
-    };
-    let mut names = vec![None; grid.len()];
-    names.push(Some("twice as strong".to_string()));
-    let data = Data::of([
-        ("x", with(0.25, |p| p.0)),
-        ("y", with(5.0, |p| p.1)),
-        ("z", with(9.0, |p| 10.0 * p.0 - p.1)),
-        ("name", Values::Texts(names)),
-    ])
-    .unwrap();
-    let mut spec = Spec { reference: Some(0.0), ..spec(Kind::CONTOUR, "x", "y") };
-    (spec.color, spec.label) = (Some("z".to_string()), Some("name".to_string()));
-    let picture = draw(&spec, &data).unwrap();
+    let mut rows = "x | y | z | name\n0.25 | 5 | 9 | twice as strong".to_string();
+    for (x, y) in (0..24).map(|i| (f64::from(i / 4) * 0.1, f64::from(i % 4) * 2.0)) {
+        rows.push_str(&format!("\n{x} | {y} | {} |", 10.0 * x - y));
+    }
+    let data = table(&rows).unwrap();
+    let columns = spec(Kind::CONTOUR, "x=x, y=y, color=z, label=name");
+    let picture = draw(&Spec { reference: Some(0.0), ..columns }, &data).unwrap();
     let document = Document::parse(&picture.svg).unwrap();
     let (x, y) = (axis(&document, "x", false), axis(&document, "y", false));
     let contours = all(&document, "contour");
@@ -293,10 +212,8 @@ fn contours_are_where_the_numbers_of_the_grid_are_the_same() {
     for contour in contours {
         let level = parse(under(contour, "title")[0].text().unwrap());
         let path = under(contour, "path")[0];
-        let places = path.attribute("d").unwrap()[1..].split('L');
-        for place in places {
-            let (left, top) = place.split_once(' ').unwrap();
-            let found = [x.value(left.parse().unwrap()), y.value(top.parse().unwrap())];
+        for (left, top) in corners(path) {
+            let found = [x.value(left), y.value(top)];
             assert!((10.0 * found[0] - found[1] - level).abs() < 0.03, "{level}: {found:?}");
         }
         if path.attribute("stroke-dasharray").is_some() {
@@ -308,38 +225,31 @@ fn contours_are_where_the_numbers_of_the_grid_are_the_same() {
     let points = all(&document, "point");
     let [point] = points[..] else { panic!("{}", points.len()) };
     let mark = under(point, "rect")[0];
-    x.check(attribute(mark, "x") + attribute(mark, "width") / 2.0, 0.25);
-    y.check(attribute(mark, "y") + attribute(mark, "height") / 2.0, 5.0);
+    x.check((attribute(mark, "x") + end(mark, "x")) / 2.0, 0.25);
+    y.check((attribute(mark, "y") + end(mark, "y")) / 2.0, 5.0);
     assert_eq!(under(point, "title")[0].text(), Some("twice as strong: 9"));
     assert!(picture.caption.contains("Dashed: where it is 0."), "{}", picture.caption);
 }
 
 #[test]
 fn the_line_around_a_summit_is_closed_and_a_hole_breaks_lines() {
-    let places = || (0..5).flat_map(|x| (0..5).map(move |y| (f64::from(x), f64::from(y))));
-    let height = |(x, y): (f64, f64)| -(x - 2.0).powi(2) - (y - 2.0).powi(2);
-    let drawn = |hole: Option<(f64, f64)>| {
-        let kept: Vec<(f64, f64)> = places().filter(|place| Some(*place) != hole).collect();
-        let column = |of: fn(&(f64, f64)) -> f64| numbers(&kept.iter().map(of).collect::<Vec<_>>());
-        let heights = numbers(&kept.iter().map(|place| height(*place)).collect::<Vec<_>>());
-        let data = Data::of([("x", column(|p| p.0)), ("y", column(|p| p.1)), ("z", heights)]);
-        let spec = Spec { color: Some("z".to_string()), ..spec(Kind::CONTOUR, "x", "y") };
-        draw(&spec, &data.unwrap()).unwrap()
+    let drawn = |hole: Option<(i32, i32)>| {
+        let mut rows = "x | y | z".to_string();
+        for (x, y) in (0..25).map(|i| (i / 5, i % 5)).filter(|place| Some(*place) != hole) {
+            rows.push_str(&format!("\n{x} | {y} | {}", -(x - 2).pow(2) - (y - 2).pow(2)));
+        }
+        draw(&spec(Kind::CONTOUR, "x=x, y=y, color=z"), &table(&rows).unwrap()).unwrap()
     };
     let ends = |svg: &str| {
         let document = Document::parse(svg).unwrap();
-        let summit = all(&document, "contour")
-            .into_iter()
-            .find(|n| under(*n, "title")[0].text() == Some("−1"))
-            .map(|n| under(n, "path")[0].attribute("d").unwrap()[1..].to_string());
-        let summit = summit.unwrap();
-        let places: Vec<&str> = summit.split('L').collect();
-        (places[0].to_string(), places[places.len() - 1].to_string())
+        let mut contours = all(&document, "contour").into_iter();
+        let summit = contours.find(|n| under(*n, "title")[0].text() == Some("−1")).unwrap();
+        let places = corners(under(summit, "path")[0]);
+        (places[0], places[places.len() - 1])
     };
-    let whole = drawn(None);
-    let (first, last) = ends(&whole.svg);
+    let (first, last) = ends(&drawn(None).svg);
     assert_eq!(first, last);
-    let broken = drawn(Some((2.0, 3.0)));
+    let broken = drawn(Some((2, 3)));
     let (first, last) = ends(&broken.svg);
     assert_ne!(first, last);
     assert!(broken.caption.contains("1 place of the grid has no row"), "{}", broken.caption);
@@ -347,25 +257,20 @@ fn the_line_around_a_summit_is_closed_and_a_hole_breaks_lines() {
 
 #[test]
 fn estimates_and_intervals_of_a_forest_are_at_their_numbers() {
-    for (kind, scale) in
-        [(Kind::FOREST, None), (Kind::FOREST, Some(Scale::Log)), (Kind::LOVE, None)]
-    {
-        let data = Data::of([
-            ("e", numbers(&[0.5, 1.5, 2.5])),
-            ("o", texts(&["p", "q", "r"])),
-            ("low", Values::Numbers(vec![Some(0.25), Some(1.0), None])),
-            ("high", Values::Numbers(vec![Some(0.75), Some(4.0), None])),
-        ])
-        .unwrap();
-        let mut spec = with_interval(spec(kind, "e", "o"));
+    let rows = "e | o | low | high\n0.5 | p | 0.25 | 0.75\n1.5 | q | 1 | 4\n2.5 | r | |";
+    let data = table(rows).unwrap();
+    for (kind, scale, references) in [
+        (Kind::FOREST, None, vec![0.0]),
+        (Kind::FOREST, Some(Scale::Log), vec![1.0]),
+        (Kind::LOVE, None, vec![0.0, -0.1, 0.1]),
+    ] {
+        let mut spec = spec(kind, "x=e, y=o, low=low, high=high");
         spec.x_scale = scale;
-        let svg = draw(&spec, &data).unwrap().svg;
-        let document = Document::parse(&svg).unwrap();
+        let document = drawn(&spec, &data);
         let x = axis(&document, "x", scale.is_some());
-        let names: Vec<f64> = all(&document, "name y")
-            .into_iter()
-            .map(|n| attribute(under(n, "text")[0], "y"))
-            .collect();
+        let names =
+            all(&document, "name y").into_iter().map(|n| attribute(under(n, "text")[0], "y"));
+        let names: Vec<f64> = names.collect();
         for (i, estimate) in all(&document, "estimate").into_iter().enumerate() {
             let circle = under(estimate, "circle")[0];
             x.check(attribute(circle, "cx"), [0.5, 1.5, 2.5][i]);
@@ -378,43 +283,30 @@ fn estimates_and_intervals_of_a_forest_are_at_their_numbers() {
                 x.check(attribute(*line, "x2"), [0.75, 4.0][i]);
             }
         }
-        let lines: Vec<f64> = all(&document, "reference")
-            .into_iter()
-            .map(|g| attribute(under(g, "line")[0], "x1"))
-            .collect();
-        let expected = match scale {
-            _ if kind == Kind::LOVE => vec![0.0, -0.1, 0.1],
-            Some(_) => vec![1.0],
-            None => vec![0.0],
-        };
-        assert_eq!(lines.len(), expected.len());
-        lines.iter().zip(expected).for_each(|(pixel, value)| x.check(*pixel, value));
+        let lines = all(&document, "reference");
+        assert_eq!(lines.len(), references.len());
+        for (line, value) in lines.into_iter().zip(references) {
+            x.check(attribute(under(line, "line")[0], "x1"), value);
+        }
     }
 }
 
 #[test]
 fn areas_of_a_treemap_are_in_proportion_to_sizes() {
-    let sizes = [40.0, 25.0, 20.0, 10.0, 5.0];
-    let names = ["a", "b", "c", "d", "e"];
-    let plain = Data::of([("n", texts(&names)), ("s", numbers(&sizes))]).unwrap();
-    let mut spec = spec(Kind::TREEMAP, "n", "s");
+    let data =
+        table("n | s | g\na | 40 | g\nb | 25 | h\nc | 20 | g\nd | 10 | h\ne | 5 | h").unwrap();
     let area = |node| {
         let rect = under(node, "rect").pop().unwrap();
         attribute(rect, "width") * attribute(rect, "height")
     };
-    let svg = draw(&spec, &plain).unwrap().svg;
-    let document = Document::parse(&svg).unwrap();
+    let document = drawn(&spec(Kind::TREEMAP, "x=n, y=s"), &data);
     let areas: Vec<f64> = all(&document, "tile").into_iter().map(area).collect();
     let whole: f64 = areas.iter().sum();
-    for (found, size) in areas.iter().zip(sizes) {
+    for (found, size) in areas.iter().zip([40.0, 25.0, 20.0, 10.0, 5.0]) {
         // Half a pixel at each side.
         assert!((found / whole * 100.0 - size).abs() < 0.3, "{found} {size}");
     }
-    let groups = texts(&["g", "h", "g", "h", "h"]);
-    let nested = Data::of([("n", texts(&names)), ("s", numbers(&sizes)), ("g", groups)]).unwrap();
-    spec.color = Some("g".to_string());
-    let svg = draw(&spec, &nested).unwrap().svg;
-    let document = Document::parse(&svg).unwrap();
+    let document = drawn(&spec(Kind::TREEMAP, "x=n, y=s, color=g"), &data);
     let found: Vec<f64> = all(&document, "group").into_iter().map(area).collect();
     assert!((found[0] / (found[0] + found[1]) - 0.6).abs() < 0.003, "{found:?}");
     for (group, shares) in
@@ -429,22 +321,18 @@ fn areas_of_a_treemap_are_in_proportion_to_sizes() {
 
 #[test]
 fn arrows_lead_from_their_nodes_to_their_nodes() {
-    let optional = Values::Texts(vec![Some("b".into()), Some("c".into()), Some("c".into()), None]);
-    let data = Data::of([("from", texts(&["a", "b", "a", "d"])), ("to", optional)]).unwrap();
+    let data = table("from | to\na | b\nb | c\na | c\nd |").unwrap();
     for width in [16.0, 4.0] {
-        let spec = Spec { width: Some(width), ..spec(Kind::GRAPH, "from", "to") };
-        let svg = draw(&spec, &data).unwrap().svg;
-        let document = Document::parse(&svg).unwrap();
+        let spec = Spec { width: Some(width), ..spec(Kind::GRAPH, "x=from, y=to") };
+        let document = drawn(&spec, &data);
         let place = |name: &str| {
-            let node = all(&document, "node")
-                .into_iter()
-                .find(|n| under(*n, "text")[0].text() == Some(name))
-                .unwrap();
+            let mut nodes = all(&document, "node").into_iter();
+            let node = nodes.find(|n| under(*n, "text")[0].text() == Some(name)).unwrap();
             let rect = under(node, "rect")[0];
-            ["x", "y", "width", "height"].map(|a| attribute(rect, a))
+            [attribute(rect, "x"), attribute(rect, "y"), end(rect, "x"), end(rect, "y")]
         };
-        let touches = |[x, y, w, h]: [f64; 4], (px, py): (f64, f64)| {
-            px > x - 0.5 && px < x + w + 0.5 && py > y - 0.5 && py < y + h + 0.5
+        let touches = |[left, top, right, bottom]: [f64; 4], (x, y): (f64, f64)| {
+            x > left - 0.5 && x < right + 0.5 && y > top - 0.5 && y < bottom + 0.5
         };
         let edges = all(&document, "edge");
         assert_eq!((edges.len(), all(&document, "node").len()), (3, 4));
@@ -460,12 +348,8 @@ fn arrows_lead_from_their_nodes_to_their_nodes() {
 
 #[test]
 fn stages_of_a_funnel_are_as_long_as_they_are_many() {
-    let data = Data::of([
-        ("s", texts(&["all", "some", "few", "none"])),
-        ("n", numbers(&[2000.0, 1000.0, 10.0, 0.0])),
-    ])
-    .unwrap();
-    let picture = draw(&spec(Kind::FUNNEL, "s", "n"), &data).unwrap();
+    let data = table("s | n\nall | 2000\nsome | 1000\nfew | 10\nnone | 0").unwrap();
+    let picture = draw(&spec(Kind::FUNNEL, "x=s, y=n"), &data).unwrap();
     let document = Document::parse(&picture.svg).unwrap();
     let stages = all(&document, "stage");
     let widths: Vec<f64> =
@@ -473,11 +357,9 @@ fn stages_of_a_funnel_are_as_long_as_they_are_many() {
     for (width, n) in widths.iter().zip([2000.0, 1000.0, 10.0, 0.0]) {
         assert!((width - widths[0] * n / 2000.0).abs() < 0.5);
     }
-    let words: Vec<Vec<&str>> = stages
-        .iter()
-        .map(|s| under(*s, "text").iter().filter_map(|t| t.text()).collect())
-        .collect();
-    assert_eq!(words[1][..3], ["1000", "50 %", "50 %"]);
-    assert_eq!(words[2][..3], ["10", "0.5 %", "1 %"]);
+    for (stage, words) in [(1, ["1000", "50 %", "50 %"]), (2, ["10", "0.5 %", "1 %"])] {
+        let texts = under(stages[stage], "text");
+        assert_eq!(texts.iter().filter_map(|t| t.text()).take(3).collect::<Vec<_>>(), words);
+    }
     assert!(picture.alt.contains("some: 1000, 50 % of the first"));
 }

@@ -2,12 +2,12 @@
 //!
 //! `tests/scripts/figures_vs_matplotlib.py` makes the file of expected numbers.
 
-use galeras_figures::{Data, Kind, Role, Spec, draw};
+use galeras_figures::{Data, Kind};
 use roxmltree::Document;
 use serde_json::Value;
 
-use crate::reading::{all, attribute, axis, corners, under};
-use crate::samples::numbers;
+use crate::reading::{all, attribute, axis, corners, drawn, end, under};
+use crate::samples::{numbers, spec};
 
 fn peers() -> Vec<(String, Value)> {
     let found: Value = serde_json::from_str(include_str!("peers.json")).unwrap();
@@ -19,52 +19,36 @@ fn list(value: &Value) -> Vec<f64> {
 }
 
 fn pairs(value: &Value) -> Vec<(f64, f64)> {
-    value
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|v| (v[0].as_f64().unwrap(), v[1].as_f64().unwrap()))
-        .collect()
+    value.as_array().unwrap().iter().map(|v| (list(v)[0], list(v)[1])).collect()
 }
 
-fn drawn(kind: Kind, values: &[f64]) -> String {
-    let data = Data::of([("v", numbers(values))]).unwrap();
-    let column = Some("v".to_string());
-    let mut spec = Spec::new(kind);
-    match kind.columns()[0].role {
-        Role::Y => spec.y = column,
-        _ => spec.x = column,
-    }
-    draw(&spec, &data).unwrap().svg
+/// The figure of the values of a peer in a column `v`.
+fn of(kind: Kind, columns: &str, peer: &Value) -> Document<'static> {
+    let data = Data::of([("v", numbers(&list(&peer["values"])))]).unwrap();
+    drawn(&spec(kind, columns), &data)
 }
 
 #[test]
 fn boxes_are_those_of_matplotlib() {
     for (name, peer) in peers() {
-        let svg = drawn(Kind::BOX, &list(&peer["values"]));
-        let document = Document::parse(&svg).unwrap();
+        let document = of(Kind::BOX, "y=v", &peer);
         let y = axis(&document, "y", false);
         let [q1, median, q3] = list(&peer["quartiles"])[..] else { panic!("{name}") };
         let rect = under(all(&document, "quartiles")[0], "rect")[1];
         y.check(attribute(rect, "y"), q3);
-        y.check(attribute(rect, "y") + attribute(rect, "height"), q1);
+        y.check(end(rect, "y"), q1);
         y.check(attribute(under(all(&document, "median")[0], "line")[0], "y1"), median);
         for (whisker, value) in all(&document, "whisker").into_iter().zip(list(&peer["whiskers"])) {
             y.check(attribute(under(whisker, "line")[0], "y2"), value);
         }
-        let mut beyond: Vec<f64> = under(all(&document, "beyond")[0], "circle")
-            .into_iter()
-            .map(|c| attribute(c, "cy"))
-            .collect();
-        beyond.sort_by(|a, b| b.total_cmp(a));
+        let beyond = under(all(&document, "beyond")[0], "circle");
         let expected = list(&peer["beyond"]);
-        assert!(
-            beyond.len() <= expected.len() && beyond.is_empty() == expected.is_empty(),
-            "{name}"
-        );
+        assert!(beyond.len() <= expected.len(), "{name}");
+        assert_eq!(beyond.is_empty(), expected.is_empty(), "{name}");
         // Points that cover each other are drawn once.
         for value in expected {
-            assert!(beyond.iter().any(|p| (p - y.pixel(value)).abs() < 0.5), "{name} {value}");
+            let is_near = |c| f64::abs(attribute(c, "cy") - y.pixel(value)) < 0.5;
+            assert!(beyond.iter().copied().any(is_near), "{name} {value}");
         }
         let interval = all(&document, "interval");
         assert_eq!(interval.is_empty(), peer["median_interval"].is_null(), "{name}");
@@ -72,7 +56,7 @@ fn boxes_are_those_of_matplotlib() {
             let rect = under(*interval, "rect")[0];
             let ends = list(&peer["median_interval"]);
             y.check(attribute(rect, "y"), ends[1]);
-            y.check(attribute(rect, "y") + attribute(rect, "height"), ends[0]);
+            y.check(end(rect, "y"), ends[0]);
         }
     }
 }
@@ -80,8 +64,7 @@ fn boxes_are_those_of_matplotlib() {
 #[test]
 fn bins_are_those_of_numpy() {
     for (name, peer) in peers() {
-        let svg = drawn(Kind::HISTOGRAM, &list(&peer["values"]));
-        let document = Document::parse(&svg).unwrap();
+        let document = of(Kind::HISTOGRAM, "x=v", &peer);
         let (x, y) = (axis(&document, "x", false), axis(&document, "y", false));
         let (edges, counts) = (list(&peer["edges"]), list(&peer["counts"]));
         let bins = all(&document, "bin");
@@ -90,7 +73,7 @@ fn bins_are_those_of_numpy() {
         for (bin, i) in bins.into_iter().zip(filled) {
             let rect = under(bin, "rect")[0];
             x.check(attribute(rect, "x"), edges[i]);
-            x.check(attribute(rect, "x") + attribute(rect, "width"), edges[i + 1]);
+            x.check(end(rect, "x"), edges[i + 1]);
             y.check(attribute(rect, "y"), counts[i]);
         }
     }
@@ -99,8 +82,7 @@ fn bins_are_those_of_numpy() {
 #[test]
 fn distribution_functions_are_those_of_matplotlib() {
     for (name, peer) in peers() {
-        let svg = drawn(Kind::ECDF, &list(&peer["values"]));
-        let document = Document::parse(&svg).unwrap();
+        let document = of(Kind::ECDF, "x=v", &peer);
         let (x, y) = (axis(&document, "x", false), axis(&document, "y", false));
         let line = corners(under(all(&document, "steps")[0], "path")[0]);
         // Each of the peer's corners is on a segment of ours.
@@ -119,8 +101,7 @@ fn distribution_functions_are_those_of_matplotlib() {
 #[test]
 fn violins_are_as_wide_as_the_densities_of_scipy() {
     for (name, peer) in peers() {
-        let svg = drawn(Kind::VIOLIN, &list(&peer["values"]));
-        let document = Document::parse(&svg).unwrap();
+        let document = of(Kind::VIOLIN, "y=v", &peer);
         let y = axis(&document, "y", false);
         let outline = all(&document, "density");
         assert_eq!(outline.is_empty(), peer["density"].is_null(), "{name}");

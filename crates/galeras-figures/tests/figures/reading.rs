@@ -1,6 +1,12 @@
 //! Reads a figure back as a person does: by its axes.
 
+use galeras_figures::{Data, Spec, draw};
 use roxmltree::{Document, Node};
+
+/// The drawn figure. Its text is never freed.
+pub(crate) fn drawn(spec: &Spec, data: &Data) -> Document<'static> {
+    Document::parse(draw(spec, data).unwrap().svg.leak()).unwrap()
+}
 
 /// From pixels to numbers, by the numbers of an axis.
 pub(crate) struct Axis {
@@ -45,6 +51,11 @@ pub(crate) fn attribute(node: Node<'_, '_>, name: &str) -> f64 {
         .unwrap_or_else(|| panic!("{name} of {node:?}"))
 }
 
+/// The right side of a rectangle, or the lower one.
+pub(crate) fn end(rect: Node<'_, '_>, side: &str) -> f64 {
+    attribute(rect, side) + attribute(rect, if side == "x" { "width" } else { "height" })
+}
+
 /// The elements of a class, in the order of the picture.
 pub(crate) fn all<'a>(document: &'a Document<'_>, class: &str) -> Vec<Node<'a, 'a>> {
     document.descendants().filter(|n| n.attribute("class") == Some(class)).collect()
@@ -53,6 +64,11 @@ pub(crate) fn all<'a>(document: &'a Document<'_>, class: &str) -> Vec<Node<'a, '
 /// The elements with this name under one.
 pub(crate) fn under<'a>(node: Node<'a, 'a>, name: &str) -> Vec<Node<'a, 'a>> {
     node.descendants().filter(|n| n.has_tag_name(name)).collect()
+}
+
+/// The elements with a name under those of a class.
+pub(crate) fn within<'a>(document: &'a Document<'_>, class: &str, name: &str) -> Vec<Node<'a, 'a>> {
+    all(document, class).into_iter().flat_map(|node| under(node, name)).collect()
 }
 
 /// The axes of the first panel, `x` or `y`.

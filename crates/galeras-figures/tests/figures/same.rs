@@ -12,12 +12,9 @@ fn fingerprint() -> String {
     for (_, spec, data) in samples::all().unwrap() {
         let picture = draw(&spec, &data).unwrap();
         let pdf = pdf(&picture.svg).unwrap();
-        for bytes in
-            [picture.svg.as_bytes(), picture.caption.as_bytes(), picture.alt.as_bytes(), &pdf]
-        {
-            for byte in bytes {
-                hash = (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-            }
+        let texts = picture.svg + &picture.caption + &picture.alt;
+        for byte in texts.bytes().chain(pdf) {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
         }
     }
     format!("fingerprint {hash:016x}")
@@ -43,11 +40,9 @@ fn two_processes_and_four_threads_draw_the_same() {
 
 #[test]
 fn a_report_of_thirty_figures_is_small() {
-    let svgs: Vec<String> = samples::all()
-        .unwrap()
-        .iter()
-        .map(|(_, spec, data)| draw(spec, data).unwrap().svg)
-        .collect();
+    let samples = samples::all().unwrap();
+    let svg = |(_, spec, data): &(_, _, _)| draw(spec, data).unwrap().svg;
+    let svgs: Vec<String> = samples.iter().map(svg).collect();
     let all: usize = svgs.iter().map(String::len).sum();
     let named: Vec<&str> = svgs.iter().map(String::as_str).collect();
     let css = font_css(&named).len();

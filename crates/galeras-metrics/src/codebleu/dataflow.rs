@@ -24,9 +24,9 @@
 
 use galeras_python::ParseError;
 
-use crate::codebleu::scorer::CodeBleuMode;
-use crate::codebleu::symbols::HashState;
-use crate::codebleu::syntax::{Class, Field, FlatNode, FlatTree, NONE};
+use super::scorer::CodeBleuMode;
+use super::symbols::HashState;
+use super::syntax::{Class, Field, FlatNode, FlatTree, NONE};
 
 /// The most origins that the items of a text may list and names that its branches may unite. Only
 /// texts such as a chain of thousands of assignments in one statement exceed it.
@@ -138,9 +138,9 @@ impl Flow {
         }
         zero(&mut self.items, shape.tokens.len());
         zero(&mut self.marks, shape.tokens.len() + 1);
-        zero(&mut self.state, shape.names.len());
-        zero(&mut self.met, shape.names.len());
-        zero(&mut self.numbers, shape.names.len());
+        zero(&mut self.state, shape.names.count());
+        zero(&mut self.met, shape.names.count());
+        zero(&mut self.numbers, shape.names.count());
         self.ops.clear();
         self.trail.clear();
         self.changes.clear();
@@ -190,7 +190,7 @@ const DOUBLED: u32 = 6;
 struct PeerFailure;
 
 impl Flow {
-    /// Extracts the items of a text into `items`, as sorted hashes.
+    /// The items of a text, as sorted hashes.
     ///
     /// # Errors
     /// [`ParseError::TooComplex`] for texts that would take more than [`MAX_WORK`].
@@ -198,21 +198,20 @@ impl Flow {
         &mut self,
         shape: &FlatTree,
         mode: CodeBleuMode,
-        items: &mut Vec<u128>,
-    ) -> Result<(), ParseError> {
-        items.clear();
+    ) -> Result<Vec<u128>, ParseError> {
         self.start(shape, mode);
+        let mut items = Vec::new();
         if self.walk(shape).is_err() {
-            return Ok(());
+            return Ok(items);
         }
         if self.work <= MAX_WORK {
-            self.write(shape, items);
+            self.write(shape, &mut items);
         }
         if self.work > MAX_WORK {
             return Err(ParseError::TooComplex);
         }
         items.sort_unstable();
-        Ok(())
+        Ok(items)
     }
 
     fn walk(&mut self, shape: &FlatTree) -> Result<(), PeerFailure> {

@@ -7,7 +7,6 @@
 mod counts;
 mod dataflow;
 mod ngram;
-mod readings;
 mod scorer;
 mod strip;
 mod symbols;
@@ -17,6 +16,4 @@ mod tests;
 mod token_text;
 
 pub use counts::{CodeBleuCounts, CodeBleuScores, EQUAL_WEIGHTS};
-
-pub use readings::CodeBleuReadings;
-pub use scorer::{CodeBleu, CodeBleuMode, CodeBleuReference};
+pub use scorer::{CodeBleu, CodeBleuMode, CodeBleuReadings, CodeBleuReference};

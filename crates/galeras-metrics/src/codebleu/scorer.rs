@@ -1,25 +1,22 @@
 //! The entry points of CodeBLEU: modes, references, and scores of hypotheses.
 
-#[cfg(test)]
-mod tests;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use galeras_python::{ParseError, PythonParser, is_space};
-use std::sync::Arc;
+use hashbrown::HashMap;
 
-use crate::codebleu::counts::{CodeBleuCounts, CodeBleuScores};
-use crate::codebleu::dataflow::Flow;
-use crate::codebleu::ngram::Grams;
-use crate::codebleu::readings::{CodeBleuReadings, ParsedText};
-use crate::codebleu::strip;
-use crate::codebleu::symbols::Multiset;
-use crate::codebleu::syntax::FlatTree;
+use super::counts::{CodeBleuCounts, CodeBleuScores};
+use super::dataflow::Flow;
+use super::ngram::{Buffers, ReferenceTokens};
+use super::strip;
+use super::symbols::common;
+use super::syntax::FlatTree;
 
 /// A reference that was read once for its many hypotheses.
 #[derive(Clone, Debug)]
 pub struct CodeBleuReference {
-    grams: Grams,
-    subtrees: Multiset,
-    flow: Multiset,
+    tokens: ReferenceTokens,
+    parsed: Arc<ParsedText>,
 }
 
 /// Scores hypotheses against references. Has its own buffers, so use one per thread.
@@ -30,8 +27,7 @@ pub struct CodeBleu {
     readings: CodeBleuReadings,
     shape: FlatTree,
     flow: Flow,
-    items: Vec<u128>,
-    numbers: Vec<u32>,
+    ngrams: Buffers,
     work: String,
     stripped: String,
 }
@@ -62,12 +58,8 @@ impl CodeBleu {
         text: &str,
     ) -> Result<CodeBleuReference, ParseError> {
         let text = text.trim_matches(is_space);
-        let reading = self.read(parser, text)?;
-        Ok(CodeBleuReference {
-            grams: Grams::of(text, self.mode, &mut self.numbers),
-            subtrees: Multiset::of(&reading.subtrees),
-            flow: Multiset::of(&reading.flow),
-        })
+        let parsed = self.read(parser, text)?;
+        Ok(CodeBleuReference { tokens: ReferenceTokens::new(text, self.mode), parsed })
     }
 
     /// The score of a hypothesis with its four components, each between 0 and 1, and its counts
@@ -82,13 +74,14 @@ impl CodeBleu {
         hypothesis: &str,
     ) -> Result<(CodeBleuScores, CodeBleuCounts), ParseError> {
         let text = hypothesis.trim_matches(is_space);
-        let reading = self.read(parser, text)?;
+        let parsed = self.read(parser, text)?;
         let mut counts = CodeBleuCounts { pairs: 1, ..CodeBleuCounts::default() };
-        reference.grams.count(text, &mut self.numbers, &mut counts);
-        counts.reference_subtrees = reference.subtrees.len() as u64;
-        counts.matched_subtrees = reference.subtrees.covered(&reading.subtrees, &mut self.numbers);
-        counts.reference_flow = reference.flow.len() as u64;
-        counts.matched_flow = reference.flow.shared(&reading.flow, &mut self.numbers);
+        reference.tokens.count(text, &mut self.ngrams, &mut counts);
+        let of = &reference.parsed;
+        counts.reference_subtrees = of.subtrees.len() as u64;
+        counts.matched_subtrees = common(&of.subtrees, &parsed.subtrees).0;
+        counts.reference_flow = of.flow.len() as u64;
+        counts.matched_flow = common(&of.flow, &parsed.flow).1;
         Ok((counts.scores(self.mode, &self.weights), counts))
     }
 
@@ -98,7 +91,7 @@ impl CodeBleu {
         parser: &mut PythonParser,
         text: &str,
     ) -> Result<Arc<ParsedText>, ParseError> {
-        if let Some(known) = self.readings.get(text) {
+        if let Some(known) = self.readings.lock().get(text) {
             return Ok(known);
         }
         let stripped = match self.mode {
@@ -114,9 +107,10 @@ impl CodeBleu {
         };
         let tree = parser.parse(stripped)?;
         self.shape.walk(&tree, stripped, self.mode);
-        self.flow.items(&self.shape, self.mode, &mut self.items)?;
-        let reading = ParsedText::new(text, &self.shape.subtrees, &self.items);
-        Ok(self.readings.keep(reading))
+        let flow = self.flow.items(&self.shape, self.mode)?.into();
+        self.shape.subtrees.sort_unstable();
+        let subtrees = self.shape.subtrees.as_slice().into();
+        Ok(self.readings.keep(text, ParsedText { subtrees, flow }))
     }
 }
 
@@ -134,3 +128,81 @@ pub enum CodeBleuMode {
     /// The numbers of CodeXGLUE: comments of Java are removed before parsing.
     CodeXGlue,
 }
+
+/// The bytes of text in a generation; an entry takes about ten times as many.
+const KEPT_BYTES: usize = 2 << 20;
+
+/// Longer texts are not kept.
+const LONGEST: usize = 64 << 10;
+
+/// Subtrees and data flow of a text, as sorted hashes.
+#[derive(Debug)]
+struct ParsedText {
+    subtrees: Box<[u128]>,
+    flow: Box<[u128]>,
+}
+
+/// A cache of parsed texts for scorers of one mode, of some tens of megabytes. Clones share it:
+/// pass one to the scorer of each thread. In a table of scores, texts repeat: the reference under
+/// every treatment, the version of a method that is the result of one commit and the start of the
+/// next, equal answers.
+#[derive(Clone, Debug, Default)]
+pub struct CodeBleuReadings {
+    mode: CodeBleuMode,
+    kept: Arc<Mutex<ParseCache>>,
+}
+
+type Generation = HashMap<Box<str>, Arc<ParsedText>>;
+
+/// Two generations of texts; a used entry moves to the younger one.
+#[derive(Debug, Default)]
+struct ParseCache {
+    younger: Generation,
+    older: Generation,
+    /// Bytes of the younger texts.
+    bytes: usize,
+}
+
+impl CodeBleuReadings {
+    /// An empty cache.
+    #[must_use]
+    pub fn new(mode: CodeBleuMode) -> Self {
+        Self { mode, kept: Arc::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ParseCache> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a text and returns its parts.
+    fn keep(&self, text: &str, parsed: ParsedText) -> Arc<ParsedText> {
+        let parsed = Arc::new(parsed);
+        if text.len() <= LONGEST {
+            self.lock().insert(text.into(), Arc::clone(&parsed));
+        }
+        parsed
+    }
+}
+
+impl ParseCache {
+    fn get(&mut self, text: &str) -> Option<Arc<ParsedText>> {
+        if let Some(known) = self.younger.get(text) {
+            return Some(Arc::clone(known));
+        }
+        let (text, known) = self.older.remove_entry(text)?;
+        self.insert(text, Arc::clone(&known));
+        Some(known)
+    }
+
+    fn insert(&mut self, text: Box<str>, parsed: Arc<ParsedText>) {
+        if self.bytes + text.len() > KEPT_BYTES {
+            self.older = std::mem::take(&mut self.younger);
+            self.bytes = 0;
+        }
+        self.bytes += text.len();
+        self.younger.insert(text, parsed);
+    }
+}
+
+#[cfg(test)]
+mod tests;

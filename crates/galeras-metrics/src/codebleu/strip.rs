@@ -14,7 +14,7 @@
 
 use galeras_python::is_space;
 
-/// Appends the non-blank lines of `text`, starting at `from` in `out`.
+/// Replaces `out` with the lines of `text` that are not blank.
 fn drop_blank_lines(text: &str, out: &mut String) {
     out.clear();
     for line in text.split('\n').filter(|line| !line.chars().all(is_space)) {
@@ -81,19 +81,11 @@ fn close(bytes: &[u8], mut at: usize, quote: u8) -> Option<usize> {
     }
 }
 
-/// The kind of the last token.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Last {
-    /// Indentation, or the start of the text.
-    Indent,
-    Newline,
-    Other,
-}
-
 /// The joined tokens.
 struct Output<'a> {
     out: &'a mut String,
-    last: Last,
+    /// The kind of the last token; at the start of the text as after indentation.
+    last: Token,
     line: usize,
     column: usize,
 }
@@ -109,17 +101,13 @@ impl Output<'_> {
         }
         let kept = match kind {
             Token::Comment => false,
-            Token::String => self.last == Last::Other && start.1 > 0,
+            Token::String => start.1 > 0 && !matches!(self.last, Token::Indent | Token::Newline),
             _ => true,
         };
         if kept {
             self.out.push_str(text);
         }
-        self.last = match kind {
-            Token::Indent => Last::Indent,
-            Token::Newline => Last::Newline,
-            _ => Last::Other,
-        };
+        self.last = kind;
         (self.line, self.column) = end;
     }
 }
@@ -146,7 +134,7 @@ struct OpenString {
 /// raise. `work` is a buffer.
 pub(super) fn python(text: &str, work: &mut String, out: &mut String) {
     work.clear();
-    let output = Output { out: work, last: Last::Indent, line: 0, column: 0 };
+    let output = Output { out: work, last: Token::Indent, line: 0, column: 0 };
     if retokenized(text, output).is_some() {
         drop_blank_lines(work, out);
     } else {
@@ -306,8 +294,7 @@ fn token(line: &str, start: usize, unclosed: &mut [bool; 2]) -> Scan {
             }
             *unclosed = true;
         }
-        let goes_on = triple || escaped_line_end(&bytes[inside..]);
-        if goes_on {
+        if triple || escaped_line_end(&bytes[inside..]) {
             return Scan::Open { quote, triple };
         }
         if prefix == 0 {

@@ -15,8 +15,9 @@ use std::sync::LazyLock;
 use tree_sitter::{Language, Node, Tree, TreeCursor};
 
 use super::scorer::CodeBleuMode;
-use super::symbols::{HashState, Names};
+use super::symbols::HashState;
 use super::token_text::TokenCutter;
+use crate::interner::Interner;
 
 /// The kinds of nodes that the data flow distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +86,7 @@ pub(super) struct Token {
 pub(super) struct FlatTree {
     pub nodes: Vec<FlatNode>,
     pub tokens: Vec<Token>,
-    pub names: Names,
+    pub names: Interner,
     /// Hashes of the root and of every node with children.
     pub subtrees: Vec<u128>,
     frames: Vec<Frame>,
@@ -298,7 +299,7 @@ impl FlatTree {
         if slice == kind.name.as_bytes() {
             return;
         }
-        let name = self.names.intern(slice);
+        let name = self.names.id(slice);
         let stands = self.tokens.len() as u32;
         if let Some(node) = self.nodes.last_mut() {
             node.token = stands;

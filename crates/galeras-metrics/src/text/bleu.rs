@@ -5,10 +5,11 @@
 //! Orders without a match are smoothed as in sacrebleu 2.6.0 and nltk 3.10.4 (Chen and Cherry
 //! 2014).
 
-use super::bleu_tokens::{BleuTokenizer, TokenBuffers};
-use super::char_class::is_space;
-use super::grams::Grams;
-use super::interner::Interner;
+use galeras_python::is_space;
+
+use super::bleu_tokens::BleuTokenizer;
+use crate::grams::Grams;
+use crate::interner::Interner;
 
 const ORDERS: usize = 4;
 
@@ -174,7 +175,6 @@ fn is_nltk(smoothing: BleuSmoothing) -> bool {
 #[derive(Debug, Default)]
 pub struct Bleu {
     options: BleuOptions,
-    scratch: TokenBuffers,
     interner: Interner,
     grams: Grams,
     reference: Vec<u32>,
@@ -190,14 +190,14 @@ impl Bleu {
     /// The counts of a pair. White space at the end of a text is ignored. Time and memory are
     /// linear; each text may have 2^31 tokens.
     pub fn statistics(&mut self, reference: &str, hypothesis: &str) -> BleuStatistics {
-        let Self { options, scratch, interner, grams, reference: r, hypothesis: h } = self;
+        let Self { options, interner, grams, reference: r, hypothesis: h } = self;
         interner.clear();
         r.clear();
         h.clear();
         let text = reference.trim_end_matches(is_space);
-        options.tokens.each(text, scratch, |token| r.push(interner.id(token)));
+        options.tokens.each(text, |token| r.push(interner.id(token)));
         let text = hypothesis.trim_end_matches(is_space);
-        options.tokens.each(text, scratch, |token| h.push(interner.find(token)));
+        options.tokens.each(text, |token| h.push(interner.find(token)));
         let totals = std::array::from_fn(|n| h.len().saturating_sub(n) as u64);
         BleuStatistics {
             matches: grams.matches(r, h, interner.count()),
@@ -245,33 +245,29 @@ mod tests {
         ("nltk_method4", BleuSmoothing::Nltk4),
     ];
 
+    fn assert_sentences(options: BleuOptions, column: &str, scale: f64) {
+        let mut bleu = Bleu::new(options);
+        for pair in tests::pairs() {
+            let ours = bleu.sentence(&pair.reference, &pair.hypothesis);
+            assert_close(ours, pair.value(column) / scale, &(column, &pair));
+        }
+    }
+
     #[test]
     fn sentence_scores_are_the_peers() {
-        let pairs = tests::pairs();
         for (name, smoothing) in NLTK {
             let tokens = BleuTokenizer::Whitespace;
-            let mut bleu = Bleu::new(BleuOptions { tokens, smoothing, effective_order: false });
-            for pair in &pairs {
-                let ours = bleu.sentence(&pair.reference, &pair.hypothesis);
-                assert_close(ours, pair.value(name), &(name, pair));
-            }
+            assert_sentences(BleuOptions { tokens, smoothing, effective_order: false }, name, 1.0);
         }
         for (name, tokens) in TOKENS {
             for (method, smoothing) in SACREBLEU {
-                let mut bleu = Bleu::new(BleuOptions { tokens, smoothing, effective_order: true });
+                let options = BleuOptions { tokens, smoothing, effective_order: true };
                 let column = format!("sacrebleu_sentence_{name}_{method}");
-                for pair in &pairs {
-                    let ours = bleu.sentence(&pair.reference, &pair.hypothesis);
-                    assert_close(ours, pair.value(&column) / 100.0, &(&column, pair));
-                }
+                assert_sentences(options, &column, 100.0);
             }
             let smoothing = BleuSmoothing::Exp;
-            let mut bleu = Bleu::new(BleuOptions { tokens, smoothing, effective_order: false });
-            let column = format!("sacrebleu_corpus_{name}");
-            for pair in &pairs {
-                let ours = bleu.sentence(&pair.reference, &pair.hypothesis);
-                assert_close(ours, pair.value(&column) / 100.0, &(&column, pair));
-            }
+            let options = BleuOptions { tokens, smoothing, effective_order: false };
+            assert_sentences(options, &format!("sacrebleu_corpus_{name}"), 100.0);
         }
     }
 

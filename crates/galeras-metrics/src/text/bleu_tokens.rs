@@ -4,7 +4,10 @@
 //! spaces. Their effect depends only on a run of points (`.` and `,`; with `intl` all punctuation)
 //! and the characters around it, so one pass suffices and tokens are slices of the text.
 
-use super::char_class::{Class, class, is_space};
+use std::borrow::Cow;
+
+use galeras_python::is_space;
+use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
 /// A tokenizer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -25,23 +28,18 @@ pub enum BleuTokenizer {
 }
 
 impl BleuTokenizer {
-    /// Calls `token` with every token of `text`, in order, as sacrebleu 2.6.0 splits it. Tokens are
-    /// UTF-8 slices of `text`, or of `scratch` if characters had to be replaced.
-    pub fn each(self, text: &str, scratch: &mut TokenBuffers, token: impl FnMut(&[u8])) {
+    /// Calls `token` with every token of `text`, in order, as sacrebleu 2.6.0 splits it.
+    pub fn each(self, text: &str, token: impl FnMut(&[u8])) {
+        let letter = |c: char| space_or(c, Kind::Letter);
         match self {
-            Self::Tok13a => {
-                let text = if scratch.clean(text) { &scratch.cleaned } else { text };
-                scan(text, &BYTES_13A, |c| space_or(c, Kind::Letter), Ends::AsOther, token);
-            }
-            Self::Whitespace => {
-                scan(text, &BYTES_SPACE, |c| space_or(c, Kind::Letter), Ends::AsOther, token);
-            }
+            Self::Tok13a => scan(&cleaned(text), &BYTES_13A, letter, Ends::AsOther, token),
+            Self::Whitespace => scan(text, &BYTES_SPACE, letter, Ends::AsOther, token),
             Self::Intl => {
-                let kind = |c| match class(c) {
-                    Class::Number => Kind::Digit,
-                    Class::Punctuation => Kind::Point,
-                    Class::Symbol => Kind::Alone,
-                    Class::Other | Class::Mark => space_or(c, Kind::Letter),
+                let kind = |c: char| match c.general_category_group() {
+                    GeneralCategoryGroup::Number => Kind::Digit,
+                    GeneralCategoryGroup::Punctuation => Kind::Point,
+                    GeneralCategoryGroup::Symbol => Kind::Alone,
+                    _ => letter(c),
                 };
                 scan(text, &BYTES_INTL, kind, Ends::AsNumber, token);
             }
@@ -50,57 +48,27 @@ impl BleuTokenizer {
             }
         }
     }
-
-    /// The tokens of `text` separated by spaces, as sacrebleu prints them.
-    pub fn joined(self, text: &str) -> String {
-        let mut bytes = Vec::with_capacity(2 * text.len());
-        self.each(text, &mut TokenBuffers::default(), |token| {
-            if !bytes.is_empty() {
-                bytes.push(b' ');
-            }
-            bytes.extend_from_slice(token);
-        });
-        String::from_utf8(bytes).unwrap_or_default()
-    }
 }
 
-/// Buffers for a text that is changed before it is split.
-#[derive(Debug, Default)]
-pub struct TokenBuffers {
-    cleaned: String,
-    other: String,
-}
-
-impl TokenBuffers {
-    /// Makes the replacements of `13a` in their order: a later one may match the result of an
-    /// earlier one. Returns false if `text` needs none.
-    fn clean(&mut self, text: &str) -> bool {
-        if !text.contains('&') && !text.contains("-\n") && !text.contains("<skipped>") {
-            return false;
-        }
-        self.cleaned.clear();
-        self.cleaned.push_str(text);
-        let replaced = [
+/// The text after the replacements of `13a`, one after the other: a later one may match the result
+/// of an earlier one.
+fn cleaned(text: &str) -> Cow<'_, str> {
+    let mut text = Cow::Borrowed(text);
+    if text.contains('&') || text.contains("-\n") || text.contains("<skipped>") {
+        for (from, to) in [
             ("<skipped>", ""),
             ("-\n", ""),
             ("&quot;", "\""),
             ("&amp;", "&"),
             ("&lt;", "<"),
             ("&gt;", ">"),
-        ];
-        for (from, to) in replaced {
-            if !self.cleaned.contains(from) {
-                continue;
+        ] {
+            if text.contains(from) {
+                text = text.replace(from, to).into();
             }
-            self.other.clear();
-            for (at, part) in self.cleaned.split(from).enumerate() {
-                self.other.push_str(if at == 0 { "" } else { to });
-                self.other.push_str(part);
-            }
-            std::mem::swap(&mut self.cleaned, &mut self.other);
         }
-        true
     }
+    text
 }
 
 /// The class of a character.
@@ -265,6 +233,31 @@ mod tests {
     use super::super::tests::{ALL, text};
     use super::*;
 
+    /// The tokens separated by spaces, as sacrebleu prints them.
+    fn joined(tokenizer: BleuTokenizer, text: &str) -> String {
+        let mut tokens = Vec::new();
+        tokenizer.each(text, |token| tokens.push(String::from_utf8(token.to_vec()).unwrap()));
+        tokens.join(" ")
+    }
+
+    #[test]
+    fn categories_are_the_peers() {
+        for (letter, wanted) in [
+            ("N", GeneralCategoryGroup::Number),
+            ("P", GeneralCategoryGroup::Punctuation),
+            ("S", GeneralCategoryGroup::Symbol),
+            ("M", GeneralCategoryGroup::Mark),
+        ] {
+            let codes: Vec<u64> = ('\0'..=char::MAX)
+                .filter(|c| c.general_category_group() == wanted)
+                .map(u64::from)
+                .collect();
+            let found = [codes.len() as u64, codes.iter().sum()];
+            let expected = [0, 1].map(|at| ALL["classes"][letter][at].as_u64().unwrap());
+            assert_eq!(found, expected, "{letter}");
+        }
+    }
+
     #[test]
     fn tokens_are_those_of_the_golden_examples() {
         let examples = [
@@ -276,7 +269,7 @@ mod tests {
             ("&lt;x&gt; y.z 3.14 a-b 1-2", "< x > y . z 3.14 a-b 1 - 2"),
         ];
         for (text, expected) in examples {
-            assert_eq!(BleuTokenizer::Tok13a.joined(text), expected);
+            assert_eq!(joined(BleuTokenizer::Tok13a, text), expected);
         }
     }
 
@@ -287,19 +280,19 @@ mod tests {
             for (column, tokenizer) in peers.iter().enumerate() {
                 let words = row[column + 1].as_array().unwrap();
                 let expected: Vec<String> = words.iter().map(text).collect();
-                assert_eq!(tokenizer.joined(&text(&row[0])), expected.join(" "), "{}", row[0]);
+                assert_eq!(joined(*tokenizer, &text(&row[0])), expected.join(" "), "{}", row[0]);
             }
         }
     }
 
     #[test]
     fn characters_are_tokens_but_for_white_space() {
-        assert_eq!(BleuTokenizer::Char.joined(" añ\u{a0}e\u{301}🎉.\n"), "a ñ e \u{301} 🎉 .");
+        assert_eq!(joined(BleuTokenizer::Char, " añ\u{a0}e\u{301}🎉.\n"), "a ñ e \u{301} 🎉 .");
     }
 
     #[test]
     fn results_of_a_replacement_are_replaced_by_later_ones_only() {
-        let tokens = |text| BleuTokenizer::Tok13a.joined(text);
+        let tokens = |text| joined(BleuTokenizer::Tok13a, text);
         assert_eq!(tokens("&amp;lt;"), "<");
         assert_eq!(tokens("&amp;quot;"), "& quot ;");
         assert_eq!(tokens("<skip<skipped>ped>"), "< skipped >");

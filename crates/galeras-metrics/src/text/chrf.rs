@@ -4,8 +4,10 @@
 //! 1 to 6, precision and recall averaged over the orders of which both texts have n-grams
 //! ("effective order"), then F with beta 2. chrF++ and its word n-grams are not included.
 
-use super::char_class::{Ids, is_space};
-use super::grams::Grams;
+use galeras_python::is_space;
+
+use crate::grams::Grams;
+use crate::interner::Ids;
 
 const ORDERS: usize = 6;
 /// Squared beta: recall weighs this much more than precision.

@@ -159,41 +159,39 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_beginning_is_taken_off() {
-        assert_eq!(rest(GIVEN, &format!("{GIVEN}rn a + b")), "rn a + b");
-        assert_eq!(rest(GIVEN, "rn a + b"), "rn a + b");
-        assert_eq!(rest(GIVEN, GIVEN), "");
-        assert_eq!(rest(GIVEN, &GIVEN.repeat(2)), "");
-        assert_eq!(rest("", "x"), "x");
-        assert_eq!(rest(" ", "   x"), "x");
-    }
-
-    #[test]
-    fn layout_and_comments_do_not_matter() {
+    fn a_repeated_beginning_is_taken_off_in_any_layout() {
+        for (given, text, expected) in [
+            (GIVEN, &*format!("{GIVEN}rn a + b"), "rn a + b"),
+            (GIVEN, "rn a + b", "rn a + b"),
+            (GIVEN, GIVEN, ""),
+            (GIVEN, &*GIVEN.repeat(2), ""),
+            ("", "x", "x"),
+            (" ", "   x", "x"),
+            // A truncated comment continues; a comment may also be missing.
+            ("x = 1 # the so", "x=1 # the source\ny", "urce\ny"),
+            ("x = 1 # a\n# the so", "x=1\n# b\n # the source\ny", "urce\ny"),
+            ("x = 1\n# at\n", "x=1 # at\ny", "\ny"),
+            ("x = 1 # at\n# a", "x=1 # at\n# all\ny", "ll\ny"),
+            ("x = 1 # the so", "x=1\ny", "\ny"),
+            // In a string, `#` does not begin a comment.
+            ("x = '#a'\n", "x = '#b'\ny", "x = '#b'\ny"),
+            ("x = '''\n#a\n'''", "x = '''#a'''; y", "; y"),
+            (r"x = '\'#a'", r"x='\'#a' + y", " + y"),
+        ] {
+            assert_eq!(rest(given, text), expected, "{given:?} {text:?}");
+        }
         let shown = "def f(a,b):\n  x = '#'\n\n  return a + b # done";
-        let found = continuation(GIVEN, shown);
-        assert_eq!(
-            found,
-            Continuation { rest: "rn a + b # done", repeats: true, whole: Some(shown) }
-        );
-        // A truncated comment continues; a comment may also be missing.
-        assert_eq!(rest("x = 1 # the so", "x=1 # the source\ny"), "urce\ny");
-        assert_eq!(rest("x = 1 # a\n# the so", "x=1\n# b\n # the source\ny"), "urce\ny");
-        assert_eq!(rest("x = 1\n# at\n", "x=1 # at\ny"), "\ny");
-        assert_eq!(rest("x = 1 # at\n# a", "x=1 # at\n# all\ny"), "ll\ny");
-        assert_eq!(rest("x = 1 # the so", "x=1\ny"), "\ny");
-        // In a string, `#` does not begin a comment.
-        assert_eq!(rest("x = '#a'\n", "x = '#b'\ny"), "x = '#b'\ny");
-        assert_eq!(rest("x = '''\n#a\n'''", "x = '''#a'''; y"), "; y");
-        assert_eq!(rest(r"x = '\'#a'", r"x='\'#a' + y"), " + y");
+        let (rest, whole) = ("rn a + b # done", Some(shown));
+        assert_eq!(continuation(GIVEN, shown), Continuation { rest, repeats: true, whole });
     }
 
     #[test]
     fn another_beginning_is_all_rest() {
-        let found = continuation(GIVEN, "def g(a, b): return a");
-        assert_eq!((found.rest, found.repeats), ("def g(a, b): return a", false));
-        assert!(!continuation(GIVEN, "def f(a").repeats);
-        assert!(!continuation("# only this", "x").repeats);
+        let other = "def g(a, b): return a";
+        for (given, text) in [(GIVEN, other), (GIVEN, "def f(a"), ("# only this", "x")] {
+            let found = continuation(given, text);
+            assert_eq!((found.rest, found.repeats), (text, false), "{given:?}");
+        }
     }
 
     proptest! {

@@ -5,7 +5,7 @@
 //! 64 rows (Myers 1999, as formulated by Hyyrö 2003). Only a band around the diagonal is computed,
 //! which widens until it must contain a best path (Ukkonen 1985).
 
-use super::char_class::Ids;
+use crate::interner::Ids;
 
 /// Computes Levenshtein distances; keeps its buffers between calls.
 #[derive(Debug, Default)]
@@ -25,35 +25,31 @@ impl Levenshtein {
     /// two for 10 MB with nothing in common. Memory is O(m + n): about 1/4 byte per code point if
     /// both texts are ASCII, otherwise 8 bytes more.
     pub fn distance(&mut self, a: &str, b: &str) -> usize {
-        self.buffers.left = u64::MAX;
-        self.distance_and_longest(a, b).0
+        self.distance_and_longest(a, b, u64::MAX).0
     }
 
     /// As [`Levenshtein::distance`], or `None` if that takes more than `steps` steps, each of a
     /// column of 64 rows: about m n / 64 if the texts have little in common.
     /// [`MAX_STEPS`](super::MAX_STEPS) takes minutes.
     pub fn distance_within(&mut self, a: &str, b: &str, steps: u64) -> Option<usize> {
-        self.buffers.left = steps;
-        let (distance, _) = self.distance_and_longest(a, b);
+        let (distance, _) = self.distance_and_longest(a, b, steps);
         (!self.buffers.stopped).then_some(distance)
     }
 
     /// 1 - d / max(code points of `a`, of `b`): 1 for equal texts (also empty ones), 0 if no code
     /// point can stay. Equals rapidfuzz's `normalized_similarity`.
     pub fn similarity(&mut self, a: &str, b: &str) -> f64 {
-        self.buffers.left = u64::MAX;
-        share(self.distance_and_longest(a, b))
+        share(self.distance_and_longest(a, b, u64::MAX))
     }
 
     /// As [`Levenshtein::similarity`], within the steps of [`Levenshtein::distance_within`].
     pub fn similarity_within(&mut self, a: &str, b: &str, steps: u64) -> Option<f64> {
-        self.buffers.left = steps;
-        let found = self.distance_and_longest(a, b);
+        let found = self.distance_and_longest(a, b, steps);
         (!self.buffers.stopped).then(|| share(found))
     }
 
-    fn distance_and_longest(&mut self, a: &str, b: &str) -> (usize, usize) {
-        self.buffers.stopped = false;
+    fn distance_and_longest(&mut self, a: &str, b: &str, steps: u64) -> (usize, usize) {
+        (self.buffers.left, self.buffers.stopped) = (steps, false);
         if a.is_ascii() && b.is_ascii() {
             let distance = self.buffers.distance(a.as_bytes(), b.as_bytes(), 128);
             return (distance, a.len().max(b.len()));
@@ -74,21 +70,14 @@ fn share((distance, longest): (usize, usize)) -> f64 {
 }
 
 /// The items of a text: small numbers that index tables.
-trait Symbol: Copy + Eq {
-    fn index(self) -> usize;
-}
-
-impl Symbol for u8 {
+trait Symbol: Copy + Eq + Into<u32> {
     fn index(self) -> usize {
-        usize::from(self)
+        self.into() as usize
     }
 }
 
-impl Symbol for u32 {
-    fn index(self) -> usize {
-        self as usize
-    }
-}
+impl Symbol for u8 {}
+impl Symbol for u32 {}
 
 /// Rows in a machine word.
 const WORD: usize = 64;

@@ -6,16 +6,13 @@
 
 mod bleu;
 mod bleu_tokens;
-mod char_class;
 mod chrf;
 mod continuation;
-mod grams;
-mod interner;
 mod levenshtein;
 mod pass_at_k;
 mod rouge;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 /// A limit on the steps for one pair of texts in unattended work: some minutes, enough for two and
 /// a half million characters (or words) on each side with nothing in common; a million take less
@@ -23,7 +20,7 @@ mod tests;
 pub const MAX_STEPS: u64 = 1 << 37;
 
 pub use bleu::{Bleu, BleuOptions, BleuSmoothing, BleuStatistics};
-pub use bleu_tokens::{BleuTokenizer, TokenBuffers};
+pub use bleu_tokens::BleuTokenizer;
 pub use chrf::{Chrf, ChrfStatistics};
 pub use continuation::{Continuation, continuation};
 pub use levenshtein::Levenshtein;

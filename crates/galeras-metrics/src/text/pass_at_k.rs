@@ -36,22 +36,20 @@ mod tests {
 
     #[test]
     fn known_estimates() {
-        assert_eq!(pass_at_k(1, 0, 1), Some(0.0));
-        assert_eq!(pass_at_k(1, 1, 1), Some(1.0));
-        assert_eq!(pass_at_k(10, 8, 5), Some(1.0));
-        assert_close(pass_at_k(10, 3, 1).unwrap(), 0.3, &());
-        assert_close(pass_at_k(10, 3, 5).unwrap(), 11.0 / 12.0, &());
-        assert_close(pass_at_k(200, 13, 100).unwrap(), 0.9999194971988055, &());
-    }
-
-    #[test]
-    fn impossible_counts_have_no_estimate() {
-        assert_eq!([pass_at_k(3, 4, 1), pass_at_k(3, 1, 0), pass_at_k(3, 1, 4)], [None; 3]);
-        assert_eq!(pass_at_k(0, 0, 1), None);
-    }
-
-    #[test]
-    fn huge_counts_take_no_time() {
+        for (n, c, k, expected) in [
+            (1, 0, 1, 0.0),
+            (1, 1, 1, 1.0),
+            (10, 8, 5, 1.0),
+            (10, 3, 1, 0.3),
+            (10, 3, 5, 11.0 / 12.0),
+            (200, 13, 100, 0.9999194971988055),
+        ] {
+            assert_close(pass_at_k(n, c, k).unwrap(), expected, &(n, c, k));
+        }
+        for (n, c, k) in [(3, 4, 1), (3, 1, 0), (3, 1, 4), (0, 0, 1)] {
+            assert_eq!(pass_at_k(n, c, k), None, "{n} {c} {k}");
+        }
+        // Huge counts take no time.
         assert!(pass_at_k(u64::MAX, u64::MAX / 2, 10).unwrap() > 0.99);
         assert!(pass_at_k(1 << 60, 3, 1 << 59).unwrap() > 0.8);
     }

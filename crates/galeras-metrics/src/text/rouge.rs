@@ -4,8 +4,9 @@
 //! the hypothesis, recall over those of the reference. ROUGE-N, ROUGE-Lsum and stemming are not
 //! included.
 
-use super::char_class::{Class, class};
-use super::interner::{Interner, UNKNOWN};
+use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
+
+use crate::interner::{Interner, UNKNOWN};
 
 /// The characters of words, in lower case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -13,7 +14,7 @@ pub enum RougeWords {
     /// `[a-z0-9]+`, as in rouge_score: all other characters separate words, including `ñ`.
     #[default]
     Ascii,
-    /// Letters, numbers and combining marks of all scripts. Equals `Ascii` for ASCII texts.
+    /// Letters, numbers and combining marks of every script. Equals `Ascii` for ASCII texts.
     /// Canonically equivalent spellings are different words.
     Unicode,
 }
@@ -22,7 +23,10 @@ impl RougeWords {
     fn has(self, c: char) -> bool {
         match self {
             Self::Ascii => c.is_ascii_alphanumeric(),
-            Self::Unicode => c.is_alphanumeric() || matches!(class(c), Class::Mark | Class::Number),
+            Self::Unicode => {
+                use GeneralCategoryGroup::{Mark, Number};
+                c.is_alphanumeric() || matches!(c.general_category_group(), Mark | Number)
+            }
         }
     }
 

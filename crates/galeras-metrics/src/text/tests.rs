@@ -47,23 +47,23 @@ pub(super) fn assert_close(ours: f64, theirs: f64, what: &dyn std::fmt::Debug) {
 }
 
 /// A linear congruential generator (Knuth's MMIX).
-pub(super) struct Numbers(u64);
+pub(crate) struct Numbers(u64);
 
 impl Numbers {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    pub(super) fn below(&mut self, n: usize) -> usize {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (self.0 >> 33) as usize % n
     }
 
-    pub(super) fn some<T: Copy>(&mut self, letters: &[T], length: usize) -> Vec<T> {
+    pub(crate) fn some<T: Copy>(&mut self, letters: &[T], length: usize) -> Vec<T> {
         (0..length).map(|_| letters[self.below(letters.len())]).collect()
     }
 
-    pub(super) fn edited<T: Copy>(&mut self, from: &[T], letters: &[T], edits: usize) -> Vec<T> {
+    pub(crate) fn edited<T: Copy>(&mut self, from: &[T], letters: &[T], edits: usize) -> Vec<T> {
         let mut to = from.to_vec();
         for _ in 0..edits {
             let (at, letter) = (self.below(to.len() + 1), letters[self.below(letters.len())]);

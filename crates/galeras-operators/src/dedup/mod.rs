@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use arrow::array::RecordBatch;
+use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::{JoinType, lit};
-use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -157,8 +157,10 @@ enum Keep {
     Last,
 }
 
+struct DedupOperator;
+
 /// The operator.
-pub struct DedupOperator;
+pub const DEDUP: &dyn Operator = &DedupOperator;
 
 /// The port with the members of clusters.
 const CLUSTERS: &str = "clusters";
@@ -175,50 +177,49 @@ const DESCRIPTOR: Descriptor = Descriptor {
     args_schema: args_schema::<Args>,
 };
 
+#[async_trait]
 impl Operator for DedupOperator {
     fn descriptor(&self) -> &'static Descriptor {
         &DESCRIPTOR
     }
 
-    fn bind<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
-        Box::pin(async move {
-            // A param may choose `word` although there is a tokenizer; without a choice the user
-            // forgot `bpe`.
-            let chosen = args.get("tokens").is_some();
-            let args: Args = parse_args(args)?;
-            let mut errors = Vec::new();
-            require_column(cx, "column", &args.column, "text", is_text, &mut errors);
-            let input = cx.input();
-            if input.key == [ID] {
-                require_column(cx, "", ID, "text", is_text, &mut errors);
-            } else if !input.open {
-                let message = format!("`dedup` needs a table whose key is `{ID}`");
-                let error = ArgError::new("", Code::WrongKey, message);
-                errors.push(error.help(format!("the key is {}", input.key.join(", "))));
-            }
-            for (at, name) in args.order_by.iter().enumerate() {
-                let path = format!("order_by[{at}]");
-                require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
-            }
-            check_thresholds(&args, &mut errors);
-            let against = Against::bind(&args, cx, &mut errors);
-            let file = check_tokenizer(&args, chosen, cx, &mut errors);
-            if !errors.is_empty() {
-                return Err(errors);
-            }
-            let rejects = tables::rejects(&input, against.as_ref());
-            let ports = vec![
-                Port::new(MAIN, input),
-                Port::new(REJECTS, rejects),
-                Port::new(CLUSTERS, tables::clusters()),
-                Port::new(SUMMARY, tables::summary(against.as_ref())),
-            ];
-            Ok(Box::new(BoundDedup { args, against, file, ports }) as Box<dyn BoundStep>)
-        })
+    async fn bind(
+        &self,
+        args: &Value,
+        cx: &BindContext,
+    ) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        // A param may choose `word` although there is a tokenizer; without a choice the user
+        // forgot `bpe`.
+        let chosen = args.get("tokens").is_some();
+        let args: Args = parse_args(args)?;
+        let mut errors = Vec::new();
+        require_column(cx, "column", &args.column, "text", is_text, &mut errors);
+        let input = cx.input();
+        if input.key == [ID] {
+            require_column(cx, "", ID, "text", is_text, &mut errors);
+        } else if !input.open {
+            let message = format!("`dedup` needs a table whose key is `{ID}`");
+            let error = ArgError::new("", Code::WrongKey, message);
+            errors.push(error.help(format!("the key is {}", input.key.join(", "))));
+        }
+        for (at, name) in args.order_by.iter().enumerate() {
+            let path = format!("order_by[{at}]");
+            require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
+        }
+        check_thresholds(&args, &mut errors);
+        let against = Against::bind(&args, cx, &mut errors);
+        let file = check_tokenizer(&args, chosen, cx, &mut errors);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let rejects = tables::rejects(&input, against.as_ref());
+        let ports = vec![
+            Port::new(MAIN, input),
+            Port::new(REJECTS, rejects),
+            Port::new(CLUSTERS, tables::clusters()),
+            Port::new(SUMMARY, tables::summary(against.as_ref())),
+        ];
+        Ok(Box::new(BoundDedup { args, against, file, ports }) as Box<dyn BoundStep>)
     }
 }
 
@@ -380,72 +381,71 @@ fn similarity_error(error: galeras_similarity::SimilarityError) -> StepError {
     error
 }
 
+#[async_trait]
 impl TableStep for BoundDedup {
     fn bounded(&self) -> bool {
         true
     }
 
-    fn lower<'a>(
-        &'a self,
-        cx: &'a LowerContext,
+    async fn lower(
+        &self,
+        cx: &LowerContext,
         mut inputs: BTreeMap<String, DataFrame>,
-    ) -> BoxFuture<'a, Result<Ports, StepError>> {
-        Box::pin(async move {
-            let missing = || StepError::new("`dedup` needs an input table");
-            let input = inputs.remove(INPUT).ok_or_else(missing)?;
-            let model = inputs.remove(TOKENIZER).filter(|_| self.args.tokens == Tokens::Bpe);
-            let bpe = tokenizer(self, model).await?;
-            let limits = limits(cx)?;
-            let small = |rows: &RecordBatch| cx.session.read_batch(rows.clone());
-            // The small table is on the left: rows of the input are looked up in it and keep their
-            // order.
-            let (here, there) = ([decide::DUPLICATE], [ID]);
-            let mut rest = input.clone();
-            let mut near = None;
-            if let Some(against) = &self.against {
-                let other = inputs.remove(AGAINST).ok_or_else(missing)?;
-                let tables = (input.clone(), other);
-                let found = near::find(self, cx, against, tables, bpe.as_ref(), &limits).await?;
-                let ids = small(&found.ids()?)?;
-                rest = ids.join(rest, JoinType::RightAnti, &here, &there, None)?;
-                near = Some(found);
+    ) -> Result<Ports, StepError> {
+        let missing = || StepError::new("`dedup` needs an input table");
+        let input = inputs.remove(INPUT).ok_or_else(missing)?;
+        let model = inputs.remove(TOKENIZER).filter(|_| self.args.tokens == Tokens::Bpe);
+        let bpe = tokenizer(self, model).await?;
+        let limits = limits(cx)?;
+        let small = |rows: &RecordBatch| cx.session.read_batch(rows.clone());
+        // The small table is on the left: rows of the input are looked up in it and keep their
+        // order.
+        let (here, there) = ([decide::DUPLICATE], [ID]);
+        let mut rest = input.clone();
+        let mut near = None;
+        if let Some(against) = &self.against {
+            let other = inputs.remove(AGAINST).ok_or_else(missing)?;
+            let tables = (input.clone(), other);
+            let found = near::find(self, cx, against, tables, bpe.as_ref(), &limits).await?;
+            let ids = small(&found.ids()?)?;
+            rest = ids.join(rest, JoinType::RightAnti, &here, &there, None)?;
+            near = Some(found);
+        }
+        let corpus = read(self, cx, rest.clone(), bpe, limits).await?;
+        let counts = near.as_ref().map(|near| near.counts);
+        let Decided { duplicates, clusters, summary } =
+            decide(self, cx, rest, corpus, counts).await?;
+        let mut values = vec![
+            ("duplicate_of", column(decide::DUPLICATE_OF)),
+            ("jaccard", column(decide::JACCARD)),
+            ("multiset_jaccard", column(decide::MULTISET_JACCARD)),
+        ];
+        let set_aside = match &near {
+            None => {
+                let rule = lit(against::DUPLICATE_RULE);
+                values.extend(reject_values(rule, column(decide::REASON)));
+                duplicates
             }
-            let corpus = read(self, cx, rest.clone(), bpe, limits).await?;
-            let counts = near.as_ref().map(|near| near.counts);
-            let Decided { duplicates, clusters, summary } =
-                decide(self, cx, rest, corpus, counts).await?;
-            let mut values = vec![
-                ("duplicate_of", column(decide::DUPLICATE_OF)),
-                ("jaccard", column(decide::JACCARD)),
-                ("multiset_jaccard", column(decide::MULTISET_JACCARD)),
-            ];
-            let set_aside = match &near {
-                None => {
-                    let rule = lit(against::DUPLICATE_RULE);
-                    values.extend(reject_values(rule, column(decide::REASON)));
-                    duplicates
-                }
-                Some(near) => {
-                    let rule = column(against::RULE);
-                    values.extend(reject_values(rule, column(decide::REASON)));
-                    values.extend([
-                        ("near_to", column(against::NEAR_TO)),
-                        ("near_to_source", column(against::NEAR_TO_SOURCE)),
-                        ("containment_8", column(against::CONTAINMENT[0])),
-                        ("containment_13", column(against::CONTAINMENT[1])),
-                    ]);
-                    near.with_duplicates(&duplicates)?
-                }
-            };
-            let kept =
-                small(&set_aside)?.join(input.clone(), JoinType::RightAnti, &here, &there, None)?;
-            let others = small(&set_aside)?.join(input, JoinType::Inner, &here, &there, None)?;
-            Ok(vec![
-                (MAIN, kept),
-                (REJECTS, project(others, &self.ports[1].table, values)?),
-                (CLUSTERS, cx.session.read_batch(clusters)?),
-                (SUMMARY, cx.session.read_batch(summary)?),
-            ])
-        })
+            Some(near) => {
+                let rule = column(against::RULE);
+                values.extend(reject_values(rule, column(decide::REASON)));
+                values.extend([
+                    ("near_to", column(against::NEAR_TO)),
+                    ("near_to_source", column(against::NEAR_TO_SOURCE)),
+                    ("containment_8", column(against::CONTAINMENT[0])),
+                    ("containment_13", column(against::CONTAINMENT[1])),
+                ]);
+                near.with_duplicates(&duplicates)?
+            }
+        };
+        let kept =
+            small(&set_aside)?.join(input.clone(), JoinType::RightAnti, &here, &there, None)?;
+        let others = small(&set_aside)?.join(input, JoinType::Inner, &here, &there, None)?;
+        Ok(vec![
+            (MAIN, kept),
+            (REJECTS, project(others, &self.ports[1].table, values)?),
+            (CLUSTERS, cx.session.read_batch(clusters)?),
+            (SUMMARY, cx.session.read_batch(summary)?),
+        ])
     }
 }

@@ -233,7 +233,7 @@ async fn pass(
     let (send, receive) = mpsc::channel::<RecordBatch>(QUEUE);
     let queue = Arc::new(Mutex::new(receive));
     let mut probes = Vec::new();
-    for _ in 0..cx.jobs.max(1) {
+    for _ in 0..cx.env.jobs.max(1) {
         let (queue, flag) = (Arc::clone(&queue), stop.flag());
         let (done, tell) = (Arc::clone(&done), Arc::clone(&cx.tell));
         let mut probe = Probe {

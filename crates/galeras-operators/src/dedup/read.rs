@@ -41,8 +41,8 @@ pub(super) async fn tokenizer(
 /// The memory and disk limits of a search.
 pub(super) fn limits(cx: &LowerContext) -> std::io::Result<SimilarityLimits> {
     Ok(SimilarityLimits {
-        memory: cx.memory - cx.memory / OF_MEMORY,
-        threads: cx.jobs.max(1),
+        memory: cx.env.memory - cx.env.memory / OF_MEMORY,
+        threads: cx.env.jobs.max(1),
         scratch: cx.scratch.path()?.to_path_buf(),
     })
 }

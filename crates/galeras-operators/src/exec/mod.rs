@@ -10,9 +10,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
+use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::datasource::MemTable;
-use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -25,7 +25,7 @@ use galeras_base::small_file;
 use galeras_operator::{
     Access, ArgError, BindContext, BoundStep, Demand, Descriptor, Effect, Grain, InputPorts,
     LowerContext, Lowering, MAIN, Operator, Port, Ports, SideFile, StepError, TableSchema,
-    TableStep, args_schema, parse_args, parse_column,
+    TableStep, TypedOperator, args_schema, parse_column,
 };
 use galeras_workflow::code::Code;
 
@@ -61,8 +61,10 @@ enum Format {
     Arrow,
 }
 
+struct ExecOperator;
+
 /// The operator.
-pub struct ExecOperator;
+pub const EXEC: &dyn Operator = &ExecOperator;
 
 const DOC: &str = r#"Compute a table with a program of your own.
 
@@ -102,71 +104,57 @@ Runs as a whole when an input, the command or a declared file has changed. When 
 interrupted or killed, the program and everything it started end as well.
 "#;
 
-const DESCRIPTOR: Descriptor = Descriptor {
-    name: "exec",
-    version: 1,
-    grain: Grain::of::<BoundExec, _>(),
-    effect: Effect::External,
-    inputs: InputPorts::Any,
-    doc: DOC,
-    args_schema: args_schema::<Args>,
-};
+impl TypedOperator for ExecOperator {
+    type Args = Args;
 
-impl Operator for ExecOperator {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
+    const DESCRIPTOR: Descriptor = Descriptor {
+        name: "exec",
+        version: 1,
+        grain: Grain::of::<BoundExec, _>(),
+        effect: Effect::External,
+        inputs: InputPorts::Any,
+        doc: DOC,
+        args_schema: args_schema::<Args>,
+    };
 
-    fn bind<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
-        Box::pin(async move {
-            let args: Args = parse_args(args)?;
-            let mut errors = Vec::new();
-            let mut fields = Vec::new();
-            for (name, kind) in &args.output {
-                match parse_column(name, kind.as_str().unwrap_or_default()) {
-                    Ok(field) => fields.push(field),
-                    Err(why) => {
-                        errors.push(ArgError::new(
-                            format!("output.{name}"),
-                            Code::UnknownType,
-                            why,
-                        ));
-                    }
+    fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        let mut errors = Vec::new();
+        let mut fields = Vec::new();
+        for (name, kind) in &args.output {
+            match parse_column(name, kind.as_str().unwrap_or_default()) {
+                Ok(field) => fields.push(field),
+                Err(why) => {
+                    errors.push(ArgError::new(format!("output.{name}"), Code::UnknownType, why));
                 }
             }
-            if args.output.is_empty() {
-                errors.push(ArgError::new(
-                    "output",
-                    Code::MissingArgument,
-                    "`output` declares no columns",
-                ));
+        }
+        if args.output.is_empty() {
+            errors.push(ArgError::new(
+                "output",
+                Code::MissingArgument,
+                "`output` declares no columns",
+            ));
+        }
+        let schema: SchemaRef = Arc::new(Schema::new(fields));
+        for (at, name) in args.key.iter().flatten().enumerate() {
+            if schema.field_with_name(name).is_err() {
+                let known = args.output.keys().map(String::as_str);
+                errors.push(ArgError::unknown_column(format!("key[{at}]"), name, known));
             }
-            let schema: SchemaRef = Arc::new(Schema::new(fields));
-            for (at, name) in args.key.iter().flatten().enumerate() {
-                if schema.field_with_name(name).is_err() {
-                    let known = args.output.keys().map(String::as_str);
-                    errors.push(ArgError::unknown_column(format!("key[{at}]"), name, known));
-                }
+        }
+        for (at, name) in args.files.iter().enumerate() {
+            if !cx.base.join(name).is_file() {
+                let message = format!("there is no file `{name}`");
+                let error = ArgError::new(format!("files[{at}]"), Code::MissingFile, message);
+                errors.push(error.help("paths are relative to the workflow file"));
             }
-            for (at, name) in args.files.iter().enumerate() {
-                if !cx.base.join(name).is_file() {
-                    let message = format!("there is no file `{name}`");
-                    let error = ArgError::new(format!("files[{at}]"), Code::MissingFile, message);
-                    errors.push(error.help("paths are relative to the workflow file"));
-                }
-            }
-            if !errors.is_empty() {
-                return Err(errors);
-            }
-            let table = TableSchema::new(Arc::clone(&schema), args.key.clone());
-            let base = cx.base.clone();
-            Ok(Box::new(BoundExec { args, schema, base, ports: vec![Port::new(MAIN, table)] })
-                as Box<dyn BoundStep>)
-        })
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let table = TableSchema::new(Arc::clone(&schema), args.key.clone());
+        let base = cx.base.clone();
+        Ok(Box::new(BoundExec { args, schema, base, ports: vec![Port::new(MAIN, table)] }))
     }
 }
 
@@ -227,34 +215,33 @@ impl BoundStep for BoundExec {
     }
 }
 
+#[async_trait]
 impl TableStep for BoundExec {
-    fn lower<'a>(
-        &'a self,
-        cx: &'a LowerContext,
+    async fn lower(
+        &self,
+        cx: &LowerContext,
         inputs: BTreeMap<String, DataFrame>,
-    ) -> BoxFuture<'a, Result<Ports, StepError>> {
-        Box::pin(async move {
-            let (mut files, scratch) = (Vec::new(), cx.scratch.path()?);
-            for (name, df) in inputs {
-                let path = scratch.join(format!("input-{name}"));
-                let schema: SchemaRef = Arc::new(df.schema().as_arrow().clone());
-                let batches = df.collect().await?;
-                write_table(&path, self.args.format, &schema, &batches).map_err(|error| {
-                    let message = format!("cannot write `{name}` for the command: {error}");
-                    StepError::new(message).because(error).help(room())
-                })?;
-                files.push((name, path));
-            }
-            let (command, output) = (&self.args.command, scratch.join("output"));
-            run(command, cx, &files, &output).await?;
-            let batches = read_table(&output, self.args.format, &self.schema).map_err(|what| {
-                let command = shown(command);
-                StepError::new(format!(
-                    "the command {command} printed rows that break its `output` schema: {what}"
-                ))
+    ) -> Result<Ports, StepError> {
+        let (mut files, scratch) = (Vec::new(), cx.scratch.path()?);
+        for (name, df) in inputs {
+            let path = scratch.join(format!("input-{name}"));
+            let schema: SchemaRef = Arc::new(df.schema().as_arrow().clone());
+            let batches = df.collect().await?;
+            write_table(&path, self.args.format, &schema, &batches).map_err(|error| {
+                let message = format!("cannot write `{name}` for the command: {error}");
+                StepError::new(message).because(error).help(room())
             })?;
-            let table = MemTable::try_new(Arc::clone(&self.schema), vec![batches])?;
-            Ok(vec![(MAIN, cx.session.read_table(Arc::new(table))?)])
-        })
+            files.push((name, path));
+        }
+        let (command, output) = (&self.args.command, scratch.join("output"));
+        run(command, cx, &files, &output).await?;
+        let batches = read_table(&output, self.args.format, &self.schema).map_err(|what| {
+            let command = shown(command);
+            StepError::new(format!(
+                "the command {command} printed rows that break its `output` schema: {what}"
+            ))
+        })?;
+        let table = MemTable::try_new(Arc::clone(&self.schema), vec![batches])?;
+        Ok(vec![(MAIN, cx.session.read_table(Arc::new(table))?)])
     }
 }

@@ -54,7 +54,7 @@ pub(super) async fn run(
     let mut child = shell.spawn().map_err(failed)?;
     let ended = tokio::select! {
         ended = finish(&mut child, file, GRACE) => ended,
-        () = cx.cancel.cancelled() => return Err(StepError::interrupted()),
+        () = cx.env.cancel.cancelled() => return Err(StepError::interrupted()),
     };
     let status = match ended {
         Ok(status) => status,

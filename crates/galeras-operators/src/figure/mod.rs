@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
-use futures::future::BoxFuture;
 use galeras_figures::{Data, Picture, draw};
 use serde_json::Value;
 
@@ -18,61 +18,54 @@ use galeras_operator::columns::text_field;
 use galeras_operator::worker_threads::on_thread;
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
-    Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, args_schema,
-    parse_args,
+    Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, TypedOperator,
+    args_schema,
 };
 use galeras_sql::session::{FigureColumn, column, figure_data};
 use galeras_workflow::code::Code;
 
+struct FigureOperator;
+
 /// The operator.
-pub struct FigureOperator;
+pub const FIGURE: &dyn Operator = &FigureOperator;
 
-const DESCRIPTOR: Descriptor = Descriptor {
-    name: "figure",
-    version: 1,
-    grain: Grain::of::<BoundFigure, _>(),
-    effect: Effect::Pure,
-    inputs: InputPorts::One,
-    doc: include_str!("doc.md"),
-    args_schema: args_schema::<Args>,
-};
+impl TypedOperator for FigureOperator {
+    type Args = Args;
 
-impl Operator for FigureOperator {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
+    const DESCRIPTOR: Descriptor = Descriptor {
+        name: "figure",
+        version: 1,
+        grain: Grain::of::<BoundFigure, _>(),
+        effect: Effect::Pure,
+        inputs: InputPorts::One,
+        doc: include_str!("doc.md"),
+        args_schema: args_schema::<Args>,
+    };
 
-    fn bind<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
-        Box::pin(async move {
-            let args: Args = parse_args(args)?;
-            let errors = args.check(cx);
-            if !errors.is_empty() {
-                return Err(errors);
-            }
-            let resolved_args = serde_json::to_value(&args)
-                .map_err(|error| vec![ArgError::new("", Code::WrongType, error.to_string())])?;
-            let input = cx.input();
-            let drawn = args.columns().into_iter().filter_map(|(name, number)| {
-                input.field(&name).map(|field| FigureColumn::of(field, number))
-            });
-            let fields = [
-                text_field("svg", "the picture, its font by name"),
-                text_field("caption", "what stands below: what is drawn, of how many rows"),
-                text_field("alt", "the picture in words, for those who do not see it"),
-            ];
-            let table = TableSchema::default().with(&fields);
-            Ok(Box::new(BoundFigure {
-                drawn: drawn.collect(),
-                key: input.key.clone(),
-                args,
-                resolved_args,
-                ports: vec![Port::new(MAIN, table)],
-            }) as Box<dyn BoundStep>)
-        })
+    fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        let errors = args.check(cx);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let resolved_args = serde_json::to_value(&args)
+            .map_err(|error| vec![ArgError::new("", Code::WrongType, error.to_string())])?;
+        let input = cx.input();
+        let drawn = args.columns().into_iter().filter_map(|(name, number)| {
+            input.field(&name).map(|field| FigureColumn::of(field, number))
+        });
+        let fields = [
+            text_field("svg", "the picture, its font by name"),
+            text_field("caption", "what stands below: what is drawn, of how many rows"),
+            text_field("alt", "the picture in words, for those who do not see it"),
+        ];
+        let table = TableSchema::default().with(&fields);
+        Ok(Box::new(BoundFigure {
+            drawn: drawn.collect(),
+            key: input.key.clone(),
+            args,
+            resolved_args,
+            ports: vec![Port::new(MAIN, table)],
+        }))
     }
 }
 
@@ -111,25 +104,23 @@ impl BoundStep for BoundFigure {
     }
 }
 
+#[async_trait]
 impl TableStep for BoundFigure {
-    fn lower<'a>(
-        &'a self,
-        cx: &'a LowerContext,
+    async fn lower(
+        &self,
+        cx: &LowerContext,
         mut inputs: BTreeMap<String, DataFrame>,
-    ) -> BoxFuture<'a, Result<Ports, StepError>> {
-        Box::pin(async move {
-            let input = inputs
-                .remove(INPUT)
-                .ok_or_else(|| StepError::new("`figure` needs an input table"))?;
-            let data = self.data(input).await?;
-            let spec = self.args.spec();
-            let picture = on_thread(move || {
-                draw(&spec, &data).map_err(|error| StepError::refused(error.to_string()))
-            })
-            .await?;
-            let row = self.row(picture)?;
-            Ok(vec![(MAIN, cx.session.read_batch(row)?)])
+    ) -> Result<Ports, StepError> {
+        let input =
+            inputs.remove(INPUT).ok_or_else(|| StepError::new("`figure` needs an input table"))?;
+        let data = self.data(input).await?;
+        let spec = self.args.spec();
+        let picture = on_thread(move || {
+            draw(&spec, &data).map_err(|error| StepError::refused(error.to_string()))
         })
+        .await?;
+        let row = self.row(picture)?;
+        Ok(vec![(MAIN, cx.session.read_batch(row)?)])
     }
 }
 

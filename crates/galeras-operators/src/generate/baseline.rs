@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
-use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::args::GenerateArgs;
@@ -76,36 +76,34 @@ impl BoundStep for Baseline {
     }
 }
 
+#[async_trait]
 impl TableStep for Baseline {
-    fn lower<'a>(
-        &'a self,
-        cx: &'a LowerContext,
+    async fn lower(
+        &self,
+        cx: &LowerContext,
         mut inputs: BTreeMap<String, DataFrame>,
-    ) -> BoxFuture<'a, Result<Ports, StepError>> {
-        Box::pin(async move {
-            let input = inputs
-                .remove(INPUT)
-                .ok_or_else(|| StepError::new("`generate` needs an input table"))?;
-            let rows = PromptRows::read(input, &self.key).await?;
-            let turn = |content| {
-                let finish_reason = Some(STOP.to_string());
-                vec![ModelTurn { content, finish_reason, ..ModelTurn::default() }]
-            };
-            let answers: Vec<_> =
-                self.texts(&rows).into_iter().map(|text| text.map(turn)).collect();
-            let samples = self.args.samples();
-            let outcomes: Vec<SampleOutcome> = (0..rows.len())
-                .flat_map(|row| (0..samples).map(move |sample| (row, sample)))
-                .map(|(row, sample)| SampleOutcome { row, model: 0, sample, answer: row })
-                .collect();
-            let form = AnswerForm {
-                models: std::slice::from_ref(&self.model),
-                columns: AnswerColumns::default(),
-                extract: self.args.extract(self.column().is_some()),
-                price: None,
-                ports: &self.ports,
-            };
-            tables(cx, &form, &rows, &outcomes, &answers)
-        })
+    ) -> Result<Ports, StepError> {
+        let input = inputs
+            .remove(INPUT)
+            .ok_or_else(|| StepError::new("`generate` needs an input table"))?;
+        let rows = PromptRows::read(input, &self.key).await?;
+        let turn = |content| {
+            let finish_reason = Some(STOP.to_string());
+            vec![ModelTurn { content, finish_reason, ..ModelTurn::default() }]
+        };
+        let answers: Vec<_> = self.texts(&rows).into_iter().map(|text| text.map(turn)).collect();
+        let samples = self.args.samples();
+        let outcomes: Vec<SampleOutcome> = (0..rows.len())
+            .flat_map(|row| (0..samples).map(move |sample| (row, sample)))
+            .map(|(row, sample)| SampleOutcome { row, model: 0, sample, answer: row })
+            .collect();
+        let form = AnswerForm {
+            models: std::slice::from_ref(&self.model),
+            columns: AnswerColumns::default(),
+            extract: self.args.extract(self.column().is_some()),
+            price: None,
+            ports: &self.ports,
+        };
+        tables(cx, &form, &rows, &outcomes, &answers)
     }
 }

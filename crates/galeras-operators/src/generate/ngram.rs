@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arrow::array::AsArray;
 use arrow::datatypes::DataType;
+use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::cast;
-use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::TRAIN;
@@ -170,54 +170,53 @@ impl Corpus {
     }
 }
 
+#[async_trait]
 impl TableStep for Ngram {
-    fn lower<'a>(
-        &'a self,
-        cx: &'a LowerContext,
+    async fn lower(
+        &self,
+        cx: &LowerContext,
         mut inputs: BTreeMap<String, DataFrame>,
-    ) -> BoxFuture<'a, Result<Ports, StepError>> {
-        Box::pin(async move {
-            let mut take = |name: &str| {
-                let table = inputs.remove(name);
-                table.ok_or_else(|| StepError::new(format!("`generate` needs a table `{name}`")))
-            };
-            let (input, train) = (take(INPUT)?, take(TRAIN)?);
-            let rows = PromptRows::read(input, &self.key).await?;
-            let corpus = Corpus::read(train, self.args.train_column()).await?;
-            let conversations = rows.conversations(self.args.messages());
-            let work = Work {
-                settings: self.settings(),
-                order: self.args.order(),
-                corpus,
-                rows,
-                conversations,
-                code: self.args.code().to_string(),
-            };
-            let samples = self.args.samples();
-            let outcomes: Vec<SampleOutcome> = (0..work.rows.len())
-                .flat_map(|row| (0..samples).map(move |sample| (row, sample)))
-                .enumerate()
-                .map(|(answer, (row, sample))| SampleOutcome { row, model: 0, sample, answer })
-                .collect();
-            (cx.tell)(Tell::Activity(format!("learning from {} texts", work.corpus.count)));
-            (cx.tell)(Tell::Total { work: outcomes.len() as u64, reused: 0 });
-            let stop = StopOnDrop::default();
-            let (stopped, jobs, tell) = (stop.flag(), cx.jobs, std::sync::Arc::clone(&cx.tell));
-            let (work, outcomes, answers) = on_thread(move || {
-                let answers =
-                    work.answers(&outcomes, jobs, &stopped, &|done| tell(Tell::Progress(done)))?;
-                Ok((work, outcomes, answers))
-            })
-            .await?;
-            let form = AnswerForm {
-                models: std::slice::from_ref(&self.model),
-                columns: AnswerColumns::default(),
-                extract: self.args.extract(false),
-                price: None,
-                ports: &self.ports,
-            };
-            tables(cx, &form, &work.rows, &outcomes, &answers)
+    ) -> Result<Ports, StepError> {
+        let mut take = |name: &str| {
+            let table = inputs.remove(name);
+            table.ok_or_else(|| StepError::new(format!("`generate` needs a table `{name}`")))
+        };
+        let (input, train) = (take(INPUT)?, take(TRAIN)?);
+        let rows = PromptRows::read(input, &self.key).await?;
+        let corpus = Corpus::read(train, self.args.train_column()).await?;
+        let conversations = rows.conversations(self.args.messages());
+        let work = Work {
+            settings: self.settings(),
+            order: self.args.order(),
+            corpus,
+            rows,
+            conversations,
+            code: self.args.code().to_string(),
+        };
+        let samples = self.args.samples();
+        let outcomes: Vec<SampleOutcome> = (0..work.rows.len())
+            .flat_map(|row| (0..samples).map(move |sample| (row, sample)))
+            .enumerate()
+            .map(|(answer, (row, sample))| SampleOutcome { row, model: 0, sample, answer })
+            .collect();
+        (cx.tell)(Tell::Activity(format!("learning from {} texts", work.corpus.count)));
+        (cx.tell)(Tell::Total { work: outcomes.len() as u64, reused: 0 });
+        let stop = StopOnDrop::default();
+        let (stopped, jobs, tell) = (stop.flag(), cx.env.jobs, std::sync::Arc::clone(&cx.tell));
+        let (work, outcomes, answers) = on_thread(move || {
+            let answers =
+                work.answers(&outcomes, jobs, &stopped, &|done| tell(Tell::Progress(done)))?;
+            Ok((work, outcomes, answers))
         })
+        .await?;
+        let form = AnswerForm {
+            models: std::slice::from_ref(&self.model),
+            columns: AnswerColumns::default(),
+            extract: self.args.extract(false),
+            price: None,
+            ports: &self.ports,
+        };
+        tables(cx, &form, &work.rows, &outcomes, &answers)
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use arrow::array::{Array, ArrayRef, RecordBatch};
+use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
-use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::ANSWERS;
@@ -153,53 +153,52 @@ type Key = (Vec<Option<String>>, u32);
 
 type Known = BTreeMap<String, HashMap<Key, ModelAnswer>>;
 
+#[async_trait]
 impl TableStep for Replay {
-    fn lower<'a>(
-        &'a self,
-        cx: &'a LowerContext,
+    async fn lower(
+        &self,
+        cx: &LowerContext,
         mut inputs: BTreeMap<String, DataFrame>,
-    ) -> BoxFuture<'a, Result<Ports, StepError>> {
-        Box::pin(async move {
-            let mut take = |name: &str| {
-                let table = inputs.remove(name);
-                table.ok_or_else(|| StepError::new(format!("`generate` needs a table `{name}`")))
-            };
-            let (input, answers) = (take(INPUT)?, take(ANSWERS)?);
-            let rows = PromptRows::read(input, &self.key).await?;
-            let (left, right) = self.on();
-            let mut known = self.known(&answers.collect().await?, &right)?;
-            let models: Vec<String> = match &self.source.models {
-                Models::Named(model) | Models::Column(Some(model)) => vec![model.clone()],
-                Models::Column(None) if known.is_empty() => vec![UNNAMED.to_string()],
-                Models::Column(None) => known.keys().cloned().collect(),
-            };
-            let known: Vec<_> =
-                models.iter().map(|model| known.remove(model).unwrap_or_default()).collect();
-            let columns = rows.as_texts(&left)?;
-            let (mut outcomes, mut results) = (Vec::new(), Vec::new());
-            for row in 0..rows.len() {
-                let key = rows.key_of(row, &columns);
-                for (model, known) in known.iter().enumerate() {
-                    for sample in 0..self.args.samples() {
-                        outcomes.push(SampleOutcome { row, model, sample, answer: results.len() });
-                        let key = (key.clone(), sample);
-                        results.push(known.get(&key).cloned().ok_or_else(|| {
-                            let shown = shown(&left, &key);
-                            let reason = format!("the table has no answer for {shown}");
-                            NoAnswer::of_row("answer", reason)
-                        }));
-                    }
+    ) -> Result<Ports, StepError> {
+        let mut take = |name: &str| {
+            let table = inputs.remove(name);
+            table.ok_or_else(|| StepError::new(format!("`generate` needs a table `{name}`")))
+        };
+        let (input, answers) = (take(INPUT)?, take(ANSWERS)?);
+        let rows = PromptRows::read(input, &self.key).await?;
+        let (left, right) = self.on();
+        let mut known = self.known(&answers.collect().await?, &right)?;
+        let models: Vec<String> = match &self.source.models {
+            Models::Named(model) | Models::Column(Some(model)) => vec![model.clone()],
+            Models::Column(None) if known.is_empty() => vec![UNNAMED.to_string()],
+            Models::Column(None) => known.keys().cloned().collect(),
+        };
+        let known: Vec<_> =
+            models.iter().map(|model| known.remove(model).unwrap_or_default()).collect();
+        let columns = rows.as_texts(&left)?;
+        let (mut outcomes, mut results) = (Vec::new(), Vec::new());
+        for row in 0..rows.len() {
+            let key = rows.key_of(row, &columns);
+            for (model, known) in known.iter().enumerate() {
+                for sample in 0..self.args.samples() {
+                    outcomes.push(SampleOutcome { row, model, sample, answer: results.len() });
+                    let key = (key.clone(), sample);
+                    results.push(known.get(&key).cloned().ok_or_else(|| {
+                        let shown = shown(&left, &key);
+                        let reason = format!("the table has no answer for {shown}");
+                        NoAnswer::of_row("answer", reason)
+                    }));
                 }
             }
-            let form = AnswerForm {
-                models: &models,
-                columns: self.source.columns(),
-                extract: self.extract(),
-                price: None,
-                ports: &self.ports,
-            };
-            tables(cx, &form, &rows, &outcomes, &results)
-        })
+        }
+        let form = AnswerForm {
+            models: &models,
+            columns: self.source.columns(),
+            extract: self.extract(),
+            price: None,
+            ports: &self.ports,
+        };
+        tables(cx, &form, &rows, &outcomes, &results)
     }
 }
 

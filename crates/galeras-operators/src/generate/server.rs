@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use futures::StreamExt;
-use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use tokio::sync::{OnceCell, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -179,25 +179,19 @@ impl BoundStep for ServerStep {
     }
 }
 
+#[async_trait]
 impl Versioned for ServerStep {
-    fn version<'a>(
-        &'a self,
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<String, StepError>> {
-        Box::pin(async move {
-            let body = request::hello(&self.args, &self.model);
-            let failed = |error: ChatError| StepError::new(error.to_string());
-            let ask = Ask::new(body).map_err(failed)?;
-            let answer = self
-                .client(Budget::unlimited())?
-                .ask(&ask, &|_| {}, cancel)
-                .await
-                .map_err(failed)?;
-            answer.model.ok_or_else(|| StepError::new("the server does not say which model it is"))
-        })
+    async fn version(&self, cancel: &CancellationToken) -> Result<String, StepError> {
+        let body = request::hello(&self.args, &self.model);
+        let failed = |error: ChatError| StepError::new(error.to_string());
+        let ask = Ask::new(body).map_err(failed)?;
+        let answer =
+            self.client(Budget::unlimited())?.ask(&ask, &|_| {}, cancel).await.map_err(failed)?;
+        answer.model.ok_or_else(|| StepError::new("the server does not say which model it is"))
     }
 }
 
+#[async_trait]
 impl PaidStep for ServerStep {
     fn terms(&self) -> PaymentTerms {
         PaymentTerms {
@@ -209,64 +203,60 @@ impl PaidStep for ServerStep {
         }
     }
 
-    fn forecast<'a>(
-        &'a self,
-        answers: &'a dyn KnownAnswers,
+    async fn forecast(
+        &self,
+        answers: &dyn KnownAnswers,
         inputs: BTreeMap<String, DataFrame>,
-    ) -> BoxFuture<'a, Result<RequestForecast, StepError>> {
-        Box::pin(async move {
-            let rows = PromptRows::of(inputs, &self.key).await?;
-            let Work { results, fresh, .. } = Work::new(self, &rows, answers);
-            let known = results.iter().flatten().flatten();
-            forecast(known, &fresh, self.price().as_ref(), |chat| self.question(chat))
-        })
+    ) -> Result<RequestForecast, StepError> {
+        let rows = PromptRows::of(inputs, &self.key).await?;
+        let Work { results, fresh, .. } = Work::new(self, &rows, answers);
+        let known = results.iter().flatten().flatten();
+        forecast(known, &fresh, self.price().as_ref(), |chat| self.question(chat))
     }
 
-    fn lower<'a>(
-        &'a self,
-        cx: &'a LowerContext,
-        answers: &'a dyn Answers,
+    async fn lower(
+        &self,
+        cx: &LowerContext,
+        answers: &dyn Answers,
         inputs: BTreeMap<String, DataFrame>,
-    ) -> BoxFuture<'a, Result<PaidResult, StepError>> {
-        Box::pin(async move {
-            let rows = PromptRows::of(inputs, &self.key).await?;
-            let work = Work::new(self, &rows, answers);
-            let (outcomes, fresh) = (work.outcomes, work.fresh);
-            let mut results = work.results;
-            let waiting: Vec<bool> = results.iter().map(Option::is_none).collect();
-            let computed = outcomes.iter().filter(|o| waiting[o.answer]).count() as u64;
-            let reused = outcomes.len() as u64 - computed;
-            (cx.tell)(Tell::Total { work: computed, reused });
-            if !fresh.is_empty() {
-                let mut rows_of = vec![0; results.len()];
-                outcomes.iter().for_each(|outcome| rows_of[outcome.answer] += 1);
-                let client = self.client(Arc::clone(&cx.budget))?;
-                if client.endpoint().shows_key() {
-                    let to = client.endpoint();
-                    let text = format!("the API key is sent to {to} unencrypted; use https://");
-                    (cx.tell)(Tell::Warning(text));
-                }
-                let places = Semaphore::new(self.args.concurrency());
-                let (asked, stopped) = (Mutex::default(), AtomicBool::new(false));
-                let asking = Asking { step: self, cx, answers, client, places, asked, stopped };
-                asking.all(fresh, &rows_of, &mut results).await?;
+    ) -> Result<PaidResult, StepError> {
+        let rows = PromptRows::of(inputs, &self.key).await?;
+        let work = Work::new(self, &rows, answers);
+        let (outcomes, fresh) = (work.outcomes, work.fresh);
+        let mut results = work.results;
+        let waiting: Vec<bool> = results.iter().map(Option::is_none).collect();
+        let computed = outcomes.iter().filter(|o| waiting[o.answer]).count() as u64;
+        let reused = outcomes.len() as u64 - computed;
+        (cx.tell)(Tell::Total { work: computed, reused });
+        if !fresh.is_empty() {
+            let mut rows_of = vec![0; results.len()];
+            outcomes.iter().for_each(|outcome| rows_of[outcome.answer] += 1);
+            let client = self.client(Arc::clone(&cx.budget))?;
+            if client.endpoint().shows_key() {
+                let to = client.endpoint();
+                let text = format!("the API key is sent to {to} unencrypted; use https://");
+                (cx.tell)(Tell::Warning(text));
             }
-            let failed = |answer: &Resolution| matches!(answer, Some(Err(why)) if why.again);
-            let retry = outcomes.iter().filter(|o| failed(&results[o.answer])).count();
-            cx.retry.fetch_add(retry as u64, Ordering::Relaxed);
-            let results: Option<Vec<_>> = results.into_iter().collect();
-            let results =
-                results.ok_or_else(|| StepError::new("a defect: a question was not asked"))?;
-            let form = AnswerForm {
-                models: std::slice::from_ref(&self.model),
-                columns: columns(&self.args),
-                extract: self.args.extract(false),
-                price: self.price(),
-                ports: &self.ports,
-            };
-            let ports = tables(cx, &form, &rows, &outcomes, &results)?;
-            Ok(PaidResult { ports, computed, reused })
-        })
+            let places = Semaphore::new(self.args.concurrency());
+            let (asked, stopped) = (Mutex::default(), AtomicBool::new(false));
+            let asking = Asking { step: self, cx, answers, client, places, asked, stopped };
+            asking.all(fresh, &rows_of, &mut results).await?;
+        }
+        let failed = |answer: &Resolution| matches!(answer, Some(Err(why)) if why.again);
+        let retry = outcomes.iter().filter(|o| failed(&results[o.answer])).count();
+        cx.retry.fetch_add(retry as u64, Ordering::Relaxed);
+        let results: Option<Vec<_>> = results.into_iter().collect();
+        let results =
+            results.ok_or_else(|| StepError::new("a defect: a question was not asked"))?;
+        let form = AnswerForm {
+            models: std::slice::from_ref(&self.model),
+            columns: columns(&self.args),
+            extract: self.args.extract(false),
+            price: self.price(),
+            ports: &self.ports,
+        };
+        let ports = tables(cx, &form, &rows, &outcomes, &results)?;
+        Ok(PaidResult { ports, computed, reused })
     }
 }
 
@@ -430,7 +420,7 @@ impl Asking<'_> {
         if self.stopped.load(Ordering::Relaxed) {
             return Err(Ended::Skipped);
         }
-        let answer = self.client.ask(&ask, &notice, &self.cx.cancel).await;
+        let answer = self.client.ask(&ask, &notice, &self.cx.env.cancel).await;
         drop(place);
         let answer = match answer {
             Ok(answer) => answer,

@@ -11,7 +11,6 @@ use datafusion::datasource::MemTable;
 use datafusion::functions::core::expr_fn::get_field;
 use datafusion::functions::regex::expr_fn::regexp_replace;
 use datafusion::logical_expr::lit;
-use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,7 +21,7 @@ use galeras_operator::rejects::{reject_columns, reject_values};
 use galeras_operator::{
     Access, ArgError, BindContext, BoundStep, Demand, Descriptor, Effect, Grain, InputPorts,
     LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, RowStep, SideFile, StepError,
-    TableSchema, Tell, args_schema, describe, parse_args,
+    TableSchema, Tell, TypedOperator, args_schema, describe,
 };
 use galeras_sql::functions::{METHOD_FIELDS, PythonMethods, RowId, call, methods_type};
 use galeras_sql::projection::{keep_hidden, project, text};
@@ -60,8 +59,10 @@ enum Corpus {
     PythonStdlib,
 }
 
+struct MethodsOperator;
+
 /// The operator.
-pub struct MethodsOperator;
+pub const METHODS: &dyn Operator = &MethodsOperator;
 
 const DOC: &str = r#"Read the Python methods of a corpus or a folder.
 
@@ -98,57 +99,48 @@ Row by row, where a row is a file: only files with new content are parsed (13 MB
 content of all files is hashed on every run.
 "#;
 
-const DESCRIPTOR: Descriptor = Descriptor {
-    name: "methods",
-    version: 1,
-    grain: Grain::of::<BoundMethods, _>(),
-    effect: Effect::Pure,
-    inputs: InputPorts::None,
-    doc: DOC,
-    args_schema: args_schema::<Args>,
-};
+impl TypedOperator for MethodsOperator {
+    type Args = Args;
 
-impl Operator for MethodsOperator {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
+    const DESCRIPTOR: Descriptor = Descriptor {
+        name: "methods",
+        version: 1,
+        grain: Grain::of::<BoundMethods, _>(),
+        effect: Effect::Pure,
+        inputs: InputPorts::None,
+        doc: DOC,
+        args_schema: args_schema::<Args>,
+    };
 
-    fn fixed_ports(&self) -> Option<Vec<Port>> {
+    fn fixed_ports() -> Option<Vec<Port>> {
         Some(ports())
     }
 
-    fn bind<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
-        Box::pin(async move {
-            let args: Args = parse_args(args)?;
-            let one = |error| vec![error];
-            let origin = match (&args.corpus, &args.dir) {
-                (Some(Corpus::PythonStdlib), None) => Origin::Stdlib,
-                (None, Some(name)) => {
-                    let path = cx.base.join(name);
-                    if !path.is_dir() {
-                        let message = format!("there is no folder `{name}`");
-                        let error = ArgError::new("dir", Code::MissingFile, message);
-                        return Err(one(error.help("paths are relative to the workflow file")));
-                    }
-                    Origin::Folder { name: name.clone(), path }
+    fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        let one = |error| vec![error];
+        let origin = match (&args.corpus, &args.dir) {
+            (Some(Corpus::PythonStdlib), None) => Origin::Stdlib,
+            (None, Some(name)) => {
+                let path = cx.base.join(name);
+                if !path.is_dir() {
+                    let message = format!("there is no folder `{name}`");
+                    let error = ArgError::new("dir", Code::MissingFile, message);
+                    return Err(one(error.help("paths are relative to the workflow file")));
                 }
-                (None, None) => {
-                    let message = "`methods` needs `corpus` or `dir`";
-                    let error = ArgError::new("", Code::MissingArgument, message);
-                    return Err(one(error.help("corpus: python-stdlib needs nothing else")));
-                }
-                (Some(_), Some(_)) => {
-                    let message = "give either `corpus` or `dir`, not both";
-                    return Err(one(ArgError::new("dir", Code::ConflictingArguments, message)));
-                }
-            };
-            let source = FileSource::new(origin, &args.include, &args.exclude)?;
-            Ok(Box::new(BoundMethods { args, source, ports: ports() }) as Box<dyn BoundStep>)
-        })
+                Origin::Folder { name: name.clone(), path }
+            }
+            (None, None) => {
+                let message = "`methods` needs `corpus` or `dir`";
+                let error = ArgError::new("", Code::MissingArgument, message);
+                return Err(one(error.help("corpus: python-stdlib needs nothing else")));
+            }
+            (Some(_), Some(_)) => {
+                let message = "give either `corpus` or `dir`, not both";
+                return Err(one(ArgError::new("dir", Code::ConflictingArguments, message)));
+            }
+        };
+        let source = FileSource::new(origin, &args.include, &args.exclude)?;
+        Ok(Box::new(BoundMethods { args, source, ports: ports() }))
     }
 }
 

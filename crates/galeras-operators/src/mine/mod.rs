@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
 use datafusion::common::JoinType;
 use datafusion::dataframe::DataFrame;
 use datafusion::functions::regex::expr_fn::regexp_replace;
 use datafusion::logical_expr::lit;
-use futures::future::BoxFuture;
 use globset::GlobSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ use galeras_operator::rejects::reject_columns;
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Fact, FanOutError, FanOutStep,
     FanOutWork, Grain, InputPorts, LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS,
-    Reads, StepError, TableSchema, args_schema, parse_args,
+    Reads, StepError, TableSchema, TypedOperator, args_schema,
 };
 use galeras_sql::functions::moment;
 use galeras_sql::projection::project;
@@ -68,75 +68,66 @@ fn max_file_kb() -> u64 {
     1024
 }
 
+struct MineOperator;
+
 /// The operator.
-pub struct MineOperator;
+pub const MINE: &dyn Operator = &MineOperator;
 
 const DOC: &str = include_str!("doc.md");
 
-const DESCRIPTOR: Descriptor = Descriptor {
-    name: "mine",
-    version: 3,
-    grain: Grain::of::<BoundMine, _>(),
-    effect: Effect::External,
-    inputs: InputPorts::One,
-    doc: DOC,
-    args_schema: args_schema::<Args>,
-};
+impl TypedOperator for MineOperator {
+    type Args = Args;
 
-impl Operator for MineOperator {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
+    const DESCRIPTOR: Descriptor = Descriptor {
+        name: "mine",
+        version: 3,
+        grain: Grain::of::<BoundMine, _>(),
+        effect: Effect::External,
+        inputs: InputPorts::One,
+        doc: DOC,
+        args_schema: args_schema::<Args>,
+    };
 
-    fn fixed_ports(&self) -> Option<Vec<Port>> {
+    fn fixed_ports() -> Option<Vec<Port>> {
         Some(ports())
     }
 
-    fn bind<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
-        Box::pin(async move {
-            let mut args: Args = parse_args(args)?;
-            let mut errors = Vec::new();
-            for name in ["repo", "clone_url", "head_sha"] {
-                require_column(cx, "", name, "text", is_text, &mut errors);
+    fn bind(mut args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        let mut errors = Vec::new();
+        for name in ["repo", "clone_url", "head_sha"] {
+            require_column(cx, "", name, "text", is_text, &mut errors);
+        }
+        let mut read = |path: &str, text: &str| {
+            let moment = moment(text);
+            if moment.is_none() {
+                let message = format!("`{text}` is not a date");
+                let help = "write 2022-01-31, or 2022-01-31T12:00:00Z";
+                errors.push(ArgError::new(path, Code::WrongType, message).help(help));
             }
-            let mut read = |path: &str, text: &str| {
-                let moment = moment(text);
-                if moment.is_none() {
-                    let message = format!("`{text}` is not a date");
-                    let help = "write 2022-01-31, or 2022-01-31T12:00:00Z";
-                    errors.push(ArgError::new(path, Code::WrongType, message).help(help));
-                }
-                moment
-            };
-            let window = match (read("since", &args.since), read("until", &args.until)) {
-                (Some((since, from)), Some((until, to))) => {
-                    // Different notations of the same window are equal.
-                    (args.since, args.until) = (from, to);
-                    Some(Window { since, until })
-                }
-                _ => None,
-            };
-            if window.is_some_and(|window| window.since >= window.until) {
-                let message =
-                    format!("the window from {} until {} is empty", args.since, args.until);
-                let help = "`until` is the first moment after the window";
-                errors.push(ArgError::new("until", Code::EmptyWindow, message).help(help));
+            moment
+        };
+        let window = match (read("since", &args.since), read("until", &args.until)) {
+            (Some((since, from)), Some((until, to))) => {
+                // Different notations of the same window are equal.
+                (args.since, args.until) = (from, to);
+                Some(Window { since, until })
             }
-            errors.extend(other_languages("include", &args.include, "mine"));
-            let include =
-                glob_set("include", &args.include).map_err(|error| errors.push(error)).ok();
-            match (window, include) {
-                (Some(window), Some(include)) if errors.is_empty() => {
-                    Ok(Box::new(BoundMine { args, window, include, ports: ports() })
-                        as Box<dyn BoundStep>)
-                }
-                _ => Err(errors),
+            _ => None,
+        };
+        if window.is_some_and(|window| window.since >= window.until) {
+            let message = format!("the window from {} until {} is empty", args.since, args.until);
+            let help = "`until` is the first moment after the window";
+            errors.push(ArgError::new("until", Code::EmptyWindow, message).help(help));
+        }
+        errors.extend(other_languages("include", &args.include, "mine"));
+        let include = glob_set("include", &args.include).map_err(|error| errors.push(error)).ok();
+        match (window, include) {
+            (Some(window), Some(include)) if errors.is_empty() => {
+                Ok(Box::new(BoundMine { args, window, include, ports: ports() })
+                    as Box<dyn BoundStep>)
             }
-        })
+            _ => Err(errors),
+        }
     }
 }
 
@@ -209,12 +200,13 @@ impl BoundMine {
             address: text(row, "clone_url"),
             head: text(row, "head_sha"),
             branch: self.args.branch.clone(),
-            options: Arc::new(self.options(cx.jobs)),
+            options: Arc::new(self.options(cx.env.jobs)),
             patterns: listed(&self.args.include),
         }
     }
 }
 
+#[async_trait]
 impl FanOutStep for BoundMine {
     fn reads(&self) -> Vec<String> {
         // A commit identifies its content, no matter where the repository is.
@@ -229,12 +221,13 @@ impl FanOutStep for BoundMine {
         output_schema()
     }
 
-    fn open<'a>(
-        &'a self,
-        cx: &'a LowerContext,
+    async fn open(
+        &self,
+        cx: &LowerContext,
         row: RecordBatch,
-    ) -> BoxFuture<'a, Result<Box<dyn FanOutWork>, FanOutError>> {
-        Box::pin(self.task(cx, &row).ready(cx))
+    ) -> Result<Box<dyn FanOutWork>, FanOutError> {
+        let task = self.task(cx, &row);
+        task.ready(cx).await
     }
 
     fn refusal(&self, cx: &LowerContext, row: &RecordBatch) -> Option<FanOutError> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use arrow::array::RecordBatch;
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 use galeras_git::ObjectId;
 use tokio::sync::mpsc;
 
@@ -64,7 +64,7 @@ impl Task {
     /// The reason why the repository may not be read.
     pub(super) fn refusal(&self, cx: &LowerContext) -> Option<FanOutError> {
         let refused = |location| {
-            check_places(&location, cx.consent.as_ref())
+            check_places(&location, cx.env.consent.as_ref())
                 .map_err(|error| failure("fetch", &error, true))
         };
         self.location(cx).and_then(refused).err()
@@ -80,7 +80,7 @@ impl Task {
         }
         let failed = |error| failure("fetch", &error, true);
         let location = RepositoryLocation::parse(&self.address, &cx.base).map_err(failed)?;
-        check_consent(&location, cx.consent.as_ref()).map_err(failed)?;
+        check_consent(&location, cx.env.consent.as_ref()).map_err(failed)?;
         Ok(location)
     }
 
@@ -98,8 +98,8 @@ impl Task {
         let folder = matches!(location, RepositoryLocation::Folder(_));
         let ready = {
             let (task, say, stop) = (Arc::clone(&task), Arc::clone(&say), stop.flag());
-            let (downloads, consent) = (cx.downloads.clone(), Arc::clone(&cx.consent));
-            let redirects = redirect_check(Arc::clone(&cx.consent));
+            let (downloads, consent) = (cx.downloads.clone(), Arc::clone(&cx.env.consent));
+            let redirects = redirect_check(Arc::clone(&cx.env.consent));
             blocking(move || match location {
                 RepositoryLocation::Folder(folder) => task.open(&folder, consent.as_ref(), &stop),
                 RepositoryLocation::Remote(url) => {
@@ -228,6 +228,7 @@ impl Task {
     }
 }
 
+#[async_trait]
 impl FanOutWork for MiningWork {
     fn pieces(&self) -> u32 {
         u32::try_from(self.mining.plan().pieces()).unwrap_or(u32::MAX)
@@ -237,11 +238,7 @@ impl FanOutWork for MiningWork {
         self.cut
     }
 
-    fn expand(
-        &self,
-        piece: u32,
-        out: mpsc::Sender<RecordBatch>,
-    ) -> BoxFuture<'_, Result<(), FanOutError>> {
+    async fn expand(&self, piece: u32, out: mpsc::Sender<RecordBatch>) -> Result<(), FanOutError> {
         let stop = StopOnDrop::default();
         let flag = stop.flag();
         let (mining, mined) = (Arc::clone(&self.mining), Arc::clone(&self.mined));
@@ -257,20 +254,18 @@ impl FanOutWork for MiningWork {
             };
             mining.mine(piece as usize, &mut sink, &flag, &done)
         };
-        Box::pin(async move {
-            let _stop = stop;
-            blocking(work).await.map_err(|error| {
-                // A repository that is too large is rejected as a whole, at any point.
-                let rule = if error.kind == GitErrorKind::Limit { "fetch" } else { "mine" };
-                failure(rule, &error, self.folder)
-            })?;
-            if let Some(warning) = self.task.nothing_matched(self.mining.plan())
-                && !self.warned.swap(true, Ordering::Relaxed)
-            {
-                (self.tell)(Tell::Warning(warning));
-            }
-            Ok(())
-        })
+        let _stop = stop;
+        blocking(work).await.map_err(|error| {
+            // A repository that is too large is rejected as a whole, at any point.
+            let rule = if error.kind == GitErrorKind::Limit { "fetch" } else { "mine" };
+            failure(rule, &error, self.folder)
+        })?;
+        if let Some(warning) = self.task.nothing_matched(self.mining.plan())
+            && !self.warned.swap(true, Ordering::Relaxed)
+        {
+            (self.tell)(Tell::Warning(warning));
+        }
+        Ok(())
     }
 }
 

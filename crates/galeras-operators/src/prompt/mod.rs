@@ -6,7 +6,6 @@ use arrow::datatypes::DataType;
 use datafusion::dataframe::DataFrame;
 use datafusion::functions::core::expr_fn::get_field;
 use datafusion::logical_expr::{Expr, case, cast, lit};
-use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -16,7 +15,7 @@ use galeras_operator::columns::text_field;
 use galeras_operator::rejects::{reject_table, reject_values};
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, Lowering, MAIN,
-    Operator, Port, Ports, REJECTS, RowStep, StepError, args_schema, describe, parse_args,
+    Operator, Port, Ports, REJECTS, RowStep, StepError, TypedOperator, args_schema, describe,
 };
 use galeras_sql::functions::{
     Message, RenderPrompts, RowId, SYSTEM, Treatment, call, compile, messages_type,
@@ -81,97 +80,79 @@ impl Role {
     }
 }
 
+struct PromptOperator;
+
 /// The operator.
-pub struct PromptOperator;
+pub const PROMPT: &dyn Operator = &PromptOperator;
 
 const DOC: &str = include_str!("doc.md");
 
-const DESCRIPTOR: Descriptor = Descriptor {
-    name: "prompt",
-    version: 2,
-    grain: Grain::of::<BoundPrompt, _>(),
-    effect: Effect::Pure,
-    inputs: InputPorts::One,
-    doc: DOC,
-    args_schema: args_schema::<Args>,
-};
+impl TypedOperator for PromptOperator {
+    type Args = Args;
 
-impl Operator for PromptOperator {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
+    const DESCRIPTOR: Descriptor = Descriptor {
+        name: "prompt",
+        version: 2,
+        grain: Grain::of::<BoundPrompt, _>(),
+        effect: Effect::Pure,
+        inputs: InputPorts::One,
+        doc: DOC,
+        args_schema: args_schema::<Args>,
+    };
 
-    fn bind<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
-        Box::pin(async move {
-            let args: Args = parse_args(args)?;
-            let given = given(&args)?;
-            let treatments: Vec<Treatment> =
-                given.iter().map(|given| given.treatment.clone()).collect();
-            let input = cx.input();
-            let mut errors = Vec::new();
-            let mut reads = BTreeSet::new();
-            let messages =
-                || given.iter().flat_map(|g| g.paths.iter().enumerate().map(move |p| (g, p)));
-            match compile(&treatments) {
-                Err(mistakes) => {
-                    for error in mistakes {
-                        let named = messages()
-                            .find(|(g, (at, _))| g.treatment.template(*at) == error.template);
-                        let path = named.map_or("treatments", |(_, (_, path))| path);
-                        errors.push(ArgError::new(path, Code::BadTemplate, error.message));
-                    }
+    fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        let given = given(&args)?;
+        let treatments: Vec<Treatment> =
+            given.iter().map(|given| given.treatment.clone()).collect();
+        let input = cx.input();
+        let mut errors = Vec::new();
+        let mut reads = BTreeSet::new();
+        let messages =
+            || given.iter().flat_map(|g| g.paths.iter().enumerate().map(move |p| (g, p)));
+        match compile(&treatments) {
+            Err(mistakes) => {
+                for error in mistakes {
+                    let named =
+                        messages().find(|(g, (at, _))| g.treatment.template(*at) == error.template);
+                    let path = named.map_or("treatments", |(_, (_, path))| path);
+                    errors.push(ArgError::new(path, Code::BadTemplate, error.message));
                 }
-                Ok(templates) => {
-                    let is_column = |name: &str| input.field(name).is_some();
-                    for (given, (at, path)) in messages() {
-                        for variable in
-                            templates.variables(&given.treatment.template(at), is_column)
-                        {
-                            if input.field(&variable).is_none() {
-                                errors.push(ArgError::unknown_column(
-                                    path,
-                                    &variable,
-                                    input.names(),
-                                ));
-                            }
-                            reads.insert(variable);
+            }
+            Ok(templates) => {
+                let is_column = |name: &str| input.field(name).is_some();
+                for (given, (at, path)) in messages() {
+                    for variable in templates.variables(&given.treatment.template(at), is_column) {
+                        if input.field(&variable).is_none() {
+                            errors.push(ArgError::unknown_column(path, &variable, input.names()));
                         }
+                        reads.insert(variable);
                     }
                 }
             }
-            // Reports an error in a shared template only once.
-            errors.dedup_by(|a, b| a.path == b.path && a.message == b.message);
-            if !errors.is_empty() {
-                return Err(errors);
-            }
-            let count =
-                |name, about, unit| describe(name, DataType::Int64, false, about, Some(unit));
-            let added = [
-                text_field(ID, "the row's identity: of the data point and the treatment"),
-                text_field(SNIPPET, "the `id` of the data point that the prompt is about"),
-                text_field("treatment", "the treatment's name"),
-                describe("messages", messages_type(), false, "the conversation so far", None),
-                text_field("template", "the treatment's templates, one below the other"),
-                text_field(
-                    "prompt",
-                    "the messages without that of the system, one below the other",
-                ),
-                count("prompt_size", "words of the prompt", "words"),
-                count("p_vocab_size", "distinct words of the prompt", "words"),
-                count("p_n_whitespaces", "spaces of the prompt", "characters"),
-            ];
-            let ports = vec![
-                Port::new(MAIN, input.with(&added).keyed(&[ID])),
-                Port::new(REJECTS, reject_table(&input)),
-            ];
-            let reads = reads.into_iter().collect();
-            Ok(Box::new(BoundPrompt { treatments, reads, key: input.key, ports })
-                as Box<dyn BoundStep>)
-        })
+        }
+        // Reports an error in a shared template only once.
+        errors.dedup_by(|a, b| a.path == b.path && a.message == b.message);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let count = |name, about, unit| describe(name, DataType::Int64, false, about, Some(unit));
+        let added = [
+            text_field(ID, "the row's identity: of the data point and the treatment"),
+            text_field(SNIPPET, "the `id` of the data point that the prompt is about"),
+            text_field("treatment", "the treatment's name"),
+            describe("messages", messages_type(), false, "the conversation so far", None),
+            text_field("template", "the treatment's templates, one below the other"),
+            text_field("prompt", "the messages without that of the system, one below the other"),
+            count("prompt_size", "words of the prompt", "words"),
+            count("p_vocab_size", "distinct words of the prompt", "words"),
+            count("p_n_whitespaces", "spaces of the prompt", "characters"),
+        ];
+        let ports = vec![
+            Port::new(MAIN, input.with(&added).keyed(&[ID])),
+            Port::new(REJECTS, reject_table(&input)),
+        ];
+        let reads = reads.into_iter().collect();
+        Ok(Box::new(BoundPrompt { treatments, reads, key: input.key, ports }))
     }
 }
 

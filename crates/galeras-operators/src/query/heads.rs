@@ -52,7 +52,7 @@ pub(super) async fn resolve(
             tell(Tell::Waiting(activity.detail.unwrap_or_default()));
         }
     });
-    let redirects = redirect_check(Arc::clone(&cx.consent));
+    let redirects = redirect_check(Arc::clone(&cx.env.consent));
     let network = Network::new(stop.flag(), waits, redirects);
     let mut memory = memory.map(HeadMemory::open).transpose()?;
     let known: HashMap<String, Tip> = repositories
@@ -68,7 +68,7 @@ pub(super) async fn resolve(
             let known = known.get(&repository.repo).cloned();
             let (network, base) = (network.clone(), base.to_path_buf());
             let branch = branch.map(str::to_string);
-            let consent = Arc::clone(&cx.consent);
+            let consent = Arc::clone(&cx.env.consent);
             async move {
                 let head = match known {
                     Some(head) => Ok((head, true)),
@@ -84,7 +84,7 @@ pub(super) async fn resolve(
     let mut resolved = ResolvedHeads::default();
     let mut done = 0;
     while let Some((repository, head)) = answers.next().await {
-        if cx.cancel.is_cancelled() {
+        if cx.env.cancel.is_cancelled() {
             return Err(StepError::interrupted());
         }
         done += 1;

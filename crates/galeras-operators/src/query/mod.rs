@@ -9,8 +9,8 @@ mod table;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
+use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
-use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ use galeras_operator::rejects::reject_columns;
 use galeras_operator::{
     Access, ArgError, BindContext, BoundStep, Demand, Descriptor, Effect, Fact, Grain, InputPorts,
     LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, ServerAddress, SideFile,
-    Snapshot, StepError, TableSchema, TableStep, Tell, args_schema, parse_args,
+    Snapshot, StepError, TableSchema, TableStep, Tell, TypedOperator, args_schema,
 };
 use galeras_workflow::code::Code;
 use galeras_workflow::is_repository_file;
@@ -104,97 +104,87 @@ fn base_url() -> String {
     GITHUB.into()
 }
 
+struct QueryOperator;
+
 /// The operator.
-pub struct QueryOperator;
+pub const QUERY: &dyn Operator = &QueryOperator;
 
 const NAME: &str = "query";
 const DOC: &str = include_str!("doc.md");
 
-const DESCRIPTOR: Descriptor = Descriptor {
-    name: NAME,
-    version: 1,
-    grain: Grain::of::<BoundQuery, _>(),
-    effect: Effect::External,
-    inputs: InputPorts::None,
-    doc: DOC,
-    args_schema: args_schema::<Args>,
-};
+impl TypedOperator for QueryOperator {
+    type Args = Args;
 
-impl Operator for QueryOperator {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
+    const DESCRIPTOR: Descriptor = Descriptor {
+        name: NAME,
+        version: 1,
+        grain: Grain::of::<BoundQuery, _>(),
+        effect: Effect::External,
+        inputs: InputPorts::None,
+        doc: DOC,
+        args_schema: args_schema::<Args>,
+    };
 
-    fn fixed_ports(&self) -> Option<Vec<Port>> {
+    fn fixed_ports() -> Option<Vec<Port>> {
         Some(ports())
     }
 
-    fn bind<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
-        Box::pin(async move {
-            let args: Args = parse_args(args)?;
-            let one = |error| vec![error];
-            if let Some(query) = &args.github {
-                let checked = Query::parse(query).and_then(|_| args.search().check());
-                checked.map_err(|error| {
-                    one(ArgError::new("github", Code::BadQuery, error.to_string()))
-                })?;
-            }
-            let repos = args.repos.as_ref().filter(|repos| match repos {
-                Repos::List(list) => !list.is_empty() || args.github.is_none(),
-                Repos::Text(text) => !text.trim().is_empty(),
-            });
-            let from = match (&args.github, repos) {
-                (_, Some(repos)) => {
-                    // With a list and a search, the search's arguments may be given.
-                    if args.github.is_none() && (args.limit.is_some() || args.sort.is_some()) {
-                        let at = if args.limit.is_some() { "limit" } else { "sort" };
-                        let message =
-                            format!("`{at}` belongs to `github`; a list is used as a whole");
-                        return Err(one(ArgError::new(at, Code::ConflictingArguments, message)));
+    fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        let one = |error| vec![error];
+        if let Some(query) = &args.github {
+            let checked = Query::parse(query).and_then(|_| args.search().check());
+            checked
+                .map_err(|error| one(ArgError::new("github", Code::BadQuery, error.to_string())))?;
+        }
+        let repos = args.repos.as_ref().filter(|repos| match repos {
+            Repos::List(list) => !list.is_empty() || args.github.is_none(),
+            Repos::Text(text) => !text.trim().is_empty(),
+        });
+        let from = match (&args.github, repos) {
+            (_, Some(repos)) => {
+                // With a list and a search, the search's arguments may be given.
+                if args.github.is_none() && (args.limit.is_some() || args.sort.is_some()) {
+                    let at = if args.limit.is_some() { "limit" } else { "sort" };
+                    let message = format!("`{at}` belongs to `github`; a list is used as a whole");
+                    return Err(one(ArgError::new(at, Code::ConflictingArguments, message)));
+                }
+                From::List(match repos {
+                    Repos::List(entries) => {
+                        RepositoryList::inline(entries, &args.base_url, &cx.base)?
                     }
-                    From::List(match repos {
-                        Repos::List(entries) => {
-                            RepositoryList::inline(entries, &args.base_url, &cx.base)?
-                        }
-                        Repos::Text(path) if is_repository_file(path) => {
-                            RepositoryList::csv(path.trim(), &args.base_url, &cx.base)
-                                .map_err(one)?
-                        }
-                        Repos::Text(list) => RepositoryList::inline(
-                            &ListEntry::separated(list),
-                            &args.base_url,
-                            &cx.base,
-                        )?,
-                    })
-                }
-                (Some(_), None) => From::Search,
-                (None, None) => {
-                    let message = "`query` needs `github` or `repos`";
-                    let help = "repos: [psf/requests, ./a/local/clone]";
-                    return Err(one(ArgError::new("", Code::MissingArgument, message).help(help)));
-                }
-            };
-            if let Err(error) = GithubClient::new(&args.base_url, None) {
-                return Err(one(ArgError::new("base_url", Code::BadUrl, error.to_string())));
+                    Repos::Text(path) if is_repository_file(path) => {
+                        RepositoryList::csv(path.trim(), &args.base_url, &cx.base).map_err(one)?
+                    }
+                    Repos::Text(list) => RepositoryList::inline(
+                        &ListEntry::separated(list),
+                        &args.base_url,
+                        &cx.base,
+                    )?,
+                })
             }
-            let mut step =
-                BoundQuery { args, from, base: cx.base.clone(), pinned: None, ports: ports() };
-            let pinned = cx.pins.snapshot(NAME, &step.question()).cloned();
-            if let Some(snapshot) = &pinned {
-                let read = repositories(&snapshot.rows).and(pinned_rejects(&snapshot.rejects));
-                read.map_err(|error| {
-                    let message = format!("what galeras.lock pins for this step: {error}");
-                    let error = ArgError::new("", Code::BadLock, message);
-                    one(error.help("write a new lock file with `galeras lock`"))
-                })?;
+            (Some(_), None) => From::Search,
+            (None, None) => {
+                let message = "`query` needs `github` or `repos`";
+                let help = "repos: [psf/requests, ./a/local/clone]";
+                return Err(one(ArgError::new("", Code::MissingArgument, message).help(help)));
             }
-            step.pinned = pinned;
-            Ok(Box::new(step) as Box<dyn BoundStep>)
-        })
+        };
+        if let Err(error) = GithubClient::new(&args.base_url, None) {
+            return Err(one(ArgError::new("base_url", Code::BadUrl, error.to_string())));
+        }
+        let mut step =
+            BoundQuery { args, from, base: cx.base.clone(), pinned: None, ports: ports() };
+        let pinned = cx.pins.snapshot(NAME, &step.question()).cloned();
+        if let Some(snapshot) = &pinned {
+            let read = repositories(&snapshot.rows).and(pinned_rejects(&snapshot.rejects));
+            read.map_err(|error| {
+                let message = format!("what galeras.lock pins for this step: {error}");
+                let error = ArgError::new("", Code::BadLock, message);
+                one(error.help("write a new lock file with `galeras lock`"))
+            })?;
+        }
+        step.pinned = pinned;
+        Ok(Box::new(step))
     }
 }
 
@@ -255,7 +245,7 @@ impl BoundQuery {
                 let tell = |notice: SearchNotice| (cx.tell)(in_words(notice));
                 let journal = self.memory(cx);
                 create_private(&cx.downloads)?;
-                let answer = search(&client, &wanted, &journal, &tell, &cx.cancel).await;
+                let answer = search(&client, &wanted, &journal, &tell, &cx.env.cancel).await;
                 let mut repositories = answer.map_err(|error| self.failed(error))?;
                 // If a name was reused, it belongs to the newer repository.
                 let mut newest: HashMap<String, u64> = HashMap::new();
@@ -404,27 +394,21 @@ impl BoundStep for BoundQuery {
     }
 }
 
+#[async_trait]
 impl TableStep for BoundQuery {
-    fn lower<'a>(
-        &'a self,
-        cx: &'a LowerContext,
+    async fn lower(
+        &self,
+        cx: &LowerContext,
         _: BTreeMap<String, DataFrame>,
-    ) -> BoxFuture<'a, Result<Ports, StepError>> {
-        Box::pin(async move {
-            let (rows, rejected) = match &self.pinned {
-                Some(snapshot) => {
-                    (repositories(&snapshot.rows)?, pinned_rejects(&snapshot.rejects)?)
-                }
-                None => {
-                    let (rows, headless) = self.ask(cx).await?;
-                    (repositories(&rows)?, rejects(&headless)?)
-                }
-            };
-            Ok(vec![
-                (MAIN, cx.session.read_batch(rows)?),
-                (REJECTS, cx.session.read_batch(rejected)?),
-            ])
-        })
+    ) -> Result<Ports, StepError> {
+        let (rows, rejected) = match &self.pinned {
+            Some(snapshot) => (repositories(&snapshot.rows)?, pinned_rejects(&snapshot.rejects)?),
+            None => {
+                let (rows, headless) = self.ask(cx).await?;
+                (repositories(&rows)?, rejects(&headless)?)
+            }
+        };
+        Ok(vec![(MAIN, cx.session.read_batch(rows)?), (REJECTS, cx.session.read_batch(rejected)?)])
     }
 }
 

@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::DataType;
+use async_trait::async_trait;
 use datafusion::common::JoinType;
 use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::{Expr, cast, lit};
-use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -30,7 +30,7 @@ use galeras_operator::small_table::{record_batch, table_schema};
 use galeras_operator::{
     Access, ArgError, BindContext, BoundStep, Demand, Descriptor, Effect, Grain, INPUT, InputPorts,
     LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, SideFile, StepError, TableStep,
-    Tell, args_schema, parse_args,
+    Tell, TypedOperator, args_schema,
 };
 use galeras_ratings::{QuestionAgreement, RatingAnswer, Ratings};
 use galeras_sql::projection::project;
@@ -100,8 +100,10 @@ enum DropRows {
     None,
 }
 
+struct ReviewOperator;
+
 /// The operator.
-pub struct ReviewOperator;
+pub const REVIEW: &dyn Operator = &ReviewOperator;
 
 const DOC: &str = r#"Let people judge data points, measure their agreement, and drop the invalid ones.
 
@@ -168,60 +170,49 @@ One pass over the ids, one over the rows. Runs as a whole when its input or a fi
 what follows runs only if another row leaves.
 "#;
 
-const DESCRIPTOR: Descriptor = Descriptor {
-    name: "review",
-    version: 1,
-    grain: Grain::of::<BoundReview, _>(),
-    effect: Effect::Pure,
-    inputs: InputPorts::OneAnd(&[SHEET]),
-    doc: DOC,
-    args_schema: args_schema::<Args>,
-};
+impl TypedOperator for ReviewOperator {
+    type Args = Args;
 
-impl Operator for ReviewOperator {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
+    const DESCRIPTOR: Descriptor = Descriptor {
+        name: "review",
+        version: 1,
+        grain: Grain::of::<BoundReview, _>(),
+        effect: Effect::Pure,
+        inputs: InputPorts::OneAnd(&[SHEET]),
+        doc: DOC,
+        args_schema: args_schema::<Args>,
+    };
 
-    fn bind<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
-        Box::pin(async move {
-            let args: Args = parse_args(args)?;
-            let mut errors = Vec::new();
-            let questions = questions(&args, cx, &mut errors);
-            let input = cx.input();
-            let sheet = cx.inputs.get(SHEET).unwrap_or(&input);
-            require_column(cx, "", ID, "a plain value", |t| !t.is_nested(), &mut errors);
-            if sheet.field(ID).is_none() && cx.inputs.contains_key(SHEET) && !sheet.open {
-                let message = "the input `sheet` has no column `id`";
-                errors.push(ArgError::at_port(SHEET, Code::UnknownColumn, message));
+    fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        let mut errors = Vec::new();
+        let questions = questions(&args, cx, &mut errors);
+        let input = cx.input();
+        let sheet = cx.inputs.get(SHEET).unwrap_or(&input);
+        require_column(cx, "", ID, "a plain value", |t| !t.is_nested(), &mut errors);
+        if sheet.field(ID).is_none() && cx.inputs.contains_key(SHEET) && !sheet.open {
+            let message = "the input `sheet` has no column `id`";
+            errors.push(ArgError::at_port(SHEET, Code::UnknownColumn, message));
+        }
+        let filled = answer_columns(&questions, args.raters);
+        for field in &filled {
+            if sheet.field(field.name()).is_some() {
+                let message = format!("the rows to rate have a column `{}` already", field.name());
+                let error = ArgError::new("questions", Code::DuplicateColumn, message);
+                errors.push(error.help("give the question another name"));
             }
-            let filled = answer_columns(&questions, args.raters);
-            for field in &filled {
-                if sheet.field(field.name()).is_some() {
-                    let message =
-                        format!("the rows to rate have a column `{}` already", field.name());
-                    let error = ArgError::new("questions", Code::DuplicateColumn, message);
-                    errors.push(error.help("give the question another name"));
-                }
-            }
-            let (folder, ratings) = read_ratings(&args, &questions, cx, &mut errors);
-            if !errors.is_empty() {
-                return Err(errors);
-            }
-            let ports = vec![
-                Port::new(MAIN, input.clone()),
-                Port::new(REJECTS, reject_table(&input)),
-                Port::new(AGREEMENT, table_schema::<AgreementRow>().keyed(&["question"])),
-                Port::new(SHEET, sheet.materialised().with(&filled)),
-                Port::new(ANSWERS, table_schema::<AnswerRow>().keyed(&["id", "question", "rater"])),
-            ];
-            Ok(Box::new(BoundReview { args, questions, folder, ratings, ports })
-                as Box<dyn BoundStep>)
-        })
+        }
+        let (folder, ratings) = read_ratings(&args, &questions, cx, &mut errors);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let ports = vec![
+            Port::new(MAIN, input.clone()),
+            Port::new(REJECTS, reject_table(&input)),
+            Port::new(AGREEMENT, table_schema::<AgreementRow>().keyed(&["question"])),
+            Port::new(SHEET, sheet.materialised().with(&filled)),
+            Port::new(ANSWERS, table_schema::<AnswerRow>().keyed(&["id", "question", "rater"])),
+        ];
+        Ok(Box::new(BoundReview { args, questions, folder, ratings, ports }))
     }
 }
 
@@ -406,68 +397,66 @@ impl BoundReview {
     }
 }
 
+#[async_trait]
 impl TableStep for BoundReview {
     fn bounded(&self) -> bool {
         true
     }
 
-    fn lower<'a>(
-        &'a self,
-        cx: &'a LowerContext,
+    async fn lower(
+        &self,
+        cx: &LowerContext,
         mut inputs: BTreeMap<String, DataFrame>,
-    ) -> BoxFuture<'a, Result<Ports, StepError>> {
-        Box::pin(async move {
-            let input = inputs
-                .remove(INPUT)
-                .ok_or_else(|| StepError::new("`review` needs an input table"))?;
-            let sheet = inputs.remove(SHEET);
-            let rated: BTreeSet<&str> = self.ratings.points();
-            let to_rate = sheet.as_ref().unwrap_or(&input).clone();
-            let points = asked_points(to_rate.clone(), &self.questions, &rated).await?;
-            let all = match &sheet {
-                None => None,
-                Some(_) => Some(asked_points(input.clone(), &self.questions, &rated).await?),
-            };
-            let all = all.as_ref().unwrap_or(&points);
-            self.ratings.warnings.iter().for_each(|text| (cx.tell)(Tell::Warning(text.clone())));
-            warn_of_strays(cx, &rated, &points, all);
-            let agreements = self.agreements(&points);
-            Gates::of(&self.args).check(&agreements)?;
+    ) -> Result<Ports, StepError> {
+        let input =
+            inputs.remove(INPUT).ok_or_else(|| StepError::new("`review` needs an input table"))?;
+        let sheet = inputs.remove(SHEET);
+        let rated: BTreeSet<&str> = self.ratings.points();
+        let to_rate = sheet.as_ref().unwrap_or(&input).clone();
+        let points = asked_points(to_rate.clone(), &self.questions, &rated).await?;
+        let all = match &sheet {
+            None => None,
+            Some(_) => Some(asked_points(input.clone(), &self.questions, &rated).await?),
+        };
+        let all = all.as_ref().unwrap_or(&points);
+        self.ratings.warnings.iter().for_each(|text| (cx.tell)(Tell::Warning(text.clone())));
+        warn_of_strays(cx, &rated, &points, all);
+        let agreements = self.agreements(&points);
+        Gates::of(&self.args).check(&agreements)?;
 
-            let dropped = match self.args.drop {
-                DropRows::Invalid => self.dropped(all),
-                DropRows::None => Vec::new(),
-            };
-            let session = &cx.session;
-            let small = session.read_batch(Self::dropped_batch(&dropped)?)?;
-            let keyed = input.with_column(KEY, cast(column(ID), DataType::Utf8))?;
-            let join = |kind: JoinType| -> Result<DataFrame, StepError> {
-                Ok(small.clone().join(keyed.clone(), kind, &[DROPPED], &[KEY], None)?)
-            };
-            let kept = project(join(JoinType::RightAnti)?, &self.ports[0].table, Vec::new())?;
-            let values = reject_values(column(RULE), column(REASON));
-            let rejected = project(join(JoinType::Inner)?, &self.ports[1].table, values)?;
-            let empty = answer_columns(&self.questions, self.args.raters);
-            let empty: Vec<(&str, Expr)> =
-                empty.iter().map(|field| (field.name().as_str(), lit(""))).collect();
-            let sheet = project(to_rate, &self.ports[3].table, empty)?;
-            let texts: BTreeMap<&str, &str> =
-                self.questions.iter().map(|q| (q.name.as_str(), q.text.as_str())).collect();
-            let rows: Vec<AgreementRow> = agreements
-                .into_iter()
-                .map(|(numbers, not_in_sheet)| {
-                    let text = texts.get(numbers.question.as_str()).copied().unwrap_or_default();
-                    AgreementRow { text: text.to_string(), numbers, not_in_sheet }
-                })
-                .collect();
-            Ok(vec![
-                (MAIN, kept),
-                (REJECTS, rejected),
-                (AGREEMENT, session.read_batch(record_batch(&rows)?)?),
-                (SHEET, sheet),
-                (ANSWERS, session.read_batch(record_batch(&AnswerRow::all(&self.ratings))?)?),
-            ])
-        })
+        let dropped = match self.args.drop {
+            DropRows::Invalid => self.dropped(all),
+            DropRows::None => Vec::new(),
+        };
+        let session = &cx.session;
+        let small = session.read_batch(Self::dropped_batch(&dropped)?)?;
+        let keyed = input.with_column(KEY, cast(column(ID), DataType::Utf8))?;
+        let join = |kind: JoinType| -> Result<DataFrame, StepError> {
+            Ok(small.clone().join(keyed.clone(), kind, &[DROPPED], &[KEY], None)?)
+        };
+        let kept = project(join(JoinType::RightAnti)?, &self.ports[0].table, Vec::new())?;
+        let values = reject_values(column(RULE), column(REASON));
+        let rejected = project(join(JoinType::Inner)?, &self.ports[1].table, values)?;
+        let empty = answer_columns(&self.questions, self.args.raters);
+        let empty: Vec<(&str, Expr)> =
+            empty.iter().map(|field| (field.name().as_str(), lit(""))).collect();
+        let sheet = project(to_rate, &self.ports[3].table, empty)?;
+        let texts: BTreeMap<&str, &str> =
+            self.questions.iter().map(|q| (q.name.as_str(), q.text.as_str())).collect();
+        let rows: Vec<AgreementRow> = agreements
+            .into_iter()
+            .map(|(numbers, not_in_sheet)| {
+                let text = texts.get(numbers.question.as_str()).copied().unwrap_or_default();
+                AgreementRow { text: text.to_string(), numbers, not_in_sheet }
+            })
+            .collect();
+        Ok(vec![
+            (MAIN, kept),
+            (REJECTS, rejected),
+            (AGREEMENT, session.read_batch(record_batch(&rows)?)?),
+            (SHEET, sheet),
+            (ANSWERS, session.read_batch(record_batch(&AnswerRow::all(&self.ratings))?)?),
+        ])
     }
 }
 

@@ -6,7 +6,6 @@ use datafusion::functions::core::expr_fn::get_field;
 use datafusion::functions_aggregate::expr_fn::{count, sum};
 use datafusion::functions_nested::expr_fn::{array_element, make_array};
 use datafusion::logical_expr::{Expr, lit};
-use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,13 +13,13 @@ use serde_json::Value;
 use galeras_metrics::codebleu;
 use galeras_operator::columns::{is_text, require_column, text_field};
 use galeras_operator::{
-    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, Lowering, MAIN,
-    Operator, Port, Ports, RowStep, StepError, TableSchema, args_schema, describe, parse_args,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Entry, Grain, InputPorts, Lowering, MAIN,
+    Operator, Port, Ports, RowStep, StepError, TableSchema, TypedOperator, args_schema, describe,
 };
 use galeras_sql::functions::call;
 use galeras_sql::functions::scores::{
-    BleuSmooth, CORPUS_FIELDS, COUNT, COUNTS, CorpusScores, Metric, ScoreContinuation, ScoreMode,
-    ScorePair, ScoreSpec, Tokenize, score_type,
+    BleuSmooth, CORPUS_FIELDS, COUNTS, CorpusScores, Metric, ScoreColumn, ScoreContinuation,
+    ScoreMode, ScorePair, ScoreSpec, Tokenize, count_of_counts,
 };
 use galeras_sql::projection::{keep_hidden, project};
 use galeras_sql::session::column;
@@ -66,92 +65,81 @@ fn prediction() -> String {
 }
 
 fn all_metrics() -> Vec<Metric> {
-    Metric::ALL.to_vec()
+    Metric::all().collect()
 }
 
 fn equal_weights() -> Vec<f64> {
     codebleu::EQUAL_WEIGHTS.to_vec()
 }
 
+struct ScoreOperator;
+
 /// The operator.
-pub struct ScoreOperator;
+pub const SCORE: &dyn Operator = &ScoreOperator;
 
 const DOC: &str = include_str!("doc.md");
 
-const DESCRIPTOR: Descriptor = Descriptor {
-    name: "score",
-    version: 2,
-    grain: Grain::of::<BoundScore, _>(),
-    effect: Effect::Pure,
-    inputs: InputPorts::One,
-    doc: DOC,
-    args_schema: args_schema::<Args>,
-};
+impl TypedOperator for ScoreOperator {
+    type Args = Args;
 
-impl Operator for ScoreOperator {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
+    const DESCRIPTOR: Descriptor = Descriptor {
+        name: "score",
+        version: 2,
+        grain: Grain::of::<BoundScore, _>(),
+        effect: Effect::Pure,
+        inputs: InputPorts::One,
+        doc: DOC,
+        args_schema: args_schema::<Args>,
+    };
 
-    fn bind<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
-        Box::pin(async move {
-            let args: Args = parse_args(args)?;
-            let mut errors = Vec::new();
-            require_column(cx, "reference", &args.reference, "utf8", is_text, &mut errors);
-            require_column(cx, "prediction", &args.prediction, "utf8", is_text, &mut errors);
-            if let Some(given) = &args.given {
-                require_column(cx, "given", given, "utf8", is_text, &mut errors);
+    fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        let mut errors = Vec::new();
+        require_column(cx, "reference", &args.reference, "utf8", is_text, &mut errors);
+        require_column(cx, "prediction", &args.prediction, "utf8", is_text, &mut errors);
+        if let Some(given) = &args.given {
+            require_column(cx, "given", given, "utf8", is_text, &mut errors);
+        }
+        let input = cx.input();
+        for (at, name) in args.by.iter().enumerate() {
+            let path = format!("by[{at}]");
+            require_column(cx, &path, name, "a group", |_| true, &mut errors);
+            if CORPUS_FIELDS.contains(&name.as_str()) {
+                let message = format!("the port `corpus` already has a column `{name}`");
+                errors.push(ArgError::new(path.as_str(), Code::ConflictingArguments, message));
             }
-            let input = cx.input();
-            for (at, name) in args.by.iter().enumerate() {
-                let path = format!("by[{at}]");
-                require_column(cx, &path, name, "a group", |_| true, &mut errors);
-                if CORPUS_FIELDS.contains(&name.as_str()) {
-                    let message = format!("the port `corpus` already has a column `{name}`");
-                    errors.push(ArgError::new(path.as_str(), Code::ConflictingArguments, message));
-                }
-                if args.by[..at].contains(name) {
-                    let message = format!("`{name}` is named twice");
-                    errors.push(ArgError::new(path, Code::ConflictingArguments, message));
-                }
+            if args.by[..at].contains(name) {
+                let message = format!("`{name}` is named twice");
+                errors.push(ArgError::new(path, Code::ConflictingArguments, message));
             }
-            if args.metrics.is_empty() {
-                errors.push(ArgError::new(
-                    "metrics",
-                    Code::OutOfRange,
-                    "at least one score is needed",
-                ));
+        }
+        if args.metrics.is_empty() {
+            errors.push(ArgError::new("metrics", Code::OutOfRange, "at least one score is needed"));
+        }
+        for (at, metric) in args.metrics.iter().enumerate() {
+            if args.metrics[..at].contains(metric) {
+                let message = format!("`{}` is named twice", metric.name());
+                let path = format!("metrics[{at}]");
+                errors.push(ArgError::new(path, Code::ConflictingArguments, message));
             }
-            for (at, metric) in args.metrics.iter().enumerate() {
-                if args.metrics[..at].contains(metric) {
-                    let message = format!("`{}` is named twice", metric.columns()[0]);
-                    let path = format!("metrics[{at}]");
-                    errors.push(ArgError::new(path, Code::ConflictingArguments, message));
-                }
-            }
-            let weights = weights(&args.codebleu_weights, &mut errors);
-            if !errors.is_empty() {
-                return Err(errors);
-            }
-            let spec = ScoreSpec {
-                metrics: args.metrics,
-                mode: args.mode,
-                bleu_tokenize: args.bleu_tokenize,
-                bleu_smooth: args.bleu_smooth,
-                codebleu_weights: weights,
-            };
-            let ports = vec![
-                Port::new(MAIN, input.with(&added(&spec, &args.prefix))),
-                Port::new(CORPUS, corpus(&input, &args.by)),
-            ];
-            let Args { reference, prediction, given, prefix, by, .. } = args;
-            let step = BoundScore { spec, reference, prediction, given, prefix, by, ports };
-            Ok(Box::new(step) as Box<dyn BoundStep>)
-        })
+        }
+        let weights = weights(&args.codebleu_weights, &mut errors);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let spec = ScoreSpec {
+            metrics: args.metrics,
+            mode: args.mode,
+            bleu_tokenize: args.bleu_tokenize,
+            bleu_smooth: args.bleu_smooth,
+            codebleu_weights: weights,
+        };
+        let ports = vec![
+            Port::new(MAIN, input.with(&added(&spec, &args.prefix))),
+            Port::new(CORPUS, corpus(&input, &args.by)),
+        ];
+        let Args { reference, prediction, given, prefix, by, .. } = args;
+        let step = BoundScore { spec, reference, prediction, given, prefix, by, ports };
+        Ok(Box::new(step))
     }
 }
 
@@ -178,39 +166,13 @@ fn weights(given: &[f64], errors: &mut Vec<ArgError>) -> [f64; 4] {
 /// The port with the scores of the whole corpus.
 const CORPUS: &str = "corpus";
 
-/// The description of each column.
-fn about(column: &str) -> &'static str {
-    match column {
-        "bleu" => "BLEU of the prediction",
-        "codebleu" => "CodeBLEU of the prediction, as it is published",
-        "codebleu_ngram" => "CodeBLEU's n-gram match",
-        "codebleu_strict" => "CodeBLEU of the prediction without the faults of published programs",
-        "codebleu_strict_weighted" => "the same of its n-gram recall: short answers are penalised",
-        "codebleu_strict_syntax" => "the same of its syntax: no comments and docstrings",
-        "codebleu_strict_dataflow" => "the same of its data flow; null if the reference has none",
-        "codebleu_weighted" => "CodeBLEU's n-gram recall with weights for keywords",
-        "codebleu_syntax" => "share of the reference's subtrees in the prediction",
-        "codebleu_dataflow" => "share of the reference's data flow; 0 if it has none",
-        "levenshtein" => "edits from the reference to the prediction",
-        "similarity" => "1 - edits / length of the longer text",
-        "exact_match" => "1 if the texts are equal, else 0",
-        "chrf" => "chrF2 of the prediction",
-        "rouge_l" => "ROUGE-L (F1) of the prediction",
-        _ => "1 if the prediction has no syntax error, else 0",
-    }
-}
-
 fn added(spec: &ScoreSpec, prefix: &str) -> Vec<FieldRef> {
-    let types = score_type();
-    let names = spec.metrics.iter().flat_map(|metric| metric.columns());
-    names
-        .filter_map(|name| types.iter().find(|field| field.name() == name))
-        .map(|field| {
-            let unit = (field.name() == "levenshtein").then_some("characters");
-            let name = format!("{prefix}{}", field.name());
-            describe(&name, field.data_type().clone(), true, about(field.name()), unit)
-        })
-        .collect()
+    let columns = spec.metrics.iter().flat_map(|metric| metric.columns);
+    let field = |column: &ScoreColumn| {
+        let name = format!("{prefix}{}", column.name);
+        describe(&name, column.data_type(), true, column.about, column.unit)
+    };
+    columns.map(field).collect()
 }
 
 fn corpus(input: &TableSchema, by: &[String]) -> TableSchema {
@@ -249,7 +211,7 @@ impl BoundScore {
     fn corpus(&self, rows: DataFrame) -> Result<DataFrame, StepError> {
         let of_row = || get_field(column(STRUCT), COUNTS);
         let groups: Vec<Expr> = self.by.iter().map(|name| column(name)).collect();
-        let names: Vec<String> = (0..COUNT).map(|at| format!("__sum{at}")).collect();
+        let names: Vec<String> = (0..count_of_counts()).map(|at| format!("__sum{at}")).collect();
         let mut sums: Vec<Expr> = names
             .iter()
             .enumerate()
@@ -326,9 +288,9 @@ impl RowStep for BoundScore {
     }
 
     fn ports(&self, rows: DataFrame) -> Result<Ports, StepError> {
-        let names = self.spec.metrics.iter().flat_map(|metric| metric.columns());
+        let names = self.spec.metrics.iter().flat_map(|metric| metric.columns);
         let names: Vec<(String, &str)> =
-            names.map(|name| (format!("{}{name}", self.prefix), *name)).collect();
+            names.map(|column| (format!("{}{}", self.prefix, column.name), column.name)).collect();
         let produced = names
             .iter()
             .map(|(column_name, name)| (column_name.as_str(), get_field(column(STRUCT), *name)));

@@ -13,19 +13,18 @@ use datafusion::functions_nested::make_array::make_array;
 use datafusion::logical_expr::conditional_expressions::CaseBuilder;
 use datafusion::logical_expr::{Expr, cast, lit, when};
 use datafusion::prelude::coalesce;
-use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use self::calls::share_calls;
-use self::named::{Named, NamedCheck};
+use self::named::NamedCheck;
 use galeras_operator::columns::is_number;
 use galeras_operator::rejects::{reject_table, reject_values};
 use galeras_operator::{
-    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, Lowering, MAIN,
-    Operator, Port, Ports, REJECTS, RowStep, SUMMARY, StepError, TableSchema, args_schema,
-    describe, parse_args,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Entry, Grain, InputPorts, Lowering, MAIN,
+    Operator, Port, Ports, REJECTS, RowStep, SUMMARY, StepError, TableSchema, TypedOperator,
+    args_schema, describe,
 };
 use galeras_sql::projection::{keep_hidden, project};
 use galeras_sql::session::{RowExpr, column, parse_row_expr};
@@ -72,8 +71,10 @@ enum OnFail {
     Fail,
 }
 
+struct ValidateOperator;
+
 /// The operator.
-pub struct ValidateOperator;
+pub const VALIDATE: &dyn Operator = &ValidateOperator;
 
 const DOC: &str = r#"Keep the rows that pass every rule, and explain why each other row does not.
 
@@ -144,101 +145,92 @@ valid:
 Row by row: a row whose columns named by the rules are unchanged is not checked again.
 "#;
 
-const DESCRIPTOR: Descriptor = Descriptor {
-    name: "validate",
-    version: 2,
-    grain: Grain::of::<BoundValidate, _>(),
-    effect: Effect::Pure,
-    inputs: InputPorts::One,
-    doc: DOC,
-    args_schema: args_schema::<Args>,
-};
+impl TypedOperator for ValidateOperator {
+    type Args = Args;
 
-impl Operator for ValidateOperator {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
+    const DESCRIPTOR: Descriptor = Descriptor {
+        name: "validate",
+        version: 2,
+        grain: Grain::of::<BoundValidate, _>(),
+        effect: Effect::Pure,
+        inputs: InputPorts::One,
+        doc: DOC,
+        args_schema: args_schema::<Args>,
+    };
 
-    fn bind<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
-        Box::pin(async move {
-            let args: Args = parse_args(args)?;
-            let input = cx.input();
-            let mut errors = Vec::new();
-            let mut rules = Vec::new();
-            let mut names = BTreeSet::new();
-            for (at, rule) in args.rules.iter().enumerate() {
-                let rule = match condition(rule, at, &input) {
-                    Ok(rule) => rule,
-                    Err(error) => {
-                        errors.push(error);
-                        continue;
-                    }
-                };
-                if !names.insert(rule.name.clone()) {
-                    errors.push(ArgError::new(
+    fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        let input = cx.input();
+        let mut errors = Vec::new();
+        let mut rules = Vec::new();
+        let mut names = BTreeSet::new();
+        for (at, rule) in args.rules.iter().enumerate() {
+            let rule = match condition(rule, at, &input) {
+                Ok(rule) => rule,
+                Err(error) => {
+                    errors.push(error);
+                    continue;
+                }
+            };
+            if !names.insert(rule.name.clone()) {
+                errors.push(ArgError::new(
+                    format!("rules[{at}].name"),
+                    Code::DuplicateRule,
+                    format!("the rule `{}` is defined twice", rule.name),
+                ));
+            }
+            if rule.on_fail == OnFail::Flag && input.field(&rule.name).is_some() {
+                errors.push(
+                    ArgError::new(
                         format!("rules[{at}].name"),
-                        Code::DuplicateRule,
-                        format!("the rule `{}` is defined twice", rule.name),
-                    ));
-                }
-                if rule.on_fail == OnFail::Flag && input.field(&rule.name).is_some() {
-                    errors.push(
-                        ArgError::new(
-                            format!("rules[{at}].name"),
-                            Code::DuplicateColumn,
-                            format!("the input already has a column `{}`", rule.name),
-                        )
-                        .help("a flag rule adds a column of its name; choose another name"),
-                    );
-                }
-                let written = if args.rules[at].named.is_some() { "use" } else { "check" };
-                let path = format!("rules[{at}].{written}");
-                match parse_row_expr(&cx.session, &input.schema, &rule.check, &path) {
-                    Ok(checked) if checked.data_type == DataType::Boolean => {
-                        rules.push(BoundRule { rule, checked });
-                    }
-                    Ok(checked) => errors.push(
-                        ArgError::new(
-                            path,
-                            Code::WrongType,
-                            format!(
-                                "a check is true or false, but this one has type {}",
-                                galeras_operator::table_digest::type_name(&checked.data_type)
-                            ),
-                        )
-                        .help("compare the value, as in `nloc > 1`"),
-                    ),
-                    // The SQL of a named check is ours and is not in the user's file.
-                    Err(error) if written == "use" => {
-                        errors.push(ArgError { word: None, instead: None, ..error });
-                    }
-                    Err(error) => errors.push(error),
-                }
+                        Code::DuplicateColumn,
+                        format!("the input already has a column `{}`", rule.name),
+                    )
+                    .help("a flag rule adds a column of its name; choose another name"),
+                );
             }
-            if errors.is_empty() && rules.iter().all(|rule| rule.checked.columns.is_empty()) {
-                let message = "no rule reads a column: all rows would pass, or none";
-                errors.push(ArgError::new("rules", Code::ConstantRules, message));
+            let written = if args.rules[at].named.is_some() { "use" } else { "check" };
+            let path = format!("rules[{at}].{written}");
+            match parse_row_expr(&cx.session, &input.schema, &rule.check, &path) {
+                Ok(checked) if checked.data_type == DataType::Boolean => {
+                    rules.push(BoundRule { rule, checked });
+                }
+                Ok(checked) => errors.push(
+                    ArgError::new(
+                        path,
+                        Code::WrongType,
+                        format!(
+                            "a check is true or false, but this one has type {}",
+                            galeras_operator::table_digest::type_name(&checked.data_type)
+                        ),
+                    )
+                    .help("compare the value, as in `nloc > 1`"),
+                ),
+                // The SQL of a named check is ours and is not in the user's file.
+                Err(error) if written == "use" => {
+                    errors.push(ArgError { word: None, instead: None, ..error });
+                }
+                Err(error) => errors.push(error),
             }
-            if !errors.is_empty() {
-                return Err(errors);
-            }
-            let flags: Vec<_> = rules
-                .iter()
-                .map(|bound: &BoundRule| &bound.rule)
-                .filter(|rule| rule.on_fail == OnFail::Flag)
-                .map(|rule| describe(&rule.name, DataType::Boolean, true, &rule.check, None))
-                .collect();
-            let ports = vec![
-                Port::new(MAIN, input.with(&flags)),
-                Port::new(REJECTS, reject_table(&input)),
-                Port::new(SUMMARY, summary_table()),
-            ];
-            Ok(Box::new(BoundValidate { rules, input, ports }) as Box<dyn BoundStep>)
-        })
+        }
+        if errors.is_empty() && rules.iter().all(|rule| rule.checked.columns.is_empty()) {
+            let message = "no rule reads a column: all rows would pass, or none";
+            errors.push(ArgError::new("rules", Code::ConstantRules, message));
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let flags: Vec<_> = rules
+            .iter()
+            .map(|bound: &BoundRule| &bound.rule)
+            .filter(|rule| rule.on_fail == OnFail::Flag)
+            .map(|rule| describe(&rule.name, DataType::Boolean, true, &rule.check, None))
+            .collect();
+        let ports = vec![
+            Port::new(MAIN, input.with(&flags)),
+            Port::new(REJECTS, reject_table(&input)),
+            Port::new(SUMMARY, summary_table()),
+        ];
+        Ok(Box::new(BoundValidate { rules, input, ports }))
     }
 }
 
@@ -270,11 +262,8 @@ fn condition(rule: &Rule, at: usize, input: &TableSchema) -> Result<Condition, A
         (None, Some(check)) => {
             let path = format!("rules[{at}].with");
             let with = rule.with.clone().unwrap_or_default();
-            check.arguments_fit(&with, &path, input)?;
-            let named = Named::new(*check, with)
-                .map_err(|message| ArgError::new(path.clone(), Code::WrongArgument, message))?;
             let name = rule.name.clone().unwrap_or_else(|| check.name().to_string());
-            Ok(Condition { name, check: named.sql(&path)?, on_fail })
+            Ok(Condition { name, check: check.condition(&with, &path, input)?, on_fail })
         }
         (None, None) => {
             let message = "a rule needs `check`, a condition, or `use`, a named check";

@@ -65,7 +65,7 @@ fn of_many_large_figures_the_first_are_shown_and_the_others_named() {
 fn what_cannot_be_made_small_enough_is_an_error_that_says_the_size() {
     let limits = PageLimits { bytes: 60_000, ..PageLimits::default() };
     let error = report_within(&from_json(study(10, 50)), &limits).unwrap_err();
-    assert!(matches!(error, PageError::TooLarge { .. }));
+    assert!(matches!(error, PageError::TooLarge(..)));
     assert!(error.to_string().contains("more than the 60 kB"), "{error}");
 }
 
@@ -76,9 +76,8 @@ fn limits_end_somewhere_above_nothing() {
         limits = limits.halved();
     }
     assert_eq!(limits, limits.halved());
-    assert!(
-        limits.points > 0 && limits.table_rows > 0 && limits.text_chars > 0 && limits.panels > 0
-    );
+    let least = [limits.points, limits.table_rows, limits.text_chars, limits.panels];
+    assert!(least.iter().all(|limit| *limit > 0), "{least:?}");
 }
 
 #[test]
@@ -89,15 +88,15 @@ fn the_same_report_makes_the_same_bytes() {
 
 #[test]
 fn a_graph_of_too_many_steps_is_a_table_of_them() {
-    let steps = |count: usize| -> Vec<Value> {
-        (0..count)
-            .map(|i| json!({ "name": format!("step_{i}"), "operator": "sql", "rows": i }))
-            .collect()
+    let page = |count: usize| {
+        let step = |i| json!({ "name": format!("step_{i}"), "operator": "sql", "rows": i });
+        let steps: Vec<Value> = (0..count).map(step).collect();
+        report(&from_json(json!({ "graph": { "steps": steps } }))).unwrap()
     };
-    let drawn = report(&from_json(json!({ "graph": { "steps": steps(1000) } }))).unwrap();
+    let drawn = page(1000);
     assert!(drawn.contains("<g class=\"arrows\""));
     assert!(!drawn.contains("could not be read, and is left out"));
-    let listed = report(&from_json(json!({ "graph": { "steps": steps(10_000) } }))).unwrap();
+    let listed = page(10_000);
     assert!(listed.contains("A graph of 10,000 steps could not be read, and is left out."));
     assert!(!listed.contains("<g class=\"arrows\"") && listed.contains("step_99"));
     assert!(listed.len() <= PageLimits::default().bytes, "{}", listed.len());

@@ -3,8 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{between, from_json};
-use crate::text::{Changes, Excerpt};
-use crate::{Parts, escape, markdown, report, script_json};
+use crate::markdown::markdown;
+use crate::parts::{Parts, script_json};
+use crate::report;
+use crate::text::{Changes, Excerpt, Markup, escape, has_hidden};
 
 /// Ends every element and context around the text.
 const ATTACK: &str = "</script></style></title></code></pre></template>\" onload=attack() ' x='\
@@ -124,10 +126,8 @@ fn no_address_loads_or_runs_anything() {
         for name in ["href=\"", "src=\""] {
             let Some(at) = tag.find(name) else { continue };
             let address = &tag[at + name.len()..];
-            assert!(
-                address.starts_with('#') || address.starts_with("data:"),
-                "{tag}: only parts of the page and data"
-            );
+            let is_within = address.starts_with('#') || address.starts_with("data:");
+            assert!(is_within, "{tag}: only parts of the page and data");
         }
     }
     let outside = report(&from_json(every_text("https://example.org/x.png"))).unwrap();
@@ -138,9 +138,9 @@ fn no_address_loads_or_runs_anything() {
 
 #[test]
 fn messages_have_code_between_backquotes_and_are_escaped_all_over() {
-    let html = crate::Markup::from_message("raise `<b>` to `2`");
-    assert_eq!(html.as_str(), "raise <code>&lt;b&gt;</code> to <code>2</code>");
-    assert_eq!(crate::Markup::from_message("a ` <b>").as_str(), "a ` &lt;b&gt;");
+    let html = Markup::from_message("raise `<b>` to `2`");
+    assert_eq!(html.0, "raise <code>&lt;b&gt;</code> to <code>2</code>");
+    assert_eq!(Markup::from_message("a ` <b>").0, "a ` &lt;b&gt;");
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn hidden_characters_are_shown_by_their_names() {
     assert_eq!(escape("<a href='x'>&\"</a>"), "&lt;a href=&#39;x&#39;&gt;&amp;&quot;&lt;/a&gt;");
     let html =
         report(&from_json(every_text("a\u{1b}\0\u{202e}\u{2066}\u{200b}\u{e0041}b"))).unwrap();
-    let hidden = html.chars().find(|c| crate::text::has_hidden(&c.to_string()));
+    let hidden = html.chars().find(|c| has_hidden(&c.to_string()));
     assert_eq!(hidden, None, "in the whole page, also in its JSON");
 }
 
@@ -160,8 +160,8 @@ fn whole_texts_come_back_from_the_json_of_the_page() {
     let (excerpt, id) = parts.excerpt(&text);
     assert!(!excerpt.is_whole());
     let json = parts.kept_json();
-    assert!(!json.as_str().contains(['<', '>', '&', '\u{2028}']));
-    let kept: Value = serde_json::from_str(json.as_str()).unwrap();
+    assert!(!json.0.contains(['<', '>', '&', '\u{2028}']));
+    let kept: Value = serde_json::from_str(&json.0).unwrap();
     assert_eq!(kept[id.unwrap()], json!(text));
     assert_eq!(script_json(&json!("\u{e0041}")), "\"\\udb40\\udc41\"");
 }
@@ -171,9 +171,9 @@ fn a_line_of_a_megabyte_is_cut_in_its_place() {
     let text = format!("before\n{}\nafter\n", "x".repeat(1_000_000));
     let excerpt = Excerpt::new(&text, 20_000, 2_000);
     assert_eq!(excerpt.gaps, [(7 + 2_000, 998_000)]);
-    let html = excerpt.to_markup(&[], &Changes::none());
-    assert!(html.as_str().contains("<span class=\"gap\">… 998,000 more characters</span>\nafter"));
-    assert!(html.as_str().len() < 3_000);
+    let html = excerpt.to_markup(&[], &Changes::default());
+    assert!(html.0.contains("<span class=\"gap\">… 998,000 more characters</span>\nafter"));
+    assert!(html.0.len() < 3_000);
 }
 
 #[test]
@@ -183,12 +183,9 @@ fn what_an_excerpt_shows_and_leaves_out_adds_up() {
             for line in 0..10 {
                 let excerpt = Excerpt::new(text, limit, line);
                 let left: usize = excerpt.gaps.iter().map(|gap| gap.1).sum();
-                assert_eq!(
-                    excerpt.text.chars().count() + left,
-                    text.chars().count(),
-                    "{text:?} {limit} {line}"
-                );
-                excerpt.to_markup(&[], &Changes::none());
+                let sum = excerpt.text.chars().count() + left;
+                assert_eq!(sum, text.chars().count(), "{text:?} {limit} {line}");
+                excerpt.to_markup(&[], &Changes::default());
             }
         }
     }
@@ -196,41 +193,29 @@ fn what_an_excerpt_shows_and_leaves_out_adds_up() {
 
 #[test]
 fn markdown_is_safe_and_headings_stay_below_those_of_the_page() {
-    let html = markdown(
-        "# A\n<b onclick=x>b</b> [l](javascript:x) ![p](http://e.org/x.png)\n\n<script>x</script>\n",
-        2,
-    );
-    let html = html.as_str();
+    let source = "# A\n<b onclick=x>b</b> [l](javascript:x) ![p](http://e.org/x.png)\n\n<script>x</script>\n";
+    let html = markdown(source, 2).0;
     assert!(html.starts_with("<h3>A</h3>"), "{html}");
-    assert!(html.contains("&lt;b onclick=x&gt;") && html.contains("&lt;script&gt;"), "{html}");
+    let picture = "<a href=\"http://e.org/x.png\" rel=\"noreferrer\">picture: p</a>";
+    for words in ["&lt;b onclick=x&gt;", "&lt;script&gt;", picture] {
+        assert!(html.contains(words), "{words} in {html}");
+    }
     assert!(!html.contains("javascript") && !html.contains("<img"), "{html}");
-    assert!(
-        html.contains("<a href=\"http://e.org/x.png\" rel=\"noreferrer\">picture: p</a>"),
-        "{html}"
-    );
     let nested = markdown("[a ![b](https://e.org/1) c](https://e.org/2)", 0);
-    assert_eq!(nested.as_str().matches("<a ").count(), nested.as_str().matches("</a>").count());
+    assert_eq!(nested.0.matches("<a ").count(), nested.0.matches("</a>").count());
     let deep = markdown(&"> ".repeat(20_000), 0);
-    assert!(!deep.is_empty());
+    assert!(!deep.0.is_empty());
 }
 
 #[test]
 fn broken_python_is_shown_whole() {
     let code = "def f(x:\n  return [x for (1\n\"\"\"never closed \u{0}\n\tclass @@@ é";
     let ranges = crate::highlight::python(code);
-    let html = Excerpt::new(code, 1_000, 1_000).to_markup(&ranges, &Changes::none());
-    let mut shown = String::new();
-    let mut in_tag = false;
-    for c in html.as_str().chars() {
-        match c {
-            '<' => in_tag = true,
-            '>' => in_tag = false,
-            c if !in_tag => shown.push(c),
-            _ => {}
-        }
-    }
+    let html = Excerpt::new(code, 1_000, 1_000).to_markup(&ranges, &Changes::default());
+    let after_tags = html.0.split('<').map(|part| part.split('>').next_back().unwrap());
+    let shown: String = after_tags.collect();
     assert_eq!(shown.replace("&quot;", "\"").replace("NUL", "\0"), code);
-    assert!(html.as_str().contains("<span class=\"hl-keyword\">def</span>"));
+    assert!(html.0.contains("<span class=\"hl-keyword\">def</span>"));
     let deep = format!("x = {}", "(".repeat(19_000));
     assert!(crate::highlight::python(&deep).len() < 100);
 }
@@ -238,9 +223,8 @@ fn broken_python_is_shown_whole() {
 #[test]
 fn styles_cannot_end_a_picture() {
     let svg = "<svg xmlns='http://www.w3.org/2000/svg' width=\"10cm\" height='5cm'><style>*{}</style>\"'#%\n</svg>";
-    let page =
-        report(&from_json(json!({ "sections": [{ "kind": "figure", "svg": svg, "alt": "a" }] })))
-            .unwrap();
+    let of = json!({ "sections": [{ "kind": "figure", "svg": svg, "alt": "a" }] });
+    let page = report(&from_json(of)).unwrap();
     let source = between(&page, "src=\"", "\"");
     assert!(source.starts_with("data:image/svg+xml,%3Csvg"), "{source}");
     assert!(!source.contains(['<', '>', '#', '\'', '\n']), "{source}");

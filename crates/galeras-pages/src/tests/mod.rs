@@ -1,11 +1,8 @@
 //! Tests of the pages: what is shown, what is inert, what is left out.
 
 mod budgets;
-mod difference;
+mod content;
 mod hostile;
-mod numbers;
-mod structure;
-mod tables;
 
 use crate::model::Report;
 

@@ -7,15 +7,17 @@
 
 use std::ops::Range;
 
+use crate::scan::{find_newline, string_end};
+
 /// Statements that are not definitions are joined up to this many bytes. Tests are small, so they
-/// cut wherever possible.
+/// cut at every statement.
 const RUN: usize = if cfg!(test) { 1 } else { 512 };
 
 /// Shorter classes are not split.
 const MIN_CLASS: usize = if cfg!(test) { 1 } else { 768 };
 
 /// Wider indents are skipped; the parser counts them in 16 bits.
-const MAX_INDENT: usize = 1000;
+pub(super) const MAX_INDENT: usize = 1000;
 
 #[derive(Debug, Default)]
 pub(super) struct Cuts {
@@ -201,11 +203,17 @@ impl LogicalLines<'_> {
         let text = self.text;
         let mut depth = 0_usize;
         loop {
-            at += plain(&text[at..]);
-            let Some(&byte) = text.get(at) else {
+            // Bytes with a meaning outside strings.
+            let marks = |byte: &u8| {
+                matches!(byte, b'\n' | b'#' | b'"' | b'\'' | b'(' | b')' | b'[' | b']')
+                    || matches!(byte, b'{' | b'}' | b'\\')
+            };
+            let Some(plain) = text[at..].iter().position(marks) else {
                 self.code = text.len();
                 return text.len();
             };
+            at += plain;
+            let byte = text[at];
             match byte {
                 b'\n' => {
                     if depth == 0 {
@@ -222,7 +230,7 @@ impl LogicalLines<'_> {
                     }
                     at = end;
                 }
-                b'"' | b'\'' => at = string_end(text, at),
+                b'"' | b'\'' => at = string_end(text, at).unwrap_or_else(|end| end),
                 b'(' | b'[' | b'{' => (depth, at) = (depth + 1, at + 1),
                 b'\\' => at = escaped(text, at),
                 _ => (depth, at) = (depth.saturating_sub(1), at + 1),
@@ -264,62 +272,12 @@ fn indent(text: &[u8], at: usize) -> (usize, bool, usize) {
     (width, plain && width <= MAX_INDENT, end)
 }
 
-/// Bytes with a meaning outside strings.
-static STOP: [bool; 256] = {
-    let mut stop = [false; 256];
-    let marks = b"\n#\"'()[]{}\\";
-    let mut at = 0;
-    while at < marks.len() {
-        stop[marks[at] as usize] = true;
-        at += 1;
-    }
-    stop
-};
-
-fn plain(rest: &[u8]) -> usize {
-    rest.iter().position(|&byte| STOP[usize::from(byte)]).unwrap_or(rest.len())
-}
-
-/// The first byte of a rare kind: 32 bytes at a time, which compiles to vectors.
-fn rare(rest: &[u8], is: impl Fn(u8) -> bool) -> Option<usize> {
-    let (blocks, _) = rest.as_chunks::<32>();
-    let none = |block: &&[u8; 32]| !block.iter().fold(false, |any, &byte| any | is(byte));
-    let from = 32 * blocks.iter().take_while(none).count();
-    let tail = rest.get(from..).unwrap_or_default();
-    tail.iter().position(|&byte| is(byte)).map(|at| from + at)
-}
-
 fn line_end(text: &[u8], at: usize) -> usize {
-    let rest = text.get(at..).unwrap_or_default();
-    rare(rest, |byte| byte == b'\n').map_or(text.len(), |offset| at + offset + 1)
+    text.len().min(find_newline(text, at.min(text.len())) + 1)
 }
 
 /// After the backslash at `at` and the character that it escapes.
 fn escaped(text: &[u8], at: usize) -> usize {
     let crlf = text.get(at + 1..at + 3) == Some(b"\r\n");
     (at + if crlf { 3 } else { 2 }).min(text.len())
-}
-
-/// After the string whose quote is at `at`; before the newline if it is not closed.
-fn string_end(text: &[u8], mut at: usize) -> usize {
-    let quote = text[at];
-    let triple = text.get(at..at + 3) == Some(&[quote; 3]);
-    at += if triple { 3 } else { 1 };
-    loop {
-        let rest = text.get(at..).unwrap_or_default();
-        let stop = if triple {
-            rare(rest, |byte| byte == quote || byte == b'\\')
-        } else {
-            rest.iter().position(|&byte| byte == quote || byte == b'\\' || byte == b'\n')
-        };
-        let Some(stop) = stop else { return text.len() };
-        at += stop;
-        match text[at] {
-            b'\\' => at = escaped(text, at),
-            b'\n' => return at,
-            _ if !triple => return at + 1,
-            _ if text.get(at..at + 3) == Some(&[quote; 3]) => return at + 3,
-            _ => at += 1,
-        }
-    }
 }

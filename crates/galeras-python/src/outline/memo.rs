@@ -1,11 +1,12 @@
 //! A bounded table of known pieces, keyed by their text and shared by all threads.
 //!
-//! Keys keep and compare the text, so two pieces are never confused. The hash can be fast; a random
-//! seed protects it from texts made to slow it down.
+//! Entries keep and compare the text, so two pieces are never confused. The hash has a random seed,
+//! against texts made to slow it down.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
+use std::hash::BuildHasher;
 use std::sync::{Arc, PoisonError, RwLock};
+
+use hashbrown::{DefaultHashBuilder, HashMap};
 
 use super::piece::{Context, Piece};
 
@@ -14,9 +15,10 @@ const SHARDS: usize = 16;
 /// Approximate size of a piece without its text and methods.
 const OVERHEAD: usize = 200;
 
+/// Pieces of Python files and the methods in them, shared by threads.
 #[derive(Debug)]
-pub(super) struct Memo {
-    seed: [u64; 4],
+pub struct Pieces {
+    hasher: DefaultHashBuilder,
     shards: [RwLock<Shard>; SHARDS],
     /// For each of the two halves of a shard.
     max_bytes: usize,
@@ -31,7 +33,7 @@ struct Shard {
     bytes: usize,
 }
 
-type Map = HashMap<u64, MemoEntry, BuildHasherDefault<IdentityHasher>>;
+type Map = HashMap<u64, MemoEntry>;
 
 #[derive(Debug)]
 struct MemoEntry {
@@ -69,21 +71,21 @@ impl Shard {
     }
 }
 
-impl Memo {
-    pub(super) fn new(max_bytes: usize) -> Self {
-        let random = RandomState::new();
-        let seed = [0_u8, 1, 2, 3].map(|part| random.hash_one(part));
-        Self { seed, shards: Default::default(), max_bytes: max_bytes / SHARDS / 2 }
+impl Pieces {
+    /// Creates a cache of `max_bytes` for texts and lists together; the least recently used pieces
+    /// are dropped first.
+    #[must_use]
+    pub fn new(max_bytes: usize) -> Self {
+        let max_bytes = max_bytes / SHARDS / 2;
+        Self { hasher: DefaultHashBuilder::default(), shards: Default::default(), max_bytes }
     }
 
     pub(super) fn hash(&self, context: Context<'_>, text: &str) -> u64 {
-        let (kind, name) = context.parts();
-        let start = if name.is_empty() { u64::from(kind) } else { self.name(name) };
-        hash(self.seed, start, text.as_bytes())
+        self.hasher.hash_one((context.parts(), text))
     }
 
     pub(super) fn name(&self, name: &str) -> u64 {
-        hash(self.seed, 7, name.as_bytes())
+        self.hasher.hash_one(name)
     }
 
     #[cfg(test)]
@@ -129,53 +131,5 @@ impl Memo {
             let mut shard = lock.write().unwrap_or_else(PoisonError::into_inner);
             shard.insert(hash, known, self.max_bytes);
         }
-    }
-}
-
-fn fold(a: u64, b: u64) -> u64 {
-    let product = u128::from(a) * u128::from(b);
-    (product as u64) ^ ((product >> 64) as u64)
-}
-
-fn word(bytes: &[u8]) -> u64 {
-    let mut word = [0; 8];
-    word.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
-    u64::from_le_bytes(word)
-}
-
-/// Two chains of multiplications, 16 bytes each.
-fn hash(seed: [u64; 4], start: u64, bytes: &[u8]) -> u64 {
-    let [s0, s1, s2, s3] = seed;
-    let (mut a, mut b) = (s0 ^ start, s1 ^ bytes.len() as u64);
-    let (blocks, tail) = bytes.as_chunks::<32>();
-    for block in blocks {
-        let [w0, w1, w2, w3] = *block.as_chunks::<8>().0 else {
-            break;
-        };
-        let [w0, w1, w2, w3] = [w0, w1, w2, w3].map(u64::from_le_bytes);
-        a = fold(a ^ w0, s2 ^ w1);
-        b = fold(b ^ w2, s3 ^ w3);
-    }
-    for part in tail.chunks(8) {
-        a = fold(a ^ word(part), s2 ^ b);
-    }
-    fold(a ^ s3, b ^ s2)
-}
-
-/// The keys are hashes.
-#[derive(Clone, Copy, Debug, Default)]
-struct IdentityHasher(u64);
-
-impl Hasher for IdentityHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 ^= word(bytes);
-    }
-
-    fn write_u64(&mut self, key: u64) {
-        self.0 = key;
     }
 }

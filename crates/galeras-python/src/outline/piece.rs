@@ -1,12 +1,9 @@
 //! Finds the methods in one piece of a file by parsing it alone, and rejects unsound pieces.
 
-use std::sync::OnceLock;
-
 use tree_sitter::{Node, Tree};
 
-use super::super::methods::PythonMethod;
-use super::super::parse::{ParseError, PythonParser};
-use super::super::scope::{Scope, holds_definitions};
+use super::super::methods::{MAX_COPIES, PythonMethod, each_function};
+use super::super::parse::PythonParser;
 use super::plain;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +25,17 @@ impl<'a> Context<'a> {
             Self::Member(name) => (3, name),
         }
     }
+
+    /// The text that is parsed before a piece in place of the statements there, and the text that
+    /// completes it.
+    fn around(self) -> (String, &'static str) {
+        match self {
+            Self::First => (String::new(), ""),
+            Self::Top => ("pass\n".to_owned(), ""),
+            Self::Header => (String::new(), " pass\n"),
+            Self::Member(name) => (format!("class {name}:\n"), ""),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +55,8 @@ pub(super) struct Piece {
     pub(super) methods: Box<[MethodEntry]>,
     pub(super) lines: u32,
     pub(super) nodes: u32,
-    /// Upper bound of parser operations, if it was parsed.
-    pub(super) ops: OnceLock<u32>,
+    /// Upper bound of parser operations; 0 if it was not parsed.
+    pub(super) ops: u32,
     /// Bytes that the scanner may read more often than usual.
     pub(super) reread: u32,
 }
@@ -68,25 +76,6 @@ pub(super) struct MethodEntry {
     pub(super) nested: bool,
 }
 
-impl MethodEntry {
-    /// An entry for a method of a text that was parsed as a whole.
-    pub(super) fn of(method: &PythonMethod, names: &mut String) -> Self {
-        let from = names.len();
-        names.push_str(&method.qualified_name);
-        let to = names.len();
-        Self {
-            hash: 0,
-            name: (number(from), number(to)),
-            fun_name: number(to - method.fun_name.len()),
-            start_line: number(method.start_line),
-            end_line: number(method.end_line),
-            start_byte: number(method.start_byte),
-            end_byte: number(method.end_byte),
-            nested: false,
-        }
-    }
-}
-
 /// All numbers are at most 64 times the longest text, 256 MB.
 fn number(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
@@ -95,11 +84,21 @@ fn number(number: usize) -> u32 {
 impl Piece {
     fn empty(verdict: Verdict) -> Self {
         let (names, methods) = (Box::default(), Box::default());
-        Self { verdict, names, methods, lines: 0, nodes: 0, ops: OnceLock::new(), reread: 0 }
+        Self { verdict, names, methods, lines: 0, nodes: 0, ops: 0, reread: 0 }
     }
 
-    pub(super) fn whole(names: String, methods: Box<[MethodEntry]>) -> Self {
-        Self { names: names.into(), methods, ..Self::empty(Verdict::Sound) }
+    /// The methods of a text that was parsed as a whole.
+    pub(super) fn whole(
+        text: &str,
+        methods: Vec<PythonMethod>,
+        hash: impl Fn(&str) -> u64,
+    ) -> Option<Self> {
+        let mut list = Methods::of(text, &hash);
+        for m in methods {
+            let (names, range) = ((&*m.fun_name, &*m.qualified_name), (m.start_byte, m.end_byte));
+            list.add(names, range, m.start_line, false)?;
+        }
+        Some(list.piece(0))
     }
 
     pub(super) fn qualified_name(&self, entry: &MethodEntry) -> &str {
@@ -119,15 +118,6 @@ impl Piece {
     }
 }
 
-/// Stands for the statements before a piece.
-const BEFORE: &str = "pass\n";
-
-/// Completes a header to a class.
-const BODY: &str = " pass\n";
-
-/// As in `methods`.
-const MAX_COPIES: usize = 64;
-
 /// The contents of `text`; `hash` hashes a name.
 pub(super) fn find(
     parser: &mut PythonParser,
@@ -144,18 +134,9 @@ pub(super) fn find(
         None if two_ways(text) => Piece::empty(Verdict::Broken),
         None => {
             let piece = parsed_piece(parser, context, text, &hash);
-            piece.ops.get_or_init(|| number(parser.ops()));
-            piece
+            Piece { ops: number(parser.ops), ..piece }
         }
     }
-}
-
-pub(super) fn count_ops(
-    parser: &mut PythonParser,
-    context: Context<'_>,
-    text: &str,
-) -> Option<u32> {
-    parsed(parser, context, text).ok().map(|_| number(parser.ops()))
 }
 
 /// True if the text has a token that may extend beyond it, or a byte that may end it early.
@@ -168,31 +149,14 @@ pub(super) fn reaches_out(text: &str) -> bool {
     open || text.contains('\0')
 }
 
-fn parsed(parser: &mut PythonParser, context: Context<'_>, text: &str) -> Result<Tree, ParseError> {
-    match context {
-        Context::First => parser.parse_anew(text),
-        Context::Top => parser.parse_anew(&[BEFORE, text].concat()),
-        Context::Header => parser.parse_anew(&[text, BODY].concat()),
-        Context::Member(name) => parser.parse_anew(&(class_line(name) + text)),
-    }
-}
-
-fn class_line(name: &str) -> String {
-    ["class ", name, ":\n"].concat()
-}
-
 fn parsed_piece(
     parser: &mut PythonParser,
     context: Context<'_>,
     text: &str,
     hash: &impl Fn(&str) -> u64,
 ) -> Piece {
-    let before = match context {
-        Context::First | Context::Header => 0,
-        Context::Top => BEFORE.len(),
-        Context::Member(name) => class_line(name).len(),
-    };
-    let tree = match parsed(parser, context, text) {
+    let (before, after) = context.around();
+    let tree = match parser.parse_anew(&[&before, text, after].concat()) {
         Ok(tree) if !tree.root_node().has_error() => tree,
         _ => return Piece::empty(Verdict::Broken),
     };
@@ -210,9 +174,24 @@ fn parsed_piece(
         }
         Context::Member(name) => name,
     };
-    let walk = Walk { class, before, methods: Methods::of(text, hash) };
-    match walk.run(&tree) {
-        Some(methods) => methods.piece(tree.root_node().descendant_count()),
+    let before = before.len();
+    let mut methods = Methods::of(text, hash);
+    let name_of = |node: Node<'_>| {
+        let range = node.child_by_field_name("name")?.byte_range();
+        // The class around the text comes first.
+        let Some(from) = range.start.checked_sub(before) else { return Some(class) };
+        text.get(from..range.end - before)
+    };
+    let mut function_end = 0;
+    let complete = each_function(&tree, true, name_of, |node, name, qualified| {
+        let nested = node.end_byte() <= function_end;
+        function_end = function_end.max(node.end_byte());
+        let range = (node.start_byte().checked_sub(before)?, node.end_byte() - before);
+        let line = node.start_position().row + 1 - usize::from(before > 0);
+        methods.add((name, qualified), range, line, nested)
+    });
+    match complete {
+        Some(()) => methods.piece(tree.root_node().descendant_count()),
         None => Piece::empty(Verdict::Broken),
     }
 }
@@ -326,7 +305,7 @@ fn only_statement(tree: &Tree) -> Option<Node<'_>> {
     statements.next().is_none().then_some(statement)
 }
 
-/// The name of the class whose header is `text`, if [`BODY`] has become its body.
+/// The name of the class whose header is `text`, if the text after it has become its body.
 fn header_name<'a>(tree: &Tree, text: &'a str) -> Option<&'a str> {
     let mut class = only_statement(tree)?;
     if class.kind() == "decorated_definition" {
@@ -391,56 +370,6 @@ impl<'a, H: Fn(&str) -> u64> Methods<'a, H> {
     fn piece(self, nodes: usize) -> Piece {
         let (names, methods) = (self.names.into(), self.entries.into());
         Piece { names, methods, ..sizes(nodes, self.text) }
-    }
-}
-
-/// The walk of `methods` over a tree without errors.
-struct Walk<'a, H> {
-    /// The class around the text, which does not contain the class's name.
-    class: &'a str,
-    /// Bytes of the tree before the text: none, or one line.
-    before: usize,
-    methods: Methods<'a, H>,
-}
-
-impl<'a, H: Fn(&str) -> u64> Walk<'a, H> {
-    /// `None` if the names and texts of nested functions become too large.
-    fn run(mut self, tree: &Tree) -> Option<Methods<'a, H>> {
-        let mut scope = Scope::default();
-        // The end of the outermost open function.
-        let mut function_end = 0;
-        let mut cursor = tree.walk();
-        loop {
-            let node = cursor.node();
-            let kind = node.kind();
-            let is_function = kind == "function_definition";
-            if is_function || kind == "class_definition" {
-                let name = self.name(node)?;
-                let qualified = scope.enter(name);
-                if is_function {
-                    let nested = node.end_byte() <= function_end;
-                    let start = node.start_byte().checked_sub(self.before)?;
-                    let end = node.end_byte().checked_sub(self.before)?;
-                    let row = node.start_position().row + 1 - usize::from(self.before > 0);
-                    self.methods.add((name, qualified), (start, end), row, nested)?;
-                    function_end = function_end.max(node.end_byte());
-                }
-            }
-            let enter = holds_definitions(kind);
-            let moved = (enter && scope.descend(&mut cursor)) || scope.pass(&mut cursor);
-            if !moved {
-                return Some(self.methods);
-            }
-        }
-    }
-
-    fn name(&self, node: Node<'_>) -> Option<&'a str> {
-        let range = node.child_by_field_name("name")?.byte_range();
-        if range.start < self.before {
-            return Some(self.class);
-        }
-        let from = range.start.checked_sub(self.before)?;
-        self.methods.text.get(from..range.end.checked_sub(self.before)?)
     }
 }
 

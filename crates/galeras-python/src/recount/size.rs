@@ -13,6 +13,9 @@ use std::collections::HashSet;
 
 use tree_sitter::Node;
 
+use super::super::parse::nodes;
+use super::count;
+
 #[derive(Default)]
 struct SizeCounter {
     tokens: i64,
@@ -33,11 +36,9 @@ pub(super) fn size(function: Node<'_>, text: &str) -> (i64, i64) {
     // Braces and colons of f-strings that are not tokens, and the end of skipped text.
     let mut ignored: HashSet<usize> = HashSet::new();
     let mut done = 0;
-    let mut cursor = function.walk();
-    'walk: loop {
-        let node = cursor.node();
-        let inside = node.start_byte() >= begin && node.start_byte() >= done;
-        if inside {
+    for node in nodes(function) {
+        // Skips nodes before the name and finished ones.
+        if node.start_byte() >= begin.max(done) {
             match node.kind() {
                 "comment" => size.gap(node, text),
                 "function_definition" => {
@@ -69,15 +70,6 @@ pub(super) fn size(function: Node<'_>, text: &str) -> (i64, i64) {
                     size.leaf(node, text);
                 }
                 _ => {}
-            }
-        }
-        // Skips nodes before the name and finished ones.
-        if node.end_byte() > begin.max(done) && cursor.goto_first_child() {
-            continue;
-        }
-        while !cursor.goto_next_sibling() {
-            if !cursor.goto_parent() {
-                break 'walk;
             }
         }
     }
@@ -221,8 +213,4 @@ fn tokens_of(text: &str) -> usize {
         tokens += 1;
     }
     tokens
-}
-
-fn count(n: usize) -> i64 {
-    i64::try_from(n).unwrap_or(i64::MAX)
 }

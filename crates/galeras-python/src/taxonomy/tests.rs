@@ -65,57 +65,54 @@ fn a_method_has_the_counts_of_the_hand() {
 }
 
 #[test]
-fn identifiers_literals_separators_and_comments_are_in_no_category() {
-    for text in [
-        "",
-        " \t\n\r\n\x0c",
-        "a, b.c; d -> iff classs _if IF none true null self this default print",
-        "1 1.5 0xFF 1e-5 .5 1_000j",
-        "'if' \"\"\"for\nwhile\"\"\" rb'(' f'{x if y else z}' u\"[\"",
-        "# if ( [ {",
-        "! $ ? `",
-        "añadir 变量 — “”",
+fn tokens_without_a_category_and_cut_text() {
+    for (text, expected) in [
+        ("", &[][..]),
+        (" \t\n\r\n\x0c", &[]),
+        ("a, b.c; d -> iff classs _if IF none true null self this default print", &[]),
+        ("1 1.5 0xFF 1e-5 .5 1_000j", &[]),
+        ("'if' \"\"\"for\nwhile\"\"\" rb'(' f'{x if y else z}' u\"[\"", &[]),
+        ("# if ( [ {", &[]),
+        ("! $ ? `", &[]),
+        ("añadir 变量 — “”", &[]),
+        // A type after a dot is an attribute.
+        ("x.str . list \\\n . int", &[]),
+        ("str.int", &[("casting", 1)]),
+        ("from.import x", &[("declaration", 2)]),
+        ("...int", &[("casting", 1), ("extra_tokens", 1)]),
+        // Cut text counts as far as it goes.
+        (
+            "def f(x):\n    return 'if (\n    x = 1",
+            &[("blocks", 4), ("declaration", 1), ("operators", 1)],
+        ),
+        ("x = '''if\nfor", &[("operators", 1)]),
+        ("x = \"a\\", &[("operators", 1)]),
+        ("x = \"a\\é", &[("operators", 1)]),
+        ("'''a\\", &[]),
+        ("x = f'", &[("operators", 1)]),
+        ("x \\", &[]),
+        (")]}(([", &[("blocks", 6)]),
+        ("if 'a\rif 'b\r\nif", &[("conditional", 3)]),
     ] {
-        assert_eq!(counted(text), [], "{text}");
+        assert_eq!(counted(text), expected, "{text}");
     }
 }
 
 #[test]
-fn a_type_behind_a_dot_is_an_attribute() {
-    assert_eq!(counted("x.str . list \\\n . int"), []);
-    assert_eq!(counted("str.int"), [("casting", 1)]);
-    assert_eq!(counted("from.import x"), [("declaration", 2)]);
-    assert_eq!(counted("...int"), [("casting", 1), ("extra_tokens", 1)]);
-}
-
-#[test]
 fn match_and_case_are_keywords_in_front_of_a_block() {
-    let conditional = |text: &str| taxonomy(text)[CONDITIONAL];
-    assert_eq!(conditional("match x:\n case 1: a\n case [b]: c\n case _: d\n"), 4);
-    assert_eq!(conditional("match (x):\r\n case (y): z"), 2);
-    assert_eq!(conditional("match = case\nmatch(x)\nmatch[1:2]\nmatch: int = 1\nx.match(y)"), 0);
-    assert_eq!(conditional("match(x); y: int"), 0);
-    assert_eq!(conditional("match(x) = y[:]"), 0);
-    // Cut before the colon.
-    assert_eq!(conditional("match x"), 0);
-    // Known fault: an annotation of a subscript.
-    assert_eq!(conditional("match[x]: int = 1"), 1);
-}
-
-#[test]
-fn cut_text_counts_as_far_as_it_goes() {
-    assert_eq!(
-        counted("def f(x):\n    return 'if (\n    x = 1"),
-        [("blocks", 4), ("declaration", 1), ("operators", 1)]
-    );
-    assert_eq!(counted("x = '''if\nfor"), [("operators", 1)]);
-    assert_eq!(counted("x = \"a\\"), [("operators", 1)]);
-    assert_eq!(counted("x = \"a\\é"), [("operators", 1)]);
-    assert_eq!(counted("'''a\\"), []);
-    assert_eq!(counted("x = f'"), [("operators", 1)]);
-    assert_eq!(counted("x \\"), []);
-    assert_eq!(counted(")]}((["), [("blocks", 6)]);
-    assert_eq!(counted("if 'a\rif 'b\r\nif"), [("conditional", 3)]);
+    for (text, expected) in [
+        ("match x:\n case 1: a\n case [b]: c\n case _: d\n", 4),
+        ("match (x):\r\n case (y): z", 2),
+        ("match = case\nmatch(x)\nmatch[1:2]\nmatch: int = 1\nx.match(y)", 0),
+        ("match(x); y: int", 0),
+        ("match(x) = y[:]", 0),
+        // Cut before the colon.
+        ("match x", 0),
+        // Known fault: an annotation of a subscript.
+        ("match[x]: int = 1", 1),
+    ] {
+        assert_eq!(taxonomy(text)[CONDITIONAL], expected, "{text}");
+    }
 }
 
 #[test]
@@ -145,17 +142,17 @@ fn time_is_linear() {
 
 #[test]
 fn the_published_lists_count_as_published() {
-    let counted = |text: &str| named(taxonomy_published(text));
-    assert_eq!(counted("import from"), [("oop", 2), ("declaration", 2)]);
-    assert_eq!(
-        counted("break :"),
-        [("blocks", 1), ("declaration", 1), ("loops", 1), ("operators", 1)]
-    );
-    assert_eq!(
-        counted("this default do none long"),
-        [("oop", 1), ("conditional", 1), ("loops", 1), ("casting", 1), ("extra_tokens", 1)]
-    );
-    assert_eq!(counted("def elif and < > ** // += None lambda with yield list"), []);
+    for (text, expected) in [
+        ("import from", &[("oop", 2), ("declaration", 2)][..]),
+        ("break :", &[("blocks", 1), ("declaration", 1), ("loops", 1), ("operators", 1)]),
+        (
+            "this default do none long",
+            &[("oop", 1), ("conditional", 1), ("loops", 1), ("casting", 1), ("extra_tokens", 1)],
+        ),
+        ("def elif and < > ** // += None lambda with yield list", &[]),
+    ] {
+        assert_eq!(named(taxonomy_published(text)), expected, "{text}");
+    }
 }
 
 #[test]

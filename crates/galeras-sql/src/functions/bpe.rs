@@ -19,7 +19,7 @@ pub const MIN_VOCAB: usize = 256;
 /// Ids are places in a table, so that a model with larger ones is refused.
 const MAX_VOCAB: usize = 16 << 20;
 
-/// A pair of tokens that occurs once is not worth a token of its own (the default of
+/// A pair of tokens that occurs once is not worth a token (the default of
 /// `ByteLevelBPETokenizer.train`).
 const MIN_FREQUENCY: u64 = 2;
 
@@ -76,7 +76,7 @@ pub fn train(
     Bpe::new(tokenizer)
 }
 
-/// The words of a text, in the letters that stand for bytes.
+/// The words of a text, in the letters that represent bytes.
 fn words_of(splitter: &ByteLevel, text: &str) -> TokenizersResult<Vec<String>> {
     let mut words = Vec::new();
     for piece in pieces(text, PIECE) {

@@ -1,9 +1,9 @@
 //! `random_cut(code, id, seed, min, max, at, after, share_of)`: a random prefix of a method.
 //!
-//! The published pipeline draws r uniformly from [0.4, 0.65] and cuts at the last space
-//! before `int(len * r)`, which may lie inside the signature; here the cut never does when
-//! `after` is `signature`, nor in the docstring when it is `docstring`. With `share_of` `rest`
-//! the share is of what comes behind them, so that a long docstring leaves something to be shown.
+//! The published pipeline draws r uniformly from [0.4, 0.65] and cuts at the last space before
+//! `int(len * r)`, which may lie inside the signature; here the cut never does when `after` is
+//! `signature`, nor in the docstring when it is `docstring`. With `share_of: rest` the share is of
+//! the text after them, so that a long docstring does not use it up.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::function_doc::{Documented, FunctionDoc, FunctionGroup};
 use galeras_base::id::{keyed_hash, unit_interval};
 use galeras_python::{cut_points, docstring_end, signature_end, with_parser};
 
-/// The field that says why a method was not cut.
+/// The field with the reason why a method was not cut.
 pub const CUT_REASON: &str = "reason";
 
 /// The result: prefix, rest, position in characters, and the reason if there is none.
@@ -43,16 +43,16 @@ struct Params {
     share_of: ShareOf,
 }
 
-/// What the share is of.
+/// The text that the share refers to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ShareOf {
     /// The whole text.
     Text,
-    /// What lies behind [`After`], white space in front aside; the cut lies inside of it.
+    /// The text after [`After`] without its leading white space. The cut lies within it.
     Rest,
 }
 
-/// What a cut comes after.
+/// The part of the method that the cut must follow.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum After {
     Nothing,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::logical_expr::{ScalarUDF, ScalarUDFImpl};
 
-/// The table of the list of functions that a function stands in.
+/// The table of the manual that lists a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FunctionGroup {
     /// From the values of a row to a value.
@@ -15,35 +15,34 @@ pub enum FunctionGroup {
     Aggregate,
 }
 
-/// The description of a SQL function. It stands beside the function and is all that is
-/// written about it: the list of functions is generated from it.
+/// The description of a SQL function. The manual's list of functions is generated from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FunctionDoc {
     /// The name, as registered.
     pub name: &'static str,
     /// Other names of the same function.
     pub aliases: &'static [&'static str],
-    /// Where the list has it.
+    /// The part of the manual's list.
     pub group: FunctionGroup,
     /// Raised when the same arguments give another result than before: keys of stored
     /// results contain it.
     pub version: u32,
     /// The name and the SQL type of each argument.
     pub arguments: &'static [(&'static str, &'static str)],
-    /// Whether more arguments like the last one may follow.
+    /// More arguments like the last one may follow.
     pub variadic: bool,
     /// The SQL type of the result.
     pub returns: &'static str,
-    /// What the function gives, as one sentence without its full stop.
+    /// The result, as one sentence without its full stop.
     pub summary: &'static str,
-    /// What becomes of nulls, in the same form.
+    /// The treatment of nulls, in the same form.
     pub nulls: &'static str,
     /// An expression with literal arguments; for an aggregate, with the columns of
     /// [`EXAMPLE_ROWS`].
     pub example: &'static str,
 }
 
-/// The rows that the examples of aggregates are of.
+/// The rows of the examples of aggregates.
 pub const EXAMPLE_ROWS: &str =
     "(VALUES (1.5, 2.0), (2.5, 3.0), (4.0, 7.25), (NULL, 1.0)) AS t(x, y)";
 

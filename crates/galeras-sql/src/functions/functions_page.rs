@@ -1,4 +1,4 @@
-//! The list of all SQL functions as a page of the manual, `docs/functions.md`.
+//! The list of SQL functions as a page of the manual, `docs/functions.md`.
 
 use super::function_doc::{EXAMPLE_ROWS, FunctionDoc, FunctionGroup};
 
@@ -30,7 +30,7 @@ const GROUPS: [(FunctionGroup, &str, &str); 3] = [
     ),
 ];
 
-/// The page of all functions in `docs`, in Markdown.
+/// The page of functions in `docs`, in Markdown.
 pub(super) fn render(docs: &[FunctionDoc]) -> String {
     let mut page = String::from(INTRODUCTION);
     for (group, title, text) in GROUPS {

@@ -1,4 +1,4 @@
-//! `message_words(message)`: how much a commit message says.
+//! `message_words(message)`: the number of meaningful words of a commit message.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! DataFusion functions over the algorithms of the crates, and their descriptions.
 //!
-//! One file per row function, the exact aggregates, and the list of all functions
-//! (`docs/functions.md`) with the version of each. A function's parameters are literal arguments,
-//! never state of the function value, so that a cluster can resolve functions by name.
+//! One file per row function, the exact aggregates, and the list of functions (`docs/functions.md`)
+//! with the version of each. A function's parameters are literal arguments, never state of the
+//! function value, so that a cluster can resolve functions by name.
 
 pub mod aggregate;
 pub mod bpe;
@@ -86,7 +86,7 @@ pub fn aggregates() -> Vec<Arc<AggregateUDF>> {
     aggregate::all().into_iter().map(|(_, function)| function).collect()
 }
 
-/// The descriptions of all functions: row functions, scores, aggregates.
+/// The descriptions of the functions: row functions, scores, aggregates.
 pub fn function_docs() -> Vec<FunctionDoc> {
     let scalars = documented_scalars().into_iter().map(|(doc, _)| doc);
     scalars.chain(aggregate::all().into_iter().map(|(doc, _)| doc)).collect()
@@ -120,11 +120,11 @@ mod tests {
 
     use super::*;
 
-    /// Whether a call with as many arguments as described fits what is registered.
+    /// Returns true if a call with the described number of arguments fits the registered signature.
     fn takes(doc: &FunctionDoc, signature: &Signature) -> bool {
         match &signature.type_signature {
             TypeSignature::VariadicAny => doc.variadic,
-            // `min` and `max` say what they take in code.
+            // `min` and `max` define their arguments in code.
             TypeSignature::UserDefined => !doc.variadic && doc.arguments.len() == 1,
             others => {
                 let arity = format!("{:?}", others.arity());

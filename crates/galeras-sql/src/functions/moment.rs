@@ -2,7 +2,7 @@
 
 use arrow::compute::kernels::cast_utils::string_to_datetime;
 
-/// A date, or a date with time, in UTC unless it says otherwise: seconds since 1970, and the
+/// A date, or a date with time, in UTC unless it has another zone: seconds since 1970, and the
 /// canonical text `YYYY-MM-DDThh:mm:ssZ`.
 pub fn moment(text: &str) -> Option<(i64, String)> {
     let utc: arrow::array::timezone::Tz = "+00:00".parse().ok()?;

@@ -1,8 +1,7 @@
-//! The results of all examples, pinned: a function that gives another result than before needs
-//! a new version.
+//! The pinned results of the examples: a function whose result changes needs a new version.
 //!
-//! `GALERAS_UPDATE=1 cargo test -p galeras-sql --lib pins` writes the lines of new functions and new
-//! versions. It refuses a changed result under an unchanged version.
+//! `GALERAS_UPDATE=1 cargo test -p galeras-sql --lib pins` writes the lines of new functions and
+//! new versions. It refuses a changed result under an unchanged version.
 
 use std::collections::BTreeMap;
 use std::path::Path;

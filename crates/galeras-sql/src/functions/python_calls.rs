@@ -1,6 +1,6 @@
-//! `python_calls(code)`: the names of what a method calls.
+//! `python_calls(code)`: the names that a method calls.
 //!
-//! The algorithm is in the crate `galeras_python`; here is only its Arrow form.
+//! The algorithm is in the crate `galeras_python`.
 
 use std::sync::Arc;
 

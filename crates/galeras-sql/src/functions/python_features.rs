@@ -49,7 +49,7 @@ pub const FEATURES: &[(&str, FeatureKind, &str, Option<&str>)] = &[
     ("parameters", FeatureKind::Texts, "the parameters' names in order", None),
 ];
 
-/// The name of the field that says why a row has no features.
+/// The name of the field with the reason why a row has no features.
 pub(super) const REASON: &str = "reason";
 
 /// The type of a feature.
@@ -92,7 +92,7 @@ fn struct_fields() -> Fields {
         .collect()
 }
 
-/// A struct of all [`FEATURES`] and `reason`, which is null unless the text has no features.
+/// A struct of the [`FEATURES`] and `reason`, which is null unless the text has no features.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct PythonFeatures {
     signature: Signature,
@@ -171,7 +171,7 @@ impl Columns {
         }
     }
 
-    /// Adds a row. The values stand in the order of [`FEATURES`], kind by kind.
+    /// Adds a row. The values are in the order of [`FEATURES`], kind by kind.
     fn push(&mut self, result: Result<Features<'_>, String>) {
         match result {
             Ok(f) => {

@@ -17,8 +17,8 @@ use super::function_doc::{Documented, FunctionDoc, FunctionGroup};
 use galeras_operator::describe;
 use galeras_python::{Outline, Pieces, decode_source, with_parser};
 
-/// Bytes of the pieces of files that are kept: a corpus seldom has one twice, but copies of a
-/// file stand side by side.
+/// Bytes of the pieces of files that are kept: a corpus seldom has a file twice, but copies follow
+/// each other.
 const KEPT_BYTES: usize = 1 << 20;
 
 /// The columns of a method: name, type, description.

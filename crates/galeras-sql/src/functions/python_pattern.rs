@@ -61,7 +61,7 @@ fn check(name: &str, pattern_text: Option<&ScalarValue>) -> Result<()> {
     }
 }
 
-/// How often the pattern is in each text, up to a limit; null for what cannot be parsed.
+/// The number of matches in each text, up to a limit; null for a text that cannot be parsed.
 fn counts(args: &ScalarFunctionArgs, limit: usize) -> Result<Vec<Option<i64>>> {
     let ColumnarValue::Scalar(ScalarValue::Utf8(Some(text))) = &args.args[1] else {
         return Err(DataFusionError::Plan("the pattern must be a text in quotes".into()));
@@ -82,7 +82,7 @@ fn signature() -> Signature {
 const ARGUMENTS: &[(&str, &str)] = &[("code", "text"), ("pattern", "text")];
 const NULLS: &str = "null for a null and for code that cannot be parsed";
 
-/// Whether a pattern is in a text.
+/// Returns true if a text matches a pattern.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct PythonHas {
     signature: Signature,

@@ -16,7 +16,7 @@ use super::function_doc::{Documented, FunctionDoc, FunctionGroup};
 use galeras_python::{CATEGORIES, taxonomy, taxonomy_published};
 
 /// A struct with a count for each category, null for a null text; with the lists as they were
-/// published if the second argument says so.
+/// published if the second argument is true.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct PythonTaxonomy {
     signature: Signature,

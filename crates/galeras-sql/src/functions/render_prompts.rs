@@ -24,9 +24,9 @@ use galeras_python::words;
 /// A message of a conversation; of a treatment, with a template for its content.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Message {
-    /// Who says it: `system`, `user` or `assistant`.
+    /// The role: `system`, `user` or `assistant`.
     pub role: String,
-    /// What is said.
+    /// The text.
     pub content: String,
 }
 
@@ -49,7 +49,7 @@ impl Treatment {
     }
 }
 
-/// Compiles the templates of all treatments.
+/// Compiles the templates of the treatments.
 ///
 /// # Errors
 /// All templates that cannot be compiled.
@@ -79,8 +79,8 @@ fn message_fields() -> Fields {
     ])
 }
 
-/// The fields of what is made of a row: the prompts in the order of the treatments, or the
-/// treatment that makes none and why.
+/// The fields of a rendered row: the prompts in the order of the treatments, or the treatment that
+/// failed and the reason.
 pub fn rendered_type() -> Fields {
     let prompts = DataType::new_list(DataType::Struct(rendered_fields()), true);
     Fields::from(vec![
@@ -90,7 +90,7 @@ pub fn rendered_type() -> Fields {
     ])
 }
 
-/// The fields of what a treatment makes of a row.
+/// The fields of a prompt.
 fn rendered_fields() -> Fields {
     Fields::from(vec![
         Field::new("treatment", DataType::Utf8, true),
@@ -257,7 +257,7 @@ impl PromptColumns {
         }
         self.messages.append(true);
         let said = treatment.messages.iter().zip(&contents);
-        // The published sizes are those of what the user says.
+        // The published sizes are those of the user's message.
         let said = said.filter(|(message, _)| message.role != SYSTEM);
         let prompt = said.map(|(_, content)| content.as_str()).collect::<Vec<_>>().join("\n");
         for (builder, count) in self.counts.iter_mut().zip(sizes(&prompt)) {

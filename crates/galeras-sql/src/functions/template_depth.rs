@@ -14,24 +14,37 @@ const MOST_NESTED: usize = 100;
 
 /// The items that the checks of one text look at. A list that has another one twice, and that one a
 /// third twice, takes a time that doubles with every list.
-const MOST_ITEMS: u64 = 64 << 20;
+const MOST_ITEMS: u64 = 8 << 20;
 
-/// The name of the function, which no template can write.
+/// The names of the functions, which no template can write: for a variable, and for an attribute of a
+/// namespace.
 const CHECKED: &str = "\u{0}checked";
+const CHECKED_ATTRIBUTE: &str = "\u{0}checked attribute";
 
 /// The items that the checks of the text at hand may still look at.
 struct ItemsLeft(u64);
 
-/// Adds the function that [`checked`] calls.
+/// Adds the functions that [`checked`] calls.
 pub(super) fn add(environment: &mut Environment<'_>) {
-    environment.add_function(CHECKED, |state: &mut State<'_, '_>, value: Rest<Value>| {
-        let value = value.0.into_iter().next().unwrap_or_default();
-        let left = state.get_or_insert_extension_with(|| ItemsLeft(MOST_ITEMS));
-        visit(&value, MOST_NESTED, &mut left.0).map(|()| value)
-    });
+    for (name, attribute) in [(CHECKED, false), (CHECKED_ATTRIBUTE, true)] {
+        environment.add_function(name, move |state: &mut State<'_, '_>, value: Rest<Value>| {
+            let value = value.0.into_iter().next().unwrap_or_default();
+            let left = state.get_or_insert_extension_with(|| ItemsLeft(MOST_ITEMS));
+            visit(&value, MOST_NESTED, attribute, &mut left.0).map(|()| value)
+        });
+    }
 }
 
-fn visit(value: &Value, levels: usize, left: &mut u64) -> Result<(), Error> {
+fn is_namespace(value: &Value) -> bool {
+    value.as_object().is_some_and(|object| object.type_name().ends_with("::Namespace"))
+}
+
+/// Checks a value; a namespace within an attribute of a namespace might contain itself.
+fn visit(value: &Value, levels: usize, attribute: bool, left: &mut u64) -> Result<(), Error> {
+    if attribute && is_namespace(value) {
+        let message = "a namespace cannot contain a namespace";
+        return Err(Error::new(ErrorKind::WriteFailure, message));
+    }
     let map = value.kind() == ValueKind::Map;
     if !map && !matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable) {
         return Ok(());
@@ -46,8 +59,8 @@ fn visit(value: &Value, levels: usize, left: &mut u64) -> Result<(), Error> {
             failed("its lists are too large; does it double one in a loop?".into())
         })?;
         match map {
-            true => visit(&value.get_item(&item)?, levels - 1, left)?,
-            false => visit(&item, levels - 1, left)?,
+            true => visit(&value.get_item(&item)?, levels - 1, attribute, left)?,
+            false => visit(&item, levels - 1, attribute, left)?,
         }
     }
     Ok(())
@@ -78,11 +91,13 @@ pub(super) fn checked<'a>(instructions: &Instructions<'a>) -> Option<Instruction
             }
             other => other.clone(),
         };
-        let check = Instruction::CallFunction(CHECKED, Some(1));
+        let check = |name| Instruction::CallFunction(name, Some(1));
         let before = match instruction {
-            Instruction::StoreLocal(_) => vec![check],
+            Instruction::StoreLocal(_) => vec![check(CHECKED)],
             // The namespace is above its value.
-            Instruction::SetAttr(_) => vec![Instruction::Swap, check, Instruction::Swap],
+            Instruction::SetAttr(_) => {
+                vec![Instruction::Swap, check(CHECKED_ATTRIBUTE), Instruction::Swap]
+            }
             _ => vec![],
         };
         let line = instructions.get_line(at).and_then(|line| u16::try_from(line).ok());

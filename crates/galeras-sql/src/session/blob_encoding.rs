@@ -1,4 +1,4 @@
-//! Batches into a blob of the store: encoded as Parquet on a thread of its own, then committed.
+//! Batches into a blob of the store: encoded as Parquet on a separate thread, then committed.
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;

@@ -1,8 +1,6 @@
-//! Times that no calendar has: a file may hold any number as a date or a time, also one that is
-//! millions of years away. Such a value cannot be written as text. Arrow writes `ERROR: …` as a
-//! value in its place, or fails somewhere on the way to a screen, so it is refused before.
-//!
-//! Does not live here: which types a table may have (`digest`).
+//! Refuses times that no calendar has: a file may store any number as a date or a time, even one
+//! that is millions of years away. Such a value cannot be written as text. Arrow writes `ERROR: …`
+//! instead, or fails later.
 
 use std::ops::RangeInclusive;
 
@@ -16,8 +14,8 @@ use arrow::datatypes::{
 use galeras_operator::table_digest::type_name;
 use galeras_workflow::quote;
 
-/// The seconds since 1970 that every step of writing a time can work with, whatever its time zone:
-/// from the year 262,142 before our era to the year 262,141.
+/// The seconds since 1970 that every step of writing a time supports, in any time zone: from the
+/// year 262,142 before our era to the year 262,141.
 const SECONDS: RangeInclusive<i64> = -8_334_500_000_000..=8_210_200_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
 

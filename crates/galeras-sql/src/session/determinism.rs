@@ -18,8 +18,8 @@ use crate::functions::aggregate::{APPROXIMATE, ORDER_DEPENDENT};
 /// The key columns of tables, by name.
 pub type KeyColumns = BTreeMap<String, Vec<String>>;
 
-/// What in `plan` makes its result depend on anything but its input rows: one sentence for
-/// each finding. `keys` are the key columns of the tables that it reads, by their names.
+/// Finds parts of `plan` whose result depends on more than its input rows: one sentence for each.
+/// `keys` are the key columns of the tables that it reads, by their names.
 pub fn check_deterministic(plan: &LogicalPlan, keys: &KeyColumns) -> Result<Vec<String>> {
     let mut problems = Vec::new();
     plan.apply_with_subqueries(|node| {
@@ -72,7 +72,8 @@ fn names<'a>(exprs: impl Iterator<Item = &'a Expr>) -> BTreeSet<String> {
         .collect()
 }
 
-/// Whether rows in the order of these columns have no ties, or only ties between equal rows.
+/// Returns true if rows in the order of these columns have no ties, or only ties between equal
+/// rows.
 fn is_total(order: &BTreeSet<String>, input: &LogicalPlan, keys: &KeyColumns) -> bool {
     let all = || input.schema().fields().iter().all(|f| order.contains(f.name()));
     unique_columns(input, keys).is_some_and(|unique| unique.is_subset(order)) || all()

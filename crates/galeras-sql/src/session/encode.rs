@@ -29,7 +29,7 @@ const BLOCK: usize = 4 << 10;
 /// the dictionary.
 const DICTIONARY_BYTES: usize = 8 << 20;
 
-/// What was encoded.
+/// The encoded file.
 pub(super) struct Encoded<W> {
     pub out: W,
     pub rows: u64,
@@ -59,7 +59,7 @@ pub(super) fn encode<W: Write + Send>(
         number += 1;
         batches = group(&mut next);
     }
-    // Flushes, and says what the system said; `into_inner` would keep only its words.
+    // Flushes, to keep the system's error; `into_inner` would keep only its text.
     file.close()?;
     Ok(Encoded { out, rows })
 }
@@ -72,7 +72,7 @@ fn group(next: &mut impl FnMut() -> Option<RecordBatch>) -> Vec<RecordBatch> {
         let Some(batch) = next() else { break };
         if batch.num_rows() > 0 {
             rows += batch.num_rows();
-            // What the lists of a slice hold is not known without a look at each.
+            // The size of a slice of lists is only known from each list.
             let flat = batch.columns().iter().filter(|column| !column.data_type().is_nested());
             let sizes = flat.map(|column| column.to_data().get_slice_memory_size().unwrap_or(0));
             bytes += sizes.sum::<usize>();
@@ -96,8 +96,8 @@ fn properties_of(batches: &[RecordBatch]) -> WriterProperties {
         .build()
 }
 
-/// Whether the rows fit a block of a disk as they are. To compress them saves nothing, and what it
-/// takes to begin, for each column when it is written and when it is read, is most of the work.
+/// Returns true if the rows fit a block of a disk uncompressed. Compressing them saves nothing, and
+/// its fixed cost per column is most of the work.
 fn fits_a_block(batches: &[RecordBatch]) -> bool {
     let columns = batches.iter().flat_map(RecordBatch::columns);
     // What the lists of a slice hold is not known without a look at each.
@@ -118,7 +118,7 @@ struct ColumnChunk<'a> {
     bytes: usize,
 }
 
-/// The encoded leaves of all columns, in order.
+/// The encoded leaves of the columns, in order.
 fn encode_group(
     schema: &SchemaRef,
     writers: Vec<ArrowColumnWriter>,
@@ -257,7 +257,7 @@ mod tests {
         let flat = |start, rows| batch(start, rows).project(&[0]).unwrap();
         for (batch, compressed) in [
             (flat(0, 500), false),
-            // Whatever it is cut from.
+            // In any slice.
             (flat(0, 5000).slice(100, 500), false),
             (flat(0, 520), true),
             (batch(0, 10), true),

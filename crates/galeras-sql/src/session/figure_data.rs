@@ -14,11 +14,11 @@ use galeras_operator::{StepError, column_description, column_unit};
 pub struct FigureColumn {
     /// Its name.
     pub name: String,
-    /// True if numbers are needed, and not only something to tell rows apart.
+    /// True if numbers are needed, and not only distinct values.
     pub number: bool,
     /// The unit of its numbers.
     pub unit: Option<String>,
-    /// What it holds.
+    /// The values.
     pub description: Option<String>,
 }
 

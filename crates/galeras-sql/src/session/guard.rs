@@ -9,10 +9,10 @@ use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt as _;
 
-/// What `work` gives.
+/// Returns the result of `work`.
 ///
 /// # Errors
-/// If it panicked: what the panic said. Nothing that it was changing may be used afterwards.
+/// The message of a panic. Values that `work` was changing must not be used afterwards.
 pub async fn guarded<T>(work: impl Future<Output = T>) -> Result<T, String> {
     AssertUnwindSafe(work).catch_unwind().await.map_err(|payload| said(payload.as_ref()))
 }

@@ -200,8 +200,7 @@ fn with_own_catalogs(mut state: SessionState) -> SessionContext {
     SessionContext::new_with_state(state)
 }
 
-/// Removes the tables of the session. A new session for every step to plan would be a copy of all
-/// functions.
+/// Removes the tables of the session. A new session for every step would copy the functions.
 pub fn forget_tables(session: &SessionContext) {
     let state = session.state_ref();
     let catalogs = own_catalogs(&state.read());

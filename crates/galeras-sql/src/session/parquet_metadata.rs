@@ -18,7 +18,7 @@ use galeras_operator::table_digest::TableHasher;
 use galeras_store::{check_parquet, footer_range};
 
 /// Copies a Parquet file of ours and adds key-value metadata. The data are the same bytes; only the
-/// footer is written anew.
+/// footer is rewritten.
 ///
 /// # Errors
 /// If one of the files fails, or `from` is damaged.
@@ -41,7 +41,7 @@ pub fn copy_with_metadata(
         file.schema_descr_ptr(),
         file.column_orders().cloned(),
     );
-    // The offsets of the data are those of the copy, too.
+    // The offsets of the data are also those of the copy.
     let groups = metadata.row_groups().to_vec();
     let metadata = ParquetMetaDataBuilder::new(file).set_row_groups(groups).build();
     Ok(ParquetMetaDataWriter::new(&mut to, &metadata).finish()?)

@@ -1,10 +1,8 @@
-//! The shape of the published Galeras files: which of our columns is which of their keys.
+//! The shape of the published Galeras files: maps our columns to their keys.
 //!
 //! A published row is a data point: the code without its docstring is `code`, the docstring with
-//! its counts a mapping `documentation`, and for each treatment there is a mapping of the prompt and
-//! what was predicted. Here a row is an answer under one treatment, so that rows are put together.
-//!
-//! Does not live here: file formats (`report`, `runner`).
+//! its counts a mapping `documentation`, and each treatment has a mapping of the prompt and the
+//! prediction. Our rows are answers under one treatment, so several are joined.
 
 use arrow::array::AsArray;
 use arrow::datatypes::Schema;
@@ -30,8 +28,8 @@ pub enum ShapeError {
     Query(#[from] datafusion::error::DataFusionError),
 }
 
-/// What is taken as it is, in the order of the published files: before `code`, and from `ast_errors`
-/// on.
+/// The columns that are copied, in the order of the published files: before `code`, and from
+/// `ast_errors` on.
 const PLAIN: [&str; 6] = ["commit_id", "repo", "path", "file_name", "fun_name", "commit_message"];
 const COUNTS: [&str; 10] = [
     "n_ast_errors",
@@ -45,14 +43,14 @@ const COUNTS: [&str; 10] = [
     "n_ast_nodes",
     "n_identifiers",
 ];
-/// What else every table needs.
+/// The other columns that every table needs.
 const MORE: [&str; 5] = ["id", "code_no_docstring", "docstring", "url", "ast_errors"];
-/// What a table with a column `treatment` needs.
+/// The columns that a table with a column `treatment` needs.
 const TREATED: [&str; 6] =
     ["snippet_id", "template", "prompt", "prompt_size", "p_n_whitespaces", "p_vocab_size"];
 
 impl OutputShape {
-    /// The names of all shapes.
+    /// The names of the shapes.
     pub const NAMES: [&'static str; 1] = ["galeras"];
 
     /// The shape of this name.
@@ -157,7 +155,7 @@ fn literal(text: &str) -> String {
 
 /// The query that shapes the table `shaped`.
 fn query(point: &str, cut: bool, treated: Option<(&Vec<String>, bool)>) -> String {
-    // 53 bits: every reader of JSON takes such a number for what it is.
+    // 53 bits, so that every reader of JSON keeps the number.
     let number = format!(
         "CAST(keyed_hash(0, 'published', {point}) / arrow_cast(2048, 'UInt64') \
          AS bigint)"

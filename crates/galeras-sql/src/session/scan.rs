@@ -62,7 +62,7 @@ pub fn scan(
 /// Blobs of one schema as one table.
 ///
 /// # Errors
-/// If a file on this disk has other types: a plan would cast its values, whatever they lose.
+/// If a file on this disk has other types: a plan would cast its values and might lose digits.
 pub fn scan_files(
     session: &SessionContext,
     store: &Store,
@@ -81,8 +81,7 @@ pub fn scan_files(
     listing(session, store, blobs, schema, Vec::new())
 }
 
-/// A stored table as its file describes it: whatever the operator that computed it says of its
-/// columns today.
+/// A stored table as its file describes it, even if its operator has other columns today.
 pub async fn scan_stored(
     session: &SessionContext,
     store: &Store,
@@ -92,7 +91,7 @@ pub async fn scan_stored(
     listing(session, store, &[stored.blob], Arc::clone(metadata.schema()), Vec::new())
 }
 
-/// A damaged footer is an error here, before a library trusts what it says.
+/// A damaged footer is an error here, before a library trusts it.
 pub(super) fn check_stored(store: &Store, blob: &Digest) -> Result<()> {
     match store.local_blob(blob).filter(|file| file.exists()) {
         Some(file) => check_footer(&file).map_err(|why| damaged(&file, &why)),

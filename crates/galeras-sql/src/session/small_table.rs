@@ -1,8 +1,8 @@
 //! A stored table of a few kilobytes as a table of plans: its file is read in one go.
 //!
-//! A workflow may have thousands of small tables. To list a file, to look for its size, and to read
-//! its footer and its columns one after another, each on another thread, takes longer than all that
-//! is done with their rows.
+//! A workflow may have thousands of small tables. Listing a file, asking for its size, and reading
+//! its footer and columns one after another on other threads takes longer than the work on their
+//! rows.
 
 use std::fmt;
 use std::io;
@@ -34,7 +34,7 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
 
-use galeras_base::cause;
+use galeras_base::error_chain;
 use galeras_operator::table_digest::type_name;
 use galeras_workflow::quote;
 
@@ -69,7 +69,7 @@ impl TableProvider for SmallTable {
         _: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let named = |error: io::Error| {
-            let message = format!("{}: {}", self.file.display(), cause::plain(&error));
+            let message = format!("{}: {}", self.file.display(), error_chain::plain(&error));
             io::Error::new(error.kind(), message)
         };
         let bytes = Bytes::from(std::fs::read(&self.file).map_err(named)?);
@@ -171,8 +171,7 @@ impl Planned {
     }
 }
 
-/// Checks that a stored column has the planned type: a cast would change its values, whatever they
-/// lose.
+/// Checks that a stored column has the planned type: a cast might lose digits.
 ///
 /// # Errors
 /// If it does not.

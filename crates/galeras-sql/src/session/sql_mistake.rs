@@ -1,8 +1,8 @@
-//! Errors of SQL in words for people: what is wrong, which word it is, and what was meant.
+//! Explains errors of SQL: the mistake, its place, and a suggestion.
 //!
-//! DataFusion says what it could not plan, often without a place, and suggests names by their
-//! letters alone. Here the word is looked up in the text, and suggestions come from the columns,
-//! functions and tables that are in scope.
+//! DataFusion reports mistakes often without a place, and suggests names by spelling alone. Here
+//! the word is looked up in the text, and suggestions come from the columns, functions and tables
+//! in scope.
 
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
@@ -15,7 +15,7 @@ use galeras_operator::{ArgError, plain_message};
 use galeras_workflow::code::Code;
 use galeras_workflow::{did_you_mean, quote};
 
-/// A text of SQL, where it stands, and what may be named in it.
+/// A text of SQL, its place, and the names in scope.
 #[derive(Clone, Copy)]
 pub struct SqlText<'a> {
     /// The text.
@@ -225,7 +225,7 @@ fn arguments(message: &str, text: &SqlText<'_>, words: &[SqlWord]) -> Option<Arg
     })
 }
 
-/// What the parser could not read.
+/// A syntax error.
 fn syntax(error: &ParserError, text: &SqlText<'_>, words: &[SqlWord]) -> ArgError {
     let message = match error {
         ParserError::ParserError(message) | ParserError::TokenizerError(message) => message,
@@ -244,7 +244,7 @@ fn syntax(error: &ParserError, text: &SqlText<'_>, words: &[SqlWord]) -> ArgErro
     let here = words.iter().position(|w| w.at.start >= at).unwrap_or(words.len());
     let before = here.checked_sub(1).and_then(|i| words.get(i));
     let fail = |message: String| ArgError::new(text.path, Code::SqlSyntax, message);
-    // A misspelt keyword is taken for a name, and what comes after it makes no sense.
+    // A misspelt keyword is taken for a name, and the next word makes no sense.
     let around = [before, words.get(here).filter(|w| w.at.start == at)];
     for word in around.into_iter().flatten().filter(|w| !w.quoted && !w.keyword && !w.called) {
         let column = text.columns.iter().any(|c| c.eq_ignore_ascii_case(&word.name));

@@ -1,4 +1,4 @@
-//! The words of a text of SQL and where they stand, for errors that name one without its place.
+//! The words of a text of SQL and their places, for errors that name one without its place.
 
 use std::ops::Range;
 
@@ -13,21 +13,21 @@ pub(super) struct SqlWord {
     pub(super) name: String,
     /// As it is written, without quotes.
     pub(super) written: String,
-    /// True if it stands in quotes.
+    /// True if it is in quotes.
     pub(super) quoted: bool,
     /// Its bytes, quotes included.
     pub(super) at: Range<usize>,
-    /// True if a bracket opens right behind it.
+    /// True if a bracket follows directly.
     pub(super) called: bool,
-    /// True if it names a value: it stands behind `AS`.
+    /// True if it names a value: it follows `AS`.
     alias: bool,
     /// The name before its dot.
     qualifier: Option<String>,
-    /// True if it is a keyword of SQL, in whatever role.
+    /// True if it is a keyword of SQL, in any role.
     pub(super) keyword: bool,
 }
 
-/// The words of `sql` in their order; what cannot be read as SQL has none.
+/// The words of `sql` in their order; none if the text is not SQL.
 pub(super) fn words(sql: &str) -> Vec<SqlWord> {
     let Ok(tokens) = Tokenizer::new(&GenericDialect {}, sql).tokenize_with_location() else {
         return Vec::new();

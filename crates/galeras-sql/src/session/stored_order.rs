@@ -1,8 +1,8 @@
 //! The rows of a stored table in the order of one of its columns.
 //!
 //! Every row becomes one number: eight bytes of its value, of which a larger number is a larger
-//! value, whether the value goes on after them, and the row's position, so that no two are equal and
-//! rows of one value stay in the order of the table. Numbers need no more than that. Texts that
+//! value, a bit that is set if the value is longer, and the row's position, so that no two are
+//! equal and equal values keep the order of the table. Numbers need no more than that. Texts that
 //! share their first bytes are sorted again by the next ones that differ.
 
 use std::ops::Range;
@@ -76,7 +76,7 @@ struct Part {
     values: Values,
 }
 
-/// Values as what is compared.
+/// Values in the form that is compared.
 enum Values {
     /// Numbers, of which a larger one is a larger value.
     Numbers(UInt64Array),
@@ -162,8 +162,8 @@ fn key(chunk: u64, rest: u8, position: u32) -> u128 {
     u128::from(chunk) << 64 | u128::from(rest) << 32 | u128::from(position)
 }
 
-/// The key of a text, of which what stands before is known to be equal: its next bytes, and how many
-/// they are, so that a text comes before those that go on after it.
+/// The key of a text whose earlier bytes are known to be equal: its next bytes and their number, so
+/// that a text comes before longer ones.
 fn text_key(text: &[u8], descending: bool, position: u32) -> u128 {
     let mut chunk = [0; CHUNK];
     let held = text.len().min(CHUNK);
@@ -180,7 +180,7 @@ fn position(key: u128) -> u32 {
     (key & u128::from(u32::MAX)) as u32
 }
 
-/// Returns true if the text of a key goes on after its bytes.
+/// Returns true if the text of a key is longer than its bytes.
 fn goes_on(key: u128, descending: bool) -> bool {
     let rest = (key >> 32) as u8;
     rest == if descending { 0 } else { CHUNK as u8 + 1 }
@@ -248,8 +248,8 @@ impl Texts {
     }
 }
 
-/// Sorts what has one key by what comes after it, and so on. A list of what is left to do in the
-/// place of calls: texts may be long and differ by their ends only.
+/// Sorts rows of one key by their next bytes, and so on. It uses a list of remaining ranges instead
+/// of recursion, as texts may be long and differ only at their ends.
 fn sort_on(keys: &mut [u128], texts: &Texts, descending: bool) {
     let mut left: Vec<(Range<usize>, usize)> = ties(keys, 0..keys.len(), CHUNK, descending);
     while let Some((range, from)) = left.pop() {
@@ -263,7 +263,7 @@ fn sort_on(keys: &mut [u128], texts: &Texts, descending: bool) {
     }
 }
 
-/// The rows among these, which are sorted, that are equal so far and go on; after so many bytes.
+/// The runs of sorted rows that are equal up to this number of bytes and longer.
 fn ties(
     keys: &[u128],
     within: Range<usize>,

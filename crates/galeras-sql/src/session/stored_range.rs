@@ -1,7 +1,5 @@
 //! A range of the rows of a stored table, by position: only the pages of the files that hold them
 //! are read, from a disk or a bucket.
-//!
-//! Does not live here: single rows (`stored_rows`), whole tables (`scan`).
 
 use std::ops::Range;
 use std::sync::Arc;

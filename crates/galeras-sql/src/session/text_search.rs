@@ -1,5 +1,5 @@
-//! Which texts contain a text, whatever the case: a search of the values of a column as the one text
-//! that they are in memory, several times as fast as one of each.
+//! Finds texts that contain a text in any case: it searches the values of a column as the one text
+//! that they are in memory, which is several times as fast as searching each.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
 };
 
-/// Whether a column of texts contains this text of ASCII characters. Upper and lower case of ASCII
-/// letters are the same.
+/// Returns true for each text that contains this text of ASCII characters. Upper and lower case of
+/// ASCII letters are the same.
 pub fn contains_ascii(column: Expr, text: &str) -> Expr {
     ScalarUDF::from(ContainsAscii::default()).call(vec![column, lit(text.to_ascii_lowercase())])
 }
@@ -69,7 +69,7 @@ fn contains(texts: &StringArray, wanted: &str) -> BooleanArray {
         let at = from + at;
         let row = offsets.partition_point(|offset| *offset as usize - start <= at) - 1;
         let next = offsets[row + 1] as usize - start;
-        // What begins in one text and ends in another is in neither.
+        // A match across two texts does not count.
         from = match at + wanted.len() <= next {
             true => {
                 found.set_bit(row, true);

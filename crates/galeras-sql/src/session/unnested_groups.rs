@@ -1,6 +1,6 @@
-//! Refuses queries in which the engine would group rows wrongly: DataFusion 55 goes on to believe that
-//! the columns by which rows were grouped determine all others, after UNNEST has made several rows
-//! of each. GROUP BY and DISTINCT over such rows then drop columns that they need.
+//! Refuses queries in which the engine would group rows wrongly: DataFusion 55 still assumes that
+//! grouping columns determine all others after UNNEST has made several rows of each. GROUP BY and
+//! DISTINCT over such rows then drop columns that they need.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ pub fn dropped_group_columns(plan: &LogicalPlan) -> Result<Vec<String>> {
     Ok(dropped.into_iter().collect())
 }
 
-/// Those of the columns that others of them are said to determine.
+/// The columns that the plan believes others determine.
 fn determined(schema: &DFSchema, columns: &BTreeSet<usize>) -> Vec<String> {
     let mut names = Vec::new();
     for dependency in schema.functional_dependencies().iter() {

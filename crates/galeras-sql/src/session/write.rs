@@ -1,8 +1,8 @@
-//! Tables into artifacts: cast to stored types, sorted by key, checked for duplicate keys,
-//! hashed and written as Parquet.
+//! Tables into artifacts: cast to stored types, sorted by key, checked for duplicate keys, hashed
+//! and written as Parquet.
 //!
-//! Hashing and encoding run on threads of their own, behind bounded channels, while the plan
-//! computes the next rows, unless there are but a few.
+//! Hashing and encoding run on other threads behind bounded channels while the plan computes the
+//! next rows, unless there are only a few.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use super::blob_encoding::{BlobEncoding, EncodedBlob};
 use super::calendar::check_times;
 use galeras_base::digest::{ColumnDigest, table_digest};
 use galeras_base::id::ID;
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 use galeras_operator::table_digest::TableHasher;
 use galeras_operator::{StepError, TableSchema, stored_type};
 use galeras_store::{PortArtifact, Store, StoreError, TableShape};
@@ -105,8 +105,8 @@ pub async fn open_table(df: DataFrame, table: &TableSchema) -> Result<OpenTable,
 impl OpenTable {
     /// Stores the rows as the artifact of `port`, encoding on so many threads.
     ///
-    /// Calls `on_rows` with the number of rows of each finished batch, and `on_encoded` when all
-    /// that is left is to wait for the disk.
+    /// Calls `on_rows` with the number of rows of each finished batch, and `on_encoded` when only
+    /// the disk is left.
     ///
     /// # Errors
     /// If the plan fails, a column that may not be null has nulls, two rows have the same key, or
@@ -228,7 +228,7 @@ fn conform(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, StepEr
             if array.data_type() == field.data_type() {
                 Ok(Arc::clone(array))
             } else {
-                // What does not fit is an error, not a null.
+                // A value that does not fit is an error, not a null.
                 arrow::compute::cast_with_options(array, field.data_type(), &STRICT)
             }
         })
@@ -281,7 +281,7 @@ impl ArtifactSink {
         drop((to_hasher, to_writer));
         let encoded = writer.finish().await;
         let panicked = |_| StepError::new("a writer thread panicked");
-        // What is wrong with the rows says more than that they could not be written.
+        // An error in the rows explains more than the failed write.
         let (columns, rows) = hasher.await.map_err(panicked)??;
         Ok((encoded?, columns, rows))
     }
@@ -361,7 +361,7 @@ impl KeyOrder {
             values.collect::<Vec<_>>()
         };
         let key = values(one, &is_key).join(", ");
-        // What tells the rows apart says which of them is too many, or what is missing in the key.
+        // Columns that differ show the surplus row, or the column that the key lacks.
         let differs =
             |at: usize| !is_key(at) && value_text(one.column(at)) != value_text(other.column(at));
         let (first, second) = (values(one, &differs), values(other, &differs));
@@ -395,7 +395,7 @@ impl KeyOrder {
     }
 }
 
-/// A plan said that its rows come in the order of the key, and they do not.
+/// The plan promised rows in the order of the key, but they are not.
 fn unsorted() -> StepError {
     StepError::new("a defect: the rows do not come in the order of their key")
 }

@@ -1,42 +1,170 @@
-//! What `verify` finds and `repair` removes.
+//! The findings of `verify` and their repair.
 
 use std::cell::Cell;
 use std::fs;
 
 use super::*;
 
-async fn kinds(store: &Store) -> Vec<FindingKind> {
-    store.verify(&|_| {}).await.unwrap().iter().map(|finding| finding.kind).collect()
+async fn put_again(store: &Store, manifest: &mut Manifest, change: impl FnOnce(&mut Manifest)) {
+    change(manifest);
+    store.put_manifest(manifest).await.unwrap();
 }
 
-/// Damages a store, expects these findings, and that nothing is left of them after a repair
-/// but an undamaged result.
-async fn finds(damage: impl AsyncFnOnce(&Store, &Path, Manifest), expected: &[FindingKind]) {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
-    let sound = put_result_of(&store, "other", 7, "").await;
-    let manifest = put_result(&store, 1, "").await;
-    damage(&store, folder.path(), manifest).await;
+fn rename_to(folder: &Path, from: &Path, to: &str) {
+    let to = folder.join(to);
+    fs::create_dir_all(to.parent().unwrap()).unwrap();
+    fs::rename(from, to).unwrap();
+}
+
+/// Damages a result of a store, or adds something damaged.
+async fn damage(case: &str, store: &Store, folder: &Path, mut manifest: Manifest) {
+    let blob = store.local_blob(&manifest.ports[0].blob).unwrap();
+    let file = folder.join(manifest_name(&manifest.key));
+    let recipe = manifest.preimage.recipe();
+    match case {
+        "a changed byte" => {
+            flip(&blob, 20);
+            let findings = store.verify(&|_| {}).await.unwrap();
+            assert_eq!(findings[0].steps, ["step1"]);
+            assert!(findings[0].to_string().ends_with("(result of step1)"), "{}", findings[0]);
+        }
+        "a missing blob" => fs::remove_file(blob).unwrap(),
+        "a cut blob" => {
+            let bytes = fs::read(&blob).unwrap();
+            fs::write(&blob, &bytes[..bytes.len() / 2]).unwrap();
+        }
+        "another size" => put_again(store, &mut manifest, |m| m.ports[0].bytes += 1).await,
+        "a cut manifest" => fs::write(file, "{\"format\": 1, ").unwrap(),
+        "an empty part" => {
+            let part = put_part(store, &recipe, 2, "").await;
+            fs::write(folder.join(memo_name(&recipe, &part)), "").unwrap();
+            store.forget(&manifest.key).await.unwrap();
+        }
+        "another pre-image" => {
+            put_again(store, &mut manifest, |m| m.preimage.version += 1).await;
+        }
+        "another key" => {
+            rename_to(folder, &file, &format!("actions/00/{}.json", Digest::of(b"")));
+        }
+        "another number of rows" => {
+            put_again(store, &mut manifest, |m| m.ports[0].rows += 1).await;
+        }
+        "another digest" => {
+            let other = Digest::of(b"other");
+            put_again(store, &mut manifest, |m| m.ports[0].digest = other).await;
+        }
+        "another table" => {
+            let PortArtifact { blob, bytes, .. } = put_table(store, &batch(5, 20)).await;
+            let port = manifest.ports[0].clone();
+            manifest.ports[0] = PortArtifact { blob, bytes, ..port };
+            store.put_manifest(&manifest).await.unwrap();
+        }
+        "no table" => {
+            let mut writer = store.blob_writer().unwrap();
+            std::io::Write::write_all(&mut writer, b"no table").unwrap();
+            let (blob, bytes) = writer.commit(store).await.unwrap();
+            let port = manifest.ports[0].clone();
+            manifest.ports[0] = PortArtifact { blob, bytes, ..port };
+            store.put_manifest(&manifest).await.unwrap();
+        }
+        "another number of rows of a part" => {
+            let part = MemoPart { rows: 99, ..put_part(store, &recipe, 2, "").await };
+            store.put_memo_part(&recipe, &part).await.unwrap();
+            store.forget(&manifest.key).await.unwrap();
+        }
+        "other files among the blobs" => {
+            let false_name = Digest::of(b"something else");
+            for folder in
+                [store.local_blob(&false_name).unwrap().parent().unwrap(), &folder.join("blobs/ff")]
+            {
+                fs::create_dir_all(folder).unwrap();
+                fs::write(folder.join(format!("{false_name}.parquet")), b"content").unwrap();
+            }
+            store.forget(&manifest.key).await.unwrap();
+        }
+        "an unreadable manifest" => {
+            unreadable(&file);
+            assert_eq!(store.manifest(&manifest.key).await.unwrap(), None, "it is a miss");
+            // A link to itself.
+            fs::remove_file(&file).unwrap();
+            std::os::unix::fs::symlink(file.file_name().unwrap(), &file).unwrap();
+            assert_eq!(store.manifest(&manifest.key).await.unwrap(), None, "it is a miss");
+            unreadable(&file);
+        }
+        _ => panic!("{case}"),
+    }
+}
+
+/// Replaces a file. The memory of a process is a file with an I/O error at its beginning, like that
+/// of a damaged disk.
+fn unreadable(path: &Path) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let _ = fs::remove_file(path);
+    std::os::unix::fs::symlink("/proc/self/mem", path).unwrap();
+    let error = fs::read(path).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::IO.raw_os_error()), "{error}");
+}
+
+/// After a repair only an undamaged result is left.
+#[tokio::test]
+async fn damage_is_found_and_removed() {
+    use FindingKind::*;
+    for (case, expected) in [
+        ("a changed byte", &[DamagedBlob][..]),
+        ("a missing blob", &[MissingBlob]),
+        ("a cut blob", &[WrongSize]),
+        ("another size", &[WrongSize]),
+        ("a cut manifest", &[DamagedManifest]),
+        ("an empty part", &[DamagedPart]),
+        ("another pre-image", &[WrongKey]),
+        ("another key", &[DamagedManifest]),
+        ("another number of rows", &[WrongTable]),
+        ("another digest", &[WrongTable]),
+        ("another table", &[WrongTable]),
+        ("no table", &[WrongTable]),
+        ("another number of rows of a part", &[WrongTable]),
+        ("other files among the blobs", &[DamagedBlob, StrangeFile]),
+        ("an unreadable manifest", &[DamagedManifest]),
+    ] {
+        let (folder, store) = new_store().await;
+        let sound = put_result_of(&store, "other", 7, "").await;
+        let manifest = put_result(&store, 1, "").await;
+        damage(case, &store, folder.path(), manifest).await;
+        let findings = store.verify(&|_| {}).await.unwrap();
+        let found: Vec<_> = findings.iter().map(|finding| finding.kind).collect();
+        assert_eq!(found, expected, "{case}: {findings:?}");
+        assert!(store.repair(&findings).await.unwrap() > 0, "{case}");
+        assert_eq!(kinds(&store).await, [], "{case}");
+        assert_eq!(store.list().await.unwrap(), std::slice::from_ref(&sound), "{case}");
+        let unsound = store.unsound_blobs(&sound, VerifyLevel::Hashed).await.unwrap();
+        assert_eq!(unsound, [], "{case}");
+    }
+}
+
+#[tokio::test]
+async fn unreadable_objects_are_found_and_removed() {
+    let (folder, store) = new_store().await;
+    put_result(&store, 1, "").await;
+    let name = Digest::of(b"x");
+    unreadable(&folder.path().join(format!("memo/{}/{name}/{name}.json", name.shard())));
+    unreadable(&folder.path().join("runs/20261121T093000.123Z-89abcdef.json"));
+    unreadable(&folder.path().join(format!("checks/{}/{name}.json", name.shard())));
+    unreadable(&folder.path().join(format!("outputs/{}/{name}/{name}.json", name.shard())));
     let findings = store.verify(&|_| {}).await.unwrap();
-    assert_eq!(findings.iter().map(|f| f.kind).collect::<Vec<_>>(), expected, "{findings:?}");
-    assert!(store.repair(&findings).await.unwrap() > 0);
+    let found: Vec<_> = findings.iter().map(|finding| finding.kind).collect();
+    use FindingKind::*;
+    assert_eq!(found, [DamagedOutcome, DamagedPart, DamagedOrigin, DamagedRun], "{findings:?}");
+    store.repair(&findings).await.unwrap();
     assert_eq!(kinds(&store).await, []);
-    assert_eq!(store.list().await.unwrap(), std::slice::from_ref(&sound));
-    assert_eq!(store.unsound_blobs(&sound, VerifyLevel::Hashed).await.unwrap(), []);
-}
-
-fn file_of(folder: &Path, manifest: &Manifest) -> std::path::PathBuf {
-    folder.join(format!("actions/{}/{}.json", manifest.key.shard(), manifest.key))
 }
 
 #[tokio::test]
 async fn a_sound_store_has_no_findings_and_every_byte_is_counted() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
+    let (folder, store) = new_store().await;
     let manifest = put_result(&store, 1, "").await;
     put_part(&store, &manifest.preimage.recipe(), 2, "").await;
     put_table(&store, &batch(3, 3)).await;
-    fs::write(folder.path().join("tmp/0123456789abcdef"), b"half").unwrap();
+    fs::write(folder.path().join("tmp/.galeras-0.part"), b"half").unwrap();
     let seen = Cell::new(0);
     let findings = store.verify(&|bytes| seen.set(seen.get() + bytes)).await.unwrap();
     assert_eq!(findings, []);
@@ -45,128 +173,7 @@ async fn a_sound_store_has_no_findings_and_every_byte_is_counted() {
 }
 
 #[tokio::test]
-async fn a_changed_byte_is_found() {
-    let damage = async |store: &Store, _: &Path, manifest: Manifest| {
-        let path = store.local_blob(&manifest.ports[0].blob).unwrap();
-        let mut bytes = fs::read(&path).unwrap();
-        bytes[20] ^= 1;
-        fs::write(&path, bytes).unwrap();
-        let findings = store.verify(&|_| {}).await.unwrap();
-        assert_eq!(findings[0].steps, ["step1"]);
-        assert!(findings[0].to_string().ends_with("(result of step1)"), "{}", findings[0]);
-    };
-    finds(damage, &[FindingKind::DamagedBlob]).await;
-}
-
-#[tokio::test]
-async fn a_missing_blob_is_found() {
-    let damage = async |store: &Store, _: &Path, manifest: Manifest| {
-        fs::remove_file(store.local_blob(&manifest.ports[0].blob).unwrap()).unwrap();
-    };
-    finds(damage, &[FindingKind::MissingBlob]).await;
-}
-
-#[tokio::test]
-async fn a_cut_blob_and_a_manifest_with_another_size_are_found() {
-    let damage = async |store: &Store, _: &Path, manifest: Manifest| {
-        let path = store.local_blob(&manifest.ports[0].blob).unwrap();
-        let bytes = fs::read(&path).unwrap();
-        fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
-    };
-    finds(damage, &[FindingKind::WrongSize]).await;
-    let damage = async |store: &Store, _: &Path, mut manifest: Manifest| {
-        manifest.ports[0].bytes += 1;
-        store.put_manifest(&manifest).await.unwrap();
-    };
-    finds(damage, &[FindingKind::WrongSize]).await;
-}
-
-#[tokio::test]
-async fn damaged_manifests_and_parts_are_found() {
-    let damage = async |_: &Store, folder: &Path, manifest: Manifest| {
-        fs::write(file_of(folder, &manifest), "{\"format\": 1, ").unwrap();
-    };
-    finds(damage, &[FindingKind::DamagedManifest]).await;
-    let damage = async |store: &Store, folder: &Path, manifest: Manifest| {
-        let recipe = manifest.preimage.recipe();
-        let part = put_part(store, &recipe, 2, "").await;
-        let name = format!("memo/{}/{recipe}/{}.json", recipe.shard(), part.blob);
-        fs::write(folder.join(name), "").unwrap();
-        store.forget(&manifest.key).await.unwrap();
-    };
-    finds(damage, &[FindingKind::DamagedPart]).await;
-}
-
-#[tokio::test]
-async fn a_manifest_under_a_key_that_is_not_its_own_is_found() {
-    let damage = async |store: &Store, _: &Path, mut manifest: Manifest| {
-        manifest.preimage.version += 1;
-        store.put_manifest(&manifest).await.unwrap();
-    };
-    finds(damage, &[FindingKind::WrongKey]).await;
-    let damage = async |_: &Store, folder: &Path, manifest: Manifest| {
-        let other = folder.join("actions/00");
-        fs::create_dir_all(&other).unwrap();
-        fs::rename(file_of(folder, &manifest), other.join(format!("{}.json", Digest::of(b""))))
-            .unwrap();
-    };
-    finds(damage, &[FindingKind::DamagedManifest]).await;
-}
-
-#[tokio::test]
-async fn a_table_that_is_not_what_the_manifest_says_is_found() {
-    let rows = async |store: &Store, _: &Path, mut manifest: Manifest| {
-        manifest.ports[0].rows += 1;
-        store.put_manifest(&manifest).await.unwrap();
-    };
-    finds(rows, &[FindingKind::WrongTable]).await;
-    let digest = async |store: &Store, _: &Path, mut manifest: Manifest| {
-        manifest.ports[0].digest = Digest::of(b"other");
-        store.put_manifest(&manifest).await.unwrap();
-    };
-    finds(digest, &[FindingKind::WrongTable]).await;
-    let content = async |store: &Store, _: &Path, mut manifest: Manifest| {
-        let other = put_table(store, &batch(5, 20)).await;
-        manifest.ports[0].blob = other.blob;
-        manifest.ports[0].bytes = other.bytes;
-        store.put_manifest(&manifest).await.unwrap();
-    };
-    finds(content, &[FindingKind::WrongTable]).await;
-    let no_parquet = async |store: &Store, _: &Path, mut manifest: Manifest| {
-        let mut writer = store.blob_writer().unwrap();
-        std::io::Write::write_all(&mut writer, b"no table").unwrap();
-        let (blob, bytes) = writer.commit(store).await.unwrap();
-        manifest.ports[0].blob = blob;
-        manifest.ports[0].bytes = bytes;
-        store.put_manifest(&manifest).await.unwrap();
-    };
-    finds(no_parquet, &[FindingKind::WrongTable]).await;
-    let part = async |store: &Store, _: &Path, manifest: Manifest| {
-        let recipe = manifest.preimage.recipe();
-        let mut part = put_part(store, &recipe, 2, "").await;
-        part.rows = 99;
-        store.put_memo_part(&recipe, &part).await.unwrap();
-        store.forget(&manifest.key).await.unwrap();
-    };
-    finds(part, &[FindingKind::WrongTable]).await;
-}
-
-#[tokio::test]
-async fn files_among_the_blobs_with_a_wrong_name_are_found() {
-    let damage = async |store: &Store, folder: &Path, manifest: Manifest| {
-        let false_name = Digest::of(b"something else");
-        let path = store.local_blob(&false_name).unwrap();
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, b"content").unwrap();
-        fs::create_dir_all(folder.join("blobs/ff")).unwrap();
-        fs::write(folder.join(format!("blobs/ff/{false_name}.parquet")), b"content").unwrap();
-        store.forget(&manifest.key).await.unwrap();
-    };
-    finds(damage, &[FindingKind::DamagedBlob, FindingKind::StrangeFile]).await;
-}
-
-#[tokio::test]
-async fn damage_in_a_bucket_is_found_too() {
+async fn damage_in_a_bucket_is_found() {
     let store = Store::open("memory://b/p").await.unwrap();
     let manifest = put_result(&store, 1, "").await;
     let path = store.blob_path(&manifest.ports[0].blob);
@@ -179,9 +186,8 @@ async fn damage_in_a_bucket_is_found_too() {
 }
 
 #[tokio::test]
-async fn a_repair_waits_for_no_run_but_refuses() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
+async fn a_repair_is_refused_during_a_run() {
+    let (folder, store) = new_store().await;
     let manifest = put_result(&store, 1, "").await;
     fs::remove_file(store.local_blob(&manifest.ports[0].blob).unwrap()).unwrap();
     let findings = store.verify(&|_| {}).await.unwrap();
@@ -191,9 +197,8 @@ async fn a_repair_waits_for_no_run_but_refuses() {
 }
 
 #[tokio::test]
-async fn what_was_computed_from_damage_is_forgotten_with_what_follows_and_nothing_else() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
+async fn only_results_that_were_computed_from_damage_are_forgotten() {
+    let (_folder, store) = new_store().await;
     let first = put_result(&store, 1, "").await;
     let blob = first.ports[0].blob;
     let reading = async |seed, reads: Vec<Digest>| {
@@ -210,11 +215,9 @@ async fn what_was_computed_from_damage_is_forgotten_with_what_follows_and_nothin
     let sound = Digest::of(b"sound");
     store.put_check_result(&sound, &outcome, vec![other.ports[0].blob]).await.unwrap();
 
-    // Damage without a trace: the record says that the file was looked at.
+    // Damage after which the log still has the file.
     let path = store.local_blob(&blob).unwrap();
-    let mut bytes = fs::read(&path).unwrap();
-    bytes[20] ^= 1;
-    fs::write(&path, bytes).unwrap();
+    flip(&path, 20);
     let backend = store.inner.backend.folder().unwrap();
     backend.verified.remember(&blob, &fs::metadata(&path).unwrap());
     assert_eq!(store.unsound_blobs(&first, VerifyLevel::Usual).await.unwrap(), []);
@@ -231,14 +234,15 @@ async fn what_was_computed_from_damage_is_forgotten_with_what_follows_and_nothin
 }
 
 #[tokio::test]
-async fn no_flipped_bit_of_a_manifest_a_part_or_an_outcome_is_believed() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
+async fn a_flipped_bit_of_an_object_is_noticed() {
+    let (folder, store) = new_store().await;
     let manifest = put_result(&store, 1, "").await;
     let recipe = manifest.preimage.recipe();
     let part = put_part(&store, &recipe, 2, "").await;
     let key = Digest::of(b"check");
     store.put_check_result(&key, &json!({"problem": "3 rows"}), vec![part.blob]).await.unwrap();
+    let output = outputs::record("one", "a", "here", "2026-01-01T00:00:00.000Z");
+    store.put_output(&output).await.unwrap();
     for name in files(folder.path()) {
         let path = folder.path().join(&name);
         let sound = fs::read(&path).unwrap();
@@ -249,7 +253,8 @@ async fn no_flipped_bit_of_a_manifest_a_part_or_an_outcome_is_believed() {
             match name.split('/').next().unwrap() {
                 "actions" => assert_eq!(store.manifest(&manifest.key).await.unwrap(), None),
                 "checks" => assert_eq!(store.check_result(&key).await, None),
-                // A name of a member that is no more its name leaves the rest as it was.
+                "outputs" => assert_eq!(store.outputs_of(&output.content).await.unwrap(), []),
+                // A damaged name of a member does not affect the rest.
                 "memo" => {
                     let sound = store.memo_parts(&recipe).await.unwrap().sound;
                     assert!(sound.iter().all(|found| *found == part), "byte {at}");
@@ -271,7 +276,7 @@ async fn no_flipped_bit_of_a_manifest_a_part_or_an_outcome_is_believed() {
 }
 
 #[tokio::test]
-async fn what_is_computed_again_heals_damage_of_the_same_size_in_a_bucket() {
+async fn a_table_that_is_computed_again_repairs_damage_of_the_same_size_in_a_bucket() {
     let store = Store::open("memory://b/p").await.unwrap();
     let manifest = put_result(&store, 1, "").await;
     let port = &manifest.ports[0];
@@ -282,41 +287,4 @@ async fn what_is_computed_again_heals_damage_of_the_same_size_in_a_bucket() {
     assert_eq!(hashed().await, [(port.blob, BlobState::Damaged)]);
     put_table(&store, &batch(1, 20)).await;
     assert_eq!(hashed().await, []);
-}
-
-/// The memory of a process is a file of which nothing can be read at its beginning: an I/O error, as
-/// of a disk with a bad spot.
-#[tokio::test]
-async fn a_file_that_the_disk_cannot_give_is_damaged() {
-    let unreadable = |path: &Path| {
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let _ = fs::remove_file(path);
-        std::os::unix::fs::symlink("/proc/self/mem", path).unwrap();
-        let error = fs::read(path).unwrap_err();
-        assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::IO.raw_os_error()), "{error}");
-    };
-    let manifest_gone = async |store: &Store, folder: &Path, manifest: Manifest| {
-        unreadable(&file_of(folder, &manifest));
-        assert_eq!(store.manifest(&manifest.key).await.unwrap(), None, "it is a miss");
-        // Neither is one behind a link to itself.
-        fs::remove_file(file_of(folder, &manifest)).unwrap();
-        let path = file_of(folder, &manifest);
-        std::os::unix::fs::symlink(path.file_name().unwrap(), &path).unwrap();
-        assert_eq!(store.manifest(&manifest.key).await.unwrap(), None, "it is a miss");
-        unreadable(&path);
-    };
-    finds(manifest_gone, &[FindingKind::DamagedManifest]).await;
-    let others = async |_: &Store, folder: &Path, _: Manifest| {
-        let name = Digest::of(b"x");
-        unreadable(&folder.join(format!("memo/{}/{name}/{name}.json", name.shard())));
-        unreadable(&folder.join("runs/20261121T093000.123Z-89abcdef.json"));
-        unreadable(&folder.join(format!("checks/{}/{name}.json", name.shard())));
-    };
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
-    others(&store, folder.path(), put_result(&store, 1, "").await).await;
-    let findings = store.verify(&|_| {}).await.unwrap();
-    assert_eq!(findings.len(), 3, "{findings:?}");
-    store.repair(&findings).await.unwrap();
-    assert_eq!(kinds(&store).await, []);
 }

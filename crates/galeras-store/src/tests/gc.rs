@@ -1,10 +1,10 @@
-//! What a collection keeps and removes.
+//! The rules of a collection.
 
 use std::fs;
 use std::time::{Duration, SystemTime};
 
-use super::super::time::rfc3339;
 use super::*;
+use crate::run_record::rfc3339;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -20,9 +20,8 @@ async fn steps(store: &Store) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn without_a_rule_only_what_nothing_refers_to_goes() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
+async fn without_a_rule_only_objects_without_a_result_are_removed() {
+    let (folder, store) = new_store().await;
     let kept = put_result(&store, 1, &days_ago(900)).await;
     let orphan = put_table(&store, &batch(9, 50)).await;
     put_part(&store, &kept.preimage.recipe(), 2, &days_ago(900)).await;
@@ -31,7 +30,7 @@ async fn without_a_rule_only_what_nothing_refers_to_goes() {
     let dead = Digest::of(b"interrupted, long ago");
     put_part(&store, &dead, 4, &days_ago(30)).await;
     let writing = store.blob_writer().unwrap();
-    fs::write(folder.path().join("tmp/0123456789abcdef"), b"half").unwrap();
+    fs::write(folder.path().join("tmp/.galeras-0.part"), b"half").unwrap();
 
     let before = files(folder.path());
     let would = cleaned(&store, GcPolicy { dry_run: true, ..GcPolicy::default() }).await;
@@ -51,9 +50,8 @@ async fn without_a_rule_only_what_nothing_refers_to_goes() {
 }
 
 #[tokio::test]
-async fn the_last_runs_keep_what_they_refer_to() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
+async fn the_last_runs_keep_their_results() {
+    let (_folder, store) = new_store().await;
     let mut all = vec![];
     for seed in 0..4 {
         all.push(put_result(&store, seed, &days_ago(40)).await);
@@ -76,9 +74,8 @@ async fn the_last_runs_keep_what_they_refer_to() {
 }
 
 #[tokio::test]
-async fn what_was_used_recently_stays() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
+async fn recently_used_results_stay() {
+    let (_folder, store) = new_store().await;
     put_result(&store, 1, &days_ago(10)).await;
     put_result(&store, 2, &days_ago(40)).await;
     let reused = put_result(&store, 3, &days_ago(40)).await;
@@ -97,8 +94,7 @@ async fn what_was_used_recently_stays() {
 
 #[tokio::test]
 async fn a_limit_removes_the_longest_unused_first() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
+    let (_folder, store) = new_store().await;
     let mut sizes = vec![];
     for seed in 1..5 {
         let manifest = put_result(&store, seed, &days_ago(10 * seed as u32)).await;
@@ -117,19 +113,18 @@ async fn a_limit_removes_the_longest_unused_first() {
     put_run(&store, &days_ago(1), Some(RunStatus::Ok), &[&newest]).await;
     let policy = GcPolicy { keep_runs: Some(1), max_bytes: Some(0), ..GcPolicy::default() };
     cleaned(&store, policy).await;
-    assert_eq!(steps(&store).await, ["step1"], "what the last run refers to is never evicted");
+    assert_eq!(steps(&store).await, ["step1"], "the results of the last run are never evicted");
 }
 
 #[tokio::test]
 async fn damaged_objects_go_and_a_newer_format_stops_the_collection() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
+    let (folder, store) = new_store().await;
     put_result(&store, 1, &days_ago(1)).await;
     let damaged = folder.path().join(format!("actions/00/{}.json", Digest::of(b"x")));
     fs::create_dir_all(damaged.parent().unwrap()).unwrap();
     fs::write(&damaged, "{").unwrap();
     assert_eq!(cleaned(&store, GcPolicy::default()).await.manifests, 1);
-    let newer = super::super::sealed::seal(&json!({"format": MANIFEST_VERSION + 1})).unwrap();
+    let newer = seal(&json!({"format": MANIFEST_VERSION + 1})).unwrap();
     fs::write(&damaged, newer).unwrap();
     let error = store.gc(GcPolicy::default()).await.unwrap_err();
     assert!(error.to_string().contains("newer galeras"), "{error}");
@@ -148,8 +143,7 @@ async fn recent_blobs_of_a_bucket_stay_for_want_of_locks() {
 
 #[tokio::test]
 async fn a_collection_refuses_while_a_run_holds_the_store() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
+    let (_folder, store) = new_store().await;
     put_table(&store, &batch(9, 5)).await;
     let run = store.shared_lock().await.unwrap();
     let error = store.gc(GcPolicy::default()).await.unwrap_err();

@@ -33,8 +33,7 @@ async fn a_lock_excludes_other_tasks() {
 
 #[tokio::test]
 async fn waiting_for_a_lock_can_be_given_up() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
+    let (_folder, store) = new_store().await;
     let guard = store.lock("recipe", || {}).await.unwrap();
     let waiting = store.lock("recipe", || {});
     assert!(tokio::time::timeout(Duration::from_millis(120), waiting).await.is_err());
@@ -56,7 +55,6 @@ async fn lock_names_are_apart_and_stay_in_the_store() {
 }
 
 /// Another process that holds the lock file until it is killed.
-#[cfg(target_os = "linux")]
 fn hold(file: &Path, mode: &str) -> Option<Child> {
     use std::io::Read;
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -73,17 +71,14 @@ fn hold(file: &Path, mode: &str) -> Option<Child> {
     Some(child)
 }
 
-#[cfg(target_os = "linux")]
 fn kill(mut child: Child) {
     child.kill().unwrap();
     child.wait().unwrap();
 }
 
 #[tokio::test]
-#[cfg(target_os = "linux")]
 async fn a_lock_excludes_other_processes_and_ends_with_them() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
+    let (folder, store) = new_store().await;
     let Some(child) = hold(&folder.path().join("locks/recipe"), "-x") else { return };
     let waited = AtomicUsize::new(0);
     let lock = store.lock("recipe", || {
@@ -96,10 +91,8 @@ async fn a_lock_excludes_other_processes_and_ends_with_them() {
 }
 
 #[tokio::test]
-#[cfg(target_os = "linux")]
 async fn the_store_is_not_cleaned_while_another_process_runs() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
+    let (folder, store) = new_store().await;
     let Some(child) = hold(&folder.path().join("locks/store"), "-s") else { return };
     let _also_runs = store.shared_lock().await.unwrap();
     let error = store.gc(GcPolicy::default()).await.unwrap_err();
@@ -110,8 +103,7 @@ async fn the_store_is_not_cleaned_while_another_process_runs() {
 
 #[tokio::test]
 async fn a_run_waits_while_the_store_is_cleaned() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
+    let (folder, store) = new_store().await;
     let alone = store.exclusive_lock().await.unwrap();
     store.gc(GcPolicy::default()).await.expect("the holder itself may clean");
     let other = open(folder.path()).await;
@@ -142,7 +134,7 @@ async fn a_lease_excludes_others_until_it_is_dropped() {
 }
 
 #[tokio::test]
-async fn a_folder_in_the_place_of_a_lock_is_removed() {
+async fn a_folder_at_the_path_of_a_lock_is_removed() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["store", "recipe"] {
         std::fs::create_dir_all(folder.path().join("locks").join(name).join("inside")).unwrap();

@@ -1,7 +1,4 @@
 //! Behaviour of a whole store, in folders and in memory.
-//!
-//! Lives here: what the tests share. Does not live here: tests of single functions, which
-//! are beside them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod damage;
@@ -19,14 +16,17 @@ use arrow::array::{Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use serde_json::json;
+use tempfile::TempDir;
 
+use super::integrity::seal;
+use super::object_name::{manifest_name, memo_name, signature_name};
 use super::*;
 use galeras_base::digest::{Digest, table_digest};
 use galeras_operator::event::{ROWS, RunStatus, StepStatus, StepSummary};
 use galeras_operator::table_digest::TableHasher;
 
-/// What a collection did. Tests beside this one start programs, and what is forked off holds a
-/// copy of every lock until it becomes that program.
+/// The report of a collection. Other tests start programs, and a forked process holds a copy of
+/// every lock until it becomes that program.
 async fn cleaned(store: &Store, policy: GcPolicy) -> GcReport {
     for _ in 0..100 {
         match store.gc(policy).await {
@@ -41,6 +41,23 @@ async fn cleaned(store: &Store, policy: GcPolicy) -> GcReport {
 
 async fn open(folder: &Path) -> Store {
     Store::open(folder.to_str().unwrap()).await.unwrap()
+}
+
+/// A new folder, and an empty store in it.
+async fn new_store() -> (TempDir, Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    (folder, store)
+}
+
+async fn kinds(store: &Store) -> Vec<FindingKind> {
+    store.verify(&|_| {}).await.unwrap().iter().map(|finding| finding.kind).collect()
+}
+
+fn flip(path: &Path, at: usize) {
+    let mut bytes = std::fs::read(path).unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(path, bytes).unwrap();
 }
 
 fn batch(seed: i64, rows: i64) -> RecordBatch {
@@ -65,7 +82,7 @@ fn batch(seed: i64, rows: i64) -> RecordBatch {
     .unwrap()
 }
 
-/// Stores a table the way an executor does; hidden columns are in the file only.
+/// Stores a table like an executor; hidden columns are only in the file.
 async fn put_table(store: &Store, batch: &RecordBatch) -> PortArtifact {
     let mut writer =
         ArrowWriter::try_new(store.blob_writer().unwrap(), batch.schema(), None).unwrap();

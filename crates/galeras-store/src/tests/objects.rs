@@ -43,15 +43,12 @@ async fn round_trips(store: &Store) {
     assert_eq!((usage.manifests, usage.blobs, usage.parts, usage.runs), (1, 5, 4, 2));
     assert_eq!(store.verify(&|_| {}).await.unwrap(), []);
 
+    drop((store.lock("x", || {}).await, store.shared_lock().await));
+    store.repair(&[]).await.unwrap();
+    cleaned(store, GcPolicy::default()).await;
     store.forget(&key).await.unwrap();
     store.forget(&key).await.unwrap();
     assert_eq!(store.manifest(&key).await.unwrap(), None);
-}
-
-#[tokio::test]
-async fn objects_round_trip_in_a_folder() {
-    let folder = tempfile::tempdir().unwrap();
-    round_trips(&open(&folder.path().join("cache")).await).await;
 }
 
 #[tokio::test]
@@ -66,30 +63,22 @@ async fn objects_round_trip_in_memory() {
 }
 
 #[tokio::test]
-async fn a_folder_may_have_any_name_and_be_a_link() {
+async fn objects_round_trip_in_a_folder_with_any_name_a_link_and_a_url() {
     let folder = tempfile::tempdir().unwrap();
-    for name in ["a b", "per%20cent", "ünï#?cöde", "x/y/../z"] {
-        round_trips(&open(&folder.path().join(name)).await).await;
+    for name in ["cache", "a b", "per%20cent", "ünï#?cöde", "x/y/../z"] {
+        let store = open(&folder.path().join(name)).await;
+        assert_eq!(store.url().as_str(), "file:///");
+        round_trips(&store).await;
     }
     assert!(folder.path().join("x/z/blobs").is_dir());
-    #[cfg(unix)]
-    {
-        fs::create_dir(folder.path().join("real")).unwrap();
-        std::os::unix::fs::symlink("real", folder.path().join("link")).unwrap();
-        round_trips(&open(&folder.path().join("link")).await).await;
-        assert!(folder.path().join("real/blobs").is_dir());
-    }
-}
-
-#[tokio::test]
-async fn a_store_is_opened_by_a_file_url_too() {
-    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("real")).unwrap();
+    std::os::unix::fs::symlink("real", folder.path().join("link")).unwrap();
+    let linked = open(&folder.path().join("link")).await;
+    // All these operations can run in a separate task.
+    tokio::spawn(async move { round_trips(&linked).await }).await.unwrap();
+    assert!(folder.path().join("real/blobs").is_dir());
     let url = url::Url::from_file_path(folder.path().join("c d")).unwrap();
-    let store = Store::open(url.as_str()).await.unwrap();
-    let manifest = put_result(&store, 1, "").await;
-    assert_eq!(store.url().as_str(), "file:///");
-    let blob = store.local_blob(&manifest.ports[0].blob).unwrap();
-    assert!(blob.is_file());
+    round_trips(&Store::open(url.as_str()).await.unwrap()).await;
     assert!(folder.path().join("c d/blobs").is_dir());
 }
 
@@ -107,13 +96,9 @@ async fn opening_writes_nothing() {
 }
 
 #[tokio::test]
-async fn other_locations_are_refused_without_showing_secrets() {
-    for location in ["", "az://bucket", "file://host/x", "http://x/y"] {
-        let error = Store::open(location).await.unwrap_err();
-        assert_eq!(error.kind(), StoreErrorKind::Unsupported, "{error}");
-    }
-    let error = Store::open("s3://me:geheim@bucket/x").await.unwrap_err();
-    assert!(!format!("{error} {error:?}").contains("geheim"), "{error}");
+async fn a_missing_feature_is_reported_and_no_secret() {
+    let error = Store::open("s3://me:hunter2@bucket/x").await.unwrap_err();
+    assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
     for (location, feature, built) in [
         ("s3://bucket/x", "s3", cfg!(feature = "s3")),
         ("gs://bucket/x", "gcs", cfg!(feature = "gcs")),
@@ -131,10 +116,7 @@ async fn a_large_blob_reaches_a_bucket_in_parts() {
         let content: Vec<u8> = (0..20_000_003_u32).map(|at| (at % 251) as u8).collect();
         let mut writer = store.blob_writer().unwrap();
         writer.write_all(&content).unwrap();
-        let (digest, bytes) = match new {
-            false => writer.commit(&store).await.unwrap(),
-            true => writer.commit_new(&store).await.unwrap(),
-        };
+        let (digest, bytes) = writer.finish(&store, new).await.unwrap();
         assert_eq!(bytes, 20_000_003);
         let state = store.blob_state(&digest, bytes, VerifyLevel::Hashed).await.unwrap();
         assert_eq!(state, BlobState::Sound);
@@ -143,8 +125,7 @@ async fn a_large_blob_reaches_a_bucket_in_parts() {
 
 #[tokio::test]
 async fn a_dropped_writer_leaves_nothing_and_a_commit_is_whole() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
+    let (folder, store) = new_store().await;
     let mut writer = store.blob_writer().unwrap();
     writer.write_all(b"half").unwrap();
     assert_eq!(files(folder.path()).len(), 1);
@@ -162,14 +143,11 @@ async fn a_dropped_writer_leaves_nothing_and_a_commit_is_whole() {
 }
 
 #[tokio::test]
-async fn the_same_content_is_stored_once_and_heals_damage() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
+async fn the_same_content_is_stored_once_and_repairs_damage() {
+    let (folder, store) = new_store().await;
     let first = put_table(&store, &batch(1, 5)).await;
     let path = store.local_blob(&first.blob).unwrap();
-    let mut damaged = fs::read(&path).unwrap();
-    damaged[10] ^= 1;
-    fs::write(&path, damaged).unwrap();
+    flip(&path, 10);
     let second = put_table(&store, &batch(1, 5)).await;
     assert_eq!(first, second);
     assert_eq!(files(folder.path()).len(), 1);
@@ -177,38 +155,18 @@ async fn the_same_content_is_stored_once_and_heals_damage() {
 }
 
 #[tokio::test]
-async fn the_first_write_clears_what_dead_processes_left() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::create_dir(folder.path().join("tmp")).unwrap();
-    fs::write(folder.path().join("tmp/0123456789abcdef"), b"half").unwrap();
-    let alive = open(folder.path()).await.blob_writer().unwrap();
-    fs::write(folder.path().join("tmp/0123456789abcdee"), b"half").unwrap();
-    let store = open(folder.path()).await;
-    assert_eq!(files(folder.path()).len(), 2);
-    store.put_check_result(&Digest::of(b""), &json!(1), vec![]).await.unwrap();
-    assert_eq!(files(folder.path()).len(), 2, "the living one's and the check");
-    drop(alive);
-}
-
-#[tokio::test]
-async fn what_is_damaged_or_of_another_format_is_a_miss() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
-    let manifest = put_result(&store, 1, "").await;
+async fn damaged_objects_and_other_formats_are_a_miss() {
+    let (folder, store) = new_store().await;
+    let key = put_result(&store, 1, "").await.key;
     let other = put_result(&store, 2, "").await;
-    let key = manifest.key;
-    let path = folder.path().join(format!("actions/{}/{key}.json", key.shard()));
+    let path = folder.path().join(manifest_name(&key));
     let text = fs::read_to_string(&path).unwrap();
-    let as_other = fs::read_to_string(folder.path().join(format!(
-        "actions/{}/{}.json",
-        other.key.shard(),
-        other.key
-    )));
+    let as_other = fs::read_to_string(folder.path().join(manifest_name(&other.key))).unwrap();
     for damaged in [
         String::new(),
         text[..text.len() / 2].to_string(),
         text.replacen("\"format\": 4", "\"format\": 99", 1),
-        as_other.unwrap(),
+        as_other,
     ] {
         fs::write(&path, damaged).unwrap();
         assert_eq!(store.manifest(&key).await.unwrap(), None);
@@ -227,8 +185,7 @@ async fn what_is_damaged_or_of_another_format_is_a_miss() {
 
 #[tokio::test]
 async fn missing_and_resized_blobs_are_reported_and_their_parts_left_out() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
+    let (_folder, store) = new_store().await;
     let manifest = put_result(&store, 1, "").await;
     let recipe = manifest.preimage.recipe();
     let part = put_part(&store, &recipe, 2, "").await;
@@ -245,8 +202,7 @@ async fn missing_and_resized_blobs_are_reported_and_their_parts_left_out() {
 
 #[tokio::test]
 async fn run_ids_cannot_leave_the_store() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
+    let (_folder, store) = new_store().await;
     let mut run = RunRecord::new("flow", "flow.yaml");
     store.put_run(&run).await.unwrap();
     assert_eq!(store.recent_runs(1).await.unwrap()[0].id, run.id);
@@ -255,7 +211,7 @@ async fn run_ids_cannot_leave_the_store() {
 }
 
 #[tokio::test]
-async fn a_store_that_cannot_be_written_says_so() {
+async fn a_store_that_cannot_be_written_reports_it() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("file"), "").unwrap();
     let store = open(&folder.path().join("file/cache")).await;
@@ -266,9 +222,8 @@ async fn a_store_that_cannot_be_written_says_so() {
 }
 
 #[tokio::test]
-#[cfg(target_os = "linux")]
-async fn a_read_only_store_can_be_read_and_says_that_it_cannot_be_written() {
-    // Nobody can make folders in /sys, not even root.
+async fn a_read_only_store_can_be_read_and_reports_that_it_cannot_be_written() {
+    // Not even root can create folders in /sys.
     let store = Store::open("/sys/galeras").await.unwrap();
     assert_eq!(store.manifest(&Digest::of(b"")).await.unwrap(), None);
     let error = store.put_check_result(&Digest::of(b""), &json!(1), vec![]).await.unwrap_err();
@@ -278,28 +233,8 @@ async fn a_read_only_store_can_be_read_and_says_that_it_cannot_be_written() {
     assert!(!store.shared_lock().await.unwrap().is_held());
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn every_operation_can_run_in_a_task_of_its_own() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
-    let task = async move {
-        let manifest = put_result(&store, 1, "").await;
-        store.unsound_blobs(&manifest, VerifyLevel::Usual).await.unwrap();
-        store.memo_parts(&manifest.preimage.recipe()).await.unwrap();
-        store.recent_runs(3).await.unwrap();
-        store.usage().await.unwrap();
-        let guard = (store.lock("x", || {}).await, store.shared_lock().await);
-        drop(guard);
-        let findings = store.verify(&|_| {}).await.unwrap();
-        store.repair(&findings).await.unwrap();
-        cleaned(&store, GcPolicy::default()).await;
-        store.forget(&manifest.key).await.unwrap();
-    };
-    tokio::spawn(task).await.unwrap();
-}
-
 #[tokio::test]
-async fn a_manifest_that_cannot_be_so_is_not_offered() {
+async fn an_impossible_manifest_is_not_offered() {
     let store = Store::open("memory://").await.unwrap();
     let manifest = put_result(&store, 1, "2026-11-01T12:00:00Z").await;
     assert!(matches!(store.offer(&manifest.key).await.unwrap(), Offer::Manifest(_)));

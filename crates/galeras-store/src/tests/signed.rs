@@ -1,13 +1,9 @@
-//! Manifests with signatures: what is kept of them, and what is found to be wrong.
+//! Manifests with signatures.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::super::signed::{SignatureState, StoredManifest};
-use super::super::ssh_keygen::{
-    AllowedSigners, SignatureError, SignatureFile, SigningKey, SigningKeyError,
-};
 use super::*;
 
 const WHEN: &str = "2026-11-01T12:00:00Z";
@@ -43,8 +39,7 @@ async fn state(store: &Store, key: &Digest) -> SignatureState {
 
 #[tokio::test]
 async fn only_signatures_of_the_manifest_are_stored_and_nothing_twice() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
+    let (folder, store) = new_store().await;
     let manifest = put_result(&store, 1, WHEN).await;
     let other = put_result(&store, 2, WHEN).await;
     let (own, other) = (stored(&store, &manifest.key).await, stored(&store, &other.key).await);
@@ -59,30 +54,25 @@ async fn only_signatures_of_the_manifest_are_stored_and_nothing_twice() {
     };
     assert_eq!(keys.len(), 2);
     assert_eq!(store.verify(&|_| {}).await.unwrap(), []);
-    let file = folder.path().join(format!(
-        "signatures/{}/{}.sig",
-        own.manifest().key.shard(),
-        manifest.key
-    ));
+    let file = folder.path().join(signature_name(&manifest.key));
     let before = fs::metadata(&file).unwrap().modified().unwrap();
     let same = store.signatures(&manifest.key).await.unwrap();
     store.put_signed(&own, same).await.unwrap();
     assert_eq!(fs::metadata(&file).unwrap().modified().unwrap(), before);
-    // A result that is written anew is not what was signed.
+    // A manifest that is written again is not the signed one.
     store.put_manifest(&manifest).await.unwrap();
     assert!(!file.exists());
 }
 
 #[tokio::test]
 async fn a_signature_of_something_else_is_found_and_removed() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
+    let (folder, store) = new_store().await;
     let manifest = put_result(&store, 1, WHEN).await;
     let own = stored(&store, &manifest.key).await;
     let keys = tempfile::tempdir().unwrap();
     let (ada, _) = key(keys.path(), "ed25519");
     store.put_signed(&own, signatures(&[&ada], own.bytes())).await.unwrap();
-    let name = format!("signatures/{}/{}.sig", manifest.key.shard(), manifest.key);
+    let name = signature_name(&manifest.key);
     for text in [signatures(&[&ada], b"else").render(), "<html>".into()] {
         fs::write(folder.path().join(&name), text).unwrap();
         assert_eq!(state(&store, &manifest.key).await, SignatureState::Wrong);
@@ -97,8 +87,7 @@ async fn a_signature_of_something_else_is_found_and_removed() {
 
 #[tokio::test]
 async fn signatures_go_with_their_results() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
+    let (_folder, store) = new_store().await;
     let manifest = put_result(&store, 1, WHEN).await;
     let own = stored(&store, &manifest.key).await;
     let keys = tempfile::tempdir().unwrap();
@@ -134,10 +123,10 @@ async fn the_same_result_with_other_names_and_times_is_the_same() {
     assert!(!own.is_same_result(&changed(|m| m.ports[0].digest = Digest::of(b""))));
     assert!(!own.is_same_result(&changed(|m| m.retry_rows = 1)));
     assert!(!own.is_same_result(&changed(|m| m.reads.push(Digest::of(b"")))));
-    // One that says something that this program does not know is not taken for its own.
+    // A manifest with an unknown field is not one that this program wrote.
     let mut value = serde_json::to_value(&manifest).unwrap();
     value["more"] = json!(1);
-    let bytes = super::super::sealed::seal(&value).unwrap();
+    let bytes = seal(&value).unwrap();
     let strange = StoredManifest::parse(bytes).unwrap();
     assert_eq!(strange.manifest(), own.manifest());
     assert!(!own.is_same_result(&strange) && !strange.is_same_result(&own));
@@ -183,7 +172,7 @@ fn each_refusal_has_its_own_words() {
         let refusal = accept(options, file).unwrap_err();
         assert!(refusal.contains(words), "{words}: {refusal}");
     }
-    // A good signature counts, whatever else is in the file, and one key may be on two lines.
+    // A good signature counts next to others, and one key may be on two lines.
     let good = signatures(&[&bob], b"message").and(own.clone());
     assert_eq!(accept("", &good), Ok("a@b".into()));
     let list = AllowedSigners::parse(&format!("old {late} {public}\nnew {public}")).unwrap();

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::bundle_record::{BUNDLE_RECORD, BundleRecord, BundleTable};
 use super::listing::LISTING;
 use super::ro_crate::METADATA;
-use galeras_base::visible::shell_word;
+use galeras_base::terminal_escape::shell_word;
 use galeras_display::{bytes, count};
 
 /// Tables that the page lists; more are in [`BUNDLE_RECORD`].

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
-use galeras::cli::table_condition;
 use galeras_engine::trust::Allowance;
 use galeras_operator::{Access, ServerAddress};
 use galeras_ratings::{QuestionAgreement, Ratings};
 use galeras_sql::functions::bpe::Bpe;
 use galeras_sql::session::session;
+use galeras_study::view::table_condition;
 
 /// A sheet, lines of JSON and decisions, parted by lines of `%%`.
 pub(crate) fn ratings(input: &[u8]) {

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use galeras_base::scratch::LazyScratch;
-use galeras_operator::{FullConsent, LowerContext, Lowering};
+use galeras_operator::event::{EventSink, RunEvent};
+use galeras_operator::{FullConsent, LowerContext, Lowering, RunEnv};
 use galeras_sql::session::{guarded, session};
 use tokio_util::sync::CancellationToken;
 
@@ -74,18 +75,27 @@ fn computed(folder: &Path, text: &str, files: usize) {
     });
 }
 
+struct NoEvents;
+
+impl EventSink for NoEvents {
+    fn send(&self, _: RunEvent) {}
+}
+
 fn context(folder: &Path) -> LowerContext {
     LowerContext {
         session: session(1),
         scratch: LazyScratch::default(),
         base: folder.to_path_buf(),
         downloads: folder.join("downloads"),
-        jobs: 1,
-        memory: 1 << 28,
+        env: RunEnv {
+            jobs: 1,
+            memory: 1 << 28,
+            consent: Arc::new(FullConsent),
+            cancel: CancellationToken::new(),
+            events: Arc::new(NoEvents),
+        },
         forced: false,
-        cancel: CancellationToken::new(),
         retry: Arc::default(),
-        consent: Arc::new(FullConsent),
         budget: galeras_chat::Budget::unlimited(),
         tell: Arc::new(|_| ()),
     }

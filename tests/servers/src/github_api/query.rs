@@ -3,7 +3,7 @@
 //! Written on its own, so that it does not repeat mistakes of the program. Times are compared
 //! as texts: those of repositories and queries have to be in UTC.
 
-use super::repo::Repo;
+use super::Repo;
 
 type Test = Box<dyn Fn(&Repo) -> bool>;
 

@@ -1,6 +1,5 @@
 //! Tests of overidentification and of Anderson and Rubin's sets, with the peers' numbers of
 //! `tests/reference/regress_referee.py`.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use serde_json::Value;
 

@@ -1,4 +1,5 @@
-//! Results of lme4, lmerTest and MixedModels.jl for the data sets of lme4.
+//! Results of lme4, lmerTest and MixedModels.jl for the data sets of lme4, and those of statsmodels'
+//! MixedLM, as tests/reference/mixed.py computes them.
 //!
 //! Sources: Bates, Mächler, Bolker and Walker (2015) and the help pages of lme4 (`?Dyestuff`,
 //! `?Penicillin`, `?Pastes`, `?sleepstudy`); Bates, "lme4: Mixed-effects modeling with R" (2010),
@@ -8,6 +9,7 @@
 
 use super::super::{MixedFit, RandomTerm, is_nested, mixed};
 use super::{fit, intercepts, published};
+use crate::tests::{Table, json, near, numbers};
 
 /// Fails unless `found` rounds to `printed` with so many decimals.
 fn prints(what: &str, found: f64, printed: f64, decimals: i32) {
@@ -74,18 +76,18 @@ fn dyestuff2_is_singular() {
 fn penicillin_has_two_crossed_factors() {
     let table = published("penicillin");
     let reml = fit(&table, "diameter", &[], &["plate", "sample"], true);
-    prints("REML criterion", reml.criterion, 330.860_588_99, 8);
-    prints("plate", reml.random[0].covariance[0], 0.716_908, 6);
+    prints("REML criterion", reml.criterion, 330.86058899, 8);
+    prints("plate", reml.random[0].covariance[0], 0.716908, 6);
     prints("sample", reml.random[1].covariance[0], 3.7309, 4);
-    prints("residual", reml.residual_variance, 0.302_42, 5);
+    prints("residual", reml.residual_variance, 0.30242, 5);
     prints("intercept", reml.coefficients[0].value, 22.9722, 4);
-    prints("its error", reml.coefficients[0].standard_error, 0.808_572, 5);
+    prints("its error", reml.coefficients[0].standard_error, 0.808572, 5);
     let ml = fit(&table, "diameter", &[], &["plate", "sample"], false);
-    prints("deviance", ml.criterion, 332.188_349, 6);
-    prints("plate", ml.random[0].covariance[0], 0.714_992, 5);
-    prints("sample", ml.random[1].covariance[0], 3.135_188, 4);
-    prints("residual", ml.residual_variance, 0.302_425, 6);
-    prints("its error", ml.coefficients[0].standard_error, 0.744_596, 6);
+    prints("deviance", ml.criterion, 332.188349, 6);
+    prints("plate", ml.random[0].covariance[0], 0.714992, 5);
+    prints("sample", ml.random[1].covariance[0], 3.135188, 4);
+    prints("residual", ml.residual_variance, 0.302425, 6);
+    prints("its error", ml.coefficients[0].standard_error, 0.744596, 6);
     assert!(reml.converged && ml.converged && !reml.singular);
     // The order of terms changes nothing else.
     let other = fit(&table, "diameter", &[], &["sample", "plate"], true);
@@ -152,4 +154,51 @@ fn effects_of_one_group_need_not_be_correlated() {
     prints("residual", reml.residual_variance, 653.58, 2);
     prints("intercept's error", reml.coefficients[0].standard_error, 6.885, 3);
     prints("days' error", reml.coefficients[1].standard_error, 1.560, 3);
+}
+
+#[test]
+fn fits_are_those_of_statsmodels() {
+    let json = json("mixed.json");
+    let cases = json["expected"].as_array().unwrap();
+    assert_eq!(cases.len(), 14);
+    for case in cases {
+        let name = case["data"].as_str().unwrap();
+        let table = match json["data"].get(name) {
+            Some(text) => Table::parse(text.as_str().unwrap()),
+            None => published(name),
+        };
+        let names = |list: &str| -> Vec<&str> {
+            case[list].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect()
+        };
+        let columns = |list: &str| -> Vec<&[f64]> {
+            names(list).iter().map(|name| table.column(name)).collect()
+        };
+        let groups: Vec<Vec<u32>> = names("random").iter().map(|name| table.groups(name)).collect();
+        let mut terms: Vec<RandomTerm<'_>> = groups.iter().map(|one| intercepts(one)).collect();
+        terms[0].slopes = columns("slopes");
+        let outcome = table.column(case["outcome"].as_str().unwrap());
+        let reml = case["reml"].as_bool().unwrap();
+        let fit = mixed(outcome, &columns("fixed"), &terms, reml).unwrap();
+        println!("{name} {:?} reml {reml}", names("slopes"));
+        assert!(fit.converged && !fit.singular);
+        let expected = |list: &str| numbers(&case[list]);
+        for (found, expected) in fit.coefficients.iter().zip(expected("coefficients")) {
+            near(found.value, expected, 1e-7, 1e-3);
+        }
+        for (found, expected) in fit.coefficients.iter().zip(expected("standard_errors")) {
+            near(found.standard_error, expected, 1e-6, 1e-3);
+        }
+        let found: Vec<f64> = if terms[0].slopes.is_empty() {
+            fit.random.iter().map(|term| term.covariance[0]).collect()
+        } else {
+            let covariance = &fit.random[0].covariance;
+            vec![covariance[0], covariance[2], covariance[3]]
+        };
+        assert_eq!(found.len(), expected("components").len());
+        for (found, expected) in found.iter().zip(expected("components")) {
+            near(*found, expected, 2e-6, 1e-3);
+        }
+        near(fit.residual_variance, &case["residual"], 1e-6, 1e-3);
+        near(fit.log_likelihood(), &case["log_likelihood"], 1e-11, 1e-3);
+    }
 }

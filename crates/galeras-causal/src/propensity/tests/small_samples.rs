@@ -65,7 +65,7 @@ impl Sample {
     fn augmented(&self) -> f64 {
         let (x, score) = (slices(&self.columns), self.score().unwrap());
         let all = (0.0, 1.0);
-        aipw(&x, &self.treated, &self.outcome, &score, all, false, None).unwrap().estimate.value
+        aipw(&x, &self.treated, &self.outcome, &score, all, None).unwrap().estimate.value
     }
 
     /// The standard error of the estimates without each cluster.
@@ -108,10 +108,8 @@ fn the_variance_has_the_right_mean_and_degrees_under_equal_variances() {
             let squares: f64 = alone.iter().map(|one| one.value.powi(2)).sum();
             let variances: Vec<f64> = alone.iter().map(|one| one.standard_error.powi(2)).collect();
             let trace: f64 = variances.iter().sum();
-            assert!(
-                (trace / squares - 1.0).abs() < 1e-9,
-                "{groups} {augmented}: {trace} {squares}"
-            );
+            let what = format!("{groups} {augmented}");
+            assert!((trace / squares - 1.0).abs() < 1e-9, "{what}: {trace} {squares}");
             let mut of_square: f64 = variances.iter().map(|variance| variance * variance).sum();
             for row in 0..n {
                 for other in 0..row {
@@ -130,10 +128,7 @@ fn the_variance_has_the_right_mean_and_degrees_under_equal_variances() {
                 degrees = degrees.max(squares * squares / fourth * (1.0 - lost));
             }
             let found = by(&data, &data.outcome, augmented).degrees;
-            assert!(
-                (found / degrees - 1.0).abs() < 1e-6,
-                "{groups} {augmented}: {found} {degrees}"
-            );
+            assert!((found / degrees - 1.0).abs() < 1e-6, "{what}: {found} {degrees}");
         }
     }
 }
@@ -167,7 +162,7 @@ fn many_rows_have_the_error_of_the_sandwich() {
     let found = found.unwrap();
     assert!((found.value - sandwich.estimate.value).abs() < 1e-12);
     assert!((found.standard_error / sandwich.estimate.standard_error - 1.0).abs() < 0.01);
-    let sandwich = aipw(&x, treated, outcome, &score, CLIP, false, None).unwrap().estimate;
+    let sandwich = aipw(&x, treated, outcome, &score, CLIP, None).unwrap().estimate;
     let found = jackknifed_aipw(&x, treated, outcome, &score, CLIP, None).unwrap();
     assert!((found.value - sandwich.value).abs() < 1e-12);
     assert!((found.standard_error / sandwich.standard_error - 1.0).abs() < 0.01);
@@ -199,7 +194,7 @@ fn both_ways(data: &Sample, augmented: bool) -> Result<[Estimate; 2], Refusal> {
     let (t, y) = (&data.treated, &data.outcome);
     let clusters = (data.clusters[0] == data.clusters[1]).then_some(data.clusters.as_slice());
     Ok(if augmented {
-        let plain = aipw(&x, t, y, &score, CLIP, false, clusters)?.estimate;
+        let plain = aipw(&x, t, y, &score, CLIP, clusters)?.estimate;
         [plain, jackknifed_aipw(&x, t, y, &score, CLIP, clusters)?]
     } else {
         let plain = weighting(&x, t, y, &score, Estimand::Ate, CLIP, clusters)?.estimate;

@@ -1,6 +1,5 @@
 //! Tests of risk ratios and of robustness with an instrument, with the peers' numbers
 //! (`tests/reference/regress_referee.py`) and published ones.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::*;
 use crate::tests::{Number, Table, json};

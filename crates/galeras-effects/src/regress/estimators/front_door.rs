@@ -26,7 +26,7 @@ fn by_front_door(sample: &EstimationSample<'_>) -> Result<EffectEstimate, Refusa
         Some(_) => "jackknife, clustered",
         None => "jackknife",
     };
-    let mut effect = EffectEstimate::new(found.estimate, "ate", kind);
+    let mut effect = EffectEstimate::new(found, "ate", kind);
     effect.remarks.push(format!(
         "By the graph the whole effect runs through {}, which the confounders of treatment and \
          outcome do not touch (front door, Pearl 2009); in each arm the outcome is taken as linear \

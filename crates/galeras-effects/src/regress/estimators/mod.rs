@@ -12,7 +12,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::args::Args;
-use super::choice::{Choice, Entry};
 use super::evalue::scaled_risks;
 use super::robustness::of_no_regression;
 use super::sensitivity::SensitivityMeasures;
@@ -20,6 +19,7 @@ use galeras_causal::{
     Covariance, Estimand, Estimate, InvertedEstimate, Propensity, Refusal, Refuter, RiskRatio,
 };
 use galeras_operator::far_numbers::near_zero;
+use galeras_operator::{Choice, Entry};
 
 pub(super) type Estimator = Choice<EstimatorSpec>;
 

@@ -202,7 +202,7 @@ fn doubly_robust(
     require_clusters(sample, FEWEST_UNITS)?;
     let (args, clusters) = (sample.args, sample.correlated());
     let (x, treated, outcome) = (&sample.covariates, sample.treated, sample.outcome);
-    let robust = aipw(x, treated, outcome, score, AIPW_CLIP, false, clusters)?;
+    let robust = aipw(x, treated, outcome, score, AIPW_CLIP, clusters)?;
     let (kind, jackknife) = error_kind(sample);
     let estimate = match jackknife {
         true => jackknifed_aipw(x, treated, outcome, score, AIPW_CLIP, clusters)?,
@@ -228,7 +228,7 @@ fn cross_fitted(sample: &EstimationSample<'_>, folds: &[u32]) -> Result<EffectEs
     }
     let (x, treated, outcome) = (&sample.covariates, sample.treated, sample.outcome);
     let penalty = args.penalty;
-    let robust = cross_fit_aipw(x, treated, outcome, folds, penalty, false, AIPW_CLIP, clusters)?;
+    let robust = cross_fit_aipw(x, treated, outcome, folds, penalty, AIPW_CLIP, clusters)?;
     let kind = match clusters {
         Some(_) => "influence function, clustered",
         None => "influence function",

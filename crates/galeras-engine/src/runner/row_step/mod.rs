@@ -139,9 +139,9 @@ pub(super) async fn open<'a>(
     let schema: SchemaRef = Arc::new(source.schema().as_arrow().clone());
     let produced = produced_schema(&cx.lower.session, row, &schema)?;
     let columns = Columns::new(&schema, &produced, evaluated_schema(&schema, &reads)?)?;
-    let budget = cx.lower.memory / SHARES;
+    let budget = cx.lower.env.memory / SHARES;
     let results = Results::open(cx, recipe, produced, budget).await?;
-    let evaluator = Evaluator::new(row, Arc::clone(columns.read()), cx.jobs).await?;
+    let evaluator = Evaluator::new(row, Arc::clone(columns.read()), cx.lower.env.jobs).await?;
     let rows = match stored {
         Some(rows) => rows,
         None => source.clone().count().await? as u64,

@@ -118,7 +118,7 @@ impl<'a> Results<'a> {
             }
         });
         let read: Vec<(MemoPart, Result<Vec<RecordBatch>, RunError>)> =
-            read.buffered(cx.jobs.max(1)).collect().await;
+            read.buffered(cx.lower.env.jobs.max(1)).collect().await;
         for (part, batches) in read {
             match batches {
                 Ok(batches) => {

@@ -2,12 +2,13 @@
 
 use std::fmt;
 
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 
 /// Hands out items of work.
 ///
 /// An item's results and its outcome are written only to the store. So the store shows the
 /// completed work, even if workers or the engine fail.
+#[async_trait]
 pub trait Engine: Send + Sync + fmt::Debug {
     /// Its name on the command line, `df://host:port`; `None` for this process.
     fn address(&self) -> Option<&str>;
@@ -18,11 +19,7 @@ pub trait Engine: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// If the engine cannot be reached, or refuses.
-    fn scatter<'a>(
-        &'a self,
-        job: &'a str,
-        items: &'a [u32],
-    ) -> BoxFuture<'a, Result<(), EngineError>>;
+    async fn scatter(&self, job: &str, items: &[u32]) -> Result<(), EngineError>;
 }
 
 /// The reason why an engine stopped.
@@ -40,6 +37,7 @@ pub enum EngineError {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Embedded;
 
+#[async_trait]
 impl Engine for Embedded {
     fn address(&self) -> Option<&str> {
         None
@@ -49,8 +47,7 @@ impl Engine for Embedded {
         ""
     }
 
-    fn scatter<'a>(&'a self, _: &'a str, _: &'a [u32]) -> BoxFuture<'a, Result<(), EngineError>> {
-        let none = EngineError::Refused("nothing is handed out by the embedded engine".into());
-        Box::pin(async { Err(none) })
+    async fn scatter(&self, _: &str, _: &[u32]) -> Result<(), EngineError> {
+        Err(EngineError::Refused("nothing is handed out by the embedded engine".into()))
     }
 }

@@ -132,7 +132,7 @@ impl<'a> Coordinator<'a> {
     fn waiting(&self, why: &str) {
         let text = format!("waits for {}: {why}", self.engine.address().unwrap_or_default());
         let step = self.cx.name.clone();
-        self.cx.events.send(RunEvent::Activity { step, text, waiting: true });
+        self.cx.lower.env.events.send(RunEvent::Activity { step, text, waiting: true });
     }
 
     fn failed(&self, job: &Job<'_>, item: u32, outcome: &Outcome, failure: &Failure) -> StepError {
@@ -230,7 +230,7 @@ impl Job<'_> {
         let ended = self.ended.len() + 1;
         let text = format!("item {ended} of {} by {executor}: {name}", self.items.len());
         let step = self.cx.name.clone();
-        self.cx.events.send(RunEvent::Activity { step, text, waiting: false });
+        self.cx.lower.env.events.send(RunEvent::Activity { step, text, waiting: false });
         if self.counts {
             let before: u64 = self.ended.values().map(|outcome| outcome.computed).sum();
             self.cx.progress(before + outcome.computed);

@@ -81,7 +81,7 @@ pub(super) async fn spread(
         true => 0,
         false => {
             // Shares are long, so pieces stored by a lost executor are used.
-            let fresh = cx.forced || (!shared && cx.parts(&work.recipe).await?.is_empty());
+            let fresh = cx.lower.forced || (!shared && cx.parts(&work.recipe).await?.is_empty());
             // Rows are counted one by one, repositories when all their shares are done.
             let counts = !shared;
             let ended = coordinator.run(items, fresh, counts).await?;
@@ -98,7 +98,7 @@ pub(super) async fn spread(
         return Ok(None);
     }
     // The rows just computed are not computed again.
-    let fresh = cx.forced && placement == Placement::Whole;
+    let fresh = cx.lower.forced && placement == Placement::Whole;
     let whole = coordinator.run(vec![WorkItem::Whole], fresh, false).await?;
     let Some(outcome) = whole.and_then(|mut outcomes| outcomes.pop()) else { return Ok(None) };
     Ok(Some(result(cx, outcome, work, computed)?))

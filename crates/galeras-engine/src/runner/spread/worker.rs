@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::super::context::{Resources, StepContext, StepTask, Surroundings};
+use super::super::context::{StepContext, StepTask};
 use super::super::error::RunError;
 use super::super::fan_out_step::{self, OpenedRows, Share};
 use super::super::freed_memory::give_back;
@@ -25,8 +25,7 @@ use galeras_base::digest::Digest;
 use galeras_chat::Budget;
 use galeras_operator::event::{EventSink, RunEvent};
 use galeras_operator::{
-    BindContext, BoundStep, Consent, FullConsent, Lowering, Pins, Registry, StepError,
-    StepErrorKind,
+    BindContext, BoundStep, FullConsent, Lowering, Pins, Registry, RunEnv, StepError, StepErrorKind,
 };
 use galeras_sql::session::{guarded, ordered_session, planning_session};
 use galeras_store::{Store, StoreError};
@@ -51,7 +50,9 @@ pub struct Worker {
     registry: Registry,
     store: Store,
     downloads: PathBuf,
-    resources: Resources,
+    /// Threads and bytes of memory of an item.
+    jobs: usize,
+    memory: usize,
     orders: Mutex<Vec<(String, Arc<Job>)>>,
     /// The time of the last failure that other executors may not have.
     failed: Mutex<Option<Instant>>,
@@ -83,23 +84,23 @@ impl std::fmt::Debug for Worker {
 }
 
 impl Worker {
-    /// A worker with this name on a store. `downloads` is a folder for fetched files; `resources`
-    /// are those of an item.
+    /// A worker with this name on a store. `downloads` is a folder for fetched files; an item
+    /// gets `jobs` threads and `memory` bytes.
     pub fn new(
         name: String,
         registry: Registry,
         store: Store,
         downloads: PathBuf,
-        resources: Resources,
+        (jobs, memory): (usize, usize),
     ) -> Self {
         let build = build_stamp(&registry);
         let (orders, failed) = (Mutex::default(), Mutex::default());
-        Self { name, build, registry, store, downloads, resources, orders, failed }
+        Self { name, build, registry, store, downloads, jobs, memory, orders, failed }
     }
 
     /// Returns freed memory to the system until the handle is dropped.
     pub fn give_memory_back(&self) -> AbortOnDropHandle<()> {
-        give_back(self.resources.memory.saturating_mul(self.resources.jobs))
+        give_back(self.memory.saturating_mul(self.jobs))
     }
 
     /// Computes an item of a job, unless it is done, and stores its outcome.
@@ -230,16 +231,14 @@ impl Worker {
             base: Path::new(&order.step.base),
             downloads: &self.downloads,
         };
-        let events = Arc::clone(warnings) as Arc<dyn EventSink>;
-        let consent: Arc<dyn Consent> = Arc::new(FullConsent);
-        let surroundings = Surroundings {
-            events: &events,
-            cancel: &CancellationToken::new(),
-            consent: &consent,
-            budget: Budget::unlimited(),
-            resources: self.resources,
+        let env = RunEnv {
+            jobs: self.jobs,
+            memory: self.memory,
+            consent: Arc::new(FullConsent),
+            cancel: CancellationToken::new(),
+            events: Arc::clone(warnings) as Arc<dyn EventSink>,
         };
-        StepContext::new(&task, &self.store, surroundings, None, order.fresh)
+        StepContext::new(&task, &self.store, &env, Budget::unlimited(), None, order.fresh)
     }
 
     async fn done(
@@ -264,7 +263,7 @@ impl Worker {
             }
             (&WorkItem::Rows { table, start, len }, Lowering::Row(row)) => {
                 let input = bound.inputs.first().ok_or_else(no_input)?;
-                let session = ordered_session(cx.jobs);
+                let session = ordered_session(cx.lower.env.jobs);
                 let rows = input.open_rows(&session, &cx.store, (table, start, len)).await?;
                 let input = RowInput { rows: Some(rows), stored: None, order: Vec::new() };
                 let counts = row_step::fill(cx, row, input, recipe).await?;

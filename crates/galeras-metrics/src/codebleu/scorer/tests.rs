@@ -86,51 +86,27 @@ fn the_body_of_a_loop_with_else_is_walked() {
 }
 
 #[test]
-fn empty_texts_and_texts_of_nothing_score() {
-    let texts = ["", " \n\t ", "# only\n# comments", "'''only a docstring'''", "\u{feff}", "\0"];
+fn empty_and_odd_texts_score_between_0_and_1() {
+    let texts = "‖ \n\t ‖# only\n# comments‖'''only a docstring'''‖\u{feff}‖\0‖def f(:\n  return (((\
+        ‖x = '\u{fffd}\u{fffd}' + \"\u{0}\"\r\n\ty = x\r\n‖é = ñ\n\u{2028}z = é // ñ\
+        ‖\u{feff}def f():\n    return 1‖print 'x', y\nexec code in ns‖\u{1c}\u{85}x\
+        ‖class A:\n\tdef f(self):\n\t    pass\n        return‖\\\n\\\n‖'''\
+        ‖match x:\n    case [a, *b] if a: pass‖if‖for‖x = = 3 )";
+    let texts: Vec<&str> = texts.split('‖').collect();
     for mode in MODES {
-        for a in texts {
-            for b in texts {
+        for &a in &texts {
+            for &b in &texts {
                 let (scores, counts) = scored(mode, a, b).unwrap();
                 let all = [scores.codebleu, scores.ngram, scores.weighted, scores.syntax];
                 let good = all.iter().all(|x| (0.0..=1.0).contains(x));
                 assert!(good, "{mode:?} {a:?} {b:?} {scores:?}");
                 assert!(counts.reference_subtrees >= 1);
             }
+            assert_eq!(scored(mode, a, a).unwrap().0.syntax, 1.0, "{a:?}");
         }
     }
     assert_eq!(correct("", "").dataflow, None);
     assert_eq!(correct("# a", "'b'").syntax, 1.0);
-}
-
-#[test]
-fn odd_texts_score_between_0_and_1() {
-    let texts = [
-        "def f(:\n  return (((",
-        "x = '\u{fffd}\u{fffd}' + \"\u{0}\"\r\n\ty = x\r\n",
-        "é = ñ\n\u{2028}z = é // ñ",
-        "\u{feff}def f():\n    return 1",
-        "print 'x', y\nexec code in ns",
-        "\u{1c}\u{85}x",
-        "class A:\n\tdef f(self):\n\t    pass\n        return",
-        "\\\n\\\n",
-        "'''",
-        "match x:\n    case [a, *b] if a: pass",
-        "if",
-        "for",
-        "x = = 3 )",
-    ];
-    for mode in MODES {
-        for a in texts {
-            for b in texts {
-                let scores = scored(mode, a, b).unwrap().0;
-                assert!((0.0..=1.0).contains(&scores.codebleu), "{mode:?} {a:?} {b:?} {scores:?}");
-                assert!((0.0..=1.0).contains(&scores.syntax) && scores.ngram <= 1.0);
-            }
-            let same = scored(mode, a, a).unwrap().0;
-            assert_eq!(same.syntax, 1.0, "{a:?}");
-        }
-    }
 }
 
 #[test]
@@ -200,17 +176,6 @@ fn a_scorer_keeps_nothing_between_texts() {
     }
 }
 
-#[test]
-fn counts_of_a_corpus_are_sums() {
-    let (_, a) = scored(CodeBleuMode::Strict, "x = 1", "x = 2").unwrap();
-    let (_, b) = scored(CodeBleuMode::Strict, "def f(a): return a", "def f(b): return b").unwrap();
-    let (mut ab, mut ba) = (a, b);
-    ab.add(&b);
-    ba.add(&a);
-    assert_eq!(ab, ba);
-    assert_eq!((ab.pairs, ab.hypothesis_tokens), (2, 7));
-}
-
 /// Equality of hashes is that of s-expressions, written out for every node.
 #[test]
 fn subtrees_match_where_their_s_expressions_do() {
@@ -227,29 +192,15 @@ fn subtrees_match_where_their_s_expressions_do() {
         }
         all
     }
-    let texts = [
-        "x.y = 1",
-        "a not in b",
-        "a is not b",
-        "f(*a, **b)",
-        "f(a\nx = (",
-        "def f(a, b=1, *c: int, **d) -> e:\n  # x\n  return a",
-        "x = [i for i in y if i]\n$$ é",
-        "try:\n  a\nexcept* B as c:\n  pass",
-        "print >>a, b",
-        "if a:\nelif b: c = d\nelse: 'x'",
-        "async with a as b, c: await d",
-        "x: int = f'{a!r:>{b}}' 'c'",
-        "class A(B, c=d): pass",
-        "a = b if c else lambda: (yield)",
-        "§ ? ! `",
-        "a = \\\n b # c",
-        "@a.b\ndef f(): global x",
-        "def f(",
-        "a[1:2, ::3] = x, = y",
-    ];
-    for a in texts {
-        for b in texts {
+    let texts = "x.y = 1‖a not in b‖a is not b‖f(*a, **b)‖f(a\nx = (\
+        ‖def f(a, b=1, *c: int, **d) -> e:\n  # x\n  return a‖x = [i for i in y if i]\n$$ é\
+        ‖try:\n  a\nexcept* B as c:\n  pass‖print >>a, b‖if a:\nelif b: c = d\nelse: 'x'\
+        ‖async with a as b, c: await d‖x: int = f'{a!r:>{b}}' 'c'‖class A(B, c=d): pass\
+        ‖a = b if c else lambda: (yield)‖§ ? ! `‖a = \\\n b # c‖@a.b\ndef f(): global x‖def f(\
+        ‖a[1:2, ::3] = x, = y";
+    let texts: Vec<&str> = texts.split('‖').collect();
+    for &a in &texts {
+        for &b in &texts {
             let (ours, theirs) = (written(a), written(b));
             let matched = ours.iter().filter(|one| theirs.contains(one)).count();
             // No text begins with `//` or the like, so nothing is stripped.
@@ -258,4 +209,27 @@ fn subtrees_match_where_their_s_expressions_do() {
             assert_eq!(found, (matched as u64, ours.len() as u64), "{a:?} {b:?}");
         }
     }
+}
+
+#[test]
+fn used_texts_stay_and_others_leave_within_two_generations() {
+    let readings = CodeBleuReadings::default();
+    let parsed = |n| ParsedText { subtrees: [n].into(), flow: [].into() };
+    readings.keep("used", parsed(4));
+    readings.keep("unused", parsed(6));
+    let filler = "x".repeat(LONGEST - 4);
+    for n in 0..3 * KEPT_BYTES / LONGEST {
+        readings.keep(&format!("{n}{filler}"), parsed(0));
+        let used = readings.lock().get("used").map(|known| known.subtrees[0]);
+        assert_eq!(used, Some(4), "{n}");
+        assert!(readings.lock().bytes <= KEPT_BYTES);
+    }
+    assert!(readings.lock().get("unused").is_none());
+    let cache = readings.lock();
+    let kept = cache.younger.keys().chain(cache.older.keys());
+    assert!(kept.map(|text| text.len()).sum::<usize>() <= 2 * KEPT_BYTES);
+    drop(cache);
+    let long = "y".repeat(LONGEST + 1);
+    assert_eq!(readings.keep(&long, parsed(5)).subtrees[0], 5, "long texts are given back");
+    assert!(readings.lock().get(&long).is_none(), "and not kept");
 }

@@ -1,41 +1,37 @@
 //! Tests of `strip`; expected values are those of Python 3.11 and the peers' functions.
 
-use super::{java as strip_java, python as strip_python};
+use super::{java, python};
 
-fn python(text: &str) -> String {
-    let (mut work, mut out) = (String::from("old"), String::from("old"));
-    strip_python(text, &mut work, &mut out);
-    out
-}
+type Strip = fn(&str, &mut String, &mut String);
 
-fn java(text: &str) -> String {
+fn stripped(strip: Strip, text: &str) -> String {
     let (mut work, mut out) = (String::from("old"), String::from("old"));
-    strip_java(text, &mut work, &mut out);
+    strip(text, &mut work, &mut out);
     out
 }
 
 #[test]
 fn comments_docstrings_and_blank_lines_go() {
-    let text = "def f(a):  # why\n    '''doc'''\n\n    # note\n    return 'a' # end";
-    assert_eq!(python(text), "def f(a):  \n    return 'a' ");
-}
-
-#[test]
-fn a_string_that_begins_a_statement_goes_with_or_without_what_follows() {
-    assert_eq!(python("def f():\n    x\n    ', '.join(y)"), "def f():\n    x\n    .join(y)");
-    assert_eq!(python("x = 1\nb'abc'"), "x = 1");
-    // After a comment line, and after a dedent, it stays.
-    assert_eq!(python("def f():\n    x\n    # note\n    'doc'"), "def f():\n    x\n    'doc'");
-}
-
-#[test]
-fn white_space_becomes_spaces_except_for_indentation() {
-    assert_eq!(python("if a:\n\tb\t=\t1\n\tc"), "if a:\n\tb = 1\n c");
-    assert_eq!(python("x = 1 + \\\n    2"), "x = 1 +    2");
-}
-
-#[test]
-fn texts_that_python_cannot_tokenize_stay() {
+    for (text, expected) in [
+        (
+            "def f(a):  # why\n    '''doc'''\n\n    # note\n    return 'a' # end",
+            "def f(a):  \n    return 'a' ",
+        ),
+        // A string that begins a statement goes with or without what follows.
+        ("def f():\n    x\n    ', '.join(y)", "def f():\n    x\n    .join(y)"),
+        ("x = 1\nb'abc'", "x = 1"),
+        // After a comment line, and after a dedent, it stays.
+        ("def f():\n    x\n    # note\n    'doc'", "def f():\n    x\n    'doc'"),
+        // White space becomes spaces except for indentation.
+        ("if a:\n\tb\t=\t1\n\tc", "if a:\n\tb = 1\n c"),
+        ("x = 1 + \\\n    2", "x = 1 +    2"),
+        // An unclosed quote is two errors and no string.
+        ("x =\t'ab # c\ny # d", "x =\t'ab \ny "),
+        ("x = 'ab\\\nc # d'\ny # e", "x = 'ab\\\nc # d'\ny "),
+    ] {
+        assert_eq!(stripped(python, text), expected, "{text}");
+    }
+    // Python cannot tokenize these.
     for text in [
         "def f(a:\n    return a # x",
         "x = '''a # b",
@@ -43,23 +39,21 @@ fn texts_that_python_cannot_tokenize_stay() {
         "x = ) # c",
         "x = 1 \\\n",
     ] {
-        assert_eq!(python(text), text);
+        assert_eq!(stripped(python, text), text);
     }
 }
 
 #[test]
-fn an_unclosed_quote_is_two_errors_and_no_string() {
-    assert_eq!(python("x =\t'ab # c\ny # d"), "x =\t'ab \ny ");
-    assert_eq!(python("x = 'ab\\\nc # d'\ny # e"), "x = 'ab\\\nc # d'\ny ");
-}
-
-#[test]
 fn javas_comments_are_not_pythons() {
-    assert_eq!(java("x = a // b # c\n\ny = 'a//b' // c"), "x = a  \ny = 'a//b'  ");
-    assert_eq!(java("a /* b\n c */ d \"/*\" /* e"), "a   d \"/*\" /* e");
-    assert_eq!(java("x = 'a\\'//b' // it's\n// c"), "x = 'a\\'//b'  ");
-    assert_eq!(java("it's // gone"), "it's  ");
-    assert_eq!(java(""), "");
+    for (text, expected) in [
+        ("x = a // b # c\n\ny = 'a//b' // c", "x = a  \ny = 'a//b'  "),
+        ("a /* b\n c */ d \"/*\" /* e", "a   d \"/*\" /* e"),
+        ("x = 'a\\'//b' // it's\n// c", "x = 'a\\'//b'  "),
+        ("it's // gone", "it's  "),
+        ("", ""),
+    ] {
+        assert_eq!(stripped(java, text), expected, "{text}");
+    }
 }
 
 #[test]
@@ -74,7 +68,7 @@ fn hostile_lines_take_linear_time() {
         "\t\0é\u{feff}$".repeat(150_000),
     ];
     for text in texts {
-        python(&text);
-        java(&text);
+        stripped(python, &text);
+        stripped(java, &text);
     }
 }

@@ -4,6 +4,8 @@
 use super::*;
 use crate::library::python_files;
 use crate::outline::cut::Cuts;
+use crate::outline::tests::{cases, pick};
+use crate::parse::nodes;
 use proptest::prelude::*;
 
 fn shown(piece: &Piece) -> Vec<String> {
@@ -48,31 +50,21 @@ fn compare(parser: &mut PythonParser, context: Context<'_>, text: &str) -> Resul
 fn as_its_tree(parser: &mut PythonParser, text: &str) -> Result<(), String> {
     let Some(plain) = plain::read(text, false).filter(|plain| plain.exact) else { return Ok(()) };
     let tree = parser.parse(text).unwrap();
-    let mut cursor = tree.walk();
-    let (mut level, mut height, mut identifiers) = (1, 1, Vec::new());
-    'walk: loop {
-        let node = cursor.node();
-        height = height.max(level);
+    let (mut open, mut height, mut identifiers) = (Vec::new(), 0, Vec::new());
+    for (place, node) in nodes(tree.root_node()).enumerate() {
+        open.retain(|&end| end > place);
+        open.push(place + node.descendant_count());
+        height = height.max(open.len() as u32);
         if node.kind() == "identifier" {
             identifiers.push((node.start_byte() as u32, node.end_byte() as u32));
         }
-        if cursor.goto_first_child() {
-            level += 1;
-            continue;
-        }
-        while !cursor.goto_next_sibling() {
-            level -= 1;
-            if !cursor.goto_parent() {
-                break 'walk;
-            }
-        }
     }
-    let nodes = tree.root_node().descendant_count() - 1;
+    let count = tree.root_node().descendant_count() - 1;
     let counted = (plain.nodes, plain.height, plain.identifiers);
-    if counted == (nodes, height, identifiers.clone()) || nodes == 0 {
+    if counted == (count, height, identifiers.clone()) || count == 0 {
         return Ok(());
     }
-    Err(format!("{text}\ncounted: {counted:?}\ntree: {nodes} {height} {identifiers:?}"))
+    Err(format!("{text}\ncounted: {counted:?}\ntree: {count} {height} {identifiers:?}"))
 }
 
 /// Returns whether a text is plain as a module, and as a class body when indented.
@@ -117,19 +109,9 @@ fn usual_code_is_plain() {
 
 #[test]
 fn comments_belong_to_blocks_as_the_scanner_says() {
-    let ends = [
-        "",
-        "# a\n",
-        "    # a\n",
-        "        # a\n",
-        "            # a\n",
-        "\n\n        # a\n\n",
-        "  # a\n",
-        "        # a\n    # b\n# c\n",
-        "    # b\n        # a\n",
-        "# c\n        # a\n",
-        "          # a\n      # b\n",
-    ];
+    let ends = "‖# a\n‖    # a\n‖        # a\n‖            # a\n‖\n\n        # a\n\n‖  # a\n\
+        ‖        # a\n    # b\n# c\n‖    # b\n        # a\n‖# c\n        # a\n\
+        ‖          # a\n      # b\n";
     let bodies = [
         "def f():\n    def g():\n        return 1\n",
         "def f():\n    def g():\n        return 1  # x\n",
@@ -140,7 +122,7 @@ fn comments_belong_to_blocks_as_the_scanner_says() {
     let after = ["", "x = 1\n", "    x = 1\n", "def h(): pass", "    # z", "        x = 1\n"];
     let mut plain = 0;
     for body in bodies {
-        for end in ends {
+        for end in ends.split('‖') {
             for after in after {
                 let text = format!("{body}{end}{after}");
                 let found = [both(&text), both(text.trim_end())];
@@ -153,56 +135,15 @@ fn comments_belong_to_blocks_as_the_scanner_says() {
 
 #[test]
 fn doubtful_code_is_left_to_the_parser() {
-    for text in [
-        "x = 1,\n",
-        "print 'a'\n",
-        "print\n",
-        "exec(a)\n",
-        "match (a)\n",
-        "type X = int\n",
-        "x = (y := 1)\n",
-        "def f[T](a): pass\n",
-        "x = '\\N{DASH}'\n",
-        "x = 'a\n",
-        "x = '''a\n",
-        "x = (1\n",
-        "x = 1)\n",
-        "x = f'{a[\"b\"]}'\n",
-        "x = f'{a:{b}}'\n",
-        "x = f'{a=}'\n",
-        "é = 1\n",
-        "x = 1\r\n",
-        "if a:\n    b\n  c\n",
-        "if a:\n",
-        "with (a, b): pass\n",
-        "try:\n    pass\n",
-        "else: pass\n",
-        "x = *a, b\n",
-        "x = 0777a\n",
-        "x = `a`\n",
-        "a <> b\n",
-        "def f((a, b)): pass\n",
-        "x = a if b\n",
-        "f(x for x in y, z)\n",
-        "{a: b, c}\n",
-        "() = x\n",
-        "1 = x\n",
-        "f() = x\n",
-        "@a\nx = 1\n",
-        "x = \\\n\n1\n",
-        "return = 1\n",
-        "lambda x: y = 1\n",
-        "def f(a b): pass\n",
-        "x ? y\n",
-        "a !b\n",
-        "def f():\n    x = (a +\n  b)\n",
-        "import a,\n",
-        "case x:\n    pass\n",
-        "pass pass\n",
-        "x;; y\n",
-        "a b\n",
-    ] {
-        assert!(!both(text)[0], "{text}");
+    let texts = "x = 1,‖print 'a'‖print‖exec(a)‖match (a)‖type X = int‖x = (y := 1)‖def f[T](a): pass\
+        ‖x = '\\N{DASH}'‖x = 'a‖x = '''a‖x = (1‖x = 1)‖x = f'{a[\"b\"]}'‖x = f'{a:{b}}'\
+        ‖x = f'{a=}'‖é = 1‖x = 1\r‖if a:\n    b\n  c‖if a:‖with (a, b): pass‖try:\n    pass\
+        ‖else: pass‖x = *a, b‖x = 0777a‖x = `a`‖a <> b‖def f((a, b)): pass‖x = a if b\
+        ‖f(x for x in y, z)‖{a: b, c}‖() = x‖1 = x‖f() = x‖@a\nx = 1‖x = \\\n\n1‖return = 1\
+        ‖lambda x: y = 1‖def f(a b): pass‖x ? y‖a !b‖def f():\n    x = (a +\n  b)‖import a,\
+        ‖case x:\n    pass‖pass pass‖x;; y‖a b";
+    for text in texts.split('‖') {
+        assert!(!both(&format!("{text}\n"))[0], "{text}");
     }
     assert_eq!(both("  x = 1\ny = 2\n"), [false; 2]);
     let deep = format!("x = {}1{}\n", "(".repeat(5_000), ")".repeat(5_000));
@@ -236,117 +177,34 @@ fn pieces_of_real_files_are_the_same() {
     assert!(files > 500 && share > 75, "{files} files, {share} % of {all} bytes");
 }
 
-const WORDS: &[&str] = &[
-    "def",
-    "class",
-    "f",
-    "x",
-    "(",
-    ")",
-    "[",
-    "]",
-    "{",
-    "}",
-    ":",
-    ",",
-    ".",
-    "=",
-    "==",
-    "+",
-    "-",
-    "*",
-    "**",
-    "/",
-    "@",
-    "~",
-    "<<",
-    "not",
-    "in",
-    "is",
-    "if",
-    "else",
-    "for",
-    "while",
-    "lambda",
-    "yield",
-    "await",
-    "async",
-    "from",
-    "import",
-    "as",
-    "with",
-    "try",
-    "except",
-    "finally",
-    "return",
-    "raise",
-    "del",
-    "global",
-    "assert",
-    "pass",
-    "print",
-    "exec",
-    "match",
-    "type",
-    "None",
-    "1",
-    "1.5",
-    "0x1",
-    ".5",
-    "'a'",
-    "f'{x}'",
-    "\"b\"",
-    "'''c'''",
-    "r'\\'",
-    "...",
-    "->",
-    ";",
-    "\n",
-    "\n    ",
-    "\n        ",
-    "\n",
-    "\n    ",
-    "# c\n",
-    "# c\n    ",
-    " ",
-    "\\\n",
-    "+=",
-    "and",
-    "or",
-    "!=",
-    "|",
-];
+const WORDS: &str = "def‖class‖f‖x‖(‖)‖[‖]‖{‖}‖:‖,‖.‖=‖==‖+‖-‖*‖**‖/‖@‖~‖<<‖not‖in‖is‖if‖else‖for‖while‖lambda\
+    ‖yield‖await‖async‖from‖import‖as‖with‖try‖except‖finally‖return‖raise‖del‖global‖assert‖pass\
+    ‖print‖exec‖match‖type‖None‖1‖1.5‖0x1‖.5‖'a'‖f'{x}'‖\"b\"‖'''c'''‖r'\\'‖...‖->‖;‖\n‖\n    \
+    ‖\n        ‖\n‖\n    ‖# c\n‖# c\n    ‖ ‖\\\n‖+=‖and‖or‖!=‖|";
 
 fn statement() -> impl Strategy<Value = String> {
-    let words = proptest::collection::vec(proptest::sample::select(WORDS), 1..9);
+    let words = proptest::collection::vec(pick(WORDS), 1..9);
     words.prop_map(|words| words.join(" ").replace(" \n", "\n") + "\n")
 }
 
-const LEAVES: &[&str] = &[
-    "a", "b.c", "1", "'s'", "None", "f(x)", "x[1:2]", "type", "match", "...", "print", "1.5j",
-    "f'{a}'", "b'x' 'y'", "{}", "()", "[]", "a.match", "*a", "**k", "0", "a", "b", "c",
-];
+const LEAVES: &str = "a‖b.c‖1‖'s'‖None‖f(x)‖x[1:2]‖type‖match‖...‖print‖1.5j‖f'{a}'‖b'x' 'y'‖{}‖()‖[]‖a.match‖*a\
+    ‖**k‖0‖a‖b‖c";
 
-const INFIX: &[&str] = &[
-    "+", "-", "*", "**", "//", "@", "<", "==", "in", "not in", "is not", "and", "or", "if", ",",
-    "=", ":", ":=", "else", "|", ">>",
-];
+const INFIX: &str = "+‖-‖*‖**‖//‖@‖<‖==‖in‖not in‖is not‖and‖or‖if‖,‖=‖:‖:=‖else‖|‖>>";
 
-const PREFIX: &[&str] =
-    &["-", "~", "not ", "await ", "lambda: ", "lambda x, *y: ", "*", "yield ", "(yield) + "];
+const PREFIX: &str = "-‖~‖not ‖await ‖lambda: ‖lambda x, *y: ‖*‖yield ‖(yield) + ";
 
-const BRACKETS: &[&str] = &["(%)", "[%]", "{%}", "(%,)", "[%,]", "{%: 1}", "f'{%}'", "f(%)(1)"];
+const BRACKETS: &str = "(%)‖[%]‖{%}‖(%,)‖[%,]‖{%: 1}‖f'{%}'‖f(%)(1)";
 
 fn expression() -> impl Strategy<Value = String> {
-    let pick = proptest::sample::select::<&'static str>;
-    let leaf = pick(LEAVES.to_vec()).prop_map(str::to_owned);
+    let leaf = pick(LEAVES).prop_map(str::to_owned);
     leaf.prop_recursive(4, 24, 4, move |inner| {
         let pair = (inner.clone(), inner.clone());
         let triple = (inner.clone(), inner.clone(), inner.clone());
         prop_oneof![
-            (pair.clone(), pick(INFIX.to_vec())).prop_map(|((a, b), op)| format!("{a} {op} {b}")),
-            (inner.clone(), pick(PREFIX.to_vec())).prop_map(|(a, op)| format!("{op}{a}")),
-            (inner, pick(BRACKETS.to_vec())).prop_map(|(a, form)| form.replace('%', &a)),
+            (pair.clone(), pick(INFIX)).prop_map(|((a, b), op)| format!("{a} {op} {b}")),
+            (inner.clone(), pick(PREFIX)).prop_map(|(a, op)| format!("{op}{a}")),
+            (inner, pick(BRACKETS)).prop_map(|(a, form)| form.replace('%', &a)),
             pair.clone().prop_map(|(a, b)| format!("{a}({b})")),
             pair.clone().prop_map(|(a, b)| format!("{a}[{b}]")),
             pair.clone().prop_map(|(a, b)| format!("f(k={a}, *{b})")),
@@ -358,63 +216,18 @@ fn expression() -> impl Strategy<Value = String> {
     })
 }
 
-const STARTS: &[&str] = &[
-    "",
-    "x = ",
-    "x, y = ",
-    "x: ",
-    "return ",
-    "yield ",
-    "raise ",
-    "assert ",
-    "del ",
-    "x += ",
-    "print(a) ",
-    "from a import ",
-    "import ",
-    "@",
-    "for x in ",
-    "if ",
-    "while ",
-    "with ",
-    "def f(a=",
-    "class A(",
-    "except ",
-    "elif ",
-    "x[0] = y = ",
-];
+const STARTS: &str = "‖x = ‖x, y = ‖x: ‖return ‖yield ‖raise ‖assert ‖del ‖x += ‖print(a) ‖from a import ‖import ‖@\
+    ‖for x in ‖if ‖while ‖with ‖def f(a=‖class A(‖except ‖elif ‖x[0] = y = ";
 
-const ENDS: &[&str] = &[
-    "",
-    "",
-    "",
-    "",
-    ":",
-    ":",
-    ")",
-    "):",
-    ",",
-    " = 1",
-    "; x",
-    " # c",
-    " as y:",
-    ": pass",
-    "):\n    pass",
-];
+const ENDS: &str = "‖‖‖‖:‖:‖)‖):‖,‖ = 1‖; x‖ # c‖ as y:‖: pass‖):\n    pass";
 
 fn line() -> impl Strategy<Value = String> {
-    let pick = |words: &[&'static str]| proptest::sample::select(words.to_vec());
-    let indents = ["", "", "", "    ", "    ", "        "];
-    (pick(&indents), pick(STARTS), expression(), pick(ENDS))
+    (pick("‖‖‖    ‖    ‖        "), pick(STARTS), expression(), pick(ENDS))
         .prop_map(|(indent, start, middle, end)| format!("{indent}{start}{middle}{end}\n"))
 }
 
-fn cases() -> u32 {
-    std::env::var("OUTLINE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(400)
-}
-
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(cases()))]
+    #![proptest_config(ProptestConfig::with_cases(cases(400)))]
 
     #[test]
     fn words_in_any_order_are_the_same(lines in proptest::collection::vec(statement(), 1..5)) {

@@ -19,12 +19,6 @@ pub(super) enum Shape {
     Other,
 }
 
-impl Shape {
-    pub(super) fn assignable(self) -> bool {
-        self != Self::Other
-    }
-}
-
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Branch {
     pub(super) shape: Shape,
@@ -342,13 +336,13 @@ impl<'a> Reader<'a> {
         if self.token != Token::Comma {
             return Some(ExpressionList { shape, height, many: false });
         }
-        let mut patterns = shape.assignable();
+        let mut patterns = shape != Shape::Other;
         while self.take(Token::Comma)? {
             if patterns && self.token == Token::Assign {
                 break;
             }
             let next = self.expression()?;
-            patterns &= next.shape.assignable();
+            patterns &= next.shape != Shape::Other;
             height = height.max(next.height);
         }
         let shape = if patterns { Shape::Pattern } else { Shape::Other };
@@ -427,7 +421,7 @@ impl Reader<'_> {
             stars |= self.token == Token::Star;
             let element = self.element()?;
             height = height.max(element.height);
-            patterns &= element.shape.assignable();
+            patterns &= element.shape != Shape::Other;
             count += 1;
             if count == 1 && !stars && matches!(self.token, Token::For | Token::Async) {
                 height = height.max(self.comprehension()?);
@@ -522,7 +516,7 @@ impl Reader<'_> {
             self.nodes(usize::from(starred));
             // Not an operand: `in` would be read as an operator.
             let target = self.primary()?;
-            if !target.shape.assignable() {
+            if target.shape == Shape::Other {
                 return None;
             }
             height = height.max(target.height + u32::from(starred));

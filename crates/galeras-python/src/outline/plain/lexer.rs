@@ -266,23 +266,18 @@ impl<'a> Lexer<'a> {
             at
         };
         let mut at = start;
-        if self.byte(at) == b'0' && matches!(self.byte(at + 1), b'x' | b'X') {
+        let radix: Option<fn(u8) -> bool> = match (self.byte(at), self.byte(at + 1)) {
+            (b'0', b'x' | b'X') => Some(|digit| digit.is_ascii_hexdigit()),
+            (b'0', b'o') => Some(|digit| matches!(digit, b'0'..=b'7')),
+            (b'0', b'b') => Some(|digit| matches!(digit, b'0' | b'1')),
+            _ => None,
+        };
+        if let Some(is_digit) = radix {
             at += 2;
-            let from = at;
-            while self.byte(at).is_ascii_hexdigit() {
+            while is_digit(self.byte(at)) {
                 at += 1;
             }
-            if at == from {
-                return None;
-            }
-        } else if self.byte(at) == b'0' && matches!(self.byte(at + 1), b'o' | b'b') {
-            let most = if self.byte(at + 1) == b'o' { b'7' } else { b'1' };
-            at += 2;
-            let from = at;
-            while (b'0'..=most).contains(&self.byte(at)) {
-                at += 1;
-            }
-            if at == from {
+            if at == start + 2 {
                 return None;
             }
         } else {

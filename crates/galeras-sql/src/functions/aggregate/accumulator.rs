@@ -206,7 +206,7 @@ impl<const N: usize> ExactGroups<N> {
     }
 }
 
-/// Whether the `FILTER` clause keeps row `i`.
+/// Returns true if the `FILTER` clause keeps row `i`.
 fn kept(filter: Option<&BooleanArray>, i: usize) -> bool {
     filter.is_none_or(|filter| filter.is_valid(i) && filter.value(i))
 }

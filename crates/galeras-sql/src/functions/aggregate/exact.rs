@@ -23,15 +23,15 @@ const MAX_LIMBS: usize = 137;
 
 /// The exact sum of a multiset of `f64` values and products of two `f64` values.
 ///
-/// A fixed-point number with one bit for every power of two between the smallest and the
-/// largest product of doubles, held in 32-bit limbs inside `i64` so that carries can wait
-/// (R. M. Neal, "Fast exact summation using small and large superaccumulators",
-/// arXiv:1505.05571, 2015; the idea is U. Kulisch's long accumulator). Only the limbs that
-/// the data touches are allocated: values of one magnitude cost three limbs.
+/// A fixed-point number with one bit for every power of two between the smallest and the largest
+/// product of doubles, held in 32-bit limbs inside `i64` so that carries can wait (R. M. Neal,
+/// "Fast exact summation using small and large superaccumulators", arXiv:1505.05571, 2015; the idea
+/// is U. Kulisch's long accumulator). Only the limbs that the data touches are allocated: values of
+/// one magnitude cost three limbs.
 ///
-/// Addition and removal are exact, hence associative and commutative: the same multiset
-/// gives the same value and the same bytes in any order and any partition. NaN and the
-/// infinities are counted beside the number, so that they can be removed again too.
+/// Addition and removal are exact, hence associative and commutative: the same multiset gives the
+/// same value and the same bytes in any order and any partition. NaN and the infinities are counted
+/// separately, so that they can be removed again.
 #[derive(Clone, Debug, Default)]
 pub struct ExactSum {
     /// Signed limbs, lowest first; between carries a limb may exceed its 32 bits.
@@ -184,7 +184,7 @@ impl ExactSum {
         bytes
     }
 
-    /// Reads what [`ExactSum::to_bytes`] wrote.
+    /// Reads the bytes of [`ExactSum::to_bytes`].
     ///
     /// # Errors
     /// If the bytes are truncated, too long or not canonical.

@@ -1,12 +1,12 @@
 //! `min` and `max` of floats under the total order of IEEE 754.
 //!
-//! DataFusion 55's grouped `min` and `max` compare floats with `partial_cmp`: a NaN replaces
-//! whatever came before it and is replaced by whatever follows, `-0.0` and `0.0` tie, and the
-//! largest finite double stands in for infinity. So their value depends on arrival order.
-//! Its ungrouped accumulators use the total order (-NaN < -inf < -0.0 < 0.0 < inf < NaN).
+//! DataFusion 55's grouped `min` and `max` compare floats with `partial_cmp`: a NaN replaces the
+//! value before it and is replaced by the next one, `-0.0` and `0.0` tie, and the largest finite
+//! double replaces infinity. So their value depends on arrival order. Its ungrouped accumulators
+//! use the total order (-NaN < -inf < -0.0 < 0.0 < inf < NaN).
 //!
-//! Here: the choice of the latter for floats, in every place. Not here: any other type,
-//! which stays with the builtin.
+//! This file uses the ungrouped accumulators for floats everywhere. Other types stay with the
+//! builtin.
 
 use std::sync::Arc;
 

@@ -23,10 +23,10 @@ use datafusion::logical_expr::{
 use super::accumulator::{DistinctAccumulator, ExactAccumulator, ExactGroups, Finish};
 use super::wide;
 
-/// An aggregate with the builtin's name, exact wherever the builtin would add floats.
+/// An aggregate with the builtin's name, exact where the builtin would add floats.
 ///
-/// Whole numbers are added by `wide`. Decimals, durations and intervals stay with the builtin: their
-/// sums wrap or are exact, so order does not matter.
+/// Whole numbers are added by `wide`. Decimals, durations and intervals stay with the builtin:
+/// their sums wrap or are exact, so order does not matter.
 #[derive(Debug)]
 pub(super) struct ExactFunction<const N: usize> {
     builtin: Arc<AggregateUDF>,
@@ -74,12 +74,12 @@ impl<const N: usize> ExactFunction<N> {
         Arc::new(AggregateUDF::new_from_impl(Self { builtin, signature, finish }))
     }
 
-    /// Whether it adds, and does not count.
+    /// Returns true if it adds, and does not count.
     fn adds(&self) -> bool {
         matches!(self.finish, Finish::Float(_))
     }
 
-    /// Whether a result of this type is computed from exact sums.
+    /// Returns true if a result of this type is computed from exact sums.
     fn is_exact(&self, return_type: &DataType) -> bool {
         match self.finish {
             Finish::Float(_) => *return_type == DataType::Float64,
@@ -218,7 +218,7 @@ impl<const N: usize> AggregateUDFImpl for ExactFunction<N> {
         }
     }
 
-    /// A sum of floats from a file's statistics was rounded in an order nobody knows.
+    /// A sum of floats from a file's statistics was rounded in an unknown order.
     fn value_from_stats(&self, args: &StatisticsArgs) -> Option<ScalarValue> {
         if self.is_exact(args.return_type) { None } else { self.builtin.value_from_stats(args) }
     }

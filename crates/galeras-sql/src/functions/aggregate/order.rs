@@ -13,9 +13,8 @@ pub const ORDER_DEPENDENT: &[&str] =
 /// Aggregates that a plan may not use at all.
 ///
 /// The `approx_*` ones merge t-digests, whose centroids depend on how rows were batched and
-/// partitioned; `median` and `percentile_cont` are exact and take their place. `any_value`
-/// takes whatever comes first and ignores an `ORDER BY`; `first_value(x ORDER BY …)` takes
-/// its place. (`approx_distinct` may stay: its HyperLogLog registers are maxima of a hash
-/// with a fixed seed.)
+/// partitioned; use `median` and `percentile_cont`, which are exact. `any_value` takes the first
+/// row to arrive and ignores an `ORDER BY`; use `first_value(x ORDER BY …)`. (`approx_distinct` may
+/// stay: its HyperLogLog registers are maxima of a hash with a fixed seed.)
 pub const APPROXIMATE: &[&str] =
     &["any_value", "approx_median", "approx_percentile_cont", "approx_percentile_cont_with_weight"];

@@ -1,8 +1,6 @@
-//! Sums of whole numbers with room to spare: DataFusion adds them in 64 bits and wraps around, so that
-//! a sum that is too large is another number. Here they are added as decimals of 38 digits, and one
-//! that 64 bits do not hold is an error, whatever the order of the rows.
-//!
-//! Does not live here: the adding, which is DataFusion's of decimals.
+//! Sums of whole numbers with room to spare: DataFusion adds them in 64 bits and wraps around, so
+//! that a sum that is too large is another number. Here they are added as decimals of 38 digits by
+//! DataFusion, and a sum beyond 64 bits is an error in any order of the rows.
 
 use std::sync::Arc;
 
@@ -24,7 +22,7 @@ fn decimals(name: &str) -> FieldRef {
     Arc::new(Field::new(name, decimal(), true))
 }
 
-/// Whether results of this type are added here.
+/// Returns true if results of this type are added here.
 pub(super) fn is_wide(return_type: &DataType) -> bool {
     matches!(return_type, DataType::Int64 | DataType::UInt64)
 }

@@ -12,7 +12,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::scorer::of_corpus;
+use super::metric::{Metric, count_of_counts, places};
 use super::spec::ScoreSpec;
 use crate::functions::function_doc::{Documented, FunctionDoc, FunctionGroup};
 
@@ -99,4 +99,23 @@ impl ScalarUDFImpl for CorpusScores {
         )?;
         Ok(ColumnarValue::Array(Arc::new(list)))
     }
+}
+
+/// The scores of a corpus of `rows` pairs from the sums of their counts: name, value if there is one,
+/// and the number of pairs.
+pub(super) fn of_corpus(
+    spec: &ScoreSpec,
+    rows: i64,
+    sums: &[i64],
+) -> Vec<(&'static str, Option<f64>, i64)> {
+    let mut sums: Vec<u64> = sums.iter().map(|sum| u64::try_from(*sum).unwrap_or(0)).collect();
+    sums.resize(count_of_counts(), 0);
+    let asked = Metric::all().filter(|metric| spec.metrics.contains(metric));
+    let scores = asked.filter_map(|metric| {
+        let corpus = metric.corpus.as_ref()?;
+        let score = (corpus.score)(spec, rows, &sums[places(metric).1]);
+        let named = metric.columns.iter().zip(score.values);
+        Some(named.map(move |(column, value)| (column.name, value, score.pairs)))
+    });
+    scores.flatten().collect()
 }

@@ -1,38 +1,51 @@
 //! Scores of predictions as DataFusion functions.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
-//! | `spec` | what is scored and how, as a literal argument |
-//! | `scorer` | all scores of a pair of texts, with memory that is used again |
-//! | `score_pair` | `score_pair(spec, reference, prediction)`, what the operator `score` calls |
-//! | `score_continuation` | the same of what comes after a text that was given |
-//! | `one_score` | a function for each single score, for `sql` |
-//! | `corpus_scores` | sums of counts -> the scores of a corpus |
+//! | `metric` | the trait of a metric, and the registry |
+//! | `bleu`, `codebleu`, `edit_distance`, `exact_match`, `chrf`, `rouge_l`, `parses` | the metrics |
+//! | `spec` | the metrics and options of a call, as a literal argument |
+//! | `pair_scores` | scores a batch of pairs with the metrics of a spec |
+//! | `score_pair` | `score_pair(spec, reference, prediction)`, which the operator `score` calls |
+//! | `score_continuation` | the same for the continuations of a given text |
+//! | `metric_function` | a function for each metric, for `sql` |
+//! | `corpus_scores` | the scores of a corpus from sums of counts |
 //! | `pass_at_k` | `pass_at_k(n, c, k)` |
 //!
 //! The algorithms are in the crate `galeras_metrics`.
 
+mod bleu;
+mod chrf;
+mod codebleu;
 mod corpus_scores;
-mod one_score;
+mod edit_distance;
+mod exact_match;
+mod metric;
+mod metric_function;
+mod pair_scores;
+mod parses;
 mod pass_at_k;
+mod rouge_l;
 mod score_continuation;
 mod score_pair;
-mod scorer;
 mod spec;
 
 use std::sync::Arc;
 
 use datafusion::logical_expr::ScalarUDF;
 
+use self::metric_function::MetricFunction;
 use super::function_doc::{FunctionDoc, documented};
 
 pub use corpus_scores::{CORPUS_FIELDS, CorpusScores};
-pub use one_score::OneScore;
+pub use metric::{
+    CorpusMetric, CorpusScore, Metric, Pair, PairMetric, PairScorer, ScoreColumn, TooLarge,
+    count_of_counts,
+};
 pub use pass_at_k::PassAtK;
 pub use score_continuation::ScoreContinuation;
 pub use score_pair::{COUNTS, ScorePair, score_type};
-pub use scorer::{COUNT, Scorer};
-pub use spec::{BleuSmooth, Metric, ScoreMode, ScoreSpec, Tokenize};
+pub use spec::{BleuSmooth, ScoreMode, ScoreSpec, Tokenize};
 
 /// The functions with their descriptions.
 pub(super) fn all() -> Vec<(FunctionDoc, Arc<ScalarUDF>)> {
@@ -42,6 +55,7 @@ pub(super) fn all() -> Vec<(FunctionDoc, Arc<ScalarUDF>)> {
         documented::<CorpusScores>(),
         documented::<PassAtK>(),
     ];
-    all.extend(OneScore::all().map(|score| (score.doc(), Arc::new(ScalarUDF::from(score)))));
+    let functions = MetricFunction::all();
+    all.extend(functions.map(|(doc, function)| (doc, Arc::new(ScalarUDF::from(function)))));
     all
 }

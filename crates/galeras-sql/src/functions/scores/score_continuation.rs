@@ -1,7 +1,5 @@
-//! `score_continuation(spec, given, reference, prediction)`: the chosen scores of what comes after
-//! a text that was given.
-
-use std::sync::Arc;
+//! `score_continuation(spec, given, reference, prediction)`: the chosen scores of the continuations
+//! of a given text.
 
 use arrow::array::AsArray;
 use arrow::datatypes::DataType;
@@ -10,7 +8,8 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::score_pair::{Columns, by_reference, refused, score_type, text, with_scorer};
+use super::pair_scores::Texts;
+use super::score_pair::{score_structs, score_type};
 use super::spec::ScoreSpec;
 use crate::functions::function_doc::{Documented, FunctionDoc, FunctionGroup};
 
@@ -64,20 +63,8 @@ impl ScalarUDFImpl for ScoreContinuation {
         let spec = ScoreSpec::of(&args.args[0])?;
         let texts = args.args[1..].iter().map(|text| text.to_array(args.number_rows));
         let texts = texts.collect::<Result<Vec<_>>>()?;
-        let (given, references) = (texts[0].as_string::<i32>(), texts[1].as_string::<i32>());
-        let predictions = texts[2].as_string::<i32>();
-        let scored = with_scorer(&spec, |scorer| {
-            by_reference(references, |row| {
-                let reference = text(references, row)?;
-                let (given, prediction) = (text(given, row)?, text(predictions, row)?);
-                let scored = scorer.score_continuation(given, reference, prediction);
-                Some(scored.map_err(|why| refused(why, given, reference, prediction)))
-            })
-        });
-        let mut columns = Columns::default();
-        for scored in scored {
-            columns.push(scored.transpose()?.flatten());
-        }
-        Ok(ColumnarValue::Array(Arc::new(columns.finish()?)))
+        let text = |at: usize| texts[at].as_string();
+        let (references, predictions) = (text(1), text(2));
+        score_structs(&spec, Texts { given: Some(text(0)), references, predictions })
     }
 }

@@ -1,4 +1,4 @@
-//! What is scored and how, as a literal argument of the functions.
+//! The metrics and options of a call, as a literal argument of the functions.
 
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
@@ -6,95 +6,30 @@ use datafusion::logical_expr::ColumnarValue;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::metric::Metric;
 use galeras_metrics::codebleu;
 use galeras_metrics::text::{BleuOptions, BleuSmoothing, BleuTokenizer, RougeWords};
 
-/// A score.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Metric {
-    /// BLEU of the sentence.
-    Bleu,
-    /// CodeBLEU with its four components, as it is published.
-    Codebleu,
-    /// CodeBLEU with the faults of the published programs mended.
-    CodebleuStrict,
-    /// The edit distance in characters.
-    Levenshtein,
-    /// 1 - distance / length of the longer text.
-    Similarity,
-    /// 1 if the texts are equal, else 0.
-    ExactMatch,
-    /// chrF2.
-    Chrf,
-    /// ROUGE-L.
-    RougeL,
-    /// 1 if the prediction is Python without a syntax error, else 0.
-    Parses,
-}
-
-impl Metric {
-    /// All of them, in the order of the columns.
-    pub const ALL: [Self; 9] = [
-        Self::Bleu,
-        Self::Codebleu,
-        Self::CodebleuStrict,
-        Self::Levenshtein,
-        Self::Similarity,
-        Self::ExactMatch,
-        Self::Chrf,
-        Self::RougeL,
-        Self::Parses,
-    ];
-
-    /// The names of its columns: its own first.
-    pub fn columns(self) -> &'static [&'static str] {
-        match self {
-            Self::Bleu => &["bleu"],
-            Self::Codebleu => &[
-                "codebleu",
-                "codebleu_ngram",
-                "codebleu_weighted",
-                "codebleu_syntax",
-                "codebleu_dataflow",
-            ],
-            // The n-grams are those of `codebleu`.
-            Self::CodebleuStrict => &[
-                "codebleu_strict",
-                "codebleu_strict_weighted",
-                "codebleu_strict_syntax",
-                "codebleu_strict_dataflow",
-            ],
-            Self::Levenshtein => &["levenshtein"],
-            Self::Similarity => &["similarity"],
-            Self::ExactMatch => &["exact_match"],
-            Self::Chrf => &["chrf"],
-            Self::RougeL => &["rouge_l"],
-            Self::Parses => &["parses"],
-        }
-    }
-}
-
-/// Whose numbers are given where they differ.
+/// The implementation to follow where they differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ScoreMode {
-    /// White space around texts is left out, and letters of all scripts make words.
+    /// White space around texts is ignored, and words may have letters of any script.
     #[default]
     Correct,
-    /// Those of sacrebleu, rouge_score and rapidfuzz, to the last character.
+    /// The numbers of sacrebleu, rouge_score and rapidfuzz.
     Compat,
-    /// The same, and `codebleu` as CodeXGLUE's scripts have it in place of the package.
+    /// The same, with `codebleu` as CodeXGLUE's scripts compute it, instead of the package.
     Codexglue,
 }
 
 impl ScoreMode {
-    /// Whether white space around a text is left out.
+    /// Returns true if white space around a text is ignored.
     pub(super) fn strips(self) -> bool {
         self == Self::Correct
     }
 
-    /// Whose numbers the score `codebleu` gives.
+    /// The implementation that `codebleu` follows.
     pub(super) fn codebleu(self) -> codebleu::CodeBleuMode {
         match self {
             Self::Correct | Self::Compat => codebleu::CodeBleuMode::Published,
@@ -110,7 +45,7 @@ impl ScoreMode {
     }
 }
 
-/// How BLEU splits texts, in sacrebleu's words.
+/// The tokenizer of BLEU, by sacrebleu's names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Tokenize {
@@ -126,14 +61,14 @@ pub enum Tokenize {
     Char,
 }
 
-/// What BLEU does about orders without a match, in sacrebleu's words.
+/// The smoothing of BLEU for orders without a match, by sacrebleu's names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BleuSmooth {
-    /// 1/2 in place of the first zero, 1/4 of the second and so on.
+    /// 1/2 replaces the first zero, 1/4 the second and so on.
     #[default]
     Exp,
-    /// 0.1 in place of zero matches.
+    /// 0.1 replaces zero matches.
     Floor,
     /// 1 is added to the matches and n-grams of orders 2 to 4.
     AddK,
@@ -141,16 +76,16 @@ pub enum BleuSmooth {
     None,
 }
 
-/// What is scored and how: a literal argument of the functions.
+/// The metrics and options of a call: a literal argument of the functions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScoreSpec {
     /// The scores.
     pub metrics: Vec<Metric>,
-    /// Whose numbers.
+    /// The implementation to follow.
     pub mode: ScoreMode,
     /// How BLEU splits texts.
     pub bleu_tokenize: Tokenize,
-    /// What BLEU does about zeros.
+    /// The smoothing of BLEU.
     pub bleu_smooth: BleuSmooth,
     /// The shares of CodeBLEU's components.
     pub codebleu_weights: [f64; 4],
@@ -168,7 +103,7 @@ impl ScoreSpec {
         }
     }
 
-    /// The spec that a literal argument holds.
+    /// Reads the spec from a literal argument.
     pub(super) fn of(argument: &ColumnarValue) -> Result<Self> {
         let ColumnarValue::Scalar(ScalarValue::Utf8(Some(json))) = argument else {
             return Err(DataFusionError::Execution(
@@ -176,10 +111,6 @@ impl ScoreSpec {
             ));
         };
         serde_json::from_str(json).map_err(|error| DataFusionError::Execution(error.to_string()))
-    }
-
-    pub(super) fn has(&self, metric: Metric) -> bool {
-        self.metrics.contains(&metric)
     }
 
     pub(super) fn bleu(&self) -> BleuOptions {

@@ -1,0 +1,368 @@
+//! The scores of pairs of texts, a batch of rows at a time.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, Float64Array, Int64Array, Int64Builder, ListBuilder, StringArray,
+};
+use datafusion::error::{DataFusionError, Result};
+
+use super::metric::{Metric, Pair, PairScorer, count_of_counts, places};
+use super::spec::ScoreSpec;
+use galeras_metrics::text::{MAX_STEPS, continuation};
+use galeras_operator::Entry;
+use galeras_python::is_space;
+
+/// The reason why a pair has no scores.
+#[derive(Debug, PartialEq)]
+pub(super) enum Unscored {
+    /// The reference does not begin with the given text.
+    NotGiven,
+    /// The texts are so large and so different that this score would take hours.
+    TooLarge(Metric),
+}
+
+/// Scores pairs with the metrics of a spec; one per thread.
+pub(super) struct Scorer {
+    spec: ScoreSpec,
+    scorers: Vec<MetricScorer>,
+}
+
+struct MetricScorer {
+    metric: Metric,
+    /// The places of its columns and counts in a row.
+    columns: Range<usize>,
+    counts: Range<usize>,
+    score: PairScorer,
+}
+
+impl Scorer {
+    pub(super) fn new(spec: ScoreSpec) -> Self {
+        let scorers = spec.metrics.iter().map(|metric| {
+            let (columns, counts) = places(*metric);
+            MetricScorer { metric: *metric, columns, counts, score: (metric.scorer)(&spec) }
+        });
+        Self { scorers: scorers.collect(), spec }
+    }
+
+    /// Scores two texts into a row: the values of the metrics, and their counts, which add up to
+    /// those of a corpus.
+    ///
+    /// # Errors
+    /// If the texts are too large for a score whose time grows with their product.
+    pub(super) fn score(
+        &mut self,
+        (reference, prediction): (&str, &str),
+        row: ScoredRow<'_>,
+    ) -> Result<(), Unscored> {
+        let (reference, prediction) = (self.stripped(reference), self.stripped(prediction));
+        let pair = Pair { reference, prediction, program: prediction, steps: MAX_STEPS };
+        self.score_pair(&pair, row)
+    }
+
+    /// Scores the continuations of the given text, in reference and prediction alike. Only `parses`
+    /// is about the program that the prediction completes. Returns false if the reference has only
+    /// white space after the given text.
+    ///
+    /// # Errors
+    /// If the reference does not begin with the given text, and those of [`Scorer::score`].
+    pub(super) fn score_continuation(
+        &mut self,
+        given: &str,
+        (reference, prediction): (&str, &str),
+        row: ScoredRow<'_>,
+    ) -> Result<bool, Unscored> {
+        let wanted = continuation(given, reference);
+        if !wanted.repeats {
+            return Err(Unscored::NotGiven);
+        }
+        if wanted.rest.trim_matches(is_space).is_empty() {
+            return Ok(false);
+        }
+        let added = continuation(given, prediction);
+        let joined = format!("{given}{}", added.rest);
+        let program = added.whole.unwrap_or(&joined).trim_matches(is_space);
+        let (reference, prediction) = (self.stripped(wanted.rest), self.stripped(added.rest));
+        let pair = Pair { reference, prediction, program, steps: MAX_STEPS };
+        self.score_pair(&pair, row).map(|()| true)
+    }
+
+    fn stripped<'a>(&self, text: &'a str) -> &'a str {
+        if self.spec.mode.strips() { text.trim_matches(is_space) } else { text }
+    }
+
+    fn score_pair(&mut self, pair: &Pair<'_>, row: ScoredRow<'_>) -> Result<(), Unscored> {
+        for one in &mut self.scorers {
+            let values = &mut row.values[one.columns.clone()];
+            let counts = &mut row.counts[one.counts.clone()];
+            (one.score)(pair, values, counts).map_err(|_| Unscored::TooLarge(one.metric))?;
+        }
+        Ok(())
+    }
+}
+
+/// The scores of a row: a place for every column and count of every metric.
+pub(super) struct ScoredRow<'a> {
+    pub(super) values: &'a mut [Option<f64>],
+    pub(super) counts: &'a mut [i64],
+}
+
+thread_local! {
+    /// The scorer of this thread, and its spec.
+    static SCORER: RefCell<Option<Scorer>> = const { RefCell::new(None) };
+}
+
+/// The scores of the rows of a batch.
+pub(super) struct ScoredBatch {
+    /// The values of every column of every metric, row by row.
+    values: Vec<Option<f64>>,
+    counts: Vec<i64>,
+    /// The rows that have scores.
+    scored: Vec<bool>,
+}
+
+/// The texts of a batch.
+#[derive(Clone, Copy)]
+pub(super) struct Texts<'a> {
+    /// The text that reference and prediction continue, if there is one.
+    pub(super) given: Option<&'a StringArray>,
+    pub(super) references: &'a StringArray,
+    pub(super) predictions: &'a StringArray,
+}
+
+impl ScoredBatch {
+    /// Scores every row that has all its texts. Rows with the same reference follow each other, so
+    /// that a scorer reads it once.
+    pub(super) fn of(spec: &ScoreSpec, texts: Texts<'_>) -> Result<Self> {
+        let rows = texts.references.len();
+        let (width, depth) = (all_columns().end, count_of_counts());
+        let mut batch = Self {
+            values: vec![None; rows * width],
+            counts: vec![0; rows * depth],
+            scored: vec![false; rows],
+        };
+        let mut order: Vec<usize> = (0..rows).collect();
+        order.sort_by_key(|row| texts.references.value(*row));
+        SCORER.with_borrow_mut(|slot| {
+            let kept = slot.take().filter(|scorer| scorer.spec == *spec);
+            let scorer = slot.insert(kept.unwrap_or_else(|| Scorer::new(spec.clone())));
+            for at in order {
+                let given = texts.given.map(|given| text(given, at));
+                let pair = text(texts.references, at).zip(text(texts.predictions, at));
+                let (Some(pair), false) = (pair, given == Some(None)) else { continue };
+                let given = given.flatten();
+                let row = ScoredRow {
+                    values: &mut batch.values[at * width..][..width],
+                    counts: &mut batch.counts[at * depth..][..depth],
+                };
+                let scored = match given {
+                    None => scorer.score(pair, row).map(|()| true),
+                    Some(given) => scorer.score_continuation(given, pair, row),
+                };
+                batch.scored[at] = scored.map_err(|why| refused(&why, given, pair))?;
+            }
+            Ok(batch)
+        })
+    }
+
+    /// A column by its place in a row.
+    pub(super) fn column(&self, place: usize, is_whole: bool) -> ArrayRef {
+        let values = self.values.iter().skip(place).step_by(all_columns().end).copied();
+        match is_whole {
+            true => Arc::new(Int64Array::from_iter(values.map(|value| value.map(|x| x as i64)))),
+            false => Arc::new(Float64Array::from_iter(values)),
+        }
+    }
+
+    /// The counts of every row as a list; null for rows without scores.
+    pub(super) fn counts(&self) -> ArrayRef {
+        let mut lists = ListBuilder::new(Int64Builder::new());
+        for (counts, scored) in self.counts.chunks(count_of_counts()).zip(&self.scored) {
+            if *scored {
+                lists.values().append_slice(counts);
+            }
+            lists.append(*scored);
+        }
+        Arc::new(lists.finish())
+    }
+}
+
+/// The text of a row, unless it is null.
+fn text(column: &StringArray, row: usize) -> Option<&str> {
+    column.is_valid(row).then(|| column.value(row))
+}
+
+/// The places of a row: the columns of every metric.
+fn all_columns() -> Range<usize> {
+    0..Metric::all().map(|metric| metric.columns.len()).sum()
+}
+
+/// The error of a pair without scores, with the beginnings of its texts.
+fn refused(
+    why: &Unscored,
+    given: Option<&str>,
+    (reference, prediction): (&str, &str),
+) -> DataFusionError {
+    let beginning = |text: &str| text.chars().take(60).collect::<String>();
+    DataFusionError::Execution(match why {
+        Unscored::NotGiven => format!(
+            "a reference does not begin with the given text: given {:?}…, reference {:?}…",
+            beginning(given.unwrap_or_default()),
+            beginning(reference)
+        ),
+        Unscored::TooLarge(metric) => format!(
+            "`{}` would take hours for a reference of {} bytes and a prediction of {} that have so \
+             little in common: reference {:?}…, prediction {:?}…; cut or leave out such rows, or \
+             leave out this score",
+            metric.name(),
+            reference.len(),
+            prediction.len(),
+            beginning(reference),
+            beginning(prediction)
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::functions::scores::corpus_scores::of_corpus;
+    use crate::functions::scores::spec::{BleuSmooth, Tokenize};
+
+    type Row = (Vec<Option<f64>>, Vec<i64>);
+
+    fn all_metrics() -> ScoreSpec {
+        ScoreSpec { metrics: Metric::all().collect(), ..ScoreSpec::only(named("bleu")) }
+    }
+
+    fn named(name: &str) -> Metric {
+        Metric::all().find(|metric| metric.name() == name).unwrap()
+    }
+
+    fn row() -> Row {
+        (vec![None; all_columns().end], vec![0; count_of_counts()])
+    }
+
+    /// The value of a metric's first column.
+    fn value(row: &Row, metric: &str) -> Option<f64> {
+        row.0[places(named(metric)).0.start]
+    }
+
+    fn continued(
+        scorer: &mut Scorer,
+        given: &str,
+        pair: (&str, &str),
+    ) -> Result<Option<Row>, Unscored> {
+        let mut row = row();
+        let places = ScoredRow { values: &mut row.0, counts: &mut row.1 };
+        let scored = scorer.score_continuation(given, pair, places)?;
+        Ok(scored.then_some(row))
+    }
+
+    #[test]
+    fn the_corpus_of_one_pair_has_its_scores() {
+        let spec = ScoreSpec {
+            bleu_tokenize: Tokenize::None,
+            bleu_smooth: BleuSmooth::AddK,
+            ..all_metrics()
+        };
+        let pair = ("def f(a, b):\n    c = a\n    return c + b", "def f(a, b):\n    return b + a");
+        let (mut values, mut counts) = row();
+        let places = ScoredRow { values: &mut values, counts: &mut counts };
+        Scorer::new(spec.clone()).score(pair, places).unwrap();
+        let corpus = of_corpus(&spec, 1, &counts);
+        // BLEU has one column, CodeBLEU five and four.
+        assert_eq!(corpus.iter().map(|score| score.1).collect::<Vec<_>>(), values[..10]);
+        assert!(corpus.iter().all(|score| score.2 == 1));
+    }
+
+    #[test]
+    fn an_echo_is_worth_nothing_and_the_reference_all() {
+        let given = "def f(a, b):\n    c = a # kept\n    retu";
+        let rest = "rn c + b\n";
+        let whole = format!("{given}{rest}");
+        let relaid = "def f(a,b):\n\tc = a\n\treturn c + b";
+        let mut scorer = Scorer::new(all_metrics());
+        let mut score =
+            |text: &str| continued(&mut scorer, given, (&whole, text)).unwrap().unwrap();
+        for echo in [given, "", "def f(a, b):\n    c = a\n    retu"] {
+            let row = score(echo);
+            for metric in
+                ["bleu", "chrf", "rouge_l", "similarity", "exact_match", "codebleu_strict"]
+            {
+                assert_eq!(value(&row, metric), Some(0.0), "{metric}: {echo}");
+            }
+            assert_eq!(value(&row, "levenshtein"), Some(8.0));
+        }
+        for all in [whole.as_str(), rest, relaid] {
+            let row = score(all);
+            for metric in ["bleu", "chrf", "rouge_l", "similarity", "exact_match", "parses"] {
+                let value = value(&row, metric);
+                assert!(value.is_some_and(|x| x > 1.0 - 1e-12), "{metric}: {value:?}");
+            }
+            // CodeBLEU gives less to a text of so few tokens that equals its reference.
+            let codebleu = value(&row, "codebleu_strict");
+            assert!(codebleu.is_some_and(|x| x > 0.95), "{codebleu:?}");
+            assert_eq!(value(&row, "levenshtein"), Some(0.0));
+        }
+        let other = continued(&mut scorer, given, ("def g(): pass", ""));
+        assert_eq!(other, Err(Unscored::NotGiven));
+        assert_eq!(continued(&mut scorer, given, (&format!("{given} \n"), "x")), Ok(None));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        /// All scores of an answer are the same if it repeats the given text and if it continues it;
+        /// an echo gets no points, the reference all of them.
+        #[test]
+        fn given_and_continuation_score_as_the_continuation(
+            given in "def f\\(a\\):\n[ab =#'\n]{0,16}|[a #'\n\"\\\\]{0,12}|\\PC{0,12}",
+            rest in "[ab(=)#' \n]{0,16}|    return [a-c+]{1,9}\n|\\PC{0,16}",
+            text in "[ab(=)#' \n]{0,16}|    return [a-c+]{1,9}\n|\\PC{0,16}",
+        ) {
+            let whole = format!("{given}{rest}");
+            let mut scorer = Scorer::new(all_metrics());
+            let mut score = |text: &str| continued(&mut scorer, &given, (&whole, text));
+            let repeated = score(&format!("{given}{text}"));
+            // As text: CodeBLEU may be NaN.
+            prop_assert_eq!(format!("{repeated:?}"), format!("{:?}", score(&text)));
+            let wanted = continuation(&given, &whole).rest.trim_matches(is_space);
+            let echo = score(&given);
+            prop_assert_eq!(matches!(echo, Ok(None)), wanted.is_empty());
+            if let (Ok(Some(echo)), Ok(Some(best))) = (echo, score(&whole)) {
+                let all = wanted.chars().count() as f64;
+                prop_assert_eq!(value(&echo, "levenshtein"), Some(all));
+                prop_assert_eq!(value(&best, "levenshtein"), Some(0.0));
+                for metric in ["exact_match", "similarity", "bleu", "chrf"] {
+                    prop_assert_eq!(value(&echo, metric), Some(0.0), "{}", metric);
+                    let best = value(&best, metric);
+                    prop_assert!(best.is_some_and(|x| x > 1.0 - 1e-12), "{}: {:?}", metric, best);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_score_that_would_take_hours_is_an_error() {
+        let (reference, prediction) = ("a b\n".repeat(400), "c d\n".repeat(300));
+        for metric in Metric::all() {
+            let mut scorer = Scorer::new(ScoreSpec::only(metric));
+            let mut score = |steps: u64| {
+                let mut row = row();
+                let places = ScoredRow { values: &mut row.0, counts: &mut row.1 };
+                let (reference, prediction) = (reference.trim(), prediction.trim());
+                let pair = Pair { reference, prediction, program: prediction, steps };
+                scorer.score_pair(&pair, places)
+            };
+            let slow = ["levenshtein", "similarity", "rouge_l"].contains(&metric.name());
+            let expected = if slow { Err(Unscored::TooLarge(metric)) } else { Ok(()) };
+            assert_eq!(score(100), expected, "{}", metric.name());
+            assert_eq!(score(MAX_STEPS), Ok(()), "{}", metric.name());
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Suggested commands: they repeat the workflow, settings and store of the current command, and can
+//! be pasted into a shell.
+
+use galeras_base::terminal_escape::shell_word;
+
+/// The default store.
+pub const DEFAULT_CACHE: &str = "cache";
+
+/// `galeras VERB FILE`, with settings and store.
+pub fn command(verb: &str, file: &str, set: &[String], cache: &str) -> String {
+    command_about(verb, file, None, set, cache)
+}
+
+/// `galeras show FILE TABLE`, with settings and store.
+pub fn show(file: &str, table: &str, set: &[String], cache: &str) -> String {
+    command_about("show", file, Some(table), set, cache)
+}
+
+fn command_about(
+    verb: &str,
+    file: &str,
+    about: Option<&str>,
+    set: &[String],
+    cache: &str,
+) -> String {
+    // The file's name could be taken for an option.
+    let file = if file.starts_with('-') { format!("./{file}") } else { file.to_string() };
+    let mut words = vec!["galeras".to_string(), verb.to_string(), shell_word(&file)];
+    words.extend(about.map(shell_word));
+    for setting in set {
+        words.extend(["--set".to_string(), shell_word(setting)]);
+    }
+    if cache != DEFAULT_CACHE {
+        words.extend(["--cache".to_string(), shell_word(cache)]);
+    }
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_can_be_pasted() {
+        let set = ["n=5", "name=O'Hara; rm -rf x", "text=a\n\u{1b}[31m"].map(String::from);
+        assert_eq!(
+            command("run", "my flow.yaml", &set, "s3://b/c"),
+            r"galeras run 'my flow.yaml' --set n=5 --set 'name=O'\''Hara; rm -rf x' --set $'text=a\n\x1b[31m' --cache s3://b/c"
+        );
+        assert_eq!(command("run", "-x.yaml", &[], DEFAULT_CACHE), "galeras run ./-x.yaml");
+    }
+}

@@ -1,0 +1,88 @@
+//! The page of all steps.
+
+use axum::extract::State;
+use galeras_pages::view::{PortLine, StepLine, StepsPage, steps_page};
+
+use super::answer::{Answered, Served, address, html};
+use super::study::Snapshot;
+use galeras_engine::runner::Forecast;
+use galeras_operator::MAIN;
+use galeras_operator::event::StepStatus;
+
+pub(super) async fn steps(State(served): State<Served>) -> Answered {
+    let snapshot = served.study.snapshot().await?;
+    let running = snapshot.runs.first().filter(|run| run.status.is_none());
+    let status = match snapshot.runs.first() {
+        None => "No run of this workflow is recorded yet.".to_string(),
+        Some(run) => match run.status {
+            None => format!("A run that started at {} still runs, or was killed.", run.started),
+            Some(_) => format!(
+                "The last run, {}, began {} and ended: {}.",
+                run.id,
+                run.started,
+                crate::runs::outcome(run)
+            ),
+        },
+    };
+    let complete = snapshot.states.iter().all(|state| state.forecast.is_hit());
+    let page = StepsPage {
+        status,
+        running: running.is_some(),
+        events: snapshot.events(),
+        problem: snapshot.problem.clone(),
+        command: match complete {
+            true => String::new(),
+            false => served.study.command(&snapshot.plan),
+        },
+        steps: (0..snapshot.plan.steps.len())
+            .map(|at| line(&snapshot, at, running.is_some()))
+            .collect(),
+    };
+    Ok(html(steps_page(&served.frame(&snapshot, "/"), &page)?))
+}
+
+fn line(snapshot: &Snapshot, at: usize, running: bool) -> StepLine {
+    let (step, state) = (&snapshot.plan.steps[at], &snapshot.states[at]);
+    let last = snapshot.runs.first().and_then(|run| run.steps.iter().find(|s| s.step == step.name));
+    let failed = last.filter(|last| last.status == StepStatus::Failed);
+    let (class, text, detail) = match &state.forecast {
+        Forecast::Hit | Forecast::RemoteHit => ("done", "done", String::new()),
+        Forecast::Broken(why) => ("failed", "cannot run", why.clone()),
+        Forecast::Waits { on } => {
+            let names: Vec<&str> =
+                on.iter().map(|at| snapshot.plan.steps[*at].name.as_str()).collect();
+            ("missing", "waits", format!("for {}", names.join(", ")))
+        }
+        Forecast::Runs { reason, detail } => match failed {
+            Some(failed) if !running => {
+                ("failed", "failed", failed.detail.clone().unwrap_or_default())
+            }
+            _ if running => ("running", "runs or is next", String::new()),
+            _ => ("missing", "would run", {
+                let detail = detail.as_ref().map(|detail| format!(": {detail}"));
+                format!("{}{}", reason.code(), detail.unwrap_or_default())
+            }),
+        },
+    };
+    let ports = step.step.ports().iter().map(|port| {
+        let name = match port.name {
+            MAIN => step.name.clone(),
+            other => format!("{}.{other}", step.name),
+        };
+        let rows = state.manifest.as_ref().and_then(|m| m.port(port.name)).map(|port| port.rows);
+        let address = match rows {
+            Some(_) => address("/table", &[("name", &name)]),
+            None => String::new(),
+        };
+        let name = if port.name == MAIN { "rows".to_string() } else { port.name.to_string() };
+        PortLine { name, address, rows }
+    });
+    StepLine {
+        name: step.name.clone(),
+        operator: step.operator.descriptor().name.to_string(),
+        state: class.to_string(),
+        state_text: text.to_string(),
+        detail,
+        ports: ports.collect(),
+    }
+}

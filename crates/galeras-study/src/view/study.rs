@@ -1,0 +1,215 @@
+//! The study that is shown: its plan and the states of its steps, reloaded after changes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use datafusion::dataframe::DataFrame;
+use datafusion::execution::context::SessionContext;
+use futures::future::BoxFuture;
+use tokio::sync::Mutex;
+
+use super::indexes::Indexes;
+use crate::hint;
+use crate::runs::past_runs;
+use crate::surveyed::rows_of;
+use galeras_base::digest::Digest;
+use galeras_engine::plan::{Input, Plan};
+use galeras_engine::runner::{RunError, StepState, open, survey};
+use galeras_store::{LockGuard, RunRecord, Store};
+
+/// The time for which a view of the store is reused.
+const FRESH: Duration = Duration::from_millis(400);
+
+/// Plans the workflow again. The error is for people.
+pub type PlanAgain = Box<dyn Fn() -> BoxFuture<'static, Result<Plan, String>> + Send + Sync>;
+
+/// The study that a server shows.
+pub struct Study {
+    pub(super) file: PathBuf,
+    /// The store's location as typed.
+    cache: String,
+    plan_again: PlanAgain,
+    pub(super) store: Store,
+    seen: Mutex<Seen>,
+    pub(super) indexes: Indexes,
+}
+
+struct Seen {
+    snapshot: Arc<Snapshot>,
+    at: Instant,
+}
+
+/// The study at one point in time.
+pub(super) struct Snapshot {
+    pub(super) plan: Arc<Plan>,
+    pub(super) states: Vec<StepState>,
+    /// The reason why the current workflow cannot be planned; the plan is then the previous one.
+    pub(super) problem: String,
+    /// The runs of the file, newest first.
+    pub(super) runs: Vec<RunRecord>,
+    stamp: Stamp,
+}
+
+/// The files that planning depends on, with their sizes and times.
+type Stamp = Vec<(PathBuf, u64, Option<SystemTime>)>;
+
+impl Study {
+    /// The study of the workflow in `file` with its first plan.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn open(
+        file: PathBuf,
+        plan: Plan,
+        store: Store,
+        cache: &str,
+        plan_again: PlanAgain,
+    ) -> Result<Self, RunError> {
+        let stamp = stamp(&file, &plan);
+        let snapshot = look(&file, &store, Arc::new(plan), String::new(), stamp).await?;
+        let seen = Mutex::new(Seen { snapshot: Arc::new(snapshot), at: Instant::now() });
+        let (cache, indexes) = (cache.to_string(), Indexes::default());
+        Ok(Self { file, cache, plan_again, store, seen, indexes })
+    }
+
+    /// The current study, or a recent snapshot.
+    pub(super) async fn snapshot(&self) -> Result<Arc<Snapshot>, RunError> {
+        self.snapshot_within(FRESH).await
+    }
+
+    /// A snapshot that is at most this old.
+    pub(super) async fn snapshot_within(&self, age: Duration) -> Result<Arc<Snapshot>, RunError> {
+        let mut seen = self.seen.lock().await;
+        if seen.at.elapsed() < age {
+            return Ok(Arc::clone(&seen.snapshot));
+        }
+        let old = &seen.snapshot;
+        let now = stamp(&self.file, &old.plan);
+        let (plan, problem) = match now == old.stamp {
+            true => (Arc::clone(&old.plan), old.problem.clone()),
+            false => match (self.plan_again)().await {
+                Ok(plan) => (Arc::new(plan), String::new()),
+                Err(problem) => (Arc::clone(&old.plan), problem),
+            },
+        };
+        let stamp = stamp(&self.file, &plan);
+        let fresh = Arc::new(look(&self.file, &self.store, plan, problem, stamp).await?);
+        *seen = Seen { snapshot: Arc::clone(&fresh), at: Instant::now() };
+        Ok(fresh)
+    }
+
+    pub(super) fn command(&self, plan: &Plan) -> String {
+        hint::command("run", &plan.file, &plan.set, &self.cache)
+    }
+
+    /// Keeps results from being removed.
+    pub(super) async fn reading(&self) -> Result<LockGuard, RunError> {
+        Ok(self.store.reading_lock().await?)
+    }
+}
+
+impl Snapshot {
+    /// The table with that name, if it is completely stored; otherwise the missing parts, in words.
+    pub(super) fn table(&self, name: &str) -> Result<Input, String> {
+        let input = self.plan.table(name).map_err(|problem| {
+            let help = problem.help.map(|help| format!("; {help}")).unwrap_or_default();
+            format!("{}{help}", problem.message)
+        })?;
+        self.stored(&input)?;
+        Ok(input)
+    }
+
+    pub(super) fn stored(&self, input: &Input) -> Result<(), String> {
+        let missing = input.tables.iter().find(|table| self.states[table.step].manifest.is_none());
+        match missing {
+            None => Ok(()),
+            Some(table) => {
+                let step = &self.plan.steps[table.step].name;
+                Err(format!("{step} is not computed yet for the current workflow"))
+            }
+        }
+    }
+
+    pub(super) fn data(
+        &self,
+        session: &SessionContext,
+        store: &Store,
+        input: &Input,
+    ) -> Result<DataFrame, RunError> {
+        let done: Vec<_> = self.states.iter().map(|state| state.manifest.clone()).collect();
+        Ok(open(session, store, &self.plan, input, &done)?)
+    }
+
+    /// The stored file of a table with only one file, with its digest and rows.
+    pub(super) fn only_blob(&self, input: &Input) -> Option<(Digest, u64)> {
+        let [table] = input.tables.as_slice() else { return None };
+        if input.united {
+            return None;
+        }
+        let manifest = self.states[table.step].manifest.as_ref()?;
+        manifest.port(table.port).map(|port| (port.blob, port.rows))
+    }
+
+    pub(super) fn rows(&self, input: &Input) -> Option<u64> {
+        rows_of(&self.states, input)
+    }
+
+    /// The address of the events that make a page reload.
+    pub(super) fn events(&self) -> String {
+        super::answer::address("/events", &[("mark", &self.mark())])
+    }
+
+    /// A text that changes when a page of the study would change.
+    pub(super) fn mark(&self) -> String {
+        let states: Vec<String> = self
+            .states
+            .iter()
+            .map(|state| match &state.manifest {
+                Some(manifest) => manifest.ports.iter().map(|port| port.blob.short()).collect(),
+                None => String::from("-"),
+            })
+            .collect();
+        let runs: Vec<String> = self
+            .runs
+            .iter()
+            .take(3)
+            .map(|run| format!("{} {:?} {}", run.id, run.status, run.steps.len()))
+            .collect();
+        let all = format!("{states:?} {runs:?} {} {:?}", self.problem, self.stamp);
+        Digest::of(all.as_bytes()).short()
+    }
+}
+
+async fn look(
+    file: &Path,
+    store: &Store,
+    plan: Arc<Plan>,
+    problem: String,
+    stamp: Stamp,
+) -> Result<Snapshot, RunError> {
+    let _reading = store.reading_lock().await?;
+    let states = survey(&plan, store, None).await?;
+    let runs = past_runs(file, store).await?;
+    Ok(Snapshot { plan, states, problem, runs, stamp })
+}
+
+/// The sizes and times of the workflow file, and of local files and folders that steps read.
+fn stamp(file: &Path, plan: &Plan) -> Stamp {
+    let mut stamp = Stamp::new();
+    let mut add = |path: &Path| {
+        let about = std::fs::metadata(path).ok();
+        let size = about.as_ref().map_or(0, std::fs::Metadata::len);
+        stamp.push((path.to_path_buf(), size, about.and_then(|about| about.modified().ok())));
+    };
+    add(file);
+    add(&file.with_file_name("galeras.lock"));
+    for (_, path) in plan.steps.iter().flat_map(|step| step.step.local_files()) {
+        add(&path);
+        let Ok(entries) = std::fs::read_dir(&path) else { continue };
+        let mut inside: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        inside.sort();
+        inside.iter().take(1000).for_each(|path| add(path));
+    }
+    stamp
+}
