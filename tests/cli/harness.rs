@@ -6,11 +6,14 @@ use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::in_process::{Computed, run_here};
 
 /// No command may take longer.
 pub const TIME_OUT: Duration = Duration::from_secs(120);
@@ -38,6 +41,8 @@ pub fn package() -> PathBuf {
 /// A folder with workflow files, in which the program is run.
 pub struct Project {
     dir: TempDir,
+    /// The results of the last run in this process, unless the program was started since.
+    computed: Mutex<Option<Computed>>,
 }
 
 impl Project {
@@ -47,7 +52,7 @@ impl Project {
         for folder in ["home", "project", "tmp"] {
             fs::create_dir(dir.path().join(folder)).unwrap();
         }
-        Self { dir }
+        Self { dir, computed: Mutex::default() }
     }
 
     /// A project with the workflow `w.yaml`.
@@ -143,6 +148,7 @@ impl Project {
 
     /// The program with just these arguments, in a scrubbed environment.
     pub fn command_as_typed(&self, args: &[&str]) -> Command {
+        *self.computed.lock().unwrap() = None;
         let mut command = Command::new(binary());
         command.args(args);
         self.scrub(&mut command);
@@ -176,9 +182,21 @@ impl Project {
         Running::start(self.command(args)).finish()
     }
 
-    /// `run w.yaml --format json` with more arguments.
+    /// `run w.yaml --format json` with more arguments. Without any, and with values of params, it
+    /// runs in this process if it can.
     #[track_caller]
     pub fn run_json(&self, more: &[&str]) -> Outcome {
+        let settings = more.chunks(2).map(|pair| match pair {
+            ["--set", setting] => Some(*setting),
+            _ => None,
+        });
+        if let Some(settings) = settings.collect::<Option<Vec<_>>>()
+            && let Some((outcome, computed)) =
+                run_here(&self.root(), &self.dir.path().join("home"), &settings)
+        {
+            *self.computed.lock().unwrap() = computed;
+            return outcome;
+        }
         let args = [&["run", "w.yaml", "--format", "json"], more].concat();
         self.run(&args)
     }
@@ -207,6 +225,15 @@ impl Project {
     /// The rows of a step as JSON objects.
     #[track_caller]
     pub fn rows(&self, step: &str) -> Vec<Value> {
+        let computed = self.computed.lock().unwrap();
+        let rows = computed.as_ref().and_then(|found| found.rows(&self.read("w.yaml"), step));
+        drop(computed);
+        rows.unwrap_or_else(|| self.shown_rows(step))
+    }
+
+    /// The same by the program.
+    #[track_caller]
+    pub fn shown_rows(&self, step: &str) -> Vec<Value> {
         self.run(&["show", "w.yaml", step, "--format", "json"]).exits(0).json_lines()
     }
 

@@ -61,6 +61,7 @@ mod graph_cells;
 mod harness;
 mod hostile_names;
 mod hostile_workflow;
+mod in_process;
 mod incremental;
 mod inspect_verbs;
 mod interruption;
