@@ -65,10 +65,17 @@ impl Write for Shared {
 /// Runs `w.yaml` of a project with these values of params, `name=value`; `None` if it is a run for
 /// the program.
 pub fn run_here(root: &Path, home: &Path, set: &[&str]) -> Option<(Outcome, Option<Computed>)> {
-    let (root, home) = (root.to_path_buf(), home.to_path_buf());
     let set = set.iter().map(ToString::to_string).collect();
-    let task = RUNTIME.spawn(async move { perform(&root, &home, set).await });
-    RUNTIME.block_on(task).expect("no step panics")
+    on_a_deep_stack(perform(root, home, set))
+}
+
+/// The result of a future, on a thread with the stack of the program's.
+fn on_a_deep_stack<T: Send>(future: impl Future<Output = T> + Send) -> T {
+    std::thread::scope(|scope| {
+        let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
+        let thread = builder.spawn_scoped(scope, || RUNTIME.block_on(future));
+        thread.expect("a thread starts").join().expect("nothing panics")
+    })
 }
 
 async fn perform(
@@ -178,15 +185,13 @@ impl Computed {
         if input.tables.iter().any(|table| self.manifests[table.step].is_none()) {
             return None;
         }
-        let (plan, store) = (Arc::clone(&self.plan), self.store.clone());
-        let manifests = self.manifests.clone();
-        let task = RUNTIME.spawn(async move {
+        let lines = on_a_deep_stack(async {
             let session = session(1);
             let mut lines = Vec::new();
             // One cell after the other, as `show` does.
             for table in &input.tables {
                 let cell = Input { tables: vec![table.clone()], ..input.clone() };
-                let rows = open(&session, &store, &plan, &cell, &manifests).ok()?;
+                let rows = open(&session, &self.store, &self.plan, &cell, &self.manifests).ok()?;
                 let schema = Arc::new(rows.schema().as_arrow().clone());
                 let mut writer = TableWriter::new(Vec::new(), schema, TableFormat::Json).ok()?;
                 for batch in rows.collect().await.ok()? {
@@ -195,8 +200,7 @@ impl Computed {
                 lines.extend(writer.finish().ok()?);
             }
             Some(lines)
-        });
-        let lines = RUNTIME.block_on(task).expect("no table panics")?;
+        })?;
         let text = String::from_utf8(lines).expect("JSON is UTF-8");
         Some(text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect())
     }
