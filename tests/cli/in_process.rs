@@ -66,14 +66,14 @@ impl Write for Shared {
 /// the program.
 pub fn run_here(root: &Path, home: &Path, set: &[&str]) -> Option<(Outcome, Option<Computed>)> {
     let set = set.iter().map(ToString::to_string).collect();
-    on_a_deep_stack(perform(root, home, set))
+    on_a_deep_stack(|| RUNTIME.block_on(perform(root, home, set)))
 }
 
-/// The result of a future, on a thread with the stack of the program's.
-fn on_a_deep_stack<T: Send>(future: impl Future<Output = T> + Send) -> T {
+/// Does this on a thread with the stack of the program's.
+fn on_a_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
-        let thread = builder.spawn_scoped(scope, || RUNTIME.block_on(future));
+        let thread = builder.spawn_scoped(scope, work);
         thread.expect("a thread starts").join().expect("nothing panics")
     })
 }
@@ -185,7 +185,7 @@ impl Computed {
         if input.tables.iter().any(|table| self.manifests[table.step].is_none()) {
             return None;
         }
-        let lines = on_a_deep_stack(async {
+        let read = || async {
             let session = session(1);
             let mut lines = Vec::new();
             // One cell after the other, as `show` does.
@@ -200,7 +200,8 @@ impl Computed {
                 lines.extend(writer.finish().ok()?);
             }
             Some(lines)
-        })?;
+        };
+        let lines = on_a_deep_stack(|| RUNTIME.block_on(read()))?;
         let text = String::from_utf8(lines).expect("JSON is UTF-8");
         Some(text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect())
     }
