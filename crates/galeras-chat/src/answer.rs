@@ -4,9 +4,10 @@
 //! `POST /v1/messages`. llama.cpp's server gives the log-probabilities of chats at both of OpenAI's
 //! endpoints, Together's those of completions.
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::{Number, Value};
+use serde::de::Error as _;
+use serde_json::{Error, Value};
+
+use super::lenient_json;
 
 /// The answer to a request: its first choice.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -60,186 +61,144 @@ pub(super) enum Content {
     Truncated,
 }
 
-/// The body of an answer of OpenAI's protocols. Fields that are not named are skipped.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ChoicesBody {
-    model: Text,
-    system_fingerprint: Text,
-    usage: Option<ChoicesUsage>,
-    choices: Option<Vec<Choice>>,
-    /// Some gateways answer 200 and put an error here.
-    error: Option<IgnoredAny>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ChoicesUsage {
-    prompt_tokens: Count,
-    completion_tokens: Count,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Choice {
-    /// The field of chats, also of Mistral's endpoint for filling in the middle.
-    message: Option<Message>,
-    /// The field of completions.
-    text: Text,
-    finish_reason: Text,
-    logprobs: Logprobs,
-    error: Option<IgnoredAny>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Message {
-    content: Text,
-    refusal: Text,
-}
-
 /// Reads the body of a chat completion or a completion.
+///
+/// # Errors
+/// If it is not JSON, or what would be the answer is no text. The rest may have any form.
 pub(super) fn parse_choices(body: &[u8]) -> serde_json::Result<(Usage, Content)> {
-    let ChoicesBody { model, system_fingerprint, usage, choices, error } =
-        serde_json::from_slice(body)?;
-    let usage = usage.unwrap_or_default();
+    let body = body_of(body)?;
+    let usage = &body["usage"];
     let usage = Usage {
-        prompt_tokens: usage.prompt_tokens.0,
-        completion_tokens: usage.completion_tokens.0,
+        prompt_tokens: count(&usage["prompt_tokens"]),
+        completion_tokens: count(&usage["completion_tokens"]),
     };
-    let Some(choice) = choices.and_then(|choices| choices.into_iter().next()) else {
-        let content = if error.is_some() { Content::Error } else { Content::NoChoices };
-        return Ok((usage, content));
+    let choice = match &body["choices"] {
+        Value::Null => None,
+        Value::Array(choices) => choices.first(),
+        _ => return Err(Error::custom("`choices` is not a list")),
     };
-    if choice.error.is_some() || choice.finish_reason.0.as_deref() == Some("error") {
+    let Some(choice) = choice else {
+        // Some gateways answer 200 and put an error here.
+        let error = !body["error"].is_null();
+        return Ok((usage, if error { Content::Error } else { Content::NoChoices }));
+    };
+    let finish_reason = label(&choice["finish_reason"]);
+    if !choice["error"].is_null() || finish_reason.as_deref() == Some("error") {
         return Ok((usage, Content::Truncated));
     }
-    let (content, refusal) = match (choice.message, choice.text.0) {
-        (Some(message), _) => (message.content.0, message.refusal.0),
-        (None, Some(text)) => (Some(text), None),
-        (None, None) => return Ok((usage, Content::NoChoices)),
+    // The field of chats, also of Mistral's endpoint for filling in the middle; or of completions.
+    let (message, content) = match (&choice["message"], &choice["text"]) {
+        (Value::Null, Value::Null) => return Ok((usage, Content::NoChoices)),
+        (Value::Null, text) => (&Value::Null, text),
+        (message, _) => (message, &message["content"]),
     };
     let answer = Answer {
-        content: content.unwrap_or_default(),
-        refusal: refusal.filter(|refusal| !refusal.is_empty()),
-        finish_reason: choice.finish_reason.0,
-        model: model.0,
-        system_fingerprint: system_fingerprint.0,
-        logprobs: choice.logprobs.0,
+        content: text(content)?.unwrap_or_default(),
+        refusal: message["refusal"].as_str().filter(|text| !text.is_empty()).map(str::to_owned),
+        finish_reason,
+        model: label(&body["model"]),
+        system_fingerprint: label(&body["system_fingerprint"]),
+        logprobs: logprobs(&choice["logprobs"]),
         ..Answer::default()
     };
     Ok((usage, Content::Answer(Box::new(answer))))
 }
 
-/// The body of an answer of Anthropic's messages API, whose blocks of text are the answer.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct MessageBody {
-    model: Text,
-    content: Text,
-    stop_reason: Text,
-    usage: Option<MessageUsage>,
-    error: Option<IgnoredAny>,
-}
-
-/// Tokens read from a cache and written to it are not among the `input_tokens`.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct MessageUsage {
-    input_tokens: Count,
-    cache_creation_input_tokens: Count,
-    cache_read_input_tokens: Count,
-    output_tokens: Count,
-}
-
-/// Reads the body of an answer of the messages API.
+/// Reads the body of an answer of Anthropic's messages API, whose blocks of text are the answer.
+///
+/// # Errors
+/// Those of [`parse_choices`].
 pub(super) fn parse_message(body: &[u8]) -> serde_json::Result<(Usage, Content)> {
-    let MessageBody { model, content, stop_reason, usage, error } = serde_json::from_slice(body)?;
-    let usage = usage.unwrap_or_default();
-    let cached = [usage.cache_creation_input_tokens.0, usage.cache_read_input_tokens.0];
-    let cached = cached.into_iter().flatten().fold(0, u64::saturating_add);
+    let body = body_of(body)?;
+    let tokens = |name: &str| count(&body["usage"][name]);
+    // Tokens read from a cache and written to it are not among the `input_tokens`.
+    let cached = ["cache_creation_input_tokens", "cache_read_input_tokens"];
+    let cached = cached.into_iter().filter_map(tokens).fold(0, u64::saturating_add);
     let usage = Usage {
-        prompt_tokens: usage.input_tokens.0.map(|tokens| tokens.saturating_add(cached)),
-        completion_tokens: usage.output_tokens.0,
+        prompt_tokens: tokens("input_tokens").map(|tokens| tokens.saturating_add(cached)),
+        completion_tokens: tokens("output_tokens"),
     };
-    let (finish_reason, model) = (stop_reason.0, model.0);
-    let content = match (content.0, error) {
-        (_, Some(_)) => Content::Error,
-        (None, None) => Content::NoChoices,
-        (Some(content), None) => {
-            let answer = Answer { content, finish_reason, model, ..Answer::default() };
-            Content::Answer(Box::new(answer))
-        }
+    if !body["error"].is_null() {
+        return Ok((usage, Content::Error));
+    }
+    let content = match text(&body["content"])? {
+        None => Content::NoChoices,
+        Some(content) => Content::Answer(Box::new(Answer {
+            content,
+            finish_reason: label(&body["stop_reason"]),
+            model: label(&body["model"]),
+            ..Answer::default()
+        })),
     };
     Ok((usage, content))
 }
 
+fn body_of(body: &[u8]) -> serde_json::Result<Value> {
+    let value = lenient_json::read(body)?;
+    if value.is_object() || value.is_array() {
+        return Ok(value);
+    }
+    Err(Error::custom("expected an object"))
+}
+
 /// A text, null, or a list of parts: `{"type": "text", "text": "…"}` or texts themselves. Parts of
-/// another type do not count. A value of any other kind makes the answer malformed.
-#[derive(Default, Deserialize)]
-#[serde(try_from = "Value")]
-struct Text(Option<String>);
-
-impl TryFrom<Value> for Text {
-    type Error = &'static str;
-
-    fn try_from(value: Value) -> Result<Self, Self::Error> {
-        Ok(Self(match value {
-            Value::Null => None,
-            Value::String(text) => Some(text),
-            Value::Array(parts) => {
-                let mut whole = String::new();
-                for part in parts {
-                    whole.push_str(&Self::try_from(part)?.0.unwrap_or_default());
-                }
-                Some(whole)
+/// another type do not count.
+fn text(value: &Value) -> serde_json::Result<Option<String>> {
+    Ok(match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        Value::Array(parts) => {
+            let mut whole = String::new();
+            for part in parts {
+                whole.push_str(&text(part)?.unwrap_or_default());
             }
-            Value::Object(mut part) => {
-                let mut field = |name: &str| Self::try_from(part.remove(name).unwrap_or_default());
-                let (kind, text) = (field("type")?.0, field("text")?.0);
-                text.filter(|_| matches!(kind.as_deref(), None | Some("text" | "output_text")))
-            }
-            Value::Bool(_) | Value::Number(_) => return Err("expected a text"),
-        }))
+            Some(whole)
+        }
+        Value::Object(part) => match part.get("type").and_then(Value::as_str) {
+            None | Some("text" | "output_text") => text(&value["text"])?,
+            Some(_) => None,
+        },
+        Value::Bool(_) | Value::Number(_) => return Err(Error::custom("expected a text")),
+    })
+}
+
+/// A word or a number that describes the answer; none in any other form.
+fn label(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
     }
 }
 
-/// A number of tokens; none if it is null or not a whole number.
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(from = "Option<Number>")]
-struct Count(Option<u64>);
-
-impl From<Option<Number>> for Count {
-    fn from(number: Option<Number>) -> Self {
-        // Whole and far below 2^53.
-        let whole = |n: f64| (n.fract() == 0.0 && (0.0..1e15).contains(&n)).then_some(n as u64);
-        Self(number.and_then(|n| n.as_u64().or_else(|| n.as_f64().and_then(whole))))
+/// A number of tokens, also within a text; none if it is not a whole number.
+fn count(value: &Value) -> Option<u64> {
+    // Whole and far below 2^53.
+    let whole = |n: f64| (n.fract() == 0.0 && (0.0..1e15).contains(&n)).then_some(n as u64);
+    match value {
+        Value::String(text) => text.trim().parse().ok(),
+        _ => value.as_u64().or_else(|| value.as_f64().and_then(whole)),
     }
 }
 
 /// The tokens of an answer with their log-probabilities: `{"content": [{"token", "logprob", …}],
 /// "refusal": …}` of chats, or `{"tokens": […], "token_logprobs": […], …}` of completions. Any
 /// other form is treated as none: the answer was paid, and is good without.
-#[derive(Default, Deserialize)]
-#[serde(from = "Value")]
-struct Logprobs(Option<Vec<TokenLogprob>>);
-
-impl From<Value> for Logprobs {
-    fn from(value: Value) -> Self {
-        let list = |name| value.get(name).and_then(Value::as_array);
-        let token = |token: &Value, logprob: Option<&Value>| {
-            let logprob = logprob.and_then(Value::as_f64);
-            Some(TokenLogprob { token: token.as_str()?.to_string(), logprob })
-        };
-        if let Some(listed) = list("content").or_else(|| list("refusal")) {
-            let one = |item: &Value| token(item.get("token")?, item.get("logprob"));
-            return Self(listed.iter().map(one).collect());
-        }
-        Self(list("tokens").zip(list("token_logprobs")).and_then(|(tokens, logprobs)| {
-            let all = tokens.iter().zip(logprobs).map(|(text, number)| token(text, Some(number)));
-            if tokens.len() == logprobs.len() { all.collect() } else { None }
-        }))
+fn logprobs(value: &Value) -> Option<Vec<TokenLogprob>> {
+    let list = |name| value.get(name).and_then(Value::as_array);
+    let token = |token: &Value, logprob: Option<&Value>| {
+        let logprob = logprob.and_then(Value::as_f64);
+        Some(TokenLogprob { token: token.as_str()?.to_string(), logprob })
+    };
+    if let Some(listed) = list("content").or_else(|| list("refusal")) {
+        let one = |item: &Value| token(item.get("token")?, item.get("logprob"));
+        return listed.iter().map(one).collect();
     }
+    let (tokens, logprobs) = list("tokens").zip(list("token_logprobs"))?;
+    if tokens.len() != logprobs.len() {
+        return None;
+    }
+    tokens.iter().zip(logprobs).map(|(text, number)| token(text, Some(number))).collect()
 }
 
 #[cfg(test)]
@@ -337,14 +296,42 @@ mod tests {
 
     #[test]
     fn only_numbers_of_tokens_count() {
-        for (number, tokens) in
-            [("5", Some(5)), ("5.0", Some(5)), ("null", None), ("-1", None), ("0.5", None)]
-        {
+        for (number, tokens) in [
+            ("5", Some(5)),
+            ("5.0", Some(5)),
+            ("\"5\"", Some(5)),
+            ("null", None),
+            ("-1", None),
+            ("0.5", None),
+        ] {
             let text = format!(r#"{{"choices": [], "usage": {{"prompt_tokens": {number}}}}}"#);
             assert_eq!(choices(&text).0.prompt_tokens, tokens, "{number}");
         }
-        let null = r#"{"choices": [{"message": {}}], "usage": null}"#;
-        assert_eq!(answer(choices(null)).prompt_tokens, None);
+        for usage in ["null", "\"\"", "[]", "7"] {
+            let odd = format!(r#"{{"choices": [{{"message": {{}}}}], "usage": {usage}}}"#);
+            assert_eq!(answer(choices(&odd)).prompt_tokens, None, "{usage}");
+        }
+    }
+
+    /// Nothing that was paid for is lost over a field that is only a description.
+    #[test]
+    fn odd_descriptions_do_not_count() {
+        for (odd, finish_reason) in [
+            (r#""finish_reason": 1"#, Some("1")),
+            (r#""finish_reason": true"#, None),
+            (r#""finish_reason": "stop", "index": "x", "index": []"#, Some("stop")),
+        ] {
+            let text = format!(
+                r#": OPENROUTER PROCESSING
+                {{"model": 7, "model": "m", "system_fingerprint": 12, "timings": {{"x": NaN}},
+                "choices": [{{"message": {{"content": "a\ud83d", "refusal": false}}, {odd}}}]}}"#
+            );
+            let found = answer(choices(&text));
+            assert_eq!((&*found.content, found.refusal), ("a\u{fffd}", None), "{odd}");
+            assert_eq!(found.finish_reason.as_deref(), finish_reason, "{odd}");
+            assert_eq!(found.model.as_deref(), Some("m"));
+            assert_eq!(found.system_fingerprint.as_deref(), Some("12"));
+        }
     }
 
     #[test]
@@ -408,7 +395,7 @@ mod tests {
     }
 
     fn logprobs(text: &str) -> Option<Vec<(String, Option<f64>)>> {
-        let Logprobs(tokens) = serde_json::from_str(text).unwrap();
+        let tokens = super::logprobs(&serde_json::from_str(text).unwrap());
         Some(tokens?.into_iter().map(|token| (token.token, token.logprob)).collect())
     }
 

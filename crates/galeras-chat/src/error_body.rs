@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::lenient_json;
+
 /// The characters at the start of a message that are searched for words.
 const STATEMENT: usize = 300;
 
@@ -23,7 +25,7 @@ impl ErrorBody {
     /// `{"error": "…"}` (Ollama), `{"message", "type", "code"}` (vLLM before 0.10),
     /// `{"detail": …}` (FastAPI), text, and the title of a web page.
     pub(super) fn read(body: &[u8]) -> Self {
-        match serde_json::from_slice::<Value>(body) {
+        match lenient_json::read(body) {
             Ok(value) => Self::from_json(&value),
             Err(_) => Self { message: plain(&String::from_utf8_lossy(body)), ..Self::default() },
         }

@@ -53,6 +53,7 @@ mod client;
 mod endpoint;
 mod error;
 mod error_body;
+mod lenient_json;
 mod money;
 mod pace;
 mod protocol;

@@ -52,14 +52,17 @@ impl Clock for SystemClock {
     }
 }
 
-/// The seconds since 1970 of a date in the format that RFC 9110 (section 5.6.7) prefers:
-/// `Sat, 21 Nov 2026 11:53:31 GMT`. The day of the week and the zone, which is always GMT, are
+/// The seconds since 1970 of a date in one of the three formats of RFC 9110, section 5.6.7:
+/// `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT` (RFC 850), and
+/// `Sun Nov  6 08:49:37 1994` (asctime). The day of the week and the zone, which is always GMT, are
 /// not looked at.
 ///
 /// Returns `None` if `text` is not such a date, or lies before 1970.
 pub fn http_date(text: &str) -> Option<u64> {
     let words: Vec<&str> = text.split_whitespace().skip(1).take(4).collect();
-    let time = DateTime::strptime("%d %b %Y %H:%M:%S", words.join(" ")).ok()?;
+    let date = words.join(" ");
+    let formats = ["%d %b %Y %H:%M:%S", "%d-%b-%y %H:%M:%S GMT", "%b %d %H:%M:%S %Y"];
+    let time = formats.iter().find_map(|format| DateTime::strptime(format, &date).ok())?;
     u64::try_from(time.duration_since(DateTime::constant(1970, 1, 1, 0, 0, 0, 0)).as_secs()).ok()
 }
 
@@ -85,6 +88,12 @@ mod tests {
             ("Tue, 29 Feb 2000 12:34:56 GMT", Some(951_827_696)),
             ("Sat, 21 Nov 2026 11:53:31 GMT", Some(1_795_262_011)),
             ("Fri, 1 Jan 2100 00:00:00 GMT", Some(4_102_444_800)),
+            ("Saturday, 21-Nov-26 11:53:31 GMT", Some(1_795_262_011)),
+            ("Sunday, 06-Nov-94 08:49:37 GMT", Some(784_111_777)),
+            ("Sun Nov  6 08:49:37 1994", Some(784_111_777)),
+            ("Sat Nov 21 11:53:31 2026", Some(1_795_262_011)),
+            ("Saturday, 31-Feb-26 11:53:31 GMT", None),
+            ("Sat Nov 31 11:53:31 2026", None),
             ("Wed, 31 Dec 1969 23:59:59 GMT", None),
             ("Sat, 21 Foo 2026 11:53:31 GMT", None),
             ("Sun, 30 Feb 2025 11:53:31 GMT", None),
