@@ -28,7 +28,9 @@ use galeras_base::prose::{count, four_digits, p_equals, thousands};
 use galeras_causal::{ColumnRef, Correlation, CorrelationMethod, correlation};
 use galeras_operator::columns::is_number;
 use galeras_operator::missing_values::MissingValues;
-use galeras_operator::small_table::{TableColumn, TableRow, record_batch, table_schema};
+use galeras_operator::small_table::{
+    TableColumn, TableRow, count_of, number, optional_text, record_batch, table_schema, text,
+};
 use galeras_operator::worker_threads::{on_thread, pool};
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, LowerContext, MAIN,
@@ -159,40 +161,31 @@ struct CorrelationRow {
 
 impl TableRow for CorrelationRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
-        TableColumn::text("outcome", "the one column", |row| &row.outcome),
-        TableColumn::text("variable", "the other column", |row| &row.variable),
-        TableColumn::text("method", "pearson, spearman or kendall", |row| row.method.name()),
-        TableColumn::text("status", "ok or refused", |row| match row.refused {
+        text("outcome", "the one column", |row| &row.outcome),
+        text("variable", "the other column", |row| &row.variable),
+        text("method", "pearson, spearman or kendall", |row| row.method.name()),
+        text("status", "ok or refused", |row| match row.refused {
             None => "ok",
             Some(_) => "refused",
         }),
-        TableColumn::optional_text(
-            "reason",
-            "why there is no number; null if there is one",
-            |row| row.refused.as_deref(),
-        ),
-        TableColumn::number("coefficient", "the correlation", |row| {
-            row.correlation.map(|correlation| correlation.coefficient)
+        optional_text("reason", "why there is no number; null if there is one", |row| {
+            row.refused.as_deref()
         }),
-        TableColumn::number(
+        number("coefficient", "the correlation", |row| Some(row.correlation?.coefficient)),
+        number(
             "ci_low",
             "lower end of its confidence interval; null in very small samples",
             |row| row.correlation?.interval.map(|(low, _)| low),
         ),
-        TableColumn::number("ci_high", "upper end", |row| {
-            row.correlation?.interval.map(|(_, high)| high)
+        number("ci_high", "upper end", |row| row.correlation?.interval.map(|(_, high)| high)),
+        number("p_value", "two-sided p-value of no correlation", |row| {
+            Some(row.correlation?.p_value)
         }),
-        TableColumn::number("p_value", "two-sided p-value of no correlation", |row| {
-            row.correlation.map(|correlation| correlation.p_value)
+        count_of("n", "rows that were used", "rows", |row| row.n),
+        count_of("n_missing", "rows of the group without one of the two values", "rows", |row| {
+            row.n_missing
         }),
-        TableColumn::count("n", "rows that were used", "rows", |row| row.n),
-        TableColumn::count(
-            "n_missing",
-            "rows of the group without one of the two values",
-            "rows",
-            |row| row.n_missing,
-        ),
-        TableColumn::text("note", "the row in words", |row| &row.note),
+        text("note", "the row in words", |row| &row.note),
     ];
 }
 

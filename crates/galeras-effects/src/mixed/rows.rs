@@ -1,7 +1,9 @@
 //! The rows of the ports of `mixed`, and the columns that their tables have.
 
 use galeras_causal::Estimate;
-use galeras_operator::small_table::{TableColumn, TableRow};
+use galeras_operator::small_table::{
+    TableColumn, TableRow, count_of, flag, number, optional_count, optional_text, text,
+};
 
 #[derive(Default)]
 pub(super) struct FixedRow {
@@ -24,41 +26,33 @@ fn status(reason: &Option<String>) -> &str {
 
 impl TableRow for FixedRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
-        TableColumn::text("outcome", "the column that is modelled", |row| &row.outcome),
-        TableColumn::text("term", "the fixed column, or (intercept)", |row| &row.term),
-        TableColumn::text(
+        text("outcome", "the column that is modelled", |row| &row.outcome),
+        text("term", "the fixed column, or (intercept)", |row| &row.term),
+        text(
             "level",
             "for a column of text, the value that is compared with the base; empty else",
             |row| &row.level,
         ),
-        TableColumn::optional_text("base", "the value it is compared with", |row| {
-            row.base.as_deref()
-        }),
-        TableColumn::text("status", "ok or refused", |row| status(&row.reason)),
-        TableColumn::optional_text("reason", REASON, |row| row.reason.as_deref()),
-        TableColumn::number(
+        optional_text("base", "the value it is compared with", |row| row.base.as_deref()),
+        text("status", "ok or refused", |row| status(&row.reason)),
+        optional_text("reason", REASON, |row| row.reason.as_deref()),
+        number(
             "estimate",
             "the coefficient, in units of the outcome per unit of the column",
             |row| Some(row.estimate?.value),
         ),
-        TableColumn::number("standard_error", "its standard error", |row| {
-            Some(row.estimate?.standard_error)
+        number("standard_error", "its standard error", |row| Some(row.estimate?.standard_error)),
+        number("ci_low", "lower end of its confidence interval", |row| Some(row.interval?.0)),
+        number("ci_high", "upper end", |row| Some(row.interval?.1)),
+        number("df", "Satterthwaite's degrees of freedom", |row| Some(row.estimate?.degrees)),
+        number("t", "the estimate divided by its standard error", |row| {
+            Some(row.estimate?.statistic())
         }),
-        TableColumn::number("ci_low", "lower end of its confidence interval", |row| {
-            row.interval.map(|(low, _)| low)
+        number("p_value", "two-sided p-value of a coefficient of zero", |row| {
+            Some(row.estimate?.p_value())
         }),
-        TableColumn::number("ci_high", "upper end", |row| row.interval.map(|(_, high)| high)),
-        TableColumn::number("df", "Satterthwaite's degrees of freedom", |row| {
-            row.estimate.map(|estimate| estimate.degrees)
-        }),
-        TableColumn::number("t", "the estimate divided by its standard error", |row| {
-            row.estimate.map(|estimate| estimate.statistic())
-        }),
-        TableColumn::number("p_value", "two-sided p-value of a coefficient of zero", |row| {
-            row.estimate.map(|estimate| estimate.p_value())
-        }),
-        TableColumn::count("n", "rows that were used", "rows", |row| row.n),
-        TableColumn::text("note", "the row in words", |row| &row.note),
+        count_of("n", "rows that were used", "rows", |row| row.n),
+        text("note", "the row in words", |row| &row.note),
     ];
 }
 
@@ -81,46 +75,38 @@ pub(super) struct ComponentRow {
 
 impl TableRow for ComponentRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
-        TableColumn::text("outcome", "the column that is modelled", |row| &row.outcome),
-        TableColumn::text(
-            "group",
-            "the grouping column, columns with x between them, or (residual)",
-            |row| &row.group,
-        ),
-        TableColumn::text(
+        text("outcome", "the column that is modelled", |row| &row.outcome),
+        text("group", "the grouping column, columns with x between them, or (residual)", |row| {
+            &row.group
+        }),
+        text(
             "effect",
             "(intercept), or the column whose slope differs; empty for the residual",
             |row| &row.effect,
         ),
-        TableColumn::text(
+        text(
             "other",
             "for a covariance, the effect that it is with; empty for a variance",
             |row| &row.other,
         ),
-        TableColumn::text("status", "ok or refused", |row| status(&row.reason)),
-        TableColumn::optional_text("reason", REASON, |row| row.reason.as_deref()),
-        TableColumn::optional_count("groups", "how many groups there are", Some("groups"), |row| {
-            row.groups
-        }),
-        TableColumn::number("variance", "the variance, in squared units of the outcome", |row| {
-            row.variance
-        }),
-        TableColumn::number("sd", "its square root", |row| row.variance.map(f64::sqrt)),
-        TableColumn::number("covariance", "the covariance of the two effects", |row| {
-            row.covariance
-        }),
-        TableColumn::number("correlation", "their correlation", |row| row.correlation),
-        TableColumn::number(
+        text("status", "ok or refused", |row| status(&row.reason)),
+        optional_text("reason", REASON, |row| row.reason.as_deref()),
+        optional_count("groups", "how many groups there are", Some("groups"), |row| row.groups),
+        number("variance", "the variance, in squared units of the outcome", |row| row.variance),
+        number("sd", "its square root", |row| row.variance.map(f64::sqrt)),
+        number("covariance", "the covariance of the two effects", |row| row.covariance),
+        number("correlation", "their correlation", |row| row.correlation),
+        number(
             "share",
             "the variance as a share of the sum of all; null where there are slopes",
             |row| row.share,
         ),
-        TableColumn::number(
+        number(
             "icc",
             "the correlation of two rows that share this group, those it lies in, and no other",
             |row| row.icc,
         ),
-        TableColumn::text("note", "the row in words", |row| &row.note),
+        text("note", "the row in words", |row| &row.note),
     ];
 }
 
@@ -144,39 +130,28 @@ pub(super) struct FitRow {
 
 impl TableRow for FitRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
-        TableColumn::text("outcome", "the column that is modelled", |row| &row.outcome),
-        TableColumn::text("status", "ok or refused", |row| status(&row.reason)),
-        TableColumn::optional_text("reason", REASON, |row| row.reason.as_deref()),
-        TableColumn::text("method", "REML or ML", |row| row.method),
-        TableColumn::count("n", "rows that were used", "rows", |row| row.n),
-        TableColumn::count("n_missing", "rows without a value", "rows", |row| row.n_missing),
-        TableColumn::optional_text("groups", "how many groups each grouping has", |row| {
-            row.groups.as_deref()
+        text("outcome", "the column that is modelled", |row| &row.outcome),
+        text("status", "ok or refused", |row| status(&row.reason)),
+        optional_text("reason", REASON, |row| row.reason.as_deref()),
+        text("method", "REML or ML", |row| row.method),
+        count_of("n", "rows that were used", "rows", |row| row.n),
+        count_of("n_missing", "rows without a value", "rows", |row| row.n_missing),
+        optional_text("groups", "how many groups each grouping has", |row| row.groups.as_deref()),
+        optional_count("parameters", "coefficients, variances and covariances", None, |row| {
+            row.parameters
         }),
-        TableColumn::optional_count(
-            "parameters",
-            "coefficients, variances and covariances",
-            None,
-            |row| row.parameters,
-        ),
-        TableColumn::number(
+        number(
             "criterion",
             "the REML criterion, or for ML the deviance: -2 times the log-likelihood",
             |row| row.criterion,
         ),
-        TableColumn::number("log_likelihood", "the (restricted) log-likelihood", |row| {
-            row.log_likelihood
+        number("log_likelihood", "the (restricted) log-likelihood", |row| row.log_likelihood),
+        number("aic", "Akaike's criterion", |row| row.aic),
+        number("bic", "Schwarz's criterion", |row| row.bic),
+        flag("converged", "whether the search ended in a minimum", |row| row.converged),
+        flag("singular", "whether a variance is zero, or a correlation 1 or -1", |row| {
+            row.singular
         }),
-        TableColumn::number("aic", "Akaike's criterion", |row| row.aic),
-        TableColumn::number("bic", "Schwarz's criterion", |row| row.bic),
-        TableColumn::flag("converged", "whether the search ended in a minimum", |row| {
-            row.converged
-        }),
-        TableColumn::flag(
-            "singular",
-            "whether a variance is zero, or a correlation 1 or -1",
-            |row| row.singular,
-        ),
-        TableColumn::text("note", "the row in words", |row| &row.note),
+        text("note", "the row in words", |row| &row.note),
     ];
 }

@@ -7,7 +7,9 @@ use galeras_base::prose::{count, four_digits, name_list, significant, thousands}
 use galeras_causal::{Pilot, StudyDesign, VarianceComponents, pilot};
 use galeras_operator::far_numbers::{LEAST_RANGE, lost_digits, moved};
 use galeras_operator::missing_values::MissingValues;
-use galeras_operator::small_table::{TableColumn, TableRow};
+use galeras_operator::small_table::{
+    TableColumn, TableRow, count_of, number, optional_count, optional_text, text,
+};
 
 /// The standard deviations of an outcome and contrast: a row of the port `components`.
 pub(super) struct ComponentsRow {
@@ -33,48 +35,43 @@ impl ComponentsRow {
 
 impl TableRow for ComponentsRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
-        TableColumn::text("outcome", "the outcome", |row| &row.outcome),
-        TableColumn::text("treatment", "the arm; any where they are assumed", |row| &row.treatment),
-        TableColumn::text("source", "pilot or assumed", |row| row.source),
-        TableColumn::number(
+        text("outcome", "the outcome", |row| &row.outcome),
+        text("treatment", "the arm; any where they are assumed", |row| &row.treatment),
+        text("source", "pilot or assumed", |row| row.source),
+        number(
             "sd_unit",
             "standard deviation of the effect between data points (within clusters); of outcomes \
              if the study is not paired",
-            |row| row.components().map(|parts| parts.unit),
+            |row| Some(row.components()?.unit),
         ),
-        TableColumn::number("sd_sample", "between samples of a data point under an arm", |row| {
-            row.components().map(|parts| parts.sample)
+        number("sd_sample", "between samples of a data point under an arm", |row| {
+            Some(row.components()?.sample)
         }),
-        TableColumn::number("sd_cluster", "of the effect between clusters", |row| {
-            row.components().map(|parts| parts.cluster)
+        number("sd_cluster", "of the effect between clusters", |row| {
+            Some(row.components()?.cluster)
         }),
-        TableColumn::number("pilot_effect", "the effect in the pilot; not assumed", |row| {
-            row.of_pilot().map(|pilot| pilot.effect)
+        number("pilot_effect", "the effect in the pilot; not assumed", |row| {
+            Some(row.of_pilot()?.effect)
         }),
-        TableColumn::optional_count(
-            "pilot_units",
-            "data points of the pilot",
-            Some("units"),
-            |row| row.of_pilot().map(|pilot| pilot.units),
-        ),
-        TableColumn::number("pilot_samples", "their samples, on average (harmonic)", |row| {
-            row.of_pilot().map(|pilot| pilot.samples)
+        optional_count("pilot_units", "data points of the pilot", Some("units"), |row| {
+            Some(row.of_pilot()?.units)
         }),
-        TableColumn::optional_count("pilot_clusters", "their clusters", Some("clusters"), |row| {
-            row.of_pilot().and_then(|pilot| pilot.clusters)
+        number("pilot_samples", "their samples, on average (harmonic)", |row| {
+            Some(row.of_pilot()?.samples)
         }),
-        TableColumn::count("n_rows", "rows of the pilot that are used", "rows", |row| row.rows),
-        TableColumn::count("n_missing", "rows without a value that is needed", "rows", |row| {
-            row.missing
+        optional_count("pilot_clusters", "their clusters", Some("clusters"), |row| {
+            row.of_pilot()?.clusters
         }),
-        TableColumn::text("status", "ok or refused", |row| match row.found {
+        count_of("n_rows", "rows of the pilot that are used", "rows", |row| row.rows),
+        count_of("n_missing", "rows without a value that is needed", "rows", |row| row.missing),
+        text("status", "ok or refused", |row| match row.found {
             Ok(_) => "ok",
             Err(_) => "refused",
         }),
-        TableColumn::optional_text("reason", "why there is no number", |row| {
+        optional_text("reason", "why there is no number", |row| {
             row.found.as_ref().err().map(String::as_str)
         }),
-        TableColumn::text("note", "the row in words", |row| &row.note),
+        text("note", "the row in words", |row| &row.note),
     ];
 }
 
@@ -255,47 +252,45 @@ pub(super) struct PowerRow {
 
 impl TableRow for PowerRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
-        TableColumn::text("outcome", "the outcome", |row| &row.outcome),
-        TableColumn::text("treatment", "the arm; any where all are alike", |row| &row.treatment),
-        TableColumn::count("units", "data points of the study", "units", |row| row.units),
-        TableColumn::count("samples", "answers to each under an arm", "rows", |row| row.samples),
-        TableColumn::number(
+        text("outcome", "the outcome", |row| &row.outcome),
+        text("treatment", "the arm; any where all are alike", |row| &row.treatment),
+        count_of("units", "data points of the study", "units", |row| row.units),
+        count_of("samples", "answers to each under an arm", "rows", |row| row.samples),
+        number(
             "effect",
             "the effect that is to be found; without `effects` the smallest that is",
             |row| row.effect,
         ),
-        TableColumn::number("power", "the probability of finding it", |row| row.power),
-        TableColumn::number(
+        number("power", "the probability of finding it", |row| row.power),
+        number(
             "units_needed",
             "the data points with which it is found with the wanted probability",
             |row| row.units_needed,
         ),
-        TableColumn::number(
+        number(
             "detectable_effect",
             "the smallest effect that this study finds with the wanted probability",
             |row| row.detectable,
         ),
-        TableColumn::number("standard_error", "of the effect", |row| row.standard_error),
-        TableColumn::number("df", "degrees of freedom of its t", |row| row.degrees),
-        TableColumn::number("level", "of one test: alpha over the number of tests", |row| {
-            Some(row.level)
-        }),
-        TableColumn::number(
+        number("standard_error", "of the effect", |row| row.standard_error),
+        number("df", "degrees of freedom of its t", |row| row.degrees),
+        number("level", "of one test: alpha over the number of tests", |row| Some(row.level)),
+        number(
             "equivalence_power",
             "the probability of showing that an effect of 0 lies within the margin",
             |row| row.equivalence_power,
         ),
-        TableColumn::number(
+        number(
             "units_for_equivalence",
             "the data points with which that has the wanted probability",
             |row| row.units_for_equivalence,
         ),
-        TableColumn::text("status", "ok or refused", |row| match row.reason {
+        text("status", "ok or refused", |row| match row.reason {
             None => "ok",
             Some(_) => "refused",
         }),
-        TableColumn::optional_text("reason", "why there is no number", |row| row.reason.as_deref()),
-        TableColumn::text("note", "the row in words", |row| &row.note),
+        optional_text("reason", "why there is no number", |row| row.reason.as_deref()),
+        text("note", "the row in words", |row| &row.note),
     ];
 }
 

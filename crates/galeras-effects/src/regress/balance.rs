@@ -10,7 +10,7 @@ use super::shared_columns::{self as columns, RowStatus};
 use galeras_base::prose::four_digits;
 use galeras_causal::{Balance, Estimand, Refusal, balance};
 use galeras_operator::missing_values::MissingValues;
-use galeras_operator::small_table::{TableColumn, TableRow};
+use galeras_operator::small_table::{TableColumn, TableRow, count_of, number, text};
 
 /// Above this, arms are called different in a covariate (Stuart 2010).
 const BALANCED: f64 = 0.1;
@@ -39,37 +39,27 @@ impl TableRow for BalanceRow {
         columns::outcomes(|row| &row.outcomes),
         columns::treatment(|row| &row.contrast.treatment),
         columns::control(|row| &row.contrast.control),
-        TableColumn::text("covariate", "the confounder or modifier", |row| &row.covariate),
+        text("covariate", "the confounder or modifier", |row| &row.covariate),
         columns::status(|row| row.status.name()),
         columns::reason(|row| row.status.reason()),
-        TableColumn::number("mean_treatment", "mean under the treatment", |row| {
-            row.number(|balance| balance.mean_treated)
+        number("mean_treatment", "mean under the treatment", |row| Some(row.balance?.mean_treated)),
+        number("mean_control", "mean under control", |row| Some(row.balance?.mean_control)),
+        number("smd", "standardised mean difference", |row| row.balance?.smd_before),
+        number("smd_weighted", "the same after the weights of the estimand", |row| {
+            row.balance?.smd_after
         }),
-        TableColumn::number("mean_control", "mean under control", |row| {
-            row.number(|balance| balance.mean_control)
+        number("variance_ratio", "variance under the treatment by that under control", |row| {
+            row.balance?.variance_ratio
         }),
-        TableColumn::number("smd", "standardised mean difference", |row| {
-            row.balance.and_then(|balance| balance.smd_before)
+        number("variance_ratio_weighted", "the same after weights", |row| {
+            row.balance?.variance_ratio_after
         }),
-        TableColumn::number("smd_weighted", "the same after the weights of the estimand", |row| {
-            row.balance.and_then(|balance| balance.smd_after)
+        number("ks", "Kolmogorov-Smirnov distance of the two distributions", |row| {
+            Some(row.balance?.ks)
         }),
-        TableColumn::number(
-            "variance_ratio",
-            "variance under the treatment by that under control",
-            |row| row.balance.and_then(|balance| balance.variance_ratio),
-        ),
-        TableColumn::number("variance_ratio_weighted", "the same after weights", |row| {
-            row.balance.and_then(|balance| balance.variance_ratio_after)
-        }),
-        TableColumn::number("ks", "Kolmogorov-Smirnov distance of the two distributions", |row| {
-            row.number(|balance| balance.ks)
-        }),
-        TableColumn::number("ks_weighted", "the same after weights", |row| {
-            row.balance.and_then(|balance| balance.ks_after)
-        }),
-        TableColumn::count("n_treatment", "rows under the treatment", "rows", |row| row.n_treated),
-        TableColumn::count("n_control", "rows under control", "rows", |row| row.n_control),
+        number("ks_weighted", "the same after weights", |row| row.balance?.ks_after),
+        count_of("n_treatment", "rows under the treatment", "rows", |row| row.n_treated),
+        count_of("n_control", "rows under control", "rows", |row| row.n_control),
         columns::note(|row| &row.note),
     ];
 }

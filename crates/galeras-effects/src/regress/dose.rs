@@ -20,7 +20,9 @@ use galeras_causal::{
 };
 use galeras_operator::far_numbers::{LEAST_RANGE, near_zero};
 use galeras_operator::missing_values::MissingValues;
-use galeras_operator::small_table::{TableColumn, TableRow, rounded};
+use galeras_operator::small_table::{
+    TableColumn, TableRow, count_of, number, optional_count, rounded, text,
+};
 
 /// With more different doses than these, the effect is given at as many places between them.
 const MOST_PLACES: usize = 20;
@@ -40,31 +42,23 @@ pub(super) struct DoseRow {
 impl TableRow for DoseRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
         columns::outcome(|row| &row.outcome),
-        TableColumn::number("dose", "the value of the treatment", |row| Some(row.dose)),
-        TableColumn::number("reference", "the dose that it is compared with: `control`", |row| {
+        number("dose", "the value of the treatment", |row| Some(row.dose)),
+        number("reference", "the dose that it is compared with: `control`", |row| {
             Some(row.reference)
         }),
-        TableColumn::number(
+        number(
             "estimate",
             "the mean outcome at the dose minus that at the reference, on the spline",
-            |row| row.effect.map(|effect| effect.value),
+            |row| Some(row.effect?.value),
         ),
-        TableColumn::number("ci_low", "lower end of the pointwise interval", |row| {
-            row.interval.map(|(low, _)| low)
+        number("ci_low", "lower end of the pointwise interval", |row| Some(row.interval?.0)),
+        number("ci_high", "upper end of the pointwise interval", |row| Some(row.interval?.1)),
+        number("p_value", "two-sided p-value of no difference", |row| Some(row.effect?.p_value())),
+        number("standard_error", "the standard error of the estimate", |row| {
+            Some(row.effect?.standard_error)
         }),
-        TableColumn::number("ci_high", "upper end of the pointwise interval", |row| {
-            row.interval.map(|(_, high)| high)
-        }),
-        TableColumn::number("p_value", "two-sided p-value of no difference", |row| {
-            row.effect.map(|effect| effect.p_value())
-        }),
-        TableColumn::number("standard_error", "the standard error of the estimate", |row| {
-            row.effect.map(|effect| effect.standard_error)
-        }),
-        TableColumn::number("df", "degrees of freedom of Student's t", |row| {
-            row.effect.map(|effect| effect.degrees)
-        }),
-        TableColumn::count("n", "complete rows", "rows", |row| row.n),
+        number("df", "degrees of freedom of Student's t", |row| Some(row.effect?.degrees)),
+        count_of("n", "complete rows", "rows", |row| row.n),
         columns::status(|row| row.status.name()),
         columns::reason(|row| row.status.reason()),
         columns::note(|row| &row.note),
@@ -87,27 +81,22 @@ pub(super) struct TrendRow {
 impl TableRow for TrendRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
         columns::outcome(|row| &row.outcome),
-        TableColumn::text(
+        text(
             "test",
             "any_effect, nonlinear (F of the spline), cochran_armitage or jonckheere_terpstra (z)",
             |row| row.test,
         ),
-        TableColumn::number(
+        number(
             "statistic",
             "F, or z, which is positive if the outcome rises with the dose",
             |row| row.statistic,
         ),
-        TableColumn::optional_count(
-            "df_numerator",
-            "degrees of freedom of the numerator of F",
-            None,
-            |row| row.degrees.map(|(numerator, _)| numerator),
-        ),
-        TableColumn::number("df", "degrees of freedom of the denominator of F", |row| {
-            row.degrees.map(|(_, denominator)| denominator)
+        optional_count("df_numerator", "degrees of freedom of the numerator of F", None, |row| {
+            Some(row.degrees?.0)
         }),
-        TableColumn::number("p_value", "p-value of no effect; two-sided for z", |row| row.p_value),
-        TableColumn::count("n", "complete rows", "rows", |row| row.n),
+        number("df", "degrees of freedom of the denominator of F", |row| Some(row.degrees?.1)),
+        number("p_value", "p-value of no effect; two-sided for z", |row| row.p_value),
+        count_of("n", "complete rows", "rows", |row| row.n),
         columns::status(|row| row.status.name()),
         columns::reason(|row| row.status.reason()),
         columns::note(|row| &row.note),

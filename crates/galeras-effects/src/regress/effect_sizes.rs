@@ -11,7 +11,7 @@ use galeras_causal::{
     Dominance, OneSided, Refusal, Standardised, dense, dominance, dominance_within,
     standardised_difference, standardised_pairs,
 };
-use galeras_operator::small_table::{TableColumn, TableRow};
+use galeras_operator::small_table::{TableColumn, TableRow, count_of, number, text};
 
 pub(super) struct EffectSizeRow {
     outcome: String,
@@ -32,25 +32,23 @@ impl TableRow for EffectSizeRow {
         columns::outcome(|row| &row.outcome),
         columns::treatment(|row| &row.contrast.treatment),
         columns::control(|row| &row.contrast.control),
-        TableColumn::text(
+        text(
             "measure",
             "cliffs_delta, a12, cohens_d, hedges_g; within units cliffs_delta_within, a12_within, \
              cohens_dz",
             |row| row.measure,
         ),
-        TableColumn::number("value", "the effect size", |row| row.value),
-        TableColumn::number("ci_low", "lower end of its confidence interval", |row| {
-            row.interval.map(|(low, _)| low)
-        }),
-        TableColumn::number("ci_high", "upper end", |row| row.interval.map(|(_, high)| high)),
-        TableColumn::number(
+        number("value", "the effect size", |row| row.value),
+        number("ci_low", "lower end of its confidence interval", |row| Some(row.interval?.0)),
+        number("ci_high", "upper end", |row| Some(row.interval?.1)),
+        number(
             "standard_error",
             "its standard error; null where the interval inverts the noncentral t",
             |row| row.standard_error,
         ),
-        TableColumn::number("df", "degrees of freedom of the interval", |row| row.degrees),
-        TableColumn::text("interval_kind", "how the interval is computed", |row| row.interval_kind),
-        TableColumn::count("n", "rows that are compared; within units, units", "rows", |row| row.n),
+        number("df", "degrees of freedom of the interval", |row| row.degrees),
+        text("interval_kind", "how the interval is computed", |row| row.interval_kind),
+        count_of("n", "rows that are compared; within units, units", "rows", |row| row.n),
         columns::status(|row| row.status.name()),
         columns::reason(|row| row.status.reason()),
         columns::note(|row| &row.note),

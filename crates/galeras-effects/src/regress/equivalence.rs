@@ -16,7 +16,7 @@ use crate::words::ci;
 use galeras_base::prose::{four_digits, p_equals};
 use galeras_causal::{Estimate, OneSided, Standardised, equivalence, excluded_beyond};
 use galeras_operator::Entry;
-use galeras_operator::small_table::{TableColumn, TableRow};
+use galeras_operator::small_table::{TableColumn, TableRow, number, optional_text, text};
 
 /// The effects that count as none.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -327,44 +327,36 @@ impl TableRow for EquivalenceRow {
         columns::outcome(|row| &row.entry.outcome),
         columns::treatment(|row| &row.entry.contrast.treatment),
         columns::control(|row| &row.entry.contrast.control),
-        TableColumn::text("test", "equivalence, noninferiority, or none without a margin", |row| {
-            row.entry.test
+        text("test", "equivalence, noninferiority, or none without a margin", |row| row.entry.test),
+        text("units", "of the numbers: raw, sd or sd_difference", |row| row.entry.units.name()),
+        number("margin", "the effect that still counts as none", |row| {
+            Some(row.entry.tests.as_ref()?.margin)
         }),
-        TableColumn::text("units", "of the numbers: raw, sd or sd_difference", |row| {
-            row.entry.units.name()
-        }),
-        TableColumn::number("margin", "the effect that still counts as none", |row| {
-            row.entry.tests.as_ref().map(|tests| tests.margin)
-        }),
-        TableColumn::number("estimate", "the effect, in these units", |row| row.entry.estimate),
-        TableColumn::number(
+        number("estimate", "the effect, in these units", |row| row.entry.estimate),
+        number(
             "ci_low",
             "lower end of its interval of 1 - 2 alpha, which belongs to one-sided tests",
-            |row| row.entry.interval.map(|(low, _)| low),
+            |row| Some(row.entry.interval?.0),
         ),
-        TableColumn::number("ci_high", "upper end", |row| row.entry.interval.map(|(_, high)| high)),
-        TableColumn::number("low", "the lower bound that is tested", |row| {
-            row.entry.tests.as_ref()?.low
-        }),
-        TableColumn::number("high", "the upper bound that is tested", |row| {
-            row.entry.tests.as_ref()?.high
-        }),
-        TableColumn::number("p_low", "p-value of an effect at the lower bound or below", |row| {
+        number("ci_high", "upper end", |row| Some(row.entry.interval?.1)),
+        number("low", "the lower bound that is tested", |row| row.entry.tests.as_ref()?.low),
+        number("high", "the upper bound that is tested", |row| row.entry.tests.as_ref()?.high),
+        number("p_low", "p-value of an effect at the lower bound or below", |row| {
             row.entry.tests.as_ref()?.p_low
         }),
-        TableColumn::number("p_high", "p-value of an effect at the upper bound or above", |row| {
+        number("p_high", "p-value of an effect at the upper bound or above", |row| {
             row.entry.tests.as_ref()?.p_high
         }),
-        TableColumn::number("p_value", "the larger one of them", |row| row.entry.p_value()),
-        TableColumn::number("p_adjusted", "adjusted over the family (`adjust_over`)", |row| {
+        number("p_value", "the larger one of them", |row| row.entry.p_value()),
+        number("p_adjusted", "adjusted over the family (`adjust_over`)", |row| {
             row.entry.p_adjusted
         }),
-        TableColumn::number(
+        number(
             "excluded",
             "effects beyond this, to either side, are excluded at the level alpha",
             |row| row.entry.excluded,
         ),
-        TableColumn::optional_text(
+        optional_text(
             "verdict",
             "with adjusted p-values: different, trivial, equivalent, superior, noninferior, \
              inferior or inconclusive",

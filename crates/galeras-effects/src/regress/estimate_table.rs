@@ -9,7 +9,9 @@ use crate::words::{ci, left_out};
 use galeras_base::prose::{degrees_of_freedom, four_digits, name_list, p, p_equals, thousands};
 use galeras_causal::Estimate;
 use galeras_operator::Entry;
-use galeras_operator::small_table::{TableColumn, TableRow};
+use galeras_operator::small_table::{
+    TableColumn, TableRow, count_of, flag, number, optional_count, optional_text, text,
+};
 
 /// The result of an estimator.
 pub(super) enum EstimatorAnswer {
@@ -106,96 +108,83 @@ impl TableRow for EstimateRow {
         columns::outcome(|row| &row.entry.outcome),
         columns::treatment(|row| &row.entry.contrast.treatment),
         columns::control(|row| &row.entry.contrast.control),
-        TableColumn::text("estimator", "how the effect is estimated", |row| {
-            row.entry.estimator.name()
-        }),
-        TableColumn::text(
+        text("estimator", "how the effect is estimated", |row| row.entry.estimator.name()),
+        text(
             "measure",
             "what the estimate is: difference, risk_difference, risk_ratio, odds_ratio, rate_ratio",
             |row| row.measure.name(),
         ),
-        TableColumn::number(
+        number(
             "estimate",
             "the effect: treatment minus control, or treatment over control for a ratio",
-            |row| row.entry.effect().map(EffectEstimate::value),
+            |row| Some(row.entry.effect()?.value()),
         ),
-        TableColumn::number(
+        number(
             "null_value",
             "the value of no effect, which the p-value is about: 0, or 1 for a ratio",
             |row| Some(row.measure.null()),
         ),
-        TableColumn::number("ci_low", "lower end of the confidence interval", |row| {
-            row.interval.map(|(low, _)| low)
-        }),
-        TableColumn::number("ci_high", "upper end of the confidence interval", |row| {
-            row.interval.map(|(_, high)| high)
-        }),
-        TableColumn::number("p_value", "two-sided p-value of no effect", |row| row.entry.p_value()),
-        TableColumn::number(
+        number("ci_low", "lower end of the confidence interval", |row| Some(row.interval?.0)),
+        number("ci_high", "upper end of the confidence interval", |row| Some(row.interval?.1)),
+        number("p_value", "two-sided p-value of no effect", |row| row.entry.p_value()),
+        number(
             "p_adjusted",
             "adjusted over the contrasts, outcomes and groups of the estimator (`adjust_over`)",
             |row| row.entry.p_adjusted,
         ),
         columns::status(|row| row.status.name()),
         columns::reason(|row| row.status.reason()),
-        TableColumn::text(
+        text(
             "estimand",
             "for whom it is averaged: ate, att, atc, ato, late; _trimmed: those in the overlap",
             |row| row.estimand,
         ),
-        TableColumn::flag("primary", "whether this is the primary estimator", |row| {
-            row.entry.primary
-        }),
-        TableColumn::number(
+        flag("primary", "whether this is the primary estimator", |row| row.entry.primary),
+        number(
             "standard_error",
             "the standard error of the estimate; of its logarithm for a ratio",
-            |row| row.entry.effect().and_then(EffectEstimate::standard_error),
+            |row| row.entry.effect()?.standard_error(),
         ),
-        TableColumn::optional_text("se_kind", "how the standard error is computed", |row| {
-            row.entry.effect().map(|effect| effect.se_kind.as_str())
+        optional_text("se_kind", "how the standard error is computed", |row| {
+            Some(row.entry.effect()?.se_kind.as_str())
         }),
-        TableColumn::number(
+        number(
             "statistic",
             "the estimate (of a ratio its logarithm) divided by its standard error, or that of the \
              test; null for an exact test",
-            |row| row.entry.effect().and_then(EffectEstimate::statistic),
+            |row| row.entry.effect()?.statistic(),
         ),
-        TableColumn::number(
+        number(
             "df",
             "degrees of freedom of Student's t; null for the normal distribution",
             |row| row.entry.estimate().map(|e| e.degrees).filter(|df| df.is_finite()),
         ),
-        TableColumn::count(
+        count_of(
             "n",
             "complete rows of both arms; the note says which of them were not used",
             "rows",
             |row| row.entry.n,
         ),
-        TableColumn::count("n_treatment", "of them under the treatment", "rows", |row| {
-            row.entry.n_treated
-        }),
-        TableColumn::count("n_control", "of them under control", "rows", |row| {
+        count_of("n_treatment", "of them under the treatment", "rows", |row| row.entry.n_treated),
+        count_of("n_control", "of them under control", "rows", |row| {
             row.entry.n - row.entry.n_treated
         }),
-        TableColumn::optional_count(
+        optional_count(
             "n_pairs",
             "units with rows under both; null without units",
             Some("units"),
             |row| row.entry.n_pairs,
         ),
-        TableColumn::optional_count(
-            "n_clusters",
-            "clusters; null without clusters",
-            Some("clusters"),
-            |row| row.entry.n_clusters,
-        ),
-        TableColumn::count(
+        optional_count("n_clusters", "clusters; null without clusters", Some("clusters"), |row| {
+            row.entry.n_clusters
+        }),
+        count_of(
             "n_missing",
             "rows without a value that is needed, and one for each unit and arm without any row",
             "rows",
             |row| row.entry.n_missing + row.entry.n_absent,
         ),
-        TableColumn::optional_text(
+        optional_text(
             "adjusted_for",
             "the covariates that were adjusted for, with commas",
             |row| row.adjusted_for.as_deref(),
@@ -300,19 +289,15 @@ impl TableRow for SummaryRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
         columns::outcome(|row| &row.outcome),
         columns::treatment(|row| &row.treatment),
-        TableColumn::number("estimate", "the effect, to four digits", |row| row.estimate),
-        TableColumn::number(
-            "ci_low",
-            "lower end of the confidence interval, to four digits",
-            |row| row.interval.map(|(low, _)| low),
-        ),
-        TableColumn::number(
-            "ci_high",
-            "upper end of the confidence interval, to four digits",
-            |row| row.interval.map(|(_, high)| high),
-        ),
-        TableColumn::text("p_adj", "the adjusted p-value, to two digits", |row| &row.p_adjusted),
-        TableColumn::count(
+        number("estimate", "the effect, to four digits", |row| row.estimate),
+        number("ci_low", "lower end of the confidence interval, to four digits", |row| {
+            Some(row.interval?.0)
+        }),
+        number("ci_high", "upper end of the confidence interval, to four digits", |row| {
+            Some(row.interval?.1)
+        }),
+        text("p_adj", "the adjusted p-value, to two digits", |row| &row.p_adjusted),
+        count_of(
             "n",
             "complete rows of both arms; pairs where these are compared",
             "rows",
@@ -320,7 +305,7 @@ impl TableRow for SummaryRow {
         ),
         columns::status(|row| row.status),
         columns::control(|row| &row.control),
-        TableColumn::text(
+        text(
             "measure",
             "what the estimate is: a ratio is 1 without an effect, a difference 0",
             |row| row.measure.name(),

@@ -9,7 +9,7 @@ use super::estimators::EffectEstimate;
 use super::shared_columns as columns;
 use crate::words::ci;
 use galeras_base::prose::{four_digits, name_list, p, p_equals, significant, thousands};
-use galeras_operator::small_table::{TableColumn, TableRow};
+use galeras_operator::small_table::{TableColumn, TableRow, count_of, number, optional_text, text};
 
 /// A row of the port `findings`: numbers of four digits.
 pub(super) struct FindingRow {
@@ -32,37 +32,33 @@ impl TableRow for FindingRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
         columns::outcome(|row| &row.outcome),
         columns::treatment(|row| &row.contrast.treatment),
-        TableColumn::number("estimate", "the effect, to four digits", |row| row.estimate),
-        TableColumn::number("ci_low", "lower end of its confidence interval", |row| {
-            row.interval.map(|(low, _)| low)
-        }),
-        TableColumn::number("ci_high", "upper end", |row| row.interval.map(|(_, high)| high)),
-        TableColumn::text("p_adj", "the adjusted p-value, to two digits", |row| &row.p_adjusted),
-        TableColumn::number("a12", "Vargha and Delaney's A12, to three digits", |row| row.a12),
-        TableColumn::optional_text(
+        number("estimate", "the effect, to four digits", |row| row.estimate),
+        number("ci_low", "lower end of its confidence interval", |row| Some(row.interval?.0)),
+        number("ci_high", "upper end", |row| Some(row.interval?.1)),
+        text("p_adj", "the adjusted p-value, to two digits", |row| &row.p_adjusted),
+        number("a12", "Vargha and Delaney's A12, to three digits", |row| row.a12),
+        optional_text(
             "verdict",
             "with adjusted p-values: different, trivial, equivalent, superior, noninferior, \
              inferior or inconclusive",
             |row| row.verdict,
         ),
         columns::status(|row| row.status),
-        TableColumn::count("n", "pairs where these are compared, else rows", "rows", |row| row.n),
+        count_of("n", "pairs where these are compared, else rows", "rows", |row| row.n),
         columns::control(|row| &row.contrast.control),
-        TableColumn::number("a12_low", "lower end of the interval of A12", |row| {
-            row.a12_interval.map(|(low, _)| low)
-        }),
-        TableColumn::number("a12_high", "upper end", |row| row.a12_interval.map(|(_, high)| high)),
-        TableColumn::number(
+        number("a12_low", "lower end of the interval of A12", |row| Some(row.a12_interval?.0)),
+        number("a12_high", "upper end", |row| Some(row.a12_interval?.1)),
+        number(
             "p_margin",
             "adjusted p-value of the test against the margin; null without one",
             |row| row.p_margin,
         ),
-        TableColumn::number(
+        number(
             "excluded",
             "effects beyond this, to either side, are excluded at the level alpha",
             |row| row.excluded,
         ),
-        TableColumn::text("sentence", "the finding, for a paper", |row| &row.sentence),
+        text("sentence", "the finding, for a paper", |row| &row.sentence),
     ];
 }
 

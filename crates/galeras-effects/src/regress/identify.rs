@@ -15,7 +15,7 @@ use galeras_causal::{
     CausalGraph, ColumnRef, Identification, QueryError, adjust, dense, identify, partial,
 };
 use galeras_operator::missing_values::MissingValues;
-use galeras_operator::small_table::{TableColumn, TableRow};
+use galeras_operator::small_table::{TableColumn, TableRow, number, text};
 
 /// More rows of one kind than a table of a graph should have.
 const MOST_SETS: usize = 1000;
@@ -38,29 +38,23 @@ pub(super) struct GraphRow {
 impl TableRow for GraphRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
         columns::outcome(|row| &row.outcome),
-        TableColumn::text(
+        text(
             "kind",
             "adjustment_set (the one used), minimal_adjustment_set, optimal_adjustment_set, \
              frontdoor_set, instrument, identification or independence",
             |row| row.kind,
         ),
-        TableColumn::text(
+        text(
             "variables",
             "the set, the instrument, or the two that are independent; with commas",
             |row| &row.variables,
         ),
-        TableColumn::text("given", "what is conditioned on, with commas", |row| &row.given),
+        text("given", "what is conditioned on, with commas", |row| &row.given),
         columns::status(|row| row.status.name()),
         columns::reason(|row| row.status.reason()),
-        TableColumn::number("coefficient", "partial correlation, for an independence", |row| {
-            row.coefficient
-        }),
-        TableColumn::number("p_value", "two-sided p-value of no partial correlation", |row| {
-            row.p_value
-        }),
-        TableColumn::number("p_adjusted", "adjusted over all independencies tested", |row| {
-            row.p_adjusted
-        }),
+        number("coefficient", "partial correlation, for an independence", |row| row.coefficient),
+        number("p_value", "two-sided p-value of no partial correlation", |row| row.p_value),
+        number("p_adjusted", "adjusted over all independencies tested", |row| row.p_adjusted),
         columns::note(|row| &row.note),
     ];
 }

@@ -17,7 +17,7 @@ use galeras_causal::{
 };
 use galeras_operator::far_numbers::{LEAST_RANGE, least_if_far};
 use galeras_operator::missing_values::MissingValues;
-use galeras_operator::small_table::{TableColumn, TableRow};
+use galeras_operator::small_table::{TableColumn, TableRow, count_of, number, text};
 
 /// The change of the effect with a modifier (bin 0), or the effect in a fifth of its values.
 pub(super) struct ModifierRow {
@@ -43,53 +43,43 @@ impl TableRow for ModifierRow {
         columns::outcome(|row| &row.outcome),
         columns::treatment(|row| &row.contrast.treatment),
         columns::control(|row| &row.contrast.control),
-        TableColumn::text(
+        text(
             "modifier",
             "the column with which the effect may change; of a text, column=level",
             |row| &row.modifier,
         ),
-        TableColumn::count(
+        count_of(
             "bin",
             "0: change of the effect per standard deviation, or from the base to the level; 1 and on: \
              a group",
             "groups",
             |row| row.bin,
         ),
-        TableColumn::number("estimate", "the slope, or the effect in the group", |row| {
-            row.effect.map(|effect| effect.value)
+        number("estimate", "the slope, or the effect in the group", |row| Some(row.effect?.value)),
+        number("ci_low", "lower end of the confidence interval", |row| Some(row.interval?.0)),
+        number("ci_high", "upper end of the confidence interval", |row| Some(row.interval?.1)),
+        number("p_value", "two-sided p-value of no change with the modifier; slopes only", |row| {
+            row.p_value
         }),
-        TableColumn::number("ci_low", "lower end of the confidence interval", |row| {
-            row.interval.map(|(low, _)| low)
-        }),
-        TableColumn::number("ci_high", "upper end of the confidence interval", |row| {
-            row.interval.map(|(_, high)| high)
-        }),
-        TableColumn::number(
-            "p_value",
-            "two-sided p-value of no change with the modifier; slopes only",
-            |row| row.p_value,
-        ),
-        TableColumn::number(
+        number(
             "q_value",
             "Benjamini-Hochberg over the outcomes and modifiers; slopes only",
             |row| row.q_value,
         ),
-        TableColumn::number(
+        number(
             "low",
             "lower edge of the group; values are above it, in the first group also equal",
-            |row| row.edges.map(|(low, _)| low),
+            |row| Some(row.edges?.0),
         ),
-        TableColumn::number(
-            "high",
-            "upper edge of the group; equal to the lower if it is one value",
-            |row| row.edges.map(|(_, high)| high),
-        ),
+        number("high", "upper edge of the group; equal to the lower if it is one value", |row| {
+            Some(row.edges?.1)
+        }),
         columns::status(|row| row.status.name()),
         columns::reason(|row| row.status.reason()),
-        TableColumn::number("standard_error", "the standard error of the estimate", |row| {
-            row.effect.map(|effect| effect.standard_error)
+        number("standard_error", "the standard error of the estimate", |row| {
+            Some(row.effect?.standard_error)
         }),
-        TableColumn::count("n", "units, without a unit rows", "units", |row| row.n),
+        count_of("n", "units, without a unit rows", "units", |row| row.n),
         columns::note(|row| &row.note),
     ];
 }

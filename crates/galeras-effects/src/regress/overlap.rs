@@ -8,7 +8,9 @@ use super::estimators::{EstimandName, FittedPropensity};
 use super::shared_columns::{self as columns, RowStatus};
 use galeras_base::prose::{count, four_digits, interval, thousands};
 use galeras_causal::{CRUMP, Overlap, Refusal, in_overlap, overlap};
-use galeras_operator::small_table::{TableColumn, TableRow};
+use galeras_operator::small_table::{
+    TableColumn, TableRow, count_of, number, optional_count, text,
+};
 
 /// An arm whose weights leave a smaller share of its rows than this overlaps too little.
 const FEWEST_EFFECTIVE: f64 = 0.1;
@@ -40,72 +42,62 @@ impl TableRow for OverlapRow {
         columns::control(|row| &row.contrast.control),
         columns::status(|row| row.status.name()),
         columns::reason(|row| row.status.reason()),
-        TableColumn::optional_count(
+        optional_count(
             "distinct_scores",
             "different propensity scores; 1 if they tell nobody apart",
             None,
             |row| row.count(|overlap| overlap.distinct),
         ),
-        TableColumn::number("min_treatment", "smallest score under the treatment", |row| {
+        number("min_treatment", "smallest score under the treatment", |row| {
             row.number(|overlap| overlap.min_treated)
         }),
-        TableColumn::number("max_treatment", "largest score under the treatment", |row| {
+        number("max_treatment", "largest score under the treatment", |row| {
             row.number(|overlap| overlap.max_treated)
         }),
-        TableColumn::number("min_control", "smallest score under control", |row| {
+        number("min_control", "smallest score under control", |row| {
             row.number(|overlap| overlap.min_control)
         }),
-        TableColumn::number("max_control", "largest score under control", |row| {
+        number("max_control", "largest score under control", |row| {
             row.number(|overlap| overlap.max_control)
         }),
-        TableColumn::number("q01", "1 % quantile of all scores", |row| {
+        number("q01", "1 % quantile of all scores", |row| {
             row.number(|overlap| overlap.quantiles[0])
         }),
-        TableColumn::number("q25", "first quartile of all scores", |row| {
+        number("q25", "first quartile of all scores", |row| {
             row.number(|overlap| overlap.quantiles[1])
         }),
-        TableColumn::number("median", "median of all scores", |row| {
-            row.number(|overlap| overlap.quantiles[2])
-        }),
-        TableColumn::number("q75", "third quartile of all scores", |row| {
+        number("median", "median of all scores", |row| row.number(|overlap| overlap.quantiles[2])),
+        number("q75", "third quartile of all scores", |row| {
             row.number(|overlap| overlap.quantiles[3])
         }),
-        TableColumn::number("q99", "99 % quantile of all scores", |row| {
+        number("q99", "99 % quantile of all scores", |row| {
             row.number(|overlap| overlap.quantiles[4])
         }),
-        TableColumn::optional_count(
-            "outside",
-            "rows outside of the scores that both arms have",
-            None,
-            |row| row.count(|overlap| overlap.outside),
-        ),
-        TableColumn::optional_count(
-            "clipped",
-            "rows whose score is outside of `clip`",
-            None,
-            |row| row.count(|overlap| overlap.below_clip + overlap.above_clip),
-        ),
-        TableColumn::optional_count(
+        optional_count("outside", "rows outside of the scores that both arms have", None, |row| {
+            row.count(|overlap| overlap.outside)
+        }),
+        optional_count("clipped", "rows whose score is outside of `clip`", None, |row| {
+            row.count(|overlap| overlap.below_clip + overlap.above_clip)
+        }),
+        optional_count(
             "outside_crump",
             "rows whose score is below 0.1 or above 0.9, which `overlap: trim` leaves out",
             None,
             |row| row.outside_crump,
         ),
-        TableColumn::number(
+        number(
             "auc",
             "how well scores tell the arms apart: 0.5 not at all, 1 without error",
             |row| row.number(|overlap| overlap.auc),
         ),
-        TableColumn::number(
+        number(
             "effective_treatment",
             "effective sample size under the treatment, weighted",
             |row| row.number(|overlap| overlap.effective_treated),
         ),
-        TableColumn::number(
-            "effective_control",
-            "effective sample size under control, weighted",
-            |row| row.number(|overlap| overlap.effective_control),
-        ),
+        number("effective_control", "effective sample size under control, weighted", |row| {
+            row.number(|overlap| overlap.effective_control)
+        }),
         columns::note(|row| &row.note),
     ];
 }
@@ -267,21 +259,15 @@ impl TableRow for PropensityBinRow {
         columns::outcomes(|row| &row.outcomes),
         columns::treatment(|row| &row.contrast.treatment),
         columns::control(|row| &row.contrast.control),
-        TableColumn::text("arm", "the arm that the rows belong to", |row| &row.arm),
-        TableColumn::count("bin", "the bin of propensity scores, from 1", "bins", |row| {
-            row.bin + 1
+        text("arm", "the arm that the rows belong to", |row| &row.arm),
+        count_of("bin", "the bin of propensity scores, from 1", "bins", |row| row.bin + 1),
+        number("low", "the smallest score of the bin", |row| Some(Self::boundary(row.bin))),
+        number("high", "the score at which the next bin begins; the last one has 1, too", |row| {
+            Some(Self::boundary(row.bin + 1))
         }),
-        TableColumn::number("low", "the smallest score of the bin", |row| {
-            Some(Self::boundary(row.bin))
-        }),
-        TableColumn::number(
-            "high",
-            "the score at which the next bin begins; the last one has 1, too",
-            |row| Some(Self::boundary(row.bin + 1)),
-        ),
-        TableColumn::count("rows", "rows of the arm with such a score", "rows", |row| row.rows),
-        TableColumn::number("share", "the same as a share of the arm", |row| Some(row.share)),
-        TableColumn::number(
+        count_of("rows", "rows of the arm with such a score", "rows", |row| row.rows),
+        number("share", "the same as a share of the arm", |row| Some(row.share)),
+        number(
             "weighted_share",
             "the share of the arm's weight, with the weights of the estimand",
             |row| Some(row.weighted_share),

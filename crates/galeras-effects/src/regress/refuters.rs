@@ -20,7 +20,9 @@ use galeras_causal::{
     Estimate, RefutationDesign, Refuter, Resample, Resampler, as_large, refutation_p,
 };
 use galeras_operator::StepError;
-use galeras_operator::small_table::{TableColumn, TableRow};
+use galeras_operator::small_table::{
+    TableColumn, TableRow, count_of, number, optional_count, text,
+};
 use galeras_operator::{Choice, Entry};
 
 pub(super) type ChosenRefuter = Choice<RefuterSpec>;
@@ -324,45 +326,40 @@ impl TableRow for RefutationRow {
         columns::outcome(|row| &row.outcome),
         columns::treatment(|row| &row.contrast.treatment),
         columns::control(|row| &row.contrast.control),
-        TableColumn::text("estimator", "the estimator that was fitted again", |row| {
-            row.estimator.name()
-        }),
-        TableColumn::text("refuter", "how the data were changed", |row| row.refuter),
-        TableColumn::number(
+        text("estimator", "the estimator that was fitted again", |row| row.estimator.name()),
+        text("refuter", "how the data were changed", |row| row.refuter),
+        number(
             "estimate",
             "the estimate on the data as they are; of a ratio its logarithm, as in `new_effect`",
             |row| row.estimate,
         ),
-        TableColumn::number("new_effect", "the mean of the estimates on changed data", |row| {
-            row.on_changed_data.as_ref().map(|changed| changed.mean)
+        number("new_effect", "the mean of the estimates on changed data", |row| {
+            Some(row.on_changed_data.as_ref()?.mean)
         }),
-        TableColumn::number("std", "their standard deviation (divisor n - 1)", |row| {
-            row.on_changed_data.as_ref().and_then(|changed| changed.deviation)
+        number("std", "their standard deviation (divisor n - 1)", |row| {
+            row.on_changed_data.as_ref()?.deviation
         }),
-        TableColumn::number(
+        number(
             "p_value",
             "that their mean is the expected value: 0 for a placebo, else the estimate",
-            |row| row.on_changed_data.as_ref().map(|changed| changed.p_value),
+            |row| Some(row.on_changed_data.as_ref()?.p_value),
         ),
-        TableColumn::optional_count(
+        optional_count(
             "as_large",
             "placebos at least as far from 0 as the estimate, both in units of their standard errors \
              (HC0 or classic; by their values, where a test gives the interval): a permutation test",
             None,
-            |row| row.on_changed_data.as_ref().and_then(|changed| changed.as_large),
+            |row| row.on_changed_data.as_ref()?.as_large,
         ),
-        TableColumn::count(
+        count_of(
             "simulations",
             "changed data sets on which the estimator gave a number",
             "data sets",
             |row| row.simulations,
         ),
-        TableColumn::count(
-            "failed",
-            "changed data sets on which it was refused",
-            "data sets",
-            |row| row.failed,
-        ),
+        count_of("failed", "changed data sets on which it was refused", "data sets", |row| {
+            row.failed
+        }),
         columns::status(|row| row.status.name()),
         columns::reason(|row| row.status.reason()),
         columns::note(|row| &row.note),

@@ -11,7 +11,7 @@ use galeras_base::prose::{four_digits, thousands};
 use galeras_causal::{
     SignedRanks, difference_in_means, location, minimum_detectable, paired_gain, relative,
 };
-use galeras_operator::small_table::{TableColumn, TableRow};
+use galeras_operator::small_table::{TableColumn, TableRow, number, text};
 
 /// Hidden bias under which the signed-rank test is reported.
 const GAMMAS: [f64; 5] = [1.0, 1.25, 1.5, 2.0, 3.0];
@@ -36,16 +36,16 @@ impl TableRow for SensitivityRow {
         columns::outcome(|row| &row.outcome),
         columns::treatment(|row| &row.contrast.treatment),
         columns::control(|row| &row.contrast.control),
-        TableColumn::text(
+        text(
             "analysis",
             "evalue, robustness, robustness_ols, instruments, rosenbaum, power, location, \
              attrition or omnibus",
             |row| row.analysis,
         ),
-        TableColumn::text("measure", "what the value is", |row| &row.measure),
+        text("measure", "what the value is", |row| &row.measure),
         columns::status(|row| row.status.name()),
         columns::reason(|row| row.status.reason()),
-        TableColumn::number("value", "the value", |row| row.value),
+        number("value", "the value", |row| row.value),
         columns::note(|row| &row.note),
     ];
 }

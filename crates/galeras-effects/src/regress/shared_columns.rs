@@ -1,7 +1,7 @@
 //! Columns that several tables of `regress` have, and the status of a row.
 
 use galeras_causal::{ColumnRef, Refusal};
-use galeras_operator::small_table::TableColumn;
+use galeras_operator::small_table::{TableColumn, optional_text, text};
 
 /// The status of the numbers of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,34 +39,34 @@ impl RowStatus {
 }
 
 pub(super) const fn outcome<Row>(value: fn(&Row) -> &str) -> TableColumn<Row> {
-    TableColumn::text("outcome", "the column on which the effect is", value)
+    text("outcome", "the column on which the effect is", value)
 }
 
 /// The outcomes that share a row.
 pub(super) const fn outcomes<Row>(value: fn(&Row) -> &str) -> TableColumn<Row> {
     let about = "the outcomes, with commas, that are compared in these rows and adjusted for these \
                  covariates";
-    TableColumn::text("outcomes", about, value)
+    text("outcomes", about, value)
 }
 
 pub(super) const fn treatment<Row>(value: fn(&Row) -> &str) -> TableColumn<Row> {
-    TableColumn::text("treatment", "the arm that is compared", value)
+    text("treatment", "the arm that is compared", value)
 }
 
 pub(super) const fn control<Row>(value: fn(&Row) -> &str) -> TableColumn<Row> {
-    TableColumn::text("control", "the arm that it is compared with", value)
+    text("control", "the arm that it is compared with", value)
 }
 
 pub(super) const fn status<Row>(value: fn(&Row) -> &str) -> TableColumn<Row> {
-    TableColumn::text("status", "ok, refused or not_applicable", value)
+    text("status", "ok, refused or not_applicable", value)
 }
 
 pub(super) const fn reason<Row>(value: fn(&Row) -> Option<&str>) -> TableColumn<Row> {
-    TableColumn::optional_text("reason", "why there is no number; null if there is one", value)
+    optional_text("reason", "why there is no number; null if there is one", value)
 }
 
 pub(super) const fn note<Row>(value: fn(&Row) -> &str) -> TableColumn<Row> {
-    TableColumn::text("note", "the row in words", value)
+    text("note", "the row in words", value)
 }
 
 /// A refusal in words: covariates have their names.
