@@ -19,6 +19,7 @@ use futures::StreamExt;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use self::number_column::NumberColumn;
 use crate::checks::ArgChecks;
@@ -70,8 +71,11 @@ fn alpha() -> f64 {
     0.05
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", const_into_str)]
 enum MethodName {
     /// Pearson's r: how linear the relation is.
     #[default]
@@ -83,14 +87,6 @@ enum MethodName {
 }
 
 impl MethodName {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Pearson => "pearson",
-            Self::Spearman => "spearman",
-            Self::Kendall => "kendall",
-        }
-    }
-
     /// The name of the coefficient in a sentence.
     fn in_a_sentence(self) -> &'static str {
         match self {
@@ -163,7 +159,7 @@ impl TableRow for CorrelationRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
         text("outcome", "the one column", |row| &row.outcome),
         text("variable", "the other column", |row| &row.variable),
-        text("method", "pearson, spearman or kendall", |row| row.method.name()),
+        text("method", "pearson, spearman or kendall", |row| row.method.into_str()),
         text("status", "ok or refused", |row| match row.refused {
             None => "ok",
             Some(_) => "refused",

@@ -13,8 +13,9 @@ use super::comparison::{Comparison, RowSet, contrasts, group_count, row_sets};
 use super::contours::contour_rows;
 use super::data_faults::{remarks, similar_arms};
 use super::dose::dose_rows;
-use super::effect_sizes::{EffectSizes, effect_sizes};
-use super::estimate_table::{EstimateEntry, EstimatorAnswer};
+use super::effect_sizes::{EffectSizeRow, effect_sizes};
+use super::equivalence::MarginTest;
+use super::estimate_table::{EstimateEntry, PrimaryResults};
 use super::estimators::{
     Controls, EffectEstimate, EstimationSample, Estimator, FittedPropensity, OLS, PAIRED,
 };
@@ -22,11 +23,11 @@ use super::frame::{AnalysisFrame, gather};
 use super::identify::graph_rows;
 use super::modifiers::{ModifierRow, modifier_rows};
 use super::omnibus::omnibus;
-use super::overlap::{overlap_row, propensity_bin_rows, usable_scores};
+use super::overlap::{overlap_row, propensity_bin_rows, trimmed, trimmed_estimand, usable_scores};
 use super::ports::ResultTables;
 use super::refuters::{RefutationProgress, refute};
 use super::sensitivity::sensitivity_rows;
-use super::trim::{self, trimmed};
+use super::shared_columns::{Answer, NoNumber};
 use galeras_base::prose::count;
 use galeras_causal::{CausalGraph, ColumnRef, Refusal, adjust};
 use galeras_operator::Entry;
@@ -85,8 +86,6 @@ impl ActivityReporter {
 pub(super) struct GroupAnalysis {
     pub(super) tables: ResultTables,
     pub(super) entries: Vec<EstimateEntry>,
-    /// For each primary estimate, in the order of `entries`.
-    pub(super) sizes: Vec<EffectSizes>,
 }
 
 pub(super) fn analyse_group(
@@ -97,7 +96,7 @@ pub(super) fn analyse_group(
 ) -> Result<GroupAnalysis, StepError> {
     let args = &plan.args;
     let mut tables = ResultTables::default();
-    let (mut entries, mut sizes) = (Vec::new(), Vec::new());
+    let mut entries = Vec::new();
     let contrasts = contrasts(args, frame);
     tables.warnings = similar_arms(&args.treatment, frame.arms.names());
     for contrast in &contrasts {
@@ -118,7 +117,7 @@ pub(super) fn analyse_group(
             tables.propensity.extend(propensity_bin_rows(&scored));
             let score = usable_scores(args, &set, score);
             let cx = SetContext { score: score.as_ref(), ..cx };
-            let mut set_entries = estimates(plan, &cx);
+            let mut set_entries = estimates(plan, &cx, &mut tables.effect_sizes);
             for comparison in &set.comparisons {
                 let about = format!("the effect of {versus} on `{}`", comparison.outcome);
                 let warnings = remarks(&set, comparison).into_iter();
@@ -130,25 +129,19 @@ pub(super) fn analyse_group(
             };
             refute(&cx, &mut set_entries, &RefutationProgress { stop, report: &report })?;
             for comparison in &set.comparisons {
-                sizes.push(effect_sizes(args, &set, comparison));
                 tables.contours.extend(contour_rows(&cx, comparison));
                 modifiers.extend(modifier_rows(&cx, comparison));
                 let entry = set_entries.iter().find(|entry| entry.outcome == comparison.outcome);
                 let primary = match entry.map(|entry| (&entry.answer, entry.estimator)) {
                     None => Err("nothing was estimated"),
-                    Some((EstimatorAnswer::Estimated(effect), _)) if effect.measure.is_ratio() => {
+                    Some((Err(none), _)) => Err(none.reason()),
+                    Some((Ok(effect), _)) if effect.measure.is_ratio() => {
                         Err("the primary estimate is a ratio, and this is about differences")
                     }
-                    Some((EstimatorAnswer::Estimated(_), estimator))
-                        if estimator == OLS && !args.absorb.is_empty() =>
-                    {
+                    Some((Ok(_), estimator)) if estimator == OLS && !args.absorb.is_empty() => {
                         Err("the primary estimate absorbs effects, which this does not")
                     }
-                    Some((EstimatorAnswer::Estimated(effect), _)) => Ok(effect),
-                    Some((
-                        EstimatorAnswer::Refused(reason) | EstimatorAnswer::NotApplicable(reason),
-                        _,
-                    )) => Err(reason.as_str()),
+                    Some((Ok(effect), _)) => Ok(effect),
                 };
                 tables.sensitivity.extend(sensitivity_rows(&cx, comparison, primary));
                 let outcome = &comparison.outcome;
@@ -168,7 +161,7 @@ pub(super) fn analyse_group(
         tables.graph = rows;
         tables.warnings.extend(cut);
     }
-    Ok(GroupAnalysis { tables, entries, sizes })
+    Ok(GroupAnalysis { tables, entries })
 }
 
 /// The inputs that the analyses of a set of rows share.
@@ -243,8 +236,13 @@ fn folds(args: &Args, frame: &AnalysisFrame, set: &RowSet) -> Option<Vec<u32>> {
     Some(groups.iter().map(|group| fold[*group as usize]).collect())
 }
 
-/// Every estimate of a set of rows, the primary one of each outcome first.
-fn estimates(plan: &AnalysisPlan, cx: &SetContext<'_>) -> Vec<EstimateEntry> {
+/// Every estimate of a set of rows, the primary one of each outcome first. Adds the rows of its
+/// effect sizes.
+fn estimates(
+    plan: &AnalysisPlan,
+    cx: &SetContext<'_>,
+    size_rows: &mut Vec<EffectSizeRow>,
+) -> Vec<EstimateEntry> {
     let (args, set) = (&plan.args, cx.set);
     let n_treated = set.n_treated();
     let n_clusters = set.correlated().map(group_count);
@@ -265,46 +263,46 @@ fn estimates(plan: &AnalysisPlan, cx: &SetContext<'_>) -> Vec<EstimateEntry> {
         let n_pairs = set.pairs(&comparison.values).map(|pairs| pairs.len());
         let remarks = remarks(set, comparison);
         for (order, estimator) in args.estimators().into_iter().enumerate() {
-            let result = match why_withheld(cx, adjustment, comparison, estimator) {
-                Some(result) => result,
-                None => match estimator.run(&sample) {
-                    Ok(effect) if estimator.controls == Controls::Mediators => {
-                        EstimatorAnswer::Estimated(effect)
-                    }
-                    Ok(effect) => {
-                        let mut effect =
-                            with_warnings(effect, cx, comparison, adjustment, estimator);
-                        effect.remarks.extend(remarks.iter().cloned());
-                        EstimatorAnswer::Estimated(effect)
-                    }
-                    Err(refusal) => {
-                        EstimatorAnswer::Refused(reason(args, set, &comparison.outcome, &refusal))
-                    }
-                },
+            let estimate = || -> Answer<EffectEstimate> {
+                applicable(cx, adjustment, comparison, estimator)?;
+                let mut effect = estimator
+                    .run(&sample)
+                    .map_err(|refusal| reason(args, set, &comparison.outcome, &refusal))?;
+                if estimator.controls != Controls::Mediators {
+                    add_remarks(&mut effect, cx, comparison, adjustment, estimator);
+                    effect.remarks.extend(remarks.iter().cloned());
+                }
+                Ok(effect)
             };
-            entries.push(EstimateEntry {
+            let mut entry = EstimateEntry {
                 outcome: comparison.outcome.clone(),
                 contrast: set.contrast.clone(),
                 estimator,
-                primary: order == 0,
+                primary: None,
                 n: set.rows.len(),
                 n_treated,
                 n_pairs,
                 n_clusters,
-                n_missing: if estimator.adjusts() {
-                    comparison.missing
-                } else {
-                    comparison.missing_always
+                n_missing: match estimator.adjusts() {
+                    true => comparison.missing,
+                    false => comparison.missing_always,
                 },
                 n_absent: comparison.absent,
                 adjusted_for: match estimator.adjusts() {
                     true => set.described.clone(),
                     false => Vec::new(),
                 },
-                answer: result,
+                answer: estimate(),
                 p_adjusted: None,
                 refutations: Vec::new(),
-            });
+            };
+            if order == 0 {
+                let (sizes, rows) = effect_sizes(args, set, comparison);
+                size_rows.extend(rows);
+                let margin = MarginTest::new(args, &entry, &sizes);
+                entry.primary = Some(PrimaryResults { sizes, margin });
+            }
+            entries.push(entry);
         }
     }
     entries
@@ -321,21 +319,21 @@ fn reason(args: &Args, set: &RowSet, outcome: &str, refusal: &Refusal) -> String
 }
 
 /// Adds remarks that only the graph, the rows or the propensity give reason for.
-fn with_warnings(
-    mut effect: EffectEstimate,
+fn add_remarks(
+    effect: &mut EffectEstimate,
     cx: &SetContext<'_>,
     comparison: &Comparison,
     adjustment: &AdjustmentPlan,
     estimator: Estimator,
-) -> EffectEstimate {
+) {
     if comparison.left_out > 0 {
         let units =
             count(comparison.left_out, "unit lacks an arm and is", "units lack an arm and are");
         effect.remarks.push(format!("{units} left out."));
     }
     if let Some(trimmed) = &cx.set.trimmed {
-        effect.estimand = trim::estimand(effect.estimand);
-        effect.remarks.push(trim::remark(cx.set, trimmed));
+        effect.estimand = trimmed_estimand(effect.estimand);
+        effect.remarks.push(trimmed.remark(cx.set));
     }
     if estimator == PAIRED && adjustment.unadjusted_refused.is_some() {
         let remark = "By the graph something confounds the effect: within units it is balanced only \
@@ -347,47 +345,50 @@ fn with_warnings(
             "Some rows have no like in the other arm: for them the regression extrapolates.";
         effect.remarks.push(remark.into());
     }
-    effect
 }
 
-/// Why an estimator gives no number, as far as that is known before it runs.
-fn why_withheld(
+/// Says why an estimator gives no number, as far as that is known before it runs.
+fn applicable(
     cx: &SetContext<'_>,
     adjustment: &AdjustmentPlan,
     comparison: &Comparison,
     estimator: Estimator,
-) -> Option<EstimatorAnswer> {
-    let (args, set) = (cx.args, cx.set);
+) -> Answer<()> {
+    let (args, set, name) = (cx.args, cx.set, estimator.name());
     if let Some(reason) = &comparison.refused {
-        return Some(EstimatorAnswer::Refused(reason.clone()));
+        return Err(reason.into());
     }
     if !estimator.estimates(args.estimand) {
-        let (name, estimand) = (estimator.name(), args.estimand.name());
-        let reason = format!("`{name}` does not estimate the {estimand}");
-        return Some(EstimatorAnswer::NotApplicable(reason));
+        let reason = format!("`{name}` does not estimate the {}", args.estimand.into_str());
+        return Err(NoNumber::NotApplicable(reason));
     }
     if estimator.adjusts() && estimator != OLS && !args.absorb.is_empty() {
-        let reason = format!("`{}` does not absorb effects: only `ols` does", estimator.name());
-        return Some(EstimatorAnswer::NotApplicable(reason));
+        let reason = format!("`{name}` does not absorb effects: only `ols` does");
+        return Err(NoNumber::NotApplicable(reason));
     }
-    let covariates_refused = || set.covariates_refused.clone();
+    let covariates_refused = || set.covariates_refused.as_ref();
     let reason = match estimator.controls {
         Controls::Units => None,
         Controls::UnitsIfAny if set.units.is_some() => None,
-        Controls::Nothing | Controls::UnitsIfAny => set.unadjusted_refused.clone(),
-        Controls::Covariates => set.adjusting_refused().cloned(),
+        Controls::Nothing | Controls::UnitsIfAny => set.unadjusted_refused.as_ref(),
+        Controls::Covariates => set.adjusting_refused(),
         // Backdoor paths that the graph leaves open do not matter here.
-        Controls::Instruments => adjustment.instruments_refused.clone().or_else(covariates_refused),
-        Controls::Mediators => adjustment.mediators_refused.clone().or_else(covariates_refused),
+        Controls::Instruments => {
+            adjustment.instruments_refused.as_ref().or_else(covariates_refused)
+        }
+        Controls::Mediators => adjustment.mediators_refused.as_ref().or_else(covariates_refused),
     };
-    let reason = reason.or_else(|| cx.separated().filter(|_| estimator.is_regression));
     if let Some(reason) = reason {
-        return Some(EstimatorAnswer::Refused(reason));
+        return Err(reason.into());
     }
-    (estimator.needs_propensity && set.names.is_empty()).then(|| {
+    if let Some(reason) = cx.separated().filter(|_| estimator.is_regression) {
+        return Err(reason.into());
+    }
+    if estimator.needs_propensity && set.names.is_empty() {
         let reason = "there is nothing to adjust for, and so no propensity score";
-        EstimatorAnswer::NotApplicable(reason.into())
-    })
+        return Err(NoNumber::not_applicable(reason));
+    }
+    Ok(())
 }
 
 /// Benjamini and Hochberg's q-values of the slopes of a contrast, over outcomes and modifiers.

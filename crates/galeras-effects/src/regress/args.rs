@@ -1,10 +1,10 @@
 //! The arguments of `regress`: names and defaults. `check` checks them.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::Display;
 
 use super::equivalence::EquivalenceArgs;
 use super::estimators::{AIPW, DIFFERENCE, EstimandName, Estimator, OLS, PAIRED, WEIGHTING};
@@ -274,8 +274,11 @@ impl FamilyMember {
 }
 
 /// How p-values of several tests are adjusted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Display,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "Train-Case")]
 pub(super) enum AdjustmentName {
     /// Holm's step-down method: family-wise error.
     #[default]
@@ -283,6 +286,7 @@ pub(super) enum AdjustmentName {
     /// Bonferroni's: family-wise error.
     Bonferroni,
     /// Simes and Hochberg's step-up method: family-wise error, independent tests.
+    #[strum(to_string = "Hochberg")]
     SimesHochberg,
     /// Hommel's: family-wise error, independent tests.
     Hommel,
@@ -302,19 +306,6 @@ impl From<AdjustmentName> for Adjustment {
             AdjustmentName::BenjaminiHochberg => Self::BenjaminiHochberg,
             AdjustmentName::BenjaminiYekutieli => Self::BenjaminiYekutieli,
         }
-    }
-}
-
-impl fmt::Display for AdjustmentName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Holm => "Holm",
-            Self::Bonferroni => "Bonferroni",
-            Self::SimesHochberg => "Hochberg",
-            Self::Hommel => "Hommel",
-            Self::BenjaminiHochberg => "Benjamini-Hochberg",
-            Self::BenjaminiYekutieli => "Benjamini-Yekutieli",
-        })
     }
 }
 

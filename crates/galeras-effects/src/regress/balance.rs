@@ -6,9 +6,9 @@ use super::comparison::Contrast;
 use super::data_faults::lost_in_rounding;
 use super::frame::gather;
 use super::levels::covariate_columns;
-use super::shared_columns::{self as columns, RowStatus};
+use super::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
 use galeras_base::prose::four_digits;
-use galeras_causal::{Balance, Estimand, Refusal, balance};
+use galeras_causal::{Balance, Estimand, balance};
 use galeras_operator::missing_values::MissingValues;
 use galeras_operator::small_table::{TableColumn, TableRow, count_of, number, text};
 
@@ -21,16 +21,15 @@ pub(super) struct BalanceRow {
     outcomes: String,
     contrast: Contrast,
     covariate: String,
-    balance: Option<Balance>,
+    balance: Answer<Balance>,
     n_treated: usize,
     n_control: usize,
-    status: RowStatus,
     note: String,
 }
 
 impl BalanceRow {
-    fn number(&self, value: fn(&Balance) -> f64) -> Option<f64> {
-        self.balance.as_ref().map(value)
+    fn found(&self) -> Option<&Balance> {
+        self.balance.as_ref().ok()
     }
 }
 
@@ -40,24 +39,24 @@ impl TableRow for BalanceRow {
         columns::treatment(|row| &row.contrast.treatment),
         columns::control(|row| &row.contrast.control),
         text("covariate", "the confounder or modifier", |row| &row.covariate),
-        columns::status(|row| row.status.name()),
-        columns::reason(|row| row.status.reason()),
-        number("mean_treatment", "mean under the treatment", |row| Some(row.balance?.mean_treated)),
-        number("mean_control", "mean under control", |row| Some(row.balance?.mean_control)),
-        number("smd", "standardised mean difference", |row| row.balance?.smd_before),
+        columns::status(|row| status_of(&row.balance)),
+        columns::reason(|row| reason_of(&row.balance)),
+        number("mean_treatment", "mean under the treatment", |row| Some(row.found()?.mean_treated)),
+        number("mean_control", "mean under control", |row| Some(row.found()?.mean_control)),
+        number("smd", "standardised mean difference", |row| row.found()?.smd_before),
         number("smd_weighted", "the same after the weights of the estimand", |row| {
-            row.balance?.smd_after
+            row.found()?.smd_after
         }),
         number("variance_ratio", "variance under the treatment by that under control", |row| {
-            row.balance?.variance_ratio
+            row.found()?.variance_ratio
         }),
         number("variance_ratio_weighted", "the same after weights", |row| {
-            row.balance?.variance_ratio_after
+            row.found()?.variance_ratio_after
         }),
         number("ks", "Kolmogorov-Smirnov distance of the two distributions", |row| {
-            Some(row.balance?.ks)
+            Some(row.found()?.ks)
         }),
-        number("ks_weighted", "the same after weights", |row| row.balance?.ks_after),
+        number("ks_weighted", "the same after weights", |row| row.found()?.ks_after),
         count_of("n_treatment", "rows under the treatment", "rows", |row| row.n_treated),
         count_of("n_control", "rows under control", "rows", |row| row.n_control),
         columns::note(|row| &row.note),
@@ -100,24 +99,23 @@ pub(super) fn balance_rows(cx: &SetContext<'_>) -> Vec<BalanceRow> {
                 weights = weights.map(|weights| gather(&weights, &kept));
             }
             let n_treated = treated.iter().filter(|treated| **treated).count();
-            let result = match frame.integers.contains(name) {
+            let lost = match frame.integers.contains(name) {
                 true => lost_in_rounding(frame, name, set.rows.iter().copied(), 0.0),
                 false => None,
             };
-            let result = match result {
-                Some(reason) => Err(Refusal::Other(reason)),
-                None => balance(&column, &treated, weights.as_deref()),
+            let balance: Answer<Balance> = match lost {
+                Some(reason) => Err(reason.into()),
+                None => balance(&column, &treated, weights.as_deref()).map_err(NoNumber::from),
             };
-            let note = match &result {
+            let note = match &balance {
                 Ok(balance) => balance_note(name, balance.smd_before, balance.smd_after),
-                Err(reason) => format!("The balance of `{name}` is not known: {reason}."),
+                Err(none) => format!("The balance of `{name}` is not known: {}.", none.reason()),
             };
             BalanceRow {
                 outcomes: set.outcomes(),
                 contrast: set.contrast.clone(),
                 covariate: name.clone(),
-                status: RowStatus::of(&result),
-                balance: result.ok(),
+                balance,
                 n_treated,
                 n_control: treated.len() - n_treated,
                 note,

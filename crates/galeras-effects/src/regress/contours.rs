@@ -3,7 +3,9 @@
 
 use super::analysis::SetContext;
 use super::comparison::{Comparison, Contrast};
-use super::shared_columns::{self as columns, RowStatus};
+use super::shared_columns::{
+    self as columns, Answer, IntervalEstimate, NoNumber, reason_of, status_of,
+};
 use crate::words::ci;
 use galeras_base::prose::four_digits;
 use galeras_causal::{Benchmarks, ConfounderStrength, Estimate, Refusal, with_confounder};
@@ -23,10 +25,14 @@ pub(super) struct ContourRow {
     kind: &'static str,
     point: String,
     strength: Option<ConfounderStrength>,
-    estimate: Option<Estimate>,
-    interval: Option<(f64, f64)>,
-    status: RowStatus,
+    estimate: Answer<IntervalEstimate>,
     note: String,
+}
+
+impl ContourRow {
+    fn found(&self) -> Option<IntervalEstimate> {
+        self.estimate.as_ref().ok().copied()
+    }
 }
 
 impl TableRow for ContourRow {
@@ -38,8 +44,8 @@ impl TableRow for ContourRow {
         text("point", "the two shares; for a benchmark how many times which covariate", |row| {
             &row.point
         }),
-        columns::status(|row| row.status.name()),
-        columns::reason(|row| row.status.reason()),
+        columns::status(|row| status_of(&row.estimate)),
+        columns::reason(|row| reason_of(&row.estimate)),
         number(
             "treatment_r2",
             "the share that the confounder explains of what is left of the treatment",
@@ -48,14 +54,18 @@ impl TableRow for ContourRow {
         number("outcome_r2", "the share that it explains of what is left of the outcome", |row| {
             Some(row.strength?.outcome_r2)
         }),
-        number("estimate", "the effect with such a confounder", |row| Some(row.estimate?.value)),
-        number("standard_error", "its classic standard error", |row| {
-            Some(row.estimate?.standard_error)
+        number("estimate", "the effect with such a confounder", |row| {
+            Some(row.found()?.estimate.value)
         }),
-        number("ci_low", "lower end of its confidence interval", |row| Some(row.interval?.0)),
-        number("ci_high", "upper end", |row| Some(row.interval?.1)),
+        number("standard_error", "its classic standard error", |row| {
+            Some(row.found()?.estimate.standard_error)
+        }),
+        number("ci_low", "lower end of its confidence interval", |row| {
+            Some(row.found()?.interval.0)
+        }),
+        number("ci_high", "upper end", |row| Some(row.found()?.interval.1)),
         number("t", "the estimate divided by its standard error", |row| {
-            row.estimate.map(|estimate| estimate.statistic()).filter(|t| t.is_finite())
+            Some(row.found()?.estimate.statistic()).filter(|t| t.is_finite())
         }),
         columns::note(|row| &row.note),
     ];
@@ -69,17 +79,14 @@ pub(super) fn contour_rows(cx: &SetContext<'_>, comparison: &Comparison) -> Vec<
         return Vec::new();
     }
     let row = |kind, point: String, strength, found: Result<Estimate, String>, note: String| {
-        let status = RowStatus::of(&found);
-        let estimate = found.ok();
+        let with_interval = |estimate| IntervalEstimate::new(estimate, args.alpha);
         ContourRow {
             outcome: comparison.outcome.clone(),
             contrast: set.contrast.clone(),
             kind,
             point,
             strength,
-            estimate,
-            interval: estimate.map(|estimate| estimate.interval(args.alpha)),
-            status,
+            estimate: found.map(with_interval).map_err(NoNumber::Refused),
             note,
         }
     };

@@ -2,9 +2,11 @@
 
 use super::args::Args;
 use super::comparison::Contrast;
+use super::effect_sizes::EffectSizes;
+use super::equivalence::MarginTest;
 use super::estimators::{EffectEstimate, Estimator, Measure, PAIRED};
 use super::refuters::Refutation;
-use super::shared_columns::{self as columns, RowStatus};
+use super::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
 use crate::words::{ci, left_out};
 use galeras_base::prose::{degrees_of_freedom, four_digits, name_list, p, p_equals, thousands};
 use galeras_causal::Estimate;
@@ -13,29 +15,13 @@ use galeras_operator::small_table::{
     TableColumn, TableRow, count_of, flag, number, optional_count, optional_text, text,
 };
 
-/// The result of an estimator.
-pub(super) enum EstimatorAnswer {
-    Estimated(EffectEstimate),
-    Refused(String),
-    NotApplicable(String),
-}
-
-impl EstimatorAnswer {
-    pub(super) fn status(&self) -> RowStatus {
-        match self {
-            Self::Estimated(_) => RowStatus::Ok,
-            Self::Refused(reason) => RowStatus::Refused(reason.clone()),
-            Self::NotApplicable(reason) => RowStatus::NotApplicable(reason.clone()),
-        }
-    }
-}
-
 /// An estimator's answer for one outcome and contrast.
 pub(super) struct EstimateEntry {
     pub(super) outcome: String,
     pub(super) contrast: Contrast,
     pub(super) estimator: Estimator,
-    pub(super) primary: bool,
+    /// Of the primary estimator only.
+    pub(super) primary: Option<PrimaryResults>,
     pub(super) n: usize,
     pub(super) n_treated: usize,
     pub(super) n_pairs: Option<usize>,
@@ -44,18 +30,21 @@ pub(super) struct EstimateEntry {
     /// Rows that are absent: one for each unit and arm without any.
     pub(super) n_absent: usize,
     pub(super) adjusted_for: Vec<String>,
-    pub(super) answer: EstimatorAnswer,
+    pub(super) answer: Answer<EffectEstimate>,
     pub(super) p_adjusted: Option<f64>,
     /// In the order of the refuters; none without an estimate.
     pub(super) refutations: Vec<Refutation>,
 }
 
+/// The results of a primary estimate in addition to the estimate.
+pub(super) struct PrimaryResults {
+    pub(super) sizes: EffectSizes,
+    pub(super) margin: MarginTest,
+}
+
 impl EstimateEntry {
     pub(super) fn effect(&self) -> Option<&EffectEstimate> {
-        match &self.answer {
-            EstimatorAnswer::Estimated(effect) => Some(effect),
-            _ => None,
-        }
+        self.answer.as_ref().ok()
     }
 
     pub(super) fn estimate(&self) -> Option<Estimate> {
@@ -77,14 +66,14 @@ impl EstimateEntry {
 }
 
 pub(super) fn refused_effects(entries: &[EstimateEntry]) -> Vec<String> {
-    let primary = entries.iter().filter(|entry| entry.primary);
+    let primary = entries.iter().filter(|entry| entry.primary.is_some());
     primary
         .filter_map(|entry| match &entry.answer {
-            EstimatorAnswer::Refused(reason) => {
+            Err(NoNumber::Refused(reason)) => {
                 let Contrast { treatment, control } = &entry.contrast;
+                let outcome = &entry.outcome;
                 Some(format!(
-                    "no effect of `{treatment}` against `{control}` on `{}`: {reason}",
-                    entry.outcome
+                    "no effect of `{treatment}` against `{control}` on `{outcome}`: {reason}"
                 ))
             }
             _ => None,
@@ -97,7 +86,6 @@ pub(super) struct EstimateRow {
     estimand: &'static str,
     measure: Measure,
     interval: Option<(f64, f64)>,
-    status: RowStatus,
     /// None without an estimate.
     adjusted_for: Option<String>,
     note: String,
@@ -112,7 +100,7 @@ impl TableRow for EstimateRow {
         text(
             "measure",
             "what the estimate is: difference, risk_difference, risk_ratio, odds_ratio, rate_ratio",
-            |row| row.measure.name(),
+            |row| row.measure.into_str(),
         ),
         number(
             "estimate",
@@ -132,14 +120,14 @@ impl TableRow for EstimateRow {
             "adjusted over the contrasts, outcomes and groups of the estimator (`adjust_over`)",
             |row| row.entry.p_adjusted,
         ),
-        columns::status(|row| row.status.name()),
-        columns::reason(|row| row.status.reason()),
+        columns::status(|row| status_of(&row.entry.answer)),
+        columns::reason(|row| reason_of(&row.entry.answer)),
         text(
             "estimand",
             "for whom it is averaged: ate, att, atc, ato, late; _trimmed: those in the overlap",
             |row| row.estimand,
         ),
-        flag("primary", "whether this is the primary estimator", |row| row.entry.primary),
+        flag("primary", "whether this is the primary estimator", |row| row.entry.primary.is_some()),
         number(
             "standard_error",
             "the standard error of the estimate; of its logarithm for a ratio",
@@ -197,7 +185,7 @@ impl EstimateRow {
     pub(super) fn new(args: &Args, entry: EstimateEntry) -> Self {
         let effect = entry.effect();
         let asked_for = || match entry.estimator.estimates(args.estimand) {
-            true => args.estimand.name(),
+            true => args.estimand.into_str(),
             false => "ate",
         };
         let estimand = match effect {
@@ -208,7 +196,6 @@ impl EstimateRow {
             estimand,
             measure: effect.map_or(entry.estimator.measure, |effect| effect.measure),
             interval: effect.map(|effect| effect.interval(args.alpha)),
-            status: entry.answer.status(),
             adjusted_for: effect.map(|_| entry.adjusted_for.join(", ")),
             note: note(args, &entry),
             entry,
@@ -221,9 +208,9 @@ fn note(args: &Args, entry: &EstimateEntry) -> String {
     let method = entry.estimator.method;
     let what = format!("{method}, effect of {treatment} against {control} on {}", entry.outcome);
     let effect = match &entry.answer {
-        EstimatorAnswer::Estimated(effect) => effect,
-        EstimatorAnswer::Refused(reason) => return format!("{what}: refused, because {reason}."),
-        EstimatorAnswer::NotApplicable(reason) => {
+        Ok(effect) => effect,
+        Err(NoNumber::Refused(reason)) => return format!("{what}: refused, because {reason}."),
+        Err(NoNumber::NotApplicable(reason)) => {
             return format!("{what}: not applicable, {reason}.");
         }
     };
@@ -308,35 +295,35 @@ impl TableRow for SummaryRow {
         text(
             "measure",
             "what the estimate is: a ratio is 1 without an effect, a difference 0",
-            |row| row.measure.name(),
+            |row| row.measure.into_str(),
         ),
     ];
 }
 
 impl SummaryRow {
     pub(super) fn new(args: &Args, entry: &EstimateEntry) -> Self {
-        let four_digits = |x: f64| format!("{x:.3e}").parse::<f64>().unwrap_or(x);
         let effect = entry.effect();
         let interval = effect.map(|effect| effect.interval(args.alpha));
+        let Contrast { treatment, control } = &entry.contrast;
         Self {
             outcome: entry.outcome.clone(),
-            treatment: contrast_label(args, &entry.contrast),
-            control: entry.contrast.control.clone(),
+            // The control arm that all are compared with goes without saying.
+            treatment: match *control == args.control {
+                true => treatment.clone(),
+                false => format!("{treatment} - {control}"),
+            },
+            control: control.clone(),
             measure: effect.map_or(entry.estimator.measure, |effect| effect.measure),
-            estimate: effect.map(|effect| four_digits(effect.value())),
-            interval: interval.map(|(low, high)| (four_digits(low), four_digits(high))),
+            estimate: effect.map(|effect| rounded(effect.value(), 4)),
+            interval: interval.map(|(low, high)| (rounded(low, 4), rounded(high, 4))),
             p_adjusted: entry.p_adjusted.map_or_else(String::new, p),
             n: entry.size().0,
-            status: entry.answer.status().name(),
+            status: status_of(&entry.answer),
         }
     }
 }
 
-/// A contrast in a word: the treatment, and the other arm unless that is control.
-fn contrast_label(args: &Args, contrast: &Contrast) -> String {
-    if contrast.control == args.control {
-        contrast.treatment.clone()
-    } else {
-        format!("{} - {}", contrast.treatment, contrast.control)
-    }
+/// A number to so many significant digits.
+pub(super) fn rounded(x: f64, digits: usize) -> f64 {
+    format!("{x:.*e}", digits - 1).parse().unwrap_or(x)
 }

@@ -6,8 +6,10 @@ use std::sync::atomic::AtomicBool;
 use super::analysis::{ActivityReporter, AnalysisPlan, GroupAnalysis, analyse_group};
 use super::args::{Args, FamilyMember};
 use super::comparison::Contrast;
-use super::equivalence::{EquivalenceRow, MarginEntry, margin_entry};
-use super::estimate_table::{EstimateEntry, EstimateRow, SummaryRow, refused_effects};
+use super::equivalence::EquivalenceRow;
+use super::estimate_table::{
+    EstimateEntry, EstimateRow, PrimaryResults, SummaryRow, refused_effects,
+};
 use super::findings::FindingRow;
 use super::frame::AnalysisFrame;
 use super::ports::ResultTables;
@@ -27,23 +29,14 @@ pub(super) fn analyse(
     stop: &AtomicBool,
     activity: &ActivityReporter,
 ) -> Result<Vec<ResultTables>, StepError> {
-    let args = &plan.args;
     let mut analyses = Vec::with_capacity(frames.len());
     for frame in frames {
         analyses.push(analyse_group(plan, frame, stop, activity)?);
     }
-    adjust_entries(args, &mut analyses);
-    let mut margins: Vec<Vec<MarginEntry>> = analyses
-        .iter()
-        .map(|group| {
-            let primary = group.entries.iter().filter(|entry| entry.primary);
-            primary.zip(&group.sizes).map(|(entry, size)| margin_entry(args, entry, size)).collect()
-        })
-        .collect();
-    adjust_margins(args, &mut margins);
+    adjust_families(&plan.args, &mut analyses);
     let mut results: Vec<ResultTables> = Vec::with_capacity(frames.len());
-    for (at, (group, margins)) in analyses.into_iter().zip(margins).enumerate() {
-        let mut tables = finished(args, group, margins);
+    for (at, group) in analyses.into_iter().enumerate() {
+        let mut tables = finished(&plan.args, group);
         if let Some(groups) = groups {
             let label = groups.label(at)?;
             let of_group = |warning: &String| format!("where {label}: {warning}");
@@ -60,78 +53,48 @@ pub(super) fn analyse(
 }
 
 /// The tables of a group, whose p-values are adjusted.
-fn finished(args: &Args, group: GroupAnalysis, margins: Vec<MarginEntry>) -> ResultTables {
-    let GroupAnalysis { mut tables, entries, sizes } = group;
+fn finished(args: &Args, group: GroupAnalysis) -> ResultTables {
+    let GroupAnalysis { mut tables, entries } = group;
     tables.warnings.extend(refused_effects(&entries));
-    let primary: Vec<&EstimateEntry> = entries.iter().filter(|entry| entry.primary).collect();
-    tables.summary = primary.iter().map(|entry| SummaryRow::new(args, entry)).collect();
-    for ((entry, sizes), margin) in primary.into_iter().zip(sizes).zip(margins) {
-        tables.findings.push(FindingRow::new(args, entry, &sizes, &margin));
-        tables.equivalence.push(EquivalenceRow::new(args, margin, entry));
-        tables.effect_sizes.extend(sizes.rows);
+    for entry in &entries {
+        if let Some(PrimaryResults { sizes, margin }) = &entry.primary {
+            tables.summary.push(SummaryRow::new(args, entry));
+            tables.findings.push(FindingRow::new(args, entry, sizes, margin));
+            tables.equivalence.push(EquivalenceRow::new(args, entry, margin));
+        }
+        tables.refutations.extend(refutation_rows(args, entry));
     }
-    tables.refutations = entries.iter().flat_map(|entry| refutation_rows(args, entry)).collect();
     tables.estimates = entries.into_iter().map(|entry| EstimateRow::new(args, entry)).collect();
     tables
 }
 
-/// Adjusts the p-values of each estimator over its family.
-fn adjust_entries(args: &Args, analyses: &mut [GroupAnalysis]) {
-    let tests = analyses.iter_mut().enumerate().flat_map(|(group, analysis)| {
-        analysis.entries.iter_mut().map(move |entry| Tested {
-            kind: entry.estimator.name(),
-            group,
-            p: entry.p_value(),
-            outcome: &entry.outcome,
-            contrast: &entry.contrast,
-            adjusted: &mut entry.p_adjusted,
-        })
-    });
-    adjust_families(args, tests.collect());
-}
-
-/// Adjusts the p-values of tests against margins over their family.
-fn adjust_margins(args: &Args, margins: &mut [Vec<MarginEntry>]) {
-    let tests = margins.iter_mut().enumerate().flat_map(|(group, entries)| {
-        entries.iter_mut().map(move |entry| Tested {
-            kind: "margin",
-            group,
-            p: entry.p_value(),
-            outcome: &entry.outcome,
-            contrast: &entry.contrast,
-            adjusted: &mut entry.p_adjusted,
-        })
-    });
-    adjust_families(args, tests.collect());
-}
-
-struct Tested<'a> {
-    /// Tests of different kinds (estimators) are never in one family.
-    kind: &'static str,
-    group: usize,
-    outcome: &'a str,
-    contrast: &'a Contrast,
-    /// None where there is no test: it does not count.
-    p: Option<f64>,
-    adjusted: &'a mut Option<f64>,
-}
-
-/// Adjusts p-values. The tests of a family have the same kind, and differ only in the dimensions of
-/// `adjust_over`.
-fn adjust_families(args: &Args, tests: Vec<Tested<'_>>) {
-    type Family<'a> = (&'static str, Option<usize>, Option<&'a str>, Option<(&'a str, &'a str)>);
+/// Adjusts the p-values of estimates, and of tests against margins. The tests of a family have the
+/// same estimator, or are of margins, and differ only in the dimensions of `adjust_over`.
+fn adjust_families(args: &Args, analyses: &mut [GroupAnalysis]) {
+    type Family<'a> = (&'a str, Option<usize>, Option<&'a str>, Option<(&'a str, &'a str)>);
     let mut families: BTreeMap<Family<'_>, Vec<(f64, &mut Option<f64>)>> = BTreeMap::new();
     let apart = |member| !args.adjust_over.contains(&member);
-    for test in tests {
-        let Some(p) = test.p else { continue };
-        let Contrast { treatment, control } = test.contrast;
-        let family = (
-            test.kind,
-            apart(FamilyMember::Groups).then_some(test.group),
-            apart(FamilyMember::Outcomes).then_some(test.outcome),
-            apart(FamilyMember::Contrasts).then_some((treatment.as_str(), control.as_str())),
-        );
-        families.entry(family).or_default().push((p, test.adjusted));
+    for (group, analysis) in analyses.iter_mut().enumerate() {
+        for entry in &mut analysis.entries {
+            let p = entry.p_value();
+            let EstimateEntry { outcome, contrast, estimator, p_adjusted, primary, .. } = entry;
+            let Contrast { treatment, control } = &*contrast;
+            let margin = primary.as_mut().map(|primary| &mut primary.margin);
+            let margin = margin.map(|margin| ("margin", margin.p_value(), &mut margin.p_adjusted));
+            for (kind, p, adjusted) in [(estimator.name(), p, p_adjusted)].into_iter().chain(margin)
+            {
+                // An estimate without a test does not count.
+                let Some(p) = p else { continue };
+                let family = (
+                    kind,
+                    apart(FamilyMember::Groups).then_some(group),
+                    apart(FamilyMember::Outcomes).then_some(outcome.as_str()),
+                    apart(FamilyMember::Contrasts)
+                        .then_some((treatment.as_str(), control.as_str())),
+                );
+                families.entry(family).or_default().push((p, adjusted));
+            }
+        }
     }
     for members in families.into_values() {
         let p: Vec<f64> = members.iter().map(|(p, _)| *p).collect();

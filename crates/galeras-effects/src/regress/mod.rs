@@ -4,7 +4,7 @@
 //! - arguments (`args`) and their checks (`check`), the registries of estimators (`estimators`) and
 //!   refuters (`refuters`), whose entries arguments name (`choice`);
 //! - the input as columns (`frame`, `levels`), the confounders (`adjustment`), the compared rows
-//!   (`comparison`, `usable_rows`, `trim`) and their faults (`data_faults`);
+//!   (`comparison`, `usable_rows`) and their faults (`data_faults`);
 //! - the analysis of all contrasts of a group (`analysis`) and of all groups (`groups`);
 //! - a file for each port (`ports` lists them): its columns, and the code that makes its rows. The port
 //!   `sensitivity` is filled by `evalue`, `robustness`, `attrition` and `omnibus`, too.
@@ -38,7 +38,6 @@ mod registration;
 mod robustness;
 mod sensitivity;
 mod shared_columns;
-mod trim;
 mod usable_rows;
 
 use std::sync::Arc;

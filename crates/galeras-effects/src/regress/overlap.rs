@@ -1,11 +1,13 @@
-//! Overlap of the propensity scores of both arms: the rows of the ports `overlap` and `propensity`.
+//! Overlap of the propensity scores of both arms: the rows of the ports `overlap` and `propensity`,
+//! and the rows that `overlap: trim` keeps.
 
 use super::analysis::SetContext;
-use super::args::Args;
+use super::args::{Args, OverlapRule};
 use super::balance::weights;
-use super::comparison::{Contrast, RowSet};
+use super::comparison::{Contrast, RowSet, TrimmedRows};
 use super::estimators::{EstimandName, FittedPropensity};
-use super::shared_columns::{self as columns, RowStatus};
+use super::frame::AnalysisFrame;
+use super::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
 use galeras_base::prose::{count, four_digits, interval, thousands};
 use galeras_causal::{CRUMP, Overlap, Refusal, in_overlap, overlap};
 use galeras_operator::small_table::{
@@ -19,19 +21,14 @@ const FEWEST_EFFECTIVE: f64 = 0.1;
 pub(super) struct OverlapRow {
     outcomes: String,
     contrast: Contrast,
-    overlap: Option<Overlap>,
+    overlap: Answer<Overlap>,
     outside_crump: Option<usize>,
-    status: RowStatus,
     note: String,
 }
 
 impl OverlapRow {
-    fn number(&self, value: fn(&Overlap) -> f64) -> Option<f64> {
-        self.overlap.as_ref().map(value)
-    }
-
-    fn count(&self, value: fn(&Overlap) -> usize) -> Option<usize> {
-        self.overlap.as_ref().map(value)
+    fn found(&self) -> Option<&Overlap> {
+        self.overlap.as_ref().ok()
     }
 }
 
@@ -40,44 +37,32 @@ impl TableRow for OverlapRow {
         columns::outcomes(|row| &row.outcomes),
         columns::treatment(|row| &row.contrast.treatment),
         columns::control(|row| &row.contrast.control),
-        columns::status(|row| row.status.name()),
-        columns::reason(|row| row.status.reason()),
+        columns::status(|row| status_of(&row.overlap)),
+        columns::reason(|row| reason_of(&row.overlap)),
         optional_count(
             "distinct_scores",
             "different propensity scores; 1 if they tell nobody apart",
             None,
-            |row| row.count(|overlap| overlap.distinct),
+            |row| Some(row.found()?.distinct),
         ),
         number("min_treatment", "smallest score under the treatment", |row| {
-            row.number(|overlap| overlap.min_treated)
+            Some(row.found()?.min_treated)
         }),
         number("max_treatment", "largest score under the treatment", |row| {
-            row.number(|overlap| overlap.max_treated)
+            Some(row.found()?.max_treated)
         }),
-        number("min_control", "smallest score under control", |row| {
-            row.number(|overlap| overlap.min_control)
-        }),
-        number("max_control", "largest score under control", |row| {
-            row.number(|overlap| overlap.max_control)
-        }),
-        number("q01", "1 % quantile of all scores", |row| {
-            row.number(|overlap| overlap.quantiles[0])
-        }),
-        number("q25", "first quartile of all scores", |row| {
-            row.number(|overlap| overlap.quantiles[1])
-        }),
-        number("median", "median of all scores", |row| row.number(|overlap| overlap.quantiles[2])),
-        number("q75", "third quartile of all scores", |row| {
-            row.number(|overlap| overlap.quantiles[3])
-        }),
-        number("q99", "99 % quantile of all scores", |row| {
-            row.number(|overlap| overlap.quantiles[4])
-        }),
+        number("min_control", "smallest score under control", |row| Some(row.found()?.min_control)),
+        number("max_control", "largest score under control", |row| Some(row.found()?.max_control)),
+        number("q01", "1 % quantile of all scores", |row| Some(row.found()?.quantiles[0])),
+        number("q25", "first quartile of all scores", |row| Some(row.found()?.quantiles[1])),
+        number("median", "median of all scores", |row| Some(row.found()?.quantiles[2])),
+        number("q75", "third quartile of all scores", |row| Some(row.found()?.quantiles[3])),
+        number("q99", "99 % quantile of all scores", |row| Some(row.found()?.quantiles[4])),
         optional_count("outside", "rows outside of the scores that both arms have", None, |row| {
-            row.count(|overlap| overlap.outside)
+            Some(row.found()?.outside)
         }),
         optional_count("clipped", "rows whose score is outside of `clip`", None, |row| {
-            row.count(|overlap| overlap.below_clip + overlap.above_clip)
+            row.found().map(|overlap| overlap.below_clip + overlap.above_clip)
         }),
         optional_count(
             "outside_crump",
@@ -88,15 +73,15 @@ impl TableRow for OverlapRow {
         number(
             "auc",
             "how well scores tell the arms apart: 0.5 not at all, 1 without error",
-            |row| row.number(|overlap| overlap.auc),
+            |row| Some(row.found()?.auc),
         ),
         number(
             "effective_treatment",
             "effective sample size under the treatment, weighted",
-            |row| row.number(|overlap| overlap.effective_treated),
+            |row| Some(row.found()?.effective_treated),
         ),
         number("effective_control", "effective sample size under control, weighted", |row| {
-            row.number(|overlap| overlap.effective_control)
+            Some(row.found()?.effective_control)
         }),
         columns::note(|row| &row.note),
     ];
@@ -178,19 +163,18 @@ fn shortage(args: &Args, set: &RowSet, overlap: &Overlap) -> Option<String> {
 pub(super) fn overlap_row(cx: &SetContext<'_>) -> Option<OverlapRow> {
     let SetContext { args, set, score, .. } = *cx;
     let clip = (args.clip[0], args.clip[1]);
-    let refused = |reason: &str| Refusal::Other(reason.to_string());
-    let result = match (score, set.adjusting_refused()) {
-        (_, Some(reason)) => Err(refused(reason)),
+    let result: Answer<Overlap> = match (score, set.adjusting_refused()) {
+        (_, Some(reason)) => Err(reason.into()),
         (Some(Ok(score)), _) => {
             let weights = weights(args, &score.scores, &set.treated);
-            overlap(&score.scores, &set.treated, Some(&weights), clip)
+            overlap(&score.scores, &set.treated, Some(&weights), clip).map_err(NoNumber::from)
         }
-        (Some(Err(reason)), _) => Err(reason.clone()),
+        (Some(Err(reason)), _) => Err(reason.into()),
         (None, _) => return None,
     };
     let constant = score.and_then(|score| score.as_ref().ok()?.constant());
     let note = match (&result, constant) {
-        (Err(reason), _) => format!("There are no propensity scores: {reason}."),
+        (Err(none), _) => format!("There are no propensity scores: {}.", none.reason()),
         (Ok(_), Some(score)) => format!(
             "Every propensity score is {score:.4}: the confounders are distributed alike in both \
              arms, there is nothing to adjust for."
@@ -217,21 +201,73 @@ pub(super) fn overlap_row(cx: &SetContext<'_>) -> Option<OverlapRow> {
             )
         }
     };
-    let status = RowStatus::of(&result);
-    let mut overlap = result.ok();
-    if let (Some(overlap), Some(_)) = (&mut overlap, constant) {
-        // Scores that differ in their last digit only are one.
-        overlap.distinct = 1;
-        overlap.outside = 0;
-    }
-    let outside_crump = match score {
-        Some(Ok(score)) if overlap.is_some() => {
+    let outside_crump = match (score, &result) {
+        (Some(Ok(score)), Ok(_)) => {
             Some(score.scores.len() - in_overlap(&score.scores, CRUMP).len())
         }
         _ => None,
     };
+    // Scores that differ in their last digit only are one.
+    let overlap = result.map(|overlap| match constant {
+        Some(_) => Overlap { distinct: 1, outside: 0, ..overlap },
+        None => overlap,
+    });
     let (outcomes, contrast) = (set.outcomes(), set.contrast.clone());
-    Some(OverlapRow { outcomes, contrast, overlap, outside_crump, status, note })
+    Some(OverlapRow { outcomes, contrast, overlap, outside_crump, note })
+}
+
+/// The rows in the overlap, if the rule is to trim.
+pub(super) fn trimmed(
+    args: &Args,
+    frame: &AnalysisFrame,
+    set: RowSet,
+    score: impl Fn(&RowSet) -> Option<FittedPropensity>,
+) -> RowSet {
+    if args.overlap != OverlapRule::Trim {
+        return set;
+    }
+    let Some(Ok(score)) = score(&set) else { return set };
+    let kept = in_overlap(&score.scores, CRUMP);
+    if kept.len() == set.rows.len() {
+        return set;
+    }
+    let (of, treated) = (set.rows.len(), set.n_treated());
+    let mut inner = set.restricted(args, frame, &kept);
+    let left = inner.n_treated();
+    inner.trimmed = Some(TrimmedRows {
+        of,
+        treated: treated - left,
+        control: (of - treated) - (inner.rows.len() - left),
+    });
+    inner
+}
+
+impl TrimmedRows {
+    pub(super) fn remark(&self, set: &RowSet) -> String {
+        format!(
+            "This is the effect on the {} of {} whose propensity score is between {} and {} (Crump \
+             and others 2009), not on all: {} of `{}` and {} of `{}` are left out.",
+            thousands(set.rows.len()),
+            count(self.of, "row", "rows"),
+            CRUMP.0,
+            CRUMP.1,
+            thousands(self.treated),
+            set.contrast.treatment,
+            thousands(self.control),
+            set.contrast.control,
+        )
+    }
+}
+
+pub(super) fn trimmed_estimand(name: &'static str) -> &'static str {
+    match name {
+        "ate" => "ate_trimmed",
+        "att" => "att_trimmed",
+        "atc" => "atc_trimmed",
+        "ato" => "ato_trimmed",
+        "late" => "late_trimmed",
+        other => other,
+    }
 }
 
 /// Bins of equal width between 0 and 1.
@@ -248,12 +284,6 @@ pub(super) struct PropensityBinRow {
     weighted_share: f64,
 }
 
-impl PropensityBinRow {
-    fn boundary(bin: usize) -> f64 {
-        bin as f64 / BINS as f64
-    }
-}
-
 impl TableRow for PropensityBinRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
         columns::outcomes(|row| &row.outcomes),
@@ -261,9 +291,9 @@ impl TableRow for PropensityBinRow {
         columns::control(|row| &row.contrast.control),
         text("arm", "the arm that the rows belong to", |row| &row.arm),
         count_of("bin", "the bin of propensity scores, from 1", "bins", |row| row.bin + 1),
-        number("low", "the smallest score of the bin", |row| Some(Self::boundary(row.bin))),
+        number("low", "the smallest score of the bin", |row| Some(boundary(row.bin))),
         number("high", "the score at which the next bin begins; the last one has 1, too", |row| {
-            Some(Self::boundary(row.bin + 1))
+            Some(boundary(row.bin + 1))
         }),
         count_of("rows", "rows of the arm with such a score", "rows", |row| row.rows),
         number("share", "the same as a share of the arm", |row| Some(row.share)),
@@ -273,6 +303,11 @@ impl TableRow for PropensityBinRow {
             |row| Some(row.weighted_share),
         ),
     ];
+}
+
+/// The smallest score of a bin.
+fn boundary(bin: usize) -> f64 {
+    bin as f64 / BINS as f64
 }
 
 /// The rows of the port: every bin of both arms. None without propensity scores.

@@ -11,10 +11,10 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use super::analysis::SetContext;
 use super::args::Args;
 use super::comparison::{Contrast, RowSet, group_count};
-use super::estimate_table::{EstimateEntry, EstimatorAnswer};
+use super::estimate_table::EstimateEntry;
 use super::estimators::{Controls, EstimationSample, Estimator, EstimatorSpec};
 use super::frame::gather;
-use super::shared_columns::{self as columns, RowStatus};
+use super::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
 use galeras_base::prose::{four_digits, p_equals};
 use galeras_causal::{
     Estimate, RefutationDesign, Refuter, Resample, Resampler, as_large, refutation_p,
@@ -102,13 +102,17 @@ pub(super) fn all_refuters() -> Vec<ChosenRefuter> {
     REFUTERS.iter().map(|refuter| Choice(*refuter)).collect()
 }
 
-/// The result of a refuter for one estimate.
-pub(super) enum Refutation {
-    /// The estimates on changed data, in the order of simulations; of placebos, how many are at
-    /// least as far from 0 as the estimate; how many were refused.
-    Ran { estimates: Vec<f64>, as_large: Option<usize>, failed: usize },
-    /// The refuter does not apply to this estimator, and why.
-    NotApplicable(String),
+/// The result of a refuter for one estimate, or the reason why the refuter does not apply.
+pub(super) type Refutation = Result<SimulatedEstimates, &'static str>;
+
+/// The estimates on changed data.
+pub(super) struct SimulatedEstimates {
+    /// In the order of simulations.
+    estimates: Vec<f64>,
+    /// How many placebos are at least as far from 0 as the estimate.
+    as_large: Option<usize>,
+    /// How many simulations were refused.
+    failed: usize,
 }
 
 /// Counts what is done, and may be stopped.
@@ -179,7 +183,7 @@ pub(super) fn refute(
     let in_pairs = mostly_in_pairs(set);
     let done = AtomicUsize::new(0);
     for refuter in &args.refuters {
-        let reasons: Vec<Option<&str>> = refuted
+        let reasons: Vec<Option<&'static str>> = refuted
             .iter()
             .map(|(_, estimator)| why_inapplicable(refuter, *estimator, constant, in_pairs))
             .collect();
@@ -215,7 +219,7 @@ pub(super) fn refute(
         let mut places = 0..applicable.len();
         for (entry, reason) in refuted_entries.iter_mut().zip(reasons) {
             entry.refutations.push(match reason {
-                Some(reason) => Refutation::NotApplicable(reason.into()),
+                Some(reason) => Err(reason),
                 None => {
                     let place = places.next().unwrap_or(0);
                     let all = simulated.iter().map(|estimates| estimates[place]);
@@ -224,7 +228,7 @@ pub(super) fn refute(
                     let unchanged = unchanged.get(place).copied().flatten();
                     let as_large = unchanged.map(|one| placebos_as_large(&estimates, one));
                     let estimates = estimates.iter().map(|estimate| estimate.value).collect();
-                    Refutation::Ran { estimates, as_large, failed }
+                    Ok(SimulatedEstimates { estimates, as_large, failed })
                 }
             });
         }
@@ -305,20 +309,26 @@ pub(super) struct RefutationRow {
     estimator: Estimator,
     refuter: &'static str,
     estimate: Option<f64>,
-    on_changed_data: Option<ChangedEstimates>,
+    on_changed_data: Answer<ChangedEstimates>,
     simulations: usize,
     failed: usize,
-    status: RowStatus,
     note: String,
 }
 
 /// The estimates on changed data, summed up.
+#[derive(Clone, Copy)]
 struct ChangedEstimates {
     mean: f64,
     deviation: Option<f64>,
     p_value: f64,
     /// How many placebos are as far from 0 as the estimate, or farther.
     as_large: Option<usize>,
+}
+
+impl RefutationRow {
+    fn changed(&self) -> Option<ChangedEstimates> {
+        self.on_changed_data.as_ref().ok().copied()
+    }
 }
 
 impl TableRow for RefutationRow {
@@ -334,22 +344,20 @@ impl TableRow for RefutationRow {
             |row| row.estimate,
         ),
         number("new_effect", "the mean of the estimates on changed data", |row| {
-            Some(row.on_changed_data.as_ref()?.mean)
+            Some(row.changed()?.mean)
         }),
-        number("std", "their standard deviation (divisor n - 1)", |row| {
-            row.on_changed_data.as_ref()?.deviation
-        }),
+        number("std", "their standard deviation (divisor n - 1)", |row| row.changed()?.deviation),
         number(
             "p_value",
             "that their mean is the expected value: 0 for a placebo, else the estimate",
-            |row| Some(row.on_changed_data.as_ref()?.p_value),
+            |row| Some(row.changed()?.p_value),
         ),
         optional_count(
             "as_large",
             "placebos at least as far from 0 as the estimate, both in units of their standard errors \
              (HC0 or classic; by their values, where a test gives the interval): a permutation test",
             None,
-            |row| row.on_changed_data.as_ref()?.as_large,
+            |row| row.changed()?.as_large,
         ),
         count_of(
             "simulations",
@@ -360,78 +368,59 @@ impl TableRow for RefutationRow {
         count_of("failed", "changed data sets on which it was refused", "data sets", |row| {
             row.failed
         }),
-        columns::status(|row| row.status.name()),
-        columns::reason(|row| row.status.reason()),
+        columns::status(|row| status_of(&row.on_changed_data)),
+        columns::reason(|row| reason_of(&row.on_changed_data)),
         columns::note(|row| &row.note),
     ];
 }
 
 /// The rows of an estimate, one for each refuter.
 pub(super) fn refutation_rows(args: &Args, entry: &EstimateEntry) -> Vec<RefutationRow> {
-    let refuters = args.refuters.iter().enumerate();
-    refuters
-        .map(|(at, refuter)| RefutationRow::new(entry, refuter, entry.refutations.get(at)))
-        .collect()
-}
-
-impl RefutationRow {
-    fn new(entry: &EstimateEntry, refuter: &RefuterSpec, refutation: Option<&Refutation>) -> Self {
+    let row = |(at, refuter): (usize, &ChosenRefuter)| {
+        let refutation = entry.refutations.get(at);
         let (simulations, failed) = match refutation {
-            Some(Refutation::Ran { estimates, failed, .. }) => (estimates.len(), *failed),
+            Some(Ok(ran)) => (ran.estimates.len(), ran.failed),
             _ => (0, 0),
         };
-        let estimate = entry.estimate().map(|estimate| estimate.value);
-        let mut row = Self {
+        let on_changed_data = match (&entry.answer, refutation) {
+            (Err(none), _) => Err(NoNumber::NotApplicable(format!(
+                "there is no estimate to refute: {}",
+                none.reason()
+            ))),
+            (_, None) => Err(NoNumber::not_applicable("it was not run")),
+            (_, Some(Err(reason))) => Err(NoNumber::not_applicable(reason)),
+            (_, Some(Ok(_))) if simulations == 0 => {
+                let reason = format!("the estimator was refused on all {failed} data sets");
+                Err(NoNumber::Refused(reason))
+            }
+            (Ok(effect), Some(Ok(ran))) => Ok((
+                effect.estimate.value,
+                ChangedEstimates::of(ran, effect.estimate.value, refuter),
+            )),
+        };
+        let note = match &on_changed_data {
+            Ok((estimate, changed)) => refutation_note(refuter, simulations, *estimate, changed),
+            Err(none) => format!("Refuter {}: {}.", refuter.name(), none.reason()),
+        };
+        RefutationRow {
             outcome: entry.outcome.clone(),
             contrast: entry.contrast.clone(),
             estimator: entry.estimator,
             refuter: refuter.name(),
-            estimate,
-            on_changed_data: None,
+            estimate: entry.estimate().map(|estimate| estimate.value),
+            on_changed_data: on_changed_data.map(|(_, changed)| changed),
             simulations,
             failed,
-            status: RowStatus::Ok,
-            note: String::new(),
-        };
-        row.status = match (&entry.answer, refutation) {
-            (EstimatorAnswer::Refused(reason) | EstimatorAnswer::NotApplicable(reason), _) => {
-                RowStatus::NotApplicable(format!("there is no estimate to refute: {reason}"))
-            }
-            (_, None) => RowStatus::NotApplicable("it was not run".into()),
-            (_, Some(Refutation::NotApplicable(reason))) => {
-                RowStatus::NotApplicable(reason.clone())
-            }
-            (_, Some(Refutation::Ran { estimates, .. })) if estimates.is_empty() => {
-                let reason = format!("the estimator was refused on all {failed} data sets");
-                RowStatus::Refused(reason)
-            }
-            (
-                EstimatorAnswer::Estimated(effect),
-                Some(Refutation::Ran { estimates, as_large, .. }),
-            ) => {
-                let estimate = effect.estimate.value;
-                let changed = ChangedEstimates::of(estimates, estimate, *as_large, refuter);
-                row.note = refutation_note(refuter, simulations, estimate, &changed);
-                row.on_changed_data = Some(changed);
-                RowStatus::Ok
-            }
-        };
-        if let Some(reason) = row.status.reason() {
-            row.note = format!("Refuter {}: {reason}.", refuter.name());
+            note,
         }
-        row
-    }
+    };
+    args.refuters.iter().enumerate().map(row).collect()
 }
 
 impl ChangedEstimates {
-    /// Sums up `estimates`, of which there is at least one.
-    fn of(
-        estimates: &[f64],
-        estimate: f64,
-        as_large: Option<usize>,
-        refuter: &RefuterSpec,
-    ) -> Self {
-        let placebo = refuter.is_placebo;
+    /// Sums up the estimates, of which there is at least one.
+    fn of(ran: &SimulatedEstimates, estimate: f64, refuter: &RefuterSpec) -> Self {
+        let estimates = ran.estimates.as_slice();
         let n = estimates.len() as f64;
         // Centred, so that equal numbers have exactly their mean, and no deviation.
         let first = estimates[0];
@@ -441,8 +430,8 @@ impl ChangedEstimates {
         Self {
             mean,
             deviation: (estimates.len() > 1).then(|| variance.sqrt()),
-            p_value: refutation_p(estimates, if placebo { 0.0 } else { estimate }),
-            as_large,
+            p_value: refutation_p(estimates, if refuter.is_placebo { 0.0 } else { estimate }),
+            as_large: ran.as_large,
         }
     }
 }

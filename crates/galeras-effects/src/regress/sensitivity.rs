@@ -6,7 +6,7 @@ use super::estimators::pairs::UnitPairs;
 use super::estimators::{EffectEstimate, OLS};
 use super::evalue::evalue;
 use super::robustness::of_secondary_ols;
-use super::shared_columns::{self as columns, RowStatus};
+use super::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
 use galeras_base::prose::{four_digits, thousands};
 use galeras_causal::{
     SignedRanks, difference_in_means, location, minimum_detectable, paired_gain, relative,
@@ -26,8 +26,7 @@ pub(super) struct SensitivityRow {
     contrast: Contrast,
     analysis: &'static str,
     measure: String,
-    value: Option<f64>,
-    status: RowStatus,
+    value: Answer<f64>,
     note: String,
 }
 
@@ -43,9 +42,9 @@ impl TableRow for SensitivityRow {
             |row| row.analysis,
         ),
         text("measure", "what the value is", |row| &row.measure),
-        columns::status(|row| row.status.name()),
-        columns::reason(|row| row.status.reason()),
-        number("value", "the value", |row| row.value),
+        columns::status(|row| status_of(&row.value)),
+        columns::reason(|row| reason_of(&row.value)),
+        number("value", "the value", |row| row.value.as_ref().ok().copied()),
         columns::note(|row| &row.note),
     ];
 }
@@ -65,12 +64,11 @@ impl SensitivityRow {
             contrast,
             analysis,
             measure: measure.into(),
-            status: RowStatus::of(&value),
             note: match &value {
                 Ok(_) => note,
                 Err(reason) => format!("Not computed: {reason}."),
             },
-            value: value.ok(),
+            value: value.map_err(NoNumber::Refused),
         }
     }
 }

@@ -1,41 +1,63 @@
-//! Columns that several tables of `regress` have, and the status of a row.
+//! Columns that several tables of `regress` have, and the reasons for a number that is missing.
 
-use galeras_causal::{ColumnRef, Refusal};
-use galeras_operator::small_table::{TableColumn, optional_text, text};
+use galeras_causal::{ColumnRef, Estimate, Refusal};
+use galeras_operator::small_table::{TableColumn, number, optional_text, text};
 
-/// The status of the numbers of a row.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum RowStatus {
-    Ok,
-    /// A number would not be right, and why.
+/// The reason for a missing number, in words.
+#[derive(Clone, Debug)]
+pub(super) enum NoNumber {
+    /// A number would not be right.
     Refused(String),
-    /// The number does not exist, and why.
+    /// The number does not exist.
     NotApplicable(String),
 }
 
-impl RowStatus {
-    /// `ok`, or `refused` with the error as the reason.
-    pub(super) fn of<T, E: ToString>(result: &Result<T, E>) -> Self {
-        match result {
-            Ok(_) => Self::Ok,
-            Err(error) => Self::Refused(error.to_string()),
+/// The numbers of a row.
+pub(super) type Answer<T> = Result<T, NoNumber>;
+
+impl NoNumber {
+    pub(super) fn reason(&self) -> &str {
+        match self {
+            Self::Refused(reason) | Self::NotApplicable(reason) => reason,
         }
     }
 
-    pub(super) fn name(&self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Refused(_) => "refused",
-            Self::NotApplicable(_) => "not_applicable",
-        }
+    pub(super) fn not_applicable(reason: &str) -> Self {
+        Self::NotApplicable(reason.to_owned())
     }
+}
 
-    pub(super) fn reason(&self) -> Option<&str> {
-        match self {
-            Self::Ok => None,
-            Self::Refused(reason) | Self::NotApplicable(reason) => Some(reason),
-        }
+impl<E: ToString> From<E> for NoNumber {
+    fn from(error: E) -> Self {
+        Self::Refused(error.to_string())
     }
+}
+
+/// An estimate and its confidence interval.
+#[derive(Clone, Copy)]
+pub(super) struct IntervalEstimate {
+    pub(super) estimate: Estimate,
+    pub(super) interval: (f64, f64),
+}
+
+impl IntervalEstimate {
+    pub(super) fn new(estimate: Estimate, alpha: f64) -> Self {
+        Self { estimate, interval: estimate.interval(alpha) }
+    }
+}
+
+/// The value of the column `status`.
+pub(super) fn status_of<T>(answer: &Answer<T>) -> &'static str {
+    match answer {
+        Ok(_) => "ok",
+        Err(NoNumber::Refused(_)) => "refused",
+        Err(NoNumber::NotApplicable(_)) => "not_applicable",
+    }
+}
+
+/// The value of the column `reason`.
+pub(super) fn reason_of<T>(answer: &Answer<T>) -> Option<&str> {
+    answer.as_ref().err().map(NoNumber::reason)
 }
 
 pub(super) const fn outcome<Row>(value: fn(&Row) -> &str) -> TableColumn<Row> {
@@ -67,6 +89,17 @@ pub(super) const fn reason<Row>(value: fn(&Row) -> Option<&str>) -> TableColumn<
 
 pub(super) const fn note<Row>(value: fn(&Row) -> &str) -> TableColumn<Row> {
     text("note", "the row in words", value)
+}
+
+pub(super) const fn verdict<Row>(value: fn(&Row) -> Option<&str>) -> TableColumn<Row> {
+    let about = "with adjusted p-values: different, trivial, equivalent, superior, noninferior, \
+                 inferior or inconclusive";
+    optional_text("verdict", about, value)
+}
+
+pub(super) const fn excluded<Row>(value: fn(&Row) -> Option<f64>) -> TableColumn<Row> {
+    let about = "effects beyond this, to either side, are excluded at the level alpha";
+    number("excluded", about, value)
 }
 
 /// A refusal in words: covariates have their names.
