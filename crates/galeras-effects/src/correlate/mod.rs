@@ -23,6 +23,7 @@ use strum::IntoStaticStr;
 
 use self::number_column::NumberColumn;
 use crate::checks::ArgChecks;
+use crate::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
 use crate::step::{Analysis, BoundAnalysis, required, resolved};
 use crate::words::{ci, left_out};
 use galeras_base::prose::{count, four_digits, p_equals, thousands};
@@ -30,7 +31,7 @@ use galeras_causal::{ColumnRef, Correlation, CorrelationMethod, correlation};
 use galeras_operator::columns::is_number;
 use galeras_operator::missing_values::MissingValues;
 use galeras_operator::small_table::{
-    TableColumn, TableRow, count_of, number, optional_text, record_batch, table_schema, text,
+    TableColumn, TableRow, count_of, number, record_batch, table_schema, text,
 };
 use galeras_operator::worker_threads::{on_thread, pool};
 use galeras_operator::{
@@ -102,8 +103,6 @@ struct CorrelateOperator;
 /// The operator.
 pub const CORRELATE: &dyn Operator = &CorrelateOperator;
 
-const DOC: &str = include_str!("doc.md");
-
 impl TypedOperator for CorrelateOperator {
     type Args = Args;
 
@@ -113,7 +112,7 @@ impl TypedOperator for CorrelateOperator {
         grain: Grain::of::<BoundAnalysis<CorrelateAnalysis>, _>(),
         effect: Effect::Pure,
         inputs: InputPorts::One,
-        doc: DOC,
+        doc: include_str!("doc.md"),
         args_schema: args_schema::<Args>,
     };
 
@@ -148,11 +147,16 @@ struct CorrelationRow {
     outcome: String,
     variable: String,
     method: MethodName,
-    correlation: Option<Correlation>,
-    refused: Option<String>,
+    correlation: Answer<Correlation>,
     n: usize,
     n_missing: usize,
     note: String,
+}
+
+impl CorrelationRow {
+    fn found(&self) -> Option<Correlation> {
+        self.correlation.as_ref().ok().copied()
+    }
 }
 
 impl TableRow for CorrelationRow {
@@ -160,28 +164,21 @@ impl TableRow for CorrelationRow {
         text("outcome", "the one column", |row| &row.outcome),
         text("variable", "the other column", |row| &row.variable),
         text("method", "pearson, spearman or kendall", |row| row.method.into_str()),
-        text("status", "ok or refused", |row| match row.refused {
-            None => "ok",
-            Some(_) => "refused",
-        }),
-        optional_text("reason", "why there is no number; null if there is one", |row| {
-            row.refused.as_deref()
-        }),
-        number("coefficient", "the correlation", |row| Some(row.correlation?.coefficient)),
+        text("status", "ok or refused", |row| status_of(&row.correlation)),
+        columns::reason(|row| reason_of(&row.correlation)),
+        number("coefficient", "the correlation", |row| Some(row.found()?.coefficient)),
         number(
             "ci_low",
             "lower end of its confidence interval; null in very small samples",
-            |row| row.correlation?.interval.map(|(low, _)| low),
+            |row| Some(row.found()?.interval?.0),
         ),
-        number("ci_high", "upper end", |row| row.correlation?.interval.map(|(_, high)| high)),
-        number("p_value", "two-sided p-value of no correlation", |row| {
-            Some(row.correlation?.p_value)
-        }),
+        number("ci_high", "upper end", |row| Some(row.found()?.interval?.1)),
+        number("p_value", "two-sided p-value of no correlation", |row| Some(row.found()?.p_value)),
         count_of("n", "rows that were used", "rows", |row| row.n),
         count_of("n_missing", "rows of the group without one of the two values", "rows", |row| {
             row.n_missing
         }),
-        text("note", "the row in words", |row| &row.note),
+        columns::note(|row| &row.note),
     ];
 }
 
@@ -280,7 +277,7 @@ impl CorrelateAnalysis {
         let mut groups: BTreeMap<String, GroupNumbers> = BTreeMap::new();
         while let Some(batch) = stream.next().await {
             let batch = batch?;
-            let of_rows = cast_text(batch.column(0))?;
+            let of_rows = arrow::compute::cast(batch.column(0), &DataType::Utf8)?;
             let of_rows = of_rows.as_string::<i32>();
             let numbers = batch.columns()[1..].iter().take(names.len());
             let values = numbers.map(NumberColumn::of).collect::<Result<Vec<_>, _>>()?;
@@ -302,10 +299,6 @@ impl CorrelateAnalysis {
         }
         Ok(groups)
     }
-}
-
-fn cast_text(array: &ArrayRef) -> Result<ArrayRef, StepError> {
-    Ok(arrow::compute::cast(array, &DataType::Utf8)?)
 }
 
 /// The group of each row, and the row.
@@ -386,8 +379,7 @@ fn correlation_row(
         variable: variable.into(),
         method: args.method,
         n: result.as_ref().map_or(x.len(), |correlation| correlation.n),
-        correlation: result.as_ref().ok().copied(),
-        refused: result.err(),
+        correlation: result.map_err(NoNumber::Refused),
         n_missing: missing,
         note,
     }

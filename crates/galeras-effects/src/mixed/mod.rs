@@ -1,13 +1,10 @@
 //! `mixed`: linear mixed models of outcomes, with crossed and nested random effects.
 //!
-//! The arithmetic is in `galeras_causal::mixed`. Here: arguments and their checks (`args`), the
-//! input as columns (`frame`), the model of one outcome (`model`), the rows of the
-//! ports (`rows`), and how they are made (`tables`).
+//! The arithmetic is in `galeras_causal::mixed`. Here: arguments and their checks (`args`), the model
+//! of one outcome (`model`), and the rows of the ports (`tables`).
 
 mod args;
-mod frame;
 mod model;
-mod rows;
 mod tables;
 
 use std::sync::Arc;
@@ -93,7 +90,7 @@ impl Analysis for MixedAnalysis {
         input: Option<DataFrame>,
     ) -> Result<Ports, StepError> {
         let (input, own) = (required(input, "mixed")?, &bound.analysis);
-        let frame = frame::read(input, &bound.key, &own.numbers(), &own.labels()).await?;
+        let frame = model::read(input, &bound.key, &own.numbers(), &own.labels()).await?;
         let (args, texts, jobs) = (Arc::clone(&own.args), Arc::clone(&own.texts), cx.env.jobs);
         let models = on_thread(move || {
             let fit = |outcome: &String| model::fit(&args, &texts, &frame, outcome);

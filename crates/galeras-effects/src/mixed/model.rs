@@ -1,15 +1,62 @@
-//! The model of one outcome: rows, columns, fit, and reasons for a refusal.
+//! The input as columns, and the model of one outcome: its rows, its fit, reasons for a refusal.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::iter::once;
+
+use datafusion::dataframe::DataFrame;
 
 use super::args::{Args, grouping_name};
-use super::frame::{LabelCodes, MixedFrame, NONE, combined};
+use crate::columns::{LabelCodes, NONE, integers, label, read_columns};
+use crate::shared_columns::{Answer, NoNumber};
 use crate::words::infinite;
 use galeras_base::prose::{count, thousands};
 use galeras_causal::{ColumnRef, MixedFit, RandomTerm, Refusal, is_nested, mixed};
+use galeras_operator::StepError;
 use galeras_operator::far_numbers::{LEAST_RANGE, least_if_far, lost_digits, moved};
 use galeras_operator::missing_values::MissingValues;
 
 /// A fixed column of text with more values than this is a grouping column.
 const MOST_LEVELS: usize = 200;
+
+/// The input, in the order of its key.
+#[derive(Debug, Default)]
+pub(super) struct MixedFrame {
+    rows: usize,
+    /// Numbers by column; NaN where there is none.
+    numbers: BTreeMap<String, Vec<f64>>,
+    /// Those of them that are integers of 64 bits in the input, not all of which are doubles.
+    integers: BTreeSet<String>,
+    labels: BTreeMap<String, LabelCodes>,
+}
+
+/// Reads the columns `numbers` and `labels` of `input`, in the order of `key`.
+pub(super) async fn read(
+    input: DataFrame,
+    key: &[String],
+    numbers: &[String],
+    labels: &[String],
+) -> Result<MixedFrame, StepError> {
+    let texts = labels.iter().map(|name| label(input.schema(), name)).collect::<Result<_, _>>()?;
+    let integers = integers(input.schema(), numbers);
+    let read = read_columns(input, key, Vec::new(), texts, numbers).await?;
+    if read.rows >= NONE as usize {
+        return Err(StepError::new("`mixed` takes fewer than 2³² rows"));
+    }
+    let labels = labels.iter().cloned().zip(read.labels).collect();
+    Ok(MixedFrame { rows: read.rows, numbers: read.numbers, integers, labels })
+}
+
+/// The combinations of several columns of codes as codes, in the order in which they appear.
+fn combined(columns: &[&[u32]], rows: &[u32]) -> Vec<u32> {
+    let mut known: HashMap<Vec<u32>, u32> = HashMap::new();
+    rows.iter()
+        .map(|row| {
+            let key: Vec<u32> = columns.iter().map(|column| column[*row as usize]).collect();
+            let next = known.len() as u32;
+            *known.entry(key).or_insert(next)
+        })
+        .collect()
+}
 
 pub(super) struct FixedColumn {
     pub(super) name: String,
@@ -37,9 +84,7 @@ pub(super) struct FittedModel {
 /// The model of an outcome, or why there is none.
 pub(super) struct OutcomeModel {
     pub(super) outcome: String,
-    pub(super) model: Result<FittedModel, String>,
-    /// None if the search was not started.
-    pub(super) converged: Option<bool>,
+    pub(super) model: Answer<FittedModel>,
     /// Rows that are used, and rows without a value.
     pub(super) rows: usize,
     pub(super) missing: usize,
@@ -54,7 +99,6 @@ pub(super) fn fit(
 ) -> OutcomeModel {
     let rows = complete_rows(args, texts, frame, outcome);
     let missing = frame.rows - rows.len();
-    let mut converged = None;
     let model = if missing > 0 && args.missing == MissingValues::Refuse {
         Err(format!(
             "{} no value of the outcome, a fixed column or a group (missing: drop leaves such rows \
@@ -62,13 +106,18 @@ pub(super) fn fit(
             count(missing, "row has", "rows have")
         ))
     } else {
-        fit_rows(args, texts, frame, outcome, &rows, &mut converged)
+        fit_rows(args, texts, frame, outcome, &rows)
     };
-    OutcomeModel { outcome: outcome.to_owned(), model, converged, rows: rows.len(), missing }
+    OutcomeModel {
+        outcome: outcome.to_owned(),
+        model: model.map_err(NoNumber::Refused),
+        rows: rows.len(),
+        missing,
+    }
 }
 
 fn complete_rows(args: &Args, texts: &[String], frame: &MixedFrame, outcome: &str) -> Vec<u32> {
-    let numbers: Vec<&Vec<f64>> = std::iter::once(outcome)
+    let numbers: Vec<&Vec<f64>> = once(outcome)
         .chain(args.fixed.iter().map(String::as_str))
         .filter_map(|name| frame.numbers.get(name))
         .collect();
@@ -92,7 +141,6 @@ fn fit_rows(
     frame: &MixedFrame,
     outcome: &str,
     rows: &[u32],
-    converged: &mut Option<bool>,
 ) -> Result<FittedModel, String> {
     let gather = |name: &str| -> Result<Vec<f64>, String> {
         let values: Vec<f64> = rows.iter().map(|row| frame.numbers[name][*row as usize]).collect();
@@ -155,7 +203,6 @@ fn fit_rows(
     if let (Some(origin), Some(intercept)) = (origin, fit.coefficients.first_mut()) {
         intercept.value += origin;
     }
-    *converged = Some(fit.converged);
     if !fit.converged {
         return Err(
             "the search for the variances did not converge: they may not be identified by \

@@ -1,9 +1,8 @@
 //! `power`: the effects that a study detects, before it is run.
 //!
-//! The arithmetic is in `galeras-causal`. Here: arguments and their checks; `pilot` reads the table
-//! of a pilot, `rows` makes the rows of the results.
+//! The arithmetic is in `galeras-causal`. Here: arguments and their checks; `rows` reads the table of a
+//! pilot and makes the rows of the results.
 
-mod pilot;
 mod rows;
 
 use std::collections::BTreeMap;
@@ -13,13 +12,12 @@ use datafusion::dataframe::DataFrame;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::pilot::{PilotColumns, read_pilot};
-use self::rows::{ComponentsRow, PowerRow, Sources, power_rows};
+use self::rows::{ComponentsRow, PilotColumns, PowerRow, Sources, power_rows, read_pilot};
 use crate::checks::{ArgChecks, is_plain};
-use crate::step::{Analysis, BoundAnalysis, resolved};
+use crate::step::{Analysis, BoundAnalysis, resolved, table};
 use galeras_operator::columns::is_number;
 use galeras_operator::missing_values::MissingValues;
-use galeras_operator::small_table::{record_batch, table_schema};
+use galeras_operator::small_table::table_schema;
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
     MAIN, Operator, Port, Ports, StepError, TypedOperator, args_schema,
@@ -322,10 +320,9 @@ impl Analysis for PowerAnalysis {
             }
         };
         let rows = power_rows(args, &sources);
-        let table = |batch| Ok::<_, StepError>(cx.session.read_batch(batch)?);
         Ok(vec![
-            (MAIN, table(record_batch(&rows)?)?),
-            (COMPONENTS, table(record_batch(&sources.rows)?)?),
+            (MAIN, table(&cx.session, &rows)?),
+            (COMPONENTS, table(&cx.session, &sources.rows)?),
         ])
     }
 }

@@ -1,22 +1,80 @@
 //! The rows of `power`: standard deviations, and the effects that a study detects with them.
 
+use std::collections::BTreeSet;
+
+use arrow::datatypes::DataType;
+use datafusion::dataframe::DataFrame;
+use datafusion::logical_expr::cast;
+
 use super::Args;
-use super::pilot::{PilotColumns, PilotFrame};
-use crate::columns::{LabelCodes, NONE};
+use crate::columns::{Columns, LabelCodes, NONE, integers, read_columns};
+use crate::shared_columns::{Answer, NoNumber, reason_of, status_of};
 use galeras_base::prose::{count, four_digits, name_list, significant, thousands};
 use galeras_causal::{Pilot, StudyDesign, VarianceComponents, pilot};
+use galeras_operator::StepError;
 use galeras_operator::far_numbers::{LEAST_RANGE, lost_digits, moved};
 use galeras_operator::missing_values::MissingValues;
 use galeras_operator::small_table::{
     TableColumn, TableRow, count_of, number, optional_count, optional_text, text,
 };
+use galeras_sql::session::column;
+
+#[derive(Clone, Debug)]
+pub(super) struct PilotColumns {
+    pub(super) treatment: String,
+    pub(super) control: String,
+    pub(super) unit: Option<String>,
+    pub(super) cluster: Option<String>,
+    pub(super) outcomes: Vec<String>,
+}
+
+/// The table of a pilot, in the order of its key.
+pub(super) struct PilotFrame {
+    arms: LabelCodes,
+    units: Option<LabelCodes>,
+    clusters: Option<LabelCodes>,
+    columns: Columns,
+    /// The outcomes that are integers of 64 bits in the input, not all of which are doubles.
+    integers: BTreeSet<String>,
+}
+
+/// Reads the columns of a pilot, in the order of `key`.
+pub(super) async fn read_pilot(
+    input: DataFrame,
+    key: &[String],
+    pilot: &PilotColumns,
+) -> Result<PilotFrame, StepError> {
+    let names = [&pilot.treatment].into_iter().chain(&pilot.unit).chain(&pilot.cluster);
+    let labels = names.map(|name| cast(column(name), DataType::Utf8)).collect();
+    let integers = integers(input.schema(), &pilot.outcomes);
+    let mut columns = read_columns(input, key, Vec::new(), labels, &pilot.outcomes).await?;
+    if columns.rows > NONE as usize / 2 {
+        return Err(StepError::new("`power` takes at most 2³¹ rows"));
+    }
+    let mut labels = std::mem::take(&mut columns.labels).into_iter();
+    Ok(PilotFrame {
+        arms: labels.next().unwrap_or_default(),
+        units: pilot.unit.as_ref().and_then(|_| labels.next()),
+        clusters: pilot.cluster.as_ref().and_then(|_| labels.next()),
+        columns,
+        integers,
+    })
+}
+
+const fn status<Row>(value: fn(&Row) -> &str) -> TableColumn<Row> {
+    text("status", "ok or refused", value)
+}
+
+const fn reason<Row>(value: fn(&Row) -> Option<&str>) -> TableColumn<Row> {
+    optional_text("reason", "why there is no number", value)
+}
 
 /// The standard deviations of an outcome and contrast: a row of the port `components`.
 pub(super) struct ComponentsRow {
     outcome: String,
     treatment: String,
     source: &'static str,
-    found: Result<Pilot, String>,
+    found: Answer<Pilot>,
     rows: usize,
     missing: usize,
     note: String,
@@ -24,7 +82,7 @@ pub(super) struct ComponentsRow {
 
 impl ComponentsRow {
     fn components(&self) -> Option<&VarianceComponents> {
-        self.found.as_ref().ok().map(|found| &found.components)
+        Some(&self.found.as_ref().ok()?.components)
     }
 
     /// The results of a pilot, which an assumption lacks.
@@ -64,13 +122,8 @@ impl TableRow for ComponentsRow {
         }),
         count_of("n_rows", "rows of the pilot that are used", "rows", |row| row.rows),
         count_of("n_missing", "rows without a value that is needed", "rows", |row| row.missing),
-        text("status", "ok or refused", |row| match row.found {
-            Ok(_) => "ok",
-            Err(_) => "refused",
-        }),
-        optional_text("reason", "why there is no number", |row| {
-            row.found.as_ref().err().map(String::as_str)
-        }),
+        status(|row| status_of(&row.found)),
+        reason(|row| reason_of(&row.found)),
         text("note", "the row in words", |row| &row.note),
     ];
 }
@@ -172,7 +225,7 @@ fn components_row(
         outcome: outcome.to_owned(),
         treatment: treatment.to_owned(),
         source: "pilot",
-        found,
+        found: found.map_err(NoNumber::Refused),
         rows,
         missing,
         note,
@@ -237,17 +290,30 @@ pub(super) struct PowerRow {
     treatment: String,
     units: usize,
     samples: usize,
+    /// The effect that was asked for.
     effect: Option<f64>,
-    power: Option<f64>,
-    units_needed: Option<f64>,
-    detectable: Option<f64>,
-    standard_error: Option<f64>,
-    degrees: Option<f64>,
     level: f64,
+    design: Answer<DesignPower>,
+    note: String,
+}
+
+/// The numbers of a design.
+#[derive(Clone, Copy)]
+struct DesignPower {
+    effect: f64,
+    power: f64,
+    units_needed: Option<f64>,
+    detectable: f64,
+    standard_error: f64,
+    degrees: f64,
     equivalence_power: Option<f64>,
     units_for_equivalence: Option<f64>,
-    reason: Option<String>,
-    note: String,
+}
+
+impl PowerRow {
+    fn found(&self) -> Option<DesignPower> {
+        self.design.as_ref().ok().copied()
+    }
 }
 
 impl TableRow for PowerRow {
@@ -259,54 +325,51 @@ impl TableRow for PowerRow {
         number(
             "effect",
             "the effect that is to be found; without `effects` the smallest that is",
-            |row| row.effect,
+            |row| row.found().map_or(row.effect, |found| Some(found.effect)),
         ),
-        number("power", "the probability of finding it", |row| row.power),
+        number("power", "the probability of finding it", |row| Some(row.found()?.power)),
         number(
             "units_needed",
             "the data points with which it is found with the wanted probability",
-            |row| row.units_needed,
+            |row| row.found()?.units_needed,
         ),
         number(
             "detectable_effect",
             "the smallest effect that this study finds with the wanted probability",
-            |row| row.detectable,
+            |row| Some(row.found()?.detectable),
         ),
-        number("standard_error", "of the effect", |row| row.standard_error),
-        number("df", "degrees of freedom of its t", |row| row.degrees),
+        number("standard_error", "of the effect", |row| Some(row.found()?.standard_error)),
+        number("df", "degrees of freedom of its t", |row| Some(row.found()?.degrees)),
         number("level", "of one test: alpha over the number of tests", |row| Some(row.level)),
         number(
             "equivalence_power",
             "the probability of showing that an effect of 0 lies within the margin",
-            |row| row.equivalence_power,
+            |row| row.found()?.equivalence_power,
         ),
         number(
             "units_for_equivalence",
             "the data points with which that has the wanted probability",
-            |row| row.units_for_equivalence,
+            |row| row.found()?.units_for_equivalence,
         ),
-        text("status", "ok or refused", |row| match row.reason {
-            None => "ok",
-            Some(_) => "refused",
-        }),
-        optional_text("reason", "why there is no number", |row| row.reason.as_deref()),
+        status(|row| status_of(&row.design)),
+        reason(|row| reason_of(&row.design)),
         text("note", "the row in words", |row| &row.note),
     ];
 }
 
 pub(super) fn power_rows(args: &Args, sources: &Sources) -> Vec<PowerRow> {
+    let effects: Vec<Option<f64>> = match args.effects.as_slice() {
+        [] => vec![None],
+        given => given.iter().copied().map(Some).collect(),
+    };
     let mut rows = Vec::new();
     for source in &sources.rows {
         for units in &args.units {
             for samples in &args.samples {
-                let effects: Vec<Option<f64>> = match args.effects.as_slice() {
-                    [] => vec![None],
-                    given => given.iter().copied().map(Some).collect(),
-                };
-                for effect in effects {
-                    let size = (*units as usize, *samples as usize);
-                    rows.push(power_row(args, sources.tests, source, size, effect));
-                }
+                let size = (*units as usize, *samples as usize);
+                rows.extend(
+                    effects.iter().map(|one| power_row(args, sources.tests, source, size, *one)),
+                );
             }
         }
     }
@@ -321,94 +384,81 @@ fn power_row(
     effect: Option<f64>,
 ) -> PowerRow {
     let level = args.alpha / tests;
-    let mut row = PowerRow {
-        outcome: source.outcome.clone(),
-        treatment: source.treatment.clone(),
-        units,
-        samples,
-        effect,
-        power: None,
-        units_needed: None,
-        detectable: None,
-        standard_error: None,
-        degrees: None,
-        level,
-        equivalence_power: None,
-        units_for_equivalence: None,
-        reason: None,
-        note: String::new(),
-    };
     let design = StudyDesign {
         units: units as f64,
         samples: samples as f64,
         paired: args.paired,
         cluster_size: args.cluster_size.map(|size| size as f64),
     };
-    let found = source.found.clone().and_then(|found| {
-        let detectable = design.detectable(&found.components, level, args.power);
-        detectable.map(|least| (found.components, least)).map_err(|refusal| refusal.to_string())
-    });
-    let (parts, least) = match found {
-        Ok(found) => found,
-        Err(reason) => {
-            row.note = format!("The power for {} is refused, because {reason}.", row.outcome);
-            row.reason = Some(reason);
-            return row;
-        }
+    let power = |found: Pilot| -> Answer<DesignPower> {
+        let parts = &found.components;
+        let detectable = design.detectable(parts, level, args.power)?;
+        let effect = effect.unwrap_or(detectable);
+        let for_equivalence =
+            |margin| design.units_for_equivalence(parts, 0.0, margin, level, args.power).ok();
+        Ok(DesignPower {
+            effect,
+            power: design.power(parts, effect, level),
+            units_needed: design.units_needed(parts, effect, level, args.power).ok(),
+            detectable,
+            standard_error: design.standard_error(parts),
+            degrees: design.degrees(),
+            equivalence_power: args
+                .margin
+                .map(|margin| design.equivalence_power(parts, 0.0, margin, level)),
+            units_for_equivalence: args.margin.and_then(for_equivalence),
+        })
     };
-    let effect = effect.unwrap_or(least);
-    let power = design.power(&parts, effect, level);
-    row.effect = Some(effect);
-    row.power = Some(power);
-    row.detectable = Some(least);
-    row.units_needed = design.units_needed(&parts, effect, level, args.power).ok();
-    row.standard_error = Some(design.standard_error(&parts));
-    row.degrees = Some(design.degrees());
-    if let Some(margin) = args.margin {
-        row.equivalence_power = Some(design.equivalence_power(&parts, 0.0, margin, level));
-        let needed = design.units_for_equivalence(&parts, 0.0, margin, level, args.power);
-        row.units_for_equivalence = needed.ok();
-    }
-    row.note = note(args, tests, &row);
-    row
+    let found = source.found.clone().and_then(power);
+    let outcome = source.outcome.clone();
+    let note = match &found {
+        Ok(found) => note(args, tests, &outcome, (units, samples), found),
+        Err(none) => format!("The power for {outcome} is refused, because {}.", none.reason()),
+    };
+    let treatment = source.treatment.clone();
+    PowerRow { outcome, treatment, units, samples, effect, level, design: found, note }
 }
 
-fn note(args: &Args, tests: f64, row: &PowerRow) -> String {
+fn note(
+    args: &Args,
+    tests: f64,
+    outcome: &str,
+    (units, samples): (usize, usize),
+    found: &DesignPower,
+) -> String {
     let percent = |share: f64| significant(100.0 * share, 3);
-    let number = |x: Option<f64>| x.map_or_else(String::new, four_digits);
-    let samples = match row.samples {
+    let samples = match samples {
         1 => "once".to_owned(),
         samples => format!("{} times", thousands(samples)),
     };
     let arms = if args.paired { "under each arm" } else { "under one of two arms" };
     let mut text = format!(
-        "{}, answered {samples} {arms}, find an effect of {} on {} with a probability of {} % (t \
-         test at the level {}, {} over {}).",
-        count(row.units, "data point", "data points"),
-        number(row.effect),
-        row.outcome,
-        row.power.map_or_else(String::new, percent),
-        four_digits(row.level),
+        "{}, answered {samples} {arms}, find an effect of {} on {outcome} with a probability of {} \
+         % (t test at the level {}, {} over {}).",
+        count(units, "data point", "data points"),
+        four_digits(found.effect),
+        percent(found.power),
+        four_digits(args.alpha / tests),
         args.alpha,
         count(tests as usize, "test", "tests"),
     );
     let wanted = percent(args.power);
-    text.push_str(&match row.units_needed {
+    text.push_str(&match found.units_needed {
         Some(needed) => {
             format!(" {wanted} % take {} data points.", thousands(needed as usize))
         }
         None => format!(" {wanted} % take more than a billion data points."),
     });
     if !args.effects.is_empty() {
-        let least = number(row.detectable);
+        let least = four_digits(found.detectable);
         text.push_str(&format!(" The smallest effect found with {wanted} % is {least}."));
     }
-    if let (Some(margin), Some(power)) = (args.margin, row.equivalence_power) {
+    if let (Some(margin), Some(power)) = (args.margin, found.equivalence_power) {
         text.push_str(&format!(
             " That an effect of 0 lies within ±{margin} is shown with a probability of {} %",
             percent(power)
         ));
-        text.push_str(&match row.units_for_equivalence {
+        text.push_str(&match found.units_for_equivalence {
             Some(needed) => {
                 format!("; {wanted} % take {} data points.", thousands(needed as usize))
             }

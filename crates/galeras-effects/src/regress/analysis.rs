@@ -27,7 +27,7 @@ use super::overlap::{overlap_row, propensity_bin_rows, trimmed, trimmed_estimand
 use super::ports::ResultTables;
 use super::refuters::{RefutationProgress, refute};
 use super::sensitivity::sensitivity_rows;
-use super::shared_columns::{Answer, NoNumber};
+use crate::shared_columns::{Answer, NoNumber};
 use galeras_base::prose::count;
 use galeras_causal::{CausalGraph, ColumnRef, Refusal, adjust};
 use galeras_operator::Entry;

@@ -6,7 +6,7 @@ use super::comparison::Contrast;
 use super::data_faults::lost_in_rounding;
 use super::frame::gather;
 use super::levels::covariate_columns;
-use super::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
+use crate::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
 use galeras_base::prose::four_digits;
 use galeras_causal::{Balance, Estimand, balance};
 use galeras_operator::missing_values::MissingValues;

@@ -3,7 +3,7 @@
 
 use super::analysis::SetContext;
 use super::comparison::{Comparison, Contrast};
-use super::shared_columns::{
+use crate::shared_columns::{
     self as columns, Answer, IntervalEstimate, NoNumber, reason_of, status_of,
 };
 use crate::words::ci;

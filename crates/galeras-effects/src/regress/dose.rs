@@ -7,10 +7,10 @@ use super::comparison::{FEWEST_UNITS, why_covariates_refused};
 use super::data_faults::lost_in_rounding;
 use super::frame::{AnalysisFrame, LabelCodes, gather};
 use super::levels::{CovariateColumns, covariate_columns};
-use super::shared_columns::{
+use super::usable_rows::UsableRows;
+use crate::shared_columns::{
     self as columns, Answer, IntervalEstimate, NoNumber, reason_of, status_of,
 };
-use super::usable_rows::UsableRows;
 use crate::words::{infinite, left_out};
 use galeras_base::prose::{
     confidence_level, count, degrees_of_freedom, four_digits, interval, name_list, p_equals,

@@ -4,7 +4,7 @@ use super::args::Args;
 use super::comparison::{Comparison, Contrast, RowSet, group_count};
 use super::estimators::pairs::UnitPairs;
 use super::frame::gather;
-use super::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
+use crate::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
 use crate::words::ci;
 use galeras_base::prose::{four_digits, name_list};
 use galeras_causal::{

@@ -12,7 +12,7 @@ use super::comparison::Contrast;
 use super::effect_sizes::EffectSizes;
 use super::estimate_table::EstimateEntry;
 use super::estimators::{DIFFERENCE, OLS, PAIRED};
-use super::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
+use crate::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
 use crate::words::ci;
 use galeras_base::prose::{four_digits, p_equals};
 use galeras_causal::OneSided;

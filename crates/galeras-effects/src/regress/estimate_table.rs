@@ -6,7 +6,7 @@ use super::effect_sizes::EffectSizes;
 use super::equivalence::MarginTest;
 use super::estimators::{EffectEstimate, Estimator, Measure, PAIRED};
 use super::refuters::Refutation;
-use super::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
+use crate::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
 use crate::words::{ci, left_out};
 use galeras_base::prose::{degrees_of_freedom, four_digits, name_list, p, p_equals, thousands};
 use galeras_causal::Estimate;

@@ -6,7 +6,7 @@ use super::effect_sizes::EffectSizes;
 use super::equivalence::MarginTest;
 use super::estimate_table::{EstimateEntry, rounded};
 use super::estimators::EffectEstimate;
-use super::shared_columns::{self as columns, status_of};
+use crate::shared_columns::{self as columns, status_of};
 use crate::words::ci;
 use galeras_base::prose::{four_digits, name_list, p, p_equals, significant, thousands};
 use galeras_operator::small_table::{TableColumn, TableRow, count_of, number, optional_text, text};

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use super::adjustment::AdjustmentPlan;
 use super::args::Args;
 use super::frame::{AnalysisFrame, NONE, gather};
-use super::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
+use crate::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
 use crate::words;
 use galeras_base::prose::{count, four_digits, name_list, p_equals, thousands};
 use galeras_causal::{

@@ -37,7 +37,6 @@ mod refuters;
 mod registration;
 mod robustness;
 mod sensitivity;
-mod shared_columns;
 mod usable_rows;
 
 use std::sync::Arc;

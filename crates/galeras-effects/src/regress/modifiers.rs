@@ -7,7 +7,7 @@ use super::estimators::EstimandName;
 use super::estimators::pairs::UnitPairs;
 use super::frame::gather;
 use super::levels::indicators;
-use super::shared_columns::{
+use crate::shared_columns::{
     self as columns, Answer, IntervalEstimate, NoNumber, reason_of, status_of,
 };
 use crate::words::{ci, left_out};

@@ -7,7 +7,7 @@ use super::balance::weights;
 use super::comparison::{Contrast, RowSet, TrimmedRows};
 use super::estimators::{EstimandName, FittedPropensity};
 use super::frame::AnalysisFrame;
-use super::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
+use crate::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
 use galeras_base::prose::{count, four_digits, interval, thousands};
 use galeras_causal::{CRUMP, Overlap, Refusal, in_overlap, overlap};
 use galeras_operator::small_table::{

@@ -14,7 +14,7 @@ use super::comparison::{Contrast, RowSet, group_count};
 use super::estimate_table::EstimateEntry;
 use super::estimators::{Controls, EstimationSample, Estimator, EstimatorSpec};
 use super::frame::gather;
-use super::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
+use crate::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
 use galeras_base::prose::{four_digits, p_equals};
 use galeras_causal::{
     Estimate, RefutationDesign, Refuter, Resample, Resampler, as_large, refutation_p,

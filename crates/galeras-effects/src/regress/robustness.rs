@@ -3,7 +3,7 @@
 
 use super::estimators::EffectEstimate;
 use super::sensitivity::SensitivityMeasures;
-use super::shared_columns as columns;
+use crate::shared_columns as columns;
 use galeras_base::prose::four_digits;
 use galeras_causal::{
     Covariance::Classic, InstrumentRobustness, Refusal, Robustness, adjusted,

@@ -6,7 +6,7 @@ use super::estimators::pairs::UnitPairs;
 use super::estimators::{EffectEstimate, OLS};
 use super::evalue::evalue;
 use super::robustness::of_secondary_ols;
-use super::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
+use crate::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
 use galeras_base::prose::{four_digits, thousands};
 use galeras_causal::{
     SignedRanks, difference_in_means, location, minimum_detectable, paired_gain, relative,

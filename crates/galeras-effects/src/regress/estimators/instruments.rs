@@ -4,7 +4,7 @@
 use super::{Controls, EffectEstimate, EstimationSample, EstimatorSpec};
 use crate::regress::robustness;
 use crate::regress::sensitivity::SensitivityMeasures;
-use crate::regress::shared_columns as columns;
+use crate::shared_columns as columns;
 use galeras_base::prose::{confidence_level, four_digits, interval, p_equals};
 use galeras_causal::{
     AndersonRubin, Covariance, Overidentification, Refusal, Refuter, TwoStage, anderson_rubin,
