@@ -1,31 +1,36 @@
-//! The analysis of every contrast and outcome: what is estimated, refuted and diagnosed, in which
-//! order. Each table has a file that makes its rows.
+//! The analysis of every group, contrast and outcome: what is estimated, refuted and diagnosed, in
+//! which order, with p-values adjusted over families of tests. Each table has a file that makes its
+//! rows.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use super::adjustment::AdjustmentPlan;
-use super::args::Args;
+use super::args::{Args, FamilyMember};
 use super::attrition::attrition_rows;
 use super::balance::balance_rows;
-use super::comparison::{Comparison, RowSet, contrasts, group_count, row_sets};
+use super::comparison::{Comparison, Contrast, RowSet, contrasts, group_count, row_sets};
 use super::contours::contour_rows;
 use super::data_faults::{remarks, similar_arms};
 use super::dose::dose_rows;
 use super::effect_sizes::{EffectSizeRow, effect_sizes};
-use super::equivalence::MarginTest;
-use super::estimate_table::{EstimateEntry, PrimaryResults};
+use super::equivalence::{EquivalenceRow, MarginTest};
+use super::estimate_table::{
+    EstimateEntry, EstimateRow, PrimaryResults, SummaryRow, refused_effects,
+};
 use super::estimators::{
     Controls, EffectEstimate, EstimationSample, Estimator, FittedPropensity, OLS, PAIRED,
 };
+use super::findings::FindingRow;
 use super::frame::{AnalysisFrame, gather};
 use super::identify::graph_rows;
 use super::modifiers::{ModifierRow, modifier_rows};
 use super::omnibus::omnibus;
-use super::overlap::{overlap_row, propensity_bin_rows, trimmed, trimmed_estimand, usable_scores};
+use super::overlap::{overlap_row, propensity_bin_rows, trimmed, usable_scores};
 use super::ports::ResultTables;
-use super::refuters::{RefutationProgress, refute};
+use super::refuters::{RefutationProgress, refutation_rows, refute};
 use super::sensitivity::sensitivity_rows;
 use crate::shared_columns::{Answer, NoNumber};
 use galeras_base::prose::count;
@@ -33,6 +38,7 @@ use galeras_causal::{CausalGraph, ColumnRef, Refusal, adjust};
 use galeras_operator::Entry;
 use galeras_operator::StepError;
 use galeras_operator::far_numbers::moved;
+use galeras_sql::group_columns::Groups;
 
 /// The inputs of an analysis that are known before its rows.
 #[derive(Debug)]
@@ -83,12 +89,12 @@ impl ActivityReporter {
 }
 
 /// The results of a group before p-values are adjusted.
-pub(super) struct GroupAnalysis {
-    pub(super) tables: ResultTables,
-    pub(super) entries: Vec<EstimateEntry>,
+struct GroupAnalysis {
+    tables: ResultTables,
+    entries: Vec<EstimateEntry>,
 }
 
-pub(super) fn analyse_group(
+fn analyse_group(
     plan: &AnalysisPlan,
     frame: &AnalysisFrame,
     stop: &AtomicBool,
@@ -332,7 +338,7 @@ fn add_remarks(
         effect.remarks.push(format!("{units} left out."));
     }
     if let Some(trimmed) = &cx.set.trimmed {
-        effect.estimand = trimmed_estimand(effect.estimand);
+        effect.estimand.push_str("_trimmed");
         effect.remarks.push(trimmed.remark(cx.set));
     }
     if estimator == PAIRED && adjustment.unadjusted_refused.is_some() {
@@ -399,5 +405,106 @@ fn adjust_slopes(rows: &mut [ModifierRow]) {
         if row.p_value.is_some() {
             row.q_value = q.next();
         }
+    }
+}
+
+const MOST_WARNINGS: usize = 20;
+
+/// Analyses the groups, each a frame. Without groups there is one frame.
+pub(super) fn analyse(
+    plan: &AnalysisPlan,
+    frames: &[AnalysisFrame],
+    groups: Option<&Groups>,
+    stop: &AtomicBool,
+    activity: &ActivityReporter,
+) -> Result<Vec<ResultTables>, StepError> {
+    let mut analyses = Vec::with_capacity(frames.len());
+    for frame in frames {
+        analyses.push(analyse_group(plan, frame, stop, activity)?);
+    }
+    adjust_families(&plan.args, &mut analyses);
+    let mut results: Vec<ResultTables> = Vec::with_capacity(frames.len());
+    for (at, group) in analyses.into_iter().enumerate() {
+        let mut tables = finished(&plan.args, group);
+        if let Some(groups) = groups {
+            let label = groups.label(at)?;
+            let of_group = |warning: &String| format!("where {label}: {warning}");
+            tables.warnings = tables.warnings.iter().map(of_group).collect();
+        }
+        results.push(tables);
+    }
+    shorten_warnings(&mut results);
+    if results.is_empty() {
+        let warning = "there is no row, and so no group".to_owned();
+        results.push(ResultTables { warnings: vec![warning], ..ResultTables::default() });
+    }
+    Ok(results)
+}
+
+/// The tables of a group, whose p-values are adjusted.
+fn finished(args: &Args, group: GroupAnalysis) -> ResultTables {
+    let GroupAnalysis { mut tables, entries } = group;
+    tables.warnings.extend(refused_effects(&entries));
+    for entry in &entries {
+        if let Some(PrimaryResults { sizes, margin }) = &entry.primary {
+            tables.summary.push(SummaryRow::new(args, entry));
+            tables.findings.push(FindingRow::new(args, entry, sizes, margin));
+            tables.equivalence.push(EquivalenceRow::new(args, entry, margin));
+        }
+        tables.refutations.extend(refutation_rows(args, entry));
+    }
+    tables.estimates = entries.into_iter().map(|entry| EstimateRow::new(args, entry)).collect();
+    tables
+}
+
+/// Adjusts the p-values of estimates, and of tests against margins. The tests of a family have the
+/// same estimator, or are of margins, and differ only in the dimensions of `adjust_over`.
+fn adjust_families(args: &Args, analyses: &mut [GroupAnalysis]) {
+    type Family<'a> = (&'a str, Option<usize>, Option<&'a str>, Option<(&'a str, &'a str)>);
+    let mut families: BTreeMap<Family<'_>, Vec<(f64, &mut Option<f64>)>> = BTreeMap::new();
+    let apart = |member| !args.adjust_over.contains(&member);
+    for (group, analysis) in analyses.iter_mut().enumerate() {
+        for entry in &mut analysis.entries {
+            let p = entry.p_value();
+            let EstimateEntry { outcome, contrast, estimator, p_adjusted, primary, .. } = entry;
+            let Contrast { treatment, control } = &*contrast;
+            let margin = primary.as_mut().map(|primary| &mut primary.margin);
+            let margin = margin.map(|margin| ("margin", margin.p_value(), &mut margin.p_adjusted));
+            for (kind, p, adjusted) in [(estimator.name(), p, p_adjusted)].into_iter().chain(margin)
+            {
+                // An estimate without a test does not count.
+                let Some(p) = p else { continue };
+                let family = (
+                    kind,
+                    apart(FamilyMember::Groups).then_some(group),
+                    apart(FamilyMember::Outcomes).then_some(outcome.as_str()),
+                    apart(FamilyMember::Contrasts)
+                        .then_some((treatment.as_str(), control.as_str())),
+                );
+                families.entry(family).or_default().push((p, adjusted));
+            }
+        }
+    }
+    for members in families.into_values() {
+        let p: Vec<f64> = members.iter().map(|(p, _)| *p).collect();
+        for ((_, adjusted), value) in members.into_iter().zip(adjust(&p, args.adjust.into())) {
+            *adjusted = Some(value);
+        }
+    }
+}
+
+/// Many groups have many warnings: the first of them, and how many there are.
+fn shorten_warnings(results: &mut [ResultTables]) {
+    let all: usize = results.iter().map(|tables| tables.warnings.len()).sum();
+    if all <= MOST_WARNINGS || results.len() < 2 {
+        return;
+    }
+    let mut room = MOST_WARNINGS;
+    for tables in results.iter_mut() {
+        tables.warnings.truncate(room);
+        room -= tables.warnings.len();
+    }
+    if let Some(last) = results.last_mut() {
+        last.warnings.push(format!("{} more of these", all - MOST_WARNINGS));
     }
 }

@@ -2,12 +2,11 @@
 //! an estimate.
 
 use super::args::Args;
-use super::comparison::Contrast;
+use super::comparison::{Contrast, IncompleteUnits};
 use super::data_faults::lost_in_rounding;
 use super::evalue::is_binary;
 use super::frame::{AnalysisFrame, NONE};
 use super::sensitivity::{CLUSTERED, SensitivityRow};
-use super::usable_rows::IncompleteUnits;
 use galeras_base::prose::{confidence_level, count, four_digits};
 use galeras_causal::{
     AttritionBounds, ObservedArm, Refusal, lee_bounds, worst_case, worst_case_pairs,

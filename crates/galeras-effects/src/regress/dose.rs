@@ -3,11 +3,9 @@
 
 use super::adjustment::AdjustmentPlan;
 use super::args::{Args, DoseArgs};
-use super::comparison::{FEWEST_UNITS, why_covariates_refused};
+use super::comparison::{FEWEST_UNITS, UsableRows, why_covariates_refused};
 use super::data_faults::lost_in_rounding;
-use super::frame::{AnalysisFrame, LabelCodes, gather};
-use super::levels::{CovariateColumns, covariate_columns};
-use super::usable_rows::UsableRows;
+use super::frame::{AnalysisFrame, CovariateColumns, LabelCodes, covariate_columns, gather};
 use crate::shared_columns::{
     self as columns, Answer, IntervalEstimate, NoNumber, reason_of, status_of,
 };

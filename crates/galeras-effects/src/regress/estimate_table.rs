@@ -83,7 +83,7 @@ pub(super) fn refused_effects(entries: &[EstimateEntry]) -> Vec<String> {
 
 pub(super) struct EstimateRow {
     entry: EstimateEntry,
-    estimand: &'static str,
+    estimand: String,
     measure: Measure,
     interval: Option<(f64, f64)>,
     /// None without an estimate.
@@ -125,7 +125,7 @@ impl TableRow for EstimateRow {
         text(
             "estimand",
             "for whom it is averaged: ate, att, atc, ato, late; _trimmed: those in the overlap",
-            |row| row.estimand,
+            |row| &row.estimand,
         ),
         flag("primary", "whether this is the primary estimator", |row| row.entry.primary.is_some()),
         number(
@@ -184,16 +184,16 @@ impl TableRow for EstimateRow {
 impl EstimateRow {
     pub(super) fn new(args: &Args, entry: EstimateEntry) -> Self {
         let effect = entry.effect();
-        let asked_for = || match entry.estimator.estimates(args.estimand) {
+        let asked_for = match entry.estimator.estimates(args.estimand) {
             true => args.estimand.into_str(),
             false => "ate",
         };
         let estimand = match effect {
-            Some(effect) => effect.estimand,
-            None => entry.estimator.fixed_estimand.unwrap_or_else(asked_for),
+            Some(effect) => effect.estimand.as_str(),
+            None => entry.estimator.fixed_estimand.unwrap_or(asked_for),
         };
         Self {
-            estimand,
+            estimand: estimand.to_owned(),
             measure: effect.map_or(entry.estimator.measure, |effect| effect.measure),
             interval: effect.map(|effect| effect.interval(args.alpha)),
             adjusted_for: effect.map(|_| entry.adjusted_for.join(", ")),

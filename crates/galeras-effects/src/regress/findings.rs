@@ -9,7 +9,7 @@ use super::estimators::EffectEstimate;
 use crate::shared_columns::{self as columns, status_of};
 use crate::words::ci;
 use galeras_base::prose::{four_digits, name_list, p, p_equals, significant, thousands};
-use galeras_operator::small_table::{TableColumn, TableRow, count_of, number, optional_text, text};
+use galeras_operator::small_table::{TableColumn, TableRow, count_of, number, text};
 
 /// A row of the port `findings`: numbers of four digits.
 pub(super) struct FindingRow {

@@ -5,8 +5,7 @@ use super::comparison::{Comparison, Contrast, RowSet, differing_units, group_cou
 use super::data_faults::lost_in_rounding;
 use super::estimators::EstimandName;
 use super::estimators::pairs::UnitPairs;
-use super::frame::gather;
-use super::levels::indicators;
+use super::frame::{gather, indicators};
 use crate::shared_columns::{
     self as columns, Answer, IntervalEstimate, NoNumber, reason_of, status_of,
 };

@@ -259,17 +259,6 @@ impl TrimmedRows {
     }
 }
 
-pub(super) fn trimmed_estimand(name: &'static str) -> &'static str {
-    match name {
-        "ate" => "ate_trimmed",
-        "att" => "att_trimmed",
-        "atc" => "atc_trimmed",
-        "ato" => "ato_trimmed",
-        "late" => "late_trimmed",
-        other => other,
-    }
-}
-
 /// Bins of equal width between 0 and 1.
 const BINS: usize = 20;
 

@@ -42,12 +42,8 @@ struct ComparedAnalysis {
     deviation: Option<String>,
 }
 
-struct Coverage {
-    /// The day of the registration that covers it.
-    registered: Option<String>,
-    /// Why none does.
-    deviation: Option<String>,
-}
+/// The day of the registration that covers an estimate, or why none does.
+type Coverage = Result<String, String>;
 
 impl RegisteredEstimates {
     /// Compares a registration with the arguments of the step; `resolved` are the same as data.
@@ -81,14 +77,11 @@ impl RegisteredEstimates {
         let mut deviation = "not registered: `galeras lock` registers it".to_string();
         for analysis in &self.analyses {
             match analysis.gap(outcome, treatment, control, estimator) {
-                None => {
-                    let registered = Some(analysis.day.clone());
-                    return Coverage { registered, deviation: None };
-                }
+                None => return Ok(analysis.day.clone()),
                 Some(gap) => deviation = gap,
             }
         }
-        Coverage { registered: None, deviation: Some(deviation) }
+        Err(deviation)
     }
 
     /// Adds the two columns to a table of estimates, and a remark to its sentences.
@@ -112,25 +105,21 @@ impl RegisteredEstimates {
         if let Ok(at) = table.schema().index_of(SENTENCE) {
             let sentences = columns[at].as_string_opt::<i32>().ok_or_else(defect)?;
             let said = sentences.iter().zip(&coverage).map(|(sentence, coverage)| {
-                sentence.map(|sentence| format!("{sentence} {}", coverage.sentence()))
+                sentence.map(|sentence| match coverage {
+                    Ok(day) => {
+                        format!("{sentence} (Registered on {day}, before there were results.)")
+                    }
+                    Err(why) => format!("{sentence} (Exploratory: {why}.)"),
+                })
             });
             columns[at] = Arc::new(said.collect::<StringArray>());
         }
-        let registered = coverage.iter().map(|c| Some(c.registered.is_some()));
+        let registered = coverage.iter().map(|coverage| Some(coverage.is_ok()));
         columns.push(Arc::new(registered.collect::<BooleanArray>()));
-        let deviations = coverage.iter().map(|c| c.deviation.as_deref());
+        let deviations =
+            coverage.iter().map(|coverage| coverage.as_ref().err().map(String::as_str));
         columns.push(Arc::new(deviations.collect::<StringArray>()));
         Ok(RecordBatch::try_new(with_columns(&table.schema()), columns)?)
-    }
-}
-
-impl Coverage {
-    fn sentence(&self) -> String {
-        match (&self.registered, &self.deviation) {
-            (Some(day), _) => format!("(Registered on {day}, before there were results.)"),
-            (None, Some(why)) => format!("(Exploratory: {why}.)"),
-            (None, None) => String::new(),
-        }
     }
 }
 

@@ -313,7 +313,7 @@ pub(super) struct EffectEstimate {
     pub(super) measure: Measure,
     /// The interval and p-value of a test, which replace those of the standard error.
     pub(super) inverted: Option<InvertedEstimate>,
-    pub(super) estimand: &'static str,
+    pub(super) estimand: String,
     pub(super) se_kind: String,
     /// The number of pairs, where pairs were compared.
     pub(super) pairs: Option<usize>,
@@ -322,12 +322,12 @@ pub(super) struct EffectEstimate {
 }
 
 impl EffectEstimate {
-    fn new(estimate: Estimate, estimand: &'static str, se_kind: impl Into<String>) -> Self {
+    fn new(estimate: Estimate, estimand: &str, se_kind: impl Into<String>) -> Self {
         Self {
             estimate,
             measure: Measure::Difference,
             inverted: None,
-            estimand,
+            estimand: estimand.to_owned(),
             se_kind: se_kind.into(),
             pairs: None,
             remarks: Vec::new(),
