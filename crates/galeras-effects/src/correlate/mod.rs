@@ -5,16 +5,12 @@
 mod number_column;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
+use arrow::array::AsArray;
 use arrow::datatypes::DataType;
 use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
-use datafusion::logical_expr::{
-    Expr, JoinType, Operator as DataFusionOperator, binary_expr, cast, lit,
-};
-use datafusion::prelude::coalesce;
+use datafusion::logical_expr::{Expr, cast};
 use futures::StreamExt;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use schemars::JsonSchema;
@@ -188,9 +184,6 @@ struct CorrelateAnalysis {
     groups: GroupColumns,
 }
 
-/// A hidden column with the group of a row.
-const GROUP: &str = "__group";
-
 /// The columns of a group, by position in outcomes and then variables.
 type GroupNumbers = Vec<NumberColumn>;
 
@@ -209,52 +202,31 @@ impl Analysis for CorrelateAnalysis {
         cx: &LowerContext,
         input: Option<DataFrame>,
     ) -> Result<Ports, StepError> {
-        let (input, args) = (required(input, "correlate")?, &bound.analysis.args);
-        let (by, group) = (bound.analysis.groups.values()?, bound.analysis.groups.id()?);
-        let groups = bound.analysis.read(input.clone(), &bound.key, group.clone()).await?;
+        let Self { args, groups: by } = &bound.analysis;
+        let input = required(input, "correlate")?;
+        let groups = match by.is_empty() {
+            true => None,
+            false => Some(by.groups(input.clone()).await?),
+        };
+        let ids = groups.as_ref().map_or(vec![String::new()], |groups| groups.ids().to_vec());
+        let numbers = bound.analysis.read(input, &bound.key, by.id()?).await?;
         let (owned, jobs) = (args.clone(), cx.env.jobs);
-        let (names, rows) =
-            on_thread(move || Ok(pool(jobs)?.install(|| correlate(&owned, &groups)))).await?;
-        let results = record_batch(&rows)?;
-        if args.by.is_empty() {
-            return Ok(vec![(MAIN, cx.session.read_batch(results)?)]);
-        }
-        // The values of the group columns come from the input again, with their types.
-        let names: StringArray = names.iter().map(Some).collect();
-        let mut columns = vec![(GROUP, Arc::new(names) as ArrayRef)];
-        for (at, column) in CorrelationRow::COLUMNS.iter().enumerate() {
-            columns.push((column.name(), results.column(at).clone()));
-        }
-        let results = cx.session.read_batch(RecordBatch::try_from_iter(columns)?)?;
-        let mut kept: Vec<Expr> =
-            by.into_iter().zip(&args.by).map(|(value, name)| value.alias(name)).collect();
-        kept.push(group.alias("__of"));
-        let groups = input.select(kept)?.distinct()?;
-        let joined = results.join(groups, JoinType::Inner, &[GROUP], &["__of"], None)?;
-        let all = bound.ports[0].table.names().map(|name| match name {
-            "note" => bound.analysis.where_it_holds().alias(name),
-            _ => column(name),
-        });
-        Ok(vec![(MAIN, joined.select(all.collect::<Vec<_>>())?)])
+        let rows = on_thread(move || Ok(pool(jobs)?.install(|| correlate(&owned, &ids, &numbers))))
+            .await?;
+        let table = match &groups {
+            None => record_batch(&rows)?,
+            Some(groups) => {
+                let of_group = (args.outcomes.len() * args.variables.len()).max(1);
+                let tables =
+                    rows.chunks(of_group).map(record_batch).collect::<Result<Vec<_>, _>>()?;
+                groups.united(&tables, &table_schema::<CorrelationRow>().schema, &["note"])?
+            }
+        };
+        Ok(vec![(MAIN, cx.session.read_batch(table)?)])
     }
 }
 
 impl CorrelateAnalysis {
-    /// The note of a row, with its group.
-    fn where_it_holds(&self) -> Expr {
-        let join = |left, right| binary_expr(left, DataFusionOperator::StringConcat, right);
-        let mut before = "Where ";
-        let mut text = None;
-        for name in &self.args.by {
-            let value = coalesce(vec![cast(column(name), DataType::Utf8), lit("missing")]);
-            let part = join(lit(format!("{before}`{name}` is ")), value);
-            text = Some(text.map_or(part.clone(), |text| join(text, part)));
-            before = " and ";
-        }
-        let note = column("note");
-        text.map_or(note.clone(), |text| join(join(text, lit(": ")), note))
-    }
-
     /// Reads the columns of numbers by group, in the order of the input's key.
     async fn read(
         &self,
@@ -301,26 +273,24 @@ impl CorrelateAnalysis {
     }
 }
 
-/// The group of each row, and the row.
+/// The rows of these groups, one after another.
 fn correlate(
     args: &Args,
+    ids: &[String],
     groups: &BTreeMap<String, GroupNumbers>,
-) -> (Vec<String>, Vec<CorrelationRow>) {
-    let mut pairs: Vec<(&String, &GroupNumbers, usize, usize)> = Vec::new();
-    for (name, group) in groups {
+) -> Vec<CorrelationRow> {
+    let mut pairs: Vec<(&GroupNumbers, usize, usize)> = Vec::new();
+    for group in ids.iter().filter_map(|id| groups.get(id)) {
         for outcome in 0..args.outcomes.len() {
-            for variable in 0..args.variables.len() {
-                pairs.push((name, group, outcome, variable));
-            }
+            pairs.extend((0..args.variables.len()).map(|variable| (group, outcome, variable)));
         }
     }
-    let one = |(name, group, outcome, variable): &(&String, &GroupNumbers, usize, usize)| {
-        let x = &group[*outcome];
-        let y = &group[args.outcomes.len() + variable];
+    let row = |(group, outcome, variable): &(&GroupNumbers, usize, usize)| {
+        let (x, y) = (&group[*outcome], &group[args.outcomes.len() + variable]);
         let names = (args.outcomes[*outcome].as_str(), args.variables[*variable].as_str());
-        ((*name).clone(), correlation_row(args, names, x, y))
+        correlation_row(args, names, x, y)
     };
-    pairs.par_iter().map(one).collect::<Vec<_>>().into_iter().unzip()
+    pairs.par_iter().map(row).collect()
 }
 
 fn correlation_row(
