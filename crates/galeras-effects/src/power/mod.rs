@@ -162,17 +162,14 @@ fn check_numbers(args: &Args, checks: &mut ArgChecks<'_>) {
     if args.alpha > 0.0 && args.alpha < 1.0 && !(args.power > args.alpha && args.power < 1.0) {
         checks.out_of_range("power", "`power` must lie between `alpha` and 1");
     }
-    for (at, units) in args.units.iter().enumerate() {
-        if !(2..=1_000_000_000).contains(units) {
-            let message = "a study has 2 to 1,000,000,000 data points";
-            checks.out_of_range(&format!("units[{at}]"), message);
+    for (list, numbers, range, message) in [
+        ("units", &args.units, 2..=1_000_000_000, "a study has 2 to 1,000,000,000 data points"),
+        ("samples", &args.samples, 1..=1_000_000, "a data point has 1 to 1,000,000 samples"),
+    ] {
+        for at in (0..numbers.len()).filter(|at| !range.contains(&numbers[*at])) {
+            checks.out_of_range(&format!("{list}[{at}]"), message);
         }
-    }
-    for (at, samples) in args.samples.iter().enumerate() {
-        if !(1..=1_000_000).contains(samples) {
-            let message = "a data point has 1 to 1,000,000 samples";
-            checks.out_of_range(&format!("samples[{at}]"), message);
-        }
+        checks.once(list, numbers, "it is listed twice");
     }
     for (at, effect) in args.effects.iter().enumerate() {
         if !(effect.abs() > 0.0 && effect.is_finite()) {
@@ -192,8 +189,6 @@ fn check_numbers(args: &Args, checks: &mut ArgChecks<'_>) {
     if args.margin.is_some() && args.alpha >= 0.5 {
         checks.out_of_range("alpha", "one-sided tests need an `alpha` below 0.5");
     }
-    checks.once("units", &args.units, "it is listed twice");
-    checks.once("samples", &args.samples, "it is listed twice");
     checks.once("effects", &args.effects, "it is listed twice");
     if args.cluster_size.is_some() && !args.paired {
         let message = "clusters are for paired studies: an arm of whole clusters is another design";

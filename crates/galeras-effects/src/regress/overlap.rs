@@ -9,7 +9,7 @@ use super::estimators::{EstimandName, FittedPropensity};
 use super::frame::AnalysisFrame;
 use crate::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
 use galeras_base::prose::{count, four_digits, interval, thousands};
-use galeras_causal::{CRUMP, Overlap, Refusal, in_overlap, overlap};
+use galeras_causal::{CRUMP, Overlap, Propensity, Refusal, in_overlap, overlap};
 use galeras_operator::small_table::{
     TableColumn, TableRow, count_of, number, optional_count, text,
 };
@@ -99,9 +99,7 @@ pub(super) fn usable_scores(
         Ok(score) if score.constant().is_none() => score,
         other => return Some(other),
     };
-    let weights = weights(args, &score.scores, &set.treated);
-    let clip = (args.clip[0], args.clip[1]);
-    Some(match overlap(&score.scores, &set.treated, Some(&weights), clip) {
+    Some(match weighted_overlap(args, set, &score) {
         Ok(overlap) => match shortage(args, set, &overlap) {
             Some(how) => Err(Refusal::NoOverlap(how)),
             None => Ok(score),
@@ -109,6 +107,11 @@ pub(super) fn usable_scores(
         // Estimators report the faults of scores themselves.
         Err(_) => Ok(score),
     })
+}
+
+fn weighted_overlap(args: &Args, set: &RowSet, score: &Propensity) -> Result<Overlap, Refusal> {
+    let weights = weights(args, &score.scores, &set.treated);
+    overlap(&score.scores, &set.treated, Some(&weights), (args.clip[0], args.clip[1]))
 }
 
 /// The lack of overlap in words, if there is any.
@@ -162,13 +165,9 @@ fn shortage(args: &Args, set: &RowSet, overlap: &Overlap) -> Option<String> {
 /// The row of the port `overlap`; none without covariates.
 pub(super) fn overlap_row(cx: &SetContext<'_>) -> Option<OverlapRow> {
     let SetContext { args, set, score, .. } = *cx;
-    let clip = (args.clip[0], args.clip[1]);
     let result: Answer<Overlap> = match (score, set.adjusting_refused()) {
         (_, Some(reason)) => Err(reason.into()),
-        (Some(Ok(score)), _) => {
-            let weights = weights(args, &score.scores, &set.treated);
-            overlap(&score.scores, &set.treated, Some(&weights), clip).map_err(NoNumber::from)
-        }
+        (Some(Ok(score)), _) => weighted_overlap(args, set, score).map_err(NoNumber::from),
         (Some(Err(reason)), _) => Err(reason.into()),
         (None, _) => return None,
     };
