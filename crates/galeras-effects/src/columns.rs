@@ -20,9 +20,11 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// Labels as codes, in the order in which they appear.
 #[derive(Debug, Default)]
 pub(crate) struct LabelCodes {
-    names: Vec<String>,
+    /// By code.
+    pub(crate) names: Vec<String>,
     known: HashMap<String, u32>,
-    rows: Vec<u32>,
+    /// The code of each row.
+    pub(crate) rows: Vec<u32>,
 }
 
 impl LabelCodes {
@@ -47,14 +49,6 @@ impl LabelCodes {
             codes.push(name.map(String::as_str));
         }
         codes
-    }
-
-    pub(crate) fn rows(&self) -> &[u32] {
-        &self.rows
-    }
-
-    pub(crate) fn names(&self) -> &[String] {
-        &self.names
     }
 
     pub(crate) fn code(&self, name: &str) -> Option<u32> {

@@ -130,7 +130,7 @@ fn complete_rows(args: &Args, texts: &[String], frame: &MixedFrame, outcome: &st
         .filter(|row| {
             let row = *row as usize;
             numbers.iter().all(|column| !column[row].is_nan())
-                && labels.iter().all(|column| column.rows()[row] != NONE)
+                && labels.iter().all(|column| column.rows[row] != NONE)
         })
         .collect()
 }
@@ -180,7 +180,7 @@ fn fit_rows(
         .iter()
         .map(|grouping| {
             let columns: Vec<&[u32]> =
-                grouping.iter().map(|name| frame.labels[name].rows()).collect();
+                grouping.iter().map(|name| frame.labels[name].rows.as_slice()).collect();
             combined(&columns, rows)
         })
         .collect();
@@ -251,10 +251,10 @@ fn one_hot(
     rows: &[u32],
     args: &Args,
 ) -> Result<Vec<(String, String, Vec<f64>)>, String> {
-    let mut occurs = vec![false; labels.names().len()];
-    rows.iter().for_each(|row| occurs[labels.rows()[*row as usize] as usize] = true);
+    let mut occurs = vec![false; labels.names.len()];
+    rows.iter().for_each(|row| occurs[labels.rows[*row as usize] as usize] = true);
     let mut levels: Vec<(&String, u32)> =
-        labels.names().iter().zip(0..).filter(|(_, code)| occurs[*code as usize]).collect();
+        labels.names.iter().zip(0..).filter(|(_, code)| occurs[*code as usize]).collect();
     levels.sort();
     if levels.len() > MOST_LEVELS {
         return Err(format!(
@@ -281,7 +281,7 @@ fn one_hot(
         return Err(format!("`{name}` has one value only"));
     }
     let column = |code: u32| {
-        let is = |row: &u32| f64::from(u8::from(labels.rows()[*row as usize] == code));
+        let is = |row: &u32| f64::from(u8::from(labels.rows[*row as usize] == code));
         rows.iter().map(is).collect()
     };
     Ok(levels

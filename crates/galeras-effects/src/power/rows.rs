@@ -165,7 +165,7 @@ impl Sources {
     }
 
     pub(super) fn of_pilot(args: &Args, columns: &PilotColumns, frame: &PilotFrame) -> Self {
-        let mut treatments: Vec<(usize, &String)> = frame.arms.names().iter().enumerate().collect();
+        let mut treatments: Vec<(usize, &String)> = frame.arms.names.iter().enumerate().collect();
         let control = treatments.iter().find(|(_, name)| **name == columns.control);
         let control = control.map(|(code, _)| *code as u32);
         treatments.retain(|(_, name)| **name != columns.control);
@@ -244,12 +244,12 @@ fn pilot_row(
     let (mut units, mut clusters) = (Vec::new(), Vec::new());
     let mut missing = 0;
     let values = &frame.columns.numbers[outcome];
-    for (row, (arm, value)) in frame.arms.rows().iter().zip(values).enumerate() {
+    for (row, (arm, value)) in frame.arms.rows.iter().zip(values).enumerate() {
         if ![NONE, treated_code].contains(arm) && Some(*arm) != control {
             continue;
         }
         let label =
-            |labels: &Option<LabelCodes>| labels.as_ref().map_or(0, |labels| labels.rows()[row]);
+            |labels: &Option<LabelCodes>| labels.as_ref().map_or(0, |labels| labels.rows[row]);
         let (unit, cluster) = (label(&frame.units), label(&frame.clusters));
         if [*arm, unit, cluster].contains(&NONE) || value.is_nan() {
             missing += 1;
@@ -266,7 +266,7 @@ fn pilot_row(
             "no row has `{}` as `{}`: it is {}",
             columns.control,
             columns.treatment,
-            name_list(frame.arms.names())
+            name_list(&frame.arms.names)
         ))
     } else if missing > 0 && args.missing == MissingValues::Refuse {
         let rows = count(missing, "row is", "rows are");

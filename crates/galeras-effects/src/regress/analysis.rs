@@ -104,7 +104,7 @@ fn analyse_group(
     let mut tables = ResultTables::default();
     let mut entries = Vec::new();
     let contrasts = contrasts(args, frame);
-    tables.warnings = similar_arms(&args.treatment, frame.arms.names());
+    tables.warnings = similar_arms(&args.treatment, &frame.arms.names);
     for contrast in &contrasts {
         let versus = format!("{} against {}", contrast.treatment, contrast.control);
         activity.report(|| format!("{versus}: estimating"));

@@ -22,7 +22,7 @@ pub(super) const FEWEST_UNITS: usize = 10;
 const MOST_ARMS: usize = 100;
 
 fn too_many_arms(args: &Args, frame: &AnalysisFrame) -> bool {
-    args.treatments.is_none() && frame.arms.names().len() > MOST_ARMS
+    args.treatments.is_none() && frame.arms.names.len() > MOST_ARMS
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(super) fn contrasts(args: &Args, frame: &AnalysisFrame) -> Vec<Contrast> {
         // Doses are many: they are compared by their curve.
         None if args.dose.is_some() => return Vec::new(),
         None => {
-            let mut others = frame.arms.names().to_vec();
+            let mut others = frame.arms.names.to_vec();
             others.retain(|name| *name != args.control);
             others.sort();
             if too_many_arms(args, frame) {
@@ -208,7 +208,7 @@ pub(super) fn row_sets(
     let mut sets: Vec<RowSet> = Vec::new();
     let arms = (frame.arms.code(&contrast.treatment), frame.arms.code(&contrast.control));
     let in_arm = |row: &u32| {
-        let arm = Some(frame.arms.rows()[*row as usize]);
+        let arm = Some(frame.arms.rows[*row as usize]);
         arm == arms.0 || arm == arms.1
     };
     let candidates: Vec<u32> = (0..frame.len() as u32).filter(in_arm).collect();
@@ -259,8 +259,8 @@ fn row_set(
     covariates_refused: Option<String>,
 ) -> RowSet {
     let treatment = frame.arms.code(&contrast.treatment);
-    let is_treated = |row: &u32| Some(frame.arms.rows()[*row as usize]) == treatment;
-    let codes = |codes: &LabelCodes| dense(rows.kept.iter().map(|row| codes.rows()[*row as usize]));
+    let is_treated = |row: &u32| Some(frame.arms.rows[*row as usize]) == treatment;
+    let codes = |codes: &LabelCodes| dense(rows.kept.iter().map(|row| codes.rows[*row as usize]));
     // Values that are not used, because they are incomplete, are not copied.
     let columns = |names: &[String]| match covariates_refused {
         None => names.iter().map(|name| moved(gather(&frame.numbers[name], &rows.kept))).collect(),
@@ -306,7 +306,7 @@ fn why_refused(
 ) -> Option<String> {
     for arm in [&contrast.control, &contrast.treatment] {
         if frame.arms.code(arm).is_none() {
-            let known = frame.arms.names();
+            let known = frame.arms.names.as_slice();
             return Some(match known {
                 [] => format!("there is no row with a value of `{}`", args.treatment),
                 _ => {
@@ -324,7 +324,7 @@ fn why_refused(
             "`{}` has {} values, and at most {MOST_ARMS} are compared as arms: name some under \
              `treatments`, or cut the column into a few",
             args.treatment,
-            thousands(frame.arms.names().len())
+            thousands(frame.arms.names.len())
         ));
     }
     if contrast.treatment == contrast.control {
@@ -351,7 +351,7 @@ fn why_refused(
     let mut arms = [0usize; 2];
     let treatment = frame.arms.code(&contrast.treatment);
     for row in &rows.kept {
-        arms[usize::from(Some(frame.arms.rows()[*row as usize]) == treatment)] += 1;
+        arms[usize::from(Some(frame.arms.rows[*row as usize]) == treatment)] += 1;
     }
     for (n, arm) in arms.into_iter().zip([&contrast.control, &contrast.treatment]) {
         if n < 2 {
@@ -361,7 +361,7 @@ fn why_refused(
     }
     let (units, what) = match &frame.units {
         Some(units) => {
-            let codes = dense(rows.kept.iter().map(|row| units.rows()[*row as usize]));
+            let codes = dense(rows.kept.iter().map(|row| units.rows[*row as usize]));
             (group_count(&codes), "units")
         }
         None => (rows.kept.len(), "rows"),
@@ -370,14 +370,14 @@ fn why_refused(
         return Some(format!("too few {what}: {units}, at least {FEWEST_UNITS} are needed"));
     }
     if let Some(clusters) = &frame.clusters {
-        let cluster = |row: &u32| clusters.rows()[*row as usize];
+        let cluster = |row: &u32| clusters.rows[*row as usize];
         if rows.kept.iter().all(|row| cluster(row) == cluster(&rows.kept[0])) {
             return Some("too few clusters: 1, at least 2 are needed".into());
         }
         for arm in [&contrast.control, &contrast.treatment] {
             let code = frame.arms.code(arm);
             let of_arm =
-                rows.kept.iter().filter(|row| Some(frame.arms.rows()[**row as usize]) == code);
+                rows.kept.iter().filter(|row| Some(frame.arms.rows[**row as usize]) == code);
             let mut clusters = of_arm.map(cluster);
             let first = clusters.next();
             if clusters.all(|cluster| Some(cluster) == first) {
@@ -439,7 +439,7 @@ pub(super) fn why_covariates_refused(
         return Some(reason);
     }
     let units = frame.units.as_ref()?;
-    let units = gather(units.rows(), &rows.kept);
+    let units = gather(&units.rows, &rows.kept);
     plan.adjusted.iter().find_map(|name| {
         let differing = differing_units(&units, &gather(&frame.numbers[name], &rows.kept));
         (differing > 0).then(|| {
@@ -497,7 +497,7 @@ impl UsableRows {
     ) -> Self {
         let values = &frame.numbers[outcome];
         let codes = [&frame.units, &frame.clusters];
-        let group_missing = |row: usize| codes.into_iter().flatten().any(|c| c.rows()[row] == NONE);
+        let group_missing = |row: usize| codes.into_iter().flatten().any(|c| c.rows[row] == NONE);
         let covariates: Vec<(&String, &Vec<f64>)> = plan
             .adjusted
             .iter()
@@ -506,9 +506,9 @@ impl UsableRows {
             .chain(&plan.mediators)
             .map(|name| (name, &frame.numbers[name]))
             .collect();
-        let without_arm = frame.arms.rows().iter().filter(|arm| **arm == NONE).count();
+        let without_arm = frame.arms.rows.iter().filter(|arm| **arm == NONE).count();
         let no_unit =
-            |row: &&u32| codes[0].as_ref().is_some_and(|c| c.rows()[**row as usize] == NONE);
+            |row: &&u32| codes[0].as_ref().is_some_and(|c| c.rows[**row as usize] == NONE);
         let without_unit = candidates.iter().filter(no_unit).count();
         let mut usable = Self {
             kept: Vec::with_capacity(candidates.len()),
@@ -564,11 +564,11 @@ impl IncompleteUnits {
     /// both arms, units are not what is compared, and so nothing is absent.
     pub(super) fn of(frame: &AnalysisFrame, treatment: Option<u32>, rows: &[u32]) -> Self {
         let Some(units) = &frame.units else { return Self::default() };
-        let mut arms = vec![[false; 2]; units.names().len()];
+        let mut arms = vec![[false; 2]; units.names.len()];
         for row in rows {
-            let unit = units.rows()[*row as usize];
+            let unit = units.rows[*row as usize];
             if unit != NONE {
-                let treated = Some(frame.arms.rows()[*row as usize]) == treatment;
+                let treated = Some(frame.arms.rows[*row as usize]) == treatment;
                 arms[unit as usize][usize::from(treated)] = true;
             }
         }
@@ -589,7 +589,7 @@ impl IncompleteUnits {
 
     pub(super) fn has(&self, frame: &AnalysisFrame, row: u32) -> bool {
         let Some(units) = &frame.units else { return false };
-        let unit = units.rows()[row as usize];
+        let unit = units.rows[row as usize];
         unit != NONE && self.arms.get(unit as usize).is_some_and(|has| *has != [true, true])
     }
 

@@ -53,7 +53,7 @@ pub(super) fn short_list(names: &[String]) -> String {
 /// Why units and clusters do not go together, if some of the rows' units lie in two clusters.
 pub(super) fn split_units(frame: &AnalysisFrame, rows: &[u32]) -> Option<String> {
     let (units, clusters) = (frame.units.as_ref()?, frame.clusters.as_ref()?);
-    let split = differing_units(&gather(units.rows(), rows), &gather(&clusters.numbers(), rows));
+    let split = differing_units(&gather(&units.rows, rows), &gather(&clusters.numbers(), rows));
     (split > 0).then(|| {
         format!(
             "{} rows in two clusters or more: a unit must lie within one",

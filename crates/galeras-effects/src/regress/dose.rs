@@ -170,7 +170,7 @@ impl<'a> DoseAnalysis<'a> {
         let rows = UsableRows::of(args, frame, plan, outcome, &given, None);
         let groups = frame.clusters.as_ref().or(frame.units.as_ref());
         let codes =
-            |codes: &LabelCodes| dense(rows.kept.iter().map(|row| codes.rows()[*row as usize]));
+            |codes: &LabelCodes| dense(rows.kept.iter().map(|row| codes.rows[*row as usize]));
         let covariates_refused = why_covariates_refused(args, frame, plan, &rows);
         let adjusting_refused = plan.backdoor_refused.clone().or(covariates_refused);
         let adjusted = match adjusting_refused {

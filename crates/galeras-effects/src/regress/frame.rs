@@ -50,8 +50,8 @@ impl AnalysisFrame {
     /// A frame for the rows of each of these groups.
     pub(super) fn split(&self, groups: &[String]) -> Vec<Self> {
         let Some(of_rows) = &self.groups else { return Vec::new() };
-        let mut rows: Vec<Vec<u32>> = vec![Vec::new(); of_rows.names().len()];
-        for (row, code) in (0u32..).zip(of_rows.rows()) {
+        let mut rows: Vec<Vec<u32>> = vec![Vec::new(); of_rows.names.len()];
+        for (row, code) in (0u32..).zip(&of_rows.rows) {
             if let Some(group) = rows.get_mut(*code as usize) {
                 group.push(row);
             }
@@ -130,7 +130,7 @@ pub(super) async fn read(
     };
     for (name, codes) in texts.into_iter().zip(labels) {
         frame.numbers.insert(name.clone(), codes.numbers());
-        frame.levels.insert(name, codes.names().to_vec());
+        frame.levels.insert(name, codes.names.to_vec());
     }
     Ok(frame)
 }

@@ -207,7 +207,7 @@ fn set_rows(
 /// A column for tests of implications: the treatment of two arms is 0 or 1.
 fn tested_column<'a>(args: &Args, frame: &'a AnalysisFrame, name: &str) -> Answer<Cow<'a, [f64]>> {
     if name == args.treatment {
-        if frame.arms.names().len() != 2 {
+        if frame.arms.names.len() != 2 {
             let reason = "the treatment has no order, so that it has no correlation";
             return Err(NoNumber::not_applicable(reason));
         }
@@ -215,11 +215,11 @@ fn tested_column<'a>(args: &Args, frame: &'a AnalysisFrame, name: &str) -> Answe
             let reason = "the treatment differs within units, not between them";
             return Err(NoNumber::not_applicable(reason));
         }
-        let treated = |arm: &u32| match frame.arms.names().get(*arm as usize) {
+        let treated = |arm: &u32| match frame.arms.names.get(*arm as usize) {
             None => f64::NAN,
             Some(arm) => f64::from(u8::from(*arm != args.control)),
         };
-        return Ok(frame.arms.rows().iter().map(treated).collect());
+        return Ok(frame.arms.rows.iter().map(treated).collect());
     }
     let column = frame.numbers.get(name);
     let column = column.ok_or_else(|| format!("`{name}` is not a column of numbers"))?;
@@ -263,13 +263,13 @@ fn independence_row(
         let columns: Vec<Cow<'_, [f64]>> =
             names.map(|name| tested_column(args, frame, name)).collect::<Answer<_>>()?;
         let groups = frame.clusters.as_ref().or(frame.units.as_ref());
-        let grouped = |row: usize| groups.is_none_or(|groups| groups.rows()[row] != NONE);
+        let grouped = |row: usize| groups.is_none_or(|groups| groups.rows[row] != NONE);
         let rows: Vec<u32> = (0..frame.len() as u32)
             .filter(|row| grouped(*row as usize))
             .filter(|row| columns.iter().all(|column| column[*row as usize].is_finite()))
             .collect();
         left_out = frame.len() - rows.len();
-        let codes = groups.map(|groups| dense(gather(groups.rows(), &rows).into_iter()));
+        let codes = groups.map(|groups| dense(gather(&groups.rows, &rows).into_iter()));
         let kept: Vec<Vec<f64>> = columns
             .iter()
             .map(|column| match &codes {

@@ -53,7 +53,7 @@ impl SensitivityRow {
     /// The row of a measure; a refused one gets a note of its own.
     pub(super) fn new(
         outcome: &str,
-        contrast: Contrast,
+        contrast: &Contrast,
         analysis: &'static str,
         measure: &str,
         value: Result<f64, String>,
@@ -61,7 +61,7 @@ impl SensitivityRow {
     ) -> Self {
         Self {
             outcome: outcome.into(),
-            contrast,
+            contrast: contrast.clone(),
             analysis,
             measure: measure.into(),
             note: match &value {
@@ -88,7 +88,7 @@ impl SensitivityMeasures<'_> {
         value: Result<f64, String>,
         note: String,
     ) {
-        let (outcome, contrast) = (&self.comparison.outcome, self.cx.set.contrast.clone());
+        let (outcome, contrast) = (&self.comparison.outcome, &self.cx.set.contrast);
         let row = SensitivityRow::new(outcome, contrast, analysis, measure, value, note);
         self.rows.push(row);
     }
