@@ -129,3 +129,28 @@ pub(crate) async fn read_columns(
     read.numbers = numbers.iter().cloned().zip(values).collect();
     Ok(read)
 }
+
+/// The columns of a table, labels by name.
+#[derive(Debug)]
+pub(crate) struct NamedColumns {
+    pub(crate) rows: usize,
+    /// A missing number is NaN.
+    pub(crate) numbers: BTreeMap<String, Vec<f64>>,
+    /// Those of them that are integers of 64 bits in the input, not all of which are doubles.
+    pub(crate) integers: BTreeSet<String>,
+    pub(crate) labels: BTreeMap<String, LabelCodes>,
+}
+
+/// Reads `numbers`, and labels by name from expressions of texts, in the order of `key`.
+pub(crate) async fn read_named_columns(
+    input: DataFrame,
+    key: &[String],
+    labels: Vec<(String, Expr)>,
+    numbers: &[String],
+) -> Result<NamedColumns, StepError> {
+    let integers = integers(input.schema(), numbers);
+    let (names, texts): (Vec<String>, Vec<Expr>) = labels.into_iter().unzip();
+    let read = read_columns(input, key, Vec::new(), texts, numbers).await?;
+    let labels = names.into_iter().zip(read.labels).collect();
+    Ok(NamedColumns { rows: read.rows, numbers: read.numbers, integers, labels })
+}

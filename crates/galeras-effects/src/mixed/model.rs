@@ -1,50 +1,19 @@
-//! The input as columns, and the model of one outcome: its rows, its fit, reasons for a refusal.
+//! The model of one outcome: rows, columns, fit, and reasons for a refusal.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::iter::once;
 
-use datafusion::dataframe::DataFrame;
-
 use super::args::{Args, grouping_name};
-use crate::columns::{LabelCodes, NONE, integers, label, read_columns};
+use crate::columns::{LabelCodes, NONE, NamedColumns};
 use crate::shared_columns::{Answer, NoNumber};
 use crate::words::infinite;
 use galeras_base::prose::{count, thousands};
 use galeras_causal::{ColumnRef, MixedFit, RandomTerm, Refusal, is_nested, mixed};
-use galeras_operator::StepError;
 use galeras_operator::far_numbers::{LEAST_RANGE, least_if_far, lost_digits, moved};
 use galeras_operator::missing_values::MissingValues;
 
 /// A fixed column of text with more values than this is a grouping column.
 const MOST_LEVELS: usize = 200;
-
-/// The input, in the order of its key.
-#[derive(Debug, Default)]
-pub(super) struct MixedFrame {
-    rows: usize,
-    /// Numbers by column; NaN where there is none.
-    numbers: BTreeMap<String, Vec<f64>>,
-    /// Those of them that are integers of 64 bits in the input, not all of which are doubles.
-    integers: BTreeSet<String>,
-    labels: BTreeMap<String, LabelCodes>,
-}
-
-/// Reads the columns `numbers` and `labels` of `input`, in the order of `key`.
-pub(super) async fn read(
-    input: DataFrame,
-    key: &[String],
-    numbers: &[String],
-    labels: &[String],
-) -> Result<MixedFrame, StepError> {
-    let texts = labels.iter().map(|name| label(input.schema(), name)).collect::<Result<_, _>>()?;
-    let integers = integers(input.schema(), numbers);
-    let read = read_columns(input, key, Vec::new(), texts, numbers).await?;
-    if read.rows >= NONE as usize {
-        return Err(StepError::new("`mixed` takes fewer than 2³² rows"));
-    }
-    let labels = labels.iter().cloned().zip(read.labels).collect();
-    Ok(MixedFrame { rows: read.rows, numbers: read.numbers, integers, labels })
-}
 
 /// The combinations of several columns of codes as codes, in the order in which they appear.
 fn combined(columns: &[&[u32]], rows: &[u32]) -> Vec<u32> {
@@ -94,7 +63,7 @@ pub(super) struct OutcomeModel {
 pub(super) fn fit(
     args: &Args,
     texts: &[String],
-    frame: &MixedFrame,
+    frame: &NamedColumns,
     outcome: &str,
 ) -> OutcomeModel {
     let rows = complete_rows(args, texts, frame, outcome);
@@ -116,7 +85,7 @@ pub(super) fn fit(
     }
 }
 
-fn complete_rows(args: &Args, texts: &[String], frame: &MixedFrame, outcome: &str) -> Vec<u32> {
+fn complete_rows(args: &Args, texts: &[String], frame: &NamedColumns, outcome: &str) -> Vec<u32> {
     let numbers: Vec<&Vec<f64>> = once(outcome)
         .chain(args.fixed.iter().map(String::as_str))
         .filter_map(|name| frame.numbers.get(name))
@@ -138,7 +107,7 @@ fn complete_rows(args: &Args, texts: &[String], frame: &MixedFrame, outcome: &st
 fn fit_rows(
     args: &Args,
     texts: &[String],
-    frame: &MixedFrame,
+    frame: &NamedColumns,
     outcome: &str,
     rows: &[u32],
 ) -> Result<FittedModel, String> {

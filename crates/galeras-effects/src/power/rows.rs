@@ -1,13 +1,11 @@
 //! The rows of `power`: standard deviations, and the effects that a study detects with them.
 
-use std::collections::BTreeSet;
-
 use arrow::datatypes::DataType;
 use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::cast;
 
 use super::Args;
-use crate::columns::{Columns, LabelCodes, NONE, integers, read_columns};
+use crate::columns::{NONE, NamedColumns, read_named_columns};
 use crate::shared_columns::{Answer, NoNumber, reason_of, status_of};
 use galeras_base::prose::{count, four_digits, name_list, significant, thousands};
 use galeras_causal::{Pilot, StudyDesign, VarianceComponents, pilot};
@@ -28,37 +26,19 @@ pub(super) struct PilotColumns {
     pub(super) outcomes: Vec<String>,
 }
 
-/// The table of a pilot, in the order of its key.
-pub(super) struct PilotFrame {
-    arms: LabelCodes,
-    units: Option<LabelCodes>,
-    clusters: Option<LabelCodes>,
-    columns: Columns,
-    /// The outcomes that are integers of 64 bits in the input, not all of which are doubles.
-    integers: BTreeSet<String>,
-}
-
 /// Reads the columns of a pilot, in the order of `key`.
 pub(super) async fn read_pilot(
     input: DataFrame,
     key: &[String],
     pilot: &PilotColumns,
-) -> Result<PilotFrame, StepError> {
+) -> Result<NamedColumns, StepError> {
     let names = [&pilot.treatment].into_iter().chain(&pilot.unit).chain(&pilot.cluster);
-    let labels = names.map(|name| cast(column(name), DataType::Utf8)).collect();
-    let integers = integers(input.schema(), &pilot.outcomes);
-    let mut columns = read_columns(input, key, Vec::new(), labels, &pilot.outcomes).await?;
-    if columns.rows > NONE as usize / 2 {
+    let labels = names.map(|name| (name.clone(), cast(column(name), DataType::Utf8))).collect();
+    let frame = read_named_columns(input, key, labels, &pilot.outcomes).await?;
+    if frame.rows > NONE as usize / 2 {
         return Err(StepError::new("`power` takes at most 2³¹ rows"));
     }
-    let mut labels = std::mem::take(&mut columns.labels).into_iter();
-    Ok(PilotFrame {
-        arms: labels.next().unwrap_or_default(),
-        units: pilot.unit.as_ref().and_then(|_| labels.next()),
-        clusters: pilot.cluster.as_ref().and_then(|_| labels.next()),
-        columns,
-        integers,
-    })
+    Ok(frame)
 }
 
 const fn status<Row>(value: fn(&Row) -> &str) -> TableColumn<Row> {
@@ -164,8 +144,9 @@ impl Sources {
         Self { rows, tests: tests as f64 }
     }
 
-    pub(super) fn of_pilot(args: &Args, columns: &PilotColumns, frame: &PilotFrame) -> Self {
-        let mut treatments: Vec<(usize, &String)> = frame.arms.names.iter().enumerate().collect();
+    pub(super) fn of_pilot(args: &Args, columns: &PilotColumns, frame: &NamedColumns) -> Self {
+        let arms = &frame.labels[&columns.treatment].names;
+        let mut treatments: Vec<(usize, &String)> = arms.iter().enumerate().collect();
         let control = treatments.iter().find(|(_, name)| **name == columns.control);
         let control = control.map(|(code, _)| *code as u32);
         treatments.retain(|(_, name)| **name != columns.control);
@@ -235,7 +216,7 @@ fn components_row(
 fn pilot_row(
     args: &Args,
     columns: &PilotColumns,
-    frame: &PilotFrame,
+    frame: &NamedColumns,
     outcome: &str,
     treatment: &str,
     (treated_code, control): (u32, Option<u32>),
@@ -243,14 +224,16 @@ fn pilot_row(
     let (mut treated, mut outcomes) = (Vec::new(), Vec::new());
     let (mut units, mut clusters) = (Vec::new(), Vec::new());
     let mut missing = 0;
-    let values = &frame.columns.numbers[outcome];
-    for (row, (arm, value)) in frame.arms.rows.iter().zip(values).enumerate() {
+    let values = &frame.numbers[outcome];
+    let arms = &frame.labels[&columns.treatment];
+    let codes = |name: &Option<String>| name.as_ref().map(|name| &frame.labels[name].rows);
+    let (of_units, of_clusters) = (codes(&columns.unit), codes(&columns.cluster));
+    for (row, (arm, value)) in arms.rows.iter().zip(values).enumerate() {
         if ![NONE, treated_code].contains(arm) && Some(*arm) != control {
             continue;
         }
-        let label =
-            |labels: &Option<LabelCodes>| labels.as_ref().map_or(0, |labels| labels.rows[row]);
-        let (unit, cluster) = (label(&frame.units), label(&frame.clusters));
+        let code = |codes: Option<&Vec<u32>>| codes.map_or(0, |codes| codes[row]);
+        let (unit, cluster) = (code(of_units), code(of_clusters));
         if [*arm, unit, cluster].contains(&NONE) || value.is_nan() {
             missing += 1;
             continue;
@@ -266,7 +249,7 @@ fn pilot_row(
             "no row has `{}` as `{}`: it is {}",
             columns.control,
             columns.treatment,
-            name_list(&frame.arms.names)
+            name_list(&arms.names)
         ))
     } else if missing > 0 && args.missing == MissingValues::Refuse {
         let rows = count(missing, "row is", "rows are");
