@@ -4,6 +4,7 @@
 //! How data are changed is in `causal::refute`. Simulations run on all threads; each is a function
 //! of the seed and the ids alone, so their number changes nothing.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
@@ -94,6 +95,21 @@ impl Entry for RefuterSpec {
 
     fn doc(&self) -> &'static str {
         self.doc
+    }
+}
+
+impl RefuterSpec {
+    /// Columns on changed data. With the same rows in the same order they are not copied.
+    fn changed<'a>(
+        &self,
+        columns: impl Iterator<Item = &'a Vec<f64>>,
+        resample: &Resample,
+    ) -> Vec<Cow<'a, [f64]>> {
+        let column = |column: &'a Vec<f64>| match self.keeps_rows {
+            true => Cow::Borrowed(column.as_slice()),
+            false => Cow::Owned(gather(column, &resample.rows)),
+        };
+        columns.map(column).collect()
     }
 }
 
@@ -253,33 +269,20 @@ fn estimate_again(
     resample: &Resample,
 ) -> Vec<Option<Estimate>> {
     let set = cx.set;
-    // With the same rows in the same order nothing is copied.
-    let same = refuter.keeps_rows;
-    let copied = |columns: &[Vec<f64>]| -> Vec<Vec<f64>> {
-        let columns = if same { &[][..] } else { columns };
-        columns.iter().map(|column| gather(column, &resample.rows)).collect()
-    };
-    fn slices<'a, T>(copies: &'a [Vec<T>], all: &'a [Vec<T>], same: bool) -> Vec<&'a [T]> {
-        if same { all } else { copies }.iter().map(Vec::as_slice).collect()
-    }
-    let (x, z) = (copied(&set.covariates), copied(&set.instruments));
-    let mut covariates = slices(&x, &set.covariates, same);
+    let x = refuter.changed(set.covariates.iter(), resample);
+    let z = refuter.changed(set.instruments.iter(), resample);
+    let y = refuter.changed(set.comparisons.iter().map(|one| &one.values), resample);
+    let mut covariates: Vec<&[f64]> = x.iter().map(|column| &**column).collect();
     covariates.extend(resample.cause.as_deref());
     let folds = cx.folds.map(|folds| gather(folds, &resample.rows));
     let absorbed: Vec<Vec<u32>> =
         set.absorbed.iter().map(|codes| gather(codes, &resample.rows)).collect();
-    let mut outcomes: Vec<Vec<f64>> = vec![Vec::new(); set.comparisons.len()];
-    for (place, _) in refuted.iter().filter(|_| !same) {
-        if outcomes[*place].is_empty() {
-            outcomes[*place] = gather(&set.comparisons[*place].values, &resample.rows);
-        }
-    }
     let sample = EstimationSample {
         args: cx.args,
         treated: &resample.treated,
         outcome: &[],
         covariates,
-        instruments: slices(&z, &set.instruments, same),
+        instruments: z.iter().map(|column| &**column).collect(),
         mediators: Vec::new(),
         mediator_names: &[],
         units: resample.units.as_deref(),
@@ -294,8 +297,8 @@ fn estimate_again(
     refuted
         .iter()
         .map(|(place, estimator)| {
-            let outcome = if same { &set.comparisons[*place].values } else { &outcomes[*place] };
-            let sample = EstimationSample { outcome, score: score.as_ref(), ..sample.clone() };
+            let (outcome, score) = (&*y[*place], score.as_ref());
+            let sample = EstimationSample { outcome, score, ..sample.clone() };
             let effect = estimator.run(&sample).ok()?;
             Some(effect.estimate).filter(|estimate| estimate.value.is_finite())
         })
