@@ -96,16 +96,15 @@ fn why_unusable(
 
 /// The number of units with rows under some of the arms only; none are absent if no unit has all.
 fn lacking_units(frame: &AnalysisFrame, units: &[u32], arms: &[u32]) -> usize {
-    let mut found = vec![0u64; frame.units.as_ref().map_or(0, |units| units.names.len())];
-    let mut counts = vec![vec![false; arms.len()]; found.len()];
+    let n_units = frame.units.as_ref().map_or(0, |units| units.names.len());
+    let mut has = vec![vec![false; arms.len()]; n_units];
     for (unit, arm) in units.iter().zip(&frame.arms.rows) {
         if let Some(place) = arms.iter().position(|code| code == arm).filter(|_| *unit != NONE) {
-            counts[*unit as usize][place] = true;
-            found[*unit as usize] += 1;
+            has[*unit as usize][place] = true;
         }
     }
-    let complete = counts.iter().filter(|has| has.iter().all(|here| *here)).count();
-    let seen = found.iter().filter(|rows| **rows > 0).count();
+    let complete = has.iter().filter(|has| has.iter().all(|here| *here)).count();
+    let seen = has.iter().filter(|has| has.contains(&true)).count();
     if complete == 0 { 0 } else { seen - complete }
 }
 
