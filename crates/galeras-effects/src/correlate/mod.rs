@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 use self::number_column::NumberColumn;
-use crate::checks::ArgChecks;
+use crate::checks::{ArgChecks, five_percent};
 use crate::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
 use crate::step::{Analysis, BoundAnalysis, required, resolved};
 use crate::words::{ci, left_out};
@@ -55,17 +55,13 @@ struct Args {
     #[serde(default)]
     method: MethodName,
     /// Intervals cover with probability `1 - alpha`.
-    #[serde(default = "alpha")]
+    #[serde(default = "five_percent")]
     #[schemars(range(min = 0.0, max = 1.0))]
     alpha: f64,
     /// The treatment of rows without one of the two values: `refuse` the number, or `drop` and
     /// count the rows.
     #[serde(default)]
     missing: MissingValues,
-}
-
-fn alpha() -> f64 {
-    0.05
 }
 
 #[derive(

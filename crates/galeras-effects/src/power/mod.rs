@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::rows::{ComponentsRow, PilotColumns, PowerRow, Sources, power_rows, read_pilot};
-use crate::checks::{ArgChecks, is_plain};
+use crate::checks::{ArgChecks, five_percent, is_plain};
 use crate::step::{Analysis, BoundAnalysis, resolved, table};
 use galeras_operator::columns::is_number;
 use galeras_operator::missing_values::MissingValues;
@@ -57,7 +57,7 @@ struct Args {
     #[schemars(range(min = 0.0, max = 1.0))]
     power: f64,
     /// The level of the tests of a family.
-    #[serde(default = "alpha")]
+    #[serde(default = "five_percent")]
     #[schemars(range(min = 0.0, max = 1.0))]
     alpha: f64,
     /// How large an effect may be, to either side, and still count as none.
@@ -110,10 +110,6 @@ fn paired() -> bool {
 
 fn power() -> f64 {
     0.8
-}
-
-fn alpha() -> f64 {
-    0.05
 }
 
 struct PowerOperator;

@@ -9,6 +9,7 @@ use strum::Display;
 use super::equivalence::EquivalenceArgs;
 use super::estimators::{AIPW, DIFFERENCE, EstimandName, Estimator, OLS, PAIRED, WEIGHTING};
 use super::refuters::{ChosenRefuter, all_refuters};
+use crate::checks::five_percent;
 use galeras_causal::{Adjustment, Covariance};
 use galeras_operator::missing_values::MissingValues;
 
@@ -121,7 +122,7 @@ pub(super) struct Args {
     /// The seed of every random choice.
     pub(super) seed: i64,
     /// Intervals cover with probability `1 - alpha`.
-    #[serde(default = "alpha")]
+    #[serde(default = "five_percent")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub(super) alpha: f64,
     /// How p-values are adjusted for the number of tests in a family.
@@ -163,10 +164,6 @@ fn simulations() -> usize {
 
 fn subset_fraction() -> f64 {
     0.9
-}
-
-fn alpha() -> f64 {
-    0.05
 }
 
 /// Which arms are compared.
