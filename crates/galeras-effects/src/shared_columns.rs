@@ -34,7 +34,6 @@ impl<E: ToString> From<E> for NoNumber {
 }
 
 /// An estimate and its confidence interval.
-#[derive(Clone, Copy)]
 pub(crate) struct IntervalEstimate {
     pub(crate) estimate: Estimate,
     pub(crate) interval: (f64, f64),
@@ -44,6 +43,11 @@ impl IntervalEstimate {
     pub(crate) fn new(estimate: Estimate, alpha: f64) -> Self {
         Self { estimate, interval: estimate.interval(alpha) }
     }
+}
+
+/// The numbers of a row, if there are any.
+pub(crate) fn found<T>(answer: &Answer<T>) -> Option<&T> {
+    answer.as_ref().ok()
 }
 
 /// The value of the column `status`.

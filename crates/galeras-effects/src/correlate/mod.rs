@@ -19,7 +19,7 @@ use strum::IntoStaticStr;
 
 use self::number_column::NumberColumn;
 use crate::checks::{ArgChecks, five_percent};
-use crate::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
+use crate::shared_columns::{self as columns, Answer, NoNumber, found, reason_of, status_of};
 use crate::step::{Analysis, BoundAnalysis, required, resolved};
 use crate::words::{ci, left_out};
 use galeras_base::prose::{count, four_digits, p_equals, thousands};
@@ -145,12 +145,6 @@ struct CorrelationRow {
     note: String,
 }
 
-impl CorrelationRow {
-    fn found(&self) -> Option<Correlation> {
-        self.correlation.as_ref().ok().copied()
-    }
-}
-
 impl TableRow for CorrelationRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
         text("outcome", "the one column", |row| &row.outcome),
@@ -158,14 +152,16 @@ impl TableRow for CorrelationRow {
         text("method", "pearson, spearman or kendall", |row| row.method.into_str()),
         text("status", "ok or refused", |row| status_of(&row.correlation)),
         columns::reason(|row| reason_of(&row.correlation)),
-        number("coefficient", "the correlation", |row| Some(row.found()?.coefficient)),
+        number("coefficient", "the correlation", |row| Some(found(&row.correlation)?.coefficient)),
         number(
             "ci_low",
             "lower end of its confidence interval; null in very small samples",
-            |row| Some(row.found()?.interval?.0),
+            |row| Some(found(&row.correlation)?.interval?.0),
         ),
-        number("ci_high", "upper end", |row| Some(row.found()?.interval?.1)),
-        number("p_value", "two-sided p-value of no correlation", |row| Some(row.found()?.p_value)),
+        number("ci_high", "upper end", |row| Some(found(&row.correlation)?.interval?.1)),
+        number("p_value", "two-sided p-value of no correlation", |row| {
+            Some(found(&row.correlation)?.p_value)
+        }),
         count_of("n", "rows that were used", "rows", |row| row.n),
         count_of("n_missing", "rows of the group without one of the two values", "rows", |row| {
             row.n_missing

@@ -6,7 +6,9 @@ use datafusion::prelude::SessionContext;
 
 use super::args::{Args, INTERCEPT, RESIDUAL, grouping_name};
 use super::model::{FittedModel, FixedColumn, OutcomeModel};
-use crate::shared_columns::{self as columns, Answer, IntervalEstimate, reason_of, status_of};
+use crate::shared_columns::{
+    self as columns, Answer, IntervalEstimate, found, reason_of, status_of,
+};
 use crate::step::table;
 use crate::words::{ci, left_out};
 use galeras_base::prose::{
@@ -43,12 +45,6 @@ struct FixedRow {
     note: String,
 }
 
-impl FixedRow {
-    fn found(&self) -> Option<IntervalEstimate> {
-        self.coefficient.as_ref().ok().copied()
-    }
-}
-
 impl TableRow for FixedRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
         outcome(|row| &row.outcome),
@@ -64,23 +60,23 @@ impl TableRow for FixedRow {
         number(
             "estimate",
             "the coefficient, in units of the outcome per unit of the column",
-            |row| Some(row.found()?.estimate.value),
+            |row| Some(found(&row.coefficient)?.estimate.value),
         ),
         number("standard_error", "its standard error", |row| {
-            Some(row.found()?.estimate.standard_error)
+            Some(found(&row.coefficient)?.estimate.standard_error)
         }),
         number("ci_low", "lower end of its confidence interval", |row| {
-            Some(row.found()?.interval.0)
+            Some(found(&row.coefficient)?.interval.0)
         }),
-        number("ci_high", "upper end", |row| Some(row.found()?.interval.1)),
+        number("ci_high", "upper end", |row| Some(found(&row.coefficient)?.interval.1)),
         number("df", "Satterthwaite's degrees of freedom", |row| {
-            Some(row.found()?.estimate.degrees)
+            Some(found(&row.coefficient)?.estimate.degrees)
         }),
         number("t", "the estimate divided by its standard error", |row| {
-            Some(row.found()?.estimate.statistic())
+            Some(found(&row.coefficient)?.estimate.statistic())
         }),
         number("p_value", "two-sided p-value of a coefficient of zero", |row| {
-            Some(row.found()?.estimate.p_value())
+            Some(found(&row.coefficient)?.estimate.p_value())
         }),
         count_of("n", "rows that were used", "rows", |row| row.n),
         columns::note(|row| &row.note),
@@ -97,7 +93,7 @@ struct ComponentRow {
     note: String,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Component {
     groups: Option<usize>,
     variance: Option<f64>,
@@ -105,12 +101,6 @@ struct Component {
     correlation: Option<f64>,
     share: Option<f64>,
     icc: Option<f64>,
-}
-
-impl ComponentRow {
-    fn found(&self) -> Option<Component> {
-        self.component.as_ref().ok().copied()
-    }
 }
 
 impl TableRow for ComponentRow {
@@ -132,23 +122,25 @@ impl TableRow for ComponentRow {
         status(|row| status_of(&row.component)),
         columns::reason(|row| reason_of(&row.component)),
         optional_count("groups", "how many groups there are", Some("groups"), |row| {
-            row.found()?.groups
+            found(&row.component)?.groups
         }),
         number("variance", "the variance, in squared units of the outcome", |row| {
-            row.found()?.variance
+            found(&row.component)?.variance
         }),
-        number("sd", "its square root", |row| row.found()?.variance.map(f64::sqrt)),
-        number("covariance", "the covariance of the two effects", |row| row.found()?.covariance),
-        number("correlation", "their correlation", |row| row.found()?.correlation),
+        number("sd", "its square root", |row| found(&row.component)?.variance.map(f64::sqrt)),
+        number("covariance", "the covariance of the two effects", |row| {
+            found(&row.component)?.covariance
+        }),
+        number("correlation", "their correlation", |row| found(&row.component)?.correlation),
         number(
             "share",
             "the variance as a share of the sum of all; null where there are slopes",
-            |row| row.found()?.share,
+            |row| found(&row.component)?.share,
         ),
         number(
             "icc",
             "the correlation of two rows that share this group, those it lies in, and no other",
-            |row| row.found()?.icc,
+            |row| found(&row.component)?.icc,
         ),
         columns::note(|row| &row.note),
     ];

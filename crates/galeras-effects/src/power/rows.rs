@@ -6,7 +6,7 @@ use datafusion::logical_expr::cast;
 
 use super::Args;
 use crate::columns::{NONE, NamedColumns, read_named_columns};
-use crate::shared_columns::{Answer, NoNumber, reason_of, status_of};
+use crate::shared_columns::{Answer, NoNumber, found, reason_of, status_of};
 use galeras_base::prose::{count, four_digits, name_list, significant, thousands};
 use galeras_causal::{Pilot, StudyDesign, VarianceComponents, pilot};
 use galeras_operator::StepError;
@@ -281,7 +281,6 @@ pub(super) struct PowerRow {
 }
 
 /// The numbers of a design.
-#[derive(Clone, Copy)]
 struct DesignPower {
     effect: f64,
     power: f64,
@@ -293,12 +292,6 @@ struct DesignPower {
     units_for_equivalence: Option<f64>,
 }
 
-impl PowerRow {
-    fn found(&self) -> Option<DesignPower> {
-        self.design.as_ref().ok().copied()
-    }
-}
-
 impl TableRow for PowerRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
         text("outcome", "the outcome", |row| &row.outcome),
@@ -308,31 +301,31 @@ impl TableRow for PowerRow {
         number(
             "effect",
             "the effect that is to be found; without `effects` the smallest that is",
-            |row| row.found().map_or(row.effect, |found| Some(found.effect)),
+            |row| found(&row.design).map_or(row.effect, |found| Some(found.effect)),
         ),
-        number("power", "the probability of finding it", |row| Some(row.found()?.power)),
+        number("power", "the probability of finding it", |row| Some(found(&row.design)?.power)),
         number(
             "units_needed",
             "the data points with which it is found with the wanted probability",
-            |row| row.found()?.units_needed,
+            |row| found(&row.design)?.units_needed,
         ),
         number(
             "detectable_effect",
             "the smallest effect that this study finds with the wanted probability",
-            |row| Some(row.found()?.detectable),
+            |row| Some(found(&row.design)?.detectable),
         ),
-        number("standard_error", "of the effect", |row| Some(row.found()?.standard_error)),
-        number("df", "degrees of freedom of its t", |row| Some(row.found()?.degrees)),
+        number("standard_error", "of the effect", |row| Some(found(&row.design)?.standard_error)),
+        number("df", "degrees of freedom of its t", |row| Some(found(&row.design)?.degrees)),
         number("level", "of one test: alpha over the number of tests", |row| Some(row.level)),
         number(
             "equivalence_power",
             "the probability of showing that an effect of 0 lies within the margin",
-            |row| row.found()?.equivalence_power,
+            |row| found(&row.design)?.equivalence_power,
         ),
         number(
             "units_for_equivalence",
             "the data points with which that has the wanted probability",
-            |row| row.found()?.units_for_equivalence,
+            |row| found(&row.design)?.units_for_equivalence,
         ),
         status(|row| status_of(&row.design)),
         reason(|row| reason_of(&row.design)),

@@ -5,7 +5,7 @@ use super::args::Args;
 use super::comparison::Contrast;
 use super::data_faults::lost_in_rounding;
 use super::frame::{covariate_columns, gather};
-use crate::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
+use crate::shared_columns::{self as columns, Answer, NoNumber, found, reason_of, status_of};
 use galeras_base::prose::four_digits;
 use galeras_causal::{Balance, Estimand, balance};
 use galeras_operator::missing_values::MissingValues;
@@ -26,12 +26,6 @@ pub(super) struct BalanceRow {
     note: String,
 }
 
-impl BalanceRow {
-    fn found(&self) -> Option<&Balance> {
-        self.balance.as_ref().ok()
-    }
-}
-
 impl TableRow for BalanceRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
         columns::outcomes(|row| &row.outcomes),
@@ -40,22 +34,24 @@ impl TableRow for BalanceRow {
         text("covariate", "the confounder or modifier", |row| &row.covariate),
         columns::status(|row| status_of(&row.balance)),
         columns::reason(|row| reason_of(&row.balance)),
-        number("mean_treatment", "mean under the treatment", |row| Some(row.found()?.mean_treated)),
-        number("mean_control", "mean under control", |row| Some(row.found()?.mean_control)),
-        number("smd", "standardised mean difference", |row| row.found()?.smd_before),
+        number("mean_treatment", "mean under the treatment", |row| {
+            Some(found(&row.balance)?.mean_treated)
+        }),
+        number("mean_control", "mean under control", |row| Some(found(&row.balance)?.mean_control)),
+        number("smd", "standardised mean difference", |row| found(&row.balance)?.smd_before),
         number("smd_weighted", "the same after the weights of the estimand", |row| {
-            row.found()?.smd_after
+            found(&row.balance)?.smd_after
         }),
         number("variance_ratio", "variance under the treatment by that under control", |row| {
-            row.found()?.variance_ratio
+            found(&row.balance)?.variance_ratio
         }),
         number("variance_ratio_weighted", "the same after weights", |row| {
-            row.found()?.variance_ratio_after
+            found(&row.balance)?.variance_ratio_after
         }),
         number("ks", "Kolmogorov-Smirnov distance of the two distributions", |row| {
-            Some(row.found()?.ks)
+            Some(found(&row.balance)?.ks)
         }),
-        number("ks_weighted", "the same after weights", |row| row.found()?.ks_after),
+        number("ks_weighted", "the same after weights", |row| found(&row.balance)?.ks_after),
         count_of("n_treatment", "rows under the treatment", "rows", |row| row.n_treated),
         count_of("n_control", "rows under control", "rows", |row| row.n_control),
         columns::note(|row| &row.note),

@@ -4,7 +4,7 @@
 use super::analysis::SetContext;
 use super::comparison::{Comparison, Contrast};
 use crate::shared_columns::{
-    self as columns, Answer, IntervalEstimate, NoNumber, reason_of, status_of,
+    self as columns, Answer, IntervalEstimate, NoNumber, found, reason_of, status_of,
 };
 use crate::words::ci;
 use galeras_base::prose::four_digits;
@@ -29,12 +29,6 @@ pub(super) struct ContourRow {
     note: String,
 }
 
-impl ContourRow {
-    fn found(&self) -> Option<IntervalEstimate> {
-        self.estimate.as_ref().ok().copied()
-    }
-}
-
 impl TableRow for ContourRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
         columns::outcome(|row| &row.outcome),
@@ -55,17 +49,17 @@ impl TableRow for ContourRow {
             Some(row.strength?.outcome_r2)
         }),
         number("estimate", "the effect with such a confounder", |row| {
-            Some(row.found()?.estimate.value)
+            Some(found(&row.estimate)?.estimate.value)
         }),
         number("standard_error", "its classic standard error", |row| {
-            Some(row.found()?.estimate.standard_error)
+            Some(found(&row.estimate)?.estimate.standard_error)
         }),
         number("ci_low", "lower end of its confidence interval", |row| {
-            Some(row.found()?.interval.0)
+            Some(found(&row.estimate)?.interval.0)
         }),
-        number("ci_high", "upper end", |row| Some(row.found()?.interval.1)),
+        number("ci_high", "upper end", |row| Some(found(&row.estimate)?.interval.1)),
         number("t", "the estimate divided by its standard error", |row| {
-            Some(row.found()?.estimate.statistic()).filter(|t| t.is_finite())
+            Some(found(&row.estimate)?.estimate.statistic()).filter(|t| t.is_finite())
         }),
         columns::note(|row| &row.note),
     ];

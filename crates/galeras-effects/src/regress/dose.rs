@@ -7,7 +7,7 @@ use super::comparison::{FEWEST_UNITS, UsableRows, why_covariates_refused};
 use super::data_faults::lost_in_rounding;
 use super::frame::{AnalysisFrame, CovariateColumns, LabelCodes, covariate_columns, gather};
 use crate::shared_columns::{
-    self as columns, Answer, IntervalEstimate, NoNumber, reason_of, status_of,
+    self as columns, Answer, IntervalEstimate, NoNumber, found, reason_of, status_of,
 };
 use crate::words::{infinite, left_out};
 use galeras_base::prose::{
@@ -37,12 +37,6 @@ pub(super) struct DoseRow {
     note: String,
 }
 
-impl DoseRow {
-    fn found(&self) -> Option<IntervalEstimate> {
-        self.effect.as_ref().ok().copied()
-    }
-}
-
 impl TableRow for DoseRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
         columns::outcome(|row| &row.outcome),
@@ -53,22 +47,22 @@ impl TableRow for DoseRow {
         number(
             "estimate",
             "the mean outcome at the dose minus that at the reference, on the spline",
-            |row| Some(row.found()?.estimate.value),
+            |row| Some(found(&row.effect)?.estimate.value),
         ),
         number("ci_low", "lower end of the pointwise interval", |row| {
-            Some(row.found()?.interval.0)
+            Some(found(&row.effect)?.interval.0)
         }),
         number("ci_high", "upper end of the pointwise interval", |row| {
-            Some(row.found()?.interval.1)
+            Some(found(&row.effect)?.interval.1)
         }),
         number("p_value", "two-sided p-value of no difference", |row| {
-            Some(row.found()?.estimate.p_value())
+            Some(found(&row.effect)?.estimate.p_value())
         }),
         number("standard_error", "the standard error of the estimate", |row| {
-            Some(row.found()?.estimate.standard_error)
+            Some(found(&row.effect)?.estimate.standard_error)
         }),
         number("df", "degrees of freedom of Student's t", |row| {
-            Some(row.found()?.estimate.degrees)
+            Some(found(&row.effect)?.estimate.degrees)
         }),
         count_of("n", "complete rows", "rows", |row| row.n),
         columns::status(|row| status_of(&row.effect)),
@@ -95,12 +89,6 @@ struct TrendResult {
     note: String,
 }
 
-impl TrendRow {
-    fn found(&self) -> Option<&TrendResult> {
-        self.result.as_ref().ok()
-    }
-}
-
 impl TableRow for TrendRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
         columns::outcome(|row| &row.outcome),
@@ -112,16 +100,16 @@ impl TableRow for TrendRow {
         number(
             "statistic",
             "F, or z, which is positive if the outcome rises with the dose",
-            |row| Some(row.found()?.statistic),
+            |row| Some(found(&row.result)?.statistic),
         ),
         optional_count("df_numerator", "degrees of freedom of the numerator of F", None, |row| {
-            Some(row.found()?.degrees?.0)
+            Some(found(&row.result)?.degrees?.0)
         }),
         number("df", "degrees of freedom of the denominator of F", |row| {
-            Some(row.found()?.degrees?.1)
+            Some(found(&row.result)?.degrees?.1)
         }),
         number("p_value", "p-value of no effect; two-sided for z", |row| {
-            Some(row.found()?.p_value)
+            Some(found(&row.result)?.p_value)
         }),
         count_of("n", "complete rows", "rows", |row| row.n),
         columns::status(|row| status_of(&row.result)),

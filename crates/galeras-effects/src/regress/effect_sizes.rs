@@ -4,7 +4,7 @@ use super::args::Args;
 use super::comparison::{Comparison, Contrast, RowSet, group_count};
 use super::estimators::pairs::UnitPairs;
 use super::frame::gather;
-use crate::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
+use crate::shared_columns::{self as columns, Answer, NoNumber, found, reason_of, status_of};
 use crate::words::ci;
 use galeras_base::prose::{four_digits, name_list};
 use galeras_causal::{
@@ -24,18 +24,11 @@ pub(super) struct EffectSizeRow {
 }
 
 /// The numbers of a measure.
-#[derive(Clone, Copy)]
 struct Size {
     value: f64,
     interval: (f64, f64),
     standard_error: Option<f64>,
     degrees: f64,
-}
-
-impl EffectSizeRow {
-    fn found(&self) -> Option<Size> {
-        self.size.as_ref().ok().copied()
-    }
 }
 
 impl TableRow for EffectSizeRow {
@@ -49,18 +42,18 @@ impl TableRow for EffectSizeRow {
              cohens_dz",
             |row| row.measure,
         ),
-        number("value", "the effect size", |row| Some(row.found()?.value)),
+        number("value", "the effect size", |row| Some(found(&row.size)?.value)),
         number("ci_low", "lower end of its confidence interval", |row| {
-            Some(row.found()?.interval.0)
+            Some(found(&row.size)?.interval.0)
         }),
-        number("ci_high", "upper end", |row| Some(row.found()?.interval.1)),
+        number("ci_high", "upper end", |row| Some(found(&row.size)?.interval.1)),
         number(
             "standard_error",
             "its standard error; null where the interval inverts the noncentral t",
-            |row| row.found()?.standard_error,
+            |row| found(&row.size)?.standard_error,
         ),
         number("df", "degrees of freedom of the interval", |row| {
-            Some(row.found()?.degrees).filter(|df| df.is_finite())
+            Some(found(&row.size)?.degrees).filter(|df| df.is_finite())
         }),
         text("interval_kind", "how the interval is computed", |row| row.interval_kind),
         count_of("n", "rows that are compared; within units, units", "rows", |row| row.n),

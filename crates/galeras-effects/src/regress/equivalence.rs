@@ -12,7 +12,7 @@ use super::comparison::Contrast;
 use super::effect_sizes::EffectSizes;
 use super::estimate_table::EstimateEntry;
 use super::estimators::{DIFFERENCE, OLS, PAIRED};
-use crate::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
+use crate::shared_columns::{self as columns, Answer, NoNumber, found, reason_of, status_of};
 use crate::words::ci;
 use galeras_base::prose::{four_digits, p_equals};
 use galeras_causal::OneSided;
@@ -241,7 +241,7 @@ impl TableRow for EquivalenceRow {
             Some(row.margin.bounds?.margin)
         }),
         number("estimate", "the effect, in these units", |row| {
-            row.margin.estimate.as_ref().ok().copied()
+            found(&row.margin.estimate).copied()
         }),
         number(
             "ci_low",

@@ -7,7 +7,7 @@ use super::estimators::EstimandName;
 use super::estimators::pairs::UnitPairs;
 use super::frame::{gather, indicators};
 use crate::shared_columns::{
-    self as columns, Answer, IntervalEstimate, NoNumber, reason_of, status_of,
+    self as columns, Answer, IntervalEstimate, NoNumber, found, reason_of, status_of,
 };
 use crate::words::{ci, left_out};
 use galeras_base::prose::{count, four_digits, name_list, p_equals};
@@ -36,12 +36,6 @@ pub(super) struct ModifierRow {
     note: String,
 }
 
-impl ModifierRow {
-    fn found(&self) -> Option<IntervalEstimate> {
-        self.effect.as_ref().ok().copied()
-    }
-}
-
 impl TableRow for ModifierRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
         columns::outcome(|row| &row.outcome),
@@ -60,13 +54,13 @@ impl TableRow for ModifierRow {
             |row| row.bin,
         ),
         number("estimate", "the slope, or the effect in the group", |row| {
-            Some(row.found()?.estimate.value)
+            Some(found(&row.effect)?.estimate.value)
         }),
         number("ci_low", "lower end of the confidence interval", |row| {
-            Some(row.found()?.interval.0)
+            Some(found(&row.effect)?.interval.0)
         }),
         number("ci_high", "upper end of the confidence interval", |row| {
-            Some(row.found()?.interval.1)
+            Some(found(&row.effect)?.interval.1)
         }),
         number("p_value", "two-sided p-value of no change with the modifier; slopes only", |row| {
             row.p_value
@@ -87,7 +81,7 @@ impl TableRow for ModifierRow {
         columns::status(|row| status_of(&row.effect)),
         columns::reason(|row| reason_of(&row.effect)),
         number("standard_error", "the standard error of the estimate", |row| {
-            Some(row.found()?.estimate.standard_error)
+            Some(found(&row.effect)?.estimate.standard_error)
         }),
         count_of("n", "units, without a unit rows", "units", |row| row.n),
         columns::note(|row| &row.note),

@@ -7,7 +7,7 @@ use super::balance::weights;
 use super::comparison::{Contrast, RowSet, TrimmedRows};
 use super::estimators::{EstimandName, FittedPropensity};
 use super::frame::AnalysisFrame;
-use crate::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
+use crate::shared_columns::{self as columns, Answer, NoNumber, found, reason_of, status_of};
 use galeras_base::prose::{count, four_digits, interval, thousands};
 use galeras_causal::{CRUMP, Overlap, Propensity, Refusal, in_overlap, overlap};
 use galeras_operator::small_table::{
@@ -26,12 +26,6 @@ pub(super) struct OverlapRow {
     note: String,
 }
 
-impl OverlapRow {
-    fn found(&self) -> Option<&Overlap> {
-        self.overlap.as_ref().ok()
-    }
-}
-
 impl TableRow for OverlapRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
         columns::outcomes(|row| &row.outcomes),
@@ -43,26 +37,34 @@ impl TableRow for OverlapRow {
             "distinct_scores",
             "different propensity scores; 1 if they tell nobody apart",
             None,
-            |row| Some(row.found()?.distinct),
+            |row| Some(found(&row.overlap)?.distinct),
         ),
         number("min_treatment", "smallest score under the treatment", |row| {
-            Some(row.found()?.min_treated)
+            Some(found(&row.overlap)?.min_treated)
         }),
         number("max_treatment", "largest score under the treatment", |row| {
-            Some(row.found()?.max_treated)
+            Some(found(&row.overlap)?.max_treated)
         }),
-        number("min_control", "smallest score under control", |row| Some(row.found()?.min_control)),
-        number("max_control", "largest score under control", |row| Some(row.found()?.max_control)),
-        number("q01", "1 % quantile of all scores", |row| Some(row.found()?.quantiles[0])),
-        number("q25", "first quartile of all scores", |row| Some(row.found()?.quantiles[1])),
-        number("median", "median of all scores", |row| Some(row.found()?.quantiles[2])),
-        number("q75", "third quartile of all scores", |row| Some(row.found()?.quantiles[3])),
-        number("q99", "99 % quantile of all scores", |row| Some(row.found()?.quantiles[4])),
+        number("min_control", "smallest score under control", |row| {
+            Some(found(&row.overlap)?.min_control)
+        }),
+        number("max_control", "largest score under control", |row| {
+            Some(found(&row.overlap)?.max_control)
+        }),
+        number("q01", "1 % quantile of all scores", |row| Some(found(&row.overlap)?.quantiles[0])),
+        number("q25", "first quartile of all scores", |row| {
+            Some(found(&row.overlap)?.quantiles[1])
+        }),
+        number("median", "median of all scores", |row| Some(found(&row.overlap)?.quantiles[2])),
+        number("q75", "third quartile of all scores", |row| {
+            Some(found(&row.overlap)?.quantiles[3])
+        }),
+        number("q99", "99 % quantile of all scores", |row| Some(found(&row.overlap)?.quantiles[4])),
         optional_count("outside", "rows outside of the scores that both arms have", None, |row| {
-            Some(row.found()?.outside)
+            Some(found(&row.overlap)?.outside)
         }),
         optional_count("clipped", "rows whose score is outside of `clip`", None, |row| {
-            row.found().map(|overlap| overlap.below_clip + overlap.above_clip)
+            found(&row.overlap).map(|overlap| overlap.below_clip + overlap.above_clip)
         }),
         optional_count(
             "outside_crump",
@@ -73,15 +75,15 @@ impl TableRow for OverlapRow {
         number(
             "auc",
             "how well scores tell the arms apart: 0.5 not at all, 1 without error",
-            |row| Some(row.found()?.auc),
+            |row| Some(found(&row.overlap)?.auc),
         ),
         number(
             "effective_treatment",
             "effective sample size under the treatment, weighted",
-            |row| Some(row.found()?.effective_treated),
+            |row| Some(found(&row.overlap)?.effective_treated),
         ),
         number("effective_control", "effective sample size under control, weighted", |row| {
-            Some(row.found()?.effective_control)
+            Some(found(&row.overlap)?.effective_control)
         }),
         columns::note(|row| &row.note),
     ];

@@ -15,7 +15,7 @@ use super::comparison::{Contrast, RowSet, group_count};
 use super::estimate_table::EstimateEntry;
 use super::estimators::{Controls, EstimationSample, Estimator, EstimatorSpec};
 use super::frame::gather;
-use crate::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
+use crate::shared_columns::{self as columns, Answer, NoNumber, found, reason_of, status_of};
 use galeras_base::prose::{four_digits, p_equals};
 use galeras_causal::{
     Estimate, RefutationDesign, Refuter, Resample, Resampler, as_large, refutation_p,
@@ -319,19 +319,12 @@ pub(super) struct RefutationRow {
 }
 
 /// The estimates on changed data, summed up.
-#[derive(Clone, Copy)]
 struct ChangedEstimates {
     mean: f64,
     deviation: Option<f64>,
     p_value: f64,
     /// How many placebos are as far from 0 as the estimate, or farther.
     as_large: Option<usize>,
-}
-
-impl RefutationRow {
-    fn changed(&self) -> Option<ChangedEstimates> {
-        self.on_changed_data.as_ref().ok().copied()
-    }
 }
 
 impl TableRow for RefutationRow {
@@ -347,20 +340,22 @@ impl TableRow for RefutationRow {
             |row| row.estimate,
         ),
         number("new_effect", "the mean of the estimates on changed data", |row| {
-            Some(row.changed()?.mean)
+            Some(found(&row.on_changed_data)?.mean)
         }),
-        number("std", "their standard deviation (divisor n - 1)", |row| row.changed()?.deviation),
+        number("std", "their standard deviation (divisor n - 1)", |row| {
+            found(&row.on_changed_data)?.deviation
+        }),
         number(
             "p_value",
             "that their mean is the expected value: 0 for a placebo, else the estimate",
-            |row| Some(row.changed()?.p_value),
+            |row| Some(found(&row.on_changed_data)?.p_value),
         ),
         optional_count(
             "as_large",
             "placebos at least as far from 0 as the estimate, both in units of their standard errors \
              (HC0 or classic; by their values, where a test gives the interval): a permutation test",
             None,
-            |row| row.changed()?.as_large,
+            |row| found(&row.on_changed_data)?.as_large,
         ),
         count_of(
             "simulations",

@@ -6,7 +6,7 @@ use super::estimators::pairs::UnitPairs;
 use super::estimators::{EffectEstimate, OLS};
 use super::evalue::evalue;
 use super::robustness::of_secondary_ols;
-use crate::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
+use crate::shared_columns::{self as columns, Answer, NoNumber, found, reason_of, status_of};
 use galeras_base::prose::{four_digits, thousands};
 use galeras_causal::{
     SignedRanks, difference_in_means, location, minimum_detectable, paired_gain, relative,
@@ -44,7 +44,7 @@ impl TableRow for SensitivityRow {
         text("measure", "what the value is", |row| &row.measure),
         columns::status(|row| status_of(&row.value)),
         columns::reason(|row| reason_of(&row.value)),
-        number("value", "the value", |row| row.value.as_ref().ok().copied()),
+        number("value", "the value", |row| found(&row.value).copied()),
         columns::note(|row| &row.note),
     ];
 }
