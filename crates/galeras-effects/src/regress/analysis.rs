@@ -317,7 +317,7 @@ fn estimates(
 fn reason(args: &Args, set: &RowSet, outcome: &str, refusal: &Refusal) -> String {
     refusal.describe(|column| match column {
         ColumnRef::Covariate(position) => set.names.get(position).map(String::as_str),
-        ColumnRef::Instrument(position) => set.instrument_names.get(position).map(String::as_str),
+        ColumnRef::Instrument(position) => set.plan.instruments.get(position).map(String::as_str),
         ColumnRef::Treatment | ColumnRef::Endogenous => Some(&args.treatment),
         ColumnRef::Outcome => Some(outcome),
         _ => None,
@@ -376,7 +376,7 @@ fn applicable(
     let reason = match estimator.controls {
         Controls::Units => None,
         Controls::UnitsIfAny if set.units.is_some() => None,
-        Controls::Nothing | Controls::UnitsIfAny => set.unadjusted_refused.as_ref(),
+        Controls::Nothing | Controls::UnitsIfAny => set.plan.unadjusted_refused.as_ref(),
         Controls::Covariates => set.adjusting_refused(),
         // Backdoor paths that the graph leaves open do not matter here.
         Controls::Instruments => {

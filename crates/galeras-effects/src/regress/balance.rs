@@ -74,8 +74,8 @@ pub(super) fn balance_rows(cx: &SetContext<'_>) -> Vec<BalanceRow> {
         Some(Ok(score)) => Some(weights(args, &score.scores, &set.treated)),
         _ => None,
     };
-    let mut names: Vec<String> = set.adjusted.clone();
-    names.extend(args.modifiers.iter().filter(|name| !set.adjusted.contains(name)).cloned());
+    let mut names: Vec<String> = set.plan.adjusted.clone();
+    names.extend(args.modifiers.iter().filter(|name| !set.plan.adjusted.contains(name)).cloned());
     // A column of text that cannot be expanded has no balance to speak of.
     let columns = names.iter().filter_map(|name| {
         covariate_columns(args, frame, std::slice::from_ref(name), &set.rows).ok()

@@ -99,25 +99,18 @@ pub(super) struct RowSet {
     pub(super) units: Option<Vec<u32>>,
     /// Clusters as given; a unit is a cluster where there are none.
     pub(super) clusters: Option<Vec<u32>>,
-    /// The columns that are adjusted for, as named in the arguments or the graph.
-    pub(super) adjusted: Vec<String>,
-    /// The same in sentences: text with its base.
+    /// Of the first outcome. All have its columns and the reasons against them; not its mediators.
+    pub(super) plan: AdjustmentPlan,
+    /// The columns that are adjusted for in sentences: text with its base.
     pub(super) described: Vec<String>,
     /// The name of each covariate: text has one for each level but the base.
     pub(super) names: Vec<String>,
     pub(super) covariates: Vec<Vec<f64>>,
     /// The levels of each absorbed column.
     pub(super) absorbed: Vec<Vec<u32>>,
-    pub(super) instrument_names: Vec<String>,
     pub(super) instruments: Vec<Vec<f64>>,
     /// Why no estimator can use the values of the covariates.
     pub(super) covariates_refused: Option<String>,
-    /// Why, by the graph, adjusting does not give the effect.
-    pub(super) backdoor_refused: Option<String>,
-    /// Why the arms cannot be compared without an adjustment.
-    pub(super) unadjusted_refused: Option<String>,
-    /// Modifiers that the treatment changes, by the graph.
-    pub(super) affected: Vec<String>,
     pub(super) trimmed: Option<TrimmedRows>,
     pub(super) comparisons: Vec<Comparison>,
 }
@@ -138,7 +131,7 @@ impl RowSet {
     }
 
     pub(super) fn adjusting_refused(&self) -> Option<&String> {
-        self.backdoor_refused.as_ref().or(self.covariates_refused.as_ref())
+        self.plan.backdoor_refused.as_ref().or(self.covariates_refused.as_ref())
     }
 
     pub(super) fn outcomes(&self) -> String {
@@ -232,11 +225,11 @@ pub(super) fn row_sets(
         let covariates_refused = why_covariates_refused(args, frame, plan, &rows);
         let same = |set: &&mut RowSet| {
             set.rows == rows.kept
-                && set.adjusted == plan.adjusted
-                && set.instrument_names == plan.instruments
+                && set.plan.adjusted == plan.adjusted
+                && set.plan.instruments == plan.instruments
                 && set.covariates_refused == covariates_refused
-                && set.backdoor_refused == plan.backdoor_refused
-                && set.unadjusted_refused == plan.unadjusted_refused
+                && set.plan.backdoor_refused == plan.backdoor_refused
+                && set.plan.unadjusted_refused == plan.unadjusted_refused
         };
         match sets.iter_mut().find(same) {
             Some(set) => set.comparisons.push(comparison),
@@ -279,16 +272,12 @@ fn row_set(
         treated: rows.kept.iter().map(is_treated).collect(),
         units: frame.units.as_ref().map(codes),
         clusters: frame.clusters.as_ref().map(codes),
-        adjusted: plan.adjusted.clone(),
+        plan: plan.clone(),
         described: adjusted.described,
         names: adjusted.names,
         covariates: adjusted.values.into_iter().map(moved).collect(),
         absorbed: args.absorb.iter().map(|name| level_codes(frame, name, &rows.kept)).collect(),
         instruments: columns(&plan.instruments),
-        instrument_names: plan.instruments.clone(),
-        unadjusted_refused: plan.unadjusted_refused.clone(),
-        affected: plan.affected.clone(),
-        backdoor_refused: plan.backdoor_refused.clone(),
         covariates_refused,
         trimmed: None,
         comparisons: Vec::new(),

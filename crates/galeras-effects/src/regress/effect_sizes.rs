@@ -109,7 +109,7 @@ pub(super) fn effect_sizes(
     // Within units everything about a unit is balanced; else the arms are compared as they are.
     let refused = comparison.refused.clone().or_else(|| match pairs {
         Some(_) => None,
-        None => set.unadjusted_refused.clone(),
+        None => set.plan.unadjusted_refused.clone(),
     });
     let usable = refused.map_or(Ok(()), Err);
     let whole = |refusal: Refusal| refusal.to_string();

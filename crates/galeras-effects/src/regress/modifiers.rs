@@ -392,7 +392,7 @@ fn why_withheld(cx: &SetContext<'_>, comparison: &Comparison, modifier: &str) ->
     if let Some(reason) = &comparison.refused {
         return Some(reason.clone());
     }
-    if set.affected.iter().any(|name| name == modifier) {
+    if set.plan.affected.iter().any(|name| name == modifier) {
         return Some("by the graph the treatment changes it, so it is no modifier".into());
     }
     if set.units.is_some() {
@@ -402,7 +402,7 @@ fn why_withheld(cx: &SetContext<'_>, comparison: &Comparison, modifier: &str) ->
         return Some("the interactions are estimated without absorbed effects".into());
     }
     if set.names.is_empty() {
-        return set.unadjusted_refused.clone();
+        return set.plan.unadjusted_refused.clone();
     }
     set.adjusting_refused().cloned().or_else(|| cx.separated())
 }
