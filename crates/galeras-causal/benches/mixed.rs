@@ -9,7 +9,7 @@
 
 use std::time::Instant;
 
-use galeras_causal::{RandomTerm, mixed};
+use galeras_causal::{RandomTerm, dense, mixed};
 
 #[path = "coverage/random.rs"]
 #[allow(dead_code, reason = "the other benchmark draws more kinds of numbers")]
@@ -20,22 +20,10 @@ use random::SplitMix;
 const ROWS: usize = 100_000;
 const MOST_SECONDS: f64 = 60.0;
 
-/// Codes in which every group occurs.
-fn dense(codes: &[u32]) -> Vec<u32> {
-    let mut known = std::collections::HashMap::new();
-    codes
-        .iter()
-        .map(|code| {
-            let next = known.len() as u32;
-            *known.entry(*code).or_insert(next)
-        })
-        .collect()
-}
-
 /// Fits one design whose groups have the standard deviations `sds`; true if fast enough and
 /// correct.
 fn race(name: &str, draw: &mut SplitMix, groups: &[Vec<u32>], sds: &[f64]) -> bool {
-    let groups: Vec<Vec<u32>> = groups.iter().map(|codes| dense(codes)).collect();
+    let groups: Vec<Vec<u32>> = groups.iter().map(|codes| dense(codes.iter().copied())).collect();
     let levels: Vec<usize> =
         groups.iter().map(|codes| *codes.iter().max().unwrap() as usize + 1).collect();
     let effects: Vec<Vec<f64>> = levels

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::Covariance;
+use crate::Covariance::{self, Classic, Cr0, Cr1, Cr2, Cr3, Hc0, Hc1, Hc2, Hc3};
 
 /// A JSON file below tests/reference.
 pub(crate) fn json(path: &str) -> Value {
@@ -153,17 +153,8 @@ impl GeneralisedModels {
     }
 }
 
-/// The kinds with numbers in generalised_models.json, by their names there.
-pub(crate) const KINDS: [(&str, Covariance); 8] = [
-    ("classic", Covariance::Classic),
-    ("HC0", Covariance::Hc0),
-    ("HC1", Covariance::Hc1),
-    ("HC2", Covariance::Hc2),
-    ("HC3", Covariance::Hc3),
-    ("CR1", Covariance::Cr1),
-    ("CR2", Covariance::Cr2),
-    ("CR3", Covariance::Cr3),
-];
+/// All kinds of standard errors; their names are those of the reference files.
+pub(crate) const KINDS: [Covariance; 9] = [Classic, Hc0, Hc1, Hc2, Hc3, Cr0, Cr1, Cr2, Cr3];
 
 /// An expected number.
 pub(crate) trait Number {

@@ -11,6 +11,11 @@ pub(crate) fn is_plain(data_type: &DataType) -> bool {
     !data_type.is_nested()
 }
 
+/// The default of `alpha`.
+pub(crate) fn five_percent() -> f64 {
+    0.05
+}
+
 /// Arguments that are checked, and their errors.
 pub(crate) struct ArgChecks<'a> {
     pub cx: &'a BindContext,

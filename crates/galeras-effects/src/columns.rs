@@ -20,9 +20,11 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// Labels as codes, in the order in which they appear.
 #[derive(Debug, Default)]
 pub(crate) struct LabelCodes {
-    names: Vec<String>,
+    /// By code.
+    pub(crate) names: Vec<String>,
     known: HashMap<String, u32>,
-    rows: Vec<u32>,
+    /// The code of each row.
+    pub(crate) rows: Vec<u32>,
 }
 
 impl LabelCodes {
@@ -47,14 +49,6 @@ impl LabelCodes {
             codes.push(name.map(String::as_str));
         }
         codes
-    }
-
-    pub(crate) fn rows(&self) -> &[u32] {
-        &self.rows
-    }
-
-    pub(crate) fn names(&self) -> &[String] {
-        &self.names
     }
 
     pub(crate) fn code(&self, name: &str) -> Option<u32> {
@@ -134,4 +128,29 @@ pub(crate) async fn read_columns(
     }
     read.numbers = numbers.iter().cloned().zip(values).collect();
     Ok(read)
+}
+
+/// The columns of a table, labels by name.
+#[derive(Debug)]
+pub(crate) struct NamedColumns {
+    pub(crate) rows: usize,
+    /// A missing number is NaN.
+    pub(crate) numbers: BTreeMap<String, Vec<f64>>,
+    /// Those of them that are integers of 64 bits in the input, not all of which are doubles.
+    pub(crate) integers: BTreeSet<String>,
+    pub(crate) labels: BTreeMap<String, LabelCodes>,
+}
+
+/// Reads `numbers`, and labels by name from expressions of texts, in the order of `key`.
+pub(crate) async fn read_named_columns(
+    input: DataFrame,
+    key: &[String],
+    labels: Vec<(String, Expr)>,
+    numbers: &[String],
+) -> Result<NamedColumns, StepError> {
+    let integers = integers(input.schema(), numbers);
+    let (names, texts): (Vec<String>, Vec<Expr>) = labels.into_iter().unzip();
+    let read = read_columns(input, key, Vec::new(), texts, numbers).await?;
+    let labels = names.into_iter().zip(read.labels).collect();
+    Ok(NamedColumns { rows: read.rows, numbers: read.numbers, integers, labels })
 }

@@ -6,6 +6,7 @@ mod correlate;
 mod mixed;
 mod power;
 mod regress;
+mod shared_columns;
 mod step;
 mod words;
 

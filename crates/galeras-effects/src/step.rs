@@ -5,9 +5,11 @@ use std::fmt::Debug;
 
 use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
+use datafusion::prelude::SessionContext;
 use serde::Serialize;
 use serde_json::Value;
 
+use galeras_operator::small_table::{TableRow, record_batch};
 use galeras_operator::{
     ArgError, BoundStep, INPUT, LowerContext, Lowering, Port, Ports, Reads, StepError, TableStep,
 };
@@ -48,6 +50,14 @@ pub(crate) fn resolved(args: &impl Serialize) -> Result<Value, Vec<ArgError>> {
 /// The input of an operator that needs one.
 pub(crate) fn required(input: Option<DataFrame>, operator: &str) -> Result<DataFrame, StepError> {
     input.ok_or_else(|| StepError::new(format!("`{operator}` needs an input table")))
+}
+
+/// A table in memory of these rows.
+pub(crate) fn table<Row: TableRow>(
+    session: &SessionContext,
+    rows: &[Row],
+) -> Result<DataFrame, StepError> {
+    Ok(session.read_batch(record_batch(rows)?)?)
 }
 
 impl<A: Analysis> BoundStep for BoundAnalysis<A> {

@@ -37,59 +37,63 @@ enum CellValue<Row> {
     Flag(fn(&Row) -> bool),
 }
 
+/// A column of texts.
+pub const fn text<Row>(
+    name: &'static str,
+    about: &'static str,
+    value: fn(&Row) -> &str,
+) -> TableColumn<Row> {
+    TableColumn { name, about, unit: None, value: CellValue::Text(value) }
+}
+
+/// A column of texts that may be null.
+pub const fn optional_text<Row>(
+    name: &'static str,
+    about: &'static str,
+    value: fn(&Row) -> Option<&str>,
+) -> TableColumn<Row> {
+    TableColumn { name, about, unit: None, value: CellValue::OptionalText(value) }
+}
+
+/// A column of numbers that may be null. They are rounded to twelve significant digits.
+pub const fn number<Row>(
+    name: &'static str,
+    about: &'static str,
+    value: fn(&Row) -> Option<f64>,
+) -> TableColumn<Row> {
+    TableColumn { name, about, unit: None, value: CellValue::OptionalNumber(value) }
+}
+
+/// A column of counts of `unit`.
+pub const fn count_of<Row>(
+    name: &'static str,
+    about: &'static str,
+    unit: &'static str,
+    value: fn(&Row) -> usize,
+) -> TableColumn<Row> {
+    TableColumn { name, about, unit: Some(unit), value: CellValue::Count(value) }
+}
+
+/// A column of counts that may be null.
+pub const fn optional_count<Row>(
+    name: &'static str,
+    about: &'static str,
+    unit: Option<&'static str>,
+    value: fn(&Row) -> Option<usize>,
+) -> TableColumn<Row> {
+    TableColumn { name, about, unit, value: CellValue::OptionalCount(value) }
+}
+
+/// A column of true and false.
+pub const fn flag<Row>(
+    name: &'static str,
+    about: &'static str,
+    value: fn(&Row) -> bool,
+) -> TableColumn<Row> {
+    TableColumn { name, about, unit: None, value: CellValue::Flag(value) }
+}
+
 impl<Row> TableColumn<Row> {
-    const fn new(name: &'static str, about: &'static str, value: CellValue<Row>) -> Self {
-        Self { name, about, unit: None, value }
-    }
-
-    /// A column of texts.
-    pub const fn text(name: &'static str, about: &'static str, value: fn(&Row) -> &str) -> Self {
-        Self::new(name, about, CellValue::Text(value))
-    }
-
-    /// A column of texts that may be null.
-    pub const fn optional_text(
-        name: &'static str,
-        about: &'static str,
-        value: fn(&Row) -> Option<&str>,
-    ) -> Self {
-        Self::new(name, about, CellValue::OptionalText(value))
-    }
-
-    /// A column of numbers that may be null. They are rounded to twelve significant digits.
-    pub const fn number(
-        name: &'static str,
-        about: &'static str,
-        value: fn(&Row) -> Option<f64>,
-    ) -> Self {
-        Self::new(name, about, CellValue::OptionalNumber(value))
-    }
-
-    /// A column of counts of `unit`.
-    pub const fn count(
-        name: &'static str,
-        about: &'static str,
-        unit: &'static str,
-        value: fn(&Row) -> usize,
-    ) -> Self {
-        Self { name, about, unit: Some(unit), value: CellValue::Count(value) }
-    }
-
-    /// A column of counts that may be null.
-    pub const fn optional_count(
-        name: &'static str,
-        about: &'static str,
-        unit: Option<&'static str>,
-        value: fn(&Row) -> Option<usize>,
-    ) -> Self {
-        Self { name, about, unit, value: CellValue::OptionalCount(value) }
-    }
-
-    /// A column of true and false.
-    pub const fn flag(name: &'static str, about: &'static str, value: fn(&Row) -> bool) -> Self {
-        Self::new(name, about, CellValue::Flag(value))
-    }
-
     /// The name of the column.
     pub fn name(&self) -> &'static str {
         self.name
@@ -177,9 +181,9 @@ mod tests {
 
     impl TableRow for Measured {
         const COLUMNS: &'static [TableColumn<Self>] = &[
-            TableColumn::text("name", "what was measured", |row| row.name),
-            TableColumn::number("value", "how much it is", |row| row.value),
-            TableColumn::count("n", "how often", "times", |row| row.n),
+            text("name", "what was measured", |row| row.name),
+            number("value", "how much it is", |row| row.value),
+            count_of("n", "how often", "times", |row| row.n),
         ];
     }
 

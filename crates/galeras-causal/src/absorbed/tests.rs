@@ -1,6 +1,7 @@
 //! Absorbed effects against linearmodels and least squares on indicators.
 
 use super::*;
+use crate::Covariance::{Classic, Cr0, Hc0, Hc1};
 use crate::tests::{GeneralisedModels, close};
 use crate::{ColumnRef, Covariance, Refusal};
 
@@ -23,13 +24,9 @@ fn effects_equal_those_of_linearmodels() {
         let found = fit(Covariance::Classic, None);
         close(found.estimate.value, &row["estimate"], 1e-9);
         close(found.residual_degrees as f64, &row["df_resid"], 0.0);
-        for (name, kind) in [
-            ("classic", Covariance::Classic),
-            ("HC0", Covariance::Hc0),
-            ("HC1", Covariance::Hc1),
-            ("CR0", Covariance::Cr0),
-        ] {
-            close(fit(kind, Some(&author)).estimate.standard_error, &row[name], 1e-7);
+        for kind in [Classic, Hc0, Hc1, Cr0] {
+            let found = fit(kind, Some(&author)).estimate;
+            close(found.standard_error, &row[kind.to_string()], 1e-7);
         }
         // Where the cluster is one of the factors, its effects are not counted, unlike there.
         if row["factors"].as_array().unwrap().iter().all(|name| name != "author") {

@@ -7,20 +7,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::column::indicator;
-use crate::tests::{Draw, Study, Table, close, json, slices};
+use crate::tests::{Draw, KINDS, Study, Table, close, json, slices};
 use crate::{ColumnRef, Refusal, difference_in_means};
-
-pub(super) const KINDS: [Covariance; 9] = [
-    Covariance::Classic,
-    Covariance::Hc0,
-    Covariance::Hc1,
-    Covariance::Hc2,
-    Covariance::Hc3,
-    Covariance::Cr0,
-    Covariance::Cr1,
-    Covariance::Cr2,
-    Covariance::Cr3,
-];
 
 /// CR2, CR3 and the degrees of freedom of CR2 for one coefficient, with every n x n matrix.
 fn brute_force(

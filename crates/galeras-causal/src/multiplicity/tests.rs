@@ -38,27 +38,21 @@ fn unordered_tied_and_tiny_values_equal_statsmodels() {
     ];
     // statsmodels 0.15.0, multipletests.
     let h = 0.7435;
-    close(
-        &adjust(&p, Adjustment::Hommel),
-        &[2e-08, h, h, h, h, h, h, 1.2e-299, 3.3e-249, h, h, 0.686],
-        "hommel",
-    );
-    close(
-        &adjust(&p, Adjustment::SimesHochberg),
-        &[2e-08, h, h, h, h, h, h, 1.2e-299, 3.3e-249, h, h, h],
-        "simes-hochberg",
-    );
-    close(
-        &adjust(&p, Adjustment::Holm),
-        &[2e-08, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.2e-299, 3.3e-249, 1.0, 1.0, 1.0],
-        "holm",
-    );
     let (a, b) = (0.5751272727272727, 0.5477333333333333);
-    close(
-        &adjust(&p, Adjustment::BenjaminiHochberg),
-        &[8e-09, a, a, b, b, b, b, 1.2e-299, 1.8e-249, b, h, 0.5145],
-        "fdr_bh",
-    );
+    for (how, expected) in [
+        (Adjustment::Hommel, [2e-08, h, h, h, h, h, h, 1.2e-299, 3.3e-249, h, h, 0.686]),
+        (Adjustment::SimesHochberg, [2e-08, h, h, h, h, h, h, 1.2e-299, 3.3e-249, h, h, h]),
+        (
+            Adjustment::Holm,
+            [2e-08, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.2e-299, 3.3e-249, 1.0, 1.0, 1.0],
+        ),
+        (
+            Adjustment::BenjaminiHochberg,
+            [8e-09, a, a, b, b, b, b, 1.2e-299, 1.8e-249, b, h, 0.5145],
+        ),
+    ] {
+        close(&adjust(&p, how), &expected, &format!("{how:?}"));
+    }
     let tiny = [3.7238528138528144e-299, 5.585779220779222e-249];
     let found = adjust(&p, Adjustment::BenjaminiYekutieli);
     close(&[found[0], found[7], found[8]], &[2.482568542568543e-08, tiny[0], tiny[1]], "fdr_by");

@@ -1,6 +1,7 @@
 //! Proportional odds against statsmodels' optimum and derivatives exact to rounding.
 
 use super::*;
+use crate::Covariance::{Classic, Cr0, Cr1, Hc0, Hc1};
 use crate::tests::{GeneralisedModels, close};
 
 #[test]
@@ -9,19 +10,13 @@ fn odds_equal_those_of_statsmodels() {
     let (treated, repo) = (reference.treated(), reference.table.codes("repo"));
     for (name, column) in [("ordinal", "level"), ("ordinal_binary", "passed")] {
         let expected = &reference.json[name];
-        for (kind_name, kind) in [
-            ("classic", Covariance::Classic),
-            ("HC0", Covariance::Hc0),
-            ("HC1", Covariance::Hc1),
-            ("CR0", Covariance::Cr0),
-            ("CR1", Covariance::Cr1),
-        ] {
+        for kind in [Classic, Hc0, Hc1, Cr0, Cr1] {
             let (outcome, covariates) = (reference.table.column(column), reference.covariates());
             let found =
                 proportional_odds(&treated, outcome, &covariates, kind, Some(&repo)).unwrap();
             close(found.log_odds_ratio.value, &expected["log_odds_ratio"], 1e-8);
             close(found.log_odds_ratio.value, &expected["peer_log_odds_ratio"], 1e-5);
-            close(found.log_odds_ratio.standard_error, &expected["errors"][kind_name], 1e-8);
+            close(found.log_odds_ratio.standard_error, &expected["errors"][kind.to_string()], 1e-8);
             assert_eq!(found.log_odds_ratio.degrees.is_finite(), kind.is_clustered());
         }
     }

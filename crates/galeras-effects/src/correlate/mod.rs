@@ -5,30 +5,30 @@
 mod number_column;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
+use arrow::array::AsArray;
 use arrow::datatypes::DataType;
 use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
-use datafusion::logical_expr::{
-    Expr, JoinType, Operator as DataFusionOperator, binary_expr, cast, lit,
-};
-use datafusion::prelude::coalesce;
+use datafusion::logical_expr::{Expr, cast};
 use futures::StreamExt;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use self::number_column::NumberColumn;
-use crate::checks::ArgChecks;
+use crate::checks::{ArgChecks, five_percent};
+use crate::shared_columns::{self as columns, Answer, NoNumber, found, reason_of, status_of};
 use crate::step::{Analysis, BoundAnalysis, required, resolved};
 use crate::words::{ci, left_out};
 use galeras_base::prose::{count, four_digits, p_equals, thousands};
 use galeras_causal::{ColumnRef, Correlation, CorrelationMethod, correlation};
 use galeras_operator::columns::is_number;
 use galeras_operator::missing_values::MissingValues;
-use galeras_operator::small_table::{TableColumn, TableRow, record_batch, table_schema};
+use galeras_operator::small_table::{
+    TableColumn, TableRow, count_of, number, record_batch, table_schema, text,
+};
 use galeras_operator::worker_threads::{on_thread, pool};
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, LowerContext, MAIN,
@@ -55,7 +55,7 @@ struct Args {
     #[serde(default)]
     method: MethodName,
     /// Intervals cover with probability `1 - alpha`.
-    #[serde(default = "alpha")]
+    #[serde(default = "five_percent")]
     #[schemars(range(min = 0.0, max = 1.0))]
     alpha: f64,
     /// The treatment of rows without one of the two values: `refuse` the number, or `drop` and
@@ -64,12 +64,11 @@ struct Args {
     missing: MissingValues,
 }
 
-fn alpha() -> f64 {
-    0.05
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", const_into_str)]
 enum MethodName {
     /// Pearson's r: how linear the relation is.
     #[default]
@@ -81,14 +80,6 @@ enum MethodName {
 }
 
 impl MethodName {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Pearson => "pearson",
-            Self::Spearman => "spearman",
-            Self::Kendall => "kendall",
-        }
-    }
-
     /// The name of the coefficient in a sentence.
     fn in_a_sentence(self) -> &'static str {
         match self {
@@ -104,8 +95,6 @@ struct CorrelateOperator;
 /// The operator.
 pub const CORRELATE: &dyn Operator = &CorrelateOperator;
 
-const DOC: &str = include_str!("doc.md");
-
 impl TypedOperator for CorrelateOperator {
     type Args = Args;
 
@@ -115,7 +104,7 @@ impl TypedOperator for CorrelateOperator {
         grain: Grain::of::<BoundAnalysis<CorrelateAnalysis>, _>(),
         effect: Effect::Pure,
         inputs: InputPorts::One,
-        doc: DOC,
+        doc: include_str!("doc.md"),
         args_schema: args_schema::<Args>,
     };
 
@@ -150,8 +139,7 @@ struct CorrelationRow {
     outcome: String,
     variable: String,
     method: MethodName,
-    correlation: Option<Correlation>,
-    refused: Option<String>,
+    correlation: Answer<Correlation>,
     n: usize,
     n_missing: usize,
     note: String,
@@ -159,40 +147,26 @@ struct CorrelationRow {
 
 impl TableRow for CorrelationRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
-        TableColumn::text("outcome", "the one column", |row| &row.outcome),
-        TableColumn::text("variable", "the other column", |row| &row.variable),
-        TableColumn::text("method", "pearson, spearman or kendall", |row| row.method.name()),
-        TableColumn::text("status", "ok or refused", |row| match row.refused {
-            None => "ok",
-            Some(_) => "refused",
-        }),
-        TableColumn::optional_text(
-            "reason",
-            "why there is no number; null if there is one",
-            |row| row.refused.as_deref(),
-        ),
-        TableColumn::number("coefficient", "the correlation", |row| {
-            row.correlation.map(|correlation| correlation.coefficient)
-        }),
-        TableColumn::number(
+        text("outcome", "the one column", |row| &row.outcome),
+        text("variable", "the other column", |row| &row.variable),
+        text("method", "pearson, spearman or kendall", |row| row.method.into_str()),
+        text("status", "ok or refused", |row| status_of(&row.correlation)),
+        columns::reason(|row| reason_of(&row.correlation)),
+        number("coefficient", "the correlation", |row| Some(found(&row.correlation)?.coefficient)),
+        number(
             "ci_low",
             "lower end of its confidence interval; null in very small samples",
-            |row| row.correlation?.interval.map(|(low, _)| low),
+            |row| Some(found(&row.correlation)?.interval?.0),
         ),
-        TableColumn::number("ci_high", "upper end", |row| {
-            row.correlation?.interval.map(|(_, high)| high)
+        number("ci_high", "upper end", |row| Some(found(&row.correlation)?.interval?.1)),
+        number("p_value", "two-sided p-value of no correlation", |row| {
+            Some(found(&row.correlation)?.p_value)
         }),
-        TableColumn::number("p_value", "two-sided p-value of no correlation", |row| {
-            row.correlation.map(|correlation| correlation.p_value)
+        count_of("n", "rows that were used", "rows", |row| row.n),
+        count_of("n_missing", "rows of the group without one of the two values", "rows", |row| {
+            row.n_missing
         }),
-        TableColumn::count("n", "rows that were used", "rows", |row| row.n),
-        TableColumn::count(
-            "n_missing",
-            "rows of the group without one of the two values",
-            "rows",
-            |row| row.n_missing,
-        ),
-        TableColumn::text("note", "the row in words", |row| &row.note),
+        columns::note(|row| &row.note),
     ];
 }
 
@@ -201,9 +175,6 @@ struct CorrelateAnalysis {
     args: Args,
     groups: GroupColumns,
 }
-
-/// A hidden column with the group of a row.
-const GROUP: &str = "__group";
 
 /// The columns of a group, by position in outcomes and then variables.
 type GroupNumbers = Vec<NumberColumn>;
@@ -223,52 +194,31 @@ impl Analysis for CorrelateAnalysis {
         cx: &LowerContext,
         input: Option<DataFrame>,
     ) -> Result<Ports, StepError> {
-        let (input, args) = (required(input, "correlate")?, &bound.analysis.args);
-        let (by, group) = (bound.analysis.groups.values()?, bound.analysis.groups.id()?);
-        let groups = bound.analysis.read(input.clone(), &bound.key, group.clone()).await?;
+        let Self { args, groups: by } = &bound.analysis;
+        let input = required(input, "correlate")?;
+        let groups = match by.is_empty() {
+            true => None,
+            false => Some(by.groups(input.clone()).await?),
+        };
+        let ids = groups.as_ref().map_or(vec![String::new()], |groups| groups.ids().to_vec());
+        let numbers = bound.analysis.read(input, &bound.key, by.id()?).await?;
         let (owned, jobs) = (args.clone(), cx.env.jobs);
-        let (names, rows) =
-            on_thread(move || Ok(pool(jobs)?.install(|| correlate(&owned, &groups)))).await?;
-        let results = record_batch(&rows)?;
-        if args.by.is_empty() {
-            return Ok(vec![(MAIN, cx.session.read_batch(results)?)]);
-        }
-        // The values of the group columns come from the input again, with their types.
-        let names: StringArray = names.iter().map(Some).collect();
-        let mut columns = vec![(GROUP, Arc::new(names) as ArrayRef)];
-        for (at, column) in CorrelationRow::COLUMNS.iter().enumerate() {
-            columns.push((column.name(), results.column(at).clone()));
-        }
-        let results = cx.session.read_batch(RecordBatch::try_from_iter(columns)?)?;
-        let mut kept: Vec<Expr> =
-            by.into_iter().zip(&args.by).map(|(value, name)| value.alias(name)).collect();
-        kept.push(group.alias("__of"));
-        let groups = input.select(kept)?.distinct()?;
-        let joined = results.join(groups, JoinType::Inner, &[GROUP], &["__of"], None)?;
-        let all = bound.ports[0].table.names().map(|name| match name {
-            "note" => bound.analysis.where_it_holds().alias(name),
-            _ => column(name),
-        });
-        Ok(vec![(MAIN, joined.select(all.collect::<Vec<_>>())?)])
+        let rows = on_thread(move || Ok(pool(jobs)?.install(|| correlate(&owned, &ids, &numbers))))
+            .await?;
+        let table = match &groups {
+            None => record_batch(&rows)?,
+            Some(groups) => {
+                let of_group = (args.outcomes.len() * args.variables.len()).max(1);
+                let tables =
+                    rows.chunks(of_group).map(record_batch).collect::<Result<Vec<_>, _>>()?;
+                groups.united(&tables, &table_schema::<CorrelationRow>().schema, &["note"])?
+            }
+        };
+        Ok(vec![(MAIN, cx.session.read_batch(table)?)])
     }
 }
 
 impl CorrelateAnalysis {
-    /// The note of a row, with its group.
-    fn where_it_holds(&self) -> Expr {
-        let join = |left, right| binary_expr(left, DataFusionOperator::StringConcat, right);
-        let mut before = "Where ";
-        let mut text = None;
-        for name in &self.args.by {
-            let value = coalesce(vec![cast(column(name), DataType::Utf8), lit("missing")]);
-            let part = join(lit(format!("{before}`{name}` is ")), value);
-            text = Some(text.map_or(part.clone(), |text| join(text, part)));
-            before = " and ";
-        }
-        let note = column("note");
-        text.map_or(note.clone(), |text| join(join(text, lit(": ")), note))
-    }
-
     /// Reads the columns of numbers by group, in the order of the input's key.
     async fn read(
         &self,
@@ -291,7 +241,7 @@ impl CorrelateAnalysis {
         let mut groups: BTreeMap<String, GroupNumbers> = BTreeMap::new();
         while let Some(batch) = stream.next().await {
             let batch = batch?;
-            let of_rows = cast_text(batch.column(0))?;
+            let of_rows = arrow::compute::cast(batch.column(0), &DataType::Utf8)?;
             let of_rows = of_rows.as_string::<i32>();
             let numbers = batch.columns()[1..].iter().take(names.len());
             let values = numbers.map(NumberColumn::of).collect::<Result<Vec<_>, _>>()?;
@@ -315,30 +265,24 @@ impl CorrelateAnalysis {
     }
 }
 
-fn cast_text(array: &ArrayRef) -> Result<ArrayRef, StepError> {
-    Ok(arrow::compute::cast(array, &DataType::Utf8)?)
-}
-
-/// The group of each row, and the row.
+/// The rows of these groups, one after another.
 fn correlate(
     args: &Args,
+    ids: &[String],
     groups: &BTreeMap<String, GroupNumbers>,
-) -> (Vec<String>, Vec<CorrelationRow>) {
-    let mut pairs: Vec<(&String, &GroupNumbers, usize, usize)> = Vec::new();
-    for (name, group) in groups {
+) -> Vec<CorrelationRow> {
+    let mut pairs: Vec<(&GroupNumbers, usize, usize)> = Vec::new();
+    for group in ids.iter().filter_map(|id| groups.get(id)) {
         for outcome in 0..args.outcomes.len() {
-            for variable in 0..args.variables.len() {
-                pairs.push((name, group, outcome, variable));
-            }
+            pairs.extend((0..args.variables.len()).map(|variable| (group, outcome, variable)));
         }
     }
-    let one = |(name, group, outcome, variable): &(&String, &GroupNumbers, usize, usize)| {
-        let x = &group[*outcome];
-        let y = &group[args.outcomes.len() + variable];
+    let row = |(group, outcome, variable): &(&GroupNumbers, usize, usize)| {
+        let (x, y) = (&group[*outcome], &group[args.outcomes.len() + variable]);
         let names = (args.outcomes[*outcome].as_str(), args.variables[*variable].as_str());
-        ((*name).clone(), correlation_row(args, names, x, y))
+        correlation_row(args, names, x, y)
     };
-    pairs.par_iter().map(one).collect::<Vec<_>>().into_iter().unzip()
+    pairs.par_iter().map(row).collect()
 }
 
 fn correlation_row(
@@ -397,8 +341,7 @@ fn correlation_row(
         variable: variable.into(),
         method: args.method,
         n: result.as_ref().map_or(x.len(), |correlation| correlation.n),
-        correlation: result.as_ref().ok().copied(),
-        refused: result.err(),
+        correlation: result.map_err(NoNumber::Refused),
         n_missing: missing,
         note,
     }

@@ -6,7 +6,7 @@ use arrow::datatypes::DataType;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::checks::{ArgChecks, is_plain};
+use crate::checks::{ArgChecks, five_percent, is_plain};
 use galeras_operator::columns::{is_number, is_text};
 use galeras_operator::missing_values::MissingValues;
 use galeras_operator::{ArgError, BindContext};
@@ -57,10 +57,6 @@ pub(super) struct Args {
 
 fn yes() -> bool {
     true
-}
-
-fn five_percent() -> f64 {
-    0.05
 }
 
 impl Args {

@@ -1,13 +1,10 @@
 //! `mixed`: linear mixed models of outcomes, with crossed and nested random effects.
 //!
-//! The arithmetic is in `galeras_causal::mixed`. Here: arguments and their checks (`args`), the
-//! input as columns (`frame`), the model of one outcome (`model`), the rows of the
-//! ports (`rows`), and how they are made (`tables`).
+//! The arithmetic is in `galeras_causal::mixed`. Here: arguments and their checks (`args`), the model
+//! of one outcome (`model`), and the rows of the ports (`tables`).
 
 mod args;
-mod frame;
 mod model;
-mod rows;
 mod tables;
 
 use std::sync::Arc;
@@ -18,6 +15,7 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use self::args::{Args, check};
 use self::tables::ResultTables;
+use crate::columns::{NONE, label, read_named_columns};
 use crate::step::{Analysis, BoundAnalysis, required, resolved};
 use galeras_operator::columns::is_text;
 use galeras_operator::worker_threads::{on_thread, pool};
@@ -93,7 +91,15 @@ impl Analysis for MixedAnalysis {
         input: Option<DataFrame>,
     ) -> Result<Ports, StepError> {
         let (input, own) = (required(input, "mixed")?, &bound.analysis);
-        let frame = frame::read(input, &bound.key, &own.numbers(), &own.labels()).await?;
+        let mut labels = Vec::new();
+        for name in own.labels() {
+            let text = label(input.schema(), &name)?;
+            labels.push((name, text));
+        }
+        let frame = read_named_columns(input, &bound.key, labels, &own.numbers()).await?;
+        if frame.rows >= NONE as usize {
+            return Err(StepError::new("`mixed` takes fewer than 2³² rows"));
+        }
         let (args, texts, jobs) = (Arc::clone(&own.args), Arc::clone(&own.texts), cx.env.jobs);
         let models = on_thread(move || {
             let fit = |outcome: &String| model::fit(&args, &texts, &frame, outcome);

@@ -1,7 +1,11 @@
 //! The model of one outcome: rows, columns, fit, and reasons for a refusal.
 
+use std::collections::HashMap;
+use std::iter::once;
+
 use super::args::{Args, grouping_name};
-use super::frame::{LabelCodes, MixedFrame, NONE, combined};
+use crate::columns::{LabelCodes, NONE, NamedColumns};
+use crate::shared_columns::{Answer, NoNumber};
 use crate::words::infinite;
 use galeras_base::prose::{count, thousands};
 use galeras_causal::{ColumnRef, MixedFit, RandomTerm, Refusal, is_nested, mixed};
@@ -10,6 +14,18 @@ use galeras_operator::missing_values::MissingValues;
 
 /// A fixed column of text with more values than this is a grouping column.
 const MOST_LEVELS: usize = 200;
+
+/// The combinations of several columns of codes as codes, in the order in which they appear.
+fn combined(columns: &[&[u32]], rows: &[u32]) -> Vec<u32> {
+    let mut known: HashMap<Vec<u32>, u32> = HashMap::new();
+    rows.iter()
+        .map(|row| {
+            let key: Vec<u32> = columns.iter().map(|column| column[*row as usize]).collect();
+            let next = known.len() as u32;
+            *known.entry(key).or_insert(next)
+        })
+        .collect()
+}
 
 pub(super) struct FixedColumn {
     pub(super) name: String,
@@ -37,9 +53,7 @@ pub(super) struct FittedModel {
 /// The model of an outcome, or why there is none.
 pub(super) struct OutcomeModel {
     pub(super) outcome: String,
-    pub(super) model: Result<FittedModel, String>,
-    /// None if the search was not started.
-    pub(super) converged: Option<bool>,
+    pub(super) model: Answer<FittedModel>,
     /// Rows that are used, and rows without a value.
     pub(super) rows: usize,
     pub(super) missing: usize,
@@ -49,12 +63,11 @@ pub(super) struct OutcomeModel {
 pub(super) fn fit(
     args: &Args,
     texts: &[String],
-    frame: &MixedFrame,
+    frame: &NamedColumns,
     outcome: &str,
 ) -> OutcomeModel {
     let rows = complete_rows(args, texts, frame, outcome);
     let missing = frame.rows - rows.len();
-    let mut converged = None;
     let model = if missing > 0 && args.missing == MissingValues::Refuse {
         Err(format!(
             "{} no value of the outcome, a fixed column or a group (missing: drop leaves such rows \
@@ -62,13 +75,18 @@ pub(super) fn fit(
             count(missing, "row has", "rows have")
         ))
     } else {
-        fit_rows(args, texts, frame, outcome, &rows, &mut converged)
+        fit_rows(args, texts, frame, outcome, &rows)
     };
-    OutcomeModel { outcome: outcome.to_owned(), model, converged, rows: rows.len(), missing }
+    OutcomeModel {
+        outcome: outcome.to_owned(),
+        model: model.map_err(NoNumber::Refused),
+        rows: rows.len(),
+        missing,
+    }
 }
 
-fn complete_rows(args: &Args, texts: &[String], frame: &MixedFrame, outcome: &str) -> Vec<u32> {
-    let numbers: Vec<&Vec<f64>> = std::iter::once(outcome)
+fn complete_rows(args: &Args, texts: &[String], frame: &NamedColumns, outcome: &str) -> Vec<u32> {
+    let numbers: Vec<&Vec<f64>> = once(outcome)
         .chain(args.fixed.iter().map(String::as_str))
         .filter_map(|name| frame.numbers.get(name))
         .collect();
@@ -81,7 +99,7 @@ fn complete_rows(args: &Args, texts: &[String], frame: &MixedFrame, outcome: &st
         .filter(|row| {
             let row = *row as usize;
             numbers.iter().all(|column| !column[row].is_nan())
-                && labels.iter().all(|column| column.rows()[row] != NONE)
+                && labels.iter().all(|column| column.rows[row] != NONE)
         })
         .collect()
 }
@@ -89,10 +107,9 @@ fn complete_rows(args: &Args, texts: &[String], frame: &MixedFrame, outcome: &st
 fn fit_rows(
     args: &Args,
     texts: &[String],
-    frame: &MixedFrame,
+    frame: &NamedColumns,
     outcome: &str,
     rows: &[u32],
-    converged: &mut Option<bool>,
 ) -> Result<FittedModel, String> {
     let gather = |name: &str| -> Result<Vec<f64>, String> {
         let values: Vec<f64> = rows.iter().map(|row| frame.numbers[name][*row as usize]).collect();
@@ -132,7 +149,7 @@ fn fit_rows(
         .iter()
         .map(|grouping| {
             let columns: Vec<&[u32]> =
-                grouping.iter().map(|name| frame.labels[name].rows()).collect();
+                grouping.iter().map(|name| frame.labels[name].rows.as_slice()).collect();
             combined(&columns, rows)
         })
         .collect();
@@ -155,7 +172,6 @@ fn fit_rows(
     if let (Some(origin), Some(intercept)) = (origin, fit.coefficients.first_mut()) {
         intercept.value += origin;
     }
-    *converged = Some(fit.converged);
     if !fit.converged {
         return Err(
             "the search for the variances did not converge: they may not be identified by \
@@ -204,10 +220,10 @@ fn one_hot(
     rows: &[u32],
     args: &Args,
 ) -> Result<Vec<(String, String, Vec<f64>)>, String> {
-    let mut occurs = vec![false; labels.names().len()];
-    rows.iter().for_each(|row| occurs[labels.rows()[*row as usize] as usize] = true);
+    let mut occurs = vec![false; labels.names.len()];
+    rows.iter().for_each(|row| occurs[labels.rows[*row as usize] as usize] = true);
     let mut levels: Vec<(&String, u32)> =
-        labels.names().iter().zip(0..).filter(|(_, code)| occurs[*code as usize]).collect();
+        labels.names.iter().zip(0..).filter(|(_, code)| occurs[*code as usize]).collect();
     levels.sort();
     if levels.len() > MOST_LEVELS {
         return Err(format!(
@@ -234,7 +250,7 @@ fn one_hot(
         return Err(format!("`{name}` has one value only"));
     }
     let column = |code: u32| {
-        let is = |row: &u32| f64::from(u8::from(labels.rows()[*row as usize] == code));
+        let is = |row: &u32| f64::from(u8::from(labels.rows[*row as usize] == code));
         rows.iter().map(is).collect()
     };
     Ok(levels

@@ -1,17 +1,24 @@
-//! The ports of `mixed`, and how their rows come out of the models.
+//! The ports of `mixed`: the rows of each, from the models.
 
-use datafusion::dataframe::DataFrame;
+use std::iter::once;
+
 use datafusion::prelude::SessionContext;
 
 use super::args::{Args, INTERCEPT, RESIDUAL, grouping_name};
-use super::model::{FittedModel, OutcomeModel};
-use super::rows::{ComponentRow, FitRow, FixedRow};
+use super::model::{FittedModel, FixedColumn, OutcomeModel};
+use crate::shared_columns::{
+    self as columns, Answer, IntervalEstimate, found, reason_of, status_of,
+};
+use crate::step::table;
 use crate::words::{ci, left_out};
 use galeras_base::prose::{
     count, degrees_of_freedom, four_digits, name_list, p_equals, significant, thousands,
 };
-use galeras_causal::Estimate;
-use galeras_operator::small_table::{TableRow, record_batch, table_schema};
+use galeras_causal::{Estimate, MixedFit};
+use galeras_operator::small_table::{
+    TableColumn, TableRow, count_of, flag, number, optional_count, optional_text, table_schema,
+    text,
+};
 use galeras_operator::{MAIN, Port, Ports, StepError};
 
 const COMPONENTS: &str = "components";
@@ -19,6 +26,170 @@ const FIT: &str = "fit";
 
 /// With fewer groups, their variance is hardly known.
 const FEW_GROUPS: usize = 5;
+
+const fn outcome<Row>(value: fn(&Row) -> &str) -> TableColumn<Row> {
+    text("outcome", "the column that is modelled", value)
+}
+
+const fn status<Row>(value: fn(&Row) -> &str) -> TableColumn<Row> {
+    text("status", "ok or refused", value)
+}
+
+struct FixedRow {
+    outcome: String,
+    term: String,
+    level: String,
+    base: Option<String>,
+    coefficient: Answer<IntervalEstimate>,
+    n: usize,
+    note: String,
+}
+
+impl TableRow for FixedRow {
+    const COLUMNS: &'static [TableColumn<Self>] = &[
+        outcome(|row| &row.outcome),
+        text("term", "the fixed column, or (intercept)", |row| &row.term),
+        text(
+            "level",
+            "for a column of text, the value that is compared with the base; empty else",
+            |row| &row.level,
+        ),
+        optional_text("base", "the value it is compared with", |row| row.base.as_deref()),
+        status(|row| status_of(&row.coefficient)),
+        columns::reason(|row| reason_of(&row.coefficient)),
+        number(
+            "estimate",
+            "the coefficient, in units of the outcome per unit of the column",
+            |row| Some(found(&row.coefficient)?.estimate.value),
+        ),
+        number("standard_error", "its standard error", |row| {
+            Some(found(&row.coefficient)?.estimate.standard_error)
+        }),
+        number("ci_low", "lower end of its confidence interval", |row| {
+            Some(found(&row.coefficient)?.interval.0)
+        }),
+        number("ci_high", "upper end", |row| Some(found(&row.coefficient)?.interval.1)),
+        number("df", "Satterthwaite's degrees of freedom", |row| {
+            Some(found(&row.coefficient)?.estimate.degrees)
+        }),
+        number("t", "the estimate divided by its standard error", |row| {
+            Some(found(&row.coefficient)?.estimate.statistic())
+        }),
+        number("p_value", "two-sided p-value of a coefficient of zero", |row| {
+            Some(found(&row.coefficient)?.estimate.p_value())
+        }),
+        count_of("n", "rows that were used", "rows", |row| row.n),
+        columns::note(|row| &row.note),
+    ];
+}
+
+/// A variance, or a covariance of two effects of a group.
+struct ComponentRow {
+    outcome: String,
+    group: String,
+    effect: String,
+    other: String,
+    component: Answer<Component>,
+    note: String,
+}
+
+#[derive(Default)]
+struct Component {
+    groups: Option<usize>,
+    variance: Option<f64>,
+    covariance: Option<f64>,
+    correlation: Option<f64>,
+    share: Option<f64>,
+    icc: Option<f64>,
+}
+
+impl TableRow for ComponentRow {
+    const COLUMNS: &'static [TableColumn<Self>] = &[
+        outcome(|row| &row.outcome),
+        text("group", "the grouping column, columns with x between them, or (residual)", |row| {
+            &row.group
+        }),
+        text(
+            "effect",
+            "(intercept), or the column whose slope differs; empty for the residual",
+            |row| &row.effect,
+        ),
+        text(
+            "other",
+            "for a covariance, the effect that it is with; empty for a variance",
+            |row| &row.other,
+        ),
+        status(|row| status_of(&row.component)),
+        columns::reason(|row| reason_of(&row.component)),
+        optional_count("groups", "how many groups there are", Some("groups"), |row| {
+            found(&row.component)?.groups
+        }),
+        number("variance", "the variance, in squared units of the outcome", |row| {
+            found(&row.component)?.variance
+        }),
+        number("sd", "its square root", |row| found(&row.component)?.variance.map(f64::sqrt)),
+        number("covariance", "the covariance of the two effects", |row| {
+            found(&row.component)?.covariance
+        }),
+        number("correlation", "their correlation", |row| found(&row.component)?.correlation),
+        number(
+            "share",
+            "the variance as a share of the sum of all; null where there are slopes",
+            |row| found(&row.component)?.share,
+        ),
+        number(
+            "icc",
+            "the correlation of two rows that share this group, those it lies in, and no other",
+            |row| found(&row.component)?.icc,
+        ),
+        columns::note(|row| &row.note),
+    ];
+}
+
+struct FitRow {
+    model: OutcomeModel,
+    method: &'static str,
+    groups: Option<String>,
+    note: String,
+}
+
+impl FitRow {
+    fn fit(&self) -> Option<&MixedFit> {
+        Some(&self.model.model.as_ref().ok()?.fit)
+    }
+}
+
+impl TableRow for FitRow {
+    const COLUMNS: &'static [TableColumn<Self>] = &[
+        outcome(|row| &row.model.outcome),
+        status(|row| status_of(&row.model.model)),
+        columns::reason(|row| reason_of(&row.model.model)),
+        text("method", "REML or ML", |row| row.method),
+        count_of("n", "rows that were used", "rows", |row| row.model.rows),
+        count_of("n_missing", "rows without a value", "rows", |row| row.model.missing),
+        optional_text("groups", "how many groups each grouping has", |row| row.groups.as_deref()),
+        optional_count("parameters", "coefficients, variances and covariances", None, |row| {
+            Some(row.fit()?.parameters())
+        }),
+        number(
+            "criterion",
+            "the REML criterion, or for ML the deviance: -2 times the log-likelihood",
+            |row| Some(row.fit()?.criterion),
+        ),
+        number("log_likelihood", "the (restricted) log-likelihood", |row| {
+            Some(row.fit()?.log_likelihood())
+        }),
+        number("aic", "Akaike's criterion", |row| Some(row.fit()?.aic())),
+        number("bic", "Schwarz's criterion", |row| Some(row.fit()?.bic())),
+        flag("converged", "whether the search ended in a minimum", |row| {
+            row.fit().is_some_and(|fit| fit.converged)
+        }),
+        flag("singular", "whether a variance is zero, or a correlation 1 or -1", |row| {
+            row.fit().is_some_and(|fit| fit.singular)
+        }),
+        columns::note(|row| &row.note),
+    ];
+}
 
 #[derive(Default)]
 pub(super) struct ResultTables {
@@ -32,57 +203,47 @@ impl ResultTables {
     pub(super) fn new(args: &Args, models: Vec<OutcomeModel>) -> Self {
         let mut tables = Self::default();
         for model in models {
-            match &model.model {
+            let (groups, note) = match &model.model {
                 Ok(fitted) => {
                     tables.fixed.extend(fixed_rows(args, &model, fitted));
                     tables.components.extend(component_rows(&model, fitted));
-                    tables.fits.push(fit_row(args, &model, fitted));
+                    (Some(group_sizes(fitted)), fit_note(args, &model, fitted))
                 }
-                Err(reason) => tables.refuse(args, &model, reason),
-            }
+                Err(none) => (None, tables.refuse(args, &model, none.reason())),
+            };
+            let method = method(args);
+            tables.fits.push(FitRow { model, method, groups, note });
         }
         tables
     }
 
-    /// Adds the rows of a refused model, as far as its columns are known.
-    fn refuse(&mut self, args: &Args, model: &OutcomeModel, reason: &str) {
+    /// Adds the rows of a refused model, as far as its columns are known. Returns their note.
+    fn refuse(&mut self, args: &Args, model: &OutcomeModel, reason: &str) -> String {
         let outcome = &model.outcome;
         self.warnings.push(format!("no model of `{outcome}`: {reason}"));
-        let reason = Some(reason.to_owned());
-        let note = format!(
-            "The model of {outcome} is refused, because {}.",
-            reason.as_deref().unwrap_or_default()
-        );
-        let terms = std::iter::once(INTERCEPT).chain(args.fixed.iter().map(String::as_str));
+        let note = format!("The model of {outcome} is refused, because {reason}.");
+        let terms = once(INTERCEPT).chain(args.fixed.iter().map(String::as_str));
         self.fixed.extend(terms.map(|term| FixedRow {
             outcome: outcome.clone(),
             term: term.to_owned(),
-            reason: reason.clone(),
+            level: String::new(),
+            base: None,
+            coefficient: Err(reason.into()),
             n: model.rows,
             note: note.clone(),
-            ..FixedRow::default()
         }));
         let groupings = args.groupings();
-        let groups = groupings.iter().map(|one| (grouping_name(one), INTERCEPT.to_owned()));
-        let residual = std::iter::once((RESIDUAL.to_owned(), String::new()));
+        let groups = groupings.iter().map(|one| (grouping_name(one), INTERCEPT));
+        let residual = once((RESIDUAL.to_owned(), ""));
         self.components.extend(groups.chain(residual).map(|(group, effect)| ComponentRow {
             outcome: outcome.clone(),
             group,
-            effect,
-            reason: reason.clone(),
+            effect: effect.to_owned(),
+            other: String::new(),
+            component: Err(reason.into()),
             note: note.clone(),
-            ..ComponentRow::default()
         }));
-        self.fits.push(FitRow {
-            outcome: outcome.clone(),
-            reason,
-            method: method(args),
-            n: model.rows,
-            n_missing: model.missing,
-            converged: model.converged.unwrap_or(false),
-            note,
-            ..FitRow::default()
-        });
+        note
     }
 
     pub(super) fn into_ports(self, session: &SessionContext) -> Result<Ports, StepError> {
@@ -94,17 +255,11 @@ impl ResultTables {
     }
 }
 
-fn table<Row: TableRow>(session: &SessionContext, rows: &[Row]) -> Result<DataFrame, StepError> {
-    Ok(session.read_batch(record_batch(rows)?)?)
-}
-
 pub(super) fn ports() -> Vec<Port> {
+    let components = table_schema::<ComponentRow>();
     vec![
         Port::new(MAIN, table_schema::<FixedRow>().keyed(&["outcome", "term", "level"])),
-        Port::new(
-            COMPONENTS,
-            table_schema::<ComponentRow>().keyed(&["outcome", "group", "effect", "other"]),
-        ),
+        Port::new(COMPONENTS, components.keyed(&["outcome", "group", "effect", "other"])),
         Port::new(FIT, table_schema::<FitRow>().keyed(&["outcome"])),
     ]
 }
@@ -129,21 +284,16 @@ fn model_phrase(args: &Args, model: &OutcomeModel, fitted: &FittedModel) -> Stri
 fn fixed_rows(args: &Args, model: &OutcomeModel, fitted: &FittedModel) -> Vec<FixedRow> {
     let phrase = model_phrase(args, model, fitted);
     let outcome = &model.outcome;
-    let columns = std::iter::once(None).chain(fitted.fixed.iter().map(Some));
-    let row = |(column, estimate): (Option<&super::model::FixedColumn>, &Estimate)| {
+    let columns = once(None).chain(fitted.fixed.iter().map(Some));
+    let row = |(column, estimate): (Option<&FixedColumn>, &Estimate)| {
         let ends = estimate.interval(args.alpha);
-        let (what, level, base) = match column {
-            None => (format!("The intercept of {outcome} is"), None, None),
-            Some(column) => match &column.level {
-                Some((level, base)) => (
-                    format!("Where `{}` is {level}, {outcome} differs from {base} by", column.name),
-                    Some(level),
-                    Some(base),
-                ),
-                None => {
-                    (format!("Per unit of `{}`, {outcome} changes by", column.name), None, None)
-                }
-            },
+        let level = column.and_then(|column| column.level.as_ref());
+        let what = match (column, level) {
+            (None, _) => format!("The intercept of {outcome} is"),
+            (Some(column), Some((level, base))) => {
+                format!("Where `{}` is {level}, {outcome} differs from {base} by", column.name)
+            }
+            (Some(column), None) => format!("Per unit of `{}`, {outcome} changes by", column.name),
         };
         let note = format!(
             "{what} {} ({}, p {}, t with {} degrees of freedom); {phrase}",
@@ -155,11 +305,9 @@ fn fixed_rows(args: &Args, model: &OutcomeModel, fitted: &FittedModel) -> Vec<Fi
         FixedRow {
             outcome: outcome.clone(),
             term: column.map_or(INTERCEPT, |column| &column.name).to_owned(),
-            level: level.cloned().unwrap_or_default(),
-            base: base.cloned(),
-            reason: None,
-            estimate: Some(*estimate),
-            interval: Some(ends),
+            level: level.map_or_else(String::new, |(level, _)| level.clone()),
+            base: level.map(|(_, base)| base.clone()),
+            coefficient: Ok(IntervalEstimate::new(*estimate, args.alpha)),
             n: model.rows,
             note,
         }
@@ -183,26 +331,35 @@ fn component_rows(model: &OutcomeModel, fitted: &FittedModel) -> Vec<ComponentRo
         Some(share) => format!(", {} % of the total", significant(100.0 * share, 3)),
         None => String::new(),
     };
+    let row = |group: &str, effect: &str, other: &str, component: Component, note| ComponentRow {
+        outcome: outcome.clone(),
+        group: group.to_owned(),
+        effect: effect.to_owned(),
+        other: other.to_owned(),
+        component: Ok(component),
+        note,
+    };
     let mut rows = Vec::new();
     for (effects, random) in fitted.effects.iter().zip(&fit.random) {
         let width = random.width();
-        let intercept = effects.intercept.then(|| INTERCEPT.to_owned());
-        let names: Vec<String> = intercept.into_iter().chain(effects.slopes.clone()).collect();
+        let intercept = effects.intercept.then_some(INTERCEPT);
+        let names: Vec<&str> =
+            intercept.into_iter().chain(effects.slopes.iter().map(String::as_str)).collect();
         let group = &effects.grouping;
+        let groups = count(random.levels, "group", "groups");
+        let of_groups = Component { groups: Some(random.levels), ..Component::default() };
         for one in 0..width {
             let variance = random.covariance[one * width + one];
             let is_intercept = names[one] == INTERCEPT;
             let share = if is_intercept { share(variance) } else { None };
             let within = fitted.within[effects.place].iter().map(|outer| of_grouping(*outer));
             let shared = variance + within.sum::<f64>();
-            let icc = share.map(|_| shared / total);
             let what = if is_intercept {
-                format!("{outcome} varies between the {} of `{group}`", groups(random.levels))
+                format!("{outcome} varies between the {groups} of `{group}`")
             } else {
                 format!(
-                    "the slope of {outcome} on `{}` varies between the {} of `{group}`",
-                    names[one],
-                    groups(random.levels)
+                    "the slope of {outcome} on `{}` varies between the {groups} of `{group}`",
+                    names[one]
                 )
             };
             let few = if random.levels < FEW_GROUPS {
@@ -215,23 +372,15 @@ fn component_rows(model: &OutcomeModel, fitted: &FittedModel) -> Vec<ComponentRo
             } else {
                 ""
             };
-            rows.push(ComponentRow {
-                outcome: outcome.clone(),
-                group: group.clone(),
-                effect: names[one].clone(),
-                groups: Some(random.levels),
-                variance: Some(variance),
-                share,
-                icc,
-                note: sentence(&format!(
-                    "{what} with a standard deviation of {}{}.{zero}{few}",
-                    four_digits(variance.sqrt()),
-                    percent(share)
-                )),
-                ..ComponentRow::default()
-            });
+            let note = sentence(&format!(
+                "{what} with a standard deviation of {}{}.{zero}{few}",
+                four_digits(variance.sqrt()),
+                percent(share)
+            ));
+            let icc = share.map(|_| shared / total);
+            let component = Component { variance: Some(variance), share, icc, ..of_groups };
+            rows.push(row(group, names[one], "", component, note));
             for other in 0..one {
-                let covariance = random.covariance[one * width + other];
                 let correlation = random.correlation(one, other);
                 let in_words = match correlation {
                     Some(correlation) => {
@@ -239,38 +388,25 @@ fn component_rows(model: &OutcomeModel, fitted: &FittedModel) -> Vec<ComponentRo
                     }
                     None => "have no correlation, for one of them has no variance".into(),
                 };
-                rows.push(ComponentRow {
-                    outcome: outcome.clone(),
-                    group: group.clone(),
-                    effect: names[one].clone(),
-                    other: names[other].clone(),
-                    groups: Some(random.levels),
-                    covariance: Some(covariance),
-                    correlation,
-                    note: format!(
-                        "Between the {} of `{group}`, {} and {} {in_words}.",
-                        groups(random.levels),
-                        names[one],
-                        names[other]
-                    ),
-                    ..ComponentRow::default()
-                });
+                let note = format!(
+                    "Between the {groups} of `{group}`, {} and {} {in_words}.",
+                    names[one], names[other]
+                );
+                let covariance = Some(random.covariance[one * width + other]);
+                let component = Component { covariance, correlation, ..of_groups };
+                rows.push(row(group, names[one], names[other], component, note));
             }
         }
     }
-    let residual = share(fit.residual_variance);
-    rows.push(ComponentRow {
-        outcome: outcome.clone(),
-        group: RESIDUAL.into(),
-        variance: Some(fit.residual_variance),
-        share: residual,
-        note: sentence(&format!(
-            "{outcome} varies within all groups with a standard deviation of {}{}.",
-            four_digits(fit.residual_variance.sqrt()),
-            percent(residual)
-        )),
-        ..ComponentRow::default()
-    });
+    let variance = fit.residual_variance;
+    let share = share(variance);
+    let note = sentence(&format!(
+        "{outcome} varies within all groups with a standard deviation of {}{}.",
+        four_digits(variance.sqrt()),
+        percent(share)
+    ));
+    let residual = Component { variance: Some(variance), share, ..Component::default() };
+    rows.push(row(RESIDUAL, "", "", residual, note));
     rows
 }
 
@@ -282,44 +418,25 @@ fn sentence(text: &str) -> String {
     }
 }
 
-fn groups(n: usize) -> String {
-    count(n, "group", "groups")
+fn group_sizes(fitted: &FittedModel) -> String {
+    let sizes = fitted.effects.iter().zip(&fitted.fit.random);
+    let mut sizes: Vec<String> =
+        sizes.map(|(effects, random)| format!("{}: {}", effects.grouping, random.levels)).collect();
+    sizes.dedup();
+    sizes.join(", ")
 }
 
-fn fit_row(args: &Args, model: &OutcomeModel, fitted: &FittedModel) -> FitRow {
-    let fit = &fitted.fit;
-    let mut sizes: Vec<String> = Vec::new();
-    for (effects, random) in fitted.effects.iter().zip(&fit.random) {
-        let size = format!("{}: {}", effects.grouping, random.levels);
-        if sizes.last() != Some(&size) {
-            sizes.push(size);
-        }
-    }
-    let advice = if fit.singular {
+fn fit_note(args: &Args, model: &OutcomeModel, fitted: &FittedModel) -> String {
+    let advice = if fitted.fit.singular {
         " A variance is zero or a correlation 1 or -1: these groups do not tell so many random \
          effects apart."
     } else {
         ""
     };
-    FitRow {
-        outcome: model.outcome.clone(),
-        reason: None,
-        method: method(args),
-        n: model.rows,
-        n_missing: model.missing,
-        groups: Some(sizes.join(", ")),
-        parameters: Some(fit.parameters()),
-        criterion: Some(fit.criterion),
-        log_likelihood: Some(fit.log_likelihood()),
-        aic: Some(fit.aic()),
-        bic: Some(fit.bic()),
-        converged: fit.converged,
-        singular: fit.singular,
-        note: format!(
-            "{}: {} The log-likelihood is {}.{advice}",
-            model.outcome,
-            model_phrase(args, model, fitted),
-            significant(fit.log_likelihood(), 6)
-        ),
-    }
+    format!(
+        "{}: {} The log-likelihood is {}.{advice}",
+        model.outcome,
+        model_phrase(args, model, fitted),
+        significant(fitted.fit.log_likelihood(), 6)
+    )
 }

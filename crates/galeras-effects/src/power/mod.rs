@@ -1,9 +1,8 @@
 //! `power`: the effects that a study detects, before it is run.
 //!
-//! The arithmetic is in `galeras-causal`. Here: arguments and their checks; `pilot` reads the table
-//! of a pilot, `rows` makes the rows of the results.
+//! The arithmetic is in `galeras-causal`. Here: arguments and their checks; `rows` reads the table of a
+//! pilot and makes the rows of the results.
 
-mod pilot;
 mod rows;
 
 use std::collections::BTreeMap;
@@ -13,13 +12,12 @@ use datafusion::dataframe::DataFrame;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::pilot::{PilotColumns, read_pilot};
-use self::rows::{ComponentsRow, PowerRow, Sources, power_rows};
-use crate::checks::{ArgChecks, is_plain};
-use crate::step::{Analysis, BoundAnalysis, resolved};
+use self::rows::{ComponentsRow, PilotColumns, PowerRow, Sources, power_rows, read_pilot};
+use crate::checks::{ArgChecks, five_percent, is_plain};
+use crate::step::{Analysis, BoundAnalysis, resolved, table};
 use galeras_operator::columns::is_number;
 use galeras_operator::missing_values::MissingValues;
-use galeras_operator::small_table::{record_batch, table_schema};
+use galeras_operator::small_table::table_schema;
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
     MAIN, Operator, Port, Ports, StepError, TypedOperator, args_schema,
@@ -59,7 +57,7 @@ struct Args {
     #[schemars(range(min = 0.0, max = 1.0))]
     power: f64,
     /// The level of the tests of a family.
-    #[serde(default = "alpha")]
+    #[serde(default = "five_percent")]
     #[schemars(range(min = 0.0, max = 1.0))]
     alpha: f64,
     /// How large an effect may be, to either side, and still count as none.
@@ -114,10 +112,6 @@ fn power() -> f64 {
     0.8
 }
 
-fn alpha() -> f64 {
-    0.05
-}
-
 struct PowerOperator;
 
 /// The operator.
@@ -164,17 +158,14 @@ fn check_numbers(args: &Args, checks: &mut ArgChecks<'_>) {
     if args.alpha > 0.0 && args.alpha < 1.0 && !(args.power > args.alpha && args.power < 1.0) {
         checks.out_of_range("power", "`power` must lie between `alpha` and 1");
     }
-    for (at, units) in args.units.iter().enumerate() {
-        if !(2..=1_000_000_000).contains(units) {
-            let message = "a study has 2 to 1,000,000,000 data points";
-            checks.out_of_range(&format!("units[{at}]"), message);
+    for (list, numbers, range, message) in [
+        ("units", &args.units, 2..=1_000_000_000, "a study has 2 to 1,000,000,000 data points"),
+        ("samples", &args.samples, 1..=1_000_000, "a data point has 1 to 1,000,000 samples"),
+    ] {
+        for at in (0..numbers.len()).filter(|at| !range.contains(&numbers[*at])) {
+            checks.out_of_range(&format!("{list}[{at}]"), message);
         }
-    }
-    for (at, samples) in args.samples.iter().enumerate() {
-        if !(1..=1_000_000).contains(samples) {
-            let message = "a data point has 1 to 1,000,000 samples";
-            checks.out_of_range(&format!("samples[{at}]"), message);
-        }
+        checks.once(list, numbers, "it is listed twice");
     }
     for (at, effect) in args.effects.iter().enumerate() {
         if !(effect.abs() > 0.0 && effect.is_finite()) {
@@ -194,8 +185,6 @@ fn check_numbers(args: &Args, checks: &mut ArgChecks<'_>) {
     if args.margin.is_some() && args.alpha >= 0.5 {
         checks.out_of_range("alpha", "one-sided tests need an `alpha` below 0.5");
     }
-    checks.once("units", &args.units, "it is listed twice");
-    checks.once("samples", &args.samples, "it is listed twice");
     checks.once("effects", &args.effects, "it is listed twice");
     if args.cluster_size.is_some() && !args.paired {
         let message = "clusters are for paired studies: an arm of whole clusters is another design";
@@ -322,10 +311,9 @@ impl Analysis for PowerAnalysis {
             }
         };
         let rows = power_rows(args, &sources);
-        let table = |batch| Ok::<_, StepError>(cx.session.read_batch(batch)?);
         Ok(vec![
-            (MAIN, table(record_batch(&rows)?)?),
-            (COMPONENTS, table(record_batch(&sources.rows)?)?),
+            (MAIN, table(&cx.session, &rows)?),
+            (COMPONENTS, table(&cx.session, &sources.rows)?),
         ])
     }
 }

@@ -1,20 +1,60 @@
 //! The rows of `power`: standard deviations, and the effects that a study detects with them.
 
+use arrow::datatypes::DataType;
+use datafusion::dataframe::DataFrame;
+use datafusion::logical_expr::cast;
+
 use super::Args;
-use super::pilot::{PilotColumns, PilotFrame};
-use crate::columns::{LabelCodes, NONE};
+use crate::columns::{NONE, NamedColumns, read_named_columns};
+use crate::shared_columns::{Answer, NoNumber, found, reason_of, status_of};
 use galeras_base::prose::{count, four_digits, name_list, significant, thousands};
 use galeras_causal::{Pilot, StudyDesign, VarianceComponents, pilot};
+use galeras_operator::StepError;
 use galeras_operator::far_numbers::{LEAST_RANGE, lost_digits, moved};
 use galeras_operator::missing_values::MissingValues;
-use galeras_operator::small_table::{TableColumn, TableRow};
+use galeras_operator::small_table::{
+    TableColumn, TableRow, count_of, number, optional_count, optional_text, text,
+};
+use galeras_sql::session::column;
+
+#[derive(Clone, Debug)]
+pub(super) struct PilotColumns {
+    pub(super) treatment: String,
+    pub(super) control: String,
+    pub(super) unit: Option<String>,
+    pub(super) cluster: Option<String>,
+    pub(super) outcomes: Vec<String>,
+}
+
+/// Reads the columns of a pilot, in the order of `key`.
+pub(super) async fn read_pilot(
+    input: DataFrame,
+    key: &[String],
+    pilot: &PilotColumns,
+) -> Result<NamedColumns, StepError> {
+    let names = [&pilot.treatment].into_iter().chain(&pilot.unit).chain(&pilot.cluster);
+    let labels = names.map(|name| (name.clone(), cast(column(name), DataType::Utf8))).collect();
+    let frame = read_named_columns(input, key, labels, &pilot.outcomes).await?;
+    if frame.rows > NONE as usize / 2 {
+        return Err(StepError::new("`power` takes at most 2³¹ rows"));
+    }
+    Ok(frame)
+}
+
+const fn status<Row>(value: fn(&Row) -> &str) -> TableColumn<Row> {
+    text("status", "ok or refused", value)
+}
+
+const fn reason<Row>(value: fn(&Row) -> Option<&str>) -> TableColumn<Row> {
+    optional_text("reason", "why there is no number", value)
+}
 
 /// The standard deviations of an outcome and contrast: a row of the port `components`.
 pub(super) struct ComponentsRow {
     outcome: String,
     treatment: String,
     source: &'static str,
-    found: Result<Pilot, String>,
+    found: Answer<Pilot>,
     rows: usize,
     missing: usize,
     note: String,
@@ -22,7 +62,7 @@ pub(super) struct ComponentsRow {
 
 impl ComponentsRow {
     fn components(&self) -> Option<&VarianceComponents> {
-        self.found.as_ref().ok().map(|found| &found.components)
+        Some(&self.found.as_ref().ok()?.components)
     }
 
     /// The results of a pilot, which an assumption lacks.
@@ -33,48 +73,38 @@ impl ComponentsRow {
 
 impl TableRow for ComponentsRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
-        TableColumn::text("outcome", "the outcome", |row| &row.outcome),
-        TableColumn::text("treatment", "the arm; any where they are assumed", |row| &row.treatment),
-        TableColumn::text("source", "pilot or assumed", |row| row.source),
-        TableColumn::number(
+        text("outcome", "the outcome", |row| &row.outcome),
+        text("treatment", "the arm; any where they are assumed", |row| &row.treatment),
+        text("source", "pilot or assumed", |row| row.source),
+        number(
             "sd_unit",
             "standard deviation of the effect between data points (within clusters); of outcomes \
              if the study is not paired",
-            |row| row.components().map(|parts| parts.unit),
+            |row| Some(row.components()?.unit),
         ),
-        TableColumn::number("sd_sample", "between samples of a data point under an arm", |row| {
-            row.components().map(|parts| parts.sample)
+        number("sd_sample", "between samples of a data point under an arm", |row| {
+            Some(row.components()?.sample)
         }),
-        TableColumn::number("sd_cluster", "of the effect between clusters", |row| {
-            row.components().map(|parts| parts.cluster)
+        number("sd_cluster", "of the effect between clusters", |row| {
+            Some(row.components()?.cluster)
         }),
-        TableColumn::number("pilot_effect", "the effect in the pilot; not assumed", |row| {
-            row.of_pilot().map(|pilot| pilot.effect)
+        number("pilot_effect", "the effect in the pilot; not assumed", |row| {
+            Some(row.of_pilot()?.effect)
         }),
-        TableColumn::optional_count(
-            "pilot_units",
-            "data points of the pilot",
-            Some("units"),
-            |row| row.of_pilot().map(|pilot| pilot.units),
-        ),
-        TableColumn::number("pilot_samples", "their samples, on average (harmonic)", |row| {
-            row.of_pilot().map(|pilot| pilot.samples)
+        optional_count("pilot_units", "data points of the pilot", Some("units"), |row| {
+            Some(row.of_pilot()?.units)
         }),
-        TableColumn::optional_count("pilot_clusters", "their clusters", Some("clusters"), |row| {
-            row.of_pilot().and_then(|pilot| pilot.clusters)
+        number("pilot_samples", "their samples, on average (harmonic)", |row| {
+            Some(row.of_pilot()?.samples)
         }),
-        TableColumn::count("n_rows", "rows of the pilot that are used", "rows", |row| row.rows),
-        TableColumn::count("n_missing", "rows without a value that is needed", "rows", |row| {
-            row.missing
+        optional_count("pilot_clusters", "their clusters", Some("clusters"), |row| {
+            row.of_pilot()?.clusters
         }),
-        TableColumn::text("status", "ok or refused", |row| match row.found {
-            Ok(_) => "ok",
-            Err(_) => "refused",
-        }),
-        TableColumn::optional_text("reason", "why there is no number", |row| {
-            row.found.as_ref().err().map(String::as_str)
-        }),
-        TableColumn::text("note", "the row in words", |row| &row.note),
+        count_of("n_rows", "rows of the pilot that are used", "rows", |row| row.rows),
+        count_of("n_missing", "rows without a value that is needed", "rows", |row| row.missing),
+        status(|row| status_of(&row.found)),
+        reason(|row| reason_of(&row.found)),
+        text("note", "the row in words", |row| &row.note),
     ];
 }
 
@@ -114,8 +144,9 @@ impl Sources {
         Self { rows, tests: tests as f64 }
     }
 
-    pub(super) fn of_pilot(args: &Args, columns: &PilotColumns, frame: &PilotFrame) -> Self {
-        let mut treatments: Vec<(usize, &String)> = frame.arms.names().iter().enumerate().collect();
+    pub(super) fn of_pilot(args: &Args, columns: &PilotColumns, frame: &NamedColumns) -> Self {
+        let arms = &frame.labels[&columns.treatment].names;
+        let mut treatments: Vec<(usize, &String)> = arms.iter().enumerate().collect();
         let control = treatments.iter().find(|(_, name)| **name == columns.control);
         let control = control.map(|(code, _)| *code as u32);
         treatments.retain(|(_, name)| **name != columns.control);
@@ -175,7 +206,7 @@ fn components_row(
         outcome: outcome.to_owned(),
         treatment: treatment.to_owned(),
         source: "pilot",
-        found,
+        found: found.map_err(NoNumber::Refused),
         rows,
         missing,
         note,
@@ -185,7 +216,7 @@ fn components_row(
 fn pilot_row(
     args: &Args,
     columns: &PilotColumns,
-    frame: &PilotFrame,
+    frame: &NamedColumns,
     outcome: &str,
     treatment: &str,
     (treated_code, control): (u32, Option<u32>),
@@ -193,14 +224,16 @@ fn pilot_row(
     let (mut treated, mut outcomes) = (Vec::new(), Vec::new());
     let (mut units, mut clusters) = (Vec::new(), Vec::new());
     let mut missing = 0;
-    let values = &frame.columns.numbers[outcome];
-    for (row, (arm, value)) in frame.arms.rows().iter().zip(values).enumerate() {
+    let values = &frame.numbers[outcome];
+    let arms = &frame.labels[&columns.treatment];
+    let codes = |name: &Option<String>| name.as_ref().map(|name| &frame.labels[name].rows);
+    let (of_units, of_clusters) = (codes(&columns.unit), codes(&columns.cluster));
+    for (row, (arm, value)) in arms.rows.iter().zip(values).enumerate() {
         if ![NONE, treated_code].contains(arm) && Some(*arm) != control {
             continue;
         }
-        let label =
-            |labels: &Option<LabelCodes>| labels.as_ref().map_or(0, |labels| labels.rows()[row]);
-        let (unit, cluster) = (label(&frame.units), label(&frame.clusters));
+        let code = |codes: Option<&Vec<u32>>| codes.map_or(0, |codes| codes[row]);
+        let (unit, cluster) = (code(of_units), code(of_clusters));
         if [*arm, unit, cluster].contains(&NONE) || value.is_nan() {
             missing += 1;
             continue;
@@ -216,7 +249,7 @@ fn pilot_row(
             "no row has `{}` as `{}`: it is {}",
             columns.control,
             columns.treatment,
-            name_list(frame.arms.names())
+            name_list(&arms.names)
         ))
     } else if missing > 0 && args.missing == MissingValues::Refuse {
         let rows = count(missing, "row is", "rows are");
@@ -240,78 +273,79 @@ pub(super) struct PowerRow {
     treatment: String,
     units: usize,
     samples: usize,
+    /// The effect that was asked for.
     effect: Option<f64>,
-    power: Option<f64>,
-    units_needed: Option<f64>,
-    detectable: Option<f64>,
-    standard_error: Option<f64>,
-    degrees: Option<f64>,
     level: f64,
+    design: Answer<DesignPower>,
+    note: String,
+}
+
+/// The numbers of a design.
+struct DesignPower {
+    effect: f64,
+    power: f64,
+    units_needed: Option<f64>,
+    detectable: f64,
+    standard_error: f64,
+    degrees: f64,
     equivalence_power: Option<f64>,
     units_for_equivalence: Option<f64>,
-    reason: Option<String>,
-    note: String,
 }
 
 impl TableRow for PowerRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
-        TableColumn::text("outcome", "the outcome", |row| &row.outcome),
-        TableColumn::text("treatment", "the arm; any where all are alike", |row| &row.treatment),
-        TableColumn::count("units", "data points of the study", "units", |row| row.units),
-        TableColumn::count("samples", "answers to each under an arm", "rows", |row| row.samples),
-        TableColumn::number(
+        text("outcome", "the outcome", |row| &row.outcome),
+        text("treatment", "the arm; any where all are alike", |row| &row.treatment),
+        count_of("units", "data points of the study", "units", |row| row.units),
+        count_of("samples", "answers to each under an arm", "rows", |row| row.samples),
+        number(
             "effect",
             "the effect that is to be found; without `effects` the smallest that is",
-            |row| row.effect,
+            |row| found(&row.design).map_or(row.effect, |found| Some(found.effect)),
         ),
-        TableColumn::number("power", "the probability of finding it", |row| row.power),
-        TableColumn::number(
+        number("power", "the probability of finding it", |row| Some(found(&row.design)?.power)),
+        number(
             "units_needed",
             "the data points with which it is found with the wanted probability",
-            |row| row.units_needed,
+            |row| found(&row.design)?.units_needed,
         ),
-        TableColumn::number(
+        number(
             "detectable_effect",
             "the smallest effect that this study finds with the wanted probability",
-            |row| row.detectable,
+            |row| Some(found(&row.design)?.detectable),
         ),
-        TableColumn::number("standard_error", "of the effect", |row| row.standard_error),
-        TableColumn::number("df", "degrees of freedom of its t", |row| row.degrees),
-        TableColumn::number("level", "of one test: alpha over the number of tests", |row| {
-            Some(row.level)
-        }),
-        TableColumn::number(
+        number("standard_error", "of the effect", |row| Some(found(&row.design)?.standard_error)),
+        number("df", "degrees of freedom of its t", |row| Some(found(&row.design)?.degrees)),
+        number("level", "of one test: alpha over the number of tests", |row| Some(row.level)),
+        number(
             "equivalence_power",
             "the probability of showing that an effect of 0 lies within the margin",
-            |row| row.equivalence_power,
+            |row| found(&row.design)?.equivalence_power,
         ),
-        TableColumn::number(
+        number(
             "units_for_equivalence",
             "the data points with which that has the wanted probability",
-            |row| row.units_for_equivalence,
+            |row| found(&row.design)?.units_for_equivalence,
         ),
-        TableColumn::text("status", "ok or refused", |row| match row.reason {
-            None => "ok",
-            Some(_) => "refused",
-        }),
-        TableColumn::optional_text("reason", "why there is no number", |row| row.reason.as_deref()),
-        TableColumn::text("note", "the row in words", |row| &row.note),
+        status(|row| status_of(&row.design)),
+        reason(|row| reason_of(&row.design)),
+        text("note", "the row in words", |row| &row.note),
     ];
 }
 
 pub(super) fn power_rows(args: &Args, sources: &Sources) -> Vec<PowerRow> {
+    let effects: Vec<Option<f64>> = match args.effects.as_slice() {
+        [] => vec![None],
+        given => given.iter().copied().map(Some).collect(),
+    };
     let mut rows = Vec::new();
     for source in &sources.rows {
         for units in &args.units {
             for samples in &args.samples {
-                let effects: Vec<Option<f64>> = match args.effects.as_slice() {
-                    [] => vec![None],
-                    given => given.iter().copied().map(Some).collect(),
-                };
-                for effect in effects {
-                    let size = (*units as usize, *samples as usize);
-                    rows.push(power_row(args, sources.tests, source, size, effect));
-                }
+                let size = (*units as usize, *samples as usize);
+                rows.extend(
+                    effects.iter().map(|one| power_row(args, sources.tests, source, size, *one)),
+                );
             }
         }
     }
@@ -326,94 +360,81 @@ fn power_row(
     effect: Option<f64>,
 ) -> PowerRow {
     let level = args.alpha / tests;
-    let mut row = PowerRow {
-        outcome: source.outcome.clone(),
-        treatment: source.treatment.clone(),
-        units,
-        samples,
-        effect,
-        power: None,
-        units_needed: None,
-        detectable: None,
-        standard_error: None,
-        degrees: None,
-        level,
-        equivalence_power: None,
-        units_for_equivalence: None,
-        reason: None,
-        note: String::new(),
-    };
     let design = StudyDesign {
         units: units as f64,
         samples: samples as f64,
         paired: args.paired,
         cluster_size: args.cluster_size.map(|size| size as f64),
     };
-    let found = source.found.clone().and_then(|found| {
-        let detectable = design.detectable(&found.components, level, args.power);
-        detectable.map(|least| (found.components, least)).map_err(|refusal| refusal.to_string())
-    });
-    let (parts, least) = match found {
-        Ok(found) => found,
-        Err(reason) => {
-            row.note = format!("The power for {} is refused, because {reason}.", row.outcome);
-            row.reason = Some(reason);
-            return row;
-        }
+    let power = |found: Pilot| -> Answer<DesignPower> {
+        let parts = &found.components;
+        let detectable = design.detectable(parts, level, args.power)?;
+        let effect = effect.unwrap_or(detectable);
+        let for_equivalence =
+            |margin| design.units_for_equivalence(parts, 0.0, margin, level, args.power).ok();
+        Ok(DesignPower {
+            effect,
+            power: design.power(parts, effect, level),
+            units_needed: design.units_needed(parts, effect, level, args.power).ok(),
+            detectable,
+            standard_error: design.standard_error(parts),
+            degrees: design.degrees(),
+            equivalence_power: args
+                .margin
+                .map(|margin| design.equivalence_power(parts, 0.0, margin, level)),
+            units_for_equivalence: args.margin.and_then(for_equivalence),
+        })
     };
-    let effect = effect.unwrap_or(least);
-    let power = design.power(&parts, effect, level);
-    row.effect = Some(effect);
-    row.power = Some(power);
-    row.detectable = Some(least);
-    row.units_needed = design.units_needed(&parts, effect, level, args.power).ok();
-    row.standard_error = Some(design.standard_error(&parts));
-    row.degrees = Some(design.degrees());
-    if let Some(margin) = args.margin {
-        row.equivalence_power = Some(design.equivalence_power(&parts, 0.0, margin, level));
-        let needed = design.units_for_equivalence(&parts, 0.0, margin, level, args.power);
-        row.units_for_equivalence = needed.ok();
-    }
-    row.note = note(args, tests, &row);
-    row
+    let found = source.found.clone().and_then(power);
+    let outcome = source.outcome.clone();
+    let note = match &found {
+        Ok(found) => note(args, tests, &outcome, (units, samples), found),
+        Err(none) => format!("The power for {outcome} is refused, because {}.", none.reason()),
+    };
+    let treatment = source.treatment.clone();
+    PowerRow { outcome, treatment, units, samples, effect, level, design: found, note }
 }
 
-fn note(args: &Args, tests: f64, row: &PowerRow) -> String {
+fn note(
+    args: &Args,
+    tests: f64,
+    outcome: &str,
+    (units, samples): (usize, usize),
+    found: &DesignPower,
+) -> String {
     let percent = |share: f64| significant(100.0 * share, 3);
-    let number = |x: Option<f64>| x.map_or_else(String::new, four_digits);
-    let samples = match row.samples {
+    let samples = match samples {
         1 => "once".to_owned(),
         samples => format!("{} times", thousands(samples)),
     };
     let arms = if args.paired { "under each arm" } else { "under one of two arms" };
     let mut text = format!(
-        "{}, answered {samples} {arms}, find an effect of {} on {} with a probability of {} % (t \
-         test at the level {}, {} over {}).",
-        count(row.units, "data point", "data points"),
-        number(row.effect),
-        row.outcome,
-        row.power.map_or_else(String::new, percent),
-        four_digits(row.level),
+        "{}, answered {samples} {arms}, find an effect of {} on {outcome} with a probability of {} \
+         % (t test at the level {}, {} over {}).",
+        count(units, "data point", "data points"),
+        four_digits(found.effect),
+        percent(found.power),
+        four_digits(args.alpha / tests),
         args.alpha,
         count(tests as usize, "test", "tests"),
     );
     let wanted = percent(args.power);
-    text.push_str(&match row.units_needed {
+    text.push_str(&match found.units_needed {
         Some(needed) => {
             format!(" {wanted} % take {} data points.", thousands(needed as usize))
         }
         None => format!(" {wanted} % take more than a billion data points."),
     });
     if !args.effects.is_empty() {
-        let least = number(row.detectable);
+        let least = four_digits(found.detectable);
         text.push_str(&format!(" The smallest effect found with {wanted} % is {least}."));
     }
-    if let (Some(margin), Some(power)) = (args.margin, row.equivalence_power) {
+    if let (Some(margin), Some(power)) = (args.margin, found.equivalence_power) {
         text.push_str(&format!(
             " That an effect of 0 lies within ±{margin} is shown with a probability of {} %",
             percent(power)
         ));
-        text.push_str(&match row.units_for_equivalence {
+        text.push_str(&match found.units_for_equivalence {
             Some(needed) => {
                 format!("; {wanted} % take {} data points.", thousands(needed as usize))
             }

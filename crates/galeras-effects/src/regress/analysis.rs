@@ -1,37 +1,44 @@
-//! The analysis of every contrast and outcome: what is estimated, refuted and diagnosed, in which
-//! order. Each table has a file that makes its rows.
+//! The analysis of every group, contrast and outcome: what is estimated, refuted and diagnosed, in
+//! which order, with p-values adjusted over families of tests. Each table has a file that makes its
+//! rows.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use super::adjustment::AdjustmentPlan;
-use super::args::Args;
+use super::args::{Args, FamilyMember};
 use super::attrition::attrition_rows;
 use super::balance::balance_rows;
-use super::comparison::{Comparison, RowSet, contrasts, group_count, row_sets};
+use super::comparison::{Comparison, Contrast, RowSet, contrasts, group_count, row_sets};
 use super::contours::contour_rows;
 use super::data_faults::{remarks, similar_arms};
 use super::dose::dose_rows;
-use super::effect_sizes::{EffectSizes, effect_sizes};
-use super::estimate_table::{EstimateEntry, EstimatorAnswer};
+use super::effect_sizes::{EffectSizeRow, effect_sizes};
+use super::equivalence::{EquivalenceRow, MarginTest};
+use super::estimate_table::{
+    EstimateEntry, EstimateRow, PrimaryResults, SummaryRow, refused_effects,
+};
 use super::estimators::{
     Controls, EffectEstimate, EstimationSample, Estimator, FittedPropensity, OLS, PAIRED,
 };
+use super::findings::FindingRow;
 use super::frame::{AnalysisFrame, gather};
 use super::identify::graph_rows;
 use super::modifiers::{ModifierRow, modifier_rows};
 use super::omnibus::omnibus;
-use super::overlap::{overlap_row, propensity_bin_rows, usable_scores};
+use super::overlap::{overlap_row, propensity_bin_rows, trimmed, usable_scores};
 use super::ports::ResultTables;
-use super::refuters::{RefutationProgress, refute};
+use super::refuters::{RefutationProgress, refutation_rows, refute};
 use super::sensitivity::sensitivity_rows;
-use super::trim::{self, trimmed};
+use crate::shared_columns::{Answer, NoNumber};
 use galeras_base::prose::count;
 use galeras_causal::{CausalGraph, ColumnRef, Refusal, adjust};
 use galeras_operator::Entry;
 use galeras_operator::StepError;
 use galeras_operator::far_numbers::moved;
+use galeras_sql::group_columns::Groups;
 
 /// The inputs of an analysis that are known before its rows.
 #[derive(Debug)]
@@ -82,14 +89,12 @@ impl ActivityReporter {
 }
 
 /// The results of a group before p-values are adjusted.
-pub(super) struct GroupAnalysis {
-    pub(super) tables: ResultTables,
-    pub(super) entries: Vec<EstimateEntry>,
-    /// For each primary estimate, in the order of `entries`.
-    pub(super) sizes: Vec<EffectSizes>,
+struct GroupAnalysis {
+    tables: ResultTables,
+    entries: Vec<EstimateEntry>,
 }
 
-pub(super) fn analyse_group(
+fn analyse_group(
     plan: &AnalysisPlan,
     frame: &AnalysisFrame,
     stop: &AtomicBool,
@@ -97,9 +102,9 @@ pub(super) fn analyse_group(
 ) -> Result<GroupAnalysis, StepError> {
     let args = &plan.args;
     let mut tables = ResultTables::default();
-    let (mut entries, mut sizes) = (Vec::new(), Vec::new());
+    let mut entries = Vec::new();
     let contrasts = contrasts(args, frame);
-    tables.warnings = similar_arms(&args.treatment, frame.arms.names());
+    tables.warnings = similar_arms(&args.treatment, &frame.arms.names);
     for contrast in &contrasts {
         let versus = format!("{} against {}", contrast.treatment, contrast.control);
         activity.report(|| format!("{versus}: estimating"));
@@ -118,7 +123,7 @@ pub(super) fn analyse_group(
             tables.propensity.extend(propensity_bin_rows(&scored));
             let score = usable_scores(args, &set, score);
             let cx = SetContext { score: score.as_ref(), ..cx };
-            let mut set_entries = estimates(plan, &cx);
+            let mut set_entries = estimates(plan, &cx, &mut tables.effect_sizes);
             for comparison in &set.comparisons {
                 let about = format!("the effect of {versus} on `{}`", comparison.outcome);
                 let warnings = remarks(&set, comparison).into_iter();
@@ -130,25 +135,19 @@ pub(super) fn analyse_group(
             };
             refute(&cx, &mut set_entries, &RefutationProgress { stop, report: &report })?;
             for comparison in &set.comparisons {
-                sizes.push(effect_sizes(args, &set, comparison));
                 tables.contours.extend(contour_rows(&cx, comparison));
                 modifiers.extend(modifier_rows(&cx, comparison));
                 let entry = set_entries.iter().find(|entry| entry.outcome == comparison.outcome);
                 let primary = match entry.map(|entry| (&entry.answer, entry.estimator)) {
                     None => Err("nothing was estimated"),
-                    Some((EstimatorAnswer::Estimated(effect), _)) if effect.measure.is_ratio() => {
+                    Some((Err(none), _)) => Err(none.reason()),
+                    Some((Ok(effect), _)) if effect.measure.is_ratio() => {
                         Err("the primary estimate is a ratio, and this is about differences")
                     }
-                    Some((EstimatorAnswer::Estimated(_), estimator))
-                        if estimator == OLS && !args.absorb.is_empty() =>
-                    {
+                    Some((Ok(_), estimator)) if estimator == OLS && !args.absorb.is_empty() => {
                         Err("the primary estimate absorbs effects, which this does not")
                     }
-                    Some((EstimatorAnswer::Estimated(effect), _)) => Ok(effect),
-                    Some((
-                        EstimatorAnswer::Refused(reason) | EstimatorAnswer::NotApplicable(reason),
-                        _,
-                    )) => Err(reason.as_str()),
+                    Some((Ok(effect), _)) => Ok(effect),
                 };
                 tables.sensitivity.extend(sensitivity_rows(&cx, comparison, primary));
                 let outcome = &comparison.outcome;
@@ -168,7 +167,7 @@ pub(super) fn analyse_group(
         tables.graph = rows;
         tables.warnings.extend(cut);
     }
-    Ok(GroupAnalysis { tables, entries, sizes })
+    Ok(GroupAnalysis { tables, entries })
 }
 
 /// The inputs that the analyses of a set of rows share.
@@ -243,8 +242,13 @@ fn folds(args: &Args, frame: &AnalysisFrame, set: &RowSet) -> Option<Vec<u32>> {
     Some(groups.iter().map(|group| fold[*group as usize]).collect())
 }
 
-/// Every estimate of a set of rows, the primary one of each outcome first.
-fn estimates(plan: &AnalysisPlan, cx: &SetContext<'_>) -> Vec<EstimateEntry> {
+/// Every estimate of a set of rows, the primary one of each outcome first. Adds the rows of its
+/// effect sizes.
+fn estimates(
+    plan: &AnalysisPlan,
+    cx: &SetContext<'_>,
+    size_rows: &mut Vec<EffectSizeRow>,
+) -> Vec<EstimateEntry> {
     let (args, set) = (&plan.args, cx.set);
     let n_treated = set.n_treated();
     let n_clusters = set.correlated().map(group_count);
@@ -265,46 +269,46 @@ fn estimates(plan: &AnalysisPlan, cx: &SetContext<'_>) -> Vec<EstimateEntry> {
         let n_pairs = set.pairs(&comparison.values).map(|pairs| pairs.len());
         let remarks = remarks(set, comparison);
         for (order, estimator) in args.estimators().into_iter().enumerate() {
-            let result = match why_withheld(cx, adjustment, comparison, estimator) {
-                Some(result) => result,
-                None => match estimator.run(&sample) {
-                    Ok(effect) if estimator.controls == Controls::Mediators => {
-                        EstimatorAnswer::Estimated(effect)
-                    }
-                    Ok(effect) => {
-                        let mut effect =
-                            with_warnings(effect, cx, comparison, adjustment, estimator);
-                        effect.remarks.extend(remarks.iter().cloned());
-                        EstimatorAnswer::Estimated(effect)
-                    }
-                    Err(refusal) => {
-                        EstimatorAnswer::Refused(reason(args, set, &comparison.outcome, &refusal))
-                    }
-                },
+            let estimate = || -> Answer<EffectEstimate> {
+                applicable(cx, adjustment, comparison, estimator)?;
+                let mut effect = estimator
+                    .run(&sample)
+                    .map_err(|refusal| reason(args, set, &comparison.outcome, &refusal))?;
+                if estimator.controls != Controls::Mediators {
+                    add_remarks(&mut effect, cx, comparison, adjustment, estimator);
+                    effect.remarks.extend(remarks.iter().cloned());
+                }
+                Ok(effect)
             };
-            entries.push(EstimateEntry {
+            let mut entry = EstimateEntry {
                 outcome: comparison.outcome.clone(),
                 contrast: set.contrast.clone(),
                 estimator,
-                primary: order == 0,
+                primary: None,
                 n: set.rows.len(),
                 n_treated,
                 n_pairs,
                 n_clusters,
-                n_missing: if estimator.adjusts() {
-                    comparison.missing
-                } else {
-                    comparison.missing_always
+                n_missing: match estimator.adjusts() {
+                    true => comparison.missing,
+                    false => comparison.missing_always,
                 },
                 n_absent: comparison.absent,
                 adjusted_for: match estimator.adjusts() {
                     true => set.described.clone(),
                     false => Vec::new(),
                 },
-                answer: result,
+                answer: estimate(),
                 p_adjusted: None,
                 refutations: Vec::new(),
-            });
+            };
+            if order == 0 {
+                let (sizes, rows) = effect_sizes(args, set, comparison);
+                size_rows.extend(rows);
+                let margin = MarginTest::new(args, &entry, &sizes);
+                entry.primary = Some(PrimaryResults { sizes, margin });
+            }
+            entries.push(entry);
         }
     }
     entries
@@ -313,7 +317,7 @@ fn estimates(plan: &AnalysisPlan, cx: &SetContext<'_>) -> Vec<EstimateEntry> {
 fn reason(args: &Args, set: &RowSet, outcome: &str, refusal: &Refusal) -> String {
     refusal.describe(|column| match column {
         ColumnRef::Covariate(position) => set.names.get(position).map(String::as_str),
-        ColumnRef::Instrument(position) => set.instrument_names.get(position).map(String::as_str),
+        ColumnRef::Instrument(position) => set.plan.instruments.get(position).map(String::as_str),
         ColumnRef::Treatment | ColumnRef::Endogenous => Some(&args.treatment),
         ColumnRef::Outcome => Some(outcome),
         _ => None,
@@ -321,21 +325,21 @@ fn reason(args: &Args, set: &RowSet, outcome: &str, refusal: &Refusal) -> String
 }
 
 /// Adds remarks that only the graph, the rows or the propensity give reason for.
-fn with_warnings(
-    mut effect: EffectEstimate,
+fn add_remarks(
+    effect: &mut EffectEstimate,
     cx: &SetContext<'_>,
     comparison: &Comparison,
     adjustment: &AdjustmentPlan,
     estimator: Estimator,
-) -> EffectEstimate {
+) {
     if comparison.left_out > 0 {
         let units =
             count(comparison.left_out, "unit lacks an arm and is", "units lack an arm and are");
         effect.remarks.push(format!("{units} left out."));
     }
     if let Some(trimmed) = &cx.set.trimmed {
-        effect.estimand = trim::estimand(effect.estimand);
-        effect.remarks.push(trim::remark(cx.set, trimmed));
+        effect.estimand.push_str("_trimmed");
+        effect.remarks.push(trimmed.remark(cx.set));
     }
     if estimator == PAIRED && adjustment.unadjusted_refused.is_some() {
         let remark = "By the graph something confounds the effect: within units it is balanced only \
@@ -347,47 +351,50 @@ fn with_warnings(
             "Some rows have no like in the other arm: for them the regression extrapolates.";
         effect.remarks.push(remark.into());
     }
-    effect
 }
 
-/// Why an estimator gives no number, as far as that is known before it runs.
-fn why_withheld(
+/// Says why an estimator gives no number, as far as that is known before it runs.
+fn applicable(
     cx: &SetContext<'_>,
     adjustment: &AdjustmentPlan,
     comparison: &Comparison,
     estimator: Estimator,
-) -> Option<EstimatorAnswer> {
-    let (args, set) = (cx.args, cx.set);
+) -> Answer<()> {
+    let (args, set, name) = (cx.args, cx.set, estimator.name());
     if let Some(reason) = &comparison.refused {
-        return Some(EstimatorAnswer::Refused(reason.clone()));
+        return Err(reason.into());
     }
     if !estimator.estimates(args.estimand) {
-        let (name, estimand) = (estimator.name(), args.estimand.name());
-        let reason = format!("`{name}` does not estimate the {estimand}");
-        return Some(EstimatorAnswer::NotApplicable(reason));
+        let reason = format!("`{name}` does not estimate the {}", args.estimand.into_str());
+        return Err(NoNumber::NotApplicable(reason));
     }
     if estimator.adjusts() && estimator != OLS && !args.absorb.is_empty() {
-        let reason = format!("`{}` does not absorb effects: only `ols` does", estimator.name());
-        return Some(EstimatorAnswer::NotApplicable(reason));
+        let reason = format!("`{name}` does not absorb effects: only `ols` does");
+        return Err(NoNumber::NotApplicable(reason));
     }
-    let covariates_refused = || set.covariates_refused.clone();
+    let covariates_refused = || set.covariates_refused.as_ref();
     let reason = match estimator.controls {
         Controls::Units => None,
         Controls::UnitsIfAny if set.units.is_some() => None,
-        Controls::Nothing | Controls::UnitsIfAny => set.unadjusted_refused.clone(),
-        Controls::Covariates => set.adjusting_refused().cloned(),
+        Controls::Nothing | Controls::UnitsIfAny => set.plan.unadjusted_refused.as_ref(),
+        Controls::Covariates => set.adjusting_refused(),
         // Backdoor paths that the graph leaves open do not matter here.
-        Controls::Instruments => adjustment.instruments_refused.clone().or_else(covariates_refused),
-        Controls::Mediators => adjustment.mediators_refused.clone().or_else(covariates_refused),
+        Controls::Instruments => {
+            adjustment.instruments_refused.as_ref().or_else(covariates_refused)
+        }
+        Controls::Mediators => adjustment.mediators_refused.as_ref().or_else(covariates_refused),
     };
-    let reason = reason.or_else(|| cx.separated().filter(|_| estimator.is_regression));
     if let Some(reason) = reason {
-        return Some(EstimatorAnswer::Refused(reason));
+        return Err(reason.into());
     }
-    (estimator.needs_propensity && set.names.is_empty()).then(|| {
+    if let Some(reason) = cx.separated().filter(|_| estimator.is_regression) {
+        return Err(reason.into());
+    }
+    if estimator.needs_propensity && set.names.is_empty() {
         let reason = "there is nothing to adjust for, and so no propensity score";
-        EstimatorAnswer::NotApplicable(reason.into())
-    })
+        return Err(NoNumber::not_applicable(reason));
+    }
+    Ok(())
 }
 
 /// Benjamini and Hochberg's q-values of the slopes of a contrast, over outcomes and modifiers.
@@ -398,5 +405,106 @@ fn adjust_slopes(rows: &mut [ModifierRow]) {
         if row.p_value.is_some() {
             row.q_value = q.next();
         }
+    }
+}
+
+const MOST_WARNINGS: usize = 20;
+
+/// Analyses the groups, each a frame. Without groups there is one frame.
+pub(super) fn analyse(
+    plan: &AnalysisPlan,
+    frames: &[AnalysisFrame],
+    groups: Option<&Groups>,
+    stop: &AtomicBool,
+    activity: &ActivityReporter,
+) -> Result<Vec<ResultTables>, StepError> {
+    let mut analyses = Vec::with_capacity(frames.len());
+    for frame in frames {
+        analyses.push(analyse_group(plan, frame, stop, activity)?);
+    }
+    adjust_families(&plan.args, &mut analyses);
+    let mut results: Vec<ResultTables> = Vec::with_capacity(frames.len());
+    for (at, group) in analyses.into_iter().enumerate() {
+        let mut tables = finished(&plan.args, group);
+        if let Some(groups) = groups {
+            let label = groups.label(at)?;
+            let of_group = |warning: &String| format!("where {label}: {warning}");
+            tables.warnings = tables.warnings.iter().map(of_group).collect();
+        }
+        results.push(tables);
+    }
+    shorten_warnings(&mut results);
+    if results.is_empty() {
+        let warning = "there is no row, and so no group".to_owned();
+        results.push(ResultTables { warnings: vec![warning], ..ResultTables::default() });
+    }
+    Ok(results)
+}
+
+/// The tables of a group, whose p-values are adjusted.
+fn finished(args: &Args, group: GroupAnalysis) -> ResultTables {
+    let GroupAnalysis { mut tables, entries } = group;
+    tables.warnings.extend(refused_effects(&entries));
+    for entry in &entries {
+        if let Some(PrimaryResults { sizes, margin }) = &entry.primary {
+            tables.summary.push(SummaryRow::new(args, entry));
+            tables.findings.push(FindingRow::new(args, entry, sizes, margin));
+            tables.equivalence.push(EquivalenceRow::new(args, entry, margin));
+        }
+        tables.refutations.extend(refutation_rows(args, entry));
+    }
+    tables.estimates = entries.into_iter().map(|entry| EstimateRow::new(args, entry)).collect();
+    tables
+}
+
+/// Adjusts the p-values of estimates, and of tests against margins. The tests of a family have the
+/// same estimator, or are of margins, and differ only in the dimensions of `adjust_over`.
+fn adjust_families(args: &Args, analyses: &mut [GroupAnalysis]) {
+    type Family<'a> = (&'a str, Option<usize>, Option<&'a str>, Option<(&'a str, &'a str)>);
+    let mut families: BTreeMap<Family<'_>, Vec<(f64, &mut Option<f64>)>> = BTreeMap::new();
+    let apart = |member| !args.adjust_over.contains(&member);
+    for (group, analysis) in analyses.iter_mut().enumerate() {
+        for entry in &mut analysis.entries {
+            let p = entry.p_value();
+            let EstimateEntry { outcome, contrast, estimator, p_adjusted, primary, .. } = entry;
+            let Contrast { treatment, control } = &*contrast;
+            let margin = primary.as_mut().map(|primary| &mut primary.margin);
+            let margin = margin.map(|margin| ("margin", margin.p_value(), &mut margin.p_adjusted));
+            for (kind, p, adjusted) in [(estimator.name(), p, p_adjusted)].into_iter().chain(margin)
+            {
+                // An estimate without a test does not count.
+                let Some(p) = p else { continue };
+                let family = (
+                    kind,
+                    apart(FamilyMember::Groups).then_some(group),
+                    apart(FamilyMember::Outcomes).then_some(outcome.as_str()),
+                    apart(FamilyMember::Contrasts)
+                        .then_some((treatment.as_str(), control.as_str())),
+                );
+                families.entry(family).or_default().push((p, adjusted));
+            }
+        }
+    }
+    for members in families.into_values() {
+        let p: Vec<f64> = members.iter().map(|(p, _)| *p).collect();
+        for ((_, adjusted), value) in members.into_iter().zip(adjust(&p, args.adjust.into())) {
+            *adjusted = Some(value);
+        }
+    }
+}
+
+/// Many groups have many warnings: the first of them, and how many there are.
+fn shorten_warnings(results: &mut [ResultTables]) {
+    let all: usize = results.iter().map(|tables| tables.warnings.len()).sum();
+    if all <= MOST_WARNINGS || results.len() < 2 {
+        return;
+    }
+    let mut room = MOST_WARNINGS;
+    for tables in results.iter_mut() {
+        tables.warnings.truncate(room);
+        room -= tables.warnings.len();
+    }
+    if let Some(last) = results.last_mut() {
+        last.warnings.push(format!("{} more of these", all - MOST_WARNINGS));
     }
 }

@@ -1,14 +1,15 @@
 //! The arguments of `regress`: names and defaults. `check` checks them.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::Display;
 
 use super::equivalence::EquivalenceArgs;
 use super::estimators::{AIPW, DIFFERENCE, EstimandName, Estimator, OLS, PAIRED, WEIGHTING};
 use super::refuters::{ChosenRefuter, all_refuters};
+use crate::checks::five_percent;
 use galeras_causal::{Adjustment, Covariance};
 use galeras_operator::missing_values::MissingValues;
 
@@ -121,7 +122,7 @@ pub(super) struct Args {
     /// The seed of every random choice.
     pub(super) seed: i64,
     /// Intervals cover with probability `1 - alpha`.
-    #[serde(default = "alpha")]
+    #[serde(default = "five_percent")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub(super) alpha: f64,
     /// How p-values are adjusted for the number of tests in a family.
@@ -163,10 +164,6 @@ fn simulations() -> usize {
 
 fn subset_fraction() -> f64 {
     0.9
-}
-
-fn alpha() -> f64 {
-    0.05
 }
 
 /// Which arms are compared.
@@ -274,8 +271,11 @@ impl FamilyMember {
 }
 
 /// How p-values of several tests are adjusted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Display,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "Train-Case")]
 pub(super) enum AdjustmentName {
     /// Holm's step-down method: family-wise error.
     #[default]
@@ -283,6 +283,7 @@ pub(super) enum AdjustmentName {
     /// Bonferroni's: family-wise error.
     Bonferroni,
     /// Simes and Hochberg's step-up method: family-wise error, independent tests.
+    #[strum(to_string = "Hochberg")]
     SimesHochberg,
     /// Hommel's: family-wise error, independent tests.
     Hommel,
@@ -302,19 +303,6 @@ impl From<AdjustmentName> for Adjustment {
             AdjustmentName::BenjaminiHochberg => Self::BenjaminiHochberg,
             AdjustmentName::BenjaminiYekutieli => Self::BenjaminiYekutieli,
         }
-    }
-}
-
-impl fmt::Display for AdjustmentName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Holm => "Holm",
-            Self::Bonferroni => "Bonferroni",
-            Self::SimesHochberg => "Hochberg",
-            Self::Hommel => "Hommel",
-            Self::BenjaminiHochberg => "Benjamini-Hochberg",
-            Self::BenjaminiYekutieli => "Benjamini-Yekutieli",
-        })
     }
 }
 

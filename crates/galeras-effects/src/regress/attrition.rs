@@ -2,12 +2,11 @@
 //! an estimate.
 
 use super::args::Args;
-use super::comparison::Contrast;
+use super::comparison::{Contrast, IncompleteUnits};
 use super::data_faults::lost_in_rounding;
 use super::evalue::is_binary;
 use super::frame::{AnalysisFrame, NONE};
 use super::sensitivity::{CLUSTERED, SensitivityRow};
-use super::usable_rows::IncompleteUnits;
 use galeras_base::prose::{confidence_level, count, four_digits};
 use galeras_causal::{
     AttritionBounds, ObservedArm, Refusal, lee_bounds, worst_case, worst_case_pairs,
@@ -33,7 +32,7 @@ impl ObservedOutcomes {
         let values = &frame.numbers[outcome];
         let origin = least_if_far(values).unwrap_or(0.0);
         let codes = [&contrast.treatment, &contrast.control].map(|arm| frame.arms.code(arm));
-        let arm = |row: usize| codes.iter().position(|code| *code == Some(frame.arms.rows()[row]));
+        let arm = |row: usize| codes.iter().position(|code| *code == Some(frame.arms.rows[row]));
         let rows: Vec<u32> =
             (0..frame.len() as u32).filter(|r| arm(*r as usize).is_some()).collect();
         let lost = lost_in_rounding(frame, outcome, rows.iter().copied(), LEAST_RANGE);
@@ -53,9 +52,9 @@ impl ObservedOutcomes {
             }
             return found;
         };
-        let mut sums = vec![None::<[(f64, u32); 2]>; units.names().len()];
+        let mut sums = vec![None::<[(f64, u32); 2]>; units.names.len()];
         for row in rows {
-            let (unit, value) = (units.rows()[row as usize], values[row as usize]);
+            let (unit, value) = (units.rows[row as usize], values[row as usize]);
             let (Some(place), true) = (arm(row as usize), unit != NONE) else { continue };
             let (sum, n) = &mut sums[unit as usize].get_or_insert_default()[place];
             if !value.is_nan() {
@@ -91,7 +90,6 @@ pub(super) fn attrition_rows(
     }
     let mut rows = Vec::new();
     let mut add = |measure: &str, value: Result<f64, String>, note: String| {
-        let contrast = contrast.clone();
         rows.push(SensitivityRow::new(outcome, contrast, "attrition", measure, value, note));
     };
     let what = if found.pairs.is_some() { ("unit", "units") } else { ("row", "rows") };

@@ -4,13 +4,12 @@ use super::analysis::SetContext;
 use super::args::Args;
 use super::comparison::Contrast;
 use super::data_faults::lost_in_rounding;
-use super::frame::gather;
-use super::levels::covariate_columns;
-use super::shared_columns::{self as columns, RowStatus};
+use super::frame::{covariate_columns, gather};
+use crate::shared_columns::{self as columns, Answer, NoNumber, found, reason_of, status_of};
 use galeras_base::prose::four_digits;
-use galeras_causal::{Balance, Estimand, Refusal, balance};
+use galeras_causal::{Balance, Estimand, balance};
 use galeras_operator::missing_values::MissingValues;
-use galeras_operator::small_table::{TableColumn, TableRow};
+use galeras_operator::small_table::{TableColumn, TableRow, count_of, number, text};
 
 /// Above this, arms are called different in a covariate (Stuart 2010).
 const BALANCED: f64 = 0.1;
@@ -21,17 +20,10 @@ pub(super) struct BalanceRow {
     outcomes: String,
     contrast: Contrast,
     covariate: String,
-    balance: Option<Balance>,
+    balance: Answer<Balance>,
     n_treated: usize,
     n_control: usize,
-    status: RowStatus,
     note: String,
-}
-
-impl BalanceRow {
-    fn number(&self, value: fn(&Balance) -> f64) -> Option<f64> {
-        self.balance.as_ref().map(value)
-    }
 }
 
 impl TableRow for BalanceRow {
@@ -39,37 +31,29 @@ impl TableRow for BalanceRow {
         columns::outcomes(|row| &row.outcomes),
         columns::treatment(|row| &row.contrast.treatment),
         columns::control(|row| &row.contrast.control),
-        TableColumn::text("covariate", "the confounder or modifier", |row| &row.covariate),
-        columns::status(|row| row.status.name()),
-        columns::reason(|row| row.status.reason()),
-        TableColumn::number("mean_treatment", "mean under the treatment", |row| {
-            row.number(|balance| balance.mean_treated)
+        text("covariate", "the confounder or modifier", |row| &row.covariate),
+        columns::status(|row| status_of(&row.balance)),
+        columns::reason(|row| reason_of(&row.balance)),
+        number("mean_treatment", "mean under the treatment", |row| {
+            Some(found(&row.balance)?.mean_treated)
         }),
-        TableColumn::number("mean_control", "mean under control", |row| {
-            row.number(|balance| balance.mean_control)
+        number("mean_control", "mean under control", |row| Some(found(&row.balance)?.mean_control)),
+        number("smd", "standardised mean difference", |row| found(&row.balance)?.smd_before),
+        number("smd_weighted", "the same after the weights of the estimand", |row| {
+            found(&row.balance)?.smd_after
         }),
-        TableColumn::number("smd", "standardised mean difference", |row| {
-            row.balance.and_then(|balance| balance.smd_before)
+        number("variance_ratio", "variance under the treatment by that under control", |row| {
+            found(&row.balance)?.variance_ratio
         }),
-        TableColumn::number("smd_weighted", "the same after the weights of the estimand", |row| {
-            row.balance.and_then(|balance| balance.smd_after)
+        number("variance_ratio_weighted", "the same after weights", |row| {
+            found(&row.balance)?.variance_ratio_after
         }),
-        TableColumn::number(
-            "variance_ratio",
-            "variance under the treatment by that under control",
-            |row| row.balance.and_then(|balance| balance.variance_ratio),
-        ),
-        TableColumn::number("variance_ratio_weighted", "the same after weights", |row| {
-            row.balance.and_then(|balance| balance.variance_ratio_after)
+        number("ks", "Kolmogorov-Smirnov distance of the two distributions", |row| {
+            Some(found(&row.balance)?.ks)
         }),
-        TableColumn::number("ks", "Kolmogorov-Smirnov distance of the two distributions", |row| {
-            row.number(|balance| balance.ks)
-        }),
-        TableColumn::number("ks_weighted", "the same after weights", |row| {
-            row.balance.and_then(|balance| balance.ks_after)
-        }),
-        TableColumn::count("n_treatment", "rows under the treatment", "rows", |row| row.n_treated),
-        TableColumn::count("n_control", "rows under control", "rows", |row| row.n_control),
+        number("ks_weighted", "the same after weights", |row| found(&row.balance)?.ks_after),
+        count_of("n_treatment", "rows under the treatment", "rows", |row| row.n_treated),
+        count_of("n_control", "rows under control", "rows", |row| row.n_control),
         columns::note(|row| &row.note),
     ];
 }
@@ -90,8 +74,8 @@ pub(super) fn balance_rows(cx: &SetContext<'_>) -> Vec<BalanceRow> {
         Some(Ok(score)) => Some(weights(args, &score.scores, &set.treated)),
         _ => None,
     };
-    let mut names: Vec<String> = set.adjusted.clone();
-    names.extend(args.modifiers.iter().filter(|name| !set.adjusted.contains(name)).cloned());
+    let mut names: Vec<String> = set.plan.adjusted.clone();
+    names.extend(args.modifiers.iter().filter(|name| !set.plan.adjusted.contains(name)).cloned());
     // A column of text that cannot be expanded has no balance to speak of.
     let columns = names.iter().filter_map(|name| {
         covariate_columns(args, frame, std::slice::from_ref(name), &set.rows).ok()
@@ -110,24 +94,23 @@ pub(super) fn balance_rows(cx: &SetContext<'_>) -> Vec<BalanceRow> {
                 weights = weights.map(|weights| gather(&weights, &kept));
             }
             let n_treated = treated.iter().filter(|treated| **treated).count();
-            let result = match frame.integers.contains(name) {
+            let lost = match frame.integers.contains(name) {
                 true => lost_in_rounding(frame, name, set.rows.iter().copied(), 0.0),
                 false => None,
             };
-            let result = match result {
-                Some(reason) => Err(Refusal::Other(reason)),
-                None => balance(&column, &treated, weights.as_deref()),
+            let balance: Answer<Balance> = match lost {
+                Some(reason) => Err(reason.into()),
+                None => balance(&column, &treated, weights.as_deref()).map_err(NoNumber::from),
             };
-            let note = match &result {
+            let note = match &balance {
                 Ok(balance) => balance_note(name, balance.smd_before, balance.smd_after),
-                Err(reason) => format!("The balance of `{name}` is not known: {reason}."),
+                Err(none) => format!("The balance of `{name}` is not known: {}.", none.reason()),
             };
             BalanceRow {
                 outcomes: set.outcomes(),
                 contrast: set.contrast.clone(),
                 covariate: name.clone(),
-                status: RowStatus::of(&result),
-                balance: result.ok(),
+                balance,
                 n_treated,
                 n_control: treated.len() - n_treated,
                 note,

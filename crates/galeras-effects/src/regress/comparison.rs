@@ -5,9 +5,9 @@ use super::adjustment::AdjustmentPlan;
 use super::args::{Args, Contrasts};
 use super::data_faults::{lost_in_rounding, short_list, split_units};
 use super::estimators::pairs::UnitPairs;
-use super::frame::{AnalysisFrame, LabelCodes, gather};
-use super::levels::{CovariateColumns, covariate_columns, level_codes};
-use super::usable_rows::UsableRows;
+use super::frame::{
+    AnalysisFrame, CovariateColumns, LabelCodes, NONE, covariate_columns, gather, level_codes,
+};
 use crate::words::infinite;
 use galeras_base::prose::{count, thousands};
 use galeras_causal::dense;
@@ -22,7 +22,7 @@ pub(super) const FEWEST_UNITS: usize = 10;
 const MOST_ARMS: usize = 100;
 
 fn too_many_arms(args: &Args, frame: &AnalysisFrame) -> bool {
-    args.treatments.is_none() && frame.arms.names().len() > MOST_ARMS
+    args.treatments.is_none() && frame.arms.names.len() > MOST_ARMS
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(super) fn contrasts(args: &Args, frame: &AnalysisFrame) -> Vec<Contrast> {
         // Doses are many: they are compared by their curve.
         None if args.dose.is_some() => return Vec::new(),
         None => {
-            let mut others = frame.arms.names().to_vec();
+            let mut others = frame.arms.names.to_vec();
             others.retain(|name| *name != args.control);
             others.sort();
             if too_many_arms(args, frame) {
@@ -99,25 +99,18 @@ pub(super) struct RowSet {
     pub(super) units: Option<Vec<u32>>,
     /// Clusters as given; a unit is a cluster where there are none.
     pub(super) clusters: Option<Vec<u32>>,
-    /// The columns that are adjusted for, as named in the arguments or the graph.
-    pub(super) adjusted: Vec<String>,
-    /// The same in sentences: text with its base.
+    /// Of the first outcome. All have its columns and the reasons against them; not its mediators.
+    pub(super) plan: AdjustmentPlan,
+    /// The columns that are adjusted for in sentences: text with its base.
     pub(super) described: Vec<String>,
     /// The name of each covariate: text has one for each level but the base.
     pub(super) names: Vec<String>,
     pub(super) covariates: Vec<Vec<f64>>,
     /// The levels of each absorbed column.
     pub(super) absorbed: Vec<Vec<u32>>,
-    pub(super) instrument_names: Vec<String>,
     pub(super) instruments: Vec<Vec<f64>>,
     /// Why no estimator can use the values of the covariates.
     pub(super) covariates_refused: Option<String>,
-    /// Why, by the graph, adjusting does not give the effect.
-    pub(super) backdoor_refused: Option<String>,
-    /// Why the arms cannot be compared without an adjustment.
-    pub(super) unadjusted_refused: Option<String>,
-    /// Modifiers that the treatment changes, by the graph.
-    pub(super) affected: Vec<String>,
     pub(super) trimmed: Option<TrimmedRows>,
     pub(super) comparisons: Vec<Comparison>,
 }
@@ -138,7 +131,7 @@ impl RowSet {
     }
 
     pub(super) fn adjusting_refused(&self) -> Option<&String> {
-        self.backdoor_refused.as_ref().or(self.covariates_refused.as_ref())
+        self.plan.backdoor_refused.as_ref().or(self.covariates_refused.as_ref())
     }
 
     pub(super) fn outcomes(&self) -> String {
@@ -208,7 +201,7 @@ pub(super) fn row_sets(
     let mut sets: Vec<RowSet> = Vec::new();
     let arms = (frame.arms.code(&contrast.treatment), frame.arms.code(&contrast.control));
     let in_arm = |row: &u32| {
-        let arm = Some(frame.arms.rows()[*row as usize]);
+        let arm = Some(frame.arms.rows[*row as usize]);
         arm == arms.0 || arm == arms.1
     };
     let candidates: Vec<u32> = (0..frame.len() as u32).filter(in_arm).collect();
@@ -232,11 +225,11 @@ pub(super) fn row_sets(
         let covariates_refused = why_covariates_refused(args, frame, plan, &rows);
         let same = |set: &&mut RowSet| {
             set.rows == rows.kept
-                && set.adjusted == plan.adjusted
-                && set.instrument_names == plan.instruments
+                && set.plan.adjusted == plan.adjusted
+                && set.plan.instruments == plan.instruments
                 && set.covariates_refused == covariates_refused
-                && set.backdoor_refused == plan.backdoor_refused
-                && set.unadjusted_refused == plan.unadjusted_refused
+                && set.plan.backdoor_refused == plan.backdoor_refused
+                && set.plan.unadjusted_refused == plan.unadjusted_refused
         };
         match sets.iter_mut().find(same) {
             Some(set) => set.comparisons.push(comparison),
@@ -259,8 +252,8 @@ fn row_set(
     covariates_refused: Option<String>,
 ) -> RowSet {
     let treatment = frame.arms.code(&contrast.treatment);
-    let is_treated = |row: &u32| Some(frame.arms.rows()[*row as usize]) == treatment;
-    let codes = |codes: &LabelCodes| dense(rows.kept.iter().map(|row| codes.rows()[*row as usize]));
+    let is_treated = |row: &u32| Some(frame.arms.rows[*row as usize]) == treatment;
+    let codes = |codes: &LabelCodes| dense(rows.kept.iter().map(|row| codes.rows[*row as usize]));
     // Values that are not used, because they are incomplete, are not copied.
     let columns = |names: &[String]| match covariates_refused {
         None => names.iter().map(|name| moved(gather(&frame.numbers[name], &rows.kept))).collect(),
@@ -279,16 +272,12 @@ fn row_set(
         treated: rows.kept.iter().map(is_treated).collect(),
         units: frame.units.as_ref().map(codes),
         clusters: frame.clusters.as_ref().map(codes),
-        adjusted: plan.adjusted.clone(),
+        plan: plan.clone(),
         described: adjusted.described,
         names: adjusted.names,
         covariates: adjusted.values.into_iter().map(moved).collect(),
         absorbed: args.absorb.iter().map(|name| level_codes(frame, name, &rows.kept)).collect(),
         instruments: columns(&plan.instruments),
-        instrument_names: plan.instruments.clone(),
-        unadjusted_refused: plan.unadjusted_refused.clone(),
-        affected: plan.affected.clone(),
-        backdoor_refused: plan.backdoor_refused.clone(),
         covariates_refused,
         trimmed: None,
         comparisons: Vec::new(),
@@ -306,7 +295,7 @@ fn why_refused(
 ) -> Option<String> {
     for arm in [&contrast.control, &contrast.treatment] {
         if frame.arms.code(arm).is_none() {
-            let known = frame.arms.names();
+            let known = frame.arms.names.as_slice();
             return Some(match known {
                 [] => format!("there is no row with a value of `{}`", args.treatment),
                 _ => {
@@ -324,7 +313,7 @@ fn why_refused(
             "`{}` has {} values, and at most {MOST_ARMS} are compared as arms: name some under \
              `treatments`, or cut the column into a few",
             args.treatment,
-            thousands(frame.arms.names().len())
+            thousands(frame.arms.names.len())
         ));
     }
     if contrast.treatment == contrast.control {
@@ -351,7 +340,7 @@ fn why_refused(
     let mut arms = [0usize; 2];
     let treatment = frame.arms.code(&contrast.treatment);
     for row in &rows.kept {
-        arms[usize::from(Some(frame.arms.rows()[*row as usize]) == treatment)] += 1;
+        arms[usize::from(Some(frame.arms.rows[*row as usize]) == treatment)] += 1;
     }
     for (n, arm) in arms.into_iter().zip([&contrast.control, &contrast.treatment]) {
         if n < 2 {
@@ -361,7 +350,7 @@ fn why_refused(
     }
     let (units, what) = match &frame.units {
         Some(units) => {
-            let codes = dense(rows.kept.iter().map(|row| units.rows()[*row as usize]));
+            let codes = dense(rows.kept.iter().map(|row| units.rows[*row as usize]));
             (group_count(&codes), "units")
         }
         None => (rows.kept.len(), "rows"),
@@ -370,14 +359,14 @@ fn why_refused(
         return Some(format!("too few {what}: {units}, at least {FEWEST_UNITS} are needed"));
     }
     if let Some(clusters) = &frame.clusters {
-        let cluster = |row: &u32| clusters.rows()[*row as usize];
+        let cluster = |row: &u32| clusters.rows[*row as usize];
         if rows.kept.iter().all(|row| cluster(row) == cluster(&rows.kept[0])) {
             return Some("too few clusters: 1, at least 2 are needed".into());
         }
         for arm in [&contrast.control, &contrast.treatment] {
             let code = frame.arms.code(arm);
             let of_arm =
-                rows.kept.iter().filter(|row| Some(frame.arms.rows()[**row as usize]) == code);
+                rows.kept.iter().filter(|row| Some(frame.arms.rows[**row as usize]) == code);
             let mut clusters = of_arm.map(cluster);
             let first = clusters.next();
             if clusters.all(|cluster| Some(cluster) == first) {
@@ -439,7 +428,7 @@ pub(super) fn why_covariates_refused(
         return Some(reason);
     }
     let units = frame.units.as_ref()?;
-    let units = gather(units.rows(), &rows.kept);
+    let units = gather(&units.rows, &rows.kept);
     plan.adjusted.iter().find_map(|name| {
         let differing = differing_units(&units, &gather(&frame.numbers[name], &rows.kept));
         (differing > 0).then(|| {
@@ -466,4 +455,146 @@ pub(super) fn differing_units(units: &[u32], column: &[f64]) -> usize {
         }
     }
     first.into_iter().flatten().filter(|(_, differs)| *differs).count()
+}
+
+/// The rows that are used for an outcome, and counts of those that are not.
+#[derive(Default)]
+pub(super) struct UsableRows {
+    pub(super) kept: Vec<u32>,
+    /// Rows without an arm, or of these arms without a value that is needed.
+    pub(super) missing: usize,
+    /// The part of them that no estimator can do without.
+    pub(super) missing_always: usize,
+    /// Per covariate, the number of rows that lack it.
+    pub(super) missing_covariates: Vec<(String, usize)>,
+    /// The units that lack an arm, whatever their values are.
+    pub(super) absent: IncompleteUnits,
+    /// Rows without an arm or a unit.
+    pub(super) unknown: usize,
+    /// Units that were left out because they lack an arm, or values under it.
+    pub(super) left_out: usize,
+}
+
+impl UsableRows {
+    pub(super) fn of(
+        args: &Args,
+        frame: &AnalysisFrame,
+        plan: &AdjustmentPlan,
+        outcome: &str,
+        candidates: &[u32],
+        treatment: Option<u32>,
+    ) -> Self {
+        let values = &frame.numbers[outcome];
+        let codes = [&frame.units, &frame.clusters];
+        let group_missing = |row: usize| codes.into_iter().flatten().any(|c| c.rows[row] == NONE);
+        let covariates: Vec<(&String, &Vec<f64>)> = plan
+            .adjusted
+            .iter()
+            .chain(&plan.instruments)
+            .chain(&args.absorb)
+            .chain(&plan.mediators)
+            .map(|name| (name, &frame.numbers[name]))
+            .collect();
+        let without_arm = frame.arms.rows.iter().filter(|arm| **arm == NONE).count();
+        let no_unit =
+            |row: &&u32| codes[0].as_ref().is_some_and(|c| c.rows[**row as usize] == NONE);
+        let without_unit = candidates.iter().filter(no_unit).count();
+        let mut usable = Self {
+            kept: Vec::with_capacity(candidates.len()),
+            missing: without_arm,
+            missing_always: without_arm,
+            missing_covariates: covariates.iter().map(|(name, _)| ((*name).clone(), 0)).collect(),
+            absent: IncompleteUnits::of(frame, treatment, candidates),
+            unknown: without_arm + without_unit,
+            left_out: 0,
+        };
+        for row in candidates {
+            let at = *row as usize;
+            let always = values[at].is_nan() || group_missing(at);
+            let mut lacking = false;
+            for ((_, column), (_, missing)) in covariates.iter().zip(&mut usable.missing_covariates)
+            {
+                if column[at].is_nan() {
+                    *missing += 1;
+                    lacking = true;
+                }
+            }
+            usable.missing_always += usize::from(always);
+            usable.missing += usize::from(always || lacking);
+            // A row without an outcome is of no use; one without a covariate is, to estimators
+            // that use none, unless the user wants all of them to have the same rows.
+            let dropped = always || (lacking && args.missing == MissingValues::Drop);
+            if !dropped {
+                usable.kept.push(*row);
+            }
+        }
+        if args.missing == MissingValues::Drop {
+            // Every estimator has the same units, so that their estimates can be compared.
+            let incomplete = IncompleteUnits::of(frame, treatment, &usable.kept);
+            usable.kept.retain(|row| !incomplete.has(frame, *row));
+            usable.left_out = incomplete.count();
+        }
+        usable
+    }
+}
+
+/// The units of some rows that have none under one of two arms.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct IncompleteUnits {
+    pub(super) without_treatment: usize,
+    pub(super) without_control: usize,
+    pub(super) units: usize,
+    /// Per unit of the frame, whether it has control and treatment.
+    arms: Vec<[bool; 2]>,
+}
+
+impl IncompleteUnits {
+    /// Those of these rows of the frame; a row without a unit belongs to none. Where no unit has
+    /// both arms, units are not what is compared, and so nothing is absent.
+    pub(super) fn of(frame: &AnalysisFrame, treatment: Option<u32>, rows: &[u32]) -> Self {
+        let Some(units) = &frame.units else { return Self::default() };
+        let mut arms = vec![[false; 2]; units.names.len()];
+        for row in rows {
+            let unit = units.rows[*row as usize];
+            if unit != NONE {
+                let treated = Some(frame.arms.rows[*row as usize]) == treatment;
+                arms[unit as usize][usize::from(treated)] = true;
+            }
+        }
+        let number = |wanted: [bool; 2]| arms.iter().filter(|has| **has == wanted).count();
+        let complete = number([true, true]);
+        if complete == 0 {
+            return Self::default();
+        }
+        let (without_treatment, without_control) = (number([true, false]), number([false, true]));
+        let units = complete + without_treatment + without_control;
+        Self { without_treatment, without_control, units, arms }
+    }
+
+    /// The number of absent rows: one per unit that lacks an arm.
+    pub(super) fn count(&self) -> usize {
+        self.without_treatment + self.without_control
+    }
+
+    pub(super) fn has(&self, frame: &AnalysisFrame, row: u32) -> bool {
+        let Some(units) = &frame.units else { return false };
+        let unit = units.rows[row as usize];
+        unit != NONE && self.arms.get(unit as usize).is_some_and(|has| *has != [true, true])
+    }
+
+    pub(super) fn reason(&self, treatment: &str, control: &str) -> Option<String> {
+        let arms = [(self.without_treatment, treatment), (self.without_control, control)];
+        let lacking: Vec<String> = arms
+            .into_iter()
+            .filter(|(n, _)| *n > 0)
+            .map(|(n, arm)| format!("{} no row under `{arm}`", count(n, "unit has", "units have")))
+            .collect();
+        (!lacking.is_empty()).then(|| {
+            format!(
+                "of {} {} (missing: drop leaves such units out)",
+                count(self.units, "unit", "units"),
+                lacking.join(", ")
+            )
+        })
+    }
 }

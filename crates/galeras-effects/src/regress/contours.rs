@@ -3,11 +3,13 @@
 
 use super::analysis::SetContext;
 use super::comparison::{Comparison, Contrast};
-use super::shared_columns::{self as columns, RowStatus};
+use crate::shared_columns::{
+    self as columns, Answer, IntervalEstimate, NoNumber, found, reason_of, status_of,
+};
 use crate::words::ci;
 use galeras_base::prose::four_digits;
 use galeras_causal::{Benchmarks, ConfounderStrength, Estimate, Refusal, with_confounder};
-use galeras_operator::small_table::{TableColumn, TableRow};
+use galeras_operator::small_table::{TableColumn, TableRow, number, text};
 
 /// The grid has the shares 0, 0.02, … of both treatment and outcome.
 const STEPS: usize = 21;
@@ -23,9 +25,7 @@ pub(super) struct ContourRow {
     kind: &'static str,
     point: String,
     strength: Option<ConfounderStrength>,
-    estimate: Option<Estimate>,
-    interval: Option<(f64, f64)>,
-    status: RowStatus,
+    estimate: Answer<IntervalEstimate>,
     note: String,
 }
 
@@ -34,36 +34,32 @@ impl TableRow for ContourRow {
         columns::outcome(|row| &row.outcome),
         columns::treatment(|row| &row.contrast.treatment),
         columns::control(|row| &row.contrast.control),
-        TableColumn::text("kind", "grid, or benchmark: as strong as a covariate", |row| row.kind),
-        TableColumn::text(
-            "point",
-            "the two shares; for a benchmark how many times which covariate",
-            |row| &row.point,
-        ),
-        columns::status(|row| row.status.name()),
-        columns::reason(|row| row.status.reason()),
-        TableColumn::number(
+        text("kind", "grid, or benchmark: as strong as a covariate", |row| row.kind),
+        text("point", "the two shares; for a benchmark how many times which covariate", |row| {
+            &row.point
+        }),
+        columns::status(|row| status_of(&row.estimate)),
+        columns::reason(|row| reason_of(&row.estimate)),
+        number(
             "treatment_r2",
             "the share that the confounder explains of what is left of the treatment",
-            |row| row.strength.map(|strength| strength.treatment_r2),
+            |row| Some(row.strength?.treatment_r2),
         ),
-        TableColumn::number(
-            "outcome_r2",
-            "the share that it explains of what is left of the outcome",
-            |row| row.strength.map(|strength| strength.outcome_r2),
-        ),
-        TableColumn::number("estimate", "the effect with such a confounder", |row| {
-            row.estimate.map(|estimate| estimate.value)
+        number("outcome_r2", "the share that it explains of what is left of the outcome", |row| {
+            Some(row.strength?.outcome_r2)
         }),
-        TableColumn::number("standard_error", "its classic standard error", |row| {
-            row.estimate.map(|estimate| estimate.standard_error)
+        number("estimate", "the effect with such a confounder", |row| {
+            Some(found(&row.estimate)?.estimate.value)
         }),
-        TableColumn::number("ci_low", "lower end of its confidence interval", |row| {
-            row.interval.map(|(low, _)| low)
+        number("standard_error", "its classic standard error", |row| {
+            Some(found(&row.estimate)?.estimate.standard_error)
         }),
-        TableColumn::number("ci_high", "upper end", |row| row.interval.map(|(_, high)| high)),
-        TableColumn::number("t", "the estimate divided by its standard error", |row| {
-            row.estimate.map(|estimate| estimate.statistic()).filter(|t| t.is_finite())
+        number("ci_low", "lower end of its confidence interval", |row| {
+            Some(found(&row.estimate)?.interval.0)
+        }),
+        number("ci_high", "upper end", |row| Some(found(&row.estimate)?.interval.1)),
+        number("t", "the estimate divided by its standard error", |row| {
+            Some(found(&row.estimate)?.estimate.statistic()).filter(|t| t.is_finite())
         }),
         columns::note(|row| &row.note),
     ];
@@ -77,17 +73,14 @@ pub(super) fn contour_rows(cx: &SetContext<'_>, comparison: &Comparison) -> Vec<
         return Vec::new();
     }
     let row = |kind, point: String, strength, found: Result<Estimate, String>, note: String| {
-        let status = RowStatus::of(&found);
-        let estimate = found.ok();
+        let with_interval = |estimate| IntervalEstimate::new(estimate, args.alpha);
         ContourRow {
             outcome: comparison.outcome.clone(),
             contrast: set.contrast.clone(),
             kind,
             point,
             strength,
-            estimate,
-            interval: estimate.map(|estimate| estimate.interval(args.alpha)),
-            status,
+            estimate: found.map(with_interval).map_err(NoNumber::Refused),
             note,
         }
     };

@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::comparison::{Comparison, RowSet};
-use super::frame::AnalysisFrame;
+use super::comparison::{Comparison, RowSet, differing_units};
+use super::frame::{AnalysisFrame, gather};
 use galeras_base::prose::{count, four_digits, name_list, thousands};
 use galeras_causal::tail;
 use galeras_operator::far_numbers::lost_digits;
@@ -53,14 +53,7 @@ pub(super) fn short_list(names: &[String]) -> String {
 /// Why units and clusters do not go together, if some of the rows' units lie in two clusters.
 pub(super) fn split_units(frame: &AnalysisFrame, rows: &[u32]) -> Option<String> {
     let (units, clusters) = (frame.units.as_ref()?, frame.clusters.as_ref()?);
-    // The first cluster of a unit, and whether there is another one.
-    let mut known: HashMap<u32, (u32, bool)> = HashMap::new();
-    for row in rows {
-        let (unit, cluster) = (units.rows()[*row as usize], clusters.rows()[*row as usize]);
-        let entry = known.entry(unit).or_insert((cluster, false));
-        entry.1 |= entry.0 != cluster;
-    }
-    let split = known.values().filter(|(_, split)| *split).count();
+    let split = differing_units(&gather(&units.rows, rows), &gather(&clusters.numbers(), rows));
     (split > 0).then(|| {
         format!(
             "{} rows in two clusters or more: a unit must lie within one",

@@ -3,12 +3,12 @@
 
 use super::adjustment::AdjustmentPlan;
 use super::args::{Args, DoseArgs};
-use super::comparison::{FEWEST_UNITS, why_covariates_refused};
+use super::comparison::{FEWEST_UNITS, UsableRows, why_covariates_refused};
 use super::data_faults::lost_in_rounding;
-use super::frame::{AnalysisFrame, LabelCodes, gather};
-use super::levels::{CovariateColumns, covariate_columns};
-use super::shared_columns::{self as columns, RowStatus};
-use super::usable_rows::UsableRows;
+use super::frame::{AnalysisFrame, CovariateColumns, LabelCodes, covariate_columns, gather};
+use crate::shared_columns::{
+    self as columns, Answer, IntervalEstimate, NoNumber, found, reason_of, status_of,
+};
 use crate::words::{infinite, left_out};
 use galeras_base::prose::{
     confidence_level, count, degrees_of_freedom, four_digits, interval, name_list, p_equals,
@@ -20,7 +20,9 @@ use galeras_causal::{
 };
 use galeras_operator::far_numbers::{LEAST_RANGE, near_zero};
 use galeras_operator::missing_values::MissingValues;
-use galeras_operator::small_table::{TableColumn, TableRow, rounded};
+use galeras_operator::small_table::{
+    TableColumn, TableRow, count_of, number, optional_count, rounded, text,
+};
 
 /// With more different doses than these, the effect is given at as many places between them.
 const MOST_PLACES: usize = 20;
@@ -30,43 +32,41 @@ pub(super) struct DoseRow {
     outcome: String,
     dose: f64,
     reference: f64,
-    effect: Option<Estimate>,
-    interval: Option<(f64, f64)>,
+    effect: Answer<IntervalEstimate>,
     n: usize,
-    status: RowStatus,
     note: String,
 }
 
 impl TableRow for DoseRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
         columns::outcome(|row| &row.outcome),
-        TableColumn::number("dose", "the value of the treatment", |row| Some(row.dose)),
-        TableColumn::number("reference", "the dose that it is compared with: `control`", |row| {
+        number("dose", "the value of the treatment", |row| Some(row.dose)),
+        number("reference", "the dose that it is compared with: `control`", |row| {
             Some(row.reference)
         }),
-        TableColumn::number(
+        number(
             "estimate",
             "the mean outcome at the dose minus that at the reference, on the spline",
-            |row| row.effect.map(|effect| effect.value),
+            |row| Some(found(&row.effect)?.estimate.value),
         ),
-        TableColumn::number("ci_low", "lower end of the pointwise interval", |row| {
-            row.interval.map(|(low, _)| low)
+        number("ci_low", "lower end of the pointwise interval", |row| {
+            Some(found(&row.effect)?.interval.0)
         }),
-        TableColumn::number("ci_high", "upper end of the pointwise interval", |row| {
-            row.interval.map(|(_, high)| high)
+        number("ci_high", "upper end of the pointwise interval", |row| {
+            Some(found(&row.effect)?.interval.1)
         }),
-        TableColumn::number("p_value", "two-sided p-value of no difference", |row| {
-            row.effect.map(|effect| effect.p_value())
+        number("p_value", "two-sided p-value of no difference", |row| {
+            Some(found(&row.effect)?.estimate.p_value())
         }),
-        TableColumn::number("standard_error", "the standard error of the estimate", |row| {
-            row.effect.map(|effect| effect.standard_error)
+        number("standard_error", "the standard error of the estimate", |row| {
+            Some(found(&row.effect)?.estimate.standard_error)
         }),
-        TableColumn::number("df", "degrees of freedom of Student's t", |row| {
-            row.effect.map(|effect| effect.degrees)
+        number("df", "degrees of freedom of Student's t", |row| {
+            Some(found(&row.effect)?.estimate.degrees)
         }),
-        TableColumn::count("n", "complete rows", "rows", |row| row.n),
-        columns::status(|row| row.status.name()),
-        columns::reason(|row| row.status.reason()),
+        count_of("n", "complete rows", "rows", |row| row.n),
+        columns::status(|row| status_of(&row.effect)),
+        columns::reason(|row| reason_of(&row.effect)),
         columns::note(|row| &row.note),
     ];
 }
@@ -75,41 +75,45 @@ impl TableRow for DoseRow {
 pub(super) struct TrendRow {
     outcome: String,
     test: &'static str,
-    statistic: Option<f64>,
+    result: Answer<TrendResult>,
+    n: usize,
+    note: String,
+}
+
+/// The numbers of a test, and the test in words.
+struct TrendResult {
+    statistic: f64,
     /// Of an F: numerator and denominator.
     degrees: Option<(usize, f64)>,
-    p_value: Option<f64>,
-    n: usize,
-    status: RowStatus,
+    p_value: f64,
     note: String,
 }
 
 impl TableRow for TrendRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
         columns::outcome(|row| &row.outcome),
-        TableColumn::text(
+        text(
             "test",
             "any_effect, nonlinear (F of the spline), cochran_armitage or jonckheere_terpstra (z)",
             |row| row.test,
         ),
-        TableColumn::number(
+        number(
             "statistic",
             "F, or z, which is positive if the outcome rises with the dose",
-            |row| row.statistic,
+            |row| Some(found(&row.result)?.statistic),
         ),
-        TableColumn::optional_count(
-            "df_numerator",
-            "degrees of freedom of the numerator of F",
-            None,
-            |row| row.degrees.map(|(numerator, _)| numerator),
-        ),
-        TableColumn::number("df", "degrees of freedom of the denominator of F", |row| {
-            row.degrees.map(|(_, denominator)| denominator)
+        optional_count("df_numerator", "degrees of freedom of the numerator of F", None, |row| {
+            Some(found(&row.result)?.degrees?.0)
         }),
-        TableColumn::number("p_value", "p-value of no effect; two-sided for z", |row| row.p_value),
-        TableColumn::count("n", "complete rows", "rows", |row| row.n),
-        columns::status(|row| row.status.name()),
-        columns::reason(|row| row.status.reason()),
+        number("df", "degrees of freedom of the denominator of F", |row| {
+            Some(found(&row.result)?.degrees?.1)
+        }),
+        number("p_value", "p-value of no effect; two-sided for z", |row| {
+            Some(found(&row.result)?.p_value)
+        }),
+        count_of("n", "complete rows", "rows", |row| row.n),
+        columns::status(|row| status_of(&row.result)),
+        columns::reason(|row| reason_of(&row.result)),
         columns::note(|row| &row.note),
     ];
 }
@@ -154,7 +158,7 @@ impl<'a> DoseAnalysis<'a> {
         let rows = UsableRows::of(args, frame, plan, outcome, &given, None);
         let groups = frame.clusters.as_ref().or(frame.units.as_ref());
         let codes =
-            |codes: &LabelCodes| dense(rows.kept.iter().map(|row| codes.rows()[*row as usize]));
+            |codes: &LabelCodes| dense(rows.kept.iter().map(|row| codes.rows[*row as usize]));
         let covariates_refused = why_covariates_refused(args, frame, plan, &rows);
         let adjusting_refused = plan.backdoor_refused.clone().or(covariates_refused);
         let adjusted = match adjusting_refused {
@@ -292,14 +296,12 @@ impl<'a> DoseAnalysis<'a> {
 
     fn curve_rows(&self, dose: &DoseArgs) -> Vec<DoseRow> {
         let places = self.places(dose);
-        let row = |dose: f64, effect: Option<Estimate>, status: RowStatus, note: String| DoseRow {
+        let row = |dose: f64, effect: Answer<Estimate>, note: String| DoseRow {
             outcome: self.outcome.into(),
             dose,
             reference: self.reference,
-            effect,
-            interval: effect.map(|effect| effect.interval(self.args.alpha)),
+            effect: effect.map(|effect| IntervalEstimate::new(effect, self.args.alpha)),
             n: self.doses.len(),
-            status,
             note,
         };
         let treatment = &self.args.treatment;
@@ -309,7 +311,7 @@ impl<'a> DoseAnalysis<'a> {
             Err(reason) => {
                 let note =
                     format!("{} along {treatment}: refused, because {reason}.", self.outcome);
-                return vec![row(self.reference, None, RowStatus::Refused(reason), note)];
+                return vec![row(self.reference, Err(NoNumber::Refused(reason)), note)];
             }
         };
         let rows = curve.points.into_iter().map(|point| {
@@ -317,7 +319,7 @@ impl<'a> DoseAnalysis<'a> {
             let Some(effect) = point.effect else {
                 let reason = "it is the reference, with which the others are compared";
                 let note = format!("{treatment} {here} is the reference.");
-                return row(point.dose, None, RowStatus::NotApplicable(reason.into()), note);
+                return row(point.dose, Err(NoNumber::not_applicable(reason)), note);
             };
             let note = format!(
                 "Natural cubic spline of {treatment} with {} knots, {treatment} {here} against \
@@ -333,63 +335,65 @@ impl<'a> DoseAnalysis<'a> {
                 p_equals(effect.p_value()),
                 self.left_out(),
             );
-            row(point.dose, Some(effect), RowStatus::Ok, note)
+            row(point.dose, Ok(effect), note)
         });
         rows.collect()
     }
 
     fn trend_rows(&self) -> Vec<TrendRow> {
         let knots = self.args.dose.as_ref().map_or(0, |dose| dose.knots);
-        let mut rows = Vec::new();
         let curve = self.curve(knots, &[]);
-        let joint = |of: fn(&DoseCurve) -> Option<JointTest>| match &curve {
-            Ok((curve, kind)) => match of(curve) {
-                Some(test) => Ok((test, *kind)),
-                None => Err(RowStatus::NotApplicable(
-                    "with two doses the spline is a straight line".into(),
-                )),
-            },
-            Err(reason) => Err(RowStatus::Refused(reason.clone())),
+        let joint = |of: fn(&DoseCurve) -> Option<JointTest>, what: &str| -> Answer<TrendResult> {
+            let (curve, kind) = curve.as_ref()?;
+            let straight = "with two doses the spline is a straight line";
+            let joint = of(curve).ok_or_else(|| NoNumber::not_applicable(straight))?;
+            Ok(self.joint_test(joint, *kind, what))
         };
-        let treatment = &self.args.treatment;
-        for (test, found, what) in [
-            ("any_effect", joint(|curve| Some(curve.any)), "changes along"),
-            ("nonlinear", joint(|curve| curve.nonlinear), "departs from a straight line along"),
-        ] {
-            rows.push(match found {
-                Err(status) => self.trend_row(test, None, None, status, None),
-                Ok((joint, kind)) => {
-                    let (numerator, denominator) = joint.degrees;
-                    let note = format!(
-                        "Whether {} {what} {treatment}{}: F({numerator}, {}) = {}, p {} ({kind}).",
-                        self.outcome,
-                        self.phrase(),
-                        degrees_of_freedom(denominator),
-                        four_digits(joint.f),
-                        p_equals(joint.p_value),
-                    );
-                    let p = Some(joint.p_value);
-                    let row = self.trend_row(test, Some(joint.f), p, RowStatus::Ok, Some(note));
-                    TrendRow { degrees: Some(joint.degrees), ..row }
-                }
-            });
-        }
         let binary = self.values.iter().all(|y| *y == 0.0 || *y == 1.0);
         let proportion = binary.then_some(cochran_armitage as Trend);
-        rows.push(self.rank_row("cochran_armitage", proportion));
-        rows.push(self.rank_row("jonckheere_terpstra", Some(jonckheere_terpstra)));
-        rows
+        let ranks = self.rank_test("Jonckheere and Terpstra's", Some(jonckheere_terpstra));
+        let tests: [(&'static str, Answer<TrendResult>); 4] = [
+            ("any_effect", joint(|curve| Some(curve.any), "changes along")),
+            ("nonlinear", joint(|curve| curve.nonlinear, "departs from a straight line along")),
+            ("cochran_armitage", self.rank_test("Cochran and Armitage's", proportion)),
+            ("jonckheere_terpstra", ranks),
+        ];
+        let row = |(test, result): (&'static str, Answer<TrendResult>)| TrendRow {
+            outcome: self.outcome.into(),
+            test,
+            n: self.doses.len(),
+            note: match &result {
+                Ok(found) => found.note.clone(),
+                Err(none) => {
+                    let (treatment, reason) = (&self.args.treatment, none.reason());
+                    format!("{test} of {} along {treatment}: {reason}.", self.outcome)
+                }
+            },
+            result,
+        };
+        tests.into_iter().map(row).collect()
     }
 
-    fn rank_row(&self, test: &'static str, of: Option<Trend>) -> TrendRow {
-        let refused =
-            |reason: String| self.trend_row(test, None, None, RowStatus::Refused(reason), None);
+    fn joint_test(&self, joint: JointTest, kind: Covariance, what: &str) -> TrendResult {
+        let (numerator, denominator) = joint.degrees;
+        let note = format!(
+            "Whether {} {what} {}{}: F({numerator}, {}) = {}, p {} ({kind}).",
+            self.outcome,
+            self.args.treatment,
+            self.phrase(),
+            degrees_of_freedom(denominator),
+            four_digits(joint.f),
+            p_equals(joint.p_value),
+        );
+        let (statistic, p_value) = (joint.f, joint.p_value);
+        TrendResult { statistic, degrees: Some(joint.degrees), p_value, note }
+    }
+
+    fn rank_test(&self, name: &str, of: Option<Trend>) -> Answer<TrendResult> {
         if let Some(reason) = &self.refused {
-            return refused(reason.clone());
+            return Err(reason.into());
         }
-        let not_here = |reason: &str| {
-            self.trend_row(test, None, None, RowStatus::NotApplicable(reason.into()), None)
-        };
+        let not_here = |reason: &str| Err(NoNumber::not_applicable(reason));
         if self.clusters.is_some() {
             return not_here("it takes rows as independent: it knows no units or clusters");
         }
@@ -397,48 +401,15 @@ impl<'a> DoseAnalysis<'a> {
             return not_here("it adjusts for nothing, and there is something to adjust for");
         }
         let Some(of) = of else { return not_here("it is for outcomes that are yes or no") };
-        match of(&self.doses, &self.values) {
-            Err(refusal) => refused(self.words(&refusal)),
-            Ok(found) => {
-                let name = match test {
-                    "cochran_armitage" => "Cochran and Armitage's",
-                    _ => "Jonckheere and Terpstra's",
-                };
-                let note = format!(
-                    "{name} test of a trend of {} along {}: z = {}, p {}.",
-                    self.outcome,
-                    self.args.treatment,
-                    four_digits(found.z),
-                    p_equals(found.p_value)
-                );
-                let p = Some(found.p_value);
-                self.trend_row(test, Some(found.z), p, RowStatus::Ok, Some(note))
-            }
-        }
-    }
-
-    fn trend_row(
-        &self,
-        test: &'static str,
-        statistic: Option<f64>,
-        p_value: Option<f64>,
-        status: RowStatus,
-        note: Option<String>,
-    ) -> TrendRow {
-        let note = note.unwrap_or_else(|| {
-            let reason = status.reason().unwrap_or_default();
-            format!("{test} of {} along {}: {reason}.", self.outcome, self.args.treatment)
-        });
-        TrendRow {
-            outcome: self.outcome.into(),
-            test,
-            statistic,
-            degrees: None,
-            p_value,
-            n: self.doses.len(),
-            status,
-            note,
-        }
+        let found = of(&self.doses, &self.values).map_err(|refusal| self.words(&refusal))?;
+        let note = format!(
+            "{name} test of a trend of {} along {}: z = {}, p {}.",
+            self.outcome,
+            self.args.treatment,
+            four_digits(found.z),
+            p_equals(found.p_value)
+        );
+        Ok(TrendResult { statistic: found.z, degrees: None, p_value: found.p_value, note })
     }
 }
 

@@ -2,38 +2,26 @@
 
 use super::args::Args;
 use super::comparison::Contrast;
+use super::effect_sizes::EffectSizes;
+use super::equivalence::MarginTest;
 use super::estimators::{EffectEstimate, Estimator, Measure, PAIRED};
 use super::refuters::Refutation;
-use super::shared_columns::{self as columns, RowStatus};
+use crate::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
 use crate::words::{ci, left_out};
 use galeras_base::prose::{degrees_of_freedom, four_digits, name_list, p, p_equals, thousands};
 use galeras_causal::Estimate;
 use galeras_operator::Entry;
-use galeras_operator::small_table::{TableColumn, TableRow};
-
-/// The result of an estimator.
-pub(super) enum EstimatorAnswer {
-    Estimated(EffectEstimate),
-    Refused(String),
-    NotApplicable(String),
-}
-
-impl EstimatorAnswer {
-    pub(super) fn status(&self) -> RowStatus {
-        match self {
-            Self::Estimated(_) => RowStatus::Ok,
-            Self::Refused(reason) => RowStatus::Refused(reason.clone()),
-            Self::NotApplicable(reason) => RowStatus::NotApplicable(reason.clone()),
-        }
-    }
-}
+use galeras_operator::small_table::{
+    TableColumn, TableRow, count_of, flag, number, optional_count, optional_text, text,
+};
 
 /// An estimator's answer for one outcome and contrast.
 pub(super) struct EstimateEntry {
     pub(super) outcome: String,
     pub(super) contrast: Contrast,
     pub(super) estimator: Estimator,
-    pub(super) primary: bool,
+    /// Of the primary estimator only.
+    pub(super) primary: Option<PrimaryResults>,
     pub(super) n: usize,
     pub(super) n_treated: usize,
     pub(super) n_pairs: Option<usize>,
@@ -42,18 +30,21 @@ pub(super) struct EstimateEntry {
     /// Rows that are absent: one for each unit and arm without any.
     pub(super) n_absent: usize,
     pub(super) adjusted_for: Vec<String>,
-    pub(super) answer: EstimatorAnswer,
+    pub(super) answer: Answer<EffectEstimate>,
     pub(super) p_adjusted: Option<f64>,
     /// In the order of the refuters; none without an estimate.
     pub(super) refutations: Vec<Refutation>,
 }
 
+/// The results of a primary estimate in addition to the estimate.
+pub(super) struct PrimaryResults {
+    pub(super) sizes: EffectSizes,
+    pub(super) margin: MarginTest,
+}
+
 impl EstimateEntry {
     pub(super) fn effect(&self) -> Option<&EffectEstimate> {
-        match &self.answer {
-            EstimatorAnswer::Estimated(effect) => Some(effect),
-            _ => None,
-        }
+        self.answer.as_ref().ok()
     }
 
     pub(super) fn estimate(&self) -> Option<Estimate> {
@@ -75,14 +66,14 @@ impl EstimateEntry {
 }
 
 pub(super) fn refused_effects(entries: &[EstimateEntry]) -> Vec<String> {
-    let primary = entries.iter().filter(|entry| entry.primary);
+    let primary = entries.iter().filter(|entry| entry.primary.is_some());
     primary
         .filter_map(|entry| match &entry.answer {
-            EstimatorAnswer::Refused(reason) => {
+            Err(NoNumber::Refused(reason)) => {
                 let Contrast { treatment, control } = &entry.contrast;
+                let outcome = &entry.outcome;
                 Some(format!(
-                    "no effect of `{treatment}` against `{control}` on `{}`: {reason}",
-                    entry.outcome
+                    "no effect of `{treatment}` against `{control}` on `{outcome}`: {reason}"
                 ))
             }
             _ => None,
@@ -92,10 +83,9 @@ pub(super) fn refused_effects(entries: &[EstimateEntry]) -> Vec<String> {
 
 pub(super) struct EstimateRow {
     entry: EstimateEntry,
-    estimand: &'static str,
+    estimand: String,
     measure: Measure,
     interval: Option<(f64, f64)>,
-    status: RowStatus,
     /// None without an estimate.
     adjusted_for: Option<String>,
     note: String,
@@ -106,96 +96,83 @@ impl TableRow for EstimateRow {
         columns::outcome(|row| &row.entry.outcome),
         columns::treatment(|row| &row.entry.contrast.treatment),
         columns::control(|row| &row.entry.contrast.control),
-        TableColumn::text("estimator", "how the effect is estimated", |row| {
-            row.entry.estimator.name()
-        }),
-        TableColumn::text(
+        text("estimator", "how the effect is estimated", |row| row.entry.estimator.name()),
+        text(
             "measure",
             "what the estimate is: difference, risk_difference, risk_ratio, odds_ratio, rate_ratio",
-            |row| row.measure.name(),
+            |row| row.measure.into_str(),
         ),
-        TableColumn::number(
+        number(
             "estimate",
             "the effect: treatment minus control, or treatment over control for a ratio",
-            |row| row.entry.effect().map(EffectEstimate::value),
+            |row| Some(row.entry.effect()?.value()),
         ),
-        TableColumn::number(
+        number(
             "null_value",
             "the value of no effect, which the p-value is about: 0, or 1 for a ratio",
             |row| Some(row.measure.null()),
         ),
-        TableColumn::number("ci_low", "lower end of the confidence interval", |row| {
-            row.interval.map(|(low, _)| low)
-        }),
-        TableColumn::number("ci_high", "upper end of the confidence interval", |row| {
-            row.interval.map(|(_, high)| high)
-        }),
-        TableColumn::number("p_value", "two-sided p-value of no effect", |row| row.entry.p_value()),
-        TableColumn::number(
+        number("ci_low", "lower end of the confidence interval", |row| Some(row.interval?.0)),
+        number("ci_high", "upper end of the confidence interval", |row| Some(row.interval?.1)),
+        number("p_value", "two-sided p-value of no effect", |row| row.entry.p_value()),
+        number(
             "p_adjusted",
             "adjusted over the contrasts, outcomes and groups of the estimator (`adjust_over`)",
             |row| row.entry.p_adjusted,
         ),
-        columns::status(|row| row.status.name()),
-        columns::reason(|row| row.status.reason()),
-        TableColumn::text(
+        columns::status(|row| status_of(&row.entry.answer)),
+        columns::reason(|row| reason_of(&row.entry.answer)),
+        text(
             "estimand",
             "for whom it is averaged: ate, att, atc, ato, late; _trimmed: those in the overlap",
-            |row| row.estimand,
+            |row| &row.estimand,
         ),
-        TableColumn::flag("primary", "whether this is the primary estimator", |row| {
-            row.entry.primary
-        }),
-        TableColumn::number(
+        flag("primary", "whether this is the primary estimator", |row| row.entry.primary.is_some()),
+        number(
             "standard_error",
             "the standard error of the estimate; of its logarithm for a ratio",
-            |row| row.entry.effect().and_then(EffectEstimate::standard_error),
+            |row| row.entry.effect()?.standard_error(),
         ),
-        TableColumn::optional_text("se_kind", "how the standard error is computed", |row| {
-            row.entry.effect().map(|effect| effect.se_kind.as_str())
+        optional_text("se_kind", "how the standard error is computed", |row| {
+            Some(row.entry.effect()?.se_kind.as_str())
         }),
-        TableColumn::number(
+        number(
             "statistic",
             "the estimate (of a ratio its logarithm) divided by its standard error, or that of the \
              test; null for an exact test",
-            |row| row.entry.effect().and_then(EffectEstimate::statistic),
+            |row| row.entry.effect()?.statistic(),
         ),
-        TableColumn::number(
+        number(
             "df",
             "degrees of freedom of Student's t; null for the normal distribution",
             |row| row.entry.estimate().map(|e| e.degrees).filter(|df| df.is_finite()),
         ),
-        TableColumn::count(
+        count_of(
             "n",
             "complete rows of both arms; the note says which of them were not used",
             "rows",
             |row| row.entry.n,
         ),
-        TableColumn::count("n_treatment", "of them under the treatment", "rows", |row| {
-            row.entry.n_treated
-        }),
-        TableColumn::count("n_control", "of them under control", "rows", |row| {
+        count_of("n_treatment", "of them under the treatment", "rows", |row| row.entry.n_treated),
+        count_of("n_control", "of them under control", "rows", |row| {
             row.entry.n - row.entry.n_treated
         }),
-        TableColumn::optional_count(
+        optional_count(
             "n_pairs",
             "units with rows under both; null without units",
             Some("units"),
             |row| row.entry.n_pairs,
         ),
-        TableColumn::optional_count(
-            "n_clusters",
-            "clusters; null without clusters",
-            Some("clusters"),
-            |row| row.entry.n_clusters,
-        ),
-        TableColumn::count(
+        optional_count("n_clusters", "clusters; null without clusters", Some("clusters"), |row| {
+            row.entry.n_clusters
+        }),
+        count_of(
             "n_missing",
             "rows without a value that is needed, and one for each unit and arm without any row",
             "rows",
             |row| row.entry.n_missing + row.entry.n_absent,
         ),
-        TableColumn::optional_text(
+        optional_text(
             "adjusted_for",
             "the covariates that were adjusted for, with commas",
             |row| row.adjusted_for.as_deref(),
@@ -207,19 +184,18 @@ impl TableRow for EstimateRow {
 impl EstimateRow {
     pub(super) fn new(args: &Args, entry: EstimateEntry) -> Self {
         let effect = entry.effect();
-        let asked_for = || match entry.estimator.estimates(args.estimand) {
-            true => args.estimand.name(),
+        let asked_for = match entry.estimator.estimates(args.estimand) {
+            true => args.estimand.into_str(),
             false => "ate",
         };
         let estimand = match effect {
-            Some(effect) => effect.estimand,
-            None => entry.estimator.fixed_estimand.unwrap_or_else(asked_for),
+            Some(effect) => effect.estimand.as_str(),
+            None => entry.estimator.fixed_estimand.unwrap_or(asked_for),
         };
         Self {
-            estimand,
+            estimand: estimand.to_owned(),
             measure: effect.map_or(entry.estimator.measure, |effect| effect.measure),
             interval: effect.map(|effect| effect.interval(args.alpha)),
-            status: entry.answer.status(),
             adjusted_for: effect.map(|_| entry.adjusted_for.join(", ")),
             note: note(args, &entry),
             entry,
@@ -232,9 +208,9 @@ fn note(args: &Args, entry: &EstimateEntry) -> String {
     let method = entry.estimator.method;
     let what = format!("{method}, effect of {treatment} against {control} on {}", entry.outcome);
     let effect = match &entry.answer {
-        EstimatorAnswer::Estimated(effect) => effect,
-        EstimatorAnswer::Refused(reason) => return format!("{what}: refused, because {reason}."),
-        EstimatorAnswer::NotApplicable(reason) => {
+        Ok(effect) => effect,
+        Err(NoNumber::Refused(reason)) => return format!("{what}: refused, because {reason}."),
+        Err(NoNumber::NotApplicable(reason)) => {
             return format!("{what}: not applicable, {reason}.");
         }
     };
@@ -300,19 +276,15 @@ impl TableRow for SummaryRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
         columns::outcome(|row| &row.outcome),
         columns::treatment(|row| &row.treatment),
-        TableColumn::number("estimate", "the effect, to four digits", |row| row.estimate),
-        TableColumn::number(
-            "ci_low",
-            "lower end of the confidence interval, to four digits",
-            |row| row.interval.map(|(low, _)| low),
-        ),
-        TableColumn::number(
-            "ci_high",
-            "upper end of the confidence interval, to four digits",
-            |row| row.interval.map(|(_, high)| high),
-        ),
-        TableColumn::text("p_adj", "the adjusted p-value, to two digits", |row| &row.p_adjusted),
-        TableColumn::count(
+        number("estimate", "the effect, to four digits", |row| row.estimate),
+        number("ci_low", "lower end of the confidence interval, to four digits", |row| {
+            Some(row.interval?.0)
+        }),
+        number("ci_high", "upper end of the confidence interval, to four digits", |row| {
+            Some(row.interval?.1)
+        }),
+        text("p_adj", "the adjusted p-value, to two digits", |row| &row.p_adjusted),
+        count_of(
             "n",
             "complete rows of both arms; pairs where these are compared",
             "rows",
@@ -320,38 +292,38 @@ impl TableRow for SummaryRow {
         ),
         columns::status(|row| row.status),
         columns::control(|row| &row.control),
-        TableColumn::text(
+        text(
             "measure",
             "what the estimate is: a ratio is 1 without an effect, a difference 0",
-            |row| row.measure.name(),
+            |row| row.measure.into_str(),
         ),
     ];
 }
 
 impl SummaryRow {
     pub(super) fn new(args: &Args, entry: &EstimateEntry) -> Self {
-        let four_digits = |x: f64| format!("{x:.3e}").parse::<f64>().unwrap_or(x);
         let effect = entry.effect();
         let interval = effect.map(|effect| effect.interval(args.alpha));
+        let Contrast { treatment, control } = &entry.contrast;
         Self {
             outcome: entry.outcome.clone(),
-            treatment: contrast_label(args, &entry.contrast),
-            control: entry.contrast.control.clone(),
+            // The control arm that all are compared with goes without saying.
+            treatment: match *control == args.control {
+                true => treatment.clone(),
+                false => format!("{treatment} - {control}"),
+            },
+            control: control.clone(),
             measure: effect.map_or(entry.estimator.measure, |effect| effect.measure),
-            estimate: effect.map(|effect| four_digits(effect.value())),
-            interval: interval.map(|(low, high)| (four_digits(low), four_digits(high))),
+            estimate: effect.map(|effect| rounded(effect.value(), 4)),
+            interval: interval.map(|(low, high)| (rounded(low, 4), rounded(high, 4))),
             p_adjusted: entry.p_adjusted.map_or_else(String::new, p),
             n: entry.size().0,
-            status: entry.answer.status().name(),
+            status: status_of(&entry.answer),
         }
     }
 }
 
-/// A contrast in a word: the treatment, and the other arm unless that is control.
-fn contrast_label(args: &Args, contrast: &Contrast) -> String {
-    if contrast.control == args.control {
-        contrast.treatment.clone()
-    } else {
-        format!("{} - {}", contrast.treatment, contrast.control)
-    }
+/// A number to so many significant digits.
+pub(super) fn rounded(x: f64, digits: usize) -> f64 {
+    format!("{x:.*e}", digits - 1).parse().unwrap_or(x)
 }

@@ -3,13 +3,13 @@
 use super::args::Args;
 use super::comparison::Contrast;
 use super::effect_sizes::EffectSizes;
-use super::equivalence::MarginEntry;
-use super::estimate_table::{EstimateEntry, EstimatorAnswer};
+use super::equivalence::MarginTest;
+use super::estimate_table::{EstimateEntry, rounded};
 use super::estimators::EffectEstimate;
-use super::shared_columns as columns;
+use crate::shared_columns::{self as columns, status_of};
 use crate::words::ci;
 use galeras_base::prose::{four_digits, name_list, p, p_equals, significant, thousands};
-use galeras_operator::small_table::{TableColumn, TableRow};
+use galeras_operator::small_table::{TableColumn, TableRow, count_of, number, text};
 
 /// A row of the port `findings`: numbers of four digits.
 pub(super) struct FindingRow {
@@ -32,43 +32,25 @@ impl TableRow for FindingRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
         columns::outcome(|row| &row.outcome),
         columns::treatment(|row| &row.contrast.treatment),
-        TableColumn::number("estimate", "the effect, to four digits", |row| row.estimate),
-        TableColumn::number("ci_low", "lower end of its confidence interval", |row| {
-            row.interval.map(|(low, _)| low)
-        }),
-        TableColumn::number("ci_high", "upper end", |row| row.interval.map(|(_, high)| high)),
-        TableColumn::text("p_adj", "the adjusted p-value, to two digits", |row| &row.p_adjusted),
-        TableColumn::number("a12", "Vargha and Delaney's A12, to three digits", |row| row.a12),
-        TableColumn::optional_text(
-            "verdict",
-            "with adjusted p-values: different, trivial, equivalent, superior, noninferior, \
-             inferior or inconclusive",
-            |row| row.verdict,
-        ),
+        number("estimate", "the effect, to four digits", |row| row.estimate),
+        number("ci_low", "lower end of its confidence interval", |row| Some(row.interval?.0)),
+        number("ci_high", "upper end", |row| Some(row.interval?.1)),
+        text("p_adj", "the adjusted p-value, to two digits", |row| &row.p_adjusted),
+        number("a12", "Vargha and Delaney's A12, to three digits", |row| row.a12),
+        columns::verdict(|row| row.verdict),
         columns::status(|row| row.status),
-        TableColumn::count("n", "pairs where these are compared, else rows", "rows", |row| row.n),
+        count_of("n", "pairs where these are compared, else rows", "rows", |row| row.n),
         columns::control(|row| &row.contrast.control),
-        TableColumn::number("a12_low", "lower end of the interval of A12", |row| {
-            row.a12_interval.map(|(low, _)| low)
-        }),
-        TableColumn::number("a12_high", "upper end", |row| row.a12_interval.map(|(_, high)| high)),
-        TableColumn::number(
+        number("a12_low", "lower end of the interval of A12", |row| Some(row.a12_interval?.0)),
+        number("a12_high", "upper end", |row| Some(row.a12_interval?.1)),
+        number(
             "p_margin",
             "adjusted p-value of the test against the margin; null without one",
             |row| row.p_margin,
         ),
-        TableColumn::number(
-            "excluded",
-            "effects beyond this, to either side, are excluded at the level alpha",
-            |row| row.excluded,
-        ),
-        TableColumn::text("sentence", "the finding, for a paper", |row| &row.sentence),
+        columns::excluded(|row| row.excluded),
+        text("sentence", "the finding, for a paper", |row| &row.sentence),
     ];
-}
-
-/// A number to so many significant digits.
-fn rounded(x: f64, digits: usize) -> f64 {
-    format!("{x:.*e}", digits - 1).parse().unwrap_or(x)
 }
 
 impl FindingRow {
@@ -77,7 +59,7 @@ impl FindingRow {
         args: &Args,
         entry: &EstimateEntry,
         sizes: &EffectSizes,
-        margin: &MarginEntry,
+        margin: &MarginTest,
     ) -> Self {
         let four = |(low, high)| (rounded(low, 4), rounded(high, 4));
         let effect = entry.effect();
@@ -93,11 +75,11 @@ impl FindingRow {
                 let (low, high) = found.a12_interval(args.alpha);
                 (rounded(low, 3), rounded(high, 3))
             }),
-            verdict: margin.verdict(args, entry).map(|verdict| verdict.name()),
-            excluded: margin.excluded.map(|excluded| rounded(excluded, 4)),
+            verdict: margin.verdict(args, entry),
+            excluded: margin.excluded().map(|excluded| rounded(excluded, 4)),
             p_margin: margin.p_adjusted,
             n: entry.size().0,
-            status: entry.answer.status().name(),
+            status: status_of(&entry.answer),
             sentence: sentence(args, entry, sizes, margin),
         }
     }
@@ -108,16 +90,16 @@ fn sentence(
     args: &Args,
     entry: &EstimateEntry,
     sizes: &EffectSizes,
-    margin: &MarginEntry,
+    margin: &MarginTest,
 ) -> String {
     let Contrast { treatment, control } = &entry.contrast;
     let outcome = &entry.outcome;
     let estimated = match &entry.answer {
-        EstimatorAnswer::Estimated(effect) => effect,
-        EstimatorAnswer::Refused(reason) | EstimatorAnswer::NotApplicable(reason) => {
+        Ok(effect) => effect,
+        Err(none) => {
             return format!(
-                "The effect of {treatment} on {outcome} against {control} is not estimated: \
-                 {reason}."
+                "The effect of {treatment} on {outcome} against {control} is not estimated: {}.",
+                none.reason()
             );
         }
     };
@@ -182,27 +164,19 @@ fn direction(args: &Args, entry: &EstimateEntry, effect: &EffectEstimate) -> Str
 }
 
 /// The tests against the margin, as the end of the sentence.
-fn margin_clause(args: &Args, margin: &MarginEntry) -> String {
-    let adjusted = margin.p_adjusted;
-    let (Some(words), Some(p)) = (margin.margin_in_words(), adjusted) else {
-        return match margin.excluded {
+fn margin_clause(args: &Args, margin: &MarginTest) -> String {
+    let (Some(words), Some(p)) = (margin.margin_in_words(), margin.p_adjusted) else {
+        return match margin.excluded() {
             Some(excluded) => {
                 format!("; an effect beyond ±{} is excluded", significant(excluded, 2))
             }
             None => String::new(),
         };
     };
-    let p_value = p_equals(p);
-    match (margin.is_one_sided(), p <= args.alpha) {
-        (false, true) => format!("; an effect beyond {words} is excluded (adjusted p {p_value})"),
-        (false, false) => {
-            format!("; an effect beyond {words} is not excluded (adjusted p {p_value})")
-        }
-        (true, true) => {
-            format!("; that it is worse by {words} or more is excluded (adjusted p {p_value})")
-        }
-        (true, false) => {
-            format!("; that it is worse by {words} or more is not excluded (adjusted p {p_value})")
-        }
-    }
+    let what = match margin.is_one_sided() {
+        false => format!("an effect beyond {words}"),
+        true => format!("that it is worse by {words} or more"),
+    };
+    let verb = if p <= args.alpha { "is" } else { "is not" };
+    format!("; {what} {verb} excluded (adjusted p {})", p_equals(p))
 }

@@ -8,14 +8,15 @@ use std::borrow::Cow;
 use super::adjustment::AdjustmentPlan;
 use super::args::Args;
 use super::frame::{AnalysisFrame, NONE, gather};
-use super::shared_columns::{self as columns, RowStatus};
+use crate::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
 use crate::words;
 use galeras_base::prose::{count, four_digits, name_list, p_equals, thousands};
 use galeras_causal::{
-    CausalGraph, ColumnRef, Identification, QueryError, adjust, dense, identify, partial,
+    CausalGraph, ColumnRef, Correlation, Identification, QueryError, adjust, dense, identify,
+    partial,
 };
 use galeras_operator::missing_values::MissingValues;
-use galeras_operator::small_table::{TableColumn, TableRow};
+use galeras_operator::small_table::{TableColumn, TableRow, number, text};
 
 /// More rows of one kind than a table of a graph should have.
 const MOST_SETS: usize = 1000;
@@ -27,9 +28,8 @@ pub(super) struct GraphRow {
     kind: &'static str,
     variables: String,
     given: String,
-    status: RowStatus,
-    coefficient: Option<f64>,
-    p_value: Option<f64>,
+    /// The test, of an independence.
+    tested: Answer<Option<Correlation>>,
     /// Adjusted over all implied independencies that were tested.
     p_adjusted: Option<f64>,
     note: String,
@@ -38,29 +38,27 @@ pub(super) struct GraphRow {
 impl TableRow for GraphRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
         columns::outcome(|row| &row.outcome),
-        TableColumn::text(
+        text(
             "kind",
             "adjustment_set (the one used), minimal_adjustment_set, optimal_adjustment_set, \
              frontdoor_set, instrument, identification or independence",
             |row| row.kind,
         ),
-        TableColumn::text(
+        text(
             "variables",
             "the set, the instrument, or the two that are independent; with commas",
             |row| &row.variables,
         ),
-        TableColumn::text("given", "what is conditioned on, with commas", |row| &row.given),
-        columns::status(|row| row.status.name()),
-        columns::reason(|row| row.status.reason()),
-        TableColumn::number("coefficient", "partial correlation, for an independence", |row| {
-            row.coefficient
+        text("given", "what is conditioned on, with commas", |row| &row.given),
+        columns::status(|row| status_of(&row.tested)),
+        columns::reason(|row| reason_of(&row.tested)),
+        number("coefficient", "partial correlation, for an independence", |row| {
+            Some(row.correlation()?.coefficient)
         }),
-        TableColumn::number("p_value", "two-sided p-value of no partial correlation", |row| {
-            row.p_value
+        number("p_value", "two-sided p-value of no partial correlation", |row| {
+            Some(row.correlation()?.p_value)
         }),
-        TableColumn::number("p_adjusted", "adjusted over all independencies tested", |row| {
-            row.p_adjusted
-        }),
+        number("p_adjusted", "adjusted over all independencies tested", |row| row.p_adjusted),
         columns::note(|row| &row.note),
     ];
 }
@@ -78,17 +76,18 @@ impl GraphRow {
             kind,
             variables: variables.join(", "),
             given: given.join(", "),
-            status: RowStatus::Ok,
-            coefficient: None,
-            p_value: None,
+            tested: Ok(None),
             p_adjusted: None,
             note,
         }
     }
 
-    fn refused(mut self, reason: Option<String>) -> Self {
-        self.status = reason.map_or(RowStatus::Ok, RowStatus::Refused);
-        self
+    fn refused(self, reason: Option<String>) -> Self {
+        Self { tested: reason.map_or(Ok(None), |reason| Err(NoNumber::Refused(reason))), ..self }
+    }
+
+    fn correlation(&self) -> Option<&Correlation> {
+        self.tested.as_ref().ok()?.as_ref()
     }
 }
 
@@ -117,9 +116,9 @@ pub(super) fn graph_rows(
 /// Adjusts the p-values of the implied independencies: a graph that holds, and implies many,
 /// contradicts some of the data by chance.
 fn adjust_independencies(args: &Args, rows: &mut [GraphRow]) {
-    let known: Vec<f64> = rows.iter().filter_map(|row| row.p_value).collect();
+    let known: Vec<f64> = rows.iter().filter_map(|row| Some(row.correlation()?.p_value)).collect();
     let adjusted = adjust(&known, args.adjust.into());
-    let tested = rows.iter_mut().filter(|row| row.p_value.is_some());
+    let tested = rows.iter_mut().filter(|row| row.correlation().is_some());
     for (row, p) in tested.zip(adjusted) {
         row.p_adjusted = Some(p);
         let tests = thousands(known.len());
@@ -206,38 +205,32 @@ fn set_rows(
 }
 
 /// A column for tests of implications: the treatment of two arms is 0 or 1.
-fn tested_column<'a>(
-    args: &Args,
-    frame: &'a AnalysisFrame,
-    name: &str,
-) -> Result<Cow<'a, [f64]>, RowStatus> {
-    let not_applicable = |reason: &str| Err(RowStatus::NotApplicable(reason.to_string()));
+fn tested_column<'a>(args: &Args, frame: &'a AnalysisFrame, name: &str) -> Answer<Cow<'a, [f64]>> {
     if name == args.treatment {
-        if frame.arms.names().len() != 2 {
-            return not_applicable("the treatment has no order, so that it has no correlation");
+        if frame.arms.names.len() != 2 {
+            let reason = "the treatment has no order, so that it has no correlation";
+            return Err(NoNumber::not_applicable(reason));
         }
         if frame.units.is_some() {
-            return not_applicable("the treatment differs within units, not between them");
+            let reason = "the treatment differs within units, not between them";
+            return Err(NoNumber::not_applicable(reason));
         }
-        let treated = |arm: &u32| match frame.arms.names().get(*arm as usize) {
+        let treated = |arm: &u32| match frame.arms.names.get(*arm as usize) {
             None => f64::NAN,
             Some(arm) => f64::from(u8::from(*arm != args.control)),
         };
-        return Ok(frame.arms.rows().iter().map(treated).collect());
+        return Ok(frame.arms.rows.iter().map(treated).collect());
     }
     let column = frame.numbers.get(name);
-    let refused = |reason| Err(RowStatus::Refused(reason));
-    let Some(column) = column else {
-        return refused(format!("`{name}` is not a column of numbers"));
-    };
+    let column = column.ok_or_else(|| format!("`{name}` is not a column of numbers"))?;
     let missing = column.iter().filter(|value| value.is_nan()).count();
     if missing > 0 && args.missing == MissingValues::Refuse {
         let rows = count(missing, "row has", "rows have");
-        return refused(format!("{rows} no `{name}` (missing: drop leaves such rows out)"));
+        return Err(format!("{rows} no `{name}` (missing: drop leaves such rows out)").into());
     }
     let lost = || lost_in_rounding(frame, name, 0..column.len() as u32, LEAST_RANGE);
     match words::infinite(name, column.iter().copied()).or_else(lost) {
-        Some(reason) => refused(reason),
+        Some(reason) => Err(reason.into()),
         None => Ok(near_zero(column).map_or(column.into(), Cow::Owned)),
     }
 }
@@ -261,68 +254,60 @@ fn independence_row(
     b: &str,
     given: &[String],
 ) -> GraphRow {
-    let pair = [a.to_string(), b.to_string()];
-    let mut row = GraphRow::new("", "independence", &pair, given, String::new());
     let condition =
         if given.is_empty() { String::new() } else { format!(" given {}", name_list(given)) };
     let claim = format!("By the graph, `{a}` and `{b}` are independent{condition}");
-    let names = || [a, b].into_iter().chain(given.iter().map(String::as_str));
-    let columns: Result<Vec<Cow<'_, [f64]>>, RowStatus> =
-        names().map(|name| tested_column(args, frame, name)).collect();
-    let groups = frame.clusters.as_ref().or(frame.units.as_ref());
     let mut left_out = 0;
-    let tested = match columns {
-        Err(untested) => Err(untested),
-        Ok(columns) => {
-            let grouped = |row: usize| groups.is_none_or(|groups| groups.rows()[row] != NONE);
-            let rows: Vec<u32> = (0..frame.len() as u32)
-                .filter(|row| grouped(*row as usize))
-                .filter(|row| columns.iter().all(|column| column[*row as usize].is_finite()))
-                .collect();
-            left_out = frame.len() - rows.len();
-            let codes = groups.map(|groups| dense(gather(groups.rows(), &rows).into_iter()));
-            let kept: Vec<Vec<f64>> = columns
-                .iter()
-                .map(|column| match &codes {
-                    None => gather(column, &rows),
-                    Some(codes) => means(column, &rows, codes),
-                })
-                .collect();
-            let slices: Vec<&[f64]> = kept.iter().map(Vec::as_slice).collect();
-            partial(slices[0], slices[1], &slices[2..], args.alpha)
-                .map_err(|refusal| {
-                    refusal.describe(|column| match column {
-                        ColumnRef::X => Some(a),
-                        ColumnRef::Y => Some(b),
-                        ColumnRef::Covariate(position) => given.get(position).map(String::as_str),
-                        _ => None,
-                    })
-                })
-                .map_err(RowStatus::Refused)
-        }
+    let mut test = || -> Answer<Correlation> {
+        let names = [a, b].into_iter().chain(given.iter().map(String::as_str));
+        let columns: Vec<Cow<'_, [f64]>> =
+            names.map(|name| tested_column(args, frame, name)).collect::<Answer<_>>()?;
+        let groups = frame.clusters.as_ref().or(frame.units.as_ref());
+        let grouped = |row: usize| groups.is_none_or(|groups| groups.rows[row] != NONE);
+        let rows: Vec<u32> = (0..frame.len() as u32)
+            .filter(|row| grouped(*row as usize))
+            .filter(|row| columns.iter().all(|column| column[*row as usize].is_finite()))
+            .collect();
+        left_out = frame.len() - rows.len();
+        let codes = groups.map(|groups| dense(gather(&groups.rows, &rows).into_iter()));
+        let kept: Vec<Vec<f64>> = columns
+            .iter()
+            .map(|column| match &codes {
+                None => gather(column, &rows),
+                Some(codes) => means(column, &rows, codes),
+            })
+            .collect();
+        let slices: Vec<&[f64]> = kept.iter().map(Vec::as_slice).collect();
+        let found = partial(slices[0], slices[1], &slices[2..], args.alpha);
+        found.map_err(|refusal| {
+            let reason = refusal.describe(|column| match column {
+                ColumnRef::X => Some(a),
+                ColumnRef::Y => Some(b),
+                ColumnRef::Covariate(position) => given.get(position).map(String::as_str),
+                _ => None,
+            });
+            NoNumber::Refused(reason)
+        })
     };
-    match tested {
+    let tested = test();
+    let note = match &tested {
         Ok(correlation) => {
-            row.coefficient = Some(correlation.coefficient);
-            row.p_value = Some(correlation.p_value);
             let what = match (&args.cluster, &args.unit) {
                 (Some(_), _) => "clusters (by their means)",
                 (None, Some(_)) => "units (by their means)",
                 (None, None) => "rows",
             };
             let incomplete = words::left_out(left_out, "incomplete row is", "incomplete rows are");
-            row.note = format!(
+            format!(
                 "{claim}. In {} {what} their partial correlation is {} (p {}).{incomplete}",
                 thousands(correlation.n),
                 four_digits(correlation.coefficient),
                 p_equals(correlation.p_value)
-            );
+            )
         }
-        Err(untested) => {
-            let reason = untested.reason().unwrap_or_default();
-            row.note = format!("{claim}. Not tested: {reason}.");
-            row.status = untested;
-        }
-    }
-    row
+        Err(none) => format!("{claim}. Not tested: {}.", none.reason()),
+    };
+    let pair = [a.to_string(), b.to_string()];
+    let row = GraphRow::new("", "independence", &pair, given, note);
+    GraphRow { tested: tested.map(Some), ..row }
 }

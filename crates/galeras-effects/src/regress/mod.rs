@@ -3,9 +3,9 @@
 //! The arithmetic is in the crate `galeras-causal`. Here:
 //! - arguments (`args`) and their checks (`check`), the registries of estimators (`estimators`) and
 //!   refuters (`refuters`), whose entries arguments name (`choice`);
-//! - the input as columns (`frame`, `levels`), the confounders (`adjustment`), the compared rows
-//!   (`comparison`, `usable_rows`, `trim`) and their faults (`data_faults`);
-//! - the analysis of all contrasts of a group (`analysis`) and of all groups (`groups`);
+//! - the input as columns (`frame`), the confounders (`adjustment`), the compared rows (`comparison`)
+//!   and their faults (`data_faults`);
+//! - the analysis of all groups and contrasts (`analysis`);
 //! - a file for each port (`ports` lists them): its columns, and the code that makes its rows. The port
 //!   `sensitivity` is filled by `evalue`, `robustness`, `attrition` and `omnibus`, too.
 
@@ -26,9 +26,7 @@ mod estimators;
 mod evalue;
 mod findings;
 mod frame;
-mod groups;
 mod identify;
-mod levels;
 mod modifiers;
 mod omnibus;
 mod overlap;
@@ -37,9 +35,6 @@ mod refuters;
 mod registration;
 mod robustness;
 mod sensitivity;
-mod shared_columns;
-mod trim;
-mod usable_rows;
 
 use std::sync::Arc;
 
@@ -47,9 +42,8 @@ use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 
 use self::adjustment::adjustment_plan;
-use self::analysis::{ActivityReporter, AnalysisPlan};
+use self::analysis::{ActivityReporter, AnalysisPlan, analyse};
 use self::args::Args;
-use self::groups::analyse;
 use self::registration::RegisteredEstimates;
 use crate::step::{Analysis, BoundAnalysis, required, resolved};
 use galeras_operator::worker_threads::{StopOnDrop, on_thread, pool};

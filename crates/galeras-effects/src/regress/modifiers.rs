@@ -1,14 +1,14 @@
 //! Effect modification: the rows of the port `modifiers`.
 
 use super::analysis::SetContext;
-use super::args::Args;
 use super::comparison::{Comparison, Contrast, RowSet, differing_units, group_count};
 use super::data_faults::lost_in_rounding;
 use super::estimators::EstimandName;
 use super::estimators::pairs::UnitPairs;
-use super::frame::gather;
-use super::levels::indicators;
-use super::shared_columns::{self as columns, RowStatus};
+use super::frame::{gather, indicators};
+use crate::shared_columns::{
+    self as columns, Answer, IntervalEstimate, NoNumber, found, reason_of, status_of,
+};
 use crate::words::{ci, left_out};
 use galeras_base::prose::{count, four_digits, name_list, p_equals};
 use galeras_causal::{
@@ -17,7 +17,7 @@ use galeras_causal::{
 };
 use galeras_operator::far_numbers::{LEAST_RANGE, least_if_far};
 use galeras_operator::missing_values::MissingValues;
-use galeras_operator::small_table::{TableColumn, TableRow};
+use galeras_operator::small_table::{TableColumn, TableRow, count_of, number, text};
 
 /// The change of the effect with a modifier (bin 0), or the effect in a fifth of its values.
 pub(super) struct ModifierRow {
@@ -25,15 +25,13 @@ pub(super) struct ModifierRow {
     contrast: Contrast,
     modifier: String,
     bin: usize,
-    effect: Option<Estimate>,
-    interval: Option<(f64, f64)>,
+    effect: Answer<IntervalEstimate>,
     /// Of a slope only.
     pub(super) p_value: Option<f64>,
     /// The p-value adjusted over the outcomes and modifiers of the contrast, filled in when all of
     /// them are known.
     pub(super) q_value: Option<f64>,
     edges: Option<(f64, f64)>,
-    status: RowStatus,
     n: usize,
     note: String,
 }
@@ -43,53 +41,49 @@ impl TableRow for ModifierRow {
         columns::outcome(|row| &row.outcome),
         columns::treatment(|row| &row.contrast.treatment),
         columns::control(|row| &row.contrast.control),
-        TableColumn::text(
+        text(
             "modifier",
             "the column with which the effect may change; of a text, column=level",
             |row| &row.modifier,
         ),
-        TableColumn::count(
+        count_of(
             "bin",
             "0: change of the effect per standard deviation, or from the base to the level; 1 and on: \
              a group",
             "groups",
             |row| row.bin,
         ),
-        TableColumn::number("estimate", "the slope, or the effect in the group", |row| {
-            row.effect.map(|effect| effect.value)
+        number("estimate", "the slope, or the effect in the group", |row| {
+            Some(found(&row.effect)?.estimate.value)
         }),
-        TableColumn::number("ci_low", "lower end of the confidence interval", |row| {
-            row.interval.map(|(low, _)| low)
+        number("ci_low", "lower end of the confidence interval", |row| {
+            Some(found(&row.effect)?.interval.0)
         }),
-        TableColumn::number("ci_high", "upper end of the confidence interval", |row| {
-            row.interval.map(|(_, high)| high)
+        number("ci_high", "upper end of the confidence interval", |row| {
+            Some(found(&row.effect)?.interval.1)
         }),
-        TableColumn::number(
-            "p_value",
-            "two-sided p-value of no change with the modifier; slopes only",
-            |row| row.p_value,
-        ),
-        TableColumn::number(
+        number("p_value", "two-sided p-value of no change with the modifier; slopes only", |row| {
+            row.p_value
+        }),
+        number(
             "q_value",
             "Benjamini-Hochberg over the outcomes and modifiers; slopes only",
             |row| row.q_value,
         ),
-        TableColumn::number(
+        number(
             "low",
             "lower edge of the group; values are above it, in the first group also equal",
-            |row| row.edges.map(|(low, _)| low),
+            |row| Some(row.edges?.0),
         ),
-        TableColumn::number(
-            "high",
-            "upper edge of the group; equal to the lower if it is one value",
-            |row| row.edges.map(|(_, high)| high),
-        ),
-        columns::status(|row| row.status.name()),
-        columns::reason(|row| row.status.reason()),
-        TableColumn::number("standard_error", "the standard error of the estimate", |row| {
-            row.effect.map(|effect| effect.standard_error)
+        number("high", "upper edge of the group; equal to the lower if it is one value", |row| {
+            Some(row.edges?.1)
         }),
-        TableColumn::count("n", "units, without a unit rows", "units", |row| row.n),
+        columns::status(|row| status_of(&row.effect)),
+        columns::reason(|row| reason_of(&row.effect)),
+        number("standard_error", "the standard error of the estimate", |row| {
+            Some(found(&row.effect)?.estimate.standard_error)
+        }),
+        count_of("n", "units, without a unit rows", "units", |row| row.n),
         columns::note(|row| &row.note),
     ];
 }
@@ -97,39 +91,29 @@ impl TableRow for ModifierRow {
 /// The rows of one comparison, without adjusted p-values.
 pub(super) fn modifier_rows(cx: &SetContext<'_>, comparison: &Comparison) -> Vec<ModifierRow> {
     let SetContext { args, frame, set, .. } = *cx;
-    let mut rows = Vec::new();
-    for modifier in &args.modifiers {
+    let rows = args.modifiers.iter().flat_map(|modifier| {
         let context = ModifierContext { cx, comparison, modifier };
         let lost = || lost_in_rounding(frame, modifier, set.rows.iter().copied(), LEAST_RANGE);
-        match why_withheld(cx, comparison, modifier).or_else(lost) {
-            Some(reason) => rows.push(context.refused(reason)),
-            None if frame.levels.contains_key(modifier) => rows.extend(level_rows(&context)),
-            None => match context.fit(&gather(&frame.numbers[modifier], &set.rows)) {
-                Ok(fit) => {
-                    rows.push(context.slope_row(&fit));
-                    let groups = fit.modification.groups.iter().enumerate();
-                    rows.extend(groups.map(|(at, group)| context.group_row(at, group)));
-                }
-                Err(reason) => rows.push(context.refused(reason)),
-            },
-        }
-    }
-    rows
+        let found = match why_withheld(cx, comparison, modifier).or_else(lost) {
+            Some(reason) => Err(reason),
+            None if frame.levels.contains_key(modifier) => level_rows(&context),
+            None => context
+                .fit(&gather(&frame.numbers[modifier], &set.rows))
+                .map(|fit| context.slope_rows(&fit)),
+        };
+        found.unwrap_or_else(|reason| vec![context.refused(reason)])
+    });
+    rows.collect()
 }
 
 /// The rows of a modifier that is a text: for each level but the base, how much larger the effect is
 /// than among rows of the base, in the rows of these two levels.
-fn level_rows(context: &ModifierContext<'_>) -> Vec<ModifierRow> {
+fn level_rows(context: &ModifierContext<'_>) -> Result<Vec<ModifierRow>, String> {
     let ModifierContext { cx, comparison, modifier } = *context;
     let SetContext { args, frame, set, .. } = *cx;
     let codes = gather(&frame.numbers[modifier], &set.rows);
-    if let Some(reason) = context.missing(&codes) {
-        return vec![context.refused(reason)];
-    }
-    let found = match indicators(args, frame, modifier, &set.rows) {
-        Ok(found) => found,
-        Err(reason) => return vec![context.refused(reason)],
-    };
+    context.refuse_missing(&codes)?;
+    let found = indicators(args, frame, modifier, &set.rows)?;
     let base = found.levels.iter().fold(codes, |mut base, (_, level)| {
         base.iter_mut().zip(level).filter(|(_, is)| **is == 1.0).for_each(|(b, _)| *b = f64::NAN);
         base
@@ -144,10 +128,9 @@ fn level_rows(context: &ModifierContext<'_>) -> Vec<ModifierRow> {
             .zip(&base)
             .map(|(is, base)| if *is == 1.0 || !base.is_nan() { *is } else { f64::NAN })
             .collect();
-        let fit = match unit_of_two_levels(&frame.numbers[modifier], set) {
-            Some(reason) => Err(reason),
-            None => context.fit_known(&column),
-        };
+        let units = set.units.as_deref().unwrap_or_default();
+        let fit = refuse_differing(units, &gather(&frame.numbers[modifier], &set.rows))
+            .and_then(|()| context.fit_known(&column));
         let fit = match fit {
             Ok(fit) => fit,
             Err(reason) => {
@@ -181,16 +164,18 @@ fn level_rows(context: &ModifierContext<'_>) -> Vec<ModifierRow> {
             context.named_group_row(at, group, &note)
         }));
     }
-    rows
+    Ok(rows)
 }
 
-fn unit_of_two_levels(column: &[f64], set: &RowSet) -> Option<String> {
-    let units = set.units.as_ref()?;
-    let differing = differing_units(units, &gather(column, &set.rows));
-    (differing > 0).then(|| {
-        let units = count(differing, "unit", "units");
-        format!("it differs between the rows of {units}, so it is no modifier")
-    })
+/// Refuses a column that differs between the rows of a unit.
+fn refuse_differing(units: &[u32], column: &[f64]) -> Result<(), String> {
+    match differing_units(units, column) {
+        0 => Ok(()),
+        differing => {
+            let units = count(differing, "unit", "units");
+            Err(format!("it differs between the rows of {units}, so it is no modifier"))
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -208,71 +193,65 @@ impl ModifierContext<'_> {
         n: usize,
         note: String,
     ) -> ModifierRow {
-        let status = RowStatus::of(&effect);
-        let effect = effect.ok();
+        let with_interval = |effect| IntervalEstimate::new(effect, self.cx.args.alpha);
         ModifierRow {
             outcome: self.comparison.outcome.clone(),
             contrast: self.cx.set.contrast.clone(),
             modifier: self.modifier.into(),
             bin,
-            effect,
-            interval: effect.map(|effect| effect.interval(self.cx.args.alpha)),
+            effect: effect.map(with_interval).map_err(NoNumber::Refused),
             p_value: None,
             q_value: None,
             edges: None,
-            status,
             n,
             note,
         }
     }
 
-    /// The change of the effect per standard deviation.
-    fn slope_row(&self, fit: &ModifierFit) -> ModifierRow {
-        let slope = fit.modification.estimate;
+    /// The change of the effect per standard deviation, and the effect in groups.
+    fn slope_rows(&self, fit: &ModifierFit) -> Vec<ModifierRow> {
+        let (slope, modifier) = (fit.modification.estimate, self.modifier);
         let note = format!(
-            "The effect on {} changes by {} per standard deviation of `{}` ({}, p {}{}).{}",
+            "The effect on {} changes by {} per standard deviation of `{modifier}` ({}, p {}{}).{}",
             self.comparison.outcome,
             four_digits(slope.value),
-            self.modifier,
             ci(self.cx.args.alpha, slope.interval(self.cx.args.alpha)),
             p_equals(slope.p_value()),
             adjustment_phrase(self.cx.set),
             left_out_sentence(self.cx.set, fit.left_out)
         );
-        ModifierRow { p_value: Some(slope.p_value()), ..self.row(0, Ok(slope), fit.n, note) }
-    }
-
-    fn group_row(&self, at: usize, group: &ModifierGroup) -> ModifierRow {
-        let (modifier, low, high) =
-            (self.modifier, four_digits(group.low), four_digits(group.high));
-        let range = if group.low == group.high {
-            format!("`{modifier}` is {low}")
-        } else {
-            let edges = if at == 0 { "from" } else { "above" };
-            format!("`{modifier}` is {edges} {low} to {high}")
-        };
-        self.named_group_row(at, group, &format!("Where {range}"))
+        let p_value = Some(slope.p_value());
+        let mut rows = vec![ModifierRow { p_value, ..self.row(0, Ok(slope), fit.n, note) }];
+        rows.extend(fit.modification.groups.iter().enumerate().map(|(at, group)| {
+            let (low, high) = (four_digits(group.low), four_digits(group.high));
+            let which = match (group.low == group.high, at) {
+                (true, _) => format!("Where `{modifier}` is {low}"),
+                (false, 0) => format!("Where `{modifier}` is from {low} to {high}"),
+                (false, _) => format!("Where `{modifier}` is above {low} to {high}"),
+            };
+            self.named_group_row(at, group, &which)
+        }));
+        rows
     }
 
     fn named_group_row(&self, at: usize, group: &ModifierGroup, which: &str) -> ModifierRow {
-        let modifier = self.modifier;
-        let size = match self.cx.set.units {
+        let SetContext { args, set, .. } = *self.cx;
+        let size = match set.units {
             Some(_) => count(group.n, "unit", "units"),
             None => count(group.n, "row", "rows"),
         };
         let effect = match &group.effect {
             Ok(effect) => Ok(*effect),
-            Err(refusal) => Err(words_of(refusal, &self.cx.set.names, modifier)),
+            Err(refusal) => Err(words_of(refusal, &set.names, self.modifier)),
         };
+        let weighted =
+            args.estimand == EstimandName::Ato && set.units.is_none() && !set.names.is_empty();
         let answer = match &effect {
             Ok(effect) => format!(
                 "the effect {}is {} ({})",
-                match weighted_by_overlap(self.cx.args, self.cx.set) {
-                    true => "in the overlap of both arms ",
-                    false => "",
-                },
+                if weighted { "in the overlap of both arms " } else { "" },
                 four_digits(effect.value),
-                ci(self.cx.args.alpha, effect.interval(self.cx.args.alpha))
+                ci(args.alpha, effect.interval(args.alpha))
             ),
             Err(reason) => format!("no effect is given, because {reason}"),
         };
@@ -286,21 +265,19 @@ impl ModifierContext<'_> {
         self.row(0, Err(reason), 0, note)
     }
 
-    /// Why missing values forbid the modifier.
-    fn missing(&self, column: &[f64]) -> Option<String> {
+    /// Refuses missing values, unless they are to be left out.
+    fn refuse_missing(&self, column: &[f64]) -> Result<(), String> {
         let missing = column.iter().filter(|value| value.is_nan()).count();
-        let refused = missing > 0 && self.cx.args.missing == MissingValues::Refuse;
-        refused.then(|| {
-            let rows = count(missing, "row has", "rows have");
-            format!("{rows} no value of it (missing: drop leaves such rows out)")
-        })
+        if missing == 0 || self.cx.args.missing == MissingValues::Drop {
+            return Ok(());
+        }
+        let rows = count(missing, "row has", "rows have");
+        Err(format!("{rows} no value of it (missing: drop leaves such rows out)"))
     }
 
     fn fit(&self, column: &[f64]) -> Result<ModifierFit, String> {
+        self.refuse_missing(column)?;
         let infinite = column.iter().filter(|value| value.is_infinite()).count();
-        if let Some(reason) = self.missing(column) {
-            return Err(reason);
-        }
         if infinite > 0 {
             return Err(format!("it is infinite in {}", count(infinite, "row", "rows")));
         }
@@ -349,11 +326,7 @@ impl ModifierContext<'_> {
         };
         let of_known = (gather(units, &known), gather(column, &known));
         // A modifier is a property of the unit: what the treatment changes cannot modify it.
-        let differing = differing_units(&of_known.0, &of_known.1);
-        if differing > 0 {
-            let units = count(differing, "unit", "units");
-            return Err(format!("it differs between the rows of {units}, so it is no modifier"));
-        }
+        refuse_differing(&of_known.0, &of_known.1)?;
         let mut of_unit = vec![f64::NAN; group_count(units)];
         of_known
             .0
@@ -381,10 +354,6 @@ impl ModifierContext<'_> {
             left_out: values.len() - kept.len(),
         })
     }
-}
-
-fn weighted_by_overlap(args: &Args, set: &RowSet) -> bool {
-    args.estimand == EstimandName::Ato && set.units.is_none() && !set.names.is_empty()
 }
 
 /// The covariates and clusters of a slope, as the end of a parenthesis.
@@ -423,7 +392,7 @@ fn why_withheld(cx: &SetContext<'_>, comparison: &Comparison, modifier: &str) ->
     if let Some(reason) = &comparison.refused {
         return Some(reason.clone());
     }
-    if set.affected.iter().any(|name| name == modifier) {
+    if set.plan.affected.iter().any(|name| name == modifier) {
         return Some("by the graph the treatment changes it, so it is no modifier".into());
     }
     if set.units.is_some() {
@@ -433,7 +402,7 @@ fn why_withheld(cx: &SetContext<'_>, comparison: &Comparison, modifier: &str) ->
         return Some("the interactions are estimated without absorbed effects".into());
     }
     if set.names.is_empty() {
-        return set.unadjusted_refused.clone();
+        return set.plan.unadjusted_refused.clone();
     }
     set.adjusting_refused().cloned().or_else(|| cx.separated())
 }

@@ -27,10 +27,10 @@ pub(super) fn omnibus(
     let contrast = Contrast { treatment: arms[1..].join(", "), control: args.control.clone() };
     let mut rows = Vec::new();
     for outcome in &args.outcomes {
-        let columns = complete_units(frame, units.rows(), units.names().len(), &codes, outcome);
+        let columns = complete_units(frame, &units.rows, units.names.len(), &codes, outcome);
         let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
         let n = count(columns[0].len(), "unit", "units");
-        let test = match why_unusable(args, frame, units.rows(), &codes, outcome) {
+        let test = match why_unusable(args, frame, &units.rows, &codes, outcome) {
             Some(reason) => Err(reason),
             None if args.cluster.is_some() => Err(CLUSTERED.into()),
             None if columns[0].len() < FEWEST_UNITS => {
@@ -40,8 +40,7 @@ pub(super) fn omnibus(
             None => friedman(&slices).map_err(|refusal| refusal.to_string()),
         };
         let mut add = |measure: &str, value: Result<f64, String>, note: String| {
-            let contrast = contrast.clone();
-            rows.push(SensitivityRow::new(outcome, contrast, "omnibus", measure, value, note));
+            rows.push(SensitivityRow::new(outcome, &contrast, "omnibus", measure, value, note));
         };
         match test {
             Ok(test) => {
@@ -72,7 +71,7 @@ fn why_unusable(
     outcome: &str,
 ) -> Option<String> {
     let mut missing = 0;
-    for ((value, arm), unit) in frame.numbers[outcome].iter().zip(frame.arms.rows()).zip(units) {
+    for ((value, arm), unit) in frame.numbers[outcome].iter().zip(&frame.arms.rows).zip(units) {
         let compared = *arm == NONE || arms.contains(arm);
         missing += usize::from(compared && (value.is_nan() || *unit == NONE || *arm == NONE));
     }
@@ -87,7 +86,7 @@ fn why_unusable(
         let units = count(incomplete, "unit lacks", "units lack");
         return Some(format!("{units} a row under an arm (missing: drop leaves such units out)"));
     }
-    let (codes, values) = (frame.arms.rows(), &frame.numbers[outcome]);
+    let (codes, values) = (&frame.arms.rows, &frame.numbers[outcome]);
     let known = (0..codes.len()).filter(|row| codes[*row] == NONE || arms.contains(&codes[*row]));
     infinite(outcome, known.map(|row| values[row])).or_else(|| {
         let compared = (0..codes.len() as u32).filter(|row| arms.contains(&codes[*row as usize]));
@@ -97,16 +96,15 @@ fn why_unusable(
 
 /// The number of units with rows under some of the arms only; none are absent if no unit has all.
 fn lacking_units(frame: &AnalysisFrame, units: &[u32], arms: &[u32]) -> usize {
-    let mut found = vec![0u64; frame.units.as_ref().map_or(0, |units| units.names().len())];
-    let mut counts = vec![vec![false; arms.len()]; found.len()];
-    for (unit, arm) in units.iter().zip(frame.arms.rows()) {
+    let n_units = frame.units.as_ref().map_or(0, |units| units.names.len());
+    let mut has = vec![vec![false; arms.len()]; n_units];
+    for (unit, arm) in units.iter().zip(&frame.arms.rows) {
         if let Some(place) = arms.iter().position(|code| code == arm).filter(|_| *unit != NONE) {
-            counts[*unit as usize][place] = true;
-            found[*unit as usize] += 1;
+            has[*unit as usize][place] = true;
         }
     }
-    let complete = counts.iter().filter(|has| has.iter().all(|here| *here)).count();
-    let seen = found.iter().filter(|rows| **rows > 0).count();
+    let complete = has.iter().filter(|has| has.iter().all(|here| *here)).count();
+    let seen = has.iter().filter(|has| has.contains(&true)).count();
     if complete == 0 { 0 } else { seen - complete }
 }
 
@@ -121,7 +119,7 @@ fn complete_units(
     let values = moved(frame.numbers[outcome].clone());
     let mut sums = vec![(0.0, 0u32); n_units * arms.len()];
     for (row, unit) in units.iter().enumerate() {
-        let arm = arms.iter().position(|code| *code == frame.arms.rows()[row]);
+        let arm = arms.iter().position(|code| *code == frame.arms.rows[row]);
         if let Some(arm) = arm.filter(|_| *unit != NONE && values[row].is_finite()) {
             let (sum, n) = &mut sums[*unit as usize * arms.len() + arm];
             *sum += values[row];

@@ -1,14 +1,18 @@
-//! Overlap of the propensity scores of both arms: the rows of the ports `overlap` and `propensity`.
+//! Overlap of the propensity scores of both arms: the rows of the ports `overlap` and `propensity`,
+//! and the rows that `overlap: trim` keeps.
 
 use super::analysis::SetContext;
-use super::args::Args;
+use super::args::{Args, OverlapRule};
 use super::balance::weights;
-use super::comparison::{Contrast, RowSet};
+use super::comparison::{Contrast, RowSet, TrimmedRows};
 use super::estimators::{EstimandName, FittedPropensity};
-use super::shared_columns::{self as columns, RowStatus};
+use super::frame::AnalysisFrame;
+use crate::shared_columns::{self as columns, Answer, NoNumber, found, reason_of, status_of};
 use galeras_base::prose::{count, four_digits, interval, thousands};
-use galeras_causal::{CRUMP, Overlap, Refusal, in_overlap, overlap};
-use galeras_operator::small_table::{TableColumn, TableRow};
+use galeras_causal::{CRUMP, Overlap, Propensity, Refusal, in_overlap, overlap};
+use galeras_operator::small_table::{
+    TableColumn, TableRow, count_of, number, optional_count, text,
+};
 
 /// An arm whose weights leave a smaller share of its rows than this overlaps too little.
 const FEWEST_EFFECTIVE: f64 = 0.1;
@@ -17,20 +21,9 @@ const FEWEST_EFFECTIVE: f64 = 0.1;
 pub(super) struct OverlapRow {
     outcomes: String,
     contrast: Contrast,
-    overlap: Option<Overlap>,
+    overlap: Answer<Overlap>,
     outside_crump: Option<usize>,
-    status: RowStatus,
     note: String,
-}
-
-impl OverlapRow {
-    fn number(&self, value: fn(&Overlap) -> f64) -> Option<f64> {
-        self.overlap.as_ref().map(value)
-    }
-
-    fn count(&self, value: fn(&Overlap) -> usize) -> Option<usize> {
-        self.overlap.as_ref().map(value)
-    }
 }
 
 impl TableRow for OverlapRow {
@@ -38,74 +31,60 @@ impl TableRow for OverlapRow {
         columns::outcomes(|row| &row.outcomes),
         columns::treatment(|row| &row.contrast.treatment),
         columns::control(|row| &row.contrast.control),
-        columns::status(|row| row.status.name()),
-        columns::reason(|row| row.status.reason()),
-        TableColumn::optional_count(
+        columns::status(|row| status_of(&row.overlap)),
+        columns::reason(|row| reason_of(&row.overlap)),
+        optional_count(
             "distinct_scores",
             "different propensity scores; 1 if they tell nobody apart",
             None,
-            |row| row.count(|overlap| overlap.distinct),
+            |row| Some(found(&row.overlap)?.distinct),
         ),
-        TableColumn::number("min_treatment", "smallest score under the treatment", |row| {
-            row.number(|overlap| overlap.min_treated)
+        number("min_treatment", "smallest score under the treatment", |row| {
+            Some(found(&row.overlap)?.min_treated)
         }),
-        TableColumn::number("max_treatment", "largest score under the treatment", |row| {
-            row.number(|overlap| overlap.max_treated)
+        number("max_treatment", "largest score under the treatment", |row| {
+            Some(found(&row.overlap)?.max_treated)
         }),
-        TableColumn::number("min_control", "smallest score under control", |row| {
-            row.number(|overlap| overlap.min_control)
+        number("min_control", "smallest score under control", |row| {
+            Some(found(&row.overlap)?.min_control)
         }),
-        TableColumn::number("max_control", "largest score under control", |row| {
-            row.number(|overlap| overlap.max_control)
+        number("max_control", "largest score under control", |row| {
+            Some(found(&row.overlap)?.max_control)
         }),
-        TableColumn::number("q01", "1 % quantile of all scores", |row| {
-            row.number(|overlap| overlap.quantiles[0])
+        number("q01", "1 % quantile of all scores", |row| Some(found(&row.overlap)?.quantiles[0])),
+        number("q25", "first quartile of all scores", |row| {
+            Some(found(&row.overlap)?.quantiles[1])
         }),
-        TableColumn::number("q25", "first quartile of all scores", |row| {
-            row.number(|overlap| overlap.quantiles[1])
+        number("median", "median of all scores", |row| Some(found(&row.overlap)?.quantiles[2])),
+        number("q75", "third quartile of all scores", |row| {
+            Some(found(&row.overlap)?.quantiles[3])
         }),
-        TableColumn::number("median", "median of all scores", |row| {
-            row.number(|overlap| overlap.quantiles[2])
+        number("q99", "99 % quantile of all scores", |row| Some(found(&row.overlap)?.quantiles[4])),
+        optional_count("outside", "rows outside of the scores that both arms have", None, |row| {
+            Some(found(&row.overlap)?.outside)
         }),
-        TableColumn::number("q75", "third quartile of all scores", |row| {
-            row.number(|overlap| overlap.quantiles[3])
+        optional_count("clipped", "rows whose score is outside of `clip`", None, |row| {
+            found(&row.overlap).map(|overlap| overlap.below_clip + overlap.above_clip)
         }),
-        TableColumn::number("q99", "99 % quantile of all scores", |row| {
-            row.number(|overlap| overlap.quantiles[4])
-        }),
-        TableColumn::optional_count(
-            "outside",
-            "rows outside of the scores that both arms have",
-            None,
-            |row| row.count(|overlap| overlap.outside),
-        ),
-        TableColumn::optional_count(
-            "clipped",
-            "rows whose score is outside of `clip`",
-            None,
-            |row| row.count(|overlap| overlap.below_clip + overlap.above_clip),
-        ),
-        TableColumn::optional_count(
+        optional_count(
             "outside_crump",
             "rows whose score is below 0.1 or above 0.9, which `overlap: trim` leaves out",
             None,
             |row| row.outside_crump,
         ),
-        TableColumn::number(
+        number(
             "auc",
             "how well scores tell the arms apart: 0.5 not at all, 1 without error",
-            |row| row.number(|overlap| overlap.auc),
+            |row| Some(found(&row.overlap)?.auc),
         ),
-        TableColumn::number(
+        number(
             "effective_treatment",
             "effective sample size under the treatment, weighted",
-            |row| row.number(|overlap| overlap.effective_treated),
+            |row| Some(found(&row.overlap)?.effective_treated),
         ),
-        TableColumn::number(
-            "effective_control",
-            "effective sample size under control, weighted",
-            |row| row.number(|overlap| overlap.effective_control),
-        ),
+        number("effective_control", "effective sample size under control, weighted", |row| {
+            Some(found(&row.overlap)?.effective_control)
+        }),
         columns::note(|row| &row.note),
     ];
 }
@@ -122,9 +101,7 @@ pub(super) fn usable_scores(
         Ok(score) if score.constant().is_none() => score,
         other => return Some(other),
     };
-    let weights = weights(args, &score.scores, &set.treated);
-    let clip = (args.clip[0], args.clip[1]);
-    Some(match overlap(&score.scores, &set.treated, Some(&weights), clip) {
+    Some(match weighted_overlap(args, set, &score) {
         Ok(overlap) => match shortage(args, set, &overlap) {
             Some(how) => Err(Refusal::NoOverlap(how)),
             None => Ok(score),
@@ -132,6 +109,11 @@ pub(super) fn usable_scores(
         // Estimators report the faults of scores themselves.
         Err(_) => Ok(score),
     })
+}
+
+fn weighted_overlap(args: &Args, set: &RowSet, score: &Propensity) -> Result<Overlap, Refusal> {
+    let weights = weights(args, &score.scores, &set.treated);
+    overlap(&score.scores, &set.treated, Some(&weights), (args.clip[0], args.clip[1]))
 }
 
 /// The lack of overlap in words, if there is any.
@@ -185,20 +167,15 @@ fn shortage(args: &Args, set: &RowSet, overlap: &Overlap) -> Option<String> {
 /// The row of the port `overlap`; none without covariates.
 pub(super) fn overlap_row(cx: &SetContext<'_>) -> Option<OverlapRow> {
     let SetContext { args, set, score, .. } = *cx;
-    let clip = (args.clip[0], args.clip[1]);
-    let refused = |reason: &str| Refusal::Other(reason.to_string());
-    let result = match (score, set.adjusting_refused()) {
-        (_, Some(reason)) => Err(refused(reason)),
-        (Some(Ok(score)), _) => {
-            let weights = weights(args, &score.scores, &set.treated);
-            overlap(&score.scores, &set.treated, Some(&weights), clip)
-        }
-        (Some(Err(reason)), _) => Err(reason.clone()),
+    let result: Answer<Overlap> = match (score, set.adjusting_refused()) {
+        (_, Some(reason)) => Err(reason.into()),
+        (Some(Ok(score)), _) => weighted_overlap(args, set, score).map_err(NoNumber::from),
+        (Some(Err(reason)), _) => Err(reason.into()),
         (None, _) => return None,
     };
     let constant = score.and_then(|score| score.as_ref().ok()?.constant());
     let note = match (&result, constant) {
-        (Err(reason), _) => format!("There are no propensity scores: {reason}."),
+        (Err(none), _) => format!("There are no propensity scores: {}.", none.reason()),
         (Ok(_), Some(score)) => format!(
             "Every propensity score is {score:.4}: the confounders are distributed alike in both \
              arms, there is nothing to adjust for."
@@ -225,21 +202,62 @@ pub(super) fn overlap_row(cx: &SetContext<'_>) -> Option<OverlapRow> {
             )
         }
     };
-    let status = RowStatus::of(&result);
-    let mut overlap = result.ok();
-    if let (Some(overlap), Some(_)) = (&mut overlap, constant) {
-        // Scores that differ in their last digit only are one.
-        overlap.distinct = 1;
-        overlap.outside = 0;
-    }
-    let outside_crump = match score {
-        Some(Ok(score)) if overlap.is_some() => {
+    let outside_crump = match (score, &result) {
+        (Some(Ok(score)), Ok(_)) => {
             Some(score.scores.len() - in_overlap(&score.scores, CRUMP).len())
         }
         _ => None,
     };
+    // Scores that differ in their last digit only are one.
+    let overlap = result.map(|overlap| match constant {
+        Some(_) => Overlap { distinct: 1, outside: 0, ..overlap },
+        None => overlap,
+    });
     let (outcomes, contrast) = (set.outcomes(), set.contrast.clone());
-    Some(OverlapRow { outcomes, contrast, overlap, outside_crump, status, note })
+    Some(OverlapRow { outcomes, contrast, overlap, outside_crump, note })
+}
+
+/// The rows in the overlap, if the rule is to trim.
+pub(super) fn trimmed(
+    args: &Args,
+    frame: &AnalysisFrame,
+    set: RowSet,
+    score: impl Fn(&RowSet) -> Option<FittedPropensity>,
+) -> RowSet {
+    if args.overlap != OverlapRule::Trim {
+        return set;
+    }
+    let Some(Ok(score)) = score(&set) else { return set };
+    let kept = in_overlap(&score.scores, CRUMP);
+    if kept.len() == set.rows.len() {
+        return set;
+    }
+    let (of, treated) = (set.rows.len(), set.n_treated());
+    let mut inner = set.restricted(args, frame, &kept);
+    let left = inner.n_treated();
+    inner.trimmed = Some(TrimmedRows {
+        of,
+        treated: treated - left,
+        control: (of - treated) - (inner.rows.len() - left),
+    });
+    inner
+}
+
+impl TrimmedRows {
+    pub(super) fn remark(&self, set: &RowSet) -> String {
+        format!(
+            "This is the effect on the {} of {} whose propensity score is between {} and {} (Crump \
+             and others 2009), not on all: {} of `{}` and {} of `{}` are left out.",
+            thousands(set.rows.len()),
+            count(self.of, "row", "rows"),
+            CRUMP.0,
+            CRUMP.1,
+            thousands(self.treated),
+            set.contrast.treatment,
+            thousands(self.control),
+            set.contrast.control,
+        )
+    }
 }
 
 /// Bins of equal width between 0 and 1.
@@ -256,37 +274,30 @@ pub(super) struct PropensityBinRow {
     weighted_share: f64,
 }
 
-impl PropensityBinRow {
-    fn boundary(bin: usize) -> f64 {
-        bin as f64 / BINS as f64
-    }
-}
-
 impl TableRow for PropensityBinRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
         columns::outcomes(|row| &row.outcomes),
         columns::treatment(|row| &row.contrast.treatment),
         columns::control(|row| &row.contrast.control),
-        TableColumn::text("arm", "the arm that the rows belong to", |row| &row.arm),
-        TableColumn::count("bin", "the bin of propensity scores, from 1", "bins", |row| {
-            row.bin + 1
+        text("arm", "the arm that the rows belong to", |row| &row.arm),
+        count_of("bin", "the bin of propensity scores, from 1", "bins", |row| row.bin + 1),
+        number("low", "the smallest score of the bin", |row| Some(boundary(row.bin))),
+        number("high", "the score at which the next bin begins; the last one has 1, too", |row| {
+            Some(boundary(row.bin + 1))
         }),
-        TableColumn::number("low", "the smallest score of the bin", |row| {
-            Some(Self::boundary(row.bin))
-        }),
-        TableColumn::number(
-            "high",
-            "the score at which the next bin begins; the last one has 1, too",
-            |row| Some(Self::boundary(row.bin + 1)),
-        ),
-        TableColumn::count("rows", "rows of the arm with such a score", "rows", |row| row.rows),
-        TableColumn::number("share", "the same as a share of the arm", |row| Some(row.share)),
-        TableColumn::number(
+        count_of("rows", "rows of the arm with such a score", "rows", |row| row.rows),
+        number("share", "the same as a share of the arm", |row| Some(row.share)),
+        number(
             "weighted_share",
             "the share of the arm's weight, with the weights of the estimand",
             |row| Some(row.weighted_share),
         ),
     ];
+}
+
+/// The smallest score of a bin.
+fn boundary(bin: usize) -> f64 {
+    bin as f64 / BINS as f64
 }
 
 /// The rows of the port: every bin of both arms. None without propensity scores.

@@ -40,9 +40,11 @@ pub(super) struct ResultTables {
     pub(super) warnings: Vec<String>,
 }
 
-/// A port: its name, its key, and its rows in the tables of a group.
+/// A port: its name, its key (what its rows are about, and what else tells them apart), and its rows
+/// in the tables of a group.
 struct PortRows {
     name: &'static str,
+    about: &'static [&'static str],
     key: &'static [&'static str],
     schema: fn() -> TableSchema,
     rows: fn(&ResultTables) -> Result<RecordBatch, StepError>,
@@ -50,63 +52,46 @@ struct PortRows {
 
 const fn port<Row: TableRow>(
     name: &'static str,
+    about: &'static [&'static str],
     key: &'static [&'static str],
     rows: fn(&ResultTables) -> Result<RecordBatch, StepError>,
 ) -> PortRows {
-    PortRows { name, key, schema: table_schema::<Row>, rows }
+    PortRows { name, about, key, schema: table_schema::<Row>, rows }
 }
 
 const CONTRAST: &[&str] = &["outcome", "treatment", "control"];
+/// Rows that several outcomes share.
+const ROWS: &[&str] = &["outcomes", "treatment", "control"];
 
 const PORTS: &[PortRows] = &[
-    port::<EstimateRow>(
-        MAIN,
-        &["outcome", "treatment", "control", "estimator", "estimand"],
-        |tables| record_batch(&tables.estimates),
-    ),
-    port::<SummaryRow>(SUMMARY, CONTRAST, |tables| record_batch(&tables.summary)),
-    port::<FindingRow>("findings", CONTRAST, |tables| record_batch(&tables.findings)),
-    port::<EffectSizeRow>(
-        "effect_sizes",
-        &["outcome", "treatment", "control", "measure"],
-        |tables| record_batch(&tables.effect_sizes),
-    ),
-    port::<EquivalenceRow>("equivalence", CONTRAST, |tables| record_batch(&tables.equivalence)),
-    port::<RefutationRow>(
-        "refutations",
-        &["outcome", "treatment", "control", "estimator", "refuter"],
-        |tables| record_batch(&tables.refutations),
-    ),
-    port::<BalanceRow>("balance", &["outcomes", "treatment", "control", "covariate"], |tables| {
-        record_batch(&tables.balance)
+    port::<EstimateRow>(MAIN, CONTRAST, &["estimator", "estimand"], |all| {
+        record_batch(&all.estimates)
     }),
-    port::<OverlapRow>("overlap", &["outcomes", "treatment", "control"], |tables| {
-        record_batch(&tables.overlap)
+    port::<SummaryRow>(SUMMARY, CONTRAST, &[], |all| record_batch(&all.summary)),
+    port::<FindingRow>("findings", CONTRAST, &[], |all| record_batch(&all.findings)),
+    port::<EffectSizeRow>("effect_sizes", CONTRAST, &["measure"], |all| {
+        record_batch(&all.effect_sizes)
     }),
-    port::<PropensityBinRow>(
-        "propensity",
-        &["outcomes", "treatment", "control", "arm", "bin"],
-        |tables| record_batch(&tables.propensity),
-    ),
-    port::<SensitivityRow>(
-        "sensitivity",
-        &["outcome", "treatment", "control", "analysis", "measure"],
-        |tables| record_batch(&tables.sensitivity),
-    ),
-    port::<ContourRow>(
-        "contours",
-        &["outcome", "treatment", "control", "kind", "point"],
-        |tables| record_batch(&tables.contours),
-    ),
-    port::<ModifierRow>(
-        "modifiers",
-        &["outcome", "treatment", "control", "modifier", "bin"],
-        |tables| record_batch(&tables.modifiers),
-    ),
-    port::<DoseRow>("dose", &["outcome", "dose"], |tables| record_batch(&tables.dose)),
-    port::<TrendRow>("trend", &["outcome", "test"], |tables| record_batch(&tables.trend)),
-    port::<GraphRow>("graph", &["outcome", "kind", "variables", "given"], |tables| {
-        record_batch(&tables.graph)
+    port::<EquivalenceRow>("equivalence", CONTRAST, &[], |all| record_batch(&all.equivalence)),
+    port::<RefutationRow>("refutations", CONTRAST, &["estimator", "refuter"], |all| {
+        record_batch(&all.refutations)
+    }),
+    port::<BalanceRow>("balance", ROWS, &["covariate"], |all| record_batch(&all.balance)),
+    port::<OverlapRow>("overlap", ROWS, &[], |all| record_batch(&all.overlap)),
+    port::<PropensityBinRow>("propensity", ROWS, &["arm", "bin"], |all| {
+        record_batch(&all.propensity)
+    }),
+    port::<SensitivityRow>("sensitivity", CONTRAST, &["analysis", "measure"], |all| {
+        record_batch(&all.sensitivity)
+    }),
+    port::<ContourRow>("contours", CONTRAST, &["kind", "point"], |all| record_batch(&all.contours)),
+    port::<ModifierRow>("modifiers", CONTRAST, &["modifier", "bin"], |all| {
+        record_batch(&all.modifiers)
+    }),
+    port::<DoseRow>("dose", &["outcome"], &["dose"], |all| record_batch(&all.dose)),
+    port::<TrendRow>("trend", &["outcome"], &["test"], |all| record_batch(&all.trend)),
+    port::<GraphRow>("graph", &["outcome"], &["kind", "variables", "given"], |all| {
+        record_batch(&all.graph)
     }),
 ];
 
@@ -142,7 +127,7 @@ pub(super) fn into_ports(
 }
 
 fn own_table(port: &PortRows, registered: bool) -> TableSchema {
-    let table = (port.schema)().keyed(port.key);
+    let table = (port.schema)().keyed(&[port.about, port.key].concat());
     match registered && REGISTERED_PORTS.contains(&port.name) {
         true => with_registration(&table),
         false => table,

@@ -4,6 +4,7 @@
 //! How data are changed is in `causal::refute`. Simulations run on all threads; each is a function
 //! of the seed and the ids alone, so their number changes nothing.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
@@ -11,16 +12,18 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use super::analysis::SetContext;
 use super::args::Args;
 use super::comparison::{Contrast, RowSet, group_count};
-use super::estimate_table::{EstimateEntry, EstimatorAnswer};
+use super::estimate_table::EstimateEntry;
 use super::estimators::{Controls, EstimationSample, Estimator, EstimatorSpec};
 use super::frame::gather;
-use super::shared_columns::{self as columns, RowStatus};
+use crate::shared_columns::{self as columns, Answer, NoNumber, found, reason_of, status_of};
 use galeras_base::prose::{four_digits, p_equals};
 use galeras_causal::{
     Estimate, RefutationDesign, Refuter, Resample, Resampler, as_large, refutation_p,
 };
 use galeras_operator::StepError;
-use galeras_operator::small_table::{TableColumn, TableRow};
+use galeras_operator::small_table::{
+    TableColumn, TableRow, count_of, number, optional_count, text,
+};
 use galeras_operator::{Choice, Entry};
 
 pub(super) type ChosenRefuter = Choice<RefuterSpec>;
@@ -95,18 +98,37 @@ impl Entry for RefuterSpec {
     }
 }
 
+impl RefuterSpec {
+    /// Columns on changed data. With the same rows in the same order they are not copied.
+    fn changed<'a>(
+        &self,
+        columns: impl Iterator<Item = &'a Vec<f64>>,
+        resample: &Resample,
+    ) -> Vec<Cow<'a, [f64]>> {
+        let column = |column: &'a Vec<f64>| match self.keeps_rows {
+            true => Cow::Borrowed(column.as_slice()),
+            false => Cow::Owned(gather(column, &resample.rows)),
+        };
+        columns.map(column).collect()
+    }
+}
+
 /// The default of the argument `refuters`.
 pub(super) fn all_refuters() -> Vec<ChosenRefuter> {
     REFUTERS.iter().map(|refuter| Choice(*refuter)).collect()
 }
 
-/// The result of a refuter for one estimate.
-pub(super) enum Refutation {
-    /// The estimates on changed data, in the order of simulations; of placebos, how many are at
-    /// least as far from 0 as the estimate; how many were refused.
-    Ran { estimates: Vec<f64>, as_large: Option<usize>, failed: usize },
-    /// The refuter does not apply to this estimator, and why.
-    NotApplicable(String),
+/// The result of a refuter for one estimate, or the reason why the refuter does not apply.
+pub(super) type Refutation = Result<SimulatedEstimates, &'static str>;
+
+/// The estimates on changed data.
+pub(super) struct SimulatedEstimates {
+    /// In the order of simulations.
+    estimates: Vec<f64>,
+    /// How many placebos are at least as far from 0 as the estimate.
+    as_large: Option<usize>,
+    /// How many simulations were refused.
+    failed: usize,
 }
 
 /// Counts what is done, and may be stopped.
@@ -177,7 +199,7 @@ pub(super) fn refute(
     let in_pairs = mostly_in_pairs(set);
     let done = AtomicUsize::new(0);
     for refuter in &args.refuters {
-        let reasons: Vec<Option<&str>> = refuted
+        let reasons: Vec<Option<&'static str>> = refuted
             .iter()
             .map(|(_, estimator)| why_inapplicable(refuter, *estimator, constant, in_pairs))
             .collect();
@@ -213,7 +235,7 @@ pub(super) fn refute(
         let mut places = 0..applicable.len();
         for (entry, reason) in refuted_entries.iter_mut().zip(reasons) {
             entry.refutations.push(match reason {
-                Some(reason) => Refutation::NotApplicable(reason.into()),
+                Some(reason) => Err(reason),
                 None => {
                     let place = places.next().unwrap_or(0);
                     let all = simulated.iter().map(|estimates| estimates[place]);
@@ -222,7 +244,7 @@ pub(super) fn refute(
                     let unchanged = unchanged.get(place).copied().flatten();
                     let as_large = unchanged.map(|one| placebos_as_large(&estimates, one));
                     let estimates = estimates.iter().map(|estimate| estimate.value).collect();
-                    Refutation::Ran { estimates, as_large, failed }
+                    Ok(SimulatedEstimates { estimates, as_large, failed })
                 }
             });
         }
@@ -247,33 +269,20 @@ fn estimate_again(
     resample: &Resample,
 ) -> Vec<Option<Estimate>> {
     let set = cx.set;
-    // With the same rows in the same order nothing is copied.
-    let same = refuter.keeps_rows;
-    let copied = |columns: &[Vec<f64>]| -> Vec<Vec<f64>> {
-        let columns = if same { &[][..] } else { columns };
-        columns.iter().map(|column| gather(column, &resample.rows)).collect()
-    };
-    fn slices<'a, T>(copies: &'a [Vec<T>], all: &'a [Vec<T>], same: bool) -> Vec<&'a [T]> {
-        if same { all } else { copies }.iter().map(Vec::as_slice).collect()
-    }
-    let (x, z) = (copied(&set.covariates), copied(&set.instruments));
-    let mut covariates = slices(&x, &set.covariates, same);
+    let x = refuter.changed(set.covariates.iter(), resample);
+    let z = refuter.changed(set.instruments.iter(), resample);
+    let y = refuter.changed(set.comparisons.iter().map(|one| &one.values), resample);
+    let mut covariates: Vec<&[f64]> = x.iter().map(|column| &**column).collect();
     covariates.extend(resample.cause.as_deref());
     let folds = cx.folds.map(|folds| gather(folds, &resample.rows));
     let absorbed: Vec<Vec<u32>> =
         set.absorbed.iter().map(|codes| gather(codes, &resample.rows)).collect();
-    let mut outcomes: Vec<Vec<f64>> = vec![Vec::new(); set.comparisons.len()];
-    for (place, _) in refuted.iter().filter(|_| !same) {
-        if outcomes[*place].is_empty() {
-            outcomes[*place] = gather(&set.comparisons[*place].values, &resample.rows);
-        }
-    }
     let sample = EstimationSample {
         args: cx.args,
         treated: &resample.treated,
         outcome: &[],
         covariates,
-        instruments: slices(&z, &set.instruments, same),
+        instruments: z.iter().map(|column| &**column).collect(),
         mediators: Vec::new(),
         mediator_names: &[],
         units: resample.units.as_deref(),
@@ -288,8 +297,8 @@ fn estimate_again(
     refuted
         .iter()
         .map(|(place, estimator)| {
-            let outcome = if same { &set.comparisons[*place].values } else { &outcomes[*place] };
-            let sample = EstimationSample { outcome, score: score.as_ref(), ..sample.clone() };
+            let (outcome, score) = (&*y[*place], score.as_ref());
+            let sample = EstimationSample { outcome, score, ..sample.clone() };
             let effect = estimator.run(&sample).ok()?;
             Some(effect.estimate).filter(|estimate| estimate.value.is_finite())
         })
@@ -303,10 +312,9 @@ pub(super) struct RefutationRow {
     estimator: Estimator,
     refuter: &'static str,
     estimate: Option<f64>,
-    on_changed_data: Option<ChangedEstimates>,
+    on_changed_data: Answer<ChangedEstimates>,
     simulations: usize,
     failed: usize,
-    status: RowStatus,
     note: String,
 }
 
@@ -324,117 +332,93 @@ impl TableRow for RefutationRow {
         columns::outcome(|row| &row.outcome),
         columns::treatment(|row| &row.contrast.treatment),
         columns::control(|row| &row.contrast.control),
-        TableColumn::text("estimator", "the estimator that was fitted again", |row| {
-            row.estimator.name()
-        }),
-        TableColumn::text("refuter", "how the data were changed", |row| row.refuter),
-        TableColumn::number(
+        text("estimator", "the estimator that was fitted again", |row| row.estimator.name()),
+        text("refuter", "how the data were changed", |row| row.refuter),
+        number(
             "estimate",
             "the estimate on the data as they are; of a ratio its logarithm, as in `new_effect`",
             |row| row.estimate,
         ),
-        TableColumn::number("new_effect", "the mean of the estimates on changed data", |row| {
-            row.on_changed_data.as_ref().map(|changed| changed.mean)
+        number("new_effect", "the mean of the estimates on changed data", |row| {
+            Some(found(&row.on_changed_data)?.mean)
         }),
-        TableColumn::number("std", "their standard deviation (divisor n - 1)", |row| {
-            row.on_changed_data.as_ref().and_then(|changed| changed.deviation)
+        number("std", "their standard deviation (divisor n - 1)", |row| {
+            found(&row.on_changed_data)?.deviation
         }),
-        TableColumn::number(
+        number(
             "p_value",
             "that their mean is the expected value: 0 for a placebo, else the estimate",
-            |row| row.on_changed_data.as_ref().map(|changed| changed.p_value),
+            |row| Some(found(&row.on_changed_data)?.p_value),
         ),
-        TableColumn::optional_count(
+        optional_count(
             "as_large",
             "placebos at least as far from 0 as the estimate, both in units of their standard errors \
              (HC0 or classic; by their values, where a test gives the interval): a permutation test",
             None,
-            |row| row.on_changed_data.as_ref().and_then(|changed| changed.as_large),
+            |row| found(&row.on_changed_data)?.as_large,
         ),
-        TableColumn::count(
+        count_of(
             "simulations",
             "changed data sets on which the estimator gave a number",
             "data sets",
             |row| row.simulations,
         ),
-        TableColumn::count(
-            "failed",
-            "changed data sets on which it was refused",
-            "data sets",
-            |row| row.failed,
-        ),
-        columns::status(|row| row.status.name()),
-        columns::reason(|row| row.status.reason()),
+        count_of("failed", "changed data sets on which it was refused", "data sets", |row| {
+            row.failed
+        }),
+        columns::status(|row| status_of(&row.on_changed_data)),
+        columns::reason(|row| reason_of(&row.on_changed_data)),
         columns::note(|row| &row.note),
     ];
 }
 
 /// The rows of an estimate, one for each refuter.
 pub(super) fn refutation_rows(args: &Args, entry: &EstimateEntry) -> Vec<RefutationRow> {
-    let refuters = args.refuters.iter().enumerate();
-    refuters
-        .map(|(at, refuter)| RefutationRow::new(entry, refuter, entry.refutations.get(at)))
-        .collect()
-}
-
-impl RefutationRow {
-    fn new(entry: &EstimateEntry, refuter: &RefuterSpec, refutation: Option<&Refutation>) -> Self {
+    let row = |(at, refuter): (usize, &ChosenRefuter)| {
+        let refutation = entry.refutations.get(at);
         let (simulations, failed) = match refutation {
-            Some(Refutation::Ran { estimates, failed, .. }) => (estimates.len(), *failed),
+            Some(Ok(ran)) => (ran.estimates.len(), ran.failed),
             _ => (0, 0),
         };
-        let estimate = entry.estimate().map(|estimate| estimate.value);
-        let mut row = Self {
+        let on_changed_data = match (&entry.answer, refutation) {
+            (Err(none), _) => Err(NoNumber::NotApplicable(format!(
+                "there is no estimate to refute: {}",
+                none.reason()
+            ))),
+            (_, None) => Err(NoNumber::not_applicable("it was not run")),
+            (_, Some(Err(reason))) => Err(NoNumber::not_applicable(reason)),
+            (_, Some(Ok(_))) if simulations == 0 => {
+                let reason = format!("the estimator was refused on all {failed} data sets");
+                Err(NoNumber::Refused(reason))
+            }
+            (Ok(effect), Some(Ok(ran))) => Ok((
+                effect.estimate.value,
+                ChangedEstimates::of(ran, effect.estimate.value, refuter),
+            )),
+        };
+        let note = match &on_changed_data {
+            Ok((estimate, changed)) => refutation_note(refuter, simulations, *estimate, changed),
+            Err(none) => format!("Refuter {}: {}.", refuter.name(), none.reason()),
+        };
+        RefutationRow {
             outcome: entry.outcome.clone(),
             contrast: entry.contrast.clone(),
             estimator: entry.estimator,
             refuter: refuter.name(),
-            estimate,
-            on_changed_data: None,
+            estimate: entry.estimate().map(|estimate| estimate.value),
+            on_changed_data: on_changed_data.map(|(_, changed)| changed),
             simulations,
             failed,
-            status: RowStatus::Ok,
-            note: String::new(),
-        };
-        row.status = match (&entry.answer, refutation) {
-            (EstimatorAnswer::Refused(reason) | EstimatorAnswer::NotApplicable(reason), _) => {
-                RowStatus::NotApplicable(format!("there is no estimate to refute: {reason}"))
-            }
-            (_, None) => RowStatus::NotApplicable("it was not run".into()),
-            (_, Some(Refutation::NotApplicable(reason))) => {
-                RowStatus::NotApplicable(reason.clone())
-            }
-            (_, Some(Refutation::Ran { estimates, .. })) if estimates.is_empty() => {
-                let reason = format!("the estimator was refused on all {failed} data sets");
-                RowStatus::Refused(reason)
-            }
-            (
-                EstimatorAnswer::Estimated(effect),
-                Some(Refutation::Ran { estimates, as_large, .. }),
-            ) => {
-                let estimate = effect.estimate.value;
-                let changed = ChangedEstimates::of(estimates, estimate, *as_large, refuter);
-                row.note = refutation_note(refuter, simulations, estimate, &changed);
-                row.on_changed_data = Some(changed);
-                RowStatus::Ok
-            }
-        };
-        if let Some(reason) = row.status.reason() {
-            row.note = format!("Refuter {}: {reason}.", refuter.name());
+            note,
         }
-        row
-    }
+    };
+    args.refuters.iter().enumerate().map(row).collect()
 }
 
 impl ChangedEstimates {
-    /// Sums up `estimates`, of which there is at least one.
-    fn of(
-        estimates: &[f64],
-        estimate: f64,
-        as_large: Option<usize>,
-        refuter: &RefuterSpec,
-    ) -> Self {
-        let placebo = refuter.is_placebo;
+    /// Sums up the estimates, of which there is at least one.
+    fn of(ran: &SimulatedEstimates, estimate: f64, refuter: &RefuterSpec) -> Self {
+        let estimates = ran.estimates.as_slice();
         let n = estimates.len() as f64;
         // Centred, so that equal numbers have exactly their mean, and no deviation.
         let first = estimates[0];
@@ -444,8 +428,8 @@ impl ChangedEstimates {
         Self {
             mean,
             deviation: (estimates.len() > 1).then(|| variance.sqrt()),
-            p_value: refutation_p(estimates, if placebo { 0.0 } else { estimate }),
-            as_large,
+            p_value: refutation_p(estimates, if refuter.is_placebo { 0.0 } else { estimate }),
+            as_large: ran.as_large,
         }
     }
 }

@@ -8,22 +8,22 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
+use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
 use serde_json::{Map, Value};
 
 use super::args::{Args, Contrasts};
 use galeras_base::prose::name_list;
 use galeras_operator::Entry;
-use galeras_operator::{RegisteredAnalysis, Registration, StepError, TableSchema, describe};
+use galeras_operator::small_table::{
+    TableColumn, TableRow, flag, optional_text, record_batch, table_schema,
+};
+use galeras_operator::{RegisteredAnalysis, Registration, StepError, TableSchema};
 
 /// Arguments that list estimates: a registration may name more or fewer.
 const LISTS: &[&str] = &["outcomes", "estimators", "treatments", "contrasts"];
 /// Arguments that change no estimate.
 const ADDITIONS: &[&str] = &["refuters", "simulations", "subset_fraction", "modifiers", "ranges"];
 
-const REGISTERED: &str = "registered";
-const DEVIATION: &str = "deviation";
 const SENTENCE: &str = "sentence";
 
 /// The registrations of an analysis, compared with its arguments.
@@ -42,11 +42,20 @@ struct ComparedAnalysis {
     deviation: Option<String>,
 }
 
-struct Coverage {
-    /// The day of the registration that covers it.
-    registered: Option<String>,
-    /// Why none does.
-    deviation: Option<String>,
+/// The day of the registration that covers an estimate, or why none does.
+struct Coverage(Result<String, String>);
+
+impl TableRow for Coverage {
+    const COLUMNS: &'static [TableColumn<Self>] = &[
+        flag(
+            "registered",
+            "whether the estimate was registered before there were results, as it is",
+            |row| row.0.is_ok(),
+        ),
+        optional_text("deviation", "why it is not as registered", |row| {
+            row.0.as_ref().err().map(String::as_str)
+        }),
+    ];
 }
 
 impl RegisteredEstimates {
@@ -81,14 +90,11 @@ impl RegisteredEstimates {
         let mut deviation = "not registered: `galeras lock` registers it".to_string();
         for analysis in &self.analyses {
             match analysis.gap(outcome, treatment, control, estimator) {
-                None => {
-                    let registered = Some(analysis.day.clone());
-                    return Coverage { registered, deviation: None };
-                }
+                None => return Coverage(Ok(analysis.day.clone())),
                 Some(gap) => deviation = gap,
             }
         }
-        Coverage { registered: None, deviation: Some(deviation) }
+        Coverage(Err(deviation))
     }
 
     /// Adds the two columns to a table of estimates, and a remark to its sentences.
@@ -112,25 +118,18 @@ impl RegisteredEstimates {
         if let Ok(at) = table.schema().index_of(SENTENCE) {
             let sentences = columns[at].as_string_opt::<i32>().ok_or_else(defect)?;
             let said = sentences.iter().zip(&coverage).map(|(sentence, coverage)| {
-                sentence.map(|sentence| format!("{sentence} {}", coverage.sentence()))
+                sentence.map(|sentence| match &coverage.0 {
+                    Ok(day) => {
+                        format!("{sentence} (Registered on {day}, before there were results.)")
+                    }
+                    Err(why) => format!("{sentence} (Exploratory: {why}.)"),
+                })
             });
             columns[at] = Arc::new(said.collect::<StringArray>());
         }
-        let registered = coverage.iter().map(|c| Some(c.registered.is_some()));
-        columns.push(Arc::new(registered.collect::<BooleanArray>()));
-        let deviations = coverage.iter().map(|c| c.deviation.as_deref());
-        columns.push(Arc::new(deviations.collect::<StringArray>()));
-        Ok(RecordBatch::try_new(with_columns(&table.schema()), columns)?)
-    }
-}
-
-impl Coverage {
-    fn sentence(&self) -> String {
-        match (&self.registered, &self.deviation) {
-            (Some(day), _) => format!("(Registered on {day}, before there were results.)"),
-            (None, Some(why)) => format!("(Exploratory: {why}.)"),
-            (None, None) => String::new(),
-        }
+        columns.extend_from_slice(record_batch(&coverage)?.columns());
+        let schema = TableSchema { schema: table.schema(), ..TableSchema::default() };
+        Ok(RecordBatch::try_new(with_registration(&schema).schema, columns)?)
     }
 }
 
@@ -205,23 +204,9 @@ fn left_out(registered: &Args, args: &Args) -> Option<String> {
 }
 
 pub(super) fn is_column(name: &str) -> bool {
-    [REGISTERED, DEVIATION].contains(&name)
+    Coverage::COLUMNS.iter().any(|column| column.name() == name)
 }
 
 pub(super) fn with_registration(table: &TableSchema) -> TableSchema {
-    TableSchema { schema: with_columns(&table.schema), ..table.clone() }
-}
-
-fn with_columns(schema: &SchemaRef) -> SchemaRef {
-    let registered = describe(
-        REGISTERED,
-        DataType::Boolean,
-        false,
-        "whether the estimate was registered before there were results, as it is",
-        None,
-    );
-    let deviation = describe(DEVIATION, DataType::Utf8, true, "why it is not as registered", None);
-    let own: Vec<FieldRef> =
-        schema.fields().iter().cloned().chain([registered, deviation]).collect();
-    Arc::new(Schema::new(own))
+    table.with(table_schema::<Coverage>().schema.fields())
 }

@@ -3,7 +3,7 @@
 
 use super::estimators::EffectEstimate;
 use super::sensitivity::SensitivityMeasures;
-use super::shared_columns as columns;
+use crate::shared_columns as columns;
 use galeras_base::prose::four_digits;
 use galeras_causal::{
     Covariance::Classic, InstrumentRobustness, Refusal, Robustness, adjusted,
@@ -166,7 +166,7 @@ pub(super) fn of_instrument(measures: &mut SensitivityMeasures<'_>, primary: Pri
 
 fn add_of_instrument(measures: &mut SensitivityMeasures<'_>, found: &InstrumentRobustness) {
     let (alpha, set) = (measures.cx.args.alpha, measures.cx.set);
-    let name = &set.instrument_names[0];
+    let name = &set.plan.instruments[0];
     let mut add = |measure: &str, value: f64, note: String| {
         measures.add(PRIMARY, measure, Ok(value), note);
     };

@@ -6,12 +6,12 @@ use super::estimators::pairs::UnitPairs;
 use super::estimators::{EffectEstimate, OLS};
 use super::evalue::evalue;
 use super::robustness::of_secondary_ols;
-use super::shared_columns::{self as columns, RowStatus};
+use crate::shared_columns::{self as columns, Answer, NoNumber, found, reason_of, status_of};
 use galeras_base::prose::{four_digits, thousands};
 use galeras_causal::{
     SignedRanks, difference_in_means, location, minimum_detectable, paired_gain, relative,
 };
-use galeras_operator::small_table::{TableColumn, TableRow};
+use galeras_operator::small_table::{TableColumn, TableRow, number, text};
 
 /// Hidden bias under which the signed-rank test is reported.
 const GAMMAS: [f64; 5] = [1.0, 1.25, 1.5, 2.0, 3.0];
@@ -26,8 +26,7 @@ pub(super) struct SensitivityRow {
     contrast: Contrast,
     analysis: &'static str,
     measure: String,
-    value: Option<f64>,
-    status: RowStatus,
+    value: Answer<f64>,
     note: String,
 }
 
@@ -36,16 +35,16 @@ impl TableRow for SensitivityRow {
         columns::outcome(|row| &row.outcome),
         columns::treatment(|row| &row.contrast.treatment),
         columns::control(|row| &row.contrast.control),
-        TableColumn::text(
+        text(
             "analysis",
             "evalue, robustness, robustness_ols, instruments, rosenbaum, power, location, \
              attrition or omnibus",
             |row| row.analysis,
         ),
-        TableColumn::text("measure", "what the value is", |row| &row.measure),
-        columns::status(|row| row.status.name()),
-        columns::reason(|row| row.status.reason()),
-        TableColumn::number("value", "the value", |row| row.value),
+        text("measure", "what the value is", |row| &row.measure),
+        columns::status(|row| status_of(&row.value)),
+        columns::reason(|row| reason_of(&row.value)),
+        number("value", "the value", |row| found(&row.value).copied()),
         columns::note(|row| &row.note),
     ];
 }
@@ -54,7 +53,7 @@ impl SensitivityRow {
     /// The row of a measure; a refused one gets a note of its own.
     pub(super) fn new(
         outcome: &str,
-        contrast: Contrast,
+        contrast: &Contrast,
         analysis: &'static str,
         measure: &str,
         value: Result<f64, String>,
@@ -62,15 +61,14 @@ impl SensitivityRow {
     ) -> Self {
         Self {
             outcome: outcome.into(),
-            contrast,
+            contrast: contrast.clone(),
             analysis,
             measure: measure.into(),
-            status: RowStatus::of(&value),
             note: match &value {
                 Ok(_) => note,
                 Err(reason) => format!("Not computed: {reason}."),
             },
-            value: value.ok(),
+            value: value.map_err(NoNumber::Refused),
         }
     }
 }
@@ -90,7 +88,7 @@ impl SensitivityMeasures<'_> {
         value: Result<f64, String>,
         note: String,
     ) {
-        let (outcome, contrast) = (&self.comparison.outcome, self.cx.set.contrast.clone());
+        let (outcome, contrast) = (&self.comparison.outcome, &self.cx.set.contrast);
         let row = SensitivityRow::new(outcome, contrast, analysis, measure, value, note);
         self.rows.push(row);
     }

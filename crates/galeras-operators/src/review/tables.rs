@@ -4,7 +4,9 @@ use arrow::datatypes::FieldRef;
 
 use super::questions::Question;
 use galeras_operator::columns::text_field;
-use galeras_operator::small_table::{TableColumn, TableRow};
+use galeras_operator::small_table::{
+    TableColumn, TableRow, count_of, flag, number, optional_text, text,
+};
 use galeras_ratings::{QuestionAgreement, RaterAnswers, Ratings};
 
 /// The columns for the answers of each rater: `QUESTION_1`, `QUESTION_2`, ….
@@ -26,48 +28,40 @@ pub(super) struct AgreementRow {
 
 impl TableRow for AgreementRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
-        TableColumn::text("question", "the question's name", |row| &row.numbers.question),
-        TableColumn::text("text", "the question", |row| &row.text),
-        TableColumn::count("points", "rows that it is asked of", "points", |r| r.numbers.points),
-        TableColumn::count("raters", "people with an answer", "people", |r| r.numbers.raters),
-        TableColumn::count("rated", "points with an answer", "points", |r| r.numbers.rated),
-        TableColumn::count(
-            "rated_by_all",
-            "points with the answers of `raters` people",
-            "points",
-            |r| r.numbers.rated_by_all,
-        ),
-        TableColumn::count("n_yes", "answers yes", "answers", |r| r.numbers.answers[0]),
-        TableColumn::count("n_no", "answers no", "answers", |r| r.numbers.answers[1]),
-        TableColumn::count("n_unsure", "answers unsure", "answers", |r| r.numbers.answers[2]),
-        TableColumn::number("yes", "share of yes among all answers", |r| r.numbers.yes),
-        TableColumn::number("least_yes", "share of yes of the rater with the smallest", |r| {
-            r.numbers.least_yes
+        text("question", "the question's name", |row| &row.numbers.question),
+        text("text", "the question", |row| &row.text),
+        count_of("points", "rows that it is asked of", "points", |r| r.numbers.points),
+        count_of("raters", "people with an answer", "people", |r| r.numbers.raters),
+        count_of("rated", "points with an answer", "points", |r| r.numbers.rated),
+        count_of("rated_by_all", "points with the answers of `raters` people", "points", |r| {
+            r.numbers.rated_by_all
         }),
-        TableColumn::number("agreement", "share of pairs of raters with the same answer", |r| {
+        count_of("n_yes", "answers yes", "answers", |r| r.numbers.answers[0]),
+        count_of("n_no", "answers no", "answers", |r| r.numbers.answers[1]),
+        count_of("n_unsure", "answers unsure", "answers", |r| r.numbers.answers[2]),
+        number("yes", "share of yes among all answers", |r| r.numbers.yes),
+        number("least_yes", "share of yes of the rater with the smallest", |r| r.numbers.least_yes),
+        number("agreement", "share of pairs of raters with the same answer", |r| {
             r.numbers.agreement
         }),
-        TableColumn::number("kappa", "Cohen's kappa of two raters", |r| r.numbers.kappa),
-        TableColumn::number("kappa_se", "standard error of kappa", |r| r.numbers.kappa_se),
-        TableColumn::number("kappa_low", "lower end of the 95 % interval of kappa", |r| {
-            r.numbers.kappa_interval.map(|(low, _)| low)
+        number("kappa", "Cohen's kappa of two raters", |r| r.numbers.kappa),
+        number("kappa_se", "standard error of kappa", |r| r.numbers.kappa_se),
+        number("kappa_low", "lower end of the 95 % interval of kappa", |r| {
+            Some(r.numbers.kappa_interval?.0)
         }),
-        TableColumn::number("kappa_high", "upper end of the 95 % interval of kappa", |r| {
-            r.numbers.kappa_interval.map(|(_, high)| high)
+        number("kappa_high", "upper end of the 95 % interval of kappa", |r| {
+            Some(r.numbers.kappa_interval?.1)
         }),
-        TableColumn::number("alpha", "Krippendorff's alpha, nominal", |r| r.numbers.alpha),
-        TableColumn::count("disagreements", "points on which raters differ", "points", |r| {
+        number("alpha", "Krippendorff's alpha, nominal", |r| r.numbers.alpha),
+        count_of("disagreements", "points on which raters differ", "points", |r| {
             r.numbers.disagreements
         }),
-        TableColumn::count("undecided", "those of them without a decision", "points", |r| {
+        count_of("undecided", "those of them without a decision", "points", |r| {
             r.numbers.undecided
         }),
-        TableColumn::count(
-            "not_in_sheet",
-            "rated points that are not to be rated",
-            "points",
-            |r| r.not_in_sheet,
-        ),
+        count_of("not_in_sheet", "rated points that are not to be rated", "points", |r| {
+            r.not_in_sheet
+        }),
     ];
 }
 
@@ -109,16 +103,12 @@ impl AnswerRow {
 
 impl TableRow for AnswerRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
-        TableColumn::text("id", "the data point", |row| &row.id),
-        TableColumn::text("question", "the question's name", |row| &row.question),
-        TableColumn::text("rater", "who answers", |row| &row.rater),
-        TableColumn::flag("decision", "whether it decides what raters differ on", |r| r.decision),
-        TableColumn::optional_text(
-            "answer",
-            "yes, no or unsure; null if there is a note only",
-            |r| r.answer,
-        ),
-        TableColumn::text("note", "the rater's note", |row| &row.note),
-        TableColumn::text("time", "when, as the file says", |row| &row.time),
+        text("id", "the data point", |row| &row.id),
+        text("question", "the question's name", |row| &row.question),
+        text("rater", "who answers", |row| &row.rater),
+        flag("decision", "whether it decides what raters differ on", |r| r.decision),
+        optional_text("answer", "yes, no or unsure; null if there is a note only", |r| r.answer),
+        text("note", "the rater's note", |row| &row.note),
+        text("time", "when, as the file says", |row| &row.time),
     ];
 }

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::*;
+use crate::Covariance::{Classic, Cr1, Hc1, Hc3};
 use crate::column::indicator;
 use crate::tests::{Table, json};
 
@@ -94,13 +95,8 @@ fn anderson_and_rubins_sets_are_where_walds_test_of_the_peer_has_p_alpha() {
     for name in ["valid", "invalid"] {
         let study = study(name);
         for (instruments, peers) in [(2, "anderson_rubin"), (1, "anderson_rubin_z")] {
-            for (kind, peer) in [
-                (Covariance::Classic, "classic"),
-                (Covariance::Hc1, "HC1"),
-                (Covariance::Hc3, "HC3"),
-                (Covariance::Cr1, "CR1"),
-            ] {
-                let peer = &study.peer[peers][peer];
+            for kind in [Classic, Hc1, Hc3, Cr1] {
+                let peer = &study.peer[peers][kind.to_string()];
                 let found = study.set(instruments, kind, 0.05);
                 if (instruments, name) == (2, "invalid") {
                     assert!(peer.is_null() && found.set.is_empty(), "every effect is rejected");

@@ -1,7 +1,7 @@
 //! The estimate by the front door, through mediators.
 
 use super::{Controls, EffectEstimate, EstimationSample, EstimatorSpec};
-use crate::regress::shared_columns::named;
+use crate::shared_columns::named;
 use galeras_base::prose::name_list;
 use galeras_causal::{Refusal, front_door};
 

@@ -4,7 +4,7 @@
 use super::{Controls, EffectEstimate, EstimationSample, EstimatorSpec};
 use crate::regress::robustness;
 use crate::regress::sensitivity::SensitivityMeasures;
-use crate::regress::shared_columns as columns;
+use crate::shared_columns as columns;
 use galeras_base::prose::{confidence_level, four_digits, interval, p_equals};
 use galeras_causal::{
     AndersonRubin, Covariance, Overidentification, Refusal, Refuter, TwoStage, anderson_rubin,
@@ -198,19 +198,16 @@ fn add_rows(measures: &mut SensitivityMeasures<'_>) {
     let note = format!("Anderson and Rubin's test of no effect ({kind}): p {p}.");
     measures.add(ANALYSIS, "anderson_rubin_p", Ok(set.p_zero), note);
     let (level, words) = (confidence_level(args.alpha), in_words(&set));
-    let ends = match (set.set.first(), set.set.last()) {
-        (Some(first), Some(last)) => [Ok(first.0), Ok(last.1)],
-        _ => [Err(()), Err(())],
-    };
-    for (measure, end, which) in
-        [("anderson_rubin_low", ends[0], "lower"), ("anderson_rubin_high", ends[1], "upper")]
-    {
+    for (measure, end, which) in [
+        ("anderson_rubin_low", set.set.first().map(|part| part.0), "lower"),
+        ("anderson_rubin_high", set.set.last().map(|part| part.1), "upper"),
+    ] {
         let value = match end {
-            Ok(end) if end.is_finite() => Ok(end),
-            Ok(_) => Err(format!(
+            Some(end) if end.is_finite() => Ok(end),
+            Some(_) => Err(format!(
                 "the effects that are not rejected have no {which} end: they are {words}"
             )),
-            Err(()) => Err("every effect is rejected: the instruments are not valid".to_string()),
+            None => Err("every effect is rejected: the instruments are not valid".to_string()),
         };
         let note = format!(
             "The {which} end of the effects that Anderson and Rubin's test does not reject at the \

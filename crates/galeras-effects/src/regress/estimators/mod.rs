@@ -10,6 +10,7 @@ mod propensity;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use super::args::Args;
 use super::evalue::scaled_risks;
@@ -167,8 +168,11 @@ impl Entry for EstimatorSpec {
 }
 
 /// For whom an effect is averaged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub(super) enum EstimandName {
     /// All units.
     #[default]
@@ -179,17 +183,6 @@ pub(super) enum EstimandName {
     Atc,
     /// Units in the overlap of both arms, by overlap weights.
     Ato,
-}
-
-impl EstimandName {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Ate => "ate",
-            Self::Att => "att",
-            Self::Atc => "atc",
-            Self::Ato => "ato",
-        }
-    }
 }
 
 impl From<EstimandName> for Estimand {
@@ -204,7 +197,8 @@ impl From<EstimandName> for Estimand {
 }
 
 /// The measure of an effect: a difference or a ratio.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub(super) enum Measure {
     Difference,
     RiskDifference,
@@ -214,19 +208,9 @@ pub(super) enum Measure {
 }
 
 impl Measure {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Difference => "difference",
-            Self::RiskDifference => "risk_difference",
-            Self::RiskRatio => "risk_ratio",
-            Self::OddsRatio => "odds_ratio",
-            Self::RateRatio => "rate_ratio",
-        }
-    }
-
     /// Its name in a sentence.
     pub(super) fn words(self) -> String {
-        self.name().replace('_', " ")
+        self.into_str().replace('_', " ")
     }
 
     /// The uncertainty of a ratio is that of its logarithm.
@@ -329,7 +313,7 @@ pub(super) struct EffectEstimate {
     pub(super) measure: Measure,
     /// The interval and p-value of a test, which replace those of the standard error.
     pub(super) inverted: Option<InvertedEstimate>,
-    pub(super) estimand: &'static str,
+    pub(super) estimand: String,
     pub(super) se_kind: String,
     /// The number of pairs, where pairs were compared.
     pub(super) pairs: Option<usize>,
@@ -338,12 +322,12 @@ pub(super) struct EffectEstimate {
 }
 
 impl EffectEstimate {
-    fn new(estimate: Estimate, estimand: &'static str, se_kind: impl Into<String>) -> Self {
+    fn new(estimate: Estimate, estimand: &str, se_kind: impl Into<String>) -> Self {
         Self {
             estimate,
             measure: Measure::Difference,
             inverted: None,
-            estimand,
+            estimand: estimand.to_owned(),
             se_kind: se_kind.into(),
             pairs: None,
             remarks: Vec::new(),

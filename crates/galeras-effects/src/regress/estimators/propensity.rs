@@ -149,7 +149,7 @@ fn by_matching(
         EstimandName::Atc => matched.atc,
         _ => matched.ate,
     };
-    let mut result = EffectEstimate::new(estimate, args.estimand.name(), "Abadie-Imbens");
+    let mut result = EffectEstimate::new(estimate, args.estimand.into_str(), "Abadie-Imbens");
     if clusters.is_some() {
         result.remarks.push("The standard error ignores clusters and pairs.".into());
     }
@@ -167,7 +167,7 @@ fn by_strata(sample: &EstimationSample<'_>, score: &Propensity) -> Result<Effect
         _ => strata.ate,
     };
     let kind = if clusters.is_some() { "within strata, clustered" } else { "within strata" };
-    let mut result = EffectEstimate::new(estimate, args.estimand.name(), kind);
+    let mut result = EffectEstimate::new(estimate, args.estimand.into_str(), kind);
     let kept = count(strata.strata_kept, "stratum", "strata");
     result.remarks.push(format!("{kept} with {} rows.", thousands(strata.rows_kept)));
     Ok(result)
@@ -187,7 +187,7 @@ fn by_weights(
         true => jackknifed_weighting(x, treated, outcome, score, estimand, clip, clusters)?,
         false => weighted.estimate,
     };
-    let mut result = EffectEstimate::new(estimate, args.estimand.name(), kind);
+    let mut result = EffectEstimate::new(estimate, args.estimand.into_str(), kind);
     result.remarks.extend(clipping_remark(weighted.clipped, clip));
     Ok(result)
 }
@@ -208,7 +208,7 @@ fn doubly_robust(
         true => jackknifed_aipw(x, treated, outcome, score, AIPW_CLIP, clusters)?,
         false => robust.estimate,
     };
-    let mut result = EffectEstimate::new(estimate, args.estimand.name(), kind);
+    let mut result = EffectEstimate::new(estimate, args.estimand.into_str(), kind);
     result.remarks.extend(clipping_remark(robust.clipped, AIPW_CLIP));
     Ok(result)
 }
@@ -233,7 +233,7 @@ fn cross_fitted(sample: &EstimationSample<'_>, folds: &[u32]) -> Result<EffectEs
         Some(_) => "influence function, clustered",
         None => "influence function",
     };
-    let mut result = EffectEstimate::new(robust.estimate, args.estimand.name(), kind);
+    let mut result = EffectEstimate::new(robust.estimate, args.estimand.into_str(), kind);
     result.remarks.extend(clipping_remark(robust.clipped, AIPW_CLIP));
     let folds = folds.iter().max().map_or(0, |last| last + 1);
     result.remarks.push(format!("Models were fitted on other folds of {folds}."));
