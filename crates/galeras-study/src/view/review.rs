@@ -5,12 +5,9 @@
 use std::time::Duration;
 
 use axum::extract::{Form, Query, State};
-use galeras_pages::view::{
-    GivenAnswer, RaterLine, ReviewChoice, ReviewPage, ReviewQuestion, ReviewStart, TablesPage,
-    review_page, review_start_page, tables_page,
-};
+use galeras_pages::view::{TablesPage, review_page, review_start_page, tables_page};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::answer::{Answered, Refusal, Served, address, html, see};
 use super::ratings::{Item, Review, questions, steps};
@@ -58,37 +55,34 @@ pub(super) struct UndoForm {
 
 pub(super) async fn start(State(served): State<Served>) -> Answered {
     let snapshot = served.study.snapshot_within(SETTLED).await?;
-    let mut page = ReviewStart::default();
+    let mut choices = Vec::new();
     for step in steps(&snapshot) {
-        let name = step.name.clone();
-        let mut choice = ReviewChoice {
-            questions: questions(step).into_iter().map(|q| (q.name, q.text)).collect(),
-            agreement: address("/review/agreement", &[("step", &name)]),
-            decide: address("/review/rate", &[("step", &name), ("rater", ADJUDICATED)]),
-            step: name.clone(),
-            ..ReviewChoice::default()
-        };
-        match Review::load(&served, &snapshot, &name).await {
-            Err(problem) => choice.problem = problem,
+        let name = &step.name;
+        let asked: Vec<_> = questions(step).into_iter().map(|q| (q.name, q.text)).collect();
+        let mut choice = json!({"step": name, "questions": asked, "problem": "", "raters": [],
+            "agreement": address("/review/agreement", &[("step", name)]),
+            "decide": address("/review/rate", &[("step", name), ("rater", ADJUDICATED)])});
+        match Review::load(&served, &snapshot, name).await {
+            Err(problem) => choice["problem"] = json!(problem),
             Ok(review) => {
                 let items = review.all_items();
-                choice.points = review.points.len() as u64;
-                choice.answers = items.len() as u64;
-                choice.folder = review.folder.display().to_string();
-                let line = |rater: &String| RaterLine {
-                    name: rater.clone(),
-                    address: match review.is_by_hand(rater) {
+                choice["points"] = json!(review.points.len());
+                choice["answers"] = json!(items.len());
+                choice["folder"] = json!(review.folder.display().to_string());
+                let line = |rater: &String| {
+                    let address = match review.is_by_hand(rater) {
                         true => String::new(),
-                        false => place(&name, rater, "", ""),
-                    },
-                    done: review.done(rater, &items) as u64,
+                        false => place(name, rater, "", ""),
+                    };
+                    let done = review.done(rater, &items);
+                    json!({"name": rater, "address": address, "done": done})
                 };
-                choice.raters = review.ratings.raters.keys().map(line).collect();
+                choice["raters"] = review.ratings.raters.keys().map(line).collect();
             }
         }
-        page.choices.push(choice);
+        choices.push(choice);
     }
-    Ok(html(review_start_page(&served.frame(&snapshot, "/review"), &page)?))
+    Ok(html(review_start_page(&served.frame(&snapshot, "/review"), &choices)?))
 }
 
 fn place(step: &str, rater: &str, point: &str, question: &str) -> String {
@@ -171,41 +165,26 @@ pub(super) async fn point(
         let rating = review.rating(rater, *item);
         let answer = rating.and_then(|rating| rating.answer);
         let given = review.ratings.answers(review.id(*item), review.question(*item));
-        let given = given.into_iter().filter(|_| deciding).map(|(by, answer)| GivenAnswer {
-            rater: by.to_string(),
-            answer: answer.word().to_string(),
-            note: review.rating(by, *item).map(|rating| rating.note.clone()).unwrap_or_default(),
+        let given = given.into_iter().filter(|_| deciding).map(|(by, answer)| {
+            let note = review.rating(by, *item).map_or("", |rating| rating.note.as_str());
+            json!({"rater": by, "answer": answer.word(), "note": note})
         });
-        ReviewQuestion {
-            name: review.question(*item).to_string(),
-            text: review.questions[item.question].text.clone(),
-            answer: answer.map(|answer| answer.word().to_string()).unwrap_or_default(),
-            note: rating.map(|rating| rating.note.clone()).unwrap_or_default(),
-            current: *item == current,
-            given: given.collect(),
-        }
+        json!({"name": review.question(*item), "text": review.questions[item.question].text,
+            "answer": answer.map_or("", RatingAnswer::word),
+            "note": rating.map_or("", |rating| rating.note.as_str()),
+            "current": *item == current, "given": given.collect::<Vec<Value>>()})
     };
     let id = review.id(current).to_string();
     let _reading = served.study.reading().await?;
     let values = by_id(&served, &snapshot, &review.input, &id).await?;
-    let page = ReviewPage {
-        step: review.step.clone(),
-        rater: rater.to_string(),
-        deciding,
-        place: position as u64 + 1,
-        points: points.len() as u64,
-        done: review.done(rater, &items) as u64,
-        answers: items.len() as u64,
-        questions: here.map(question).collect(),
-        previous: other(position.checked_sub(1)),
-        next: other(Some(position + 1)),
-        action: "/review/rate".into(),
-        undo: "/review/undo".into(),
-        leave: "/review".into(),
-        row: row_parts(&values.unwrap_or_default()),
-        id,
-    };
-    Ok(html(review_page(&served.frame(&snapshot, "/review"), &page)?))
+    let page = json!({"step": review.step, "rater": rater, "deciding": deciding, "id": id,
+        "place": position + 1, "points": points.len(), "done": review.done(rater, &items),
+        "answers": items.len(), "questions": here.map(question).collect::<Vec<Value>>(),
+        "previous": other(position.checked_sub(1)), "next": other(Some(position + 1)),
+        "action": "/review/rate", "undo": "/review/undo", "leave": "/review"});
+    let title = if deciding { "Decide" } else { "Review" };
+    let row = row_parts(&values.unwrap_or_default());
+    Ok(html(review_page(&served.frame(&snapshot, "/review"), title, &row, &page)?))
 }
 
 pub(super) async fn rate(State(served): State<Served>, Form(form): Form<RateForm>) -> Answered {

@@ -1,7 +1,8 @@
 //! The page of all steps.
 
 use axum::extract::State;
-use galeras_pages::view::{PortLine, StepLine, StepsPage, steps_page};
+use galeras_pages::view::steps_page;
+use serde_json::{Value, json};
 
 use super::answer::{Answered, Served, address, html};
 use super::study::Snapshot;
@@ -25,23 +26,19 @@ pub(super) async fn steps(State(served): State<Served>) -> Answered {
         },
     };
     let complete = snapshot.states.iter().all(|state| state.forecast.is_hit());
-    let page = StepsPage {
-        status,
-        running: running.is_some(),
-        events: snapshot.events(),
-        problem: snapshot.problem.clone(),
-        command: match complete {
-            true => String::new(),
-            false => served.study.command(&snapshot.plan),
-        },
-        steps: (0..snapshot.plan.steps.len())
-            .map(|at| line(&snapshot, at, running.is_some()))
-            .collect(),
+    let command = match complete {
+        true => String::new(),
+        false => served.study.command(&snapshot.plan),
     };
+    let steps = 0..snapshot.plan.steps.len();
+    let steps: Vec<Value> = steps.map(|at| line(&snapshot, at, running.is_some())).collect();
+    let page = json!({"status": status, "running": running.is_some(), "events": snapshot.events(),
+        "problem": snapshot.problem, "command": command, "steps": steps});
     Ok(html(steps_page(&served.frame(&snapshot, "/"), &page)?))
 }
 
-fn line(snapshot: &Snapshot, at: usize, running: bool) -> StepLine {
+/// A step for the template: its state as a class of the style sheet and in words, its tables.
+fn line(snapshot: &Snapshot, at: usize, running: bool) -> Value {
     let (step, state) = (&snapshot.plan.steps[at], &snapshot.states[at]);
     let last = snapshot.runs.first().and_then(|run| run.steps.iter().find(|s| s.step == step.name));
     let failed = last.filter(|last| last.status == StepStatus::Failed);
@@ -75,14 +72,8 @@ fn line(snapshot: &Snapshot, at: usize, running: bool) -> StepLine {
             None => String::new(),
         };
         let name = if port.name == MAIN { "rows".to_string() } else { port.name.to_string() };
-        PortLine { name, address, rows }
+        json!({"name": name, "address": address, "rows": rows})
     });
-    StepLine {
-        name: step.name.clone(),
-        operator: step.operator.descriptor().name.to_string(),
-        state: class.to_string(),
-        state_text: text.to_string(),
-        detail,
-        ports: ports.collect(),
-    }
+    json!({"name": step.name, "operator": step.operator.descriptor().name, "state": class,
+        "state_text": text, "detail": detail, "ports": ports.collect::<Vec<Value>>()})
 }
