@@ -9,7 +9,6 @@ use minijinja::{Value, context};
 use serde_json::Value as Json;
 
 use crate::code::code;
-use crate::markdown::prose;
 use crate::model::{
     AssertionOutcome, CodeLanguage, ColumnPanel, ColumnStatistics, Labelled, PortPanel, StepArrow,
     StepBox, StepCondition, StepDiagram, TableBlock, TableColumn, ValueBin,
@@ -129,14 +128,12 @@ fn panel(parts: &mut Parts, step: &StepBox) -> Result<Markup, PageError> {
         let text = Labelled { name: "Arguments".to_string(), value: step.arguments.clone() };
         arguments = code(parts, &text, CodeLanguage::Plain)?;
     }
-    let description = prose(parts, &step.description, 3);
     render(
         "step.html",
         context! {
             id => step_id(&step.name),
             name => &step.name,
             operator => &step.operator,
-            description => description,
             arguments => arguments,
             condition => condition(step.state),
             class => Serde(step.state),
@@ -187,9 +184,6 @@ fn test(outcome: &AssertionOutcome) -> Value {
 fn condition(state: StepCondition) -> &'static str {
     match state {
         StepCondition::Stored => "computed",
-        StepCondition::Running => "running",
-        StepCondition::Failed => "failed",
-        StepCondition::Skipped => "skipped",
         StepCondition::Missing => "not computed yet",
     }
 }

@@ -21,17 +21,15 @@ use crate::text::Markup;
 /// The heading of a section, or its default (empty if there is none), and its class.
 pub(crate) fn heading(section: &Section) -> (&str, &'static str) {
     let (title, otherwise, class) = match section {
-        Section::Text(block) => (&block.title, "", "prose"),
-        Section::Findings(block) => (&block.title, "Findings", "section-findings"),
-        Section::Figure(block) => (&block.title, "", "section-figure"),
-        Section::Table(block) => (&block.title, "", "section-table"),
-        Section::Rows(block) => (&block.title, "Data points", "section-rows"),
-        Section::Attrition(block) => (&block.title, "Where the rows went", "section-attrition"),
-        Section::Diagnostics(block) => {
-            (&block.title, "Refusals and warnings", "section-diagnostics")
-        }
-        Section::Reproduce(block) => (&block.title, "How to reproduce this", "section-reproduce"),
-        Section::Steps => return ("Steps", "section-steps"),
+        Section::Text(block) => (block.title.as_str(), "", "prose"),
+        Section::Findings(block) => (block.title.as_str(), "Findings", "section-findings"),
+        Section::Figure(block) => (block.title.as_str(), "", "section-figure"),
+        Section::Table(block) => (block.title.as_str(), "", "section-table"),
+        Section::Rows(block) => (block.title.as_str(), "Data points", "section-rows"),
+        Section::Attrition(_) => ("Where the rows went", "", "section-attrition"),
+        Section::Diagnostics(_) => ("Refusals and warnings", "", "section-diagnostics"),
+        Section::Reproduce(_) => ("How to reproduce this", "", "section-reproduce"),
+        Section::Steps => ("Steps", "", "section-steps"),
     };
     (if title.is_empty() { otherwise } else { title }, class)
 }
@@ -86,18 +84,15 @@ fn reproduce(parts: &mut Parts, block: &ReproduceBlock) -> Result<Markup, PageEr
 }
 
 fn attrition(parts: &mut Parts, block: &AttritionBlock) -> Result<Markup, PageError> {
-    let what = format!("Stages of “{}”", block.title);
-    let stages = parts.first(&block.stages, parts.limits.entries, &what);
+    let stages = parts.first(&block.stages, parts.limits.entries, "Stages");
     let most = stages.iter().map(|s| s.rows + s.lost.unwrap_or(0)).max().unwrap_or(0).max(1);
     let stages: Value = stages.iter().map(|item| stage(parts, item, most)).collect();
     render(
         "attrition.html",
         context! {
-            unit => &block.unit,
             stages => stages,
             examples => parts.limits.first_rows,
             chars => parts.limits.cell_chars,
-            note => markdown(&block.note, 2),
         },
     )
 }
@@ -130,21 +125,14 @@ fn share(part: u64, whole: u64) -> String {
     }
 }
 
-/// The size of the picture of an interval, in CSS pixels.
-const WIDTH: f64 = 220.0;
-const HEIGHT: f64 = 22.0;
-const MARGIN: f64 = 8.0;
-
 fn findings(parts: &mut Parts, block: &FindingBlock) -> Result<Markup, PageError> {
     let what = format!("Findings of “{}”", block.title);
     let shown = parts.first(&block.findings, parts.limits.entries, &what);
-    let items: Value = shown.iter().map(|finding| item(finding, shown)).collect();
+    let items: Value = shown.iter().map(item).collect();
     render("findings.html", context! { items => items, note => markdown(&block.note, 2) })
 }
 
-fn item(finding: &EffectFinding, all: &[EffectFinding]) -> Value {
-    let level = finding.level.map(|level| format!("{} % ", (level * 1e4).round() / 1e2));
-    let level = level.unwrap_or_default();
+fn item(finding: &EffectFinding) -> Value {
     let ends = finding.low.zip(finding.high);
     let verdict_class = match finding.verdict.as_str() {
         "different" | "superior" | "inferior" => "shown",
@@ -154,48 +142,9 @@ fn item(finding: &EffectFinding, all: &[EffectFinding]) -> Value {
     context! {
         finding => Serde(finding),
         interval => ends.map(|(low, high)| {
-            format!("{level}interval {} to {}", estimate(low), estimate(high))
+            format!("interval {} to {}", estimate(low), estimate(high))
         }),
         p => finding.p_adjusted.map(p_value),
         verdict_class => verdict_class,
-        picture => picture(finding, all),
     }
-}
-
-/// The interval as a line, the effect as a point, and a rule where there is no effect. All
-/// findings with the same outcome and measure share a scale, ratios a logarithmic one.
-fn picture(finding: &EffectFinding, all: &[EffectFinding]) -> Option<Markup> {
-    let null = finding.null_value?;
-    let is_ratio = null == 1.0 && finding.measure.ends_with("ratio");
-    let place = |value: Option<f64>| {
-        let value = if is_ratio { value?.ln() } else { value? };
-        value.is_finite().then_some(value)
-    };
-    let (effect, low, high) = (place(finding.effect)?, place(finding.low)?, place(finding.high)?);
-    let null = place(Some(null))?;
-    let alike = |other: &&EffectFinding| {
-        (&other.outcome, &other.measure) == (&finding.outcome, &finding.measure)
-    };
-    let alike = all.iter().filter(alike);
-    let values = alike.flat_map(|other| [other.effect, other.low, other.high]).filter_map(place);
-    let (least, most) =
-        values.fold((null, null), |(least, most), value| (least.min(value), most.max(value)));
-    let range = (most - least).max(f64::MIN_POSITIVE);
-    if !range.is_finite() {
-        return None;
-    }
-    let x = |value: f64| MARGIN + (value - least) / range * (WIDTH - 2.0 * MARGIN);
-    let middle = HEIGHT / 2.0;
-    Some(Markup(format!(
-        "<svg class=\"interval\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" \
-         height=\"{HEIGHT}\" aria-hidden=\"true\" focusable=\"false\">\
-         <line class=\"null\" x1=\"{null:.1}\" x2=\"{null:.1}\" y1=\"1\" y2=\"{bottom}\"/>\
-         <line class=\"range\" x1=\"{low:.1}\" x2=\"{high:.1}\" y1=\"{middle}\" y2=\"{middle}\"/>\
-         <circle class=\"effect\" cx=\"{effect:.1}\" cy=\"{middle}\" r=\"4\"/></svg>",
-        null = x(null),
-        low = x(low),
-        high = x(high),
-        effect = x(effect),
-        bottom = HEIGHT - 1.0,
-    )))
 }

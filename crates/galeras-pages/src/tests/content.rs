@@ -241,7 +241,7 @@ fn an_empty_report_and_strange_numbers_make_a_page() {
     let page = report(&from_json(json!({
         "graph": { "steps": [{ "name": "" }], "arrows": [{}, { "from": "nowhere", "to": "" }] },
         "sections": [
-            { "kind": "findings", "findings": [{ "effect": 0.0, "low": -1e308, "high": 1e308, "null_value": 0.0 }, { "effect": -1.0, "low": -2.0, "high": 1.0, "null_value": 1.0, "measure": "odds_ratio" }] },
+            { "kind": "findings", "findings": [{ "effect": 0.0, "low": -1e308, "high": 1e308 }, { "effect": -1.0, "low": -2.0, "high": 1.0 }] },
             { "kind": "attrition", "stages": [{ "rows": 0, "lost": 0 }] },
             { "kind": "steps" },
         ],
@@ -257,13 +257,14 @@ fn an_empty_report_and_strange_numbers_make_a_page() {
 fn what_is_incomplete_or_refused_is_said_in_words() {
     let page = report(&from_json(json!({
         "missing": [{ "step": "a", "reason": "not computed yet", "command": "galeras run w.yaml --select a" }, { "step": "b", "reason": "failed" }],
-        "sections": [{ "kind": "findings", "findings": [{ "sentence": "No effect is given.", "status": "refused", "reason": "An arm has no rows." }] }, { "kind": "diagnostics" }],
+        "sections": [{ "kind": "findings", "findings": [{ "sentence": "No effect is given.", "status": "refused" }] }, { "kind": "diagnostics" }],
     })))
     .unwrap();
     for words in [
         "2 steps have no results as the workflow stands now",
         "galeras run w.yaml --select a</code>",
-        "An arm has no rows.",
+        "No effect is given.",
+        "<span class=\"tag\">refused</span>",
         "Nothing was refused, and nothing is in doubt.",
     ] {
         assert!(page.contains(words), "{words}");

@@ -27,7 +27,7 @@ pub(super) async fn attrition(
     let last = stages.iter().rposition(|stage| stage.lost.is_some_and(|lost| lost > 0));
     let Some(last) = last else { return Ok(None) };
     stages.truncate(last + 1);
-    Ok(Some(AttritionBlock { unit: "rows".to_string(), stages, ..AttritionBlock::default() }))
+    Ok(Some(AttritionBlock { stages }))
 }
 
 /// The tables on the way from the source to `input`, the last first: where tables meet, the largest

@@ -23,7 +23,7 @@ pub(super) async fn notes(surveyed: &Surveyed) -> Result<DiagnosticBlock, RunErr
         NoteSeverity::Warning => 2,
         NoteSeverity::Note => 3,
     });
-    Ok(DiagnosticBlock { notes, ..DiagnosticBlock::default() })
+    Ok(DiagnosticBlock { notes })
 }
 
 async fn failed_tests(surveyed: &Surveyed, at: usize) -> Vec<DiagnosticNote> {
@@ -34,7 +34,6 @@ async fn failed_tests(surveyed: &Surveyed, at: usize) -> Vec<DiagnosticNote> {
             severity: if outcome.warns { NoteSeverity::Warning } else { NoteSeverity::Error },
             step: surveyed.plan.steps[at].name.clone(),
             text: format!("The data test {} does not hold: {}", outcome.test, outcome.problem),
-            help: String::new(),
         })
         .collect()
 }
@@ -75,7 +74,6 @@ async fn refusals(surveyed: &Surveyed, at: usize) -> Result<Vec<DiagnosticNote>,
                 severity,
                 step: place,
                 text: format!("{status}: {reason}{times}"),
-                help: String::new(),
             });
         }
     }

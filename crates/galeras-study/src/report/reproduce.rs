@@ -40,7 +40,7 @@ pub(super) fn reproduce(surveyed: &Surveyed) -> ReproduceBlock {
         let frozen = format!("{} --frozen", hint::command("run", &plan.file, &plan.set, cache));
         commands.push(command("the same, with only the pins in `galeras.lock`", frozen));
     }
-    ReproduceBlock { title: String::new(), note, commands, facts, digests: digests(surveyed) }
+    ReproduceBlock { note, commands, facts, digests: digests(surveyed) }
 }
 
 fn facts(lock: &LockFile, file: &str) -> Vec<Labelled> {
