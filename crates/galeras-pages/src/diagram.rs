@@ -10,8 +10,8 @@ use serde_json::Value as Json;
 
 use crate::code::code;
 use crate::model::{
-    AssertionOutcome, CodeLanguage, ColumnPanel, ColumnStatistics, Labelled, PortPanel, StepArrow,
-    StepBox, StepCondition, StepDiagram, TableBlock, TableColumn, ValueBin,
+    AssertionOutcome, CodeLanguage, ColumnStatistics, Labelled, PortPanel, StepArrow, StepBox,
+    StepCondition, StepDiagram, TableBlock, TableColumn, ValueBin,
 };
 use crate::number::{count, number, seconds};
 use crate::page::PageError;
@@ -193,7 +193,7 @@ const WIDTH: f64 = 120.0;
 const HEIGHT: f64 = 28.0;
 
 /// A column for the template of a step.
-fn column_values(parts: &Parts, column: &ColumnPanel) -> Value {
+fn column_values(parts: &Parts, column: &TableColumn) -> Value {
     context! {
         name => parts.label(&column.name),
         data_type => &column.data_type,
@@ -203,7 +203,7 @@ fn column_values(parts: &Parts, column: &ColumnPanel) -> Value {
     }
 }
 
-fn values(parts: &Parts, column: &ColumnPanel, of: &ColumnStatistics) -> Value {
+fn values(parts: &Parts, column: &TableColumn, of: &ColumnStatistics) -> Value {
     let about = if of.distinct_estimated { "about " } else { "" };
     let quartiles = of.median.map(|median| match (of.q1, of.q3) {
         (Some(q1), Some(q3)) => format!("{}, {}, {}", number(q1), number(median), number(q3)),

@@ -314,6 +314,8 @@ pub struct TableColumn {
     pub sort_link: Option<String>,
     /// For pages that a server sorts: whether the rows are in the order of this column.
     pub sorted: Option<SortDirection>,
+    /// Statistics of its values, for the panel of a step.
+    pub statistics: Option<ColumnStatistics>,
 }
 
 /// The direction in which rows are sorted.
@@ -495,25 +497,9 @@ pub struct PortPanel {
     /// Its digest.
     pub digest: String,
     /// Its columns.
-    pub columns: Vec<ColumnPanel>,
+    pub columns: Vec<TableColumn>,
     /// Its first rows.
     pub first_rows: Option<TableBlock>,
-}
-
-/// A column of a port: its type, description and values.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ColumnPanel {
-    /// Its name.
-    pub name: String,
-    /// Its type as Galeras writes it.
-    pub data_type: String,
-    /// The unit of its values; may be empty.
-    pub unit: String,
-    /// A description; may be empty.
-    pub description: String,
-    /// Statistics of its values, if they are computed.
-    pub statistics: Option<ColumnStatistics>,
 }
 
 /// Statistics of the values of a column.

@@ -7,8 +7,9 @@ use arrow::datatypes::SchemaRef;
 use datafusion::error::DataFusionError;
 use serde_json::{Map, Value};
 
+use crate::report::rows_of;
 use crate::run_pair::StepPair;
-use galeras_display::{TableFormat, TableWriter, compare_tables};
+use galeras_display::compare_tables;
 use galeras_engine::runner::RunError;
 use galeras_operator::event::StepSummary;
 use galeras_operator::table_digest::type_name;
@@ -206,9 +207,7 @@ fn keys_differ(old: &PortArtifact, new: &PortArtifact, diff: &PortDiff) -> Optio
     })
 }
 
+/// A batch of one row.
 fn as_json(row: &RecordBatch) -> std::io::Result<Map<String, Value>> {
-    let mut writer = TableWriter::new(Vec::new(), row.schema(), TableFormat::Json)?;
-    writer.write(row)?;
-    let line = writer.finish()?;
-    serde_json::from_slice(&line).map_err(std::io::Error::other)
+    Ok(rows_of(row)?.pop().unwrap_or_default())
 }

@@ -12,4 +12,4 @@ mod surveyed;
 pub mod view;
 
 pub use step_graph::step_graph;
-pub use surveyed::{Surveyed, TableError, columns_for_people};
+pub use surveyed::{Surveyed, TableError, columns_for_people, table_name};

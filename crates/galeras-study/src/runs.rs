@@ -56,12 +56,14 @@ pub fn results_digest(run: &RunRecord) -> Option<Digest> {
     (!ports.is_empty()).then(|| Digest::of_json(&json!(ports)))
 }
 
+/// A string as it is; other values as JSON.
+pub fn value_text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_string)
+}
+
 /// The params sorted by name: `seed=1, threshold=0.8`.
 pub fn params_text(params: &Value) -> String {
-    let shown = |value: &Value| match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
     let params = params.as_object().into_iter().flatten();
-    params.map(|(name, value)| format!("{name}={}", shown(value))).collect::<Vec<_>>().join(", ")
+    let texts = params.map(|(name, value)| format!("{name}={}", value_text(value)));
+    texts.collect::<Vec<_>>().join(", ")
 }

@@ -7,6 +7,7 @@ use crate::hint;
 use galeras_base::terminal_escape::shell_word;
 use galeras_engine::plan::{Input, Plan, PlannedStep, cell_columns, preflight};
 use galeras_engine::runner::{Forecast, Remote, RunError, StepManifests, StepState, survey};
+use galeras_operator::MAIN;
 use galeras_operator::event::Reason;
 use galeras_store::{LockGuard, Manifest, Store, StoreError};
 use galeras_workflow::Diagnostics;
@@ -158,6 +159,11 @@ impl Surveyed {
             names.iter().map(|name| format!(" --select {}", shell_word(name))).collect();
         TableError::NotComputed(format!("{state}; run\n  {}{select}", self.command()))
     }
+}
+
+/// The name of a step's table: `valid`, `valid.rejects`.
+pub fn table_name(step: &str, port: &str) -> String {
+    if port == MAIN { step.to_string() } else { format!("{step}.{port}") }
 }
 
 /// The rows of a table; `None` if not all of it is stored.

@@ -22,6 +22,7 @@ pub use columns::{one_value, text_of};
 pub use in_bundle::bundled;
 pub use study::study;
 pub use values::described;
+pub(crate) use values::rows_of;
 
 /// The page of a report.
 ///

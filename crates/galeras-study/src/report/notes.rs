@@ -4,7 +4,7 @@
 use galeras_pages::model::{DiagnosticBlock, DiagnosticNote, NoteSeverity};
 
 use super::values::{number, rows, text};
-use crate::Surveyed;
+use crate::{Surveyed, table_name};
 use galeras_engine::runner::{RunError, open_port, test_outcomes};
 use galeras_sql::session::session;
 
@@ -66,13 +66,9 @@ async fn refusals(surveyed: &Surveyed, at: usize) -> Result<Vec<DiagnosticNote>,
                 "refused" => NoteSeverity::Refusal,
                 _ => NoteSeverity::Note,
             };
-            let place = match port.name {
-                galeras_operator::MAIN => step.name.clone(),
-                port => format!("{}.{port}", step.name),
-            };
             notes.push(DiagnosticNote {
                 severity,
-                step: place,
+                step: table_name(&step.name, port.name),
                 text: format!("{status}: {reason}{times}"),
             });
         }

@@ -3,10 +3,9 @@
 use galeras_pages::model::{Labelled, ReproduceBlock, ShellCommand};
 use serde_json::Value;
 
-use crate::Surveyed;
-use crate::hint;
+use crate::runs::value_text;
+use crate::{Surveyed, hint, table_name};
 use galeras_engine::plan::LockFile;
-use galeras_operator::MAIN;
 
 const FACTS: usize = 200;
 
@@ -50,10 +49,10 @@ fn facts(lock: &LockFile, file: &str) -> Vec<Labelled> {
     };
     let words = |value: &Value| match value {
         Value::Object(map) => {
-            let one = |(name, value): (&String, &Value)| format!("{name} {}", plain(value));
+            let one = |(name, value): (&String, &Value)| format!("{name} {}", value_text(value));
             map.iter().map(one).collect::<Vec<_>>().join(", ")
         }
-        other => plain(other),
+        other => value_text(other),
     };
     let versions =
         lock.versions.iter().filter(|fact| is_ours(&fact.workflows)).map(|fact| Labelled {
@@ -73,21 +72,13 @@ fn facts(lock: &LockFile, file: &str) -> Vec<Labelled> {
     versions.chain(files).chain(snapshots).take(FACTS).collect()
 }
 
-fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_string)
-}
-
 fn digests(surveyed: &Surveyed) -> Vec<Labelled> {
     let mut digests = Vec::new();
     for output in &surveyed.plan.outputs {
         for table in &output.input.tables {
             let manifest = surveyed.states[table.step].manifest.as_ref();
             let Some(artifact) = manifest.and_then(|m| m.port(table.port)) else { continue };
-            let step = &surveyed.plan.steps[table.step].name;
-            let name = match table.port {
-                MAIN => step.clone(),
-                port => format!("{step}.{port}"),
-            };
+            let name = table_name(&surveyed.plan.steps[table.step].name, table.port);
             let digest = Labelled { name, value: artifact.digest.to_string() };
             if !digests.contains(&digest) {
                 digests.push(digest);

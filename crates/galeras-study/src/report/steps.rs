@@ -5,18 +5,17 @@ use std::collections::HashMap;
 use futures::StreamExt as _;
 use galeras_pages::PageLimits;
 use galeras_pages::model::{
-    AssertionOutcome, ColumnPanel, ColumnStatistics, PortPanel, StepArrow, StepBox, StepCondition,
-    StepDiagram, TableBlock,
+    AssertionOutcome, ColumnStatistics, PortPanel, StepArrow, StepBox, StepCondition, StepDiagram,
+    TableBlock, TableColumn,
 };
 use serde_json::Value;
 
 use super::columns::ColumnsOfTable;
-use super::values::{data_type, described, file_name, rows, value};
-use crate::Surveyed;
-use crate::step_graph;
+use super::values::{described, rows, table_block};
+use crate::{Surveyed, step_graph, table_name};
 use galeras_base::digest::Digest;
 use galeras_engine::runner::{Forecast, RunError, open_port, test_outcomes};
-use galeras_operator::{MAIN, Port, column_description, column_unit};
+use galeras_operator::{MAIN, Port};
 use galeras_sql::session::session;
 
 const FIRST_ROWS: usize = 5;
@@ -150,16 +149,7 @@ async fn port_panel(
     known: &mut KnownColumns,
 ) -> Result<PortPanel, RunError> {
     let fields = port.table.schema.fields();
-    let mut columns: Vec<ColumnPanel> = fields
-        .iter()
-        .map(|field| ColumnPanel {
-            name: field.name().clone(),
-            data_type: data_type(field),
-            unit: column_unit(field).unwrap_or_default().to_string(),
-            description: column_description(field).unwrap_or_default().to_string(),
-            statistics: None,
-        })
-        .collect();
+    let mut columns: Vec<TableColumn> = fields.iter().map(|field| described(field)).collect();
     let artifact = surveyed.states[at].manifest.as_ref().and_then(|m| m.port(port.name));
     let Some(artifact) = artifact else {
         return Ok(PortPanel { name: port.name.to_string(), columns, ..PortPanel::default() });
@@ -189,24 +179,15 @@ async fn port_panel(
             }
         }
     }
+    let head = columns.clone();
     for column in &mut columns {
         column.statistics = digest_of(&column.name).and_then(|digest| known.get(&digest)).cloned();
     }
     let first = rows(open()?.limit(0, Some(FIRST_ROWS))?).await?;
-    let head: Vec<_> = fields.iter().map(|field| described(field)).collect();
-    let step = &surveyed.plan.steps[at].name;
-    let name = if port.name == MAIN { step.clone() } else { format!("{step}.{}", port.name) };
+    let name = table_name(&surveyed.plan.steps[at].name, port.name);
     let first_rows = (!first.is_empty()).then(|| TableBlock {
-        rows: first
-            .iter()
-            .map(|row| head.iter().map(|column| value(row, &column.name).clone()).collect())
-            .collect(),
-        columns: head.clone(),
-        total: Some(artifact.rows).filter(|total| *total > first.len() as u64),
         choice: "the first as stored".to_string(),
-        file_name: file_name(&name),
-        source: name.clone(),
-        ..TableBlock::default()
+        ..table_block(&name, head, &first, Some(artifact.rows))
     });
     Ok(PortPanel {
         name: port.name.to_string(),

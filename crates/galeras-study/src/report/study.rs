@@ -13,8 +13,8 @@ use super::points::{PointColumns, points};
 use super::reproduce::reproduce;
 use super::steps::diagram;
 use super::values::{block, file_name, rows, table, text};
-use crate::Surveyed;
 use crate::runs::past_runs;
+use crate::{Surveyed, table_name};
 use galeras_engine::plan::{Input, PlannedPart, PlannedSection};
 use galeras_engine::runner::RunError;
 use galeras_operator::event::RunStatus;
@@ -218,8 +218,7 @@ async fn usual(surveyed: &Surveyed) -> Result<Vec<Section>, RunError> {
             .collect::<Vec<usize>>()
     };
     let of_step = |at: usize, port: &str| {
-        let step = &plan.steps[at].name;
-        let name = if port == MAIN { step.clone() } else { format!("{step}.{port}") };
+        let name = table_name(&plan.steps[at].name, port);
         let input = plan.table(&name).ok()?;
         Some((name, input))
     };

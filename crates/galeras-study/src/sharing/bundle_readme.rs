@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::bundle_record::{BUNDLE_RECORD, BundleRecord, BundleTable};
 use super::listing::LISTING;
 use super::ro_crate::METADATA;
+use crate::runs::value_text;
 use galeras_base::terminal_escape::shell_word;
 use galeras_display::{bytes, count};
 
@@ -69,8 +70,7 @@ pub(super) fn readme(record: &BundleRecord, has_report: bool) -> String {
     if !record.params.is_empty() {
         text.push_str("## Params\n\n| param | value |\n|---|---|\n");
         for (name, value) in &record.params {
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_string);
-            let _ = writeln!(text, "| `{}` | `{}` |", cell(name), cell(&value));
+            let _ = writeln!(text, "| `{}` | `{}` |", cell(name), cell(&value_text(value)));
         }
         text.push('\n');
     }

@@ -13,10 +13,10 @@ use super::answer::{Answered, Refusal, Served, address, html};
 use super::indexes::{blocking, opened};
 use super::study::Snapshot;
 use super::table::value;
+use crate::table_name;
 use galeras_base::id::ID;
 use galeras_engine::plan::{Input, TableRef};
 use galeras_engine::runner::RunError;
-use galeras_operator::MAIN;
 use galeras_sql::session::{column, session, stored_rows};
 
 #[derive(Deserialize)]
@@ -242,10 +242,7 @@ async fn trace(
             };
             for (column, id) in &ids {
                 let Some(found) = by_id(served, snapshot, &one, id).await? else { continue };
-                let name = match port.name {
-                    MAIN => step.name.clone(),
-                    other => format!("{}.{other}", step.name),
-                };
+                let name = table_name(&step.name, port.name);
                 let mut words = name.clone();
                 if *column != ID {
                     words.push_str(&format!(" ({column})"));

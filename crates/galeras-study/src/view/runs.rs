@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::answer::{Answered, Refusal, Served, html};
 use crate::diff_tables::{PortDiff, compare_ports};
 use crate::run_pair::{StepPair, Verdict, changed_params, step_pairs};
-use crate::runs::{outcome, params_text, results_digest};
+use crate::runs::{outcome, params_text, results_digest, value_text};
 use galeras_store::RunRecord;
 
 const LISTED: usize = 100;
@@ -136,7 +136,7 @@ fn port_table(pair: &StepPair<'_>, diff: &PortDiff) -> TableBlock {
         rows.added, rows.removed, rows.changed, rows.same
     ));
     let examples = rows.examples.iter().flat_map(|example| {
-        let key: Vec<String> = example.key.values().map(plain).collect();
+        let key: Vec<String> = example.key.values().map(value_text).collect();
         let key = key.join(", ");
         example.old.iter().map(move |(name, old)| {
             let new = example.new.get(name).cloned().unwrap_or(Value::Null);
@@ -145,13 +145,6 @@ fn port_table(pair: &StepPair<'_>, diff: &PortDiff) -> TableBlock {
     });
     let table = block(&title, &["row", "column", "earlier", "later"], examples.collect());
     TableBlock { caption: said.join(" "), ..table }
-}
-
-fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
 }
 
 pub(super) fn block(title: &str, names: &[&str], rows: Vec<Vec<Value>>) -> TableBlock {

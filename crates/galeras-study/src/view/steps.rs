@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::answer::{Answered, Served, address, html};
 use super::study::Snapshot;
+use crate::table_name;
 use galeras_engine::runner::Forecast;
 use galeras_operator::MAIN;
 use galeras_operator::event::StepStatus;
@@ -62,16 +63,13 @@ fn line(snapshot: &Snapshot, at: usize, running: bool) -> Value {
         },
     };
     let ports = step.step.ports().iter().map(|port| {
-        let name = match port.name {
-            MAIN => step.name.clone(),
-            other => format!("{}.{other}", step.name),
-        };
+        let name = table_name(&step.name, port.name);
         let rows = state.manifest.as_ref().and_then(|m| m.port(port.name)).map(|port| port.rows);
         let address = match rows {
             Some(_) => address("/table", &[("name", &name)]),
             None => String::new(),
         };
-        let name = if port.name == MAIN { "rows".to_string() } else { port.name.to_string() };
+        let name = if port.name == MAIN { "rows" } else { port.name };
         json!({"name": name, "address": address, "rows": rows})
     });
     json!({"name": step.name, "operator": step.operator.descriptor().name, "state": class,
