@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
 
-use super::error::ShareError;
+use super::error::{AboutFile as _, ShareError};
 use super::listing::is_plain;
 use galeras_base::digest::Digest;
 
@@ -35,8 +35,8 @@ pub(super) fn pack(files: &BTreeMap<String, PathBuf>, mut to: &File) -> Result<(
     let mut out = BufWriter::new(to);
     let mut archive = ZipWriter::new(&mut out);
     for (name, path) in files {
-        let source = File::open(path).map_err(|error| ShareError::of("read", path, error))?;
-        let bytes = source.metadata().map_err(|error| ShareError::of("read", path, error))?.len();
+        let source = File::open(path).about("read", path)?;
+        let bytes = source.metadata().about("read", path)?.len();
         // Tables and images are already compressed.
         let packed = ["parquet", "png", "pdf"].iter().any(|suffix| name.ends_with(suffix));
         let method = if packed { CompressionMethod::Stored } else { CompressionMethod::Deflated };
@@ -84,14 +84,14 @@ impl Archive {
     /// # Errors
     /// If it cannot be read, or is not a zip file.
     pub(super) fn open(path: &Path) -> Result<Self, ShareError> {
-        let failed = |error: &dyn std::fmt::Display| ShareError::of("read", path, error);
-        let mut file = File::open(path).map_err(|error| failed(&error))?;
-        let size = file.metadata().map_err(|error| failed(&error))?.len();
+        let mut file = File::open(path).about("read", path)?;
+        let size = file.metadata().about("read", path)?.len();
         let most = MOST_UNPACKED.saturating_add(size.saturating_mul(MOST_FOR_A_BYTE));
-        let problem = seal_problem(&mut file).map_err(|error| failed(&error))?;
-        file.rewind().map_err(|error| failed(&error))?;
+        let problem = seal_problem(&mut file).about("read", path)?;
+        file.rewind().about("read", path)?;
         let zip = ZipArchive::new(BufReader::new(file));
-        let mut zip = zip.map_err(|error| failed(&format!("it is not a zip file ({error})")))?;
+        let zip = zip.map_err(|error| format!("it is not a zip file ({error})"));
+        let mut zip = zip.about("read", path)?;
         let (mut entries, mut strange) = (BTreeMap::new(), Vec::new());
         for at in 0..zip.len() {
             let entry = match zip.by_index_raw(at) {

@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Fields, TimeUnit};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use serde_json::{Value, json};
 
-use super::dataset_model::{CROISSANT, Dataset, PublishedTable, SPLIT};
+use super::dataset::{CROISSANT, Dataset, PublishedTable, SPLIT};
 use galeras_display::{ColumnSummary, bytes, count, number};
 use galeras_operator::table_digest::type_name;
 

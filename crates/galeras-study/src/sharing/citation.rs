@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
-use super::dataset_model::Dataset;
+use super::dataset::Dataset;
 
 pub(super) fn citation(dataset: &Dataset) -> String {
     let mut text = String::from(

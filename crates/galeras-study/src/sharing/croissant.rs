@@ -4,7 +4,7 @@
 use arrow::datatypes::{DataType, FieldRef};
 use serde_json::{Map, Value, json};
 
-use super::dataset_model::{Dataset, PublishedTable, SPLIT};
+use super::dataset::{Dataset, PublishedTable, SPLIT};
 
 const VERSION: &str = "http://mlcommons.org/croissant/1.1";
 

@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::DataType;
 use galeras_net::secret_in;
 
 /// Shorter values are placeholders for "no key".
@@ -61,6 +63,36 @@ impl Privacy {
     pub(super) fn in_cell(&self, text: &str) -> Option<&str> {
         let mut searched = self.private.iter().filter(|private| !private.common);
         searched.find(|private| text.contains(&private.text)).map(|p| p.what.as_str())
+    }
+
+    /// The column of a table with a private value, and that value.
+    pub(super) fn in_table(&self, batch: &RecordBatch) -> Option<(String, String)> {
+        let schema = batch.schema();
+        let mut columns = schema.fields().iter().zip(batch.columns());
+        columns.find_map(|(field, column)| {
+            let what = self.in_cells(column.as_ref())?;
+            Some((field.name().clone(), what.to_string()))
+        })
+    }
+
+    /// The private value in the texts of cells, at any depth of lists and structs.
+    fn in_cells(&self, array: &dyn Array) -> Option<&str> {
+        let look = |text: &str| self.in_cell(text);
+        match array.data_type() {
+            DataType::Utf8 => array.as_string::<i32>().iter().flatten().find_map(look),
+            DataType::LargeUtf8 => array.as_string::<i64>().iter().flatten().find_map(look),
+            DataType::Utf8View => array.as_string_view().iter().flatten().find_map(look),
+            DataType::Binary => {
+                let mut values = array.as_binary::<i32>().iter().flatten();
+                values.find_map(|value| self.in_cell(&String::from_utf8_lossy(value)))
+            }
+            DataType::List(_) => self.in_cells(array.as_list::<i32>().values().as_ref()),
+            DataType::LargeList(_) => self.in_cells(array.as_list::<i64>().values().as_ref()),
+            DataType::Struct(_) => {
+                array.as_struct().columns().iter().find_map(|column| self.in_cells(column.as_ref()))
+            }
+            _ => None,
+        }
     }
 
     /// The private value in a text, and its line.

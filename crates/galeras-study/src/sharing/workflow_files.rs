@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use super::error::ShareError;
+use super::error::{AboutFile as _, ShareError};
 use super::listing::is_plain;
 use super::privacy::Privacy;
 use galeras_engine::plan::{Plan, lock_path};
@@ -102,7 +102,7 @@ pub fn copy_workflow(
 ) -> Result<(String, Vec<String>), ShareError> {
     let workflow = WorkflowFiles::of(plan)?;
     for (name, path) in &workflow.files {
-        let bytes = fs::read(path).map_err(|error| ShareError::of("read", path, error))?;
+        let bytes = fs::read(path).about("read", path)?;
         if let Some((line, what)) = privacy.in_text(&String::from_utf8_lossy(&bytes)) {
             let message = format!("{}, line {line}, holds {what}", path.display());
             return Err(ShareError::Refused(message));
@@ -110,7 +110,7 @@ pub fn copy_workflow(
         let place = folder.join(name);
         let written = fs::create_dir_all(place.parent().unwrap_or(folder))
             .and_then(|()| fs::write(&place, bytes));
-        written.map_err(|error| ShareError::of("write", &place, error))?;
+        written.about("write", &place)?;
     }
     Ok((workflow.main, workflow.set))
 }
