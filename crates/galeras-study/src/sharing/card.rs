@@ -8,27 +8,14 @@ use arrow::datatypes::{DataType, Fields, TimeUnit};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use serde_json::{Value, json};
 
+use super::bundle_readme::{code_cell, line};
 use super::dataset::{CROISSANT, Dataset, PublishedTable, SPLIT};
 use galeras_display::{ColumnSummary, bytes, count, number};
 use galeras_operator::table_digest::type_name;
 
-/// The Hub's names of licences by SPDX id.
-const HUB: [(&str, &str); 14] = [
-    ("AFL-3.0", "afl-3.0"),
-    ("Apache-2.0", "apache-2.0"),
-    ("Artistic-2.0", "artistic-2.0"),
-    ("BSD-2-Clause", "bsd-2-clause"),
-    ("BSD-3-Clause", "bsd-3-clause"),
-    ("BSD-3-Clause-Clear", "bsd-3-clause-clear"),
-    ("BSL-1.0", "bsl-1.0"),
-    ("CC-BY-4.0", "cc-by-4.0"),
-    ("CC0-1.0", "cc0-1.0"),
-    ("ISC", "isc"),
-    ("MIT", "mit"),
-    ("NCSA", "ncsa"),
-    ("Unlicense", "unlicense"),
-    ("Zlib", "zlib"),
-];
+/// The licences that the Hub knows, by SPDX id; its names are the ids in lower case.
+const HUB: &str = "AFL-3.0 Apache-2.0 Artistic-2.0 BSD-2-Clause BSD-3-Clause BSD-3-Clause-Clear \
+    BSL-1.0 CC-BY-4.0 CC0-1.0 ISC MIT NCSA Unlicense Zlib";
 
 /// Repositories that the card lists; ATTRIBUTION.md has all.
 const LISTED: usize = 20;
@@ -233,18 +220,14 @@ fn numbers(column: &ColumnSummary) -> String {
 /// The machine-readable part of the card.
 fn front_matter(dataset: &Dataset) -> Value {
     let licences: Vec<&str> = dataset.licences().into_keys().collect();
-    let hub = match licences.as_slice() {
-        [only] => HUB.iter().find(|(spdx, _)| spdx == only).map(|(_, word)| *word),
-        _ => None,
+    let name = match licences.as_slice() {
+        [only] if !only.is_empty() => (*only).to_lowercase(),
+        _ => "licences-of-the-repositories".to_string(),
     };
     let mut card = json!({"pretty_name": dataset.name, "language": ["code"]});
-    match hub {
-        Some(word) => card["license"] = json!(word),
-        None => {
-            let name = match licences.as_slice() {
-                [only] if !only.is_empty() => (*only).to_lowercase(),
-                _ => "licences-of-the-repositories".to_string(),
-            };
+    match licences.as_slice() {
+        [only] if HUB.split(' ').any(|known| known == *only) => card["license"] = json!(name),
+        _ => {
             card["license"] = json!("other");
             card["license_name"] = json!(name);
             card["license_link"] = json!("ATTRIBUTION.md");
@@ -376,10 +359,6 @@ fn tables(n: usize) -> String {
     if n == 1 { "one table".into() } else { format!("{} tables", count(n as u64)) }
 }
 
-fn line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 fn cell(text: &str) -> String {
     plain(text).replace('|', "\\|").replace('`', "'")
 }
@@ -407,11 +386,6 @@ fn plain(text: &str) -> String {
 fn ends_in_www(text: &str) -> bool {
     let at = text.len().saturating_sub(3);
     text.get(at..).is_some_and(|end| end.eq_ignore_ascii_case("www"))
-}
-
-/// A text between backquotes in a table cell, where only the end of the cell must be escaped.
-fn code_cell(text: &str) -> String {
-    line(text).replace('|', "\\|").replace('`', "'")
 }
 
 /// A repository's address in a table cell: a link, if the text is only an address.

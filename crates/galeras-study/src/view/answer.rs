@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::{Html, IntoResponse, Response};
 use galeras_engine::runner::RunError;
 use galeras_pages::view::{ViewFrame, message_page};
 use galeras_pages::{PageError, PageLink};
@@ -24,22 +24,22 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
+    fn of(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), command: String::new() }
+    }
+
     /// The requested thing does not exist.
     pub(super) fn missing(message: impl Into<String>) -> Self {
-        Self { status: StatusCode::NOT_FOUND, message: message.into(), command: String::new() }
+        Self::of(StatusCode::NOT_FOUND, message)
     }
 
     /// The request makes no sense, or is not allowed now.
     pub(super) fn invalid(message: impl Into<String>) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, message: message.into(), command: String::new() }
+        Self::of(StatusCode::BAD_REQUEST, message)
     }
 
     pub(super) fn failed(message: impl Into<String>) -> Self {
-        Self {
-            status: StatusCode::INTERNAL_SERVER_ERROR,
-            message: message.into(),
-            command: String::new(),
-        }
+        Self::of(StatusCode::INTERNAL_SERVER_ERROR, message)
     }
 
     /// Adds a command that helps.
@@ -73,10 +73,7 @@ impl IntoResponse for Refusal {
 }
 
 pub(super) fn html(page: String) -> Response {
-    let mut response = Response::new(Body::from(page));
-    let kind = HeaderValue::from_static("text/html; charset=utf-8");
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    response
+    Html(page).into_response()
 }
 
 /// Redirects the browser to another page of this server.
