@@ -16,8 +16,7 @@ use galeras_operator::MAIN;
 use galeras_operator::event::StepSummary;
 use galeras_store::RunRecord;
 use galeras_study::diff_tables::{PortDiff, compare_ports};
-use galeras_study::run_pair::{StepPair, Verdict, changed_params, step_pairs};
-use galeras_study::runs::{outcome, past_runs};
+use galeras_study::runs::{StepPair, Verdict, changed_params, outcome, past_runs, step_pairs};
 
 #[derive(Args)]
 pub(crate) struct DiffArgs {

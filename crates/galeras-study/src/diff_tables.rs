@@ -8,7 +8,7 @@ use datafusion::error::DataFusionError;
 use serde_json::{Map, Value};
 
 use crate::report::rows_of;
-use crate::run_pair::StepPair;
+use crate::runs::StepPair;
 use galeras_display::compare_tables;
 use galeras_engine::runner::RunError;
 use galeras_operator::event::StepSummary;

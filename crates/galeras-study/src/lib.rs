@@ -4,7 +4,6 @@
 pub mod diff_tables;
 pub mod hint;
 pub mod report;
-pub mod run_pair;
 pub mod runs;
 pub mod sharing;
 mod step_graph;

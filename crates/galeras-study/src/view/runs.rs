@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use super::answer::{Answered, Refusal, Served, html};
 use crate::diff_tables::{PortDiff, compare_ports};
-use crate::run_pair::{StepPair, Verdict, changed_params, step_pairs};
-use crate::runs::{outcome, params_text, results_digest, value_text};
+use crate::runs::{
+    StepPair, Verdict, changed_params, outcome, params_text, results_digest, step_pairs, value_text,
+};
 use galeras_store::RunRecord;
 
 const LISTED: usize = 100;
