@@ -2,14 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Args;
 use serde_json::json;
 
 use super::context::{
-    Exit, Failure, Surveyed, cannot_write, fail, failed, load, plan_file, print, print_json,
-    show_diagnostics,
+    Exit, Failure, Surveyed, answer, cannot_write, fail, failed, load, plan_file, show_diagnostics,
 };
 use super::remote::bar;
 use super::unpacked::folder;
@@ -55,9 +53,7 @@ pub(crate) async fn bundle(args: BundleArgs) -> Result<Exit, Failure> {
     let folder = folder()?;
     let ports = done.iter().flatten().flat_map(|manifest| &manifest.ports);
     let bar = bar(ports.map(|port| port.bytes).sum(), args.format);
-    let seen = AtomicU64::new(0);
-    let progress = |more: u64| bar.set_position(seen.fetch_add(more, Ordering::Relaxed) + more);
-    let record = bundler.stage(&folder, &progress).await;
+    let record = bundler.stage(&folder, &|more| bar.inc(more)).await;
     bar.finish_and_clear();
     let record = record?;
     let inside = leads_to_the_same(&args, &folder, &record).await?;
@@ -79,20 +75,23 @@ pub(crate) async fn bundle(args: BundleArgs) -> Result<Exit, Failure> {
     let size = whole.file().metadata().map_err(cannot_write(&to))?.len();
     whole.finish(&to).map_err(cannot_write(&to))?;
     let (results, left_out) = (record.steps.len() as u64, record.left_out() as u64);
-    match args.format {
-        Format::Json => print_json(&json!({"event": "bundle", "path": to.to_string_lossy(),
-            "files": files, "bytes": size, "results": results, "left_out": left_out})),
-        Format::Human => {
-            let left = match left_out {
-                0 => String::new(),
-                1 => ", without one table".to_string(),
-                n => format!(", without {} tables", count(n)),
-            };
-            let path = escape(&to.display().to_string());
-            let (files, size) = (count(files), bytes(size));
-            print(&format!("{path}: {files} files of {} results{left}, {size}\n", count(results)))
-        }
-    }
+    let left = match left_out {
+        0 => String::new(),
+        1 => ", without one table".to_string(),
+        n => format!(", without {} tables", count(n)),
+    };
+    answer(
+        args.format,
+        || {
+            json!({"event": "bundle", "path": to.to_string_lossy(), "files": files, "bytes": size,
+            "results": results, "left_out": left_out})
+        },
+        || {
+            let (path, files, results) =
+                (escape(&to.display().to_string()), count(files), count(results));
+            format!("{path}: {files} files of {results} results{left}, {}\n", bytes(size))
+        },
+    )
 }
 
 fn own_name(surveyed: &Surveyed) -> String {

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use super::aligned::{Side, aligned};
-use super::context::{Exit, Failure, fail, open_store, print, print_json};
+use super::context::{Exit, Failure, answer, fail, open_store, print, print_json};
 use super::sizes::parse_size;
 use super::{Format, StoreArgs};
 use galeras_base::digest::Digest;
@@ -307,23 +307,26 @@ async fn verify(args: VerifyArgs) -> Result<Exit, Failure> {
     let findings = store.verify(&progress).await?;
     let read = read.into_inner();
     for finding in &findings {
-        match args.format {
-            Format::Json => print_json(&json!({"event": "finding", "finding": finding})),
-            Format::Human => print(&format!("{finding}\n")),
-        }?;
+        answer(
+            args.format,
+            || json!({"event": "finding", "finding": finding}),
+            || format!("{finding}\n"),
+        )?;
     }
     if args.repair && !findings.is_empty() {
         let removed = store.repair(&findings).await?;
-        return match args.format {
-            Format::Json => print_json(&json!({"event": "repaired", "removed": removed})),
-            Format::Human => print(&format!("removed {removed} damaged objects\n")),
-        };
+        return answer(
+            args.format,
+            || json!({"event": "repaired", "removed": removed}),
+            || format!("removed {removed} damaged objects\n"),
+        );
     }
     let found = findings.len();
-    match args.format {
-        Format::Json => print_json(&json!({"event": "verified", "bytes": read, "findings": found})),
-        Format::Human => print(&format!("read {}, found {found} problems\n", bytes(read))),
-    }?;
+    answer(
+        args.format,
+        || json!({"event": "verified", "bytes": read, "findings": found}),
+        || format!("read {}, found {found} problems\n", bytes(read)),
+    )?;
     if findings.is_empty() {
         return Ok(Exit::Done);
     }

@@ -8,7 +8,7 @@ pub(super) use super::exit::{Exit, Failure, both, cannot_write, fail, failed};
 use super::recall::LookArgs;
 use super::remote_args::RemoteArgs;
 use super::screen::tell;
-pub(super) use super::screen::{color, note, print, print_json, width};
+pub(super) use super::screen::{answer, color, note, print, print_json, width};
 use super::store_places::{StorePlaces, refuse_linked};
 use super::{Format, Settings, WorkflowArgs};
 use crate::registry::REGISTRY;

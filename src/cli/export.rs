@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::bundle::privacy;
-use super::context::{Exit, Failure, Surveyed, fail, load, note, print, print_json};
+use super::context::{Exit, Failure, Surveyed, cannot_write, fail, load, note, print, print_json};
 use super::{Format, WorkflowArgs};
 use galeras_base::scratch::{ScratchFolder, make_folder};
 use galeras_base::terminal_escape::{escape, shell_word};
@@ -152,7 +152,7 @@ fn chosen(surveyed: &Surveyed, names: &[String]) -> Result<Vec<(String, Input)>,
 fn free(folder: &Path, overwrite: bool) -> Result<(), Failure> {
     let mut entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        entries => entries.map_err(unwritable(folder))?,
+        entries => entries.map_err(cannot_write(folder))?,
     };
     if overwrite || entries.next().is_none() {
         return Ok(());
@@ -160,11 +160,6 @@ fn free(folder: &Path, overwrite: bool) -> Result<(), Failure> {
     let shown = escape(&folder.display().to_string());
     let help = "name another folder, or add --overwrite";
     Err(fail(format!("{shown} is not empty; {help}"), Exit::Invalid))
-}
-
-fn unwritable(folder: &Path) -> impl Fn(io::Error) -> Failure {
-    let shown = escape(&folder.display().to_string());
-    move |error| fail(format!("cannot write {shown}: {error}"), Exit::Disk)
 }
 
 /// A folder that is moved into place once it is complete.
@@ -186,7 +181,7 @@ impl Staged {
             fs::create_dir_all(files.join("data"))?;
             Ok(Self { files, _folder: folder })
         });
-        made.map_err(unwritable(to))
+        made.map_err(cannot_write(to))
     }
 
     /// Moves the files into place, each file and folder atomically.
@@ -205,7 +200,7 @@ impl Staged {
             }
             Ok(())
         })();
-        moved.map_err(unwritable(to))
+        moved.map_err(cannot_write(to))
     }
 }
 

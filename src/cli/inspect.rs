@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::allow::{AllowArgs, trust};
 use super::context::{
-    Exit, Failure, Surveyed, fail_unknown, load_with_remote, look, note, plan_file, print,
+    Exit, Failure, Surveyed, answer, fail_unknown, load_with_remote, look, note, plan_file, print,
     print_json, show_diagnostics,
 };
 use super::engine_args::EngineArgs;
@@ -284,13 +284,14 @@ fn explain_code(name: &str, format: Format) -> Result<Exit, Failure> {
         return Err(fail_unknown(&message, name, Code::all().map(Code::name), "the codes are"));
     };
     let (title, explanation) = (code.title(), code.explanation());
-    match format {
-        Format::Human => print(&format!("{code}: {title}\n\n{explanation}\n")),
-        Format::Json => print_json(&json!({
-            "event": "explanation", "code": code.name(), "title": title,
-            "explanation": explanation,
-        })),
-    }
+    answer(
+        format,
+        || {
+            json!({"event": "explanation", "code": code.name(), "title": title,
+            "explanation": explanation})
+        },
+        || format!("{code}: {title}\n\n{explanation}\n"),
+    )
 }
 
 #[derive(Args)]

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::context::{Exit, Failure, fail_unknown, failed, print, print_json};
 use crate::registry::REGISTRY;
 use galeras_operator::{Descriptor, Effect};
+use galeras_study::runs::value_text;
 use galeras_workflow::json_schema;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -110,7 +111,7 @@ impl Argument {
         match (&self.default, self.required) {
             (_, true) => format!("`{}!`", self.name),
             (Some(value), _) if !value.is_null() && *value != json!([]) && *value != json!({}) => {
-                format!("`{}` ({})", self.name, plain(value))
+                format!("`{}` ({})", self.name, value_text(value))
             }
             _ => format!("`{}`", self.name),
         }
@@ -121,16 +122,9 @@ impl Argument {
         if self.required {
             line.push_str(", required");
         } else if let Some(value) = self.default.as_ref().filter(|v| !v.is_null()) {
-            let _ = write!(line, ", default {}", plain(value));
+            let _ = write!(line, ", default {}", value_text(value));
         }
         format!("{line}. {}", self.description)
-    }
-}
-
-fn plain(value: &Value) -> String {
-    match value {
-        Value::String(s) => s.clone(),
-        other => other.to_string(),
     }
 }
 
@@ -168,10 +162,15 @@ fn kind(schema: &Value) -> String {
         }
     }
     if let Some(constant) = schema.get("const") {
-        return plain(constant);
+        return value_text(constant);
     }
     if let Some(values) = schema.get("enum").and_then(Value::as_array) {
-        return values.iter().filter(|v| !v.is_null()).map(plain).collect::<Vec<_>>().join(" or ");
+        return values
+            .iter()
+            .filter(|v| !v.is_null())
+            .map(value_text)
+            .collect::<Vec<_>>()
+            .join(" or ");
     }
     let name = match schema.get("type") {
         Some(Value::String(name)) => name.as_str(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::context::{Exit, Failure, fail, failed, note, print, print_json};
+use super::context::{Exit, Failure, answer, fail, failed, note};
 use super::diff::table_text;
 use super::resources::default_env;
 use super::signals::watch_signals;
@@ -17,10 +17,10 @@ use galeras_display::count;
 use galeras_engine::plan::Plan;
 use galeras_engine::runner::{Recomputation, RowsAgain, RunError, StepManifests, drawn};
 use galeras_engine::trust::Trust;
-use galeras_operator::MAIN;
 use galeras_operator::event::{EventSink, RunEvent};
 use galeras_store::{Manifest, Store};
 use galeras_study::diff_tables::{PortDiff, compare_stored};
+use galeras_study::table_name;
 
 const EXAMPLES: usize = 3;
 
@@ -85,14 +85,7 @@ pub(super) async fn recompute(
             computed = again.compute(*at, &scratch) => computed,
             () = cancel.cancelled() => Err(RunError::Interrupted),
         };
-        let computed = match computed {
-            Ok(computed) => computed,
-            Err(error) if error.is_interruption() => return Err(Exit::Interrupted.into()),
-            Err(error) => {
-                let why = error.explained();
-                return Err(failed(format!("step {}: {why}", escape(name))));
-            }
-        };
+        let computed = computed.map_err(|error| broken(name, error))?;
         let Some(stored) = again.done[*at].as_ref() else { continue };
         let (of_step, differing) = compare(again, &scratch, stored, &computed).await?;
         tables += of_step;
@@ -102,22 +95,18 @@ pub(super) async fn recompute(
         super::unpacked::remove_last();
     }
     let rows = recomputed_rows(again, &able, &asked, &cancel).await?;
-    match asked.format {
-        Format::Json => print_json(&json!({"event": "recomputed", "steps": chosen.len(),
-            "able": able.len(), "tables": tables, "equal": equal, "rows": rows.all,
-            "equal_rows": rows.equal})),
-        Format::Human => {
-            let mut text = format!("{} of {} tables equal", count(equal), count(tables));
-            if rows.all > 0 {
-                text.push_str(&format!(
-                    ", {} of {} rows equal",
-                    count(rows.equal),
-                    count(rows.all)
-                ));
-            }
-            print(&format!("{text}\n"))
-        }
-    }?;
+    let of_rows = match rows.all {
+        0 => String::new(),
+        all => format!(", {} of {} rows equal", count(rows.equal), count(all)),
+    };
+    answer(
+        asked.format,
+        || {
+            json!({"event": "recomputed", "steps": chosen.len(), "able": able.len(),
+            "tables": tables, "equal": equal, "rows": rows.all, "equal_rows": rows.equal})
+        },
+        || format!("{} of {} tables equal{of_rows}\n", count(equal), count(tables)),
+    )?;
     if chosen.is_empty() && asked.steps > 0 {
         // Without any computed step there is nothing to compare.
         return Err(failed("no step could be computed again"));
@@ -129,6 +118,13 @@ pub(super) async fn recompute(
                    computed by this program from these inputs, or the step does not give the same \
                    twice";
     Err(fail(message, Exit::Disk))
+}
+
+fn broken(step: &str, error: RunError) -> Failure {
+    match error.is_interruption() {
+        true => Exit::Interrupted.into(),
+        false => failed(format!("step {}: {}", escape(step), error.explained())),
+    }
 }
 
 /// The number of recomputed rows, and of those that match.
@@ -148,10 +144,7 @@ async fn recomputed_rows(
     let mut counts = RowCounts::default();
     for (at, rows) in shares(again, able, asked) {
         let name = &again.plan.steps[at].name;
-        let broken = |error: RunError| match error.is_interruption() {
-            true => Exit::Interrupted.into(),
-            false => failed(format!("step {}: {}", escape(name), error.explained())),
-        };
+        let broken = |error| broken(name, error);
         let work = async {
             let rows = again.draw(at, rows, asked.seed).await.map_err(broken)?;
             // A new folder, so that no earlier result is reused.
@@ -236,24 +229,13 @@ fn told(
     differing: &[PortDiff],
     format: Format,
 ) -> Result<Exit, Failure> {
-    match format {
-        Format::Json => {
-            event["differing"] = differing.iter().map(difference).collect();
-            print_json(&event)
-        }
-        Format::Human => print(&differences(step, place, differing)),
-    }
-}
-
-/// The differences, table by table.
-fn differences(step: &str, place: &str, differing: &[PortDiff]) -> String {
-    let mut text = String::new();
-    for diff in differing {
-        let port = if diff.port == MAIN { String::new() } else { format!(".{}", diff.port) };
-        text.push_str(&format!("{}{port} differs{place}: stored → computed\n", escape(step)));
-        text.push_str(&table_text(diff, "computed otherwise"));
-    }
-    text
+    event["differing"] = differing.iter().map(difference).collect();
+    let text = |diff: &PortDiff| {
+        let table = table_name(&escape(step), &diff.port);
+        let differences = table_text(diff, "computed otherwise");
+        format!("{table} differs{place}: stored → computed\n{differences}")
+    };
+    answer(format, || event, || differing.iter().map(text).collect())
 }
 
 fn difference(diff: &PortDiff) -> Value {

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -10,7 +9,7 @@ use serde_json::json;
 
 use super::allow::trust;
 use super::context::{
-    Exit, Failure, Surveyed, fail, failed, load_with_remote, note, print, print_json,
+    Exit, Failure, Surveyed, answer, fail, failed, load_with_remote, note, print, print_json,
 };
 use super::remote_args::RemoteArgs;
 use super::{Format, WorkflowArgs, screen};
@@ -232,24 +231,20 @@ impl Sending<'_> {
         let count = transfer.results();
         let (files, bytes) = transfer.size(to).await?;
         if dry_run {
-            match format {
-                Format::Json => print_json(&json!({"event": event, "dry_run": true,
-                    "results": count, "files": files, "bytes": bytes})),
-                Format::Human => {
-                    let verb = if *event == "push" { "would send" } else { "would fetch" };
-                    let results = counted(count, "result");
-                    print(&format!("{verb} {} ({}) of {results}\n", tables(files), size(bytes)))
-                }
-            }?;
+            let verb = if *event == "push" { "would send" } else { "would fetch" };
+            let results = counted(count, "result");
+            answer(
+                format,
+                || {
+                    json!({"event": event, "dry_run": true, "results": count, "files": files,
+                    "bytes": bytes})
+                },
+                || format!("{verb} {} ({}) of {results}\n", tables(files), size(bytes)),
+            )?;
             return Ok(Vec::new());
         }
         let bar = bar(bytes, format);
-        let seen = AtomicU64::new(0);
-        let report = transfer
-            .send(from, to, &|more| {
-                bar.set_position(seen.fetch_add(more, Ordering::Relaxed) + more);
-            })
-            .await;
+        let report = transfer.send(from, to, &|more| bar.inc(more)).await;
         bar.finish_and_clear();
         let report = report?;
         self.said(&report, format)?;

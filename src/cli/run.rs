@@ -29,9 +29,9 @@ use galeras_engine::runner::{
 };
 use galeras_engine::trust::{AccessRequest, Trust, report_request, requests};
 use galeras_operator::event::{EventSink, RunEvent, RunStatus, StepStatus};
-use galeras_operator::{Access, MAIN, RunEnv};
+use galeras_operator::{Access, RunEnv};
 use galeras_store::Store;
-use galeras_study::hint;
+use galeras_study::{hint, table_name};
 
 #[derive(Args)]
 pub(crate) struct RunArgs {
@@ -166,7 +166,9 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Result<Exit, Failure
     let human = args.format == Format::Human;
     let mut exit = outcome.status.into();
     if outcome.status == RunStatus::Ok && args.select.is_empty() && human {
-        exit = shown(show_outputs(&plan, &store, &outcome.manifests).await);
+        // Shown at once: the run still has more to report.
+        let shown = show_outputs(&plan, &store, &outcome.manifests).await;
+        exit = shown.unwrap_or_else(Failure::show);
     }
     if let Some(report) = &plan.report.file
         && outcome.status == RunStatus::Ok
@@ -180,7 +182,7 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Result<Exit, Failure
             let surveyed = Surveyed::after_run(plan, store, &outcome.manifests, cache).await?;
             write_report(&surveyed, &path, args.out.overwrite, args.format).await
         };
-        exit = shown(report.await);
+        exit = report.await.unwrap_or_else(Failure::show);
     }
     if outcome.status == RunStatus::Ok && human {
         show_registrations(&plan, &store, &outcome.manifests).await;
@@ -193,11 +195,6 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Result<Exit, Failure
     // The process ends: freeing a plan of thousands of cells would only take time.
     std::mem::forget((plan, outcome));
     Ok(exit)
-}
-
-/// Shows a failure at once: the run still has more to report.
-fn shown(ended: Result<Exit, Failure>) -> Exit {
-    ended.unwrap_or_else(Failure::show)
 }
 
 /// Refuses to start if a step that will run lacks a requirement, or the user's consent.
@@ -285,9 +282,7 @@ fn output_with_rows(plan: &Plan, outcome: &RunOutcome) -> Option<String> {
     let mut named = tables.filter_map(|table| {
         let manifest = outcome.manifests.get(table.step)?.as_ref()?;
         let rows = manifest.port(table.port).map_or(0, |port| port.rows);
-        let step = &plan.steps[table.step].name;
-        let name = if table.port == MAIN { step.clone() } else { format!("{step}.{}", table.port) };
-        (rows > 0).then_some(name)
+        (rows > 0).then(|| table_name(&plan.steps[table.step].name, table.port))
     });
     named.next()
 }

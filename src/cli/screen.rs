@@ -9,6 +9,7 @@
 use std::io::{self, IsTerminal, Stderr, Write};
 use std::sync::{Mutex, PoisonError};
 
+use super::Format;
 use super::exit::{Exit, Failure, fail};
 use galeras_base::error_chain::copy_of;
 use galeras_base::terminal_escape::{VisibleWriter, escape, escape_json};
@@ -95,6 +96,18 @@ pub(super) fn settled(exit: Exit) -> Exit {
     let Some(error) = stdout_failure() else { return exit };
     let failed = fail(format!("cannot write standard output: {error}"), Exit::Disk).show();
     if exit == Exit::Done { failed } else { exit }
+}
+
+/// Prints the answer of a verb in the wanted format.
+pub(super) fn answer(
+    format: Format,
+    json: impl FnOnce() -> serde_json::Value,
+    text: impl FnOnce() -> String,
+) -> Result<Exit, Failure> {
+    match format {
+        Format::Json => print_json(&json()),
+        Format::Human => print(&text()),
+    }
 }
 
 pub(super) fn print_json(value: &serde_json::Value) -> Result<Exit, Failure> {

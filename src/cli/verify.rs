@@ -11,7 +11,8 @@ use serde_json::json;
 
 use super::allow::AllowArgs;
 use super::context::{
-    Exit, Failure, fail, failed, note, open_store, plan_file, print, print_json, show_diagnostics,
+    Exit, Failure, answer, fail, failed, note, open_store, plan_file, print, print_json,
+    show_diagnostics,
 };
 use super::recomputed::{Asked, recompute};
 use super::remote_args::SignersArgs;
@@ -25,7 +26,7 @@ use galeras_engine::runner::{SignatureDemand, StoredResult, stored_results};
 use galeras_engine::trust::Trust;
 use galeras_store::{LockGuard, Manifest, PortArtifact, SignatureState, SignerKey, Store};
 use galeras_study::hint;
-use galeras_study::sharing::{BundleRecord, FileProblem, OpenedBundle, ShareError};
+use galeras_study::sharing::{BundleRecord, FileProblem, OpenedBundle};
 
 #[derive(Args)]
 pub(crate) struct VerifyArgs {
@@ -54,11 +55,11 @@ pub(crate) struct VerifyArgs {
     format: Format,
 }
 
-pub(super) struct Findings {
+struct Findings {
     /// Files that were checked, or are missing.
     files: u64,
-    /// Files that changed, each with its problem.
-    wrong: Vec<(String, String)>,
+    /// Files that changed.
+    wrong: Vec<FileProblem>,
     read: u64,
 }
 
@@ -120,10 +121,10 @@ async fn verify_workflow(args: &VerifyArgs) -> Result<Exit, Failure> {
         "`galeras cache verify --repair` removes damaged results, and a run computes them again";
     told(&findings, help, args.format)?;
     signed.told(allowed.as_ref(), args.format)?;
-    let missing = results
-        .iter()
-        .filter(|result| matches!(result, StoredResult::Missing(_) | StoredResult::Unknown(_)));
-    let missing = missing.count();
+    let is_missing = |result: &&StoredResult| {
+        matches!(result, StoredResult::Missing(_) | StoredResult::Unknown(_))
+    };
+    let missing = results.iter().filter(is_missing).count();
     if missing > 0 {
         let (file, cache) = (args.file.to_string_lossy(), &args.store.cache);
         let run = hint::command("run", &file, &args.set, cache);
@@ -152,7 +153,8 @@ impl Findings {
         self.files += signed.files;
         for key in &signed.wrong {
             let file = format!("{folder}signatures/{}/{key}.sig", key.shard());
-            self.wrong.push((file, "it is not a signature of the manifest of this key".into()));
+            let problem = "it is not a signature of the manifest of this key";
+            self.wrong.push(FileProblem::new(file, problem));
         }
         Ok(signed)
     }
@@ -167,10 +169,10 @@ async fn results_of_store(opened: &Opened) -> Result<Findings, Failure> {
     };
     let (tables, found) =
         opened.store.verify_results(&manifests, &|_: &PortArtifact| false, &progress).await?;
-    let mut wrong: Vec<(String, String)> = Vec::new();
+    let mut wrong = Vec::new();
     for finding in found {
-        let steps = finding.steps.join(", ");
-        wrong.push((finding.object, format!("{} (result of {steps})", finding.detail)));
+        let problem = format!("{} (result of {})", finding.detail, finding.steps.join(", "));
+        wrong.push(FileProblem::new(finding.object, problem));
     }
     let mut files = tables;
     let mut keys = HashSet::new();
@@ -179,7 +181,8 @@ async fn results_of_store(opened: &Opened) -> Result<Findings, Failure> {
             StoredResult::Found(manifest) => manifest.key,
             StoredResult::Damaged(key, cause) => {
                 let object = format!("actions/{}/{key}.json", key.shard());
-                wrong.push((object, format!("{cause} (result of {})", step.name)));
+                let problem = format!("{cause} (result of {})", step.name);
+                wrong.push(FileProblem::new(object, problem));
                 *key
             }
             StoredResult::Missing(_) | StoredResult::Unknown(_) => continue,
@@ -192,24 +195,24 @@ async fn results_of_store(opened: &Opened) -> Result<Findings, Failure> {
 /// Prints the findings; succeeds if there are no problems.
 fn told(findings: &Findings, help: &str, format: Format) -> Result<(), Failure> {
     let Findings { files, wrong, read } = findings;
-    for (file, problem) in wrong {
-        match format {
-            Format::Json => {
-                print_json(&json!({"event": "finding", "file": file, "problem": problem}))
-            }
-            Format::Human => print(&format!("{}: {}\n", escape(file), escape(problem))),
-        }?;
+    for FileProblem { file, problem } in wrong {
+        answer(
+            format,
+            || json!({"event": "finding", "file": file, "problem": problem}),
+            || format!("{}: {}\n", escape(file), escape(problem)),
+        )?;
     }
-    let named: HashSet<&str> = wrong.iter().map(|(file, _)| file.as_str()).collect();
+    let named: HashSet<&str> = wrong.iter().map(|wrong| wrong.file.as_str()).collect();
     let equal = files.saturating_sub(named.len() as u64);
-    match format {
-        Format::Json => print_json(&json!({"event": "verified", "files": files, "equal": equal,
-            "findings": wrong.len(), "bytes": read})),
-        Format::Human => {
-            let size = if *read > 0 { format!(", {} read", bytes(*read)) } else { String::new() };
-            print(&format!("{} of {} files equal{size}\n", count(equal), count(*files)))
-        }
-    }?;
+    let size = if *read > 0 { format!(", {} read", bytes(*read)) } else { String::new() };
+    answer(
+        format,
+        || {
+            json!({"event": "verified", "files": files, "equal": equal, "findings": wrong.len(),
+            "bytes": read})
+        },
+        || format!("{} of {} files equal{size}\n", count(equal), count(*files)),
+    )?;
     if wrong.is_empty() {
         return Ok(());
     }
@@ -223,20 +226,18 @@ async fn verify_bundle(args: &VerifyArgs) -> Result<Exit, Failure> {
     }
     let mut bundle = OpenedBundle::open(&args.file)?;
     let folder = folder()?;
-    let (files, problems) = bundle.check(&folder, |_| true)?;
-    let mut wrong: Vec<(String, String)> =
-        problems.into_iter().map(|problem| (problem.file, problem.problem)).collect();
+    let (files, mut wrong) = bundle.check(&folder, |_| true)?;
     let mut held = None;
     if wrong.is_empty() {
         let said = bundle.record()?;
         let cache = folder.join("cache");
         let store = open_store(&cache.to_string_lossy()).await?;
-        wrong = named(Ok(said.files_of_no_result(&bundle)))?;
+        wrong = said.files_of_no_result(&bundle);
         if wrong.is_empty() {
-            wrong = named(said.compare_results(&store).await)?;
+            wrong = said.compare_results(&store).await?;
         }
         if wrong.is_empty() {
-            wrong = named(said.compare_csv_files(&folder))?;
+            wrong = said.compare_csv_files(&folder)?;
         }
         held = Some((said, store));
     }
@@ -249,7 +250,7 @@ async fn verify_bundle(args: &VerifyArgs) -> Result<Exit, Failure> {
                     let (plan, store, done) = (&opened.plan, &opened.store, opened.done());
                     // Their tables are in the bundle.
                     let again = record.compare_outputs(&folder, plan, store, &done).await?;
-                    (wrong, unknown) = (named(Ok(again.problems))?, again.unknown);
+                    (wrong, unknown) = (again.problems, again.unknown);
                     planned = Some(opened);
                 }
                 Err(failure) if args.recompute.is_some() => return Err(failure),
@@ -322,11 +323,8 @@ fn not_compared(
     Err(failed(message))
 }
 
-fn named(found: Result<Vec<FileProblem>, ShareError>) -> Result<Vec<(String, String)>, Failure> {
-    Ok(found?.into_iter().map(|problem| (problem.file, problem.problem)).collect())
-}
-
 /// The signatures of some results.
+#[derive(Default)]
 struct SignedResults {
     /// The number of results, signed or not.
     results: u64,
@@ -345,9 +343,7 @@ impl SignedResults {
         keys: &[Digest],
         allowed: Option<&SignatureDemand>,
     ) -> Result<Self, Failure> {
-        let results = keys.len() as u64;
-        let mut found =
-            Self { results, files: 0, by_signer: BTreeMap::new(), signed: 0, wrong: Vec::new() };
+        let mut found = Self { results: keys.len() as u64, ..Self::default() };
         let allowed = allowed.map(|demand| &demand.signers);
         for (key, state) in store.signature_states(keys.iter().copied(), allowed).await? {
             found.files += u64::from(state != SignatureState::Unsigned);

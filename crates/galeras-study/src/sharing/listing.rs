@@ -21,7 +21,8 @@ pub struct FileProblem {
 }
 
 impl FileProblem {
-    pub(super) fn new(file: impl Into<String>, problem: impl Into<String>) -> Self {
+    /// A problem with a file.
+    pub fn new(file: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { file: file.into(), problem: problem.into() }
     }
 }
