@@ -10,12 +10,12 @@ use super::context::{
     Exit, Failure, Surveyed, answer, cannot_write, fail, failed, load, plan_file, show_diagnostics,
 };
 use super::remote::bar;
-use super::unpacked::folder;
-use super::{DEFAULT_CACHE, Format, Settings, WorkflowArgs, allow};
+use super::store_places::scratch_folder;
+use super::{DEFAULT_CACHE, Format, Settings, WorkflowArgs};
 use galeras_base::scratch::{WholeFile, make_folder};
 use galeras_base::terminal_escape::escape;
 use galeras_display::{bytes, count};
-use galeras_engine::plan::{Locking, Plan};
+use galeras_engine::plan::Plan;
 use galeras_engine::runner::stored_results;
 use galeras_operator::Access;
 use galeras_store::{Store, StoreLocation};
@@ -50,7 +50,7 @@ pub(crate) async fn bundle(args: BundleArgs) -> Result<Exit, Failure> {
         left_out: left_out(&surveyed, &args.without)?,
         privacy: privacy(&surveyed.plan, &args.workflow),
     };
-    let folder = folder()?;
+    let folder = scratch_folder()?;
     let ports = done.iter().flatten().flat_map(|manifest| &manifest.ports);
     let bar = bar(ports.map(|port| port.bytes).sum(), args.format);
     let record = bundler.stage(&folder, &|more| bar.inc(more)).await;
@@ -162,11 +162,8 @@ async fn leads_to_the_same(
     let cache = folder.join("cache").to_string_lossy().into_owned();
     let settings = Settings { set: record.set.clone(), folder: folder.to_path_buf() };
     // The user already agreed to fetch schemas behind URLs; that consent also applies here.
-    let WorkflowArgs { file: original, set, allow: allowed, .. } = &args.workflow;
-    let consent = allow::trust(original, set, allowed, None);
-    let out = Path::new(".");
-    let (plan, diagnostics) =
-        plan_file(&file, settings, &cache, Locking::Pinned, consent, out).await?;
+    let consent = args.workflow.trust(None);
+    let (plan, diagnostics) = plan_file(&file, settings, &cache, consent).await?;
     let Some(plan) = plan else {
         show_diagnostics(&diagnostics, Format::Human);
         let message = "the workflow cannot be understood in a bundle: it needs files that are not \

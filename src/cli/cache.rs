@@ -7,9 +7,9 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use super::aligned::{Side, aligned};
+use super::aligned::{Side, aligned, to_the_second};
 use super::context::{Exit, Failure, answer, fail, open_store, print, print_json};
-use super::sizes::parse_size;
+use super::resources::parse_size;
 use super::{Format, StoreArgs};
 use galeras_base::digest::Digest;
 use galeras_display::{bytes, count};
@@ -129,10 +129,6 @@ fn result_json(result: &Manifest) -> Value {
     json!({"key": result.key, "workflow": result.labels.workflow, "step": result.labels.step,
         "op": result.preimage.operator, "created": result.created, "bytes": size(result),
         "seconds": result.seconds, "rows": result.ports.first().map(|port| port.rows)})
-}
-
-fn to_the_second(time: &str) -> String {
-    time.get(..19).unwrap_or(time).replacen('T', " ", 1)
 }
 
 fn listing(results: &[Manifest]) -> String {

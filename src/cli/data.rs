@@ -1,4 +1,4 @@
-//! `show` and `sql`: the rows of results.
+//! `show`, `sql` and `path`: the rows of results, and where their files are.
 
 use std::sync::Arc;
 
@@ -8,16 +8,19 @@ use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
 use datafusion::dataframe::DataFrame;
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::{SQLOptions, SessionContext};
+use serde_json::{Map, Value, json};
 
-use super::Format;
-use super::context::{Exit, Failure, Surveyed, fail, fail_unknown, failed, look, print, with_help};
+use super::context::{
+    Exit, Failure, LookArgs, Surveyed, fail, fail_unknown, failed, load, look, print, print_json,
+    with_help,
+};
 use super::plot::show_plot;
-use super::recall::LookArgs;
 use super::rows::{OutArgs, RowFormat, TableRows, write_rows};
 use super::stats::show_stats;
+use super::{Format, WorkflowArgs, screen};
 use galeras_base::terminal_escape::escape;
 use galeras_display::{TableStyle, count};
-use galeras_engine::plan::{Input, Plan};
+use galeras_engine::plan::{Input, Plan, TableRef, cell_columns};
 use galeras_engine::runner::{StepManifests, open};
 use galeras_operator::plain_message;
 use galeras_sql::session::{
@@ -106,7 +109,7 @@ fn cells(
     input: &Input,
 ) -> Result<Vec<DataFrame>, Failure> {
     let done = surveyed.done();
-    let one = |table: &galeras_engine::plan::TableRef| {
+    let one = |table: &TableRef| {
         let cell = Input { tables: vec![table.clone()], ..input.clone() };
         open(session, &surveyed.store, &surveyed.plan, &cell, &done)
     };
@@ -265,6 +268,63 @@ fn unquoted_cells(query: &str) -> Option<String> {
             is_name.then(|| format!("{}{}", &text[start..=close], &rest[..end]))
         })
     })
+}
+
+#[derive(Args)]
+pub(crate) struct PathArgs {
+    #[command(flatten)]
+    workflow: WorkflowArgs,
+    /// The table, as `show` takes it; of several cells (`gen[*]`), a file each.
+    #[arg(value_name = "STEP[.PORT]")]
+    step: String,
+    /// How to answer.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+pub(crate) async fn path(args: PathArgs) -> Result<Exit, Failure> {
+    let surveyed = load(&args.workflow, args.format).await?;
+    let input = surveyed.computed_table(&args.step)?;
+    for table in &input.tables {
+        let missing = || fail(format!("`{}` has no stored table", args.step), Exit::Failed);
+        let place = place(&surveyed, table).ok_or_else(missing)?;
+        show_place(&surveyed, table, &place, args.format)?;
+    }
+    Ok(Exit::Done)
+}
+
+fn place(surveyed: &Surveyed, table: &TableRef) -> Option<Vec<u8>> {
+    use std::os::unix::ffi::OsStringExt as _;
+    let blob = surveyed.states[table.step].manifest.as_ref()?.port(table.port)?.blob;
+    Some(match surveyed.store.local_blob(&blob) {
+        Some(file) => std::path::absolute(&file).unwrap_or(file).into_os_string().into_vec(),
+        None => {
+            let (base, path) = (surveyed.store.url(), surveyed.store.blob_path(&blob));
+            format!("{}/{path}", base.as_str().trim_end_matches('/')).into_bytes()
+        }
+    })
+}
+
+fn show_place(
+    surveyed: &Surveyed,
+    table: &TableRef,
+    place: &[u8],
+    format: Format,
+) -> Result<Exit, Failure> {
+    if format == Format::Human {
+        // For `$(galeras path …)`: unescaped, since a folder's name may contain any bytes.
+        return screen::write_out(&mut screen::data_stdout(), &[place, b"\n"].concat());
+    }
+    let step = &surveyed.plan.steps[table.step];
+    let stored = surveyed.states[table.step].manifest.as_ref().and_then(|m| m.port(table.port));
+    let cell: Map<String, Value> =
+        cell_columns(&table.cell).map(|(name, value)| (name.to_owned(), value.clone())).collect();
+    print_json(&json!({
+        "event": "path", "step": step.name, "port": table.port, "cell": cell,
+        "path": String::from_utf8_lossy(place), "rows": stored.map(|port| port.rows),
+        "bytes": stored.map(|port| port.bytes), "digest": stored.map(|port| port.digest),
+        "key": stored.map(|port| &port.key),
+    }))
 }
 
 #[cfg(test)]

@@ -1,29 +1,29 @@
-//! `plan`, `check`, `explain`: show a workflow and the effects of a run.
+//! `plan`, `check`, `explain`, `graph`: show a workflow and the effects of a run.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::allow::{AllowArgs, trust};
+use super::consent::{AllowArgs, trust};
 use super::context::{
-    Exit, Failure, Surveyed, answer, fail_unknown, load_with_remote, look, note, plan_file, print,
-    print_json, show_diagnostics,
+    Exit, Failure, LookArgs, Surveyed, answer, fail_unknown, load, load_with_remote, look, note,
+    plan_file, print, print_json, show_diagnostics,
 };
 use super::engine_args::EngineArgs;
-use super::recall::LookArgs;
 use super::remote_args::RemoteArgs;
 use super::resources::MemoryArgs;
 use super::run::{OutArgs, requests_of_run};
 use super::{Format, Settings, StoreArgs, WorkflowArgs};
 use galeras_base::terminal_escape::{escape, escape_json, shell_word};
 use galeras_chat::Usd;
-use galeras_display::{bytes, count, limit_text, requests_text};
-use galeras_engine::plan::{Locking, Plan};
+use galeras_display::{GraphFormat, bytes, count, limit_text, render_graph, requests_text};
+use galeras_engine::plan::Plan;
 use galeras_engine::runner::{Forecast, StepState, limit_states, output_conflicts, step_requests};
 use galeras_engine::trust::{AccessRequest, Allowance, phrase, report_request, requests};
 use galeras_operator::event::{LimitState, StepRequests};
+use galeras_study::step_graph;
 use galeras_workflow::Diagnostics;
 use galeras_workflow::code::Code;
 
@@ -122,8 +122,7 @@ fn asks(args: &WorkflowArgs, surveyed: &Surveyed, out: &Path) -> Vec<AccessReque
     let misses = |at: &usize| !states[*at].forecast.is_hit();
     let mut all = requests(plan, &wanted, Some(out));
     all.extend(report_request(plan, out));
-    let trust = trust(&args.file, &args.set, &args.allow, Some(out));
-    trust.open(requests_of_run(plan, &wanted, misses, all))
+    args.trust(Some(out)).open(requests_of_run(plan, &wanted, misses, all))
 }
 
 fn ask_json(request: &AccessRequest) -> Value {
@@ -255,9 +254,8 @@ pub(crate) async fn check(args: CheckArgs) -> Result<Exit, Failure> {
     let mut exit = Exit::Done;
     for file in &args.files {
         let consent = trust(file, &args.set, &args.allow, None);
-        let (set, cache, out) = (Settings::typed(&args.set), &args.store.cache, Path::new("."));
-        let (plan, diagnostics) =
-            plan_file(file, set, cache, Locking::Pinned, consent, out).await?;
+        let (set, cache) = (Settings::typed(&args.set), &args.store.cache);
+        let (plan, diagnostics) = plan_file(file, set, cache, consent).await?;
         show_diagnostics(&diagnostics, args.format);
         match plan {
             Some(plan) if args.format == Format::Human => {
@@ -382,4 +380,40 @@ fn explain_step(surveyed: &Surveyed, at: usize, format: Format) -> Result<Exit, 
         }
     }
     print(&text)
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Picture {
+    /// For Markdown.
+    #[default]
+    Mermaid,
+    /// For Graphviz.
+    Dot,
+    /// A picture.
+    Svg,
+    /// A line for each step: operator, state, what it reads.
+    Text,
+}
+
+#[derive(Args)]
+pub(crate) struct GraphArgs {
+    #[command(flatten)]
+    workflow: WorkflowArgs,
+    /// Draw each cell of a matrix step separately.
+    #[arg(long)]
+    cells: bool,
+    /// The format of the graph.
+    #[arg(long, value_enum, default_value_t)]
+    format: Picture,
+}
+
+pub(crate) async fn graph(args: GraphArgs) -> Result<Exit, Failure> {
+    let surveyed = load(&args.workflow, Format::Human).await?;
+    let format = match args.format {
+        Picture::Mermaid => GraphFormat::Mermaid,
+        Picture::Dot => GraphFormat::Dot,
+        Picture::Svg => GraphFormat::Svg,
+        Picture::Text => GraphFormat::Text,
+    };
+    print(&render_graph(&step_graph(&surveyed, args.cells), format))
 }

@@ -12,7 +12,6 @@ use clap::Args;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::allow::trust;
 use super::consent::{load_trusted, require};
 use super::context::{
     Exit, Failure, cannot_write, color, fail, failed, note, open_store, show_diagnostics,
@@ -46,8 +45,8 @@ pub(crate) struct LockArgs {
 
 /// Asks for the external facts of the workflow, and pins the answers.
 pub(crate) async fn lock(args: LockArgs, started: Instant) -> Result<Exit, Failure> {
-    let WorkflowArgs { file, set, store, allow } = &args.workflow;
-    let trust = trust(file, set, allow, None);
+    let WorkflowArgs { file, store, .. } = &args.workflow;
+    let trust = args.workflow.trust(None);
     let (locking, out) = (Locking::Ignored, Path::new("."));
     let plan = load_trusted(&args.workflow, Format::Human, locking, &trust, out).await?;
     let asked = requests(&plan, &involved(&plan), None);

@@ -3,7 +3,6 @@
 //! One file per group of verbs. Code that another program could call belongs in a crate.
 
 mod aligned;
-mod allow;
 mod bundle;
 mod cache;
 #[cfg(feature = "cluster")]
@@ -14,22 +13,18 @@ mod context;
 mod contracts;
 mod data;
 mod defects;
-mod diff;
 mod engine_args;
 mod exit;
 mod export;
-mod graph;
 mod init;
 mod inspect;
 mod lock;
 mod logging;
 mod ops;
 mod origin;
-mod path;
 #[cfg(test)]
 mod plan_tests;
 mod plot;
-mod recall;
 mod recomputed;
 mod registrations;
 mod remote;
@@ -41,13 +36,11 @@ mod run;
 mod runs;
 mod screen;
 mod signals;
-mod sizes;
 #[cfg(test)]
 mod spread_tests;
 mod stats;
 mod store_places;
 mod trace;
-mod unpacked;
 mod verify;
 mod view;
 
@@ -84,7 +77,7 @@ enum Verb {
     /// Explain why a step would run or not, and the inputs of its result.
     Explain(inspect::ExplainArgs),
     /// Draw the graph of a workflow.
-    Graph(graph::GraphArgs),
+    Graph(inspect::GraphArgs),
     /// List the operators, or document one.
     Ops(ops::OpsArgs),
     /// Print a JSON Schema: of workflow files, of an operator's arguments, of a table.
@@ -102,11 +95,11 @@ enum Verb {
     /// Write one page that explains the study: findings, figures, tables, answers, where rows went.
     Report(report::ReportArgs),
     /// Print where the Parquet file of a step's result is.
-    Path(path::PathArgs),
+    Path(data::PathArgs),
     /// List the runs of a workflow: when, with which params, and to which results they came.
     Runs(runs::RunsArgs),
     /// Compare two runs of a workflow: steps, columns, rows.
-    Diff(diff::DiffArgs),
+    Diff(runs::DiffArgs),
     /// Serve the pages of a study on this machine: steps, tables, runs, and the review of data
     /// points by people.
     View(view::ViewArgs),
@@ -160,7 +153,7 @@ pub(crate) struct WorkflowArgs {
     #[command(flatten)]
     pub(crate) store: StoreArgs,
     #[command(flatten)]
-    pub(crate) allow: allow::AllowArgs,
+    pub(crate) allow: consent::AllowArgs,
 }
 
 /// Settings of params, and the folder from which their relative paths start.
@@ -246,7 +239,7 @@ fn perform(cli: Cli, started: Instant) -> Result<Exit, Failure> {
             Verb::Plan(args) => inspect::plan(args).await,
             Verb::Check(args) => inspect::check(args).await,
             Verb::Explain(args) => inspect::explain(args).await,
-            Verb::Graph(args) => graph::graph(args).await,
+            Verb::Graph(args) => inspect::graph(args).await,
             Verb::Ops(args) => ops::ops(&args),
             Verb::Schema(args) => ops::schema(&args).await,
             Verb::Lock(args) => lock::lock(args, started).await,
@@ -255,9 +248,9 @@ fn perform(cli: Cli, started: Instant) -> Result<Exit, Failure> {
             Verb::Trace(args) => trace::trace(args).await,
             Verb::Origin(args) => origin::origin(args).await,
             Verb::Report(args) => report::report(args).await,
-            Verb::Path(args) => path::path(args).await,
+            Verb::Path(args) => data::path(args).await,
             Verb::Runs(args) => runs::runs(args).await,
-            Verb::Diff(args) => diff::diff(args).await,
+            Verb::Diff(args) => runs::diff(args).await,
             Verb::View(args) => view::view(args).await,
             Verb::Push(args) => remote::push(args).await,
             Verb::Pull(args) => remote::pull(args).await,
@@ -278,6 +271,5 @@ fn perform(cli: Cli, started: Instant) -> Result<Exit, Failure> {
     // joined: detaching a thread while it ends is a race in `pthread_detach` and sometimes crashes.
     runtime.shutdown_timeout(LAST_WAIT);
     store_places::remove_scratch();
-    unpacked::remove_unpacked();
     Ok(screen::settled(exit))
 }

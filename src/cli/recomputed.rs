@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::context::{Exit, Failure, answer, fail, failed, note};
-use super::diff::table_text;
 use super::resources::default_env;
+use super::runs::table_text;
 use super::signals::watch_signals;
-use super::unpacked::folder;
+use super::store_places::{remove_last, scratch_folder};
 use super::{Format, screen};
 use galeras_base::terminal_escape::escape;
 use galeras_display::count;
@@ -79,7 +79,7 @@ pub(super) async fn recompute(
             let (place, all) = (place + 1, chosen.len());
             note(&format!("computing {} again, step {place} of {all}", escape(name)));
         }
-        let scratch = folder()?;
+        let scratch = scratch_folder()?;
         let scratch = Store::open(&scratch.to_string_lossy()).await?;
         let computed = tokio::select! {
             computed = again.compute(*at, &scratch) => computed,
@@ -92,7 +92,7 @@ pub(super) async fn recompute(
         equal += of_step - differing.len() as u64;
         let event = json!({"event": "step_recomputed", "step": name, "tables": of_step});
         told(name, event, "", &differing, asked.format)?;
-        super::unpacked::remove_last();
+        remove_last();
     }
     let rows = recomputed_rows(again, &able, &asked, &cancel).await?;
     let of_rows = match rows.all {
@@ -148,7 +148,7 @@ async fn recomputed_rows(
         let work = async {
             let rows = again.draw(at, rows, asked.seed).await.map_err(broken)?;
             // A new folder, so that no earlier result is reused.
-            let fresh = folder()?;
+            let fresh = scratch_folder()?;
             let fresh = Store::open(&fresh.to_string_lossy()).await?;
             let tables = again.compute_rows(at, &rows, &fresh).await.map_err(broken)?;
             let mut differing = Vec::new();
@@ -159,7 +159,7 @@ async fn recomputed_rows(
                 }
             }
             let others = again.differing_rows(&rows, &tables, &fresh).await.map_err(broken)?;
-            super::unpacked::remove_last();
+            remove_last();
             let all = rows.len() as u64;
             let counts = RowCounts { all, equal: all.saturating_sub(others) };
             let event = json!({"event": "rows_recomputed", "step": name, "rows": counts.all,

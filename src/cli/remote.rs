@@ -7,7 +7,6 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use super::allow::trust;
 use super::context::{
     Exit, Failure, Surveyed, answer, fail, failed, load_with_remote, note, print, print_json,
 };
@@ -28,7 +27,7 @@ fn required(
     args: &WorkflowArgs,
     access: impl Fn(&PlannedRemote) -> Access,
 ) -> Result<Arc<Remote>, Failure> {
-    let consent = trust(&args.file, &args.set, &args.allow, None);
+    let consent = args.trust(None);
     let reads = surveyed.plan.remote.iter().map(access);
     let signers = surveyed.plan.allowed_signers.iter().map(PlannedSigners::access);
     for access in reads.chain(signers) {

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::exit::{Exit, Failure, fail};
 use super::screen::note;
-use super::unpacked::unpacked_store;
+use super::store_places::unpacked_store;
 use galeras_base::small_file;
 use galeras_base::terminal_escape::escape;
 use galeras_engine::plan::{Plan, PlannedSigners};

@@ -8,14 +8,13 @@ use std::time::Instant;
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
-use super::allow::trust;
 use super::consent::{can_ask, invalid, load_trusted, require};
 use super::context::{
-    Exit, Failure, Surveyed, both, color, note, open_store, show_diagnostics, unknown_step,
+    Exit, Failure, Surveyed, both, color, note, open_store, settings_of_run, show_diagnostics,
+    unknown_step,
 };
 use super::data::show_outputs;
 use super::engine_args::EngineArgs;
-use super::recall::settings_of_run;
 use super::registrations::show_registrations;
 use super::remote_args::RemoteArgs;
 use super::report::write_report;
@@ -93,8 +92,7 @@ impl RunArgs {
 
 pub(crate) async fn run(args: RunArgs, started: Instant) -> Result<Exit, Failure> {
     let lock = if args.frozen { Locking::Frozen } else { Locking::Pinned };
-    let WorkflowArgs { file, set, allow, .. } = &args.workflow;
-    let trust = trust(file, set, allow, Some(&args.out.folder));
+    let trust = args.workflow.trust(Some(&args.out.folder));
     let refused = |failure| invalid(failure, args.format);
     let plan = load_trusted(&args.workflow, args.format, lock, &trust, &args.out.folder).await;
     let mut plan = plan.map_err(refused)?;

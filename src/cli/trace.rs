@@ -10,8 +10,7 @@ use datafusion::logical_expr::lit;
 use serde_json::{Map, Value, json};
 
 use super::Format;
-use super::context::{Exit, Failure, Surveyed, fail, failed, look, print, print_json};
-use super::recall::LookArgs;
+use super::context::{Exit, Failure, LookArgs, Surveyed, fail, failed, look, print, print_json};
 use galeras_base::id::ID;
 use galeras_base::terminal_escape::escape;
 use galeras_display::count;

@@ -9,19 +9,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use clap::Args;
 use serde_json::json;
 
-use super::allow::AllowArgs;
+use super::consent::{AllowArgs, trust, trust_in_bundle};
 use super::context::{
     Exit, Failure, answer, fail, failed, note, open_store, plan_file, print, print_json,
     show_diagnostics,
 };
 use super::recomputed::{Asked, recompute};
 use super::remote_args::SignersArgs;
-use super::unpacked::folder;
-use super::{Format, Settings, StoreArgs, allow};
+use super::store_places::scratch_folder;
+use super::{Format, Settings, StoreArgs};
 use galeras_base::digest::Digest;
 use galeras_base::terminal_escape::escape;
 use galeras_display::{bytes, count};
-use galeras_engine::plan::{Locking, Plan};
+use galeras_engine::plan::Plan;
 use galeras_engine::runner::{SignatureDemand, StoredResult, stored_results};
 use galeras_engine::trust::Trust;
 use galeras_store::{LockGuard, Manifest, PortArtifact, SignatureState, SignerKey, Store};
@@ -87,9 +87,8 @@ impl Opened {
         trust: Arc<Trust>,
         format: Format,
     ) -> Result<Self, Failure> {
-        let (consent, out) = (Arc::clone(&trust), Path::new("."));
-        let (plan, diagnostics) =
-            plan_file(file, settings, cache, Locking::Pinned, consent, out).await?;
+        let consent = Arc::clone(&trust);
+        let (plan, diagnostics) = plan_file(file, settings, cache, consent).await?;
         show_diagnostics(&diagnostics, format);
         let plan = plan.ok_or(Exit::Invalid)?;
         let store = open_store(cache).await?;
@@ -110,7 +109,7 @@ impl Opened {
 
 async fn verify_workflow(args: &VerifyArgs) -> Result<Exit, Failure> {
     let (settings, cache) = (Settings::typed(&args.set), &args.store.cache);
-    let trust = allow::trust(&args.file, &args.set, &args.allow, None);
+    let trust = trust(&args.file, &args.set, &args.allow, None);
     let opened = Opened::of(&args.file, settings, cache, trust, args.format).await?;
     let results = &opened.results;
     let mut findings = results_of_store(&opened).await?;
@@ -225,7 +224,7 @@ async fn verify_bundle(args: &VerifyArgs) -> Result<Exit, Failure> {
         return Err(fail(message, Exit::Invalid));
     }
     let mut bundle = OpenedBundle::open(&args.file)?;
-    let folder = folder()?;
+    let folder = scratch_folder()?;
     let (files, mut wrong) = bundle.check(&folder, |_| true)?;
     let mut held = None;
     if wrong.is_empty() {
@@ -299,7 +298,7 @@ async fn in_bundle(
     let settings = Settings { set: record.set.clone(), folder: folder.to_path_buf() };
     // The bundle has all files that the workflow reads by relative paths.
     let file = folder.join(&record.workflow);
-    let trust = allow::trust_in_bundle(&file, folder, &args.allow);
+    let trust = trust_in_bundle(&file, folder, &args.allow);
     Opened::of(&file, settings, &cache, trust, args.format).await
 }
 
