@@ -166,6 +166,7 @@ fn counted(n: u64, one: &str) -> String {
 }
 
 /// Results that have something in common.
+#[derive(Default)]
 struct Group<'a> {
     name: String,
     results: u64,
@@ -202,12 +203,8 @@ fn groups<'a>(by: By, results: &'a [Manifest], runs: &'a [RunRecord]) -> Vec<Gro
             By::Step => format!("{}/{}", labels.workflow, labels.step),
             By::Operator => result.preimage.operator.clone(),
         };
-        let group = groups.entry(name.clone()).or_insert_with(|| Group {
-            name,
-            results: 0,
-            files: HashMap::new(),
-            used: "",
-        });
+        let group = groups.entry(name.clone()).or_default();
+        group.name = name;
         group.results += 1;
         group.files.extend(files(result));
         let used = last_use.get(&result.key).copied().unwrap_or_default();

@@ -75,15 +75,17 @@ pub(crate) async fn show(args: ShowArgs) -> Result<Exit, Failure> {
     let surveyed = look(&args.look, Format::Human).await?;
     let input = surveyed.computed_table(&args.step)?;
     let session = session(1);
+    let opened = |part: &Input| {
+        let df = surveyed.open(&session, part).map_err(failed)?;
+        chosen(&session, df, &args, &surveyed.plan, &input)
+    };
     if args.plot {
-        let rows = open(&session, &surveyed.store, &surveyed.plan, &input, &surveyed.done());
-        let rows = chosen(&session, rows.map_err(failed)?, &args, &surveyed.plan, &input)?;
-        return show_plot(rows, &input.schema, &args.columns).await;
+        return show_plot(opened(&input)?, &input.schema, &args.columns).await;
     }
-    let tables = cells(&session, &surveyed, &input)?;
+    // Cells are shown one after the other.
+    let cell = |table: &TableRef| opened(&Input { tables: vec![table.clone()], ..input.clone() });
+    let tables = input.tables.iter().map(cell).collect::<Result<Vec<_>, _>>()?;
     let people = args.out.format == RowFormat::Table && !args.stats;
-    let tables = tables.into_iter().map(|df| chosen(&session, df, &args, &surveyed.plan, &input));
-    let tables = tables.collect::<Result<Vec<_>, _>>()?;
     let limit = args.rows.or(people.then_some(ROWS));
     let rows = TableRows::new(tables, limit);
     if args.stats {
@@ -101,21 +103,6 @@ pub(crate) async fn show(args: ShowArgs) -> Result<Exit, Failure> {
 }
 
 const ROWS: usize = 10;
-
-/// The tables of an input, one for each cell: they are shown one after the other.
-fn cells(
-    session: &SessionContext,
-    surveyed: &Surveyed,
-    input: &Input,
-) -> Result<Vec<DataFrame>, Failure> {
-    let done = surveyed.done();
-    let one = |table: &TableRef| {
-        let cell = Input { tables: vec![table.clone()], ..input.clone() };
-        open(session, &surveyed.store, &surveyed.plan, &cell, &done)
-    };
-    let tables = input.tables.iter().map(one).collect::<Result<Vec<_>, _>>();
-    tables.map_err(failed)
-}
 
 /// Rows of an output that are printed at the end of a run.
 const SHOWN_ROWS: usize = 100;
@@ -220,14 +207,13 @@ fn register(session: &SessionContext, surveyed: &Surveyed, query: &str) -> Resul
         fail(format!("{message}{}", help.unwrap_or_default()), Exit::Invalid)
     })?;
     let references = state.resolve_table_references(&statement).map_err(invalid)?;
-    let done = surveyed.done();
     for reference in references {
         let name = match reference.schema() {
             Some(schema) => format!("{schema}.{}", reference.table()),
             None => reference.table().to_string(),
         };
         let input = surveyed.computed_table(&name)?;
-        let df = open(session, &surveyed.store, &surveyed.plan, &input, &done).map_err(failed)?;
+        let df = surveyed.open(session, &input).map_err(failed)?;
         let catalog = session.catalog("datafusion");
         match (reference.schema(), catalog) {
             (Some(schema), Some(catalog)) => {
@@ -283,48 +269,35 @@ pub(crate) struct PathArgs {
 }
 
 pub(crate) async fn path(args: PathArgs) -> Result<Exit, Failure> {
+    use std::os::unix::ffi::OsStringExt as _;
     let surveyed = load(&args.workflow, args.format).await?;
-    let input = surveyed.computed_table(&args.step)?;
-    for table in &input.tables {
-        let missing = || fail(format!("`{}` has no stored table", args.step), Exit::Failed);
-        let place = place(&surveyed, table).ok_or_else(missing)?;
-        show_place(&surveyed, table, &place, args.format)?;
+    for table in &surveyed.computed_table(&args.step)?.tables {
+        let manifest = surveyed.states[table.step].manifest.as_ref();
+        let stored = manifest.and_then(|manifest| manifest.port(table.port));
+        let missing = || failed(format!("`{}` has no stored table", args.step));
+        let stored = stored.ok_or_else(missing)?;
+        let place = match surveyed.store.local_blob(&stored.blob) {
+            Some(file) => std::path::absolute(&file).unwrap_or(file).into_os_string().into_vec(),
+            None => {
+                let (base, path) = (surveyed.store.url(), surveyed.store.blob_path(&stored.blob));
+                format!("{}/{path}", base.as_str().trim_end_matches('/')).into_bytes()
+            }
+        };
+        if args.format == Format::Human {
+            // For `$(galeras path …)`: unescaped, since a folder's name may contain any bytes.
+            let line = [place.as_slice(), b"\n"].concat();
+            screen::write_out(&mut screen::data_stdout(), &line)?;
+            continue;
+        }
+        let cell = cell_columns(&table.cell).map(|(name, value)| (name.to_owned(), value.clone()));
+        let cell: Map<String, Value> = cell.collect();
+        print_json(&json!({
+            "event": "path", "step": surveyed.plan.steps[table.step].name, "port": table.port,
+            "cell": cell, "path": String::from_utf8_lossy(&place),
+            "rows": stored.rows, "bytes": stored.bytes, "digest": stored.digest, "key": stored.key,
+        }))?;
     }
     Ok(Exit::Done)
-}
-
-fn place(surveyed: &Surveyed, table: &TableRef) -> Option<Vec<u8>> {
-    use std::os::unix::ffi::OsStringExt as _;
-    let blob = surveyed.states[table.step].manifest.as_ref()?.port(table.port)?.blob;
-    Some(match surveyed.store.local_blob(&blob) {
-        Some(file) => std::path::absolute(&file).unwrap_or(file).into_os_string().into_vec(),
-        None => {
-            let (base, path) = (surveyed.store.url(), surveyed.store.blob_path(&blob));
-            format!("{}/{path}", base.as_str().trim_end_matches('/')).into_bytes()
-        }
-    })
-}
-
-fn show_place(
-    surveyed: &Surveyed,
-    table: &TableRef,
-    place: &[u8],
-    format: Format,
-) -> Result<Exit, Failure> {
-    if format == Format::Human {
-        // For `$(galeras path …)`: unescaped, since a folder's name may contain any bytes.
-        return screen::write_out(&mut screen::data_stdout(), &[place, b"\n"].concat());
-    }
-    let step = &surveyed.plan.steps[table.step];
-    let stored = surveyed.states[table.step].manifest.as_ref().and_then(|m| m.port(table.port));
-    let cell: Map<String, Value> =
-        cell_columns(&table.cell).map(|(name, value)| (name.to_owned(), value.clone())).collect();
-    print_json(&json!({
-        "event": "path", "step": step.name, "port": table.port, "cell": cell,
-        "path": String::from_utf8_lossy(place), "rows": stored.map(|port| port.rows),
-        "bytes": stored.map(|port| port.bytes), "digest": stored.map(|port| port.digest),
-        "key": stored.map(|port| &port.key),
-    }))
 }
 
 #[cfg(test)]

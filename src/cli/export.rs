@@ -209,13 +209,10 @@ fn attrition(surveyed: &Surveyed) -> Vec<(String, Vec<(String, u64)>)> {
     let mut steps: Vec<(String, Vec<(String, u64)>)> = Vec::new();
     for (step, state) in surveyed.plan.steps.iter().zip(&surveyed.states) {
         let Some(manifest) = &state.manifest else { continue };
-        let place = match steps.iter().position(|(name, _)| *name == step.family) {
-            Some(place) => place,
-            None => {
-                steps.push((step.family.clone(), Vec::new()));
-                steps.len() - 1
-            }
-        };
+        let place = steps.iter().position(|(name, _)| *name == step.family).unwrap_or(steps.len());
+        if place == steps.len() {
+            steps.push((step.family.clone(), Vec::new()));
+        }
         for port in &manifest.ports {
             let ports = &mut steps[place].1;
             match ports.iter_mut().find(|(name, _)| *name == port.port) {

@@ -12,11 +12,6 @@ const VARIABLE: &str = "GALERAS_LOG";
 /// The prefix of this program's crates and log targets.
 const OURS: &str = "galeras";
 
-/// The log filter, or `None` if the variable is absent or empty.
-fn directives() -> Option<String> {
-    std::env::var(VARIABLE).ok().filter(|text| !text.trim().is_empty())
-}
-
 /// Log lines are written between those of the progress.
 pub(super) fn is_on() -> bool {
     LevelFilter::current() != LevelFilter::OFF
@@ -30,7 +25,10 @@ pub(super) fn is_on() -> bool {
 /// # Errors
 /// If the variable is not a valid filter.
 pub(super) fn start() -> Result<(), String> {
-    let Some(directives) = directives() else { return Ok(()) };
+    let directives = std::env::var(VARIABLE).unwrap_or_default();
+    if directives.trim().is_empty() {
+        return Ok(());
+    }
     let filter = EnvFilter::try_new(&directives)
         .map_err(|error| format!("${VARIABLE} is not a filter such as `galeras=debug`: {error}"))?;
     let ours = filter_fn(|event| event.target().starts_with(OURS));

@@ -94,16 +94,16 @@ pub(super) async fn recompute(
         told(name, event, "", &differing, asked.format)?;
         remove_last();
     }
-    let rows = recomputed_rows(again, &able, &asked, &cancel).await?;
-    let of_rows = match rows.all {
+    let (rows, equal_rows) = recomputed_rows(again, &able, &asked, &cancel).await?;
+    let of_rows = match rows {
         0 => String::new(),
-        all => format!(", {} of {} rows equal", count(rows.equal), count(all)),
+        all => format!(", {} of {} rows equal", count(equal_rows), count(all)),
     };
     answer(
         asked.format,
         || {
             json!({"event": "recomputed", "steps": chosen.len(), "able": able.len(),
-            "tables": tables, "equal": equal, "rows": rows.all, "equal_rows": rows.equal})
+            "tables": tables, "equal": equal, "rows": rows, "equal_rows": equal_rows})
         },
         || format!("{} of {} tables equal{of_rows}\n", count(equal), count(tables)),
     )?;
@@ -111,7 +111,7 @@ pub(super) async fn recompute(
         // Without any computed step there is nothing to compare.
         return Err(failed("no step could be computed again"));
     }
-    if equal == tables && rows.equal == rows.all {
+    if equal == tables && equal_rows == rows {
         return Ok(Exit::Done);
     }
     let message = "what came out now is not what is stored: either the stored result was not \
@@ -127,21 +127,15 @@ fn broken(step: &str, error: RunError) -> Failure {
     }
 }
 
-/// The number of recomputed rows, and of those that match.
-#[derive(Default)]
-struct RowCounts {
-    all: u64,
-    equal: u64,
-}
-
-/// Computes as many single rows again as steps were asked for, from all row-by-row steps.
+/// Computes as many single rows again as steps were asked for, from all row-by-row steps. Returns
+/// their number, and how many of them are equal.
 async fn recomputed_rows(
     again: &Recomputation<'_>,
     able: &[usize],
     asked: &Asked,
     cancel: &CancellationToken,
-) -> Result<RowCounts, Failure> {
-    let mut counts = RowCounts::default();
+) -> Result<(u64, u64), Failure> {
+    let (mut all, mut equal) = (0, 0);
     for (at, rows) in shares(again, able, asked) {
         let name = &again.plan.steps[at].name;
         let broken = |error| broken(name, error);
@@ -161,20 +155,20 @@ async fn recomputed_rows(
             let others = again.differing_rows(&rows, &tables, &fresh).await.map_err(broken)?;
             remove_last();
             let all = rows.len() as u64;
-            let counts = RowCounts { all, equal: all.saturating_sub(others) };
-            let event = json!({"event": "rows_recomputed", "step": name, "rows": counts.all,
-                "equal": counts.equal});
+            let equal = all.saturating_sub(others);
+            let event =
+                json!({"event": "rows_recomputed", "step": name, "rows": all, "equal": equal});
             told(name, event, " in rows that were drawn", &differing, asked.format)?;
-            Ok::<_, Failure>(counts)
+            Ok::<_, Failure>((all, equal))
         };
         let of_step = tokio::select! {
             counts = work => counts?,
             () = cancel.cancelled() => return Err(Exit::Interrupted.into()),
         };
-        counts.all += of_step.all;
-        counts.equal += of_step.equal;
+        all += of_step.0;
+        equal += of_step.1;
     }
-    Ok(counts)
+    Ok((all, equal))
 }
 
 /// The number of rows to recompute per step: as equal as its rows allow, in the order of the seed.

@@ -85,7 +85,7 @@ pub(super) fn print(text: &str) -> Result<Exit, Failure> {
     write_out(&mut stdout(), text.as_bytes())
 }
 
-/// The same for bytes to any writer over standard output.
+/// The same for bytes to any writer.
 pub(super) fn write_out(out: &mut impl Write, bytes: &[u8]) -> Result<Exit, Failure> {
     let _ = out.write_all(bytes).and_then(|()| out.flush());
     Ok(Exit::Done)
@@ -116,13 +116,11 @@ pub(super) fn print_json(value: &serde_json::Value) -> Result<Exit, Failure> {
 
 /// Writes a text, which may have colours, to standard error.
 pub(super) fn tell(text: &str) {
-    let mut out = stderr();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let _ = write_out(&mut stderr(), text.as_bytes());
 }
 
 pub(super) fn note(message: &str) {
-    let (mut out, line) = (log_stderr(), format!("{message}\n"));
-    let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+    let _ = write_out(&mut log_stderr(), format!("{message}\n").as_bytes());
 }
 
 /// Shows clap's messages: help and versions on standard output, mistakes on standard error.
@@ -139,8 +137,7 @@ pub(super) fn show_usage(error: &clap::Error) -> Exit {
     let text = if styled { text.ansi().to_string() } else { text.to_string() };
     let stream: Box<dyn Write> =
         if mistake { Box::new(io::stderr()) } else { Box::new(StandardOutput) };
-    let mut out = VisibleWriter::new(stream, styled);
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let _ = write_out(&mut VisibleWriter::new(stream, styled), text.as_bytes());
     if mistake { Exit::Invalid } else { Exit::Done }
 }
 

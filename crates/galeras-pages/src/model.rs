@@ -254,22 +254,12 @@ pub enum NoteSeverity {
 pub struct ReproduceBlock {
     /// A note before the commands, in Markdown; may be empty.
     pub note: String,
-    /// The commands, in order.
-    pub commands: Vec<ShellCommand>,
+    /// The commands for a shell, in order, each with its purpose as its name.
+    pub commands: Vec<Labelled>,
     /// The pins of the lock file: repository and commit, model and version.
     pub facts: Vec<Labelled>,
     /// The digests of results, by step and port.
     pub digests: Vec<Labelled>,
-}
-
-/// A command for a shell.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ShellCommand {
-    /// Its purpose.
-    pub purpose: String,
-    /// The command.
-    pub command: String,
 }
 
 /// A table, or its first rows.
@@ -358,8 +348,8 @@ pub struct DataPoint {
     pub groups: Vec<Labelled>,
     /// The scores, by metric.
     pub scores: Vec<ScoreValue>,
-    /// The messages of the prompt.
-    pub prompt: Vec<PromptMessage>,
+    /// The messages of the prompt, each with its speaker as its name: `system`, `user`.
+    pub prompt: Vec<Labelled>,
     /// The answer.
     pub answer: Option<String>,
     /// The text that the answer is compared with.
@@ -390,16 +380,6 @@ pub struct ScoreValue {
     pub metric: String,
     /// Its value; absent if there is none.
     pub value: Option<f64>,
-}
-
-/// A message of a prompt.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct PromptMessage {
-    /// The speaker: `system`, `user`, `assistant`.
-    pub role: String,
-    /// The text.
-    pub content: String,
 }
 
 /// How a text is highlighted.

@@ -66,8 +66,7 @@ pub(crate) fn data_point(parts: &mut Parts, point: &DataPoint) -> Result<Markup,
     };
     let mut prompt = Markup::default();
     for message in &point.prompt {
-        let text = labelled(&message.role, &message.content);
-        prompt.push(&code(parts, &text, CodeLanguage::Plain)?);
+        prompt.push(&code(parts, message, CodeLanguage::Plain)?);
     }
     let mut texts = Markup::default();
     for text in &point.texts {

@@ -6,9 +6,7 @@ pub mod hint;
 pub mod report;
 pub mod runs;
 pub mod sharing;
-mod step_graph;
 mod surveyed;
 pub mod view;
 
-pub use step_graph::step_graph;
-pub use surveyed::{Surveyed, TableError, columns_for_people, table_name};
+pub use surveyed::{Surveyed, TableError, columns_for_people, step_graph, table_name};

@@ -1,14 +1,20 @@
-//! A workflow with its store and the state of every step.
+//! A workflow with its store and the state of every step; the graph of its steps.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+
+use datafusion::dataframe::DataFrame;
+use datafusion::execution::context::SessionContext;
 
 use crate::hint;
 use galeras_base::terminal_escape::shell_word;
+use galeras_display::{GraphEdge, GraphNode, NodeState, StepGraph};
 use galeras_engine::plan::{Input, Plan, PlannedStep, cell_columns, preflight};
-use galeras_engine::runner::{Forecast, Remote, RunError, StepManifests, StepState, survey};
-use galeras_operator::MAIN;
+use galeras_engine::runner::{
+    Forecast, Remote, RunError, StepManifests, StepState, open, open_port, survey,
+};
 use galeras_operator::event::Reason;
+use galeras_operator::{MAIN, StepError};
 use galeras_store::{LockGuard, Manifest, Store, StoreError};
 use galeras_workflow::Diagnostics;
 
@@ -83,6 +89,27 @@ impl Surveyed {
     /// The stored results, by position in the plan.
     pub fn done(&self) -> Vec<Option<Arc<Manifest>>> {
         self.states.iter().map(|s| s.manifest.clone()).collect()
+    }
+
+    /// The rows of a table, all of which is stored.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn open(&self, session: &SessionContext, input: &Input) -> Result<DataFrame, StepError> {
+        open(session, &self.store, &self.plan, input, &self.done())
+    }
+
+    /// The rows of a stored port of a step.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn open_port(
+        &self,
+        session: &SessionContext,
+        step: usize,
+        port: &str,
+    ) -> Result<DataFrame, StepError> {
+        open_port(session, &self.store, &self.plan, step, port, &self.done())
     }
 
     /// The missing requirements of the steps that would run.
@@ -191,4 +218,51 @@ pub fn columns_for_people(plan: &Plan, input: &Input) -> Vec<String> {
     let mut placed = HashSet::new();
     order.retain(|name| input.schema.field(name).is_some() && placed.insert(*name));
     order.into_iter().map(str::to_string).collect()
+}
+
+/// The graph to draw; without `cells`, steps that share a name are merged.
+pub fn step_graph(surveyed: &Surveyed, cells: bool) -> StepGraph {
+    let plan = &surveyed.plan;
+    let mut nodes: Vec<GraphNode> = Vec::new();
+    let mut places = Vec::with_capacity(plan.steps.len());
+    let mut families: HashMap<&str, usize> = HashMap::new();
+    for (step, state) in plan.steps.iter().zip(&surveyed.states) {
+        let state = node_state(&state.forecast);
+        let known = families.get(step.family.as_str()).copied().filter(|_| !cells);
+        let place = known.unwrap_or(nodes.len());
+        match nodes.get_mut(place) {
+            Some(node) => {
+                node.name.clone_from(&step.family);
+                node.states.push(state);
+            }
+            None => {
+                families.insert(&step.family, place);
+                let label = step.operator.descriptor().name.to_string();
+                nodes.push(GraphNode { name: step.name.clone(), label, states: vec![state] });
+            }
+        }
+        places.push(place);
+    }
+    let mut edges: Vec<GraphEdge> = Vec::new();
+    let mut drawn = HashSet::new();
+    for (to, step) in plan.steps.iter().enumerate() {
+        for table in step.inputs.iter().flat_map(|input| &input.tables) {
+            let port = (table.port != MAIN).then_some(table.port);
+            let (from, to) = (places[table.step], places[to]);
+            if drawn.insert((from, to, port)) {
+                edges.push(GraphEdge { from, to, label: port.map(str::to_string) });
+            }
+        }
+    }
+    StepGraph { title: plan.name.clone(), nodes, edges }
+}
+
+fn node_state(forecast: &Forecast) -> NodeState {
+    match forecast {
+        Forecast::Hit | Forecast::RemoteHit => NodeState::Hit,
+        Forecast::Runs { reason: Reason::New, .. } => NodeState::New,
+        Forecast::Runs { .. } => NodeState::Changed,
+        Forecast::Waits { .. } => NodeState::Waiting,
+        Forecast::Broken(_) => NodeState::Broken,
+    }
 }

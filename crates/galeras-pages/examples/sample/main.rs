@@ -141,9 +141,9 @@ fn reproduce() -> Value {
     json!({ "kind": "reproduce",
         "note": "The lock file pins what comes from outside; with it, every digest below comes out again.",
         "commands": [
-            { "purpose": "Get the workflow and its lock file.", "command": "git clone https://example.org/study && cd study" },
-            { "purpose": "Run it; nothing that is stored is computed again.", "command": "galeras run casestudy.yaml --frozen --set threshold=0.7" },
-            { "purpose": "Compare with these results.", "command": "galeras verify study.zip --recompute 3" } ],
+            { "name": "Get the workflow and its lock file.", "value": "git clone https://example.org/study && cd study" },
+            { "name": "Run it; nothing that is stored is computed again.", "value": "galeras run casestudy.yaml --frozen --set threshold=0.7" },
+            { "name": "Compare with these results.", "value": "galeras verify study.zip --recompute 3" } ],
         "facts": [
             { "name": "psf/requests", "value": "0e322af87745eff34caffe4df68456ebc20d9068" },
             { "name": "tiny-coder-1b", "value": "tiny-coder-1b-2026-03-01" } ],
@@ -272,8 +272,8 @@ fn points() -> Value {
                 { "name": "treatment", "value": if i % 4 < 2 { "zero_shot" } else { "few_shot" } } ],
             "scores": [{ "metric": "codebleu", "value": score(0.618_033_9) }, { "metric": "bleu", "value": if i == 7 { None } else { Some(score(0.414_213_5)) } }],
             "prompt": [
-                { "role": "system", "content": "You complete Python methods. Answer with code only." },
-                { "role": "user", "content": format!("Complete the method:\n\n{}", &REFERENCE[..200]) } ],
+                { "name": "system", "value": "You complete Python methods. Answer with code only." },
+                { "name": "user", "value": format!("Complete the method:\n\n{}", &REFERENCE[..200]) } ],
             "answer": answer, "reference": reference,
             "texts": [{ "name": "Given up to the cut", "value": &REFERENCE[..300] }],
             "trace": [

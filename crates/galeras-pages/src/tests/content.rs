@@ -201,7 +201,7 @@ fn ids_are_unique_and_links_within_the_page_lead_somewhere() {
             { "kind": "table", "source": name, "columns": [{ "name": "x" }], "rows": [[1]] },
             { "kind": "rows", "points": [{ "id": "1", "answer": "a", "reference": "b", "trace": [{ "step": name }] }, { "id": "1", "answer": "a" }] },
             { "kind": "attrition", "stages": [{ "step": name, "rows": 3 }] },
-            { "kind": "reproduce", "commands": [{ "command": "x" }, { "command": "y" }] },
+            { "kind": "reproduce", "commands": [{ "value": "x" }, { "value": "y" }] },
         ],
         "graph": { "steps": [{ "name": name, "arguments": "a: 1" }, { "name": "b" }], "arrows": [{ "from": name, "to": "b" }] },
     })))

@@ -31,7 +31,7 @@ const EVERY_TEXT: &str = r#"{
     { "kind": "rows", "title": "T", "caption": "T", "choice": "T", "source": "T", "points": [
       { "id": "T", "title": "T", "groups": [{ "name": "T", "value": "T" }],
         "scores": [{ "metric": "T", "value": 1.0 }, { "metric": "T" }],
-        "prompt": [{ "role": "T", "content": "T" }], "answer": "T", "reference": "T",
+        "prompt": [{ "name": "T", "value": "T" }], "answer": "T", "reference": "T",
         "texts": [{ "name": "T", "value": "T" }],
         "trace": [{ "step": "T", "id": "T", "text": "T", "url": "T" }] },
       { "id": "T", "groups": [{ "name": "T", "value": "other" }], "answer": "T" }] },
@@ -39,7 +39,7 @@ const EVERY_TEXT: &str = r#"{
       { "step": "T", "operator": "T", "rows": 1, "lost": 1,
         "reasons": [{ "reason": "T", "rows": 1, "examples": [{ "name": "T", "value": "T" }] }] }] },
     { "kind": "diagnostics", "notes": [{ "step": "T", "text": "T" }] },
-    { "kind": "reproduce", "note": "T", "commands": [{ "purpose": "T", "command": "T" }],
+    { "kind": "reproduce", "note": "T", "commands": [{ "name": "T", "value": "T" }],
       "facts": [{ "name": "T", "value": "T" }], "digests": [{ "name": "T", "value": "T" }] }],
   "graph": {
     "arrows": [{ "from": "T", "to": "T", "port": "T" }],

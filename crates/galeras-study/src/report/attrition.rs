@@ -6,7 +6,7 @@ use super::values::{number, rows, text};
 use crate::Surveyed;
 use galeras_base::id::ID;
 use galeras_engine::plan::{Input, TableRef};
-use galeras_engine::runner::{RunError, open_port};
+use galeras_engine::runner::RunError;
 use galeras_operator::{MAIN, REJECTS};
 use galeras_sql::session::session;
 
@@ -97,7 +97,7 @@ async fn reasons_of(surveyed: &Surveyed, at: usize) -> Result<Vec<LossReason>, R
         return Ok(Vec::new());
     };
     let session = session(1);
-    let df = open_port(&session, &surveyed.store, &surveyed.plan, at, REJECTS, &surveyed.done())?;
+    let df = surveyed.open_port(&session, at, REJECTS)?;
     session.register_table("rejects", df.into_view())?;
     let id = if port.table.field(ID).is_some() { ID } else { "''" };
     // Reasons of one rule may contain different numbers, so rules are counted.

@@ -5,7 +5,7 @@ use galeras_pages::model::{DiagnosticBlock, DiagnosticNote, NoteSeverity};
 
 use super::values::{number, rows, text};
 use crate::{Surveyed, table_name};
-use galeras_engine::runner::{RunError, open_port, test_outcomes};
+use galeras_engine::runner::{RunError, test_outcomes};
 use galeras_sql::session::session;
 
 const REASONS: usize = 20;
@@ -50,8 +50,7 @@ async fn refusals(surveyed: &Surveyed, at: usize) -> Result<Vec<DiagnosticNote>,
     };
     for port in step.step.ports().iter().filter(has) {
         let session = session(1);
-        let done = surveyed.done();
-        let df = open_port(&session, &surveyed.store, &surveyed.plan, at, port.name, &done)?;
+        let df = surveyed.open_port(&session, at, port.name)?;
         session.register_table("numbers", df.into_view())?;
         let query = format!(
             "SELECT status, reason, count(*) AS rows FROM numbers \

@@ -1,7 +1,7 @@
 //! Data points: prompt, answer, reference, and origin.
 
 use galeras_pages::model::{
-    CodeLanguage, DataPoint, DataPointBlock, Labelled, PromptMessage, ScoreValue, TraceStep,
+    CodeLanguage, DataPoint, DataPointBlock, Labelled, ScoreValue, TraceStep,
 };
 use serde_json::Value;
 
@@ -144,22 +144,17 @@ fn point(row: &JsonRow, place: &PointColumns, columns: &[String], source: &str) 
 }
 
 /// The messages of the conversation, or the text of the prompt.
-fn prompt(row: &JsonRow) -> Vec<PromptMessage> {
+fn prompt(row: &JsonRow) -> Vec<Labelled> {
     if let Value::Array(messages) = value(row, "messages") {
         let said = |message: &Value, key: &str| {
             message.get(key).and_then(Value::as_str).unwrap_or_default().to_string()
         };
-        return messages
-            .iter()
-            .map(|message| PromptMessage {
-                role: said(message, "role"),
-                content: said(message, "content"),
-            })
-            .collect();
+        let message = |of: &Value| Labelled { name: said(of, "role"), value: said(of, "content") };
+        return messages.iter().map(message).collect();
     }
     match text(row, "prompt") {
         prompt if prompt.is_empty() => Vec::new(),
-        content => vec![PromptMessage { role: "user".to_string(), content }],
+        value => vec![Labelled { name: "user".to_string(), value }],
     }
 }
 

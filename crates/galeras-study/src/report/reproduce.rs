@@ -1,6 +1,6 @@
 //! The steps to reproduce the results: commands, pins of the lock file, digests.
 
-use galeras_pages::model::{Labelled, ReproduceBlock, ShellCommand};
+use galeras_pages::model::{Labelled, ReproduceBlock};
 use serde_json::Value;
 
 use crate::runs::value_text;
@@ -11,8 +11,7 @@ const FACTS: usize = 200;
 
 pub(super) fn reproduce(surveyed: &Surveyed) -> ReproduceBlock {
     let plan = &surveyed.plan;
-    let command =
-        |purpose: &str, command: String| ShellCommand { purpose: purpose.to_string(), command };
+    let command = |purpose: &str, value: String| Labelled { name: purpose.to_string(), value };
     let cache = hint::DEFAULT_CACHE;
     let mut commands = vec![
         command(

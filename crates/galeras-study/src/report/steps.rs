@@ -14,7 +14,7 @@ use super::columns::ColumnsOfTable;
 use super::values::{described, rows, table_block};
 use crate::{Surveyed, step_graph, table_name};
 use galeras_base::digest::Digest;
-use galeras_engine::runner::{Forecast, RunError, open_port, test_outcomes};
+use galeras_engine::runner::{Forecast, RunError, test_outcomes};
 use galeras_operator::{MAIN, Port};
 use galeras_sql::session::session;
 
@@ -162,8 +162,7 @@ async fn port_panel(
         .filter(|column| digest_of(&column.name).is_some_and(|d| !known.contains_key(&d)))
         .map(|column| column.name.as_str())
         .collect();
-    let open =
-        || open_port(&session(1), &surveyed.store, &surveyed.plan, at, port.name, &surveyed.done());
+    let open = || surveyed.open_port(&session(1), at, port.name);
     if !unknown.is_empty() && artifact.rows.saturating_mul(unknown.len() as u64) <= CELLS {
         let names: Vec<_> = unknown.iter().map(|name| galeras_sql::session::column(name)).collect();
         let df = open()?.select(names)?;

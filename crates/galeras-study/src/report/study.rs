@@ -332,7 +332,7 @@ fn relative_to(report: &mut Report, folder: &Path) {
         }
         for section in &mut report.sections {
             if let Section::Reproduce(block) = section {
-                block.commands.iter_mut().for_each(|command| shorten(&mut command.command));
+                block.commands.iter_mut().for_each(|command| shorten(&mut command.value));
             }
         }
     }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::Surveyed;
 use galeras_display::{TableFormat, TableWriter};
 use galeras_engine::plan::Input;
-use galeras_engine::runner::{RunError, open};
+use galeras_engine::runner::RunError;
 use galeras_operator::table_digest::type_name;
 use galeras_operator::{column_description, column_unit};
 use galeras_sql::session::{column, session, sorted_by_key};
@@ -20,7 +20,7 @@ pub(crate) type JsonRow = Map<String, Value>;
 
 /// The table of an input in the order of its key.
 pub(super) fn table(surveyed: &Surveyed, input: &Input) -> Result<DataFrame, RunError> {
-    let df = open(&session(1), &surveyed.store, &surveyed.plan, input, &surveyed.done())?;
+    let df = surveyed.open(&session(1), input)?;
     Ok(sorted_by_key(df, &input.schema.key)?)
 }
 

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Fields, TimeUnit};
-use arrow::util::display::{ArrayFormatter, FormatOptions};
 use serde_json::{Value, json};
 
 use super::bundle_readme::{code_cell, line};
 use super::dataset::{CROISSANT, Dataset, PublishedTable, SPLIT};
+use crate::report::text_of;
 use galeras_display::{ColumnSummary, bytes, count, number};
 use galeras_operator::table_digest::type_name;
 
@@ -193,14 +193,9 @@ fn numbers(column: &ColumnSummary) -> String {
         let about = if distinct.exact { "" } else { "~" };
         format!("{about}{}", count(distinct.values))
     });
-    let shown = |array: &ArrayRef| {
-        let format = ArrayFormatter::try_new(array.as_ref(), &FormatOptions::default()).ok()?;
-        Some(cell(&format.value(0).to_string()))
-    };
-    let (least, most) = match &column.extremes {
-        Some((least, most)) => (shown(least), shown(most)),
-        None => (None, None),
-    };
+    let shown = |array: &ArrayRef| cell(&text_of(array));
+    let extremes = column.extremes.as_ref().map(|(least, most)| (shown(least), shown(most)));
+    let (least, most) = extremes.unzip();
     let words = match column.measured.word() {
         "lengths" => " long",
         _ => "",
