@@ -80,18 +80,11 @@ pub(crate) async fn bundle(args: BundleArgs) -> Result<Exit, Failure> {
         1 => ", without one table".to_string(),
         n => format!(", without {} tables", count(n)),
     };
-    answer(
-        args.format,
-        || {
-            json!({"event": "bundle", "path": to.to_string_lossy(), "files": files, "bytes": size,
-            "results": results, "left_out": left_out})
-        },
-        || {
-            let (path, files, results) =
-                (escape(&to.display().to_string()), count(files), count(results));
-            format!("{path}: {files} files of {results} results{left}, {}\n", bytes(size))
-        },
-    )
+    let (path, all) = (escape(&to.display().to_string()), count(results));
+    let text = format!("{path}: {} files of {all} results{left}, {}\n", count(files), bytes(size));
+    let json = json!({"event": "bundle", "path": to.to_string_lossy(), "files": files,
+        "bytes": size, "results": results, "left_out": left_out});
+    answer(args.format, json, &text)
 }
 
 fn own_name(surveyed: &Surveyed) -> String {

@@ -302,23 +302,23 @@ async fn verify(args: VerifyArgs) -> Result<Exit, Failure> {
     for finding in &findings {
         answer(
             args.format,
-            || json!({"event": "finding", "finding": finding}),
-            || format!("{finding}\n"),
+            json!({"event": "finding", "finding": finding}),
+            &format!("{finding}\n"),
         )?;
     }
     if args.repair && !findings.is_empty() {
         let removed = store.repair(&findings).await?;
         return answer(
             args.format,
-            || json!({"event": "repaired", "removed": removed}),
-            || format!("removed {removed} damaged objects\n"),
+            json!({"event": "repaired", "removed": removed}),
+            &format!("removed {removed} damaged objects\n"),
         );
     }
     let found = findings.len();
     answer(
         args.format,
-        || json!({"event": "verified", "bytes": read, "findings": found}),
-        || format!("read {}, found {found} problems\n", bytes(read)),
+        json!({"event": "verified", "bytes": read, "findings": found}),
+        &format!("read {}, found {found} problems\n", bytes(read)),
     )?;
     if findings.is_empty() {
         return Ok(Exit::Done);

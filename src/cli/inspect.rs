@@ -284,11 +284,9 @@ fn explain_code(name: &str, format: Format) -> Result<Exit, Failure> {
     let (title, explanation) = (code.title(), code.explanation());
     answer(
         format,
-        || {
-            json!({"event": "explanation", "code": code.name(), "title": title,
-            "explanation": explanation})
-        },
-        || format!("{code}: {title}\n\n{explanation}\n"),
+        json!({"event": "explanation", "code": code.name(), "title": title,
+            "explanation": explanation}),
+        &format!("{code}: {title}\n\n{explanation}\n"),
     )
 }
 

@@ -33,7 +33,7 @@ pub(crate) async fn origin(args: OriginArgs) -> Result<Exit, Failure> {
         if !matches!(origin, FileOrigin::Written { .. }) {
             exit = Exit::Failed;
         }
-        answer(args.format, || object(file, &origin), || text(file, &origin))?;
+        answer(args.format, object(file, &origin), &text(file, &origin))?;
     }
     Ok(exit)
 }

@@ -101,11 +101,9 @@ pub(super) async fn recompute(
     };
     answer(
         asked.format,
-        || {
-            json!({"event": "recomputed", "steps": chosen.len(), "able": able.len(),
-            "tables": tables, "equal": equal, "rows": rows, "equal_rows": equal_rows})
-        },
-        || format!("{} of {} tables equal{of_rows}\n", count(equal), count(tables)),
+        json!({"event": "recomputed", "steps": chosen.len(), "able": able.len(),
+            "tables": tables, "equal": equal, "rows": rows, "equal_rows": equal_rows}),
+        &format!("{} of {} tables equal{of_rows}\n", count(equal), count(tables)),
     )?;
     if chosen.is_empty() && asked.steps > 0 {
         // Without any computed step there is nothing to compare.
@@ -229,7 +227,7 @@ fn told(
         let differences = table_text(diff, "computed otherwise");
         format!("{table} differs{place}: stored → computed\n{differences}")
     };
-    answer(format, || event, || differing.iter().map(text).collect())
+    answer(format, event, &differing.iter().map(text).collect::<String>())
 }
 
 fn difference(diff: &PortDiff) -> Value {

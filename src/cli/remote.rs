@@ -234,11 +234,9 @@ impl Sending<'_> {
             let results = counted(count, "result");
             answer(
                 format,
-                || {
-                    json!({"event": event, "dry_run": true, "results": count, "files": files,
-                    "bytes": bytes})
-                },
-                || format!("{verb} {} ({}) of {results}\n", tables(files), size(bytes)),
+                json!({"event": event, "dry_run": true, "results": count, "files": files,
+                    "bytes": bytes}),
+                &format!("{verb} {} ({}) of {results}\n", tables(files), size(bytes)),
             )?;
             return Ok(Vec::new());
         }

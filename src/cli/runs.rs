@@ -156,11 +156,11 @@ pub(crate) async fn diff(args: DiffArgs) -> Result<Exit, Failure> {
         let message = format!("neither run has a step `{chosen}`");
         return Err(fail_unknown(&message, &chosen, known, "the steps are"));
     }
-    answer(args.format, || summary_json(old, new, &pairs), || summary_text(old, new, &pairs))?;
+    answer(args.format, summary_json(old, new, &pairs), &summary_text(old, new, &pairs))?;
     for pair in pairs.iter().filter(|pair| pair.verdict() == Verdict::Differs) {
         for port in pair.differing_ports() {
             let diff = compare_ports(&store, pair, &port, args.rows).await?;
-            answer(args.format, || port_json(pair, &diff), || port_text(pair, &diff))?;
+            answer(args.format, port_json(pair, &diff), &port_text(pair, &diff))?;
         }
     }
     Ok(Exit::Done)

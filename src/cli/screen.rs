@@ -99,14 +99,10 @@ pub(super) fn settled(exit: Exit) -> Exit {
 }
 
 /// Prints the answer of a verb in the wanted format.
-pub(super) fn answer(
-    format: Format,
-    json: impl FnOnce() -> serde_json::Value,
-    text: impl FnOnce() -> String,
-) -> Result<Exit, Failure> {
+pub(super) fn answer(format: Format, json: serde_json::Value, text: &str) -> Result<Exit, Failure> {
     match format {
-        Format::Json => print_json(&json()),
-        Format::Human => print(&text()),
+        Format::Json => print_json(&json),
+        Format::Human => print(text),
     }
 }
 

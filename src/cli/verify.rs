@@ -197,8 +197,8 @@ fn told(findings: &Findings, help: &str, format: Format) -> Result<(), Failure> 
     for FileProblem { file, problem } in wrong {
         answer(
             format,
-            || json!({"event": "finding", "file": file, "problem": problem}),
-            || format!("{}: {}\n", escape(file), escape(problem)),
+            json!({"event": "finding", "file": file, "problem": problem}),
+            &format!("{}: {}\n", escape(file), escape(problem)),
         )?;
     }
     let named: HashSet<&str> = wrong.iter().map(|wrong| wrong.file.as_str()).collect();
@@ -206,11 +206,9 @@ fn told(findings: &Findings, help: &str, format: Format) -> Result<(), Failure> 
     let size = if *read > 0 { format!(", {} read", bytes(*read)) } else { String::new() };
     answer(
         format,
-        || {
-            json!({"event": "verified", "files": files, "equal": equal, "findings": wrong.len(),
-            "bytes": read})
-        },
-        || format!("{} of {} files equal{size}\n", count(equal), count(*files)),
+        json!({"event": "verified", "files": files, "equal": equal, "findings": wrong.len(),
+            "bytes": read}),
+        &format!("{} of {} files equal{size}\n", count(equal), count(*files)),
     )?;
     if wrong.is_empty() {
         return Ok(());
