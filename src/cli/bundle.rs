@@ -142,7 +142,7 @@ pub(super) fn privacy(plan: &Plan, args: &WorkflowArgs) -> Privacy {
             add(current.join(store), "the store");
         }
     }
-    Privacy::default().with_secrets(variables).with_folders(folders.into_iter())
+    Privacy::of(variables, folders)
 }
 
 /// The workflow as it is in the bundle, which must lead to the same results.

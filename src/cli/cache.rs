@@ -280,15 +280,11 @@ async fn gc(args: GcArgs) -> Result<Exit, Failure> {
             None => "the rest are parts of interrupted steps; --older-than removes them\n",
         });
     }
-    if !args.dry_run && report.manifests == 0 && report.blobs == 0 && no_rule(&args) {
+    let no_rule = args.keep_runs.is_none() && args.older_than.is_none() && args.max_bytes.is_none();
+    if !args.dry_run && report.manifests == 0 && report.blobs == 0 && no_rule {
         text.push_str("nothing is unused; --keep-runs, --older-than and --max-bytes remove more\n");
     }
     print(&text)
-}
-
-/// No option selects the results to remove.
-fn no_rule(args: &GcArgs) -> bool {
-    args.keep_runs.is_none() && args.older_than.is_none() && args.max_bytes.is_none()
 }
 
 async fn verify(args: VerifyArgs) -> Result<Exit, Failure> {

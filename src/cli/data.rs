@@ -272,10 +272,8 @@ pub(crate) async fn path(args: PathArgs) -> Result<Exit, Failure> {
     use std::os::unix::ffi::OsStringExt as _;
     let surveyed = load(&args.workflow, args.format).await?;
     for table in &surveyed.computed_table(&args.step)?.tables {
-        let manifest = surveyed.states[table.step].manifest.as_ref();
-        let stored = manifest.and_then(|manifest| manifest.port(table.port));
         let missing = || failed(format!("`{}` has no stored table", args.step));
-        let stored = stored.ok_or_else(missing)?;
+        let stored = surveyed.stored(table.step, table.port).ok_or_else(missing)?;
         let place = match surveyed.store.local_blob(&stored.blob) {
             Some(file) => std::path::absolute(&file).unwrap_or(file).into_os_string().into_vec(),
             None => {

@@ -229,23 +229,16 @@ fn locked(file: &Path) -> Result<Vec<String>, Failure> {
     let lock = LockFile::beside(file).map_err(|problem| fail(problem, Exit::Invalid))?;
     let own = file.file_name().unwrap_or_default().to_string_lossy();
     let mine = |workflows: &[String]| workflows.iter().any(|name| *name == own);
-    let mut facts = Vec::new();
-    for snapshot in lock.snapshots.iter().filter(|fact| mine(&fact.workflows)) {
-        let rows = count(snapshot.rows.len() as u64);
-        let (operator, digest) = (&snapshot.operator, snapshot.digest.short());
-        facts.push(format!(
-            "`{operator}`: {rows} repositories, asked {} ({digest})",
-            snapshot.asked
-        ));
-    }
-    for file in lock.files.iter().filter(|fact| mine(&fact.workflows)) {
-        facts.push(format!("{}: blake3 {}", file.url, file.blake3));
-    }
-    for version in lock.versions.iter().filter(|fact| mine(&fact.workflows)) {
-        facts.push(format!("`{}` {}: {}", version.operator, version.of, version.version));
-    }
-    for program in lock.programs.iter().filter(|fact| fact.workflow == own) {
-        facts.push(format!("galeras {}", program.version));
-    }
-    Ok(facts)
+    let snapshots = lock.snapshots.iter().filter(|fact| mine(&fact.workflows)).map(|fact| {
+        let (rows, digest) = (count(fact.rows.len() as u64), fact.digest.short());
+        format!("`{}`: {rows} repositories, asked {} ({digest})", fact.operator, fact.asked)
+    });
+    let files = lock.files.iter().filter(|fact| mine(&fact.workflows));
+    let files = files.map(|fact| format!("{}: blake3 {}", fact.url, fact.blake3));
+    let versions = lock.versions.iter().filter(|fact| mine(&fact.workflows));
+    let versions =
+        versions.map(|fact| format!("`{}` {}: {}", fact.operator, fact.of, fact.version));
+    let programs = lock.programs.iter().filter(|fact| fact.workflow == own);
+    let programs = programs.map(|fact| format!("galeras {}", fact.version));
+    Ok(snapshots.chain(files).chain(versions).chain(programs).collect())
 }

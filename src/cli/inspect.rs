@@ -67,7 +67,11 @@ pub(crate) async fn plan(args: PlanArgs) -> Result<Exit, Failure> {
                     "requests": requests, "place": args.engine.place(&*step.step)})
             })
             .collect();
-        let asks: Vec<Value> = asks.iter().map(ask_json).collect();
+        let ask = |request: &AccessRequest| {
+            json!({"by": request.by, "does": phrase(&request.access),
+                "allow": Allowance::of(&request.access).to_string()})
+        };
+        let asks: Vec<Value> = asks.iter().map(ask).collect();
         print_json(&json!({"event": "plan", "workflow": plan.name, "steps": steps,
             "limits": asked.limits, "memory": args.memory.bytes(), "asks": asks}))?;
         return refusing(&refused, args.format);
@@ -123,11 +127,6 @@ fn asks(args: &WorkflowArgs, surveyed: &Surveyed, out: &Path) -> Vec<AccessReque
     let mut all = requests(plan, &wanted, Some(out));
     all.extend(report_request(plan, out));
     args.trust(Some(out)).open(requests_of_run(plan, &wanted, misses, all))
-}
-
-fn ask_json(request: &AccessRequest) -> Value {
-    json!({"by": request.by, "does": phrase(&request.access),
-        "allow": Allowance::of(&request.access).to_string()})
 }
 
 /// Shows why a run would be refused, if so.
@@ -189,7 +188,8 @@ impl PlannedRequests {
             StepState { forecast: Forecast::Waits { on }, .. } => {
                 let names: Vec<String> =
                     on.iter().map(|at| format!("`{}`", surveyed.plan.steps[*at].name)).collect();
-                let wait = format!("{} {} run", names.join(", "), have(on.len()));
+                let have = if on.len() == 1 { "has" } else { "have" };
+                let wait = format!("{} {have} run", names.join(", "));
                 match text.strip_suffix("is not known yet") {
                     Some(text) => format!("{text}is known when {wait}"),
                     None => text,
@@ -220,10 +220,6 @@ impl PlannedRequests {
         lines.extend(limits.map(|line| escape(&line)));
         lines
     }
-}
-
-fn have(steps: usize) -> &'static str {
-    if steps == 1 { "has" } else { "have" }
 }
 
 #[derive(Args)]

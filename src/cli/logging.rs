@@ -21,9 +21,6 @@ pub(super) fn is_on() -> bool {
 ///
 /// Logs only this program's own messages, even if the variable names others: a library for HTTP may
 /// log the headers of a request, which contain a key.
-///
-/// # Errors
-/// If the variable is not a valid filter.
 pub(super) fn start() -> Result<(), String> {
     let directives = std::env::var(VARIABLE).unwrap_or_default();
     if directives.trim().is_empty() {

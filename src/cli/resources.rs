@@ -113,9 +113,6 @@ fn default_memory() -> usize {
 
 /// A size in bytes: a number with `kB`, `MB`, `GB`, `TB` (powers of 1000), `KiB`, `MiB`, `GiB`,
 /// `TiB` (powers of 1024), `B` or nothing, in any case.
-///
-/// # Errors
-/// A text that explains the format.
 pub(super) fn parse_size(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u64); 10] = [
         ("", 1),

@@ -39,10 +39,8 @@ static FOLDERS: Mutex<Vec<ScratchFolder>> = Mutex::new(Vec::new());
 const NAMED: usize = 5;
 
 impl StorePlaces {
-    /// The folders of the store at a location as `--cache` takes it.
-    ///
-    /// # Errors
-    /// If there cannot be such a store, or its private folder cannot be made or is not private.
+    /// The folders of the store at a location as `--cache` takes it. Fails if its private folder
+    /// cannot be made or is not private.
     pub(super) fn of(location: &str) -> Result<Self, StoreError> {
         refuse_linked(location)?;
         let location = StoreLocation::parse(location)?;
@@ -59,9 +57,6 @@ impl StorePlaces {
 
 /// Refuses links that a cloned repository can bring: folders of a store that are links, and the
 /// default store if that is a link.
-///
-/// # Errors
-/// If there is such a link.
 pub(super) fn refuse_linked(location: &str) -> Result<(), StoreError> {
     if location == DEFAULT_CACHE {
         refuse_link(Path::new(DEFAULT_CACHE))?;

@@ -293,10 +293,7 @@ fn show(surveyed: &Surveyed, rows: &[TracedRow], format: Format) -> Result<Exit,
 fn counts(surveyed: &Surveyed, at: usize) -> Map<String, Value> {
     let mut out = Map::new();
     let step = &surveyed.plan.steps[at];
-    let port = |step: usize, name: &str| {
-        let manifest = surveyed.states[step].manifest.as_ref()?;
-        manifest.port(name).map(|p| p.rows)
-    };
+    let port = |step: usize, name: &str| surveyed.stored(step, name).map(|table| table.rows);
     if let ([input], Some(rejected)) = (step.inputs.as_slice(), port(at, REJECTS)) {
         let rows: Option<u64> = input.tables.iter().map(|t| port(t.step, t.port)).sum();
         // The numbers do not add up where a row becomes several.

@@ -15,7 +15,7 @@ use galeras_engine::runner::{
 };
 use galeras_operator::event::Reason;
 use galeras_operator::{MAIN, StepError};
-use galeras_store::{LockGuard, Manifest, Store, StoreError};
+use galeras_store::{LockGuard, Manifest, PortArtifact, Store, StoreError};
 use galeras_workflow::Diagnostics;
 
 /// The most cells that a command names individually; otherwise it names their step.
@@ -89,6 +89,11 @@ impl Surveyed {
     /// The stored results, by position in the plan.
     pub fn done(&self) -> Vec<Option<Arc<Manifest>>> {
         self.states.iter().map(|s| s.manifest.clone()).collect()
+    }
+
+    /// The stored table of a port of a step.
+    pub fn stored(&self, step: usize, port: &str) -> Option<&PortArtifact> {
+        self.states[step].manifest.as_ref()?.port(port)
     }
 
     /// The rows of a table, all of which is stored.

@@ -56,10 +56,7 @@ async fn stage(
     tables: &[TableRef],
 ) -> Result<Option<AttritionStage>, RunError> {
     let Some(first) = tables.first() else { return Ok(None) };
-    let rows_of = |step: usize, port: &str| {
-        let manifest = surveyed.states[step].manifest.as_ref()?;
-        manifest.port(port).map(|table| table.rows)
-    };
+    let rows_of = |step: usize, port: &str| surveyed.stored(step, port).map(|table| table.rows);
     let left: Option<u64> = tables.iter().map(|table| rows_of(table.step, table.port)).sum();
     let Some(left) = left else { return Ok(None) };
     let lost: Option<u64> = tables.iter().map(|table| rows_of(table.step, REJECTS)).sum();

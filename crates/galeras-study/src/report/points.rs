@@ -80,15 +80,9 @@ pub(super) async fn points(
     let place = PointColumns::of(surveyed, input).unwrap_or_default();
     let mut df = table(surveyed, input)?.limit(0, Some(limit))?;
     if !columns.is_empty() {
-        let mut chosen: Vec<&str> = input.schema.key.iter().map(String::as_str).collect();
-        chosen.extend(
-            columns
-                .iter()
-                .map(String::as_str)
-                .filter(|c| !input.schema.key.contains(&(*c).to_string())),
-        );
-        let chosen: Vec<_> = chosen.into_iter().map(column).collect();
-        df = df.select(chosen)?;
+        let key = &input.schema.key;
+        let chosen = key.iter().chain(columns.iter().filter(|name| !key.contains(name)));
+        df = df.select(chosen.map(|name| column(name)).collect::<Vec<_>>())?;
     }
     let rows = rows(df).await?;
     let total = surveyed.rows(input).filter(|total| *total > rows.len() as u64);

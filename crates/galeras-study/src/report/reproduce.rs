@@ -75,8 +75,7 @@ fn digests(surveyed: &Surveyed) -> Vec<Labelled> {
     let mut digests = Vec::new();
     for output in &surveyed.plan.outputs {
         for table in &output.input.tables {
-            let manifest = surveyed.states[table.step].manifest.as_ref();
-            let Some(artifact) = manifest.and_then(|m| m.port(table.port)) else { continue };
+            let Some(artifact) = surveyed.stored(table.step, table.port) else { continue };
             let name = table_name(&surveyed.plan.steps[table.step].name, table.port);
             let digest = Labelled { name, value: artifact.digest.to_string() };
             if !digests.contains(&digest) {

@@ -62,12 +62,6 @@ fn cells_by_name(surveyed: &Surveyed) -> Cells<'_> {
     cells
 }
 
-/// The rows of a step's main table, if it is stored.
-fn main_rows(surveyed: &Surveyed, at: usize) -> Option<u64> {
-    let manifest = surveyed.states[at].manifest.as_ref()?;
-    manifest.port(MAIN).map(|table| table.rows)
-}
-
 /// The panel of a step, or of the first cell of several.
 async fn panel(
     surveyed: &Surveyed,
@@ -84,7 +78,7 @@ async fn panel(
         ports.push(port_panel(surveyed, at, port, known).await?);
     }
     let outcomes = test_outcomes(&surveyed.plan, at, &surveyed.store, &surveyed.done()).await;
-    let digest = state.manifest.as_ref().and_then(|manifest| manifest.port(MAIN));
+    let digest = surveyed.stored(at, MAIN);
     let mut reason = match &state.forecast {
         Forecast::Hit | Forecast::RemoteHit => "nothing it depends on has changed".to_string(),
         Forecast::Runs { reason, detail } => match detail {
@@ -133,7 +127,7 @@ fn summary(surveyed: &Surveyed, name: &str, cells: &[usize]) -> StepBox {
             false => StepCondition::Missing,
         },
         seconds: (stored > 0).then(|| manifests.map(|manifest| manifest.seconds).sum()),
-        rows: cells.iter().map(|at| main_rows(surveyed, *at)).sum(),
+        rows: cells.iter().map(|at| surveyed.stored(*at, MAIN).map(|table| table.rows)).sum(),
         ..StepBox::default()
     }
 }
@@ -150,8 +144,7 @@ async fn port_panel(
 ) -> Result<PortPanel, RunError> {
     let fields = port.table.schema.fields();
     let mut columns: Vec<TableColumn> = fields.iter().map(|field| described(field)).collect();
-    let artifact = surveyed.states[at].manifest.as_ref().and_then(|m| m.port(port.name));
-    let Some(artifact) = artifact else {
+    let Some(artifact) = surveyed.stored(at, port.name) else {
         return Ok(PortPanel { name: port.name.to_string(), columns, ..PortPanel::default() });
     };
     let digest_of = |name: &str| {

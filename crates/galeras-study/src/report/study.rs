@@ -216,12 +216,8 @@ async fn usual(surveyed: &Surveyed) -> Result<Vec<Section>, RunError> {
     let plan = &surveyed.plan;
     let mut sections = Vec::new();
     let stored = |port: &str| {
-        (0..plan.steps.len())
-            .filter(|at| {
-                let manifest = surveyed.states[*at].manifest.as_ref();
-                manifest.is_some_and(|manifest| manifest.port(port).is_some())
-            })
-            .collect::<Vec<usize>>()
+        let steps = 0..plan.steps.len();
+        steps.filter(|at| surveyed.stored(*at, port).is_some()).collect::<Vec<usize>>()
     };
     let of_step = |at: usize, port: &str| {
         let name = table_name(&plan.steps[at].name, port);

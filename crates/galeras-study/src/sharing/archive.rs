@@ -25,9 +25,6 @@ const MOST_FOR_A_BYTE: u64 = 100;
 const LARGE: u64 = u32::MAX as u64;
 
 /// Writes files into an empty zip file.
-///
-/// # Errors
-/// If one of the files fails.
 pub(super) fn pack(files: &BTreeMap<String, PathBuf>, mut to: &File) -> Result<(), ShareError> {
     let failed = |error: &dyn std::fmt::Display| {
         ShareError::Disk(format!("cannot write the bundle: {error}"))
@@ -80,9 +77,6 @@ pub(super) struct Archive {
 
 impl Archive {
     /// Opens a zip file, and compares all of its bytes with the digest at its end.
-    ///
-    /// # Errors
-    /// If it cannot be read, or is not a zip file.
     pub(super) fn open(path: &Path) -> Result<Self, ShareError> {
         let mut file = File::open(path).about("read", path)?;
         let size = file.metadata().about("read", path)?.len();
@@ -122,11 +116,8 @@ impl Archive {
         Ok(Self { zip, left: most, most, problem, entries, strange })
     }
 
-    /// Copies the content of an entry, and returns its digest.
-    ///
-    /// # Errors
-    /// If it is damaged, exceeds the limit together with earlier copies, or cannot be written: in
-    /// words that follow its name.
+    /// Copies the content of an entry, and returns its digest. Fails, in words that follow its name,
+    /// if it is damaged, or exceeds the limit together with earlier copies.
     pub(super) fn copy(&mut self, at: usize, to: &mut impl Write) -> Result<Digest, String> {
         let mut entry = self.zip.by_index(at).map_err(|error| unreadable(&error))?;
         let mut hasher = blake3::Hasher::new();
@@ -146,10 +137,7 @@ impl Archive {
         }
     }
 
-    /// A small entry as a whole.
-    ///
-    /// # Errors
-    /// If it is damaged, not UTF-8, or larger than `limit` bytes.
+    /// An entry of at most `limit` bytes as a whole.
     pub(super) fn text(&mut self, name: &str, limit: u64) -> Result<String, String> {
         let at = *self.entries.get(name).ok_or("it is missing")?;
         let entry = self.zip.by_index(at).map_err(|error| unreadable(&error))?;

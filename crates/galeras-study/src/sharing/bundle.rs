@@ -101,12 +101,14 @@ impl Bundler<'_> {
         self.done.iter().enumerate().filter_map(|(at, done)| Some((at, done.as_ref()?)))
     }
 
+    fn stored(&self, step: usize, port: &str) -> Option<&PortArtifact> {
+        self.done.get(step)?.as_ref()?.port(port)
+    }
+
     fn is_left_out(&self, table: &PortArtifact) -> bool {
         // By content: the same table under another name is left out as well.
-        self.left_out.iter().any(|(at, port)| {
-            let left = self.done.get(*at).and_then(Option::as_ref).and_then(|m| m.port(port));
-            left.is_some_and(|left| left.digest == table.digest)
-        })
+        let mut left_out = self.left_out.iter().filter_map(|(at, port)| self.stored(*at, port));
+        left_out.any(|left| left.digest == table.digest)
     }
 
     /// Sends the results to the store of the bundle. Labels with paths of this machine are replaced
@@ -192,9 +194,7 @@ impl Bundler<'_> {
         let mut written = Vec::new();
         for output in &self.plan.outputs {
             let left = |table: &TableRef| {
-                let stored = self.done.get(table.step).and_then(Option::as_ref);
-                let stored = stored.and_then(|manifest| manifest.port(table.port));
-                stored.is_some_and(|stored| self.is_left_out(stored))
+                self.stored(table.step, table.port).is_some_and(|stored| self.is_left_out(stored))
             };
             let steps = output
                 .input

@@ -21,28 +21,28 @@ struct Private {
 }
 
 /// The private values. They are never printed.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Privacy {
     private: Vec<Private>,
 }
 
 impl Privacy {
-    /// Adds the values of these environment variables, by name; values that are too short to be
-    /// secrets are ignored.
-    pub fn with_secrets(mut self, variables: impl Iterator<Item = (String, String)>) -> Self {
+    /// The values of these environment variables, by name, and the paths of these folders, each with
+    /// a description. Values that are too short to be secrets are ignored. A folder directly below
+    /// the root, such as `/root`, may be in any program, so it is only searched in the texts of the
+    /// workflow.
+    pub fn of(
+        variables: impl IntoIterator<Item = (String, String)>,
+        folders: impl IntoIterator<Item = (PathBuf, String)>,
+    ) -> Self {
+        let mut private = Vec::new();
         for (name, value) in variables {
-            let value = value.trim();
-            if value.len() >= SECRET {
+            let text = value.trim().to_string();
+            if text.len() >= SECRET {
                 let what = format!("the value of the environment variable {name}");
-                self.private.push(Private { text: value.to_string(), what, common: false });
+                private.push(Private { text, what, common: false });
             }
         }
-        self
-    }
-
-    /// Adds the paths of these folders. A folder directly below the root, such as `/root`, may be
-    /// in any program, so it is only searched in the texts of the workflow.
-    pub fn with_folders(mut self, folders: impl Iterator<Item = (PathBuf, String)>) -> Self {
         for (folder, what) in folders {
             let Some(text) = folder.to_str().map(|text| text.trim_end_matches('/').to_string())
             else {
@@ -54,9 +54,9 @@ impl Privacy {
             }
             let common = depth == 2;
             let text = if common { format!("{text}/") } else { text };
-            self.private.push(Private { text, what, common });
+            private.push(Private { text, what, common });
         }
-        self
+        Self { private }
     }
 
     /// The private value in a cell of a table.
@@ -124,7 +124,7 @@ mod tests {
             [("KEY".to_string(), "sk-hunter2hunter2".to_string()), ("A".into(), "x".into())];
         let folders = [("/home/ada", "the home folder"), ("/root", "the root"), ("/", "all")];
         let folders = folders.map(|(path, what)| (PathBuf::from(path), what.to_string()));
-        Privacy::default().with_secrets(secrets.into_iter()).with_folders(folders.into_iter())
+        Privacy::of(secrets, folders)
     }
 
     #[test]

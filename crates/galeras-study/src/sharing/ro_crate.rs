@@ -148,9 +148,8 @@ const FOLDERS: [(&str, &str); 2] = [
 ];
 
 fn folders(sizes: &BTreeMap<String, u64>) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let there = |folder: &str| sizes.keys().any(|name| name.starts_with(folder));
-    let there: Vec<_> = FOLDERS.into_iter().filter(|(folder, _)| there(folder)).collect();
-    there.into_iter()
+    let there = move |folder: &str| sizes.keys().any(|name| name.starts_with(folder));
+    FOLDERS.into_iter().filter(move |(folder, _)| there(folder))
 }
 
 fn root(record: &BundleRecord, sizes: &BTreeMap<String, u64>) -> Value {

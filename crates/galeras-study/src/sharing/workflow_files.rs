@@ -24,11 +24,8 @@ pub(super) struct WorkflowFiles {
 }
 
 impl WorkflowFiles {
-    /// The positions of the plan's files.
-    ///
-    /// # Errors
-    /// If a file has an absolute path, is too far from the others, or has a name that is not
-    /// portable.
+    /// The positions of the plan's files. Refuses absolute paths, files that are too far from the
+    /// others, and names that are not portable.
     pub(super) fn of(plan: &Plan) -> Result<Self, ShareError> {
         let given = given_paths(plan);
         let mut near = Vec::new();

@@ -187,26 +187,22 @@ fn commit_link(values: &RowValues) -> Option<PageLink> {
         .filter(|url| url.starts_with("https://") || url.starts_with("http://"))?;
     let url = url.trim_end_matches('/').trim_end_matches(".git");
     let commit = text(values, "commit_id")?;
-    let hex = commit.chars().all(|c| c.is_ascii_hexdigit());
-    let mut link =
-        PageLink { text: format!("Commit {}", commit.get(..10)?), ..PageLink::default() };
-    link.address = match text(values, "path") {
-        _ if !hex => return None,
+    if !commit.chars().all(|c| c.is_ascii_hexdigit()) {
+        return None;
+    }
+    let line = |name: &str| values.iter().find(|(column, _)| column == name)?.1.as_u64();
+    let lines = match (line("start_line"), line("end_line")) {
+        (Some(start), Some(end)) => format!("#L{start}-L{end}"),
+        _ => String::new(),
+    };
+    let address = match text(values, "path") {
         Some(path) => {
-            let place = |name: &str| {
-                let found = values.iter().find(|(column, _)| column == name)?;
-                found.1.as_u64()
-            };
-            let lines = match (place("start_line"), place("end_line")) {
-                (Some(start), Some(end)) => format!("#L{start}-L{end}"),
-                _ => String::new(),
-            };
             let path: Vec<String> = path.split('/').map(encoded).collect();
             format!("{url}/blob/{commit}/{}{lines}", path.join("/"))
         }
         None => format!("{url}/commit/{commit}"),
     };
-    Some(link)
+    Some(PageLink { address, text: format!("Commit {}", commit.get(..10)?), current: false })
 }
 
 /// Encodes a name for the path of an address.
