@@ -62,10 +62,7 @@ pub(super) fn stdout() -> VisibleWriter<StandardOutput> {
 
 /// Standard output for programs: unescaped bytes, except on a terminal.
 pub(super) fn data_stdout() -> Box<dyn Write + Send> {
-    match io::stdout().is_terminal() {
-        true => Box::new(stdout()),
-        false => Box::new(StandardOutput),
-    }
+    if io::stdout().is_terminal() { Box::new(stdout()) } else { Box::new(StandardOutput) }
 }
 
 /// Standard error, with colours if allowed.

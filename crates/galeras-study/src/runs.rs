@@ -1,5 +1,5 @@
-//! The recorded runs of a workflow, and two of them side by side: their params, and the result of each
-//! step in both.
+//! The recorded runs of a workflow, and two of them side by side: their params, and the result of
+//! each step in both.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -122,10 +122,7 @@ fn summary(surveyed: &Surveyed, name: &str, cells: &[usize]) -> StepBox {
     StepBox {
         name: name.to_string(),
         operator: surveyed.plan.steps[at].operator.descriptor().name.to_string(),
-        state: match stored == cells.len() {
-            true => StepCondition::Stored,
-            false => StepCondition::Missing,
-        },
+        state: if stored == cells.len() { StepCondition::Stored } else { StepCondition::Missing },
         seconds: (stored > 0).then(|| manifests.map(|manifest| manifest.seconds).sum()),
         rows: cells.iter().map(|at| surveyed.stored(*at, MAIN).map(|table| table.rows)).sum(),
         ..StepBox::default()

@@ -1,5 +1,5 @@
-//! The whole report: the sections that the workflow orders, or a default that suits its results. Also
-//! the report of a bundle.
+//! The whole report: the sections that the workflow orders, or a default that suits its results.
+//! Also the report of a bundle.
 
 use std::path::Path;
 

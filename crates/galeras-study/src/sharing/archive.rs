@@ -116,8 +116,8 @@ impl Archive {
         Ok(Self { zip, left: most, most, problem, entries, strange })
     }
 
-    /// Copies the content of an entry, and returns its digest. Fails, in words that follow its name,
-    /// if it is damaged, or exceeds the limit together with earlier copies.
+    /// Copies the content of an entry, and returns its digest. The error follows its name: it is
+    /// damaged, or exceeds the limit together with earlier copies.
     pub(super) fn copy(&mut self, at: usize, to: &mut impl Write) -> Result<Digest, String> {
         let mut entry = self.zip.by_index(at).map_err(|error| unreadable(&error))?;
         let mut hasher = blake3::Hasher::new();

@@ -27,10 +27,10 @@ pub struct Privacy {
 }
 
 impl Privacy {
-    /// The values of these environment variables, by name, and the paths of these folders, each with
-    /// a description. Values that are too short to be secrets are ignored. A folder directly below
-    /// the root, such as `/root`, may be in any program, so it is only searched in the texts of the
-    /// workflow.
+    /// The values of these environment variables, by name, and the paths of these folders, each
+    /// with a description. Values that are too short to be secrets are ignored. A folder directly
+    /// below the root, such as `/root`, may be in any program, so it is only searched in the texts
+    /// of the workflow.
     pub fn of(
         variables: impl IntoIterator<Item = (String, String)>,
         folders: impl IntoIterator<Item = (PathBuf, String)>,

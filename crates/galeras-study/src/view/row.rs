@@ -163,10 +163,7 @@ pub(super) fn row_parts(values: &RowValues) -> RowParts {
     parts.texts.extend(texts.into_iter().map(|(name, text)| RowText {
         text: labelled(name, text),
         other: None,
-        language: match PYTHON.contains(&name) {
-            true => CodeLanguage::Python,
-            false => CodeLanguage::Plain,
-        },
+        language: if PYTHON.contains(&name) { CodeLanguage::Python } else { CodeLanguage::Plain },
     }));
     parts
 }

@@ -27,10 +27,7 @@ pub(super) async fn steps(State(served): State<Served>) -> Answered {
         },
     };
     let complete = snapshot.states.iter().all(|state| state.forecast.is_hit());
-    let command = match complete {
-        true => String::new(),
-        false => served.study.command(&snapshot.plan),
-    };
+    let command = if complete { String::new() } else { served.study.command(&snapshot.plan) };
     let steps = 0..snapshot.plan.steps.len();
     let steps: Vec<Value> = steps.map(|at| line(&snapshot, at, running.is_some())).collect();
     let page = json!({"status": status, "running": running.is_some(), "events": snapshot.events(),
