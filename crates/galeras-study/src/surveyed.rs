@@ -42,8 +42,8 @@ pub struct Surveyed {
     pub states: Vec<StepState>,
     /// The store's location as typed.
     cache: String,
-    /// Keeps results from being removed.
-    _reading: LockGuard,
+    /// Keeps results from being removed; `None` if tables are only read under another lock.
+    _reading: Option<LockGuard>,
 }
 
 impl Surveyed {
@@ -60,7 +60,17 @@ impl Surveyed {
         let reading = store.reading_lock().await?;
         let states = survey(&plan, &store, remote).await?;
         let (plan, cache) = (Arc::new(plan), cache.to_string());
-        Ok(Self { plan, store, states, cache, _reading: reading })
+        Ok(Self { plan, store, states, cache, _reading: Some(reading) })
+    }
+
+    /// The same without the remote, for a caller that locks the store while it reads tables.
+    pub(crate) async fn unlocked(
+        plan: Arc<Plan>,
+        store: Store,
+        cache: &str,
+    ) -> Result<Self, RunError> {
+        let states = survey(&plan, &store, None).await?;
+        Ok(Self { plan, store, states, cache: cache.to_string(), _reading: None })
     }
 
     /// The workflow with the results of the run that just ended.
@@ -83,7 +93,7 @@ impl Surveyed {
             preimage: None,
         };
         let states = results.iter().map(state).collect();
-        Ok(Self { plan, store, states, cache: cache.to_string(), _reading: reading })
+        Ok(Self { plan, store, states, cache: cache.to_string(), _reading: Some(reading) })
     }
 
     /// The stored results, by position in the plan.
@@ -147,7 +157,7 @@ impl Surveyed {
 
     /// The rows of a table; `None` if not all of it is stored.
     pub fn rows(&self, input: &Input) -> Option<u64> {
-        rows_of(&self.states, input)
+        input.tables.iter().map(|table| Some(self.stored(table.step, table.port)?.rows)).sum()
     }
 
     /// The command that computes the missing results.
@@ -196,15 +206,6 @@ impl Surveyed {
 /// The name of a step's table: `valid`, `valid.rejects`.
 pub fn table_name(step: &str, port: &str) -> String {
     if port == MAIN { step.to_string() } else { format!("{step}.{port}") }
-}
-
-/// The rows of a table; `None` if not all of it is stored.
-pub(crate) fn rows_of(states: &[StepState], input: &Input) -> Option<u64> {
-    let rows = input.tables.iter().map(|table| {
-        let manifest = states[table.step].manifest.as_ref()?;
-        manifest.port(table.port).map(|port| port.rows)
-    });
-    rows.sum()
 }
 
 /// The columns of a table for people: first its key, then the columns of the step, then those of

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
+use galeras_engine::plan::Input;
 use galeras_engine::runner::RunError;
 use galeras_pages::view::{ViewFrame, message_page};
 use galeras_pages::{PageError, PageLink};
@@ -107,7 +108,15 @@ impl Served {
             self.study.store.location(),
             env!("CARGO_PKG_VERSION")
         );
-        ViewFrame { study: snapshot.plan.name.clone(), links: links(current), footer }
+        ViewFrame { study: snapshot.surveyed.plan.name.clone(), links: links(current), footer }
+    }
+
+    /// The table with that name, and the study that has it.
+    pub(super) async fn table(&self, name: &str) -> Result<(Arc<Snapshot>, Input), Refusal> {
+        let snapshot = self.study.snapshot().await?;
+        let table = snapshot.table(name);
+        let table = table.map_err(|why| Refusal::missing(why).run(snapshot.surveyed.command()))?;
+        Ok((snapshot, table))
     }
 }
 

@@ -62,7 +62,7 @@ pub(super) async fn start(State(served): State<Served>) -> Answered {
         let mut choice = json!({"step": name, "questions": asked, "problem": "", "raters": [],
             "agreement": address("/review/agreement", &[("step", name)]),
             "decide": address("/review/rate", &[("step", name), ("rater", ADJUDICATED)])});
-        match Review::load(&served, &snapshot, name).await {
+        match Review::load(&snapshot, name).await {
             Err(problem) => choice["problem"] = json!(problem),
             Ok(review) => {
                 let items = review.all_items();
@@ -94,9 +94,8 @@ fn place(step: &str, rater: &str, point: &str, question: &str) -> String {
 async fn asked(served: &Served, step: &str, rater: &str) -> Result<(Review, Vec<Item>), Refusal> {
     let snapshot = served.study.snapshot_within(SETTLED).await?;
     let _reading = served.study.reading().await?;
-    let review = Review::load(served, &snapshot, step).await;
-    let review =
-        review.map_err(|why| Refusal::invalid(why).run(served.study.command(&snapshot.plan)))?;
+    let review = Review::load(&snapshot, step).await;
+    let review = review.map_err(|why| Refusal::invalid(why).run(snapshot.surveyed.command()))?;
     if rater == ADJUDICATED {
         if let Some(why) = review.too_early() {
             let message = "What raters differ on is decided when all of them are done, so that \
@@ -176,7 +175,7 @@ pub(super) async fn point(
     };
     let id = review.id(current).to_string();
     let _reading = served.study.reading().await?;
-    let values = by_id(&served, &snapshot, &review.input, &id).await?;
+    let values = by_id(&snapshot, &review.input, &id).await?;
     let page = json!({"step": review.step, "rater": rater, "deciding": deciding, "id": id,
         "place": position + 1, "points": points.len(), "done": review.done(rater, &items),
         "answers": items.len(), "questions": here.map(question).collect::<Vec<Value>>(),
@@ -268,7 +267,7 @@ pub(super) async fn agreement(
 ) -> Answered {
     let snapshot = served.study.snapshot_within(SETTLED).await?;
     let _reading = served.study.reading().await?;
-    let review = Review::load(&served, &snapshot, &query.step).await.map_err(Refusal::invalid)?;
+    let review = Review::load(&snapshot, &query.step).await.map_err(Refusal::invalid)?;
     let rows = review.questions.iter().enumerate().map(|(at, question)| {
         let asked = review.points.iter().filter(|point| point.asked[at]);
         let ids = asked.map(|point| point.id.as_str());

@@ -50,14 +50,11 @@ const PAIRS: [(&str, &str); 3] =
 const PARENTS: [&str; 2] = ["prompt_id", "snippet_id"];
 
 pub(super) async fn row(State(served): State<Served>, Query(query): Query<RowQuery>) -> Answered {
-    let snapshot = served.study.snapshot().await?;
-    let input = snapshot
-        .table(&query.name)
-        .map_err(|why| Refusal::missing(why).run(served.study.command(&snapshot.plan)))?;
+    let (snapshot, input) = served.table(&query.name).await?;
     let _reading = served.study.reading().await?;
     let found = match query.at {
-        Some(at) => by_position(&served, &snapshot, &input, at).await,
-        None => by_id(&served, &snapshot, &input, &query.id).await,
+        Some(at) => by_position(&snapshot, &input, at).await,
+        None => by_id(&snapshot, &input, &query.id).await,
     };
     let Some(values) = found? else {
         return Err(Refusal::missing(
@@ -73,14 +70,13 @@ pub(super) async fn row(State(served): State<Served>, Query(query): Query<RowQue
             current: false,
         },
     );
-    parts.trace = trace(&served, &snapshot, &input, &values).await?;
+    parts.trace = trace(&snapshot, &input, &values).await?;
     Ok(html(row_page(&served.frame(&snapshot, ""), &parts)?))
 }
 
 pub(super) type RowValues = Vec<(String, Value)>;
 
 async fn by_position(
-    served: &Served,
     snapshot: &Snapshot,
     input: &Input,
     at: u64,
@@ -88,7 +84,7 @@ async fn by_position(
     let Some((blob, _)) = snapshot.only_blob(input).filter(|(_, rows)| at < *rows) else {
         return Ok(None);
     };
-    let store = served.study.store.clone();
+    let store = snapshot.surveyed.store.clone();
     if !store.local_blob(&blob).is_some_and(|file| file.is_file()) {
         return Ok(None);
     }
@@ -102,13 +98,12 @@ async fn by_position(
 
 /// The row with this id; the first one if there are several.
 pub(super) async fn by_id(
-    served: &Served,
     snapshot: &Snapshot,
     input: &Input,
     id: &str,
 ) -> Result<Option<RowValues>, RunError> {
     let Some(field) = input.schema.field(ID) else { return Ok(None) };
-    let data = snapshot.data(&session(1), &served.study.store, input)?;
+    let data = snapshot.surveyed.open(&session(1), input)?;
     // Without a cast around the column, the file's statistics can exclude row groups.
     let this = match field.data_type() {
         arrow::datatypes::DataType::Utf8 => column(ID),
@@ -209,7 +204,6 @@ fn encoded(name: &str) -> String {
 
 /// The tables that contain the row, or a row it was made from, among the steps that lead here.
 async fn trace(
-    served: &Served,
     snapshot: &Snapshot,
     input: &Input,
     values: &RowValues,
@@ -220,9 +214,9 @@ async fn trace(
         .filter_map(|name| Some((name, text(values, name)?)))
         .collect();
     let mut links = Vec::new();
-    for at in snapshot.plan.with_ancestors(&steps) {
-        let step = &snapshot.plan.steps[at];
-        if snapshot.states[at].manifest.is_none() {
+    for at in snapshot.surveyed.plan.with_ancestors(&steps) {
+        let step = &snapshot.surveyed.plan.steps[at];
+        if snapshot.surveyed.states[at].manifest.is_none() {
             continue;
         }
         for port in step.step.ports().iter().filter(|port| port.table.field(ID).is_some()) {
@@ -234,7 +228,7 @@ async fn trace(
                 schema: port.table.clone(),
             };
             for (column, id) in &ids {
-                let Some(found) = by_id(served, snapshot, &one, id).await? else { continue };
+                let Some(found) = by_id(snapshot, &one, id).await? else { continue };
                 let name = table_name(&step.name, port.name);
                 let mut words = name.clone();
                 if *column != ID {

@@ -26,9 +26,9 @@ pub(super) async fn steps(State(served): State<Served>) -> Answered {
             ),
         },
     };
-    let complete = snapshot.states.iter().all(|state| state.forecast.is_hit());
-    let command = if complete { String::new() } else { served.study.command(&snapshot.plan) };
-    let steps = 0..snapshot.plan.steps.len();
+    let complete = snapshot.surveyed.states.iter().all(|state| state.forecast.is_hit());
+    let command = if complete { String::new() } else { snapshot.surveyed.command() };
+    let steps = 0..snapshot.surveyed.plan.steps.len();
     let steps: Vec<Value> = steps.map(|at| line(&snapshot, at, running.is_some())).collect();
     let page = json!({"status": status, "running": running.is_some(), "events": snapshot.events(),
         "problem": snapshot.problem, "command": command, "steps": steps});
@@ -37,7 +37,7 @@ pub(super) async fn steps(State(served): State<Served>) -> Answered {
 
 /// A step for the template: its state as a class of the style sheet and in words, its tables.
 fn line(snapshot: &Snapshot, at: usize, running: bool) -> Value {
-    let (step, state) = (&snapshot.plan.steps[at], &snapshot.states[at]);
+    let (step, state) = (&snapshot.surveyed.plan.steps[at], &snapshot.surveyed.states[at]);
     let last = snapshot.runs.first().and_then(|run| run.steps.iter().find(|s| s.step == step.name));
     let failed = last.filter(|last| last.status == StepStatus::Failed);
     let (class, text, detail) = match &state.forecast {
@@ -45,7 +45,7 @@ fn line(snapshot: &Snapshot, at: usize, running: bool) -> Value {
         Forecast::Broken(why) => ("failed", "cannot run", why.clone()),
         Forecast::Waits { on } => {
             let names: Vec<&str> =
-                on.iter().map(|at| snapshot.plan.steps[*at].name.as_str()).collect();
+                on.iter().map(|at| snapshot.surveyed.plan.steps[*at].name.as_str()).collect();
             ("missing", "waits", format!("for {}", names.join(", ")))
         }
         Forecast::Runs { reason, detail } => match failed {

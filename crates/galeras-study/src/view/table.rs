@@ -9,7 +9,7 @@ use galeras_pages::view::table_page;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::answer::{Answered, Refusal, Served, address, html};
+use super::answer::{Answered, Served, address, html};
 use super::table_filter::{OPERATORS, condition};
 use super::table_rows::Rows;
 use crate::report::described;
@@ -63,10 +63,7 @@ pub(super) async fn table(
     State(served): State<Served>,
     Query(mut query): Query<TableQuery>,
 ) -> Answered {
-    let snapshot = served.study.snapshot().await?;
-    let input = snapshot
-        .table(&query.name)
-        .map_err(|why| Refusal::missing(why).run(served.study.command(&snapshot.plan)))?;
+    let (snapshot, input) = served.table(&query.name).await?;
     let _reading = served.study.reading().await?;
     let schema = &input.schema.schema;
     if !query.sort.is_empty() && schema.field_with_name(&query.sort).is_err() {

@@ -142,7 +142,8 @@ impl Rows<'_> {
     /// The filter over the columns of the file: other columns have a constant value.
     fn stored_filter(&self) -> Result<Option<Expr>, RunError> {
         let Some(filter) = self.filter.clone() else { return Ok(None) };
-        let step = self.input.tables.first().map(|table| &self.snapshot.plan.steps[table.step]);
+        let step =
+            self.input.tables.first().map(|table| &self.snapshot.surveyed.plan.steps[table.step]);
         let schema = &self.input.schema;
         let replaced = filter.transform(|part| match &part {
             Expr::Column(named) if schema.field(&named.name).is_some_and(|f| is_virtual(f)) => {
@@ -154,7 +155,7 @@ impl Rows<'_> {
     }
 
     fn data(&self, jobs: usize) -> Result<DataFrame, RunError> {
-        self.snapshot.data(&session(jobs), &self.served.study.store, self.input)
+        Ok(self.snapshot.surveyed.open(&session(jobs), self.input)?)
     }
 
     fn filtered(&self, df: DataFrame) -> Result<DataFrame, RunError> {
@@ -167,7 +168,7 @@ impl Rows<'_> {
     /// The number of filtered rows.
     async fn count(&self) -> Result<u64, RunError> {
         if self.filter.is_none() {
-            return Ok(self.snapshot.rows(self.input).unwrap_or(0));
+            return Ok(self.snapshot.surveyed.rows(self.input).unwrap_or(0));
         }
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(self.filtered(self.data(jobs)?)?.count().await? as u64)
@@ -214,7 +215,7 @@ impl Rows<'_> {
 
     /// The columns of a page: first the key, then the columns of the step, then the others.
     fn columns(&self) -> Vec<String> {
-        let plan = &self.snapshot.plan;
+        let plan = &self.snapshot.surveyed.plan;
         let mut names = crate::columns_for_people(plan, self.input);
         if self.snapshot.only_blob(self.input).is_some() {
             names.retain(|name| self.input.schema.field(name).is_some_and(|f| !is_virtual(f)));
