@@ -75,39 +75,29 @@ pub fn table_page(
     framed(frame, name, main, "", &parts)
 }
 
-/// A page of a few small tables: agreement, runs, what differs between two runs.
-#[derive(Debug, Clone, Default)]
-pub struct TablesPage {
-    /// The title.
-    pub title: String,
-    /// The text above the tables, in Markdown.
-    pub text: String,
-    /// The tables.
-    pub tables: Vec<TableBlock>,
-    /// A form to choose two of these; empty for none.
-    pub choices: Vec<String>,
-    /// The address that reports if the page has changed; empty if the page does not ask.
-    pub events: String,
-}
-
-/// A page of a few small tables.
-pub fn tables_page(frame: &ViewFrame, of: &TablesPage) -> Result<String, PageError> {
+/// A page of a few small tables: agreement, runs, what differs between two runs. Above them are
+/// `text` in Markdown and, unless `choices` are empty, a form to choose two of these. `events` is the
+/// address that reports if the page has changed; empty if the page does not ask.
+pub fn tables_page(
+    frame: &ViewFrame,
+    title: &str,
+    text: &str,
+    tables: &[TableBlock],
+    choices: &[String],
+    events: &str,
+) -> Result<String, PageError> {
     let mut parts = Parts::default();
-    let mut tables = Vec::with_capacity(of.tables.len());
-    for block in &of.tables {
-        tables.push(context! { title => &block.title, body => table(&mut parts, block)? });
+    let mut shown = Vec::with_capacity(tables.len());
+    for block in tables {
+        shown.push(context! { title => &block.title, body => table(&mut parts, block)? });
     }
+    let text = markdown(text, 1);
     let main = render(
         "view_tables.html",
-        context! {
-            text => markdown(&of.text, 1),
-            tables => tables,
-            choices => &of.choices,
-            events => &of.events,
-        },
+        context! { text => text, tables => shown, choices => Serde(choices), events => events },
     )?;
-    let script = if of.events.is_empty() { "" } else { LIVE };
-    framed(frame, &of.title, main, script, &parts)
+    let script = if events.is_empty() { "" } else { LIVE };
+    framed(frame, title, main, script, &parts)
 }
 
 /// A page with one message: something is missing, or not ready.

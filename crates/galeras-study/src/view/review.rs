@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use axum::extract::{Form, Query, State};
-use galeras_pages::view::{TablesPage, review_page, review_start_page, tables_page};
+use galeras_pages::view::{review_page, review_start_page, tables_page};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -311,17 +311,13 @@ pub(super) async fn agreement(
         .raters
         .keys()
         .map(|rater| vec![json!(rater), json!(review.done(rater, &items)), json!(items.len())]);
-    let mut tables = vec![block("Agreement", &names, rows.collect())];
-    tables.push(block("Raters", &["rater", "answers", "of"], raters.collect()));
-    let page = TablesPage {
-        title: format!("Agreement: {}", review.step),
-        text:
-            "Kappa is Cohen's, of two raters, with its 95 % interval; alpha is Krippendorff's, of \
-               two and more. `unsure` is an answer of its own. The page follows the ratings."
-                .into(),
-        tables,
-        choices: Vec::new(),
-        events: snapshot.events(),
-    };
-    Ok(html(tables_page(&served.frame(&snapshot, "/review"), &page)?))
+    let tables = [
+        block("Agreement", &names, rows.collect()),
+        block("Raters", &["rater", "answers", "of"], raters.collect()),
+    ];
+    let (frame, title) =
+        (served.frame(&snapshot, "/review"), format!("Agreement: {}", review.step));
+    let text = "Kappa is Cohen's, of two raters, with its 95 % interval; alpha is Krippendorff's, of \
+                two and more. `unsure` is an answer of its own. The page follows the ratings.";
+    Ok(html(tables_page(&frame, &title, text, &tables, &[], &snapshot.events())?))
 }

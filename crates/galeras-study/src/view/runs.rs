@@ -2,7 +2,7 @@
 
 use axum::extract::{Query, State};
 use galeras_pages::model::{TableBlock, TableColumn};
-use galeras_pages::view::{TablesPage, tables_page};
+use galeras_pages::view::tables_page;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -34,21 +34,17 @@ pub(super) async fn runs(State(served): State<Served>) -> Answered {
     let names = ["run", "started", "took", "outcome", "steps", "results", "params"];
     let table =
         TableBlock { total: Some(snapshot.runs.len() as u64), ..block("", &names, rows.collect()) };
-    let enough = listed.iter().filter(|run| !run.steps.is_empty()).count() > 1;
-    let page = TablesPage {
-        title: "Runs".into(),
-        text: match listed.is_empty() {
-            true => "No run of this workflow is recorded yet.".into(),
-            false => "Two runs with the same results came to the same tables.".into(),
-        },
-        tables: if listed.is_empty() { Vec::new() } else { vec![table] },
-        choices: match enough {
-            true => listed.iter().filter(|r| !r.steps.is_empty()).map(|r| r.id.clone()).collect(),
-            false => Vec::new(),
-        },
-        events: snapshot.events(),
+    let recorded = listed.iter().filter(|run| !run.steps.is_empty());
+    let mut choices: Vec<String> = recorded.map(|run| run.id.clone()).collect();
+    if choices.len() < 2 {
+        choices.clear();
+    }
+    let (text, tables) = match listed.is_empty() {
+        true => ("No run of this workflow is recorded yet.", Vec::new()),
+        false => ("Two runs with the same results came to the same tables.", vec![table]),
     };
-    Ok(html(tables_page(&served.frame(&snapshot, "/runs"), &page)?))
+    let (frame, events) = (served.frame(&snapshot, "/runs"), snapshot.events());
+    Ok(html(tables_page(&frame, "Runs", text, &tables, &choices, &events)?))
 }
 
 #[derive(Deserialize)]
@@ -101,14 +97,9 @@ pub(super) async fn diff(
             }
         }
     }
-    let page = TablesPage {
-        title: "Two runs".into(),
-        text: format!("From {} ({}) to {} ({}).", old.id, outcome(old), new.id, outcome(new)),
-        tables,
-        choices: Vec::new(),
-        events: String::new(),
-    };
-    Ok(html(tables_page(&served.frame(&snapshot, "/runs"), &page)?))
+    let text = format!("From {} ({}) to {} ({}).", old.id, outcome(old), new.id, outcome(new));
+    let frame = served.frame(&snapshot, "/runs");
+    Ok(html(tables_page(&frame, "Two runs", &text, &tables, &[], "")?))
 }
 
 /// The differences between two tables: numbers in the caption, and examples of changed rows.
