@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::Args;
 
 pub(super) use super::exit::{Exit, Failure, both, cannot_write, fail, failed};
-use super::remote_args::RemoteArgs;
+use super::remote::RemoteArgs;
 use super::screen::tell;
 pub(super) use super::screen::{answer, color, note, print, print_json, width};
 use super::store_places::{StorePlaces, refuse_linked};

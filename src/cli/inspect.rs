@@ -11,9 +11,8 @@ use super::context::{
     Exit, Failure, LookArgs, Surveyed, answer, fail_unknown, load, load_with_remote, look, note,
     plan_file, print, print_json, show_diagnostics,
 };
-use super::engine_args::EngineArgs;
-use super::remote_args::RemoteArgs;
-use super::resources::MemoryArgs;
+use super::remote::RemoteArgs;
+use super::resources::{EngineArgs, MemoryArgs};
 use super::run::{OutArgs, requests_of_run};
 use super::{Format, Settings, StoreArgs, WorkflowArgs};
 use galeras_base::terminal_escape::{escape, escape_json, shell_word};

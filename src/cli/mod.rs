@@ -13,7 +13,6 @@ mod context;
 mod contracts;
 mod data;
 mod defects;
-mod engine_args;
 mod exit;
 mod export;
 mod init;
@@ -24,11 +23,7 @@ mod ops;
 mod origin;
 #[cfg(test)]
 mod plan_tests;
-mod plot;
-mod recomputed;
-mod registrations;
 mod remote;
-mod remote_args;
 mod report;
 mod resources;
 mod rows;
@@ -38,7 +33,6 @@ mod screen;
 mod signals;
 #[cfg(test)]
 mod spread_tests;
-mod stats;
 mod store_places;
 mod trace;
 mod verify;

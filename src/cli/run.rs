@@ -14,11 +14,10 @@ use super::context::{
     unknown_step,
 };
 use super::data::show_outputs;
-use super::engine_args::EngineArgs;
-use super::registrations::show_registrations;
-use super::remote_args::RemoteArgs;
+use super::lock::show_registrations;
+use super::remote::RemoteArgs;
 use super::report::write_report;
-use super::resources::{MemoryArgs, all_threads};
+use super::resources::{EngineArgs, MemoryArgs, all_threads};
 use super::signals::watch_signals;
 use super::{Format, Settings, WorkflowArgs, logging, screen};
 use galeras_display::{HumanReporter, JsonReporter};
