@@ -7,8 +7,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::StoreArgs;
 use super::context::{Exit, Failure, fail, failed, note, open_store};
+use super::process::watch_signals;
 use super::resources::{MemoryArgs, all_threads};
-use super::signals::watch_signals;
 use super::store_places::StorePlaces;
 use crate::registry::REGISTRY;
 use galeras_base::terminal_escape::escape;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::context::{Exit, Failure, cannot_write, fail, print};
-use super::contracts::QUICKSTART;
+use super::ops::QUICKSTART;
 use galeras_base::scratch::WholeFile;
 use galeras_base::small_file::{self, MAX_TEXT_BYTES};
 use galeras_base::terminal_escape::shell_word;

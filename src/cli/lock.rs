@@ -20,8 +20,8 @@ use super::consent::{load_trusted, require};
 use super::context::{
     Exit, Failure, cannot_write, color, fail, failed, note, open_store, show_diagnostics,
 };
+use super::process::watch_signals;
 use super::resources::default_env;
-use super::signals::watch_signals;
 use super::{Format, WorkflowArgs, screen};
 use galeras_base::scratch::WholeFile;
 use galeras_base::small_file::{self, MAX_LOCK_BYTES};

@@ -10,19 +10,17 @@ mod cluster;
 mod complete;
 mod consent;
 mod context;
-mod contracts;
 mod data;
-mod defects;
 mod exit;
 mod export;
 mod init;
 mod inspect;
 mod lock;
-mod logging;
 mod ops;
 mod origin;
 #[cfg(test)]
 mod plan_tests;
+mod process;
 mod remote;
 mod report;
 mod resources;
@@ -30,7 +28,6 @@ mod rows;
 mod run;
 mod runs;
 mod screen;
-mod signals;
 #[cfg(test)]
 mod spread_tests;
 mod store_places;
@@ -197,17 +194,17 @@ pub fn main() -> Exit {
 }
 
 fn start(cli: Cli, started: Instant) -> Result<Exit, Failure> {
-    logging::start().map_err(|message| fail(message, Exit::Invalid))?;
-    if let Some(problem) = defects::clock_problem(SystemTime::now()) {
+    process::start_log().map_err(|message| fail(message, Exit::Invalid))?;
+    if let Some(problem) = process::clock_problem(SystemTime::now()) {
         return Err(failed(problem));
     }
-    defects::keep_quiet();
+    process::keep_quiet();
     resources::start_guard(&cli.verb).map_err(no_threads)?;
     // The first thread's stack size depends on the shell, so a new thread is used.
     let thread =
         std::thread::Builder::new().stack_size(STACK_BYTES).spawn(move || perform(cli, started));
     let ended = thread.map_err(no_threads)?.join();
-    ended.unwrap_or_else(|panic| Err(defects::report(panic.as_ref())))
+    ended.unwrap_or_else(|panic| Err(process::report_panic(panic.as_ref())))
 }
 
 fn no_threads(error: std::io::Error) -> Failure {
@@ -259,7 +256,7 @@ fn perform(cli: Cli, started: Instant) -> Result<Exit, Failure> {
         }
     };
     let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(verb)));
-    let ended = ended.unwrap_or_else(|panic| Err(defects::report(panic.as_ref())));
+    let ended = ended.unwrap_or_else(|panic| Err(process::report_panic(panic.as_ref())));
     let exit = ended.unwrap_or_else(Failure::show);
     // Running computations were cancelled and get only a wait too short to notice. Idle threads are
     // joined: detaching a thread while it ends is a race in `pthread_detach` and sometimes crashes.

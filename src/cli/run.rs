@@ -15,11 +15,11 @@ use super::context::{
 };
 use super::data::show_outputs;
 use super::lock::show_registrations;
+use super::process::{is_logging, watch_signals};
 use super::remote::RemoteArgs;
 use super::report::write_report;
 use super::resources::{EngineArgs, MemoryArgs, all_threads};
-use super::signals::watch_signals;
-use super::{Format, Settings, WorkflowArgs, logging, screen};
+use super::{Format, Settings, WorkflowArgs, screen};
 use galeras_display::{HumanReporter, JsonReporter};
 use galeras_engine::plan::{Locking, Plan, preflight};
 use galeras_engine::runner::{
@@ -128,7 +128,7 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Result<Exit, Failure
         Format::Json => Arc::new(JsonReporter::new(screen::data_stdout())),
         Format::Human => {
             // Log lines would break the bars, so plain lines are used instead.
-            let terminal = screen::is_terminal() && !logging::is_on();
+            let terminal = screen::is_terminal() && !is_logging();
             let err = Box::new(screen::stderr());
             Arc::new(HumanReporter::new(err, terminal, color(), screen::line_width))
         }

@@ -15,10 +15,10 @@ use super::context::{
     Exit, Failure, answer, fail, failed, note, open_store, plan_file, print, print_json,
     show_diagnostics,
 };
+use super::process::watch_signals;
 use super::remote::SignersArgs;
 use super::resources::default_env;
 use super::runs::table_text;
-use super::signals::watch_signals;
 use super::store_places::{remove_last, scratch_folder};
 use super::{Format, Settings, StoreArgs, screen};
 use galeras_base::digest::Digest;

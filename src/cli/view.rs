@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::context::{
     Exit, Failure, LookArgs, fail, failed, note, open_store, plan_file, print, show_diagnostics,
 };
-use super::signals::watch_signals;
+use super::process::watch_signals;
 use super::{Format, Settings, WorkflowArgs};
 use galeras_engine::plan::Plan;
 use galeras_study::view::{Guard, PlanAgain, Study, serve};
