@@ -16,8 +16,7 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use sha2::{Digest as _, Sha256};
 
-use super::card::{attribution, card};
-use super::citation::citation;
+use super::card::{attribution, card, citation};
 use super::croissant::croissant;
 use super::error::{AboutFile as _, ShareError};
 use super::licences::{Licences, Verdict};

@@ -12,7 +12,6 @@ mod bundle;
 mod bundle_readme;
 mod bundle_record;
 mod card;
-mod citation;
 mod compare;
 mod croissant;
 mod dataset;
