@@ -263,7 +263,10 @@ fn steps(plan: &Plan, names: &[String]) -> Result<Vec<usize>, Failure> {
 /// none; after a failed data test, the rows that it checked. `None` if no step has rows.
 fn where_to_look(plan: &Plan, outcome: &RunOutcome, cache: &str) -> Option<String> {
     let table = match outcome.status {
-        RunStatus::Ok => output_with_rows(plan, outcome).or_else(|| last_with_rows(outcome)),
+        RunStatus::Ok => output_with_rows(plan, outcome).or_else(|| {
+            let last = outcome.steps.iter().rev().find(|step| step.rows > 0);
+            last.map(|step| step.step.clone())
+        }),
         RunStatus::AssertFailed => {
             let tested = |status| status == StepStatus::Failed;
             let failed = outcome.steps.iter().find(|step| tested(step.status) && step.rows > 0);
@@ -282,8 +285,4 @@ fn output_with_rows(plan: &Plan, outcome: &RunOutcome) -> Option<String> {
         (rows > 0).then(|| table_name(&plan.steps[table.step].name, table.port))
     });
     named.next()
-}
-
-fn last_with_rows(outcome: &RunOutcome) -> Option<String> {
-    outcome.steps.iter().rev().find(|step| step.rows > 0).map(|step| step.step.clone())
 }

@@ -39,7 +39,7 @@ impl WorkflowFiles {
         }
         let written = plan.steps.iter().map(|step| step.source.text());
         for text in written {
-            if let Some(path) = near.iter().find(|path| names_absolutely(text, path)) {
+            if let Some(path) = near.iter().find(|path| text.contains(&*path.to_string_lossy())) {
                 let message = format!(
                     "the workflow names {} by an absolute path, which is nowhere else; name it by \
                      a path that starts at the workflow's folder",
@@ -125,12 +125,6 @@ fn given_paths(plan: &Plan) -> Vec<(String, PathBuf)> {
             (path.is_absolute() && path.exists()).then(|| (name.to_string(), path.to_path_buf()))
         })
         .collect()
-}
-
-/// The text has this path, or one of its parent folders except the root's.
-fn names_absolutely(text: &str, path: &Path) -> bool {
-    let path = path.to_string_lossy();
-    text.contains(&*path)
 }
 
 /// The path without `.` and `..`; links are kept.

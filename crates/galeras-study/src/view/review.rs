@@ -261,6 +261,24 @@ pub(super) struct AgreementQuery {
     step: String,
 }
 
+/// The columns of the table of agreement.
+const COLUMNS: [(&str, fn(&QuestionAgreement) -> Value); 14] = [
+    ("question", |of| json!(of.question)),
+    ("points", |of| json!(of.points)),
+    ("raters", |of| json!(of.raters)),
+    ("rated by all", |of| json!(of.rated_by_all)),
+    ("yes", |of| json!(of.answers[0])),
+    ("no", |of| json!(of.answers[1])),
+    ("unsure", |of| json!(of.answers[2])),
+    ("agreement", |of| json!(of.agreement)),
+    ("kappa", |of| json!(of.kappa)),
+    ("kappa low", |of| json!(of.kappa_interval.map(|(low, _)| low))),
+    ("kappa high", |of| json!(of.kappa_interval.map(|(_, high)| high))),
+    ("alpha", |of| json!(of.alpha)),
+    ("differ on", |of| json!(of.disagreements)),
+    ("undecided", |of| json!(of.undecided)),
+];
+
 pub(super) async fn agreement(
     State(served): State<Served>,
     Query(query): Query<AgreementQuery>,
@@ -272,39 +290,9 @@ pub(super) async fn agreement(
         let asked = review.points.iter().filter(|point| point.asked[at]);
         let ids = asked.map(|point| point.id.as_str());
         let of = QuestionAgreement::of(&review.ratings, &question.name, ids, review.wanted);
-        vec![
-            json!(of.question),
-            json!(of.points),
-            json!(of.raters),
-            json!(of.rated_by_all),
-            json!(of.answers[0]),
-            json!(of.answers[1]),
-            json!(of.answers[2]),
-            json!(of.agreement),
-            json!(of.kappa),
-            json!(of.kappa_interval.map(|(low, _)| low)),
-            json!(of.kappa_interval.map(|(_, high)| high)),
-            json!(of.alpha),
-            json!(of.disagreements),
-            json!(of.undecided),
-        ]
+        COLUMNS.iter().map(|(_, value)| value(&of)).collect::<Vec<Value>>()
     });
-    let names = [
-        "question",
-        "points",
-        "raters",
-        "rated by all",
-        "yes",
-        "no",
-        "unsure",
-        "agreement",
-        "kappa",
-        "kappa low",
-        "kappa high",
-        "alpha",
-        "differ on",
-        "undecided",
-    ];
+    let names = COLUMNS.map(|(name, _)| name);
     let items = review.all_items();
     let raters = review
         .ratings
