@@ -7,9 +7,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use super::context::{
-    Exit, Failure, Surveyed, answer, fail, failed, load_with_remote, note, print, print_json,
-};
+use super::context::{Exit, Failure, Surveyed, answer, fail, failed, load_with_remote, note};
 use super::store_places::unpacked_store;
 use super::{Format, WorkflowArgs, screen};
 use galeras_base::small_file;
@@ -254,33 +252,27 @@ impl Sending<'_> {
 
     fn said(&self, report: &Transferred, format: Format) -> Result<Exit, Failure> {
         let Transferred { results, files, bytes, present, signed, lacking } = report;
-        let printed = if format == Format::Json {
-            let reasons: Vec<_> =
-                lacking.iter().map(|(step, why)| json!({"step": step, "why": why})).collect();
-            let mut told = json!({"event": self.event, "dry_run": false, "results": results,
-                "files": files, "bytes": bytes, "present": present, "signed": signed,
-                "lacking": reasons});
-            if let Some(unknown) = self.missing {
-                told["missing"] = json!(missing(unknown, lacking));
-            }
-            print_json(&told)
-        } else {
-            let (verb, place) = match self.event {
-                "push" => ("sent", format!("to {}", escape(self.to.location()))),
-                _ => ("fetched", format!("from {}", escape(self.from.location()))),
-            };
-            let results = counted(*results, "result");
-            let (tables_sent, size) = (tables(*files), size(*bytes));
-            let mut text = format!("{verb} {tables_sent} ({size}) {place}: {results}");
-            if *present > 0 {
-                text.push_str(&format!(", {} there already", tables(*present)));
-            }
-            if *signed > 0 {
-                text.push_str(&format!("; {} signed", count(*signed)));
-            }
-            text.push('\n');
-            print(&text)
+        let reasons: Vec<_> =
+            lacking.iter().map(|(step, why)| json!({"step": step, "why": why})).collect();
+        let mut told = json!({"event": self.event, "dry_run": false, "results": results,
+            "files": files, "bytes": bytes, "present": present, "signed": signed,
+            "lacking": reasons});
+        if let Some(unknown) = self.missing {
+            told["missing"] = json!(missing(unknown, lacking));
+        }
+        let (verb, place) = match self.event {
+            "push" => ("sent", format!("to {}", escape(self.to.location()))),
+            _ => ("fetched", format!("from {}", escape(self.from.location()))),
         };
+        let results = counted(*results, "result");
+        let mut text = format!("{verb} {} ({}) {place}: {results}", tables(*files), size(*bytes));
+        if *present > 0 {
+            text.push_str(&format!(", {} there already", tables(*present)));
+        }
+        if *signed > 0 {
+            text.push_str(&format!("; {} signed", count(*signed)));
+        }
+        let printed = answer(format, told, &(text + "\n"));
         for (step, why) in lacking {
             note(&format!("{}: {}", escape(step), escape(why)));
         }
