@@ -57,19 +57,13 @@ pub(super) async fn row(State(served): State<Served>, Query(query): Query<RowQue
         None => by_id(&snapshot, &input, &query.id).await,
     };
     let Some(values) = found? else {
-        return Err(Refusal::missing(
-            "The table has no such row; it may have been computed again.",
-        ));
+        let why = "The table has no such row; it may have been computed again.";
+        return Err(Refusal::missing(why));
     };
     let mut parts = row_parts(&values);
-    parts.links.insert(
-        0,
-        PageLink {
-            address: address("/table", &[("name", &query.name)]),
-            text: format!("Table {}", query.name),
-            current: false,
-        },
-    );
+    let address = address("/table", &[("name", &query.name)]);
+    let text = format!("Table {}", query.name);
+    parts.links.insert(0, PageLink { address, text, current: false });
     parts.trace = trace(&snapshot, &input, &values).await?;
     Ok(html(row_page(&served.frame(&snapshot, ""), &parts)?))
 }
@@ -81,13 +75,10 @@ async fn by_position(
     input: &Input,
     at: u64,
 ) -> Result<Option<RowValues>, RunError> {
-    let Some((blob, _)) = snapshot.only_blob(input).filter(|(_, rows)| at < *rows) else {
+    let Some((blob, _)) = snapshot.local_blob(input).filter(|(_, rows)| at < *rows) else {
         return Ok(None);
     };
     let store = snapshot.surveyed.store.clone();
-    if !store.local_blob(&blob).is_some_and(|file| file.is_file()) {
-        return Ok(None);
-    }
     let names: Vec<String> = input.schema.names().map(str::to_string).collect();
     let batch = blocking(move || {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();

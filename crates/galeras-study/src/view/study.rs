@@ -131,6 +131,12 @@ impl Snapshot {
         self.surveyed.stored(table.step, table.port).map(|port| (port.blob, port.rows))
     }
 
+    /// The same, if the file is on this disk.
+    pub(super) fn local_blob(&self, input: &Input) -> Option<(Digest, u64)> {
+        let file = |blob: &Digest| self.surveyed.store.local_blob(blob);
+        self.only_blob(input).filter(|(blob, _)| file(blob).is_some_and(|file| file.is_file()))
+    }
+
     /// The address of the events that make a page reload.
     pub(super) fn events(&self) -> String {
         super::answer::address("/events", &[("mark", &self.mark())])
