@@ -93,7 +93,6 @@ fn own_name(surveyed: &Surveyed) -> String {
     if stem.is_empty() { "bundle".into() } else { stem.into_owned() }
 }
 
-/// The tables with these names.
 fn left_out(surveyed: &Surveyed, names: &[String]) -> Result<LeftOut, Failure> {
     let mut left_out = LeftOut::new();
     for name in names {

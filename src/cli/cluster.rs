@@ -123,7 +123,6 @@ fn host_and_port(address: &str) -> Option<(String, u16)> {
     Some((host.to_string(), port.parse().ok()?)).filter(|(host, _)| !host.is_empty())
 }
 
-/// The machine's name, if known.
 fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let name = name.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();

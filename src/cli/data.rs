@@ -196,7 +196,6 @@ pub(crate) async fn sql(args: SqlArgs) -> Result<Exit, Failure> {
     write_rows(TableRows::new(vec![df], None), &args.out, style).await
 }
 
-/// Registers the tables that the query names.
 fn register(session: &SessionContext, surveyed: &Surveyed, query: &str) -> Result<(), Failure> {
     let state = session.state();
     let dialect = state.config_options().sql_parser.dialect;

@@ -270,7 +270,6 @@ pub(crate) async fn check(args: CheckArgs) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Prints the explanation of a diagnostic code.
 fn explain_code(name: &str, format: Format) -> Result<Exit, Failure> {
     let Some(code) = Code::named(name) else {
         let message = format!("there is no diagnostic code `{name}`");

@@ -246,7 +246,6 @@ pub(super) fn requests_of_run(
     asked
 }
 
-/// The positions of the steps with these names.
 fn steps(plan: &Plan, names: &[String]) -> Result<Vec<usize>, Failure> {
     let mut positions = Vec::new();
     for name in names {

@@ -324,7 +324,6 @@ fn param(value: Option<&Value>) -> String {
     value.map_or("(none)".to_string(), |value| cut(&value.to_string(), 0))
 }
 
-/// The differences between the tables of one port.
 fn port_text(pair: &StepPair<'_>, diff: &PortDiff) -> String {
     let mut text = String::new();
     let table = table_name(&escape(pair.name), &diff.port);

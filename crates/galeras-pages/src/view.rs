@@ -146,7 +146,6 @@ fn link(of: &PageLink) -> Option<Value> {
         .then(|| context! { address => address, text => &of.text, outside => outside })
 }
 
-/// The row as a part of a page.
 fn row_parts(parts: &mut Parts, row: &RowParts) -> Result<Markup, PageError> {
     let mut texts: Vec<Value> = Vec::new();
     for RowText { text, other, language } in &row.texts {

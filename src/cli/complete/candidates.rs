@@ -131,7 +131,6 @@ fn operators() -> Vec<Candidate> {
     operators.map(|operator| Candidate::new(operator.name, operator.summary())).collect()
 }
 
-/// The workflow on the line, as written.
 fn workflow(line: &Line) -> Option<Workflow> {
     let file = line.value("file").or_else(|| line.value("files"))?;
     // A pipe could be read only once.

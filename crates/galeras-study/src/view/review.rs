@@ -261,7 +261,6 @@ pub(super) struct AgreementQuery {
     step: String,
 }
 
-/// The columns of the table of agreement.
 const COLUMNS: [(&str, fn(&QuestionAgreement) -> Value); 14] = [
     ("question", |of| json!(of.question)),
     ("points", |of| json!(of.points)),

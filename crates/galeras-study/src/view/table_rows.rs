@@ -153,7 +153,6 @@ impl Rows<'_> {
         }
     }
 
-    /// The number of filtered rows.
     async fn count(&self) -> Result<u64, RunError> {
         if self.filter.is_none() {
             return Ok(self.snapshot.surveyed.rows(self.input).unwrap_or(0));
