@@ -35,6 +35,11 @@ pub(super) fn aligned<const N: usize>(columns: [Side; N], rows: &[[String; N]]) 
     text
 }
 
+/// A time as users read it: `2026-11-22 21:40:05`.
+pub(super) fn to_the_second(time: &str) -> String {
+    time.get(..19).unwrap_or(time).replacen('T', " ", 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,22 +2,20 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Args;
 use serde_json::json;
 
 use super::context::{
-    Exit, Failure, Surveyed, cannot_write, fail, failed, load, plan_file, print, print_json,
-    show_diagnostics,
+    Exit, Failure, Surveyed, answer, cannot_write, fail, failed, load, plan_file, show_diagnostics,
 };
 use super::remote::bar;
-use super::unpacked::folder;
-use super::{DEFAULT_CACHE, Format, Settings, WorkflowArgs, allow};
+use super::store_places::scratch_folder;
+use super::{DEFAULT_CACHE, Format, Settings, WorkflowArgs};
 use galeras_base::scratch::{WholeFile, make_folder};
 use galeras_base::terminal_escape::escape;
 use galeras_display::{bytes, count};
-use galeras_engine::plan::{Locking, Plan};
+use galeras_engine::plan::Plan;
 use galeras_engine::runner::stored_results;
 use galeras_operator::Access;
 use galeras_store::{Store, StoreLocation};
@@ -52,12 +50,10 @@ pub(crate) async fn bundle(args: BundleArgs) -> Result<Exit, Failure> {
         left_out: left_out(&surveyed, &args.without)?,
         privacy: privacy(&surveyed.plan, &args.workflow),
     };
-    let folder = folder()?;
+    let folder = scratch_folder()?;
     let ports = done.iter().flatten().flat_map(|manifest| &manifest.ports);
     let bar = bar(ports.map(|port| port.bytes).sum(), args.format);
-    let seen = AtomicU64::new(0);
-    let progress = |more: u64| bar.set_position(seen.fetch_add(more, Ordering::Relaxed) + more);
-    let record = bundler.stage(&folder, &progress).await;
+    let record = bundler.stage(&folder, &|more| bar.inc(more)).await;
     bar.finish_and_clear();
     let record = record?;
     let inside = leads_to_the_same(&args, &folder, &record).await?;
@@ -79,20 +75,16 @@ pub(crate) async fn bundle(args: BundleArgs) -> Result<Exit, Failure> {
     let size = whole.file().metadata().map_err(cannot_write(&to))?.len();
     whole.finish(&to).map_err(cannot_write(&to))?;
     let (results, left_out) = (record.steps.len() as u64, record.left_out() as u64);
-    match args.format {
-        Format::Json => print_json(&json!({"event": "bundle", "path": to.to_string_lossy(),
-            "files": files, "bytes": size, "results": results, "left_out": left_out})),
-        Format::Human => {
-            let left = match left_out {
-                0 => String::new(),
-                1 => ", without one table".to_string(),
-                n => format!(", without {} tables", count(n)),
-            };
-            let path = escape(&to.display().to_string());
-            let (files, size) = (count(files), bytes(size));
-            print(&format!("{path}: {files} files of {} results{left}, {size}\n", count(results)))
-        }
-    }
+    let left = match left_out {
+        0 => String::new(),
+        1 => ", without one table".to_string(),
+        n => format!(", without {} tables", count(n)),
+    };
+    let (path, all) = (escape(&to.display().to_string()), count(results));
+    let text = format!("{path}: {} files of {all} results{left}, {}\n", count(files), bytes(size));
+    let json = json!({"event": "bundle", "path": to.to_string_lossy(), "files": files,
+        "bytes": size, "results": results, "left_out": left_out});
+    answer(args.format, json, &text)
 }
 
 fn own_name(surveyed: &Surveyed) -> String {
@@ -101,7 +93,6 @@ fn own_name(surveyed: &Surveyed) -> String {
     if stem.is_empty() { "bundle".into() } else { stem.into_owned() }
 }
 
-/// The tables with these names.
 fn left_out(surveyed: &Surveyed, names: &[String]) -> Result<LeftOut, Failure> {
     let mut left_out = LeftOut::new();
     for name in names {
@@ -150,7 +141,7 @@ pub(super) fn privacy(plan: &Plan, args: &WorkflowArgs) -> Privacy {
             add(current.join(store), "the store");
         }
     }
-    Privacy::default().with_secrets(variables).with_folders(folders.into_iter())
+    Privacy::of(variables, folders)
 }
 
 /// The workflow as it is in the bundle, which must lead to the same results.
@@ -163,11 +154,8 @@ async fn leads_to_the_same(
     let cache = folder.join("cache").to_string_lossy().into_owned();
     let settings = Settings { set: record.set.clone(), folder: folder.to_path_buf() };
     // The user already agreed to fetch schemas behind URLs; that consent also applies here.
-    let WorkflowArgs { file: original, set, allow: allowed, .. } = &args.workflow;
-    let consent = allow::trust(original, set, allowed, None);
-    let out = Path::new(".");
-    let (plan, diagnostics) =
-        plan_file(&file, settings, &cache, Locking::Pinned, consent, out).await?;
+    let consent = args.workflow.trust(None);
+    let (plan, diagnostics) = plan_file(&file, settings, &cache, consent).await?;
     let Some(plan) = plan else {
         show_diagnostics(&diagnostics, Format::Human);
         let message = "the workflow cannot be understood in a bundle: it needs files that are not \

@@ -7,9 +7,9 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use super::aligned::{Side, aligned};
-use super::context::{Exit, Failure, fail, open_store, print, print_json};
-use super::sizes::parse_size;
+use super::aligned::{Side, aligned, to_the_second};
+use super::context::{Exit, Failure, answer, fail, open_store, print, print_json};
+use super::resources::parse_size;
 use super::{Format, StoreArgs};
 use galeras_base::digest::Digest;
 use galeras_display::{bytes, count};
@@ -131,10 +131,6 @@ fn result_json(result: &Manifest) -> Value {
         "seconds": result.seconds, "rows": result.ports.first().map(|port| port.rows)})
 }
 
-fn to_the_second(time: &str) -> String {
-    time.get(..19).unwrap_or(time).replacen('T', " ", 1)
-}
-
 fn listing(results: &[Manifest]) -> String {
     if results.is_empty() {
         return String::new();
@@ -170,6 +166,7 @@ fn counted(n: u64, one: &str) -> String {
 }
 
 /// Results that have something in common.
+#[derive(Default)]
 struct Group<'a> {
     name: String,
     results: u64,
@@ -206,12 +203,8 @@ fn groups<'a>(by: By, results: &'a [Manifest], runs: &'a [RunRecord]) -> Vec<Gro
             By::Step => format!("{}/{}", labels.workflow, labels.step),
             By::Operator => result.preimage.operator.clone(),
         };
-        let group = groups.entry(name.clone()).or_insert_with(|| Group {
-            name,
-            results: 0,
-            files: HashMap::new(),
-            used: "",
-        });
+        let group = groups.entry(name.clone()).or_default();
+        group.name = name;
         group.results += 1;
         group.files.extend(files(result));
         let used = last_use.get(&result.key).copied().unwrap_or_default();
@@ -287,15 +280,11 @@ async fn gc(args: GcArgs) -> Result<Exit, Failure> {
             None => "the rest are parts of interrupted steps; --older-than removes them\n",
         });
     }
-    if !args.dry_run && report.manifests == 0 && report.blobs == 0 && no_rule(&args) {
+    let no_rule = args.keep_runs.is_none() && args.older_than.is_none() && args.max_bytes.is_none();
+    if !args.dry_run && report.manifests == 0 && report.blobs == 0 && no_rule {
         text.push_str("nothing is unused; --keep-runs, --older-than and --max-bytes remove more\n");
     }
     print(&text)
-}
-
-/// No option selects the results to remove.
-fn no_rule(args: &GcArgs) -> bool {
-    args.keep_runs.is_none() && args.older_than.is_none() && args.max_bytes.is_none()
 }
 
 async fn verify(args: VerifyArgs) -> Result<Exit, Failure> {
@@ -307,23 +296,26 @@ async fn verify(args: VerifyArgs) -> Result<Exit, Failure> {
     let findings = store.verify(&progress).await?;
     let read = read.into_inner();
     for finding in &findings {
-        match args.format {
-            Format::Json => print_json(&json!({"event": "finding", "finding": finding})),
-            Format::Human => print(&format!("{finding}\n")),
-        }?;
+        answer(
+            args.format,
+            json!({"event": "finding", "finding": finding}),
+            &format!("{finding}\n"),
+        )?;
     }
     if args.repair && !findings.is_empty() {
         let removed = store.repair(&findings).await?;
-        return match args.format {
-            Format::Json => print_json(&json!({"event": "repaired", "removed": removed})),
-            Format::Human => print(&format!("removed {removed} damaged objects\n")),
-        };
+        return answer(
+            args.format,
+            json!({"event": "repaired", "removed": removed}),
+            &format!("removed {removed} damaged objects\n"),
+        );
     }
     let found = findings.len();
-    match args.format {
-        Format::Json => print_json(&json!({"event": "verified", "bytes": read, "findings": found})),
-        Format::Human => print(&format!("read {}, found {found} problems\n", bytes(read))),
-    }?;
+    answer(
+        args.format,
+        json!({"event": "verified", "bytes": read, "findings": found}),
+        &format!("read {}, found {found} problems\n", bytes(read)),
+    )?;
     if findings.is_empty() {
         return Ok(Exit::Done);
     }

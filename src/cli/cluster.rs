@@ -7,8 +7,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::StoreArgs;
 use super::context::{Exit, Failure, fail, failed, note, open_store};
+use super::process::watch_signals;
 use super::resources::{MemoryArgs, all_threads};
-use super::signals::watch_signals;
 use super::store_places::StorePlaces;
 use crate::registry::REGISTRY;
 use galeras_base::terminal_escape::escape;
@@ -123,7 +123,6 @@ fn host_and_port(address: &str) -> Option<(String, u16)> {
     Some((host.to_string(), port.parse().ok()?)).filter(|(host, _)| !host.is_empty())
 }
 
-/// The machine's name, if known.
 fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let name = name.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();

@@ -1,21 +1,78 @@
-//! Asks for consent to access by a workflow, on a terminal; elsewhere reports the missing
-//! permissions. `allow` has the options.
+//! `--allow`: what the command line lets a workflow do to the machine. Asks for consent to the rest
+//! on a terminal; elsewhere reports the missing permissions.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, IsTerminal, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use clap::Args;
 use serde_json::json;
 
-use super::context::{Exit, Failure, note, plan_file, print_json, show_diagnostics};
+use super::context::{Exit, Failure, note, plan_into, print_json, show_diagnostics};
 use super::{Format, Settings, WorkflowArgs, screen};
 use galeras_base::terminal_escape::{escape_all, shell_word};
 use galeras_engine::plan::{Locking, Plan};
-use galeras_engine::trust::{AccessRequest, Allowance, Trust, phrase, program_lines};
+use galeras_engine::trust::{
+    AccessRequest, Allowance, Ground, Trust, TrustMemory, phrase, program_lines,
+};
 use galeras_operator::{Access, Consent as _};
 use galeras_workflow::code::Code;
-use galeras_workflow::{Diagnostic, Diagnostics, Span};
+use galeras_workflow::{Diagnostic, Diagnostics, SourceSpan, Span};
+
+/// The permissions given on the command line.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct AllowArgs {
+    /// Allow what a workflow does to the machine, with commas: exec, env:NAME=HOST, host:HOST,
+    /// read:PATH, write:PATH. May be repeated.
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = Allowance::parse)]
+    allow: Vec<Allowance>,
+    /// Allow everything the workflow does: for one that you wrote or read.
+    #[arg(long)]
+    allow_all: bool,
+}
+
+impl WorkflowArgs {
+    /// The trust in the workflow and its permissions; `out` is the folder for outputs.
+    pub(super) fn trust(&self, out: Option<&Path>) -> Arc<Trust> {
+        trust(&self.file, &self.set, &self.allow, out)
+    }
+}
+
+/// The same for any workflow file.
+pub(super) fn trust(
+    file: &Path,
+    set: &[String],
+    allow: &AllowArgs,
+    out: Option<&Path>,
+) -> Arc<Trust> {
+    trust_on(file, set, out, allow, |ground| ground)
+}
+
+/// The same for the workflow of a bundle unpacked into `folder`: files in there may be read, and
+/// only servers that are allowed are asked, so that verifying a bundle reveals nothing to its
+/// maker.
+pub(super) fn trust_in_bundle(file: &Path, folder: &Path, allow: &AllowArgs) -> Arc<Trust> {
+    let mut allow = allow.clone();
+    let real = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+    allow.allow.push(Allowance::Read(real));
+    trust_on(file, &[], None, &allow, Ground::offline)
+}
+
+fn trust_on(
+    file: &Path,
+    set: &[String],
+    out: Option<&Path>,
+    allow: &AllowArgs,
+    limited: impl Fn(Ground) -> Ground,
+) -> Arc<Trust> {
+    let current = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let ground = limited(Ground::new(file, &current, home.as_deref(), set, out));
+    let workflow = current.join(file);
+    let memory = TrustMemory::of_user(workflow.canonicalize().unwrap_or(workflow));
+    Arc::new(Trust::new(ground, memory, allow.allow.clone(), allow.allow_all))
+}
 
 /// Plans the workflow. If planning itself needs consent (to fetch a schema from a server), it is
 /// asked for first.
@@ -30,11 +87,15 @@ pub(super) async fn load_trusted(
         let consent = Arc::clone(trust);
         let cache = &args.store.cache;
         let (plan, diagnostics) =
-            plan_file(&args.file, Settings::typed(&args.set), cache, lock, consent, out).await?;
+            plan_into(&args.file, Settings::typed(&args.set), cache, lock, consent, out).await?;
         let refused = trust.take_refused();
         let only_that = diagnostics.iter().all(|problem| problem.code == Code::NotAllowed);
         if plan.is_none() && only_that && !refused.is_empty() && can_ask(format) {
-            let places = diagnostics.iter().map(place_of).collect::<Vec<_>>().join(", ");
+            let places = diagnostics
+                .iter()
+                .map(|problem| place(&problem.span))
+                .collect::<Vec<_>>()
+                .join(", ");
             let asked: Vec<(&Access, String)> =
                 refused.iter().map(|access| (access, places.clone())).collect();
             if ask(&args.file, &asked, trust) {
@@ -62,7 +123,7 @@ pub(super) fn require(
     if can_ask(format) {
         let asked: Vec<(&Access, String)> = open
             .iter()
-            .map(|request| (&request.access, format!("{}, {}", by(request), place(request))))
+            .map(|request| (&request.access, format!("{}, {}", by(request), place(&request.place))))
             .collect();
         return if ask(&args.file, &asked, trust) { Ok(()) } else { Err(Exit::Invalid.into()) };
     }
@@ -107,15 +168,9 @@ fn by(request: &AccessRequest) -> String {
     }
 }
 
-fn place(request: &AccessRequest) -> String {
-    let position = request.place.source.position(request.place.start);
-    let path = escape_all(request.place.source.path());
-    format!("{path}:{}:{}", position.line, position.column)
-}
-
-fn place_of(problem: &Diagnostic) -> String {
-    let position = problem.span.source.position(problem.span.start);
-    format!("{}:{}:{}", escape_all(problem.span.source.path()), position.line, position.column)
+fn place(span: &SourceSpan) -> String {
+    let position = span.source.position(span.start);
+    format!("{}:{}:{}", escape_all(span.source.path()), position.line, position.column)
 }
 
 /// Shows all requests and waits for the answer. A yes is remembered.

@@ -1,22 +1,23 @@
-//! Loads what verbs share: a workflow with its store and the state of its steps.
+//! Loads what verbs share: a workflow with its store and the state of its steps. Verbs that look at
+//! results use the settings of the last run by default.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::allow::trust;
+use clap::Args;
+
 pub(super) use super::exit::{Exit, Failure, both, cannot_write, fail, failed};
-use super::recall::LookArgs;
-use super::remote_args::RemoteArgs;
+use super::remote::RemoteArgs;
 use super::screen::tell;
-pub(super) use super::screen::{color, note, print, print_json, width};
+pub(super) use super::screen::{answer, color, note, print, print_json, width};
 use super::store_places::{StorePlaces, refuse_linked};
 use super::{Format, Settings, WorkflowArgs};
 use crate::registry::REGISTRY;
-use galeras_base::terminal_escape::escape;
+use galeras_base::terminal_escape::{escape, shell_word};
 use galeras_engine::plan::{Locking, Plan, PlanSettings, PlannedSigners, plan};
 use galeras_engine::runner::Remote;
 use galeras_operator::Consent;
-use galeras_store::Store;
+use galeras_store::{RunSettings, Store, StoreError};
 pub(super) use galeras_study::Surveyed;
 use galeras_workflow::{Diagnostics, did_you_mean, render, to_json};
 
@@ -45,24 +46,30 @@ pub(super) fn show_diagnostics(diagnostics: &Diagnostics, format: Format) {
 }
 
 /// Plans the workflow, with outputs below the folder `out`; shows its errors.
-async fn load_for(args: &WorkflowArgs, format: Format, out: &Path) -> Result<Plan, Failure> {
-    load_set(args, Settings::typed(&args.set), format, out).await
-}
-
-async fn load_set(
+async fn planned(
     args: &WorkflowArgs,
     settings: Settings,
     format: Format,
     out: &Path,
 ) -> Result<Plan, Failure> {
-    let consent = trust(&args.file, &args.set, &args.allow, None);
     let (cache, lock) = (&args.store.cache, Locking::Pinned);
-    let (plan, diagnostics) = plan_file(&args.file, settings, cache, lock, consent, out).await?;
+    let planned = plan_into(&args.file, settings, cache, lock, args.trust(None), out);
+    let (plan, diagnostics) = planned.await?;
     show_diagnostics(&diagnostics, format);
     plan.ok_or_else(|| Exit::Invalid.into())
 }
 
+/// Plans a workflow with its pins, and outputs below the current folder.
 pub(super) async fn plan_file(
+    file: &Path,
+    settings: Settings,
+    cache: &str,
+    consent: Arc<dyn Consent>,
+) -> Result<(Option<Plan>, Diagnostics), Failure> {
+    plan_into(file, settings, cache, Locking::Pinned, consent, Path::new(".")).await
+}
+
+pub(super) async fn plan_into(
     file: &Path,
     Settings { set, folder }: Settings,
     cache: &str,
@@ -90,7 +97,7 @@ pub(super) async fn open_store(location: &str) -> Result<Store, Failure> {
 }
 
 pub(super) async fn load(args: &WorkflowArgs, format: Format) -> Result<Surveyed, Failure> {
-    let plan = load_for(args, format, Path::new(".")).await?;
+    let plan = planned(args, Settings::typed(&args.set), format, Path::new(".")).await?;
     let cache = &args.store.cache;
     Ok(Surveyed::of(plan, open_store(cache).await?, cache, None).await?)
 }
@@ -104,9 +111,9 @@ pub(super) async fn load_with_remote(
     remote: &RemoteArgs,
     ask: bool,
 ) -> Result<(Surveyed, Option<Arc<Remote>>), Failure> {
-    let mut plan = load_for(args, format, out).await?;
+    let mut plan = planned(args, Settings::typed(&args.set), format, out).await?;
     remote.settle(&mut plan);
-    let consent = trust(&args.file, &args.set, &args.allow, ask.then_some(out));
+    let consent = args.trust(ask.then_some(out));
     let signers = || {
         let access = plan.allowed_signers.as_ref().map(PlannedSigners::access);
         access.and_then(|access| consent.refusal(&access))
@@ -125,13 +132,76 @@ pub(super) async fn load_with_remote(
     Ok((surveyed, remote))
 }
 
+/// A workflow and the settings of the results to show.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct LookArgs {
+    #[command(flatten)]
+    pub(crate) workflow: WorkflowArgs,
+    /// Look at the results for the defaults of the params. Without this and without `--set`, it
+    /// is those for the `--set` of the last run.
+    #[arg(long, conflicts_with = "set")]
+    pub(crate) defaults: bool,
+}
+
+/// The longest value that a note shows in full.
+const LONGEST_VALUE: usize = 60;
+
+impl LookArgs {
+    /// The given settings, or else those of the last run, with a note that they are used.
+    pub(super) async fn settings(&self, store: &Store) -> Result<Settings, StoreError> {
+        let given = Settings::typed(&self.workflow.set);
+        if self.defaults || !given.set.is_empty() {
+            return Ok(given);
+        }
+        // A file that does not exist is reported when it is read.
+        let Some(path) = real_path(&self.workflow.file) else { return Ok(given) };
+        let last = store.last_run(|run| run.path == path).await?;
+        match last.and_then(|run| run.settings()).filter(|settings| !settings.set.is_empty()) {
+            None => Ok(given),
+            Some(RunSettings { set, set_folder, .. }) => {
+                note(&mention(&set));
+                Ok(Settings { set, folder: PathBuf::from(set_folder) })
+            }
+        }
+    }
+}
+
+/// The settings to remember from a run of the workflow in `file`.
+pub(super) fn settings_of_run(file: &Path, settings: &Settings) -> Option<RunSettings> {
+    Some(RunSettings {
+        path: real_path(file)?,
+        set: settings.set.clone(),
+        set_folder: settings.folder.to_string_lossy().into_owned(),
+    })
+}
+
+fn real_path(file: &Path) -> Option<String> {
+    file.canonicalize().ok().map(|path| path.to_string_lossy().into_owned())
+}
+
+/// The note that these settings are used although they were not given now.
+fn mention(set: &[String]) -> String {
+    let shown = |setting: &String| {
+        let word = match setting.char_indices().nth(LONGEST_VALUE) {
+            Some((end, _)) => format!("{}…", &setting[..end]),
+            None => setting.clone(),
+        };
+        format!("--set {}", shell_word(&word))
+    };
+    let shown: Vec<String> = set.iter().map(shown).collect();
+    format!(
+        "with {} as in the last run; --set NAME=VALUE or --defaults for others",
+        shown.join(" ")
+    )
+}
+
 /// The workflow with the given settings, or else those of its last run.
 pub(super) async fn look(args: &LookArgs, format: Format) -> Result<Surveyed, Failure> {
     let workflow = &args.workflow;
     let store = open_store(&workflow.store.cache).await?;
     let settings = args.settings(&store).await?;
     // Only settings typed now name files that may be read: a store may come from anywhere.
-    let plan = load_set(workflow, settings, format, Path::new(".")).await?;
+    let plan = planned(workflow, settings, format, Path::new(".")).await?;
     Ok(Surveyed::of(plan, store, &workflow.store.cache, None).await?)
 }
 
@@ -165,4 +235,18 @@ pub(super) fn fail_unknown<'a>(
         None => format!("{known_as} {}", known.join(", ")),
     };
     fail(format!("{message}; {help}"), Exit::Invalid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_mentioned_on_one_safe_line() {
+        let long = format!("long={}", "x".repeat(1000));
+        let set = ["n=5", "text=a\nb\u{1b}[2J", &long].map(String::from);
+        let line = mention(&set);
+        assert!(line.starts_with(r"with --set n=5 --set $'text=a\nb\x1b[2J' --set "), "{line}");
+        assert!(!line.contains('\n') && line.chars().count() < 250, "{line}");
+    }
 }

@@ -1,31 +1,35 @@
-//! `show` and `sql`: the rows of results.
+//! `show`, `sql` and `path`: the rows of results, statistics and plots of them, and their files.
 
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow::datatypes::{Schema, SchemaRef};
 use clap::Args;
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
 use datafusion::dataframe::DataFrame;
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::{SQLOptions, SessionContext};
+use serde_json::{Map, Value, json};
 
-use super::Format;
-use super::context::{Exit, Failure, Surveyed, fail, fail_unknown, failed, look, print, with_help};
-use super::plot::show_plot;
-use super::recall::LookArgs;
-use super::rows::{OutArgs, RowFormat, TableRows, write_rows};
-use super::stats::show_stats;
-use galeras_base::terminal_escape::escape;
-use galeras_display::{TableStyle, count};
-use galeras_engine::plan::{Input, Plan};
+use super::context::{
+    Exit, Failure, LookArgs, Surveyed, fail, fail_unknown, failed, load, look, print, print_json,
+    width, with_help,
+};
+use super::rows::{OutArgs, RowFormat, TableRows, write_rows, write_text};
+use super::{Format, WorkflowArgs, screen};
+use galeras_base::terminal_escape::{escape, escape_json};
+use galeras_display::{ColumnSummary, TableStyle, TableSummary, count, number};
+use galeras_engine::plan::{Input, Plan, TableRef, cell_columns};
 use galeras_engine::runner::{StepManifests, open};
-use galeras_operator::plain_message;
+use galeras_figures::{Kind, Spec, terminal};
+use galeras_operator::{TableSchema, plain_message};
 use galeras_sql::session::{
-    SqlText, check_query, column, dropped_group_columns, explain, parse_row_expr, session,
-    sorted_by_key,
+    FigureColumn, SqlText, check_query, column, dropped_group_columns, explain, figure_data,
+    parse_row_expr, session, sorted_by_key,
 };
 use galeras_store::Store;
 use galeras_study::columns_for_people;
+use galeras_study::report::{one_value, text_of};
 
 #[derive(Args)]
 pub(crate) struct ShowArgs {
@@ -72,15 +76,17 @@ pub(crate) async fn show(args: ShowArgs) -> Result<Exit, Failure> {
     let surveyed = look(&args.look, Format::Human).await?;
     let input = surveyed.computed_table(&args.step)?;
     let session = session(1);
+    let opened = |part: &Input| {
+        let df = surveyed.open(&session, part).map_err(failed)?;
+        chosen(&session, df, &args, &surveyed.plan, &input)
+    };
     if args.plot {
-        let rows = open(&session, &surveyed.store, &surveyed.plan, &input, &surveyed.done());
-        let rows = chosen(&session, rows.map_err(failed)?, &args, &surveyed.plan, &input)?;
-        return show_plot(rows, &input.schema, &args.columns).await;
+        return show_plot(opened(&input)?, &input.schema, &args.columns).await;
     }
-    let tables = cells(&session, &surveyed, &input)?;
+    // Cells are shown one after the other.
+    let cell = |table: &TableRef| opened(&Input { tables: vec![table.clone()], ..input.clone() });
+    let tables = input.tables.iter().map(cell).collect::<Result<Vec<_>, _>>()?;
     let people = args.out.format == RowFormat::Table && !args.stats;
-    let tables = tables.into_iter().map(|df| chosen(&session, df, &args, &surveyed.plan, &input));
-    let tables = tables.collect::<Result<Vec<_>, _>>()?;
     let limit = args.rows.or(people.then_some(ROWS));
     let rows = TableRows::new(tables, limit);
     if args.stats {
@@ -98,21 +104,6 @@ pub(crate) async fn show(args: ShowArgs) -> Result<Exit, Failure> {
 }
 
 const ROWS: usize = 10;
-
-/// The tables of an input, one for each cell: they are shown one after the other.
-fn cells(
-    session: &SessionContext,
-    surveyed: &Surveyed,
-    input: &Input,
-) -> Result<Vec<DataFrame>, Failure> {
-    let done = surveyed.done();
-    let one = |table: &galeras_engine::plan::TableRef| {
-        let cell = Input { tables: vec![table.clone()], ..input.clone() };
-        open(session, &surveyed.store, &surveyed.plan, &cell, &done)
-    };
-    let tables = input.tables.iter().map(one).collect::<Result<Vec<_>, _>>();
-    tables.map_err(failed)
-}
 
 /// Rows of an output that are printed at the end of a run.
 const SHOWN_ROWS: usize = 100;
@@ -205,7 +196,6 @@ pub(crate) async fn sql(args: SqlArgs) -> Result<Exit, Failure> {
     write_rows(TableRows::new(vec![df], None), &args.out, style).await
 }
 
-/// Registers the tables that the query names.
 fn register(session: &SessionContext, surveyed: &Surveyed, query: &str) -> Result<(), Failure> {
     let state = session.state();
     let dialect = state.config_options().sql_parser.dialect;
@@ -217,14 +207,13 @@ fn register(session: &SessionContext, surveyed: &Surveyed, query: &str) -> Resul
         fail(format!("{message}{}", help.unwrap_or_default()), Exit::Invalid)
     })?;
     let references = state.resolve_table_references(&statement).map_err(invalid)?;
-    let done = surveyed.done();
     for reference in references {
         let name = match reference.schema() {
             Some(schema) => format!("{schema}.{}", reference.table()),
             None => reference.table().to_string(),
         };
         let input = surveyed.computed_table(&name)?;
-        let df = open(session, &surveyed.store, &surveyed.plan, &input, &done).map_err(failed)?;
+        let df = surveyed.open(session, &input).map_err(failed)?;
         let catalog = session.catalog("datafusion");
         match (reference.schema(), catalog) {
             (Some(schema), Some(catalog)) => {
@@ -265,6 +254,218 @@ fn unquoted_cells(query: &str) -> Option<String> {
             is_name.then(|| format!("{}{}", &text[start..=close], &rest[..end]))
         })
     })
+}
+
+#[derive(Args)]
+pub(crate) struct PathArgs {
+    #[command(flatten)]
+    workflow: WorkflowArgs,
+    /// The table, as `show` takes it; of several cells (`gen[*]`), a file each.
+    #[arg(value_name = "STEP[.PORT]")]
+    step: String,
+    /// How to answer.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+pub(crate) async fn path(args: PathArgs) -> Result<Exit, Failure> {
+    use std::os::unix::ffi::OsStringExt as _;
+    let surveyed = load(&args.workflow, args.format).await?;
+    for table in &surveyed.computed_table(&args.step)?.tables {
+        let missing = || failed(format!("`{}` has no stored table", args.step));
+        let stored = surveyed.stored(table.step, table.port).ok_or_else(missing)?;
+        let place = match surveyed.store.local_blob(&stored.blob) {
+            Some(file) => std::path::absolute(&file).unwrap_or(file).into_os_string().into_vec(),
+            None => {
+                let (base, path) = (surveyed.store.url(), surveyed.store.blob_path(&stored.blob));
+                format!("{}/{path}", base.as_str().trim_end_matches('/')).into_bytes()
+            }
+        };
+        if args.format == Format::Human {
+            // For `$(galeras path …)`: unescaped, since a folder's name may contain any bytes.
+            let line = [place.as_slice(), b"\n"].concat();
+            screen::write_out(&mut screen::data_stdout(), &line)?;
+            continue;
+        }
+        let cell = cell_columns(&table.cell).map(|(name, value)| (name.to_owned(), value.clone()));
+        let cell: Map<String, Value> = cell.collect();
+        print_json(&json!({
+            "event": "path", "step": surveyed.plan.steps[table.step].name, "port": table.port,
+            "cell": cell, "path": String::from_utf8_lossy(&place),
+            "rows": stored.rows, "bytes": stored.bytes, "digest": stored.digest, "key": stored.key,
+        }))?;
+    }
+    Ok(Exit::Done)
+}
+
+const NUMBERS: &[&str] = &["rows", "nulls", "distinct", "min", "q1", "median", "q3", "max", "mean"];
+
+/// Reads the rows once and writes statistics of their columns.
+async fn show_stats(mut rows: TableRows, out: &OutArgs) -> Result<Exit, Failure> {
+    if matches!(out.format, RowFormat::Parquet | RowFormat::Arrow) {
+        return Err(fail("--stats is written as a table, json or csv", Exit::Invalid));
+    }
+    let broken = |error: DataFusionError| failed(plain_message(&error));
+    let mut summary = TableSummary::new(&rows.schema);
+    while let Some(batch) = rows.next().await.map_err(broken)? {
+        summary.add(&batch).map_err(|error| broken(error.into()))?;
+    }
+    let columns = summary.finish();
+    if out.format == RowFormat::Json {
+        let line = |column| format!("{}\n", escape_json(as_json(column).to_string()));
+        return write_text(&columns.iter().map(line).collect::<String>(), out);
+    }
+    let table = as_table(&columns, out.format == RowFormat::Table).map_err(failed)?;
+    let table = session(1).read_batch(table).map_err(broken)?;
+    let style = TableStyle { numeric: NUMBERS, ..TableStyle::default() };
+    write_rows(TableRows::new(vec![table], None), out, style).await
+}
+
+/// A column's summary as an object; numbers are numbers, points in time are texts.
+fn as_json(column: &ColumnSummary) -> Value {
+    let mut out = Map::new();
+    let mut put = |name: &str, value: Value| out.insert(name.to_string(), value);
+    put("column", json!(column.name));
+    put("type", json!(column.data_type));
+    put("rows", json!(column.rows));
+    put("nulls", json!(column.nulls));
+    put("distinct", json!(column.distinct.map(|d| d.values)));
+    put("distinct_exact", json!(column.distinct.map(|d| d.exact)));
+    put("of", json!(column.measured.word()));
+    let extremes = column.extremes.as_ref();
+    put("min", extremes.map_or(Value::Null, |(least, _)| one_value(least)));
+    for (at, name) in ["q1", "median", "q3"].into_iter().enumerate() {
+        put(name, json!(column.quartiles.map(|q| q.values[at])));
+    }
+    put("max", extremes.map_or(Value::Null, |(_, most)| one_value(most)));
+    put("mean", json!(column.mean));
+    put("quartiles_exact", json!(column.quartiles.map(|q| q.exact)));
+    Value::Object(out)
+}
+
+/// The summaries as a table of texts; for people, numbers are short and estimates have a `~`.
+fn as_table(
+    columns: &[ColumnSummary],
+    people: bool,
+) -> Result<RecordBatch, arrow::error::ArrowError> {
+    let shown = |value: f64| if people { number(value) } else { value.to_string() };
+    let whole = |n: u64| if people { count(n) } else { n.to_string() };
+    let about = |exact: bool| if people && !exact { "~" } else { "" };
+    let quartile = |at: usize| {
+        move |c: &ColumnSummary| {
+            c.quartiles.map(|q| format!("{}{}", about(q.exact), shown(q.values[at])))
+        }
+    };
+    let extreme = |array: &ArrayRef| {
+        let text = text_of(array);
+        match text.parse::<f64>() {
+            Ok(value) if people && array.data_type().is_floating() => number(value),
+            _ => text,
+        }
+    };
+    let cells = |name: &str| -> Vec<Option<String>> {
+        columns
+            .iter()
+            .map(|c| match name {
+                "column" => Some(c.name.clone()),
+                "type" => Some(c.data_type.clone()),
+                "rows" => Some(whole(c.rows)),
+                "nulls" => Some(whole(c.nulls)),
+                "distinct" => c.distinct.map(|d| format!("{}{}", about(d.exact), whole(d.values))),
+                "of" => Some(c.measured.word().to_string()),
+                "min" => c.extremes.as_ref().map(|(least, _)| extreme(least)),
+                "q1" => quartile(0)(c),
+                "median" => quartile(1)(c),
+                "q3" => quartile(2)(c),
+                "max" => c.extremes.as_ref().map(|(_, most)| extreme(most)),
+                _ => c.mean.map(shown),
+            })
+            .map(|cell| if people { Some(cell.unwrap_or_default()) } else { cell })
+            .collect()
+    };
+    let names = [
+        "column", "type", "rows", "nulls", "distinct", "of", "min", "q1", "median", "q3", "max",
+        "mean",
+    ];
+    // On a terminal, the number of rows is left out, as it is the same in every line.
+    let names = names.into_iter().filter(|name| !people || *name != "rows");
+    let arrays: Vec<(&str, ArrayRef)> =
+        names.map(|name| (name, Arc::new(StringArray::from(cells(name))) as ArrayRef)).collect();
+    let fields: Vec<_> = arrays
+        .iter()
+        .map(|(name, array)| arrow::datatypes::Field::new(*name, array.data_type().clone(), true))
+        .collect();
+    let arrays = arrays.into_iter().map(|(_, array)| array).collect();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
+}
+
+const LINES: usize = 24;
+const NARROWEST: usize = 30;
+
+/// Draws the rows: a forest plot of a table with estimates and intervals, else a histogram of the
+/// first column of numbers among `columns`, by the first of texts.
+async fn show_plot(
+    rows: DataFrame,
+    table: &TableSchema,
+    columns: &[String],
+) -> Result<Exit, Failure> {
+    let (spec, drawn) = picture(table, columns).map_err(|message| fail(message, Exit::Invalid))?;
+    let names: Vec<_> = drawn.iter().map(|drawn| column(&drawn.name)).collect();
+    let ordered = sorted_by_key(rows, &table.key).and_then(|rows| rows.select(names));
+    let data = figure_data(ordered.map_err(failed)?, &drawn).await.map_err(failed)?;
+    let width = usize::from(width()).max(NARROWEST);
+    let text = terminal(&spec, &data, width, LINES, false);
+    print(&text.map_err(|error| fail(error.to_string(), Exit::Invalid))?)
+}
+
+/// The kind of plot and the columns for a table.
+fn picture(table: &TableSchema, columns: &[String]) -> Result<(Spec, Vec<FigureColumn>), String> {
+    let field = |name: &str| table.field(name);
+    let is_number = |name: &str| field(name).is_some_and(|f| f.data_type().is_numeric());
+    let mut drawn = Vec::new();
+    let mut take = |name: &str, number: bool| {
+        if let Some(field) = field(name) {
+            drawn.push(FigureColumn::of(field, number));
+        }
+        Some(name.to_string())
+    };
+    let interval = ["estimate", "ci_low", "ci_high"];
+    if columns.is_empty() && interval.iter().all(|name| is_number(name)) {
+        let texts = ["outcome", "column", "score", "variable", "treatment"];
+        let mut about = texts.into_iter().filter(|name| field(name).is_some());
+        let Some(y) = about.next().or_else(|| table.key.first().map(String::as_str)) else {
+            return Err("the table has no column that names its estimates".to_string());
+        };
+        let group = about.next().filter(|group| *group == "treatment" && *group != y);
+        let mut spec = Spec::new(Kind::FOREST);
+        spec.y = take(y, false);
+        spec.x = take("estimate", true);
+        spec.low = take("ci_low", true);
+        spec.high = take("ci_high", true);
+        spec.color = group.and_then(|group| take(group, false));
+        return Ok((spec, drawn));
+    }
+    let numbers: Vec<&str> = match columns {
+        [] => table.names().filter(|name| is_number(name)).collect(),
+        names => names.iter().map(String::as_str).filter(|name| is_number(name)).collect(),
+    };
+    let (Some(x), true) = (numbers.first(), columns.is_empty() || numbers.len() == 1) else {
+        let known: Vec<&str> = table.names().filter(|name| is_number(name)).collect();
+        let help = match known.as_slice() {
+            [] => "the table has none".to_string(),
+            known => format!("the table has {}", known.join(", ")),
+        };
+        return Err(format!("--plot draws one column of numbers, `--columns NAME`; {help}"));
+    };
+    if columns.is_empty() && numbers.len() > 1 {
+        let known = numbers.join(", ");
+        return Err(format!("--plot draws one column: `--columns NAME`, one of {known}"));
+    }
+    let mut spec = Spec::new(Kind::HISTOGRAM);
+    spec.x = take(x, true);
+    let group = columns.iter().find(|name| name.as_str() != *x && !is_number(name));
+    spec.color = group.and_then(|group| take(group, false));
+    Ok((spec, drawn))
 }
 
 #[cfg(test)]

@@ -72,7 +72,10 @@ pub(super) fn failed(error: impl ToString) -> Failure {
 
 /// The failure to write a file or folder.
 pub(super) fn cannot_write(path: &Path) -> impl Fn(io::Error) -> Failure {
-    move |error| fail(format!("cannot write {}: {error}", path.display()), Exit::Disk)
+    move |error| {
+        let path = escape(&path.display().to_string());
+        fail(format!("cannot write {path}: {error}"), Exit::Disk)
+    }
 }
 
 impl Failure {

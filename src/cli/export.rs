@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::bundle::privacy;
-use super::context::{Exit, Failure, Surveyed, fail, load, note, print, print_json};
+use super::context::{Exit, Failure, Surveyed, cannot_write, fail, load, note, print, print_json};
 use super::{Format, WorkflowArgs};
 use galeras_base::scratch::{ScratchFolder, make_folder};
 use galeras_base::terminal_escape::{escape, shell_word};
@@ -152,7 +152,7 @@ fn chosen(surveyed: &Surveyed, names: &[String]) -> Result<Vec<(String, Input)>,
 fn free(folder: &Path, overwrite: bool) -> Result<(), Failure> {
     let mut entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        entries => entries.map_err(unwritable(folder))?,
+        entries => entries.map_err(cannot_write(folder))?,
     };
     if overwrite || entries.next().is_none() {
         return Ok(());
@@ -160,11 +160,6 @@ fn free(folder: &Path, overwrite: bool) -> Result<(), Failure> {
     let shown = escape(&folder.display().to_string());
     let help = "name another folder, or add --overwrite";
     Err(fail(format!("{shown} is not empty; {help}"), Exit::Invalid))
-}
-
-fn unwritable(folder: &Path) -> impl Fn(io::Error) -> Failure {
-    let shown = escape(&folder.display().to_string());
-    move |error| fail(format!("cannot write {shown}: {error}"), Exit::Disk)
 }
 
 /// A folder that is moved into place once it is complete.
@@ -186,7 +181,7 @@ impl Staged {
             fs::create_dir_all(files.join("data"))?;
             Ok(Self { files, _folder: folder })
         });
-        made.map_err(unwritable(to))
+        made.map_err(cannot_write(to))
     }
 
     /// Moves the files into place, each file and folder atomically.
@@ -205,7 +200,7 @@ impl Staged {
             }
             Ok(())
         })();
-        moved.map_err(unwritable(to))
+        moved.map_err(cannot_write(to))
     }
 }
 
@@ -214,13 +209,10 @@ fn attrition(surveyed: &Surveyed) -> Vec<(String, Vec<(String, u64)>)> {
     let mut steps: Vec<(String, Vec<(String, u64)>)> = Vec::new();
     for (step, state) in surveyed.plan.steps.iter().zip(&surveyed.states) {
         let Some(manifest) = &state.manifest else { continue };
-        let place = match steps.iter().position(|(name, _)| *name == step.family) {
-            Some(place) => place,
-            None => {
-                steps.push((step.family.clone(), Vec::new()));
-                steps.len() - 1
-            }
-        };
+        let place = steps.iter().position(|(name, _)| *name == step.family).unwrap_or(steps.len());
+        if place == steps.len() {
+            steps.push((step.family.clone(), Vec::new()));
+        }
         for port in &manifest.ports {
             let ports = &mut steps[place].1;
             match ports.iter_mut().find(|(name, _)| *name == port.port) {
@@ -237,23 +229,16 @@ fn locked(file: &Path) -> Result<Vec<String>, Failure> {
     let lock = LockFile::beside(file).map_err(|problem| fail(problem, Exit::Invalid))?;
     let own = file.file_name().unwrap_or_default().to_string_lossy();
     let mine = |workflows: &[String]| workflows.iter().any(|name| *name == own);
-    let mut facts = Vec::new();
-    for snapshot in lock.snapshots.iter().filter(|fact| mine(&fact.workflows)) {
-        let rows = count(snapshot.rows.len() as u64);
-        let (operator, digest) = (&snapshot.operator, snapshot.digest.short());
-        facts.push(format!(
-            "`{operator}`: {rows} repositories, asked {} ({digest})",
-            snapshot.asked
-        ));
-    }
-    for file in lock.files.iter().filter(|fact| mine(&fact.workflows)) {
-        facts.push(format!("{}: blake3 {}", file.url, file.blake3));
-    }
-    for version in lock.versions.iter().filter(|fact| mine(&fact.workflows)) {
-        facts.push(format!("`{}` {}: {}", version.operator, version.of, version.version));
-    }
-    for program in lock.programs.iter().filter(|fact| fact.workflow == own) {
-        facts.push(format!("galeras {}", program.version));
-    }
-    Ok(facts)
+    let snapshots = lock.snapshots.iter().filter(|fact| mine(&fact.workflows)).map(|fact| {
+        let (rows, digest) = (count(fact.rows.len() as u64), fact.digest.short());
+        format!("`{}`: {rows} repositories, asked {} ({digest})", fact.operator, fact.asked)
+    });
+    let files = lock.files.iter().filter(|fact| mine(&fact.workflows));
+    let files = files.map(|fact| format!("{}: blake3 {}", fact.url, fact.blake3));
+    let versions = lock.versions.iter().filter(|fact| mine(&fact.workflows));
+    let versions =
+        versions.map(|fact| format!("`{}` {}: {}", fact.operator, fact.of, fact.version));
+    let programs = lock.programs.iter().filter(|fact| fact.workflow == own);
+    let programs = programs.map(|fact| format!("galeras {}", fact.version));
+    Ok(snapshots.chain(files).chain(versions).chain(programs).collect())
 }

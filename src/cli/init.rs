@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::context::{Exit, Failure, cannot_write, fail, print};
-use super::contracts::QUICKSTART;
+use super::ops::QUICKSTART;
 use galeras_base::scratch::WholeFile;
 use galeras_base::small_file::{self, MAX_TEXT_BYTES};
 use galeras_base::terminal_escape::shell_word;
@@ -20,8 +20,6 @@ pub(crate) struct InitArgs {
 }
 
 const NAME: &str = "workflow.yaml";
-
-const IGNORE: &str = ".gitignore";
 
 /// The shipped workflow's name in its comments.
 const SHIPPED: &str = "workflows/quickstart.yaml";
@@ -72,7 +70,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit, Failure> {
         }
         _ => cannot_write(&file)(error),
     })?;
-    let ignore = args.dir.join(IGNORE);
+    let ignore = args.dir.join(".gitignore");
     let added = add_lines(&ignore, &ignored(&text)).map_err(cannot_write(&ignore))?;
     // Results and outputs go to the current folder, so the user must enter the new one.
     let enter = match args.dir.as_os_str() {

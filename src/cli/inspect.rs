@@ -1,29 +1,28 @@
-//! `plan`, `check`, `explain`: show a workflow and the effects of a run.
+//! `plan`, `check`, `explain`, `graph`: show a workflow and the effects of a run.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::allow::{AllowArgs, trust};
+use super::consent::{AllowArgs, trust};
 use super::context::{
-    Exit, Failure, Surveyed, fail_unknown, load_with_remote, look, note, plan_file, print,
-    print_json, show_diagnostics,
+    Exit, Failure, LookArgs, Surveyed, answer, fail_unknown, load, load_with_remote, look, note,
+    plan_file, print, print_json, show_diagnostics,
 };
-use super::engine_args::EngineArgs;
-use super::recall::LookArgs;
-use super::remote_args::RemoteArgs;
-use super::resources::MemoryArgs;
+use super::remote::RemoteArgs;
+use super::resources::{EngineArgs, MemoryArgs};
 use super::run::{OutArgs, requests_of_run};
 use super::{Format, Settings, StoreArgs, WorkflowArgs};
 use galeras_base::terminal_escape::{escape, escape_json, shell_word};
 use galeras_chat::Usd;
-use galeras_display::{bytes, count, limit_text, requests_text};
-use galeras_engine::plan::{Locking, Plan};
+use galeras_display::{GraphFormat, bytes, count, limit_text, render_graph, requests_text};
+use galeras_engine::plan::Plan;
 use galeras_engine::runner::{Forecast, StepState, limit_states, output_conflicts, step_requests};
 use galeras_engine::trust::{AccessRequest, Allowance, phrase, report_request, requests};
 use galeras_operator::event::{LimitState, StepRequests};
+use galeras_study::step_graph;
 use galeras_workflow::Diagnostics;
 use galeras_workflow::code::Code;
 
@@ -67,7 +66,11 @@ pub(crate) async fn plan(args: PlanArgs) -> Result<Exit, Failure> {
                     "requests": requests, "place": args.engine.place(&*step.step)})
             })
             .collect();
-        let asks: Vec<Value> = asks.iter().map(ask_json).collect();
+        let ask = |request: &AccessRequest| {
+            json!({"by": request.by, "does": phrase(&request.access),
+                "allow": Allowance::of(&request.access).to_string()})
+        };
+        let asks: Vec<Value> = asks.iter().map(ask).collect();
         print_json(&json!({"event": "plan", "workflow": plan.name, "steps": steps,
             "limits": asked.limits, "memory": args.memory.bytes(), "asks": asks}))?;
         return refusing(&refused, args.format);
@@ -122,13 +125,7 @@ fn asks(args: &WorkflowArgs, surveyed: &Surveyed, out: &Path) -> Vec<AccessReque
     let misses = |at: &usize| !states[*at].forecast.is_hit();
     let mut all = requests(plan, &wanted, Some(out));
     all.extend(report_request(plan, out));
-    let trust = trust(&args.file, &args.set, &args.allow, Some(out));
-    trust.open(requests_of_run(plan, &wanted, misses, all))
-}
-
-fn ask_json(request: &AccessRequest) -> Value {
-    json!({"by": request.by, "does": phrase(&request.access),
-        "allow": Allowance::of(&request.access).to_string()})
+    args.trust(Some(out)).open(requests_of_run(plan, &wanted, misses, all))
 }
 
 /// Shows why a run would be refused, if so.
@@ -190,7 +187,8 @@ impl PlannedRequests {
             StepState { forecast: Forecast::Waits { on }, .. } => {
                 let names: Vec<String> =
                     on.iter().map(|at| format!("`{}`", surveyed.plan.steps[*at].name)).collect();
-                let wait = format!("{} {} run", names.join(", "), have(on.len()));
+                let have = if on.len() == 1 { "has" } else { "have" };
+                let wait = format!("{} {have} run", names.join(", "));
                 match text.strip_suffix("is not known yet") {
                     Some(text) => format!("{text}is known when {wait}"),
                     None => text,
@@ -223,10 +221,6 @@ impl PlannedRequests {
     }
 }
 
-fn have(steps: usize) -> &'static str {
-    if steps == 1 { "has" } else { "have" }
-}
-
 #[derive(Args)]
 pub(crate) struct CheckArgs {
     /// The workflow files.
@@ -255,9 +249,8 @@ pub(crate) async fn check(args: CheckArgs) -> Result<Exit, Failure> {
     let mut exit = Exit::Done;
     for file in &args.files {
         let consent = trust(file, &args.set, &args.allow, None);
-        let (set, cache, out) = (Settings::typed(&args.set), &args.store.cache, Path::new("."));
-        let (plan, diagnostics) =
-            plan_file(file, set, cache, Locking::Pinned, consent, out).await?;
+        let (set, cache) = (Settings::typed(&args.set), &args.store.cache);
+        let (plan, diagnostics) = plan_file(file, set, cache, consent).await?;
         show_diagnostics(&diagnostics, args.format);
         match plan {
             Some(plan) if args.format == Format::Human => {
@@ -277,20 +270,18 @@ pub(crate) async fn check(args: CheckArgs) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Prints the explanation of a diagnostic code.
 fn explain_code(name: &str, format: Format) -> Result<Exit, Failure> {
     let Some(code) = Code::named(name) else {
         let message = format!("there is no diagnostic code `{name}`");
         return Err(fail_unknown(&message, name, Code::all().map(Code::name), "the codes are"));
     };
     let (title, explanation) = (code.title(), code.explanation());
-    match format {
-        Format::Human => print(&format!("{code}: {title}\n\n{explanation}\n")),
-        Format::Json => print_json(&json!({
-            "event": "explanation", "code": code.name(), "title": title,
-            "explanation": explanation,
-        })),
-    }
+    answer(
+        format,
+        json!({"event": "explanation", "code": code.name(), "title": title,
+            "explanation": explanation}),
+        &format!("{code}: {title}\n\n{explanation}\n"),
+    )
 }
 
 #[derive(Args)]
@@ -381,4 +372,40 @@ fn explain_step(surveyed: &Surveyed, at: usize, format: Format) -> Result<Exit, 
         }
     }
     print(&text)
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Picture {
+    /// For Markdown.
+    #[default]
+    Mermaid,
+    /// For Graphviz.
+    Dot,
+    /// A picture.
+    Svg,
+    /// A line for each step: operator, state, what it reads.
+    Text,
+}
+
+#[derive(Args)]
+pub(crate) struct GraphArgs {
+    #[command(flatten)]
+    workflow: WorkflowArgs,
+    /// Draw each cell of a matrix step separately.
+    #[arg(long)]
+    cells: bool,
+    /// The format of the graph.
+    #[arg(long, value_enum, default_value_t)]
+    format: Picture,
+}
+
+pub(crate) async fn graph(args: GraphArgs) -> Result<Exit, Failure> {
+    let surveyed = load(&args.workflow, Format::Human).await?;
+    let format = match args.format {
+        Picture::Mermaid => GraphFormat::Mermaid,
+        Picture::Dot => GraphFormat::Dot,
+        Picture::Svg => GraphFormat::Svg,
+        Picture::Text => GraphFormat::Text,
+    };
+    print(&render_graph(&step_graph(&surveyed, args.cells), format))
 }

@@ -1,4 +1,6 @@
-//! `lock`: pins the external facts of a workflow in galeras.lock.
+//! `lock`: pins the external facts of a workflow in galeras.lock, and registers the analyses that
+//! `prereg` names. `run` ends with a list of the estimates that match; `plan` stores and compares
+//! registrations, and `regress` knows which estimates they cover.
 
 use std::collections::HashSet;
 use std::fs::{File, TryLockError};
@@ -6,31 +8,35 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arrow::array::RecordBatch;
+use arrow::array::{AsArray, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::DataType;
 use arrow::json::LineDelimitedWriter;
 use clap::Args;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::allow::trust;
 use super::consent::{load_trusted, require};
 use super::context::{
     Exit, Failure, cannot_write, color, fail, failed, note, open_store, show_diagnostics,
 };
-use super::registrations::register;
+use super::process::watch_signals;
 use super::resources::default_env;
-use super::signals::watch_signals;
 use super::{Format, WorkflowArgs, screen};
 use galeras_base::scratch::WholeFile;
 use galeras_base::small_file::{self, MAX_LOCK_BYTES};
-use galeras_display::HumanReporter;
+use galeras_display::{HumanReporter, count};
 use galeras_engine::plan::{
-    LockFile, LockedFile, LockedSnapshot, LockedVersion, Locking, Plan, lock_path, preflight,
+    LockFile, LockedAnalysis, LockedFile, LockedSnapshot, LockedVersion, Locking, Plan, lock_path,
+    preflight,
 };
-use galeras_engine::runner::{Embedded, RunError, RunOptions, open_port, run as run_plan, survey};
+use galeras_engine::runner::{
+    Embedded, RunError, RunOptions, StepManifests, open_port, run as run_plan, stored_rows_of,
+    survey,
+};
 use galeras_engine::trust::requests;
 use galeras_operator::event::{EventSink, RunStatus};
-use galeras_operator::{Consent, Fact, MAIN, REJECTS, answer_digest};
+use galeras_operator::{Consent, Fact, MAIN, REJECTS, Registration, answer_digest};
 use galeras_sql::session::{column, session};
 use galeras_store::{Manifest, Store, timestamp};
 
@@ -46,8 +52,8 @@ pub(crate) struct LockArgs {
 
 /// Asks for the external facts of the workflow, and pins the answers.
 pub(crate) async fn lock(args: LockArgs, started: Instant) -> Result<Exit, Failure> {
-    let WorkflowArgs { file, set, store, allow } = &args.workflow;
-    let trust = trust(file, set, allow, None);
+    let WorkflowArgs { file, store, .. } = &args.workflow;
+    let trust = args.workflow.trust(None);
     let (locking, out) = (Locking::Ignored, Path::new("."));
     let plan = load_trusted(&args.workflow, Format::Human, locking, &trust, out).await?;
     let asked = requests(&plan, &involved(&plan), None);
@@ -260,7 +266,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// Until it is dropped, no other process changes the lock file: changes made between reading and
 /// writing would be lost. The folder is locked, as the file is replaced; some file systems have no
 /// locks.
-pub(super) async fn only_writer(lock_file: &Path) -> Option<File> {
+async fn only_writer(lock_file: &Path) -> Option<File> {
     let folder = lock_file.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = File::open(folder.unwrap_or(Path::new("."))).ok()?;
     let mut said = false;
@@ -294,4 +300,139 @@ fn pinned(counts: &[(usize, [&str; 2])]) -> String {
         Some((last, [])) => last.clone(),
         Some((last, others)) => format!("{} and {last}", others.join(", ")),
     }
+}
+
+/// The operator whose rows are answers.
+const ANSWERS: &str = "generate";
+/// The most deviations that are listed; the table has all of them.
+const SAID: usize = 3;
+
+/// Writes new analyses of `prereg` into the lock file; with `amend` also changed ones.
+async fn register(plan: &Plan, store: &Store, file: &Path, amend: bool) -> Result<(), Failure> {
+    let path = lock_path(file);
+    let _only = only_writer(&path).await;
+    let lock = LockFile::beside(file);
+    let mut lock = lock.map_err(|problem| fail(problem, Exit::Invalid))?;
+    let states = survey(plan, store, None).await?;
+    let mut changed = false;
+    let registered = plan.steps.iter().enumerate().filter(|(_, step)| step.registration.is_some());
+    for (at, step) in registered {
+        let name = &step.name;
+        let results = results_of(plan, store, at, |at| states[at].manifest.is_some()).await?;
+        let analysis = LockedAnalysis::of(plan, at, timestamp(), results.is_none());
+        let known = lock.analyses_of(&plan.file_name());
+        let own: Vec<&LockedAnalysis> = known.iter().filter(|one| one.step == *name).collect();
+        if let Some(before) = own.iter().find(|before| before.agrees_with(&analysis)) {
+            note(&format!("{name} is registered since {}", before.at));
+            continue;
+        }
+        if let (Some(last), false) = (own.last(), amend) {
+            note(&format!(
+                "{name} was registered at {}, and is another analysis now; the registration stays. \
+                 To register it as it is, beside the earlier one: galeras lock --amend",
+                last.at
+            ));
+            continue;
+        }
+        match results {
+            None => note(&format!("{name} is registered, before there are results")),
+            Some(results) => note(&format!(
+                "{name} is registered, but there are results already ({results}): its estimates \
+                 count as exploratory"
+            )),
+        }
+        lock.register(analysis);
+        changed = true;
+    }
+    if changed {
+        WholeFile::write(&path, lock.render().as_bytes()).map_err(cannot_write(&path))?;
+    }
+    Ok(())
+}
+
+/// The stored results that an analysis uses, in words: answers from any source or, in a study
+/// without answers, the table that it reads.
+async fn results_of(
+    plan: &Plan,
+    store: &Store,
+    step: usize,
+    is_stored: impl Fn(usize) -> bool,
+) -> Result<Option<String>, RunError> {
+    let below = plan.with_ancestors(&[step]);
+    let operator = |at: usize| plan.steps[at].operator.descriptor().name;
+    let answers: Vec<usize> = below.into_iter().filter(|at| operator(*at) == ANSWERS).collect();
+    let about: Vec<usize> = match answers.is_empty() {
+        true => plan.steps[step].upstream().collect(),
+        false => answers.clone(),
+    };
+    for at in about {
+        let name = &plan.steps[at].name;
+        if is_stored(at) {
+            return Ok(Some(format!("step {name} is computed")));
+        }
+        // The answers are from an unfinished run, or to other prompts.
+        if answers.contains(&at) {
+            let rows = stored_rows_of(&plan.steps[at], store).await?;
+            if rows > 0 {
+                return Ok(Some(format!("{} answers of step {name}", count(rows))));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Reports at the end of a run which estimates match their registration.
+pub(super) async fn show_registrations(plan: &Plan, store: &Store, results: &StepManifests) {
+    for (at, step) in plan.steps.iter().enumerate() {
+        let Some(registration) = &step.registration else { continue };
+        if results.get(at).is_none_or(Option::is_none) {
+            continue;
+        }
+        match summary(plan, store, at, results).await {
+            Ok(counts) => note(&sentence(&step.name, registration, &counts)),
+            Err(error) => note(&format!("{}: {error}", step.name)),
+        }
+    }
+}
+
+/// The number of registered and unregistered estimates of a step, with reasons.
+struct RegisteredCounts {
+    registered: usize,
+    others: usize,
+    deviations: Vec<String>,
+}
+
+async fn summary(
+    plan: &Plan,
+    store: &Store,
+    step: usize,
+    results: &StepManifests,
+) -> Result<RegisteredCounts, Box<dyn std::error::Error>> {
+    let estimates = || open_port(&session(1), store, plan, step, MAIN, results);
+    let registered = estimates()?.filter(column("registered"))?.count().await?;
+    let others = estimates()?.filter(column("registered").is_false())?;
+    let reasons = others.clone().select(vec![column("deviation")])?.distinct()?;
+    let reasons =
+        reasons.sort(vec![column("deviation").sort(true, false)])?.limit(0, Some(SAID + 1))?;
+    let mut deviations = Vec::new();
+    for batch in reasons.collect().await? {
+        let texts = cast(batch.column(0), &DataType::Utf8)?;
+        deviations.extend(texts.as_string::<i32>().iter().flatten().map(str::to_string));
+    }
+    Ok(RegisteredCounts { registered, others: others.count().await?, deviations })
+}
+
+fn sentence(step: &str, registration: &Registration, counts: &RegisteredCounts) -> String {
+    let RegisteredCounts { registered, others, deviations } = counts;
+    let all = registered + others;
+    if registration.analyses.is_empty() {
+        return format!("{step}: `prereg` names it, but it is not registered; see `galeras lock`");
+    }
+    let mut text = format!("{step}: {registered} of {all} estimates are as registered");
+    if !deviations.is_empty() {
+        let more = if deviations.len() > SAID { "; …" } else { "" };
+        let said: Vec<&str> = deviations.iter().take(SAID).map(String::as_str).collect();
+        text.push_str(&format!("; the others are exploratory ({}{more})", said.join("; ")));
+    }
+    text
 }

@@ -3,7 +3,6 @@
 //! One file per group of verbs. Code that another program could call belongs in a crate.
 
 mod aligned;
-mod allow;
 mod bundle;
 mod cache;
 #[cfg(feature = "cluster")]
@@ -11,43 +10,28 @@ mod cluster;
 mod complete;
 mod consent;
 mod context;
-mod contracts;
 mod data;
-mod defects;
-mod diff;
-mod engine_args;
 mod exit;
 mod export;
-mod graph;
 mod init;
 mod inspect;
 mod lock;
-mod logging;
 mod ops;
 mod origin;
-mod path;
 #[cfg(test)]
 mod plan_tests;
-mod plot;
-mod recall;
-mod recomputed;
-mod registrations;
+mod process;
 mod remote;
-mod remote_args;
 mod report;
 mod resources;
 mod rows;
 mod run;
 mod runs;
 mod screen;
-mod signals;
-mod sizes;
 #[cfg(test)]
 mod spread_tests;
-mod stats;
 mod store_places;
 mod trace;
-mod unpacked;
 mod verify;
 mod view;
 
@@ -84,7 +68,7 @@ enum Verb {
     /// Explain why a step would run or not, and the inputs of its result.
     Explain(inspect::ExplainArgs),
     /// Draw the graph of a workflow.
-    Graph(graph::GraphArgs),
+    Graph(inspect::GraphArgs),
     /// List the operators, or document one.
     Ops(ops::OpsArgs),
     /// Print a JSON Schema: of workflow files, of an operator's arguments, of a table.
@@ -102,11 +86,11 @@ enum Verb {
     /// Write one page that explains the study: findings, figures, tables, answers, where rows went.
     Report(report::ReportArgs),
     /// Print where the Parquet file of a step's result is.
-    Path(path::PathArgs),
+    Path(data::PathArgs),
     /// List the runs of a workflow: when, with which params, and to which results they came.
     Runs(runs::RunsArgs),
     /// Compare two runs of a workflow: steps, columns, rows.
-    Diff(diff::DiffArgs),
+    Diff(runs::DiffArgs),
     /// Serve the pages of a study on this machine: steps, tables, runs, and the review of data
     /// points by people.
     View(view::ViewArgs),
@@ -160,7 +144,7 @@ pub(crate) struct WorkflowArgs {
     #[command(flatten)]
     pub(crate) store: StoreArgs,
     #[command(flatten)]
-    pub(crate) allow: allow::AllowArgs,
+    pub(crate) allow: consent::AllowArgs,
 }
 
 /// Settings of params, and the folder from which their relative paths start.
@@ -210,17 +194,17 @@ pub fn main() -> Exit {
 }
 
 fn start(cli: Cli, started: Instant) -> Result<Exit, Failure> {
-    logging::start().map_err(|message| fail(message, Exit::Invalid))?;
-    if let Some(problem) = defects::clock_problem(SystemTime::now()) {
+    process::start_log().map_err(|message| fail(message, Exit::Invalid))?;
+    if let Some(problem) = process::clock_problem(SystemTime::now()) {
         return Err(failed(problem));
     }
-    defects::keep_quiet();
+    process::keep_quiet();
     resources::start_guard(&cli.verb).map_err(no_threads)?;
     // The first thread's stack size depends on the shell, so a new thread is used.
     let thread =
         std::thread::Builder::new().stack_size(STACK_BYTES).spawn(move || perform(cli, started));
     let ended = thread.map_err(no_threads)?.join();
-    ended.unwrap_or_else(|panic| Err(defects::report(panic.as_ref())))
+    ended.unwrap_or_else(|panic| Err(process::report_panic(panic.as_ref())))
 }
 
 fn no_threads(error: std::io::Error) -> Failure {
@@ -246,7 +230,7 @@ fn perform(cli: Cli, started: Instant) -> Result<Exit, Failure> {
             Verb::Plan(args) => inspect::plan(args).await,
             Verb::Check(args) => inspect::check(args).await,
             Verb::Explain(args) => inspect::explain(args).await,
-            Verb::Graph(args) => graph::graph(args).await,
+            Verb::Graph(args) => inspect::graph(args).await,
             Verb::Ops(args) => ops::ops(&args),
             Verb::Schema(args) => ops::schema(&args).await,
             Verb::Lock(args) => lock::lock(args, started).await,
@@ -255,9 +239,9 @@ fn perform(cli: Cli, started: Instant) -> Result<Exit, Failure> {
             Verb::Trace(args) => trace::trace(args).await,
             Verb::Origin(args) => origin::origin(args).await,
             Verb::Report(args) => report::report(args).await,
-            Verb::Path(args) => path::path(args).await,
+            Verb::Path(args) => data::path(args).await,
             Verb::Runs(args) => runs::runs(args).await,
-            Verb::Diff(args) => diff::diff(args).await,
+            Verb::Diff(args) => runs::diff(args).await,
             Verb::View(args) => view::view(args).await,
             Verb::Push(args) => remote::push(args).await,
             Verb::Pull(args) => remote::pull(args).await,
@@ -272,12 +256,11 @@ fn perform(cli: Cli, started: Instant) -> Result<Exit, Failure> {
         }
     };
     let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(verb)));
-    let ended = ended.unwrap_or_else(|panic| Err(defects::report(panic.as_ref())));
+    let ended = ended.unwrap_or_else(|panic| Err(process::report_panic(panic.as_ref())));
     let exit = ended.unwrap_or_else(Failure::show);
     // Running computations were cancelled and get only a wait too short to notice. Idle threads are
     // joined: detaching a thread while it ends is a race in `pthread_detach` and sometimes crashes.
     runtime.shutdown_timeout(LAST_WAIT);
     store_places::remove_scratch();
-    unpacked::remove_unpacked();
     Ok(screen::settled(exit))
 }

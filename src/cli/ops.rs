@@ -1,13 +1,19 @@
-//! `ops` and `schema`: the documentation that derives from the operators.
+//! `ops` and `schema`: the documentation that derives from the operators, and the contracts of the
+//! published tables: their columns as the shipped workflows give them.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 
 use super::context::{Exit, Failure, fail_unknown, failed, print, print_json};
 use crate::registry::REGISTRY;
-use galeras_operator::{Descriptor, Effect};
+use galeras_base::scratch::ScratchFolder;
+use galeras_engine::plan::{Locking, PlanSettings, plan};
+use galeras_operator::table_digest::type_name;
+use galeras_operator::{Descriptor, Effect, column_description, column_unit};
+use galeras_study::runs::value_text;
 use galeras_workflow::json_schema;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -110,7 +116,7 @@ impl Argument {
         match (&self.default, self.required) {
             (_, true) => format!("`{}!`", self.name),
             (Some(value), _) if !value.is_null() && *value != json!([]) && *value != json!({}) => {
-                format!("`{}` ({})", self.name, plain(value))
+                format!("`{}` ({})", self.name, value_text(value))
             }
             _ => format!("`{}`", self.name),
         }
@@ -121,16 +127,9 @@ impl Argument {
         if self.required {
             line.push_str(", required");
         } else if let Some(value) = self.default.as_ref().filter(|v| !v.is_null()) {
-            let _ = write!(line, ", default {}", plain(value));
+            let _ = write!(line, ", default {}", value_text(value));
         }
         format!("{line}. {}", self.description)
-    }
-}
-
-fn plain(value: &Value) -> String {
-    match value {
-        Value::String(s) => s.clone(),
-        other => other.to_string(),
     }
 }
 
@@ -168,10 +167,15 @@ fn kind(schema: &Value) -> String {
         }
     }
     if let Some(constant) = schema.get("const") {
-        return plain(constant);
+        return value_text(constant);
     }
     if let Some(values) = schema.get("enum").and_then(Value::as_array) {
-        return values.iter().filter(|v| !v.is_null()).map(plain).collect::<Vec<_>>().join(" or ");
+        return values
+            .iter()
+            .filter(|v| !v.is_null())
+            .map(value_text)
+            .collect::<Vec<_>>()
+            .join(" or ");
     }
     let name = match schema.get("type") {
         Some(Value::String(name)) => name.as_str(),
@@ -207,14 +211,11 @@ pub(crate) async fn schema(args: &SchemaArgs) -> Result<Exit, Failure> {
         }
         Some(name) => match REGISTRY.get(name) {
             Some(operator) => (operator.descriptor().args_schema)(),
-            None => match super::contracts::contract(name).await {
+            None => match contract(name).await {
                 Some(Ok(contract)) => contract,
                 Some(Err(message)) => return Err(failed(message)),
                 None => {
-                    let known = REGISTRY
-                        .iter()
-                        .map(|o| o.descriptor().name)
-                        .chain(super::contracts::names());
+                    let known = REGISTRY.iter().map(|o| o.descriptor().name).chain(table_names());
                     return Err(unknown(name, known));
                 }
             },
@@ -228,11 +229,66 @@ fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
     fail_unknown(&format!("there is no `{name}`"), name, known, "there are")
 }
 
+/// The workflow that ships with the program: `galeras init` writes it, and the contracts of
+/// the tables derive from it.
+pub(super) const QUICKSTART: &str = include_str!("../../workflows/quickstart.yaml");
+
+/// A published table: name, the step that gives it, what it is.
+const TABLES: &[(&str, &str, &str)] = &[
+    ("raw_data", "features", "Methods with their features, before any rule."),
+    ("random_cut", "testbed", "Methods cut at a random place, for code completion."),
+    ("table_1", "table_1", "Mean and deviation of the features of a testbed."),
+];
+
+pub(super) fn table_names() -> impl Iterator<Item = &'static str> {
+    TABLES.iter().map(|t| t.0)
+}
+
+async fn contract(name: &str) -> Option<Result<Value, String>> {
+    let (_, step, description) = TABLES.iter().find(|t| t.0 == name)?;
+    Some(derive(name, step, description).await)
+}
+
+async fn derive(name: &str, step: &str, description: &str) -> Result<Value, String> {
+    let folder = ScratchFolder::create().map_err(|e| e.to_string())?;
+    let file = folder.path().join("quickstart.yaml");
+    std::fs::write(&file, QUICKSTART).map_err(|e| e.to_string())?;
+    let settings = PlanSettings {
+        set: Vec::new(),
+        working_dir: PathBuf::from("."),
+        downloads: folder.path().to_path_buf(),
+        out: folder.path().to_path_buf(),
+        guarded: Vec::new(),
+        lock: Locking::Ignored,
+        ..PlanSettings::default()
+    };
+    let (plan, diagnostics) = plan(&file, REGISTRY, &settings).await;
+    let plan = plan.ok_or_else(|| {
+        diagnostics.iter().map(galeras_workflow::plain).collect::<Vec<_>>().join("\n")
+    })?;
+    let step = plan.step(step).ok_or("the shipped workflow has no such step")?;
+    let table = &step.step.ports()[0].table;
+    let mut columns = Map::new();
+    let mut descriptions = Map::new();
+    for field in table.schema.fields() {
+        let mark = if field.is_nullable() { "" } else { "!" };
+        columns
+            .insert(field.name().clone(), json!(format!("{}{mark}", type_name(field.data_type()))));
+        if let Some(text) = column_description(field) {
+            let unit = column_unit(field).map(|u| format!(" [{u}]")).unwrap_or_default();
+            descriptions.insert(field.name().clone(), json!(format!("{text}{unit}")));
+        }
+    }
+    Ok(json!({
+        "name": name, "description": description, "key": table.key, "columns": columns,
+        "descriptions": descriptions,
+    }))
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::*;
-    use galeras_engine::plan::{PlanSettings, plan};
     use galeras_operator::{ARGUMENT_LANGUAGE, Grain};
     use galeras_workflow::Language;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::context::{Exit, Failure, open_store, print, print_json};
+use super::context::{Exit, Failure, answer, open_store};
 use super::{Format, StoreArgs};
 use galeras_base::terminal_escape::escape;
 use galeras_engine::runner::{FileOrigin, file_origin};
@@ -33,10 +33,7 @@ pub(crate) async fn origin(args: OriginArgs) -> Result<Exit, Failure> {
         if !matches!(origin, FileOrigin::Written { .. }) {
             exit = Exit::Failed;
         }
-        match args.format {
-            Format::Human => print(&text(file, &origin)),
-            Format::Json => print_json(&object(file, &origin)),
-        }?;
+        answer(args.format, object(file, &origin), &text(file, &origin))?;
     }
     Ok(exit)
 }

@@ -1,26 +1,26 @@
-//! `push` and `pull`: send results to another store, and fetch them.
+//! `push` and `pull`: send results to another store, and fetch them. `--remote` of other verbs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use super::allow::trust;
-use super::context::{
-    Exit, Failure, Surveyed, fail, failed, load_with_remote, note, print, print_json,
-};
-use super::remote_args::RemoteArgs;
+use super::context::{Exit, Failure, Surveyed, answer, fail, failed, load_with_remote, note};
+use super::store_places::unpacked_store;
 use super::{Format, WorkflowArgs, screen};
+use galeras_base::small_file;
 use galeras_base::terminal_escape::escape;
 use galeras_display::{bytes as size, count};
-use galeras_engine::plan::{PlannedRemote, PlannedSigners};
+use galeras_engine::plan::{Plan, PlannedRemote, PlannedSigners};
 use galeras_engine::runner::{Forecast, Remote, SignatureDemand, Transfer, Transferred};
-use galeras_operator::{Access, Consent as _};
-use galeras_store::{Manifest, SIGNATURE_NAMESPACE, SigningKey, SigningKeyError, Store};
+use galeras_operator::{Access, Consent, RefusedAccess};
+use galeras_store::{
+    AllowedSigners, Manifest, SIGNATURE_NAMESPACE, SigningKey, SigningKeyError, Store,
+};
 use galeras_study::hint;
+use galeras_study::sharing::OpenedBundle;
 
 /// The remote of a verb that needs one. A remote from the workflow must be allowed.
 fn required(
@@ -29,7 +29,7 @@ fn required(
     args: &WorkflowArgs,
     access: impl Fn(&PlannedRemote) -> Access,
 ) -> Result<Arc<Remote>, Failure> {
-    let consent = trust(&args.file, &args.set, &args.allow, None);
+    let consent = args.trust(None);
     let reads = surveyed.plan.remote.iter().map(access);
     let signers = surveyed.plan.allowed_signers.iter().map(PlannedSigners::access);
     for access in reads.chain(signers) {
@@ -232,24 +232,18 @@ impl Sending<'_> {
         let count = transfer.results();
         let (files, bytes) = transfer.size(to).await?;
         if dry_run {
-            match format {
-                Format::Json => print_json(&json!({"event": event, "dry_run": true,
-                    "results": count, "files": files, "bytes": bytes})),
-                Format::Human => {
-                    let verb = if *event == "push" { "would send" } else { "would fetch" };
-                    let results = counted(count, "result");
-                    print(&format!("{verb} {} ({}) of {results}\n", tables(files), size(bytes)))
-                }
-            }?;
+            let verb = if *event == "push" { "would send" } else { "would fetch" };
+            let results = counted(count, "result");
+            answer(
+                format,
+                json!({"event": event, "dry_run": true, "results": count, "files": files,
+                    "bytes": bytes}),
+                &format!("{verb} {} ({}) of {results}\n", tables(files), size(bytes)),
+            )?;
             return Ok(Vec::new());
         }
         let bar = bar(bytes, format);
-        let seen = AtomicU64::new(0);
-        let report = transfer
-            .send(from, to, &|more| {
-                bar.set_position(seen.fetch_add(more, Ordering::Relaxed) + more);
-            })
-            .await;
+        let report = transfer.send(from, to, &|more| bar.inc(more)).await;
         bar.finish_and_clear();
         let report = report?;
         self.said(&report, format)?;
@@ -258,33 +252,27 @@ impl Sending<'_> {
 
     fn said(&self, report: &Transferred, format: Format) -> Result<Exit, Failure> {
         let Transferred { results, files, bytes, present, signed, lacking } = report;
-        let printed = if format == Format::Json {
-            let reasons: Vec<_> =
-                lacking.iter().map(|(step, why)| json!({"step": step, "why": why})).collect();
-            let mut told = json!({"event": self.event, "dry_run": false, "results": results,
-                "files": files, "bytes": bytes, "present": present, "signed": signed,
-                "lacking": reasons});
-            if let Some(unknown) = self.missing {
-                told["missing"] = json!(missing(unknown, lacking));
-            }
-            print_json(&told)
-        } else {
-            let (verb, place) = match self.event {
-                "push" => ("sent", format!("to {}", escape(self.to.location()))),
-                _ => ("fetched", format!("from {}", escape(self.from.location()))),
-            };
-            let results = counted(*results, "result");
-            let (tables_sent, size) = (tables(*files), size(*bytes));
-            let mut text = format!("{verb} {tables_sent} ({size}) {place}: {results}");
-            if *present > 0 {
-                text.push_str(&format!(", {} there already", tables(*present)));
-            }
-            if *signed > 0 {
-                text.push_str(&format!("; {} signed", count(*signed)));
-            }
-            text.push('\n');
-            print(&text)
+        let reasons: Vec<_> =
+            lacking.iter().map(|(step, why)| json!({"step": step, "why": why})).collect();
+        let mut told = json!({"event": self.event, "dry_run": false, "results": results,
+            "files": files, "bytes": bytes, "present": present, "signed": signed,
+            "lacking": reasons});
+        if let Some(unknown) = self.missing {
+            told["missing"] = json!(missing(unknown, lacking));
+        }
+        let (verb, place) = match self.event {
+            "push" => ("sent", format!("to {}", escape(self.to.location()))),
+            _ => ("fetched", format!("from {}", escape(self.from.location()))),
         };
+        let results = counted(*results, "result");
+        let mut text = format!("{verb} {} ({}) {place}: {results}", tables(*files), size(*bytes));
+        if *present > 0 {
+            text.push_str(&format!(", {} there already", tables(*present)));
+        }
+        if *signed > 0 {
+            text.push_str(&format!("; {} signed", count(*signed)));
+        }
+        let printed = answer(format, told, &(text + "\n"));
         for (step, why) in lacking {
             note(&format!("{}: {}", escape(step), escape(why)));
         }
@@ -308,4 +296,120 @@ fn counted(n: u64, what: &str) -> String {
 
 fn tables(n: u64) -> String {
     counted(n, "table")
+}
+
+/// Another store.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RemoteArgs {
+    /// Another store, whose results are used like computed ones: a folder, the URL of a bucket
+    /// (s3://bucket/prefix, gs://…), the https:// address of a copy of a store, or a bundle (.zip).
+    #[arg(long, value_name = "URL", env = "GALERAS_REMOTE")]
+    remote: Option<String>,
+    #[command(flatten)]
+    signers: SignersArgs,
+}
+
+/// The signatures that are trusted.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct SignersArgs {
+    /// Accept only signed results from another store: a file of allowed signers as `ssh-keygen -Y verify`
+    /// and Git read it. Replaces that of the workflow; empty for none.
+    #[arg(long, value_name = "FILE", env = "GALERAS_ALLOWED_SIGNERS")]
+    allowed_signers: Option<String>,
+}
+
+impl SignersArgs {
+    pub(super) fn named(&self) -> Result<Option<SignatureDemand>, Failure> {
+        let file = self.allowed_signers.as_ref().filter(|file| !file.is_empty());
+        file.map(|file| read_signers(Path::new(file))).transpose()
+    }
+
+    /// The allowed signers that the user or else the workflow names.
+    fn demand(&self, plan: &Plan) -> Result<Option<SignatureDemand>, Failure> {
+        match &plan.allowed_signers {
+            Some(own) if self.allowed_signers.is_none() => read_signers(&own.path).map(Some),
+            _ => self.named(),
+        }
+    }
+
+    /// The same, if the file may be read.
+    pub(super) fn of_workflow(
+        &self,
+        plan: &Plan,
+        consent: &dyn Consent,
+    ) -> Result<Option<SignatureDemand>, Failure> {
+        let own = plan.allowed_signers.as_ref().filter(|_| self.allowed_signers.is_none());
+        if let Some(refused) = own.and_then(|own| consent.refusal(&own.access())) {
+            note(&format!("the allowed signers were not read: `remote` {}", refused.message));
+            return Ok(None);
+        }
+        self.demand(plan)
+    }
+}
+
+impl RemoteArgs {
+    /// The remote at this place, instead of any other.
+    pub(super) fn at(&self, location: &str) -> Self {
+        Self { remote: Some(location.to_string()), ..self.clone() }
+    }
+
+    /// Returns true for a bundle, which is read-only.
+    pub(super) fn is_bundle(&self) -> bool {
+        self.remote.as_ref().is_some_and(|text| {
+            let path = Path::new(text);
+            path.is_file() && OpenedBundle::is_one(path)
+        })
+    }
+
+    /// Makes the plan forget the workflow's remote if another one, or none (`--remote ''`), is named,
+    /// and its allowed signers if others, or none, are.
+    pub(super) fn settle(&self, plan: &mut Plan) {
+        if self.remote.is_some() {
+            plan.remote = None;
+        }
+        if self.signers.allowed_signers.is_some() {
+            plan.allowed_signers = None;
+        }
+    }
+
+    /// The reason why the workflow's remote and its allowed signers may not be used before the user
+    /// agrees.
+    pub(super) fn refusal(plan: &Plan, consent: &dyn Consent) -> Option<RefusedAccess> {
+        let reads = plan.remote.iter().map(|remote| remote.access.clone());
+        let mut reads = reads.chain(plan.allowed_signers.iter().map(PlannedSigners::access));
+        reads.find_map(|access| consent.refusal(&access))
+    }
+
+    /// The named remote, or else the workflow's. No request is sent yet.
+    pub(super) async fn open(&self, plan: &Plan) -> Result<Option<Arc<Remote>>, Failure> {
+        let of_workflow = || plan.remote.as_ref().map(|remote| &remote.location);
+        let location = self.remote.as_ref().or_else(of_workflow).filter(|text| !text.is_empty());
+        let Some(location) = location else { return Ok(None) };
+        let unpacked;
+        let location = match Path::new(location) {
+            bundle if bundle.is_file() && OpenedBundle::is_one(bundle) => {
+                unpacked = unpacked_store(bundle)?;
+                &unpacked
+            }
+            _ => location,
+        };
+        let demand = self.signers.demand(plan)?;
+        let remote = Remote::open(location, demand).await?;
+        Ok(Some(Arc::new(remote)))
+    }
+}
+
+const MAX_SIGNERS: u64 = 16 << 20;
+
+fn read_signers(path: &Path) -> Result<SignatureDemand, Failure> {
+    let file = path.display().to_string();
+    let refused = |problem: String| {
+        let message = format!("{}: {problem}", escape(&file));
+        fail(format!("the allowed signers cannot be read: {message}"), Exit::Invalid)
+    };
+    let bytes = small_file::read_named(path, MAX_SIGNERS);
+    let bytes = bytes.map_err(|error| refused(error.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|_| refused("it is not UTF-8 text".into()))?;
+    let signers = AllowedSigners::parse(&text).map_err(|error| refused(error.to_string()))?;
+    Ok(SignatureDemand { signers, file })
 }

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 
-use super::allow::trust;
+use super::Format;
 use super::consent::require;
-use super::context::{Exit, Failure, Surveyed, cannot_write, fail, failed, look, note, print_json};
-use super::recall::LookArgs;
-use super::{Format, WorkflowArgs};
+use super::context::{
+    Exit, Failure, LookArgs, Surveyed, cannot_write, fail, failed, look, note, print_json,
+};
 use galeras_base::scratch::{WholeFile, make_folder};
 use galeras_base::terminal_escape::escape;
 use galeras_display::bytes;
@@ -36,9 +36,8 @@ pub(crate) async fn report(args: ReportArgs) -> Result<Exit, Failure> {
     let path = match (args.output, &surveyed.plan.report.file) {
         (Some(path), _) => path,
         (None, Some(file)) => {
-            let WorkflowArgs { file: workflow, set, allow, .. } = &args.look.workflow;
             let here = Path::new(".");
-            let trust = trust(workflow, set, allow, Some(here));
+            let trust = args.look.workflow.trust(Some(here));
             let asked = report_request(&surveyed.plan, here).into_iter().collect();
             require(&args.look.workflow, asked, &trust, Format::Human)?;
             file.path.clone()

@@ -1,4 +1,5 @@
-//! Threads and memory of a run, and the limit of the memory guard.
+//! Sizes on the command line, threads, memory and engine of a run, and the limit of the memory
+//! guard.
 
 use std::io::Read as _;
 use std::sync::{Arc, LazyLock};
@@ -6,15 +7,16 @@ use std::sync::{Arc, LazyLock};
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
-use super::exit::fail;
+use super::Verb;
+use super::context::{Exit, Failure, fail};
 use super::screen::{is_terminal, tell};
-use super::sizes::parse_size;
-use super::{Exit, Verb};
 use galeras_base::memory_guard::{self, MemoryExcess};
 use galeras_base::terminal_escape::escape;
 use galeras_display::bytes;
+use galeras_engine::runner::{Embedded, Engine, Placement};
 use galeras_operator::event::EventSink;
-use galeras_operator::{Consent, RunEnv};
+use galeras_operator::{BoundStep, Consent, RunEnv};
+use galeras_store::StoreLocation;
 
 #[derive(Args, Clone, Copy, Debug)]
 pub(super) struct MemoryArgs {
@@ -112,6 +114,33 @@ fn default_memory() -> usize {
     usize::try_from(*MEMORY).unwrap_or(usize::MAX)
 }
 
+/// A size in bytes: a number with `kB`, `MB`, `GB`, `TB` (powers of 1000), `KiB`, `MiB`, `GiB`,
+/// `TiB` (powers of 1024), `B` or nothing, in any case.
+pub(super) fn parse_size(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u64); 10] = [
+        ("", 1),
+        ("b", 1),
+        ("kb", 1_000),
+        ("mb", 1_000_000),
+        ("gb", 1_000_000_000),
+        ("tb", 1_000_000_000_000),
+        ("kib", 1 << 10),
+        ("mib", 1 << 20),
+        ("gib", 1 << 30),
+        ("tib", 1 << 40),
+    ];
+    let lower = text.trim().to_ascii_lowercase();
+    let split = lower.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(lower.len());
+    let (number, unit) = lower.split_at(split);
+    let unit = UNITS.iter().find(|(name, _)| *name == unit.trim()).map(|(_, unit)| *unit);
+    let bytes = unit.and_then(|unit| match number.parse::<u64>() {
+        // Sizes saturate at the largest number.
+        Ok(whole) => Some(whole.saturating_mul(unit)),
+        Err(_) => Some((number.parse::<f64>().ok()? * unit as f64).round() as u64),
+    });
+    bytes.ok_or_else(|| "write a size such as 512MB or 4GiB".to_string())
+}
+
 fn memory(text: &str) -> Result<usize, String> {
     const LEAST: u64 = 1 << 20;
     match parse_size(text)? {
@@ -143,6 +172,52 @@ fn kernel_text(file: &str) -> Option<String> {
 fn total_kilobytes(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     line.split_whitespace().next()?.parse().ok()
+}
+
+/// Options that select the engine.
+#[derive(Args, Clone, Debug)]
+pub(super) struct EngineArgs {
+    /// Have the work done by the cluster at this address, df://HOST:PORT, whose executors use the
+    /// same store (default: by this process).
+    #[arg(long, value_name = "URL", env = "GALERAS_ENGINE")]
+    engine: Option<String>,
+}
+
+impl EngineArgs {
+    pub(super) fn address(&self) -> Option<&str> {
+        self.engine.as_deref()
+    }
+
+    /// The place where a step would run, if work is sent to executors.
+    pub(super) fn place(&self, step: &dyn BoundStep) -> Option<String> {
+        self.engine.as_ref().map(|_| Placement::of(step).describe())
+    }
+
+    /// The engine for a run on this store; shows the error if it cannot be used.
+    pub(super) fn open(&self, cache: &str) -> Result<Arc<dyn Engine>, Failure> {
+        let Some(address) = &self.engine else { return Ok(Arc::new(Embedded)) };
+        if let Ok(StoreLocation::Memory(_)) = StoreLocation::parse(cache) {
+            let message = "a store in memory cannot be shared with executors; give --cache a folder \
+                           that they see, or a bucket";
+            return Err(fail(message, Exit::Invalid));
+        }
+        cluster(address)
+    }
+}
+
+#[cfg(feature = "cluster")]
+fn cluster(address: &str) -> Result<Arc<dyn Engine>, Failure> {
+    use crate::registry::REGISTRY;
+    use galeras_cluster::ClusterEngine;
+    let engine = ClusterEngine::new(address, &REGISTRY);
+    Ok(Arc::new(engine.map_err(|error| fail(error.to_string(), Exit::Invalid))?))
+}
+
+#[cfg(not(feature = "cluster"))]
+fn cluster(_: &str) -> Result<Arc<dyn Engine>, Failure> {
+    let message =
+        "this build of galeras knows no clusters\nhelp: build it with `--features cluster`";
+    Err(fail(message, Exit::Invalid))
 }
 
 #[cfg(test)]
@@ -177,5 +252,26 @@ mod tests {
     fn too_little_memory_is_refused() {
         assert_eq!(memory("1MiB"), Ok(1 << 20));
         assert!(memory("1KiB").is_err() && memory("much").is_err());
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("1048577", 1_048_577),
+            ("10MB", 10_000_000),
+            (" 10 mib ", 10 << 20),
+            ("1.5kB", 1500),
+            ("2TiB", 2 << 40),
+            ("7 B", 7),
+            ("18446744073709551615", u64::MAX),
+            ("99999999TiB", u64::MAX),
+            ("99999999999999999999GB", u64::MAX),
+        ] {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "MB", "-1", "1.2.3GB", "1 XB", "1e3", "nan", "1k"] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
     }
 }

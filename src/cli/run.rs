@@ -8,20 +8,18 @@ use std::time::Instant;
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
-use super::allow::trust;
 use super::consent::{can_ask, invalid, load_trusted, require};
 use super::context::{
-    Exit, Failure, Surveyed, both, color, note, open_store, show_diagnostics, unknown_step,
+    Exit, Failure, Surveyed, both, color, note, open_store, settings_of_run, show_diagnostics,
+    unknown_step,
 };
 use super::data::show_outputs;
-use super::engine_args::EngineArgs;
-use super::recall::settings_of_run;
-use super::registrations::show_registrations;
-use super::remote_args::RemoteArgs;
+use super::lock::show_registrations;
+use super::process::{is_logging, watch_signals};
+use super::remote::RemoteArgs;
 use super::report::write_report;
-use super::resources::{MemoryArgs, all_threads};
-use super::signals::watch_signals;
-use super::{Format, Settings, WorkflowArgs, logging, screen};
+use super::resources::{EngineArgs, MemoryArgs, all_threads};
+use super::{Format, Settings, WorkflowArgs, screen};
 use galeras_display::{HumanReporter, JsonReporter};
 use galeras_engine::plan::{Locking, Plan, preflight};
 use galeras_engine::runner::{
@@ -29,9 +27,9 @@ use galeras_engine::runner::{
 };
 use galeras_engine::trust::{AccessRequest, Trust, report_request, requests};
 use galeras_operator::event::{EventSink, RunEvent, RunStatus, StepStatus};
-use galeras_operator::{Access, MAIN, RunEnv};
+use galeras_operator::{Access, RunEnv};
 use galeras_store::Store;
-use galeras_study::hint;
+use galeras_study::{hint, table_name};
 
 #[derive(Args)]
 pub(crate) struct RunArgs {
@@ -93,8 +91,7 @@ impl RunArgs {
 
 pub(crate) async fn run(args: RunArgs, started: Instant) -> Result<Exit, Failure> {
     let lock = if args.frozen { Locking::Frozen } else { Locking::Pinned };
-    let WorkflowArgs { file, set, allow, .. } = &args.workflow;
-    let trust = trust(file, set, allow, Some(&args.out.folder));
+    let trust = args.workflow.trust(Some(&args.out.folder));
     let refused = |failure| invalid(failure, args.format);
     let plan = load_trusted(&args.workflow, args.format, lock, &trust, &args.out.folder).await;
     let mut plan = plan.map_err(refused)?;
@@ -131,7 +128,7 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Result<Exit, Failure
         Format::Json => Arc::new(JsonReporter::new(screen::data_stdout())),
         Format::Human => {
             // Log lines would break the bars, so plain lines are used instead.
-            let terminal = screen::is_terminal() && !logging::is_on();
+            let terminal = screen::is_terminal() && !is_logging();
             let err = Box::new(screen::stderr());
             Arc::new(HumanReporter::new(err, terminal, color(), screen::line_width))
         }
@@ -166,7 +163,9 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Result<Exit, Failure
     let human = args.format == Format::Human;
     let mut exit = outcome.status.into();
     if outcome.status == RunStatus::Ok && args.select.is_empty() && human {
-        exit = shown(show_outputs(&plan, &store, &outcome.manifests).await);
+        // Shown at once: the run still has more to report.
+        let shown = show_outputs(&plan, &store, &outcome.manifests).await;
+        exit = shown.unwrap_or_else(Failure::show);
     }
     if let Some(report) = &plan.report.file
         && outcome.status == RunStatus::Ok
@@ -180,7 +179,7 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Result<Exit, Failure
             let surveyed = Surveyed::after_run(plan, store, &outcome.manifests, cache).await?;
             write_report(&surveyed, &path, args.out.overwrite, args.format).await
         };
-        exit = shown(report.await);
+        exit = report.await.unwrap_or_else(Failure::show);
     }
     if outcome.status == RunStatus::Ok && human {
         show_registrations(&plan, &store, &outcome.manifests).await;
@@ -193,11 +192,6 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Result<Exit, Failure
     // The process ends: freeing a plan of thousands of cells would only take time.
     std::mem::forget((plan, outcome));
     Ok(exit)
-}
-
-/// Shows a failure at once: the run still has more to report.
-fn shown(ended: Result<Exit, Failure>) -> Exit {
-    ended.unwrap_or_else(Failure::show)
 }
 
 /// Refuses to start if a step that will run lacks a requirement, or the user's consent.
@@ -252,7 +246,6 @@ pub(super) fn requests_of_run(
     asked
 }
 
-/// The positions of the steps with these names.
 fn steps(plan: &Plan, names: &[String]) -> Result<Vec<usize>, Failure> {
     let mut positions = Vec::new();
     for name in names {
@@ -269,7 +262,10 @@ fn steps(plan: &Plan, names: &[String]) -> Result<Vec<usize>, Failure> {
 /// none; after a failed data test, the rows that it checked. `None` if no step has rows.
 fn where_to_look(plan: &Plan, outcome: &RunOutcome, cache: &str) -> Option<String> {
     let table = match outcome.status {
-        RunStatus::Ok => output_with_rows(plan, outcome).or_else(|| last_with_rows(outcome)),
+        RunStatus::Ok => output_with_rows(plan, outcome).or_else(|| {
+            let last = outcome.steps.iter().rev().find(|step| step.rows > 0);
+            last.map(|step| step.step.clone())
+        }),
         RunStatus::AssertFailed => {
             let tested = |status| status == StepStatus::Failed;
             let failed = outcome.steps.iter().find(|step| tested(step.status) && step.rows > 0);
@@ -285,13 +281,7 @@ fn output_with_rows(plan: &Plan, outcome: &RunOutcome) -> Option<String> {
     let mut named = tables.filter_map(|table| {
         let manifest = outcome.manifests.get(table.step)?.as_ref()?;
         let rows = manifest.port(table.port).map_or(0, |port| port.rows);
-        let step = &plan.steps[table.step].name;
-        let name = if table.port == MAIN { step.clone() } else { format!("{step}.{}", table.port) };
-        (rows > 0).then_some(name)
+        (rows > 0).then(|| table_name(&plan.steps[table.step].name, table.port))
     });
     named.next()
-}
-
-fn last_with_rows(outcome: &RunOutcome) -> Option<String> {
-    outcome.steps.iter().rev().find(|step| step.rows > 0).map(|step| step.step.clone())
 }

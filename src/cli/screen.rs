@@ -9,6 +9,7 @@
 use std::io::{self, IsTerminal, Stderr, Write};
 use std::sync::{Mutex, PoisonError};
 
+use super::Format;
 use super::exit::{Exit, Failure, fail};
 use galeras_base::error_chain::copy_of;
 use galeras_base::terminal_escape::{VisibleWriter, escape, escape_json};
@@ -61,10 +62,7 @@ pub(super) fn stdout() -> VisibleWriter<StandardOutput> {
 
 /// Standard output for programs: unescaped bytes, except on a terminal.
 pub(super) fn data_stdout() -> Box<dyn Write + Send> {
-    match io::stdout().is_terminal() {
-        true => Box::new(stdout()),
-        false => Box::new(StandardOutput),
-    }
+    if io::stdout().is_terminal() { Box::new(stdout()) } else { Box::new(StandardOutput) }
 }
 
 /// Standard error, with colours if allowed.
@@ -84,7 +82,7 @@ pub(super) fn print(text: &str) -> Result<Exit, Failure> {
     write_out(&mut stdout(), text.as_bytes())
 }
 
-/// The same for bytes to any writer over standard output.
+/// The same for bytes to any writer.
 pub(super) fn write_out(out: &mut impl Write, bytes: &[u8]) -> Result<Exit, Failure> {
     let _ = out.write_all(bytes).and_then(|()| out.flush());
     Ok(Exit::Done)
@@ -97,19 +95,25 @@ pub(super) fn settled(exit: Exit) -> Exit {
     if exit == Exit::Done { failed } else { exit }
 }
 
+/// Prints the answer of a verb in the wanted format.
+pub(super) fn answer(format: Format, json: serde_json::Value, text: &str) -> Result<Exit, Failure> {
+    match format {
+        Format::Json => print_json(&json),
+        Format::Human => print(text),
+    }
+}
+
 pub(super) fn print_json(value: &serde_json::Value) -> Result<Exit, Failure> {
     print(&format!("{}\n", escape_json(value.to_string())))
 }
 
 /// Writes a text, which may have colours, to standard error.
 pub(super) fn tell(text: &str) {
-    let mut out = stderr();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let _ = write_out(&mut stderr(), text.as_bytes());
 }
 
 pub(super) fn note(message: &str) {
-    let (mut out, line) = (log_stderr(), format!("{message}\n"));
-    let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+    let _ = write_out(&mut log_stderr(), format!("{message}\n").as_bytes());
 }
 
 /// Shows clap's messages: help and versions on standard output, mistakes on standard error.
@@ -126,8 +130,7 @@ pub(super) fn show_usage(error: &clap::Error) -> Exit {
     let text = if styled { text.ansi().to_string() } else { text.to_string() };
     let stream: Box<dyn Write> =
         if mistake { Box::new(io::stderr()) } else { Box::new(StandardOutput) };
-    let mut out = VisibleWriter::new(stream, styled);
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let _ = write_out(&mut VisibleWriter::new(stream, styled), text.as_bytes());
     if mistake { Exit::Invalid } else { Exit::Done }
 }
 

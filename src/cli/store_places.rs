@@ -3,17 +3,23 @@
 //!
 //! A folder store keeps them inside itself. A bucket has a private folder in the user's cache
 //! folder, and a store in memory one that is removed at the end of the process (or, if that is
-//! killed, by the next run): none is shared with another store or another user.
+//! killed, by the next run): none is shared with another store or another user. Bundles are unpacked
+//! into such folders as well.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use super::DEFAULT_CACHE;
+use super::exit::{Exit, Failure, fail};
+use super::screen::note;
 use galeras_base::scratch::ScratchFolder;
+use galeras_base::terminal_escape::escape;
+use galeras_display::count;
 use galeras_store::{
     STORE_FOLDERS, StoreError, StoreLocation, private_folder, refuse_link, refuse_links,
 };
+use galeras_study::sharing::OpenedBundle;
 
 #[derive(Debug)]
 pub(super) struct StorePlaces {
@@ -26,11 +32,15 @@ pub(super) struct StorePlaces {
 /// The folder of a store in memory.
 static SCRATCH: Mutex<Option<ScratchFolder>> = Mutex::new(None);
 
+/// Folders of the current command, such as unpacked bundles.
+static FOLDERS: Mutex<Vec<ScratchFolder>> = Mutex::new(Vec::new());
+
+/// The most problems shown when a bundle is used; `verify` shows all.
+const NAMED: usize = 5;
+
 impl StorePlaces {
-    /// The folders of the store at a location as `--cache` takes it.
-    ///
-    /// # Errors
-    /// If there cannot be such a store, or its private folder cannot be made or is not private.
+    /// The folders of the store at a location as `--cache` takes it. Fails if its private folder
+    /// cannot be made or is not private.
     pub(super) fn of(location: &str) -> Result<Self, StoreError> {
         refuse_linked(location)?;
         let location = StoreLocation::parse(location)?;
@@ -47,9 +57,6 @@ impl StorePlaces {
 
 /// Refuses links that a cloned repository can bring: folders of a store that are links, and the
 /// default store if that is a link.
-///
-/// # Errors
-/// If there is such a link.
 pub(super) fn refuse_linked(location: &str) -> Result<(), StoreError> {
     if location == DEFAULT_CACHE {
         refuse_link(Path::new(DEFAULT_CACHE))?;
@@ -60,9 +67,41 @@ pub(super) fn refuse_linked(location: &str) -> Result<(), StoreError> {
     }
 }
 
-/// Removes the folder of a store in memory, if there was one.
+/// Removes all folders of this process.
 pub(super) fn remove_scratch() {
     SCRATCH.lock().unwrap_or_else(PoisonError::into_inner).take();
+    FOLDERS.lock().unwrap_or_else(PoisonError::into_inner).clear();
+}
+
+/// A new folder that lives as long as the program.
+pub(super) fn scratch_folder() -> Result<PathBuf, Failure> {
+    let scratch = ScratchFolder::create().map_err(|error| {
+        fail(format!("cannot make a folder for temporary files: {error}"), Exit::Disk)
+    })?;
+    let folder = scratch.path().join("unpacked");
+    FOLDERS.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
+    Ok(folder)
+}
+
+/// The store in an unpacked bundle. Damaged files are left out and reported.
+pub(super) fn unpacked_store(path: &Path) -> Result<String, Failure> {
+    let mut bundle = OpenedBundle::open(path)?;
+    bundle.record()?;
+    let folder = scratch_folder()?;
+    let (_, problems) = bundle.check(&folder, |name| name.starts_with("cache/"))?;
+    for problem in problems.iter().take(NAMED) {
+        note(&format!("{}: {}", escape(&path.to_string_lossy()), escape(&problem.to_string())));
+    }
+    if problems.len() > NAMED {
+        let more = count((problems.len() - NAMED) as u64);
+        note(&format!("and {more} more files are not what they were; `galeras verify` names them"));
+    }
+    Ok(folder.join("cache").to_string_lossy().into_owned())
+}
+
+/// Removes the newest folder.
+pub(super) fn remove_last() {
+    FOLDERS.lock().unwrap_or_else(PoisonError::into_inner).pop();
 }
 
 fn scratch() -> Result<PathBuf, StoreError> {

@@ -10,12 +10,10 @@ use datafusion::logical_expr::lit;
 use serde_json::{Map, Value, json};
 
 use super::Format;
-use super::context::{Exit, Failure, Surveyed, fail, failed, look, print, print_json};
-use super::recall::LookArgs;
+use super::context::{Exit, Failure, LookArgs, Surveyed, fail, failed, look, print, print_json};
 use galeras_base::id::ID;
 use galeras_base::terminal_escape::escape;
 use galeras_display::count;
-use galeras_engine::runner::open_port;
 use galeras_operator::{MAIN, REJECTS, StepError};
 use galeras_sql::session::{column, session};
 
@@ -167,7 +165,6 @@ async fn find(
     steps: &[usize],
     id: &str,
 ) -> Result<Vec<Occurrence>, StepError> {
-    let done = surveyed.done();
     let session = session(1);
     // Escapes the wildcards of SQL patterns.
     let beginning: String = id
@@ -176,10 +173,10 @@ async fn find(
         .chain(['%'])
         .collect();
     let mut occurrences = Vec::new();
-    for at in steps.iter().copied().filter(|at| done[*at].is_some()) {
+    for at in steps.iter().copied().filter(|at| surveyed.states[*at].manifest.is_some()) {
         let step = &surveyed.plan.steps[at];
         for port in step.step.ports().iter().filter(|p| p.table.field(ID).is_some()) {
-            let df = open_port(&session, &surveyed.store, &surveyed.plan, at, port.name, &done)?;
+            let df = surveyed.open_port(&session, at, port.name)?;
             let text = datafusion::logical_expr::cast(column(ID), arrow::datatypes::DataType::Utf8);
             let columns: Vec<_> = std::iter::once(text.clone().alias(ID))
                 .chain(
@@ -296,10 +293,7 @@ fn show(surveyed: &Surveyed, rows: &[TracedRow], format: Format) -> Result<Exit,
 fn counts(surveyed: &Surveyed, at: usize) -> Map<String, Value> {
     let mut out = Map::new();
     let step = &surveyed.plan.steps[at];
-    let port = |step: usize, name: &str| {
-        let manifest = surveyed.states[step].manifest.as_ref()?;
-        manifest.port(name).map(|p| p.rows)
-    };
+    let port = |step: usize, name: &str| surveyed.stored(step, name).map(|table| table.rows);
     if let ([input], Some(rejected)) = (step.inputs.as_slice(), port(at, REJECTS)) {
         let rows: Option<u64> = input.tables.iter().map(|t| port(t.step, t.port)).sum();
         // The numbers do not add up where a row becomes several.

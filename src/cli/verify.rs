@@ -1,5 +1,5 @@
 //! `verify`: checks that the results of a workflow, or a bundle, are unchanged since they were
-//! computed; with `--recompute`, also that they are reproduced.
+//! computed; with `--recompute`, also that computing them again outside the store gives the same.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -7,25 +7,33 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
-use super::allow::AllowArgs;
+use super::consent::{AllowArgs, trust, trust_in_bundle};
 use super::context::{
-    Exit, Failure, fail, failed, note, open_store, plan_file, print, print_json, show_diagnostics,
+    Exit, Failure, answer, fail, failed, note, open_store, plan_file, print, print_json,
+    show_diagnostics,
 };
-use super::recomputed::{Asked, recompute};
-use super::remote_args::SignersArgs;
-use super::unpacked::folder;
-use super::{Format, Settings, StoreArgs, allow};
+use super::process::watch_signals;
+use super::remote::SignersArgs;
+use super::resources::default_env;
+use super::runs::table_text;
+use super::store_places::{remove_last, scratch_folder};
+use super::{Format, Settings, StoreArgs, screen};
 use galeras_base::digest::Digest;
 use galeras_base::terminal_escape::escape;
 use galeras_display::{bytes, count};
-use galeras_engine::plan::{Locking, Plan};
-use galeras_engine::runner::{SignatureDemand, StoredResult, stored_results};
+use galeras_engine::plan::Plan;
+use galeras_engine::runner::{
+    Recomputation, RowsAgain, RunError, SignatureDemand, StoredResult, drawn, stored_results,
+};
 use galeras_engine::trust::Trust;
+use galeras_operator::event::{EventSink, RunEvent};
 use galeras_store::{LockGuard, Manifest, PortArtifact, SignatureState, SignerKey, Store};
-use galeras_study::hint;
-use galeras_study::sharing::{BundleRecord, FileProblem, OpenedBundle, ShareError};
+use galeras_study::diff_tables::{PortDiff, compare_stored};
+use galeras_study::sharing::{BundleRecord, FileProblem, OpenedBundle};
+use galeras_study::{hint, table_name};
 
 #[derive(Args)]
 pub(crate) struct VerifyArgs {
@@ -54,11 +62,11 @@ pub(crate) struct VerifyArgs {
     format: Format,
 }
 
-pub(super) struct Findings {
+struct Findings {
     /// Files that were checked, or are missing.
     files: u64,
-    /// Files that changed, each with its problem.
-    wrong: Vec<(String, String)>,
+    /// Files that changed.
+    wrong: Vec<FileProblem>,
     read: u64,
 }
 
@@ -86,9 +94,8 @@ impl Opened {
         trust: Arc<Trust>,
         format: Format,
     ) -> Result<Self, Failure> {
-        let (consent, out) = (Arc::clone(&trust), Path::new("."));
-        let (plan, diagnostics) =
-            plan_file(file, settings, cache, Locking::Pinned, consent, out).await?;
+        let consent = Arc::clone(&trust);
+        let (plan, diagnostics) = plan_file(file, settings, cache, consent).await?;
         show_diagnostics(&diagnostics, format);
         let plan = plan.ok_or(Exit::Invalid)?;
         let store = open_store(cache).await?;
@@ -100,16 +107,11 @@ impl Opened {
     fn done(&self) -> Vec<Option<Arc<Manifest>>> {
         self.results.iter().map(|result| result.manifest().cloned()).collect()
     }
-
-    async fn recompute(&self, args: &VerifyArgs, steps: usize) -> Result<Exit, Failure> {
-        let asked = Asked { steps, seed: args.seed, format: args.format };
-        recompute(&self.plan, &self.store, &self.done(), Arc::clone(&self.trust), asked).await
-    }
 }
 
 async fn verify_workflow(args: &VerifyArgs) -> Result<Exit, Failure> {
     let (settings, cache) = (Settings::typed(&args.set), &args.store.cache);
-    let trust = allow::trust(&args.file, &args.set, &args.allow, None);
+    let trust = trust(&args.file, &args.set, &args.allow, None);
     let opened = Opened::of(&args.file, settings, cache, trust, args.format).await?;
     let results = &opened.results;
     let mut findings = results_of_store(&opened).await?;
@@ -120,10 +122,10 @@ async fn verify_workflow(args: &VerifyArgs) -> Result<Exit, Failure> {
         "`galeras cache verify --repair` removes damaged results, and a run computes them again";
     told(&findings, help, args.format)?;
     signed.told(allowed.as_ref(), args.format)?;
-    let missing = results
-        .iter()
-        .filter(|result| matches!(result, StoredResult::Missing(_) | StoredResult::Unknown(_)));
-    let missing = missing.count();
+    let is_missing = |result: &&StoredResult| {
+        matches!(result, StoredResult::Missing(_) | StoredResult::Unknown(_))
+    };
+    let missing = results.iter().filter(is_missing).count();
     if missing > 0 {
         let (file, cache) = (args.file.to_string_lossy(), &args.store.cache);
         let run = hint::command("run", &file, &args.set, cache);
@@ -134,7 +136,7 @@ async fn verify_workflow(args: &VerifyArgs) -> Result<Exit, Failure> {
         return Err(failed(message));
     }
     match args.recompute {
-        Some(steps) => opened.recompute(args, steps).await,
+        Some(steps) => recompute(&opened, args, steps).await,
         None => Ok(Exit::Done),
     }
 }
@@ -152,7 +154,8 @@ impl Findings {
         self.files += signed.files;
         for key in &signed.wrong {
             let file = format!("{folder}signatures/{}/{key}.sig", key.shard());
-            self.wrong.push((file, "it is not a signature of the manifest of this key".into()));
+            let problem = "it is not a signature of the manifest of this key";
+            self.wrong.push(FileProblem::new(file, problem));
         }
         Ok(signed)
     }
@@ -167,10 +170,10 @@ async fn results_of_store(opened: &Opened) -> Result<Findings, Failure> {
     };
     let (tables, found) =
         opened.store.verify_results(&manifests, &|_: &PortArtifact| false, &progress).await?;
-    let mut wrong: Vec<(String, String)> = Vec::new();
+    let mut wrong = Vec::new();
     for finding in found {
-        let steps = finding.steps.join(", ");
-        wrong.push((finding.object, format!("{} (result of {steps})", finding.detail)));
+        let problem = format!("{} (result of {})", finding.detail, finding.steps.join(", "));
+        wrong.push(FileProblem::new(finding.object, problem));
     }
     let mut files = tables;
     let mut keys = HashSet::new();
@@ -179,7 +182,8 @@ async fn results_of_store(opened: &Opened) -> Result<Findings, Failure> {
             StoredResult::Found(manifest) => manifest.key,
             StoredResult::Damaged(key, cause) => {
                 let object = format!("actions/{}/{key}.json", key.shard());
-                wrong.push((object, format!("{cause} (result of {})", step.name)));
+                let problem = format!("{cause} (result of {})", step.name);
+                wrong.push(FileProblem::new(object, problem));
                 *key
             }
             StoredResult::Missing(_) | StoredResult::Unknown(_) => continue,
@@ -192,24 +196,22 @@ async fn results_of_store(opened: &Opened) -> Result<Findings, Failure> {
 /// Prints the findings; succeeds if there are no problems.
 fn told(findings: &Findings, help: &str, format: Format) -> Result<(), Failure> {
     let Findings { files, wrong, read } = findings;
-    for (file, problem) in wrong {
-        match format {
-            Format::Json => {
-                print_json(&json!({"event": "finding", "file": file, "problem": problem}))
-            }
-            Format::Human => print(&format!("{}: {}\n", escape(file), escape(problem))),
-        }?;
+    for FileProblem { file, problem } in wrong {
+        answer(
+            format,
+            json!({"event": "finding", "file": file, "problem": problem}),
+            &format!("{}: {}\n", escape(file), escape(problem)),
+        )?;
     }
-    let named: HashSet<&str> = wrong.iter().map(|(file, _)| file.as_str()).collect();
+    let named: HashSet<&str> = wrong.iter().map(|wrong| wrong.file.as_str()).collect();
     let equal = files.saturating_sub(named.len() as u64);
-    match format {
-        Format::Json => print_json(&json!({"event": "verified", "files": files, "equal": equal,
-            "findings": wrong.len(), "bytes": read})),
-        Format::Human => {
-            let size = if *read > 0 { format!(", {} read", bytes(*read)) } else { String::new() };
-            print(&format!("{} of {} files equal{size}\n", count(equal), count(*files)))
-        }
-    }?;
+    let size = if *read > 0 { format!(", {} read", bytes(*read)) } else { String::new() };
+    answer(
+        format,
+        json!({"event": "verified", "files": files, "equal": equal, "findings": wrong.len(),
+            "bytes": read}),
+        &format!("{} of {} files equal{size}\n", count(equal), count(*files)),
+    )?;
     if wrong.is_empty() {
         return Ok(());
     }
@@ -222,21 +224,19 @@ async fn verify_bundle(args: &VerifyArgs) -> Result<Exit, Failure> {
         return Err(fail(message, Exit::Invalid));
     }
     let mut bundle = OpenedBundle::open(&args.file)?;
-    let folder = folder()?;
-    let (files, problems) = bundle.check(&folder, |_| true)?;
-    let mut wrong: Vec<(String, String)> =
-        problems.into_iter().map(|problem| (problem.file, problem.problem)).collect();
+    let folder = scratch_folder()?;
+    let (files, mut wrong) = bundle.check(&folder, |_| true)?;
     let mut held = None;
     if wrong.is_empty() {
         let said = bundle.record()?;
         let cache = folder.join("cache");
         let store = open_store(&cache.to_string_lossy()).await?;
-        wrong = named(Ok(said.files_of_no_result(&bundle)))?;
+        wrong = said.files_of_no_result(&bundle);
         if wrong.is_empty() {
-            wrong = named(said.compare_results(&store).await)?;
+            wrong = said.compare_results(&store).await?;
         }
         if wrong.is_empty() {
-            wrong = named(said.compare_csv_files(&folder))?;
+            wrong = said.compare_csv_files(&folder)?;
         }
         held = Some((said, store));
     }
@@ -249,7 +249,7 @@ async fn verify_bundle(args: &VerifyArgs) -> Result<Exit, Failure> {
                     let (plan, store, done) = (&opened.plan, &opened.store, opened.done());
                     // Their tables are in the bundle.
                     let again = record.compare_outputs(&folder, plan, store, &done).await?;
-                    (wrong, unknown) = (named(Ok(again.problems))?, again.unknown);
+                    (wrong, unknown) = (again.problems, again.unknown);
                     planned = Some(opened);
                 }
                 Err(failure) if args.recompute.is_some() => return Err(failure),
@@ -285,7 +285,7 @@ async fn verify_bundle(args: &VerifyArgs) -> Result<Exit, Failure> {
     if found < all {
         note(&format!("{found} of {all} steps lead to results in the bundle with this program"));
     }
-    opened.recompute(args, steps).await
+    recompute(&opened, args, steps).await
 }
 
 /// The workflow of an unpacked bundle.
@@ -298,7 +298,7 @@ async fn in_bundle(
     let settings = Settings { set: record.set.clone(), folder: folder.to_path_buf() };
     // The bundle has all files that the workflow reads by relative paths.
     let file = folder.join(&record.workflow);
-    let trust = allow::trust_in_bundle(&file, folder, &args.allow);
+    let trust = trust_in_bundle(&file, folder, &args.allow);
     Opened::of(&file, settings, &cache, trust, args.format).await
 }
 
@@ -322,11 +322,8 @@ fn not_compared(
     Err(failed(message))
 }
 
-fn named(found: Result<Vec<FileProblem>, ShareError>) -> Result<Vec<(String, String)>, Failure> {
-    Ok(found?.into_iter().map(|problem| (problem.file, problem.problem)).collect())
-}
-
 /// The signatures of some results.
+#[derive(Default)]
 struct SignedResults {
     /// The number of results, signed or not.
     results: u64,
@@ -345,9 +342,7 @@ impl SignedResults {
         keys: &[Digest],
         allowed: Option<&SignatureDemand>,
     ) -> Result<Self, Failure> {
-        let results = keys.len() as u64;
-        let mut found =
-            Self { results, files: 0, by_signer: BTreeMap::new(), signed: 0, wrong: Vec::new() };
+        let mut found = Self { results: keys.len() as u64, ..Self::default() };
         let allowed = allowed.map(|demand| &demand.signers);
         for (key, state) in store.signature_states(keys.iter().copied(), allowed).await? {
             found.files += u64::from(state != SignatureState::Unsigned);
@@ -400,4 +395,216 @@ impl SignedResults {
         }
         print(&text)
     }
+}
+
+const EXAMPLES: usize = 3;
+
+/// Shows warnings of steps and ignores other events.
+struct Warnings;
+
+impl EventSink for Warnings {
+    fn send(&self, event: RunEvent) {
+        if let RunEvent::Warning { step, message } = event {
+            let step = step.map(|step| format!("{}: ", escape(&step))).unwrap_or_default();
+            note(&format!("warning: {step}{}", escape(&message)));
+        }
+    }
+}
+
+/// Computes `wanted` steps again, and reports whether their tables equal the stored ones.
+async fn recompute(opened: &Opened, args: &VerifyArgs, wanted: usize) -> Result<Exit, Failure> {
+    let cancel = CancellationToken::new();
+    watch_signals(cancel.clone());
+    let env = default_env(opened.trust.clone(), cancel.clone(), Arc::new(Warnings));
+    let (plan, store, done) = (&opened.plan, &opened.store, &opened.done());
+    let again = &Recomputation { plan, store, done, env };
+    let steps = &plan.steps;
+    let mut able = Vec::new();
+    let mut objections = Vec::new();
+    for (at, step) in steps.iter().enumerate() {
+        match again.objection(at).await? {
+            None => able.push(at),
+            Some(objection) => objections.push((step.name.as_str(), objection)),
+        }
+    }
+    let mut chosen = drawn(&able, again.done, args.seed);
+    chosen.truncate(wanted);
+    if args.format == Format::Human && chosen.len() < wanted {
+        note(&format!("{} of {} steps can be computed again here", able.len(), steps.len()));
+        for (step, why) in &objections {
+            note(&format!("  {}: the step {}", escape(step), escape(why)));
+        }
+    }
+    let (mut tables, mut equal) = (0_u64, 0_u64);
+    for (place, at) in chosen.iter().enumerate() {
+        let name = &steps[*at].name;
+        if args.format == Format::Human && screen::is_terminal() {
+            let (place, all) = (place + 1, chosen.len());
+            note(&format!("computing {} again, step {place} of {all}", escape(name)));
+        }
+        let scratch = scratch_folder()?;
+        let scratch = Store::open(&scratch.to_string_lossy()).await?;
+        let computed = tokio::select! {
+            computed = again.compute(*at, &scratch) => computed,
+            () = cancel.cancelled() => Err(RunError::Interrupted),
+        };
+        let computed = computed.map_err(|error| broken(name, error))?;
+        let Some(stored) = again.done[*at].as_ref() else { continue };
+        let (of_step, differing) = compare(again, &scratch, stored, &computed).await?;
+        tables += of_step;
+        equal += of_step - differing.len() as u64;
+        let event = json!({"event": "step_recomputed", "step": name, "tables": of_step});
+        show_differences(name, event, "", &differing, args.format)?;
+        remove_last();
+    }
+    let (rows, equal_rows) = recomputed_rows(again, &able, args, wanted, &cancel).await?;
+    let of_rows = match rows {
+        0 => String::new(),
+        all => format!(", {} of {} rows equal", count(equal_rows), count(all)),
+    };
+    answer(
+        args.format,
+        json!({"event": "recomputed", "steps": chosen.len(), "able": able.len(),
+            "tables": tables, "equal": equal, "rows": rows, "equal_rows": equal_rows}),
+        &format!("{} of {} tables equal{of_rows}\n", count(equal), count(tables)),
+    )?;
+    if chosen.is_empty() && wanted > 0 {
+        // Without any computed step there is nothing to compare.
+        return Err(failed("no step could be computed again"));
+    }
+    if equal == tables && equal_rows == rows {
+        return Ok(Exit::Done);
+    }
+    let message = "what came out now is not what is stored: either the stored result was not \
+                   computed by this program from these inputs, or the step does not give the same \
+                   twice";
+    Err(fail(message, Exit::Disk))
+}
+
+fn broken(step: &str, error: RunError) -> Failure {
+    match error.is_interruption() {
+        true => Exit::Interrupted.into(),
+        false => failed(format!("step {}: {}", escape(step), error.explained())),
+    }
+}
+
+/// Computes as many single rows again as steps were asked for, from all row-by-row steps. Returns
+/// their number, and how many of them are equal.
+async fn recomputed_rows(
+    again: &Recomputation<'_>,
+    able: &[usize],
+    args: &VerifyArgs,
+    wanted: usize,
+    cancel: &CancellationToken,
+) -> Result<(u64, u64), Failure> {
+    let (mut all, mut equal) = (0, 0);
+    for (at, rows) in shares(again, able, args.seed, wanted) {
+        let name = &again.plan.steps[at].name;
+        let broken = |error| broken(name, error);
+        let work = async {
+            let rows = again.draw(at, rows, args.seed).await.map_err(broken)?;
+            // A new folder, so that no earlier result is reused.
+            let fresh = scratch_folder()?;
+            let fresh = Store::open(&fresh.to_string_lossy()).await?;
+            let tables = again.compute_rows(at, &rows, &fresh).await.map_err(broken)?;
+            let mut differing = Vec::new();
+            for RowsAgain { stored, computed } in &tables {
+                if stored.digest != computed.digest {
+                    let diff = compare_stored((&fresh, stored), (&fresh, computed), EXAMPLES);
+                    differing.push(diff.await?);
+                }
+            }
+            let others = again.differing_rows(&rows, &tables, &fresh).await.map_err(broken)?;
+            remove_last();
+            let all = rows.len() as u64;
+            let equal = all.saturating_sub(others);
+            let event =
+                json!({"event": "rows_recomputed", "step": name, "rows": all, "equal": equal});
+            show_differences(name, event, " in rows that were drawn", &differing, args.format)?;
+            Ok::<_, Failure>((all, equal))
+        };
+        let of_step = tokio::select! {
+            counts = work => counts?,
+            () = cancel.cancelled() => return Err(Exit::Interrupted.into()),
+        };
+        all += of_step.0;
+        equal += of_step.1;
+    }
+    Ok((all, equal))
+}
+
+/// The number of rows to recompute per step: as equal as its rows allow, in the order of the seed.
+fn shares(
+    again: &Recomputation<'_>,
+    able: &[usize],
+    seed: i64,
+    mut wanted: usize,
+) -> Vec<(usize, usize)> {
+    let steps = drawn(able, again.done, seed).into_iter();
+    let mut left: Vec<(usize, u64)> =
+        steps.map(|at| (at, again.rows(at))).filter(|(_, rows)| *rows > 0).collect();
+    let mut shares: Vec<(usize, usize)> = left.iter().map(|(at, _)| (*at, 0)).collect();
+    while wanted > 0 && left.iter().any(|(_, rows)| *rows > 0) {
+        for ((_, rows), (_, share)) in left.iter_mut().zip(&mut shares) {
+            if wanted > 0 && *rows > 0 {
+                *rows -= 1;
+                *share += 1;
+                wanted -= 1;
+            }
+        }
+    }
+    shares.retain(|(_, share)| *share > 0);
+    shares
+}
+
+/// The number of tables of a step, and those that differ.
+async fn compare(
+    again: &Recomputation<'_>,
+    scratch: &Store,
+    stored: &Manifest,
+    computed: &Manifest,
+) -> Result<(u64, Vec<PortDiff>), Failure> {
+    let mut differing = Vec::new();
+    for old in &stored.ports {
+        match computed.port(&old.port) {
+            Some(new) if new.digest == old.digest => {}
+            Some(new) => {
+                let diff = compare_stored((again.store, old), (scratch, new), EXAMPLES).await?;
+                differing.push(diff);
+            }
+            None => {
+                let message = format!("the step no longer has the table {}", escape(&old.port));
+                return Err(failed(message));
+            }
+        }
+    }
+    Ok((stored.ports.len() as u64, differing))
+}
+
+/// Prints the differences, or for programs the event with them.
+fn show_differences(
+    step: &str,
+    mut event: Value,
+    place: &str,
+    differing: &[PortDiff],
+    format: Format,
+) -> Result<Exit, Failure> {
+    event["differing"] = differing.iter().map(difference).collect();
+    let text = |diff: &PortDiff| {
+        let table = table_name(&escape(step), &diff.port);
+        let differences = table_text(diff, "computed otherwise");
+        format!("{table} differs{place}: stored → computed\n{differences}")
+    };
+    answer(format, event, &differing.iter().map(text).collect::<String>())
+}
+
+fn difference(diff: &PortDiff) -> Value {
+    let rows = match &diff.rows {
+        Ok(rows) => json!({"added": rows.added, "removed": rows.removed, "changed": rows.changed,
+            "same": rows.same, "columns": rows.columns.iter().map(|(name, _)| name)
+                .collect::<Vec<_>>()}),
+        Err(why) => json!({"not_compared": why}),
+    };
+    json!({"port": diff.port, "rows": rows, "added_columns": diff.added_columns,
+        "removed_columns": diff.removed_columns})
 }

@@ -1,6 +1,5 @@
 //! `view`: starts the server of a study's pages.
 
-use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 
@@ -8,14 +7,12 @@ use clap::Args;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::allow::trust;
 use super::context::{
-    Exit, Failure, fail, failed, note, open_store, plan_file, print, show_diagnostics,
+    Exit, Failure, LookArgs, fail, failed, note, open_store, plan_file, print, show_diagnostics,
 };
-use super::recall::LookArgs;
-use super::signals::watch_signals;
+use super::process::watch_signals;
 use super::{Format, Settings, WorkflowArgs};
-use galeras_engine::plan::{Locking, Plan};
+use galeras_engine::plan::Plan;
 use galeras_study::view::{Guard, PlanAgain, Study, serve};
 use galeras_workflow::{Diagnostics, render};
 
@@ -81,9 +78,7 @@ async fn planned(
     workflow: &WorkflowArgs,
     settings: Settings,
 ) -> Result<(Option<Plan>, Diagnostics), Failure> {
-    let consent = trust(&workflow.file, &workflow.set, &workflow.allow, None);
-    let (cache, out) = (&workflow.store.cache, Path::new("."));
-    plan_file(&workflow.file, settings, cache, Locking::Pinned, consent, out).await
+    plan_file(&workflow.file, settings, &workflow.store.cache, workflow.trust(None)).await
 }
 
 /// Opens the address; a missing browser is not an error.

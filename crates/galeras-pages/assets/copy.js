@@ -39,8 +39,7 @@ const galerasCopy = (() => {
   document.addEventListener("click", (event) => {
     const button = event.target.closest?.("button[data-save-picture]");
     if (!button) return;
-    const pictures = [...button.closest("figure").querySelectorAll("img")];
-    const picture = pictures.find((image) => image.offsetParent !== null) ?? pictures[0];
+    const picture = button.closest("figure").querySelector("img");
     const link = document.createElement("a");
     const source = picture.getAttribute("src");
     const svg = decodeURIComponent(source.slice(source.indexOf(",") + 1));

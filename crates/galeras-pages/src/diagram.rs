@@ -9,10 +9,9 @@ use minijinja::{Value, context};
 use serde_json::Value as Json;
 
 use crate::code::code;
-use crate::markdown::prose;
 use crate::model::{
-    AssertionOutcome, CodeLanguage, ColumnPanel, ColumnStatistics, Labelled, PortPanel, StepArrow,
-    StepBox, StepCondition, StepDiagram, TableBlock, TableColumn, ValueBin,
+    AssertionOutcome, CodeLanguage, ColumnStatistics, Labelled, PortPanel, StepArrow, StepBox,
+    StepCondition, StepDiagram, TableBlock, TableColumn, ValueBin,
 };
 use crate::number::{count, number, seconds};
 use crate::page::PageError;
@@ -129,14 +128,12 @@ fn panel(parts: &mut Parts, step: &StepBox) -> Result<Markup, PageError> {
         let text = Labelled { name: "Arguments".to_string(), value: step.arguments.clone() };
         arguments = code(parts, &text, CodeLanguage::Plain)?;
     }
-    let description = prose(parts, &step.description, 3);
     render(
         "step.html",
         context! {
             id => step_id(&step.name),
             name => &step.name,
             operator => &step.operator,
-            description => description,
             arguments => arguments,
             condition => condition(step.state),
             class => Serde(step.state),
@@ -187,9 +184,6 @@ fn test(outcome: &AssertionOutcome) -> Value {
 fn condition(state: StepCondition) -> &'static str {
     match state {
         StepCondition::Stored => "computed",
-        StepCondition::Running => "running",
-        StepCondition::Failed => "failed",
-        StepCondition::Skipped => "skipped",
         StepCondition::Missing => "not computed yet",
     }
 }
@@ -199,7 +193,7 @@ const WIDTH: f64 = 120.0;
 const HEIGHT: f64 = 28.0;
 
 /// A column for the template of a step.
-fn column_values(parts: &Parts, column: &ColumnPanel) -> Value {
+fn column_values(parts: &Parts, column: &TableColumn) -> Value {
     context! {
         name => parts.label(&column.name),
         data_type => &column.data_type,
@@ -209,7 +203,7 @@ fn column_values(parts: &Parts, column: &ColumnPanel) -> Value {
     }
 }
 
-fn values(parts: &Parts, column: &ColumnPanel, of: &ColumnStatistics) -> Value {
+fn values(parts: &Parts, column: &TableColumn, of: &ColumnStatistics) -> Value {
     let about = if of.distinct_estimated { "about " } else { "" };
     let quartiles = of.median.map(|median| match (of.q1, of.q3) {
         (Some(q1), Some(q3)) => format!("{}, {}, {}", number(q1), number(median), number(q3)),

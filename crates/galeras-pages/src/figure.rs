@@ -29,13 +29,10 @@ pub(crate) fn figure(parts: &mut Parts, block: &FigureBlock) -> Result<Markup, P
             number::bytes(parts.limits.all_figures_bytes as u64)
         ));
     }
-    let dark = block.svg_dark.as_ref().filter(|_| light.is_some());
-    let dark = dark.and_then(|svg| room(parts, data_address(svg)));
     render(
         "figure.html",
         context! {
             light => light,
-            dark => dark,
             size => svg_size(&block.svg).map(Serde),
             alt => &block.alt,
             name => name,

@@ -17,7 +17,6 @@ pub mod model;
 mod number;
 mod page;
 mod parts;
-mod point;
 mod report;
 mod sections;
 mod table;

@@ -132,20 +132,12 @@ pub struct EffectFinding {
     pub group: String,
     /// Its status.
     pub status: FindingStatus,
-    /// The reason why there is none.
-    pub reason: String,
-    /// The scale of the effect: `difference`, `odds_ratio`.
-    pub measure: String,
     /// The effect.
     pub effect: Option<f64>,
     /// The lower end of its interval.
     pub low: Option<f64>,
     /// The upper end of its interval.
     pub high: Option<f64>,
-    /// The effect that would mean none: 0 for differences, 1 for ratios.
-    pub null_value: Option<f64>,
-    /// How often such intervals cover the truth: 0.95.
-    pub level: Option<f64>,
     /// The p-value, adjusted for the number of tests.
     pub p_adjusted: Option<f64>,
     /// The number of units, or rows, that the estimate rests on.
@@ -161,7 +153,7 @@ pub enum FindingStatus {
     /// There is an estimate.
     #[default]
     Estimated,
-    /// The data do not allow one, for the reason given.
+    /// The data do not allow one.
     Refused,
     /// The estimator answers another question.
     NotApplicable,
@@ -175,8 +167,6 @@ pub struct FigureBlock {
     pub title: String,
     /// The picture as SVG. It is shown as an image: nothing in it runs, loads or styles the page.
     pub svg: String,
-    /// The same for a dark page. Without it, the picture lies on a light sheet.
-    pub svg_dark: Option<String>,
     /// Its caption, in Markdown.
     pub caption: String,
     /// The same in words, for those who do not see it.
@@ -191,14 +181,8 @@ pub struct FigureBlock {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AttritionBlock {
-    /// The heading.
-    pub title: String,
-    /// The unit of the numbers: `methods`.
-    pub unit: String,
     /// The stages, in order.
     pub stages: Vec<AttritionStage>,
-    /// A note in Markdown; may be empty.
-    pub note: String,
 }
 
 /// A stage that rows pass, or not.
@@ -233,8 +217,6 @@ pub struct LossReason {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DiagnosticBlock {
-    /// The heading.
-    pub title: String,
     /// The notes, the gravest first.
     pub notes: Vec<DiagnosticNote>,
 }
@@ -249,8 +231,6 @@ pub struct DiagnosticNote {
     pub step: String,
     /// The text.
     pub text: String,
-    /// Advice; may be empty.
-    pub help: String,
 }
 
 /// How grave a note is.
@@ -272,26 +252,14 @@ pub enum NoteSeverity {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReproduceBlock {
-    /// The heading.
-    pub title: String,
     /// A note before the commands, in Markdown; may be empty.
     pub note: String,
-    /// The commands, in order.
-    pub commands: Vec<ShellCommand>,
+    /// The commands for a shell, in order, each with its purpose as its name.
+    pub commands: Vec<Labelled>,
     /// The pins of the lock file: repository and commit, model and version.
     pub facts: Vec<Labelled>,
     /// The digests of results, by step and port.
     pub digests: Vec<Labelled>,
-}
-
-/// A command for a shell.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ShellCommand {
-    /// Its purpose.
-    pub purpose: String,
-    /// The command.
-    pub command: String,
 }
 
 /// A table, or its first rows.
@@ -336,6 +304,8 @@ pub struct TableColumn {
     pub sort_link: Option<String>,
     /// For pages that a server sorts: whether the rows are in the order of this column.
     pub sorted: Option<SortDirection>,
+    /// Statistics of its values, for the panel of a step.
+    pub statistics: Option<ColumnStatistics>,
 }
 
 /// The direction in which rows are sorted.
@@ -378,8 +348,8 @@ pub struct DataPoint {
     pub groups: Vec<Labelled>,
     /// The scores, by metric.
     pub scores: Vec<ScoreValue>,
-    /// The messages of the prompt.
-    pub prompt: Vec<PromptMessage>,
+    /// The messages of the prompt, each with its speaker as its name: `system`, `user`.
+    pub prompt: Vec<Labelled>,
     /// The answer.
     pub answer: Option<String>,
     /// The text that the answer is compared with.
@@ -410,16 +380,6 @@ pub struct ScoreValue {
     pub metric: String,
     /// Its value; absent if there is none.
     pub value: Option<f64>,
-}
-
-/// A message of a prompt.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct PromptMessage {
-    /// The speaker: `system`, `user`, `assistant`.
-    pub role: String,
-    /// The text.
-    pub content: String,
 }
 
 /// How a text is highlighted.
@@ -463,10 +423,8 @@ pub struct StepDiagram {
 pub struct StepBox {
     /// Its name.
     pub name: String,
-    /// Its operator; empty for an embedded workflow.
+    /// Its operator.
     pub operator: String,
-    /// A description in Markdown; may be empty.
-    pub description: String,
     /// Its arguments as YAML.
     pub arguments: String,
     /// Its state.
@@ -491,12 +449,6 @@ pub struct StepBox {
 pub enum StepCondition {
     /// Its results for the present workflow are in the store.
     Stored,
-    /// It is being computed.
-    Running,
-    /// It failed.
-    Failed,
-    /// A step before it failed.
-    Skipped,
     /// It was not computed yet.
     #[default]
     Missing,
@@ -525,25 +477,9 @@ pub struct PortPanel {
     /// Its digest.
     pub digest: String,
     /// Its columns.
-    pub columns: Vec<ColumnPanel>,
+    pub columns: Vec<TableColumn>,
     /// Its first rows.
     pub first_rows: Option<TableBlock>,
-}
-
-/// A column of a port: its type, description and values.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ColumnPanel {
-    /// Its name.
-    pub name: String,
-    /// Its type as Galeras writes it.
-    pub data_type: String,
-    /// The unit of its values; may be empty.
-    pub unit: String,
-    /// A description; may be empty.
-    pub description: String,
-    /// Statistics of its values, if they are computed.
-    pub statistics: Option<ColumnStatistics>,
 }
 
 /// Statistics of the values of a column.

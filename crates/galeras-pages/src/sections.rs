@@ -1,19 +1,23 @@
-//! Sections by their kinds, and those that are lists: findings, stages of attrition, diagnostics,
-//! how to reproduce.
+//! Sections by their kinds: findings, data points (answers next to references, with scores, prompts,
+//! and the trace to the commit), stages of attrition, diagnostics, how to reproduce.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use minijinja::value::Serde;
 use minijinja::{Value, context};
+use serde_json::json;
 
+use crate::code::{code, comparison};
 use crate::figure::figure;
-use crate::markdown::{markdown, prose};
+use crate::markdown::{markdown, prose, safe_address};
 use crate::model::{
-    AttritionBlock, AttritionStage, DiagnosticBlock, DiagnosticNote, EffectFinding, FindingBlock,
-    NoteSeverity, ReproduceBlock, Section,
+    AttritionBlock, AttritionStage, CodeLanguage, DataPoint, DataPointBlock, DiagnosticBlock,
+    DiagnosticNote, EffectFinding, FindingBlock, Labelled, NoteSeverity, ReproduceBlock, Section,
+    TraceStep,
 };
 use crate::number::{estimate, p_value};
 use crate::page::PageError;
 use crate::parts::Parts;
-use crate::point::data_points;
 use crate::table::table;
 use crate::templates::render;
 use crate::text::Markup;
@@ -21,17 +25,15 @@ use crate::text::Markup;
 /// The heading of a section, or its default (empty if there is none), and its class.
 pub(crate) fn heading(section: &Section) -> (&str, &'static str) {
     let (title, otherwise, class) = match section {
-        Section::Text(block) => (&block.title, "", "prose"),
-        Section::Findings(block) => (&block.title, "Findings", "section-findings"),
-        Section::Figure(block) => (&block.title, "", "section-figure"),
-        Section::Table(block) => (&block.title, "", "section-table"),
-        Section::Rows(block) => (&block.title, "Data points", "section-rows"),
-        Section::Attrition(block) => (&block.title, "Where the rows went", "section-attrition"),
-        Section::Diagnostics(block) => {
-            (&block.title, "Refusals and warnings", "section-diagnostics")
-        }
-        Section::Reproduce(block) => (&block.title, "How to reproduce this", "section-reproduce"),
-        Section::Steps => return ("Steps", "section-steps"),
+        Section::Text(block) => (block.title.as_str(), "", "prose"),
+        Section::Findings(block) => (block.title.as_str(), "Findings", "section-findings"),
+        Section::Figure(block) => (block.title.as_str(), "", "section-figure"),
+        Section::Table(block) => (block.title.as_str(), "", "section-table"),
+        Section::Rows(block) => (block.title.as_str(), "Data points", "section-rows"),
+        Section::Attrition(_) => ("Where the rows went", "", "section-attrition"),
+        Section::Diagnostics(_) => ("Refusals and warnings", "", "section-diagnostics"),
+        Section::Reproduce(_) => ("How to reproduce this", "", "section-reproduce"),
+        Section::Steps => ("Steps", "", "section-steps"),
     };
     (if title.is_empty() { otherwise } else { title }, class)
 }
@@ -86,18 +88,15 @@ fn reproduce(parts: &mut Parts, block: &ReproduceBlock) -> Result<Markup, PageEr
 }
 
 fn attrition(parts: &mut Parts, block: &AttritionBlock) -> Result<Markup, PageError> {
-    let what = format!("Stages of “{}”", block.title);
-    let stages = parts.first(&block.stages, parts.limits.entries, &what);
+    let stages = parts.first(&block.stages, parts.limits.entries, "Stages");
     let most = stages.iter().map(|s| s.rows + s.lost.unwrap_or(0)).max().unwrap_or(0).max(1);
     let stages: Value = stages.iter().map(|item| stage(parts, item, most)).collect();
     render(
         "attrition.html",
         context! {
-            unit => &block.unit,
             stages => stages,
             examples => parts.limits.first_rows,
             chars => parts.limits.cell_chars,
-            note => markdown(&block.note, 2),
         },
     )
 }
@@ -130,21 +129,14 @@ fn share(part: u64, whole: u64) -> String {
     }
 }
 
-/// The size of the picture of an interval, in CSS pixels.
-const WIDTH: f64 = 220.0;
-const HEIGHT: f64 = 22.0;
-const MARGIN: f64 = 8.0;
-
 fn findings(parts: &mut Parts, block: &FindingBlock) -> Result<Markup, PageError> {
     let what = format!("Findings of “{}”", block.title);
     let shown = parts.first(&block.findings, parts.limits.entries, &what);
-    let items: Value = shown.iter().map(|finding| item(finding, shown)).collect();
+    let items: Value = shown.iter().map(item).collect();
     render("findings.html", context! { items => items, note => markdown(&block.note, 2) })
 }
 
-fn item(finding: &EffectFinding, all: &[EffectFinding]) -> Value {
-    let level = finding.level.map(|level| format!("{} % ", (level * 1e4).round() / 1e2));
-    let level = level.unwrap_or_default();
+fn item(finding: &EffectFinding) -> Value {
     let ends = finding.low.zip(finding.high);
     let verdict_class = match finding.verdict.as_str() {
         "different" | "superior" | "inferior" => "shown",
@@ -154,48 +146,105 @@ fn item(finding: &EffectFinding, all: &[EffectFinding]) -> Value {
     context! {
         finding => Serde(finding),
         interval => ends.map(|(low, high)| {
-            format!("{level}interval {} to {}", estimate(low), estimate(high))
+            format!("interval {} to {}", estimate(low), estimate(high))
         }),
         p => finding.p_adjusted.map(p_value),
         verdict_class => verdict_class,
-        picture => picture(finding, all),
     }
 }
 
-/// The interval as a line, the effect as a point, and a rule where there is no effect. All
-/// findings with the same outcome and measure share a scale, ratios a logarithmic one.
-fn picture(finding: &EffectFinding, all: &[EffectFinding]) -> Option<Markup> {
-    let null = finding.null_value?;
-    let is_ratio = null == 1.0 && finding.measure.ends_with("ratio");
-    let place = |value: Option<f64>| {
-        let value = if is_ratio { value?.ln() } else { value? };
-        value.is_finite().then_some(value)
-    };
-    let (effect, low, high) = (place(finding.effect)?, place(finding.low)?, place(finding.high)?);
-    let null = place(Some(null))?;
-    let alike = |other: &&EffectFinding| {
-        (&other.outcome, &other.measure) == (&finding.outcome, &finding.measure)
-    };
-    let alike = all.iter().filter(alike);
-    let values = alike.flat_map(|other| [other.effect, other.low, other.high]).filter_map(place);
-    let (least, most) =
-        values.fold((null, null), |(least, most), value| (least.min(value), most.max(value)));
-    let range = (most - least).max(f64::MIN_POSITIVE);
-    if !range.is_finite() {
-        return None;
+/// Data points with their filters.
+pub(crate) fn data_points(parts: &mut Parts, block: &DataPointBlock) -> Result<Markup, PageError> {
+    let what = format!("Data points of “{}”", block.title);
+    let shown = parts.first(&block.points, parts.limits.points, &what);
+    let mut groups: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut metrics: Vec<&str> = Vec::new();
+    for point in shown {
+        for group in &point.groups {
+            groups.entry(&group.name).or_default().insert(&group.value);
+        }
+        for score in &point.scores {
+            if !metrics.contains(&score.metric.as_str()) {
+                metrics.push(&score.metric);
+            }
+        }
     }
-    let x = |value: f64| MARGIN + (value - least) / range * (WIDTH - 2.0 * MARGIN);
-    let middle = HEIGHT / 2.0;
-    Some(Markup(format!(
-        "<svg class=\"interval\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" \
-         height=\"{HEIGHT}\" aria-hidden=\"true\" focusable=\"false\">\
-         <line class=\"null\" x1=\"{null:.1}\" x2=\"{null:.1}\" y1=\"1\" y2=\"{bottom}\"/>\
-         <line class=\"range\" x1=\"{low:.1}\" x2=\"{high:.1}\" y1=\"{middle}\" y2=\"{middle}\"/>\
-         <circle class=\"effect\" cx=\"{effect:.1}\" cy=\"{middle}\" r=\"4\"/></svg>",
-        null = x(null),
-        low = x(low),
-        high = x(high),
-        effect = x(effect),
-        bottom = HEIGHT - 1.0,
-    )))
+    // A group with another value for each data point is not a filter.
+    let most = parts.limits.entries.min(100);
+    groups.retain(|_, values| (2..=most).contains(&values.len()));
+    let mut points: Vec<Value> = Vec::new();
+    for point in shown {
+        points.push(foldable(parts, point)?.into());
+    }
+    let total = block.total.unwrap_or(0).max(block.points.len() as u64);
+    render(
+        "points.html",
+        context! {
+            id => parts.id("points"),
+            caption => markdown(&block.caption, 2),
+            total => total,
+            choice => &block.choice,
+            source => parts.source(&block.source),
+            groups => Serde(groups),
+            metrics => Serde(metrics),
+            points => points,
+        },
+    )
+}
+
+/// One data point as the content of a page, without a heading.
+pub(crate) fn data_point(parts: &mut Parts, point: &DataPoint) -> Result<Markup, PageError> {
+    let labelled =
+        |name: &str, value: &str| Labelled { name: name.to_string(), value: value.to_string() };
+    let reference = point.reference.as_ref().map(|text| labelled("Reference", text));
+    let answer = point.answer.as_ref().map(|text| labelled("Answer", text));
+    let body = match (&reference, &answer) {
+        (Some(reference), Some(answer)) => comparison(parts, reference, answer, point.language)?,
+        (Some(text), None) | (None, Some(text)) => code(parts, text, point.language)?,
+        (None, None) => Markup::default(),
+    };
+    let mut prompt = Markup::default();
+    for message in &point.prompt {
+        prompt.push(&code(parts, message, CodeLanguage::Plain)?);
+    }
+    let mut texts = Markup::default();
+    for text in &point.texts {
+        texts.push(&code(parts, text, point.language)?);
+    }
+    let station = |of: &TraceStep| {
+        let url = safe_address(&of.url).filter(|url| !url.starts_with('#'));
+        context! { name => parts.step_name(&of.step), of => Serde(of), url => url }
+    };
+    let trace: Value = point.trace.iter().map(station).collect();
+    render(
+        "point.html",
+        context! {
+            id => &point.id,
+            body => body,
+            prompt => prompt,
+            texts => texts,
+            trace => trace,
+        },
+    )
+}
+
+/// A data point whose scores are seen, and whose texts are folded.
+fn foldable(parts: &mut Parts, point: &DataPoint) -> Result<Markup, PageError> {
+    let scores = point.scores.iter().map(|score| (score.metric.clone(), json!(score.value)));
+    let groups = point.groups.iter().map(|group| (group.name.clone(), json!(group.value)));
+    let title = if point.title.is_empty() { &point.id } else { &point.title };
+    let inner = data_point(parts, point)?;
+    render(
+        "foldable.html",
+        context! {
+            id => parts.id("point"),
+            title => parts.label(title),
+            scores => Serde(&point.scores),
+            groups => Serde(&point.groups),
+            chars => parts.limits.cell_chars,
+            score_data => scores.collect::<serde_json::Value>().to_string(),
+            group_data => groups.collect::<serde_json::Value>().to_string(),
+            inner => inner,
+        },
+    )
 }

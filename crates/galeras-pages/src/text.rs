@@ -102,7 +102,6 @@ fn push_escaped(out: &mut String, text: &str, name: impl Fn(char) -> String) {
 const CONTROLS: &str = "NUL SOH STX ETX EOT ENQ ACK BEL BS HT LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK \
     SYN ETB CAN EM SUB ESC FS GS RS US";
 
-/// Other characters with their names.
 const NAMES: &str = "\u{7f}DEL \u{ad}SHY \u{61c}ALM \u{200b}ZWSP \u{200c}ZWNJ \u{200d}ZWJ \u{200e}LRM \
     \u{200f}RLM \u{2028}LS \u{2029}PS \u{202a}LRE \u{202b}RLE \u{202c}PDF \u{202d}LRO \u{202e}RLO \
     \u{2060}WJ \u{2066}LRI \u{2067}RLI \u{2068}FSI \u{2069}PDI \u{feff}BOM";

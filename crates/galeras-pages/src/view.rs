@@ -4,7 +4,7 @@
 
 use minijinja::value::Serde;
 use minijinja::{Value, context};
-use serde::Serialize;
+use serde_json::Value as Json;
 
 use crate::code::{code, comparison};
 use crate::markdown::markdown;
@@ -55,143 +55,49 @@ fn framed(
     page(frame, parts)
 }
 
-/// The steps with their states.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct StepsPage {
-    /// The state of the run, such as `The last run ended …`.
-    pub status: String,
-    /// True during a run.
-    pub running: bool,
-    /// The address that reports if the page has changed.
-    pub events: String,
-    /// The errors of the present workflow; may be empty.
-    pub problem: String,
-    /// The command that computes what is missing; empty if nothing is.
-    pub command: String,
-    /// The steps in the order of the plan.
-    pub steps: Vec<StepLine>,
-}
-
-/// A step.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct StepLine {
-    /// Its name.
-    pub name: String,
-    /// Its operator.
-    pub operator: String,
-    /// Its state as a class of the style sheet: `done`, `missing`, `running`, `failed`.
-    pub state: String,
-    /// Its state in a word or two.
-    pub state_text: String,
-    /// The reason why it would run.
-    pub detail: String,
-    /// Its tables.
-    pub ports: Vec<PortLine>,
-}
-
-/// A table of a step.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct PortLine {
-    /// The port; the step's name for the main one.
-    pub name: String,
-    /// The page of the table; empty if it is not stored.
-    pub address: String,
-    /// Its rows.
-    pub rows: Option<u64>,
-}
-
-/// The page of the steps, which follows a run.
-pub fn steps_page(frame: &ViewFrame, of: &StepsPage) -> Result<String, PageError> {
-    let main = render("view_steps.html", context! { page => Value::from(Serde(of)) })?;
+/// The page of the steps, which follows a run. `page` fills the template `view_steps.html`.
+pub fn steps_page(frame: &ViewFrame, page: &Json) -> Result<String, PageError> {
+    let main = render("view_steps.html", context! { page => Serde(page) })?;
     framed(frame, "Steps", main, LIVE, &Parts::default())
 }
 
-/// A page of rows of a table.
-#[derive(Debug, Clone, Default)]
-pub struct TablePage {
-    /// The rows.
-    pub table: TableBlock,
-    /// The part next to them.
-    pub tools: TableTools,
-}
-
-/// The filter of a table, and the way through its pages.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct TableTools {
-    /// The table's name, `valid.rejects`.
-    pub name: String,
-    /// The columns that can be filtered by.
-    pub columns: Vec<String>,
-    /// The column of the filter; empty for any.
-    pub column: String,
-    /// The operators: name and text.
-    pub operators: Vec<(String, String)>,
-    /// The operator of the filter.
-    pub operator: String,
-    /// The value of the filter.
-    pub value: String,
-    /// The column by which rows are sorted; empty for the key.
-    pub sort: String,
-    /// True if the largest come first.
-    pub descending: bool,
-    /// Where these rows are: `rows 101 to 150 of 5,000,000`.
-    pub place: String,
-    /// The error of the filter; may be empty.
-    pub problem: String,
-    /// The page before; empty if there is none.
-    pub previous: String,
-    /// The page after; empty if there is none.
-    pub next: String,
-    /// The first page.
-    pub first: String,
-    /// The last page; empty if it is not known.
-    pub last: String,
-}
-
-/// A page of a table.
-pub fn table_page(frame: &ViewFrame, of: &TablePage) -> Result<String, PageError> {
+/// A page of the table called `name`. `tools`, its filter and the way through its pages, fill the
+/// template `view_table.html`.
+pub fn table_page(
+    frame: &ViewFrame,
+    name: &str,
+    rows: &TableBlock,
+    tools: &Json,
+) -> Result<String, PageError> {
     let mut parts = Parts::default();
-    let rows = table(&mut parts, &of.table)?;
-    let main = render(
-        "view_table.html",
-        context! { tools => Value::from(Serde(&of.tools)), rows => rows },
-    )?;
-    framed(frame, &of.tools.name, main, "", &parts)
+    let rows = table(&mut parts, rows)?;
+    let main = render("view_table.html", context! { tools => Serde(tools), rows => rows })?;
+    framed(frame, name, main, "", &parts)
 }
 
-/// A page of a few small tables: agreement, runs, what differs between two runs.
-#[derive(Debug, Clone, Default)]
-pub struct TablesPage {
-    /// The title.
-    pub title: String,
-    /// The text above the tables, in Markdown.
-    pub text: String,
-    /// The tables.
-    pub tables: Vec<TableBlock>,
-    /// A form to choose two of these; empty for none.
-    pub choices: Vec<String>,
-    /// The address that reports if the page has changed; empty if the page does not ask.
-    pub events: String,
-}
-
-/// A page of a few small tables.
-pub fn tables_page(frame: &ViewFrame, of: &TablesPage) -> Result<String, PageError> {
+/// A page of a few small tables: agreement, runs, what differs between two runs. Above them are
+/// `text` in Markdown and, unless `choices` are empty, a form to choose two of these. `events` is the
+/// address that reports if the page has changed; empty if the page does not ask.
+pub fn tables_page(
+    frame: &ViewFrame,
+    title: &str,
+    text: &str,
+    tables: &[TableBlock],
+    choices: &[String],
+    events: &str,
+) -> Result<String, PageError> {
     let mut parts = Parts::default();
-    let mut tables = Vec::with_capacity(of.tables.len());
-    for block in &of.tables {
-        tables.push(context! { title => &block.title, body => table(&mut parts, block)? });
+    let mut shown = Vec::with_capacity(tables.len());
+    for block in tables {
+        shown.push(context! { title => &block.title, body => table(&mut parts, block)? });
     }
+    let text = markdown(text, 1);
     let main = render(
         "view_tables.html",
-        context! {
-            text => markdown(&of.text, 1),
-            tables => tables,
-            choices => &of.choices,
-            events => &of.events,
-        },
+        context! { text => text, tables => shown, choices => Serde(choices), events => events },
     )?;
-    let script = if of.events.is_empty() { "" } else { LIVE };
-    framed(frame, &of.title, main, script, &parts)
+    let script = if events.is_empty() { "" } else { LIVE };
+    framed(frame, title, main, script, &parts)
 }
 
 /// A page with one message: something is missing, or not ready.
@@ -240,7 +146,6 @@ fn link(of: &PageLink) -> Option<Value> {
         .then(|| context! { address => address, text => &of.text, outside => outside })
 }
 
-/// The row as a part of a page.
 fn row_parts(parts: &mut Parts, row: &RowParts) -> Result<Markup, PageError> {
     let mut texts: Vec<Value> = Vec::new();
     for RowText { text, other, language } in &row.texts {
@@ -269,122 +174,23 @@ pub fn row_page(frame: &ViewFrame, row: &RowParts) -> Result<String, PageError> 
     framed(frame, &row.title, main, "", &parts)
 }
 
-/// The reviews of a study: where a rater begins.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct ReviewStart {
-    /// The steps that ask.
-    pub choices: Vec<ReviewChoice>,
-}
-
-/// A step that asks, and how far its raters are.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct ReviewChoice {
-    /// The step.
-    pub step: String,
-    /// The questions: name and text.
-    pub questions: Vec<(String, String)>,
-    /// The reason why rating is closed; empty if it is open.
-    pub problem: String,
-    /// The data points.
-    pub points: u64,
-    /// The answers that a rater has to give.
-    pub answers: u64,
-    /// Where the ratings are.
-    pub folder: String,
-    /// The raters who have begun.
-    pub raters: Vec<RaterLine>,
-    /// The page of the agreement.
-    pub agreement: String,
-    /// The page that decides what raters differ on.
-    pub decide: String,
-}
-
-/// A rater and how far they are.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct RaterLine {
-    /// The name.
-    pub name: String,
-    /// The address to continue at; empty if their file is edited by hand.
-    pub address: String,
-    /// The answers they gave.
-    pub done: u64,
-}
-
-/// The page on which a rater begins.
-pub fn review_start_page(frame: &ViewFrame, of: &ReviewStart) -> Result<String, PageError> {
-    let main = render("view_review_start.html", context! { page => Value::from(Serde(of)) })?;
+/// The page on which a rater begins: the steps that ask, for the template
+/// `view_review_start.html`.
+pub fn review_start_page(frame: &ViewFrame, choices: &[Json]) -> Result<String, PageError> {
+    let main = render("view_review_start.html", context! { choices => Serde(choices) })?;
     framed(frame, "Review", main, "", &Parts::default())
 }
 
-/// A data point and its questions.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct ReviewPage {
-    /// The step that asks.
-    pub step: String,
-    /// The rater.
-    pub rater: String,
-    /// True if this decides differences between raters.
-    pub deciding: bool,
-    /// The data point.
-    pub id: String,
-    /// Its place among the others, from 1.
-    pub place: u64,
-    /// Their number.
-    pub points: u64,
-    /// Answers given, and to give.
-    pub done: u64,
-    /// All answers to give.
-    pub answers: u64,
-    /// The questions.
-    pub questions: Vec<ReviewQuestion>,
-    /// The point before; empty if there is none.
-    pub previous: String,
-    /// The point after; empty if there is none.
-    pub next: String,
-    /// Where answers are posted.
-    pub action: String,
-    /// Where the last answer is taken back.
-    pub undo: String,
-    /// The page of reviews.
-    pub leave: String,
-    /// The texts of the row.
-    #[serde(skip)]
-    pub row: RowParts,
-}
-
-/// A question and its answer.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct ReviewQuestion {
-    /// Its name.
-    pub name: String,
-    /// The question.
-    pub text: String,
-    /// The answer: `yes`, `no`, `unsure`; empty if there is none.
-    pub answer: String,
-    /// The note.
-    pub note: String,
-    /// True if keys answer this one.
-    pub current: bool,
-    /// The answers of the raters, for a decision.
-    pub given: Vec<GivenAnswer>,
-}
-
-/// The answer of one rater.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct GivenAnswer {
-    /// The rater.
-    pub rater: String,
-    /// The answer.
-    pub answer: String,
-    /// The note.
-    pub note: String,
-}
-
-/// The page of a data point to judge.
-pub fn review_page(frame: &ViewFrame, of: &ReviewPage) -> Result<String, PageError> {
+/// The page of a data point to judge. `page` has its questions and the way to other points, for the
+/// template `view_review.html`.
+pub fn review_page(
+    frame: &ViewFrame,
+    title: &str,
+    row: &RowParts,
+    page: &Json,
+) -> Result<String, PageError> {
     let mut parts = Parts::default();
-    let row = row_parts(&mut parts, &of.row)?;
-    let main = render("view_review.html", context! { page => Value::from(Serde(of)), row => row })?;
-    let title = if of.deciding { "Decide" } else { "Review" };
+    let row = row_parts(&mut parts, row)?;
+    let main = render("view_review.html", context! { page => Serde(page), row => row })?;
     framed(frame, title, main, REVIEW, &parts)
 }

@@ -89,19 +89,26 @@ impl Problems {
         }
     }
 
+    /// A record, and the line on which it begins; a damaged one is a problem.
+    fn record(
+        &mut self,
+        file: &str,
+        record: csv::Result<StringRecord>,
+    ) -> Option<(usize, StringRecord)> {
+        let line = |position: &csv::Position| usize::try_from(position.line()).unwrap_or(0);
+        match record {
+            Ok(record) => Some((record.position().map_or(0, line), record)),
+            Err(error) => {
+                let line = error.position().map(line);
+                self.add(RatingsError { line, ..RatingsError::of_file(file, csv_message(&error)) });
+                None
+            }
+        }
+    }
+
     fn or<T>(self, value: T) -> Result<T, Vec<RatingsError>> {
         if self.0.is_empty() { Ok(value) } else { Err(self.0) }
     }
-}
-
-/// The number of the line on which a record begins.
-fn line_of(record: &StringRecord) -> usize {
-    record.position().map_or(0, |position| usize::try_from(position.line()).unwrap_or(0))
-}
-
-fn failed(file: &str, error: &csv::Error) -> RatingsError {
-    let line = error.position().map(|position| usize::try_from(position.line()).unwrap_or(0));
-    RatingsError { line, ..RatingsError::of_file(file, csv_message(error)) }
 }
 
 fn long(
@@ -112,14 +119,7 @@ fn long(
 ) -> Result<RaterAnswers, Vec<RatingsError>> {
     let (mut answers, mut problems) = (RaterAnswers::new(), Problems(Vec::new()));
     for record in records {
-        let record = match record {
-            Ok(record) => record,
-            Err(error) => {
-                problems.add(failed(file, &error));
-                continue;
-            }
-        };
-        let line = line_of(&record);
+        let Some((line, record)) = problems.record(file, record) else { continue };
         let cell = |place: usize| record.get(place).unwrap_or_default().trim();
         let (id, question) = (cell(columns.id), cell(columns.question));
         if id.is_empty() && question.is_empty() && cell(columns.answer).is_empty() {
@@ -171,14 +171,7 @@ fn wide(
         (0..raters.max(1)).map(|rater| (rater + 1, RaterAnswers::new())).collect();
     let mut seen: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
     for record in records {
-        let record = match record {
-            Ok(record) => record,
-            Err(error) => {
-                problems.add(failed(file, &error));
-                continue;
-            }
-        };
-        let line = line_of(&record);
+        let Some((line, record)) = problems.record(file, record) else { continue };
         let point = record.get(id).unwrap_or_default().trim();
         if point.is_empty() {
             if record.iter().any(|cell| !cell.trim().is_empty()) {

@@ -1,6 +1,6 @@
 //! A folder of ratings: a file for each rater, and the decisions on their disagreements.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -53,12 +53,9 @@ impl Ratings {
                     for (rater, answers) in found {
                         let shown = file_name(&file);
                         match names.insert(rater.to_lowercase(), shown.clone()) {
+                            None if rater == ADJUDICATED => ratings.adjudicated = answers,
                             None => {
-                                if rater == ADJUDICATED {
-                                    ratings.adjudicated = answers;
-                                } else {
-                                    ratings.raters.insert(rater, answers);
-                                }
+                                ratings.raters.insert(rater, answers);
                             }
                             Some(other) => {
                                 let message = format!("`{other}` is of the same rater, `{rater}`");
@@ -92,9 +89,9 @@ impl Ratings {
         })?;
         let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if suffix(file) == Some("jsonl") {
-            let parsed = parse_json_lines(&name, &text, questions)?;
-            self.warnings.extend(parsed.warnings);
-            return Ok(vec![(stem, parsed.answers)]);
+            let (answers, warnings) = parse_json_lines(&name, &text, questions)?;
+            self.warnings.extend(warnings);
+            return Ok(vec![(stem, answers)]);
         }
         let found = parse_csv(&name, &text, questions)?;
         let named = |(rater, answers)| match rater {
@@ -127,7 +124,7 @@ impl Ratings {
     }
 
     /// The data points with a rating or a decision.
-    pub fn points(&self) -> std::collections::BTreeSet<&str> {
+    pub fn points(&self) -> BTreeSet<&str> {
         let all = self.raters.values().chain([&self.adjudicated]);
         all.flat_map(|answers| answers.keys().map(String::as_str)).collect()
     }

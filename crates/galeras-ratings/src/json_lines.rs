@@ -12,13 +12,8 @@ const TOLD: usize = 10;
 /// Quoted lines are cut to this length.
 const QUOTED: usize = 60;
 
-/// The ratings of a file.
-#[derive(Debug, Default)]
-pub(super) struct ParsedFile {
-    pub(super) answers: RaterAnswers,
-    /// Warnings, without lost ratings.
-    pub(super) warnings: Vec<String>,
-}
+/// The ratings of a file, and warnings, without lost ratings.
+pub(super) type ParsedFile = (RaterAnswers, Vec<String>);
 
 /// Reads the lines of `file`. An unfinished last line that is not an event is skipped: the program
 /// was killed while writing it, and its rating was never confirmed.
@@ -27,8 +22,7 @@ pub(super) fn parse_json_lines(
     text: &str,
     questions: &[&str],
 ) -> Result<ParsedFile, Vec<RatingsError>> {
-    let mut parsed = ParsedFile::default();
-    let mut errors = Vec::new();
+    let (mut answers, mut warnings, mut errors) = (RaterAnswers::new(), Vec::new(), Vec::new());
     let whole = text.ends_with('\n');
     let last = text.lines().count();
     for (at, line) in text.lines().enumerate() {
@@ -40,7 +34,7 @@ pub(super) fn parse_json_lines(
             Ok(event) => event,
             Err(_) if number == last && !whole => {
                 let message = "is cut off, because a program was stopped while it wrote; ignored";
-                parsed.warnings.push(format!("{}: the last line {message}", escape(file)));
+                warnings.push(format!("{}: the last line {message}", escape(file)));
                 continue;
             }
             Err(error) => {
@@ -50,13 +44,13 @@ pub(super) fn parse_json_lines(
         };
         match checked(file, number, event, questions) {
             Ok((id, question, rating)) => {
-                parsed.answers.entry(id).or_default().insert(question, rating);
+                answers.entry(id).or_default().insert(question, rating);
             }
             Err(error) => errors.push(error),
         }
     }
     if errors.is_empty() {
-        return Ok(parsed);
+        return Ok((answers, warnings));
     }
     let more = errors.len().saturating_sub(TOLD);
     errors.truncate(TOLD);
@@ -154,13 +148,13 @@ mod tests {
             r#"{"id":"b","question":"code","answer":null}"#,
             "\n",
         );
-        let parsed = read(text).unwrap();
-        let rating = |id: &str, question: &str| parsed.answers[id][question].clone();
+        let (answers, warnings) = read(text).unwrap();
+        let rating = |id: &str, question: &str| answers[id][question].clone();
         assert_eq!(rating("a", "code").answer, Some(RatingAnswer::No));
         assert_eq!(rating("a", "code").time, "2");
         assert_eq!(rating("a", "message").note, "none");
         assert!(rating("b", "code").is_empty());
-        assert!(parsed.warnings.is_empty());
+        assert!(warnings.is_empty());
     }
 
     #[test]
@@ -198,11 +192,10 @@ mod tests {
     fn only_a_last_line_without_its_end_may_be_cut_off() {
         let good = "{\"id\":\"a\",\"question\":\"code\",\"answer\":\"yes\"}";
         for cut in 1..good.len() {
-            let parsed = read(&format!("{good}\n{}", &good[..cut])).unwrap();
-            assert_eq!(parsed.answers.len(), 1);
-            assert_eq!(parsed.warnings.len(), 1, "{cut}");
+            let (answers, warnings) = read(&format!("{good}\n{}", &good[..cut])).unwrap();
+            assert_eq!((answers.len(), warnings.len()), (1, 1), "{cut}");
         }
-        assert!(read(&format!("{good}\n{good}")).unwrap().warnings.is_empty());
+        assert!(read(&format!("{good}\n{good}")).unwrap().1.is_empty());
         read(&format!("{good}\n{{\"id\n")).unwrap_err();
     }
 }

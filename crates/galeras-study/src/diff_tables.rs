@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Schema, SchemaRef};
+use datafusion::dataframe::DataFrame;
 use datafusion::error::DataFusionError;
+use datafusion::execution::SendableRecordBatchStream;
 use serde_json::{Map, Value};
 
-use crate::run_pair::StepPair;
-use galeras_display::{TableFormat, TableWriter, compare_tables};
+use crate::report::rows_of;
+use crate::runs::StepPair;
+use galeras_display::compare_tables;
 use galeras_engine::runner::RunError;
 use galeras_operator::event::StepSummary;
 use galeras_operator::table_digest::type_name;
@@ -98,15 +101,13 @@ pub async fn compare_stored(
 ) -> Result<PortDiff, RunError> {
     let mut diff = not_compared(&new.port, String::new());
     diff.key.clone_from(&new.key);
-    let old_table = Table::open(old_store, old).await?;
-    let new_table = Table::open(new_store, new).await?;
-    columns(&mut diff, &old_table.schema, &new_table.schema);
+    let (old_table, new_table) = (shown(old_store, old).await?, shown(new_store, new).await?);
+    columns(&mut diff, old_table.schema().as_arrow(), new_table.schema().as_arrow());
     if let Some(why) = keys_differ(old, new, &diff) {
         diff.rows = Err(why);
         return Ok(diff);
     }
-    let old = old_table.rows().await?;
-    let new = new_table.rows().await?;
+    let (old, new) = (rows(old_table).await?, rows(new_table).await?);
     let rows = compare_tables(old, new, &diff.key, examples).await?;
     let example = |row: &galeras_display::ChangedRow| -> std::io::Result<Example> {
         Ok(Example { key: as_json(&row.key)?, old: as_json(&row.old)?, new: as_json(&row.new)? })
@@ -147,39 +148,22 @@ async fn artifact(
     Ok(Ok(table.clone()))
 }
 
-struct Table {
-    schema: SchemaRef,
-    rows: datafusion::dataframe::DataFrame,
+/// A stored table without hidden columns.
+async fn shown(store: &Store, stored: &PortArtifact) -> Result<DataFrame, DataFusionError> {
+    let table = scan_stored(&session(1), store, stored).await?;
+    let fields = table.schema().fields().iter().map(|field| field.name());
+    let shown = fields.filter(|name| !name.starts_with("__") || stored.key.contains(name));
+    let shown = shown.map(|name| column(name)).collect::<Vec<_>>();
+    table.select(shown)
 }
 
-impl Table {
-    async fn open(store: &Store, stored: &PortArtifact) -> Result<Self, DataFusionError> {
-        let table = scan_stored(&session(1), store, stored).await?;
-        let names: Vec<String> = table
-            .schema()
-            .fields()
-            .iter()
-            .map(|field| field.name().clone())
-            .filter(|name| !name.starts_with("__") || stored.key.contains(name))
-            .collect();
-        let rows = table.select(names.iter().map(|name| column(name)).collect::<Vec<_>>())?;
-        Ok(Self { schema: Arc::new(rows.schema().as_arrow().clone()), rows })
-    }
-
-    async fn rows(
-        self,
-    ) -> Result<
-        (SchemaRef, impl futures::Stream<Item = Result<RecordBatch, DataFusionError>> + Unpin),
-        DataFusionError,
-    > {
-        let schema = Arc::clone(&self.schema);
-        Ok((schema, self.rows.execute_stream().await?))
-    }
+async fn rows(table: DataFrame) -> Result<(SchemaRef, SendableRecordBatchStream), DataFusionError> {
+    Ok((Arc::new(table.schema().as_arrow().clone()), table.execute_stream().await?))
 }
 
-fn columns(diff: &mut PortDiff, old: &SchemaRef, new: &SchemaRef) {
+fn columns(diff: &mut PortDiff, old: &Schema, new: &Schema) {
     let name = |field: &arrow::datatypes::FieldRef| field.name().clone();
-    let lacks = |schema: &SchemaRef, name: &str| schema.field_with_name(name).is_err();
+    let lacks = |schema: &Schema, name: &str| schema.field_with_name(name).is_err();
     diff.removed_columns = old.fields().iter().map(name).filter(|n| lacks(new, n)).collect();
     diff.added_columns = new.fields().iter().map(name).filter(|n| lacks(old, n)).collect();
     for field in old.fields() {
@@ -206,9 +190,7 @@ fn keys_differ(old: &PortArtifact, new: &PortArtifact, diff: &PortDiff) -> Optio
     })
 }
 
+/// A batch of one row.
 fn as_json(row: &RecordBatch) -> std::io::Result<Map<String, Value>> {
-    let mut writer = TableWriter::new(Vec::new(), row.schema(), TableFormat::Json)?;
-    writer.write(row)?;
-    let line = writer.finish()?;
-    serde_json::from_slice(&line).map_err(std::io::Error::other)
+    Ok(rows_of(row)?.pop().unwrap_or_default())
 }

@@ -8,25 +8,19 @@ pub const DEFAULT_CACHE: &str = "cache";
 
 /// `galeras VERB FILE`, with settings and store.
 pub fn command(verb: &str, file: &str, set: &[String], cache: &str) -> String {
-    command_about(verb, file, None, set, cache)
+    command_about(verb, file, "", set, cache)
 }
 
 /// `galeras show FILE TABLE`, with settings and store.
 pub fn show(file: &str, table: &str, set: &[String], cache: &str) -> String {
-    command_about("show", file, Some(table), set, cache)
+    command_about("show", file, table, set, cache)
 }
 
-fn command_about(
-    verb: &str,
-    file: &str,
-    about: Option<&str>,
-    set: &[String],
-    cache: &str,
-) -> String {
+fn command_about(verb: &str, file: &str, about: &str, set: &[String], cache: &str) -> String {
     // The file's name could be taken for an option.
     let file = if file.starts_with('-') { format!("./{file}") } else { file.to_string() };
     let mut words = vec!["galeras".to_string(), verb.to_string(), shell_word(&file)];
-    words.extend(about.map(shell_word));
+    words.extend((!about.is_empty()).then(|| shell_word(about)));
     for setting in set {
         words.extend(["--set".to_string(), shell_word(setting)]);
     }

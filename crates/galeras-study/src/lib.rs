@@ -4,12 +4,9 @@
 pub mod diff_tables;
 pub mod hint;
 pub mod report;
-pub mod run_pair;
 pub mod runs;
 pub mod sharing;
-mod step_graph;
 mod surveyed;
 pub mod view;
 
-pub use step_graph::step_graph;
-pub use surveyed::{Surveyed, TableError, columns_for_people};
+pub use surveyed::{Surveyed, TableError, columns_for_people, step_graph, table_name};

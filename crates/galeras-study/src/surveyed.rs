@@ -1,14 +1,21 @@
-//! A workflow with its store and the state of every step.
+//! A workflow with its store and the state of every step; the graph of its steps.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+
+use datafusion::dataframe::DataFrame;
+use datafusion::execution::context::SessionContext;
 
 use crate::hint;
 use galeras_base::terminal_escape::shell_word;
+use galeras_display::{GraphEdge, GraphNode, NodeState, StepGraph};
 use galeras_engine::plan::{Input, Plan, PlannedStep, cell_columns, preflight};
-use galeras_engine::runner::{Forecast, Remote, RunError, StepManifests, StepState, survey};
+use galeras_engine::runner::{
+    Forecast, Remote, RunError, StepManifests, StepState, open, open_port, survey,
+};
 use galeras_operator::event::Reason;
-use galeras_store::{LockGuard, Manifest, Store, StoreError};
+use galeras_operator::{MAIN, StepError};
+use galeras_store::{LockGuard, Manifest, PortArtifact, Store, StoreError};
 use galeras_workflow::Diagnostics;
 
 /// The most cells that a command names individually; otherwise it names their step.
@@ -35,8 +42,8 @@ pub struct Surveyed {
     pub states: Vec<StepState>,
     /// The store's location as typed.
     cache: String,
-    /// Keeps results from being removed.
-    _reading: LockGuard,
+    /// Keeps results from being removed; `None` if tables are only read under another lock.
+    _reading: Option<LockGuard>,
 }
 
 impl Surveyed {
@@ -53,7 +60,17 @@ impl Surveyed {
         let reading = store.reading_lock().await?;
         let states = survey(&plan, &store, remote).await?;
         let (plan, cache) = (Arc::new(plan), cache.to_string());
-        Ok(Self { plan, store, states, cache, _reading: reading })
+        Ok(Self { plan, store, states, cache, _reading: Some(reading) })
+    }
+
+    /// The same without the remote, for a caller that locks the store while it reads tables.
+    pub(crate) async fn unlocked(
+        plan: Arc<Plan>,
+        store: Store,
+        cache: &str,
+    ) -> Result<Self, RunError> {
+        let states = survey(&plan, &store, None).await?;
+        Ok(Self { plan, store, states, cache: cache.to_string(), _reading: None })
     }
 
     /// The workflow with the results of the run that just ended.
@@ -76,12 +93,38 @@ impl Surveyed {
             preimage: None,
         };
         let states = results.iter().map(state).collect();
-        Ok(Self { plan, store, states, cache: cache.to_string(), _reading: reading })
+        Ok(Self { plan, store, states, cache: cache.to_string(), _reading: Some(reading) })
     }
 
     /// The stored results, by position in the plan.
     pub fn done(&self) -> Vec<Option<Arc<Manifest>>> {
         self.states.iter().map(|s| s.manifest.clone()).collect()
+    }
+
+    /// The stored table of a port of a step.
+    pub fn stored(&self, step: usize, port: &str) -> Option<&PortArtifact> {
+        self.states[step].manifest.as_ref()?.port(port)
+    }
+
+    /// The rows of a table, all of which is stored.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn open(&self, session: &SessionContext, input: &Input) -> Result<DataFrame, StepError> {
+        open(session, &self.store, &self.plan, input, &self.done())
+    }
+
+    /// The rows of a stored port of a step.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn open_port(
+        &self,
+        session: &SessionContext,
+        step: usize,
+        port: &str,
+    ) -> Result<DataFrame, StepError> {
+        open_port(session, &self.store, &self.plan, step, port, &self.done())
     }
 
     /// The missing requirements of the steps that would run.
@@ -114,7 +157,7 @@ impl Surveyed {
 
     /// The rows of a table; `None` if not all of it is stored.
     pub fn rows(&self, input: &Input) -> Option<u64> {
-        rows_of(&self.states, input)
+        input.tables.iter().map(|table| Some(self.stored(table.step, table.port)?.rows)).sum()
     }
 
     /// The command that computes the missing results.
@@ -160,13 +203,9 @@ impl Surveyed {
     }
 }
 
-/// The rows of a table; `None` if not all of it is stored.
-pub(crate) fn rows_of(states: &[StepState], input: &Input) -> Option<u64> {
-    let rows = input.tables.iter().map(|table| {
-        let manifest = states[table.step].manifest.as_ref()?;
-        manifest.port(table.port).map(|port| port.rows)
-    });
-    rows.sum()
+/// The name of a step's table: `valid`, `valid.rejects`.
+pub fn table_name(step: &str, port: &str) -> String {
+    if port == MAIN { step.to_string() } else { format!("{step}.{port}") }
 }
 
 /// The columns of a table for people: first its key, then the columns of the step, then those of
@@ -185,4 +224,51 @@ pub fn columns_for_people(plan: &Plan, input: &Input) -> Vec<String> {
     let mut placed = HashSet::new();
     order.retain(|name| input.schema.field(name).is_some() && placed.insert(*name));
     order.into_iter().map(str::to_string).collect()
+}
+
+/// The graph to draw; without `cells`, steps that share a name are merged.
+pub fn step_graph(surveyed: &Surveyed, cells: bool) -> StepGraph {
+    let plan = &surveyed.plan;
+    let mut nodes: Vec<GraphNode> = Vec::new();
+    let mut places = Vec::with_capacity(plan.steps.len());
+    let mut families: HashMap<&str, usize> = HashMap::new();
+    for (step, state) in plan.steps.iter().zip(&surveyed.states) {
+        let state = node_state(&state.forecast);
+        let known = families.get(step.family.as_str()).copied().filter(|_| !cells);
+        let place = known.unwrap_or(nodes.len());
+        match nodes.get_mut(place) {
+            Some(node) => {
+                node.name.clone_from(&step.family);
+                node.states.push(state);
+            }
+            None => {
+                families.insert(&step.family, place);
+                let label = step.operator.descriptor().name.to_string();
+                nodes.push(GraphNode { name: step.name.clone(), label, states: vec![state] });
+            }
+        }
+        places.push(place);
+    }
+    let mut edges: Vec<GraphEdge> = Vec::new();
+    let mut drawn = HashSet::new();
+    for (to, step) in plan.steps.iter().enumerate() {
+        for table in step.inputs.iter().flat_map(|input| &input.tables) {
+            let port = (table.port != MAIN).then_some(table.port);
+            let (from, to) = (places[table.step], places[to]);
+            if drawn.insert((from, to, port)) {
+                edges.push(GraphEdge { from, to, label: port.map(str::to_string) });
+            }
+        }
+    }
+    StepGraph { title: plan.name.clone(), nodes, edges }
+}
+
+fn node_state(forecast: &Forecast) -> NodeState {
+    match forecast {
+        Forecast::Hit | Forecast::RemoteHit => NodeState::Hit,
+        Forecast::Runs { reason: Reason::New, .. } => NodeState::New,
+        Forecast::Runs { .. } => NodeState::Changed,
+        Forecast::Waits { .. } => NodeState::Waiting,
+        Forecast::Broken(_) => NodeState::Broken,
+    }
 }

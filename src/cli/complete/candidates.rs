@@ -8,7 +8,7 @@ use std::sync::Arc;
 use clap::{Arg, ArgMatches, Command, CommandFactory as _, ValueHint};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 
-use crate::cli::{Cli, contracts};
+use crate::cli::{Cli, ops};
 use crate::registry::REGISTRY;
 use galeras_base::small_file::{self, MAX_TEXT_BYTES};
 use galeras_base::terminal_escape::is_hidden;
@@ -89,7 +89,7 @@ fn candidates_of(verb: &str, arg: &Arg) -> Option<Candidates> {
         ("columns", _) => |line, _| columns(line),
         ("name", "ops") => |_, _| operators(),
         ("name", "schema") => |_, _| {
-            let tables = contracts::names().map(|name| Candidate::new(name, "a published table"));
+            let tables = ops::table_names().map(|name| Candidate::new(name, "a published table"));
             operators().into_iter().chain(tables).collect()
         },
         ("explain", "check") => {
@@ -131,7 +131,6 @@ fn operators() -> Vec<Candidate> {
     operators.map(|operator| Candidate::new(operator.name, operator.summary())).collect()
 }
 
-/// The workflow on the line, as written.
 fn workflow(line: &Line) -> Option<Workflow> {
     let file = line.value("file").or_else(|| line.value("files"))?;
     // A pipe could be read only once.

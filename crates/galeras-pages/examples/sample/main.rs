@@ -61,23 +61,23 @@ fn findings() -> Value {
     json!({ "kind": "findings", "title": "What came out", "findings": [
         { "sentence": "With two examples, CodeBLEU of tiny-coder-1b is higher by 0.042 (95 % interval 0.031 to 0.053).",
           "outcome": "codebleu", "contrast": "few_shot against zero_shot", "group": "model = tiny-coder-1b",
-          "measure": "difference", "effect": 0.0421, "low": 0.0312, "high": 0.0531, "null_value": 0.0, "level": 0.95,
+          "effect": 0.0421, "low": 0.0312, "high": 0.0531,
           "p_adjusted": 0.00002, "n": 11873, "verdict": "different" },
         { "sentence": "For small-coder-3b the examples make no difference that matters: 0.003 (95 % interval −0.004 to 0.010), within the margin of 0.02.",
           "outcome": "codebleu", "contrast": "few_shot against zero_shot", "group": "model = small-coder-3b",
-          "measure": "difference", "effect": 0.0031, "low": -0.0042, "high": 0.0104, "null_value": 0.0, "level": 0.95,
+          "effect": 0.0031, "low": -0.0042, "high": 0.0104,
           "p_adjusted": 0.41, "n": 11873, "verdict": "equivalent" },
         { "sentence": "Whether the answer parses: odds 1.21 times as high with examples, but the interval (0.97 to 1.51) includes none.",
           "outcome": "parses", "contrast": "few_shot against zero_shot", "group": "all models",
-          "measure": "odds_ratio", "effect": 1.21, "low": 0.97, "high": 1.51, "null_value": 1.0, "level": 0.95,
+          "effect": 1.21, "low": 0.97, "high": 1.51,
           "p_adjusted": 0.084, "n": 23746, "verdict": "inconclusive" },
         { "sentence": "No effect on exact match is given.", "outcome": "exact_match", "contrast": "few_shot against zero_shot",
-          "status": "refused", "reason": "The outcome is the same in all but 3 of 23,746 rows: there is nothing to compare." },
+          "status": "refused" },
     ], "note": "Paired differences within data points; standard errors by repository (CR2); p-values adjusted by Holm's method over 4 tests. See [the step](#step-effect)." })
 }
 
 fn attrition() -> Value {
-    json!({ "kind": "attrition", "title": "Where the rows went", "unit": "methods", "stages": [
+    json!({ "kind": "attrition", "stages": [
         { "step": "mined", "operator": "mine", "rows": 48210 },
         { "step": "valid", "operator": "validate", "rows": 21044, "lost": 27166, "reasons": [
             { "reason": "long_enough: fewer than 10 tokens", "rows": 19860, "examples": [
@@ -88,7 +88,7 @@ fn attrition() -> Value {
         { "step": "unique", "operator": "dedup", "rows": 12000, "lost": 9044, "reasons": [
             { "reason": "more than 0.7 alike to another method", "rows": 9044, "examples": [{ "name": "c4d2…", "value": "duplicate of 11f0…, Jaccard 0.93" }] } ] },
         { "step": "testbed", "operator": "cut", "rows": 11873, "lost": 127, "reasons": [{ "reason": "no place to cut after the signature", "rows": 127 }] },
-    ], "note": "Answers that could not be had count as zero, not as lost." })
+    ] })
 }
 
 fn leaderboard() -> Value {
@@ -131,19 +131,19 @@ fn testbed() -> Value {
 }
 
 fn diagnostics() -> Value {
-    json!({ "kind": "diagnostics", "title": "Refusals and warnings", "notes": [
-        { "severity": "refusal", "step": "effect", "text": "matching was refused: each cluster lies in one arm.", "help": "Leave `matching` out, or name another `cluster`." },
-        { "severity": "warning", "step": "answers", "text": "113 answers ended at max_tokens.", "help": "Raise `max_tokens` to at least 512." },
+    json!({ "kind": "diagnostics", "notes": [
+        { "severity": "refusal", "step": "effect", "text": "matching was refused: each cluster lies in one arm." },
+        { "severity": "warning", "step": "answers", "text": "113 answers ended at max_tokens." },
         { "severity": "note", "step": "mined", "text": format!("A commit message was {} long.", ESC) } ] })
 }
 
 fn reproduce() -> Value {
-    json!({ "kind": "reproduce", "title": "How to reproduce this",
+    json!({ "kind": "reproduce",
         "note": "The lock file pins what comes from outside; with it, every digest below comes out again.",
         "commands": [
-            { "purpose": "Get the workflow and its lock file.", "command": "git clone https://example.org/study && cd study" },
-            { "purpose": "Run it; nothing that is stored is computed again.", "command": "galeras run casestudy.yaml --frozen --set threshold=0.7" },
-            { "purpose": "Compare with these results.", "command": "galeras verify study.zip --recompute 3" } ],
+            { "name": "Get the workflow and its lock file.", "value": "git clone https://example.org/study && cd study" },
+            { "name": "Run it; nothing that is stored is computed again.", "value": "galeras run casestudy.yaml --frozen --set threshold=0.7" },
+            { "name": "Compare with these results.", "value": "galeras verify study.zip --recompute 3" } ],
         "facts": [
             { "name": "psf/requests", "value": "0e322af87745eff34caffe4df68456ebc20d9068" },
             { "name": "tiny-coder-1b", "value": "tiny-coder-1b-2026-03-01" } ],
@@ -162,12 +162,10 @@ const RTL: &str = "def check(user):\n    if user != \"user\u{202e} \u{2066}# adm
 const ESC: &str = "\u{1b}[31mred\u{1b}[0m \u{7} \u{0} \u{9b}2J";
 
 fn few_figures() -> Vec<Value> {
-    vec![
-        json!({ "kind": "figure", "title": "", "svg": forest("#fffefb", "#1d1d1b"), "svg_dark": forest("#15171a", "#e6e3dc"),
+    vec![json!({ "kind": "figure", "title": "", "svg": forest("#fffefb", "#1d1d1b"),
         "caption": "**Effects of two examples on CodeBLEU**, with 95 % intervals. *n* = 11,873 data points in 3 repositories.",
         "alt": "Two intervals: tiny-coder-1b from 0.031 to 0.053, small-coder-3b from -0.004 to 0.010, which includes zero.",
-        "source": "figure_00", "file_name": "effects" }),
-    ]
+        "source": "figure_00", "file_name": "effects" })]
 }
 
 fn many_figures(count: usize) -> Vec<Value> {
@@ -274,8 +272,8 @@ fn points() -> Value {
                 { "name": "treatment", "value": if i % 4 < 2 { "zero_shot" } else { "few_shot" } } ],
             "scores": [{ "metric": "codebleu", "value": score(0.618_033_9) }, { "metric": "bleu", "value": if i == 7 { None } else { Some(score(0.414_213_5)) } }],
             "prompt": [
-                { "role": "system", "content": "You complete Python methods. Answer with code only." },
-                { "role": "user", "content": format!("Complete the method:\n\n{}", &REFERENCE[..200]) } ],
+                { "name": "system", "value": "You complete Python methods. Answer with code only." },
+                { "name": "user", "value": format!("Complete the method:\n\n{}", &REFERENCE[..200]) } ],
             "answer": answer, "reference": reference,
             "texts": [{ "name": "Given up to the cut", "value": &REFERENCE[..300] }],
             "trace": [
@@ -308,9 +306,7 @@ fn graph() -> Value {
     for i in 0..49 {
         let image = "<img src=x onerror=alert(1)>".to_string();
         let name = if i == 7 { image } else { format!("figure_{i:02}") };
-        let states = [(11, "failed"), (12, "skipped"), (13, "running")];
-        let state =
-            states.into_iter().find(|(at, _)| *at == i).map_or("stored", |(_, state)| state);
+        let state = if (11..14).contains(&i) { "missing" } else { "stored" };
         steps.push(step(&name, "figure", state, i));
         let port = if i % 9 == 0 { "rejects" } else { "" };
         arrows.push(json!({ "from": main[1 + i / 5].0, "to": name, "port": port }));
@@ -338,7 +334,6 @@ fn step(name: &str, operator: &str, state: &str, i: usize) -> Value {
     ]);
     json!({
         "name": name, "operator": operator, "state": state,
-        "description": "The purpose of this step, in the words of the workflow.",
         "arguments": format!("column: code\nthreshold: 0.7\nnote: \"{}\"\n", if i == 1 { SCRIPT } else { "as published" }),
         "reason": if state == "stored" { "hit: nothing changed" } else { "ARG_CHANGED: threshold 0.8 -> 0.7" },
         "seconds": 0.42 * i as f64, "rows": if state == "stored" { Some(12000 + i) } else { None },

@@ -201,7 +201,7 @@ fn ids_are_unique_and_links_within_the_page_lead_somewhere() {
             { "kind": "table", "source": name, "columns": [{ "name": "x" }], "rows": [[1]] },
             { "kind": "rows", "points": [{ "id": "1", "answer": "a", "reference": "b", "trace": [{ "step": name }] }, { "id": "1", "answer": "a" }] },
             { "kind": "attrition", "stages": [{ "step": name, "rows": 3 }] },
-            { "kind": "reproduce", "commands": [{ "command": "x" }, { "command": "y" }] },
+            { "kind": "reproduce", "commands": [{ "value": "x" }, { "value": "y" }] },
         ],
         "graph": { "steps": [{ "name": name, "arguments": "a: 1" }, { "name": "b" }], "arrows": [{ "from": name, "to": "b" }] },
     })))
@@ -241,7 +241,7 @@ fn an_empty_report_and_strange_numbers_make_a_page() {
     let page = report(&from_json(json!({
         "graph": { "steps": [{ "name": "" }], "arrows": [{}, { "from": "nowhere", "to": "" }] },
         "sections": [
-            { "kind": "findings", "findings": [{ "effect": 0.0, "low": -1e308, "high": 1e308, "null_value": 0.0 }, { "effect": -1.0, "low": -2.0, "high": 1.0, "null_value": 1.0, "measure": "odds_ratio" }] },
+            { "kind": "findings", "findings": [{ "effect": 0.0, "low": -1e308, "high": 1e308 }, { "effect": -1.0, "low": -2.0, "high": 1.0 }] },
             { "kind": "attrition", "stages": [{ "rows": 0, "lost": 0 }] },
             { "kind": "steps" },
         ],
@@ -257,13 +257,14 @@ fn an_empty_report_and_strange_numbers_make_a_page() {
 fn what_is_incomplete_or_refused_is_said_in_words() {
     let page = report(&from_json(json!({
         "missing": [{ "step": "a", "reason": "not computed yet", "command": "galeras run w.yaml --select a" }, { "step": "b", "reason": "failed" }],
-        "sections": [{ "kind": "findings", "findings": [{ "sentence": "No effect is given.", "status": "refused", "reason": "An arm has no rows." }] }, { "kind": "diagnostics" }],
+        "sections": [{ "kind": "findings", "findings": [{ "sentence": "No effect is given.", "status": "refused" }] }, { "kind": "diagnostics" }],
     })))
     .unwrap();
     for words in [
         "2 steps have no results as the workflow stands now",
         "galeras run w.yaml --select a</code>",
-        "An arm has no rows.",
+        "No effect is given.",
+        "<span class=\"tag\">refused</span>",
         "Nothing was refused, and nothing is in doubt.",
     ] {
         assert!(page.contains(words), "{words}");

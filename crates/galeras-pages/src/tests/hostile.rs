@@ -21,29 +21,29 @@ const EVERY_TEXT: &str = r#"{
   "sections": [
     { "kind": "text", "title": "T", "markdown": "T" },
     { "kind": "findings", "title": "T", "note": "T", "findings": [
-      { "sentence": "T", "outcome": "T", "contrast": "T", "group": "T", "reason": "T", "measure": "T", "verdict": "T",
-        "effect": 1, "low": 0, "high": 2, "null_value": 1 },
-      { "sentence": "T", "status": "refused", "reason": "T" } ] },
-    { "kind": "figure", "title": "T", "svg": "T", "svg_dark": "T", "caption": "T", "alt": "T", "source": "T", "file_name": "T" },
+      { "sentence": "T", "outcome": "T", "contrast": "T", "group": "T", "verdict": "T",
+        "effect": 1, "low": 0, "high": 2 },
+      { "sentence": "T", "status": "refused" } ] },
+    { "kind": "figure", "title": "T", "svg": "T", "caption": "T", "alt": "T", "source": "T", "file_name": "T" },
     { "kind": "table", "title": "T", "caption": "T", "source": "T", "file_name": "T", "choice": "T", "total": 9,
       "columns": [{ "name": "T", "data_type": "T", "unit": "T", "description": "T" }, { "name": "T", "sort_link": "T" }],
       "rows": [["T", { "T": ["T"] }], [null, 1]], "row_links": ["T", "T"] },
     { "kind": "rows", "title": "T", "caption": "T", "choice": "T", "source": "T", "points": [
       { "id": "T", "title": "T", "groups": [{ "name": "T", "value": "T" }],
         "scores": [{ "metric": "T", "value": 1.0 }, { "metric": "T" }],
-        "prompt": [{ "role": "T", "content": "T" }], "answer": "T", "reference": "T",
+        "prompt": [{ "name": "T", "value": "T" }], "answer": "T", "reference": "T",
         "texts": [{ "name": "T", "value": "T" }],
         "trace": [{ "step": "T", "id": "T", "text": "T", "url": "T" }] },
       { "id": "T", "groups": [{ "name": "T", "value": "other" }], "answer": "T" }] },
-    { "kind": "attrition", "title": "T", "unit": "T", "note": "T", "stages": [
+    { "kind": "attrition", "stages": [
       { "step": "T", "operator": "T", "rows": 1, "lost": 1,
         "reasons": [{ "reason": "T", "rows": 1, "examples": [{ "name": "T", "value": "T" }] }] }] },
-    { "kind": "diagnostics", "title": "T", "notes": [{ "step": "T", "text": "T", "help": "T" }] },
-    { "kind": "reproduce", "title": "T", "note": "T", "commands": [{ "purpose": "T", "command": "T" }],
+    { "kind": "diagnostics", "notes": [{ "step": "T", "text": "T" }] },
+    { "kind": "reproduce", "note": "T", "commands": [{ "name": "T", "value": "T" }],
       "facts": [{ "name": "T", "value": "T" }], "digests": [{ "name": "T", "value": "T" }] }],
   "graph": {
     "arrows": [{ "from": "T", "to": "T", "port": "T" }],
-    "steps": [{ "name": "T", "operator": "T", "description": "T", "arguments": "T", "reason": "T", "digest": "T",
+    "steps": [{ "name": "T", "operator": "T", "arguments": "T", "reason": "T", "digest": "T",
       "assertions": [{ "test": "T", "detail": "T" }],
       "ports": [{ "name": "T", "digest": "T",
         "first_rows": { "title": "T", "file_name": "T", "columns": [{ "name": "T" }], "rows": [["T"]] },

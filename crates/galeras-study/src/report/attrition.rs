@@ -6,7 +6,7 @@ use super::values::{number, rows, text};
 use crate::Surveyed;
 use galeras_base::id::ID;
 use galeras_engine::plan::{Input, TableRef};
-use galeras_engine::runner::{RunError, open_port};
+use galeras_engine::runner::RunError;
 use galeras_operator::{MAIN, REJECTS};
 use galeras_sql::session::session;
 
@@ -27,7 +27,7 @@ pub(super) async fn attrition(
     let last = stages.iter().rposition(|stage| stage.lost.is_some_and(|lost| lost > 0));
     let Some(last) = last else { return Ok(None) };
     stages.truncate(last + 1);
-    Ok(Some(AttritionBlock { unit: "rows".to_string(), stages, ..AttritionBlock::default() }))
+    Ok(Some(AttritionBlock { stages }))
 }
 
 /// The tables on the way from the source to `input`, the last first: where tables meet, the largest
@@ -56,10 +56,7 @@ async fn stage(
     tables: &[TableRef],
 ) -> Result<Option<AttritionStage>, RunError> {
     let Some(first) = tables.first() else { return Ok(None) };
-    let rows_of = |step: usize, port: &str| {
-        let manifest = surveyed.states[step].manifest.as_ref()?;
-        manifest.port(port).map(|table| table.rows)
-    };
+    let rows_of = |step: usize, port: &str| surveyed.stored(step, port).map(|table| table.rows);
     let left: Option<u64> = tables.iter().map(|table| rows_of(table.step, table.port)).sum();
     let Some(left) = left else { return Ok(None) };
     let lost: Option<u64> = tables.iter().map(|table| rows_of(table.step, REJECTS)).sum();
@@ -97,7 +94,7 @@ async fn reasons_of(surveyed: &Surveyed, at: usize) -> Result<Vec<LossReason>, R
         return Ok(Vec::new());
     };
     let session = session(1);
-    let df = open_port(&session, &surveyed.store, &surveyed.plan, at, REJECTS, &surveyed.done())?;
+    let df = surveyed.open_port(&session, at, REJECTS)?;
     session.register_table("rejects", df.into_view())?;
     let id = if port.table.field(ID).is_some() { ID } else { "''" };
     // Reasons of one rule may contain different numbers, so rules are counted.

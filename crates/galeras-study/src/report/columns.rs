@@ -112,10 +112,7 @@ fn count_texts(
 
 fn statistics(column: &ColumnSummary, seen: Seen) -> ColumnStatistics {
     let is_value = matches!(column.measured, Measured::Values | Measured::Times);
-    let extreme = |array: &ArrayRef| match is_value {
-        true => one_value(array),
-        false => Value::Null,
-    };
+    let extreme = |array: &ArrayRef| if is_value { one_value(array) } else { Value::Null };
     let extremes = column.extremes.as_ref();
     let quartiles = column.quartiles.filter(|_| is_value).map(|q| q.values);
     let mut statistics = ColumnStatistics {

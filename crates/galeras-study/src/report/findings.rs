@@ -69,6 +69,5 @@ fn finding(row: &JsonRow) -> EffectFinding {
         p_adjusted: number(row, "p_adj").or_else(|| text(row, "p_adj").parse().ok()),
         n: number(row, "n").map(|n| n as u64),
         verdict: text(row, "verdict"),
-        ..EffectFinding::default()
     }
 }

@@ -1,12 +1,11 @@
 //! One page that explains a study from its stored results.
 //!
 //! Imports go one way: `values` → `findings`, `points`, `attrition`, `notes`, `columns` → `steps`,
-//! `reproduce` → `study` → `in_bundle`. `galeras_pages` defines how a page looks.
+//! `reproduce` → `study`. `galeras_pages` defines how a page looks.
 
 mod attrition;
 mod columns;
 mod findings;
-mod in_bundle;
 mod notes;
 mod points;
 mod reproduce;
@@ -19,9 +18,9 @@ use galeras_operator::StepError;
 use galeras_pages::model::Report;
 
 pub use columns::{one_value, text_of};
-pub use in_bundle::bundled;
-pub use study::study;
+pub use study::{bundled, study};
 pub use values::described;
+pub(crate) use values::rows_of;
 
 /// The page of a report.
 ///

@@ -4,8 +4,8 @@
 use galeras_pages::model::{DiagnosticBlock, DiagnosticNote, NoteSeverity};
 
 use super::values::{number, rows, text};
-use crate::Surveyed;
-use galeras_engine::runner::{RunError, open_port, test_outcomes};
+use crate::{Surveyed, table_name};
+use galeras_engine::runner::{RunError, test_outcomes};
 use galeras_sql::session::session;
 
 const REASONS: usize = 20;
@@ -23,7 +23,7 @@ pub(super) async fn notes(surveyed: &Surveyed) -> Result<DiagnosticBlock, RunErr
         NoteSeverity::Warning => 2,
         NoteSeverity::Note => 3,
     });
-    Ok(DiagnosticBlock { notes, ..DiagnosticBlock::default() })
+    Ok(DiagnosticBlock { notes })
 }
 
 async fn failed_tests(surveyed: &Surveyed, at: usize) -> Vec<DiagnosticNote> {
@@ -34,7 +34,6 @@ async fn failed_tests(surveyed: &Surveyed, at: usize) -> Vec<DiagnosticNote> {
             severity: if outcome.warns { NoteSeverity::Warning } else { NoteSeverity::Error },
             step: surveyed.plan.steps[at].name.clone(),
             text: format!("The data test {} does not hold: {}", outcome.test, outcome.problem),
-            help: String::new(),
         })
         .collect()
 }
@@ -51,8 +50,7 @@ async fn refusals(surveyed: &Surveyed, at: usize) -> Result<Vec<DiagnosticNote>,
     };
     for port in step.step.ports().iter().filter(has) {
         let session = session(1);
-        let done = surveyed.done();
-        let df = open_port(&session, &surveyed.store, &surveyed.plan, at, port.name, &done)?;
+        let df = surveyed.open_port(&session, at, port.name)?;
         session.register_table("numbers", df.into_view())?;
         let query = format!(
             "SELECT status, reason, count(*) AS rows FROM numbers \
@@ -67,15 +65,10 @@ async fn refusals(surveyed: &Surveyed, at: usize) -> Result<Vec<DiagnosticNote>,
                 "refused" => NoteSeverity::Refusal,
                 _ => NoteSeverity::Note,
             };
-            let place = match port.name {
-                galeras_operator::MAIN => step.name.clone(),
-                port => format!("{}.{port}", step.name),
-            };
             notes.push(DiagnosticNote {
                 severity,
-                step: place,
+                step: table_name(&step.name, port.name),
                 text: format!("{status}: {reason}{times}"),
-                help: String::new(),
             });
         }
     }

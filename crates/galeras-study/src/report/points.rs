@@ -1,7 +1,7 @@
 //! Data points: prompt, answer, reference, and origin.
 
 use galeras_pages::model::{
-    CodeLanguage, DataPoint, DataPointBlock, Labelled, PromptMessage, ScoreValue, TraceStep,
+    CodeLanguage, DataPoint, DataPointBlock, Labelled, ScoreValue, TraceStep,
 };
 use serde_json::Value;
 
@@ -80,15 +80,9 @@ pub(super) async fn points(
     let place = PointColumns::of(surveyed, input).unwrap_or_default();
     let mut df = table(surveyed, input)?.limit(0, Some(limit))?;
     if !columns.is_empty() {
-        let mut chosen: Vec<&str> = input.schema.key.iter().map(String::as_str).collect();
-        chosen.extend(
-            columns
-                .iter()
-                .map(String::as_str)
-                .filter(|c| !input.schema.key.contains(&(*c).to_string())),
-        );
-        let chosen: Vec<_> = chosen.into_iter().map(column).collect();
-        df = df.select(chosen)?;
+        let key = &input.schema.key;
+        let chosen = key.iter().chain(columns.iter().filter(|name| !key.contains(name)));
+        df = df.select(chosen.map(|name| column(name)).collect::<Vec<_>>())?;
     }
     let rows = rows(df).await?;
     let total = surveyed.rows(input).filter(|total| *total > rows.len() as u64);
@@ -144,22 +138,17 @@ fn point(row: &JsonRow, place: &PointColumns, columns: &[String], source: &str) 
 }
 
 /// The messages of the conversation, or the text of the prompt.
-fn prompt(row: &JsonRow) -> Vec<PromptMessage> {
+fn prompt(row: &JsonRow) -> Vec<Labelled> {
     if let Value::Array(messages) = value(row, "messages") {
         let said = |message: &Value, key: &str| {
             message.get(key).and_then(Value::as_str).unwrap_or_default().to_string()
         };
-        return messages
-            .iter()
-            .map(|message| PromptMessage {
-                role: said(message, "role"),
-                content: said(message, "content"),
-            })
-            .collect();
+        let message = |of: &Value| Labelled { name: said(of, "role"), value: said(of, "content") };
+        return messages.iter().map(message).collect();
     }
     match text(row, "prompt") {
         prompt if prompt.is_empty() => Vec::new(),
-        content => vec![PromptMessage { role: "user".to_string(), content }],
+        value => vec![Labelled { name: "user".to_string(), value }],
     }
 }
 

@@ -1,19 +1,17 @@
 //! The steps to reproduce the results: commands, pins of the lock file, digests.
 
-use galeras_pages::model::{Labelled, ReproduceBlock, ShellCommand};
+use galeras_pages::model::{Labelled, ReproduceBlock};
 use serde_json::Value;
 
-use crate::Surveyed;
-use crate::hint;
+use crate::runs::value_text;
+use crate::{Surveyed, hint, table_name};
 use galeras_engine::plan::LockFile;
-use galeras_operator::MAIN;
 
 const FACTS: usize = 200;
 
 pub(super) fn reproduce(surveyed: &Surveyed) -> ReproduceBlock {
     let plan = &surveyed.plan;
-    let command =
-        |purpose: &str, command: String| ShellCommand { purpose: purpose.to_string(), command };
+    let command = |purpose: &str, value: String| Labelled { name: purpose.to_string(), value };
     let cache = hint::DEFAULT_CACHE;
     let mut commands = vec![
         command(
@@ -40,7 +38,7 @@ pub(super) fn reproduce(surveyed: &Surveyed) -> ReproduceBlock {
         let frozen = format!("{} --frozen", hint::command("run", &plan.file, &plan.set, cache));
         commands.push(command("the same, with only the pins in `galeras.lock`", frozen));
     }
-    ReproduceBlock { title: String::new(), note, commands, facts, digests: digests(surveyed) }
+    ReproduceBlock { note, commands, facts, digests: digests(surveyed) }
 }
 
 fn facts(lock: &LockFile, file: &str) -> Vec<Labelled> {
@@ -50,10 +48,10 @@ fn facts(lock: &LockFile, file: &str) -> Vec<Labelled> {
     };
     let words = |value: &Value| match value {
         Value::Object(map) => {
-            let one = |(name, value): (&String, &Value)| format!("{name} {}", plain(value));
+            let one = |(name, value): (&String, &Value)| format!("{name} {}", value_text(value));
             map.iter().map(one).collect::<Vec<_>>().join(", ")
         }
-        other => plain(other),
+        other => value_text(other),
     };
     let versions =
         lock.versions.iter().filter(|fact| is_ours(&fact.workflows)).map(|fact| Labelled {
@@ -73,21 +71,12 @@ fn facts(lock: &LockFile, file: &str) -> Vec<Labelled> {
     versions.chain(files).chain(snapshots).take(FACTS).collect()
 }
 
-fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_string)
-}
-
 fn digests(surveyed: &Surveyed) -> Vec<Labelled> {
     let mut digests = Vec::new();
     for output in &surveyed.plan.outputs {
         for table in &output.input.tables {
-            let manifest = surveyed.states[table.step].manifest.as_ref();
-            let Some(artifact) = manifest.and_then(|m| m.port(table.port)) else { continue };
-            let step = &surveyed.plan.steps[table.step].name;
-            let name = match table.port {
-                MAIN => step.clone(),
-                port => format!("{step}.{port}"),
-            };
+            let Some(artifact) = surveyed.stored(table.step, table.port) else { continue };
+            let name = table_name(&surveyed.plan.steps[table.step].name, table.port);
             let digest = Labelled { name, value: artifact.digest.to_string() };
             if !digests.contains(&digest) {
                 digests.push(digest);

@@ -5,18 +5,17 @@ use std::collections::HashMap;
 use futures::StreamExt as _;
 use galeras_pages::PageLimits;
 use galeras_pages::model::{
-    AssertionOutcome, ColumnPanel, ColumnStatistics, PortPanel, StepArrow, StepBox, StepCondition,
-    StepDiagram, TableBlock,
+    AssertionOutcome, ColumnStatistics, PortPanel, StepArrow, StepBox, StepCondition, StepDiagram,
+    TableBlock, TableColumn,
 };
 use serde_json::Value;
 
 use super::columns::ColumnsOfTable;
-use super::values::{data_type, described, file_name, rows, value};
-use crate::Surveyed;
-use crate::step_graph;
+use super::values::{described, rows, table_block};
+use crate::{Surveyed, step_graph, table_name};
 use galeras_base::digest::Digest;
-use galeras_engine::runner::{Forecast, RunError, open_port, test_outcomes};
-use galeras_operator::{MAIN, Port, column_description, column_unit};
+use galeras_engine::runner::{Forecast, RunError, test_outcomes};
+use galeras_operator::{MAIN, Port};
 use galeras_sql::session::session;
 
 const FIRST_ROWS: usize = 5;
@@ -63,12 +62,6 @@ fn cells_by_name(surveyed: &Surveyed) -> Cells<'_> {
     cells
 }
 
-/// The rows of a step's main table, if it is stored.
-fn main_rows(surveyed: &Surveyed, at: usize) -> Option<u64> {
-    let manifest = surveyed.states[at].manifest.as_ref()?;
-    manifest.port(MAIN).map(|table| table.rows)
-}
-
 /// The panel of a step, or of the first cell of several.
 async fn panel(
     surveyed: &Surveyed,
@@ -85,7 +78,7 @@ async fn panel(
         ports.push(port_panel(surveyed, at, port, known).await?);
     }
     let outcomes = test_outcomes(&surveyed.plan, at, &surveyed.store, &surveyed.done()).await;
-    let digest = state.manifest.as_ref().and_then(|manifest| manifest.port(MAIN));
+    let digest = surveyed.stored(at, MAIN);
     let mut reason = match &state.forecast {
         Forecast::Hit | Forecast::RemoteHit => "nothing it depends on has changed".to_string(),
         Forecast::Runs { reason, detail } => match detail {
@@ -129,12 +122,9 @@ fn summary(surveyed: &Surveyed, name: &str, cells: &[usize]) -> StepBox {
     StepBox {
         name: name.to_string(),
         operator: surveyed.plan.steps[at].operator.descriptor().name.to_string(),
-        state: match stored == cells.len() {
-            true => StepCondition::Stored,
-            false => StepCondition::Missing,
-        },
+        state: if stored == cells.len() { StepCondition::Stored } else { StepCondition::Missing },
         seconds: (stored > 0).then(|| manifests.map(|manifest| manifest.seconds).sum()),
-        rows: cells.iter().map(|at| main_rows(surveyed, *at)).sum(),
+        rows: cells.iter().map(|at| surveyed.stored(*at, MAIN).map(|table| table.rows)).sum(),
         ..StepBox::default()
     }
 }
@@ -150,18 +140,8 @@ async fn port_panel(
     known: &mut KnownColumns,
 ) -> Result<PortPanel, RunError> {
     let fields = port.table.schema.fields();
-    let mut columns: Vec<ColumnPanel> = fields
-        .iter()
-        .map(|field| ColumnPanel {
-            name: field.name().clone(),
-            data_type: data_type(field),
-            unit: column_unit(field).unwrap_or_default().to_string(),
-            description: column_description(field).unwrap_or_default().to_string(),
-            statistics: None,
-        })
-        .collect();
-    let artifact = surveyed.states[at].manifest.as_ref().and_then(|m| m.port(port.name));
-    let Some(artifact) = artifact else {
+    let mut columns: Vec<TableColumn> = fields.iter().map(|field| described(field)).collect();
+    let Some(artifact) = surveyed.stored(at, port.name) else {
         return Ok(PortPanel { name: port.name.to_string(), columns, ..PortPanel::default() });
     };
     let digest_of = |name: &str| {
@@ -172,8 +152,7 @@ async fn port_panel(
         .filter(|column| digest_of(&column.name).is_some_and(|d| !known.contains_key(&d)))
         .map(|column| column.name.as_str())
         .collect();
-    let open =
-        || open_port(&session(1), &surveyed.store, &surveyed.plan, at, port.name, &surveyed.done());
+    let open = || surveyed.open_port(&session(1), at, port.name);
     if !unknown.is_empty() && artifact.rows.saturating_mul(unknown.len() as u64) <= CELLS {
         let names: Vec<_> = unknown.iter().map(|name| galeras_sql::session::column(name)).collect();
         let df = open()?.select(names)?;
@@ -189,24 +168,15 @@ async fn port_panel(
             }
         }
     }
+    let head = columns.clone();
     for column in &mut columns {
         column.statistics = digest_of(&column.name).and_then(|digest| known.get(&digest)).cloned();
     }
     let first = rows(open()?.limit(0, Some(FIRST_ROWS))?).await?;
-    let head: Vec<_> = fields.iter().map(|field| described(field)).collect();
-    let step = &surveyed.plan.steps[at].name;
-    let name = if port.name == MAIN { step.clone() } else { format!("{step}.{}", port.name) };
+    let name = table_name(&surveyed.plan.steps[at].name, port.name);
     let first_rows = (!first.is_empty()).then(|| TableBlock {
-        rows: first
-            .iter()
-            .map(|row| head.iter().map(|column| value(row, &column.name).clone()).collect())
-            .collect(),
-        columns: head.clone(),
-        total: Some(artifact.rows).filter(|total| *total > first.len() as u64),
         choice: "the first as stored".to_string(),
-        file_name: file_name(&name),
-        source: name.clone(),
-        ..TableBlock::default()
+        ..table_block(&name, head, &first, Some(artifact.rows))
     });
     Ok(PortPanel {
         name: port.name.to_string(),

@@ -1,24 +1,29 @@
 //! The whole report: the sections that the workflow orders, or a default that suits its results.
+//! Also the report of a bundle.
+
+use std::path::Path;
 
 use galeras_pages::model::{
     AttritionBlock, FigureBlock, MissingStep, ParamValue, Report, RunFacts, Section, TextBlock,
 };
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, Zoned};
+use serde_json::Value;
 
 use super::attrition::attrition;
 use super::findings::findings;
 use super::notes::notes;
+use super::page;
 use super::points::{PointColumns, points};
 use super::reproduce::reproduce;
 use super::steps::diagram;
 use super::values::{block, file_name, rows, table, text};
-use crate::Surveyed;
 use crate::runs::past_runs;
+use crate::{Surveyed, table_name};
 use galeras_engine::plan::{Input, PlannedPart, PlannedSection};
 use galeras_engine::runner::RunError;
 use galeras_operator::event::RunStatus;
-use galeras_operator::{MAIN, REJECTS};
+use galeras_operator::{MAIN, REJECTS, StepError};
 use galeras_workflow::KnownPart;
 
 /// The default limit for rows of a table.
@@ -60,7 +65,7 @@ pub async fn study(surveyed: &Surveyed) -> Result<Report, RunError> {
         title: plan.report.title.clone().unwrap_or_else(|| plan.name.clone()),
         workflow: plan.name.clone(),
         question: plan.description().unwrap_or_default().trim().to_string(),
-        made_at: time(Timestamp::now().to_zoned(TimeZone::UTC)),
+        made_at: time(Timestamp::now()),
         made_by: format!("galeras {}", env!("CARGO_PKG_VERSION")),
         run: last_run(surveyed).await,
         params: params.collect(),
@@ -71,31 +76,32 @@ pub async fn study(surveyed: &Surveyed) -> Result<Report, RunError> {
 }
 
 /// A time in the format of pages.
-pub(super) fn time(at: Zoned) -> String {
+fn time(at: Timestamp) -> String {
+    let at = at.to_zoned(TimeZone::UTC);
     at.strftime("%Y-%m-%d %H:%M UTC").to_string()
 }
 
 async fn last_run(surveyed: &Surveyed) -> Option<RunFacts> {
-    let file = std::path::Path::new(&surveyed.plan.file);
+    let file = Path::new(&surveyed.plan.file);
     let runs = past_runs(file, &surveyed.store).await.ok()?;
     let run = runs.first()?;
     Some(RunFacts {
         id: run.id.clone(),
         started: run.started.clone(),
-        status: run.status.map_or_else(|| "not ended".to_string(), status_words),
+        status: status_words(run.status).to_string(),
         seconds: Some(run.seconds),
     })
 }
 
-fn status_words(status: RunStatus) -> String {
-    let words = match status {
-        RunStatus::Ok => "done",
-        RunStatus::Failed => "a step failed",
-        RunStatus::AssertFailed => "a data test failed",
-        RunStatus::CacheFailed => "the store or a disk failed",
-        RunStatus::Interrupted => "interrupted",
-    };
-    words.to_string()
+fn status_words(status: Option<RunStatus>) -> &'static str {
+    match status {
+        Some(RunStatus::Ok) => "done",
+        Some(RunStatus::Failed) => "a step failed",
+        Some(RunStatus::AssertFailed) => "a data test failed",
+        Some(RunStatus::CacheFailed) => "the store or a disk failed",
+        Some(RunStatus::Interrupted) => "interrupted",
+        None => "not ended",
+    }
 }
 
 /// The steps without a result, without repeated names.
@@ -127,19 +133,19 @@ fn is_stored(surveyed: &Surveyed, input: &Input) -> bool {
 async fn planned(surveyed: &Surveyed, section: &PlannedSection) -> Result<Vec<Section>, RunError> {
     let heading = section.heading.clone().unwrap_or_default();
     let caption = |given: String| section.caption.clone().unwrap_or(given);
-    let absent = |name: &str| {
-        let command = surveyed.command();
-        let markdown = format!("`{name}` is not computed yet: `{command}`");
-        vec![Section::Text(TextBlock { title: heading.clone(), markdown })]
-    };
+    if let PlannedPart::Findings(name, input)
+    | PlannedPart::Figure(name, input)
+    | PlannedPart::Table(name, input)
+    | PlannedPart::Rows(name, input) = &section.part
+        && !is_stored(surveyed, input)
+    {
+        let markdown = format!("`{name}` is not computed yet: `{}`", surveyed.command());
+        return Ok(vec![Section::Text(TextBlock { title: heading, markdown })]);
+    }
     Ok(match &section.part {
         PlannedPart::Text(markdown) => {
             vec![Section::Text(TextBlock { title: heading, markdown: markdown.clone() })]
         }
-        PlannedPart::Findings(name, input) if !is_stored(surveyed, input) => absent(name),
-        PlannedPart::Figure(name, input) if !is_stored(surveyed, input) => absent(name),
-        PlannedPart::Table(name, input) if !is_stored(surveyed, input) => absent(name),
-        PlannedPart::Rows(name, input) if !is_stored(surveyed, input) => absent(name),
         PlannedPart::Findings(_, input) => {
             let mut block = findings(surveyed, input).await?;
             block.title = heading;
@@ -210,16 +216,11 @@ async fn usual(surveyed: &Surveyed) -> Result<Vec<Section>, RunError> {
     let plan = &surveyed.plan;
     let mut sections = Vec::new();
     let stored = |port: &str| {
-        (0..plan.steps.len())
-            .filter(|at| {
-                let manifest = surveyed.states[*at].manifest.as_ref();
-                manifest.is_some_and(|manifest| manifest.port(port).is_some())
-            })
-            .collect::<Vec<usize>>()
+        let steps = 0..plan.steps.len();
+        steps.filter(|at| surveyed.stored(*at, port).is_some()).collect::<Vec<usize>>()
     };
     let of_step = |at: usize, port: &str| {
-        let step = &plan.steps[at].name;
-        let name = if port == MAIN { step.clone() } else { format!("{step}.{port}") };
+        let name = table_name(&plan.steps[at].name, port);
         let input = plan.table(&name).ok()?;
         Some((name, input))
     };
@@ -282,5 +283,53 @@ async fn main_line(surveyed: &Surveyed) -> Result<Option<AttritionBlock>, RunErr
     match answers(surveyed).map(|(_, input)| input).or_else(largest) {
         Some(input) => attrition(surveyed, &input).await,
         None => Ok(None),
+    }
+}
+
+/// The page of a workflow bundled with its results, which were `computed` at that time: about the
+/// workflow and store in the bundle, without naming the folder where it was made.
+///
+/// # Errors
+/// If results cannot be read, or the page would reveal where the folder is.
+pub async fn bundled(
+    surveyed: &Surveyed,
+    folder: &Path,
+    computed: &str,
+) -> Result<String, RunError> {
+    let mut report = study(surveyed).await?;
+    let at = computed.parse::<Timestamp>().map(time);
+    report.made_at = at.unwrap_or_else(|_| computed.to_string());
+    // The same results give the same page for everyone.
+    report.run = None;
+    relative_to(&mut report, folder);
+    let page = page(&report)?;
+    let own = folder.file_name().unwrap_or_default().to_string_lossy();
+    match page.contains(own.as_ref()) {
+        true => {
+            Err(StepError::new("the report names files by where they were put together").into())
+        }
+        false => Ok(page),
+    }
+}
+
+/// Replaces paths by paths relative to the folder.
+fn relative_to(report: &mut Report, folder: &Path) {
+    let real = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+    for folder in [folder, &real] {
+        let above = format!("{}/", folder.display());
+        let shorten = |text: &mut String| *text = text.replace(&above, "");
+        for param in &mut report.params {
+            if let Value::String(text) = &mut param.value {
+                shorten(text);
+            }
+        }
+        for step in report.graph.iter_mut().flat_map(|graph| &mut graph.steps) {
+            shorten(&mut step.arguments);
+        }
+        for section in &mut report.sections {
+            if let Section::Reproduce(block) = section {
+                block.commands.iter_mut().for_each(|command| shorten(&mut command.value));
+            }
+        }
     }
 }

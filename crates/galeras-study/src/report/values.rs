@@ -11,16 +11,16 @@ use serde_json::{Map, Value};
 use crate::Surveyed;
 use galeras_display::{TableFormat, TableWriter};
 use galeras_engine::plan::Input;
-use galeras_engine::runner::{RunError, open};
+use galeras_engine::runner::RunError;
 use galeras_operator::table_digest::type_name;
 use galeras_operator::{column_description, column_unit};
 use galeras_sql::session::{column, session, sorted_by_key};
 
-pub(super) type JsonRow = Map<String, Value>;
+pub(crate) type JsonRow = Map<String, Value>;
 
 /// The table of an input in the order of its key.
 pub(super) fn table(surveyed: &Surveyed, input: &Input) -> Result<DataFrame, RunError> {
-    let df = open(&session(1), &surveyed.store, &surveyed.plan, input, &surveyed.done())?;
+    let df = surveyed.open(&session(1), input)?;
     Ok(sorted_by_key(df, &input.schema.key)?)
 }
 
@@ -33,7 +33,8 @@ pub(super) async fn rows(df: DataFrame) -> Result<Vec<JsonRow>, RunError> {
     Ok(all)
 }
 
-fn rows_of(batch: &RecordBatch) -> io::Result<Vec<JsonRow>> {
+/// The rows of a batch as JSON.
+pub(crate) fn rows_of(batch: &RecordBatch) -> io::Result<Vec<JsonRow>> {
     let mut writer = TableWriter::new(Vec::new(), batch.schema(), TableFormat::Json)?;
     writer.write(batch)?;
     let lines = writer.finish()?;
@@ -100,20 +101,29 @@ pub(super) async fn block(
         None => described(field),
     };
     let head: Vec<TableColumn> = chosen.iter().map(about).collect();
-    let rows = rows(df).await?;
-    let total = surveyed.rows(input).filter(|total| *total > rows.len() as u64);
     Ok(TableBlock {
-        columns: head.clone(),
-        rows: rows
-            .iter()
-            .map(|row| head.iter().map(|column| value(row, &column.name).clone()).collect())
-            .collect(),
-        choice: total.map(|_| order_words(input)).unwrap_or_default(),
-        total,
+        choice: order_words(input),
+        ..table_block(name, head, &rows(df).await?, surveyed.rows(input))
+    })
+}
+
+/// A table with these rows of `total`.
+pub(super) fn table_block(
+    name: &str,
+    columns: Vec<TableColumn>,
+    rows: &[JsonRow],
+    total: Option<u64>,
+) -> TableBlock {
+    let cells =
+        |row: &JsonRow| columns.iter().map(|column| value(row, &column.name).clone()).collect();
+    TableBlock {
+        rows: rows.iter().map(cells).collect(),
+        columns,
+        total: total.filter(|total| *total > rows.len() as u64),
         source: name.to_string(),
         file_name: file_name(name),
         ..TableBlock::default()
-    })
+    }
 }
 
 /// Describes the choice of the first rows.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
 
-use super::error::ShareError;
+use super::error::{AboutFile as _, ShareError};
 use super::listing::is_plain;
 use galeras_base::digest::Digest;
 
@@ -25,9 +25,6 @@ const MOST_FOR_A_BYTE: u64 = 100;
 const LARGE: u64 = u32::MAX as u64;
 
 /// Writes files into an empty zip file.
-///
-/// # Errors
-/// If one of the files fails.
 pub(super) fn pack(files: &BTreeMap<String, PathBuf>, mut to: &File) -> Result<(), ShareError> {
     let failed = |error: &dyn std::fmt::Display| {
         ShareError::Disk(format!("cannot write the bundle: {error}"))
@@ -35,8 +32,8 @@ pub(super) fn pack(files: &BTreeMap<String, PathBuf>, mut to: &File) -> Result<(
     let mut out = BufWriter::new(to);
     let mut archive = ZipWriter::new(&mut out);
     for (name, path) in files {
-        let source = File::open(path).map_err(|error| ShareError::of("read", path, error))?;
-        let bytes = source.metadata().map_err(|error| ShareError::of("read", path, error))?.len();
+        let source = File::open(path).about("read", path)?;
+        let bytes = source.metadata().about("read", path)?.len();
         // Tables and images are already compressed.
         let packed = ["parquet", "png", "pdf"].iter().any(|suffix| name.ends_with(suffix));
         let method = if packed { CompressionMethod::Stored } else { CompressionMethod::Deflated };
@@ -80,18 +77,15 @@ pub(super) struct Archive {
 
 impl Archive {
     /// Opens a zip file, and compares all of its bytes with the digest at its end.
-    ///
-    /// # Errors
-    /// If it cannot be read, or is not a zip file.
     pub(super) fn open(path: &Path) -> Result<Self, ShareError> {
-        let failed = |error: &dyn std::fmt::Display| ShareError::of("read", path, error);
-        let mut file = File::open(path).map_err(|error| failed(&error))?;
-        let size = file.metadata().map_err(|error| failed(&error))?.len();
+        let mut file = File::open(path).about("read", path)?;
+        let size = file.metadata().about("read", path)?.len();
         let most = MOST_UNPACKED.saturating_add(size.saturating_mul(MOST_FOR_A_BYTE));
-        let problem = seal_problem(&mut file).map_err(|error| failed(&error))?;
-        file.rewind().map_err(|error| failed(&error))?;
+        let problem = seal_problem(&mut file).about("read", path)?;
+        file.rewind().about("read", path)?;
         let zip = ZipArchive::new(BufReader::new(file));
-        let mut zip = zip.map_err(|error| failed(&format!("it is not a zip file ({error})")))?;
+        let zip = zip.map_err(|error| format!("it is not a zip file ({error})"));
+        let mut zip = zip.about("read", path)?;
         let (mut entries, mut strange) = (BTreeMap::new(), Vec::new());
         for at in 0..zip.len() {
             let entry = match zip.by_index_raw(at) {
@@ -122,11 +116,8 @@ impl Archive {
         Ok(Self { zip, left: most, most, problem, entries, strange })
     }
 
-    /// Copies the content of an entry, and returns its digest.
-    ///
-    /// # Errors
-    /// If it is damaged, exceeds the limit together with earlier copies, or cannot be written: in
-    /// words that follow its name.
+    /// Copies the content of an entry, and returns its digest. The error follows its name: it is
+    /// damaged, or exceeds the limit together with earlier copies.
     pub(super) fn copy(&mut self, at: usize, to: &mut impl Write) -> Result<Digest, String> {
         let mut entry = self.zip.by_index(at).map_err(|error| unreadable(&error))?;
         let mut hasher = blake3::Hasher::new();
@@ -146,10 +137,7 @@ impl Archive {
         }
     }
 
-    /// A small entry as a whole.
-    ///
-    /// # Errors
-    /// If it is damaged, not UTF-8, or larger than `limit` bytes.
+    /// An entry of at most `limit` bytes as a whole.
     pub(super) fn text(&mut self, name: &str, limit: u64) -> Result<String, String> {
         let at = *self.entries.get(name).ok_or("it is missing")?;
         let entry = self.zip.by_index(at).map_err(|error| unreadable(&error))?;

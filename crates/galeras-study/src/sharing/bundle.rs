@@ -17,11 +17,10 @@ use super::bundle_readme::{REPORT, readme};
 use super::bundle_record::{
     BUNDLE_RECORD, BundleOutput, BundleRecord, BundleStep, BundleTable, STORE, VERSION,
 };
-use super::error::ShareError;
+use super::error::{AboutFile as _, ShareError};
 use super::listing::{LISTING, is_plain, render};
 use super::privacy::Privacy;
 use super::ro_crate::{METADATA, metadata};
-use super::table_texts::find_in_texts;
 use super::workflow_files::WorkflowFiles;
 use galeras_base::digest::Digest;
 use galeras_display::{TableFormat, TableWriter};
@@ -63,7 +62,7 @@ impl Bundler<'_> {
         for (name, path) in &workflow.files {
             let place = folder.join(name);
             make_folder(&place)?;
-            fs::copy(path, &place).map_err(|error| ShareError::of("copy", path, error))?;
+            fs::copy(path, &place).about("copy", path)?;
         }
         let cache = Store::open(&folder.join(STORE).to_string_lossy()).await?;
         self.send(&cache, progress).await?;
@@ -102,12 +101,14 @@ impl Bundler<'_> {
         self.done.iter().enumerate().filter_map(|(at, done)| Some((at, done.as_ref()?)))
     }
 
+    fn stored(&self, step: usize, port: &str) -> Option<&PortArtifact> {
+        self.done.get(step)?.as_ref()?.port(port)
+    }
+
     fn is_left_out(&self, table: &PortArtifact) -> bool {
         // By content: the same table under another name is left out as well.
-        self.left_out.iter().any(|(at, port)| {
-            let left = self.done.get(*at).and_then(Option::as_ref).and_then(|m| m.port(port));
-            left.is_some_and(|left| left.digest == table.digest)
-        })
+        let mut left_out = self.left_out.iter().filter_map(|(at, port)| self.stored(*at, port));
+        left_out.any(|left| left.digest == table.digest)
     }
 
     /// Sends the results to the store of the bundle. Labels with paths of this machine are replaced
@@ -164,9 +165,8 @@ impl Bundler<'_> {
             let name = format!("tables/{}.csv", file_name(step, &port.port, taken));
             let place = folder.join(&name);
             make_folder(&place)?;
-            let failed = |error: &dyn std::fmt::Display| ShareError::of("write", &place, error);
-            let csv = File::create(&place).map_err(|error| failed(&error))?;
-            write_csv(&path, &csv).map_err(|error| failed(&error))?;
+            let csv = File::create(&place).about("write", &place)?;
+            write_csv(&path, &csv).about("write", &place)?;
             table.csv = Some(name);
         }
         table.file = Some(file);
@@ -175,13 +175,11 @@ impl Bundler<'_> {
 
     /// Refuses a table with private values.
     fn refuse_private_cells(&self, path: &Path, table: &str) -> Result<(), ShareError> {
-        let failed = |error: &dyn std::fmt::Display| ShareError::of("read", path, error);
-        let file = File::open(path).map_err(|error| failed(&error))?;
-        let rows = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| failed(&e))?;
-        for batch in rows.build().map_err(|error| failed(&error))? {
-            let batch: RecordBatch = batch.map_err(|error| failed(&error))?;
-            let look = |text: &str| self.privacy.in_cell(text).map(str::to_string);
-            if let Some((column, what)) = find_in_texts(&batch, &look) {
+        let file = File::open(path).about("read", path)?;
+        let rows = ParquetRecordBatchReaderBuilder::try_new(file).about("read", path)?;
+        for batch in rows.build().about("read", path)? {
+            let batch: RecordBatch = batch.about("read", path)?;
+            if let Some((column, what)) = self.privacy.in_table(&batch) {
                 let message = format!(
                     "the table {table} holds {what}, in the column {column}; leave it out with \
                      `--without {table}`, or compute it without"
@@ -196,9 +194,7 @@ impl Bundler<'_> {
         let mut written = Vec::new();
         for output in &self.plan.outputs {
             let left = |table: &TableRef| {
-                let stored = self.done.get(table.step).and_then(Option::as_ref);
-                let stored = stored.and_then(|manifest| manifest.port(table.port));
-                stored.is_some_and(|stored| self.is_left_out(stored))
+                self.stored(table.step, table.port).is_some_and(|stored| self.is_left_out(stored))
             };
             let steps = output
                 .input
@@ -214,7 +210,7 @@ impl Bundler<'_> {
             let file = format!("outputs/{}", output.path.display());
             let place = folder.join(&file);
             make_folder(&place)?;
-            let out = File::create(&place).map_err(|e| ShareError::of("write", &place, e))?;
+            let out = File::create(&place).about("write", &place)?;
             let exported = export_table(self.plan, output, self.store, self.done, &out).await?;
             let digest = Some(exported.origin.table);
             written.push(BundleOutput { name, from, digest, file: Some(file) });
@@ -232,12 +228,12 @@ impl Bundler<'_> {
         write_text(&folder.join(BUNDLE_RECORD), &(text + "\n"))?;
         let report = folder.join(REPORT);
         let has_report = report.try_exists();
-        let has_report = has_report.map_err(|error| ShareError::of("read", &report, error))?;
+        let has_report = has_report.about("read", &report)?;
         write_text(&folder.join("README.md"), &readme(record, has_report))?;
         let mut files = self.files(folder)?;
         let mut sizes = BTreeMap::new();
         for (name, path) in &files {
-            let about = fs::metadata(path).map_err(|error| ShareError::of("read", path, error))?;
+            let about = fs::metadata(path).about("read", path)?;
             sizes.insert(name.clone(), about.len());
         }
         write_text(&folder.join(METADATA), &metadata(record, &sizes))?;
@@ -246,7 +242,7 @@ impl Bundler<'_> {
         for (name, path) in &files {
             self.refuse_private(name, path)?;
             let digest = File::open(path).and_then(Digest::of_reader);
-            listing.insert(name.clone(), digest.map_err(|e| ShareError::of("read", path, e))?);
+            listing.insert(name.clone(), digest.about("read", path)?);
         }
         write_text(&folder.join(LISTING), &render(&listing))?;
         files.insert(LISTING.into(), folder.join(LISTING));
@@ -258,7 +254,7 @@ impl Bundler<'_> {
     fn files(&self, folder: &Path) -> Result<BTreeMap<String, PathBuf>, ShareError> {
         let mut files = BTreeMap::new();
         for entry in walkdir::WalkDir::new(folder) {
-            let entry = entry.map_err(|error| ShareError::of("list", folder, error))?;
+            let entry = entry.about("list", folder)?;
             let inside = entry.path().strip_prefix(folder).ok().and_then(Path::to_str);
             let Some(name) = inside.filter(|_| entry.file_type().is_file()) else { continue };
             let of_store = name.strip_prefix(STORE).and_then(|rest| rest.strip_prefix('/'));
@@ -283,7 +279,7 @@ impl Bundler<'_> {
             // Stored tables are already checked, and outputs are made from them.
             return Ok(());
         }
-        let bytes = fs::read(path).map_err(|error| ShareError::of("read", path, error))?;
+        let bytes = fs::read(path).about("read", path)?;
         let text = String::from_utf8_lossy(&bytes);
         let of_cells = ["outputs/", "tables/"].iter().any(|folder| name.starts_with(folder));
         let found = match of_cells || name == REPORT {
@@ -357,9 +353,9 @@ fn file_name(step: &str, port: &str, taken: &mut HashSet<String>) -> String {
 
 fn make_folder(file: &Path) -> Result<(), ShareError> {
     let folder = file.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(|error| ShareError::of("make", folder, error))
+    fs::create_dir_all(folder).about("make", folder)
 }
 
 fn write_text(path: &Path, text: &str) -> Result<(), ShareError> {
-    fs::write(path, text).map_err(|error| ShareError::of("write", path, error))
+    fs::write(path, text).about("write", path)
 }

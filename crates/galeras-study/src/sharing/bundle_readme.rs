@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::bundle_record::{BUNDLE_RECORD, BundleRecord, BundleTable};
 use super::listing::LISTING;
 use super::ro_crate::METADATA;
+use crate::runs::value_text;
 use galeras_base::terminal_escape::shell_word;
 use galeras_display::{bytes, count};
 
@@ -47,7 +48,7 @@ pub(super) fn readme(record: &BundleRecord, has_report: bool) -> String {
          | `{METADATA}` | the same as an [RO-Crate](https://www.researchobject.org/ro-crate/) \
          (Workflow Run Crate) |\n\
          | `{LISTING}` | digests of all files: `b3sum --check {LISTING}` |\n\n",
-        cell(&record.workflow)
+        code_cell(&record.workflow)
     );
     let _ = write!(
         text,
@@ -69,17 +70,22 @@ pub(super) fn readme(record: &BundleRecord, has_report: bool) -> String {
     if !record.params.is_empty() {
         text.push_str("## Params\n\n| param | value |\n|---|---|\n");
         for (name, value) in &record.params {
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_string);
-            let _ = writeln!(text, "| `{}` | `{}` |", cell(name), cell(&value));
+            let _ =
+                writeln!(text, "| `{}` | `{}` |", code_cell(name), code_cell(&value_text(value)));
         }
         text.push('\n');
     }
     if !record.outputs.is_empty() {
         text.push_str("## Outputs\n\n| output | from | file |\n|---|---|---|\n");
         for output in &record.outputs {
-            let file = output.file.as_ref().map(|file| format!("`{}`", cell(file)));
+            let file = output.file.as_ref().map(|file| format!("`{}`", code_cell(file)));
             let file = file.unwrap_or_else(|| "left out".into());
-            let _ = writeln!(text, "| {} | {} | {file} |", cell(&output.name), cell(&output.from));
+            let _ = writeln!(
+                text,
+                "| {} | {} | {file} |",
+                code_cell(&output.name),
+                code_cell(&output.from)
+            );
         }
         text.push('\n');
     }
@@ -110,7 +116,7 @@ fn listed(text: &mut String, record: &BundleRecord) {
         let _ = writeln!(
             text,
             "| {}.{port} | {} | {parquet} | {} | {} |",
-            cell(&step.step),
+            code_cell(&step.step),
             count(*rows),
             bytes(*size),
             link(csv, "CSV")
@@ -127,10 +133,12 @@ fn tables(n: usize) -> String {
     if n == 1 { "One table".into() } else { format!("{} tables", count(n as u64)) }
 }
 
-fn line(text: &str) -> String {
+/// A text on one line.
+pub(super) fn line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn cell(text: &str) -> String {
+/// A text between backquotes in a table cell, where only the end of the cell must be escaped.
+pub(super) fn code_cell(text: &str) -> String {
     line(text).replace('|', "\\|").replace('`', "'")
 }

@@ -1,34 +1,22 @@
 //! The card of a data set for the Hugging Face Hub: YAML for programs, then the text for people.
-//! Also the attribution of every repository.
+//! Also the attribution of every repository, and the citation: `CITATION.cff`, version 1.2.0 of the
+//! Citation File Format.
 
 use std::fmt::Write as _;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Fields, TimeUnit};
-use arrow::util::display::{ArrayFormatter, FormatOptions};
 use serde_json::{Value, json};
 
-use super::dataset_model::{CROISSANT, Dataset, PublishedTable, SPLIT};
+use super::bundle_readme::{code_cell, line};
+use super::dataset::{CROISSANT, Dataset, PublishedTable, SPLIT};
+use crate::report::text_of;
 use galeras_display::{ColumnSummary, bytes, count, number};
 use galeras_operator::table_digest::type_name;
 
-/// The Hub's names of licences by SPDX id.
-const HUB: [(&str, &str); 14] = [
-    ("AFL-3.0", "afl-3.0"),
-    ("Apache-2.0", "apache-2.0"),
-    ("Artistic-2.0", "artistic-2.0"),
-    ("BSD-2-Clause", "bsd-2-clause"),
-    ("BSD-3-Clause", "bsd-3-clause"),
-    ("BSD-3-Clause-Clear", "bsd-3-clause-clear"),
-    ("BSL-1.0", "bsl-1.0"),
-    ("CC-BY-4.0", "cc-by-4.0"),
-    ("CC0-1.0", "cc0-1.0"),
-    ("ISC", "isc"),
-    ("MIT", "mit"),
-    ("NCSA", "ncsa"),
-    ("Unlicense", "unlicense"),
-    ("Zlib", "zlib"),
-];
+/// The licences that the Hub knows, by SPDX id; its names are the ids in lower case.
+const HUB: &str = "AFL-3.0 Apache-2.0 Artistic-2.0 BSD-2-Clause BSD-3-Clause BSD-3-Clause-Clear \
+    BSL-1.0 CC-BY-4.0 CC0-1.0 ISC MIT NCSA Unlicense Zlib";
 
 /// Repositories that the card lists; ATTRIBUTION.md has all.
 const LISTED: usize = 20;
@@ -206,14 +194,9 @@ fn numbers(column: &ColumnSummary) -> String {
         let about = if distinct.exact { "" } else { "~" };
         format!("{about}{}", count(distinct.values))
     });
-    let shown = |array: &ArrayRef| {
-        let format = ArrayFormatter::try_new(array.as_ref(), &FormatOptions::default()).ok()?;
-        Some(cell(&format.value(0).to_string()))
-    };
-    let (least, most) = match &column.extremes {
-        Some((least, most)) => (shown(least), shown(most)),
-        None => (None, None),
-    };
+    let shown = |array: &ArrayRef| cell(&text_of(array));
+    let extremes = column.extremes.as_ref().map(|(least, most)| (shown(least), shown(most)));
+    let (least, most) = extremes.unzip();
     let words = match column.measured.word() {
         "lengths" => " long",
         _ => "",
@@ -233,18 +216,14 @@ fn numbers(column: &ColumnSummary) -> String {
 /// The machine-readable part of the card.
 fn front_matter(dataset: &Dataset) -> Value {
     let licences: Vec<&str> = dataset.licences().into_keys().collect();
-    let hub = match licences.as_slice() {
-        [only] => HUB.iter().find(|(spdx, _)| spdx == only).map(|(_, word)| *word),
-        _ => None,
+    let name = match licences.as_slice() {
+        [only] if !only.is_empty() => (*only).to_lowercase(),
+        _ => "licences-of-the-repositories".to_string(),
     };
     let mut card = json!({"pretty_name": dataset.name, "language": ["code"]});
-    match hub {
-        Some(word) => card["license"] = json!(word),
-        None => {
-            let name = match licences.as_slice() {
-                [only] if !only.is_empty() => (*only).to_lowercase(),
-                _ => "licences-of-the-repositories".to_string(),
-            };
+    match licences.as_slice() {
+        [only] if HUB.split(' ').any(|known| known == *only) => card["license"] = json!(name),
+        _ => {
             card["license"] = json!("other");
             card["license_name"] = json!(name);
             card["license_link"] = json!("ATTRIBUTION.md");
@@ -376,10 +355,6 @@ fn tables(n: usize) -> String {
     if n == 1 { "one table".into() } else { format!("{} tables", count(n as u64)) }
 }
 
-fn line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 fn cell(text: &str) -> String {
     plain(text).replace('|', "\\|").replace('`', "'")
 }
@@ -409,16 +384,51 @@ fn ends_in_www(text: &str) -> bool {
     text.get(at..).is_some_and(|end| end.eq_ignore_ascii_case("www"))
 }
 
-/// A text between backquotes in a table cell, where only the end of the cell must be escaped.
-fn code_cell(text: &str) -> String {
-    line(text).replace('|', "\\|").replace('`', "'")
-}
-
 /// A repository's address in a table cell: a link, if the text is only an address.
 fn address_cell(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._~:/%@?=+#".contains(c);
     let is_link = text.starts_with("https://") || text.starts_with("http://");
     if is_link && text.chars().all(plain) { text.to_string() } else { cell(text) }
+}
+
+pub(super) fn citation(dataset: &Dataset) -> String {
+    let mut text = String::from(
+        "cff-version: 1.2.0\nmessage: If you use this data set, please cite it as below.\ntype: dataset\n",
+    );
+    // JSON texts are valid YAML.
+    let _ = writeln!(text, "title: {}", json!(dataset.name));
+    if let Some(description) = &dataset.description {
+        let _ = writeln!(text, "abstract: {}", json!(description));
+    }
+    if let Some(day) = dataset.computed.get(..10) {
+        let _ = writeln!(text, "date-released: {day}");
+    }
+    text.push_str("authors:\n");
+    if dataset.authors.is_empty() {
+        let _ = writeln!(text, "  - name: {}", json!(dataset.makers()));
+    }
+    for author in &dataset.authors {
+        let _ = match author.rsplit_once(' ') {
+            Some((given, family)) => writeln!(
+                text,
+                "  - given-names: {}\n    family-names: {}",
+                json!(given),
+                json!(family)
+            ),
+            None => writeln!(text, "  - name: {}", json!(author)),
+        };
+    }
+    text.push_str("keywords:\n  - benchmark\n  - code\n  - galeras\n");
+    text.push_str("identifiers:\n");
+    for table in &dataset.tables {
+        let _ = writeln!(
+            text,
+            "  - type: other\n    value: \"blake3:{}\"\n    description: {}",
+            table.digest,
+            json!(format!("The rows of {}.", table.name))
+        );
+    }
+    text
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use arrow::datatypes::{DataType, FieldRef};
 use serde_json::{Map, Value, json};
 
-use super::dataset_model::{Dataset, PublishedTable, SPLIT};
+use super::dataset::{Dataset, PublishedTable, SPLIT};
 
 const VERSION: &str = "http://mlcommons.org/croissant/1.1";
 
@@ -48,46 +48,21 @@ fn version(computed: &str) -> String {
 
 /// The context that Croissant requires.
 fn context() -> Value {
-    let mut context = Map::new();
-    let names = [
-        ("@language", "en"),
-        ("@vocab", "https://schema.org/"),
-        ("arrayShape", "cr:arrayShape"),
-        ("citeAs", "cr:citeAs"),
-        ("column", "cr:column"),
-        ("conformsTo", "dct:conformsTo"),
-        ("containedIn", "cr:containedIn"),
-        ("cr", "http://mlcommons.org/croissant/"),
-        ("dct", "http://purl.org/dc/terms/"),
-        ("equivalentProperty", "cr:equivalentProperty"),
-        ("extract", "cr:extract"),
-        ("field", "cr:field"),
-        ("fileObject", "cr:fileObject"),
-        ("fileProperty", "cr:fileProperty"),
-        ("fileSet", "cr:fileSet"),
-        ("format", "cr:format"),
-        ("includes", "cr:includes"),
-        ("isArray", "cr:isArray"),
-        ("isLiveDataset", "cr:isLiveDataset"),
-        ("jsonPath", "cr:jsonPath"),
-        ("key", "cr:key"),
-        ("md5", "cr:md5"),
-        ("parentField", "cr:parentField"),
-        ("path", "cr:path"),
-        ("rai", "http://mlcommons.org/croissant/RAI/"),
-        ("recordSet", "cr:recordSet"),
-        ("references", "cr:references"),
-        ("regex", "cr:regex"),
-        ("repeated", "cr:repeated"),
-        ("replace", "cr:replace"),
-        ("samplingRate", "cr:samplingRate"),
-        ("sc", "https://schema.org/"),
-        ("separator", "cr:separator"),
-        ("source", "cr:source"),
-        ("subField", "cr:subField"),
-        ("transform", "cr:transform"),
-    ];
-    context.extend(names.map(|(name, meaning)| (name.to_string(), json!(meaning))));
+    const NAMES: &str = "@language @vocab arrayShape citeAs column conformsTo containedIn cr dct \
+        equivalentProperty extract field fileObject fileProperty fileSet format includes isArray \
+        isLiveDataset jsonPath key md5 parentField path rai recordSet references regex repeated \
+        replace samplingRate sc separator source subField transform";
+    let meaning = |name: &str| match name {
+        "@language" => json!("en"),
+        "@vocab" | "sc" => json!("https://schema.org/"),
+        "conformsTo" => json!("dct:conformsTo"),
+        "cr" => json!("http://mlcommons.org/croissant/"),
+        "dct" => json!("http://purl.org/dc/terms/"),
+        "rai" => json!("http://mlcommons.org/croissant/RAI/"),
+        name => json!(format!("cr:{name}")),
+    };
+    let mut context: Map<String, Value> =
+        NAMES.split_whitespace().map(|name| (name.to_string(), meaning(name))).collect();
     context.insert("data".into(), json!({"@id": "cr:data", "@type": "@json"}));
     context.insert("dataType".into(), json!({"@id": "cr:dataType", "@type": "@vocab"}));
     context.insert("examples".into(), json!({"@id": "cr:examples", "@type": "@json"}));

@@ -16,22 +16,140 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use sha2::{Digest as _, Sha256};
 
-use super::card::{attribution, card};
-use super::citation::citation;
+use super::card::{attribution, card, citation};
 use super::croissant::croissant;
-use super::dataset_model::{Attribution, CROISSANT, Dataset, PublishedTable};
-use super::error::ShareError;
+use super::error::{AboutFile as _, ShareError};
 use super::licences::{Licences, Verdict};
 use super::privacy::Privacy;
-use super::table_texts::find_in_texts;
-use galeras_base::digest::table_digest;
-use galeras_display::TableSummary;
+use galeras_base::digest::{Digest, table_digest};
+use galeras_display::{ColumnSummary, TableSummary};
 use galeras_engine::plan::{Input, Plan};
-use galeras_engine::runner::{RunError, StepManifests, open};
+use galeras_engine::runner::{RunError, StepManifests, open, open_port};
 use galeras_operator::StepError;
 use galeras_operator::table_digest::TableHasher;
 use galeras_sql::session::{column, session};
 use galeras_store::Store;
+
+/// The split that rows are in: they are for evaluation, not for training.
+pub(super) const SPLIT: &str = "test";
+/// The name of the file with Croissant metadata.
+pub(super) const CROISSANT: &str = "croissant.json";
+
+/// A table of a data set, with the rows that may be published.
+#[derive(Clone, Debug)]
+pub struct PublishedTable {
+    /// The table as it was named.
+    pub table: String,
+    /// Its name in the data set.
+    pub name: String,
+    /// Its columns, with their descriptions.
+    pub schema: SchemaRef,
+    /// The columns that identify a row.
+    pub key: Vec<String>,
+    /// Rows that are published.
+    pub rows: u64,
+    /// Rows that were left out, by reason.
+    pub left_out: BTreeMap<String, u64>,
+    /// Rows by licence; those without one under the empty text.
+    pub licences: BTreeMap<String, u64>,
+    /// The digest of the published data.
+    pub digest: Digest,
+    /// The file, below the folder.
+    pub file: String,
+    /// Its size.
+    pub bytes: u64,
+    /// The size of its rows in memory.
+    pub memory: u64,
+    /// The digest of its bytes, as Croissant wants it.
+    pub sha256: String,
+    /// The summaries of its columns.
+    pub columns: Vec<ColumnSummary>,
+}
+
+/// The metadata of a repository with published rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attribution {
+    /// Its licence, if it is known.
+    pub licence: Option<String>,
+    /// Its address, if a row has it.
+    pub address: Option<String>,
+    /// Its rows, in all tables.
+    pub rows: u64,
+}
+
+/// A data set: the metadata in its files.
+#[derive(Clone, Debug)]
+pub struct Dataset {
+    /// The workflow's name.
+    pub name: String,
+    /// Its purpose.
+    pub description: Option<String>,
+    /// The tables.
+    pub tables: Vec<PublishedTable>,
+    /// The repositories.
+    pub repositories: BTreeMap<String, Attribution>,
+    /// When the last of the results was computed.
+    pub computed: String,
+    /// Its authors; empty if none were given.
+    pub authors: Vec<String>,
+    /// The workflow file, as a word of a command, and its settings.
+    pub command: String,
+    /// The graph of the steps in Mermaid.
+    pub graph: String,
+    /// The loss of rows: each step with the row counts of its tables.
+    pub attrition: Vec<(String, Vec<(String, u64)>)>,
+    /// The pins in `galeras.lock`, a line each.
+    pub locked: Vec<String>,
+    /// It includes rows without a known, permitted licence.
+    pub any_licence: bool,
+}
+
+impl Dataset {
+    /// Rows that are published.
+    pub fn rows(&self) -> u64 {
+        self.tables.iter().map(|table| table.rows).sum()
+    }
+
+    /// Rows that were left out.
+    pub fn left_out(&self) -> u64 {
+        self.tables.iter().flat_map(|table| table.left_out.values()).sum()
+    }
+
+    /// Its authors, on one line.
+    pub(super) fn makers(&self) -> String {
+        match self.authors.as_slice() {
+            [] => format!("The authors of {}", self.name),
+            named => named.join(", "),
+        }
+    }
+
+    /// The licences of the rows, with how many have each.
+    pub(super) fn licences(&self) -> BTreeMap<&str, u64> {
+        let mut licences = BTreeMap::new();
+        for (licence, rows) in self.tables.iter().flat_map(|table| &table.licences) {
+            *licences.entry(licence.as_str()).or_default() += rows;
+        }
+        licences
+    }
+
+    /// Writes the descriptions of the data set into its folder.
+    ///
+    /// # Errors
+    /// If a disk fails.
+    pub fn describe(&self, folder: &Path) -> Result<(), ShareError> {
+        let files = [
+            ("README.md", card(self)),
+            (CROISSANT, croissant(self)),
+            ("CITATION.cff", citation(self)),
+            ("ATTRIBUTION.md", attribution(self)),
+        ];
+        for (name, text) in files {
+            let path = folder.join(name);
+            fs::write(&path, text).about("write", &path)?;
+        }
+        Ok(())
+    }
+}
 
 /// The columns that record a row's origin.
 const REPOSITORY: &str = "repo";
@@ -81,15 +199,8 @@ impl Publisher<'_> {
                 if !both || !own {
                     continue;
                 }
-                let table = galeras_engine::runner::open_port(
-                    &session(1),
-                    self.store,
-                    self.plan,
-                    at,
-                    port.name,
-                    self.done,
-                );
-                let rows = table
+                let (session, name) = (session(1), port.name);
+                let rows = open_port(&session, self.store, self.plan, at, name, self.done)
                     .and_then(|table| Ok(table.select(vec![column(REPOSITORY), column(LICENCE)])?));
                 let mut rows =
                     rows.map_err(RunError::from)?.execute_stream().await.map_err(RunError::from)?;
@@ -124,8 +235,6 @@ impl Publisher<'_> {
         folder: &Path,
         repositories: &mut BTreeMap<String, Attribution>,
     ) -> Result<PublishedTable, ShareError> {
-        let failed =
-            |error: &dyn std::fmt::Display| StepError::new(format!("table {table}: {error}"));
         let session = session(1);
         let rows =
             open(&session, self.store, self.plan, input, self.done).map_err(RunError::from)?;
@@ -142,8 +251,7 @@ impl Publisher<'_> {
         }
         let file = format!("data/{name}.parquet");
         let path = folder.join(&file);
-        let broken = |error: &dyn std::fmt::Display| ShareError::of("write", &path, error);
-        let out = File::create(&path).map_err(|error| broken(&error))?;
+        let out = File::create(&path).about("write", &path)?;
         let level = ZstdLevel::try_new(3).unwrap_or_default();
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(level))
@@ -151,27 +259,28 @@ impl Publisher<'_> {
             .build();
         let mut out = BufWriter::new(out);
         let mut writer = ArrowWriter::try_new(&mut out, Arc::clone(&schema), Some(properties))
-            .map_err(|error| broken(&error))?;
+            .about("write", &path)?;
         let (mut hasher, mut summary) = (TableHasher::new(&schema), TableSummary::new(&schema));
         let (mut memory, mut left_out, mut licences) = (0, BTreeMap::new(), BTreeMap::new());
         let mut stream = rows.execute_stream().await.map_err(RunError::from)?;
         while let Some(batch) = stream.next().await {
             let batch = batch.map_err(RunError::from)?;
             let batch = self.kept(&batch, &mut left_out, &mut licences, repositories)?;
-            let look = |text: &str| self.privacy.in_cell(text).map(str::to_string);
-            if let Some((column, what)) = find_in_texts(&batch, &look) {
+            if let Some((column, what)) = self.privacy.in_table(&batch) {
                 let message = format!("the table {table} holds {what}, in the column {column}");
                 return Err(ShareError::Refused(message));
             }
-            hasher.update(&batch).map_err(|error| RunError::from(failed(&error)))?;
+            hasher.update(&batch).map_err(|error| {
+                RunError::from(StepError::new(format!("table {table}: {error}")))
+            })?;
             summary.add(&batch).map_err(RunError::from)?;
             for column in batch.columns() {
                 memory += column.to_data().get_slice_memory_size().map_err(RunError::from)? as u64;
             }
-            writer.write(&batch).map_err(|error| broken(&error))?;
+            writer.write(&batch).about("write", &path)?;
         }
-        writer.close().map_err(|error| broken(&error))?;
-        out.flush().map_err(|error| broken(&error))?;
+        writer.close().about("write", &path)?;
+        out.flush().about("write", &path)?;
         let (columns, rows) = hasher.finish();
         Ok(PublishedTable {
             table: table.to_string(),
@@ -182,8 +291,8 @@ impl Publisher<'_> {
             left_out,
             licences,
             digest: table_digest(&columns, rows),
-            bytes: fs::metadata(&path).map_err(|error| broken(&error))?.len(),
-            sha256: sha256(&path).map_err(|error| broken(&error))?,
+            bytes: fs::metadata(&path).about("write", &path)?.len(),
+            sha256: sha256(&path).about("write", &path)?,
             memory,
             file,
             columns: summary.finish(),
@@ -219,26 +328,6 @@ impl Publisher<'_> {
         }
         let kept = filter_record_batch(batch, &BooleanArray::from(keep));
         Ok(kept.map_err(RunError::from)?)
-    }
-}
-
-impl Dataset {
-    /// Writes the descriptions of the data set into its folder.
-    ///
-    /// # Errors
-    /// If a disk fails.
-    pub fn describe(&self, folder: &Path) -> Result<(), ShareError> {
-        let files = [
-            ("README.md", card(self)),
-            (CROISSANT, croissant(self)),
-            ("CITATION.cff", citation(self)),
-            ("ATTRIBUTION.md", attribution(self)),
-        ];
-        for (name, text) in files {
-            let path = folder.join(name);
-            fs::write(&path, text).map_err(|error| ShareError::of("write", &path, error))?;
-        }
-        Ok(())
     }
 }
 

@@ -1,5 +1,6 @@
 //! Errors of making and reading shared files.
 
+use std::fmt::Display;
 use std::path::Path;
 
 use galeras_engine::runner::RunError;
@@ -21,22 +22,25 @@ pub enum ShareError {
 
 impl ShareError {
     /// The error of a file.
-    pub(super) fn of(verb: &str, path: &Path, error: impl std::fmt::Display) -> Self {
+    pub(super) fn of(verb: &str, path: &Path, error: impl Display) -> Self {
         Self::Disk(format!("cannot {verb} {}: {error}", path.display()))
-    }
-
-    /// A store or a disk caused the error.
-    pub fn blames_disk(&self) -> bool {
-        match self {
-            Self::Refused(_) => false,
-            Self::Disk(_) => true,
-            Self::Run(error) => error.blames_disk(),
-        }
     }
 }
 
 impl From<StoreError> for ShareError {
     fn from(error: StoreError) -> Self {
         Self::Run(error.into())
+    }
+}
+
+/// Errors of any kind from work on a file.
+pub(super) trait AboutFile<T> {
+    /// The error that the file cannot be read or written (`verb`).
+    fn about(self, verb: &str, path: &Path) -> Result<T, ShareError>;
+}
+
+impl<T, E: Display> AboutFile<T> for Result<T, E> {
+    fn about(self, verb: &str, path: &Path) -> Result<T, ShareError> {
+        self.map_err(|error| ShareError::of(verb, path, error))
     }
 }

@@ -21,7 +21,8 @@ pub struct FileProblem {
 }
 
 impl FileProblem {
-    pub(super) fn new(file: impl Into<String>, problem: impl Into<String>) -> Self {
+    /// A problem with a file.
+    pub fn new(file: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { file: file.into(), problem: problem.into() }
     }
 }
@@ -36,10 +37,7 @@ pub(super) fn render(files: &BTreeMap<String, Digest>) -> String {
     files.iter().map(|(name, digest)| format!("{digest}  {name}\n")).collect()
 }
 
-/// The files that a list names.
-///
-/// # Errors
-/// If the text is not such a list: the line, and the problem with it.
+/// The files that a list names; the error is its line, and the problem with it.
 pub(super) fn parse(text: &str) -> Result<BTreeMap<String, Digest>, String> {
     let mut files = BTreeMap::new();
     for (at, line) in text.lines().enumerate() {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::archive::Archive;
 use super::bundle_record::{BUNDLE_RECORD, BundleRecord};
-use super::error::ShareError;
+use super::error::{AboutFile as _, ShareError};
 use super::listing::{FileProblem, LISTING, parse};
 use galeras_base::digest::Digest;
 use galeras_store::check_whole_footer;
@@ -93,10 +93,10 @@ impl OpenedBundle {
             };
             let place = folder.join(name);
             let found = if wanted(name) {
-                let file = new_file(&place).map_err(|e| ShareError::of("write", &place, e))?;
+                let file = new_file(&place).about("write", &place)?;
                 let mut out = BufWriter::new(file);
                 let copied = self.archive.copy(at, &mut out);
-                out.flush().map_err(|error| ShareError::of("write", &place, error))?;
+                out.flush().about("write", &place)?;
                 copied
             } else {
                 self.archive.copy(at, &mut io::sink())

@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::DataType;
 use galeras_net::secret_in;
 
 /// Shorter values are placeholders for "no key".
@@ -19,28 +21,28 @@ struct Private {
 }
 
 /// The private values. They are never printed.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Privacy {
     private: Vec<Private>,
 }
 
 impl Privacy {
-    /// Adds the values of these environment variables, by name; values that are too short to be
-    /// secrets are ignored.
-    pub fn with_secrets(mut self, variables: impl Iterator<Item = (String, String)>) -> Self {
+    /// The values of these environment variables, by name, and the paths of these folders, each
+    /// with a description. Values that are too short to be secrets are ignored. A folder directly
+    /// below the root, such as `/root`, may be in any program, so it is only searched in the texts
+    /// of the workflow.
+    pub fn of(
+        variables: impl IntoIterator<Item = (String, String)>,
+        folders: impl IntoIterator<Item = (PathBuf, String)>,
+    ) -> Self {
+        let mut private = Vec::new();
         for (name, value) in variables {
-            let value = value.trim();
-            if value.len() >= SECRET {
+            let text = value.trim().to_string();
+            if text.len() >= SECRET {
                 let what = format!("the value of the environment variable {name}");
-                self.private.push(Private { text: value.to_string(), what, common: false });
+                private.push(Private { text, what, common: false });
             }
         }
-        self
-    }
-
-    /// Adds the paths of these folders. A folder directly below the root, such as `/root`, may be
-    /// in any program, so it is only searched in the texts of the workflow.
-    pub fn with_folders(mut self, folders: impl Iterator<Item = (PathBuf, String)>) -> Self {
         for (folder, what) in folders {
             let Some(text) = folder.to_str().map(|text| text.trim_end_matches('/').to_string())
             else {
@@ -52,15 +54,45 @@ impl Privacy {
             }
             let common = depth == 2;
             let text = if common { format!("{text}/") } else { text };
-            self.private.push(Private { text, what, common });
+            private.push(Private { text, what, common });
         }
-        self
+        Self { private }
     }
 
     /// The private value in a cell of a table.
     pub(super) fn in_cell(&self, text: &str) -> Option<&str> {
         let mut searched = self.private.iter().filter(|private| !private.common);
         searched.find(|private| text.contains(&private.text)).map(|p| p.what.as_str())
+    }
+
+    /// The column of a table with a private value, and that value.
+    pub(super) fn in_table(&self, batch: &RecordBatch) -> Option<(String, String)> {
+        let schema = batch.schema();
+        let mut columns = schema.fields().iter().zip(batch.columns());
+        columns.find_map(|(field, column)| {
+            let what = self.in_cells(column.as_ref())?;
+            Some((field.name().clone(), what.to_string()))
+        })
+    }
+
+    /// The private value in the texts of cells, at any depth of lists and structs.
+    fn in_cells(&self, array: &dyn Array) -> Option<&str> {
+        let look = |text: &str| self.in_cell(text);
+        match array.data_type() {
+            DataType::Utf8 => array.as_string::<i32>().iter().flatten().find_map(look),
+            DataType::LargeUtf8 => array.as_string::<i64>().iter().flatten().find_map(look),
+            DataType::Utf8View => array.as_string_view().iter().flatten().find_map(look),
+            DataType::Binary => {
+                let mut values = array.as_binary::<i32>().iter().flatten();
+                values.find_map(|value| self.in_cell(&String::from_utf8_lossy(value)))
+            }
+            DataType::List(_) => self.in_cells(array.as_list::<i32>().values().as_ref()),
+            DataType::LargeList(_) => self.in_cells(array.as_list::<i64>().values().as_ref()),
+            DataType::Struct(_) => {
+                array.as_struct().columns().iter().find_map(|column| self.in_cells(column.as_ref()))
+            }
+            _ => None,
+        }
     }
 
     /// The private value in a text, and its line.
@@ -92,7 +124,7 @@ mod tests {
             [("KEY".to_string(), "sk-hunter2hunter2".to_string()), ("A".into(), "x".into())];
         let folders = [("/home/ada", "the home folder"), ("/root", "the root"), ("/", "all")];
         let folders = folders.map(|(path, what)| (PathBuf::from(path), what.to_string()));
-        Privacy::default().with_secrets(secrets.into_iter()).with_folders(folders.into_iter())
+        Privacy::of(secrets, folders)
     }
 
     #[test]

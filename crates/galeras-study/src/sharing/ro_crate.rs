@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::bundle_record::{BUNDLE_RECORD, BundleRecord};
 use super::listing::LISTING;
+use crate::runs::value_text;
 
 /// The name of the file with the metadata.
 pub(super) const METADATA: &str = "ro-crate-metadata.json";
@@ -55,9 +56,8 @@ pub(super) fn metadata(record: &BundleRecord, sizes: &BTreeMap<String, u64>) -> 
         graph.push(json!({"@id": id, "@type": "FormalParameter", "name": name,
             "additionalType": kind(value), "conformsTo": reference(FORMAL_PARAMETER),
             "valueRequired": false, "description": format!("The param `{name}` of the workflow.")}));
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_string);
         graph.push(json!({"@id": given(name), "@type": "PropertyValue", "name": name,
-            "value": text, "exampleOfWork": reference(&id)}));
+            "value": value_text(value), "exampleOfWork": reference(&id)}));
     }
     for output in &record.outputs {
         let file = output.file.as_deref().unwrap_or("");
@@ -139,7 +139,7 @@ fn media_type(name: &str) -> &'static str {
 
 /// Files described individually; the manifests of results are described as one folder.
 fn is_described(name: &str) -> bool {
-    !["cache/actions/", "cache/checks/"].iter().any(|folder| name.starts_with(folder))
+    !FOLDERS.iter().any(|(folder, _)| name.starts_with(folder))
 }
 
 const FOLDERS: [(&str, &str); 2] = [
@@ -148,9 +148,8 @@ const FOLDERS: [(&str, &str); 2] = [
 ];
 
 fn folders(sizes: &BTreeMap<String, u64>) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let there = |folder: &str| sizes.keys().any(|name| name.starts_with(folder));
-    let there: Vec<_> = FOLDERS.into_iter().filter(|(folder, _)| there(folder)).collect();
-    there.into_iter()
+    let there = move |folder: &str| sizes.keys().any(|name| name.starts_with(folder));
+    FOLDERS.into_iter().filter(move |(folder, _)| there(folder))
 }
 
 fn root(record: &BundleRecord, sizes: &BTreeMap<String, u64>) -> Value {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use super::error::ShareError;
+use super::error::{AboutFile as _, ShareError};
 use super::listing::is_plain;
 use super::privacy::Privacy;
 use galeras_engine::plan::{Plan, lock_path};
@@ -24,11 +24,8 @@ pub(super) struct WorkflowFiles {
 }
 
 impl WorkflowFiles {
-    /// The positions of the plan's files.
-    ///
-    /// # Errors
-    /// If a file has an absolute path, is too far from the others, or has a name that is not
-    /// portable.
+    /// The positions of the plan's files. Refuses absolute paths, files that are too far from the
+    /// others, and names that are not portable.
     pub(super) fn of(plan: &Plan) -> Result<Self, ShareError> {
         let given = given_paths(plan);
         let mut near = Vec::new();
@@ -42,7 +39,7 @@ impl WorkflowFiles {
         }
         let written = plan.steps.iter().map(|step| step.source.text());
         for text in written {
-            if let Some(path) = near.iter().find(|path| names_absolutely(text, path)) {
+            if let Some(path) = near.iter().find(|path| text.contains(&*path.to_string_lossy())) {
                 let message = format!(
                     "the workflow names {} by an absolute path, which is nowhere else; name it by \
                      a path that starts at the workflow's folder",
@@ -102,7 +99,7 @@ pub fn copy_workflow(
 ) -> Result<(String, Vec<String>), ShareError> {
     let workflow = WorkflowFiles::of(plan)?;
     for (name, path) in &workflow.files {
-        let bytes = fs::read(path).map_err(|error| ShareError::of("read", path, error))?;
+        let bytes = fs::read(path).about("read", path)?;
         if let Some((line, what)) = privacy.in_text(&String::from_utf8_lossy(&bytes)) {
             let message = format!("{}, line {line}, holds {what}", path.display());
             return Err(ShareError::Refused(message));
@@ -110,7 +107,7 @@ pub fn copy_workflow(
         let place = folder.join(name);
         let written = fs::create_dir_all(place.parent().unwrap_or(folder))
             .and_then(|()| fs::write(&place, bytes));
-        written.map_err(|error| ShareError::of("write", &place, error))?;
+        written.about("write", &place)?;
     }
     Ok((workflow.main, workflow.set))
 }
@@ -128,12 +125,6 @@ fn given_paths(plan: &Plan) -> Vec<(String, PathBuf)> {
             (path.is_absolute() && path.exists()).then(|| (name.to_string(), path.to_path_buf()))
         })
         .collect()
-}
-
-/// The text has this path, or one of its parent folders except the root's.
-fn names_absolutely(text: &str, path: &Path) -> bool {
-    let path = path.to_string_lossy();
-    text.contains(&*path)
 }
 
 /// The path without `.` and `..`; links are kept.

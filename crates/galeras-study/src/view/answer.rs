@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::{Html, IntoResponse, Response};
+use galeras_engine::plan::Input;
 use galeras_engine::runner::RunError;
 use galeras_pages::view::{ViewFrame, message_page};
 use galeras_pages::{PageError, PageLink};
@@ -24,22 +25,22 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
+    fn of(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), command: String::new() }
+    }
+
     /// The requested thing does not exist.
     pub(super) fn missing(message: impl Into<String>) -> Self {
-        Self { status: StatusCode::NOT_FOUND, message: message.into(), command: String::new() }
+        Self::of(StatusCode::NOT_FOUND, message)
     }
 
     /// The request makes no sense, or is not allowed now.
     pub(super) fn invalid(message: impl Into<String>) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, message: message.into(), command: String::new() }
+        Self::of(StatusCode::BAD_REQUEST, message)
     }
 
     pub(super) fn failed(message: impl Into<String>) -> Self {
-        Self {
-            status: StatusCode::INTERNAL_SERVER_ERROR,
-            message: message.into(),
-            command: String::new(),
-        }
+        Self::of(StatusCode::INTERNAL_SERVER_ERROR, message)
     }
 
     /// Adds a command that helps.
@@ -73,10 +74,7 @@ impl IntoResponse for Refusal {
 }
 
 pub(super) fn html(page: String) -> Response {
-    let mut response = Response::new(Body::from(page));
-    let kind = HeaderValue::from_static("text/html; charset=utf-8");
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    response
+    Html(page).into_response()
 }
 
 /// Redirects the browser to another page of this server.
@@ -110,7 +108,15 @@ impl Served {
             self.study.store.location(),
             env!("CARGO_PKG_VERSION")
         );
-        ViewFrame { study: snapshot.plan.name.clone(), links: links(current), footer }
+        ViewFrame { study: snapshot.surveyed.plan.name.clone(), links: links(current), footer }
+    }
+
+    /// The table with that name, and the study that has it.
+    pub(super) async fn table(&self, name: &str) -> Result<(Arc<Snapshot>, Input), Refusal> {
+        let snapshot = self.study.snapshot().await?;
+        let table = snapshot.table(name);
+        let table = table.map_err(|why| Refusal::missing(why).run(snapshot.surveyed.command()))?;
+        Ok((snapshot, table))
     }
 }
 

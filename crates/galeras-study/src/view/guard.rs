@@ -75,18 +75,17 @@ impl Guard {
         // Browsers send the origin of a request; a link or a form elsewhere only gets the page that
         // the user opens.
         let site = headers.get("sec-fetch-site").map(|site| site.to_str().unwrap_or_default());
-        if *method == Method::POST {
-            let own = |origin: &str| hosts.iter().any(|host| origin == format!("http://{host}"));
-            let same = site.is_none_or(|site| site == "same-origin");
-            if !text(header::ORIGIN).is_some_and(own) || !same {
-                return Refused(StatusCode::FORBIDDEN, "The request comes from another site.");
+        let own = |origin: &str| hosts.iter().any(|host| origin == format!("http://{host}"));
+        let from_here = text(header::ORIGIN).is_some_and(own);
+        let admitted = match *method {
+            Method::POST => from_here && site.is_none_or(|site| site == "same-origin"),
+            Method::GET | Method::HEAD => from_here || !headers.contains_key(header::ORIGIN),
+            _ => {
+                let message = "Only GET and POST are answered.";
+                return Refused(StatusCode::METHOD_NOT_ALLOWED, message);
             }
-        } else if *method != Method::GET && *method != Method::HEAD {
-            return Refused(StatusCode::METHOD_NOT_ALLOWED, "Only GET and POST are answered.");
-        } else if headers.contains_key(header::ORIGIN)
-            && !text(header::ORIGIN)
-                .is_some_and(|origin| hosts.iter().any(|host| origin == format!("http://{host}")))
-        {
+        };
+        if !admitted {
             return Refused(StatusCode::FORBIDDEN, "The request comes from another site.");
         }
         let name = Self::cookie_name(self.port);

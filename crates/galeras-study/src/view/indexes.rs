@@ -113,13 +113,8 @@ pub(super) async fn blocking<T: Send + 'static>(
 /// The most recently used entries, up to a size.
 struct Recent<T> {
     limit: usize,
-    kept: StdMutex<Kept<T>>,
-}
-
-/// The entries, least recently used first, and their total size.
-struct Kept<T> {
-    entries: Vec<Entry<T>>,
-    size: usize,
+    /// Least recently used first.
+    entries: StdMutex<Vec<Entry<T>>>,
 }
 
 struct Entry<T> {
@@ -130,16 +125,14 @@ struct Entry<T> {
 
 impl<T: Clone> Recent<T> {
     fn new(limit: usize) -> Self {
-        Self { limit, kept: StdMutex::new(Kept { entries: Vec::new(), size: 0 }) }
+        Self { limit, entries: StdMutex::default() }
     }
 
     fn get(&self, key: &str) -> Option<T> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = kept.entries.iter().position(|entry| entry.key == key)?;
-        let entry = kept.entries.remove(at);
-        let value = entry.value.clone();
-        kept.entries.push(entry);
-        Some(value)
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = entries.iter().position(|entry| entry.key == key)?;
+        entries[at..].rotate_left(1);
+        entries.last().map(|entry| entry.value.clone())
     }
 
     /// Caches a value, unless it alone is larger than the limit.
@@ -149,13 +142,11 @@ impl<T: Clone> Recent<T> {
         if size > self.limit {
             return;
         }
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        while kept.size + size > self.limit {
-            let oldest = kept.entries.remove(0);
-            kept.size -= oldest.size;
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        while entries.iter().map(|entry| entry.size).sum::<usize>() + size > self.limit {
+            entries.remove(0);
         }
-        kept.size += size;
-        kept.entries.push(Entry { key, value, size });
+        entries.push(Entry { key, value, size });
     }
 }
 

@@ -8,7 +8,6 @@ use datafusion::logical_expr::{cast, lit};
 use datafusion::prelude::coalesce;
 use serde_json::Value;
 
-use super::answer::Served;
 use super::study::Snapshot;
 use galeras_base::id::ID;
 use galeras_engine::plan::{Input, PlannedStep};
@@ -26,7 +25,7 @@ const MOST_POINTS: u64 = 100_000;
 pub(super) fn steps(snapshot: &Snapshot) -> Vec<&PlannedStep> {
     let mut known: Vec<(Option<PathBuf>, Value)> = Vec::new();
     let mut steps = Vec::new();
-    for step in &snapshot.plan.steps {
+    for step in &snapshot.surveyed.plan.steps {
         if step.operator.descriptor().name != REVIEW {
             continue;
         }
@@ -79,11 +78,7 @@ pub(super) fn questions(step: &PlannedStep) -> Vec<AskedQuestion> {
 
 impl Review {
     /// The step with that name, or the reason why it cannot be rated now.
-    pub(super) async fn load(
-        served: &Served,
-        snapshot: &Snapshot,
-        name: &str,
-    ) -> Result<Self, String> {
+    pub(super) async fn load(snapshot: &Snapshot, name: &str) -> Result<Self, String> {
         let step = steps(snapshot).into_iter().find(|step| step.name == name);
         let step = step.ok_or_else(|| format!("No step {name} asks people."))?;
         let folder = step.step.local_files().into_iter().next().map(|(_, path)| path);
@@ -100,7 +95,7 @@ impl Review {
             .cloned()
             .ok_or("The step has no input.")?;
         snapshot.stored(&input).map_err(|why| format!("{why}: run the workflow first."))?;
-        let rows = snapshot.rows(&input).unwrap_or(0);
+        let rows = snapshot.surveyed.rows(&input).unwrap_or(0);
         if rows > MOST_POINTS {
             return Err(format!(
                 "{rows} data points are too many to go through; draw some with `sample`, and name \
@@ -114,7 +109,7 @@ impl Review {
             all.join("; ")
         })?;
         let args = step.step.args();
-        let points = points(served, snapshot, &input, &questions, &args["applies"]).await;
+        let points = points(snapshot, &input, &questions, &args["applies"]).await;
         let points = points.map_err(|error| error.to_string())?;
         let wanted = args["raters"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(2);
         let step = step.name.clone();
@@ -214,14 +209,13 @@ impl Review {
 }
 
 async fn points(
-    served: &Served,
     snapshot: &Snapshot,
     input: &Input,
     questions: &[AskedQuestion],
     applies: &Value,
 ) -> Result<Vec<AskedPoint>, RunError> {
     let session = session(1);
-    let data = snapshot.data(&session, &served.study.store, input)?;
+    let data = snapshot.surveyed.open(&session, input)?;
     let schema = std::sync::Arc::new(data.schema().as_arrow().clone());
     let mut columns = vec![cast(column(ID), DataType::Utf8).alias("id")];
     for (at, question) in questions.iter().enumerate() {

@@ -5,12 +5,9 @@
 use std::time::Duration;
 
 use axum::extract::{Form, Query, State};
-use galeras_pages::view::{
-    GivenAnswer, RaterLine, ReviewChoice, ReviewPage, ReviewQuestion, ReviewStart, TablesPage,
-    review_page, review_start_page, tables_page,
-};
+use galeras_pages::view::{review_page, review_start_page, tables_page};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::answer::{Answered, Refusal, Served, address, html, see};
 use super::ratings::{Item, Review, questions, steps};
@@ -58,37 +55,34 @@ pub(super) struct UndoForm {
 
 pub(super) async fn start(State(served): State<Served>) -> Answered {
     let snapshot = served.study.snapshot_within(SETTLED).await?;
-    let mut page = ReviewStart::default();
+    let mut choices = Vec::new();
     for step in steps(&snapshot) {
-        let name = step.name.clone();
-        let mut choice = ReviewChoice {
-            questions: questions(step).into_iter().map(|q| (q.name, q.text)).collect(),
-            agreement: address("/review/agreement", &[("step", &name)]),
-            decide: address("/review/rate", &[("step", &name), ("rater", ADJUDICATED)]),
-            step: name.clone(),
-            ..ReviewChoice::default()
-        };
-        match Review::load(&served, &snapshot, &name).await {
-            Err(problem) => choice.problem = problem,
+        let name = &step.name;
+        let asked: Vec<_> = questions(step).into_iter().map(|q| (q.name, q.text)).collect();
+        let mut choice = json!({"step": name, "questions": asked, "problem": "", "raters": [],
+            "agreement": address("/review/agreement", &[("step", name)]),
+            "decide": address("/review/rate", &[("step", name), ("rater", ADJUDICATED)])});
+        match Review::load(&snapshot, name).await {
+            Err(problem) => choice["problem"] = json!(problem),
             Ok(review) => {
                 let items = review.all_items();
-                choice.points = review.points.len() as u64;
-                choice.answers = items.len() as u64;
-                choice.folder = review.folder.display().to_string();
-                let line = |rater: &String| RaterLine {
-                    name: rater.clone(),
-                    address: match review.is_by_hand(rater) {
+                choice["points"] = json!(review.points.len());
+                choice["answers"] = json!(items.len());
+                choice["folder"] = json!(review.folder.display().to_string());
+                let line = |rater: &String| {
+                    let address = match review.is_by_hand(rater) {
                         true => String::new(),
-                        false => place(&name, rater, "", ""),
-                    },
-                    done: review.done(rater, &items) as u64,
+                        false => place(name, rater, "", ""),
+                    };
+                    let done = review.done(rater, &items);
+                    json!({"name": rater, "address": address, "done": done})
                 };
-                choice.raters = review.ratings.raters.keys().map(line).collect();
+                choice["raters"] = review.ratings.raters.keys().map(line).collect();
             }
         }
-        page.choices.push(choice);
+        choices.push(choice);
     }
-    Ok(html(review_start_page(&served.frame(&snapshot, "/review"), &page)?))
+    Ok(html(review_start_page(&served.frame(&snapshot, "/review"), &choices)?))
 }
 
 fn place(step: &str, rater: &str, point: &str, question: &str) -> String {
@@ -100,9 +94,8 @@ fn place(step: &str, rater: &str, point: &str, question: &str) -> String {
 async fn asked(served: &Served, step: &str, rater: &str) -> Result<(Review, Vec<Item>), Refusal> {
     let snapshot = served.study.snapshot_within(SETTLED).await?;
     let _reading = served.study.reading().await?;
-    let review = Review::load(served, &snapshot, step).await;
-    let review =
-        review.map_err(|why| Refusal::invalid(why).run(served.study.command(&snapshot.plan)))?;
+    let review = Review::load(&snapshot, step).await;
+    let review = review.map_err(|why| Refusal::invalid(why).run(snapshot.surveyed.command()))?;
     if rater == ADJUDICATED {
         if let Some(why) = review.too_early() {
             let message = "What raters differ on is decided when all of them are done, so that \
@@ -171,41 +164,26 @@ pub(super) async fn point(
         let rating = review.rating(rater, *item);
         let answer = rating.and_then(|rating| rating.answer);
         let given = review.ratings.answers(review.id(*item), review.question(*item));
-        let given = given.into_iter().filter(|_| deciding).map(|(by, answer)| GivenAnswer {
-            rater: by.to_string(),
-            answer: answer.word().to_string(),
-            note: review.rating(by, *item).map(|rating| rating.note.clone()).unwrap_or_default(),
+        let given = given.into_iter().filter(|_| deciding).map(|(by, answer)| {
+            let note = review.rating(by, *item).map_or("", |rating| rating.note.as_str());
+            json!({"rater": by, "answer": answer.word(), "note": note})
         });
-        ReviewQuestion {
-            name: review.question(*item).to_string(),
-            text: review.questions[item.question].text.clone(),
-            answer: answer.map(|answer| answer.word().to_string()).unwrap_or_default(),
-            note: rating.map(|rating| rating.note.clone()).unwrap_or_default(),
-            current: *item == current,
-            given: given.collect(),
-        }
+        json!({"name": review.question(*item), "text": review.questions[item.question].text,
+            "answer": answer.map_or("", RatingAnswer::word),
+            "note": rating.map_or("", |rating| rating.note.as_str()),
+            "current": *item == current, "given": given.collect::<Vec<Value>>()})
     };
     let id = review.id(current).to_string();
     let _reading = served.study.reading().await?;
-    let values = by_id(&served, &snapshot, &review.input, &id).await?;
-    let page = ReviewPage {
-        step: review.step.clone(),
-        rater: rater.to_string(),
-        deciding,
-        place: position as u64 + 1,
-        points: points.len() as u64,
-        done: review.done(rater, &items) as u64,
-        answers: items.len() as u64,
-        questions: here.map(question).collect(),
-        previous: other(position.checked_sub(1)),
-        next: other(Some(position + 1)),
-        action: "/review/rate".into(),
-        undo: "/review/undo".into(),
-        leave: "/review".into(),
-        row: row_parts(&values.unwrap_or_default()),
-        id,
-    };
-    Ok(html(review_page(&served.frame(&snapshot, "/review"), &page)?))
+    let values = by_id(&snapshot, &review.input, &id).await?;
+    let page = json!({"step": review.step, "rater": rater, "deciding": deciding, "id": id,
+        "place": position + 1, "points": points.len(), "done": review.done(rater, &items),
+        "answers": items.len(), "questions": here.map(question).collect::<Vec<Value>>(),
+        "previous": other(position.checked_sub(1)), "next": other(Some(position + 1)),
+        "action": "/review/rate", "undo": "/review/undo", "leave": "/review"});
+    let title = if deciding { "Decide" } else { "Review" };
+    let row = row_parts(&values.unwrap_or_default());
+    Ok(html(review_page(&served.frame(&snapshot, "/review"), title, &row, &page)?))
 }
 
 pub(super) async fn rate(State(served): State<Served>, Form(form): Form<RateForm>) -> Answered {
@@ -283,67 +261,50 @@ pub(super) struct AgreementQuery {
     step: String,
 }
 
+const COLUMNS: [(&str, fn(&QuestionAgreement) -> Value); 14] = [
+    ("question", |of| json!(of.question)),
+    ("points", |of| json!(of.points)),
+    ("raters", |of| json!(of.raters)),
+    ("rated by all", |of| json!(of.rated_by_all)),
+    ("yes", |of| json!(of.answers[0])),
+    ("no", |of| json!(of.answers[1])),
+    ("unsure", |of| json!(of.answers[2])),
+    ("agreement", |of| json!(of.agreement)),
+    ("kappa", |of| json!(of.kappa)),
+    ("kappa low", |of| json!(of.kappa_interval.map(|(low, _)| low))),
+    ("kappa high", |of| json!(of.kappa_interval.map(|(_, high)| high))),
+    ("alpha", |of| json!(of.alpha)),
+    ("differ on", |of| json!(of.disagreements)),
+    ("undecided", |of| json!(of.undecided)),
+];
+
 pub(super) async fn agreement(
     State(served): State<Served>,
     Query(query): Query<AgreementQuery>,
 ) -> Answered {
     let snapshot = served.study.snapshot_within(SETTLED).await?;
     let _reading = served.study.reading().await?;
-    let review = Review::load(&served, &snapshot, &query.step).await.map_err(Refusal::invalid)?;
+    let review = Review::load(&snapshot, &query.step).await.map_err(Refusal::invalid)?;
     let rows = review.questions.iter().enumerate().map(|(at, question)| {
         let asked = review.points.iter().filter(|point| point.asked[at]);
         let ids = asked.map(|point| point.id.as_str());
         let of = QuestionAgreement::of(&review.ratings, &question.name, ids, review.wanted);
-        vec![
-            json!(of.question),
-            json!(of.points),
-            json!(of.raters),
-            json!(of.rated_by_all),
-            json!(of.answers[0]),
-            json!(of.answers[1]),
-            json!(of.answers[2]),
-            json!(of.agreement),
-            json!(of.kappa),
-            json!(of.kappa_interval.map(|(low, _)| low)),
-            json!(of.kappa_interval.map(|(_, high)| high)),
-            json!(of.alpha),
-            json!(of.disagreements),
-            json!(of.undecided),
-        ]
+        COLUMNS.iter().map(|(_, value)| value(&of)).collect::<Vec<Value>>()
     });
-    let names = [
-        "question",
-        "points",
-        "raters",
-        "rated by all",
-        "yes",
-        "no",
-        "unsure",
-        "agreement",
-        "kappa",
-        "kappa low",
-        "kappa high",
-        "alpha",
-        "differ on",
-        "undecided",
-    ];
+    let names = COLUMNS.map(|(name, _)| name);
     let items = review.all_items();
     let raters = review
         .ratings
         .raters
         .keys()
         .map(|rater| vec![json!(rater), json!(review.done(rater, &items)), json!(items.len())]);
-    let mut tables = vec![block("Agreement", &names, rows.collect())];
-    tables.push(block("Raters", &["rater", "answers", "of"], raters.collect()));
-    let page = TablesPage {
-        title: format!("Agreement: {}", review.step),
-        text:
-            "Kappa is Cohen's, of two raters, with its 95 % interval; alpha is Krippendorff's, of \
-               two and more. `unsure` is an answer of its own. The page follows the ratings."
-                .into(),
-        tables,
-        choices: Vec::new(),
-        events: snapshot.events(),
-    };
-    Ok(html(tables_page(&served.frame(&snapshot, "/review"), &page)?))
+    let tables = [
+        block("Agreement", &names, rows.collect()),
+        block("Raters", &["rater", "answers", "of"], raters.collect()),
+    ];
+    let (frame, title) =
+        (served.frame(&snapshot, "/review"), format!("Agreement: {}", review.step));
+    let text = "Kappa is Cohen's, of two raters, with its 95 % interval; alpha is Krippendorff's, of \
+                two and more. `unsure` is an answer of its own. The page follows the ratings.";
+    Ok(html(tables_page(&frame, &title, text, &tables, &[], &snapshot.events())?))
 }

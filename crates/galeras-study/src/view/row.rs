@@ -13,10 +13,10 @@ use super::answer::{Answered, Refusal, Served, address, html};
 use super::indexes::{blocking, opened};
 use super::study::Snapshot;
 use super::table::value;
+use crate::table_name;
 use galeras_base::id::ID;
 use galeras_engine::plan::{Input, TableRef};
 use galeras_engine::runner::RunError;
-use galeras_operator::MAIN;
 use galeras_sql::session::{column, session, stored_rows};
 
 #[derive(Deserialize)]
@@ -50,48 +50,35 @@ const PAIRS: [(&str, &str); 3] =
 const PARENTS: [&str; 2] = ["prompt_id", "snippet_id"];
 
 pub(super) async fn row(State(served): State<Served>, Query(query): Query<RowQuery>) -> Answered {
-    let snapshot = served.study.snapshot().await?;
-    let input = snapshot
-        .table(&query.name)
-        .map_err(|why| Refusal::missing(why).run(served.study.command(&snapshot.plan)))?;
+    let (snapshot, input) = served.table(&query.name).await?;
     let _reading = served.study.reading().await?;
     let found = match query.at {
-        Some(at) => by_position(&served, &snapshot, &input, at).await,
-        None => by_id(&served, &snapshot, &input, &query.id).await,
+        Some(at) => by_position(&snapshot, &input, at).await,
+        None => by_id(&snapshot, &input, &query.id).await,
     };
     let Some(values) = found? else {
-        return Err(Refusal::missing(
-            "The table has no such row; it may have been computed again.",
-        ));
+        let why = "The table has no such row; it may have been computed again.";
+        return Err(Refusal::missing(why));
     };
     let mut parts = row_parts(&values);
-    parts.links.insert(
-        0,
-        PageLink {
-            address: address("/table", &[("name", &query.name)]),
-            text: format!("Table {}", query.name),
-            current: false,
-        },
-    );
-    parts.trace = trace(&served, &snapshot, &input, &values).await?;
+    let address = address("/table", &[("name", &query.name)]);
+    let text = format!("Table {}", query.name);
+    parts.links.insert(0, PageLink { address, text, current: false });
+    parts.trace = trace(&snapshot, &input, &values).await?;
     Ok(html(row_page(&served.frame(&snapshot, ""), &parts)?))
 }
 
 pub(super) type RowValues = Vec<(String, Value)>;
 
 async fn by_position(
-    served: &Served,
     snapshot: &Snapshot,
     input: &Input,
     at: u64,
 ) -> Result<Option<RowValues>, RunError> {
-    let Some((blob, _)) = snapshot.only_blob(input).filter(|(_, rows)| at < *rows) else {
+    let Some((blob, _)) = snapshot.local_blob(input).filter(|(_, rows)| at < *rows) else {
         return Ok(None);
     };
-    let store = served.study.store.clone();
-    if !store.local_blob(&blob).is_some_and(|file| file.is_file()) {
-        return Ok(None);
-    }
+    let store = snapshot.surveyed.store.clone();
     let names: Vec<String> = input.schema.names().map(str::to_string).collect();
     let batch = blocking(move || {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -102,13 +89,12 @@ async fn by_position(
 
 /// The row with this id; the first one if there are several.
 pub(super) async fn by_id(
-    served: &Served,
     snapshot: &Snapshot,
     input: &Input,
     id: &str,
 ) -> Result<Option<RowValues>, RunError> {
     let Some(field) = input.schema.field(ID) else { return Ok(None) };
-    let data = snapshot.data(&session(1), &served.study.store, input)?;
+    let data = snapshot.surveyed.open(&session(1), input)?;
     // Without a cast around the column, the file's statistics can exclude row groups.
     let this = match field.data_type() {
         arrow::datatypes::DataType::Utf8 => column(ID),
@@ -163,10 +149,7 @@ pub(super) fn row_parts(values: &RowValues) -> RowParts {
     parts.texts.extend(texts.into_iter().map(|(name, text)| RowText {
         text: labelled(name, text),
         other: None,
-        language: match PYTHON.contains(&name) {
-            true => CodeLanguage::Python,
-            false => CodeLanguage::Plain,
-        },
+        language: if PYTHON.contains(&name) { CodeLanguage::Python } else { CodeLanguage::Plain },
     }));
     parts
 }
@@ -187,26 +170,22 @@ fn commit_link(values: &RowValues) -> Option<PageLink> {
         .filter(|url| url.starts_with("https://") || url.starts_with("http://"))?;
     let url = url.trim_end_matches('/').trim_end_matches(".git");
     let commit = text(values, "commit_id")?;
-    let hex = commit.chars().all(|c| c.is_ascii_hexdigit());
-    let mut link =
-        PageLink { text: format!("Commit {}", commit.get(..10)?), ..PageLink::default() };
-    link.address = match text(values, "path") {
-        _ if !hex => return None,
+    if !commit.chars().all(|c| c.is_ascii_hexdigit()) {
+        return None;
+    }
+    let line = |name: &str| values.iter().find(|(column, _)| column == name)?.1.as_u64();
+    let lines = match (line("start_line"), line("end_line")) {
+        (Some(start), Some(end)) => format!("#L{start}-L{end}"),
+        _ => String::new(),
+    };
+    let address = match text(values, "path") {
         Some(path) => {
-            let place = |name: &str| {
-                let found = values.iter().find(|(column, _)| column == name)?;
-                found.1.as_u64()
-            };
-            let lines = match (place("start_line"), place("end_line")) {
-                (Some(start), Some(end)) => format!("#L{start}-L{end}"),
-                _ => String::new(),
-            };
             let path: Vec<String> = path.split('/').map(encoded).collect();
             format!("{url}/blob/{commit}/{}{lines}", path.join("/"))
         }
         None => format!("{url}/commit/{commit}"),
     };
-    Some(link)
+    Some(PageLink { address, text: format!("Commit {}", commit.get(..10)?), current: false })
 }
 
 /// Encodes a name for the path of an address.
@@ -216,7 +195,6 @@ fn encoded(name: &str) -> String {
 
 /// The tables that contain the row, or a row it was made from, among the steps that lead here.
 async fn trace(
-    served: &Served,
     snapshot: &Snapshot,
     input: &Input,
     values: &RowValues,
@@ -227,9 +205,9 @@ async fn trace(
         .filter_map(|name| Some((name, text(values, name)?)))
         .collect();
     let mut links = Vec::new();
-    for at in snapshot.plan.with_ancestors(&steps) {
-        let step = &snapshot.plan.steps[at];
-        if snapshot.states[at].manifest.is_none() {
+    for at in snapshot.surveyed.plan.with_ancestors(&steps) {
+        let step = &snapshot.surveyed.plan.steps[at];
+        if snapshot.surveyed.states[at].manifest.is_none() {
             continue;
         }
         for port in step.step.ports().iter().filter(|port| port.table.field(ID).is_some()) {
@@ -241,11 +219,8 @@ async fn trace(
                 schema: port.table.clone(),
             };
             for (column, id) in &ids {
-                let Some(found) = by_id(served, snapshot, &one, id).await? else { continue };
-                let name = match port.name {
-                    MAIN => step.name.clone(),
-                    other => format!("{}.{other}", step.name),
-                };
+                let Some(found) = by_id(snapshot, &one, id).await? else { continue };
+                let name = table_name(&step.name, port.name);
                 let mut words = name.clone();
                 if *column != ID {
                     words.push_str(&format!(" ({column})"));

@@ -2,14 +2,15 @@
 
 use axum::extract::{Query, State};
 use galeras_pages::model::{TableBlock, TableColumn};
-use galeras_pages::view::{TablesPage, tables_page};
+use galeras_pages::view::tables_page;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::answer::{Answered, Refusal, Served, html};
 use crate::diff_tables::{PortDiff, compare_ports};
-use crate::run_pair::{StepPair, Verdict, changed_params, step_pairs};
-use crate::runs::{outcome, params_text, results_digest};
+use crate::runs::{
+    StepPair, Verdict, changed_params, outcome, params_text, results_digest, step_pairs, value_text,
+};
 use galeras_store::RunRecord;
 
 const LISTED: usize = 100;
@@ -33,21 +34,17 @@ pub(super) async fn runs(State(served): State<Served>) -> Answered {
     let names = ["run", "started", "took", "outcome", "steps", "results", "params"];
     let table =
         TableBlock { total: Some(snapshot.runs.len() as u64), ..block("", &names, rows.collect()) };
-    let enough = listed.iter().filter(|run| !run.steps.is_empty()).count() > 1;
-    let page = TablesPage {
-        title: "Runs".into(),
-        text: match listed.is_empty() {
-            true => "No run of this workflow is recorded yet.".into(),
-            false => "Two runs with the same results came to the same tables.".into(),
-        },
-        tables: if listed.is_empty() { Vec::new() } else { vec![table] },
-        choices: match enough {
-            true => listed.iter().filter(|r| !r.steps.is_empty()).map(|r| r.id.clone()).collect(),
-            false => Vec::new(),
-        },
-        events: snapshot.events(),
+    let recorded = listed.iter().filter(|run| !run.steps.is_empty());
+    let mut choices: Vec<String> = recorded.map(|run| run.id.clone()).collect();
+    if choices.len() < 2 {
+        choices.clear();
+    }
+    let (text, tables) = match listed.is_empty() {
+        true => ("No run of this workflow is recorded yet.", Vec::new()),
+        false => ("Two runs with the same results came to the same tables.", vec![table]),
     };
-    Ok(html(tables_page(&served.frame(&snapshot, "/runs"), &page)?))
+    let (frame, events) = (served.frame(&snapshot, "/runs"), snapshot.events());
+    Ok(html(tables_page(&frame, "Runs", text, &tables, &choices, &events)?))
 }
 
 #[derive(Deserialize)]
@@ -100,14 +97,9 @@ pub(super) async fn diff(
             }
         }
     }
-    let page = TablesPage {
-        title: "Two runs".into(),
-        text: format!("From {} ({}) to {} ({}).", old.id, outcome(old), new.id, outcome(new)),
-        tables,
-        choices: Vec::new(),
-        events: String::new(),
-    };
-    Ok(html(tables_page(&served.frame(&snapshot, "/runs"), &page)?))
+    let text = format!("From {} ({}) to {} ({}).", old.id, outcome(old), new.id, outcome(new));
+    let frame = served.frame(&snapshot, "/runs");
+    Ok(html(tables_page(&frame, "Two runs", &text, &tables, &[], "")?))
 }
 
 /// The differences between two tables: numbers in the caption, and examples of changed rows.
@@ -136,7 +128,7 @@ fn port_table(pair: &StepPair<'_>, diff: &PortDiff) -> TableBlock {
         rows.added, rows.removed, rows.changed, rows.same
     ));
     let examples = rows.examples.iter().flat_map(|example| {
-        let key: Vec<String> = example.key.values().map(plain).collect();
+        let key: Vec<String> = example.key.values().map(value_text).collect();
         let key = key.join(", ");
         example.old.iter().map(move |(name, old)| {
             let new = example.new.get(name).cloned().unwrap_or(Value::Null);
@@ -145,13 +137,6 @@ fn port_table(pair: &StepPair<'_>, diff: &PortDiff) -> TableBlock {
     });
     let table = block(&title, &["row", "column", "earlier", "later"], examples.collect());
     TableBlock { caption: said.join(" "), ..table }
-}
-
-fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
 }
 
 pub(super) fn block(title: &str, names: &[&str], rows: Vec<Vec<Value>>) -> TableBlock {

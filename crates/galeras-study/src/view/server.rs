@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, Query, Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -107,18 +106,7 @@ fn welcome(guard: &Guard) -> Response {
                 <link rel=\"icon\" href=\"data:,\">\
                 <meta http-equiv=\"refresh\" content=\"0; url=/\"><title>Galeras</title></head>\
                 <body><p><a href=\"/\">Go on</a></p></body></html>";
-    let mut response = html(page.to_string());
-    match HeaderValue::from_str(&guard.cookie()) {
-        Ok(cookie) => {
-            response.headers_mut().insert(header::SET_COOKIE, cookie);
-            response
-        }
-        Err(_) => {
-            let mut response = Response::new(Body::empty());
-            *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
-            response
-        }
-    }
+    ([(header::SET_COOKIE, guard.cookie())], html(page.to_string())).into_response()
 }
 
 /// The interval between checks of the store while a page is open.

@@ -1,10 +1,12 @@
 //! The page of all steps.
 
 use axum::extract::State;
-use galeras_pages::view::{PortLine, StepLine, StepsPage, steps_page};
+use galeras_pages::view::steps_page;
+use serde_json::{Value, json};
 
 use super::answer::{Answered, Served, address, html};
 use super::study::Snapshot;
+use crate::table_name;
 use galeras_engine::runner::Forecast;
 use galeras_operator::MAIN;
 use galeras_operator::event::StepStatus;
@@ -24,25 +26,18 @@ pub(super) async fn steps(State(served): State<Served>) -> Answered {
             ),
         },
     };
-    let complete = snapshot.states.iter().all(|state| state.forecast.is_hit());
-    let page = StepsPage {
-        status,
-        running: running.is_some(),
-        events: snapshot.events(),
-        problem: snapshot.problem.clone(),
-        command: match complete {
-            true => String::new(),
-            false => served.study.command(&snapshot.plan),
-        },
-        steps: (0..snapshot.plan.steps.len())
-            .map(|at| line(&snapshot, at, running.is_some()))
-            .collect(),
-    };
+    let complete = snapshot.surveyed.states.iter().all(|state| state.forecast.is_hit());
+    let command = if complete { String::new() } else { snapshot.surveyed.command() };
+    let steps = 0..snapshot.surveyed.plan.steps.len();
+    let steps: Vec<Value> = steps.map(|at| line(&snapshot, at, running.is_some())).collect();
+    let page = json!({"status": status, "running": running.is_some(), "events": snapshot.events(),
+        "problem": snapshot.problem, "command": command, "steps": steps});
     Ok(html(steps_page(&served.frame(&snapshot, "/"), &page)?))
 }
 
-fn line(snapshot: &Snapshot, at: usize, running: bool) -> StepLine {
-    let (step, state) = (&snapshot.plan.steps[at], &snapshot.states[at]);
+/// A step for the template: its state as a class of the style sheet and in words, its tables.
+fn line(snapshot: &Snapshot, at: usize, running: bool) -> Value {
+    let (step, state) = (&snapshot.surveyed.plan.steps[at], &snapshot.surveyed.states[at]);
     let last = snapshot.runs.first().and_then(|run| run.steps.iter().find(|s| s.step == step.name));
     let failed = last.filter(|last| last.status == StepStatus::Failed);
     let (class, text, detail) = match &state.forecast {
@@ -50,7 +45,7 @@ fn line(snapshot: &Snapshot, at: usize, running: bool) -> StepLine {
         Forecast::Broken(why) => ("failed", "cannot run", why.clone()),
         Forecast::Waits { on } => {
             let names: Vec<&str> =
-                on.iter().map(|at| snapshot.plan.steps[*at].name.as_str()).collect();
+                on.iter().map(|at| snapshot.surveyed.plan.steps[*at].name.as_str()).collect();
             ("missing", "waits", format!("for {}", names.join(", ")))
         }
         Forecast::Runs { reason, detail } => match failed {
@@ -65,24 +60,15 @@ fn line(snapshot: &Snapshot, at: usize, running: bool) -> StepLine {
         },
     };
     let ports = step.step.ports().iter().map(|port| {
-        let name = match port.name {
-            MAIN => step.name.clone(),
-            other => format!("{}.{other}", step.name),
-        };
+        let name = table_name(&step.name, port.name);
         let rows = state.manifest.as_ref().and_then(|m| m.port(port.name)).map(|port| port.rows);
         let address = match rows {
             Some(_) => address("/table", &[("name", &name)]),
             None => String::new(),
         };
-        let name = if port.name == MAIN { "rows".to_string() } else { port.name.to_string() };
-        PortLine { name, address, rows }
+        let name = if port.name == MAIN { "rows" } else { port.name };
+        json!({"name": name, "address": address, "rows": rows})
     });
-    StepLine {
-        name: step.name.clone(),
-        operator: step.operator.descriptor().name.to_string(),
-        state: class.to_string(),
-        state_text: text.to_string(),
-        detail,
-        ports: ports.collect(),
-    }
+    json!({"name": step.name, "operator": step.operator.descriptor().name, "state": class,
+        "state_text": text, "detail": detail, "ports": ports.collect::<Vec<Value>>()})
 }

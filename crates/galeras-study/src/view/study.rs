@@ -4,18 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use datafusion::dataframe::DataFrame;
-use datafusion::execution::context::SessionContext;
 use futures::future::BoxFuture;
 use tokio::sync::Mutex;
 
 use super::indexes::Indexes;
-use crate::hint;
+use crate::Surveyed;
 use crate::runs::past_runs;
-use crate::surveyed::rows_of;
 use galeras_base::digest::Digest;
 use galeras_engine::plan::{Input, Plan};
-use galeras_engine::runner::{RunError, StepState, open, survey};
+use galeras_engine::runner::RunError;
 use galeras_store::{LockGuard, RunRecord, Store};
 
 /// The time for which a view of the store is reused.
@@ -42,8 +39,7 @@ struct Seen {
 
 /// The study at one point in time.
 pub(super) struct Snapshot {
-    pub(super) plan: Arc<Plan>,
-    pub(super) states: Vec<StepState>,
+    pub(super) surveyed: Surveyed,
     /// The reason why the current workflow cannot be planned; the plan is then the previous one.
     pub(super) problem: String,
     /// The runs of the file, newest first.
@@ -67,7 +63,7 @@ impl Study {
         plan_again: PlanAgain,
     ) -> Result<Self, RunError> {
         let stamp = stamp(&file, &plan);
-        let snapshot = look(&file, &store, Arc::new(plan), String::new(), stamp).await?;
+        let snapshot = look(&file, &store, cache, Arc::new(plan), String::new(), stamp).await?;
         let seen = Mutex::new(Seen { snapshot: Arc::new(snapshot), at: Instant::now() });
         let (cache, indexes) = (cache.to_string(), Indexes::default());
         Ok(Self { file, cache, plan_again, store, seen, indexes })
@@ -85,22 +81,19 @@ impl Study {
             return Ok(Arc::clone(&seen.snapshot));
         }
         let old = &seen.snapshot;
-        let now = stamp(&self.file, &old.plan);
+        let now = stamp(&self.file, &old.surveyed.plan);
         let (plan, problem) = match now == old.stamp {
-            true => (Arc::clone(&old.plan), old.problem.clone()),
+            true => (Arc::clone(&old.surveyed.plan), old.problem.clone()),
             false => match (self.plan_again)().await {
                 Ok(plan) => (Arc::new(plan), String::new()),
-                Err(problem) => (Arc::clone(&old.plan), problem),
+                Err(problem) => (Arc::clone(&old.surveyed.plan), problem),
             },
         };
         let stamp = stamp(&self.file, &plan);
-        let fresh = Arc::new(look(&self.file, &self.store, plan, problem, stamp).await?);
+        let fresh = look(&self.file, &self.store, &self.cache, plan, problem, stamp).await?;
+        let fresh = Arc::new(fresh);
         *seen = Seen { snapshot: Arc::clone(&fresh), at: Instant::now() };
         Ok(fresh)
-    }
-
-    pub(super) fn command(&self, plan: &Plan) -> String {
-        hint::command("run", &plan.file, &plan.set, &self.cache)
     }
 
     /// Keeps results from being removed.
@@ -112,33 +105,21 @@ impl Study {
 impl Snapshot {
     /// The table with that name, if it is completely stored; otherwise the missing parts, in words.
     pub(super) fn table(&self, name: &str) -> Result<Input, String> {
-        let input = self.plan.table(name).map_err(|problem| {
-            let help = problem.help.map(|help| format!("; {help}")).unwrap_or_default();
-            format!("{}{help}", problem.message)
-        })?;
+        let input = self.surveyed.table(name).map_err(|error| error.to_string())?;
         self.stored(&input)?;
         Ok(input)
     }
 
     pub(super) fn stored(&self, input: &Input) -> Result<(), String> {
-        let missing = input.tables.iter().find(|table| self.states[table.step].manifest.is_none());
+        let states = &self.surveyed.states;
+        let missing = input.tables.iter().find(|table| states[table.step].manifest.is_none());
         match missing {
             None => Ok(()),
             Some(table) => {
-                let step = &self.plan.steps[table.step].name;
+                let step = &self.surveyed.plan.steps[table.step].name;
                 Err(format!("{step} is not computed yet for the current workflow"))
             }
         }
-    }
-
-    pub(super) fn data(
-        &self,
-        session: &SessionContext,
-        store: &Store,
-        input: &Input,
-    ) -> Result<DataFrame, RunError> {
-        let done: Vec<_> = self.states.iter().map(|state| state.manifest.clone()).collect();
-        Ok(open(session, store, &self.plan, input, &done)?)
     }
 
     /// The stored file of a table with only one file, with its digest and rows.
@@ -147,12 +128,13 @@ impl Snapshot {
         if input.united {
             return None;
         }
-        let manifest = self.states[table.step].manifest.as_ref()?;
-        manifest.port(table.port).map(|port| (port.blob, port.rows))
+        self.surveyed.stored(table.step, table.port).map(|port| (port.blob, port.rows))
     }
 
-    pub(super) fn rows(&self, input: &Input) -> Option<u64> {
-        rows_of(&self.states, input)
+    /// The same, if the file is on this disk.
+    pub(super) fn local_blob(&self, input: &Input) -> Option<(Digest, u64)> {
+        let file = |blob: &Digest| self.surveyed.store.local_blob(blob);
+        self.only_blob(input).filter(|(blob, _)| file(blob).is_some_and(|file| file.is_file()))
     }
 
     /// The address of the events that make a page reload.
@@ -163,6 +145,7 @@ impl Snapshot {
     /// A text that changes when a page of the study would change.
     pub(super) fn mark(&self) -> String {
         let states: Vec<String> = self
+            .surveyed
             .states
             .iter()
             .map(|state| match &state.manifest {
@@ -184,14 +167,15 @@ impl Snapshot {
 async fn look(
     file: &Path,
     store: &Store,
+    cache: &str,
     plan: Arc<Plan>,
     problem: String,
     stamp: Stamp,
 ) -> Result<Snapshot, RunError> {
     let _reading = store.reading_lock().await?;
-    let states = survey(&plan, store, None).await?;
+    let surveyed = Surveyed::unlocked(plan, store.clone(), cache).await?;
     let runs = past_runs(file, store).await?;
-    Ok(Snapshot { plan, states, problem, runs, stamp })
+    Ok(Snapshot { surveyed, problem, runs, stamp })
 }
 
 /// The sizes and times of the workflow file, and of local files and folders that steps read.

@@ -5,11 +5,11 @@ use arrow::datatypes::{DataType, Field};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use axum::extract::{Query, State};
 use galeras_pages::model::{SortDirection, TableBlock, TableColumn};
-use galeras_pages::view::{TablePage, TableTools, table_page};
+use galeras_pages::view::table_page;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::answer::{Answered, Refusal, Served, address, html};
+use super::answer::{Answered, Served, address, html};
 use super::table_filter::{OPERATORS, condition};
 use super::table_rows::Rows;
 use crate::report::described;
@@ -63,10 +63,7 @@ pub(super) async fn table(
     State(served): State<Served>,
     Query(mut query): Query<TableQuery>,
 ) -> Answered {
-    let snapshot = served.study.snapshot().await?;
-    let input = snapshot
-        .table(&query.name)
-        .map_err(|why| Refusal::missing(why).run(served.study.command(&snapshot.plan)))?;
+    let (snapshot, input) = served.table(&query.name).await?;
     let _reading = served.study.reading().await?;
     let schema = &input.schema.schema;
     if !query.sort.is_empty() && schema.field_with_name(&query.sort).is_err() {
@@ -90,30 +87,15 @@ pub(super) async fn table(
             format!("rows {} to {} of {}", count(first + 1), count(last), count(total))
         }
     };
-    let tools = TableTools {
-        name: query.name.clone(),
-        columns: schema
-            .fields()
-            .iter()
-            .filter(|f| !f.data_type().is_nested())
-            .map(|f| f.name().clone())
-            .collect(),
-        column: query.column.clone(),
-        operators: OPERATORS
-            .iter()
-            .map(|(name, text)| (name.to_string(), text.to_string()))
-            .collect(),
-        operator: query.op.clone(),
-        value: query.value.clone(),
-        sort: query.sort.clone(),
-        descending: query.descending(),
-        place,
-        problem,
-        previous: if page > 1 { query.page(page - 1) } else { String::new() },
-        next: if page < pages { query.page(page + 1) } else { String::new() },
-        first: address("/table", &[("name", &query.name)]),
-        last: if page < pages { query.page(pages) } else { String::new() },
-    };
+    let flat = schema.fields().iter().filter(|field| !field.data_type().is_nested());
+    let columns: Vec<&str> = flat.map(|field| field.name().as_str()).collect();
+    let at = |number: u64, there: bool| if there { query.page(number) } else { String::new() };
+    let first_page = address("/table", &[("name", &query.name)]);
+    let tools = json!({"name": query.name, "columns": columns, "column": query.column,
+        "operators": OPERATORS, "operator": query.op, "value": query.value, "sort": query.sort,
+        "descending": query.descending(), "place": place, "problem": problem,
+        "previous": at(page.saturating_sub(1), page > 1), "next": at(page + 1, page < pages),
+        "first": first_page, "last": at(pages, page < pages)});
     let link =
         |position: &u64| address("/row", &[("name", &query.name), ("at", &position.to_string())]);
     let block = TableBlock {
@@ -129,8 +111,7 @@ pub(super) async fn table(
         row_links: found.positions.iter().map(link).collect(),
         ..TableBlock::default()
     };
-    let page = TablePage { table: block, tools };
-    Ok(html(table_page(&served.frame(snapshot, ""), &page)?))
+    Ok(html(table_page(&served.frame(snapshot, ""), &query.name, &block, &tools)?))
 }
 
 fn heading(query: &TableQuery, input: &Input, field: &Field) -> TableColumn {

@@ -81,10 +81,7 @@ fn number(name: &str, value: &str) -> Result<f64, String> {
 
 fn contains(this: Expr, data_type: &DataType, value: &str) -> Expr {
     let text = if *data_type == DataType::Utf8 { this } else { cast(this, DataType::Utf8) };
-    match value.is_ascii() {
-        true => contains_ascii(text, value),
-        false => text.ilike(lit(pattern(value))),
-    }
+    if value.is_ascii() { contains_ascii(text, value) } else { text.ilike(lit(pattern(value))) }
 }
 
 /// The pattern of texts that contain this one, with wildcards escaped.

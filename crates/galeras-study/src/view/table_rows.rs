@@ -19,7 +19,6 @@ use galeras_engine::plan::Input;
 use galeras_engine::runner::RunError;
 use galeras_operator::is_virtual;
 use galeras_sql::session::{column, session, stored_rows};
-use galeras_store::Store;
 
 const PAGE: u64 = 50;
 
@@ -50,34 +49,27 @@ pub(super) struct PageRows {
     pub(super) batch: RecordBatch,
 }
 
-/// A table on this disk.
-struct LocalTable {
-    blob: Digest,
-    store: Store,
-    rows: u64,
-}
-
 impl Rows<'_> {
     /// The page with that number, or the last one.
     pub(super) async fn page(&self, asked: u64) -> Result<PageRows, RunError> {
         let names = self.columns();
-        let Some(local) = self.local() else {
+        let Some((blob, rows)) = self.snapshot.local_blob(self.input) else {
             let total = self.count().await?;
             let place = place(total, asked);
             let batch = self.scanned(&names, place.first).await?;
             return Ok(PageRows { batch, ..place });
         };
-        let place = match self.indexed(&local, asked).await? {
+        let place = match self.indexed(&blob, rows, asked).await? {
             Some(place) => place,
             None => {
                 let place = place(self.count().await?, asked);
                 PageRows { positions: self.searched(place.first).await?, ..place }
             }
         };
-        let wanted = place.positions.clone();
+        let (wanted, store) = (place.positions.clone(), self.snapshot.surveyed.store.clone());
         let batch = blocking(move || {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let table = opened(&local.store, &local.blob)?;
+            let table = opened(&store, &blob)?;
             let batch = stored_rows(&table, &wanted, &names)?;
             // A file returns its columns in its own order.
             let places = names.iter().filter_map(|name| batch.schema().index_of(name).ok());
@@ -86,32 +78,28 @@ impl Rows<'_> {
         Ok(PageRows { batch: batch.await?, ..place })
     }
 
-    fn local(&self) -> Option<LocalTable> {
-        let (blob, rows) = self.snapshot.only_blob(self.input)?;
-        let store = self.served.study.store.clone();
-        let file = store.local_blob(&blob)?;
-        file.is_file().then_some(LocalTable { blob, store, rows })
-    }
-
     /// The position of a page and its rows from cached facts; `None` if these would be too large.
-    async fn indexed(&self, local: &LocalTable, asked: u64) -> Result<Option<PageRows>, RunError> {
-        let indexes = &self.served.study.indexes;
+    async fn indexed(
+        &self,
+        blob: &Digest,
+        rows: u64,
+        asked: u64,
+    ) -> Result<Option<PageRows>, RunError> {
+        let (indexes, store) = (&self.served.study.indexes, &self.snapshot.surveyed.store);
         let matches = match self.stored_filter()? {
             None => None,
-            Some(filter) => {
-                match indexes.matches(&local.blob, local.store.clone(), filter).await? {
-                    Some(matches) => Some(matches),
-                    None => return Ok(None),
-                }
-            }
+            Some(filter) => match indexes.matches(blob, store.clone(), filter).await? {
+                Some(matches) => Some(matches),
+                None => return Ok(None),
+            },
         };
         let is_ordered = !self.sort.is_empty()
             && self.input.schema.field(self.sort).is_some_and(|field| !is_virtual(field));
         let order = match is_ordered {
             false => None,
             true => {
-                let store = local.store.clone();
-                match indexes.order(&local.blob, store, self.sort, self.descending).await? {
+                let order = indexes.order(blob, store.clone(), self.sort, self.descending);
+                match order.await? {
                     Some(order) => Some(order),
                     None => return Ok(None),
                 }
@@ -119,7 +107,7 @@ impl Rows<'_> {
         };
         let total = match &matches {
             Some(matches) => matches.count_set_bits() as u64,
-            None => local.rows,
+            None => rows,
         };
         let place = place(total, asked);
         let (skip, take) = (to_usize(place.first), to_usize(PAGE));
@@ -142,7 +130,8 @@ impl Rows<'_> {
     /// The filter over the columns of the file: other columns have a constant value.
     fn stored_filter(&self) -> Result<Option<Expr>, RunError> {
         let Some(filter) = self.filter.clone() else { return Ok(None) };
-        let step = self.input.tables.first().map(|table| &self.snapshot.plan.steps[table.step]);
+        let step =
+            self.input.tables.first().map(|table| &self.snapshot.surveyed.plan.steps[table.step]);
         let schema = &self.input.schema;
         let replaced = filter.transform(|part| match &part {
             Expr::Column(named) if schema.field(&named.name).is_some_and(|f| is_virtual(f)) => {
@@ -154,7 +143,7 @@ impl Rows<'_> {
     }
 
     fn data(&self, jobs: usize) -> Result<DataFrame, RunError> {
-        self.snapshot.data(&session(jobs), &self.served.study.store, self.input)
+        Ok(self.snapshot.surveyed.open(&session(jobs), self.input)?)
     }
 
     fn filtered(&self, df: DataFrame) -> Result<DataFrame, RunError> {
@@ -164,10 +153,9 @@ impl Rows<'_> {
         }
     }
 
-    /// The number of filtered rows.
     async fn count(&self) -> Result<u64, RunError> {
         if self.filter.is_none() {
-            return Ok(self.snapshot.rows(self.input).unwrap_or(0));
+            return Ok(self.snapshot.surveyed.rows(self.input).unwrap_or(0));
         }
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(self.filtered(self.data(jobs)?)?.count().await? as u64)
@@ -214,7 +202,7 @@ impl Rows<'_> {
 
     /// The columns of a page: first the key, then the columns of the step, then the others.
     fn columns(&self) -> Vec<String> {
-        let plan = &self.snapshot.plan;
+        let plan = &self.snapshot.surveyed.plan;
         let mut names = crate::columns_for_people(plan, self.input);
         if self.snapshot.only_blob(self.input).is_some() {
             names.retain(|name| self.input.schema.field(name).is_some_and(|f| !is_virtual(f)));
