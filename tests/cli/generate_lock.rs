@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::generate_anthropic::WORKFLOW as ANTHROPIC;
 use crate::generate_completions::WORKFLOW as COMPLETIONS;
-use crate::generate_openai::{answers, data, served, served_of, workflow};
+use crate::harness::{Outcome, Project, fields, marked};
 use crate::harness::{Outcome, Project, marked, says};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest, MODEL, VERSION};
 
@@ -31,25 +31,18 @@ fn drifts(project: &Project, now: &str) -> Outcome {
 #[test]
 fn locking_asks_one_small_question_and_pins_the_version() {
     let (api, project) = served(20, "max_tokens: 500, temperature: 0.5, samples: 3");
-    let said = lock(&project);
-    assert!(said.stderr.contains("1 model pinned"), "{said}");
+    lock(&project).complains(&["1 model pinned"]);
     let asked = api.take();
     assert_eq!(asked.len(), 1);
-    assert_eq!(asked[0].body["max_tokens"], 1);
-    assert_eq!(asked[0].body["model"], MODEL);
+    assert_eq!(fields(&asked[0].body, "max_tokens model"), json!([1, MODEL]));
     assert!(asked[0].text.len() < 300, "{}", asked[0].text);
-    let lock_file = locked(&project);
-    let versions = lock_file["versions"].as_array().unwrap();
-    assert_eq!(
-        versions,
-        &[json!({
-            "operator": "generate", "of": {"base_url": api.url(), "model": MODEL},
-            "version": VERSION, "workflows": ["w.yaml"],
-        })]
-    );
+    let wanted = json!([{
+        "operator": "generate", "of": {"base_url": api.url(), "model": MODEL},
+        "version": VERSION, "workflows": ["w.yaml"],
+    }]);
+    assert_eq!(locked(&project)["versions"], wanted);
     assert!(project.stored_nothing(), "nothing was computed");
-    let said = lock(&project);
-    assert!(said.stderr.contains("up to date"), "{said}");
+    lock(&project).complains(&["up to date"]);
 }
 
 #[test]
@@ -57,7 +50,7 @@ fn a_limit_under_another_name_is_left_as_it_is() {
     let (api, project) = served(1, "extra_body: { max_completion_tokens: 50 }");
     lock(&project);
     let body = api.take().remove(0).body;
-    assert_eq!((&body["max_tokens"], &body["max_completion_tokens"]), (&Value::Null, &json!(50)));
+    assert_eq!(fields(&body, "max_tokens max_completion_tokens"), json!([null, 50]));
 }
 
 /// The question goes to the endpoint of the step, in its protocol.
@@ -92,8 +85,7 @@ fn every_protocol_is_asked_in_its_words() {
             }
             None => json!({"base_url": base, "model": "tiny"}),
         };
-        let version = &locked(&project)["versions"][0];
-        assert_eq!((&version["of"], &version["version"]), (&of, &json!(VERSION)));
+        assert_eq!(fields(&locked(&project)["versions"][0], "of version"), json!([of, VERSION]));
         let before = project.run_ok(&["--frozen"]);
         assert_eq!(project.run_ok(&["--frozen"]).digests(), before.digests());
         api.set_version(Some("tiny-2"));
@@ -109,10 +101,9 @@ fn a_frozen_run_needs_a_pin() {
     let text = workflow(&api, "").replace("  answers:", "  «answers:");
     let (text, place) = marked(&text);
     let project = Project::new(&text).with("data.jsonl", data(0..3));
-    let outcome = project.run_json(&["--frozen"]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("not-locked w.yaml:{place}")], "{outcome}");
-    let shown = project.run(&["run", "w.yaml", "--frozen"]).exits(2);
-    assert!(shown.stderr.contains("galeras lock w.yaml"), "{shown}");
+    project.refuses(&["--frozen"], &format!("not-locked w.yaml:{place}"), &[]);
+    let frozen = ["run", "w.yaml", "--frozen"];
+    project.run(&frozen).exits(2).complains(&["galeras lock w.yaml"]);
     assert!(project.stored_nothing());
     assert_eq!(api.count(), 0);
     lock(&project);
@@ -202,8 +193,7 @@ fn without_a_lock_a_new_version_is_seen_and_not_refused() {
 fn a_server_without_a_name_cannot_be_pinned() {
     let (api, project) = served(2, "");
     api.set_version(None);
-    let said = project.run(&["lock", "w.yaml"]).exits(1);
-    assert!(said.stderr.contains("does not say which model"), "{said}");
+    project.run(&["lock", "w.yaml"]).exits(1).complains(&["does not say which model"]);
     assert!(!project.path("galeras.lock").exists());
     // One that had a name and has none now.
     api.set_version(Some(VERSION));
@@ -221,7 +211,7 @@ fn a_lock_that_fails_leaves_the_file_as_it_was() {
     let before = project.read("galeras.lock");
     api.set_version(Some("tiny-2026-02-02"));
     api.script(|_| Some(ChatFault::Error(500, "internal", "oops".into())));
-    says(&project.run(&["lock", "w.yaml"]).exits(1).stderr, &["answers", "oops"]);
+    project.run(&["lock", "w.yaml"]).exits(1).complains(&["answers", "oops"]);
     assert_eq!(project.read("galeras.lock"), before);
 }
 
@@ -233,8 +223,7 @@ fn steps_with_the_same_model_are_asked_about_once() {
     let more = step.replace("model: tiny", "model: tiny, temperature: 1");
     let other = step.replace("model: tiny", "model: huge");
     project.write("w.yaml", format!("{text}  more:\n{more}  other:\n{other}"));
-    let said = lock(&project);
-    assert!(said.stderr.contains("2 models pinned"), "{said}");
+    lock(&project).complains(&["2 models pinned"]);
     let mut asked: Vec<String> = api.take().iter().map(|a| a.body["model"].to_string()).collect();
     asked.sort();
     assert_eq!(asked, ["\"huge\"", "\"tiny\""]);

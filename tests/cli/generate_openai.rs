@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::Project;
+use crate::harness::{Project, fields};
 use galeras_test_servers::chat_api::{
     ChatApi, ChatFault, ChatRequest, MODEL, TOKENS, VERSION, code, content,
 };
@@ -96,19 +96,15 @@ fn every_prompt_gets_a_row_with_its_answer() {
             assert_eq!(row[name], *value, "{name} goes through");
         }
         let body = &asked[text("prompt")].body;
-        assert_eq!(text("prediction"), code(body));
-        assert_eq!(text("raw_response"), content(body));
-        assert_eq!(text("finish_reason"), "stop");
-        assert_eq!((text("model"), text("reported_model")), (MODEL, VERSION));
-        assert_eq!(row["sample"], 0);
-        assert_eq!((&row["prompt_tokens"], &row["completion_tokens"]), (&json!(11), &json!(7)));
-        assert_eq!(row["earlier_responses"], json!([]));
+        let columns = "prediction raw_response finish_reason model reported_model sample \
+                       prompt_tokens completion_tokens earlier_responses";
+        let wanted = json!([code(body), content(body), "stop", MODEL, VERSION, 0, 11, 7, []]);
+        assert_eq!(fields(row, columns), wanted);
     }
     let ids: BTreeSet<&str> = rows.iter().map(|row| row["id"].as_str().unwrap()).collect();
     assert_eq!(ids.len(), 3);
     assert!(project.rows("answers.rejects").is_empty());
-    let step = outcome.step("answers");
-    assert_eq!((&step["computed_rows"], &step["reused_rows"]), (&json!(3), &json!(0)));
+    assert_eq!(fields(&outcome.step("answers"), "computed_rows reused_rows"), json!([3, 0]));
     project.verifies("cache");
 }
 
@@ -156,8 +152,7 @@ fn samples_have_seeds_keys_and_ids_of_their_own() {
         let body = json!({"messages": row["messages"], "seed": 40 + sample});
         assert_eq!(row["prediction"], code(&body));
     }
-    let summary = project.only("answers.summary");
-    assert_eq!((&summary["rows"], &summary["answers"]), (&json!(10), &json!(10)));
+    assert_eq!(fields(&project.only("answers.summary"), "rows answers"), json!([10, 10]));
 }
 
 /// Without a seed the request of every sample is the same, and still each has its answer.
@@ -182,8 +177,8 @@ fn the_prediction_is_the_code_or_all_of_the_answer() {
     for (extract, prediction) in [("code", "x = 1"), ("raw", said)] {
         project.write("w.yaml", workflow(&api, &format!("extract: {extract}")));
         project.run_ok(&[]);
-        let row = project.only("answers");
-        assert_eq!((&row["prediction"], &row["raw_response"]), (&json!(prediction), &json!(said)));
+        let found = fields(&project.only("answers"), "prediction raw_response");
+        assert_eq!(found, json!([prediction, said]));
     }
     assert_eq!(api.count(), 1, "a change of the extraction is no question");
 }
@@ -242,12 +237,10 @@ fn a_conversation_goes_on_with_the_answers() {
             said.push(content(&body));
             messages.push(json!({"role": "assistant", "content": content(&body)}));
         }
-        assert_eq!(row["raw_response"], said[2]);
-        assert_eq!(row["earlier_responses"], json!(said[..2]));
-        assert_eq!((&row["prompt_tokens"], &row["completion_tokens"]), (&json!(33), &json!(21)));
+        let columns = "raw_response earlier_responses prompt_tokens completion_tokens";
+        assert_eq!(fields(&row, columns), json!([said[2], said[..2], 33, 21]));
     }
-    let summary = project.only("answers.summary");
-    assert_eq!((&summary["rows"], &summary["answers"]), (&json!(4), &json!(12)));
+    assert_eq!(fields(&project.only("answers.summary"), "rows answers"), json!([4, 12]));
 }
 
 #[test]
@@ -290,18 +283,14 @@ fn prompts_that_say_the_same_share_an_answer() {
     project.write("data.jsonl", rows.map(|(id, code)| row(id, code)).concat());
     let outcome = project.run_ok(&[]);
     assert_eq!(seeds(&api.asked()), [1, 1, 2, 2]);
-    let mut of: BTreeMap<(String, i64), BTreeSet<String>> = BTreeMap::new();
-    let rows = project.rows("answers");
-    for row in &rows {
-        let key = (row["code"].as_str().unwrap().to_owned(), row["sample"].as_i64().unwrap());
-        of.entry(key).or_default().insert(row["prediction"].as_str().unwrap().to_owned());
-    }
-    assert_eq!((rows.len(), of.len()), (8, 4));
-    assert!(of.values().all(|said| said.len() == 1), "{of:?}");
+    let mut said = project.cells("answers", "code sample prediction");
+    assert_eq!(said.len(), 8);
+    said.dedup();
+    let keys: Vec<&str> = said.iter().map(|line| &line[..5]).collect();
+    assert_eq!(keys, ["x | 0", "x | 1", "y | 0", "y | 1"], "{said:?}");
     // Paid once.
     let summary = project.only("answers.summary");
-    assert_eq!((&summary["rows"], &summary["answers"]), (&json!(8), &json!(4)));
-    assert_eq!(summary["prompt_tokens"], 44);
+    assert_eq!(fields(&summary, "rows answers prompt_tokens"), json!([8, 4, 44]));
     assert_eq!(outcome.events("progress").last().unwrap()["done"], 8);
     // A template without columns is one question.
     let (api, project) = served(3, "");
@@ -325,11 +314,9 @@ fn answers_in_every_dialect_are_read() {
         let fault = ChatFault::Message(message.clone());
         api.script(move |_| Some(fault.clone()));
         let project = project(&api, 1, "").ran();
-        let row = project.only("answers");
         let prediction = if reason == "refusal" { "" } else { raw };
-        let found = (&row["raw_response"], &row["prediction"]);
-        assert_eq!(found, (&json!(raw), &json!(prediction)), "{message}");
-        assert_eq!(row["finish_reason"], reason, "{message}");
+        let found = fields(&project.only("answers"), "raw_response prediction finish_reason");
+        assert_eq!(found, json!([raw, prediction, reason]), "{message}");
         assert_eq!(api.count(), 1, "{message}");
     }
 }
@@ -339,10 +326,7 @@ fn a_server_that_counts_no_tokens_is_taken() {
     let api = ChatApi::start();
     api.script(|_| Some(ChatFault::With(json!({"usage": null}))));
     let project = project(&api, 2, "price: { input: 1, output: 1 }").ran();
-    for row in project.rows("answers") {
-        let found = (&row["prompt_tokens"], &row["completion_tokens"]);
-        assert_eq!(found, (&Value::Null, &Value::Null));
-    }
+    assert_eq!(project.cells("answers", "prompt_tokens completion_tokens"), ["null | null"; 2]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, every, lines, says, text};
+use crate::harness::{Project, every, fields, lines, says, text};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -52,15 +52,11 @@ fn answers_are_found_by_columns() {
     let prompts = project.rows("prompts");
     for row in project.rows("answers") {
         let prompt = prompts.iter().find(|prompt| prompt["id"] == row["prompt_id"]).unwrap();
-        // Everything is the prompt's, and the answer comes on top.
-        for column in ["snippet_id", "treatment", "prompt", "messages", "code", "n"] {
-            assert_eq!(row[column], prompt[column], "{column}");
-        }
-        assert_eq!((&row["model"], &row["sample"]), (&json!("replay"), &json!(0)));
-        for column in ["finish_reason", "reported_model", "prompt_tokens", "completion_tokens"] {
-            assert!(row[column].is_null(), "{row}");
-        }
-        assert_eq!(row["earlier_responses"], json!([]));
+        let columns = "snippet_id treatment prompt messages code n";
+        assert_eq!(fields(&row, columns), fields(prompt, columns));
+        let columns = "model sample finish_reason reported_model prompt_tokens completion_tokens \
+                       earlier_responses";
+        assert_eq!(fields(&row, columns), json!(["replay", 0, null, null, null, null, []]));
     }
     assert!(project.rows("answers.rejects").is_empty());
     // The order of the answers does not count.
@@ -104,9 +100,8 @@ fn columns_of_answers_are_taken_over() {
         let of =
             |g: &&Value| g["snippet_id"] == row["snippet_id"] && g["treatment"] == row["treatment"];
         let found = given.iter().find(of).unwrap();
-        for column in ["finish_reason", "reported_model", "prompt_tokens", "completion_tokens"] {
-            assert_eq!(row[column], found[column], "{column}");
-        }
+        let columns = "finish_reason reported_model prompt_tokens completion_tokens";
+        assert_eq!(fields(&row, columns), fields(found, columns));
         assert!(row.get("comment").is_none(), "{row}");
     }
     let columns = "reported_model rows answers prompt_tokens completion_tokens";
@@ -139,10 +134,9 @@ fn samples_are_told_apart() {
     let ids = project.cells("answers", "id");
     assert!(before.iter().all(|id| ids.contains(id)));
     // The last one has no second answer.
-    let rejects = project.rows("answers.rejects");
-    assert_eq!(rejects.len(), 1);
-    assert_eq!((&rejects[0]["sample"], &rejects[0]["rule"]), (&json!(1), &json!("answer")));
-    says(text(&rejects[0], "reason"), &["snippet_id = d3", "treatment = b", "sample = 1"]);
+    let reject = project.only("answers.rejects");
+    assert_eq!(fields(&reject, "sample rule"), json!([1, "answer"]));
+    says(text(&reject, "reason"), &["snippet_id = d3", "treatment = b", "sample = 1"]);
 }
 
 #[test]

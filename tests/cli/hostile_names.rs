@@ -40,38 +40,26 @@ pub fn quoted(text: &str) -> String {
     text.chars().map(letters).collect()
 }
 
-/// A workflow with `NAME` instead of a name, and the line of it.
+/// A workflow with `NAME` instead of a name, and the line of it. `STEP` is the step `a`.
 const PLACES: [(&str, &str, u64); 8] = [
-    ("step", "galeras: 1\nsteps:\n  NAME: { op: methods, with: { corpus: python-stdlib } }\n", 3),
-    (
-        "param",
-        "galeras: 1\nparams:\n  NAME: { type: int, default: 1 }\nsteps:\n  a: { op: methods, with: { corpus: python-stdlib } }\n",
-        3,
-    ),
-    (
-        "output",
-        "galeras: 1\nsteps:\n  a: { op: methods, with: { corpus: python-stdlib } }\noutputs:\n  NAME: { from: a, path: a.csv }\n",
-        5,
-    ),
-    (
-        "matrix key",
-        "galeras: 1\nsteps:\n  a:\n    op: methods\n    matrix: { NAME: [1] }\n    with: { corpus: python-stdlib }\n",
-        5,
-    ),
+    ("step", "steps:\n  NAME: { op: methods, WITH }\n", 3),
+    ("param", "params:\n  NAME: { type: int, default: 1 }\nsteps:\n  STEP\n", 3),
+    ("output", "steps:\n  STEP\noutputs:\n  NAME: { from: a, path: a.csv }\n", 5),
+    ("matrix key", "steps:\n  a:\n    op: methods\n    matrix: { NAME: [1] }\n    WITH\n", 5),
     (
         "input port",
-        "galeras: 1\nsteps:\n  a: { op: methods, with: { corpus: python-stdlib } }\n  b:\n    op: sql\n    from: { NAME: a }\n    with: { query: SELECT 1 AS x }\n",
+        "steps:\n  STEP\n  b:\n    op: sql\n    from: { NAME: a }\n    with: { query: SELECT 1 AS x }\n",
         6,
     ),
     (
         "reference",
-        "galeras: 1\nsteps:\n  a: { op: methods, with: { corpus: python-stdlib } }\n  b:\n    op: sample\n    from: NAME\n    with: { n: 1, seed: 1 }\n",
+        "steps:\n  STEP\n  b:\n    op: sample\n    from: NAME\n    with: { n: 1, seed: 1 }\n",
         6,
     ),
-    ("operator", "galeras: 1\nsteps:\n  a:\n    op: NAME\n", 4),
+    ("operator", "steps:\n  a:\n    op: NAME\n", 4),
     (
         "argument",
-        "galeras: 1\nsteps:\n  a:\n    op: methods\n    with: { corpus: python-stdlib, NAME: 1 }\n",
+        "steps:\n  a:\n    op: methods\n    with: { corpus: python-stdlib, NAME: 1 }\n",
         5,
     ),
 ];
@@ -79,9 +67,12 @@ const PLACES: [(&str, &str, u64); 8] = [
 #[test]
 fn names_in_a_workflow_are_refused_at_their_place() {
     for (place, workflow, line) in PLACES {
+        let workflow = workflow.replace("STEP", "a: { op: methods, WITH }");
+        let workflow = workflow.replace("WITH", "with: { corpus: python-stdlib }");
         for name in NAMES {
             let what = format!("{place} {name:?}");
-            let project = Project::new(&workflow.replace("NAME", &quoted(name)));
+            let workflow = workflow.replace("NAME", &quoted(name));
+            let project = Project::new(&format!("galeras: 1\n{workflow}"));
             let outcome = project.run(&["check", "w.yaml", "--format", "json"]).exits(2);
             harmless(&what, &outcome);
             let found = outcome.events("diagnostic");

@@ -49,11 +49,7 @@ const FILES: [(&str, &str); 3] = [
 ];
 
 fn project() -> Project {
-    let project = Project::new(WORKFLOW);
-    for (name, text) in FILES {
-        project.write(name, text);
-    }
-    project
+    FILES.iter().fold(Project::new(WORKFLOW), |project, (name, text)| project.with(name, text))
 }
 
 fn computed() -> (Project, Outcome) {
@@ -196,12 +192,10 @@ fn an_argument_of_a_step_runs_it_and_what_depends_on_it() {
     let line = "w.yaml:22:56";
     let explained = project.run(&["explain", "w.yaml", "testbed"]).exits(0);
     says(&explained.stdout, &["ARG_CHANGED", "max", "0.65", "0.6", line]);
-    let told = project.run(&["explain", "w.yaml", "testbed", "--format", "json"]).exits(0);
-    let told = &told.json_lines()[0];
+    let told = project.answer(&["explain", "w.yaml", "testbed"]);
     assert_eq!(told["reason"], "ARG_CHANGED");
     assert!(told["detail"].as_str().unwrap().contains("max: 0.65 → 0.6"), "{told}");
-    let planned = project.run(&["plan", "w.yaml"]).exits(0);
-    assert!(planned.stdout.contains("ARG_CHANGED") && planned.stdout.contains(line), "{planned}");
+    project.run(&["plan", "w.yaml"]).exits(0).prints(&["ARG_CHANGED", line]);
     let outcome = project.run_ok(&[]);
     // `describe` reads no column that the cut changes.
     let found = outcome.statuses();
@@ -218,8 +212,8 @@ fn a_param_runs_what_uses_it() {
     let outcome = project.run_ok(&["--set", "seed=43"]);
     let found = outcome.statuses();
     assert_eq!(found, "methods=hit features=hit valid=hit testbed=ran table=hit lengths=ran");
-    let explained = project.run(&["explain", "w.yaml", "testbed", "--set", "seed=44"]).exits(0);
-    assert!(explained.stdout.contains("seed: 43 → 44"), "{explained}");
+    let explain = ["explain", "w.yaml", "testbed", "--set", "seed=44"];
+    project.run(&explain).exits(0).prints(&["seed: 43 → 44"]);
 }
 
 #[test]
@@ -284,8 +278,7 @@ fn select_runs_a_step_with_what_it_needs() {
     assert_eq!(outcome.statuses(), "methods=ran features=ran valid=ran");
     let outcome = project.run_ok(&["--select", "table", "--select", "methods"]);
     assert_eq!(outcome.statuses(), "methods=hit features=hit valid=hit testbed=ran table=ran");
-    let shown = project.run(&["show", "w.yaml", "lengths"]).exits(1);
-    assert!(shown.stderr.contains("not computed yet"), "{shown}");
+    project.run(&["show", "w.yaml", "lengths"]).exits(1).complains(&["not computed yet"]);
 }
 
 #[test]

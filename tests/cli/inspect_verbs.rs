@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::harness::{Project, Running, files_below, says};
+use crate::harness::{Project, files_below, says};
 
 const WORKFLOW: &str = "galeras: 1
 name: shapes
@@ -34,14 +34,16 @@ fn a_plan_says_what_would_run_and_why() {
     assert!(planned.stderr.is_empty() && !project.path("ran").exists());
     assert!(project.stored_nothing());
     project.run_ok(&[]);
-    let planned = project.run(&["plan", "w.yaml", "--format", "json"]).exits(0);
-    let steps = planned.json_lines()[0]["steps"].as_array().unwrap().clone();
-    assert!(steps.iter().all(|s| s["state"] == "hit"), "{planned}");
+    let plan = |more: &[&str]| {
+        let plan = project.answer(&[&["plan", "w.yaml"], more].concat());
+        plan["steps"].as_array().unwrap().clone()
+    };
+    let steps = plan(&[]);
+    assert!(steps.iter().all(|s| s["state"] == "hit"), "{steps:?}");
     assert_eq!((&steps[0]["rows"], &steps[1]["rows"]), (&3.into(), &2.into()));
-    let planned = project.run(&["plan", "w.yaml", "--set", "n=1", "--format", "json"]).exits(0);
-    let steps = planned.json_lines()[0]["steps"].as_array().unwrap().clone();
-    assert_eq!((&steps[2]["state"], &steps[2]["reason"]), (&"run".into(), &"ARG_CHANGED".into()));
-    assert!(steps[2]["detail"].as_str().unwrap().contains("n: 2 → 1"), "{planned}");
+    let last = &plan(&["--set", "n=1"])[2];
+    assert_eq!((&last["state"], &last["reason"]), (&"run".into(), &"ARG_CHANGED".into()));
+    assert!(last["detail"].as_str().unwrap().contains("n: 2 → 1"), "{last}");
     // The run did what the plan said.
     assert_eq!(project.run_ok(&["--set", "n=1"]).statuses(), "table=hit valid=hit rest=ran");
 }
@@ -65,39 +67,29 @@ fn several_files_are_checked() {
 #[test]
 fn an_explanation_has_arguments_inputs_and_results() {
     let project = Project::new(WORKFLOW);
-    let explained = project.run(&["explain", "w.yaml", "rest"]).exits(0);
-    assert!(explained.stdout.contains("not computed yet"), "{explained}");
+    project.run(&["explain", "w.yaml", "rest"]).exits(0).prints(&["not computed yet"]);
     project.run_ok(&[]);
-    let explained = project.run(&["explain", "w.yaml", "rest"]).exits(0);
-    says(
-        &explained.stdout,
-        &["op sample", "hit", "n: 2", "seed: 1", "w.yaml:18", "valid.rejects", "rows"],
-    );
-    let told = project.run(&["explain", "w.yaml", "rest", "--format", "json"]).exits(0);
-    let told = &told.json_lines()[0];
+    let words = ["op sample", "hit", "n: 2", "seed: 1", "w.yaml:18", "valid.rejects", "rows"];
+    project.run(&["explain", "w.yaml", "rest"]).exits(0).prints(&words);
+    let told = project.answer(&["explain", "w.yaml", "rest"]);
     assert_eq!(told["preimage"]["operator"], "sample");
     assert_eq!(told["key"], told["manifest"]["key"]);
-    let shown = project.run(&["explain", "w.yaml", "rset"]).exits(2);
-    assert!(shown.stderr.contains("did you mean `rest`?"), "{shown}");
+    project.run(&["explain", "w.yaml", "rset"]).exits(2).complains(&["did you mean `rest`?"]);
 }
 
 #[test]
 fn values_of_the_environment_are_stored_nowhere() {
     let project = Project::new(&WORKFLOW.replace("touch ran;", "test \"$TOKEN\" = hush-hush &&"));
     let mut said = String::new();
-    for verb in ["run", "explain"] {
-        let mut args = vec![verb, "w.yaml", "--format", "json"];
-        args.extend((verb == "explain").then_some("table"));
-        let mut command = project.command(&args);
-        command.env("TOKEN", "hush-hush");
-        let outcome = Running::start(command).finish().exits(0);
+    for verb in [&["run", "w.yaml"][..], &["explain", "w.yaml", "table"]] {
+        let args = [verb, &["--format", "json"]].concat();
+        let outcome = project.run_in_env(&[("TOKEN", "hush-hush")], &args).exits(0);
         said.push_str(&outcome.stdout.replace("$TOKEN\\\" = hush-hush", ""));
     }
     assert!(!said.contains("hush-hush"), "{said}");
     let secret = b"hush-hush-twice";
-    let mut command = project.command(&["run", "w.yaml", "--force", "table"]);
-    command.env("TOKEN", "hush-hush").env("OTHER", "hush-hush-twice");
-    Running::start(command).finish().exits(0);
+    let variables = [("TOKEN", "hush-hush"), ("OTHER", "hush-hush-twice")];
+    project.run_in_env(&variables, &["run", "w.yaml", "--force", "table"]).exits(0);
     for file in files_below(&project.path("cache")) {
         let bytes = std::fs::read(&file).unwrap();
         assert!(!bytes.windows(secret.len()).any(|w| w == secret), "{}", file.display());
@@ -143,8 +135,7 @@ fn operators_are_listed_and_documented() {
         let real: Vec<_> = found.iter().filter(|d| !d.starts_with("missing-file")).collect();
         assert!(real.is_empty(), "{name}: {checked}");
     }
-    let shown = project.run(&["ops", "sampel"]).exits(2);
-    assert!(shown.stderr.contains("did you mean `sample`?"), "{shown}");
+    project.run(&["ops", "sampel"]).exits(2).complains(&["did you mean `sample`?"]);
 }
 
 #[test]
@@ -159,48 +150,28 @@ fn schemas_are_json() {
     assert!(cut.to_string().contains("\"seed\""), "{cut}");
     let table = parse(&["schema", "random_cut"]);
     assert!(table["columns"]["random_cut"].as_str().unwrap().starts_with("utf8"));
-    let shown = project.run(&["schema", "cuts"]).exits(2);
-    assert!(shown.stderr.contains("did you mean `cut`?"), "{shown}");
+    project.run(&["schema", "cuts"]).exits(2).complains(&["did you mean `cut`?"]);
 }
 
 #[test]
 fn completions_are_scripts() {
     let project = Project::empty();
-    for shell in ["bash", "zsh", "fish"] {
-        let script = project.run(&["completions", shell]).exits(0);
-        assert!(script.stdout.contains("GALERAS_COMPLETE"), "{shell}: {script}");
+    for shell in ["bash", "zsh", "fish", "elvish"] {
+        project.run(&["completions", shell]).exits(0).prints(&["GALERAS_COMPLETE"]);
     }
     let script = project.run(&["completions", "bash"]).exits(0).stdout;
     let mut bash = Command::new("bash").arg("-n").stdin(Stdio::piped()).spawn().unwrap();
     std::io::Write::write_all(&mut bash.stdin.take().unwrap(), script.as_bytes()).unwrap();
     assert!(bash.wait().unwrap().success());
-    let script = project.run(&["completions", "elvish"]).exits(0);
-    assert!(script.stdout.contains("GALERAS_COMPLETE"), "{script}");
     project.run(&["completions", "tcsh"]).exits(2);
 }
 
 #[test]
 fn every_verb_documents_itself() {
     let project = Project::empty();
-    let verbs = [
-        "run",
-        "plan",
-        "check",
-        "explain",
-        "graph",
-        "ops",
-        "schema",
-        "show",
-        "sql",
-        "trace",
-        "path",
-        "runs",
-        "diff",
-        "init",
-        "cache",
-        "completions",
-    ];
-    for verb in verbs {
+    let verbs = "run plan check explain graph ops schema show sql trace path runs diff init cache \
+                 completions";
+    for verb in verbs.split(' ') {
         let help = project.run(&[verb, "--help"]).exits(0);
         assert!(help.stdout.contains("Usage") && help.stderr.is_empty(), "{verb}");
     }

@@ -38,9 +38,7 @@ fn killed_runs_are_continued_and_give_the_same() {
     let mut killed = 0;
     for i in 0..12 {
         let cache = format!("killed{}", i % 4);
-        let running = Running::start(
-            project.command(&["run", "w.yaml", "--format", "json", "--cache", &cache]),
-        );
+        let running = project.start(&["--cache", &cache]);
         std::thread::sleep(Duration::from_millis(15 + 37 * i));
         running.signal("KILL");
         let outcome = running.finish();
@@ -74,9 +72,7 @@ fn interrupted_runs_say_so_and_are_continued() {
 fn two_runs_share_a_store() {
     let project = project();
     let alone = project.run_ok(&["--cache", "alone"]);
-    let start = || Running::start(project.command(&["run", "w.yaml", "--format", "json"]));
-    let (one, two, three) = (start(), start(), start());
-    for outcome in [one.finish(), two.finish(), three.finish()] {
+    for outcome in [(); 3].map(|()| project.start(&[])).map(Running::finish) {
         let outcome = outcome.exits(0);
         assert_eq!(outcome.finished()["status"], "ok");
         assert_eq!(outcome.digests(), alone.digests());
@@ -95,9 +91,7 @@ fn a_step_is_computed_once_for_two_runs() {
       output: { id: utf8! }
 ",
     );
-    let start = || Running::start(project.command(&["run", "w.yaml", "--format", "json"]));
-    let (one, two) = (start(), start());
-    let (one, two) = (one.finish().exits(0), two.finish().exits(0));
+    let [one, two] = [(); 2].map(|()| project.start(&[])).map(|run| run.finish().exits(0));
     assert_eq!(project.read("log"), "ran\n");
     assert_eq!(one.digests(), two.digests());
     let mut statuses = [one.statuses(), two.statuses()];
@@ -159,7 +153,7 @@ fn an_interruption_at_any_time_ends_soon_and_breaks_nothing() {
     let mut interrupted = 0;
     // The first finds the program listening and at work; later ones may find it done.
     for wait in [0, 20, 60, 140, 200, 260, 340, 440] {
-        let running = Running::start(project.command(&["run", "w.yaml", "--format", "json"]));
+        let running = project.start(&[]);
         match wait {
             0 => wait_for("a run at work", || project.path("cache/runs").exists()),
             _ => std::thread::sleep(Duration::from_millis(wait)),

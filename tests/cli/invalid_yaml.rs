@@ -3,11 +3,11 @@
 //! Names in a workflow that name nothing: each is found before anything runs, with its place
 //! and a suggestion.
 
-use crate::harness::{Outcome, Project, every, marked, patience, says};
+use crate::harness::{Outcome, Project, every, marked, patience, refused, says, told};
 
 /// Refused: exit 2, nothing stored, the answer ends with a `finished` event.
 #[track_caller]
-fn refused(project: &Project) -> Outcome {
+fn invalid(project: &Project) -> Outcome {
     let outcome = project.run_json(&[]).exits(2);
     assert_eq!(outcome.finished()["status"], "invalid");
     assert!(project.stored_nothing(), "{outcome}");
@@ -16,61 +16,35 @@ fn refused(project: &Project) -> Outcome {
 }
 
 #[test]
-fn a_syntax_error_has_its_place() {
-    let project = Project::new("galeras: 1\nsteps:\n  a: { op: exec, with: [ }\n");
-    let found = refused(&project).diagnostics();
-    assert_eq!(found.len(), 1, "{found:?}");
-    assert!(found[0].starts_with("yaml-syntax w.yaml:3:"), "{found:?}");
-    let shown = project.run(&["run", "w.yaml"]).exits(2);
-    assert!(shown.stdout.is_empty(), "{shown}");
-    assert!(shown.stderr.contains("w.yaml:3:"), "{shown}");
-}
-
-#[test]
-fn a_tab_as_indentation_is_a_syntax_error() {
-    let project = Project::new("galeras: 1\nsteps:\n\ta:\n\t\top: exec\n");
-    let found = refused(&project).diagnostics();
-    assert!(found[0].starts_with("yaml-syntax w.yaml:3:"), "{found:?}");
-}
-
-#[test]
-fn an_empty_file_is_refused() {
-    for text in ["", "\n\n", "# only a comment\n", "---\n"] {
-        let project = Project::new(text);
-        let found = refused(&project).diagnostics();
-        assert_eq!(found.len(), 1, "{text:?}: {found:?}");
-        assert!(found[0].starts_with("empty-file w.yaml:"), "{text:?}: {found:?}");
+fn what_is_no_workflow_is_one_mistake_at_its_place() {
+    let syntax = "galeras: 1\nsteps:\n  a: { op: exec, with: [ }\n";
+    for (text, start) in [
+        (syntax, "yaml-syntax w.yaml:3:"),
+        ("galeras: 1\nsteps:\n\ta:\n\t\top: exec\n", "yaml-syntax w.yaml:3:"),
+        ("", "empty-file w.yaml:"),
+        ("\n\n", "empty-file w.yaml:"),
+        ("# only a comment\n", "empty-file w.yaml:"),
+        ("---\n", "empty-file w.yaml:"),
+        ("- a\n- b\n", "wrong-type w.yaml:1:1"),
+    ] {
+        let found = invalid(&Project::new(text)).diagnostics();
+        assert!(found.len() == 1 && found[0].starts_with(start), "{text:?}: {found:?}");
     }
+    let shown = Project::new(syntax).run(&["run", "w.yaml"]).exits(2).complains(&["w.yaml:3:"]);
+    assert!(shown.stdout.is_empty(), "{shown}");
 }
 
 #[test]
-fn a_list_is_no_workflow() {
-    let project = Project::new("- a\n- b\n");
-    assert_eq!(refused(&project).diagnostics(), ["wrong-type w.yaml:1:1"]);
-}
-
-#[test]
-fn a_missing_file_is_named() {
-    let project = Project::empty();
+fn files_that_cannot_be_read_are_named() {
+    let project = Project::empty().with("bytes.yaml", b"galeras: 1\nname: \xff\xfe\n");
     let outcome = project.run_json(&[]).exits(2);
     assert_eq!(outcome.diagnostics().len(), 1, "{outcome}");
     assert!(outcome.diagnostics()[0].starts_with("missing-file w.yaml:"), "{outcome}");
-    let shown = project.run(&["run", "w.yaml"]).exits(2);
-    assert!(shown.stderr.contains("cannot read w.yaml"), "{shown}");
-}
-
-#[test]
-fn a_folder_is_no_workflow() {
-    let project = Project::empty();
-    let shown = project.run(&["run", "."]).exits(2);
-    assert!(shown.stderr.contains("is a folder"), "{shown}");
-}
-
-#[test]
-fn a_file_that_is_no_text_is_refused() {
-    let project = Project::empty().with("w.yaml", b"galeras: 1\nname: \xff\xfe\n");
-    let shown = project.run(&["run", "w.yaml"]).exits(2);
-    assert!(shown.stderr.contains("not UTF-8"), "{shown}");
+    for (file, said) in
+        [("w.yaml", "cannot read w.yaml"), (".", "is a folder"), ("bytes.yaml", "not UTF-8")]
+    {
+        project.run(&["run", file]).exits(2).complains(&[said]);
+    }
 }
 
 #[test]
@@ -81,7 +55,7 @@ fn a_bomb_of_aliases_is_refused_in_bounded_time() {
         text.push_str(&format!("x{i}: &x{i} [{}]\n", vec![one; 8].join(", ")));
     }
     text.push_str("steps: { a: { op: exec, with: *x29 } }\n");
-    let outcome = refused(&Project::new(&text));
+    let outcome = invalid(&Project::new(&text));
     assert!(outcome.took < patience(5), "{:?}", outcome.took);
     assert!(outcome.diagnostics().iter().any(|d| d.starts_with("yaml-limit ")), "{outcome}");
 }
@@ -93,7 +67,7 @@ fn a_deep_file_is_refused_in_bounded_time() {
         format!("galeras: 1\nsteps: {}", "{a: ".repeat(200_000)),
         format!("galeras: 1\nsteps: {}x\n", "- ".repeat(200_000)),
     ] {
-        let outcome = refused(&Project::new(&text));
+        let outcome = invalid(&Project::new(&text));
         assert!(outcome.took < patience(5), "{:?}", outcome.took);
         assert!(outcome.stdout.len() < 20_000, "{}", outcome.stdout.len());
     }
@@ -108,17 +82,14 @@ fn a_file_of_ten_megabytes_is_refused_in_bounded_time() {
         i += 1;
     }
     let project = Project::new(&text);
-    let outcome = refused(&project);
+    let outcome = invalid(&project);
     assert!(outcome.took < patience(10), "{:?}", outcome.took);
     assert!(outcome.diagnostics()[0].starts_with("yaml-limit w.yaml:"), "{outcome}");
     let shown = project.run(&["run", "w.yaml"]).exits(2);
     assert!(shown.stderr.len() < 10_000, "{}", shown.stderr.len());
-}
-
-#[test]
-fn a_comment_of_ten_megabytes_on_one_line_does_not_flood_the_terminal() {
-    let project = Project::new(&format!("galeras: 1 # {}\nsteps: {{}}\n", "x".repeat(10 << 20)));
-    let shown = project.run(&["run", "w.yaml"]).exits(2);
+    // Nor does a comment of that length on one line flood the terminal.
+    let comment = format!("galeras: 1 # {}\nsteps: {{}}\n", "x".repeat(10 << 20));
+    let shown = Project::new(&comment).run(&["run", "w.yaml"]).exits(2);
     assert!(shown.stderr.len() < 10_000, "{}", shown.stderr.len());
 }
 
@@ -165,7 +136,7 @@ outputs:
 #[test]
 fn ten_mistakes_are_ten_diagnostics() {
     let project = Project::new(TEN_MISTAKES);
-    let outcome = refused(&project);
+    let outcome = invalid(&project);
     assert_eq!(
         outcome.diagnostics(),
         [
@@ -246,6 +217,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("  b: { op: exec, with: { command: cat x, files: [«x], output: { id: utf8 } } }", "missing-file", ""),
     ("  b: { uses: «./other.yaml }", "missing-file", ""),
     ("    schema: «contract.json", "missing-file", ""),
+    ("  b: { op: read, with: { path: «data.csv } }", "missing-file", ""),
 ];
 
 #[test]
@@ -262,12 +234,8 @@ fn an_unknown_column_of_a_query() {
     let text = workflow(
         "  b:\n    op: sql\n    from: table\n    with:\n      query: |\n        SELECT id,\n          sizes\n        FROM input\n",
     );
-    let project = Project::new(&text);
-    let outcome = project.run_json(&[]).exits(2);
-    let found = outcome.diagnostics();
-    assert_eq!(found.len(), 1, "{outcome}");
-    assert!(found[0].starts_with("unknown-column w.yaml:1"), "{outcome}");
-    assert!(outcome.stdout.contains("did you mean `size`?"), "{outcome}");
+    let found = Project::new(&text).refused_once("unknown-column", "did you mean `size`?");
+    assert!(found["line"].to_string().starts_with('1') && found["file"] == "w.yaml", "{found}");
 }
 
 #[test]
@@ -279,7 +247,7 @@ fn an_unknown_table_of_a_query() {
     let outcome = project.run_json(&[]).exits(2);
     assert_eq!(outcome.events("diagnostic").len(), 1, "{outcome}");
     let message = &outcome.events("diagnostic")[0];
-    says(&format!("{} {}", message["message"], message["help"]), &["input", "left"]);
+    says(&told(message), &["input", "left"]);
     assert_eq!((&message["line"], &message["file"]), (&13.into(), &"w.yaml".into()));
 }
 
@@ -316,15 +284,9 @@ fn an_expression_with_a_typo() {
 fn steps_that_need_each_other() {
     let one = "    op: sample\n    with: { n: 1, seed: 1 }\n";
     let text = workflow(&format!(
-        "  b:\n    from: d\n{one}  c:\n    from: b\n{one}  d:\n    from: c\n{one}"
+        "  b:\n    from: «d\n{one}  c:\n    from: b\n{one}  d:\n    from: c\n{one}"
     ));
-    let project = Project::new(&text);
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), ["cycle w.yaml:11:11"], "{outcome}");
-    for step in ["`b`", "`c`", "`d`"] {
-        assert!(outcome.events("diagnostic")[0]["message"].as_str().unwrap().contains(step));
-    }
-    assert!(!project.path("ran").exists());
+    refused(&text, "cycle", &["`b`", "`c`", "`d`"]);
 }
 
 #[test]
@@ -344,18 +306,10 @@ fn a_cycle_of_three_thousand_steps_is_no_stack_overflow() {
 
 #[test]
 fn two_steps_of_one_name() {
-    let text = workflow("  table:\n    op: sample\n    from: table\n    with: { n: 1, seed: 1 }\n");
-    let project = Project::new(&text);
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), ["duplicate-key w.yaml:10:3"], "{outcome}");
+    let text =
+        workflow("  «table:\n    op: sample\n    from: table\n    with: { n: 1, seed: 1 }\n");
+    let outcome = refused(&text, "duplicate-key", &[]);
     assert_eq!(outcome.events("diagnostic")[0]["related"][0]["line"], 5, "{outcome}");
-}
-
-#[test]
-fn a_missing_file() {
-    let text = workflow("  b:\n    op: read\n    with: { path: data.csv }\n");
-    let outcome = Project::new(&text).run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), ["missing-file w.yaml:12:19"], "{outcome}");
 }
 
 #[test]
@@ -367,11 +321,8 @@ fn settings_of_unknown_params_and_of_wrong_types() {
         ("seed=1.5", "wrong-type --set:1:6", ""),
         ("seed", "unknown-option --set:1:1", ""),
     ] {
-        let outcome = project.run_json(&["--set", setting]).exits(2);
-        assert_eq!(outcome.diagnostics(), [wanted], "{outcome}");
-        assert!(outcome.stdout.contains(help), "{outcome}");
-        let shown = project.run(&["run", "w.yaml", "--set", setting]).exits(2);
-        assert!(shown.stderr.contains(setting), "{shown}");
+        project.refuses(&["--set", setting], wanted, &[help]);
+        project.run(&["run", "w.yaml", "--set", setting]).exits(2).complains(&[setting]);
         assert!(!project.path("ran").exists() && project.stored_nothing());
     }
     // Two mistakes on the command line and one in the file are three.
@@ -384,8 +335,8 @@ fn settings_of_unknown_params_and_of_wrong_types() {
 fn steps_on_the_command_line_that_are_none() {
     let project = Project::new(&workflow(""));
     for option in ["--select", "--force"] {
-        let shown = project.run(&["run", "w.yaml", option, "tabel"]).exits(2);
-        assert!(shown.stderr.contains("did you mean `table`?"), "{shown}");
+        let args = ["run", "w.yaml", option, "tabel"];
+        project.run(&args).exits(2).complains(&["did you mean `table`?"]);
         assert!(!project.path("ran").exists());
         let outcome = project.run_json(&[option, "tabel"]).exits(2);
         assert_eq!(outcome.finished()["status"], "invalid", "{outcome}");

@@ -1,6 +1,6 @@
 //! Params that are lists and mappings: their values, their choices, `--set`, and matrices of them.
 
-use serde_json::json;
+use serde_json::Value;
 
 use crate::harness::{Outcome, Project, every, marked, refused};
 
@@ -25,15 +25,14 @@ fn project(rest: &str) -> Project {
     Project::new(&format!("{PARAMS}{rest}"))
 }
 
-fn cells(outcome: &Outcome) -> Vec<(String, u64)> {
+/// `name: rows` of every cell.
+fn cells(outcome: &Outcome) -> Vec<String> {
     let finished = outcome.finished();
-    let steps = finished["steps"].as_array().unwrap().iter();
-    let cells = steps.filter(|step| step["step"].as_str().unwrap().starts_with("cells"));
-    cells.map(|s| (s["step"].as_str().unwrap().to_owned(), s["rows"].as_u64().unwrap())).collect()
-}
-
-fn expected(cells: &[(&str, u64)]) -> Vec<(String, u64)> {
-    cells.iter().map(|(name, rows)| (format!("cells[{name}]"), *rows)).collect()
+    let cell = |step: &Value| {
+        let name = step["step"].as_str()?.strip_prefix("cells[")?.strip_suffix(']')?;
+        Some(format!("{name}: {}", step["rows"]))
+    };
+    finished["steps"].as_array().unwrap().iter().filter_map(cell).collect()
 }
 
 const SIZES: &str = "  cells:
@@ -46,11 +45,10 @@ const SIZES: &str = "  cells:
 #[test]
 fn a_list_is_an_axis() {
     let project = project(SIZES);
-    assert_eq!(cells(&project.run_ok(&[])), expected(&[("size=1", 1), ("size=2", 2)]));
-    let set = ["--set", "sizes=[4, 2]"];
-    assert_eq!(cells(&project.run_ok(&set)), expected(&[("size=4", 4), ("size=2", 2)]));
-    let set = ["--set", "sizes=- 3\n- 1"];
-    assert_eq!(cells(&project.run_ok(&set)), expected(&[("size=3", 3), ("size=1", 1)]));
+    let found = |set: &[&str]| cells(&project.run_ok(set));
+    assert_eq!(found(&[]), ["size=1: 1", "size=2: 2"]);
+    assert_eq!(found(&["--set", "sizes=[4, 2]"]), ["size=4: 4", "size=2: 2"]);
+    assert_eq!(found(&["--set", "sizes=- 3\n- 1"]), ["size=3: 3", "size=1: 1"]);
 }
 
 const MODELS: &str = "  cells:
@@ -63,9 +61,9 @@ const MODELS: &str = "  cells:
 #[test]
 fn a_list_of_mappings_is_the_matrix() {
     let project = project(MODELS);
-    assert_eq!(cells(&project.run_ok(&[])), expected(&[("name=a", 1), ("name=b", 3)]));
+    assert_eq!(cells(&project.run_ok(&[])), ["name=a: 1", "name=b: 3"]);
     let set = ["--set", "models=[{\"name\": \"c\", \"n\": 5, \"url\": null}]"];
-    assert_eq!(cells(&project.run_ok(&set)), expected(&[("name=c", 5)]));
+    assert_eq!(cells(&project.run_ok(&set)), ["name=c: 5"]);
 }
 
 #[test]
@@ -76,9 +74,10 @@ fn a_list_of_mappings_is_an_axis_beside_others() {
     matrix: { seed: [1, 2], model: '${{ params.models }}' }
     with: { n: '${{ matrix.model.n }}', seed: '${{ matrix.seed }}' }
 ";
-    let cells = cells(&project(text).run_ok(&[]));
-    assert_eq!(cells.len(), 4);
-    assert_eq!(cells[1], ("cells[seed=1,model=b]".to_owned(), 3));
+    let found = cells(&project(text).run_ok(&[]));
+    let [a, b] = ["model=a: 1", "model=b: 3"];
+    let wanted = [1, 2].map(|seed| [a, b].map(|model| format!("seed={seed},{model}")));
+    assert_eq!(found, wanted.concat());
 }
 
 #[test]
@@ -94,9 +93,9 @@ fn a_mapping_is_a_matrix_or_gives_its_values() {
         "  grid: { type: mapping, default: { a: [1, 2], b: [x] } }\n  limits:",
     );
     let project = Project::new(&text);
-    assert_eq!(cells(&project.run_ok(&[])), expected(&[("a=1,b=x", 2), ("a=2,b=x", 2)]));
+    assert_eq!(cells(&project.run_ok(&[])), ["a=1,b=x: 2", "a=2,b=x: 2"]);
     let set = ["--set", "limits={n: 3, deep: {seed: 1}}", "--set", "grid={a: [7]}"];
-    assert_eq!(cells(&project.run_ok(&set)), expected(&[("a=7", 3)]));
+    assert_eq!(cells(&project.run_ok(&set)), ["a=7: 3"]);
 }
 
 #[test]
@@ -115,17 +114,15 @@ fn a_whole_list_or_mapping_is_an_argument() {
         "  columns: { type: mapping, default: { id: utf8!, x: int64! } }\n  limits:",
     );
     let outcome = Project::new(&text).run_ok(&["--set", "sizes=[4,3,1]"]);
-    let found = (&outcome.step("counted")["rows"], &outcome.step("some")["rows"]);
-    assert_eq!(found, (&json!(6), &json!(3)));
+    let rows = ["counted", "some"].map(|step| outcome.step(step)["rows"].clone());
+    assert_eq!(rows, [6, 3]);
 }
 
 /// A mistake in `--set` is reported at its place in the text.
 #[track_caller]
 fn set_refused(rest: &str, set: &str, found: &str, says: &str) {
     let project = project(rest);
-    let outcome = project.run_json(&["--set", set]).exits(2);
-    assert_eq!(outcome.diagnostics(), [found], "{outcome}");
-    assert!(outcome.stdout.contains(says), "{says}: {outcome}");
+    project.refuses(&["--set", set], found, &[says]);
     assert!(project.stored_nothing());
 }
 
@@ -150,10 +147,8 @@ fn a_matrix_that_a_param_makes_wrong_is_told_at_the_expression() {
     let places = |rest: &str, set: &str, code: &str, says: &str| {
         let (text, place) =
             marked(&format!("{PARAMS}{rest}").replace("'${{ params.models", "«'${{ params.models"));
-        let project = Project::new(&text);
-        let outcome = project.run_json(&["--set", set]).exits(2);
-        assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
-        assert!(outcome.stdout.contains(says), "{says}: {outcome}");
+        let found = format!("{code} w.yaml:{place}");
+        Project::new(&text).refuses(&["--set", set], &found, &[says]);
     };
     places(MODELS, "models=[]", "wrong-type", "a list of mappings");
     places(MODELS, "models=[a, b]", "wrong-type", "a list of mappings");

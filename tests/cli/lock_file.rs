@@ -11,6 +11,8 @@ use crate::harness::{Project, marked, says};
 use crate::repository::{Repository, at, day, def, mined, workflow};
 use galeras_test_servers::http_git::{GitFault, HttpGit};
 
+const FROZEN: [&str; 3] = ["run", "w.yaml", "--frozen"];
+
 fn project() -> (Project, Repository) {
     let project = Project::new(&workflow("./r", ""));
     let repo = Repository::bare(project.path("r"));
@@ -30,8 +32,7 @@ fn remote() -> (Project, Repository, HttpGit) {
 #[test]
 fn a_run_uses_the_pinned_commits_although_the_world_has_moved_on() {
     let (project, repo) = project();
-    let said = lock(&project);
-    assert!(said.stderr.contains("galeras.lock"), "{said}");
+    lock(&project).complains(&["galeras.lock"]);
     repo.commit(at(day(2)).write("m.py", def("f", 2)));
     let outcome = project.run_ok(&[]);
     assert_eq!(mined(&project).rows.len(), 1, "{outcome}");
@@ -69,7 +70,7 @@ fn the_file_says_what_was_asked_and_answered() {
     assert!(!text.contains(project.root().to_str().unwrap()), "{text}");
     assert!(text.ends_with('\n'));
     // Locking twice says that nothing changed.
-    says(&crate::generate_lock::lock(&project).stderr, &["up to date"]);
+    crate::generate_lock::lock(&project).complains(&["up to date"]);
     assert_eq!(project.read("galeras.lock"), text);
 }
 
@@ -82,12 +83,10 @@ fn a_run_with_another_program_than_the_locks_says_so_and_a_frozen_one_is_refused
     project.run_ok(&["--frozen"]);
     let line = format!("\"workflow\":\"w.yaml\",\"version\":\"{own}\"");
     project.edit("galeras.lock", &line, &line.replace(own, "0.0.9"));
-    let said = project.run_ok(&[]);
-    assert_eq!(said.diagnostics(), ["other-program w.yaml:1:1"], "{said}");
-    let refused = project.run_json(&["--frozen"]).exits(2);
-    assert_eq!(refused.diagnostics(), ["other-program w.yaml:1:1"], "{refused}");
-    let shown = project.run(&["run", "w.yaml", "--frozen"]).exits(2);
-    assert!(shown.stderr.contains("written by galeras 0.0.9"), "{shown}");
+    let found = "other-program w.yaml:1:1";
+    assert_eq!(project.run_ok(&[]).diagnostics(), [found]);
+    project.refuses(&["--frozen"], found, &[]);
+    project.run(&FROZEN).exits(2).complains(&["written by galeras 0.0.9"]);
     // Locking again with this program is what it takes.
     lock(&project);
     project.run_ok(&["--frozen"]).all_hit();
@@ -98,10 +97,8 @@ fn a_frozen_run_without_a_lock_is_refused_before_anything_runs() {
     let (text, place) = marked(&workflow("./r", "").replace("  repos: {", "  «repos: {"));
     let project = Project::new(&text);
     Repository::bare(project.path("r")).commit(at(day(1)).write("m.py", def("f", 1)));
-    let outcome = project.run_json(&["--frozen"]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("not-locked w.yaml:{place}")], "{outcome}");
-    let shown = project.run(&["run", "w.yaml", "--frozen"]).exits(2);
-    assert!(shown.stderr.contains("galeras lock w.yaml"), "{shown}");
+    project.refuses(&["--frozen"], &format!("not-locked w.yaml:{place}"), &[]);
+    project.run(&FROZEN).exits(2).complains(&["galeras lock w.yaml"]);
     assert!(project.stored_nothing());
 }
 
@@ -179,8 +176,7 @@ fn an_edited_lock_file_is_refused() {
             let outcome = project.run_json(args).exits(2);
             assert_eq!(outcome.events("diagnostic")[0]["code"], "bad-lock", "{text}\n{outcome}");
         }
-        let shown = project.run(&["run", "w.yaml"]).exits(2);
-        assert!(shown.stderr.contains("galeras.lock"), "{shown}");
+        project.run(&["run", "w.yaml"]).exits(2).complains(&["galeras.lock"]);
     }
     // `lock` writes it again.
     lock(&project);
@@ -230,9 +226,8 @@ fn to_force_a_pinned_step_warns_and_asks_nobody() {
     repo.commit(at(day(2)).write("m.py", def("f", 2)));
     let outcome = project.run_ok(&["--force", "repos"]);
     let warnings = outcome.events("warning");
-    assert_eq!(warnings.len(), 1, "{outcome}");
-    assert!(warnings[0]["message"].as_str().unwrap().contains("galeras.lock"), "{outcome}");
-    assert_eq!(warnings[0]["step"], "repos");
+    assert_eq!((warnings.len(), &warnings[0]["step"]), (1, &"repos".into()), "{outcome}");
+    says(&outcome.warnings()[0], &["galeras.lock"]);
     assert_eq!(mined(&project).rows.len(), 1);
     // Steps that are not pinned are forced without a word.
     assert!(project.run_ok(&["--force", "mined"]).events("warning").is_empty());
@@ -243,11 +238,10 @@ fn a_branch_of_mine_cannot_be_frozen() {
     let (text, place) = marked(&workflow("./r", "branch: main").replace("  mined:", "  «mined:"));
     let project = Project::new(&text);
     Repository::bare(project.path("r")).commit(at(day(1)).write("m.py", def("f", 1)));
-    says(&lock(&project).stderr, &["mined", "not pinned"]);
-    let outcome = project.run_json(&["--frozen"]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("not-locked w.yaml:{place}")], "{outcome}");
-    let message = outcome.events("diagnostic")[0]["message"].as_str().unwrap().to_owned();
-    says(&message, &["main", "query"]);
+    lock(&project).complains(&["mined", "not pinned"]);
+    let found = format!("not-locked w.yaml:{place}");
+    let outcome = project.refuses(&["--frozen"], &found, &[]);
+    says(&outcome.events("diagnostic")[0]["message"].to_string(), &["main", "query"]);
     project.run_ok(&[]);
     assert_eq!(mined(&project).rows.len(), 1);
 }
@@ -257,8 +251,7 @@ fn what_cannot_be_reached_leaves_the_file_untouched() {
     let (project, repo, server) = remote();
     let busy = || GitFault::StatusWith(503, vec![("Retry-After".into(), "0".into())]);
     server.fail("r/", 100, busy());
-    let outcome = project.run(&["lock", "w.yaml"]).exits(1);
-    assert!(outcome.stderr.contains("galeras.lock"), "{outcome}");
+    project.run(&["lock", "w.yaml"]).exits(1).complains(&["galeras.lock"]);
     assert!(!project.path("galeras.lock").exists());
     server.heal();
     lock(&project);
@@ -298,10 +291,9 @@ fn a_pinned_commit_that_was_pushed_away_is_mined_as_long_as_it_is_there() {
     repo.git(&["reflog", "expire", "--expire=now", "--all"]);
     repo.git(&["gc", "-q", "--prune=now"]);
     project.run_ok(&["--frozen", "--cache", "third"]);
-    let args = ["show", "w.yaml", "mined.rejects", "--format", "json", "--cache", "third"];
-    let rejects = project.run(&args).exits(0).json_lines();
+    let rejects = project.rows_with("mined.rejects", &["--cache", "third"]);
     assert_eq!(rejects.len(), 1);
-    assert!(rejects[0]["reason"].as_str().unwrap().contains(&old[..7]), "{}", rejects[0]);
+    says(&rejects[0]["reason"].to_string(), &[&old[..7]]);
 }
 
 #[test]

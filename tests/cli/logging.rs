@@ -3,7 +3,7 @@
 use galeras_test_servers::chat_api::{ChatApi, ChatFault};
 
 use crate::generate_openai;
-use crate::harness::{Outcome, Project, Running, says};
+use crate::harness::{Outcome, Project, says};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -22,9 +22,7 @@ fn project() -> Project {
 
 #[track_caller]
 fn run(project: &Project, more: &[&str], variables: &[(&str, &str)]) -> Outcome {
-    let mut command = project.command(&[&["run", "w.yaml"], more].concat());
-    command.envs(variables.iter().copied());
-    Running::start(command).finish()
+    project.run_in_env(variables, &[&["run", "w.yaml"], more].concat())
 }
 
 const DEBUG: (&str, &str) = ("GALERAS_LOG", "galeras=debug");
@@ -39,11 +37,8 @@ fn a_run_logs_the_keys_and_why_steps_run() {
         let key = first.step(step)["key"].as_str().unwrap().to_owned();
         assert!(first.stderr.contains(&key), "{step}: {first}");
         let span = format!("name=\"{step}\"");
-        let runs = first
-            .stderr
-            .lines()
-            .any(|line| line.contains(&span) && line.contains("reason=\"NEW\""));
-        assert!(runs, "{step}: {first}");
+        let runs = |line: &str| line.contains(&span) && line.contains("reason=\"NEW\"");
+        assert!(first.stderr.lines().any(runs), "{step}: {first}");
     }
     let again = run(&project, &json, &[DEBUG]).exits(0);
     again.all_hit();

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{Outcome, Project, marked, refused, says};
+use crate::harness::{Outcome, Project, refused};
 
 const TABLE: &str = "galeras: 1
 steps:
@@ -103,11 +103,8 @@ fn an_axis_of_mappings_goes_with_other_axes() {
         ["seed=1,size=small", "seed=1,size=large", "seed=2,size=small", "seed=2,size=large"];
     assert_eq!(names(&outcome, "cells"), cells.map(|cell| format!("cells[{cell}]")));
     assert_eq!(names(&outcome, "counted"), cells.map(|cell| format!("counted[{cell}]")));
-    let rows = project.rows("all");
-    assert_eq!(rows.len(), 4);
-    for row in rows {
-        assert_eq!(row["n"], if row["size"] == "small" { 2 } else { 4 }, "{row}");
-    }
+    let wanted = ["1 | large | 4", "1 | small | 2", "2 | large | 4", "2 | small | 2"];
+    assert_eq!(project.cells("all", "seed size n"), wanted);
 }
 
 #[test]
@@ -133,9 +130,7 @@ fn a_step_with_mappings_behind_a_plain_matrix_has_all_combinations() {
     let cells = ["seed=1,size=1", "seed=1,size=3", "seed=2,size=1", "seed=2,size=3"];
     assert_eq!(names(&outcome, "second"), cells.map(|cell| format!("second[{cell}]")));
     assert_eq!(names(&outcome, "third"), cells.map(|cell| format!("third[{cell}]")));
-    let rows = project.rows("third[seed=2,size=3]");
-    assert_eq!(rows.len(), 3);
-    assert!(rows.iter().all(|row| row["label"] == "three"), "{rows:?}");
+    assert_eq!(project.cells("third[seed=2,size=3]", "label"), ["three"; 3]);
 }
 
 #[test]
@@ -167,9 +162,7 @@ fn a_shared_value_selects_several_cells() {
 ";
     assert_eq!(names(&project(text).run_ok(&[]), "read"), ["read[m=b]", "read[m=c]"]);
     let text = format!("{text}outputs:\n  o: {{ from: 'cells[by=y]', path: o.csv }}\n");
-    let outcome = project(&text).run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), ["unknown-cell w.yaml:18:14"], "{outcome}");
-    assert!(outcome.stdout.contains("cells[m=b]"), "{outcome}");
+    project(&text).refuses(&[], "unknown-cell w.yaml:18:14", &["cells[m=b]"]);
 }
 
 #[test]
@@ -206,27 +199,21 @@ steps:
 #[test]
 fn a_column_that_says_what_the_cell_says_is_united() {
     let project = Project::new(&GENERATED.replace("MODEL", "${{ matrix.model }}")).ran();
-    let rows = project.rows("all");
-    assert_eq!(rows.len(), 6);
-    assert_eq!(rows.iter().filter(|row| row["model"] == "two").count(), 3);
+    assert_eq!(project.cells("all", "model"), [["one"; 3], ["two"; 3]].concat());
 }
 
 #[test]
 fn a_column_that_says_something_else_stops_the_reader() {
     let project = Project::new(&GENERATED.replace("MODEL", "${{ matrix.asked }}"));
-    let outcome = project.run_json(&[]).exits(1);
+    let words = ["answers[model=two]", "`three`", "`model`", "`two`", "another name"];
+    let outcome = project.fails("all", &words);
     assert_eq!(outcome.status("answers[model=one]"), "ran");
-    let all = outcome.step("all");
-    assert_eq!(all["status"], "failed");
-    let detail = all["detail"].as_str().unwrap();
-    says(detail, &["answers[model=two]", "`three`", "`model`", "`two`", "another name"]);
+    assert_eq!(outcome.status("all"), "failed");
     // An output is a reader too.
     let text = project.read("w.yaml");
     let (text, _) = text.split_once("  all:").unwrap();
-    project.write(
-        "w.yaml",
-        format!("{text}outputs: {{ o: {{ from: 'answers[*]', path: o.csv }} }}\n"),
-    );
+    let output = "outputs: { o: { from: 'answers[*]', path: o.csv } }\n";
+    project.write("w.yaml", format!("{text}{output}"));
     let outcome = project.run_json(&[]);
     assert!(matches!(outcome.code, Some(1 | 4)), "{outcome}");
     assert!(outcome.stdout.contains("`three`"), "{outcome}");
@@ -235,8 +222,7 @@ fn a_column_that_says_something_else_stops_the_reader() {
 
 #[test]
 fn a_column_of_another_type_is_refused_before_anything_runs() {
-    let (text, place) = marked(
-        "  cells:
+    let cells = "  cells:
     op: sample
     from: table
     matrix: { x: [many, few] }
@@ -245,17 +231,8 @@ fn a_column_of_another_type_is_refused_before_anything_runs() {
     op: sql
     from: «'cells[*]'
     with: { query: 'SELECT id FROM input' }
-",
-    );
-    let (line, column) = place.split_once(':').unwrap();
-    let line = line.parse::<usize>().unwrap() + TABLE.lines().count();
-    let outcome = project(&text).run_json(&[]).exits(2);
-    assert_eq!(
-        outcome.diagnostics(),
-        [format!("wrong-inputs w.yaml:{line}:{column}")],
-        "{outcome}"
-    );
-    says(&outcome.stdout, &["int64", "utf8"]);
+";
+    refused(&format!("{TABLE}{cells}"), "wrong-inputs", &["int64", "utf8"]);
 }
 
 #[track_caller]
@@ -286,28 +263,22 @@ fn mistakes_in_mappings_have_their_place() {
 
 #[test]
 fn a_key_that_the_input_has_is_refused() {
-    let (text, place) = marked(&format!(
-        "{TABLE}{SIZES}  next:\n    op: sample\n    from: cells\n    matrix: [ {{ m: a, «seed: 1 }} ]\n    with: {{ n: 1, seed: 1 }}\n"
-    ));
-    let outcome = Project::new(&text).run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("duplicate-key w.yaml:{place}")], "{outcome}");
+    let next = "  next:
+    op: sample
+    from: cells
+    matrix: [ { m: a, «seed: 1 } ]
+    with: { n: 1, seed: 1 }
+";
+    refused(&format!("{TABLE}{SIZES}{next}"), "duplicate-key", &[]);
 }
 
 #[test]
 fn a_key_that_a_mapping_does_not_have_is_suggested() {
-    let (text, place) = marked(
-        &format!("{TABLE}{SIZES}").replace("'${{ matrix.n }}'", "«'${{ matrix.more.unti }}'"),
-    );
-    let outcome = Project::new(&text).run_json(&[]).exits(2);
-    let (line, column) = place.split_once(':').unwrap();
     // The place is that of the expression in the quotes, the same for both cells.
-    let column: usize = column.parse::<usize>().unwrap() + 1;
-    assert_eq!(
-        outcome.diagnostics(),
-        [format!("unknown-param w.yaml:{line}:{column}")],
-        "{outcome}"
-    );
-    says(&outcome.stdout, &["`matrix.more` has no key `unti`", "did you mean `unit`?"]);
+    let text = format!("{TABLE}{SIZES}");
+    let text = text.replace("'${{ matrix.n }}'", "'«${{ matrix.more.unti }}'");
+    let words = ["`matrix.more` has no key `unti`", "did you mean `unit`?"];
+    refused(&text, "unknown-param", &words);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! steps, and keeps the results so far.
 
 use crate::bombs::measured;
-use crate::harness::Project;
+use crate::harness::{Project, every};
 
 const DATA: &str = "{\"id\":\"a\",\"x\":1}\n{\"id\":\"b\",\"x\":2}\n";
 
@@ -10,11 +10,8 @@ const DATA: &str = "{\"id\":\"a\",\"x\":1}\n{\"id\":\"b\",\"x\":2}\n";
 const LIMIT: u64 = 704;
 
 fn project(step: &str) -> Project {
-    let project = Project::new(&format!(
-        "galeras: 1\nsteps:\n  data: {{ op: read, with: {{ path: d.jsonl }} }}\n  out:\n{step}"
-    ));
-    project.write("d.jsonl", DATA);
-    project
+    let head = "galeras: 1\nsteps:\n  data: { op: read, with: { path: d.jsonl } }\n  out:\n";
+    Project::new(&format!("{head}{step}")).with("d.jsonl", DATA)
 }
 
 fn query(sql: &str) -> Project {
@@ -44,25 +41,19 @@ fn ends(project: &Project) {
 }
 
 #[test]
-fn a_list_of_a_thousand_million_items_ends_the_run() {
-    ends(&query("SELECT id, cardinality(array_repeat(x, 1000000000)) AS n FROM input"));
-}
-
-#[test]
-fn a_template_that_doubles_a_text_ends_the_run() {
-    ends(&template(
-        "{% set ns = namespace(x=id) %}{% for a in range(99) %}{% set ns.x = ns.x ~ ns.x %}\
-         {% endfor %}{{ ns.x }}",
-    ));
-}
-
-#[test]
-fn a_recursive_query_without_end_ends_the_run() {
-    ends(&query(
-        "WITH RECURSIVE t AS (SELECT id, x FROM input UNION ALL \
-         SELECT id, unnest(range(0, 1000)) AS x FROM t) \
-         SELECT max(id) AS id, count(*) AS n FROM t",
-    ));
+fn what_needs_too_much_memory_ends_the_run() {
+    let many = "SELECT id, cardinality(array_repeat(x, 1000000000)) AS n FROM input";
+    let doubled = "{% set ns = namespace(x=id) %}{% for a in range(99) %}\
+                   {% set ns.x = ns.x ~ ns.x %}{% endfor %}{{ ns.x }}";
+    let endless = "WITH RECURSIVE t AS (SELECT id, x FROM input UNION ALL \
+                   SELECT id, unnest(range(0, 1000)) AS x FROM t) \
+                   SELECT max(id) AS id, count(*) AS n FROM t";
+    let cases = [
+        ("a list of a thousand million items", query(many)),
+        ("a template that doubles a text", template(doubled)),
+        ("a recursive query without end", query(endless)),
+    ];
+    every(cases, |project| ends(&project));
 }
 
 #[test]
@@ -71,25 +62,19 @@ fn a_text_that_no_column_holds_is_an_error_of_the_step() {
         "SELECT id, repeat('a', 10000000000) AS t FROM input",
         "SELECT id, repeat(id, 10000000000) AS t FROM input",
     ] {
-        let outcome = query(sql).run_json(&[]).exits(1);
+        let outcome = query(sql).fails("out", &["string size overflow on repeat"]);
         assert_eq!(outcome.statuses(), "data=ran out=failed");
-        let detail = outcome.step("out")["detail"].as_str().unwrap().to_owned();
-        assert!(detail.contains("string size overflow on repeat"), "{detail}");
     }
 }
 
 #[test]
 fn a_text_beyond_the_address_space_is_an_error_of_the_template() {
     let project = template("{{ id | indent(9223372036854775807) }}");
-    let outcome = project.run_json(&[]).exits(4);
-    assert!(outcome.stderr.contains("while it worked on `out`"), "{outcome}");
-    let project = template("{{ 'ab' * 9223372036854775807 }}");
-    project.run_ok(&[]);
-    let rejects = project.rows("out.rejects");
-    assert!(!rejects.is_empty());
-    for reject in rejects {
-        assert!(reject["reason"].as_str().unwrap().contains("repeat"), "{reject}");
-    }
+    project.run_json(&[]).exits(4).complains(&["while it worked on `out`"]);
+    let project = template("{{ 'ab' * 9223372036854775807 }}").ran();
+    let reasons = project.cells("out.rejects", "reason");
+    let repeated = reasons.iter().all(|reason| reason.contains("repeat"));
+    assert!(!reasons.is_empty() && repeated, "{reasons:?}");
 }
 
 /// Constants are evaluated while a query is planned.

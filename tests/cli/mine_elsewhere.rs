@@ -5,9 +5,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use serde_json::Value;
-
-use crate::harness::{Outcome, Project, Running};
+use crate::harness::{Outcome, Project, flat, says};
 use crate::repository::{Repository, at, day, def, git, mined, workflow};
 
 /// How a folder leads to the repository `../private`, whose head this is.
@@ -71,11 +69,9 @@ fn a_folder_that_is_named_needs_consent_for_where_it_leads() {
     for (how, lead) in LEADS {
         let (project, _) = project(&workflow("./r", ""), lead);
         let private = project.path("../private").canonicalize().unwrap();
-        let outcome = project.run_json(&[]).exits(2);
-        not_allowed(&outcome, &private);
+        not_allowed(&project.run_json(&[]).exits(2), &private);
         assert!(project.stored_nothing(), "{how}");
-        let plan = project.run(&["plan", "w.yaml"]).exits(0);
-        assert!(plan.stdout.contains(private.to_str().unwrap()), "{how}: {plan}");
+        project.run(&["plan", "w.yaml"]).exits(0).prints(&[private.to_str().unwrap()]);
         project.run_ok(&["--allow", "read:../private"]);
         assert_eq!(mined(&project).rows.len(), 1, "{how}");
     }
@@ -139,23 +135,16 @@ fn a_folder_with_a_file_without_an_end_is_a_reject_that_names_it() {
         let repo = Repository::bare(project.path(name));
         repo.commit(at(day(1)).write("m.py", def(name, 1)));
     }
-    fs::File::options()
-        .write(true)
-        .open(project.path("r/config"))
-        .unwrap()
-        .set_len(1 << 40)
-        .unwrap();
+    let config = fs::File::options().write(true).open(project.path("r/config")).unwrap();
+    config.set_len(1 << 40).unwrap();
     let pipe = project.path("s/shallow");
     assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
     let outcome = project.run_ok(&[]);
     assert_eq!(mined(&project).column("repo"), ["good"], "{outcome}");
-    let rejects = project.rows("repos.rejects");
-    let reason = |repo: &str| {
-        let of = |row: &&Value| row["repo"] == repo;
-        rejects.iter().find(of).unwrap()["reason"].as_str().unwrap().to_owned()
-    };
-    assert!(reason("r").contains("r/config` has"), "{rejects:?}");
-    assert!(reason("s").contains("s/shallow` is a named pipe"), "{rejects:?}");
+    let rejects = project.cells("repos.rejects", "repo reason");
+    assert_eq!(rejects.len(), 2, "{rejects:?}");
+    says(&rejects[0], &["r | ", "r/config` has"]);
+    says(&rejects[1], &["s | ", "s/shallow` is a named pipe"]);
 }
 
 /// Messages of an ssh server reach the terminal only as part of an error, or as a warning.
@@ -165,19 +154,17 @@ fn messages_of_ssh_do_not_steer_the_terminal() {
     let project = Project::new(&workflow("'ssh://example.test/r'", ""));
     let repo = Repository::bare(project.path("../served"));
     repo.commit(at(day(1)).write("m.py", def("f", 1)));
+    let path = project.path("../ssh");
     let ssh = |end: &str| {
         let script = format!("#!/bin/sh\nprintf '\\033]0;owned\\007welcome\\n' >&2\n{end}\n");
         project.write("../ssh", script);
-        fs::set_permissions(project.path("../ssh"), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         let args = ["run", "w.yaml", "--force", "repos", "--allow", "host:ssh://example.test"];
-        let mut command = project.command(&args);
-        command.env("GIT_SSH_COMMAND", project.path("../ssh"));
-        let outcome = Running::start(command).finish().exits(0);
+        let command = [("GIT_SSH_COMMAND", path.to_str().unwrap())];
+        let outcome = project.run_in_env(&command, &args).exits(0);
         let said = format!("{}{}", outcome.stdout, outcome.stderr);
         assert!(!said.contains(['\x1b', '\x07']), "{said:?}");
-        // The terminal breaks lines.
-        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(said.contains("git reports: \\u{1b}]0;owned\\u{7}welcome"), "{said:?}");
+        says(&flat(&said), &["git reports: \\u{1b}]0;owned\\u{7}welcome"]);
     };
     ssh("exit 1");
     assert!(mined(&project).rows.is_empty());

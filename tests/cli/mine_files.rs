@@ -3,19 +3,25 @@
 use std::collections::BTreeSet;
 
 use crate::harness::{Project, patience, says};
+use crate::mine_methods::edited;
 use crate::repository::{
-    Commit, Mining, NEW_YEAR, Repository, at, day, def, defs, mined, workflow,
+    Commit, Mined, Mining, NEW_YEAR, Repository, at, day, def, defs, mined, workflow,
 };
 
-/// Files that a commit turns from one content into another, and what it changed of each.
+/// The ids of these commits, and what is mined of them.
+#[track_caller]
+pub fn mine<const N: usize>(commits: [Commit; N]) -> ([String; N], Mined) {
+    let mining = Mining::new();
+    let ids = commits.map(|commit| mining.repo.commit(commit));
+    (ids, mining.mine())
+}
+
 #[test]
 fn line_ends_and_byte_order_marks() {
     let (text, f) = (defs(&[1, 2]), def("f", 1));
     let all = &["f0 1-2 modified 4", "f1 5-6 modified 4"][..];
     let marked = format!("\u{feff}{f}");
-    /// A name, the text before, the text after, and the mined lines.
-    type Case<'a> = (&'a str, &'a str, &'a str, &'a [&'a str]);
-    let cases: [Case<'_>; 8] = [
+    let (_, mined) = edited(&[
         // Line ends of Windows stay, and others are another text.
         ("windows", &crlf(&text), &crlf(&defs(&[1, 3])), &["f1 5-6 modified 2"]),
         ("from_windows", &crlf(&text), &text, all),
@@ -26,22 +32,7 @@ fn line_ends_and_byte_order_marks() {
         ("new", "", &marked, &["f 1-2 added 2"]),
         ("emptied", &f, "", &[]),
         ("nothing", "", "# nothing\n", &[]),
-    ];
-    let mining = Mining::new();
-    let write = |commit, pick: fn(&Case<'_>) -> String| {
-        cases
-            .iter()
-            .fold(commit, |commit: Commit, case| commit.write(format!("{}.py", case.0), pick(case)))
-    };
-    mining.repo.commit(write(at(NEW_YEAR - 1), |case| case.1.into()));
-    let id = mining.repo.commit(write(at(day(1)), |case| case.2.into()));
-    let mined = mining.mine();
-    let found = mined.of(&id);
-    for (name, _, _, lines) in cases {
-        let start = format!("{name}.py ");
-        let here: Vec<&str> = found.iter().filter_map(|line| line.strip_prefix(&start)).collect();
-        assert_eq!(here, lines, "{name}");
-    }
+    ]);
     let code = |path: &str| &mined.rows.iter().find(|row| row["path"] == path).unwrap()["code"];
     assert_eq!(*code("windows.py"), "def f1(x):\r\n    return x + 3");
     assert_eq!(*code("new.py"), f.trim_end());
@@ -54,12 +45,9 @@ fn crlf(text: &str) -> String {
 
 #[test]
 fn a_declared_encoding_is_used_and_otherwise_utf8() {
-    let mining = Mining::new();
     let commit = at(day(1)).write("a.py", b"def f():\n    return 'caf\xe9'\n");
     let latin = b"# -*- coding: latin-1 -*-\ndef f():\n    return 'caf\xe9'\n";
-    let commit = commit.write("b.py", latin).write("c.py", "# coding: klingon\n");
-    mining.repo.commit(commit);
-    let mined = mining.mine();
+    let (_, mined) = mine([commit.write("b.py", latin).write("c.py", "# coding: klingon\n")]);
     assert_eq!(mined.only()["code"], "def f():\n    return 'café'");
     assert_eq!(mined.rejected(), ["decodes a.py", "decodes c.py"]);
     let of_a = mined.rejects.iter().find(|row| row["path"] == "a.py").unwrap();
@@ -68,10 +56,8 @@ fn a_declared_encoding_is_used_and_otherwise_utf8() {
 
 #[test]
 fn a_file_that_cannot_be_compared_is_a_reject_that_says_so() {
-    let mining = Mining::new();
-    mining.repo.commit(at(NEW_YEAR - 1).write("m.py", b"# caf\xe9\n"));
-    let id = mining.repo.commit(at(day(1)).write("m.py", def("f", 1)));
-    let mined = mining.mine();
+    let before = at(NEW_YEAR - 1).write("m.py", b"# caf\xe9\n");
+    let ([_, id], mined) = mine([before, at(day(1)).write("m.py", def("f", 1))]);
     assert!(mined.of(&id).is_empty());
     assert_eq!(mined.rejected(), ["decodes m.py"]);
     says(mined.rejects[0]["reason"].as_str().unwrap(), &["before"]);
@@ -80,11 +66,9 @@ fn a_file_that_cannot_be_compared_is_a_reject_that_says_so() {
 
 #[test]
 fn an_undecodable_file_takes_no_other_with_it() {
-    let mining = Mining::new();
     let commit = at(day(1)).write("a.py", def("a", 1)).write("b.py", b"x = '\xff'\n");
-    mining.repo.commit(commit.write("c.py", def("c", 1)));
-    let id = mining.repo.commit(at(day(2)).write("c.py", def("c", 2)));
-    let mined = mining.mine();
+    let commit = commit.write("c.py", def("c", 1));
+    let ([_, id], mined) = mine([commit, at(day(2)).write("c.py", def("c", 2))]);
     assert_eq!(mined.column("path"), ["a.py", "c.py", "c.py"]);
     assert_eq!(mined.of(&id), ["c.py c 1-2 modified 2"]);
     assert_eq!(mined.rejected(), ["decodes b.py"]);
@@ -92,30 +76,16 @@ fn an_undecodable_file_takes_no_other_with_it() {
 
 #[test]
 fn names_of_every_kind() {
-    let mining = Mining::new();
-    let names = [
-        "a b.py",
-        "q\"u'o.py",
-        "new\nline.py",
-        "tab\t.py",
-        "back\\slash.py",
-        "é/ß 漢.py",
-        "-dash.py",
-        "*.py",
-        ".hidden/.py",
-        "{a,b}.py",
-        "[x].py",
-        " .py",
-    ];
+    let names = "a b.py|q\"u'o.py|new\nline.py|tab\t.py|back\\slash.py|é/ß 漢.py|-dash.py|*.py|\
+                 .hidden/.py|{a,b}.py|[x].py| .py";
+    let mut names: Vec<&str> = names.split('|').collect();
     let commit = names.iter().fold(at(day(1)), |commit, name| commit.write(name, def("f", 1)));
-    mining.repo.commit(commit);
-    mining.repo.commit(at(day(2)).write("new\nline.py", def("f", 2)));
-    let mined = mining.mine();
-    let mut expected = [&names[..], &["new\nline.py"]].concat();
-    expected.sort_unstable();
+    let (_, mined) = mine([commit, at(day(2)).write("new\nline.py", def("f", 2))]);
+    names.push("new\nline.py");
+    names.sort_unstable();
     let mut found = mined.column("path");
     found.sort_unstable();
-    assert_eq!(found, expected);
+    assert_eq!(found, names);
     assert!(mined.rejects.is_empty());
     let hidden = mined.rows.iter().find(|row| row["path"] == ".hidden/.py").unwrap();
     assert_eq!(hidden["file_name"], ".py");
@@ -123,31 +93,25 @@ fn names_of_every_kind() {
 
 #[test]
 fn the_path_of_a_file_does_not_depend_on_the_commit_before() {
-    let mining = Mining::new();
-    mining.repo.commit(at(NEW_YEAR - 1).write("a.py", def("a", 1)));
-    let commits = [
+    let (_, mined) = mine([
+        at(NEW_YEAR - 1).write("a.py", def("a", 1)),
         at(day(1)).write("d/e/x.py", def("x", 1)),
         at(day(2)).write("a.py", def("a", 2)),
         at(day(3)).write("d/e/x.py", def("x", 2)).write("z.py", def("z", 1)),
         at(day(4)).write("d/y.py", def("y", 1)),
         at(day(5)).delete("d"),
         at(day(6)).write("a.py", def("a", 3)),
-    ];
-    for commit in commits {
-        mining.repo.commit(commit);
-    }
+    ]);
     let paths = ["d/e/x.py", "a.py", "d/e/x.py", "z.py", "d/y.py", "a.py"];
-    assert_eq!(mining.mine().column("path"), paths);
+    assert_eq!(mined.column("path"), paths);
 }
 
 #[test]
 fn names_that_are_not_utf8_are_written_as_bytes_and_stay_different() {
-    let mining = Mining::new();
     let commit = at(day(1)).write(b"caf\xe9.py", def("f", 1)).write(b"caf\xe8.py", def("f", 2));
     // And a name that looks like bytes.
     let commit = commit.write("caf\\xE9.py", def("f", 3));
-    mining.repo.commit(commit.write(b"d\xff/x.py", b"# \xff\n"));
-    let mined = mining.mine();
+    let (_, mined) = mine([commit.write(b"d\xff/x.py", b"# \xff\n")]);
     let paths: BTreeSet<&str> = mined.column("path").into_iter().collect();
     assert!(paths.contains("caf\\xE8.py") && paths.contains("caf\\xE9.py"), "{paths:?}");
     let ids: BTreeSet<&str> = mined.column("id").into_iter().collect();
@@ -217,13 +181,10 @@ fn submodules_are_no_files_even_if_they_are_called_so() {
 
 #[test]
 fn folders_that_are_called_like_files() {
-    let mining = Mining::new();
     let first = at(day(1)).write("x.py/m.py", def("f", 1)).write("x.py/data.txt", "no python\n");
-    let first = mining.repo.commit(first);
-    let file = mining.repo.commit(at(day(2)).delete("x.py").write("x.py", "def g(): pass\n"));
+    let file = at(day(2)).delete("x.py").write("x.py", "def g(): pass\n");
     let folder = at(day(3)).delete("x.py").write("x.py/y.py/z.py", def("h", 1));
-    let folder = mining.repo.commit(folder);
-    let mined = mining.mine();
+    let ([first, file, folder], mined) = mine([first, file, folder]);
     assert_eq!(mined.of(&first), ["x.py/m.py f 1-2 added 2"]);
     assert_eq!(mined.of(&file), ["x.py g 1-1 added 1"]);
     assert_eq!(mined.of(&folder), ["x.py/y.py/z.py h 1-2 added 2"]);

@@ -1,7 +1,9 @@
 //! `mine`: which commits count, what they are compared with, and which file is which.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::harness::fields;
+use crate::mine_files::mine;
 use crate::repository::{Mining, NEW_YEAR, at, day, def, defs, workflow_of};
 
 const NEXT_YEAR: i64 = NEW_YEAR + 365 * 86_400;
@@ -30,16 +32,13 @@ fn the_window_is_half_open() {
 
 #[test]
 fn the_date_of_the_committer_counts_and_that_of_the_author_is_kept_apart() {
-    let mining = Mining::new();
     let (old, inside) = (NEW_YEAR - 1_000_000, day(3));
-    let write = |n| def("f", n);
-    mining.repo.commit(at(old).authored(inside, "+0000").message("a").write("m.py", write(1)));
-    mining.repo.commit(at(inside).authored(old, "-0800").message("b").write("m.py", write(2)));
-    let mined = mining.mine();
-    let row = mined.only();
-    assert_eq!(row["commit_message"], "b");
-    assert_eq!(row["commit_time"], "2022-01-04T12:00:00Z");
-    assert_eq!(row["author_time"], "2021-12-20T10:13:20Z");
+    let (_, mined) = mine([
+        at(old).authored(inside, "+0000").message("a").write("m.py", def("f", 1)),
+        at(inside).authored(old, "-0800").message("b").write("m.py", def("f", 2)),
+    ]);
+    let row = fields(mined.only(), "commit_message commit_time author_time");
+    assert_eq!(row, json!(["b", "2022-01-04T12:00:00Z", "2021-12-20T10:13:20Z"]));
 }
 
 #[test]
@@ -83,17 +82,13 @@ fn commits_behind_one_with_a_wrong_date_are_found() {
 #[test]
 fn dates_before_1970_and_after_2100() {
     let mining = window("1900-01-01", "2300-01-01");
-    let tree = {
-        let id = mining.repo.commit(at(0).message("zero").write("m.py", def("f", 1)));
-        mining.repo.commit(at(4_200_000_000).message("late").write("m.py", def("f", 2)));
-        (id, mining.repo.git(&["rev-parse", "main^{tree}"]))
-    };
+    let first = mining.repo.commit(at(0).message("zero").write("m.py", def("f", 1)));
+    mining.repo.commit(at(4_200_000_000).message("late").write("m.py", def("f", 2)));
+    let tree = mining.repo.git(&["rev-parse", &format!("{first}^{{tree}}")]);
     let head = mining.repo.git(&["rev-parse", "main"]);
     // Git itself refuses to make one, but such commits exist: conversions made them.
-    let text = format!(
-        "tree {}\nparent {head}\nauthor A <a> -86400 +0000\ncommitter A <a> -86400 +0000\n\nearly\n",
-        mining.repo.git(&["rev-parse", &format!("{}^{{tree}}", tree.0)])
-    );
+    let who = "A <a> -86400 +0000";
+    let text = format!("tree {tree}\nparent {head}\nauthor {who}\ncommitter {who}\n\nearly\n");
     let early = mining.repo.raw_commit(text.as_bytes());
     let mined = mining.mine();
     assert_eq!(mined.column("commit_message"), ["early", "zero", "late"]);
@@ -108,24 +103,21 @@ fn dates_that_cannot_be_read_are_rejects() {
     let mining = Mining::new();
     mining.repo.commit(at(day(1)).message("first").write("m.py", def("f", 1)));
     let tree = mining.repo.git(&["rev-parse", "main^{tree}"]);
-    let mut odd = Vec::new();
-    for committer in ["A <a> never +0000", "A <a> 99999999999999999 +0000", "A <a>", "A"] {
+    let committers = ["A <a> never +0000", "A <a> 99999999999999999 +0000", "A <a>", "A"];
+    let odd = committers.map(|committer| {
         let head = mining.repo.git(&["rev-parse", "main"]);
         let text = format!(
             "tree {tree}\nparent {head}\nauthor A <a> 1 +0000\ncommitter {committer}\n\nodd\n"
         );
-        odd.push(mining.repo.raw_commit(text.as_bytes()));
-    }
+        mining.repo.raw_commit(text.as_bytes())
+    });
     mining.repo.commit(at(day(2)).message("last").write("m.py", def("f", 2)));
     let mined = mining.mine();
     assert_eq!(mined.column("commit_message"), ["first", "last"]);
     assert_eq!(mined.rejected(), ["date", "date", "date", "date"]);
-    odd.sort();
-    let mut ids: Vec<&str> =
-        mined.rejects.iter().map(|row| row["commit_id"].as_str().unwrap()).collect();
-    ids.sort_unstable();
-    assert_eq!(ids, odd);
-    assert_eq!(mined.rejects[0]["step"], "mined");
+    let mut wanted = odd.map(|id| format!("{id} | mined"));
+    wanted.sort();
+    assert_eq!(mining.project.cells("mined.rejects", "commit_id step"), wanted);
 }
 
 /// The only row of a commit with these lines in its head.
@@ -219,14 +211,10 @@ fn an_empty_commit_and_an_empty_window_give_nothing() {
 
 #[test]
 fn messages_keep_their_lines_and_letters() {
-    let mining = Mining::new();
     let message = "Fix “f”\n\nBecause:\n\t- it was wrong\n\n";
-    mining.repo.commit(at(day(1)).message(message).write("m.py", def("f", 1)));
-    let mined = mining.mine();
-    assert_eq!(mined.only()["commit_message"], message.trim_end());
-    assert_eq!(mined.only()["repo"], "r");
-    assert_eq!(mined.only()["url"], "./r");
-    assert_eq!(mined.only()["file_name"], "m.py");
+    let (_, mined) = mine([at(day(1)).message(message).write("m.py", def("f", 1))]);
+    let row = fields(mined.only(), "commit_message repo url file_name");
+    assert_eq!(row, json!([message.trim_end(), "r", "./r", "m.py"]));
 }
 
 #[test]
@@ -266,9 +254,8 @@ fn a_rename_with_an_edit_gives_the_changed_method_alone() {
         mining.repo.commit(at(day(1)).delete("a.py").write("pkg/b.py", defs(&[0, 0, 7, 0, 0, 0])));
     let mined = mining.mine();
     assert_eq!(mined.of(&id), ["pkg/b.py f2 9-10 modified 2"]);
-    assert_eq!(mined.only()["code_before"], def("f2", 0).trim_end());
-    assert_eq!(mined.only()["code"], def("f2", 7).trim_end());
-    assert_eq!(mined.only()["file_name"], "b.py");
+    let row = fields(mined.only(), "code_before code file_name");
+    assert_eq!(row, json!([def("f2", 0).trim_end(), def("f2", 7).trim_end(), "b.py"]));
 }
 
 #[test]
@@ -300,11 +287,9 @@ fn files_of_a_renamed_folder_are_followed() {
 
 #[test]
 fn two_files_that_swap_their_names_are_modified() {
-    let mining = Mining::new();
     let (one, two) = (defs(&[1; 4]), defs(&[2; 4]));
-    mining.repo.commit(at(NEW_YEAR - 1).write("a.py", &one).write("b.py", &two));
-    let id = mining.repo.commit(at(day(1)).write("a.py", &two).write("b.py", &one));
-    let mined = mining.mine();
+    let before = at(NEW_YEAR - 1).write("a.py", &one).write("b.py", &two);
+    let ([_, id], mined) = mine([before, at(day(1)).write("a.py", &two).write("b.py", &one)]);
     assert_eq!(mined.of(&id).len(), 8);
     assert!(mined.rows.iter().all(|row: &Value| row["change"] == "modified"));
 }

@@ -4,7 +4,30 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::repository::{Commit, Mined, Mining, NEW_YEAR, at, day, def, defs};
+use crate::mine_files::mine;
+use crate::repository::{Mined, Mining, NEW_YEAR, at, day, def, defs};
+
+/// A name, the text before, the text after, and the mined lines.
+type Case<'a> = (&'a str, &'a str, &'a str, &'a [&'a str]);
+
+/// The id of a commit that turns files from one text into another, and what is mined of it. Each
+/// case is a file, so that none is like another one before.
+#[track_caller]
+pub fn edited(cases: &[Case<'_>]) -> (String, Mined) {
+    let write = |seconds, pick: fn(&Case<'_>) -> String| {
+        let named = cases.iter().map(|case| (format!("{}.py", case.0), pick(case)));
+        named.fold(at(seconds), |commit, (name, text)| commit.write(name, text))
+    };
+    let before = write(NEW_YEAR - 1, |case| case.1.into());
+    let ([_, id], mined) = mine([before, write(day(1), |case| case.2.into())]);
+    let found = mined.of(&id);
+    for (name, _, _, lines) in cases {
+        let start = format!("{name}.py ");
+        let here: Vec<&str> = found.iter().filter_map(|line| line.strip_prefix(&start)).collect();
+        assert_eq!(here, *lines, "{name}");
+    }
+    (id, mined)
+}
 
 /// PyDriller's view of eleven commits; the file says where it is from.
 const PYDRILLER: &str = include_str!("../reference/pydriller_changes.json");
@@ -93,10 +116,8 @@ fn functions_inside_of_functions_are_rows_on_request_only() {
 
 #[test]
 fn deleted_methods_are_no_rows() {
-    let mining = Mining::new();
-    mining.repo.commit(at(NEW_YEAR - 1).write("m.py", defs(&[1, 2, 3])));
-    mining.repo.commit(at(day(1)).delete("m.py"));
-    assert!(mining.mine().rows.is_empty());
+    let before = at(NEW_YEAR - 1).write("m.py", defs(&[1, 2, 3]));
+    assert!(mine([before, at(day(1)).delete("m.py")]).1.rows.is_empty());
 }
 
 #[test]
@@ -122,9 +143,7 @@ fn changed_lines_are_those_that_came_and_those_that_went() {
             "async def fetch(\n    url: str,  # where\n    *,\n    seconds: dict[str, int] = {{}},\n) -> list[\n    int\n]:\n    \"\"\"Doc.\"\"\"\n    async with a as b:\n        return [{number}]  # end\n\n# after\n"
         )
     };
-    /// A name, the text before, the text after, and the mined lines.
-    type Case<'a> = (&'a str, &'a str, &'a str, &'a [&'a str]);
-    let cases: [Case<'_>; 22] = [
+    let (id, mined) = edited(&[
         ("more", &few, &more, &["f 1-5 modified 2"]),
         ("less", &more, &few, &["f 1-3 modified 2"]),
         (
@@ -158,22 +177,7 @@ fn changed_lines_are_those_that_came_and_those_that_went() {
         ("added", &format!("{f}\n\n{h}"), &format!("{f}\n\n{g}\n\n{h}"), &["g 5-6 added 2"]),
         // A new name is a new method; only its changed lines count.
         ("renamed", &def("old", 1), &def("new", 1), &["new 1-2 added 1"]),
-    ];
-    // Each case is a file, so that none is like another one before.
-    let mining = Mining::new();
-    let files = |commit, pick: fn(&Case<'_>) -> String| {
-        let named = cases.iter().map(|case| (format!("{}.py", case.0), pick(case)));
-        named.fold(commit, |commit: Commit, (name, text)| commit.write(name, text))
-    };
-    mining.repo.commit(files(at(NEW_YEAR - 1), |case| case.1.into()));
-    let id = mining.repo.commit(files(at(day(1)), |case| case.2.into()));
-    let mined = mining.mine();
-    let found = mined.of(&id);
-    for (name, _, _, lines) in cases {
-        let start = format!("{name}.py ");
-        let here: Vec<&str> = found.iter().filter_map(|line| line.strip_prefix(&start)).collect();
-        assert_eq!(here, lines, "{name}");
-    }
+    ]);
     let rows = |name: &str| -> Vec<&Value> {
         let path = format!("{name}.py");
         let of = |row: &&Value| row["path"] == *path && row["commit_id"] == id;
@@ -203,12 +207,8 @@ fn changed_lines_are_those_that_came_and_those_that_went() {
 
 #[test]
 fn a_method_comes_and_goes_and_comes_again() {
-    let mining = Mining::new();
     let contents = [def("f", 1), "x = 1\n".into(), def("f", 1)];
-    let ids: Vec<String> = (0..3)
-        .map(|n| mining.repo.commit(at(day(n)).write("m.py", &contents[n as usize])))
-        .collect();
-    let mined = mining.mine();
+    let (ids, mined) = mine([0, 1, 2].map(|n| at(day(n)).write("m.py", &contents[n as usize])));
     assert_eq!(mined.column("commit_id"), [&ids[0], &ids[2]]);
     assert_eq!(mined.column("change"), ["added", "added"]);
 }

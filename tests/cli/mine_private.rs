@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::harness::{Outcome, Project, Running};
+use crate::harness::{Outcome, Project, says};
 use crate::repository::{Repository, at, day, def, mined, workflow};
 use galeras_test_servers::http_git::{CERTIFICATE, HttpGit};
 
@@ -45,8 +45,7 @@ fn a_private_repository_over_https_is_mined_with_the_users_credential_helper() {
     // Without a certificate that is trusted, and without a login, the reason is reported.
     for (config, words) in [("", "certificate"), (tls, "asks for a login")] {
         project.write("../home/.gitconfig", config);
-        let outcome = project.run_ok(&["--cache", "refused"]);
-        assert!(outcome.stdout.contains(words), "{outcome}");
+        project.run_ok(&["--cache", "refused"]).prints(&[words]);
         fs::remove_dir_all(project.path("refused")).unwrap();
     }
     let config = format!("{tls}[credential]\n\thelper = {helper}\n");
@@ -71,15 +70,11 @@ fn a_private_repository_behind_a_host_alias_of_ssh_is_mined() {
         grep -qx \"Host $1\" \"$HOME/.ssh/config\" || { echo \"no host $1\" >&2; exit 255; }\n\
         shift; exec sh -c \"$*\"";
     program(&project, "../bin/ssh", script);
-    let run = |args: &[&str]| {
-        let mut command = project.command(args);
-        let path = std::env::var("PATH").unwrap();
-        command.env("PATH", format!("{}:{path}", project.path("../bin").display()));
-        Running::start(command).finish()
-    };
+    let bin = project.path("../bin").display().to_string();
+    let path = format!("{bin}:{}", std::env::var("PATH").unwrap());
+    let run = |args: &[&str]| project.run_in_env(&[("PATH", path.as_str())], args);
     // It uses the user's keys, and so it needs consent.
-    let refused = run(&["run", "w.yaml"]).exits(2);
-    assert!(refused.stderr.contains("host:ssh://lab"), "{refused}");
+    run(&["run", "w.yaml"]).exits(2).complains(&["host:ssh://lab"]);
     let args = ["run", "w.yaml", "--format", "json", "--allow", "host:ssh://lab"];
     is_mined(&project, &run(&args).exits(0));
 }
@@ -115,14 +110,12 @@ fn without_git_folders_are_mined_and_servers_are_rejects_that_say_so() {
     near.commit(at(day(1)).write("m.py", def("f", 1)));
     let list = format!("./near, {{ repo: r, url: '{}' }}", server.url("r"));
     project.write("w.yaml", workflow(&list, ""));
-    let mut command = project.command(&["run", "w.yaml", "--format", "json"]);
     fs::create_dir(project.path("../bin")).unwrap();
-    command.env("PATH", project.path("../bin"));
-    let outcome = Running::start(command).finish().exits(0);
+    let path = project.path("../bin").display().to_string();
+    let args = ["run", "w.yaml", "--format", "json"];
+    let outcome = project.run_in_env(&[("PATH", path.as_str())], &args).exits(0);
     assert_eq!(mined(&project).column("repo"), ["near"], "{outcome}");
-    let rejects = project.rows("repos.rejects");
-    let reason = rejects[0]["reason"].as_str().unwrap();
-    assert!(reason.contains("install git 2.36 or later"), "{reason}");
+    says(&project.cells("repos.rejects", "reason")[0], &["install git 2.36 or later"]);
     // The next run asks again.
     let outcome = project.run_ok(&[]);
     assert_eq!(outcome.step("mined")["rows"], 4, "{outcome}");

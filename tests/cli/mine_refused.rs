@@ -58,15 +58,11 @@ fn names_that_could_be_options_are_refused_before_anybody_is_asked() {
     for control in ["a\\nb/c", "./r\\e[2J", "https://example.org/\\r\\n"] {
         refused(&workflow(&format!("«\"{control}\""), ""), "bad-repository");
     }
-    let text = workflow("'owner/-x'", "");
-    let project = Project::new(&text);
-    let outcome = project.run(&["lock", "w.yaml"]).exits(2);
-    assert!(outcome.stderr.contains("`-x` starts with `-`"), "{outcome}");
-    let text = workflow("", "").replace("[]", "«list.csv");
-    let (text, place) = marked(&text);
+    let project = Project::new(&workflow("'owner/-x'", ""));
+    project.run(&["lock", "w.yaml"]).exits(2).complains(&["`-x` starts with `-`"]);
+    let (text, place) = marked(&workflow("", "").replace("[]", "«list.csv"));
     let project = Project::new(&text).with("list.csv", "owner/-x\n");
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("unreadable-file w.yaml:{place}")]);
+    project.refuses(&[], &format!("unreadable-file w.yaml:{place}"), &[]);
 }
 
 #[test]
@@ -76,8 +72,7 @@ fn two_repositories_of_one_name_are_refused() {
     let project = Project::new(&text);
     Repository::bare(project.path("r"));
     Repository::bare(project.path("s"));
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("duplicate-repository w.yaml:{place}")]);
+    project.refuses(&[], &format!("duplicate-repository w.yaml:{place}"), &[]);
 }
 
 #[test]
@@ -88,17 +83,13 @@ fn lists_in_files_are_read_or_refused() {
     for csv in ["", "# nothing\n", "repo,url\n", "./r\n./nowhere\n", "repo,url\nx,ftp://a/b\n"] {
         let project = Project::new(&text).with("list.csv", csv);
         Repository::bare(project.path("r")).commit(at(day(1)).write("m.py", def("f", 1)));
-        let outcome = project.run_json(&[]).exits(2);
-        assert_eq!(outcome.diagnostics(), [format!("unreadable-file w.yaml:{place}")], "{csv:?}");
+        project.refuses(&[], &format!("unreadable-file w.yaml:{place}"), &[]);
     }
     let project = Project::new(&text);
     Repository::bare(project.path("r")).commit(at(day(1)).write("m.py", def("f", 1)));
     project.write("list.csv", "\u{feff}url,stars,repo\r\n./r,3,one\r\n\r\n\"./r\", 4, two \r\n");
     project.run_ok(&[]);
-    let mut repos: Vec<String> =
-        mined(&project).column("repo").iter().map(ToString::to_string).collect();
-    repos.sort();
-    assert_eq!(repos, ["one", "two"]);
+    assert_eq!(project.cells("mined", "repo"), ["one", "two"]);
 }
 
 #[test]
@@ -112,8 +103,7 @@ fn arguments_of_query_that_do_not_fit_are_refused() {
     query("{ repos: «'./r, ./nowhere' }", "bad-repository");
     let (text, place) =
         marked("galeras: 1\nsteps:\n  «repos: { op: query, with: { branch: a } }\n");
-    let outcome = Project::new(&text).run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("missing-argument w.yaml:{place}")]);
+    Project::new(&text).refuses(&[], &format!("missing-argument w.yaml:{place}"), &[]);
 }
 
 #[test]
@@ -129,8 +119,7 @@ fn a_list_takes_the_place_of_a_search() {
     let repos = |list: &str| -> Vec<String> {
         let set = format!("list={list}");
         let outcome = project.run_ok(&["--set", &set]);
-        let args = ["show", "w.yaml", "repos", "--format", "json", "--set", &set];
-        let rows = project.run(&args).exits(0).json_lines();
+        let rows = project.rows_with("repos", &["--set", &set]);
         assert_eq!(outcome.step("mined")["rows"].as_u64().unwrap(), rows.len() as u64);
         rows.iter().map(|row| row["repo"].as_str().unwrap().to_owned()).collect()
     };
@@ -168,6 +157,6 @@ fn a_table_without_heads_is_refused() {
     project.write("heads.csv", "repo,clone_url\na,./r\n");
     let outcome = project.run_json(&[]).exits(2);
     assert_eq!(outcome.diagnostics().len(), 1, "{outcome}");
-    let message = outcome.events("diagnostic")[0]["message"].as_str().unwrap().to_owned();
+    let message = outcome.events("diagnostic")[0]["message"].to_string();
     assert!(message.contains("head_sha"), "{message}");
 }

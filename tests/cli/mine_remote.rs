@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::harness::{Outcome, Project, Running, files_below, patience, wait_for};
+use serde_json::json;
+
+use crate::harness::{Outcome, Project, Running, fields, files_below, patience, wait_for};
 use crate::repository::{NEW_YEAR, Repository, at, day, def, defs, git, mined, workflow};
 use galeras_test_servers::http_git::{GitFault, HttpGit};
 
@@ -129,16 +131,14 @@ fn a_part_of_a_repository_is_fetched_and_gives_the_same() {
 fn a_server_without_filters_gives_the_same() {
     let remote = Remote::new();
     remote.repo.git(&["config", "uploadpack.allowFilter", "false"]);
-    let (_, digests) = remote.run(&[]);
-    assert_eq!(digests, remote.of_folder());
+    assert_eq!(remote.run(&[]).1, remote.of_folder());
 }
 
 #[test]
 fn a_server_of_the_oldest_protocol_gives_the_same() {
     let remote = Remote::new();
     remote.server.use_old_protocol();
-    let (_, digests) = remote.run(&[]);
-    assert_eq!(digests, remote.of_folder());
+    assert_eq!(remote.run(&[]).1, remote.of_folder());
 }
 
 #[test]
@@ -178,8 +178,7 @@ fn a_transfer_that_fails_is_a_reject_and_tried_again_by_the_next_run() {
     let found = mined(&remote.project);
     assert_eq!((found.rejected(), found.rows.len()), (vec!["fetch".to_string()], 0));
     assert_eq!(outcome.events("warning").len(), 1, "{outcome}");
-    let planned = remote.project.run(&["plan", "w.yaml"]).exits(0);
-    assert!(planned.stdout.contains("PREV_FAILED"), "{planned}");
+    remote.project.run(&["plan", "w.yaml"]).exits(0).prints(&["PREV_FAILED"]);
     remote.server.heal();
     let (outcome, digests) = remote.run(&[]);
     assert_eq!(outcome.step("mined")["reason"], "PREV_FAILED");
@@ -203,9 +202,8 @@ fn a_repository_that_fails_costs_no_other_one() {
     assert_eq!(found.only()["repo"], "other");
     assert_eq!(found.rejects[0]["repo"], "r");
     remote.server.heal();
-    let outcome = remote.project.run_ok(&[]);
-    let step = outcome.step("mined");
-    assert_eq!((&step["computed_rows"], &step["reused_rows"]), (&1.into(), &1.into()));
+    let step = remote.project.run_ok(&[]).step("mined");
+    assert_eq!(fields(&step, "computed_rows reused_rows"), json!([1, 1]));
 }
 
 #[test]
@@ -261,8 +259,7 @@ fn a_wider_window_fetches_what_is_missing() {
     remote.run(&[]);
     let rows = mined(&remote.project).rows.len();
     remote.project.run_ok(&["--cache", "fresh"]);
-    let args = ["show", "w.yaml", "mined", "--format", "json", "--cache", "fresh"];
-    assert_eq!(rows, remote.project.run(&args).exits(0).json_lines().len());
+    assert_eq!(rows, remote.project.rows_with("mined", &["--cache", "fresh"]).len());
     assert!(rows > 80, "{rows}");
 }
 
@@ -290,7 +287,7 @@ fn stopped(signal: &str, stage: usize) -> usize {
     remote.ask();
     remote.server.fail(FETCH, stage - 1, GitFault::Slow(usize::MAX));
     remote.server.fail(FETCH, 1, GitFault::Slow(50));
-    let running = Running::start(remote.project.command(&["run", "w.yaml", "--format", "json"]));
+    let running = remote.project.start(&[]);
     wait_for("the request", || remote.server.count(FETCH) >= stage);
     std::thread::sleep(Duration::from_millis(150));
     running.signal(signal);
@@ -339,7 +336,7 @@ fn an_interrupted_run_keeps_the_repositories_that_are_finished() {
     remote.server.heal();
     let outcome = remote.project.run_ok(&[]);
     let step = outcome.step("mined");
-    assert_eq!((&step["computed_rows"], &step["reused_rows"]), (&1.into(), &1.into()));
+    assert_eq!(fields(&step, "computed_rows reused_rows"), json!([1, 1]));
     assert_eq!(remote.project.run_ok(&["--cache", "fresh"]).digests(), outcome.digests());
 }
 
@@ -373,9 +370,8 @@ fn two_names_of_one_address_are_two_repositories() {
 #[test]
 fn two_runs_fetch_into_one_store() {
     let remote = Remote::new();
-    let start = || Running::start(remote.project.command(&["run", "w.yaml", "--format", "json"]));
-    let (one, two) = (start(), start());
-    let (one, two) = (one.finish().exits(0), two.finish().exits(0));
+    let runs = [(); 2].map(|()| remote.project.start(&[]));
+    let [one, two] = runs.map(|run| run.finish().exits(0));
     assert_eq!(one.digests(), two.digests());
     assert_eq!(remote.run(&[]).1, remote.of_folder());
 }
@@ -405,17 +401,15 @@ fn a_password_in_a_url_is_refused_and_stored_nowhere() {
     project.write("w.yaml", workflow(&list, ""));
     for address in [url.as_str(), "http://ann:s3cr3t@x y/r"] {
         project.write("w.yaml", workflow(&list.replace(&url, address), ""));
-        let mut outcomes = Vec::new();
-        for args in [
+        let outcomes = [
             &["run", "w.yaml"][..],
             &["run", "w.yaml", "--format", "json"],
             &["check", "w.yaml"],
             &["plan", "w.yaml"],
             &["explain", "w.yaml", "repos"],
             &["lock", "w.yaml"],
-        ] {
-            outcomes.push(project.run(args).exits(2));
-        }
+        ];
+        let outcomes = outcomes.map(|args| project.run(args).exits(2));
         assert!(outcomes[0].stderr.contains("user or password"), "{}", outcomes[0]);
         is_secret(project, &outcomes);
     }
@@ -439,8 +433,7 @@ fn a_password_in_a_table_is_not_sent() {
     project.write("w.yaml", format!("galeras: 1\nsteps:\n{read}{mined}"));
     let outcome = project.run_ok(&["--cache", "other"]);
     let reasons = ["show", "w.yaml", "mined.rejects", "--columns", "reason", "--cache", "other"];
-    let shown = project.run(&reasons).exits(0);
-    assert!(shown.stdout.contains("user or password"), "{shown}");
+    let shown = project.run(&reasons).exits(0).prints(&["user or password"]);
     for said in [&outcome.stdout, &outcome.stderr, &shown.stdout] {
         assert!(!said.contains("s3cr3t"), "{said}");
     }

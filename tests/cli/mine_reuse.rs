@@ -3,9 +3,9 @@
 
 use std::fs;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project, Running, says};
+use crate::harness::{Outcome, Project, fields};
 use crate::repository::{Mining, NEW_YEAR, Repository, at, day, def, defs, mined, workflow};
 
 fn counts(outcome: &Outcome) -> (u64, u64) {
@@ -169,10 +169,7 @@ fn two_names_of_one_repository_are_two_repositories() {
     let project = Project::new(&workflow("{ repo: x, url: ./r }, { repo: y, url: ./r }", ""));
     repository(&project, "r", 1);
     project.run_ok(&[]);
-    let found = mined(&project);
-    let mut repos = found.column("repo");
-    repos.sort_unstable();
-    assert_eq!(repos, ["x", "x", "x", "y", "y", "y"]);
+    assert_eq!(project.cells("mined", "repo"), ["x", "x", "x", "y", "y", "y"]);
 }
 
 #[test]
@@ -198,21 +195,19 @@ fn a_row_leads_back_to_its_commit() {
     mining.project.write("w.yaml", format!("{}{later}", workflow("./r", "")));
     let found = mining.mine();
     let row = found.only()["id"].as_str().unwrap();
-    let shown = mining.project.run(&["trace", "w.yaml", row]).exits(0);
-    says(&shown.stdout, &[row, id.as_str(), "pkg/m.py", "mined", "some"]);
-    let told = mining.project.run(&["trace", "w.yaml", row, "--format", "json"]).exits(0);
-    let told = &told.json_lines()[0];
+    let words = [row, id.as_str(), "pkg/m.py", "mined", "some"];
+    mining.project.run(&["trace", "w.yaml", row]).exits(0).prints(&words);
+    let told = mining.project.answer(&["trace", "w.yaml", row]);
     let place = |name: &str| {
         let places = told["places"].as_array().unwrap();
         places.iter().find(|place| place["step"] == name).unwrap_or(&Value::Null).clone()
     };
-    assert_eq!(place("mined")["values"]["commit_id"], id, "{told}");
-    assert_eq!(place("mined")["values"]["path"], "pkg/m.py");
-    assert_eq!(place("mined")["values"]["repo"], "r");
+    let values = fields(&place("mined")["values"], "commit_id path repo");
+    assert_eq!(values, json!([id, "pkg/m.py", "r"]), "{told}");
     // Rejects can be traced as well.
     let reject = found.rejects[0]["id"].as_str().unwrap();
-    let shown = mining.project.run(&["trace", "w.yaml", reject]).exits(0);
-    says(&shown.stdout, &["pkg/bad.py", "decodes", "mined"]);
+    let words = ["pkg/bad.py", "decodes", "mined"];
+    mining.project.run(&["trace", "w.yaml", reject]).exits(0).prints(&words);
 }
 
 #[test]
@@ -249,8 +244,7 @@ fn a_killed_run_is_continued() {
     let undisturbed = project.run_ok(&["--cache", "undisturbed"]);
     let mut killed = 0;
     for time in [40, 80, 120, 180] {
-        let args = ["run", "w.yaml", "--format", "json", "--jobs", "1"];
-        let running = Running::start(project.command(&args));
+        let running = project.start(&["--jobs", "1"]);
         std::thread::sleep(std::time::Duration::from_millis(time));
         running.signal("KILL");
         killed += usize::from(running.finish().code.is_none());

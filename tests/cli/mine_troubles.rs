@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::harness::{Outcome, Project};
+use crate::harness::{Outcome, Project, says};
 use crate::repository::{Mined, Repository, at, day, def, defs, git, mined, overwrite, workflow};
 
 /// A project with a sound repository `good`, which has one method, and the repository `bad`
@@ -91,12 +91,9 @@ fn a_missing_tree_is_a_reject_of_the_commits_that_need_it() {
         assert_eq!(found.of(&ids[0]), ["b.py b 1-2 added 2", "pkg/a.py a 1-2 added 2"]);
         assert_eq!(found.of(&more), ["b.py b 1-2 modified 2"]);
         assert_eq!(found.rejected(), ["object", "object"]);
-        let mut commits: Vec<&str> =
-            found.rejects.iter().map(|row| row["commit_id"].as_str().unwrap()).collect();
-        commits.sort_unstable();
         let mut expected = [ids[1].as_str(), ids[2].as_str()];
         expected.sort_unstable();
-        assert_eq!(commits, expected);
+        assert_eq!(project.cells("mined.rejects", "commit_id"), expected);
     }
 }
 
@@ -107,8 +104,7 @@ fn a_missing_commit_is_a_reject_and_the_run_goes_on() {
         bad.damage(&ids[0], delete);
         let (outcome, found) = run(&project);
         assert!(!found.rejects.is_empty(), "{outcome}");
-        let reason = found.rejects[0]["reason"].as_str().unwrap();
-        assert!(reason.contains(&ids[0][..7]), "{reason}");
+        says(&found.rejects[0]["reason"].to_string(), &[&ids[0][..7]]);
     }
 }
 
@@ -118,9 +114,7 @@ fn a_head_that_is_missing_is_a_reject() {
     bad.damage(&ids[2], true);
     let (_, found) = run(&project);
     assert!(found.rejects.is_empty());
-    let rejects = project.rows("repos.rejects");
-    assert_eq!((rejects.len(), &rejects[0]["repo"]), (1, &"bad".into()));
-    assert_eq!(rejects[0]["step"], "repos");
+    assert_eq!(project.cells("repos.rejects", "repo step"), ["bad | repos"]);
 }
 
 #[test]
@@ -128,12 +122,10 @@ fn an_empty_repository_is_a_reject_of_query() {
     let project = Project::new(&workflow("./good, ./bad", ""));
     Repository::bare(project.path("good")).commit(at(day(1)).write("m.py", def("good", 1)));
     Repository::with_work_tree(project.path("bad"));
-    let (outcome, found) = run(&project);
+    let found = run(&project).1;
     assert!(found.rejects.is_empty());
-    let rejects = project.rows("repos.rejects");
-    assert_eq!(rejects.len(), 1);
-    assert_eq!(rejects[0]["rule"], "reachable");
-    assert!(rejects[0]["reason"].as_str().unwrap().contains("no commits"), "{outcome}");
+    assert_eq!(project.cells("repos.rejects", "rule"), ["reachable"]);
+    says(&project.cells("repos.rejects", "reason")[0], &["no commits"]);
     // Its first commit is noticed.
     Repository::with_work_tree(project.path("bad")).commit(at(day(1)).write("b.py", def("b", 1)));
     assert_eq!(run(&project).1.rows.len(), 2);
@@ -247,8 +239,7 @@ fn the_layout_of_a_repository_does_not_matter() {
     let rows = |url: &str| {
         project.write("w.yaml", workflow(&format!("{{ repo: r, url: {url} }}"), ""));
         project.run_ok(&["--cache", "other", "--force", "mined"]);
-        let args = ["show", "w.yaml", "mined", "--format", "json", "--cache", "other"];
-        let rows = project.run(&args).exits(0).json_lines();
+        let rows = project.rows_with("mined", &["--cache", "other"]);
         let url_of = |row: &serde_json::Value| row["url"].as_str().unwrap().to_owned();
         assert!(rows.iter().all(|row| url_of(row) == url.trim_matches('"')));
         let mut rows: Vec<String> =
