@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::generate_openai::data;
-use crate::harness::{Project, Running, flat, says, wait_for};
+use crate::harness::{Project, Running, fields, flat, says, wait_for};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault};
 
 /// An answer of ten tokens, the most, costs ten dollars; prompts cost nothing.
@@ -53,16 +53,11 @@ fn the_limit_of_a_step_is_for_all_of_its_cells() {
         let project = project("", &cells(&api, &more));
         let outcome = project.run_json(&["--keep-going", "--jobs", "3"]).exits(1);
         assert_eq!(api.count(), 3, "{outcome}");
-        says(
-            &outcome.stdout,
-            &["$30.00 of the $35.00 that `max_usd` of the step `answers` allows"],
-        );
+        outcome.prints(&["$30.00 of the $35.00 that `max_usd` of the step `answers` allows"]);
         // So it stays, whatever is run.
         project.run_json(&["--select", "answers[name=b]"]).exits(1);
         assert_eq!(api.count(), 3);
-        let raised = project.read("w.yaml").replace("max_usd: 35", "max_usd: 600");
-        project.write("w.yaml", raised);
-        project.run_ok(&[]);
+        project.rerun("max_usd: 35", "max_usd: 600");
         assert_eq!(api.count(), 3 * ROWS);
     }
 }
@@ -73,19 +68,13 @@ fn a_budget_is_for_all_steps() {
     let steps = step(&api, "one", &format!("model: a, {TEN}"))
         + &step(&api, "two", &format!("model: b, {TEN}"));
     let project = project("budget: { max_usd: 250 }", &steps);
-    let outcome = project.run_json(&["--keep-going"]).exits(1);
+    let all = "$250.00 of the $250.00 that `max_usd` of the `budget` of the workflow allows";
+    project.run_json(&["--keep-going"]).exits(1).prints(&[all]);
     assert_eq!(api.count(), 25);
-    says(
-        &outcome.stdout,
-        &["$250.00 of the $250.00 that `max_usd` of the `budget` of the workflow allows"],
-    );
     project.change("max_usd: 250", "max_requests: 30");
-    let outcome = project.run_json(&["--keep-going"]).exits(1);
+    let words = ["30 of the 30 that `max_requests` of the `budget`", "25 of it by other runs"];
+    project.run_json(&["--keep-going"]).exits(1).prints(&words);
     assert_eq!(api.count(), 30);
-    says(
-        &outcome.stdout,
-        &["30 of the 30 that `max_requests` of the `budget`", "25 of it by other runs"],
-    );
     project.rerun("max_requests: 30", "max_requests: 40, max_usd: 400");
     assert_eq!(api.count(), 2 * ROWS);
 }
@@ -153,12 +142,9 @@ fn an_embedded_budget_bounds_its_own_steps_and_the_outer_one_all() {
     // The outer budget has less left than the inner one allows.
     project.edit("inner.yaml", "max_usd: 30", "max_usd: 1000");
     project.change("max_usd: 1000", "max_usd: 250");
-    let outcome = project.run_json(&["--keep-going"]).exits(1);
+    let all = "$250.00 of the $250.00 that `max_usd` of the `budget` of the workflow";
+    project.run_json(&["--keep-going"]).exits(1).prints(&[all]);
     assert_eq!(api.take().len(), 2);
-    says(
-        &outcome.stdout,
-        &["$250.00 of the $250.00 that `max_usd` of the `budget` of the workflow"],
-    );
 }
 
 #[test]
@@ -196,8 +182,7 @@ fn a_budget_that_is_none_is_refused() {
         ("budget: { max_usd: 1e-30 }", "wrong-value", "18 decimals"),
     ] {
         let outcome = project(budget, &steps).run(&["check", "w.yaml"]).exits(2);
-        assert!(outcome.stderr.contains(code), "{budget}: {outcome}");
-        assert!(flat(&outcome.stderr).contains(word), "{budget}: {outcome}");
+        says(&flat(&outcome.complains(&[code]).stderr), &[word]);
     }
     let more = format!("{TEN}, max_usd: '${{{{ matrix.most }}}}'");
     let differing = cells(&api, &more).replace("[a, b, c]", "[a], most: [1, 2]");
@@ -208,8 +193,7 @@ fn a_budget_that_is_none_is_refused() {
 
 #[track_caller]
 fn planned(project: &Project, step: &str) -> Value {
-    let outcome = project.run(&["plan", "w.yaml", "--format", "json"]).exits(0);
-    let plan = outcome.json_lines().remove(0);
+    let plan = project.answer(&["plan", "w.yaml"]);
     let steps = plan["steps"].as_array().unwrap();
     steps.iter().find(|entry| entry["step"] == step).unwrap()["requests"].clone()
 }
@@ -223,15 +207,14 @@ fn what_plan_says_holds() {
                 concurrency: 8";
     let project = project("", &step(&api, "answers", more));
     let unknown = planned(&project, "answers");
-    assert_eq!((&unknown["model"], &unknown["requests"]), (&json!("tiny"), &json!(null)));
-    assert_eq!(unknown["usd"], json!(null));
+    assert_eq!(fields(&unknown, "model requests usd"), json!(["tiny", null, null]));
     let text = project.run(&["plan", "w.yaml"]).exits(0).stdout;
     says(&text, &["requests to tiny at http", "how many is known when `prompts` has run"]);
     project.run_ok(&["--select", "prompts"]);
     let said = planned(&project, "answers");
     let requests = 2 * ROWS as u64;
-    assert_eq!((&said["requests"], &said["answered"]), (&json!(requests), &json!(0)));
-    assert_eq!(said["completion_tokens"], json!(50 * requests));
+    let wanted = json!([requests, 0, 50 * requests]);
+    assert_eq!(fields(&said, "requests answered completion_tokens"), wanted);
     project.run_ok(&[]);
     let bill = api.bill();
     assert_eq!(bill.requests, requests);
@@ -244,7 +227,7 @@ fn what_plan_says_holds() {
     project.write("data.jsonl", data(0..ROWS + 1));
     project.run_ok(&["--select", "prompts"]);
     let said = planned(&project, "answers");
-    assert_eq!((&said["requests"], &said["answered"]), (&json!(2), &json!(requests)));
+    assert_eq!(fields(&said, "requests answered"), json!([2, requests]));
     assert_eq!(api.bill(), bill, "a plan asks nobody");
 }
 
@@ -282,7 +265,7 @@ fn a_run_says_once_whom_it_asks_before_it_does() {
     running.signal("INT");
     running.finish().exits(130);
     assert_eq!(said.matches("asks models:").count(), 1, "{said}");
-    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = flat(&said);
     let at = api.url().replace("/v1", "");
     says(
         &said,
@@ -347,11 +330,7 @@ fn a_judge_of_answers_is_announced_by_itself() {
     with: { treatments: { judge: 'Is this right? {{ prediction }}' } }
 " + &judge;
     let project = project("budget: { max_usd: 1000 }", &steps);
-    let outcome = project.run_json(&[]);
-    let outcome = match outcome.code {
-        Some(0) => outcome,
-        _ => panic!("{outcome}"),
-    };
+    let outcome = project.run_ok(&[]);
     let asked = outcome.events("requests");
     let names: Vec<&Value> = asked.iter().map(|event| &event["steps"][0]["step"]).collect();
     assert_eq!(names, [&json!("answers"), &json!("judged")], "{outcome}");

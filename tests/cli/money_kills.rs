@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
+use crate::generate_openai::data;
 use crate::harness::{Project, Running, wait_for};
 use galeras_test_servers::chat_api::{Bill, ChatApi};
 
@@ -62,10 +63,7 @@ steps:
 ",
         api.url()
     );
-    let project = Project::new(&workflow);
-    let row = |i| format!("{{\"id\":\"r{i:04}\",\"code\":\"def f{i}(a):\"}}\n");
-    project.write("data.jsonl", (0..ROWS).map(row).collect::<String>());
-    project
+    Project::new(&workflow).with("data.jsonl", data(0..ROWS))
 }
 
 const RUN: [&str; 6] = ["run", "w.yaml", "--jobs", "3", "--format", "json"];

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::Project;
+use crate::harness::{Project, fields, says, told};
 
 /// Methods of all sorts; all features of theirs are right as `ast` measures them.
 const GOOD: [(&str, &str); 10] = [
@@ -63,10 +63,6 @@ fn good() -> Vec<(&'static str, Value)> {
     GOOD.iter().map(|(id, code)| (*id, Value::from(*code))).collect()
 }
 
-fn ids(rows: &[Value]) -> Vec<String> {
-    rows.iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect()
-}
-
 const ALL: &str = "SELECT * FROM input";
 
 /// The ids of these codes that a rule keeps, in the order of ids.
@@ -75,9 +71,9 @@ fn kept(points: &[(&str, &str)], rule: &str) -> Vec<String> {
     let points: Vec<(&str, Value)> =
         points.iter().map(|(id, code)| (*id, Value::from(*code))).collect();
     let project = project(&points, ALL, &[rule]).ran();
-    let (kept, rejected) = (project.rows("valid"), project.rows("valid.rejects"));
-    assert_eq!(kept.len() + rejected.len(), points.len());
-    ids(&kept)
+    let kept = project.cells("valid", "id");
+    assert_eq!(kept.len() + project.rows("valid.rejects").len(), points.len());
+    kept
 }
 
 const RECOMPUTED: [(&str, &[&str]); 6] = [
@@ -112,10 +108,9 @@ fn a_false_number_is_rejected_with_its_rule_and_the_number() {
                     "SELECT * REPLACE (CASE WHEN id = 'nested' THEN {column} {change} ELSE {column} END AS {column}) FROM input"
                 );
                 let project = project(&good(), &query, &[&format!("{{ use: {check} }}")]).ran();
-                let rejects = project.rows("valid.rejects");
-                assert_eq!(ids(&rejects), ["nested"], "{check} {column}");
-                let row = &rejects[0];
-                assert_eq!((&row["step"], &row["rule"]), (&json!("valid"), &json!(check)));
+                let row = project.only("valid.rejects");
+                let found = fields(&row, "id step rule");
+                assert_eq!(found, json!(["nested", "valid", check]), "{check} {column}");
                 let reason = row["reason"].as_str().unwrap();
                 let told = format!("{column} = {}", row[column]);
                 assert!(reason.contains(&told), "{told}: {reason}");
@@ -145,7 +140,7 @@ fn a_method_without_code_passes_nothing() {
             check => format!("{{ use: {check} }}"),
         };
         let project = project(&good()[..2], &query, &[&rule]).ran();
-        assert_eq!(ids(&project.rows("valid")), [""; 0], "{check}");
+        assert_eq!(project.cells("valid", "id"), [""; 0], "{check}");
     }
 }
 
@@ -212,7 +207,7 @@ fn a_cut_has_some_of_the_body_on_both_sides() {
     let (head, rest) = (case(|code| code.1.into()), case(|code| code.2.into()));
     let query = format!("SELECT *, {head} AS random_cut, {rest} AS cut_rest FROM input");
     let project = project(&points, &query, &["{ use: cut_inside_body }"]).ran();
-    assert_eq!(ids(&project.rows("valid")), ["g", "h", "i", "j"]);
+    assert_eq!(project.cells("valid", "id"), ["g", "h", "i", "j"]);
     let turned = "{ use: cut_inside_body, with: { column: cut_rest, rest: random_cut } }";
     project.rerun("{ use: cut_inside_body }", turned);
     assert!(project.rows("valid").is_empty(), "no signature in front");
@@ -307,17 +302,15 @@ fn mistakes_are_found_before_anything_runs() {
         let outcome = project.run_json(&[]).exits(2);
         let found = outcome.events("diagnostic");
         assert_eq!(found.len(), 1, "{rule}: {outcome}");
-        let told = format!("{} {}", found[0]["message"], found[0]["help"]);
-        assert!(told.contains(said), "{rule}: {}", found[0]);
+        says(&told(&found[0]), &[said]);
         // The line of the rule, not of the step.
         assert_eq!(found[0]["line"], 11, "{rule}: {}", found[0]);
         assert!(project.stored_nothing(), "{rule}");
     }
     // Features that were not measured.
-    let project =
-        project(&good(), "SELECT id, code FROM input", &["{ use: complexity_recomputed }"]);
-    let outcome = project.run_json(&[]).exits(2);
-    assert!(outcome.stdout.contains("complexity"), "{outcome}");
+    let rule = "{ use: complexity_recomputed }";
+    let project = project(&good(), "SELECT id, code FROM input", &[rule]);
+    project.run_json(&[]).exits(2).prints(&["complexity"]);
 }
 
 #[test]
@@ -363,22 +356,17 @@ fn sql_counts_methods_and_names_what_they_call() {
     project.run_ok(&[]);
     let rows = project.rows("counted");
     let counted = &rows[0]["counted"];
-    let counts =
-        ["n_ast_errors", "n_identifiers", "n_words", "vocab_size", "n_returns", "complexity"];
-    assert_eq!(json!(counts.map(|field| &counted[field])), json!([0, 6, 9, 8, 2, 2]), "{counted}");
-    let facts = ["one_line_body", "pass_body"].map(|field| &counted[field]);
-    assert_eq!(json!(facts), json!([false, false]));
+    let columns = "n_ast_errors n_identifiers n_words vocab_size n_returns complexity \
+                   one_line_body pass_body";
+    assert_eq!(fields(counted, columns), json!([0, 6, 9, 8, 2, 2, false, false]), "{counted}");
     for field in ["n_ast_nodes", "ast_levels", "n_whitespaces"] {
         assert!(counted[field].as_i64().unwrap() > 5, "{field} of {counted}");
     }
-    assert_eq!(rows[0]["calls"], json!(["b", "c", "d"]));
-    assert_eq!(rows[0]["n_returns"], 2);
+    assert_eq!(fields(&rows[0], "calls n_returns"), json!([["b", "c", "d"], 2]));
     let none = &rows[1];
     assert!(none["n_returns"].is_null() && none["calls"].is_null(), "{none}");
     let empty = none["counted"].as_object();
     assert!(empty.is_none_or(|counted| counted.values().all(Value::is_null)), "{none}");
     assert_eq!((&rows[2]["calls"], &rows[2]["counted"]["pass_body"]), (&json!([]), &json!(true)));
-    let called: Vec<String> =
-        project.rows("called").iter().map(|r| format!("{} {}", r["id"], r["callee"])).collect();
-    assert_eq!(called, ["\"a\" \"b\"", "\"a\" \"c\"", "\"a\" \"d\""]);
+    assert_eq!(project.cells("called", "id callee"), ["a | b", "a | c", "a | d"]);
 }

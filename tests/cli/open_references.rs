@@ -1,6 +1,6 @@
 //! Params in `from:`: what they name, and that every choice of a param names something.
 
-use crate::harness::{Outcome, Project, marked};
+use crate::harness::{Project, marked, refused};
 
 const STEPS: &str = "galeras: 1
 params:
@@ -64,49 +64,26 @@ fn a_param_names_what_is_written() {
 #[test]
 fn the_value_of_a_param_is_one_of_its_choices() {
     let project = project(&sql("'${{ params.which }}'"));
-    let refused = project.run_json(&["--set", "which=largee"]).exits(2);
-    assert_eq!(refused.diagnostics(), ["wrong-value --set:1:7"], "{refused}");
-    assert!(refused.stdout.contains("did you mean `large`?"), "{refused}");
-}
-
-#[track_caller]
-fn refused(text: &str, set: &[&str], code: &str, says: &[&str]) -> Outcome {
-    let (text, place) = marked(text);
-    let project = Project::new(&text);
-    let outcome = project.run_json(set).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
-    let problem = outcome.events("diagnostic").remove(0).to_string();
-    let shown = project.run(&[&["check", "w.yaml"], set].concat()).exits(2);
-    for part in says {
-        assert!(
-            problem.contains(part) || format!("{shown}").contains(part),
-            "{part}: {problem} {shown}"
-        );
-    }
-    assert!(project.stored_nothing());
-    outcome
+    let set = ["--set", "which=largee"];
+    project.refuses(&set, "wrong-value --set:1:7", &["did you mean `large`?"]);
 }
 
 #[test]
 fn every_choice_is_checked_whatever_the_param_is_now() {
     let step = STEPS.replace("choices: [small, large]", "choices: [small, lagre]");
     let text = format!("{step}{}", sql("«'${{ params.which }}'"));
-    refused(
-        &text,
-        &[],
-        "unknown-step",
-        &["there is no step `lagre`", "did you mean `large`?", "with which = lagre"],
-    );
+    let words = ["there is no step `lagre`", "did you mean `large`?", "with which = lagre"];
+    refused(&text, "unknown-step", &words);
     let text = format!("{STEPS}{}", sql("«'small.${{ params.port }}'"))
         .replace("default: out", "default: out, choices: [out, rejected]");
-    refused(&text, &[], "unknown-port", &["no port `rejected`", "with port = rejected"]);
+    refused(&text, "unknown-port", &["no port `rejected`", "with port = rejected"]);
     let text = format!("{STEPS}{}", sql("«'cells[model=${{ params.model }}]'"))
         .replace("default: a", "default: a, choices: [a, b, c]");
-    refused(&text, &[], "unknown-cell", &["model=c", "with model = c"]);
+    refused(&text, "unknown-cell", &["model=c", "with model = c"]);
     let text =
         format!("{STEPS}outputs:\n  o: {{ from: «'${{{{ params.which }}}}', path: o.csv }}\n")
             .replace("choices: [small, large]", "choices: [small, none]");
-    refused(&text, &[], "unknown-step", &["`none`"]);
+    refused(&text, "unknown-step", &["`none`"]);
 }
 
 #[test]
@@ -114,22 +91,16 @@ fn choices_of_two_params_are_checked_together() {
     let text = format!("{STEPS}{}", sql("«'${{ params.which }}.${{ params.port }}'"))
         .replace("choices: [small, large]", "choices: [small, table]")
         .replace("default: out", "default: out, choices: [out, rejects]");
-    refused(
-        &text,
-        &[],
-        "unknown-port",
-        &["`table`", "`rejects`", "with which = table, port = rejects"],
-    );
+    let words = ["`table`", "`rejects`", "with which = table, port = rejects"];
+    refused(&text, "unknown-port", &words);
 }
 
 #[test]
 fn a_circle_under_another_choice_is_found() {
     let text = format!("{STEPS}{}", sql("«'${{ params.which }}'"))
         .replace("choices: [small, large]", "choices: [small, after]");
-    let text = format!(
-        "{text}  after:\n    op: sql\n    from: read\n    with: {{ query: 'SELECT id FROM input' }}\n"
-    );
-    refused(&text, &[], "cycle", &["`read`, `after`", "with which = after"]);
+    let after = sql("read").replace("  read:", "  after:");
+    refused(&(text + &after), "cycle", &["`read`, `after`", "with which = after"]);
 }
 
 #[test]
@@ -149,30 +120,23 @@ fn an_embedded_workflow_has_its_own_params() {
 #[test]
 fn what_cannot_name_a_step_is_refused() {
     let text = |from: &str| format!("{STEPS}{}", sql(from));
-    refused(
-        &text("«'${{ params.whihc }}'").replace("«'", "'«"),
-        &[],
-        "unknown-param",
-        &["did you mean `which`?"],
-    );
-    refused(
-        &text("'«${{ matrix.which }}'"),
-        &[],
-        "bad-expression",
-        &["is not allowed in a reference"],
-    );
-    refused(&text("'«${{ params.which'"), &[], "bad-expression", &["never closed"]);
+    let misspelt = text("'«${{ params.whihc }}'");
+    refused(&misspelt, "unknown-param", &["did you mean `which`?"]);
+    let of_matrix = text("'«${{ matrix.which }}'");
+    refused(&of_matrix, "bad-expression", &["is not allowed in a reference"]);
+    refused(&text("'«${{ params.which'"), "bad-expression", &["never closed"]);
     let numbers = text("«'${{ params.which }}'").replace(
         "{ type: string, default: small, choices: [small, large] }",
         "{ type: int, default: 3 }",
     );
-    refused(
-        &numbers,
-        &[],
-        "wrong-type",
-        &["a reference must be a string, and this is of type integer"],
-    );
-    let odd = text("«'${{ params.model }}'");
-    refused(&odd, &["--set", "model=a b"], "bad-reference", &["`a b` is not the name of a step"]);
-    refused(&odd, &["--set", "model="], "bad-reference", &["names no step"]);
+    let said = "a reference must be a string, and this is of type integer";
+    refused(&numbers, "wrong-type", &[said]);
+    let (odd, place) = marked(&text("«'${{ params.model }}'"));
+    let project = Project::new(&odd);
+    for (set, word) in
+        [("model=a b", "`a b` is not the name of a step"), ("model=", "names no step")]
+    {
+        project.refuses(&["--set", set], &format!("bad-reference w.yaml:{place}"), &[word]);
+    }
+    assert!(project.stored_nothing());
 }

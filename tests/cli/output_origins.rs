@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project, says};
+use crate::harness::{Outcome, Project};
 
 const WORKFLOW: &str = "galeras: 1
 name: first
@@ -146,11 +146,8 @@ fn origin_knows_every_format_wherever_the_file_is() {
     }
     let table = digest_of(&outcome, "data");
     assert_eq!(origin(&project, "out/data.csv", 0)["origins"][0]["origin"]["table"], table);
-    let told = project.run(&["origin", "out/data.csv", "out/some.json"]).exits(0);
-    says(
-        &told.stdout,
-        &["out/data.csv\n", "workflow  first (w.yaml)", "step      some[*], port out"],
-    );
+    let words = ["out/data.csv\n", "workflow  first (w.yaml)", "step      some[*], port out"];
+    project.run(&["origin", "out/data.csv", "out/some.json"]).exits(0).prints(&words);
 }
 
 #[test]
@@ -162,11 +159,8 @@ fn origin_says_what_is_not_known() {
     assert_eq!(origin(&project, "none.csv", 1)["state"], "missing");
     assert_eq!(origin(&project, "out", 1)["state"], "not_a_file");
     project.write("\u{1b}[31m.csv", "x");
-    let told = project.run(&["origin", "\u{1b}[31m.csv", "out/data.csv"]).exits(1);
-    says(
-        &told.stdout,
-        &["\\u{1b}[31m.csv: no workflow", "out/data.csv was changed since it was written"],
-    );
+    let words = ["\\u{1b}[31m.csv: no workflow", "out/data.csv was changed since it was written"];
+    project.run(&["origin", "\u{1b}[31m.csv", "out/data.csv"]).exits(1).prints(&words);
     project.run(&["origin"]).exits(2);
 }
 

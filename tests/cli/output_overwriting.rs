@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project, marked, says};
+use crate::harness::{Outcome, Project, Running, marked, says};
 
 const CODE: &str = "overwritten-file";
 
@@ -45,8 +45,10 @@ fn run(project: &Project, file: &str, more: &[&str]) -> Outcome {
     project.run(&[&["run", file, "--format", "json"], more].concat())
 }
 
+/// The run of a file is refused with these words.
 #[track_caller]
-fn refused(outcome: &Outcome, file: &str, words: &[&str]) {
+fn refused(project: &Project, file: &str, more: &[&str], words: &[&str]) {
+    let outcome = run(project, file, more).exits(2);
     assert_eq!(outcome.diagnostics(), [format!("{CODE} {file}:15:26")], "{outcome}");
     assert_eq!(outcome.finished()["status"], "invalid", "{outcome}");
     let found = &outcome.events("diagnostic")[0];
@@ -65,14 +67,13 @@ fn written(outcome: &Outcome) -> bool {
 fn the_file_of_another_workflow_is_not_replaced() {
     for suffix in ["csv", "parquet", "jsonl", "json"] {
         let path = format!("out/o.{suffix}");
-        let project = project(&path);
-        run(&project, "w.yaml", &[]).exits(0);
+        let project = project(&path).ran();
         let before = fs::read(project.path(&path)).unwrap();
         fs::remove_file(project.path("ran")).unwrap();
         let words =
             ["the output `o` would replace", &path, "the workflow `mine` (`w.yaml`)", "`some`"];
         for more in [&[][..], &["--select", "some"], &["--keep-going"]] {
-            refused(&run(&project, "other.yaml", more).exits(2), "other.yaml", &words);
+            refused(&project, "other.yaml", more, &words);
         }
         let planned = project.run(&["plan", "other.yaml", "--format", "json"]).exits(2);
         assert_eq!(planned.diagnostics(), [format!("{CODE} other.yaml:15:26")], "{planned}");
@@ -89,22 +90,20 @@ fn the_file_of_another_workflow_is_not_replaced() {
         assert_ne!(fs::read(project.path(&path)).unwrap(), before);
         // Now it is theirs.
         run(&project, "other.yaml", &[]).exits(0).all_hit();
-        let words = ["the workflow `theirs` (`other.yaml`)"];
-        refused(&run(&project, "w.yaml", &[]).exits(2), "w.yaml", &words);
+        refused(&project, "w.yaml", &[], &["the workflow `theirs` (`other.yaml`)"]);
     }
 }
 
 #[test]
 fn a_workflow_is_known_by_its_name_and_that_of_its_file() {
-    let project = project("out/o.csv");
-    run(&project, "w.yaml", &[]).exits(0);
+    let project = project("out/o.csv").ran();
     // Copied and edited, it is another one; so is one of another name.
     project.write("copy.yaml", workflow("mine", "1", "out/o.csv"));
-    refused(&run(&project, "copy.yaml", &[]).exits(2), "copy.yaml", &["`mine` (`w.yaml`)"]);
+    refused(&project, "copy.yaml", &[], &["`mine` (`w.yaml`)"]);
     project.write("w.yaml", workflow("renamed", "1", "out/o.csv"));
-    refused(&run(&project, "w.yaml", &[]).exits(2), "w.yaml", &["`mine` (`w.yaml`)"]);
+    refused(&project, "w.yaml", &[], &["`mine` (`w.yaml`)"]);
     project.write("w.yaml", workflow("mine", "1", "out/o.csv"));
-    assert!(written(&run(&project, "w.yaml", &[]).exits(0)));
+    assert!(written(&project.run_ok(&[])));
     // The folder of the file does not matter.
     project.write("deep/w.yaml", workflow("mine", "2", "out/o.csv"));
     project.write("deep/data.jsonl", DATA);
@@ -115,41 +114,38 @@ fn a_workflow_is_known_by_its_name_and_that_of_its_file() {
 fn a_file_of_unknown_origin_is_not_replaced() {
     for (path, content) in [("o.csv", "mine\n"), ("o.parquet", "PAR1 mine PAR1"), ("o.json", "")] {
         let project = project(path).with(path, content);
-        let outcome = run(&project, "w.yaml", &[]).exits(2);
-        refused(&outcome, "w.yaml", &[path, "which no workflow is known to have written"]);
+        let words = [path, "which no workflow is known to have written"];
+        refused(&project, "w.yaml", &[], &words);
         assert!(!project.path("ran").exists());
         assert_eq!(project.read(path), content);
-        assert!(written(&run(&project, "w.yaml", &["--overwrite"]).exits(0)));
-        run(&project, "w.yaml", &[]).exits(0);
+        assert!(written(&project.run_ok(&["--overwrite"])));
+        project.run_ok(&[]);
     }
 }
 
 #[test]
 fn a_file_that_was_changed_is_not_replaced() {
     for path in ["o.csv", "o.jsonl", "o.parquet"] {
-        let project = project(path);
-        run(&project, "w.yaml", &[]).exits(0);
+        let project = project(path).ran();
         let mut changed = fs::read(project.path(path)).unwrap();
         let at = changed.iter().position(|byte| *byte == b'b').unwrap();
         changed[at] = b'z';
         project.write(path, &changed);
-        let outcome = run(&project, "w.yaml", &[]).exits(2);
-        refused(&outcome, "w.yaml", &[path, "was changed since this workflow wrote it"]);
+        let words = [path, "was changed since this workflow wrote it"];
+        refused(&project, "w.yaml", &[], &words);
         let words = ["`mine` (`w.yaml`) wrote, and which was changed since"];
-        refused(&run(&project, "other.yaml", &[]).exits(2), "other.yaml", &words);
+        refused(&project, "other.yaml", &[], &words);
         assert_eq!(fs::read(project.path(path)).unwrap(), changed);
-        let outcome = run(&project, "w.yaml", &["--overwrite"]).exits(0);
+        let outcome = project.run_ok(&["--overwrite"]);
         outcome.all_hit();
-        assert!(written(&outcome));
-        assert!(!written(&run(&project, "w.yaml", &[]).exits(0)));
+        assert!(written(&outcome) && !written(&project.run_ok(&[])));
     }
 }
 
 #[test]
 fn what_is_right_is_left_alone_whoever_wrote_it() {
     for path in ["o.csv", "o.parquet"] {
-        let project = project(path);
-        run(&project, "w.yaml", &[]).exits(0);
+        let project = project(path).ran();
         // The other workflow comes to the same table; whether it does is known only when it ran.
         project.write("other.yaml", workflow("theirs", "0", path));
         run(&project, "other.yaml", &["--out", "elsewhere"]).exits(0);
@@ -161,73 +157,65 @@ fn what_is_right_is_left_alone_whoever_wrote_it() {
         project.run(&["plan", "other.yaml"]).exits(0);
         // It stays theirs who wrote it.
         project.write("other.yaml", workflow("theirs", "1", path));
-        let words = ["the workflow `mine` (`w.yaml`)"];
-        refused(&run(&project, "other.yaml", &[]).exits(2), "other.yaml", &words);
+        refused(&project, "other.yaml", &[], &["the workflow `mine` (`w.yaml`)"]);
     }
 }
 
 #[test]
 fn without_the_store_what_is_right_is_recognised() {
-    let project = project("o.csv");
-    run(&project, "w.yaml", &[]).exits(0);
+    let project = project("o.csv").ran();
     fs::remove_dir_all(project.path("cache")).unwrap();
     let words = ["which no workflow is known to have written"];
-    refused(&run(&project, "w.yaml", &[]).exits(2), "w.yaml", &words);
+    refused(&project, "w.yaml", &[], &words);
     // As soon as the result is there, the file is seen to be the right one.
-    run(&project, "w.yaml", &["--out", "elsewhere"]).exits(0);
-    assert!(!written(&run(&project, "w.yaml", &[]).exits(0)));
+    project.run_ok(&["--out", "elsewhere"]);
+    assert!(!written(&project.run_ok(&[])));
     // And from then on it is known.
     project.write("w.yaml", workflow("mine", "1", "o.csv"));
-    assert!(written(&run(&project, "w.yaml", &[]).exits(0)));
+    assert!(written(&project.run_ok(&[])));
     // A Parquet file says itself whose it is.
-    let project = self::project("o.parquet");
-    run(&project, "w.yaml", &[]).exits(0);
+    let project = self::project("o.parquet").ran();
     fs::remove_dir_all(project.path("cache")).unwrap();
     project.write("w.yaml", workflow("mine", "1", "o.parquet"));
-    assert!(written(&run(&project, "w.yaml", &[]).exits(0)));
+    assert!(written(&project.run_ok(&[])));
 }
 
 #[test]
 fn a_file_that_comes_while_the_workflow_runs_stays() {
     let text = workflow("mine", "0", "out/o.csv");
-    let project = Project::new(&text.replace("touch ran;", "mkdir out; echo mine > $PLACE/o.csv;"));
-    project.write("data.jsonl", DATA);
+    let text = text.replace("touch ran;", "mkdir out; echo mine > $PLACE/o.csv;");
+    let project = Project::new(&text).with("data.jsonl", DATA);
     let place = project.path("out").display().to_string();
     project.change("$PLACE", &place);
     project.change("mkdir out", &format!("mkdir {place}"));
-    let outcome = run(&project, "w.yaml", &[]).exits(1);
+    let outcome = project.run_json(&[]).exits(1);
     assert_eq!(project.read("out/o.csv"), "mine\n");
     assert_eq!(outcome.statuses(), "data=ran some=ran", "the results are stored");
-    let told = outcome.events("warning")[0]["message"].clone();
-    says(
-        told.as_str().unwrap(),
-        &["output o: it would replace `out/o.csv`", "no workflow is known", "--overwrite"],
-    );
+    let words = ["output o: it would replace `out/o.csv`", "no workflow is known", "--overwrite"];
+    says(&outcome.warnings()[0], &words);
     assert_eq!(outcome.finished()["status"], "failed");
-    run(&project, "w.yaml", &["--overwrite"]).exits(0).all_hit();
+    project.run_ok(&["--overwrite"]).all_hit();
     assert_eq!(project.read("out/o.csv").lines().count(), 4);
 }
 
 #[test]
 fn what_is_not_a_plain_file_is_not_replaced() {
-    let words = |what: &'static str| ["`o.csv`", what];
     let project = project("o.csv");
-    symlink("nowhere", project.path("o.csv")).unwrap();
-    let outcome = run(&project, "w.yaml", &[]).exits(2);
-    refused(&outcome, "w.yaml", &words("a link that leads to nothing"));
-    fs::remove_file(project.path("o.csv")).unwrap();
-    assert!(Command::new("mkfifo").arg(project.path("o.csv")).status().unwrap().success());
-    let outcome = run(&project, "w.yaml", &[]).exits(2);
-    refused(&outcome, "w.yaml", &words("not a regular file"));
+    let file = project.path("o.csv");
+    symlink("nowhere", &file).unwrap();
+    refused(&project, "w.yaml", &[], &["`o.csv`", "a link that leads to nothing"]);
+    fs::remove_file(&file).unwrap();
+    assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
+    refused(&project, "w.yaml", &[], &["`o.csv`", "not a regular file"]);
     // A link to what this workflow wrote is as good as the file, and is replaced by one.
-    let project = self::project("o.csv");
-    run(&project, "w.yaml", &[]).exits(0);
-    fs::rename(project.path("o.csv"), project.path("moved.csv")).unwrap();
-    symlink("moved.csv", project.path("o.csv")).unwrap();
-    assert!(!written(&run(&project, "w.yaml", &[]).exits(0)));
+    let project = self::project("o.csv").ran();
+    let file = project.path("o.csv");
+    fs::rename(&file, project.path("moved.csv")).unwrap();
+    symlink("moved.csv", &file).unwrap();
+    assert!(!written(&project.run_ok(&[])));
     project.write("w.yaml", workflow("mine", "1", "o.csv"));
-    assert!(written(&run(&project, "w.yaml", &[]).exits(0)));
-    assert!(fs::symlink_metadata(project.path("o.csv")).unwrap().is_file());
+    assert!(written(&project.run_ok(&[])));
+    assert!(fs::symlink_metadata(&file).unwrap().is_file());
     assert_eq!(project.read("moved.csv").lines().count(), 4);
 }
 
@@ -238,8 +226,7 @@ fn every_output_in_the_way_is_told_at_once() {
     project.write("w.yaml", workflow("mine", "0", "o.csv") + more);
     project.write("o.csv", "");
     project.write("q.csv", "");
-    let outcome = run(&project, "w.yaml", &[]).exits(2);
-    let found = outcome.diagnostics();
+    let found = project.run_json(&[]).exits(2).diagnostics();
     assert_eq!(found, [format!("{CODE} w.yaml:15:26"), format!("{CODE} w.yaml:17:26")]);
     assert!(project.stored_nothing() && !project.path("p.csv").exists());
 }
@@ -247,21 +234,14 @@ fn every_output_in_the_way_is_told_at_once() {
 #[test]
 fn people_are_told_in_words() {
     let name = "\"\\e[31mr\\u202eed\\nalert\"";
-    let project = project("o.csv").with("w.yaml", workflow(name, "0", "o.csv"));
-    run(&project, "w.yaml", &[]).exits(0);
+    let project = project("o.csv").with("w.yaml", workflow(name, "0", "o.csv")).ran();
     let outcome = project.run(&["run", "other.yaml"]).exits(2);
     assert_eq!(outcome.stdout, "");
     let (text, place) = marked(&workflow("theirs", "1", "«o.csv"));
     assert_eq!(text, project.read("other.yaml"));
-    says(
-        &outcome.stderr,
-        &[
-            "overwritten-file",
-            &format!("other.yaml:{place}"),
-            "[31mr\\u{202e}ed\\u{a}alert",
-            "--overwrite",
-        ],
-    );
+    let place = format!("other.yaml:{place}");
+    let words = ["overwritten-file", &place, "[31mr\\u{202e}ed\\u{a}alert", "--overwrite"];
+    says(&outcome.stderr, &words);
     assert!(!outcome.stderr.contains('\u{1b}') && !outcome.stderr.contains('\u{202e}'));
 }
 
@@ -269,13 +249,8 @@ fn people_are_told_in_words() {
 fn two_runs_of_one_workflow_do_not_stand_in_each_others_way() {
     let project = project("o.csv");
     project.change("touch ran;", "sleep 0.3;");
-    let start = |cache: &str| {
-        let args = ["run", "w.yaml", "--format", "json", "--cache", cache];
-        crate::harness::Running::start(project.command(&args))
-    };
-    let runs = [start("cache"), start("cache"), start("cache")];
-    let written = |outcome: Outcome| self::written(&outcome.exits(0));
-    let finished: Vec<bool> = runs.into_iter().map(|run| written(run.finish())).collect();
+    let runs = [(); 3].map(|()| project.start(&["--cache", "cache"])).map(Running::finish);
+    assert!(runs.map(|outcome| written(&outcome.exits(0))).contains(&true));
     assert!(finished.contains(&true));
 }
 
@@ -283,10 +258,9 @@ fn two_runs_of_one_workflow_do_not_stand_in_each_others_way() {
 fn the_record_is_there_before_the_file() {
     // A killed run leaves no file that the next one does not know: its record came first, and a
     // record without a file is no harm.
-    let project = project("o.csv");
-    run(&project, "w.yaml", &[]).exits(0);
+    let project = project("o.csv").ran();
     fs::remove_file(project.path("o.csv")).unwrap();
-    assert!(written(&run(&project, "w.yaml", &[]).exits(0)));
+    assert!(written(&project.run_ok(&[])));
     let told = project.run(&["origin", "o.csv", "--format", "json"]).exits(0).json_lines();
     assert_eq!(told[0]["origins"].as_array().map(Vec::len), Some(1), "{told:?}");
     let of = |value: &Value| value["origins"][0]["origin"]["workflow"].clone();

@@ -1,6 +1,6 @@
 //! Outputs that are printed or are the text of one value, and `--memory`.
 
-use crate::harness::{Outcome, Project, marked, refused_with, says};
+use crate::harness::{Outcome, Project, refused_with, says};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -81,31 +81,22 @@ fn nothing_is_shown_of_a_run_that_fails_or_is_of_some_steps_only() {
 
 #[test]
 fn show_says_whether_not_how() {
-    let (text, place) = marked(&WORKFLOW.replace("show: true", "show: «table"));
-    let project = Project::new(&text).with("data.jsonl", DATA);
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("wrong-type w.yaml:{place}")], "{outcome}");
-    assert!(outcome.stdout.contains("true or false"), "{outcome}");
-    let (text, place) = marked(&WORKFLOW.replace("show: true", "«shown: true"));
-    project.write("w.yaml", text);
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("unknown-key w.yaml:{place}")], "{outcome}");
-    assert!(outcome.stdout.contains("did you mean `show`?"), "{outcome}");
+    let data = [("data.jsonl", DATA)];
+    let text = WORKFLOW.replace("show: true", "show: «table");
+    refused_with(&data, &text, "wrong-type", &["true or false"]);
+    let text = WORKFLOW.replace("show: true", "«shown: true");
+    refused_with(&data, &text, "unknown-key", &["did you mean `show`?"]);
 }
 
 #[test]
 fn an_empty_table_and_a_long_one_are_shown() {
     let project = project().with("data.jsonl", "");
     says(&project.run(&["run", "w.yaml"]).exits(0).stdout, &["out/all.csv", "note"]);
-    let long: String = (0..1_000)
-        .map(|i| {
-            format!(
-                "{{\"id\":\"{i:04}\",\"note\":\"{}\",\"size\":{i},\"share\":null}}\n",
-                "x".repeat(500)
-            )
-        })
-        .collect();
-    project.write("data.jsonl", long);
+    let note = "x".repeat(500);
+    let row = |i: usize| {
+        format!("{{\"id\":\"{i:04}\",\"note\":\"{note}\",\"size\":{i},\"share\":null}}\n")
+    };
+    project.write("data.jsonl", (0..1_000).map(row).collect::<String>());
     let outcome = project.run(&["run", "w.yaml"]).exits(0);
     let lines = printed(&outcome);
     assert!(lines.len() < 200 && lines.iter().any(|l| l.starts_with("0000")), "{outcome}");
@@ -162,11 +153,8 @@ fn wrong(output: &str, code: &str, words: &[&str]) {
 fn columns_that_are_no_text_or_no_file() {
     wrong("path: o.txt, column: «nota", "unknown-column", &["`nota`", "did you mean `note`?"]);
     wrong("path: o.txt, column: «size", "wrong-type", &["`size` has type int64, not utf8"]);
-    wrong(
-        "path: o.csv, column: «note",
-        "conflicting-keys",
-        &[".csv file always has all columns", ".txt"],
-    );
+    let words = [".csv file always has all columns", ".txt"];
+    wrong("path: o.csv, column: «note", "conflicting-keys", &words);
     wrong("path: o.parquet, column: «note", "conflicting-keys", &[".parquet"]);
     for suffix in ["txt", "svg", "html"] {
         let said = format!("cannot be written as .{suffix}");
@@ -185,13 +173,13 @@ fn memory_is_a_size() {
         ["12 bananas", "12bananas", "", "MB", "1..5GB", "-1GB", "NaN", "inf", "1 TBB", "0x10MB"]
     {
         let argument = format!("--memory={size}");
-        let outcome = project.run(&["run", "w.yaml", &argument]).exits(2);
-        says(&outcome.stderr, &["--memory", "write a size such as 512MB or 4GiB"]);
+        let words = ["--memory", "write a size such as 512MB or 4GiB"];
+        let outcome = project.run(&["run", "w.yaml", &argument]).exits(2).complains(&words);
         assert_eq!(outcome.stdout, "");
     }
     for size in ["1KB", "0", "1023KiB", "1MB", "0.5MiB", "1048575"] {
-        let outcome = project.run(&["run", "w.yaml", "--memory", size]).exits(2);
-        assert!(outcome.stderr.contains("at least 1MiB is needed"), "{size}: {outcome}");
+        let args = ["run", "w.yaml", "--memory", size];
+        project.run(&args).exits(2).complains(&["at least 1MiB is needed"]);
     }
     assert!(!project.path("ran").exists() && project.stored_nothing());
     for size in ["1MiB", "1048576", "1.5gib", "2 GB", " 64mb ", "1024KiB", "99999999999999999999GB"]
@@ -204,12 +192,9 @@ fn memory_is_a_size() {
 fn memory_may_be_given_in_the_environment() {
     let project = project();
     let run = |size: &str, more: &[&str]| {
-        let mut command = project.command(&[&["run", "w.yaml"], more].concat());
-        command.env("GALERAS_MEMORY", size);
-        crate::harness::Running::start(command).finish()
+        project.run_in_env(&[("GALERAS_MEMORY", size)], &[&["run", "w.yaml"], more].concat())
     };
-    let outcome = run("12 bananas", &[]).exits(2);
-    assert!(outcome.stderr.contains("write a size such as"), "{outcome}");
+    run("12 bananas", &[]).exits(2).complains(&["write a size such as"]);
     run("64MiB", &[]).exits(0);
     run("1KB", &["--memory", "64MiB"]).exits(0);
 }

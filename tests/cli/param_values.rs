@@ -39,11 +39,10 @@ fn a_param_is_a_literal_in_sql() {
         let rows: Vec<String> =
             NAMES.iter().map(|name| format!("\"{}\",1", name.replace('"', "\"\""))).collect();
         project.write("data.csv", format!("name,n\n{}\n", rows.join("\n")));
-        project.run_ok(&["--set", &format!("name={name}")]);
         let set = format!("name={name}");
+        project.run_ok(&["--set", &set]);
         for step in ["found[column=n]", "kept"] {
-            let args = ["show", "w.yaml", step, "--format", "json", "--set", &set];
-            let rows = project.run(&args).exits(0).json_lines();
+            let rows = project.rows_with(step, &["--set", &set]);
             assert_eq!(rows.len(), 1, "{name:?} {step}: {rows:?}");
             assert_eq!(rows[0]["name"], name);
         }
@@ -53,8 +52,7 @@ fn a_param_is_a_literal_in_sql() {
         Project::new(&VALUES.replace("AND \"$", "AND 5 -${{ params.least }} = 8 AND \"$"));
     project.write("data.csv", "name,n\nb,1\n");
     project.run_ok(&["--set", "least=-3"]);
-    let args = ["show", "w.yaml", "found[column=n]", "--format", "json", "--set", "least=-3"];
-    assert_eq!(project.run(&args).exits(0).json_lines().len(), 1);
+    assert_eq!(project.rows_with("found[column=n]", &["--set", "least=-3"]).len(), 1);
 }
 
 #[test]
@@ -79,31 +77,23 @@ steps:
         let set = format!("name={name}");
         project.run_ok(&["--set", &set]);
         assert!(!project.path("hit").exists(), "{name:?}");
-        let step = "rows[other=o'k; touch hit]";
-        let args = ["show", "w.yaml", step, "--format", "json", "--set", &set];
-        let rows = project.run(&args).exits(0).json_lines();
+        let rows = project.rows_with("rows[other=o'k; touch hit]", &["--set", &set]);
         assert_eq!(rows, [json!({"id": format!("{name}|{name}|{name}|-x=o'k; touch hit")})]);
     }
 }
 
 #[test]
 fn where_no_quotes_help_a_param_is_refused() {
-    for (step, word) in [
-        ("op: exec\n    with: { command: '«${{ params.x }}', output: { id: utf8! } }", "command"),
-        (
-            "op: exec\n    with: { command: 'echo `ls «${{ params.x }}`', output: { id: utf8! } }",
-            "backticks",
-        ),
-        (
-            "op: exec\n    with: { command: 'echo $((1 + «${{ params.x }}))', output: { id: utf8! } }",
-            "arithmetic",
-        ),
-        ("op: sql\n    from: data\n    with: { query: '«${{ params.x }}' }", "SQL"),
-        (
-            "op: sql\n    from: data\n    with: { query: 'SELECT * FROM input /* «${{ params.x }} */' }",
-            "comment",
-        ),
+    let exec = "op: exec\n    with: { command: 'TEXT', output: { id: utf8! } }";
+    let sql = "op: sql\n    from: data\n    with: { query: 'TEXT' }";
+    for (step, text, word) in [
+        (exec, "«${{ params.x }}", "command"),
+        (exec, "echo `ls «${{ params.x }}`", "backticks"),
+        (exec, "echo $((1 + «${{ params.x }}))", "arithmetic"),
+        (sql, "«${{ params.x }}", "SQL"),
+        (sql, "SELECT * FROM input /* «${{ params.x }} */", "comment"),
     ] {
+        let step = step.replace("TEXT", text);
         let text = format!(
             "galeras: 1\nparams: {{ x: {{ type: string, default: 'a; b' }} }}\nsteps:\n  data: {{ op: methods, with: {{ corpus: python-stdlib, include: ['json/*.py'] }} }}\n  s:\n    {step}\n"
         );
