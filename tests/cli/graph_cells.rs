@@ -14,10 +14,7 @@ steps:
     from: table
     matrix: { size: [2, 3], seed: [1, 2, 3] }
     with: { n: '${{ matrix.size }}', seed: '${{ matrix.seed }}' }
-  dropped:
-    op: sql
-    from: cells.rejects
-    with: { query: 'SELECT id FROM input' }
+  dropped: { op: sql, from: cells.rejects, with: { query: 'SELECT id FROM input' } }
   all:
     op: sql
     from: cells[*]
@@ -51,7 +48,7 @@ fn a_matrix_is_one_node_with_its_count_and_its_states() {
 }
 
 #[test]
-fn edges_of_cells_are_one_edge() {
+fn edges_of_cells_are_one_edge_unless_cells_are_unfolded() {
     let project = Project::new(WORKFLOW);
     assert_eq!(graph(&project, "mermaid", &[]).matches("-->").count(), 3);
     assert_eq!(graph(&project, "dot", &[]).matches(" -> ").count(), 3);
@@ -60,11 +57,6 @@ fn edges_of_cells_are_one_edge() {
     assert_eq!(lines.len(), 4, "{lines:?}");
     assert!(lines[0].starts_with("table    exec"), "{lines:?}");
     assert!(lines[2].ends_with("← cells.rejects") && lines[3].ends_with("← cells"), "{lines:?}");
-}
-
-#[test]
-fn cells_are_unfolded_when_asked_for() {
-    let project = Project::new(WORKFLOW);
     let drawn = graph(&project, "mermaid", &["--cells"]);
     assert_eq!(drawn.matches("cells[size=").count(), 6, "{drawn}");
     assert_eq!(drawn.matches("-->").count(), 6 + 6 + 6, "{drawn}");

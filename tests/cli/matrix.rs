@@ -29,49 +29,37 @@ const CELLS: &str = "  cells:
 ";
 
 #[test]
-fn a_matrix_makes_a_cell_for_each_combination() {
-    let project = project(CELLS);
+fn a_matrix_makes_a_cell_for_each_combination_and_cells_unite_with_their_keys_as_columns() {
+    let rest = "  all:
+    op: sql
+    from: cells[*]
+    with: { query: 'SELECT id, size, kind, x FROM input', key: [size, kind, id] }
+  one:
+    op: sql
+    from: 'cells[size=3,kind=a]'
+    with: { query: 'SELECT id, x FROM input' }
+outputs:
+  all: { from: 'cells[*]', path: all.csv }
+";
+    let project = project(&format!("{CELLS}{rest}"));
     let outcome = project.run_ok(&[]);
     assert_eq!(outcome.step("cells[size=2,kind=a]")["rows"], 2);
     assert_eq!(outcome.step("cells[size=3,kind=b]")["rows"], 3);
-    assert_eq!(outcome.finished()["steps"].as_array().unwrap().len(), 1 + 4);
+    assert_eq!(outcome.finished()["steps"].as_array().unwrap().len(), 1 + 4 + 2);
     // Cells whose arguments are equal have one result.
     let digest = |cell: &str| outcome.step(cell)["digest"].clone();
     assert_eq!(digest("cells[size=2,kind=a]"), digest("cells[size=2,kind=b]"));
     assert_eq!(project.rows("cells[size=3,kind=a]").len(), 3);
-}
-
-#[test]
-fn all_cells_unite_with_their_keys_as_columns() {
-    let text = format!(
-        "{CELLS}  all:\n    op: sql\n    from: cells[*]\n    with: {{ query: 'SELECT id, size, kind, x FROM input', key: [size, kind, id] }}\n"
-    );
-    let project = project(&text).ran();
     // A key is typed as its values are.
     let keys: Vec<Value> = project.rows("all").iter().map(|row| fields(row, "size kind")).collect();
     let of = |size: usize| ["a", "b"].map(|kind| vec![json!([size, kind]); size]).concat();
     assert_eq!(keys, [of(2), of(3)].concat());
-}
-
-#[test]
-fn an_output_may_be_all_cells() {
-    let project =
-        project(&format!("{CELLS}outputs:\n  all: {{ from: 'cells[*]', path: all.csv }}\n"));
-    project.run_ok(&[]);
+    // An output may be all cells, and a step may read one.
     let text = project.read("all.csv");
     assert_eq!(text.lines().next().unwrap(), "id,x,size,kind");
     assert_eq!(text.lines().count(), 11);
-}
-
-#[test]
-fn one_cell_is_selected_by_its_keys() {
-    let text = format!(
-        "{CELLS}  one:\n    op: sql\n    from: 'cells[size=3,kind=a]'\n    with: {{ query: 'SELECT id, x FROM input' }}\n"
-    );
-    let project = project(&text);
-    let outcome = project.run_ok(&[]);
     assert_eq!(outcome.step("one")["rows"], 3);
-    assert_eq!(outcome.step("one")["digest"], outcome.step("cells[size=3,kind=a]")["digest"]);
+    assert_eq!(digest("one"), digest("cells[size=3,kind=a]"));
 }
 
 #[test]
@@ -124,22 +112,17 @@ fn a_step_behind_two_matrices_is_expanded_with_both() {
 }
 
 #[test]
-fn one_more_cell_runs_only_that() {
-    let project = project(CELLS).ran();
-    project.change("size: [2, 3]", "size: [2, 3, 4]");
-    let outcome = project.run_ok(&["--jobs", "1"]);
-    assert_eq!(outcome.statuses().matches("=ran").count(), 1, "{}", outcome.statuses());
-    // A united table notices.
-    project.rerun("size: [2, 3, 4]", "size: [4, 3, 2]").all_hit();
-}
-
-#[test]
-fn select_takes_a_matrix_step_or_a_cell() {
+fn one_more_cell_runs_only_that_and_cells_can_be_selected() {
     let project = project(CELLS);
     let outcome = project.run_ok(&["--select", "cells[size=2,kind=a]"]);
     assert_eq!(outcome.statuses(), "table=ran cells[size=2,kind=a]=ran");
     let outcome = project.run_ok(&["--select", "cells"]);
     assert_eq!(outcome.finished()["steps"].as_array().unwrap().len(), 5);
+    project.change("size: [2, 3]", "size: [2, 3, 4]");
+    let outcome = project.run_ok(&["--jobs", "1"]);
+    assert_eq!(outcome.statuses().matches("=ran").count(), 1, "{}", outcome.statuses());
+    // A united table notices.
+    project.rerun("size: [2, 3, 4]", "size: [4, 3, 2]").all_hit();
 }
 
 #[test]

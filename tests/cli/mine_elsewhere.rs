@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use crate::harness::{Outcome, Project, flat, says};
-use crate::repository::{Repository, at, day, def, git, mined, workflow};
+use crate::repository::{Repository, at, day, def, mined, workflow};
 
 /// How a folder leads to the repository `../private`, whose head this is.
 type Lead = fn(&Project, &str);
@@ -111,21 +111,6 @@ fn every_way_to_name_a_folder_asks() {
     not_allowed(&set.run_json(&["--set", "list=./r"]).exits(2), &private);
     set.run_ok(&["--set", "list=../private"]);
     assert_eq!(mined(&set).rows.len(), 1);
-}
-
-/// Work trees and clones that borrow objects are mined without a question where all of it belongs
-/// to the workflow.
-#[test]
-fn what_lies_in_the_workflows_folder_needs_no_consent() {
-    let project = Project::new(&workflow("./linked, ./shared", ""));
-    let repo = Repository::with_work_tree(project.path("r"));
-    repo.commit(at(day(1)).write("m.py", def("f", 1)));
-    repo.git(&["reset", "--hard", "-q"]);
-    let run = |args: &[&str]| assert!(git(&project.root()).args(args).status().unwrap().success());
-    run(&["-C", "r", "worktree", "add", "-q", "-b", "tree", "../linked"]);
-    run(&["clone", "-q", "--shared", "r", "shared"]);
-    project.run_ok(&[]);
-    assert_eq!(mined(&project).rows.len(), 2);
 }
 
 #[test]

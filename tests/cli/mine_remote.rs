@@ -128,14 +128,10 @@ fn a_part_of_a_repository_is_fetched_and_gives_the_same() {
 }
 
 #[test]
-fn a_server_without_filters_gives_the_same() {
+fn a_server_without_filters_or_of_the_oldest_protocol_gives_the_same() {
     let remote = Remote::new();
     remote.repo.git(&["config", "uploadpack.allowFilter", "false"]);
     assert_eq!(remote.run(&[]).1, remote.of_folder());
-}
-
-#[test]
-fn a_server_of_the_oldest_protocol_gives_the_same() {
     let remote = Remote::new();
     remote.server.use_old_protocol();
     assert_eq!(remote.run(&[]).1, remote.of_folder());
@@ -157,15 +153,10 @@ fn a_server_that_works_at_the_second_attempt_is_enough() {
         assert!(remote.server.count(FETCH) >= 3, "{outcome}");
         assert_eq!(outcome.events("warning").len(), 0, "{fault:?}: {outcome}");
     }
-}
-
-#[test]
-fn a_head_that_is_answered_at_the_second_attempt_is_enough() {
-    let remote = Remote::new();
+    // A head that is answered at the second attempt.
     remote.server.fail("info/refs", 2, busy());
-    let (outcome, digests) = remote.run(&[]);
-    assert_eq!(outcome.step("repos")["rows"], 1);
-    assert_eq!(digests, remote.of_folder());
+    let (outcome, digests) = remote.run(&["--cache", "heads"]);
+    assert_eq!((&outcome.step("repos")["rows"], digests), (&json!(1), expected));
 }
 
 #[test]
@@ -305,16 +296,12 @@ fn stopped(signal: &str, stage: usize) -> usize {
 }
 
 #[test]
-fn interrupted_transfers_are_continued() {
-    assert_eq!(stopped("INT", 1), 3);
-    assert_eq!(stopped("INT", 3), 1, "commits and trees were there");
-}
-
-#[test]
-fn killed_transfers_are_continued() {
-    assert_eq!(stopped("KILL", 1), 3);
-    assert_eq!(stopped("KILL", 2), 2, "commits were there");
-    assert_eq!(stopped("KILL", 3), 1, "commits and trees were there");
+fn interrupted_and_killed_transfers_are_continued() {
+    // What was there at each stage: nothing, commits, trees as well.
+    let cases = [("INT", 1, 3), ("INT", 3, 1), ("KILL", 1, 3), ("KILL", 2, 2), ("KILL", 3, 1)];
+    for (signal, stage, requests) in cases {
+        assert_eq!(stopped(signal, stage), requests, "{signal} {stage}");
+    }
 }
 
 #[test]

@@ -250,6 +250,7 @@ fn the_layout_of_a_repository_does_not_matter() {
     let expected = rows("./r");
     assert_eq!(expected.len(), 12);
     let root = project.root();
+    // Clones that borrow objects and work trees need no consent: it all belongs to the workflow.
     let run = |args: &[&str]| assert!(git(&root).args(args).status().unwrap().success());
     run(&["clone", "-q", "--bare", "r", "bare.git"]);
     run(&["clone", "-q", "--shared", "r", "shared"]);

@@ -225,19 +225,8 @@ const DOCSTRINGS: [(&str, &str); 7] = [
 ];
 
 #[test]
-fn docstrings_that_are_missing_blank_or_short_are_rejected() {
-    let kept = |rule| kept(&DOCSTRINGS, rule);
-    assert_eq!(kept("{ use: docstring_present }"), ["five", "four", "three"]);
-    assert_eq!(kept("{ use: docstring_words }"), ["five", "four"]);
-    assert_eq!(kept("{ use: docstring_words, with: { more_than: 4 } }"), ["five"]);
-    assert_eq!(kept("{ use: docstring_words, with: { more_than: 0 } }"), ["five", "four", "three"]);
-    let of_code = "{ use: docstring_words, with: { more_than: 9, column: code } }";
-    assert_eq!(kept(of_code), ["five"], "the words of the whole method");
-}
-
-#[test]
-fn bodies_of_one_line_are_rejected() {
-    let points = [
+fn methods_are_kept_by_their_docstrings_bodies_and_returns() {
+    let lines = [
         ("beside", "def f(): return 1\n"),
         ("below", "def f(a):\n    return a\n"),
         ("comment", "def f(a):\n    # of this\n    # and that\n    return a\n"),
@@ -249,12 +238,7 @@ fn bodies_of_one_line_are_rejected() {
         ("two", "def f(a):\n    a += 1\n    return a\n"),
         ("under_if", "def f(a):\n    if a:\n        return a\n"),
     ];
-    assert_eq!(kept(&points, "{ use: no_one_line_body }"), ["spread", "two", "under_if"]);
-}
-
-#[test]
-fn bodies_that_do_nothing_are_rejected() {
-    let points = [
+    let passes = [
         ("dots", "def f(a): ...\n"),
         ("documented", "def f(a):\n    \"\"\"Doc.\"\"\"\n    pass\n"),
         ("many", "def f(a):\n    pass\n    ...\n    pass  # yet\n"),
@@ -265,13 +249,8 @@ fn bodies_that_do_nothing_are_rejected() {
         ("text", "def f(a):\n    passed = ...\n"),
         ("under_if", "def f(a):\n    if a:\n        pass\n"),
     ];
-    let expected = ["passes_on", "raises", "text", "under_if"];
-    assert_eq!(kept(&points, "{ use: no_pass_body }"), expected);
-}
-
-#[test]
-fn only_the_returns_of_the_method_itself_count() {
-    let points = [
+    // Only the returns of the method itself count.
+    let returns = [
         ("inner", "def f(a):\n    def g():\n        return 1\n    return g\n"),
         ("none", "def f(a):\n    print('return 1; return 2')\n"),
         (
@@ -280,10 +259,27 @@ fn only_the_returns_of_the_method_itself_count() {
         ),
         ("two", "def f(a):\n    if a: return 1\n    return 2\n"),
     ];
-    assert_eq!(kept(&points, "{ use: several_returns }"), ["three", "two"]);
-    assert_eq!(kept(&points, "{ use: several_returns, with: { more_than: 2 } }"), ["three"]);
-    let any = "{ use: several_returns, with: { more_than: 0, column: code } }";
-    assert_eq!(kept(&points, any), ["inner", "three", "two"]);
+    let documented = &["five", "four", "three"];
+    let cases: [(&[(&str, &str)], &str, &[&str]); 10] = [
+        (&DOCSTRINGS, "docstring_present", documented),
+        (&DOCSTRINGS, "docstring_words", &["five", "four"]),
+        (&DOCSTRINGS, "docstring_words, with: { more_than: 4 }", &["five"]),
+        (&DOCSTRINGS, "docstring_words, with: { more_than: 0 }", documented),
+        // The words of the whole method.
+        (&DOCSTRINGS, "docstring_words, with: { more_than: 9, column: code }", &["five"]),
+        (&lines, "no_one_line_body", &["spread", "two", "under_if"]),
+        (&passes, "no_pass_body", &["passes_on", "raises", "text", "under_if"]),
+        (&returns, "several_returns", &["three", "two"]),
+        (&returns, "several_returns, with: { more_than: 2 }", &["three"]),
+        (
+            &returns,
+            "several_returns, with: { more_than: 0, column: code }",
+            &["inner", "three", "two"],
+        ),
+    ];
+    for (points, rule, wanted) in cases {
+        assert_eq!(kept(points, &format!("{{ use: {rule} }}")), wanted, "{rule}");
+    }
 }
 
 #[test]

@@ -17,21 +17,14 @@ fn warning(project: &Project) -> String {
 }
 
 #[test]
-fn a_folder_without_a_file_that_matches() {
+fn folders_without_a_file_that_matches_or_any() {
     let project = Project::new(&methods("dir: src, include: ['**/*.pyx']"));
     for name in ["a.py", "b/c.py", "b/README", "d.java"] {
         project.write(&format!("src/{name}"), "x = 1\n");
     }
-    let said = warning(&project);
-    assert_eq!(
-        said,
-        "there are no methods: `include` (`**/*.pyx`) matches none of the files of the folder \
-         `src`, which has 2 .py, 1 without a suffix, 1 .java"
-    );
-}
-
-#[test]
-fn a_folder_of_which_everything_is_excluded_and_one_that_is_empty() {
+    let wanted = "there are no methods: `include` (`**/*.pyx`) matches none of the files of \
+                  the folder `src`, which has 2 .py, 1 without a suffix, 1 .java";
+    assert_eq!(warning(&project), wanted);
     let project = Project::new(&methods("dir: src, exclude: ['**/*.py']"));
     project.write("src/a.py", "def f():\n    return 1\n");
     says(&warning(&project), &["1 file", "`exclude` leaves out all of them"]);

@@ -125,16 +125,11 @@ fn changed_rows_change_their_files() {
 }
 
 #[test]
-fn another_folder_is_chosen_with_out() {
+fn another_folder_is_chosen_with_out_and_steps_that_are_not_selected_write_nothing() {
     let project = project();
     project.run_ok(&["--out", "elsewhere/deep"]);
     assert!(project.path("elsewhere/deep/out/valid.csv").exists());
     assert!(!project.path("out").exists());
-}
-
-#[test]
-fn steps_that_are_not_selected_write_nothing() {
-    let project = project();
     project.run_ok(&["--select", "table"]);
     assert!(project.path("out/table.jsonl").exists() && !project.path("out/valid.csv").exists());
 }
