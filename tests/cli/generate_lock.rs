@@ -43,10 +43,6 @@ fn locking_asks_one_small_question_and_pins_the_version() {
     assert_eq!(locked(&project)["versions"], wanted);
     assert!(project.stored_nothing(), "nothing was computed");
     lock(&project).complains(&["up to date"]);
-}
-
-#[test]
-fn a_limit_under_another_name_is_left_as_it_is() {
     let (api, project) = served(1, "extra_body: { max_completion_tokens: 50 }");
     lock(&project);
     let body = api.take().remove(0).body;

@@ -135,7 +135,7 @@ fn a_request_says_what_was_told_and_nothing_else() {
 }
 
 #[test]
-fn samples_have_seeds_keys_and_ids_of_their_own() {
+fn samples_have_seeds_keys_ids_and_answers_of_their_own() {
     let (api, project) = served(2, "samples: 5, seed: 40");
     project.run_ok(&[]);
     assert_eq!(seeds(&api.asked()), [40, 40, 41, 41, 42, 42, 43, 43, 44, 44]);
@@ -153,15 +153,11 @@ fn samples_have_seeds_keys_and_ids_of_their_own() {
         assert_eq!(row["prediction"], code(&body));
     }
     assert_eq!(fields(&project.only("answers.summary"), "rows answers"), json!([10, 10]));
-}
-
-/// Without a seed the request of every sample is the same, and still each has its answer.
-#[test]
-fn samples_without_a_seed_are_asked_one_by_one() {
+    // Without a seed the request of every sample is the same, and still each has its answer.
     let api = ChatApi::start();
     let numbered = |asked: &ChatRequest| json!({"content": format!("number {}", asked.number)});
     api.script(move |asked| Some(ChatFault::Message(numbered(asked))));
-    let project = project(&api, 1, "samples: 4").ran();
+    let project = self::project(&api, 1, "samples: 4").ran();
     let texts: BTreeSet<String> = api.asked().into_iter().map(|a| a.text).collect();
     assert_eq!((api.count(), texts.len()), (4, 1));
     let said: BTreeSet<String> = project.cells("answers", "raw_response").into_iter().collect();
@@ -319,10 +315,6 @@ fn answers_in_every_dialect_are_read() {
         assert_eq!(found, json!([raw, prediction, reason]), "{message}");
         assert_eq!(api.count(), 1, "{message}");
     }
-}
-
-#[test]
-fn a_server_that_counts_no_tokens_is_taken() {
     let api = ChatApi::start();
     api.script(|_| Some(ChatFault::With(json!({"usage": null}))));
     let project = project(&api, 2, "price: { input: 1, output: 1 }").ran();

@@ -159,11 +159,7 @@ fn prompts_without_an_answer_are_set_aside() {
     project.run_ok(&[]);
     assert!(project.rows("answers.rejects").is_empty());
     assert_eq!(project.rows("answers").len(), 6);
-}
-
-#[test]
-fn no_answers_at_all() {
-    let project = project(&given());
+    let project = self::project(&given());
     let none =
         "  none: { op: sql, from: given, with: { query: 'SELECT * FROM input WHERE false' } }\n";
     let text = project.read("w.yaml").replace("answers: given", "answers: none");
@@ -175,7 +171,7 @@ fn no_answers_at_all() {
 }
 
 #[test]
-fn two_answers_for_one_prompt_are_an_error() {
+fn two_answers_for_one_prompt_and_samples_without_a_number_are_errors() {
     let mut rows = given();
     let mut twice = rows[2].clone();
     twice["id"] = json!("twice");
@@ -193,6 +189,9 @@ fn two_answers_for_one_prompt_are_an_error() {
     project.write("given.jsonl", lines(&given()));
     project.change("[snippet_id, treatment]", "[snippet_id]");
     project.run_json(&[]).exits(1);
+    let mut rows = given();
+    rows.iter_mut().for_each(|row| row["sample"] = json!("first"));
+    self::project(&rows).fails("answers", &["`sample`"]);
 }
 
 #[test]
@@ -294,11 +293,4 @@ fn mistakes_are_found_before_anything_runs() {
         project.change(old, new);
         project.refused_once(code, word);
     });
-}
-
-#[test]
-fn samples_that_are_no_numbers_are_an_error() {
-    let mut rows = given();
-    rows.iter_mut().for_each(|row| row["sample"] = json!("first"));
-    project(&rows).fails("answers", &["`sample`"]);
 }

@@ -91,7 +91,7 @@ fn one_model_is_chosen() {
 }
 
 #[test]
-fn a_model_that_is_not_there_is_an_error() {
+fn a_model_that_is_not_there_and_a_row_without_one_are_errors() {
     let mut rows = given();
     rows.iter_mut().for_each(|row| {
         row["model"] = json!(format!("qwen2.5-coder-{}", row["model"].as_str().unwrap()));
@@ -104,6 +104,10 @@ fn a_model_that_is_not_there_is_an_error() {
     project.change("model: qwen2.5-codr-a", "model: gpt");
     let shown = project.run(&["run", "w.yaml"]).exits(1);
     assert!(shown.stderr.contains("it has answers of qwen2.5-coder-a, qwen2.5-coder-b"), "{shown}");
+    let mut rows = given();
+    rows[3]["model"] = Value::Null;
+    let project = keyed(&rows, "key: [prompt_id, prediction]");
+    project.fails("answers", &["prompt_id = d2, sample = 1 has no `model`"]);
 }
 
 #[test]
@@ -120,14 +124,6 @@ fn a_missing_answer_says_whose_it_is() {
     project.write("given.jsonl", lines(&rows));
     project.run_ok(&[]);
     assert_eq!((told(&project).len(), project.rows("answers.rejects").len()), (2, 4));
-}
-
-#[test]
-fn a_row_without_a_model_is_an_error() {
-    let mut rows = given();
-    rows[3]["model"] = Value::Null;
-    let project = keyed(&rows, "key: [prompt_id, prediction]");
-    project.fails("answers", &["prompt_id = d2, sample = 1 has no `model`"]);
 }
 
 #[test]

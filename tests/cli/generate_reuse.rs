@@ -285,22 +285,14 @@ fn conversations_that_begin_the_same_share_the_beginning() {
     project.change("model: tiny", "model: tiny, extract: raw");
     asks_nothing(&api, &project);
     assert_eq!(said(), before);
-}
-
-/// The summary's `answers` are “each turn and each only once”: what was paid.
-#[test]
-fn a_shared_beginning_is_summed_up_once() {
+    // The summary's `answers` are “each turn and each only once”: what was paid.
     let (api, project) = served(1, "price: { input: 1, output: 1 }");
     treatments(&project, TWO);
     project.run_ok(&[]);
     assert_eq!(api.count(), 2);
     let summary = project.only("answers.summary");
     assert_eq!(fields(&summary, "rows answers cost_usd"), json!([2, 2, 36e-6]));
-}
-
-/// A beginning that is refused is refused for all who share it.
-#[test]
-fn a_shared_beginning_that_fails_is_rejected_for_all() {
+    // A beginning that is refused is refused for all who share it.
     let (api, project) = served(2, "");
     api.spoil("f1(", ChatFault::Error(400, "bad", "no way".into()));
     treatments(&project, TWO);

@@ -60,7 +60,7 @@ fn computed() -> (Project, Outcome) {
 }
 
 #[test]
-fn a_second_run_computes_nothing() {
+fn a_second_run_computes_nothing_and_jobs_change_nothing() {
     let (project, before) = computed();
     let after = project.run_ok(&[]);
     after.all_hit();
@@ -70,6 +70,10 @@ fn a_second_run_computes_nothing() {
         assert_eq!(step["computed_rows"], 0);
         assert!(step["reason"].is_null() && step["digest"].is_string());
     }
+    let project = self::project();
+    let one = project.run_ok(&["--jobs", "1", "--cache", "one"]);
+    assert_eq!(one.digests(), project.run_ok(&["--jobs", "2", "--cache", "two"]).digests());
+    assert_eq!(one.digests().len(), 6 + 5);
 }
 
 #[test]
@@ -164,11 +168,7 @@ fn the_name_of_a_step_changes_nothing() {
     renamed("lengths", "positions");
     // The reject says the step's present name.
     assert_eq!(project.rows("checked.rejects")[0]["step"], "checked");
-}
-
-#[test]
-fn the_name_of_a_step_changes_nothing_below_its_rejects() {
-    let project = project();
+    let project = self::project();
     let more = "  rejected:\n    op: sql\n    from: valid.rejects\n    with: { query: 'SELECT id, rule, reason FROM input' }\n";
     project.write("w.yaml", format!("{WORKFLOW}{more}"));
     project.run_ok(&[]);
@@ -178,15 +178,7 @@ fn the_name_of_a_step_changes_nothing_below_its_rejects() {
 }
 
 #[test]
-fn digests_do_not_depend_on_the_number_of_jobs() {
-    let project = project();
-    let one = project.run_ok(&["--jobs", "1", "--cache", "one"]);
-    assert_eq!(one.digests(), project.run_ok(&["--jobs", "2", "--cache", "two"]).digests());
-    assert_eq!(one.digests().len(), 6 + 5);
-}
-
-#[test]
-fn an_argument_of_a_step_runs_it_and_what_depends_on_it() {
+fn an_argument_or_a_param_runs_what_depends_on_it() {
     let (project, _) = computed();
     project.change("max: 0.65", "max: 0.6");
     let line = "w.yaml:22:56";
@@ -204,10 +196,6 @@ fn an_argument_of_a_step_runs_it_and_what_depends_on_it() {
     assert_eq!(outcome.step("lengths")["reason"], "INPUT_CHANGED");
     // Back to the old value: everything is still stored.
     project.rerun("max: 0.6", "max: 0.65").all_hit();
-}
-
-#[test]
-fn a_param_runs_what_uses_it() {
     let (project, _) = computed();
     let outcome = project.run_ok(&["--set", "seed=43"]);
     let found = outcome.statuses();
@@ -217,17 +205,13 @@ fn a_param_runs_what_uses_it() {
 }
 
 #[test]
-fn an_equal_result_stops_the_wave() {
+fn an_equal_result_and_a_column_that_is_not_read_stop_the_wave() {
     let (project, before) = computed();
     // The rule says the same in other words.
     let after = project.rerun("check: nloc > 1", "check: nloc >= 2");
     assert_eq!(after.step("valid")["digest"], before.step("valid")["digest"]);
     let found = after.statuses();
     assert_eq!(found, "methods=hit features=hit valid=ran testbed=hit table=hit lengths=hit");
-}
-
-#[test]
-fn a_column_that_is_not_read_changes_nothing() {
     let (project, _) = computed();
     // One feature fewer: the columns of `valid` and `testbed` are others, `table` reads two
     // that stay.
@@ -261,7 +245,7 @@ fn a_changed_file_runs_what_reads_it() {
 }
 
 #[test]
-fn force_computes_a_step_again() {
+fn force_computes_a_step_again_and_select_what_it_needs() {
     let (project, before) = computed();
     let after = project.run_ok(&["--force", "features"]);
     let found = after.statuses();
@@ -269,11 +253,7 @@ fn force_computes_a_step_again() {
     assert_eq!(after.step("features")["reason"], "FORCED");
     assert_eq!(after.step("features")["reused_rows"], 0, "{after}");
     assert_eq!(after.digests(), before.digests());
-}
-
-#[test]
-fn select_runs_a_step_with_what_it_needs() {
-    let project = project();
+    let project = self::project();
     let outcome = project.run_ok(&["--select", "valid"]);
     assert_eq!(outcome.statuses(), "methods=ran features=ran valid=ran");
     let outcome = project.run_ok(&["--select", "table", "--select", "methods"]);

@@ -69,7 +69,7 @@ fn interrupted_runs_say_so_and_are_continued() {
 }
 
 #[test]
-fn two_runs_share_a_store() {
+fn runs_share_a_store_and_compute_a_step_once() {
     let project = project();
     let alone = project.run_ok(&["--cache", "alone"]);
     for outcome in [(); 3].map(|()| project.start(&[])).map(Running::finish) {
@@ -79,10 +79,6 @@ fn two_runs_share_a_store() {
     }
     project.verifies("cache");
     project.run_ok(&[]).all_hit();
-}
-
-#[test]
-fn a_step_is_computed_once_for_two_runs() {
     let project = Project::steps(
         "  slow:
     op: exec

@@ -68,7 +68,7 @@ fn values_are_checked_at_their_place() {
 }
 
 #[test]
-fn missing_arguments() {
+fn arguments_that_are_missing_or_contradict_a_default() {
     let project = Project::new(&format!(
         "{TABLE}  b:\n    op: sample\n    from: table\n    with: {{ n: 1 }}\n"
     ));
@@ -77,10 +77,9 @@ fn missing_arguments() {
     assert_eq!(found.len(), 1, "{outcome}");
     assert!(found[0].starts_with("missing-argument w.yaml:1"), "{outcome}");
     assert!(outcome.stdout.contains("seed"), "{outcome}");
-}
-
-#[test]
-fn a_cut_whose_least_share_is_above_its_largest() {
+    let project = Project::new(&TABLE.replace("type: int, default: 1,", "type: int,"));
+    project.refuses(&[], "missing-argument w.yaml:3:3", &["--set n="]);
+    project.run_ok(&["--set", "n=2"]);
     let text =
         format!("{TABLE}  b:\n    op: cut\n    from: table\n    with: {{ seed: 1, min: 0.9 }}\n");
     let outcome = Project::new(&text).run_json(&[]).exits(2);
@@ -122,13 +121,6 @@ fn settings_out_of_bounds() {
         project.refuses(&["--set", setting], wanted, &[]);
     }
     project.run_ok(&["--set", "n=9", "--set", "kind=b", "--set", "on=false", "--set", "share=1"]);
-}
-
-#[test]
-fn a_param_without_a_value() {
-    let project = Project::new(&TABLE.replace("type: int, default: 1,", "type: int,"));
-    project.refuses(&[], "missing-argument w.yaml:3:3", &["--set n="]);
-    project.run_ok(&["--set", "n=2"]);
 }
 
 #[test]

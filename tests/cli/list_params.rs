@@ -43,12 +43,26 @@ const SIZES: &str = "  cells:
 ";
 
 #[test]
-fn a_list_is_an_axis() {
+fn a_list_is_an_axis_or_the_matrix() {
     let project = project(SIZES);
     let found = |set: &[&str]| cells(&project.run_ok(set));
     assert_eq!(found(&[]), ["size=1: 1", "size=2: 2"]);
     assert_eq!(found(&["--set", "sizes=[4, 2]"]), ["size=4: 4", "size=2: 2"]);
     assert_eq!(found(&["--set", "sizes=- 3\n- 1"]), ["size=3: 3", "size=1: 1"]);
+    let project = self::project(MODELS);
+    assert_eq!(cells(&project.run_ok(&[])), ["name=a: 1", "name=b: 3"]);
+    let set = ["--set", "models=[{\"name\": \"c\", \"n\": 5, \"url\": null}]"];
+    assert_eq!(cells(&project.run_ok(&set)), ["name=c: 5"]);
+    let text = "  cells:
+    op: sample
+    from: table
+    matrix: { seed: [1, 2], model: '${{ params.models }}' }
+    with: { n: '${{ matrix.model.n }}', seed: '${{ matrix.seed }}' }
+";
+    let found = cells(&self::project(text).run_ok(&[]));
+    let [a, b] = ["model=a: 1", "model=b: 3"];
+    let wanted = [1, 2].map(|seed| [a, b].map(|model| format!("seed={seed},{model}")));
+    assert_eq!(found, wanted.concat());
 }
 
 const MODELS: &str = "  cells:
@@ -57,28 +71,6 @@ const MODELS: &str = "  cells:
     matrix: '${{ params.models }}'
     with: { n: '${{ matrix.n }}', seed: 1 }
 ";
-
-#[test]
-fn a_list_of_mappings_is_the_matrix() {
-    let project = project(MODELS);
-    assert_eq!(cells(&project.run_ok(&[])), ["name=a: 1", "name=b: 3"]);
-    let set = ["--set", "models=[{\"name\": \"c\", \"n\": 5, \"url\": null}]"];
-    assert_eq!(cells(&project.run_ok(&set)), ["name=c: 5"]);
-}
-
-#[test]
-fn a_list_of_mappings_is_an_axis_beside_others() {
-    let text = "  cells:
-    op: sample
-    from: table
-    matrix: { seed: [1, 2], model: '${{ params.models }}' }
-    with: { n: '${{ matrix.model.n }}', seed: '${{ matrix.seed }}' }
-";
-    let found = cells(&project(text).run_ok(&[]));
-    let [a, b] = ["model=a: 1", "model=b: 3"];
-    let wanted = [1, 2].map(|seed| [a, b].map(|model| format!("seed={seed},{model}")));
-    assert_eq!(found, wanted.concat());
-}
 
 #[test]
 fn a_mapping_is_a_matrix_or_gives_its_values() {

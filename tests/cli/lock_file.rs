@@ -93,13 +93,22 @@ fn a_run_with_another_program_than_the_locks_says_so_and_a_frozen_one_is_refused
 }
 
 #[test]
-fn a_frozen_run_without_a_lock_is_refused_before_anything_runs() {
+fn a_frozen_run_without_a_lock_or_of_a_branch_of_mine_is_refused() {
     let (text, place) = marked(&workflow("./r", "").replace("  repos: {", "  «repos: {"));
     let project = Project::new(&text);
     Repository::bare(project.path("r")).commit(at(day(1)).write("m.py", def("f", 1)));
     project.refuses(&["--frozen"], &format!("not-locked w.yaml:{place}"), &[]);
     project.run(&FROZEN).exits(2).complains(&["galeras lock w.yaml"]);
     assert!(project.stored_nothing());
+    let (text, place) = marked(&workflow("./r", "branch: main").replace("  mined:", "  «mined:"));
+    let project = Project::new(&text);
+    Repository::bare(project.path("r")).commit(at(day(1)).write("m.py", def("f", 1)));
+    lock(&project).complains(&["mined", "not pinned"]);
+    let found = format!("not-locked w.yaml:{place}");
+    let outcome = project.refuses(&["--frozen"], &found, &[]);
+    says(&outcome.events("diagnostic")[0]["message"].to_string(), &["main", "query"]);
+    project.run_ok(&[]);
+    assert_eq!(mined(&project).rows.len(), 1);
 }
 
 #[test]
@@ -231,19 +240,6 @@ fn to_force_a_pinned_step_warns_and_asks_nobody() {
     assert_eq!(mined(&project).rows.len(), 1);
     // Steps that are not pinned are forced without a word.
     assert!(project.run_ok(&["--force", "mined"]).events("warning").is_empty());
-}
-
-#[test]
-fn a_branch_of_mine_cannot_be_frozen() {
-    let (text, place) = marked(&workflow("./r", "branch: main").replace("  mined:", "  «mined:"));
-    let project = Project::new(&text);
-    Repository::bare(project.path("r")).commit(at(day(1)).write("m.py", def("f", 1)));
-    lock(&project).complains(&["mined", "not pinned"]);
-    let found = format!("not-locked w.yaml:{place}");
-    let outcome = project.refuses(&["--frozen"], &found, &[]);
-    says(&outcome.events("diagnostic")[0]["message"].to_string(), &["main", "query"]);
-    project.run_ok(&[]);
-    assert_eq!(mined(&project).rows.len(), 1);
 }
 
 #[test]

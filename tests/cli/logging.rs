@@ -48,18 +48,14 @@ fn a_run_logs_the_keys_and_why_steps_run() {
 }
 
 #[test]
-fn without_the_variable_nothing_is_logged() {
+fn without_the_variable_nothing_is_logged_and_output_is_the_same_with_it() {
     let project = project();
     assert_eq!(run(&project, &["--format", "json"], &[]).exits(0).stderr, "");
     let empty = run(&project, &["--format", "json"], &[("GALERAS_LOG", "")]).exits(0);
     assert_eq!(empty.stderr, "");
     let human = run(&project, &[], &[]).exits(0);
     assert!(!human.stderr.contains("DEBUG") && !human.stderr.contains("action key"), "{human}");
-}
-
-#[test]
-fn standard_output_is_the_same_with_a_log() {
-    let (logged, quiet) = (project(), project());
+    let (logged, quiet) = (self::project(), self::project());
     let logged = run(&logged, &[], &[DEBUG]).exits(0);
     let quiet = run(&quiet, &[], &[]).exits(0);
     assert!(!quiet.stdout.is_empty(), "{quiet}");

@@ -63,7 +63,7 @@ outputs:
 }
 
 #[test]
-fn a_step_behind_a_matrix_is_expanded_with_it() {
+fn a_step_behind_matrices_is_expanded_with_them() {
     let text = "  cells:
     op: sample
     from: table
@@ -86,10 +86,6 @@ fn a_step_behind_a_matrix_is_expanded_with_it() {
     for row in rows {
         assert_eq!(row["x"].as_i64().unwrap(), 10 * row["old"].as_i64().unwrap());
     }
-}
-
-#[test]
-fn a_step_behind_two_matrices_is_expanded_with_both() {
     let text = "  a:
     op: sample
     from: table
@@ -105,7 +101,7 @@ fn a_step_behind_two_matrices_is_expanded_with_both() {
     from: { a: a, b: b }
     with: { query: 'SELECT a.id FROM a JOIN b ON a.id = b.id' }
 ";
-    let outcome = project(text).run_ok(&[]);
+    let outcome = self::project(text).run_ok(&[]);
     let names: Vec<String> =
         outcome.digests().into_iter().map(|d| d.0).filter(|n| n.starts_with("both")).collect();
     assert_eq!(names.len(), 4, "{names:?}");
@@ -179,17 +175,13 @@ fn values_of_a_matrix_come_from_params_too() {
 }
 
 #[test]
-fn a_matrix_step_cannot_be_read_as_one_table() {
+fn a_matrix_read_as_one_table_or_of_a_million_cells_is_refused() {
     let project = project(&format!("{CELLS}outputs:\n  all: {{ from: cells, path: all.csv }}\n"));
     project.refuses(&[], "unknown-cell w.yaml:14:16", &["cells[*]"]);
-}
-
-#[test]
-fn a_matrix_of_a_million_cells_is_refused() {
     let list = (0..100).map(|i| i.to_string()).collect::<Vec<_>>().join(", ");
     let text = format!(
         "  cells:\n    op: sample\n    from: table\n    matrix: {{ a: [{list}], b: [{list}], c: [{list}] }}\n    with: {{ n: 1, seed: 1 }}\n"
     );
-    let outcome = project(&text).run_json(&[]).exits(2);
+    let outcome = self::project(&text).run_json(&[]).exits(2);
     assert_eq!(outcome.diagnostics().len(), 1, "{outcome}");
 }

@@ -216,21 +216,6 @@ fn a_column_that_says_something_else_stops_the_reader() {
     assert!(!project.path("o.csv").exists());
 }
 
-#[test]
-fn a_column_of_another_type_is_refused_before_anything_runs() {
-    let cells = "  cells:
-    op: sample
-    from: table
-    matrix: { x: [many, few] }
-    with: { n: 1, seed: 1 }
-  all:
-    op: sql
-    from: «'cells[*]'
-    with: { query: 'SELECT id FROM input' }
-";
-    refused(&format!("{TABLE}{cells}"), "wrong-inputs", &["int64", "utf8"]);
-}
-
 #[track_caller]
 fn wrong(matrix: &str, code: &str, word: &str) {
     let step = "{ op: sample, from: table, matrix: ";
@@ -255,10 +240,6 @@ fn mistakes_in_mappings_have_their_place() {
     wrong("{ s: [a, «[b]] }", "wrong-type", "a scalar or a mapping");
     wrong("[ { m: a, «'b c': 1 } ]", "bad-name", "not a valid name");
     wrong("{ m: [ { a: x, b: '«${{ matrix.c }}' } ] }", "unknown-param", "no matrix key `c`");
-}
-
-#[test]
-fn a_key_that_the_input_has_is_refused() {
     let next = "  next:
     op: sample
     from: cells
@@ -266,15 +247,22 @@ fn a_key_that_the_input_has_is_refused() {
     with: { n: 1, seed: 1 }
 ";
     refused(&format!("{TABLE}{SIZES}{next}"), "duplicate-key", &[]);
-}
-
-#[test]
-fn a_key_that_a_mapping_does_not_have_is_suggested() {
     // The place is that of the expression in the quotes, the same for both cells.
     let text = format!("{TABLE}{SIZES}");
     let text = text.replace("'${{ matrix.n }}'", "'«${{ matrix.more.unti }}'");
     let words = ["`matrix.more` has no key `unti`", "did you mean `unit`?"];
     refused(&text, "unknown-param", &words);
+    let cells = "  cells:
+    op: sample
+    from: table
+    matrix: { x: [many, few] }
+    with: { n: 1, seed: 1 }
+  all:
+    op: sql
+    from: «'cells[*]'
+    with: { query: 'SELECT id FROM input' }
+";
+    refused(&format!("{TABLE}{cells}"), "wrong-inputs", &["int64", "utf8"]);
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn what_needs_too_much_memory_ends_the_run() {
 }
 
 #[test]
-fn a_text_that_no_column_holds_is_an_error_of_the_step() {
+fn texts_that_no_column_holds_are_errors_of_the_step_or_the_template() {
     for sql in [
         "SELECT id, repeat('a', 10000000000) AS t FROM input",
         "SELECT id, repeat(id, 10000000000) AS t FROM input",
@@ -65,10 +65,6 @@ fn a_text_that_no_column_holds_is_an_error_of_the_step() {
         let outcome = query(sql).fails("out", &["string size overflow on repeat"]);
         assert_eq!(outcome.statuses(), "data=ran out=failed");
     }
-}
-
-#[test]
-fn a_text_beyond_the_address_space_is_an_error_of_the_template() {
     let project = template("{{ id | indent(9223372036854775807) }}");
     project.run_json(&[]).exits(4).complains(&["while it worked on `out`"]);
     let project = template("{{ 'ab' * 9223372036854775807 }}").ran();
