@@ -44,7 +44,7 @@ fn crlf(text: &str) -> String {
 }
 
 #[test]
-fn a_declared_encoding_is_used_and_otherwise_utf8() {
+fn a_declared_encoding_is_used_otherwise_utf8_and_what_is_neither_is_a_reject() {
     let commit = at(day(1)).write("a.py", b"def f():\n    return 'caf\xe9'\n");
     let latin = b"# -*- coding: latin-1 -*-\ndef f():\n    return 'caf\xe9'\n";
     let (_, mined) = mine([commit.write("b.py", latin).write("c.py", "# coding: klingon\n")]);
@@ -52,20 +52,12 @@ fn a_declared_encoding_is_used_and_otherwise_utf8() {
     assert_eq!(mined.rejected(), ["decodes a.py", "decodes c.py"]);
     let of_a = mined.rejects.iter().find(|row| row["path"] == "a.py").unwrap();
     says(of_a["reason"].as_str().unwrap(), &["utf-8"]);
-}
-
-#[test]
-fn a_file_that_cannot_be_compared_is_a_reject_that_says_so() {
     let before = at(NEW_YEAR - 1).write("m.py", b"# caf\xe9\n");
     let ([_, id], mined) = mine([before, at(day(1)).write("m.py", def("f", 1))]);
     assert!(mined.of(&id).is_empty());
     assert_eq!(mined.rejected(), ["decodes m.py"]);
     says(mined.rejects[0]["reason"].as_str().unwrap(), &["before"]);
     assert_eq!(mined.rejects[0]["commit_id"], id);
-}
-
-#[test]
-fn an_undecodable_file_takes_no_other_with_it() {
     let commit = at(day(1)).write("a.py", def("a", 1)).write("b.py", b"x = '\xff'\n");
     let commit = commit.write("c.py", def("c", 1));
     let ([_, id], mined) = mine([commit, at(day(2)).write("c.py", def("c", 2))]);
@@ -89,6 +81,15 @@ fn names_of_every_kind() {
     assert!(mined.rejects.is_empty());
     let hidden = mined.rows.iter().find(|row| row["path"] == ".hidden/.py").unwrap();
     assert_eq!(hidden["file_name"], ".py");
+    let commit = at(day(1)).write(b"caf\xe9.py", def("f", 1)).write(b"caf\xe8.py", def("f", 2));
+    // And a name that looks like bytes.
+    let commit = commit.write("caf\\xE9.py", def("f", 3));
+    let (_, mined) = mine([commit.write(b"d\xff/x.py", b"# \xff\n")]);
+    let paths: BTreeSet<&str> = mined.column("path").into_iter().collect();
+    assert!(paths.contains("caf\\xE8.py") && paths.contains("caf\\xE9.py"), "{paths:?}");
+    let ids: BTreeSet<&str> = mined.column("id").into_iter().collect();
+    assert_eq!((mined.rows.len(), paths.len(), ids.len()), (3, 3, 3), "{paths:?}");
+    assert_eq!(mined.rejected(), ["decodes d\\xFF/x.py"]);
 }
 
 #[test]
@@ -104,19 +105,6 @@ fn the_path_of_a_file_does_not_depend_on_the_commit_before() {
     ]);
     let paths = ["d/e/x.py", "a.py", "d/e/x.py", "z.py", "d/y.py", "a.py"];
     assert_eq!(mined.column("path"), paths);
-}
-
-#[test]
-fn names_that_are_not_utf8_are_written_as_bytes_and_stay_different() {
-    let commit = at(day(1)).write(b"caf\xe9.py", def("f", 1)).write(b"caf\xe8.py", def("f", 2));
-    // And a name that looks like bytes.
-    let commit = commit.write("caf\\xE9.py", def("f", 3));
-    let (_, mined) = mine([commit.write(b"d\xff/x.py", b"# \xff\n")]);
-    let paths: BTreeSet<&str> = mined.column("path").into_iter().collect();
-    assert!(paths.contains("caf\\xE8.py") && paths.contains("caf\\xE9.py"), "{paths:?}");
-    let ids: BTreeSet<&str> = mined.column("id").into_iter().collect();
-    assert_eq!((mined.rows.len(), paths.len(), ids.len()), (3, 3, 3), "{paths:?}");
-    assert_eq!(mined.rejected(), ["decodes d\\xFF/x.py"]);
 }
 
 #[test]
@@ -152,7 +140,7 @@ fn a_tree_with_one_name_twice_does_not_end_the_run() {
 }
 
 #[test]
-fn links_are_no_files_even_if_they_are_called_so() {
+fn links_submodules_and_permissions_are_no_files_and_no_changes() {
     let mining = Mining::new();
     mining.repo.commit(at(NEW_YEAR - 1).write("m.py", def("f", 1)));
     let link = mining.repo.commit(at(day(1)).entry("120000", "m.py", "other.py"));
@@ -163,10 +151,6 @@ fn links_are_no_files_even_if_they_are_called_so() {
     assert!(mined.of(&link).is_empty() && mined.of(&moved).is_empty());
     assert_eq!(mined.of(&back), ["m.py f 1-2 added 2"]);
     assert_eq!((mined.rows.len(), mined.rejects.len()), (1, 0));
-}
-
-#[test]
-fn submodules_are_no_files_even_if_they_are_called_so() {
     let mining = Mining::new();
     let first = mining.repo.commit(at(NEW_YEAR - 1).write("m.py", def("f", 1)));
     let missing = "00112233445566778899aabbccddeeff00112233";
@@ -177,6 +161,12 @@ fn submodules_are_no_files_even_if_they_are_called_so() {
     let mined = mining.mine();
     assert_eq!(mined.of(&back), ["m.py f 1-2 added 2"]);
     assert_eq!((mined.rows.len(), mined.rejects.len()), (1, 0));
+    let mining = Mining::new();
+    mining.repo.commit(at(NEW_YEAR - 1).write("m.py", def("f", 1)));
+    mining.repo.commit(at(day(1)).entry("100755", "m.py", def("f", 1)));
+    let edit = mining.repo.commit(at(day(2)).write("m.py", def("f", 2)));
+    assert_eq!(mining.mine().of(&edit), ["m.py f 1-2 modified 2"]);
+    assert_eq!(self::mined(&mining.project).rows.len(), 1);
 }
 
 #[test]
@@ -189,16 +179,6 @@ fn folders_that_are_called_like_files() {
     assert_eq!(mined.of(&file), ["x.py g 1-1 added 1"]);
     assert_eq!(mined.of(&folder), ["x.py/y.py/z.py h 1-2 added 2"]);
     assert!(mined.rejects.is_empty());
-}
-
-#[test]
-fn a_bit_of_permission_is_no_change() {
-    let mining = Mining::new();
-    mining.repo.commit(at(NEW_YEAR - 1).write("m.py", def("f", 1)));
-    mining.repo.commit(at(day(1)).entry("100755", "m.py", def("f", 1)));
-    let edit = mining.repo.commit(at(day(2)).write("m.py", def("f", 2)));
-    assert_eq!(mining.mine().of(&edit), ["m.py f 1-2 modified 2"]);
-    assert_eq!(mined(&mining.project).rows.len(), 1);
 }
 
 #[test]
@@ -218,7 +198,7 @@ fn only_files_that_the_patterns_name_are_mined() {
 }
 
 #[test]
-fn a_file_of_100_megabytes_is_a_reject_and_the_run_goes_on() {
+fn files_above_the_limit_are_rejects() {
     let mining = Mining::new();
     let line = b"x = 'the same line again and again and again, until it is a hundred megabytes'\n";
     let huge = line.repeat(100_000_000 / line.len() + 1);
@@ -231,10 +211,6 @@ fn a_file_of_100_megabytes_is_a_reject_and_the_run_goes_on() {
     assert_eq!(mined.column("path"), ["m.py", "m.py"]);
     assert_eq!(mined.rejected(), ["size huge.py"]);
     says(mined.rejects[0]["reason"].as_str().unwrap(), &["97657", "1024"]);
-}
-
-#[test]
-fn the_limit_of_a_file_is_kilobytes_of_1024_bytes() {
     let mining = Mining::with("max_file_kb: 1");
     let file = |bytes: usize| format!("{}{}", def("f", 1), "#".repeat(bytes - def("f", 1).len()));
     mining.repo.commit(at(day(1)).write("a.py", file(1024)).write("b.py", file(1025)));

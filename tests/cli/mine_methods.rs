@@ -115,12 +115,6 @@ fn functions_inside_of_functions_are_rows_on_request_only() {
 }
 
 #[test]
-fn deleted_methods_are_no_rows() {
-    let before = at(NEW_YEAR - 1).write("m.py", defs(&[1, 2, 3]));
-    assert!(mine([before, at(day(1)).delete("m.py")]).1.rows.is_empty());
-}
-
-#[test]
 fn changed_lines_are_those_that_came_and_those_that_went() {
     let text = |body: &str| format!("def f(x):\n{body}    return x\n");
     let few = text("    a = 1\n");
@@ -211,4 +205,6 @@ fn a_method_comes_and_goes_and_comes_again() {
     let (ids, mined) = mine([0, 1, 2].map(|n| at(day(n)).write("m.py", &contents[n as usize])));
     assert_eq!(mined.column("commit_id"), [&ids[0], &ids[2]]);
     assert_eq!(mined.column("change"), ["added", "added"]);
+    let before = at(NEW_YEAR - 1).write("m.py", defs(&[1, 2, 3]));
+    assert!(mine([before, at(day(1)).delete("m.py")]).1.rows.is_empty());
 }

@@ -22,7 +22,7 @@ fn refused(workflow: &str, code: &str) {
 }
 
 #[test]
-fn what_is_no_repository_is_refused() {
+fn what_is_no_repository_and_two_of_one_name_are_refused() {
     refused(&workflow("./r, «./nowhere", ""), "bad-repository");
     refused(&workflow("«./plain, ./r", ""), "bad-repository");
     refused(&workflow("./r, «./file", ""), "bad-repository");
@@ -31,6 +31,12 @@ fn what_is_no_repository_is_refused() {
     refused(&workflow("./r, «{ repo: a, url: ../nowhere }", ""), "bad-repository");
     refused(&workflow("«one", ""), "bad-repository");
     refused(&workflow("", "").replace("[]", "«[]"), "empty-list");
+    let text = workflow("{ repo: a, url: ./r }, { repo: a, url: ./s }", "");
+    let (text, place) = marked(&text.replace("repos: [", "repos: «["));
+    let project = Project::new(&text);
+    Repository::bare(project.path("r"));
+    Repository::bare(project.path("s"));
+    project.refuses(&[], &format!("duplicate-repository w.yaml:{place}"), &[]);
 }
 
 #[test]
@@ -63,16 +69,6 @@ fn names_that_could_be_options_are_refused_before_anybody_is_asked() {
     let (text, place) = marked(&workflow("", "").replace("[]", "«list.csv"));
     let project = Project::new(&text).with("list.csv", "owner/-x\n");
     project.refuses(&[], &format!("unreadable-file w.yaml:{place}"), &[]);
-}
-
-#[test]
-fn two_repositories_of_one_name_are_refused() {
-    let text = workflow("{ repo: a, url: ./r }, { repo: a, url: ./s }", "");
-    let (text, place) = marked(&text.replace("repos: [", "repos: «["));
-    let project = Project::new(&text);
-    Repository::bare(project.path("r"));
-    Repository::bare(project.path("s"));
-    project.refuses(&[], &format!("duplicate-repository w.yaml:{place}"), &[]);
 }
 
 #[test]
@@ -128,16 +124,12 @@ fn a_list_takes_the_place_of_a_search() {
     assert_eq!(repos("list.csv"), ["s"]);
     // Without a list, the search is what is planned.
     project.run(&["check", "w.yaml"]).exits(0);
-}
-
-#[test]
-fn an_empty_list_leaves_its_place_to_a_search() {
     let text = workflow("", "").replace("repos: []", "github: 'stars:>1', repos: []");
     Project::new(&text).run(&["check", "w.yaml"]).exits(0);
 }
 
 #[test]
-fn wrong_arguments_are_refused_where_they_stand() {
+fn wrong_arguments_and_tables_are_refused() {
     let with = |with: &str, code: &str| refused(&workflow_of("./r", with), code);
     with("since: «soon, until: 2023-01-01", "wrong-type");
     with("since: 2022-01-01, until: «'2022-13-01'", "wrong-type");
@@ -148,10 +140,6 @@ fn wrong_arguments_are_refused_where_they_stand() {
     with("since: 2022-01-01, until: 2023-01-01, max_file_kb: «0", "wrong-value");
     with("since: 2022-01-01, until: 2023-01-01, merges: «sometimes", "wrong-type");
     with("since: 2022-01-01, until: 2023-01-01, «nestd: true", "unknown-argument");
-}
-
-#[test]
-fn a_table_without_heads_is_refused() {
     let text = workflow("./r", "").replace("op: query", "op: read");
     let project = Project::new(&text.replace("repos: [./r]", "path: heads.csv, key: [repo]"));
     project.write("heads.csv", "repo,clone_url\na,./r\n");

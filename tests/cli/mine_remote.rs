@@ -230,7 +230,7 @@ fn what_the_server_does_not_have_is_a_reject() {
 }
 
 #[test]
-fn a_snapshot_stays_until_it_is_asked_for_anew() {
+fn a_snapshot_stays_until_it_is_asked_for_anew_and_a_wider_window_fetches_more() {
     let remote = Remote::new();
     remote.run(&[]);
     remote.repo.commit(at(day(99)).write("new.py", def("new", 1)));
@@ -239,10 +239,6 @@ fn a_snapshot_stays_until_it_is_asked_for_anew() {
     assert_eq!(outcome.statuses(), "repos=ran mined=ran same=ran");
     assert_eq!(remote.run(&["--cache", "fresh"]).1, remote.of_folder());
     assert_eq!(remote.run(&[]).1, remote.of_folder());
-}
-
-#[test]
-fn a_wider_window_fetches_what_is_missing() {
     let remote = Remote::new();
     remote.run(&[]);
     let text = remote.project.read("w.yaml").replace("since: 2022", "since: 2021");
@@ -328,7 +324,7 @@ fn an_interrupted_run_keeps_the_repositories_that_are_finished() {
 }
 
 #[test]
-fn owner_and_name_are_a_repository_of_the_github_of_the_base_url() {
+fn repositories_have_the_names_of_the_list() {
     let remote = Remote::new();
     let named = Repository::bare(remote.project.path("served/owner/na.me.git"));
     named.commit(at(day(1)).write("m.py", def("f", 1)));
@@ -339,10 +335,6 @@ fn owner_and_name_are_a_repository_of_the_github_of_the_base_url() {
     let found = mined(&remote.project);
     assert_eq!(found.only()["repo"], "owner/na.me");
     assert_eq!(found.only()["url"], remote.server.url("owner/na.me.git"));
-}
-
-#[test]
-fn two_names_of_one_address_are_two_repositories() {
     let remote = Remote::new();
     let url = remote.server.url("r");
     let list = format!("{{ repo: x, url: '{url}' }}, {{ repo: y, url: '{url}' }}");

@@ -165,16 +165,12 @@ fn a_repository_that_was_moved_is_not_mined_again() {
 }
 
 #[test]
-fn two_names_of_one_repository_are_two_repositories() {
+fn repositories_of_one_content_stay_apart_and_share_what_is_stored() {
     let project = Project::new(&workflow("{ repo: x, url: ./r }, { repo: y, url: ./r }", ""));
     repository(&project, "r", 1);
     project.run_ok(&[]);
     assert_eq!(project.cells("mined", "repo"), ["x", "x", "x", "y", "y", "y"]);
-}
-
-#[test]
-fn repositories_without_a_change_in_the_window_share_their_nothing() {
-    let project = project(&["a", "b", "c"], "");
+    let project = self::project(&["a", "b", "c"], "");
     for name in ["a", "b"] {
         Repository::bare(project.path(name)).commit(at(NEW_YEAR - 9).write("m.py", def("f", 1)));
     }

@@ -39,7 +39,7 @@ fn is_whole(mined: &Mined) -> bool {
 }
 
 #[test]
-fn a_corrupt_pack_ends_no_run() {
+fn a_corrupt_pack_or_one_without_its_index_ends_no_run() {
     // In its head, at several places, and in its tail.
     for tenth in [0, 2, 5, 7, 9, 10] {
         let (project, bad, _) = good_and_bad();
@@ -53,10 +53,6 @@ fn a_corrupt_pack_ends_no_run() {
         let whole = found.rows.len() == 7;
         assert!(refused > 0 || (whole && tenth == 10), "{tenth}: {outcome}");
     }
-}
-
-#[test]
-fn a_pack_without_its_index_ends_no_run() {
     let (project, bad, _) = good_and_bad();
     let pack = bad.pack();
     fs::remove_file(pack.with_extension("idx")).unwrap();
@@ -98,7 +94,7 @@ fn a_missing_tree_is_a_reject_of_the_commits_that_need_it() {
 }
 
 #[test]
-fn a_missing_commit_is_a_reject_and_the_run_goes_on() {
+fn a_missing_commit_or_head_is_a_reject_and_the_run_goes_on() {
     for delete in [true, false] {
         let (project, bad, ids) = good_and_bad();
         bad.damage(&ids[0], delete);
@@ -106,10 +102,6 @@ fn a_missing_commit_is_a_reject_and_the_run_goes_on() {
         assert!(!found.rejects.is_empty(), "{outcome}");
         says(&found.rejects[0]["reason"].to_string(), &[&ids[0][..7]]);
     }
-}
-
-#[test]
-fn a_head_that_is_missing_is_a_reject() {
     let (project, bad, ids) = good_and_bad();
     bad.damage(&ids[2], true);
     let (_, found) = run(&project);
@@ -170,7 +162,7 @@ fn heads_that_do_not_exist_or_are_no_commits_are_rejects() {
 }
 
 #[test]
-fn a_table_may_name_two_heads_of_one_repository() {
+fn a_table_of_heads_may_name_one_repository_twice_or_one_that_is_away() {
     let source = Project::empty();
     let repo = Repository::bare(source.path("good"));
     let one = repo.commit(at(day(1)).write("m.py", def("f", 1)));
@@ -180,10 +172,6 @@ fn a_table_may_name_two_heads_of_one_repository() {
     fs::rename(source.path("good"), project.path("good")).unwrap();
     project.run_ok(&[]);
     assert_eq!(mined(&project).column("path"), ["m.py", "n.py"]);
-}
-
-#[test]
-fn a_folder_that_was_away_is_mined_when_it_is_back() {
     let source = Project::empty();
     let repo = Repository::bare(source.path("good"));
     let head = repo.commit(at(day(1)).write("m.py", def("f", 1)));

@@ -287,7 +287,7 @@ fn a_run_says_once_whom_it_asks_before_it_does() {
 }
 
 #[test]
-fn a_run_says_what_it_spent() {
+fn a_run_says_what_it_spent_and_does_not_announce_a_free_server() {
     let api = ten_dollars();
     let project = project("", &cells(&api, &format!("{TEN}, max_usd: 600")));
     let human = Project::new(&project.read("w.yaml")).with("data.jsonl", data(0..ROWS));
@@ -302,13 +302,9 @@ fn a_run_says_what_it_spent() {
     says(&said, &[text, "answers[name=c]"]);
     // Nothing was asked, nothing is reported.
     assert!(project.run_ok(&[]).events("spent").is_empty());
-}
-
-/// A server of one's own without a price costs nothing, and is not announced.
-#[test]
-fn a_free_server_is_not_announced() {
+    // A server of one's own without a price costs nothing, and is not announced.
     let api = ChatApi::start();
-    let project = project("", &step(&api, "answers", "model: a"));
+    let project = self::project("", &step(&api, "answers", "model: a"));
     let outcome = project.run_ok(&[]);
     assert!(outcome.events("requests").is_empty(), "{outcome}");
     assert_eq!(outcome.events("spent")[0]["steps"][0]["usd"], json!(null));

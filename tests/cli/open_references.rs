@@ -33,16 +33,12 @@ fn sql(from: &str) -> String {
 }
 
 #[test]
-fn a_param_names_the_step() {
+fn a_param_names_a_step_a_port_a_cell_or_what_is_written() {
     let project = project(&sql("'${{ params.which }}'"));
     assert_eq!(project.run_ok(&[]).step("read")["rows"], 1);
     let other = project.run_ok(&["--set", "which=large"]);
     assert_eq!(other.step("read")["rows"], 4);
     assert_eq!(other.status("small"), "hit");
-}
-
-#[test]
-fn a_param_names_a_port_or_a_cell() {
     let project = self::project(&sql("{ input: 'small.${{ params.port }}' }"));
     assert_eq!(project.run_ok(&["--set", "port=rejects"]).step("read")["rows"], 5);
     let project = self::project(&sql("'cells[model=${{ params.model }}]'"));
@@ -51,21 +47,11 @@ fn a_param_names_a_port_or_a_cell() {
     let refused = project.run_json(&["--set", "model=c"]).exits(2);
     assert_eq!(refused.diagnostics().len(), 1, "{refused}");
     assert!(refused.diagnostics()[0].starts_with("unknown-cell w.yaml:"), "{refused}");
-}
-
-#[test]
-fn a_param_names_what_is_written() {
-    let project = project("outputs:\n  o: { from: '${{ params.which }}', path: o.csv }\n").ran();
+    let project =
+        self::project("outputs:\n  o: { from: '${{ params.which }}', path: o.csv }\n").ran();
     assert_eq!(project.read("o.csv").lines().count(), 2);
     project.run_ok(&["--set", "which=large"]);
     assert_eq!(project.read("o.csv").lines().count(), 5);
-}
-
-#[test]
-fn the_value_of_a_param_is_one_of_its_choices() {
-    let project = project(&sql("'${{ params.which }}'"));
-    let set = ["--set", "which=largee"];
-    project.refuses(&set, "wrong-value --set:1:7", &["did you mean `large`?"]);
 }
 
 #[test]
@@ -84,23 +70,18 @@ fn every_choice_is_checked_whatever_the_param_is_now() {
         format!("{STEPS}outputs:\n  o: {{ from: «'${{{{ params.which }}}}', path: o.csv }}\n")
             .replace("choices: [small, large]", "choices: [small, none]");
     refused(&text, "unknown-step", &["`none`"]);
-}
-
-#[test]
-fn choices_of_two_params_are_checked_together() {
     let text = format!("{STEPS}{}", sql("«'${{ params.which }}.${{ params.port }}'"))
         .replace("choices: [small, large]", "choices: [small, table]")
         .replace("default: out", "default: out, choices: [out, rejects]");
     let words = ["`table`", "`rejects`", "with which = table, port = rejects"];
     refused(&text, "unknown-port", &words);
-}
-
-#[test]
-fn a_circle_under_another_choice_is_found() {
     let text = format!("{STEPS}{}", sql("«'${{ params.which }}'"))
         .replace("choices: [small, large]", "choices: [small, after]");
     let after = sql("read").replace("  read:", "  after:");
     refused(&(text + &after), "cycle", &["`read`, `after`", "with which = after"]);
+    let project = project(&sql("'${{ params.which }}'"));
+    let set = ["--set", "which=largee"];
+    project.refuses(&set, "wrong-value --set:1:7", &["did you mean `large`?"]);
 }
 
 #[test]

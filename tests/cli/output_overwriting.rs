@@ -162,7 +162,7 @@ fn what_is_right_is_left_alone_whoever_wrote_it() {
 }
 
 #[test]
-fn without_the_store_what_is_right_is_recognised() {
+fn without_the_store_or_the_file_what_is_right_is_recognised() {
     let project = project("o.csv").ran();
     fs::remove_dir_all(project.path("cache")).unwrap();
     let words = ["which no workflow is known to have written"];
@@ -178,6 +178,15 @@ fn without_the_store_what_is_right_is_recognised() {
     fs::remove_dir_all(project.path("cache")).unwrap();
     project.write("w.yaml", workflow("mine", "1", "o.parquet"));
     assert!(written(&project.run_ok(&[])));
+    // A killed run leaves no file that the next one does not know: its record came first, and a
+    // record without a file is no harm.
+    let project = self::project("o.csv").ran();
+    fs::remove_file(project.path("o.csv")).unwrap();
+    assert!(written(&project.run_ok(&[])));
+    let told = project.run(&["origin", "o.csv", "--format", "json"]).exits(0).json_lines();
+    assert_eq!(told[0]["origins"].as_array().map(Vec::len), Some(1), "{told:?}");
+    let of = |value: &Value| value["origins"][0]["origin"]["workflow"].clone();
+    assert_eq!(of(&told[0]), "mine");
 }
 
 #[test]
@@ -252,17 +261,4 @@ fn two_runs_of_one_workflow_do_not_stand_in_each_others_way() {
     let runs = [(); 3].map(|()| project.start(&["--cache", "cache"])).map(Running::finish);
     assert!(runs.map(|outcome| written(&outcome.exits(0))).contains(&true));
     assert!(finished.contains(&true));
-}
-
-#[test]
-fn the_record_is_there_before_the_file() {
-    // A killed run leaves no file that the next one does not know: its record came first, and a
-    // record without a file is no harm.
-    let project = project("o.csv").ran();
-    fs::remove_file(project.path("o.csv")).unwrap();
-    assert!(written(&project.run_ok(&[])));
-    let told = project.run(&["origin", "o.csv", "--format", "json"]).exits(0).json_lines();
-    assert_eq!(told[0]["origins"].as_array().map(Vec::len), Some(1), "{told:?}");
-    let of = |value: &Value| value["origins"][0]["origin"]["workflow"].clone();
-    assert_eq!(of(&told[0]), "mine");
 }

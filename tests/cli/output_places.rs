@@ -136,7 +136,7 @@ fn two_outputs_do_not_go_to_one_file() {
 }
 
 #[test]
-fn no_output_goes_where_a_folder_is_or_below_a_file() {
+fn no_output_goes_where_a_folder_is_below_a_file_or_into_the_store() {
     refused("  o: { from: few, path: «o.csv }\n", "bad-path", &["is a folder"], None, |p| {
         fs::create_dir(p.path("o.csv")).unwrap();
     });
@@ -146,10 +146,6 @@ fn no_output_goes_where_a_folder_is_or_below_a_file() {
     });
     let project = project("  o: { from: few, path: o.csv }\n").with("file", "");
     project.refuses(&["--out", "file"], "bad-path w.yaml:11:25", &[]);
-}
-
-#[test]
-fn no_output_goes_into_the_store() {
     let words = ["`o`", "the store"];
     refused("  o: { from: few, path: «cache/blobs/o.csv }\n", "bad-path", &words, None, |_| {});
     refused("  o: { from: few, path: «x/o.csv }\n", "bad-path", &words, None, |p| {
@@ -157,7 +153,7 @@ fn no_output_goes_into_the_store() {
         symlink("cache/runs", p.path("x")).unwrap();
     });
     // Beside it is no harm.
-    let project = project("  o: { from: few, path: cache/o.csv }\n").ran();
+    let project = self::project("  o: { from: few, path: cache/o.csv }\n").ran();
     assert!(project.path("cache/o.csv").exists());
     project.verifies("cache");
 }
@@ -175,18 +171,14 @@ fn with_another_folder_the_places_are_others() {
 }
 
 #[test]
-fn a_link_is_replaced_and_what_it_leads_to_stays() {
+fn links_and_files_that_are_replaced_leave_their_target_and_keep_their_rights() {
     let project = project("  o: { from: few, path: o.csv }\n").with("elsewhere.csv", "mine\n");
     symlink("elsewhere.csv", project.path("o.csv")).unwrap();
     project.run_json(&[]).exits(2);
     project.run_ok(&["--overwrite"]);
     assert_eq!(project.read("elsewhere.csv"), "mine\n");
     assert!(fs::symlink_metadata(project.path("o.csv")).unwrap().is_file());
-}
-
-#[test]
-fn a_file_keeps_its_rights_when_it_is_replaced() {
-    let project = project("  o: { from: few, path: o.csv }\n").ran();
+    let project = self::project("  o: { from: few, path: o.csv }\n").ran();
     let mode = || fs::metadata(project.path("o.csv")).unwrap().mode() & 0o777;
     assert_eq!(mode() & 0o400, 0o400);
     for rights in [0o600, 0o664] {

@@ -125,18 +125,14 @@ fn changed_rows_change_their_files() {
 }
 
 #[test]
-fn another_folder_is_chosen_with_out_and_steps_that_are_not_selected_write_nothing() {
+fn places_come_from_out_and_params_and_are_of_one_output() {
     let project = project();
     project.run_ok(&["--out", "elsewhere/deep"]);
     assert!(project.path("elsewhere/deep/out/valid.csv").exists());
     assert!(!project.path("out").exists());
     project.run_ok(&["--select", "table"]);
     assert!(project.path("out/table.jsonl").exists() && !project.path("out/valid.csv").exists());
-}
-
-#[test]
-fn params_work_in_paths_and_may_not_lead_out() {
-    let project = project();
+    let project = self::project();
     project.change("steps:\n", "params:\n  name: { type: string, default: valid }\nsteps:\n");
     project.change("out/valid.csv", "'out/${{ params.name }}.csv'");
     project.run_ok(&["--set", "name=other"]);
@@ -144,11 +140,7 @@ fn params_work_in_paths_and_may_not_lead_out() {
     let outcome = project.run_json(&["--set", "name=../../x"]).exits(2);
     assert_eq!(outcome.diagnostics().len(), 1, "{outcome}");
     assert!(outcome.diagnostics()[0].starts_with("bad-path "), "{outcome}");
-}
-
-#[test]
-fn two_outputs_of_one_path_are_refused() {
-    let project = project();
+    let project = self::project();
     project.change("out/table.jsonl", "out/rejects.jsonl");
     project.refuses(&[], "bad-path w.yaml:16:35", &[]);
     let project = self::project();
@@ -157,7 +149,7 @@ fn two_outputs_of_one_path_are_refused() {
 }
 
 #[test]
-fn lists_and_times_go_through_every_format_but_csv() {
+fn lists_and_times_go_through_every_format_but_csv_and_files_can_be_read_again() {
     let text = WORKFLOW.replace("  v: { from: valid, path: out/valid.csv }\n", "");
     let row = "{\"id\":\"a\",\"x\":1,\"l\":[1,null,3],\"t\":\"2024-02-29T12:00:00.5Z\"}\n";
     let project = Project::new(&text).with("data.jsonl", row).ran();
@@ -165,11 +157,7 @@ fn lists_and_times_go_through_every_format_but_csv() {
     assert_eq!(row["l"], serde_json::json!([1, null, 3]));
     assert!(row["t"].as_str().unwrap().starts_with("2024-02-29T12:00:00.5"), "{row}");
     assert_eq!(project.rows("table")[0], row);
-}
-
-#[test]
-fn a_published_file_can_be_read_again() {
-    let project = project();
+    let project = self::project();
     let first = project.run_ok(&[]);
     project.write(
         "again.yaml",

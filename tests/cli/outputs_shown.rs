@@ -47,7 +47,7 @@ fn a_shown_output_is_printed_after_the_run() {
 }
 
 #[test]
-fn shown_outputs_are_printed_in_the_order_of_the_file() {
+fn shown_outputs_are_printed_in_the_order_of_the_file_after_whole_runs_for_people() {
     let project = project();
     project.change("few.jsonl }", "few.jsonl, show: true }");
     let outcome = project.run(&["run", "w.yaml"]).exits(0);
@@ -56,19 +56,11 @@ fn shown_outputs_are_printed_in_the_order_of_the_file() {
     project.change("all.csv, show: true", "all.csv, show: false");
     project.change("few.jsonl, show: true", "few.jsonl");
     assert_eq!(project.run(&["run", "w.yaml"]).exits(0).stdout, "");
-}
-
-#[test]
-fn programs_are_shown_no_table() {
-    let project = project();
+    let project = self::project();
     let outcome = project.run_ok(&[]);
     outcome.finished();
     assert_eq!(outcome.events("output").len(), 2);
-}
-
-#[test]
-fn nothing_is_shown_of_a_run_that_fails_or_is_of_some_steps_only() {
-    let project = project();
+    let project = self::project();
     assert_eq!(project.run(&["run", "w.yaml", "--select", "table"]).exits(0).stdout, "");
     project.change(
         "WHERE size < 2'",
@@ -104,7 +96,7 @@ fn an_empty_table_and_a_long_one_are_shown() {
 }
 
 #[test]
-fn a_text_is_written_as_it_is() {
+fn texts_of_one_row_are_written_as_they_are() {
     let project = project();
     project.change("all.csv, show: true", "note.txt, column: note");
     let note = "é \\\"q\\\"\\r\\n, \\u0000 no line feed at the end";
@@ -115,11 +107,7 @@ fn a_text_is_written_as_it_is() {
     let outcome = project.rerun("column: note", "column: id");
     assert_eq!(project.read("out/note.txt"), "a");
     assert_eq!(outcome.statuses(), "table=hit small=hit");
-}
-
-#[test]
-fn a_page_a_picture_and_json_are_texts_as_they_are() {
-    let project = project();
+    let project = self::project();
     let note = "<svg xmlns='http://www.w3.org/2000/svg'/>";
     project.write("data.jsonl", format!("{{\"id\":\"a\",\"note\":\"{note}\",\"size\":1}}\n"));
     for suffix in ["svg", "html", "txt", "json"] {
@@ -128,11 +116,7 @@ fn a_page_a_picture_and_json_are_texts_as_they_are() {
         project.run_ok(&[]);
         assert_eq!(project.read(&format!("out/note.{suffix}")), note);
     }
-}
-
-#[test]
-fn a_text_is_of_one_row() {
-    let project = project();
+    let project = self::project();
     project.change("all.csv, show: true", "note.txt, column: note");
     for (data, rows) in [(DATA, "2"), ("", "0")] {
         project.write("data.jsonl", data);
@@ -167,7 +151,7 @@ fn columns_that_are_no_text_or_no_file() {
 }
 
 #[test]
-fn memory_is_a_size() {
+fn memory_is_a_size_that_may_be_given_in_the_environment() {
     let project = project();
     for size in
         ["12 bananas", "12bananas", "", "MB", "1..5GB", "-1GB", "NaN", "inf", "1 TBB", "0x10MB"]
@@ -186,11 +170,7 @@ fn memory_is_a_size() {
     {
         project.run(&["run", "w.yaml", "--memory", size]).exits(0);
     }
-}
-
-#[test]
-fn memory_may_be_given_in_the_environment() {
-    let project = project();
+    let project = self::project();
     let run = |size: &str, more: &[&str]| {
         project.run_in_env(&[("GALERAS_MEMORY", size)], &[&["run", "w.yaml"], more].concat())
     };
