@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::generate_anthropic::WORKFLOW as ANTHROPIC;
 use crate::generate_completions::WORKFLOW as COMPLETIONS;
+use crate::generate_openai::{answers, data, served, served_of, workflow};
 use crate::harness::{Outcome, Project, fields, marked};
-use crate::harness::{Outcome, Project, marked, says};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest, MODEL, VERSION};
 
 #[track_caller]
