@@ -616,4 +616,12 @@ impl Outcome {
         says(&self.stderr, words);
         self
     }
+
+    /// Fails unless every step was a hit, with the results of an earlier run.
+    #[track_caller]
+    pub fn repeats(self, earlier: &Self) -> Self {
+        self.all_hit();
+        assert_eq!(self.digests(), earlier.digests(), "{self}");
+        self
+    }
 }

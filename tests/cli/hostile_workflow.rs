@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use crate::bombs::measured;
 use crate::harness::{Outcome, Project, Running, files_below, hides, patience};
+use crate::mine_damage::{commit, entry, object};
 use crate::repository::Repository;
 
 const WORKFLOW: &str = "galeras: 1
@@ -66,24 +67,14 @@ fn hostile() -> Project {
     let project = Project::new(WORKFLOW).with("../outside.csv", "id\nsecret\n");
     project.write("repos.csv", REPOSITORIES);
     let bomb = Repository::bare(project.path("bomb"));
-    let entry = |id: &str| {
-        let byte = |at: usize| u8::from_str_radix(&id[at..at + 2], 16).unwrap();
-        (0..id.len()).step_by(2).map(byte).collect::<Vec<u8>>()
-    };
-    let object = |kind: &str, content: &[u8]| {
-        bomb.git_with(&["hash-object", "-t", kind, "-w", "--literally", "--stdin"], content)
-    };
-    let mut id = object("blob", b"def f():\n    return 1\n");
+    let mut id = object(&bomb, "blob", b"def f():\n    return 1\n");
     for level in 0..10 {
-        let mode = if level == 0 { "100644 m.py" } else { "40000 d" };
-        let entries: Vec<Vec<u8>> =
-            (0..10).map(|at| [format!("{mode}{at}\0").into_bytes(), entry(&id)].concat()).collect();
-        id = object("tree", &entries.concat());
+        let (mode, name) = if level == 0 { ("100644", "m.py") } else { ("40000", "d") };
+        let entries: Vec<u8> =
+            (0..10).flat_map(|at| entry(mode, &format!("{name}{at}"), &id)).collect();
+        id = object(&bomb, "tree", &entries);
     }
-    let text = format!(
-        "tree {id}\nauthor A <a> 1700000000 +0000\ncommitter A <a> 1700000000 +0000\n\nm\n"
-    );
-    bomb.raw_commit(text.as_bytes());
+    commit(&bomb, &id, None);
     let configuration = bomb.git_dir().join("config");
     let before = std::fs::read_to_string(&configuration).unwrap();
     std::fs::write(configuration, before + CONFIGURATION).unwrap();

@@ -138,17 +138,17 @@ fn a_damaged_folder_gives_the_truth_or_rejects() {
 }
 
 /// An entry of a tree as its bytes.
-fn entry(mode: &str, name: &str, id: &str) -> Vec<u8> {
+pub fn entry(mode: &str, name: &str, id: &str) -> Vec<u8> {
     let byte = |at: usize| u8::from_str_radix(&id[at..at + 2], 16).unwrap();
     let id: Vec<u8> = (0..id.len()).step_by(2).map(byte).collect();
     [mode.as_bytes(), b" ", name.as_bytes(), b"\0", &id].concat()
 }
 
-fn object(repo: &Repository, kind: &str, content: &[u8]) -> String {
+pub fn object(repo: &Repository, kind: &str, content: &[u8]) -> String {
     repo.git_with(&["hash-object", "-t", kind, "-w", "--literally", "--stdin"], content)
 }
 
-fn commit(repo: &Repository, tree: &str, parent: Option<&str>) -> String {
+pub fn commit(repo: &Repository, tree: &str, parent: Option<&str>) -> String {
     let parent = parent.map(|id| format!("parent {id}\n")).unwrap_or_default();
     let who = format!("A <a> {NEW_YEAR} +0000");
     let text = format!("tree {tree}\n{parent}author {who}\ncommitter {who}\n\nmessage\n");
@@ -170,8 +170,7 @@ fn a_tree_bomb_is_a_reject_and_the_other_repositories_go_on() {
     let bomb = commit(&repo, &tree, None);
     // A folder that stays the same is not looked into.
     let folder = entry("40000", "d0", &tree);
-    let before = object(&repo, "tree", &folder);
-    let before = commit(&repo, &before, None);
+    let before = commit(&repo, &object(&repo, "tree", &folder), None);
     let after = object(&repo, "tree", &[folder, entry("100644", "m.py", &blob)].concat());
     let last = commit(&repo, &after, Some(&before));
     let who = format!("A <a> {NEW_YEAR} +0000");

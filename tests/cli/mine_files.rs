@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::harness::{Project, patience, says};
+use crate::mine_damage::{entry, object};
 use crate::mine_methods::edited;
 use crate::repository::{
     Commit, Mined, Mining, NEW_YEAR, Repository, at, day, def, defs, mined, workflow,
@@ -111,16 +112,10 @@ fn the_path_of_a_file_does_not_depend_on_the_commit_before() {
 fn a_tree_with_one_name_twice_does_not_end_the_run() {
     let mining = Mining::new();
     mining.repo.commit(at(day(1)).write("a.py", def("f", 1)).write("b.py", def("f", 2)));
-    let mut tree = Vec::new();
-    for name in ["main:a.py", "main:b.py"] {
-        tree.extend_from_slice(b"100644 m.py\0");
-        let id = mining.repo.git(&["rev-parse", name]);
-        let byte = |at: usize| u8::from_str_radix(&id[at..at + 2], 16).unwrap();
-        tree.extend((0..20).map(|n| byte(2 * n)));
-    }
+    let file = |name| entry("100644", "m.py", &mining.repo.git(&["rev-parse", name]));
     // Git never makes such a tree, but it can be pushed to servers that do not check.
-    let args = ["hash-object", "-t", "tree", "-w", "--literally", "--stdin"];
-    let tree = mining.repo.git_with(&args, &tree);
+    let tree = [file("main:a.py"), file("main:b.py")].concat();
+    let tree = object(&mining.repo, "tree", &tree);
     let who = format!("A <a> {} +0000", day(2));
     let text = format!("tree {tree}\nauthor {who}\ncommitter {who}\n\nodd\n");
     mining.repo.raw_commit(text.as_bytes());

@@ -95,9 +95,7 @@ fn an_argument_of_mine_mines_again_and_back_is_stored() {
     assert_eq!((counts(&second), second.status("repos")), ((2, 0), "hit".into()));
     assert_eq!(second.step("mined")["reason"], "ARG_CHANGED");
     assert_eq!(second.step("mined")["rows"], 6);
-    let third = project.rerun("until: 2022-01-02", "until: '2023-01-01T00:00:00Z', merges: false");
-    third.all_hit();
-    assert_eq!(third.digests(), first.digests());
+    project.rerun("until: 2022-01-02", "until: '2023-01-01T00:00:00Z', merges: false").repeats(&first);
 }
 
 #[test]
@@ -110,9 +108,7 @@ fn a_commit_on_another_branch_and_a_dirty_work_tree_change_nothing() {
     project.write("a/m.py", "def dirty(): pass\n");
     repo.git(&["tag", "v1"]);
     repo.git(&["gc", "-q"]);
-    let second = project.run_ok(&[]);
-    second.all_hit();
-    assert_eq!(second.digests(), first.digests());
+    project.run_ok(&[]).repeats(&first);
 }
 
 #[test]
@@ -142,9 +138,7 @@ fn a_second_run_and_a_project_that_was_moved_have_the_results() {
     let moved = Project::new(&project.read("w.yaml"));
     fs::rename(project.path("a"), moved.path("a")).unwrap();
     fs::rename(project.path("cache"), moved.path("cache")).unwrap();
-    let second = moved.run_ok(&[]);
-    second.all_hit();
-    assert_eq!(second.digests(), first.digests());
+    moved.run_ok(&[]).repeats(&first);
     assert_eq!(moved.run_ok(&["--cache", "fresh"]).digests(), first.digests());
 }
 

@@ -127,9 +127,8 @@ fn an_empty_repository_is_a_reject_of_query() {
 fn with_heads(heads: &[(&str, &str, &str)]) -> Project {
     let lines = heads.iter().map(|(repo, url, head)| format!("{repo},{url},{head}\n"));
     let text = workflow("./good", "").replace("op: query", "op: read");
-    let project = Project::new(&text.replace("repos: [./good]", "path: heads.csv, key: [repo]"));
-    project.write("heads.csv", format!("repo,clone_url,head_sha\n{}", lines.collect::<String>()));
-    project
+    Project::new(&text.replace("repos: [./good]", "path: heads.csv, key: [repo]"))
+        .with("heads.csv", format!("repo,clone_url,head_sha\n{}", lines.collect::<String>()))
 }
 
 #[test]

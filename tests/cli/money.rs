@@ -34,9 +34,8 @@ fn cells(api: &ChatApi, more: &str) -> String {
 }
 
 fn project(budget: &str, steps: &str) -> Project {
-    let project = Project::new(&format!("{}{steps}", HEAD.replace("BUDGET", budget)));
-    project.write("data.jsonl", data(0..ROWS));
-    project
+    let head = HEAD.replace("BUDGET", budget);
+    Project::new(&format!("{head}{steps}")).with("data.jsonl", data(0..ROWS))
 }
 
 fn ten_dollars() -> ChatApi {

@@ -35,10 +35,8 @@ outputs:
 const DATA: &str = "{\"id\":\"a\",\"x\":1}\n{\"id\":\"b\",\"x\":2}\n{\"id\":\"c\",\"x\":3}\n";
 
 fn project(path: &str) -> Project {
-    let project = Project::new(&workflow("mine", "0", path));
-    project.write("other.yaml", workflow("theirs", "1", path));
-    project.write("data.jsonl", DATA);
-    project
+    let project = Project::new(&workflow("mine", "0", path)).with("data.jsonl", DATA);
+    project.with("other.yaml", workflow("theirs", "1", path))
 }
 
 fn run(project: &Project, file: &str, more: &[&str]) -> Outcome {

@@ -109,11 +109,10 @@ fn neither_the_workflow_nor_its_lock_file_is_overwritten() {
     refused("  o: { from: few, path: «o.csv }\n", OVER, &["is the lock file"], None, |p| {
         symlink("o.csv", p.path("galeras.lock")).unwrap();
     });
-    let project = Project::new(&marked(
-        "galeras: 1\nsteps:\n  e: { uses: part.yaml }\noutputs:\n  o: { from: e.x, path: «o.csv }\n",
-    ).0);
+    let text =
+        "galeras: 1\nsteps:\n  e: { uses: part.yaml }\noutputs:\n  o: { from: e.x, path: o.csv }\n";
+    let project = Project::new(text).with("data.csv", DATA);
     project.write("o.csv", workflow("  x: { from: few, path: x.csv }\n"));
-    project.write("data.csv", DATA);
     symlink("o.csv", project.path("part.yaml")).unwrap();
     let outcome = project.run_json(&[]).exits(2);
     assert!(outcome.diagnostics()[0].starts_with(OVER), "{outcome}");
