@@ -186,7 +186,7 @@ fn without_a_lock_a_new_version_is_seen_and_not_refused() {
 }
 
 #[test]
-fn a_server_without_a_name_cannot_be_pinned() {
+fn a_server_without_a_name_or_with_an_error_cannot_be_pinned() {
     let (api, project) = served(2, "");
     api.set_version(None);
     project.run(&["lock", "w.yaml"]).exits(1).complains(&["does not say which model"]);
@@ -198,10 +198,7 @@ fn a_server_without_a_name_cannot_be_pinned() {
     let outcome = project.run_json(&[]).exits(1);
     let detail = outcome.step("answers")["detail"].to_string();
     assert!(detail.contains(VERSION) && !detail.contains("``"), "{detail}");
-}
-
-#[test]
-fn a_lock_that_fails_leaves_the_file_as_it_was() {
+    // A lock that fails leaves the file as it was.
     let (api, project) = served(2, "tries: 2");
     lock(&project);
     let before = project.read("galeras.lock");

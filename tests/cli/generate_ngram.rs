@@ -105,10 +105,7 @@ fn a_row_is_completed_from_the_texts_of_others_alone() {
     project.write("train.jsonl", lines(&with_others(&[("b", &decorated)])));
     project.run_ok(&[]);
     assert_eq!(project.only("answers")["prediction"], learned);
-}
-
-#[test]
-fn every_id_of_a_text_counts() {
+    // Every id of a text counts.
     // Ids are unique in a table with the key `id`, but not in one with another key.
     let decorated = format!("@cached\n{METHOD}");
     let train = [

@@ -165,22 +165,7 @@ fn samples_have_seeds_keys_ids_and_answers_of_their_own() {
 }
 
 #[test]
-fn the_prediction_is_the_code_or_all_of_the_answer() {
-    let api = ChatApi::start();
-    let said = "<think>```python\nno\n```</think>\nFirst:\n```sh\nls\n```\n```py\nx = 1\n\n```\nor\n```\ny\n```\n";
-    api.script(move |_| Some(ChatFault::Message(json!({"content": said, "role": "assistant"}))));
-    let project = project(&api, 1, "");
-    for (extract, prediction) in [("code", "x = 1"), ("raw", said)] {
-        project.write("w.yaml", workflow(&api, &format!("extract: {extract}")));
-        project.run_ok(&[]);
-        let found = fields(&project.only("answers"), "prediction raw_response");
-        assert_eq!(found, json!([prediction, said]));
-    }
-    assert_eq!(api.count(), 1, "a change of the extraction is no question");
-}
-
-#[test]
-fn the_summary_says_what_it_cost() {
+fn the_summary_says_what_each_model_cost() {
     let (_api, project) = served(3, "samples: 2, seed: 1, price: { input: 0.15, output: 0.6 }");
     project.run_ok(&[]);
     let (prompt, answer) = TOKENS;
@@ -194,17 +179,14 @@ fn the_summary_says_what_it_cost() {
     assert_eq!(summary, wanted);
     project.rerun(", price: { input: 0.15, output: 0.6 }", "");
     assert_eq!(project.only("answers.summary")["cost_usd"], Value::Null);
-}
-
-#[test]
-fn models_of_other_names_are_summed_up_apart() {
+    // Models of other names are summed up apart.
     let api = ChatApi::start();
     api.script(|asked| match asked.last().as_str() {
         "Complete this: def f0(a):" => Some(ChatFault::With(json!({"model": "other"}))),
         "Complete this: def f1(a):" => Some(ChatFault::With(json!({"model": null}))),
         _ => None,
     });
-    let project = project(&api, 4, "").ran();
+    let project = self::project(&api, 4, "").ran();
     let reported = project.cells("answers", "code reported_model");
     assert_eq!(reported[..2], ["def f0(a): | other", "def f1(a): | null"]);
     assert_eq!(reported[2..], [2, 3].map(|i| format!("def f{i}(a): | {VERSION}")));
@@ -319,6 +301,18 @@ fn answers_in_every_dialect_are_read() {
     api.script(|_| Some(ChatFault::With(json!({"usage": null}))));
     let project = project(&api, 2, "price: { input: 1, output: 1 }").ran();
     assert_eq!(project.cells("answers", "prompt_tokens completion_tokens"), ["null | null"; 2]);
+    // The prediction is the code or all of the answer.
+    let api = ChatApi::start();
+    let said = "<think>```python\nno\n```</think>\nFirst:\n```sh\nls\n```\n```py\nx = 1\n\n```\nor\n```\ny\n```\n";
+    api.script(move |_| Some(ChatFault::Message(json!({"content": said, "role": "assistant"}))));
+    let project = self::project(&api, 1, "");
+    for (extract, prediction) in [("code", "x = 1"), ("raw", said)] {
+        project.write("w.yaml", workflow(&api, &format!("extract: {extract}")));
+        project.run_ok(&[]);
+        let found = fields(&project.only("answers"), "prediction raw_response");
+        assert_eq!(found, json!([prediction, said]));
+    }
+    assert_eq!(api.count(), 1, "a change of the extraction is no question");
 }
 
 #[test]

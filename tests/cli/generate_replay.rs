@@ -44,7 +44,7 @@ fn told(project: &Project) -> Vec<String> {
 }
 
 #[test]
-fn answers_are_found_by_columns() {
+fn answers_are_found_by_columns_or_ids() {
     let project = project(&given());
     let outcome = project.run_ok(&[]);
     assert_eq!(outcome.step("answers")["rows"], 6);
@@ -64,11 +64,8 @@ fn answers_are_found_by_columns() {
     project.write("given.jsonl", lines(&given().into_iter().rev().collect::<Vec<_>>()));
     assert_eq!(project.run_ok(&["--jobs", "1"]).step("answers")["digest"], before);
     project.run_ok(&[]).all_hit();
-}
-
-#[test]
-fn answers_are_found_by_the_id_of_the_prompt() {
-    let project = project(&given()).ran();
+    // Answers are found by the id of the prompt.
+    let project = self::project(&given()).ran();
     let prompts = project.rows("prompts");
     let answer = |(at, row): (usize, &Value)| json!({"id": at, "prompt_id": row["id"], "text": format!("y = {at}"), "reported_model": "old"});
     let by_id: Vec<Value> = prompts.iter().enumerate().map(answer).collect();
@@ -83,6 +80,14 @@ fn answers_are_found_by_the_id_of_the_prompt() {
         assert_eq!(row["raw_response"], format!("y = {at}"));
         assert_eq!((&row["model"], &row["reported_model"]), (&json!("earlier"), &json!("old")));
     }
+    // Columns of different types are compared.
+    let rows: Vec<Value> = (1..=3)
+        .map(|i| json!({"id": i, "n": i.to_string(), "raw_response": format!("y = {i}")}))
+        .collect();
+    let project = self::project(&rows);
+    project.rerun("[snippet_id, treatment]", "[n]");
+    let wanted = ["d1 | a | 0 | y = 1", "d1 | b | 0 | y = 1", "d2 | a | 0 | y = 2"];
+    assert_eq!(told(&project)[..3], wanted);
 }
 
 #[test]
@@ -192,17 +197,6 @@ fn two_answers_for_one_prompt_and_samples_without_a_number_are_errors() {
     let mut rows = given();
     rows.iter_mut().for_each(|row| row["sample"] = json!("first"));
     self::project(&rows).fails("answers", &["`sample`"]);
-}
-
-#[test]
-fn columns_find_each_other_whatever_their_type() {
-    let rows: Vec<Value> = (1..=3)
-        .map(|i| json!({"id": i, "n": i.to_string(), "raw_response": format!("y = {i}")}))
-        .collect();
-    let project = project(&rows);
-    project.rerun("[snippet_id, treatment]", "[n]");
-    let wanted = ["d1 | a | 0 | y = 1", "d1 | b | 0 | y = 1", "d2 | a | 0 | y = 2"];
-    assert_eq!(told(&project)[..3], wanted);
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn unlike(api: &ChatApi) {
 }
 
 #[test]
-fn a_new_row_is_asked_alone() {
+fn new_rows_and_samples_are_asked_alone() {
     let (api, project) = served(5, "");
     project.run_ok(&[]);
     let before = said(&project);
@@ -55,10 +55,7 @@ fn a_new_row_is_asked_alone() {
     asks_nothing(&api, &project);
     project.write("data.jsonl", data(0..6));
     asks_nothing(&api, &project).all_hit();
-}
-
-#[test]
-fn more_samples_ask_only_for_those() {
+    // More samples ask only for those.
     let (api, project) = served(2, "seed: 10, samples: 1");
     project.run_ok(&[]);
     let before = said(&project);

@@ -154,7 +154,7 @@ fn schemas_are_json() {
 }
 
 #[test]
-fn completions_are_scripts() {
+fn completions_are_scripts_and_every_verb_documents_itself() {
     let project = Project::empty();
     for shell in ["bash", "zsh", "fish", "elvish"] {
         project.run(&["completions", shell]).exits(0).prints(&["GALERAS_COMPLETE"]);
@@ -164,10 +164,7 @@ fn completions_are_scripts() {
     std::io::Write::write_all(&mut bash.stdin.take().unwrap(), script.as_bytes()).unwrap();
     assert!(bash.wait().unwrap().success());
     project.run(&["completions", "tcsh"]).exits(2);
-}
-
-#[test]
-fn every_verb_documents_itself() {
+    // Every verb documents itself.
     let project = Project::empty();
     let verbs = "run plan check explain graph ops schema show sql trace path runs diff init cache \
                  completions";

@@ -112,7 +112,7 @@ fn a_lock_dies_with_its_process() {
 }
 
 #[test]
-fn steps_that_share_nothing_run_side_by_side() {
+fn steps_wait_for_no_one_without_a_reason() {
     let mut text = String::from("galeras: 1\nsteps:\n");
     for step in ["a", "b"] {
         text.push_str(&format!(
@@ -122,10 +122,7 @@ fn steps_that_share_nothing_run_side_by_side() {
     let project = Project::new(&text);
     let outcome = project.run_ok(&["--jobs", "2"]);
     assert!(outcome.took < patience(10), "{:?}", outcome.took);
-}
-
-#[test]
-fn a_run_waits_for_no_one_without_a_reason() {
+    // A run waits for no one without a reason.
     // Two steps with one recipe in one run are no other run.
     let text = "galeras: 1
 steps:

@@ -301,7 +301,7 @@ fn two_steps_of_one_name() {
 }
 
 #[test]
-fn settings_of_unknown_params_and_of_wrong_types() {
+fn settings_and_steps_on_the_command_line_that_are_none() {
     let project = Project::new(&workflow(""));
     for (setting, wanted, help) in [
         ("sede=1", "unknown-param --set:1:1", "did you mean `seed`?"),
@@ -317,10 +317,7 @@ fn settings_of_unknown_params_and_of_wrong_types() {
     project.change("op: exec", "op: exce");
     let outcome = project.run_json(&["--set", "sede=1", "--set", "seed=x"]).exits(2);
     assert_eq!(outcome.diagnostics().len(), 3, "{outcome}");
-}
-
-#[test]
-fn steps_on_the_command_line_that_are_none() {
+    // Steps on the command line that are none.
     let project = Project::new(&workflow(""));
     for option in ["--select", "--force"] {
         let args = ["run", "w.yaml", option, "tabel"];

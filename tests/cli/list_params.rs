@@ -73,7 +73,7 @@ const MODELS: &str = "  cells:
 ";
 
 #[test]
-fn a_mapping_is_a_matrix_or_gives_its_values() {
+fn a_mapping_is_a_matrix_an_argument_or_gives_its_values() {
     let text = "  cells:
     op: sample
     from: table
@@ -88,10 +88,7 @@ fn a_mapping_is_a_matrix_or_gives_its_values() {
     assert_eq!(cells(&project.run_ok(&[])), ["a=1,b=x: 2", "a=2,b=x: 2"]);
     let set = ["--set", "limits={n: 3, deep: {seed: 1}}", "--set", "grid={a: [7]}"];
     assert_eq!(cells(&project.run_ok(&set)), ["a=7: 3"]);
-}
-
-#[test]
-fn a_whole_list_or_mapping_is_an_argument() {
+    // A whole list or mapping is an argument.
     let text = "  counted:
     op: exec
     from: table

@@ -112,7 +112,7 @@ fn a_frozen_run_without_a_lock_or_of_a_branch_of_mine_is_refused() {
 }
 
 #[test]
-fn a_frozen_run_with_a_lock_gives_the_same_with_an_empty_store() {
+fn a_frozen_run_gives_the_same_with_an_empty_store_and_asks_for_no_heads() {
     let (project, repo) = project();
     lock(&project);
     let first = project.run_ok(&["--frozen"]);
@@ -124,6 +124,21 @@ fn a_frozen_run_with_a_lock_gives_the_same_with_an_empty_store() {
     let pretty = serde_json::to_string_pretty(&locked(&project)).unwrap();
     project.write("galeras.lock", pretty.replace('\n', "\r\n"));
     project.run_ok(&["--frozen"]).all_hit();
+    // A frozen run does not ask for heads.
+    let (project, repo, server) = remote();
+    lock(&project);
+    let first = project.run_ok(&["--frozen"]);
+    server.take_seen();
+    repo.commit(at(day(2)).write("m.py", def("f", 2)));
+    // On another machine: an empty store. The commits are fetched, heads are not asked for.
+    let second = project.run_ok(&["--frozen", "--cache", "another", "--select", "repos"]);
+    assert_eq!(server.count(""), 0);
+    assert_eq!(second.step("repos")["digest"], first.step("repos")["digest"]);
+    assert_eq!(project.run_ok(&["--frozen", "--cache", "another"]).digests(), first.digests());
+    assert!(server.count("") > 0);
+    server.take_seen();
+    project.run_ok(&["--frozen"]).all_hit();
+    assert_eq!(server.count(""), 0);
 }
 
 #[test]
@@ -141,24 +156,6 @@ fn another_question_is_not_locked() {
     lock(&project);
     assert_eq!(locked(&project)["snapshots"].as_array().unwrap().len(), 1);
     project.run_ok(&["--frozen"]);
-}
-
-#[test]
-fn a_frozen_run_does_not_ask_for_heads() {
-    let (project, repo, server) = remote();
-    lock(&project);
-    let first = project.run_ok(&["--frozen"]);
-    server.take_seen();
-    repo.commit(at(day(2)).write("m.py", def("f", 2)));
-    // On another machine: an empty store. The commits are fetched, heads are not asked for.
-    let second = project.run_ok(&["--frozen", "--cache", "another", "--select", "repos"]);
-    assert_eq!(server.count(""), 0);
-    assert_eq!(second.step("repos")["digest"], first.step("repos")["digest"]);
-    assert_eq!(project.run_ok(&["--frozen", "--cache", "another"]).digests(), first.digests());
-    assert!(server.count("") > 0);
-    server.take_seen();
-    project.run_ok(&["--frozen"]).all_hit();
-    assert_eq!(server.count(""), 0);
 }
 
 #[test]

@@ -122,7 +122,7 @@ fn one_more_cell_runs_only_that_and_cells_can_be_selected() {
 }
 
 #[test]
-fn a_port_is_named_after_the_step() {
+fn a_step_may_read_ports_and_two_steps_under_names() {
     let project = project(
         "  part:
     op: sample
@@ -145,11 +145,8 @@ fn a_port_is_named_after_the_step() {
     all.sort();
     assert_eq!(all, ["1", "2", "3", "4", "5", "6"]);
     assert_eq!(values(&project.rows("rests"), "n"), [5, 4]);
-}
-
-#[test]
-fn a_step_may_read_two_steps_under_names() {
-    let project = project(
+    // A step may read two steps under names.
+    let project = self::project(
         "  part:
     op: sample
     from: table

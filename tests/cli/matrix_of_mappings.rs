@@ -33,13 +33,6 @@ fn names(outcome: &Outcome, prefix: &str) -> Vec<String> {
     names.filter(|name| name.starts_with(prefix)).collect()
 }
 
-#[test]
-fn without_a_name_the_first_key_calls_the_cell() {
-    let text =
-        SIZES.replace("name: small, n: 2", "n: 2, kind: k").replace("name: large", "kind: k");
-    assert_eq!(names(&project(&text).run_ok(&[]), "cells"), ["cells[n=2]", "cells[n=4]"]);
-}
-
 /// Scalars become columns, of which the name is a part of the key; lists and mappings do not.
 #[test]
 fn each_mapping_is_a_cell_called_by_its_name_and_they_unite_with_what_varies() {
@@ -53,6 +46,24 @@ fn each_mapping_is_a_cell_called_by_its_name_and_they_unite_with_what_varies() {
     assert_eq!(all.lines().next().unwrap(), "id,x,name,n,seed");
     assert_eq!(all.lines().filter(|line| line.ends_with(",large,4,2")).count(), 4);
     assert_eq!(all.lines().count(), 1 + 2 + 4);
+    // Without a name the first key calls the cell.
+    let text =
+        SIZES.replace("name: small, n: 2", "n: 2, kind: k").replace("name: large", "kind: k");
+    assert_eq!(names(&self::project(&text).run_ok(&[]), "cells"), ["cells[n=2]", "cells[n=4]"]);
+    // Null says that there is no value.
+    let text = "  cells:
+    op: sample
+    from: table
+    matrix: [ { m: a, at: null }, { m: b, at: 7 } ]
+    with: { n: 6, seed: 1 }
+outputs:
+  all: { from: 'cells[*]', path: all.csv }
+";
+    let project = self::project(text).ran();
+    let all = project.read("all.csv");
+    assert_eq!(all.lines().next().unwrap(), "id,x,m,at");
+    assert!(all.lines().any(|line| line.ends_with(",a,")), "{all}");
+    assert!(all.lines().any(|line| line.ends_with(",b,7")), "{all}");
 }
 
 #[test]
@@ -101,10 +112,7 @@ fn an_axis_of_mappings_goes_with_other_axes() {
     assert_eq!(names(&outcome, "counted"), cells.map(|cell| format!("counted[{cell}]")));
     let wanted = ["1 | large | 4", "1 | small | 2", "2 | large | 4", "2 | small | 2"];
     assert_eq!(project.cells("all", "seed size n"), wanted);
-}
-
-#[test]
-fn a_step_with_mappings_behind_a_plain_matrix_has_all_combinations() {
+    // A step with mappings behind a plain matrix has all combinations.
     let text = "  first:
     op: sample
     from: table
@@ -121,7 +129,7 @@ fn a_step_with_mappings_behind_a_plain_matrix_has_all_combinations() {
     with:
       query: \"SELECT l.id, '${{ matrix.label }}' AS label FROM left l JOIN right r ON l.id = r.id\"
 ";
-    let project = project(text);
+    let project = self::project(text);
     let outcome = project.run_ok(&[]);
     let cells = ["seed=1,size=1", "seed=1,size=3", "seed=2,size=1", "seed=2,size=3"];
     assert_eq!(names(&outcome, "second"), cells.map(|cell| format!("second[{cell}]")));
@@ -141,11 +149,7 @@ fn cells_are_selected_by_any_of_their_keys() {
         assert_eq!(project.run_ok(&[]).step("one")["rows"], expected, "{selection}");
         assert_eq!(project.read("o.csv").lines().count(), 1 + expected, "{selection}");
     }
-}
-
-/// A shared value selects all of its cells, and their reader has a cell for each.
-#[test]
-fn a_shared_value_selects_several_cells() {
+    // A shared value selects all of its cells, and their reader has a cell for each.
     let text = "  cells:
     op: sample
     from: table
@@ -191,15 +195,8 @@ steps:
     with: { query: 'SELECT id, model FROM input', key: [model, id] }
 ";
 
-/// `model` is a column of what `generate` gives, and a matrix key: they say the same.
 #[test]
-fn a_column_that_says_what_the_cell_says_is_united() {
-    let project = Project::new(&GENERATED.replace("MODEL", "${{ matrix.model }}")).ran();
-    assert_eq!(project.cells("all", "model"), [["one"; 3], ["two"; 3]].concat());
-}
-
-#[test]
-fn a_column_that_says_something_else_stops_the_reader() {
+fn a_column_of_the_name_of_a_key_must_say_the_same() {
     let project = Project::new(&GENERATED.replace("MODEL", "${{ matrix.asked }}"));
     let words = ["answers[model=two]", "`three`", "`model`", "`two`", "another name"];
     let outcome = project.fails("all", &words);
@@ -214,6 +211,9 @@ fn a_column_that_says_something_else_stops_the_reader() {
     assert!(matches!(outcome.code, Some(1 | 4)), "{outcome}");
     assert!(outcome.stdout.contains("`three`"), "{outcome}");
     assert!(!project.path("o.csv").exists());
+    // `model` is a column of what `generate` gives, and a matrix key: they say the same.
+    let project = Project::new(&GENERATED.replace("MODEL", "${{ matrix.model }}")).ran();
+    assert_eq!(project.cells("all", "model"), [["one"; 3], ["two"; 3]].concat());
 }
 
 #[track_caller]
@@ -263,21 +263,4 @@ fn mistakes_in_mappings_have_their_place() {
     with: { query: 'SELECT id FROM input' }
 ";
     refused(&format!("{TABLE}{cells}"), "wrong-inputs", &["int64", "utf8"]);
-}
-
-#[test]
-fn null_says_that_there_is_no_value() {
-    let text = "  cells:
-    op: sample
-    from: table
-    matrix: [ { m: a, at: null }, { m: b, at: 7 } ]
-    with: { n: 6, seed: 1 }
-outputs:
-  all: { from: 'cells[*]', path: all.csv }
-";
-    let project = project(text).ran();
-    let all = project.read("all.csv");
-    assert_eq!(all.lines().next().unwrap(), "id,x,m,at");
-    assert!(all.lines().any(|line| line.ends_with(",a,")), "{all}");
-    assert!(all.lines().any(|line| line.ends_with(",b,7")), "{all}");
 }

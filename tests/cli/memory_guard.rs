@@ -83,10 +83,7 @@ fn looking_at_a_workflow_has_the_guard_too() {
         assert!(said.contains("while it worked on `out`"), "{said}");
         assert!(most < LIMIT, "{most} MiB");
     }
-}
-
-#[test]
-fn queries_whose_names_double_end_by_the_guard() {
+    // Queries whose names double end by the guard.
     let with: Vec<String> = (1..41)
         .map(|i| format!("a{i} AS (SELECT id FROM a{} UNION ALL SELECT id FROM a{})", i - 1, i - 1))
         .collect();

@@ -106,6 +106,15 @@ fn the_path_of_a_file_does_not_depend_on_the_commit_before() {
     ]);
     let paths = ["d/e/x.py", "a.py", "d/e/x.py", "z.py", "d/y.py", "a.py"];
     assert_eq!(mined.column("path"), paths);
+    // Folders that are called like files.
+    let first = at(day(1)).write("x.py/m.py", def("f", 1)).write("x.py/data.txt", "no python\n");
+    let file = at(day(2)).delete("x.py").write("x.py", "def g(): pass\n");
+    let folder = at(day(3)).delete("x.py").write("x.py/y.py/z.py", def("h", 1));
+    let ([first, file, folder], mined) = mine([first, file, folder]);
+    assert_eq!(mined.of(&first), ["x.py/m.py f 1-2 added 2"]);
+    assert_eq!(mined.of(&file), ["x.py g 1-1 added 1"]);
+    assert_eq!(mined.of(&folder), ["x.py/y.py/z.py h 1-2 added 2"]);
+    assert!(mined.rejects.is_empty());
 }
 
 #[test]
@@ -162,18 +171,6 @@ fn links_submodules_and_permissions_are_no_files_and_no_changes() {
     let edit = mining.repo.commit(at(day(2)).write("m.py", def("f", 2)));
     assert_eq!(mining.mine().of(&edit), ["m.py f 1-2 modified 2"]);
     assert_eq!(self::mined(&mining.project).rows.len(), 1);
-}
-
-#[test]
-fn folders_that_are_called_like_files() {
-    let first = at(day(1)).write("x.py/m.py", def("f", 1)).write("x.py/data.txt", "no python\n");
-    let file = at(day(2)).delete("x.py").write("x.py", "def g(): pass\n");
-    let folder = at(day(3)).delete("x.py").write("x.py/y.py/z.py", def("h", 1));
-    let ([first, file, folder], mined) = mine([first, file, folder]);
-    assert_eq!(mined.of(&first), ["x.py/m.py f 1-2 added 2"]);
-    assert_eq!(mined.of(&file), ["x.py g 1-1 added 1"]);
-    assert_eq!(mined.of(&folder), ["x.py/y.py/z.py h 1-2 added 2"]);
-    assert!(mined.rejects.is_empty());
 }
 
 #[test]

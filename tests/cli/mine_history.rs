@@ -75,7 +75,7 @@ fn the_date_of_the_committer_counts_whatever_its_zone_and_order() {
 }
 
 #[test]
-fn dates_before_1970_and_after_2100() {
+fn dates_of_any_year_are_read_or_rejects() {
     let mining = window("1900-01-01", "2300-01-01");
     let first = mining.repo.commit(at(0).message("zero").write("m.py", def("f", 1)));
     mining.repo.commit(at(4_200_000_000).message("late").write("m.py", def("f", 2)));
@@ -91,10 +91,7 @@ fn dates_before_1970_and_after_2100() {
     assert_eq!(found, ["1969-12-31T00:00:00Z", "1970-01-01T00:00:00Z", "2103-02-04T02:40:00Z"]);
     assert_eq!(mined.of(&early), ["m.py f 1-2 modified 2"]);
     assert!(mined.rejects.is_empty());
-}
-
-#[test]
-fn dates_that_cannot_be_read_are_rejects() {
+    // Dates that cannot be read are rejects.
     let mining = Mining::new();
     mining.repo.commit(at(day(1)).message("first").write("m.py", def("f", 1)));
     let tree = mining.repo.git(&["rev-parse", "main^{tree}"]);
@@ -178,10 +175,7 @@ fn merges_are_left_out_or_compared_with_their_first_parent() {
         assert_eq!(mined.of(&merge), of_merge, "{more}");
         assert_eq!(mined.rows.len(), 3 + 2 + of_merge.len());
     }
-}
-
-#[test]
-fn all_roots_and_parents_of_an_octopus_are_walked() {
+    // All roots and parents of an octopus are walked.
     let mining = Mining::new();
     let first = mining.repo.commit(at(day(1)).write("a.py", def("a", 1)));
     let other = mining.repo.commit(at(day(2)).on("other").write("b.py", def("b", 1)));

@@ -198,7 +198,7 @@ fn a_repository_that_fails_costs_no_other_one() {
 }
 
 #[test]
-fn a_server_that_is_down_is_a_reject_and_asked_again_by_the_next_run() {
+fn a_server_that_is_down_or_lacks_a_repository_is_a_reject() {
     let Remote { project, server, .. } = Remote::new();
     let port = server.url("").rsplit(':').next().unwrap().trim_end_matches('/').parse().unwrap();
     drop(server);
@@ -212,10 +212,7 @@ fn a_server_that_is_down_is_a_reject_and_asked_again_by_the_next_run() {
     assert!(outcome.step("mined")["rows"].as_u64().unwrap() > 30);
     assert!(project.rows("repos.rejects").is_empty());
     project.run_ok(&[]).all_hit();
-}
-
-#[test]
-fn what_the_server_does_not_have_is_a_reject() {
+    // A repository that the server lacks is a reject.
     let remote = Remote::new();
     remote.point_to(&remote.server.url("nothing"));
     remote.project.run_ok(&[]);

@@ -29,7 +29,7 @@ fn project(names: &[&str], more: &str) -> Project {
 }
 
 #[test]
-fn a_commit_costs_its_repository_alone() {
+fn a_commit_or_a_repository_more_costs_that_one() {
     let project = project(&["a", "b"], "");
     repository(&project, "a", 4);
     let b = repository(&project, "b", 4);
@@ -41,13 +41,10 @@ fn a_commit_costs_its_repository_alone() {
     let fresh = project.run_ok(&["--cache", "fresh"]);
     assert_eq!(fresh.digests(), second.digests());
     assert_eq!(counts(&fresh), (2, 0));
-}
-
-#[test]
-fn a_repository_more_costs_that_one() {
+    // A repository more costs that one.
     let names: Vec<String> = (0..11).map(|n| format!("r{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let project = project(&names[..10], "");
+    let project = self::project(&names[..10], "");
     for name in &names {
         repository(&project, name, 1);
     }
@@ -76,17 +73,7 @@ fn the_order_of_the_list_changes_no_digest() {
 }
 
 #[test]
-fn a_later_step_does_not_mine() {
-    let project = project(&["a"], "");
-    let later = "  some:\n    op: sample\n    from: mined\n    with: { n: 2, seed: 1 }\n";
-    project.write("w.yaml", format!("{}{later}", workflow("./a", "")));
-    repository(&project, "a", 3);
-    project.run_ok(&[]);
-    assert_eq!(project.rerun("seed: 1", "seed: 2").statuses(), "repos=hit mined=hit some=ran");
-}
-
-#[test]
-fn an_argument_of_mine_mines_again_and_back_is_stored() {
+fn an_argument_of_mine_mines_again_and_a_later_step_does_not() {
     let project = project(&["a", "b"], "");
     repository(&project, "a", 3);
     repository(&project, "b", 3);
@@ -95,7 +82,16 @@ fn an_argument_of_mine_mines_again_and_back_is_stored() {
     assert_eq!((counts(&second), second.status("repos")), ((2, 0), "hit".into()));
     assert_eq!(second.step("mined")["reason"], "ARG_CHANGED");
     assert_eq!(second.step("mined")["rows"], 6);
-    project.rerun("until: 2022-01-02", "until: '2023-01-01T00:00:00Z', merges: false").repeats(&first);
+    project
+        .rerun("until: 2022-01-02", "until: '2023-01-01T00:00:00Z', merges: false")
+        .repeats(&first);
+    // A later step does not mine.
+    let project = self::project(&["a"], "");
+    let later = "  some:\n    op: sample\n    from: mined\n    with: { n: 2, seed: 1 }\n";
+    project.write("w.yaml", format!("{}{later}", workflow("./a", "")));
+    repository(&project, "a", 3);
+    project.run_ok(&[]);
+    assert_eq!(project.rerun("seed: 1", "seed: 2").statuses(), "repos=hit mined=hit some=ran");
 }
 
 #[test]
@@ -128,7 +124,7 @@ fn digests_do_not_depend_on_jobs_or_the_store() {
 }
 
 #[test]
-fn a_second_run_and_a_project_that_was_moved_have_the_results() {
+fn projects_and_repositories_that_were_moved_are_not_mined_again() {
     let project = project(&["a"], "");
     repository(&project, "a", 5);
     let first = project.run_ok(&[]);
@@ -140,10 +136,7 @@ fn a_second_run_and_a_project_that_was_moved_have_the_results() {
     fs::rename(project.path("cache"), moved.path("cache")).unwrap();
     moved.run_ok(&[]).repeats(&first);
     assert_eq!(moved.run_ok(&["--cache", "fresh"]).digests(), first.digests());
-}
-
-#[test]
-fn a_repository_that_was_moved_is_not_mined_again() {
+    // A repository that was moved is not mined again.
     let project = Project::new(&workflow("{ repo: r, url: ./old }", ""));
     repository(&project, "old", 4);
     project.run_ok(&[]);

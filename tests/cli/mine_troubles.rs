@@ -62,7 +62,7 @@ fn a_corrupt_pack_or_one_without_its_index_ends_no_run() {
 }
 
 #[test]
-fn a_missing_file_is_a_reject_of_that_file() {
+fn missing_files_and_trees_are_rejects() {
     for delete in [true, false] {
         let (project, bad, ids) = good_and_bad();
         let blob = bad.git(&["rev-parse", &format!("{}:pkg/a.py", ids[1])]);
@@ -74,10 +74,7 @@ fn a_missing_file_is_a_reject_of_that_file() {
         assert_eq!(found.rejected(), ["object pkg/a.py", "object pkg/a.py"]);
         assert_eq!(found.of(&ids[0]).len(), 2);
     }
-}
-
-#[test]
-fn a_missing_tree_is_a_reject_of_the_commits_that_need_it() {
+    // A missing tree is a reject of the commits that need it.
     for delete in [true, false] {
         let (project, bad, ids) = good_and_bad();
         let more = bad.commit(at(day(5)).write("b.py", def("b", 9)));

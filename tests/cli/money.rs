@@ -105,15 +105,11 @@ fn an_account_is_closed_when_everything_is_answered() {
     assert_eq!(api.count(), 3 * (ROWS + 1));
     project.run_json(&["--force", "answers", "--keep-going"]).exits(1);
     assert_eq!(api.count(), 3 * (ROWS + 1) + 3);
-}
-
-/// An answer that is missing keeps the account open.
-#[test]
-fn an_account_with_a_failed_request_stays_open() {
+    // An answer that is missing keeps the account open.
     let api = ten_dollars();
     api.spoil("f3(", ChatFault::CutBody);
     let more = format!("model: a, {TEN}, tries: 1, max_usd: {}", 10 * ROWS + 5);
-    let project = project("", &step(&api, "answers", &more)).ran();
+    let project = self::project("", &step(&api, "answers", &more)).ran();
     assert_eq!(api.take().len(), ROWS);
     api.heal();
     let outcome = project.run_json(&[]).exits(1);
@@ -147,26 +143,7 @@ fn an_embedded_budget_bounds_its_own_steps_and_the_outer_one_all() {
 }
 
 #[test]
-fn a_budget_of_money_needs_prices() {
-    let api = ChatApi::start();
-    let free = step(&api, "free", "model: a, price: { input: 0, output: 0 }");
-    let steps = step(&api, "one", "model: a, max_tokens: 5")
-        + &step(&api, "two", "model: a, price: { input: 1, output: 1 }")
-        + &free;
-    let broken = project("budget: { max_usd: 3 }", &steps);
-    let said = flat(&broken.run(&["check", "w.yaml"]).exits(2).stderr);
-    let wanted = "step `one` needs `price`: `budget` limits the cost, so what a request may cost \
-                  must be known before it is sent";
-    assert!(said.contains(wanted), "{said}");
-    says(&said, &["step `two` needs `max_tokens`", "add `price: { input: …, output: … }`"]);
-    assert!(!said.contains("step `free`"), "{said}");
-    // Requests can be counted without.
-    project("budget: { max_requests: 100 }", &steps).run_ok(&[]);
-    project("budget: { max_usd: 0 }", &free).run_ok(&[]);
-}
-
-#[test]
-fn a_budget_that_is_none_is_refused() {
+fn a_budget_that_is_none_or_without_prices_is_refused() {
     let api = ChatApi::start();
     let steps = step(&api, "answers", &format!("model: a, {TEN}"));
     for (budget, code, word) in [
@@ -188,6 +165,22 @@ fn a_budget_that_is_none_is_refused() {
     let outcome = project("", &differing).run(&["check", "w.yaml"]).exits(2);
     let text = "the cells of step `answers` have different `max_usd`: $1.00 and $2.00";
     assert!(flat(&outcome.stderr).contains(text), "{outcome}");
+    // A budget of money needs prices.
+    let api = ChatApi::start();
+    let free = step(&api, "free", "model: a, price: { input: 0, output: 0 }");
+    let steps = step(&api, "one", "model: a, max_tokens: 5")
+        + &step(&api, "two", "model: a, price: { input: 1, output: 1 }")
+        + &free;
+    let broken = project("budget: { max_usd: 3 }", &steps);
+    let said = flat(&broken.run(&["check", "w.yaml"]).exits(2).stderr);
+    let wanted = "step `one` needs `price`: `budget` limits the cost, so what a request may cost \
+                  must be known before it is sent";
+    assert!(said.contains(wanted), "{said}");
+    says(&said, &["step `two` needs `max_tokens`", "add `price: { input: …, output: … }`"]);
+    assert!(!said.contains("step `free`"), "{said}");
+    // Requests can be counted without.
+    project("budget: { max_requests: 100 }", &steps).run_ok(&[]);
+    project("budget: { max_usd: 0 }", &free).run_ok(&[]);
 }
 
 #[track_caller]
@@ -228,15 +221,11 @@ fn what_plan_says_holds() {
     let said = planned(&project, "answers");
     assert_eq!(fields(&said, "requests answered"), json!([2, requests]));
     assert_eq!(api.bill(), bill, "a plan asks nobody");
-}
-
-/// Each turn is a request, which reads the answers before it.
-#[test]
-fn what_plan_says_of_conversations_holds() {
+    // Each turn is a request, which reads the answers before it.
     let api = ChatApi::start();
     api.set_meter(|asked| (asked.text.len() as u64 / 4, 50));
     let more = "price: { input: 2.5, output: 10 }, max_tokens: 50, model: tiny";
-    let project = project("", &step(&api, "answers", more));
+    let project = self::project("", &step(&api, "answers", more));
     project.change("'Complete this: {{ code }}'", "['{{ code }}', Then, Last]");
     project.run_ok(&["--select", "prompts"]);
     let said = planned(&project, "answers");

@@ -303,17 +303,14 @@ fn mistakes_are_found_before_anything_runs() {
     let rule = "{ use: complexity_recomputed }";
     let project = project(&good(), "SELECT id, code FROM input", &[rule]);
     project.run_json(&[]).exits(2).prints(&["complexity"]);
-}
-
-#[test]
-fn numbers_are_no_code_and_no_docstring() {
+    // Numbers are neither code nor docstrings.
     for rule in [
         "{ use: n_words_recomputed, with: { column: n_words } }",
         "{ use: no_pass_body, with: { column: n_words } }",
         "{ use: docstring_words, with: { column: d_n_words } }",
         "{ use: cut_after_signature, with: { column: n_words } }",
     ] {
-        let project = project(&good(), ALL, &[rule]);
+        let project = self::project(&good(), ALL, &[rule]);
         let outcome = project.run_json(&[]).exits(2);
         let found = outcome.events("diagnostic");
         assert!(found.len() == 1 && found[0].to_string().contains("n_words"), "{rule}: {outcome}");

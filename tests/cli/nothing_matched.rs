@@ -17,7 +17,7 @@ fn warning(project: &Project) -> String {
 }
 
 #[test]
-fn folders_without_a_file_that_matches_or_any() {
+fn folders_and_a_corpus_without_a_file_that_matches() {
     let project = Project::new(&methods("dir: src, include: ['**/*.pyx']"));
     for name in ["a.py", "b/c.py", "b/README", "d.java"] {
         project.write(&format!("src/{name}"), "x = 1\n");
@@ -31,10 +31,7 @@ fn folders_without_a_file_that_matches_or_any() {
     let project = Project::new(&methods("dir: src"));
     std::fs::create_dir(project.path("src")).unwrap();
     assert!(warning(&project).contains("has no files"));
-}
-
-#[test]
-fn the_corpus() {
+    // A corpus.
     let corpus = |include: &str| {
         Project::new(&methods(&format!("corpus: python-stdlib, include: ['{include}']")))
     };

@@ -109,7 +109,7 @@ fn a_workflow_is_known_by_its_name_and_that_of_its_file() {
 }
 
 #[test]
-fn a_file_of_unknown_origin_is_not_replaced() {
+fn a_file_of_unknown_origin_or_that_was_changed_is_not_replaced() {
     for (path, content) in [("o.csv", "mine\n"), ("o.parquet", "PAR1 mine PAR1"), ("o.json", "")] {
         let project = project(path).with(path, content);
         let words = [path, "which no workflow is known to have written"];
@@ -119,10 +119,7 @@ fn a_file_of_unknown_origin_is_not_replaced() {
         assert!(written(&project.run_ok(&["--overwrite"])));
         project.run_ok(&[]);
     }
-}
-
-#[test]
-fn a_file_that_was_changed_is_not_replaced() {
+    // A file that was changed is not replaced.
     for path in ["o.csv", "o.jsonl", "o.parquet"] {
         let project = project(path).ran();
         let mut changed = fs::read(project.path(path)).unwrap();
@@ -236,12 +233,9 @@ fn every_output_in_the_way_is_told_at_once() {
     let found = project.run_json(&[]).exits(2).diagnostics();
     assert_eq!(found, [format!("{CODE} w.yaml:15:26"), format!("{CODE} w.yaml:17:26")]);
     assert!(project.stored_nothing() && !project.path("p.csv").exists());
-}
-
-#[test]
-fn people_are_told_in_words() {
+    // The message for people.
     let name = "\"\\e[31mr\\u202eed\\nalert\"";
-    let project = project("o.csv").with("w.yaml", workflow(name, "0", "o.csv")).ran();
+    let project = self::project("o.csv").with("w.yaml", workflow(name, "0", "o.csv")).ran();
     let outcome = project.run(&["run", "other.yaml"]).exits(2);
     assert_eq!(outcome.stdout, "");
     let (text, place) = marked(&workflow("theirs", "1", "«o.csv"));

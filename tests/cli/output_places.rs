@@ -73,10 +73,7 @@ fn an_output_does_not_overwrite_its_input() {
         fs::rename(p.path("data.csv"), p.path("o.csv")).unwrap();
         symlink("o.csv", p.path("data.csv")).unwrap();
     });
-}
-
-#[test]
-fn all_kinds_of_input_count() {
+    // All kinds of input count.
     let exec = "galeras: 1
 steps:
   a:

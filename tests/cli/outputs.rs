@@ -83,7 +83,7 @@ fn files_have_the_rows_in_the_order_of_the_key() {
 }
 
 #[test]
-fn files_that_are_right_are_left_alone() {
+fn files_that_are_right_are_left_alone_and_others_written() {
     let project = project().ran();
     let names = ["out/table.parquet", "out/table.jsonl", "out/rejects.jsonl", "out/valid.csv"];
     let times = || names.map(|n| project.path(n).metadata().unwrap().modified().unwrap());
@@ -97,11 +97,8 @@ fn files_that_are_right_are_left_alone() {
     let after = times();
     assert_eq!((after[0], after[1], after[3]), (before[0], before[1], before[3]));
     assert_ne!(after[2], before[2], "the reasons are others");
-}
-
-#[test]
-fn files_that_were_removed_are_written_again_and_changed_ones_on_demand() {
-    let project = project().ran();
+    // Files that were removed are written again and changed ones on demand.
+    let project = self::project().ran();
     let right = project.read("out/valid.csv");
     project.write("out/valid.csv", right.replace('2', "3"));
     std::fs::remove_file(project.path("out/table.jsonl")).unwrap();
@@ -112,11 +109,8 @@ fn files_that_were_removed_are_written_again_and_changed_ones_on_demand() {
     assert_eq!(project.read("out/valid.csv"), right);
     assert!(project.path("out/table.jsonl").exists());
     assert_eq!(written(&outcome).iter().filter(|w| w.1).count(), 2);
-}
-
-#[test]
-fn changed_rows_change_their_files() {
-    let project = project().ran();
+    // Changed rows change their files.
+    let project = self::project().ran();
     project.edit("data.jsonl", "\"x\":2", "\"x\":5");
     let outcome = project.run_ok(&[]);
     let found = written(&outcome);
