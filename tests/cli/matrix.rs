@@ -1,8 +1,8 @@
-//! `matrix` and the forms of `from`.
+//! `matrix`, of lists and of mappings whose values vary together, and the forms of `from`.
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, fields};
+use crate::harness::{Outcome, Project, fields, refused};
 
 const TABLE: &str = "galeras: 1
 steps:
@@ -181,4 +181,252 @@ fn a_matrix_read_as_one_table_or_of_a_million_cells_is_refused() {
     );
     let outcome = self::project(&text).run_json(&[]).exits(2);
     assert_eq!(outcome.diagnostics().len(), 1, "{outcome}");
+}
+
+const SIZES: &str = "  cells:
+    op: sample
+    from: table
+    matrix:
+      - { name: small, n: 2, seed: 1, tags: [a, b], more: { unit: rows } }
+      - { seed: 2, name: large, n: 4, tags: [c], more: { unit: lines } }
+    with: { n: '${{ matrix.n }}', seed: '${{ matrix.seed }}' }
+";
+
+fn names(outcome: &Outcome, prefix: &str) -> Vec<String> {
+    let finished = outcome.finished();
+    let steps = finished["steps"].as_array().unwrap().iter();
+    let names = steps.map(|step| step["step"].as_str().unwrap().to_owned());
+    names.filter(|name| name.starts_with(prefix)).collect()
+}
+
+/// Scalars become columns, of which the name is a part of the key; lists and mappings do not.
+#[test]
+fn each_mapping_is_a_cell_called_by_its_name_and_they_unite_with_what_varies() {
+    let text = format!("{SIZES}outputs:\n  all: {{ from: 'cells[*]', path: all.csv }}\n");
+    let project = project(&text);
+    let outcome = project.run_ok(&[]);
+    assert_eq!(names(&outcome, "cells"), ["cells[name=small]", "cells[name=large]"]);
+    assert_eq!(outcome.step("cells[name=small]")["rows"], 2);
+    assert_eq!(outcome.step("cells[name=large]")["rows"], 4);
+    let all = project.read("all.csv");
+    assert_eq!(all.lines().next().unwrap(), "id,x,name,n,seed");
+    assert_eq!(all.lines().filter(|line| line.ends_with(",large,4,2")).count(), 4);
+    assert_eq!(all.lines().count(), 1 + 2 + 4);
+    // Without a name the first key calls the cell.
+    let text =
+        SIZES.replace("name: small, n: 2", "n: 2, kind: k").replace("name: large", "kind: k");
+    assert_eq!(names(&self::project(&text).run_ok(&[]), "cells"), ["cells[n=2]", "cells[n=4]"]);
+    // Null says that there is no value.
+    let text = "  cells:
+    op: sample
+    from: table
+    matrix: [ { m: a, at: null }, { m: b, at: 7 } ]
+    with: { n: 6, seed: 1 }
+outputs:
+  all: { from: 'cells[*]', path: all.csv }
+";
+    let project = self::project(text).ran();
+    let all = project.read("all.csv");
+    assert_eq!(all.lines().next().unwrap(), "id,x,m,at");
+    assert!(all.lines().any(|line| line.ends_with(",a,")), "{all}");
+    assert!(all.lines().any(|line| line.ends_with(",b,7")), "{all}");
+}
+
+#[test]
+fn values_keep_their_types_and_are_found_by_their_keys() {
+    let text = "  shown:
+    op: exec
+    matrix:
+      - { model: a, stop: [x, \"it's\"], server: { url: 'http://h/v1', port: 80 }, on: true }
+      - { model: b, stop: [], server: { url: 'http://i/v1', port: 81 }, on: false }
+    with:
+      command: >-
+        python3 -c 'import json, sys; print(json.dumps({\"id\": \" \".join(sys.argv[1:])}))'
+        ${{ matrix.model }} ${{ matrix.server.url }} ${{ matrix.server.port }} ${{ matrix.on }}
+      output: { id: utf8! }
+  kept:
+    op: sql
+    from: shown[model=a]
+    with: { query: SELECT id FROM input }
+";
+    let project = project(text).ran();
+    assert_eq!(project.rows("shown[model=a]"), [json!({"id": "a http://h/v1 80 true"})]);
+    assert_eq!(project.rows("shown[model=b]"), [json!({"id": "b http://i/v1 81 false"})]);
+}
+
+/// As in GitHub Actions: an axis of mappings next to another axis, and keys of the mapping.
+#[test]
+fn an_axis_of_mappings_goes_with_other_axes() {
+    let text = "  cells:
+    op: sample
+    from: table
+    matrix:
+      seed: [1, 2]
+      size: [ { name: small, n: 2 }, { name: large, n: 4 } ]
+    with: { n: '${{ matrix.size.n }}', seed: '${{ matrix.seed }}' }
+  counted: { op: sql, from: cells, with: { query: 'SELECT count(*) AS n FROM input' } }
+  all:
+    op: sql
+    from: 'counted[*]'
+    with: { query: 'SELECT seed, size, n FROM input', key: [seed, size] }
+";
+    let project = project(text);
+    let outcome = project.run_ok(&[]);
+    let cells =
+        ["seed=1,size=small", "seed=1,size=large", "seed=2,size=small", "seed=2,size=large"];
+    assert_eq!(names(&outcome, "cells"), cells.map(|cell| format!("cells[{cell}]")));
+    assert_eq!(names(&outcome, "counted"), cells.map(|cell| format!("counted[{cell}]")));
+    let wanted = ["1 | large | 4", "1 | small | 2", "2 | large | 4", "2 | small | 2"];
+    assert_eq!(project.cells("all", "seed size n"), wanted);
+    // A step with mappings behind a plain matrix has all combinations.
+    let text = "  first:
+    op: sample
+    from: table
+    matrix: { seed: [1, 2] }
+    with: { n: 5, seed: '${{ matrix.seed }}' }
+  second:
+    op: sample
+    from: first
+    matrix: [ { size: 1, label: one }, { size: 3, label: three } ]
+    with: { n: '${{ matrix.size }}', seed: '${{ matrix.seed }}' }
+  third:
+    op: sql
+    from: { left: second, right: first }
+    with:
+      query: \"SELECT l.id, '${{ matrix.label }}' AS label FROM left l JOIN right r ON l.id = r.id\"
+";
+    let project = self::project(text);
+    let outcome = project.run_ok(&[]);
+    let cells = ["seed=1,size=1", "seed=1,size=3", "seed=2,size=1", "seed=2,size=3"];
+    assert_eq!(names(&outcome, "second"), cells.map(|cell| format!("second[{cell}]")));
+    assert_eq!(names(&outcome, "third"), cells.map(|cell| format!("third[{cell}]")));
+    assert_eq!(project.cells("third[seed=2,size=3]", "label"), ["three"; 3]);
+}
+
+#[test]
+fn cells_are_selected_by_any_of_their_keys() {
+    for (selection, expected) in
+        [("name=large", 4), ("n=4", 4), ("seed=1", 2), ("n=2,seed=1", 2), ("name=small,n=2", 2)]
+    {
+        let text = format!(
+            "{SIZES}  one:\n    op: sql\n    from: 'cells[{selection}]'\n    with: {{ query: 'SELECT id FROM input' }}\noutputs:\n  o: {{ from: 'cells[{selection}]', path: o.csv }}\n"
+        );
+        let project = project(&text);
+        assert_eq!(project.run_ok(&[]).step("one")["rows"], expected, "{selection}");
+        assert_eq!(project.read("o.csv").lines().count(), 1 + expected, "{selection}");
+    }
+    // A shared value selects all of its cells, and their reader has a cell for each.
+    let text = "  cells:
+    op: sample
+    from: table
+    matrix: [ { m: a, by: x, n: 1 }, { m: b, by: y, n: 2 }, { m: c, by: y, n: 3 } ]
+    with: { n: '${{ matrix.n }}', seed: 1 }
+  read:
+    op: sql
+    from: cells[by=y]
+    with: { query: 'SELECT id FROM input' }
+";
+    assert_eq!(names(&project(text).run_ok(&[]), "read"), ["read[m=b]", "read[m=c]"]);
+    let text = format!("{text}outputs:\n  o: {{ from: 'cells[by=y]', path: o.csv }}\n");
+    project(&text).refuses(&[], "unknown-cell w.yaml:18:14", &["cells[m=b]"]);
+}
+
+#[test]
+fn a_change_of_what_comes_along_runs_its_cell_only() {
+    let text = format!(
+        "{SIZES}  all:\n    op: sql\n    from: 'cells[*]'\n    with: {{ query: 'SELECT id, name FROM input', key: [name, id] }}\n"
+    );
+    let project = project(&text).ran();
+    // Nothing reads the list, and no one reads this column.
+    project.rerun("tags: [c]", "tags: [d, e]").all_hit();
+    let found = project.rerun("name: large, n: 4", "name: large, n: 3").statuses();
+    assert_eq!(found, "table=hit cells[name=small]=hit cells[name=large]=ran all=ran");
+}
+
+const GENERATED: &str = "galeras: 1
+steps:
+  prompts:
+    op: exec
+    with:
+      command: for i in 1 2 3; do echo '{\"id\":\"'$i'\",\"code\":\"a b c'$i' d\",\"random_cut\":\"a b\"}'; done
+      output: { id: utf8!, code: utf8!, random_cut: utf8! }
+  answers:
+    op: generate
+    from: { input: prompts, train: prompts }
+    matrix: [ { model: one, asked: one }, { model: two, asked: three } ]
+    with: { provider: ngram, seed: 1, messages: code, model: 'MODEL', max_tokens: 2 }
+  all:
+    op: sql
+    from: 'answers[*]'
+    with: { query: 'SELECT id, model FROM input', key: [model, id] }
+";
+
+#[test]
+fn a_column_of_the_name_of_a_key_must_say_the_same() {
+    let project = Project::new(&GENERATED.replace("MODEL", "${{ matrix.asked }}"));
+    let words = ["answers[model=two]", "`three`", "`model`", "`two`", "another name"];
+    let outcome = project.fails("all", &words);
+    assert_eq!(outcome.status("answers[model=one]"), "ran");
+    assert_eq!(outcome.status("all"), "failed");
+    // An output is a reader too.
+    let text = project.read("w.yaml");
+    let (text, _) = text.split_once("  all:").unwrap();
+    let output = "outputs: { o: { from: 'answers[*]', path: o.csv } }\n";
+    project.write("w.yaml", format!("{text}{output}"));
+    let outcome = project.run_json(&[]);
+    assert!(matches!(outcome.code, Some(1 | 4)), "{outcome}");
+    assert!(outcome.stdout.contains("`three`"), "{outcome}");
+    assert!(!project.path("o.csv").exists());
+    // `model` is a column of what `generate` gives, and a matrix key: they say the same.
+    let project = Project::new(&GENERATED.replace("MODEL", "${{ matrix.model }}")).ran();
+    assert_eq!(project.cells("all", "model"), [["one"; 3], ["two"; 3]].concat());
+}
+
+#[track_caller]
+fn wrong(matrix: &str, code: &str, word: &str) {
+    let step = "{ op: sample, from: table, matrix: ";
+    let text = format!("{TABLE}  cells: {step}{matrix}, with: {{ n: 1, seed: 1 }} }}\n");
+    refused(&text, code, &[word]);
+}
+
+#[test]
+fn mistakes_in_mappings_have_their_place() {
+    wrong("[ { m: a, url: x }, { «m: b } ]", "missing-key", "no key `url`");
+    wrong("[ { m: a }, { m: b, «url: x } ]", "unknown-key", "no key `url`");
+    wrong("[ { m: a, url: x }, { m: b, «ulr: x } ]", "unknown-key", "did you mean `url`?");
+    wrong("[ { m: a }, «b ]", "wrong-type", "must be a mapping");
+    wrong("«[ a, b ]", "wrong-type", "a list of mappings");
+    wrong("[ { m: a }, «{} ]", "wrong-type", "at least one key");
+    wrong("[ { m: a }, «{ m: a } ]", "wrong-value", "two cells would be called `m=a`");
+    wrong("[ { m: 1, n: 1 }, «{ m: '1', n: 2 } ]", "wrong-value", "called `m=1`");
+    wrong("[ { m: «[a], n: 1 } ]", "wrong-type", "`m`, which names the cell, must be a scalar");
+    wrong("[ { n: 1, name: «null } ]", "wrong-type", "`name`, which names the cell,");
+    wrong("{ s: [1, 2], m: [ { a: 1 }, «3 ] }", "wrong-type", "must be a mapping");
+    wrong("{ s: [1, «1.0] }", "wrong-value", "two cells would be called `s=1`");
+    wrong("{ s: [a, «[b]] }", "wrong-type", "a scalar or a mapping");
+    wrong("[ { m: a, «'b c': 1 } ]", "bad-name", "not a valid name");
+    wrong("{ m: [ { a: x, b: '«${{ matrix.c }}' } ] }", "unknown-param", "no matrix key `c`");
+    let next = "  next:
+    op: sample
+    from: cells
+    matrix: [ { m: a, «seed: 1 } ]
+    with: { n: 1, seed: 1 }
+";
+    refused(&format!("{TABLE}{SIZES}{next}"), "duplicate-key", &[]);
+    // The place is that of the expression in the quotes, the same for both cells.
+    let text = format!("{TABLE}{SIZES}");
+    let text = text.replace("'${{ matrix.n }}'", "'«${{ matrix.more.unti }}'");
+    let words = ["`matrix.more` has no key `unti`", "did you mean `unit`?"];
+    refused(&text, "unknown-param", &words);
+    let cells = "  cells:
+    op: sample
+    from: table
+    matrix: { x: [many, few] }
+    with: { n: 1, seed: 1 }
+  all:
+    op: sql
+    from: «'cells[*]'
+    with: { query: 'SELECT id FROM input' }
+";
+    refused(&format!("{TABLE}{cells}"), "wrong-inputs", &["int64", "utf8"]);
 }
