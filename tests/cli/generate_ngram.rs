@@ -172,8 +172,7 @@ fn answers_are_code_that_goes_on() {
         let tokens = row["completion_tokens"].as_u64().unwrap();
         assert!(tokens <= 40 && row["prompt_tokens"].as_u64().unwrap() > 0, "{row}");
         assert_eq!(row["finish_reason"] == "length", tokens == 40, "{row}");
-        assert_eq!((&row["model"], &row["sample"]), (&json!("ngram"), &json!(0)));
-        assert_eq!(row["earlier_responses"], json!([]));
+        assert_eq!(fields(row, "model sample earlier_responses"), json!(["ngram", 0, []]));
         // Everything of the prompt is there.
         assert!(row["treatment"].is_string() && row["code"].is_string(), "{row}");
     }

@@ -41,12 +41,8 @@ pub fn data(rows: std::ops::Range<usize>) -> String {
     rows.map(|i| format!("{{\"id\":\"r{i:04}\",\"code\":\"def f{i}(a):\"}}\n")).collect()
 }
 
-pub fn project_of(workflow: &str, api: &ChatApi, rows: usize, more: &str) -> Project {
-    Project::new(&filled(workflow, api, more)).with("data.jsonl", data(0..rows))
-}
-
 pub fn project(api: &ChatApi, rows: usize, more: &str) -> Project {
-    project_of(WORKFLOW, api, rows, more)
+    Project::new(&workflow(api, more)).with("data.jsonl", data(0..rows))
 }
 
 pub fn served(rows: usize, more: &str) -> (ChatApi, Project) {
@@ -55,7 +51,7 @@ pub fn served(rows: usize, more: &str) -> (ChatApi, Project) {
 
 pub fn served_of(workflow: &str, rows: usize, more: &str) -> (ChatApi, Project) {
     let api = ChatApi::start();
-    let project = project_of(workflow, &api, rows, more);
+    let project = Project::new(&filled(workflow, &api, more)).with("data.jsonl", data(0..rows));
     (api, project)
 }
 

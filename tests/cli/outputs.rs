@@ -6,9 +6,9 @@ use std::fs::File;
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project, refused_with, says};
+use crate::harness::{Outcome, Project, fields, refused_with, says};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -64,11 +64,8 @@ fn files_have_the_rows_in_the_order_of_the_key() {
 
     let lines: Vec<Value> =
         project.read("out/table.jsonl").lines().map(|l| serde_json::from_str(l).unwrap()).collect();
-    assert_eq!(lines[0]["id"], "a");
-    assert_eq!(lines[0]["f"], 1e300);
-    assert!(lines[0]["x"].is_null() && lines[0]["s"].is_null());
-    assert_eq!(lines[1]["s"], "a \"q\", b\nc é");
-    assert_eq!(lines[1]["f"], 0.1);
+    assert_eq!(fields(&lines[0], "id x f b s"), json!(["a", null, 1e300, null, null]));
+    assert_eq!(fields(&lines[1], "id x f b s"), json!(["b", 2, 0.1, true, "a \"q\", b\nc é"]));
 
     let array: Vec<Value> = serde_json::from_str(&project.read("out/table.json")).unwrap();
     assert_eq!(array, lines);
@@ -78,8 +75,7 @@ fn files_have_the_rows_in_the_order_of_the_key() {
     assert_eq!(csv, "id,x,f,b,s\nb,2,0.1,true,\"a \"\"q\"\", b\nc é\"\n");
 
     let reject: Value = serde_json::from_str(&project.read("out/rejects.jsonl")).unwrap();
-    assert_eq!(reject["id"], "a");
-    assert_eq!((&reject["step"], &reject["rule"]), (&"valid".into(), &"known".into()));
+    assert_eq!(fields(&reject, "id step rule"), json!(["a", "valid", "known"]));
     assert!(reject["reason"].as_str().unwrap().contains("x IS NOT NULL"), "{reject}");
 }
 
@@ -149,7 +145,7 @@ fn lists_and_times_go_through_every_format_but_csv_and_files_can_be_read_again()
     let row = "{\"id\":\"a\",\"x\":1,\"l\":[1,null,3],\"t\":\"2024-02-29T12:00:00.5Z\"}\n";
     let project = Project::new(&text).with("data.jsonl", row).ran();
     let row: Value = serde_json::from_str(&project.read("out/table.jsonl")).unwrap();
-    assert_eq!(row["l"], serde_json::json!([1, null, 3]));
+    assert_eq!(row["l"], json!([1, null, 3]));
     assert!(row["t"].as_str().unwrap().starts_with("2024-02-29T12:00:00.5"), "{row}");
     assert_eq!(project.rows("table")[0], row);
     let project = self::project();
