@@ -274,19 +274,6 @@ fn a_model_without_texts_has_nothing_to_say() {
 }
 
 #[test]
-fn rows_without_code_are_set_aside() {
-    let rows = [("a", Some(CUT), "x"), ("b", None, "y")];
-    let rows = rows.map(|(id, cut, say)| json!({"id": id, "random_cut": cut, "say": say}));
-    let project = project(&rows, &others());
-    project.change("{{ random_cut }}", "{{ say }}");
-    project.rerun("seed: 1", "seed: 1, samples: 2");
-    assert_eq!(project.rows("answers").len(), 2);
-    let wanted =
-        [0, 1].map(|at| format!("b | answers | code | {at} | the column `random_cut` is null"));
-    assert_eq!(project.cells("answers.rejects", "snippet_id step rule sample reason"), wanted);
-}
-
-#[test]
 fn odd_code_comes_back_as_it_was() {
     let codes = [
         "def f():\n    \"\"\"\n    ```python\n    f()\n    ```\n    \"\"\"\n    return",
@@ -322,6 +309,16 @@ fn odd_code_comes_back_as_it_was() {
         assert_eq!(row["prediction"], row["raw_response"]);
         assert!(text(&row, "prediction").starts_with("```"), "{row}");
     }
+    // Rows without code are set aside.
+    let rows = [("a", Some(CUT), "x"), ("b", None, "y")];
+    let rows = rows.map(|(id, cut, say)| json!({"id": id, "random_cut": cut, "say": say}));
+    let project = self::project(&rows, &others());
+    project.change("{{ random_cut }}", "{{ say }}");
+    project.rerun("seed: 1", "seed: 1, samples: 2");
+    assert_eq!(project.rows("answers").len(), 2);
+    let wanted =
+        [0, 1].map(|at| format!("b | answers | code | {at} | the column `random_cut` is null"));
+    assert_eq!(project.cells("answers.rejects", "snippet_id step rule sample reason"), wanted);
 }
 
 #[test]

@@ -154,23 +154,7 @@ fn what_the_answers_depend_on_is_asked_anew() {
 }
 
 #[test]
-fn new_metrics_ask_nothing() {
-    let (api, project) = served(2, "");
-    project.append(
-        "  scored:
-    op: score
-    from: answers
-    with: { reference: code, metrics: [levenshtein] }
-",
-    );
-    let outcome = project.run_ok(&[]);
-    assert_eq!((outcome.step("scored")["rows"].as_u64(), api.take().len()), (Some(2), 2));
-    project.change("[levenshtein]", "[levenshtein, exact_match]");
-    assert_eq!(asks_nothing(&api, &project).status("answers"), "hit");
-}
-
-#[test]
-fn two_workflows_share_answers() {
+fn two_workflows_and_new_metrics_share_answers() {
     let (api, project) = served(4, "");
     project.run_ok(&[]);
     api.take();
@@ -184,6 +168,19 @@ fn two_workflows_share_answers() {
     assert_eq!(taken(&api), [4, 5, 6].map(|i| format!("Complete this: def f{i}(a):")));
     project.write("data.jsonl", data(0..7));
     asks_nothing(&api, &project);
+    // New metrics ask nothing.
+    let (api, project) = served(2, "");
+    project.append(
+        "  scored:
+    op: score
+    from: answers
+    with: { reference: code, metrics: [levenshtein] }
+",
+    );
+    let outcome = project.run_ok(&[]);
+    assert_eq!((outcome.step("scored")["rows"].as_u64(), api.take().len()), (Some(2), 2));
+    project.change("[levenshtein]", "[levenshtein, exact_match]");
+    assert_eq!(asks_nothing(&api, &project).status("answers"), "hit");
 }
 
 #[test]

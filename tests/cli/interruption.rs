@@ -66,6 +66,19 @@ fn interrupted_runs_say_so_and_are_continued() {
     assert!(planned.stdout.contains("PREV_FAILED"), "{planned}");
     project.change("touch started; sleep 30;", "sleep 0.1;");
     project.run_ok(&[]);
+    // A lock dies with its process.
+    let project = Project::steps(
+        "  slow: { op: exec, with: { command: touch started; exec sleep 20, output: { id: utf8! } } }
+",
+    );
+    let running = Running::start(project.command(&["run", "w.yaml"]));
+    wait_for("the step", || project.path("started").exists());
+    running.signal("KILL");
+    running.finish();
+    project.change("touch started; exec sleep 20", "exit 0");
+    let outcome = project.run_ok(&[]);
+    assert!(outcome.took < patience(10), "{:?}", outcome.took);
+    project.run(&["cache", "gc", "--keep-runs", "1"]).exits(0);
 }
 
 #[test]
@@ -93,22 +106,6 @@ fn runs_share_a_store_and_compute_a_step_once() {
     let mut statuses = [one.statuses(), two.statuses()];
     statuses.sort();
     assert_eq!(statuses, ["slow=hit", "slow=ran"]);
-}
-
-#[test]
-fn a_lock_dies_with_its_process() {
-    let project = Project::steps(
-        "  slow: { op: exec, with: { command: touch started; exec sleep 20, output: { id: utf8! } } }
-",
-    );
-    let running = Running::start(project.command(&["run", "w.yaml"]));
-    wait_for("the step", || project.path("started").exists());
-    running.signal("KILL");
-    running.finish();
-    project.change("touch started; exec sleep 20", "exit 0");
-    let outcome = project.run_ok(&[]);
-    assert!(outcome.took < patience(10), "{:?}", outcome.took);
-    project.run(&["cache", "gc", "--keep-runs", "1"]).exits(0);
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn answers_from_before_the_lock_are_used_if_they_are_of_its_version() {
 }
 
 #[test]
-fn another_version_ends_the_run_and_its_answer_is_kept() {
+fn another_version_ends_the_run_until_the_model_is_locked_anew() {
     let (api, project) = served(4, "concurrency: 1");
     lock(&project);
     project.run_ok(&[]);
@@ -152,10 +152,7 @@ fn another_version_ends_the_run_and_its_answer_is_kept() {
     api.set_version(Some(VERSION));
     project.run_ok(&["--frozen"]);
     assert_eq!((api.take().len(), reported(&project)), (4, vec![VERSION.to_owned(); 8]));
-}
-
-#[test]
-fn after_locking_anew_it_goes_on() {
+    // After locking anew it goes on.
     let (api, project) = served(4, "concurrency: 1");
     lock(&project);
     let before = project.run_ok(&[]);

@@ -61,11 +61,8 @@ fn without_the_variable_nothing_is_logged_and_output_is_the_same_with_it() {
     assert!(!quiet.stdout.is_empty(), "{quiet}");
     assert_eq!(logged.stdout, quiet.stdout);
     assert!(logged.stderr.contains("action key"), "{logged}");
-}
-
-#[test]
-fn a_filter_that_is_not_one_is_refused() {
-    let refused = run(&project(), &[], &[("GALERAS_LOG", "galeras=loud")]).exits(2);
+    // A filter that is not one is refused.
+    let refused = run(&self::project(), &[], &[("GALERAS_LOG", "galeras=loud")]).exits(2);
     says(&refused.stderr, &["$GALERAS_LOG", "galeras=debug"]);
 }
 

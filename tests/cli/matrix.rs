@@ -119,6 +119,15 @@ fn one_more_cell_runs_only_that_and_cells_can_be_selected() {
     assert_eq!(outcome.statuses().matches("=ran").count(), 1, "{}", outcome.statuses());
     // A united table notices.
     project.rerun("size: [2, 3, 4]", "size: [4, 3, 2]").all_hit();
+    // A change of what comes along runs its cell only.
+    let text = format!(
+        "{SIZES}  all:\n    op: sql\n    from: 'cells[*]'\n    with: {{ query: 'SELECT id, name FROM input', key: [name, id] }}\n"
+    );
+    let project = self::project(&text).ran();
+    // Nothing reads the list, and no one reads this column.
+    project.rerun("tags: [c]", "tags: [d, e]").all_hit();
+    let found = project.rerun("name: large, n: 4", "name: large, n: 3").statuses();
+    assert_eq!(found, "table=hit cells[name=small]=hit cells[name=large]=ran all=ran");
 }
 
 #[test]
@@ -160,15 +169,6 @@ fn a_step_may_read_ports_and_two_steps_under_names() {
     assert_eq!(project.run_ok(&[]).step("joined")["rows"], 4);
     // The other way round is another step.
     project.rerun("left: table, right: part.rejects", "right: part.rejects, left: table").all_hit();
-}
-
-#[test]
-fn values_of_a_matrix_come_from_params_too() {
-    let text = format!(
-        "{TABLE}  cells:\n    op: sample\n    from: table\n    matrix: {{ size: ['${{{{ params.n }}}}', 1] }}\n    with: {{ n: '${{{{ matrix.size }}}}', seed: 1 }}\n"
-    )
-    .replace("galeras: 1\n", "galeras: 1\nparams:\n  n: { type: int, default: 4 }\n");
-    assert_eq!(Project::new(&text).run_ok(&[]).step("cells[size=4]")["rows"], 4);
 }
 
 #[test]
@@ -252,6 +252,12 @@ fn values_keep_their_types_and_are_found_by_their_keys() {
     let project = project(text).ran();
     assert_eq!(project.rows("shown[model=a]"), [json!({"id": "a http://h/v1 80 true"})]);
     assert_eq!(project.rows("shown[model=b]"), [json!({"id": "b http://i/v1 81 false"})]);
+    // Values of a matrix come from params too.
+    let text = format!(
+        "{TABLE}  cells:\n    op: sample\n    from: table\n    matrix: {{ size: ['${{{{ params.n }}}}', 1] }}\n    with: {{ n: '${{{{ matrix.size }}}}', seed: 1 }}\n"
+    )
+    .replace("galeras: 1\n", "galeras: 1\nparams:\n  n: { type: int, default: 4 }\n");
+    assert_eq!(Project::new(&text).run_ok(&[]).step("cells[size=4]")["rows"], 4);
 }
 
 /// As in GitHub Actions: an axis of mappings next to another axis, and keys of the mapping.
@@ -329,18 +335,6 @@ fn cells_are_selected_by_any_of_their_keys() {
     assert_eq!(names(&project(text).run_ok(&[]), "read"), ["read[m=b]", "read[m=c]"]);
     let text = format!("{text}outputs:\n  o: {{ from: 'cells[by=y]', path: o.csv }}\n");
     project(&text).refuses(&[], "unknown-cell w.yaml:18:14", &["cells[m=b]"]);
-}
-
-#[test]
-fn a_change_of_what_comes_along_runs_its_cell_only() {
-    let text = format!(
-        "{SIZES}  all:\n    op: sql\n    from: 'cells[*]'\n    with: {{ query: 'SELECT id, name FROM input', key: [name, id] }}\n"
-    );
-    let project = project(&text).ran();
-    // Nothing reads the list, and no one reads this column.
-    project.rerun("tags: [c]", "tags: [d, e]").all_hit();
-    let found = project.rerun("name: large, n: 4", "name: large, n: 3").statuses();
-    assert_eq!(found, "table=hit cells[name=small]=hit cells[name=large]=ran all=ran");
 }
 
 const GENERATED: &str = "galeras: 1

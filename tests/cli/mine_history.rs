@@ -176,7 +176,7 @@ fn links_submodules_and_permissions_are_no_files_and_no_changes() {
 }
 
 #[test]
-fn only_files_that_the_patterns_name_are_mined() {
+fn only_files_that_the_patterns_name_are_mined_from_folders_of_any_name() {
     let files = ["a.py", "src/b.py", "src/deep/c.py", "tests/d.py", "e.pyi", "F.PY", "g.pyx", "py"];
     let mining = |include: &str| {
         let mining = Mining::with(include);
@@ -189,6 +189,17 @@ fn only_files_that_the_patterns_name_are_mined() {
     assert_eq!(mining("include: ['**/*.pyi', a.py]"), "a.py e.pyi");
     assert_eq!(mining("include: ['{src/b,tests/?}.py']"), "src/b.py tests/d.py");
     assert_eq!(mining("include: ['nothing/*.py']"), "");
+    // The name of a folder may be anything.
+    let names = ["with space", "quote'd", "ünï", "dash-.git", "a{b}*[c]"];
+    for name in names {
+        let project = Project::new(&workflow(&format!("\"./{name}\""), ""));
+        let repo = Repository::bare(project.path(name));
+        repo.commit(at(day(1)).write("m.py", def("f", 1)));
+        project.run_ok(&[]);
+        let found = mined(&project);
+        assert_eq!(found.only()["repo"], name.trim_end_matches(".git"));
+        assert_eq!(found.only()["url"], format!("./{name}"));
+    }
 }
 
 #[test]
@@ -240,20 +251,6 @@ fn hostile_python_is_a_reject_or_a_row_and_never_the_end() {
     let all =
         |path: &&str| kept.contains(path) || mined.rejects.iter().any(|row| row["path"] == **path);
     assert!(["deep.py", "nested.py", "nul.py"].iter().all(all), "{kept:?}");
-}
-
-#[test]
-fn the_name_of_a_folder_may_be_anything() {
-    let names = ["with space", "quote'd", "ünï", "dash-.git", "a{b}*[c]"];
-    for name in names {
-        let project = Project::new(&workflow(&format!("\"./{name}\""), ""));
-        let repo = Repository::bare(project.path(name));
-        repo.commit(at(day(1)).write("m.py", def("f", 1)));
-        project.run_ok(&[]);
-        let found = mined(&project);
-        assert_eq!(found.only()["repo"], name.trim_end_matches(".git"));
-        assert_eq!(found.only()["url"], format!("./{name}"));
-    }
 }
 
 /// A name, the text before, the text after, and the mined lines.
@@ -354,16 +351,6 @@ fn change(more: &str, before: &str, after: &str) -> Vec<String> {
 const OUTER: &str = "def outer():\n    def inner():\n        return 1\n\n    class C:\n        def m(self):\n            return 2\n\n    return inner\n";
 
 #[test]
-fn functions_inside_of_functions_are_rows_on_request_only() {
-    let after = OUTER.replace("return 1", "return 3").replace("return 2", "return 4");
-    assert_eq!(change("", OUTER, &after), ["outer 1-9 modified 4"]);
-    let all = ["outer 1-9 modified 4", "outer.inner 2-3 modified 2", "outer.C.m 6-7 modified 2"];
-    assert_eq!(change("nested: true", OUTER, &after), all);
-    let after = OUTER.replace("return 2", "return 5");
-    assert_eq!(change("nested: false", OUTER, &after), ["outer 1-9 modified 2"]);
-}
-
-#[test]
 fn changed_lines_are_those_that_came_and_those_that_went() {
     let text = |body: &str| format!("def f(x):\n{body}    return x\n");
     let few = text("    a = 1\n");
@@ -456,6 +443,13 @@ fn a_method_comes_and_goes_and_comes_again() {
     assert_eq!(mined.column("change"), ["added", "added"]);
     let before = at(NEW_YEAR - 1).write("m.py", defs(&[1, 2, 3]));
     assert!(mine([before, at(day(1)).delete("m.py")]).1.rows.is_empty());
+    // Functions inside of functions are rows on request only.
+    let after = OUTER.replace("return 1", "return 3").replace("return 2", "return 4");
+    assert_eq!(change("", OUTER, &after), ["outer 1-9 modified 4"]);
+    let all = ["outer 1-9 modified 4", "outer.inner 2-3 modified 2", "outer.C.m 6-7 modified 2"];
+    assert_eq!(change("nested: true", OUTER, &after), all);
+    let after = OUTER.replace("return 2", "return 5");
+    assert_eq!(change("nested: false", OUTER, &after), ["outer 1-9 modified 2"]);
 }
 
 const NEXT_YEAR: i64 = NEW_YEAR + 365 * 86_400;

@@ -176,10 +176,7 @@ fn a_transfer_that_fails_is_a_reject_and_tried_again_by_the_next_run() {
     assert_eq!(outcome.status("repos"), "hit");
     assert_eq!(digests, remote.of_folder());
     remote.project.run_ok(&[]).all_hit();
-}
-
-#[test]
-fn a_repository_that_fails_costs_no_other_one() {
+    // A repository that fails costs no other one.
     let remote = Remote::new();
     let other = Repository::bare(remote.project.path("served/other"));
     other.commit(at(day(1)).write("m.py", def("f", 1)));
@@ -390,10 +387,7 @@ fn a_password_in_a_url_is_refused_and_stored_nowhere() {
         is_secret(project, &outcomes);
     }
     assert!(remote.server.take_seen().is_empty(), "nothing was asked");
-}
-
-#[test]
-fn a_password_in_a_table_is_not_sent() {
+    // A password in a table is not sent.
     let remote = Remote::new();
     let project = &remote.project;
     project.run_ok(&[]);

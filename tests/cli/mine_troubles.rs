@@ -107,7 +107,7 @@ fn a_missing_commit_or_head_is_a_reject_and_the_run_goes_on() {
 }
 
 #[test]
-fn an_empty_repository_is_a_reject_of_query() {
+fn repositories_that_are_empty_or_of_another_format_are_rejects() {
     let project = Project::new(&workflow("./good, ./bad", ""));
     Repository::bare(project.path("good")).commit(at(day(1)).write("m.py", def("good", 1)));
     Repository::with_work_tree(project.path("bad"));
@@ -118,6 +118,17 @@ fn an_empty_repository_is_a_reject_of_query() {
     // Its first commit is noticed.
     Repository::with_work_tree(project.path("bad")).commit(at(day(1)).write("b.py", def("b", 1)));
     assert_eq!(run(&project).1.rows.len(), 2);
+    // A repository of another format is a reject or read.
+    for option in ["--object-format=sha256", "--ref-format=reftable"] {
+        let project = Project::new(&workflow("./good, ./bad", ""));
+        Repository::bare(project.path("good")).commit(at(day(1)).write("m.py", def("good", 1)));
+        let args = ["init", "-q", "--bare", option, "bad"];
+        if !git(&project.root()).args(args).status().unwrap().success() {
+            continue; // An older git.
+        }
+        run(&project);
+        assert_eq!(project.rows("repos.rejects")[0]["repo"], "bad", "{option}");
+    }
 }
 
 /// `mine` of a table of heads that a file gives.
@@ -181,7 +192,7 @@ fn a_table_of_heads_may_name_one_repository_twice_or_one_that_is_away() {
 }
 
 #[test]
-fn a_commit_that_was_repaired_is_mined_by_the_next_run() {
+fn repaired_commits_and_forced_pushes_are_mined_by_the_next_run() {
     let (project, bad, ids) = good_and_bad();
     let file = bad.git_dir().join("objects").join(&ids[0][..2]).join(&ids[0][2..]);
     let content = fs::read(&file).unwrap();
@@ -190,6 +201,18 @@ fn a_commit_that_was_repaired_is_mined_by_the_next_run() {
     fs::write(&file, content).unwrap();
     let (outcome, found) = run(&project);
     assert_eq!((found.rows.len(), found.rejects.len()), (7, 0), "{outcome}");
+    // A forced push is mined from its new head.
+    let (project, bad, ids) = good_and_bad();
+    assert_eq!(run(&project).1.rows.len(), 7);
+    bad.move_to("main", &ids[0]);
+    let new = bad.commit(at(day(9)).write("c.py", def("c", 1)));
+    bad.git(&["reflog", "expire", "--expire=now", "--all"]);
+    bad.git(&["gc", "-q", "--prune=now"]);
+    let (outcome, found) = run(&project);
+    assert!(found.of(&ids[1]).is_empty() && found.of(&ids[2]).is_empty());
+    assert_eq!(found.of(&new), ["c.py c 1-2 added 2"]);
+    assert_eq!((found.rows.len(), found.rejects.len()), (4, 0), "{outcome}");
+    assert_eq!(outcome.step("mined")["computed_rows"], 1);
 }
 
 #[test]
@@ -277,20 +300,6 @@ fn the_branch_that_is_checked_out_counts_and_a_branch_can_be_chosen() {
 }
 
 #[test]
-fn a_repository_of_another_format_is_a_reject_or_read() {
-    for option in ["--object-format=sha256", "--ref-format=reftable"] {
-        let project = Project::new(&workflow("./good, ./bad", ""));
-        Repository::bare(project.path("good")).commit(at(day(1)).write("m.py", def("good", 1)));
-        let args = ["init", "-q", "--bare", option, "bad"];
-        if !git(&project.root()).args(args).status().unwrap().success() {
-            continue; // An older git.
-        }
-        run(&project);
-        assert_eq!(project.rows("repos.rejects")[0]["repo"], "bad", "{option}");
-    }
-}
-
-#[test]
 fn what_looks_like_a_repository_and_is_none_is_a_reject() {
     type Spoil = fn(&Project, &Repository);
     let spoils: [Spoil; 5] = [
@@ -332,19 +341,4 @@ fn settings_of_a_repository_run_no_programs() {
     let (_, found) = run(&project);
     assert_eq!((found.rows.len(), found.rejects.len()), (7, 0));
     assert!(!project.path("pwned").exists());
-}
-
-#[test]
-fn a_forced_push_is_mined_from_its_new_head() {
-    let (project, bad, ids) = good_and_bad();
-    assert_eq!(run(&project).1.rows.len(), 7);
-    bad.move_to("main", &ids[0]);
-    let new = bad.commit(at(day(9)).write("c.py", def("c", 1)));
-    bad.git(&["reflog", "expire", "--expire=now", "--all"]);
-    bad.git(&["gc", "-q", "--prune=now"]);
-    let (outcome, found) = run(&project);
-    assert!(found.of(&ids[1]).is_empty() && found.of(&ids[2]).is_empty());
-    assert_eq!(found.of(&new), ["c.py c 1-2 added 2"]);
-    assert_eq!((found.rows.len(), found.rejects.len()), (4, 0), "{outcome}");
-    assert_eq!(outcome.step("mined")["computed_rows"], 1);
 }

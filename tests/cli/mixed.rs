@@ -108,10 +108,7 @@ fn nested_and_crossed_columns_have_shares_of_the_variance() {
     let project = fitted(&published("penicillin"), "outcomes: [diameter], random: [plate, sample]");
     prints(&project.rows("fitted.fit")[0], "criterion", 330.8606, 4);
     assert_eq!(find(&project.rows("fitted.components"), &[("group", "sample")])["groups"], 6);
-}
-
-#[test]
-fn a_singular_fit_says_so() {
+    // A singular fit says so.
     let project = fitted(&published("dyestuff2"), "outcomes: [yield], random: [batch]");
     let fit = &project.rows("fitted.fit")[0];
     assert_eq!((text(fit, "status"), &fit["singular"]), ("ok", &json!(true)));

@@ -115,11 +115,8 @@ fn equal_tables_of_one_workflow_have_equal_bytes() {
     assert_eq!((&*told["galeras.workflow"], &*told["galeras.file"]), ("second", "second.yaml"));
     let digest = |folder: &str| metadata(&project, folder)["galeras.table_digest"].clone();
     assert_eq!(digest("out/data.parquet"), digest("more/out/data.parquet"));
-}
-
-#[test]
-fn a_step_that_is_renamed_is_named_anew() {
-    let project = project().ran();
+    // A step that is renamed is named anew.
+    let project = self::project().ran();
     let text = WORKFLOW.replace("data:\n", "rows:\n").replace("from: data", "from: rows");
     project.write("w.yaml", text);
     let outcome = project.run_ok(&[]);
