@@ -193,8 +193,7 @@ fn the_summary_says_what_each_model_cost() {
 #[test]
 fn a_conversation_goes_on_with_the_answers() {
     let (api, project) = served(2, "samples: 2, seed: 5, price: { input: 1, output: 1 }");
-    let turns = "['First: {{ code }}', 'Then', 'Last']";
-    project.rerun("'Complete this: {{ code }}'", turns);
+    project.rerun("'Complete this: {{ code }}'", "['First: {{ code }}', 'Then', 'Last']");
     assert_eq!(api.count(), 2 * 2 * 3);
     let asked = api.asked();
     for row in project.rows("answers") {

@@ -47,8 +47,7 @@ fn new_rows_and_samples_are_asked_alone() {
     project.write("data.jsonl", data(0..6));
     let outcome = project.run_ok(&[]);
     assert_eq!(taken(&api), ["Complete this: def f5(a):"]);
-    let step = outcome.step("answers");
-    assert_eq!(fields(&step, "computed_rows reused_rows"), json!([1, 5]));
+    assert_eq!(fields(&outcome.step("answers"), "computed_rows reused_rows"), json!([1, 5]));
     assert_eq!(said(&project)[..5], before);
     // Fewer rows, and the same again.
     project.write("data.jsonl", data(2..4));
@@ -90,8 +89,7 @@ fn how_it_is_asked_is_no_part_of_the_result() {
         asks_nothing(&api, &project).repeats(&first);
     }
     // The same server, written in another way.
-    let text = workflow(&api, base).replace("/v1'", "/v1/'");
-    project.write("w.yaml", text);
+    project.write("w.yaml", workflow(&api, base).replace("/v1'", "/v1/'"));
     asks_nothing(&api, &project).all_hit();
 }
 
@@ -206,8 +204,7 @@ fn force_asks_anew() {
 #[test]
 fn what_failed_is_asked_by_the_next_run_and_only_that() {
     let (api, project) = served(4, "samples: 2, seed: 7");
-    let fault = ChatFault::Error(400, "bad", "no way".into());
-    api.spoil("f2", fault);
+    api.spoil("f2", ChatFault::Error(400, "bad", "no way".into()));
     let outcome = project.run_ok(&[]);
     assert_eq!(outcome.finished()["status"], "ok");
     let told = outcome.warnings();

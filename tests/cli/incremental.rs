@@ -184,8 +184,7 @@ fn an_argument_or_a_param_runs_what_depends_on_it() {
     // Back to the old value: everything is still stored.
     project.rerun("max: 0.6", "max: 0.65").all_hit();
     let (project, _) = computed();
-    let outcome = project.run_ok(&["--set", "seed=43"]);
-    let found = outcome.statuses();
+    let found = project.run_ok(&["--set", "seed=43"]).statuses();
     assert_eq!(found, "methods=hit features=hit valid=hit testbed=ran table=hit lengths=ran");
     let explain = ["explain", "w.yaml", "testbed", "--set", "seed=44"];
     project.run(&explain).exits(0).prints(&["seed: 43 → 44"]);

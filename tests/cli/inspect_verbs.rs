@@ -177,8 +177,7 @@ fn completions_are_scripts_and_every_verb_documents_itself() {
 
 #[test]
 fn a_workflow_with_odd_text_is_shown_safely() {
-    let text = WORKFLOW.replace("name: shapes", "name: \"a\\e[31m\\\"<b>&\"");
-    let project = Project::new(&text);
+    let project = Project::new(&WORKFLOW.replace("name: shapes", "name: \"a\\e[31m\\\"<b>&\""));
     for format in ["mermaid", "dot", "svg"] {
         let graph = project.run(&["graph", "w.yaml", "--format", format]).exits(0);
         assert!(!graph.stdout.contains('\u{1b}'), "{format}");

@@ -41,8 +41,7 @@ fn killed_runs_are_continued_and_give_the_same() {
         let running = project.start(&["--cache", &cache]);
         std::thread::sleep(Duration::from_millis(15 + 37 * i));
         running.signal("KILL");
-        let outcome = running.finish();
-        killed += usize::from(outcome.code.is_none());
+        killed += usize::from(running.finish().code.is_none());
         if i >= 8 {
             assert_eq!(project.run_ok(&["--cache", &cache]).digests(), undisturbed.digests());
             project.verifies(&cache);
@@ -116,8 +115,7 @@ fn steps_wait_for_no_one_without_a_reason() {
             "  {step}:\n    op: exec\n    with:\n      command: touch {step}; until test -e a && test -e b; do sleep 0.01; done\n      output: {{ id: utf8! }}\n"
         ));
     }
-    let project = Project::new(&text);
-    let outcome = project.run_ok(&["--jobs", "2"]);
+    let outcome = Project::new(&text).run_ok(&["--jobs", "2"]);
     assert!(outcome.took < patience(10), "{:?}", outcome.took);
     // A run waits for no one without a reason.
     // Two steps with one recipe in one run are no other run.

@@ -221,8 +221,7 @@ fn names_that_name_nothing_are_found_at_their_place() {
     every(MISTAKES.iter().map(|case| (case.0, case)), |(rest, code, suggestion)| {
         wrong(&workflow(&format!("{rest}\n")), code, suggestion);
     });
-    let param = workflow("").replace("default: 1 }", "default: 1, «maxx: 0 }");
-    wrong(&param, "unknown-key", "max");
+    wrong(&workflow("").replace("default: 1 }", "default: 1, «maxx: 0 }"), "unknown-key", "max");
 }
 
 #[test]
@@ -235,8 +234,7 @@ fn an_unknown_column_or_table_of_a_query() {
     let text = workflow(
         "  b:\n    op: sql\n    from: { left: table, right: table }\n    with: { query: 'SELECT id FROM input' }\n",
     );
-    let project = Project::new(&text);
-    let outcome = project.run_json(&[]).exits(2);
+    let outcome = Project::new(&text).run_json(&[]).exits(2);
     assert_eq!(outcome.events("diagnostic").len(), 1, "{outcome}");
     let message = &outcome.events("diagnostic")[0];
     says(&told(message), &["input", "left"]);

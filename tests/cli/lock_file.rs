@@ -198,8 +198,7 @@ fn a_server_without_a_name_or_with_an_error_cannot_be_pinned() {
     api.set_version(Some(VERSION));
     lock(&project);
     api.set_version(None);
-    let outcome = project.run_json(&[]).exits(1);
-    let detail = outcome.step("answers")["detail"].to_string();
+    let detail = project.run_json(&[]).exits(1).step("answers")["detail"].to_string();
     assert!(detail.contains(VERSION) && !detail.contains("``"), "{detail}");
     // A lock that fails leaves the file as it was.
     let (api, project) = served(2, "tries: 2");
@@ -288,8 +287,7 @@ fn the_file_says_what_was_asked_and_answered() {
     assert_eq!(row, json!(["r", "./r", repo.git(&["rev-parse", "main"])]));
     // One repository is one line, and no place of this machine is in it.
     let text = project.read("galeras.lock");
-    let lines = text.lines().filter(|line| line.contains("head_sha")).count();
-    assert_eq!(lines, 1);
+    assert_eq!(text.lines().filter(|line| line.contains("head_sha")).count(), 1);
     assert!(!text.contains(project.root().to_str().unwrap()), "{text}");
     assert!(text.ends_with('\n'));
     // Locking twice says that nothing changed.
@@ -327,8 +325,7 @@ fn a_frozen_run_without_a_lock_or_of_a_branch_of_mine_is_refused() {
     let project = Project::new(&text);
     Repository::bare(project.path("r")).commit(at(day(1)).write("m.py", def("f", 1)));
     lock(&project).complains(&["mined", "not pinned"]);
-    let found = format!("not-locked w.yaml:{place}");
-    let outcome = project.refuses(&["--frozen"], &found, &[]);
+    let outcome = project.refuses(&["--frozen"], &format!("not-locked w.yaml:{place}"), &[]);
     says(&outcome.events("diagnostic")[0]["message"].to_string(), &["main", "query"]);
     project.run_ok(&[]);
     assert_eq!(mined(&project).rows.len(), 1);

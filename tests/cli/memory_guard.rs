@@ -35,8 +35,7 @@ fn ends(project: &Project) {
     assert!(said.contains("while it worked on `out`, and "), "{said}");
     assert!(said.contains("the results so far are kept") && said.contains("--memory"), "{said}");
     assert!(most < 3 * LIMIT, "{most} MiB");
-    let again = project.run_json(&["--select", "data"]).exits(0);
-    assert_eq!(again.statuses(), "data=hit");
+    assert_eq!(project.run_json(&["--select", "data"]).exits(0).statuses(), "data=hit");
     project.verifies("cache");
 }
 

@@ -186,8 +186,7 @@ fn a_private_repository_over_https_is_mined_with_the_users_credential_helper() {
     let (project, _repo) = served();
     let server = HttpGit::start_tls(&project.path("../served"));
     server.require_login("ann", "s3cr3t");
-    let list = format!("{{ repo: r, url: '{}' }}", server.url("r"));
-    project.write("w.yaml", workflow(&list, ""));
+    project.write("w.yaml", workflow(&format!("{{ repo: r, url: '{}' }}", server.url("r")), ""));
     project.write("../home/certificate.pem", CERTIFICATE);
     let helper = "[ \"$1\" = get ] && printf 'username=ann\\npassword=s3cr3t\\n'";
     let helper = program(&project, "../home/helper", helper);
@@ -198,8 +197,7 @@ fn a_private_repository_over_https_is_mined_with_the_users_credential_helper() {
         project.run_ok(&["--cache", "refused"]).prints(&[words]);
         fs::remove_dir_all(project.path("refused")).unwrap();
     }
-    let config = format!("{tls}[credential]\n\thelper = {helper}\n");
-    project.write("../home/.gitconfig", config);
+    project.write("../home/.gitconfig", format!("{tls}[credential]\n\thelper = {helper}\n"));
     let outcome = project.run_ok(&[]);
     is_mined(&project, &outcome);
     let all = format!("{outcome}{:?}", mined(&project).rows);
@@ -242,8 +240,7 @@ fn instead_of_and_proxies_of_the_user_count() {
     is_mined(&project, &project.run_ok(&[]));
     assert_eq!(mined(&project).rows[0]["url"], url);
     server.take_seen();
-    let text = workflow("{ repo: r, url: 'http://git.example.org/r' }", "");
-    project.write("w.yaml", text);
+    project.write("w.yaml", workflow("{ repo: r, url: 'http://git.example.org/r' }", ""));
     project.write("../home/.gitconfig", format!("[http]\n\tproxy = {}\n", server.base()));
     let allow = ["--allow", "host:http://git.example.org", "--cache", "by-proxy"];
     let outcome = project.run_ok(&allow);

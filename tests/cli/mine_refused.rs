@@ -45,8 +45,7 @@ fn names_that_could_be_options_are_refused_before_anybody_is_asked() {
         ["owner/-x", "-owner/x", "-x", "--upload-pack=touch-pwned", "-oProxyCommand=touch:x"]
     {
         refused(&workflow(&format!("«'{name}'"), ""), "bad-repository");
-        let entry = format!("«{{ repo: a, url: '{name}' }}");
-        refused(&workflow(&entry, ""), "bad-repository");
+        refused(&workflow(&format!("«{{ repo: a, url: '{name}' }}"), ""), "bad-repository");
     }
     for address in [
         "owner/..",

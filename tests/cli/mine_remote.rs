@@ -94,8 +94,7 @@ fn history(repo: &Repository) {
     let base = repo.commit(at(day(8)).rename("pkg/deep", "pkg/flat").write("bad.py", b"\xff\n"));
     let side = at(day(9)).on("side").after(&[&base]).write("side.py", def("side", 1));
     let side = repo.commit(side);
-    let merge = at(day(10)).after(&[&base, &side]).write("side.py", def("side", 1));
-    repo.commit(merge);
+    repo.commit(at(day(10)).after(&[&base, &side]).write("side.py", def("side", 1)));
     let last = at(NEW_YEAR + 400 * 86_400).write("late.py", def("late", 1));
     repo.commit(last.write("late.txt", "too late\n".repeat(500)));
 }
@@ -181,8 +180,7 @@ fn a_transfer_that_fails_is_a_reject_and_tried_again_by_the_next_run() {
     let other = Repository::bare(remote.project.path("served/other"));
     other.commit(at(day(1)).write("m.py", def("f", 1)));
     let url = |name: &str| format!("{{ repo: {name}, url: '{}' }}", remote.server.url(name));
-    let list = format!("{}, {}", url("r"), url("other"));
-    remote.project.write("w.yaml", workflow(&list, ""));
+    remote.project.write("w.yaml", workflow(&format!("{}, {}", url("r"), url("other")), ""));
     remote.ask();
     remote.server.fail("/r/", 100, busy());
     remote.project.run_ok(&[]);
@@ -312,8 +310,7 @@ fn an_interrupted_run_keeps_the_repositories_that_are_finished() {
     running.finish().exits(130);
     remote.server.heal();
     let outcome = remote.project.run_ok(&[]);
-    let step = outcome.step("mined");
-    assert_eq!(fields(&step, "computed_rows reused_rows"), json!([1, 1]));
+    assert_eq!(fields(&outcome.step("mined"), "computed_rows reused_rows"), json!([1, 1]));
     assert_eq!(remote.project.run_ok(&["--cache", "fresh"]).digests(), outcome.digests());
 }
 

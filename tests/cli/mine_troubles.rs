@@ -43,8 +43,7 @@ fn a_corrupt_pack_or_one_without_its_index_ends_no_run() {
     // In its head, at several places, and in its tail.
     for tenth in [0, 2, 5, 7, 9, 10] {
         let (project, bad, _) = good_and_bad();
-        let pack = bad.pack();
-        overwrite(&pack, |length| (length - 16) * tenth / 10);
+        overwrite(&bad.pack(), |length| (length - 16) * tenth / 10);
         let outcome = project.run_ok(&[]);
         let found = mined(&project);
         assert!(found.rows.iter().any(|row| row["repo"] == "good"), "{tenth}: {outcome}");
@@ -54,8 +53,7 @@ fn a_corrupt_pack_or_one_without_its_index_ends_no_run() {
         assert!(refused > 0 || (whole && tenth == 10), "{tenth}: {outcome}");
     }
     let (project, bad, _) = good_and_bad();
-    let pack = bad.pack();
-    fs::remove_file(pack.with_extension("idx")).unwrap();
+    fs::remove_file(bad.pack().with_extension("idx")).unwrap();
     let outcome = project.run_ok(&[]);
     assert_eq!(project.rows("repos.rejects")[0]["repo"], "bad", "{outcome}");
     assert_eq!(mined(&project).rows.len(), 1);
@@ -65,8 +63,7 @@ fn a_corrupt_pack_or_one_without_its_index_ends_no_run() {
 fn missing_files_and_trees_are_rejects() {
     for delete in [true, false] {
         let (project, bad, ids) = good_and_bad();
-        let blob = bad.git(&["rev-parse", &format!("{}:pkg/a.py", ids[1])]);
-        bad.damage(&blob, delete);
+        bad.damage(&bad.git(&["rev-parse", &format!("{}:pkg/a.py", ids[1])]), delete);
         let (_, found) = run(&project);
         assert_eq!(found.of(&ids[1]), ["b.py b 1-2 modified 2"]);
         // The next commit has nothing to compare with.
@@ -78,8 +75,7 @@ fn missing_files_and_trees_are_rejects() {
     for delete in [true, false] {
         let (project, bad, ids) = good_and_bad();
         let more = bad.commit(at(day(5)).write("b.py", def("b", 9)));
-        let tree = bad.git(&["rev-parse", &format!("{}:pkg", ids[1])]);
-        bad.damage(&tree, delete);
+        bad.damage(&bad.git(&["rev-parse", &format!("{}:pkg", ids[1])]), delete);
         let (_, found) = run(&project);
         assert_eq!(found.of(&ids[0]), ["b.py b 1-2 added 2", "pkg/a.py a 1-2 added 2"]);
         assert_eq!(found.of(&more), ["b.py b 1-2 modified 2"]);
@@ -111,8 +107,7 @@ fn repositories_that_are_empty_or_of_another_format_are_rejects() {
     let project = Project::new(&workflow("./good, ./bad", ""));
     Repository::bare(project.path("good")).commit(at(day(1)).write("m.py", def("good", 1)));
     Repository::with_work_tree(project.path("bad"));
-    let found = run(&project).1;
-    assert!(found.rejects.is_empty());
+    assert!(run(&project).1.rejects.is_empty());
     assert_eq!(project.cells("repos.rejects", "rule"), ["reachable"]);
     says(&project.cells("repos.rejects", "reason")[0], &["no commits"]);
     // Its first commit is noticed.

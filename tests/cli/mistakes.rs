@@ -109,8 +109,7 @@ fn a_list_of_steps_and_a_wrong_default_that_is_used() {
 
 #[test]
 fn a_misspelt_operator_of_the_quickstart_makes_up_no_types() {
-    let quickstart = include_str!("../../workflows/quickstart.yaml");
-    let lines: Vec<&str> = quickstart.lines().collect();
+    let lines: Vec<&str> = include_str!("../../workflows/quickstart.yaml").lines().collect();
     let mut tried = 0;
     for (at, line) in lines.iter().enumerate() {
         let Some(operator) = line.trim_start().strip_prefix("op: ") else { continue };

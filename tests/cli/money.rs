@@ -221,8 +221,7 @@ fn what_plan_says_holds() {
     // One row more.
     project.write("data.jsonl", data(0..ROWS + 1));
     project.run_ok(&["--select", "prompts"]);
-    let said = planned(&project, "answers");
-    assert_eq!(fields(&said, "requests answered"), json!([2, requests]));
+    assert_eq!(fields(&planned(&project, "answers"), "requests answered"), json!([2, requests]));
     assert_eq!(api.bill(), bill, "a plan asks nobody");
     // Each turn is a request, which reads the answers before it.
     let api = ChatApi::start();
@@ -282,8 +281,7 @@ fn a_run_says_what_it_spent_and_does_not_announce_a_free_server() {
     let api = ten_dollars();
     let project = project("", &cells(&api, &format!("{TEN}, max_usd: 600")));
     let human = Project::new(&project.read("w.yaml")).with("data.jsonl", data(0..ROWS));
-    let outcome = project.run_ok(&[]);
-    let spent = outcome.events("spent").remove(0);
+    let spent = project.run_ok(&[]).events("spent").remove(0);
     assert_eq!(spent["steps"].as_array().unwrap().len(), 3);
     let first = json!({"step": "answers[name=a]", "requests": 20, "unknown": 0,
         "prompt_tokens": 100, "completion_tokens": 200, "usd": 200.0});
@@ -316,8 +314,7 @@ fn a_judge_of_answers_is_announced_by_itself() {
     from: picked
     with: { treatments: { judge: 'Is this right? {{ prediction }}' } }
 " + &judge;
-    let project = project("budget: { max_usd: 1000 }", &steps);
-    let outcome = project.run_ok(&[]);
+    let outcome = project("budget: { max_usd: 1000 }", &steps).run_ok(&[]);
     let asked = outcome.events("requests");
     let names: Vec<&Value> = asked.iter().map(|event| &event["steps"][0]["step"]).collect();
     assert_eq!(names, [&json!("answers"), &json!("judged")], "{outcome}");
@@ -505,8 +502,7 @@ fn a_limit_that_is_not_reached_changes_nothing() {
     let api = billing();
     let project = billed(&api, "", ", max_usd: 400");
     assert!(killed(&api, &project, 400.0, 5) < 400.0);
-    let united = project.run_ok(&[]);
-    united.all_hit();
+    project.run_ok(&[]).all_hit();
     // The account is closed: what comes next begins again.
     let ledgers = files_below(&project.path("cache/downloads/spending"));
     assert!(ledgers.iter().all(|file| fs::metadata(file).unwrap().len() == 0), "{ledgers:?}");

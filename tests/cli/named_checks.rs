@@ -144,8 +144,7 @@ fn a_method_without_code_passes_nothing() {
 fn a_rule_has_its_own_name_its_own_column_and_may_flag() {
     let rule = "{ use: complexity_recomputed, name: counted_twice, with: { column: other }, on_fail: flag }";
     let query = "SELECT *, CASE WHEN id = 'plain' THEN 'def f():\\n  if a: pass' ELSE code END AS other FROM input";
-    let project = project(&good(), query, &[rule]).ran();
-    let rows = project.rows("valid");
+    let rows = project(&good(), query, &[rule]).ran().rows("valid");
     assert_eq!(rows.len(), GOOD.len());
     assert!(rows.iter().all(|row| row["counted_twice"] == json!(row["id"] != "plain")), "{rows:?}");
 }
@@ -310,8 +309,7 @@ fn mistakes_are_found_before_anything_runs() {
         "{ use: docstring_words, with: { column: d_n_words } }",
         "{ use: cut_after_signature, with: { column: n_words } }",
     ] {
-        let project = self::project(&good(), ALL, &[rule]);
-        let outcome = project.run_json(&[]).exits(2);
+        let outcome = self::project(&good(), ALL, &[rule]).run_json(&[]).exits(2);
         let found = outcome.events("diagnostic");
         assert!(found.len() == 1 && found[0].to_string().contains("n_words"), "{rule}: {outcome}");
     }

@@ -67,8 +67,7 @@ fn digest_of(outcome: &Outcome, step: &str) -> Value {
 #[test]
 fn a_parquet_file_says_where_it_comes_from() {
     let project = project();
-    let outcome = project.run_ok(&[]);
-    let table = digest_of(&outcome, "data");
+    let table = digest_of(&project.run_ok(&[]), "data");
     let told = metadata(&project, "out/data.parquet");
     let wanted = [
         ("galeras.file", "w.yaml"),
@@ -376,8 +375,7 @@ fn what_is_right_is_left_alone_whoever_wrote_it() {
 fn without_the_store_or_the_file_what_is_right_is_recognised() {
     let project = rivals("o.csv").ran();
     fs::remove_dir_all(project.path("cache")).unwrap();
-    let words = ["which no workflow is known to have written"];
-    refused(&project, "w.yaml", &[], &words);
+    refused(&project, "w.yaml", &[], &["which no workflow is known to have written"]);
     // As soon as the result is there, the file is seen to be the right one.
     project.run_ok(&["--out", "elsewhere"]);
     assert!(!written(&project.run_ok(&[])));

@@ -185,8 +185,7 @@ fn links_and_files_that_are_replaced_leave_their_target_and_keep_their_rights() 
         assert_eq!(mode(), rights);
     }
     let names = fs::read_dir(project.root()).unwrap().map(|e| e.unwrap().file_name());
-    let temporary = names.filter(|name| name.to_string_lossy().starts_with(".galeras-")).count();
-    assert_eq!(temporary, 0);
+    assert_eq!(names.filter(|name| name.to_string_lossy().starts_with(".galeras-")).count(), 0);
 }
 
 #[test]

@@ -71,8 +71,7 @@ fn files_have_the_rows_in_the_order_of_the_key() {
     assert_eq!(array, lines);
     assert_eq!(project.read("out/table.json").lines().count(), 4, "a row per line");
 
-    let csv = project.read("out/valid.csv");
-    assert_eq!(csv, "id,x,f,b,s\nb,2,0.1,true,\"a \"\"q\"\", b\nc é\"\n");
+    assert_eq!(project.read("out/valid.csv"), "id,x,f,b,s\nb,2,0.1,true,\"a \"\"q\"\", b\nc é\"\n");
 
     let reject: Value = serde_json::from_str(&project.read("out/rejects.jsonl")).unwrap();
     assert_eq!(fields(&reject, "id step rule"), json!(["a", "valid", "known"]));
@@ -109,8 +108,7 @@ fn files_that_are_right_are_left_alone_and_others_written() {
     // Changed rows change their files.
     let project = self::project().ran();
     project.edit("data.jsonl", "\"x\":2", "\"x\":5");
-    let outcome = project.run_ok(&[]);
-    let found = written(&outcome);
+    let found = written(&project.run_ok(&[]));
     assert_eq!(found, ["a", "j", "p", "r", "v"].map(|output| (output.to_string(), output != "r")));
     assert!(project.read("out/valid.csv").contains("b,5,"));
 }
@@ -213,8 +211,7 @@ fn shown_outputs_are_printed_in_the_order_of_the_file_after_whole_runs_for_peopl
     project.change("all.csv, show: true", "all.csv, show: false");
     project.change("few.jsonl, show: true", "few.jsonl");
     assert_eq!(project.run(&["run", "w.yaml"]).exits(0).stdout, "");
-    let project = shown();
-    let outcome = project.run_ok(&[]);
+    let outcome = shown().run_ok(&[]);
     outcome.finished();
     assert_eq!(outcome.events("output").len(), 2);
     let project = shown();

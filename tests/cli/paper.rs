@@ -198,8 +198,7 @@ pub fn history(project: &Project, name: &str, number: usize) -> Repository {
 pub fn paper() -> Shipped {
     let mut paper = Shipped::new("galeras.yaml", "./a,./b,./c");
     for (number, name) in ["a", "b", "c"].into_iter().enumerate() {
-        let repo = history(&paper.project, name, number);
-        paper.repos.push(repo);
+        paper.repos.push(history(&paper.project, name, number));
     }
     paper.set("n", "40");
     paper.set("validated", "20");
