@@ -133,22 +133,10 @@ outputs:
 fn ten_mistakes_are_ten_diagnostics() {
     let project = Project::new(TEN_MISTAKES);
     let outcome = invalid(&project);
-    assert_eq!(
-        outcome.diagnostics(),
-        [
-            "wrong-type w.yaml:3:31",
-            "unknown-key w.yaml:4:1",
-            "unknown-operator w.yaml:10:9",
-            "unknown-column w.yaml:15:32",
-            "unknown-port w.yaml:18:13",
-            "unknown-param w.yaml:23:17",
-            "wrong-type w.yaml:27:41",
-            "unknown-step w.yaml:30:11",
-            "cycle w.yaml:34:11",
-            "bad-path w.yaml:37:25",
-        ],
-        "{outcome}"
-    );
+    let wanted = "wrong-type 3:31, unknown-key 4:1, unknown-operator 10:9, unknown-column 15:32, \
+                  unknown-port 18:13, unknown-param 23:17, wrong-type 27:41, unknown-step 30:11, \
+                  cycle 34:11, bad-path 37:25";
+    assert_eq!(outcome.diagnostics().join(", ").replace("w.yaml:", ""), wanted, "{outcome}");
     let shown = project.run(&["run", "w.yaml"]).exits(2);
     for line in [3, 4, 10, 15, 18, 23, 27, 30, 34, 37] {
         assert!(shown.stderr.contains(&format!("w.yaml:{line}:")), "line {line}\n{shown}");

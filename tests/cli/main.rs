@@ -67,7 +67,6 @@ mod manual_validation;
 mod matrix;
 mod memory_guard;
 mod merge_keys;
-mod mine_against_git;
 mod mine_damage;
 mod mine_elsewhere;
 mod mine_history;

@@ -51,19 +51,13 @@ fn keys_are_taken_over_and_those_that_are_written_count() {
 #[test]
 fn mistakes_in_merged_keys_have_the_place_where_they_are_written() {
     refused(&STEPS.replace("&common { n: 2", "&common { n: «-2"), "wrong-value", &["`n` must be"]);
-    refused(
-        &STEPS.replace("&common { n: 2, seed: 1 }", "&common { n: 2, seed: 1, «sed: 1 }"),
-        "unknown-argument",
-        &["no argument `sed`"],
-    );
+    let misspelt = STEPS.replace("&common { n: 2, seed: 1 }", "&common { n: 2, seed: 1, «sed: 1 }");
+    refused(&misspelt, "unknown-argument", &["no argument `sed`"]);
     let with = |merge: &str| {
         STEPS.replace("{ <<: *common, n: 3 }", &format!("{{ {merge}, n: 3, seed: 1 }}"))
     };
-    refused(
-        &with("<<: «3"),
-        "wrong-type",
-        &["`<<` takes over the keys of a mapping, not the integer `3`"],
-    );
+    let said = "`<<` takes over the keys of a mapping, not the integer `3`";
+    refused(&with("<<: «3"), "wrong-type", &[said]);
     refused(&with("<<: [*common, «[]]"), "wrong-type", &["not a list"]);
     refused(&with("<<: *common, «<<: *common"), "duplicate-key", &["`<<` is defined twice"]);
     refused(&with("«'<<': *common"), "unknown-argument", &["no argument `<<`"]);

@@ -257,15 +257,10 @@ fn a_run_says_once_whom_it_asks_before_it_does() {
     assert_eq!(said.matches("asks models:").count(), 1, "{said}");
     let said = flat(&said);
     let at = api.url().replace("/v1", "");
-    says(
-        &said,
-        &[
-            &format!("20 requests to a at {at}, at most $200.00; 20 requests to b at {at}"),
-            "in all 60 requests, at most $600.00",
-            "`max_usd` of the step `answers` allows $605.00",
-            "`max_usd` of the `budget` of the workflow allows $700.00",
-        ],
-    );
+    let asks = format!("20 requests to a at {at}, at most $200.00; 20 requests to b at {at}");
+    says(&said, &[&asks, "in all 60 requests, at most $600.00"]);
+    says(&said, &["`max_usd` of the step `answers` allows $605.00"]);
+    says(&said, &["`max_usd` of the `budget` of the workflow allows $700.00"]);
     api.heal();
     let outcome = project.run_json(&[]).exits(1);
     let asked = outcome.events("requests");
