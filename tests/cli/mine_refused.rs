@@ -13,12 +13,9 @@ fn refused(workflow: &str, code: &str) {
     Repository::bare(project.path("r")).commit(at(NEW_YEAR).write("m.py", def("f", 1)));
     fs::create_dir(project.path("plain")).unwrap();
     project.write("file", "text");
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
-    let shown = project.run(&["run", "w.yaml"]).exits(2);
-    assert!(shown.stderr.contains(&format!("w.yaml:{place}")), "{shown}");
+    project.refused_at(&place, code, &[]);
+    let shown = project.run(&["check", "w.yaml"]).exits(2);
     assert!(shown.stderr.contains('^') || shown.stderr.contains('─'), "{shown}");
-    assert!(project.stored_nothing());
 }
 
 #[test]
