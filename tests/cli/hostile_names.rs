@@ -101,9 +101,7 @@ fn project() -> Project {
 name: {}
 description: {}
 steps:
-  data:
-    op: read
-    with: {{ path: data.jsonl, key: [id] }}
+  data: {{ op: read, with: {{ path: data.jsonl, key: [id] }} }}
   cells:
     op: sql
     matrix: {{ m: [{cells}] }}
@@ -113,10 +111,7 @@ steps:
     op: sql
     from: cells[*]
     with: {{ query: \"SELECT * FROM input WHERE n > 0\", key: [id, m] }}
-  valid:
-    op: validate
-    from: data
-    with: {{ rules: [{{ name: big, check: n > 1 }}] }}
+  valid: {{ op: validate, from: data, with: {{ rules: [{{ name: big, check: n > 1 }}] }} }}
 outputs:
   csv: {{ from: all, path: out/all.csv }}
   jsonl: {{ from: valid, path: out/valid.jsonl }}

@@ -1,5 +1,5 @@
-//! Params: lists and mappings, their choices and `--set`; what they name in `from:`; and their values
-//! in SQL and in commands, which are what they say and never code.
+//! Params: lists and mappings, their choices and `--set`; their names in `from:`; and their values
+//! in SQL and in commands, which are never code.
 
 use serde_json::{Value, json};
 
