@@ -259,7 +259,7 @@ fn an_expression_with_a_typo() {
 }
 
 #[test]
-fn steps_that_need_each_other_and_three_thousand_of_them() {
+fn steps_that_need_each_other_and_two_of_one_name() {
     let one = "    op: sample\n    with: { n: 1, seed: 1 }\n";
     let text = workflow(&format!(
         "  b:\n    from: «d\n{one}  c:\n    from: b\n{one}  d:\n    from: c\n{one}"
@@ -276,10 +276,7 @@ fn steps_that_need_each_other_and_three_thousand_of_them() {
     assert_eq!(outcome.diagnostics(), ["cycle w.yaml:10:27"]);
     let shown = outcome.stdout.lines().next().unwrap().len();
     assert!(shown < 20_000, "one diagnostic of {shown} bytes");
-}
-
-#[test]
-fn two_steps_of_one_name() {
+    // Two steps of one name.
     let text =
         workflow("  «table:\n    op: sample\n    from: table\n    with: { n: 1, seed: 1 }\n");
     let outcome = refused(&text, "duplicate-key", &[]);

@@ -175,10 +175,7 @@ fn another_version_ends_the_run_until_the_model_is_locked_anew() {
     project.write("data.jsonl", data(0..4));
     api.take();
     assert_eq!((api.count(), project.run_ok(&["--frozen"]).digests()), (0, before.digests()));
-}
-
-#[test]
-fn without_a_lock_a_new_version_is_seen_and_not_refused() {
+    // Without a lock a new version is seen and not refused.
     let (api, project) = served(2, "");
     project.run_ok(&[]);
     api.set_version(Some("tiny-2026-02-02"));

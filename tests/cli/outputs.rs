@@ -226,15 +226,6 @@ fn shown_outputs_are_printed_in_the_order_of_the_file_after_whole_runs_for_peopl
 }
 
 #[test]
-fn show_says_whether_not_how() {
-    let data = [("data.jsonl", DATA)];
-    let text = SHOWN.replace("show: true", "show: «table");
-    refused_with(&data, &text, "wrong-type", &["true or false"]);
-    let text = SHOWN.replace("show: true", "«shown: true");
-    refused_with(&data, &text, "unknown-key", &["did you mean `show`?"]);
-}
-
-#[test]
 fn an_empty_table_and_a_long_one_are_shown() {
     let project = shown().with("data.jsonl", "");
     says(&project.run(&["run", "w.yaml"]).exits(0).stdout, &["out/all.csv", "note"]);
@@ -302,6 +293,9 @@ fn columns_that_are_no_text_or_no_file() {
     wrong("path: «o.xlsx", "bad-path", &all);
     wrong("path: «o", "bad-path", &all);
     wrong("path: o.txt, column: «[note]", "wrong-type", &["column"]);
+    // `show` says whether, not how.
+    wrong("path: out/all.csv, show: «table", "wrong-type", &["true or false"]);
+    wrong("path: out/all.csv, «shown: true", "unknown-key", &["did you mean `show`?"]);
 }
 
 #[test]
