@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project, lines, text};
+use crate::harness::{Outcome, Project, fields, lines, text};
 
 /// Rows of `data.jsonl` are completed by a model of the texts of `train.jsonl`.
 const WORKFLOW: &str = "galeras: 1
@@ -26,8 +26,9 @@ fn project(data: &[Value], train: &[Value]) -> Project {
     Project::new(WORKFLOW).with("data.jsonl", lines(data)).with("train.jsonl", lines(train))
 }
 
-fn predictions(project: &Project) -> Vec<String> {
-    project.rows("answers").iter().map(|row| text(row, "prediction").to_owned()).collect()
+/// The project with one row to complete.
+fn one(train: &[Value]) -> Project {
+    project(&[json!({"id": "a", "random_cut": CUT})], train)
 }
 
 const METHOD: &str = "def area_of_disc(radius):
@@ -48,15 +49,18 @@ fn others() -> Vec<Value> {
     (0..9).map(|i| json!({"id": format!("o{i}"), "code": code(i)})).collect()
 }
 
-/// The completion of [`CUT`], a row with this id, by a model that has seen `others` and these.
+/// The methods `others`, and these.
+fn with_others(more: &[(&str, &str)]) -> Vec<Value> {
+    let more = more.iter().map(|(id, code)| json!({"id": id, "code": code}));
+    others().into_iter().chain(more).collect()
+}
+
+/// The completion of [`CUT`], a row with the id `a`, by a model that has seen `others` and these.
 #[track_caller]
-fn completed(id: &str, more: &[(&str, &str)]) -> String {
-    let mut train = others();
-    train.extend(more.iter().map(|(id, code)| json!({"id": id, "code": code})));
-    let project = project(&[json!({"id": id, "random_cut": CUT})], &train).ran();
-    let found = predictions(&project);
-    assert!(found.len() == 1 && found[0].starts_with(CUT), "{found:?}");
-    found[0].clone()
+fn completed(more: &[(&str, &str)]) -> String {
+    let found = text(&one(&with_others(more)).ran().only("answers"), "prediction").to_owned();
+    assert!(found.starts_with(CUT), "{found}");
+    found
 }
 
 /// A text that is not one of the row's own, and says the same but for its first character.
@@ -65,67 +69,52 @@ fn copy() -> String {
 }
 
 #[test]
-fn a_text_that_is_not_the_rows_own_is_learned() {
-    assert_eq!(completed("a", &[("other", &copy())]), METHOD.trim_end());
-    // Also next to the row's own text, which adds nothing.
-    assert_eq!(completed("a", &[("a", METHOD), ("other", &copy())]), METHOD.trim_end());
-}
-
-#[test]
-fn a_row_is_not_completed_from_its_own_text() {
-    let without = completed("a", &[]);
+fn a_row_is_completed_from_the_texts_of_others_alone() {
+    let without = completed(&[]);
     assert!(!without.contains("unheard_of"), "{without}");
-    for own in [
-        vec![("a", METHOD)],
+    let (copy, decorated) = (copy(), format!("@cached\n{METHOD}"));
+    let begun = format!("{CUT} * radius + unheard_of\n");
+    let edited = METHOD.replace("offset", "trick");
+    let learned = METHOD.trim_end();
+    let cases: [(&[(&str, &str)], &str); 11] = [
+        (&[("other", &copy)], learned),
+        // Next to the row's own text, which adds nothing.
+        (&[("a", METHOD), ("other", &copy)], learned),
+        (&[("a", METHOD)], &without),
         // The same under other ids, and texts that only begin alike.
-        vec![("b", METHOD)],
-        vec![("a", METHOD), ("b", METHOD), ("c", METHOD)],
-        vec![("b", CUT), ("c", &format!("{CUT} * radius + unheard_of\n"))],
-        vec![("b", &METHOD.replace("offset", "trick"))],
-    ] {
-        assert_eq!(completed("a", &own), without, "{own:?}");
+        (&[("b", METHOD)], &without),
+        (&[("a", METHOD), ("b", METHOD), ("c", METHOD)], &without),
+        (&[("b", CUT), ("c", &begun)], &without),
+        (&[("b", &edited)], &without),
+        (&[("b", &decorated)], learned),
+        // A text with the id of the data point, whatever it says; the prompt has an id of its own.
+        (&[("a", &decorated)], &without),
+        // Another row that says just the same is left out with it.
+        (&[("a", &decorated), ("b", &decorated)], &without),
+        (&[("b", &decorated), ("a", &copy)], learned),
+    ];
+    for (more, wanted) in cases {
+        assert_eq!(completed(more), wanted, "{more:?}");
     }
-}
-
-#[test]
-fn texts_with_the_rows_id_are_left_out_whatever_they_say() {
-    let without = completed("a", &[]);
-    let decorated = format!("@cached\n{METHOD}");
-    assert_eq!(completed("a", &[("b", &decorated)]), METHOD.trim_end());
-    // The prompt has an id of its own: what counts is that of the data point.
-    assert_eq!(completed("a", &[("a", &decorated)]), without);
-    // Another row that says just the same is left out with it.
-    assert_eq!(completed("a", &[("a", &decorated), ("b", &decorated)]), without);
-    assert_eq!(completed("a", &[("b", &decorated), ("a", &copy())]), METHOD.trim_end());
     // Rows that are completed without a prompt in between.
-    let mut train = others();
-    train.push(json!({"id": "a", "code": decorated}));
-    let project = project(&[json!({"id": "a", "random_cut": CUT})], &train);
+    let project = one(&with_others(&[("a", &decorated)]));
     project.change("input: prompts,", "input: data,");
     project.rerun("provider: ngram,", "provider: ngram, messages: random_cut,");
-    let direct = predictions(&project)[0].clone();
+    let direct = project.only("answers")["prediction"].to_string();
     assert!(!direct.contains("unheard_of"), "{direct}");
-    let mut train = others();
-    train.push(json!({"id": "b", "code": decorated}));
-    project.write("train.jsonl", lines(&train));
+    project.write("train.jsonl", lines(&with_others(&[("b", &decorated)])));
     project.run_ok(&[]);
-    assert_eq!(predictions(&project), [METHOD.trim_end()]);
-}
-
-#[test]
-fn every_id_of_a_text_counts() {
+    assert_eq!(project.only("answers")["prediction"], learned);
+    // Every id of a text counts.
     // Ids are unique in a table with the key `id`, but not in one with another key.
-    let train: Vec<Value> = [("a", "1"), ("b", "2"), ("a", "3")]
-        .iter()
-        .map(|(id, part)| {
-            let code = match *part {
-                "3" => "pass\n".to_owned(),
-                _ => format!("@cached\n{METHOD}"),
-            };
-            json!({"id": format!("{id}{part}"), "name": id, "part": part, "code": code})
-        })
-        .collect();
-    let project = project(&[json!({"id": "a", "random_cut": CUT})], &train);
+    let decorated = format!("@cached\n{METHOD}");
+    let train = [
+        ("a1", "a", "1", &*decorated),
+        ("b2", "b", "2", &*decorated),
+        ("a3", "a", "3", "pass\n"),
+    ]
+    .map(|(id, name, part, code)| json!({"id": id, "name": name, "part": part, "code": code}));
+    let project = one(&train);
     let keyed = "  keyed:
     op: sql
     from: train
@@ -134,7 +123,7 @@ fn every_id_of_a_text_counts() {
     project.write("w.yaml", project.read("w.yaml").replace("train: train", "train: keyed") + keyed);
     project.run_ok(&[]);
     // Both texts of `a` are its own, so that nothing is left but what `b` says, the same.
-    let found = predictions(&project)[0].clone();
+    let found = project.only("answers")["prediction"].to_string();
     assert!(!found.contains("unheard_of"), "{found}");
 }
 
@@ -165,9 +154,7 @@ steps:
 #[track_caller]
 fn library(project: &Project, params: &[&str]) -> (Outcome, Vec<Value>) {
     let set: Vec<&str> = params.iter().flat_map(|param| ["--set", *param]).collect();
-    let outcome = project.run_ok(&set);
-    let shown = [&["show", "w.yaml", "answers", "--format", "json"], set.as_slice()].concat();
-    (outcome, project.run(&shown).exits(0).json_lines())
+    (project.run_ok(&set), project.rows_with("answers", &set))
 }
 
 #[test]
@@ -185,41 +172,33 @@ fn answers_are_code_that_goes_on() {
         let tokens = row["completion_tokens"].as_u64().unwrap();
         assert!(tokens <= 40 && row["prompt_tokens"].as_u64().unwrap() > 0, "{row}");
         assert_eq!(row["finish_reason"] == "length", tokens == 40, "{row}");
-        assert_eq!((&row["model"], &row["sample"]), (&json!("ngram"), &json!(0)));
-        assert_eq!(row["earlier_responses"], json!([]));
+        assert_eq!(fields(row, "model sample earlier_responses"), json!(["ngram", 0, []]));
         // Everything of the prompt is there.
         assert!(row["treatment"].is_string() && row["code"].is_string(), "{row}");
     }
     let prompts = project.rows("prompts");
     assert!(rows.iter().all(|row| prompts.iter().any(|p| p["id"] == row["prompt_id"])));
     assert!(rows.iter().all(|row| row["id"] != row["prompt_id"]));
-    let summary = project.rows("answers.summary");
-    assert_eq!(summary.len(), 1);
-    assert_eq!(summary[0]["rows"], rows.len());
     let sum = |name: &str| rows.iter().map(|row| row[name].as_u64().unwrap()).sum::<u64>();
-    assert_eq!(summary[0]["completion_tokens"], sum("completion_tokens"));
-    assert_eq!(summary[0]["prompt_tokens"], sum("prompt_tokens"));
-    assert!(summary[0]["cost_usd"].is_null(), "{summary:?}");
+    let summary = project.only("answers.summary");
+    let wanted = json!([rows.len(), sum("completion_tokens"), sum("prompt_tokens"), null]);
+    assert_eq!(fields(&summary, "rows completion_tokens prompt_tokens cost_usd"), wanted);
     assert!(project.rows("answers.rejects").is_empty());
 }
 
 #[test]
-fn answers_are_the_same_on_every_machine() {
+fn answers_depend_on_no_machine_and_no_order() {
     let project = Project::new(LIBRARY);
     let one = project.run_ok(&["--jobs", "1", "--set", "samples=3"]);
     let many = project.run_ok(&["--jobs", "7", "--set", "samples=3", "--cache", "other"]);
     assert_eq!(one.digests(), many.digests());
     assert_eq!(many.status("answers"), "ran");
     project.run_ok(&["--jobs", "3", "--set", "samples=3"]).all_hit();
-}
-
-#[test]
-fn the_order_of_rows_and_texts_changes_nothing() {
     let cuts: Vec<Value> = others()
         .iter()
         .map(|row| json!({"id": row["id"], "random_cut": text(row, "code")[..40].to_owned()}))
         .collect();
-    let project = project(&cuts, &others());
+    let project = self::project(&cuts, &others());
     let first = project.rerun("temperature: 0", "temperature: 1, samples: 4");
     let reversed = |rows: Vec<Value>| lines(&rows.into_iter().rev().collect::<Vec<_>>());
     project.write("data.jsonl", reversed(cuts));
@@ -231,10 +210,10 @@ fn the_order_of_rows_and_texts_changes_nothing() {
         .iter()
         .map(|row| json!({"id": format!("new{}", text(row, "id")), "code": row["code"]}))
         .collect();
-    let before = predictions(&project);
+    let before = project.cells("answers", "prediction");
     project.write("train.jsonl", lines(&renamed));
     project.run_ok(&[]);
-    assert_eq!(predictions(&project), before);
+    assert_eq!(project.cells("answers", "prediction"), before);
 }
 
 #[test]
@@ -266,8 +245,7 @@ fn answers_end_at_the_most_tokens_and_at_stops() {
     let (_, rows) = library(&project, &["max_tokens=1"]);
     assert!(rows.iter().all(|row| row["completion_tokens"].as_u64().unwrap() <= 1), "{rows:?}");
     assert!(rows.iter().any(|row| row["finish_reason"] == "length"), "{rows:?}");
-    let text_of = project.read("w.yaml");
-    project.write("w.yaml", text_of + "      stop: [return, \"\\n\"]\n");
+    project.append("      stop: [return, \"\\n\"]\n");
     let (_, rows) = library(&project, &["max_tokens=400"]);
     for row in &rows {
         let raw = text(row, "raw_response");
@@ -285,39 +263,13 @@ fn a_model_without_texts_has_nothing_to_say() {
         "SELECT id, CAST(NULL AS VARCHAR) AS code FROM input",
         "SELECT id, code FROM input WHERE id = 'a'",
     ] {
-        let mut texts = others();
-        texts.push(json!({"id": "a", "code": METHOD}));
-        let project = project(&[json!({"id": "a", "random_cut": CUT})], &texts);
+        let project = one(&with_others(&[("a", METHOD)]));
         let none = format!("  none: {{ op: sql, from: train, with: {{ query: \"{train}\" }} }}\n");
         let text_of = project.read("w.yaml").replace("train: train", "train: none");
         project.write("w.yaml", text_of + &none);
         project.run_ok(&[]);
-        let rows = project.rows("answers");
-        assert_eq!(rows.len(), 1, "{train}");
-        let found = (&rows[0]["prediction"], &rows[0]["finish_reason"]);
-        assert_eq!(found, (&json!(CUT), &json!("stop")));
-        assert_eq!(rows[0]["completion_tokens"], 0);
-    }
-}
-
-#[test]
-fn rows_without_code_are_set_aside() {
-    let project = project(
-        &[
-            json!({"id": "a", "random_cut": CUT, "say": "x"}),
-            json!({"id": "b", "random_cut": null, "say": "y"}),
-        ],
-        &others(),
-    );
-    project.change("{{ random_cut }}", "{{ say }}");
-    project.rerun("seed: 1", "seed: 1, samples: 2");
-    assert_eq!(project.rows("answers").len(), 2);
-    let rejects = project.rows("answers.rejects");
-    assert_eq!(rejects.len(), 2);
-    for (sample, row) in rejects.iter().enumerate() {
-        assert_eq!((&row["snippet_id"], &row["step"]), (&json!("b"), &json!("answers")));
-        assert_eq!((&row["rule"], &row["sample"]), (&json!("code"), &json!(sample)));
-        assert_eq!(row["reason"], "the column `random_cut` is null");
+        let found = fields(&project.only("answers"), "prediction finish_reason completion_tokens");
+        assert_eq!(found, json!([CUT, "stop", 0]), "{train}");
     }
 }
 
@@ -357,6 +309,16 @@ fn odd_code_comes_back_as_it_was() {
         assert_eq!(row["prediction"], row["raw_response"]);
         assert!(text(&row, "prediction").starts_with("```"), "{row}");
     }
+    // Rows without code are set aside.
+    let rows = [("a", Some(CUT), "x"), ("b", None, "y")];
+    let rows = rows.map(|(id, cut, say)| json!({"id": id, "random_cut": cut, "say": say}));
+    let project = self::project(&rows, &others());
+    project.change("{{ random_cut }}", "{{ say }}");
+    project.rerun("seed: 1", "seed: 1, samples: 2");
+    assert_eq!(project.rows("answers").len(), 2);
+    let wanted =
+        [0, 1].map(|at| format!("b | answers | code | {at} | the column `random_cut` is null"));
+    assert_eq!(project.cells("answers.rejects", "snippet_id step rule sample reason"), wanted);
 }
 
 #[test]
@@ -368,9 +330,8 @@ fn other_columns_may_be_learned_from_and_completed() {
         .collect();
     let project = project(&[json!({"id": "a", "random_cut": "x", "begin": CUT})], &train);
     project.rerun("seed: 1", "seed: 1, code: begin, train_column: text, order: 4, model: m");
-    let rows = project.rows("answers");
-    assert_eq!(rows[0]["prediction"], METHOD.trim_end());
-    assert_eq!((&rows[0]["model"], &rows[0]["reported_model"]), (&json!("m"), &Value::Null));
+    let found = fields(&project.only("answers"), "prediction model reported_model");
+    assert_eq!(found, json!([METHOD.trim_end(), "m", null]));
 }
 
 #[track_caller]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::Project;
+use crate::harness::{Project, fields};
 use galeras_test_servers::chat_api::{
     ChatApi, ChatFault, ChatRequest, MODEL, TOKENS, VERSION, code, content,
 };
@@ -41,12 +41,8 @@ pub fn data(rows: std::ops::Range<usize>) -> String {
     rows.map(|i| format!("{{\"id\":\"r{i:04}\",\"code\":\"def f{i}(a):\"}}\n")).collect()
 }
 
-pub fn project_of(workflow: &str, api: &ChatApi, rows: usize, more: &str) -> Project {
-    Project::new(&filled(workflow, api, more)).with("data.jsonl", data(0..rows))
-}
-
 pub fn project(api: &ChatApi, rows: usize, more: &str) -> Project {
-    project_of(WORKFLOW, api, rows, more)
+    Project::new(&workflow(api, more)).with("data.jsonl", data(0..rows))
 }
 
 pub fn served(rows: usize, more: &str) -> (ChatApi, Project) {
@@ -55,7 +51,7 @@ pub fn served(rows: usize, more: &str) -> (ChatApi, Project) {
 
 pub fn served_of(workflow: &str, rows: usize, more: &str) -> (ChatApi, Project) {
     let api = ChatApi::start();
-    let project = project_of(workflow, &api, rows, more);
+    let project = Project::new(&filled(workflow, &api, more)).with("data.jsonl", data(0..rows));
     (api, project)
 }
 
@@ -96,19 +92,15 @@ fn every_prompt_gets_a_row_with_its_answer() {
             assert_eq!(row[name], *value, "{name} goes through");
         }
         let body = &asked[text("prompt")].body;
-        assert_eq!(text("prediction"), code(body));
-        assert_eq!(text("raw_response"), content(body));
-        assert_eq!(text("finish_reason"), "stop");
-        assert_eq!((text("model"), text("reported_model")), (MODEL, VERSION));
-        assert_eq!(row["sample"], 0);
-        assert_eq!((&row["prompt_tokens"], &row["completion_tokens"]), (&json!(11), &json!(7)));
-        assert_eq!(row["earlier_responses"], json!([]));
+        let columns = "prediction raw_response finish_reason model reported_model sample \
+                       prompt_tokens completion_tokens earlier_responses";
+        let wanted = json!([code(body), content(body), "stop", MODEL, VERSION, 0, 11, 7, []]);
+        assert_eq!(fields(row, columns), wanted);
     }
     let ids: BTreeSet<&str> = rows.iter().map(|row| row["id"].as_str().unwrap()).collect();
     assert_eq!(ids.len(), 3);
     assert!(project.rows("answers.rejects").is_empty());
-    let step = outcome.step("answers");
-    assert_eq!((&step["computed_rows"], &step["reused_rows"]), (&json!(3), &json!(0)));
+    assert_eq!(fields(&outcome.step("answers"), "computed_rows reused_rows"), json!([3, 0]));
     project.verifies("cache");
 }
 
@@ -139,7 +131,7 @@ fn a_request_says_what_was_told_and_nothing_else() {
 }
 
 #[test]
-fn samples_have_seeds_keys_and_ids_of_their_own() {
+fn samples_have_seeds_keys_ids_and_answers_of_their_own() {
     let (api, project) = served(2, "samples: 5, seed: 40");
     project.run_ok(&[]);
     assert_eq!(seeds(&api.asked()), [40, 40, 41, 41, 42, 42, 43, 43, 44, 44]);
@@ -156,17 +148,12 @@ fn samples_have_seeds_keys_and_ids_of_their_own() {
         let body = json!({"messages": row["messages"], "seed": 40 + sample});
         assert_eq!(row["prediction"], code(&body));
     }
-    let summary = project.only("answers.summary");
-    assert_eq!((&summary["rows"], &summary["answers"]), (&json!(10), &json!(10)));
-}
-
-/// Without a seed the request of every sample is the same, and still each has its answer.
-#[test]
-fn samples_without_a_seed_are_asked_one_by_one() {
+    assert_eq!(fields(&project.only("answers.summary"), "rows answers"), json!([10, 10]));
+    // Without a seed the request of every sample is the same, and still each has its answer.
     let api = ChatApi::start();
     let numbered = |asked: &ChatRequest| json!({"content": format!("number {}", asked.number)});
     api.script(move |asked| Some(ChatFault::Message(numbered(asked))));
-    let project = project(&api, 1, "samples: 4").ran();
+    let project = self::project(&api, 1, "samples: 4").ran();
     let texts: BTreeSet<String> = api.asked().into_iter().map(|a| a.text).collect();
     assert_eq!((api.count(), texts.len()), (4, 1));
     let said: BTreeSet<String> = project.cells("answers", "raw_response").into_iter().collect();
@@ -174,22 +161,7 @@ fn samples_without_a_seed_are_asked_one_by_one() {
 }
 
 #[test]
-fn the_prediction_is_the_code_or_all_of_the_answer() {
-    let api = ChatApi::start();
-    let said = "<think>```python\nno\n```</think>\nFirst:\n```sh\nls\n```\n```py\nx = 1\n\n```\nor\n```\ny\n```\n";
-    api.script(move |_| Some(ChatFault::Message(json!({"content": said, "role": "assistant"}))));
-    let project = project(&api, 1, "");
-    for (extract, prediction) in [("code", "x = 1"), ("raw", said)] {
-        project.write("w.yaml", workflow(&api, &format!("extract: {extract}")));
-        project.run_ok(&[]);
-        let row = project.only("answers");
-        assert_eq!((&row["prediction"], &row["raw_response"]), (&json!(prediction), &json!(said)));
-    }
-    assert_eq!(api.count(), 1, "a change of the extraction is no question");
-}
-
-#[test]
-fn the_summary_says_what_it_cost() {
+fn the_summary_says_what_each_model_cost() {
     let (_api, project) = served(3, "samples: 2, seed: 1, price: { input: 0.15, output: 0.6 }");
     project.run_ok(&[]);
     let (prompt, answer) = TOKENS;
@@ -203,17 +175,14 @@ fn the_summary_says_what_it_cost() {
     assert_eq!(summary, wanted);
     project.rerun(", price: { input: 0.15, output: 0.6 }", "");
     assert_eq!(project.only("answers.summary")["cost_usd"], Value::Null);
-}
-
-#[test]
-fn models_of_other_names_are_summed_up_apart() {
+    // Models of other names are summed up apart.
     let api = ChatApi::start();
     api.script(|asked| match asked.last().as_str() {
         "Complete this: def f0(a):" => Some(ChatFault::With(json!({"model": "other"}))),
         "Complete this: def f1(a):" => Some(ChatFault::With(json!({"model": null}))),
         _ => None,
     });
-    let project = project(&api, 4, "").ran();
+    let project = self::project(&api, 4, "").ran();
     let reported = project.cells("answers", "code reported_model");
     assert_eq!(reported[..2], ["def f0(a): | other", "def f1(a): | null"]);
     assert_eq!(reported[2..], [2, 3].map(|i| format!("def f{i}(a): | {VERSION}")));
@@ -224,8 +193,7 @@ fn models_of_other_names_are_summed_up_apart() {
 #[test]
 fn a_conversation_goes_on_with_the_answers() {
     let (api, project) = served(2, "samples: 2, seed: 5, price: { input: 1, output: 1 }");
-    let turns = "['First: {{ code }}', 'Then', 'Last']";
-    project.rerun("'Complete this: {{ code }}'", turns);
+    project.rerun("'Complete this: {{ code }}'", "['First: {{ code }}', 'Then', 'Last']");
     assert_eq!(api.count(), 2 * 2 * 3);
     let asked = api.asked();
     for row in project.rows("answers") {
@@ -242,12 +210,10 @@ fn a_conversation_goes_on_with_the_answers() {
             said.push(content(&body));
             messages.push(json!({"role": "assistant", "content": content(&body)}));
         }
-        assert_eq!(row["raw_response"], said[2]);
-        assert_eq!(row["earlier_responses"], json!(said[..2]));
-        assert_eq!((&row["prompt_tokens"], &row["completion_tokens"]), (&json!(33), &json!(21)));
+        let columns = "raw_response earlier_responses prompt_tokens completion_tokens";
+        assert_eq!(fields(&row, columns), json!([said[2], said[..2], 33, 21]));
     }
-    let summary = project.only("answers.summary");
-    assert_eq!((&summary["rows"], &summary["answers"]), (&json!(4), &json!(12)));
+    assert_eq!(fields(&project.only("answers.summary"), "rows answers"), json!([4, 12]));
 }
 
 #[test]
@@ -290,18 +256,14 @@ fn prompts_that_say_the_same_share_an_answer() {
     project.write("data.jsonl", rows.map(|(id, code)| row(id, code)).concat());
     let outcome = project.run_ok(&[]);
     assert_eq!(seeds(&api.asked()), [1, 1, 2, 2]);
-    let mut of: BTreeMap<(String, i64), BTreeSet<String>> = BTreeMap::new();
-    let rows = project.rows("answers");
-    for row in &rows {
-        let key = (row["code"].as_str().unwrap().to_owned(), row["sample"].as_i64().unwrap());
-        of.entry(key).or_default().insert(row["prediction"].as_str().unwrap().to_owned());
-    }
-    assert_eq!((rows.len(), of.len()), (8, 4));
-    assert!(of.values().all(|said| said.len() == 1), "{of:?}");
+    let mut said = project.cells("answers", "code sample prediction");
+    assert_eq!(said.len(), 8);
+    said.dedup();
+    let keys: Vec<&str> = said.iter().map(|line| &line[..5]).collect();
+    assert_eq!(keys, ["x | 0", "x | 1", "y | 0", "y | 1"], "{said:?}");
     // Paid once.
     let summary = project.only("answers.summary");
-    assert_eq!((&summary["rows"], &summary["answers"]), (&json!(8), &json!(4)));
-    assert_eq!(summary["prompt_tokens"], 44);
+    assert_eq!(fields(&summary, "rows answers prompt_tokens"), json!([8, 4, 44]));
     assert_eq!(outcome.events("progress").last().unwrap()["done"], 8);
     // A template without columns is one question.
     let (api, project) = served(3, "");
@@ -325,24 +287,27 @@ fn answers_in_every_dialect_are_read() {
         let fault = ChatFault::Message(message.clone());
         api.script(move |_| Some(fault.clone()));
         let project = project(&api, 1, "").ran();
-        let row = project.only("answers");
         let prediction = if reason == "refusal" { "" } else { raw };
-        let found = (&row["raw_response"], &row["prediction"]);
-        assert_eq!(found, (&json!(raw), &json!(prediction)), "{message}");
-        assert_eq!(row["finish_reason"], reason, "{message}");
+        let found = fields(&project.only("answers"), "raw_response prediction finish_reason");
+        assert_eq!(found, json!([raw, prediction, reason]), "{message}");
         assert_eq!(api.count(), 1, "{message}");
     }
-}
-
-#[test]
-fn a_server_that_counts_no_tokens_is_taken() {
     let api = ChatApi::start();
     api.script(|_| Some(ChatFault::With(json!({"usage": null}))));
     let project = project(&api, 2, "price: { input: 1, output: 1 }").ran();
-    for row in project.rows("answers") {
-        let found = (&row["prompt_tokens"], &row["completion_tokens"]);
-        assert_eq!(found, (&Value::Null, &Value::Null));
+    assert_eq!(project.cells("answers", "prompt_tokens completion_tokens"), ["null | null"; 2]);
+    // The prediction is the code or all of the answer.
+    let api = ChatApi::start();
+    let said = "<think>```python\nno\n```</think>\nFirst:\n```sh\nls\n```\n```py\nx = 1\n\n```\nor\n```\ny\n```\n";
+    api.script(move |_| Some(ChatFault::Message(json!({"content": said, "role": "assistant"}))));
+    let project = self::project(&api, 1, "");
+    for (extract, prediction) in [("code", "x = 1"), ("raw", said)] {
+        project.write("w.yaml", workflow(&api, &format!("extract: {extract}")));
+        project.run_ok(&[]);
+        let found = fields(&project.only("answers"), "prediction raw_response");
+        assert_eq!(found, json!([prediction, said]));
     }
+    assert_eq!(api.count(), 1, "a change of the extraction is no question");
 }
 
 #[test]

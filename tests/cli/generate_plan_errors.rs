@@ -41,6 +41,7 @@ fn workflow(step: &str, with: &str) -> String {
 }
 
 const CONFLICT: &str = "conflicting-arguments";
+const MISSING: &str = "missing-argument";
 
 /// The step, its arguments with the mark at the only mistake, the code, words of the message.
 #[rustfmt::skip]
@@ -166,29 +167,18 @@ fn fields_that_the_step_sets_are_not_for_the_extra_body() {
 #[test]
 fn arguments_that_are_missing_have_no_place_of_their_own() {
     for (with, code, words) in [
-        ("base_url: 'URL', messages: code", "missing-argument", &["`model`"][..]),
+        ("base_url: 'URL', messages: code", MISSING, &["`model`"][..]),
         (
             "provider: anthropic, model: m, base_url: 'URL', messages: code, top_p: 1",
-            "missing-argument",
+            MISSING,
             &["needs `max_tokens`", "max_tokens: 1024"],
         ),
-        (
-            "provider: anthropic, max_tokens: 5, messages: code",
-            "missing-argument",
-            &["needs a `model`"],
-        ),
-        (
-            "provider: reference",
-            "missing-argument",
-            &["column with the right answers", "reference: code"],
-        ),
+        ("provider: anthropic, max_tokens: 5, messages: code", MISSING, &["needs a `model`"]),
+        ("provider: reference", MISSING, &["column with the right answers", "reference: code"]),
         // The default column, which only `prompt` makes.
         ("model: m, base_url: 'URL'", "unknown-column", &[]),
     ] {
-        let outcome = Project::new(&workflow("any", with)).run_json(&[]).exits(2);
-        let found = outcome.events("diagnostic");
-        assert_eq!((found.len(), &found[0]["code"]), (1, &code.into()), "{outcome}");
-        says(&told(&found[0]), words);
+        says(&told(&Project::new(&workflow("any", with)).refused_once(code, "")), words);
     }
 }
 
@@ -214,9 +204,7 @@ fn ports_that_a_provider_does_not_take() {
     refused(&with_port("train", "any", echo), "wrong-inputs", &["`train`"]);
     let (text, _) =
         marked(&with_port("«other", "any", "model: m, base_url: 'URL', messages: code"));
-    let outcome = Project::new(&text).run_json(&[]).exits(2);
-    assert_eq!(outcome.events("diagnostic").len(), 1, "{outcome}");
-    assert_eq!(outcome.events("diagnostic")[0]["code"], "wrong-inputs", "{outcome}");
+    Project::new(&text).refused_once("wrong-inputs", "");
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! `generate` with `provider: replay`: answers of an earlier study, found again by prompt or by
-//! columns.
+//! columns, and tables of several models, as other runs and tools export them.
+
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, every, lines, says, text};
+use crate::harness::{Project, every, fields, lines, says, text};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -44,7 +46,7 @@ fn told(project: &Project) -> Vec<String> {
 }
 
 #[test]
-fn answers_are_found_by_columns() {
+fn answers_are_found_by_columns_or_ids() {
     let project = project(&given());
     let outcome = project.run_ok(&[]);
     assert_eq!(outcome.step("answers")["rows"], 6);
@@ -52,15 +54,11 @@ fn answers_are_found_by_columns() {
     let prompts = project.rows("prompts");
     for row in project.rows("answers") {
         let prompt = prompts.iter().find(|prompt| prompt["id"] == row["prompt_id"]).unwrap();
-        // Everything is the prompt's, and the answer comes on top.
-        for column in ["snippet_id", "treatment", "prompt", "messages", "code", "n"] {
-            assert_eq!(row[column], prompt[column], "{column}");
-        }
-        assert_eq!((&row["model"], &row["sample"]), (&json!("replay"), &json!(0)));
-        for column in ["finish_reason", "reported_model", "prompt_tokens", "completion_tokens"] {
-            assert!(row[column].is_null(), "{row}");
-        }
-        assert_eq!(row["earlier_responses"], json!([]));
+        let columns = "snippet_id treatment prompt messages code n";
+        assert_eq!(fields(&row, columns), fields(prompt, columns));
+        let columns = "model sample finish_reason reported_model prompt_tokens completion_tokens \
+                       earlier_responses";
+        assert_eq!(fields(&row, columns), json!(["replay", 0, null, null, null, null, []]));
     }
     assert!(project.rows("answers.rejects").is_empty());
     // The order of the answers does not count.
@@ -68,11 +66,8 @@ fn answers_are_found_by_columns() {
     project.write("given.jsonl", lines(&given().into_iter().rev().collect::<Vec<_>>()));
     assert_eq!(project.run_ok(&["--jobs", "1"]).step("answers")["digest"], before);
     project.run_ok(&[]).all_hit();
-}
-
-#[test]
-fn answers_are_found_by_the_id_of_the_prompt() {
-    let project = project(&given()).ran();
+    // Answers are found by the id of the prompt.
+    let project = self::project(&given()).ran();
     let prompts = project.rows("prompts");
     let answer = |(at, row): (usize, &Value)| json!({"id": at, "prompt_id": row["id"], "text": format!("y = {at}"), "reported_model": "old"});
     let by_id: Vec<Value> = prompts.iter().enumerate().map(answer).collect();
@@ -87,6 +82,14 @@ fn answers_are_found_by_the_id_of_the_prompt() {
         assert_eq!(row["raw_response"], format!("y = {at}"));
         assert_eq!((&row["model"], &row["reported_model"]), (&json!("earlier"), &json!("old")));
     }
+    // Columns of different types are compared.
+    let rows: Vec<Value> = (1..=3)
+        .map(|i| json!({"id": i, "n": i.to_string(), "raw_response": format!("y = {i}")}))
+        .collect();
+    let project = self::project(&rows);
+    project.rerun("[snippet_id, treatment]", "[n]");
+    let wanted = ["d1 | a | 0 | y = 1", "d1 | b | 0 | y = 1", "d2 | a | 0 | y = 2"];
+    assert_eq!(told(&project)[..3], wanted);
 }
 
 #[test]
@@ -104,9 +107,8 @@ fn columns_of_answers_are_taken_over() {
         let of =
             |g: &&Value| g["snippet_id"] == row["snippet_id"] && g["treatment"] == row["treatment"];
         let found = given.iter().find(of).unwrap();
-        for column in ["finish_reason", "reported_model", "prompt_tokens", "completion_tokens"] {
-            assert_eq!(row[column], found[column], "{column}");
-        }
+        let columns = "finish_reason reported_model prompt_tokens completion_tokens";
+        assert_eq!(fields(&row, columns), fields(found, columns));
         assert!(row.get("comment").is_none(), "{row}");
     }
     let columns = "reported_model rows answers prompt_tokens completion_tokens";
@@ -139,10 +141,9 @@ fn samples_are_told_apart() {
     let ids = project.cells("answers", "id");
     assert!(before.iter().all(|id| ids.contains(id)));
     // The last one has no second answer.
-    let rejects = project.rows("answers.rejects");
-    assert_eq!(rejects.len(), 1);
-    assert_eq!((&rejects[0]["sample"], &rejects[0]["rule"]), (&json!(1), &json!("answer")));
-    says(text(&rejects[0], "reason"), &["snippet_id = d3", "treatment = b", "sample = 1"]);
+    let reject = project.only("answers.rejects");
+    assert_eq!(fields(&reject, "sample rule"), json!([1, "answer"]));
+    says(text(&reject, "reason"), &["snippet_id = d3", "treatment = b", "sample = 1"]);
 }
 
 #[test]
@@ -165,11 +166,7 @@ fn prompts_without_an_answer_are_set_aside() {
     project.run_ok(&[]);
     assert!(project.rows("answers.rejects").is_empty());
     assert_eq!(project.rows("answers").len(), 6);
-}
-
-#[test]
-fn no_answers_at_all() {
-    let project = project(&given());
+    let project = self::project(&given());
     let none =
         "  none: { op: sql, from: given, with: { query: 'SELECT * FROM input WHERE false' } }\n";
     let text = project.read("w.yaml").replace("answers: given", "answers: none");
@@ -181,7 +178,7 @@ fn no_answers_at_all() {
 }
 
 #[test]
-fn two_answers_for_one_prompt_are_an_error() {
+fn two_answers_for_one_prompt_and_samples_without_a_number_are_errors() {
     let mut rows = given();
     let mut twice = rows[2].clone();
     twice["id"] = json!("twice");
@@ -199,17 +196,9 @@ fn two_answers_for_one_prompt_are_an_error() {
     project.write("given.jsonl", lines(&given()));
     project.change("[snippet_id, treatment]", "[snippet_id]");
     project.run_json(&[]).exits(1);
-}
-
-#[test]
-fn columns_find_each_other_whatever_their_type() {
-    let rows: Vec<Value> = (1..=3)
-        .map(|i| json!({"id": i, "n": i.to_string(), "raw_response": format!("y = {i}")}))
-        .collect();
-    let project = project(&rows);
-    project.rerun("[snippet_id, treatment]", "[n]");
-    let wanted = ["d1 | a | 0 | y = 1", "d1 | b | 0 | y = 1", "d2 | a | 0 | y = 2"];
-    assert_eq!(told(&project)[..3], wanted);
+    let mut rows = given();
+    rows.iter_mut().for_each(|row| row["sample"] = json!("first"));
+    self::project(&rows).fails("answers", &["`sample`"]);
 }
 
 #[test]
@@ -302,9 +291,187 @@ fn mistakes_are_found_before_anything_runs() {
     });
 }
 
+const MODELS: &str = "galeras: 1
+steps:
+  data: { op: read, with: { path: data.jsonl } }
+  given: { op: read, with: { path: given.jsonl, columns: { id: prompt_id }, KEY } }
+  answers: { op: generate, from: { input: data, answers: given }, with: { provider: replay } }
+";
+
+/// Answers of the models `a` and `b`, each with two samples, to the rows `d1`, `d2` and `d3`.
+fn of_models() -> Vec<Value> {
+    let mut rows = Vec::new();
+    for model in ["a", "b"] {
+        for id in ["d1", "d2", "d3"] {
+            for sample in 0..2 {
+                let answer = format!("{model} = '{id}' # {sample}");
+                rows.push(json!({"id": id, "model": model, "sample": sample,
+                    "prediction": answer, "raw_response": format!("Here:\n```\n{answer}\n```"),
+                    "reported_model": format!("{model}-1"), "completion_tokens": 3, "prompt_tokens": 2}));
+            }
+        }
+    }
+    rows
+}
+
+/// A table as other tools write it: the `id` is that of what was answered.
+fn with_models(given: &[Value]) -> Project {
+    keyed(given, "key: [prompt_id, model, sample]")
+}
+
+fn keyed(given: &[Value], key: &str) -> Project {
+    let project = Project::new(&MODELS.replace("KEY", key));
+    let data = ["d1", "d2", "d3"].map(|id| json!({"id": id, "code": "x"}));
+    project.write("data.jsonl", lines(&data));
+    project.write("given.jsonl", lines(given));
+    project
+}
+
+/// `model | id | sample | prediction` of every answer, sorted.
+fn answered(project: &Project) -> Vec<String> {
+    project.cells("answers", "model prompt_id sample prediction")
+}
+
 #[test]
-fn samples_that_are_no_numbers_are_an_error() {
-    let mut rows = given();
-    rows.iter_mut().for_each(|row| row["sample"] = json!("first"));
-    project(&rows).fails("answers", &["`sample`"]);
+fn all_models_answer() {
+    let project = with_models(&of_models());
+    let outcome = project.run_ok(&[]);
+    let of = |model: &str| {
+        ["d1", "d2", "d3"].map(|id| format!("{model} | {id} | 0 | {model} = '{id}' # 0"))
+    };
+    let wanted = [of("a"), of("b")].concat();
+    assert_eq!(answered(&project), wanted);
+    let ids: BTreeSet<String> = project.cells("answers", "id").into_iter().collect();
+    assert_eq!(ids.len(), 6);
+    let summary = project.cells("answers.summary", "model reported_model rows");
+    assert_eq!(summary, ["a | a-1 | 3", "b | b-1 | 3"]);
+    // In whatever order the table is.
+    let digests = outcome.step("answers")["digest"].clone();
+    project.write("given.jsonl", lines(&of_models().into_iter().rev().collect::<Vec<_>>()));
+    assert_eq!(project.run_ok(&[]).step("answers")["digest"], digests);
+    project.rerun("provider: replay", "provider: replay, samples: 2");
+    let both = answered(&project);
+    assert_eq!(both.len(), 12);
+    assert!(wanted.iter().all(|one| both.contains(one)), "{both:?}");
+}
+
+#[test]
+fn one_model_is_chosen() {
+    let project = with_models(&of_models());
+    project.rerun("provider: replay", "provider: replay, model: b");
+    let wanted = ["d1", "d2", "d3"].map(|id| format!("b | {id} | 0 | b = '{id}' # 0"));
+    assert_eq!(answered(&project), wanted);
+    let before = project.rows("answers");
+    // The other model's answers are none of its business, not even two for one row.
+    let mut rows = of_models();
+    rows[1] = rows[0].clone();
+    rows[1]["raw_response"] = json!("c = 1");
+    project.write("given.jsonl", lines(&rows));
+    let key = "key: [prompt_id, model, sample";
+    project.rerun(key, &format!("{key}, raw_response"));
+    assert_eq!(project.rows("answers"), before);
+    project.change("model: b", "model: a");
+    project.fails("answers", &["two answers for prompt_id = d1"]);
+}
+
+#[test]
+fn a_model_that_is_not_there_and_a_row_without_one_are_errors() {
+    let mut rows = of_models();
+    rows.iter_mut().for_each(|row| {
+        row["model"] = json!(format!("qwen2.5-coder-{}", row["model"].as_str().unwrap()));
+    });
+    let project = with_models(&rows);
+    project.change("provider: replay", "provider: replay, model: qwen2.5-codr-a");
+    project.fails("answers", &["no answers of a model `qwen2.5-codr-a`"]);
+    let shown = project.run(&["run", "w.yaml"]).exits(1);
+    assert!(shown.stderr.contains("did you mean `qwen2.5-coder-a`?"), "{shown}");
+    project.change("model: qwen2.5-codr-a", "model: gpt");
+    let shown = project.run(&["run", "w.yaml"]).exits(1);
+    assert!(shown.stderr.contains("it has answers of qwen2.5-coder-a, qwen2.5-coder-b"), "{shown}");
+    let mut rows = of_models();
+    rows[3]["model"] = Value::Null;
+    let project = keyed(&rows, "key: [prompt_id, prediction]");
+    project.fails("answers", &["prompt_id = d2, sample = 1 has no `model`"]);
+}
+
+#[test]
+fn a_missing_answer_says_whose_it_is() {
+    let mut rows = of_models();
+    rows.retain(|row| !(row["model"] == "b" && row["id"] == "d2"));
+    rows[0]["raw_response"] = Value::Null;
+    let project = with_models(&rows).ran();
+    assert_eq!(project.cells("answers.rejects", "model id"), ["a | d1", "b | d2"]);
+    assert_eq!(answered(&project).len(), 4);
+    // Also if all of a model's are.
+    let of_b = rows.iter_mut().filter(|row| row["model"] == "b");
+    of_b.for_each(|row| row["raw_response"] = Value::Null);
+    project.write("given.jsonl", lines(&rows));
+    project.run_ok(&[]);
+    assert_eq!((answered(&project).len(), project.rows("answers.rejects").len()), (2, 4));
+}
+
+#[test]
+fn a_table_of_predictions_is_taken_as_it_is() {
+    let mut rows = of_models();
+    for row in &mut rows {
+        row.as_object_mut().unwrap().shift_remove("raw_response");
+        let id = &row["id"];
+        let text = format!("def f():\n    \"\"\"\n    ```\n    {id}\n    ```\n    \"\"\"\n");
+        row["prediction"] = json!(text);
+    }
+    let project = with_models(&rows).ran();
+    for row in project.rows("answers") {
+        let given = rows.iter().find(|given| given["id"] == row["prompt_id"]).unwrap();
+        assert_eq!(row["prediction"], given["prediction"], "it is code already");
+    }
+    // Said outright, the column is an answer like any other.
+    let before = project.rows("answers");
+    project.rerun("provider: replay", "provider: replay, answer: prediction, extract: raw");
+    assert_eq!(project.rows("answers"), before);
+}
+
+/// One run exports, another one reads: two models united, and replayed as they are.
+#[test]
+fn an_exported_table_of_two_models_is_replayed() {
+    let made = "galeras: 1
+steps:
+  methods: { op: methods, with: { corpus: python-stdlib, include: ['json/*.py'] } }
+  testbed: { op: cut, from: methods, with: { seed: 42 } }
+  echo: { op: generate, from: testbed, with: { provider: echo, given: random_cut, samples: 2 } }
+  best: { op: generate, from: testbed, with: { provider: reference, reference: code } }
+  both:
+    op: sql
+    from: { echo: echo, best: best }
+    with: { query: SELECT * FROM echo UNION ALL SELECT * FROM best, key: [id] }
+outputs:
+  parquet: { from: both, path: answers.parquet }
+  csv: { from: both, path: answers.csv }
+  jsonl: { from: both, path: answers.jsonl }
+";
+    let project = Project::new(made).ran();
+    let of = |rows: Vec<Value>| -> BTreeSet<String> {
+        let columns = ["id", "model", "sample", "prediction", "raw_response", "finish_reason"];
+        rows.iter().map(|row| columns.map(|name| row[name].to_string()).join(" ")).collect()
+    };
+    let before = of(project.rows("both"));
+    assert!(before.len() > 60, "{}", before.len());
+    for file in ["answers.parquet", "answers.jsonl", "answers.csv"] {
+        let (steps, _) = made.split_once("  echo:").unwrap();
+        let replay = format!(
+            "  stored: {{ op: read, with: {{ path: {file} }} }}
+  answers:
+    op: generate
+    from: {{ input: testbed, answers: stored }}
+    with: {{ provider: replay, samples: 2, extract: raw }}
+"
+        );
+        project.write("w.yaml", format!("{steps}{replay}"));
+        project.run_ok(&[]);
+        assert_eq!(of(project.rows("answers")), before, "{file}");
+        // The second samples of the reference, which it never gave.
+        let rejects = project.rows("answers.rejects");
+        assert_eq!(rejects.len(), before.len() / 3, "{file}");
+        let second = |row: &Value| row["model"] == "reference" && row["sample"] == 1;
+        assert!(rejects.iter().all(second), "{file}");
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::generate_openai::{answers, data, project, served, workflow};
-use crate::harness::{Outcome, Project, says};
+use crate::harness::{Outcome, Project, fields, says};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest};
 
 /// The last messages of the requests since the last call, sorted.
@@ -38,16 +38,7 @@ fn unlike(api: &ChatApi) {
 }
 
 #[test]
-fn a_rerun_asks_nothing() {
-    let (api, project) = served(5, "");
-    let first = project.run_ok(&[]);
-    let second = asks_nothing(&api, &project);
-    second.all_hit();
-    assert_eq!(second.digests(), first.digests());
-}
-
-#[test]
-fn a_new_row_is_asked_alone() {
+fn new_rows_and_samples_are_asked_alone() {
     let (api, project) = served(5, "");
     project.run_ok(&[]);
     let before = said(&project);
@@ -56,18 +47,14 @@ fn a_new_row_is_asked_alone() {
     project.write("data.jsonl", data(0..6));
     let outcome = project.run_ok(&[]);
     assert_eq!(taken(&api), ["Complete this: def f5(a):"]);
-    let step = outcome.step("answers");
-    assert_eq!((&step["computed_rows"], &step["reused_rows"]), (&json!(1), &json!(5)));
+    assert_eq!(fields(&outcome.step("answers"), "computed_rows reused_rows"), json!([1, 5]));
     assert_eq!(said(&project)[..5], before);
     // Fewer rows, and the same again.
     project.write("data.jsonl", data(2..4));
     asks_nothing(&api, &project);
     project.write("data.jsonl", data(0..6));
     asks_nothing(&api, &project).all_hit();
-}
-
-#[test]
-fn more_samples_ask_only_for_those() {
+    // More samples ask only for those.
     let (api, project) = served(2, "seed: 10, samples: 1");
     project.run_ok(&[]);
     let before = said(&project);
@@ -88,6 +75,7 @@ fn how_it_is_asked_is_no_part_of_the_result() {
     let base = "price: { input: 1, output: 1 }, max_tokens: 9";
     let project = project(&api, 3, base);
     let first = project.run_ok(&[]);
+    asks_nothing(&api, &project).repeats(&first);
     for more in [
         "concurrency: 3",
         "requests_per_minute: 100",
@@ -98,13 +86,10 @@ fn how_it_is_asked_is_no_part_of_the_result() {
         "api_key_env: NOT_SET_AT_ALL",
     ] {
         project.write("w.yaml", workflow(&api, &format!("{base}, {more}")));
-        let outcome = asks_nothing(&api, &project);
-        outcome.all_hit();
-        assert_eq!(outcome.digests(), first.digests(), "{more}");
+        asks_nothing(&api, &project).repeats(&first);
     }
     // The same server, written in another way.
-    let text = workflow(&api, base).replace("/v1'", "/v1/'");
-    project.write("w.yaml", text);
+    project.write("w.yaml", workflow(&api, base).replace("/v1'", "/v1/'"));
     asks_nothing(&api, &project).all_hit();
 }
 
@@ -113,30 +98,24 @@ fn what_is_made_of_the_answers_asks_nothing() {
     let (api, project) = served(3, "seed: 1");
     project.run_ok(&[]);
     unlike(&api);
-    let steps = |outcome: &Outcome| {
-        let step = outcome.step("answers");
-        (step["computed_rows"].as_u64().unwrap(), step["reused_rows"].as_u64().unwrap())
-    };
+    let rows = |outcome: Outcome| fields(&outcome.step("answers"), "computed_rows reused_rows");
     project.change("seed: 1", "seed: 1, extract: raw");
-    assert_eq!(steps(&asks_nothing(&api, &project)), (0, 3));
+    assert_eq!(rows(asks_nothing(&api, &project)), json!([0, 3]));
     project.change("seed: 1", "seed: 1, price: { input: 1, output: 2 }");
     asks_nothing(&api, &project);
     assert_eq!(project.only("answers.summary")["cost_usd"], 75e-6);
     project.change("output: 2", "output: 3");
     asks_nothing(&api, &project);
     // Another name of the treatment: other ids, the same question.
-    let ids = |project: &Project| -> BTreeSet<String> {
-        project.rows("answers").iter().map(|row| row["id"].to_string()).collect()
-    };
-    let before = ids(&project);
+    let ids = || BTreeSet::from_iter(project.cells("answers", "id"));
+    let before = ids();
     project.change("control:", "renamed:");
-    assert_eq!(steps(&asks_nothing(&api, &project)), (0, 3));
-    assert!(before.is_disjoint(&ids(&project)));
+    assert_eq!(rows(asks_nothing(&api, &project)), json!([0, 3]));
+    assert!(before.is_disjoint(&ids()));
     // A column that no one asks about.
-    let rows = data(0..3).replace('}', ",\"note\":\"new\"}");
-    project.write("data.jsonl", rows);
-    assert_eq!(steps(&asks_nothing(&api, &project)), (0, 3));
-    assert!(project.rows("answers").iter().all(|row| row["note"] == "new"));
+    project.write("data.jsonl", data(0..3).replace('}', ",\"note\":\"new\"}"));
+    assert_eq!(rows(asks_nothing(&api, &project)), json!([0, 3]));
+    assert_eq!(project.cells("answers", "note"), ["new"; 3]);
     // The step and the prompts under other names.
     let text = project.read("w.yaml").replace("prompts", "asked").replace("answers:", "replies:");
     project.write("w.yaml", text);
@@ -173,23 +152,7 @@ fn what_the_answers_depend_on_is_asked_anew() {
 }
 
 #[test]
-fn new_metrics_ask_nothing() {
-    let (api, project) = served(2, "");
-    project.append(
-        "  scored:
-    op: score
-    from: answers
-    with: { reference: code, metrics: [levenshtein] }
-",
-    );
-    let outcome = project.run_ok(&[]);
-    assert_eq!((outcome.step("scored")["rows"].as_u64(), api.take().len()), (Some(2), 2));
-    project.change("[levenshtein]", "[levenshtein, exact_match]");
-    assert_eq!(asks_nothing(&api, &project).status("answers"), "hit");
-}
-
-#[test]
-fn two_workflows_share_answers() {
+fn two_workflows_and_new_metrics_share_answers() {
     let (api, project) = served(4, "");
     project.run_ok(&[]);
     api.take();
@@ -203,6 +166,19 @@ fn two_workflows_share_answers() {
     assert_eq!(taken(&api), [4, 5, 6].map(|i| format!("Complete this: def f{i}(a):")));
     project.write("data.jsonl", data(0..7));
     asks_nothing(&api, &project);
+    // New metrics ask nothing.
+    let (api, project) = served(2, "");
+    project.append(
+        "  scored:
+    op: score
+    from: answers
+    with: { reference: code, metrics: [levenshtein] }
+",
+    );
+    let outcome = project.run_ok(&[]);
+    assert_eq!((outcome.step("scored")["rows"].as_u64(), api.take().len()), (Some(2), 2));
+    project.change("[levenshtein]", "[levenshtein, exact_match]");
+    assert_eq!(asks_nothing(&api, &project).status("answers"), "hit");
 }
 
 #[test]
@@ -228,25 +204,20 @@ fn force_asks_anew() {
 #[test]
 fn what_failed_is_asked_by_the_next_run_and_only_that() {
     let (api, project) = served(4, "samples: 2, seed: 7");
-    let fault = ChatFault::Error(400, "bad", "no way".into());
-    api.spoil("f2", fault);
+    api.spoil("f2", ChatFault::Error(400, "bad", "no way".into()));
     let outcome = project.run_ok(&[]);
     assert_eq!(outcome.finished()["status"], "ok");
     let told = outcome.warnings();
     assert_eq!(told.len(), 1, "{outcome}");
     says(&told[0], &["no way", "next run"]);
     assert_eq!((project.rows("answers").len(), api.take().len()), (6, 8));
-    let rejects = project.rows("answers.rejects");
-    let samples: BTreeSet<u64> = rejects.iter().filter_map(|row| row["sample"].as_u64()).collect();
-    assert_eq!((rejects.len(), samples), (2, BTreeSet::from([0, 1])));
-    for row in &rejects {
-        assert_eq!((&row["step"], &row["rule"]), (&json!("answers"), &json!("refused")), "{row}");
-        assert_eq!(row["code"], "def f2(a):");
-        says(row["reason"].as_str().unwrap(), &["no way", "refuses"]);
+    let wanted = [0, 1].map(|sample| format!("{sample} | answers | refused | def f2(a):"));
+    assert_eq!(project.cells("answers.rejects", "sample step rule code"), wanted);
+    for reason in project.cells("answers.rejects", "reason") {
+        says(&reason, &["no way", "refuses"]);
     }
     // It still fails: it is asked, and nothing else is.
-    let planned = project.run(&["plan", "w.yaml"]).exits(0);
-    assert!(planned.stdout.contains("PREV_FAILED"), "{planned}");
+    project.run(&["plan", "w.yaml"]).exits(0).prints(&["PREV_FAILED"]);
     let again = project.run_ok(&[]);
     assert_eq!(again.step("answers")["reason"], "PREV_FAILED");
     assert_eq!(again.digests(), outcome.digests());
@@ -301,23 +272,14 @@ fn conversations_that_begin_the_same_share_the_beginning() {
     project.change("model: tiny", "model: tiny, extract: raw");
     asks_nothing(&api, &project);
     assert_eq!(said(), before);
-}
-
-/// The summary's `answers` are “each turn and each only once”: what was paid.
-#[test]
-fn a_shared_beginning_is_summed_up_once() {
+    // The summary's `answers` are “each turn and each only once”: what was paid.
     let (api, project) = served(1, "price: { input: 1, output: 1 }");
     treatments(&project, TWO);
     project.run_ok(&[]);
     assert_eq!(api.count(), 2);
     let summary = project.only("answers.summary");
-    assert_eq!((&summary["rows"], &summary["answers"]), (&json!(2), &json!(2)), "{summary}");
-    assert_eq!(summary["cost_usd"], 36e-6, "{summary}");
-}
-
-/// A beginning that is refused is refused for all who share it.
-#[test]
-fn a_shared_beginning_that_fails_is_rejected_for_all() {
+    assert_eq!(fields(&summary, "rows answers cost_usd"), json!([2, 2, 36e-6]));
+    // A beginning that is refused is refused for all who share it.
     let (api, project) = served(2, "");
     api.spoil("f1(", ChatFault::Error(400, "bad", "no way".into()));
     treatments(&project, TWO);

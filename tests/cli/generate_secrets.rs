@@ -6,12 +6,13 @@ use std::process::Command;
 use serde_json::json;
 
 use crate::generate_openai::{data, served, workflow};
-use crate::harness::{Outcome, Project, Running, files_below, marked, says, wait_for};
+use crate::harness::{Outcome, Project, Running, files_below, marked, wait_for};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest};
 
 const NAME: &str = "SECRET_OF_MINE";
 const KEY: &str = "sk-proj-0aVerySecretKey_7f3d9b21c5";
 const WITH_KEY: &str = "api_key_env: SECRET_OF_MINE";
+const RUN: [&str; 4] = ["run", "w.yaml", "--format", "json"];
 
 fn command(project: &Project, args: &[&str]) -> Command {
     let mut command = project.command(args);
@@ -90,7 +91,7 @@ fn the_key_is_in_no_file_and_no_message() {
     });
     project.append(OUTPUTS);
     let human = run(&project, &["run", "w.yaml"]).exits(0);
-    let again = run(&project, &["run", "w.yaml", "--format", "json"]).exits(0);
+    let again = run(&project, &RUN).exits(0);
     assert!(
         api.asked().iter().all(|a| a.header("authorization") == Some(&format!("Bearer {KEY}")))
     );
@@ -119,7 +120,7 @@ fn the_key_is_not_in_the_lock_file_nor_in_what_a_killed_run_leaves() {
             ChatFault::Hang
         })
     });
-    let running = Running::start(command(&project, &["run", "w.yaml", "--format", "json"]));
+    let running = Running::start(command(&project, &RUN));
     let journal = || files_below(&project.path("cache/downloads/answers"));
     wait_for("answers", || journal().iter().any(|file| std::fs::metadata(file).unwrap().len() > 0));
     running.signal("KILL");
@@ -142,29 +143,28 @@ fn a_missing_key_is_found_before_anything_runs() {
     let (project, place) = without_key(&api);
     let wanted = [format!("missing-secret w.yaml:{place}")];
     for value in [None, Some(""), Some(" \n")] {
-        let start = |args: &[&str]| {
-            let mut command = project.command(args);
-            if let Some(value) = value {
-                command.env(NAME, value);
-            }
-            Running::start(command).finish().exits(2)
-        };
-        let outcome = start(&["run", "w.yaml", "--format", "json"]);
+        let variables = value.map(|value| (NAME, value));
+        let start = |args: &[&str]| project.run_in_env(variables.as_slice(), args).exits(2);
+        let outcome = start(&RUN);
         assert_eq!(outcome.diagnostics(), wanted, "{outcome}");
         assert_eq!(outcome.finished()["status"], "invalid");
-        let shown = start(&["run", "w.yaml"]);
-        says(&shown.stderr, &[&format!("w.yaml:{place}"), NAME, "·", "not set"]);
+        let place = format!("w.yaml:{place}");
+        let words = [place.as_str(), NAME, "·", "not set"];
+        start(&["run", "w.yaml"]).complains(&words);
         let planned = start(&["plan", "w.yaml", "--format", "json"]);
-        let found: Vec<String> = planned.diagnostics();
-        assert_eq!(found, wanted, "{planned}");
-        let planned = start(&["plan", "w.yaml"]);
-        assert!(planned.stderr.contains(NAME) && planned.stdout.contains("answers"), "{planned}");
-        let locked = start(&["lock", "w.yaml"]);
-        assert!(locked.stderr.contains(NAME), "{locked}");
+        assert_eq!(planned.diagnostics(), wanted, "{planned}");
+        start(&["plan", "w.yaml"]).complains(&[NAME]).prints(&["answers"]);
+        start(&["lock", "w.yaml"]).complains(&[NAME]);
     }
     assert!(project.stored_nothing(), "not even the first step was run");
     assert_eq!(api.count(), 0);
     // The workflow itself is right.
+    project.run(&["check", "w.yaml"]).exits(0);
+    let api = ChatApi::start();
+    let text = workflow(&api, "").replace(&format!("base_url: '{}', ", api.url()), "");
+    let project = Project::new(&text).with("data.jsonl", data(0..1));
+    let found = project.refused_once("missing-secret", "OPENAI_API_KEY");
+    assert!(found["message"].to_string().contains("OPENAI_API_KEY"), "{found}");
     project.run(&["check", "w.yaml"]).exits(0);
 }
 
@@ -173,11 +173,9 @@ fn only_steps_that_run_need_their_key() {
     let api = ChatApi::start();
     let (project, _) = without_key(&api);
     project.run_ok(&["--select", "prompts"]);
-    let first = run(&project, &["run", "w.yaml", "--format", "json"]).exits(0);
+    let first = run(&project, &RUN).exits(0);
     // All hits.
-    let second = project.run_ok(&[]);
-    second.all_hit();
-    assert_eq!(second.digests(), first.digests());
+    project.run_ok(&[]).repeats(&first);
     project.run(&["plan", "w.yaml"]).exits(0);
     project.run(&["show", "w.yaml", "answers"]).exits(0);
     // A new row needs it.
@@ -189,25 +187,11 @@ fn only_steps_that_run_need_their_key() {
 }
 
 #[test]
-fn openai_itself_wants_its_usual_key() {
-    let api = ChatApi::start();
-    let text = workflow(&api, "").replace(&format!("base_url: '{}', ", api.url()), "");
-    let project = Project::new(&text).with("data.jsonl", data(0..1));
-    let outcome = project.run_json(&[]).exits(2);
-    let found = outcome.events("diagnostic");
-    assert_eq!((found.len(), &found[0]["code"]), (1, &json!("missing-secret")), "{outcome}");
-    assert!(found[0]["message"].to_string().contains("OPENAI_API_KEY"), "{outcome}");
-    project.run(&["check", "w.yaml"]).exits(0);
-}
-
-#[test]
 fn a_key_that_cannot_be_sent_is_told_without_it() {
     let api = ChatApi::start();
     let (project, _) = without_key(&api);
     for bad in ["two words of mine", "schlüssel-mit-umlaut"] {
-        let mut command = project.command(&["run", "w.yaml", "--format", "json"]);
-        command.env(NAME, bad);
-        let outcome = Running::start(command).finish().exits(2);
+        let outcome = project.run_in_env(&[(NAME, bad)], &RUN).exits(2);
         assert!(outcome.stdout.contains(NAME) && !outcome.stdout.contains(bad), "{outcome}");
     }
     assert_eq!(api.count(), 0);

@@ -587,3 +587,68 @@ impl Outcome {
         self.events("diagnostic").iter().map(place).collect()
     }
 }
+
+/// Columns of a row, as a list.
+pub fn fields(row: &Value, columns: &str) -> Value {
+    columns.split(' ').map(|name| row[name].clone()).collect()
+}
+
+impl Project {
+    /// The rows of a port, asked for with more arguments.
+    #[track_caller]
+    pub fn rows_with(&self, port: &str, more: &[&str]) -> Vec<Value> {
+        let args = [&["show", "w.yaml", port, "--format", "json"], more].concat();
+        self.run(&args).exits(0).json_lines()
+    }
+
+    /// The first line that a verb writes as JSON.
+    #[track_caller]
+    pub fn answer(&self, args: &[&str]) -> Value {
+        self.run(&[args, &["--format", "json"]].concat()).exits(0).json_lines().remove(0)
+    }
+
+    /// Runs the program with more variables of the environment.
+    #[track_caller]
+    pub fn run_in_env(&self, variables: &[(&str, &str)], args: &[&str]) -> Outcome {
+        let mut command = self.command(args);
+        command.envs(variables.iter().copied());
+        Running::start(command).finish()
+    }
+
+    /// Starts what [`Project::run_json`] runs.
+    pub fn start(&self, more: &[&str]) -> Running {
+        Running::start(self.command(&[&["run", "w.yaml", "--format", "json"], more].concat()))
+    }
+
+    /// Refused for just this mistake, `code file:line:column`, with these words.
+    #[track_caller]
+    pub fn refuses(&self, more: &[&str], found: &str, words: &[&str]) -> Outcome {
+        let outcome = self.run_json(more).exits(2);
+        assert_eq!(outcome.diagnostics(), [found], "{outcome}");
+        outcome.prints(words)
+    }
+}
+
+impl Outcome {
+    /// Fails unless standard output has all these words.
+    #[track_caller]
+    pub fn prints(self, words: &[&str]) -> Self {
+        says(&self.stdout, words);
+        self
+    }
+
+    /// Fails unless standard error has all these words.
+    #[track_caller]
+    pub fn complains(self, words: &[&str]) -> Self {
+        says(&self.stderr, words);
+        self
+    }
+
+    /// Fails unless every step was a hit, with the results of an earlier run.
+    #[track_caller]
+    pub fn repeats(self, earlier: &Self) -> Self {
+        self.all_hit();
+        assert_eq!(self.digests(), earlier.digests(), "{self}");
+        self
+    }
+}

@@ -49,11 +49,7 @@ const FILES: [(&str, &str); 3] = [
 ];
 
 fn project() -> Project {
-    let project = Project::new(WORKFLOW);
-    for (name, text) in FILES {
-        project.write(name, text);
-    }
-    project
+    FILES.iter().fold(Project::new(WORKFLOW), |project, (name, text)| project.with(name, text))
 }
 
 fn computed() -> (Project, Outcome) {
@@ -64,16 +60,18 @@ fn computed() -> (Project, Outcome) {
 }
 
 #[test]
-fn a_second_run_computes_nothing() {
+fn a_second_run_computes_nothing_and_jobs_change_nothing() {
     let (project, before) = computed();
-    let after = project.run_ok(&[]);
-    after.all_hit();
-    assert_eq!(after.digests(), before.digests());
+    let after = project.run_ok(&[]).repeats(&before);
     assert!(after.events("step_started").is_empty(), "{after}");
     for step in after.finished()["steps"].as_array().unwrap() {
         assert_eq!(step["computed_rows"], 0);
         assert!(step["reason"].is_null() && step["digest"].is_string());
     }
+    let project = self::project();
+    let one = project.run_ok(&["--jobs", "1", "--cache", "one"]);
+    assert_eq!(one.digests(), project.run_ok(&["--jobs", "2", "--cache", "two"]).digests());
+    assert_eq!(one.digests().len(), 6 + 5);
 }
 
 #[test]
@@ -103,19 +101,12 @@ fn the_same_in_other_words_changes_nothing() {
     assert_eq!(blocks.len(), 6);
     blocks.reverse();
     let params = "params:\n  seed: { default: 42, type: int }\nname: incremental\ngaleras: 1\n";
-    let mut turned = format!("steps:\n{}{params}", blocks.concat());
-    for (old, new) in [
-        (
-            "seed: '${{ params.seed }}', min: 0.4, max: 0.65",
-            "max: 0.65, seed: '${{ params.seed }}', min: 0.4",
-        ),
-        ("name: long, check: nloc > 1", "check: nloc > 1, name: long"),
-        ("    op: ast\n    from: methods", "    from: methods\n    op: ast"),
-    ] {
-        assert!(turned.contains(old), "{old}");
-        turned = turned.replace(old, new);
-    }
-    same(&turned);
+    project.write("w.yaml", format!("steps:\n{}{params}", blocks.concat()));
+    let (seed, rest) = ("seed: '${{ params.seed }}', min: 0.4", "max: 0.65");
+    project.change(&format!("{seed}, {rest}"), &format!("{rest}, {seed}"));
+    project.change("name: long, check: nloc > 1", "check: nloc > 1, name: long");
+    project.change("    op: ast\n    from: methods", "    from: methods\n    op: ast");
+    same(&project.read("w.yaml"));
     // Values that are written in another way.
     let values = WORKFLOW.replace("min: 0.4, max: 0.65", "min: 4.0e-1, max: 0.650, at: space");
     same(&values.replace("'${{ params.seed }}'", "42"));
@@ -137,14 +128,10 @@ fn the_same_in_other_words_changes_nothing() {
         project.write(&format!("moved/{name}"), text);
     }
     project.write("moved/w.yaml", WORKFLOW);
-    let after = project.run(&["run", "moved/w.yaml", "--format", "json"]).exits(0);
-    after.all_hit();
-    assert_eq!(after.digests(), before.digests());
+    project.run(&["run", "moved/w.yaml", "--format", "json"]).exits(0).repeats(&before);
     // The number of jobs and the working directory.
     for jobs in ["1", "2", "7"] {
-        let after = project.run_ok(&["--jobs", jobs]);
-        after.all_hit();
-        assert_eq!(after.digests(), before.digests());
+        project.run_ok(&["--jobs", jobs]).repeats(&before);
     }
     let mut command =
         project.command(&["run", "../../w.yaml", "--cache", "../../cache", "--format", "json"]);
@@ -168,11 +155,7 @@ fn the_name_of_a_step_changes_nothing() {
     renamed("lengths", "positions");
     // The reject says the step's present name.
     assert_eq!(project.rows("checked.rejects")[0]["step"], "checked");
-}
-
-#[test]
-fn the_name_of_a_step_changes_nothing_below_its_rejects() {
-    let project = project();
+    let project = self::project();
     let more = "  rejected:\n    op: sql\n    from: valid.rejects\n    with: { query: 'SELECT id, rule, reason FROM input' }\n";
     project.write("w.yaml", format!("{WORKFLOW}{more}"));
     project.run_ok(&[]);
@@ -182,26 +165,16 @@ fn the_name_of_a_step_changes_nothing_below_its_rejects() {
 }
 
 #[test]
-fn digests_do_not_depend_on_the_number_of_jobs() {
-    let project = project();
-    let one = project.run_ok(&["--jobs", "1", "--cache", "one"]);
-    assert_eq!(one.digests(), project.run_ok(&["--jobs", "2", "--cache", "two"]).digests());
-    assert_eq!(one.digests().len(), 6 + 5);
-}
-
-#[test]
-fn an_argument_of_a_step_runs_it_and_what_depends_on_it() {
+fn an_argument_or_a_param_runs_what_depends_on_it() {
     let (project, _) = computed();
     project.change("max: 0.65", "max: 0.6");
     let line = "w.yaml:22:56";
     let explained = project.run(&["explain", "w.yaml", "testbed"]).exits(0);
     says(&explained.stdout, &["ARG_CHANGED", "max", "0.65", "0.6", line]);
-    let told = project.run(&["explain", "w.yaml", "testbed", "--format", "json"]).exits(0);
-    let told = &told.json_lines()[0];
+    let told = project.answer(&["explain", "w.yaml", "testbed"]);
     assert_eq!(told["reason"], "ARG_CHANGED");
     assert!(told["detail"].as_str().unwrap().contains("max: 0.65 → 0.6"), "{told}");
-    let planned = project.run(&["plan", "w.yaml"]).exits(0);
-    assert!(planned.stdout.contains("ARG_CHANGED") && planned.stdout.contains(line), "{planned}");
+    project.run(&["plan", "w.yaml"]).exits(0).prints(&["ARG_CHANGED", line]);
     let outcome = project.run_ok(&[]);
     // `describe` reads no column that the cut changes.
     let found = outcome.statuses();
@@ -210,30 +183,21 @@ fn an_argument_of_a_step_runs_it_and_what_depends_on_it() {
     assert_eq!(outcome.step("lengths")["reason"], "INPUT_CHANGED");
     // Back to the old value: everything is still stored.
     project.rerun("max: 0.6", "max: 0.65").all_hit();
-}
-
-#[test]
-fn a_param_runs_what_uses_it() {
     let (project, _) = computed();
-    let outcome = project.run_ok(&["--set", "seed=43"]);
-    let found = outcome.statuses();
+    let found = project.run_ok(&["--set", "seed=43"]).statuses();
     assert_eq!(found, "methods=hit features=hit valid=hit testbed=ran table=hit lengths=ran");
-    let explained = project.run(&["explain", "w.yaml", "testbed", "--set", "seed=44"]).exits(0);
-    assert!(explained.stdout.contains("seed: 43 → 44"), "{explained}");
+    let explain = ["explain", "w.yaml", "testbed", "--set", "seed=44"];
+    project.run(&explain).exits(0).prints(&["seed: 43 → 44"]);
 }
 
 #[test]
-fn an_equal_result_stops_the_wave() {
+fn an_equal_result_and_a_column_that_is_not_read_stop_the_wave() {
     let (project, before) = computed();
     // The rule says the same in other words.
     let after = project.rerun("check: nloc > 1", "check: nloc >= 2");
     assert_eq!(after.step("valid")["digest"], before.step("valid")["digest"]);
     let found = after.statuses();
     assert_eq!(found, "methods=hit features=hit valid=ran testbed=hit table=hit lengths=hit");
-}
-
-#[test]
-fn a_column_that_is_not_read_changes_nothing() {
     let (project, _) = computed();
     // One feature fewer: the columns of `valid` and `testbed` are others, `table` reads two
     // that stay.
@@ -267,7 +231,7 @@ fn a_changed_file_runs_what_reads_it() {
 }
 
 #[test]
-fn force_computes_a_step_again() {
+fn force_computes_a_step_again_and_select_what_it_needs() {
     let (project, before) = computed();
     let after = project.run_ok(&["--force", "features"]);
     let found = after.statuses();
@@ -275,17 +239,12 @@ fn force_computes_a_step_again() {
     assert_eq!(after.step("features")["reason"], "FORCED");
     assert_eq!(after.step("features")["reused_rows"], 0, "{after}");
     assert_eq!(after.digests(), before.digests());
-}
-
-#[test]
-fn select_runs_a_step_with_what_it_needs() {
-    let project = project();
+    let project = self::project();
     let outcome = project.run_ok(&["--select", "valid"]);
     assert_eq!(outcome.statuses(), "methods=ran features=ran valid=ran");
     let outcome = project.run_ok(&["--select", "table", "--select", "methods"]);
     assert_eq!(outcome.statuses(), "methods=hit features=hit valid=hit testbed=ran table=ran");
-    let shown = project.run(&["show", "w.yaml", "lengths"]).exits(1);
-    assert!(shown.stderr.contains("not computed yet"), "{shown}");
+    project.run(&["show", "w.yaml", "lengths"]).exits(1).complains(&["not computed yet"]);
 }
 
 #[test]

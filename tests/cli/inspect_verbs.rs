@@ -1,10 +1,11 @@
-//! `plan`, `check`, `explain`, `graph`, `ops`, `schema`, `completions`: nothing is computed.
+//! `plan`, `check`, `explain`, `graph`, `ops`, `schema`, `completions`: nothing is computed. The cells
+//! of a matrix step are one node of a graph, with what a run would do with them.
 
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::harness::{Project, Running, files_below, says};
+use crate::harness::{Project, files_below, says};
 
 const WORKFLOW: &str = "galeras: 1
 name: shapes
@@ -34,14 +35,16 @@ fn a_plan_says_what_would_run_and_why() {
     assert!(planned.stderr.is_empty() && !project.path("ran").exists());
     assert!(project.stored_nothing());
     project.run_ok(&[]);
-    let planned = project.run(&["plan", "w.yaml", "--format", "json"]).exits(0);
-    let steps = planned.json_lines()[0]["steps"].as_array().unwrap().clone();
-    assert!(steps.iter().all(|s| s["state"] == "hit"), "{planned}");
+    let plan = |more: &[&str]| {
+        let plan = project.answer(&[&["plan", "w.yaml"], more].concat());
+        plan["steps"].as_array().unwrap().clone()
+    };
+    let steps = plan(&[]);
+    assert!(steps.iter().all(|s| s["state"] == "hit"), "{steps:?}");
     assert_eq!((&steps[0]["rows"], &steps[1]["rows"]), (&3.into(), &2.into()));
-    let planned = project.run(&["plan", "w.yaml", "--set", "n=1", "--format", "json"]).exits(0);
-    let steps = planned.json_lines()[0]["steps"].as_array().unwrap().clone();
-    assert_eq!((&steps[2]["state"], &steps[2]["reason"]), (&"run".into(), &"ARG_CHANGED".into()));
-    assert!(steps[2]["detail"].as_str().unwrap().contains("n: 2 → 1"), "{planned}");
+    let last = &plan(&["--set", "n=1"])[2];
+    assert_eq!((&last["state"], &last["reason"]), (&"run".into(), &"ARG_CHANGED".into()));
+    assert!(last["detail"].as_str().unwrap().contains("n: 2 → 1"), "{last}");
     // The run did what the plan said.
     assert_eq!(project.run_ok(&["--set", "n=1"]).statuses(), "table=hit valid=hit rest=ran");
 }
@@ -65,39 +68,29 @@ fn several_files_are_checked() {
 #[test]
 fn an_explanation_has_arguments_inputs_and_results() {
     let project = Project::new(WORKFLOW);
-    let explained = project.run(&["explain", "w.yaml", "rest"]).exits(0);
-    assert!(explained.stdout.contains("not computed yet"), "{explained}");
+    project.run(&["explain", "w.yaml", "rest"]).exits(0).prints(&["not computed yet"]);
     project.run_ok(&[]);
-    let explained = project.run(&["explain", "w.yaml", "rest"]).exits(0);
-    says(
-        &explained.stdout,
-        &["op sample", "hit", "n: 2", "seed: 1", "w.yaml:18", "valid.rejects", "rows"],
-    );
-    let told = project.run(&["explain", "w.yaml", "rest", "--format", "json"]).exits(0);
-    let told = &told.json_lines()[0];
+    let words = ["op sample", "hit", "n: 2", "seed: 1", "w.yaml:18", "valid.rejects", "rows"];
+    project.run(&["explain", "w.yaml", "rest"]).exits(0).prints(&words);
+    let told = project.answer(&["explain", "w.yaml", "rest"]);
     assert_eq!(told["preimage"]["operator"], "sample");
     assert_eq!(told["key"], told["manifest"]["key"]);
-    let shown = project.run(&["explain", "w.yaml", "rset"]).exits(2);
-    assert!(shown.stderr.contains("did you mean `rest`?"), "{shown}");
+    project.run(&["explain", "w.yaml", "rset"]).exits(2).complains(&["did you mean `rest`?"]);
 }
 
 #[test]
 fn values_of_the_environment_are_stored_nowhere() {
     let project = Project::new(&WORKFLOW.replace("touch ran;", "test \"$TOKEN\" = hush-hush &&"));
     let mut said = String::new();
-    for verb in ["run", "explain"] {
-        let mut args = vec![verb, "w.yaml", "--format", "json"];
-        args.extend((verb == "explain").then_some("table"));
-        let mut command = project.command(&args);
-        command.env("TOKEN", "hush-hush");
-        let outcome = Running::start(command).finish().exits(0);
+    for verb in [&["run", "w.yaml"][..], &["explain", "w.yaml", "table"]] {
+        let args = [verb, &["--format", "json"]].concat();
+        let outcome = project.run_in_env(&[("TOKEN", "hush-hush")], &args).exits(0);
         said.push_str(&outcome.stdout.replace("$TOKEN\\\" = hush-hush", ""));
     }
     assert!(!said.contains("hush-hush"), "{said}");
     let secret = b"hush-hush-twice";
-    let mut command = project.command(&["run", "w.yaml", "--force", "table"]);
-    command.env("TOKEN", "hush-hush").env("OTHER", "hush-hush-twice");
-    Running::start(command).finish().exits(0);
+    let variables = [("TOKEN", "hush-hush"), ("OTHER", "hush-hush-twice")];
+    project.run_in_env(&variables, &["run", "w.yaml", "--force", "table"]).exits(0);
     for file in files_below(&project.path("cache")) {
         let bytes = std::fs::read(&file).unwrap();
         assert!(!bytes.windows(secret.len()).any(|w| w == secret), "{}", file.display());
@@ -143,8 +136,7 @@ fn operators_are_listed_and_documented() {
         let real: Vec<_> = found.iter().filter(|d| !d.starts_with("missing-file")).collect();
         assert!(real.is_empty(), "{name}: {checked}");
     }
-    let shown = project.run(&["ops", "sampel"]).exits(2);
-    assert!(shown.stderr.contains("did you mean `sample`?"), "{shown}");
+    project.run(&["ops", "sampel"]).exits(2).complains(&["did you mean `sample`?"]);
 }
 
 #[test]
@@ -159,48 +151,25 @@ fn schemas_are_json() {
     assert!(cut.to_string().contains("\"seed\""), "{cut}");
     let table = parse(&["schema", "random_cut"]);
     assert!(table["columns"]["random_cut"].as_str().unwrap().starts_with("utf8"));
-    let shown = project.run(&["schema", "cuts"]).exits(2);
-    assert!(shown.stderr.contains("did you mean `cut`?"), "{shown}");
+    project.run(&["schema", "cuts"]).exits(2).complains(&["did you mean `cut`?"]);
 }
 
 #[test]
-fn completions_are_scripts() {
+fn completions_are_scripts_and_every_verb_documents_itself() {
     let project = Project::empty();
-    for shell in ["bash", "zsh", "fish"] {
-        let script = project.run(&["completions", shell]).exits(0);
-        assert!(script.stdout.contains("GALERAS_COMPLETE"), "{shell}: {script}");
+    for shell in ["bash", "zsh", "fish", "elvish"] {
+        project.run(&["completions", shell]).exits(0).prints(&["GALERAS_COMPLETE"]);
     }
     let script = project.run(&["completions", "bash"]).exits(0).stdout;
     let mut bash = Command::new("bash").arg("-n").stdin(Stdio::piped()).spawn().unwrap();
     std::io::Write::write_all(&mut bash.stdin.take().unwrap(), script.as_bytes()).unwrap();
     assert!(bash.wait().unwrap().success());
-    let script = project.run(&["completions", "elvish"]).exits(0);
-    assert!(script.stdout.contains("GALERAS_COMPLETE"), "{script}");
     project.run(&["completions", "tcsh"]).exits(2);
-}
-
-#[test]
-fn every_verb_documents_itself() {
+    // Every verb documents itself.
     let project = Project::empty();
-    let verbs = [
-        "run",
-        "plan",
-        "check",
-        "explain",
-        "graph",
-        "ops",
-        "schema",
-        "show",
-        "sql",
-        "trace",
-        "path",
-        "runs",
-        "diff",
-        "init",
-        "cache",
-        "completions",
-    ];
-    for verb in verbs {
+    let verbs = "run plan check explain graph ops schema show sql trace path runs diff init cache \
+                 completions";
+    for verb in verbs.split(' ') {
         let help = project.run(&[verb, "--help"]).exits(0);
         assert!(help.stdout.contains("Usage") && help.stderr.is_empty(), "{verb}");
     }
@@ -208,8 +177,7 @@ fn every_verb_documents_itself() {
 
 #[test]
 fn a_workflow_with_odd_text_is_shown_safely() {
-    let text = WORKFLOW.replace("name: shapes", "name: \"a\\e[31m\\\"<b>&\"");
-    let project = Project::new(&text);
+    let project = Project::new(&WORKFLOW.replace("name: shapes", "name: \"a\\e[31m\\\"<b>&\""));
     for format in ["mermaid", "dot", "svg"] {
         let graph = project.run(&["graph", "w.yaml", "--format", format]).exits(0);
         assert!(!graph.stdout.contains('\u{1b}'), "{format}");
@@ -219,4 +187,104 @@ fn a_workflow_with_odd_text_is_shown_safely() {
     assert!(!shown.stderr.contains('\u{1b}'), "{shown}");
     let shown = project.run(&["cache", "ls"]).exits(0);
     assert!(!shown.stdout.contains('\u{1b}'), "{shown}");
+}
+
+const MATRIX: &str = "galeras: 1
+steps:
+  table:
+    op: exec
+    with:
+      command: for i in 1 2 3 4 5 6; do echo '{\"id\":\"'$i'\",\"x\":'$i'}'; done
+      output: { id: utf8!, x: int64! }
+  cells:
+    op: sample
+    from: table
+    matrix: { size: [2, 3], seed: [1, 2, 3] }
+    with: { n: '${{ matrix.size }}', seed: '${{ matrix.seed }}' }
+  dropped: { op: sql, from: cells.rejects, with: { query: 'SELECT id FROM input' } }
+  all:
+    op: sql
+    from: cells[*]
+    with: { query: 'SELECT id, size, seed FROM input', key: [id, size, seed] }
+";
+
+const FORMATS: [&str; 4] = ["mermaid", "dot", "svg", "text"];
+
+fn graph(project: &Project, format: &str, more: &[&str]) -> String {
+    let args = [&["graph", "w.yaml", "--format", format], more].concat();
+    let drawn = project.run(&args).exits(0);
+    assert!(drawn.stderr.is_empty(), "{drawn}");
+    drawn.stdout
+}
+
+#[test]
+fn a_matrix_is_one_node_with_its_count_and_its_states() {
+    let project = Project::new(MATRIX);
+    for format in FORMATS {
+        let drawn = graph(&project, format, &[]);
+        assert!(drawn.contains("6 cells: 6 waiting"), "{format}: {drawn}");
+        assert!(!drawn.contains("cells[size"), "{format}: {drawn}");
+    }
+    assert!(!project.path("cache").exists(), "a graph writes nothing");
+    project.run_ok(&["--select", "dropped"]);
+    project.edit("w.yaml", "seed: [1, 2, 3]", "seed: [1, 2, 3, 4]");
+    for format in FORMATS {
+        let drawn = graph(&project, format, &[]);
+        says(&drawn, &["8 cells: 6 hit, 2 new", "8 cells: 6 hit, 2 waiting"]);
+    }
+}
+
+#[test]
+fn edges_of_cells_are_one_edge_unless_cells_are_unfolded() {
+    let project = Project::new(MATRIX);
+    assert_eq!(graph(&project, "mermaid", &[]).matches("-->").count(), 3);
+    assert_eq!(graph(&project, "dot", &[]).matches(" -> ").count(), 3);
+    let lines = graph(&project, "text", &[]);
+    let lines: Vec<&str> = lines.lines().collect();
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    assert!(lines[0].starts_with("table    exec"), "{lines:?}");
+    assert!(lines[2].ends_with("← cells.rejects") && lines[3].ends_with("← cells"), "{lines:?}");
+    let drawn = graph(&project, "mermaid", &["--cells"]);
+    assert_eq!(drawn.matches("cells[size=").count(), 6, "{drawn}");
+    assert_eq!(drawn.matches("-->").count(), 6 + 6 + 6, "{drawn}");
+    let lines = graph(&project, "text", &["--cells"]);
+    assert_eq!(lines.lines().count(), 1 + 6 + 6 + 1, "{lines}");
+    for format in FORMATS {
+        assert!(!graph(&project, format, &["--cells"]).contains("6 cells"), "{format}");
+    }
+}
+
+#[test]
+fn a_matrix_around_an_embedded_workflow_is_folded_too() {
+    let outer = "galeras: 1
+steps:
+  part:
+    uses: ./inner.yaml
+    matrix: { n: [1, 2] }
+    with: { n: '${{ matrix.n }}' }
+  all:
+    op: sql
+    from: part[*]
+    with: { query: 'SELECT id, n FROM input', key: [id, n] }
+";
+    let inner = "galeras: 1
+params:
+  n: { type: int }
+steps:
+  table:
+    op: exec
+    with: { command: 'echo ''{\"id\":\"a\"}''', output: { id: utf8! } }
+  some:
+    op: sample
+    from: table
+    with: { n: '${{ params.n }}', seed: 1 }
+outputs:
+  some: { from: some, path: some.csv }
+";
+    let project = Project::new(outer).with("inner.yaml", inner);
+    let lines = graph(&project, "text", &[]);
+    let names: Vec<&str> =
+        lines.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(names, ["part/table", "part/some", "all"], "{lines}");
+    assert!(lines.contains("2 cells: 2 new"), "{lines}");
 }

@@ -38,13 +38,10 @@ fn killed_runs_are_continued_and_give_the_same() {
     let mut killed = 0;
     for i in 0..12 {
         let cache = format!("killed{}", i % 4);
-        let running = Running::start(
-            project.command(&["run", "w.yaml", "--format", "json", "--cache", &cache]),
-        );
+        let running = project.start(&["--cache", &cache]);
         std::thread::sleep(Duration::from_millis(15 + 37 * i));
         running.signal("KILL");
-        let outcome = running.finish();
-        killed += usize::from(outcome.code.is_none());
+        killed += usize::from(running.finish().code.is_none());
         if i >= 8 {
             assert_eq!(project.run_ok(&["--cache", &cache]).digests(), undisturbed.digests());
             project.verifies(&cache);
@@ -68,45 +65,7 @@ fn interrupted_runs_say_so_and_are_continued() {
     assert!(planned.stdout.contains("PREV_FAILED"), "{planned}");
     project.change("touch started; sleep 30;", "sleep 0.1;");
     project.run_ok(&[]);
-}
-
-#[test]
-fn two_runs_share_a_store() {
-    let project = project();
-    let alone = project.run_ok(&["--cache", "alone"]);
-    let start = || Running::start(project.command(&["run", "w.yaml", "--format", "json"]));
-    let (one, two, three) = (start(), start(), start());
-    for outcome in [one.finish(), two.finish(), three.finish()] {
-        let outcome = outcome.exits(0);
-        assert_eq!(outcome.finished()["status"], "ok");
-        assert_eq!(outcome.digests(), alone.digests());
-    }
-    project.verifies("cache");
-    project.run_ok(&[]).all_hit();
-}
-
-#[test]
-fn a_step_is_computed_once_for_two_runs() {
-    let project = Project::steps(
-        "  slow:
-    op: exec
-    with:
-      command: echo ran >> log; sleep 0.5; printf '{\"id\":\"a\"}'
-      output: { id: utf8! }
-",
-    );
-    let start = || Running::start(project.command(&["run", "w.yaml", "--format", "json"]));
-    let (one, two) = (start(), start());
-    let (one, two) = (one.finish().exits(0), two.finish().exits(0));
-    assert_eq!(project.read("log"), "ran\n");
-    assert_eq!(one.digests(), two.digests());
-    let mut statuses = [one.statuses(), two.statuses()];
-    statuses.sort();
-    assert_eq!(statuses, ["slow=hit", "slow=ran"]);
-}
-
-#[test]
-fn a_lock_dies_with_its_process() {
+    // A lock dies with its process.
     let project = Project::steps(
         "  slow: { op: exec, with: { command: touch started; exec sleep 20, output: { id: utf8! } } }
 ",
@@ -122,20 +81,43 @@ fn a_lock_dies_with_its_process() {
 }
 
 #[test]
-fn steps_that_share_nothing_run_side_by_side() {
+fn runs_share_a_store_and_compute_a_step_once() {
+    let project = project();
+    let alone = project.run_ok(&["--cache", "alone"]);
+    for outcome in [(); 3].map(|()| project.start(&[])).map(Running::finish) {
+        let outcome = outcome.exits(0);
+        assert_eq!(outcome.finished()["status"], "ok");
+        assert_eq!(outcome.digests(), alone.digests());
+    }
+    project.verifies("cache");
+    project.run_ok(&[]).all_hit();
+    let project = Project::steps(
+        "  slow:
+    op: exec
+    with:
+      command: echo ran >> log; sleep 0.5; printf '{\"id\":\"a\"}'
+      output: { id: utf8! }
+",
+    );
+    let [one, two] = [(); 2].map(|()| project.start(&[])).map(|run| run.finish().exits(0));
+    assert_eq!(project.read("log"), "ran\n");
+    assert_eq!(one.digests(), two.digests());
+    let mut statuses = [one.statuses(), two.statuses()];
+    statuses.sort();
+    assert_eq!(statuses, ["slow=hit", "slow=ran"]);
+}
+
+#[test]
+fn steps_wait_for_no_one_without_a_reason() {
     let mut text = String::from("galeras: 1\nsteps:\n");
     for step in ["a", "b"] {
         text.push_str(&format!(
             "  {step}:\n    op: exec\n    with:\n      command: touch {step}; until test -e a && test -e b; do sleep 0.01; done\n      output: {{ id: utf8! }}\n"
         ));
     }
-    let project = Project::new(&text);
-    let outcome = project.run_ok(&["--jobs", "2"]);
+    let outcome = Project::new(&text).run_ok(&["--jobs", "2"]);
     assert!(outcome.took < patience(10), "{:?}", outcome.took);
-}
-
-#[test]
-fn a_run_waits_for_no_one_without_a_reason() {
+    // A run waits for no one without a reason.
     // Two steps with one recipe in one run are no other run.
     let text = "galeras: 1
 steps:
@@ -159,7 +141,7 @@ fn an_interruption_at_any_time_ends_soon_and_breaks_nothing() {
     let mut interrupted = 0;
     // The first finds the program listening and at work; later ones may find it done.
     for wait in [0, 20, 60, 140, 200, 260, 340, 440] {
-        let running = Running::start(project.command(&["run", "w.yaml", "--format", "json"]));
+        let running = project.start(&[]);
         match wait {
             0 => wait_for("a run at work", || project.path("cache/runs").exists()),
             _ => std::thread::sleep(Duration::from_millis(wait)),

@@ -3,7 +3,7 @@
 use galeras_test_servers::chat_api::{ChatApi, ChatFault};
 
 use crate::generate_openai;
-use crate::harness::{Outcome, Project, Running, says};
+use crate::harness::{Outcome, Project, says};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -22,9 +22,7 @@ fn project() -> Project {
 
 #[track_caller]
 fn run(project: &Project, more: &[&str], variables: &[(&str, &str)]) -> Outcome {
-    let mut command = project.command(&[&["run", "w.yaml"], more].concat());
-    command.envs(variables.iter().copied());
-    Running::start(command).finish()
+    project.run_in_env(variables, &[&["run", "w.yaml"], more].concat())
 }
 
 const DEBUG: (&str, &str) = ("GALERAS_LOG", "galeras=debug");
@@ -39,42 +37,30 @@ fn a_run_logs_the_keys_and_why_steps_run() {
         let key = first.step(step)["key"].as_str().unwrap().to_owned();
         assert!(first.stderr.contains(&key), "{step}: {first}");
         let span = format!("name=\"{step}\"");
-        let runs = first
-            .stderr
-            .lines()
-            .any(|line| line.contains(&span) && line.contains("reason=\"NEW\""));
-        assert!(runs, "{step}: {first}");
+        let runs = |line: &str| line.contains(&span) && line.contains("reason=\"NEW\"");
+        assert!(first.stderr.lines().any(runs), "{step}: {first}");
     }
     let again = run(&project, &json, &[DEBUG]).exits(0);
     again.all_hit();
-    let hits = again.stderr.lines().filter(|line| line.ends_with(": hit")).count();
-    assert_eq!(hits, 2, "{again}");
+    assert_eq!(again.stderr.lines().filter(|line| line.ends_with(": hit")).count(), 2, "{again}");
     assert!(!again.stderr.contains("NEW"), "{again}");
 }
 
 #[test]
-fn without_the_variable_nothing_is_logged() {
+fn without_the_variable_nothing_is_logged_and_output_is_the_same_with_it() {
     let project = project();
     assert_eq!(run(&project, &["--format", "json"], &[]).exits(0).stderr, "");
-    let empty = run(&project, &["--format", "json"], &[("GALERAS_LOG", "")]).exits(0);
-    assert_eq!(empty.stderr, "");
+    assert_eq!(run(&project, &["--format", "json"], &[("GALERAS_LOG", "")]).exits(0).stderr, "");
     let human = run(&project, &[], &[]).exits(0);
     assert!(!human.stderr.contains("DEBUG") && !human.stderr.contains("action key"), "{human}");
-}
-
-#[test]
-fn standard_output_is_the_same_with_a_log() {
-    let (logged, quiet) = (project(), project());
+    let (logged, quiet) = (self::project(), self::project());
     let logged = run(&logged, &[], &[DEBUG]).exits(0);
     let quiet = run(&quiet, &[], &[]).exits(0);
     assert!(!quiet.stdout.is_empty(), "{quiet}");
     assert_eq!(logged.stdout, quiet.stdout);
     assert!(logged.stderr.contains("action key"), "{logged}");
-}
-
-#[test]
-fn a_filter_that_is_not_one_is_refused() {
-    let refused = run(&project(), &[], &[("GALERAS_LOG", "galeras=loud")]).exits(2);
+    // A filter that is not one is refused.
+    let refused = run(&self::project(), &[], &[("GALERAS_LOG", "galeras=loud")]).exits(2);
     says(&refused.stderr, &["$GALERAS_LOG", "galeras=debug"]);
 }
 

@@ -201,6 +201,11 @@ fn ratings_that_pass_change_no_testbed() {
     assert!(left.iter().all(|row| row["id"] != gone[0]["id"]));
     assert!(left[0].get("rule").is_none());
     assert!(paper.trace(&sheet[1][0]).exits(0).stdout.contains("no by filled-1"));
+    // The sheet itself may be filled in.
+    paper.project.write("filled.csv", written(&filled(&paper, |_| true)));
+    paper.set("ratings", "filled.csv");
+    assert_eq!(testbeds(&paper.run(&[]).exits(0)), testbeds(&first));
+    assert_eq!(agreement(&paper)["message"]["rated_by_all"], 20);
 }
 
 /// A docstring can be wrong only where there is one.
@@ -234,16 +239,6 @@ fn a_point_leaves_for_what_it_has() {
     let ids: BTreeSet<String> = gone.iter().map(|row| text(row, "id").to_owned()).collect();
     assert_eq!(ids, expected);
     assert_eq!(paper.csv("galeras/called_invalid.csv").len(), expected.len());
-}
-
-#[test]
-fn the_sheet_itself_may_be_filled_in() {
-    let mut paper = paper();
-    let first = paper.run(&[]).exits(0);
-    paper.project.write("filled.csv", written(&filled(&paper, |_| true)));
-    paper.set("ratings", "filled.csv");
-    assert_eq!(testbeds(&paper.run(&[]).exits(0)), testbeds(&first));
-    assert_eq!(agreement(&paper)["message"]["rated_by_all"], 20);
 }
 
 /// A sheet of any length comes back, whatever is in its cells.

@@ -2,7 +2,7 @@
 //! steps, and keeps the results so far.
 
 use crate::bombs::measured;
-use crate::harness::Project;
+use crate::harness::{Project, every};
 
 const DATA: &str = "{\"id\":\"a\",\"x\":1}\n{\"id\":\"b\",\"x\":2}\n";
 
@@ -10,11 +10,8 @@ const DATA: &str = "{\"id\":\"a\",\"x\":1}\n{\"id\":\"b\",\"x\":2}\n";
 const LIMIT: u64 = 704;
 
 fn project(step: &str) -> Project {
-    let project = Project::new(&format!(
-        "galeras: 1\nsteps:\n  data: {{ op: read, with: {{ path: d.jsonl }} }}\n  out:\n{step}"
-    ));
-    project.write("d.jsonl", DATA);
-    project
+    let head = "galeras: 1\nsteps:\n  data: { op: read, with: { path: d.jsonl } }\n  out:\n";
+    Project::new(&format!("{head}{step}")).with("d.jsonl", DATA)
 }
 
 fn query(sql: &str) -> Project {
@@ -38,58 +35,41 @@ fn ends(project: &Project) {
     assert!(said.contains("while it worked on `out`, and "), "{said}");
     assert!(said.contains("the results so far are kept") && said.contains("--memory"), "{said}");
     assert!(most < 3 * LIMIT, "{most} MiB");
-    let again = project.run_json(&["--select", "data"]).exits(0);
-    assert_eq!(again.statuses(), "data=hit");
+    assert_eq!(project.run_json(&["--select", "data"]).exits(0).statuses(), "data=hit");
     project.verifies("cache");
 }
 
 #[test]
-fn a_list_of_a_thousand_million_items_ends_the_run() {
-    ends(&query("SELECT id, cardinality(array_repeat(x, 1000000000)) AS n FROM input"));
+fn what_needs_too_much_memory_ends_the_run() {
+    let many = "SELECT id, cardinality(array_repeat(x, 1000000000)) AS n FROM input";
+    let doubled = "{% set ns = namespace(x=id) %}{% for a in range(99) %}\
+                   {% set ns.x = ns.x ~ ns.x %}{% endfor %}{{ ns.x }}";
+    let endless = "WITH RECURSIVE t AS (SELECT id, x FROM input UNION ALL \
+                   SELECT id, unnest(range(0, 1000)) AS x FROM t) \
+                   SELECT max(id) AS id, count(*) AS n FROM t";
+    let cases = [
+        ("a list of a thousand million items", query(many)),
+        ("a template that doubles a text", template(doubled)),
+        ("a recursive query without end", query(endless)),
+    ];
+    every(cases, |project| ends(&project));
 }
 
 #[test]
-fn a_template_that_doubles_a_text_ends_the_run() {
-    ends(&template(
-        "{% set ns = namespace(x=id) %}{% for a in range(99) %}{% set ns.x = ns.x ~ ns.x %}\
-         {% endfor %}{{ ns.x }}",
-    ));
-}
-
-#[test]
-fn a_recursive_query_without_end_ends_the_run() {
-    ends(&query(
-        "WITH RECURSIVE t AS (SELECT id, x FROM input UNION ALL \
-         SELECT id, unnest(range(0, 1000)) AS x FROM t) \
-         SELECT max(id) AS id, count(*) AS n FROM t",
-    ));
-}
-
-#[test]
-fn a_text_that_no_column_holds_is_an_error_of_the_step() {
+fn texts_that_no_column_holds_are_errors_of_the_step_or_the_template() {
     for sql in [
         "SELECT id, repeat('a', 10000000000) AS t FROM input",
         "SELECT id, repeat(id, 10000000000) AS t FROM input",
     ] {
-        let outcome = query(sql).run_json(&[]).exits(1);
+        let outcome = query(sql).fails("out", &["string size overflow on repeat"]);
         assert_eq!(outcome.statuses(), "data=ran out=failed");
-        let detail = outcome.step("out")["detail"].as_str().unwrap().to_owned();
-        assert!(detail.contains("string size overflow on repeat"), "{detail}");
     }
-}
-
-#[test]
-fn a_text_beyond_the_address_space_is_an_error_of_the_template() {
     let project = template("{{ id | indent(9223372036854775807) }}");
-    let outcome = project.run_json(&[]).exits(4);
-    assert!(outcome.stderr.contains("while it worked on `out`"), "{outcome}");
-    let project = template("{{ 'ab' * 9223372036854775807 }}");
-    project.run_ok(&[]);
-    let rejects = project.rows("out.rejects");
-    assert!(!rejects.is_empty());
-    for reject in rejects {
-        assert!(reject["reason"].as_str().unwrap().contains("repeat"), "{reject}");
-    }
+    project.run_json(&[]).exits(4).complains(&["while it worked on `out`"]);
+    let project = template("{{ 'ab' * 9223372036854775807 }}").ran();
+    let reasons = project.cells("out.rejects", "reason");
+    let repeated = reasons.iter().all(|reason| reason.contains("repeat"));
+    assert!(!reasons.is_empty() && repeated, "{reasons:?}");
 }
 
 /// Constants are evaluated while a query is planned.
@@ -102,10 +82,7 @@ fn looking_at_a_workflow_has_the_guard_too() {
         assert!(said.contains("while it worked on `out`"), "{said}");
         assert!(most < LIMIT, "{most} MiB");
     }
-}
-
-#[test]
-fn queries_whose_names_double_end_by_the_guard() {
+    // Queries whose names double end by the guard.
     let with: Vec<String> = (1..41)
         .map(|i| format!("a{i} AS (SELECT id FROM a{} UNION ALL SELECT id FROM a{})", i - 1, i - 1))
         .collect();

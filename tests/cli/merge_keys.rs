@@ -39,10 +39,6 @@ fn keys_are_taken_over_and_those_that_are_written_count() {
     project.change("{ <<: *common, n: 3 }", "{ seed: 1, n: 3 }");
     project.change("{ n: 1, <<: *common }", "{ n: 1, seed: 1 }");
     project.rerun("      <<: [ { seed: 5 }, *common ]\n", "      n: 2\n      seed: 5\n").all_hit();
-}
-
-#[test]
-fn the_cells_of_a_matrix_share_what_is_merged() {
     let text = STEPS.replace(
         "    from: one\n    with:\n      <<: [ { seed: 5 }, *common ]\n",
         "    from: table\n    matrix:\n      - { size: 1, <<: &more { of: a, at: 1 } }\n      - { size: 2, <<: *more, at: 2 }\n    with: { <<: *common, n: '${{ matrix.size }}' }\n",
@@ -53,25 +49,15 @@ fn the_cells_of_a_matrix_share_what_is_merged() {
 }
 
 #[test]
-fn a_mistake_in_what_is_merged_has_the_place_where_it_is_written() {
+fn mistakes_in_merged_keys_have_the_place_where_they_are_written() {
     refused(&STEPS.replace("&common { n: 2", "&common { n: «-2"), "wrong-value", &["`n` must be"]);
-    refused(
-        &STEPS.replace("&common { n: 2, seed: 1 }", "&common { n: 2, seed: 1, «sed: 1 }"),
-        "unknown-argument",
-        &["no argument `sed`"],
-    );
-}
-
-#[test]
-fn what_is_no_mapping_cannot_be_merged() {
+    let misspelt = STEPS.replace("&common { n: 2, seed: 1 }", "&common { n: 2, seed: 1, «sed: 1 }");
+    refused(&misspelt, "unknown-argument", &["no argument `sed`"]);
     let with = |merge: &str| {
         STEPS.replace("{ <<: *common, n: 3 }", &format!("{{ {merge}, n: 3, seed: 1 }}"))
     };
-    refused(
-        &with("<<: «3"),
-        "wrong-type",
-        &["`<<` takes over the keys of a mapping, not the integer `3`"],
-    );
+    let said = "`<<` takes over the keys of a mapping, not the integer `3`";
+    refused(&with("<<: «3"), "wrong-type", &[said]);
     refused(&with("<<: [*common, «[]]"), "wrong-type", &["not a list"]);
     refused(&with("<<: *common, «<<: *common"), "duplicate-key", &["`<<` is defined twice"]);
     refused(&with("«'<<': *common"), "unknown-argument", &["no argument `<<`"]);

@@ -13,16 +13,13 @@ fn refused(workflow: &str, code: &str) {
     Repository::bare(project.path("r")).commit(at(NEW_YEAR).write("m.py", def("f", 1)));
     fs::create_dir(project.path("plain")).unwrap();
     project.write("file", "text");
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
-    let shown = project.run(&["run", "w.yaml"]).exits(2);
-    assert!(shown.stderr.contains(&format!("w.yaml:{place}")), "{shown}");
+    project.refused_at(&place, code, &[]);
+    let shown = project.run(&["check", "w.yaml"]).exits(2);
     assert!(shown.stderr.contains('^') || shown.stderr.contains('─'), "{shown}");
-    assert!(project.stored_nothing());
 }
 
 #[test]
-fn what_is_no_repository_is_refused() {
+fn what_is_no_repository_and_two_of_one_name_are_refused() {
     refused(&workflow("./r, «./nowhere", ""), "bad-repository");
     refused(&workflow("«./plain, ./r", ""), "bad-repository");
     refused(&workflow("./r, «./file", ""), "bad-repository");
@@ -31,6 +28,12 @@ fn what_is_no_repository_is_refused() {
     refused(&workflow("./r, «{ repo: a, url: ../nowhere }", ""), "bad-repository");
     refused(&workflow("«one", ""), "bad-repository");
     refused(&workflow("", "").replace("[]", "«[]"), "empty-list");
+    let text = workflow("{ repo: a, url: ./r }, { repo: a, url: ./s }", "");
+    let (text, place) = marked(&text.replace("repos: [", "repos: «["));
+    let project = Project::new(&text);
+    Repository::bare(project.path("r"));
+    Repository::bare(project.path("s"));
+    project.refuses(&[], &format!("duplicate-repository w.yaml:{place}"), &[]);
 }
 
 #[test]
@@ -39,8 +42,7 @@ fn names_that_could_be_options_are_refused_before_anybody_is_asked() {
         ["owner/-x", "-owner/x", "-x", "--upload-pack=touch-pwned", "-oProxyCommand=touch:x"]
     {
         refused(&workflow(&format!("«'{name}'"), ""), "bad-repository");
-        let entry = format!("«{{ repo: a, url: '{name}' }}");
-        refused(&workflow(&entry, ""), "bad-repository");
+        refused(&workflow(&format!("«{{ repo: a, url: '{name}' }}"), ""), "bad-repository");
     }
     for address in [
         "owner/..",
@@ -58,26 +60,11 @@ fn names_that_could_be_options_are_refused_before_anybody_is_asked() {
     for control in ["a\\nb/c", "./r\\e[2J", "https://example.org/\\r\\n"] {
         refused(&workflow(&format!("«\"{control}\""), ""), "bad-repository");
     }
-    let text = workflow("'owner/-x'", "");
-    let project = Project::new(&text);
-    let outcome = project.run(&["lock", "w.yaml"]).exits(2);
-    assert!(outcome.stderr.contains("`-x` starts with `-`"), "{outcome}");
-    let text = workflow("", "").replace("[]", "«list.csv");
-    let (text, place) = marked(&text);
+    let project = Project::new(&workflow("'owner/-x'", ""));
+    project.run(&["lock", "w.yaml"]).exits(2).complains(&["`-x` starts with `-`"]);
+    let (text, place) = marked(&workflow("", "").replace("[]", "«list.csv"));
     let project = Project::new(&text).with("list.csv", "owner/-x\n");
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("unreadable-file w.yaml:{place}")]);
-}
-
-#[test]
-fn two_repositories_of_one_name_are_refused() {
-    let text = workflow("{ repo: a, url: ./r }, { repo: a, url: ./s }", "");
-    let (text, place) = marked(&text.replace("repos: [", "repos: «["));
-    let project = Project::new(&text);
-    Repository::bare(project.path("r"));
-    Repository::bare(project.path("s"));
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("duplicate-repository w.yaml:{place}")]);
+    project.refuses(&[], &format!("unreadable-file w.yaml:{place}"), &[]);
 }
 
 #[test]
@@ -88,17 +75,13 @@ fn lists_in_files_are_read_or_refused() {
     for csv in ["", "# nothing\n", "repo,url\n", "./r\n./nowhere\n", "repo,url\nx,ftp://a/b\n"] {
         let project = Project::new(&text).with("list.csv", csv);
         Repository::bare(project.path("r")).commit(at(day(1)).write("m.py", def("f", 1)));
-        let outcome = project.run_json(&[]).exits(2);
-        assert_eq!(outcome.diagnostics(), [format!("unreadable-file w.yaml:{place}")], "{csv:?}");
+        project.refuses(&[], &format!("unreadable-file w.yaml:{place}"), &[]);
     }
     let project = Project::new(&text);
     Repository::bare(project.path("r")).commit(at(day(1)).write("m.py", def("f", 1)));
     project.write("list.csv", "\u{feff}url,stars,repo\r\n./r,3,one\r\n\r\n\"./r\", 4, two \r\n");
     project.run_ok(&[]);
-    let mut repos: Vec<String> =
-        mined(&project).column("repo").iter().map(ToString::to_string).collect();
-    repos.sort();
-    assert_eq!(repos, ["one", "two"]);
+    assert_eq!(project.cells("mined", "repo"), ["one", "two"]);
 }
 
 #[test]
@@ -112,8 +95,7 @@ fn arguments_of_query_that_do_not_fit_are_refused() {
     query("{ repos: «'./r, ./nowhere' }", "bad-repository");
     let (text, place) =
         marked("galeras: 1\nsteps:\n  «repos: { op: query, with: { branch: a } }\n");
-    let outcome = Project::new(&text).run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("missing-argument w.yaml:{place}")]);
+    Project::new(&text).refuses(&[], &format!("missing-argument w.yaml:{place}"), &[]);
 }
 
 #[test]
@@ -129,8 +111,7 @@ fn a_list_takes_the_place_of_a_search() {
     let repos = |list: &str| -> Vec<String> {
         let set = format!("list={list}");
         let outcome = project.run_ok(&["--set", &set]);
-        let args = ["show", "w.yaml", "repos", "--format", "json", "--set", &set];
-        let rows = project.run(&args).exits(0).json_lines();
+        let rows = project.rows_with("repos", &["--set", &set]);
         assert_eq!(outcome.step("mined")["rows"].as_u64().unwrap(), rows.len() as u64);
         rows.iter().map(|row| row["repo"].as_str().unwrap().to_owned()).collect()
     };
@@ -139,16 +120,12 @@ fn a_list_takes_the_place_of_a_search() {
     assert_eq!(repos("list.csv"), ["s"]);
     // Without a list, the search is what is planned.
     project.run(&["check", "w.yaml"]).exits(0);
-}
-
-#[test]
-fn an_empty_list_leaves_its_place_to_a_search() {
     let text = workflow("", "").replace("repos: []", "github: 'stars:>1', repos: []");
     Project::new(&text).run(&["check", "w.yaml"]).exits(0);
 }
 
 #[test]
-fn wrong_arguments_are_refused_where_they_stand() {
+fn wrong_arguments_and_tables_are_refused() {
     let with = |with: &str, code: &str| refused(&workflow_of("./r", with), code);
     with("since: «soon, until: 2023-01-01", "wrong-type");
     with("since: 2022-01-01, until: «'2022-13-01'", "wrong-type");
@@ -159,15 +136,11 @@ fn wrong_arguments_are_refused_where_they_stand() {
     with("since: 2022-01-01, until: 2023-01-01, max_file_kb: «0", "wrong-value");
     with("since: 2022-01-01, until: 2023-01-01, merges: «sometimes", "wrong-type");
     with("since: 2022-01-01, until: 2023-01-01, «nestd: true", "unknown-argument");
-}
-
-#[test]
-fn a_table_without_heads_is_refused() {
     let text = workflow("./r", "").replace("op: query", "op: read");
     let project = Project::new(&text.replace("repos: [./r]", "path: heads.csv, key: [repo]"));
     project.write("heads.csv", "repo,clone_url\na,./r\n");
     let outcome = project.run_json(&[]).exits(2);
     assert_eq!(outcome.diagnostics().len(), 1, "{outcome}");
-    let message = outcome.events("diagnostic")[0]["message"].as_str().unwrap().to_owned();
+    let message = outcome.events("diagnostic")[0]["message"].to_string();
     assert!(message.contains("head_sha"), "{message}");
 }

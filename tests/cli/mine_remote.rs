@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::harness::{Outcome, Project, Running, files_below, patience, wait_for};
+use serde_json::json;
+
+use crate::harness::{Outcome, Project, Running, fields, files_below, patience, wait_for};
 use crate::repository::{NEW_YEAR, Repository, at, day, def, defs, git, mined, workflow};
 use galeras_test_servers::http_git::{GitFault, HttpGit};
 
@@ -92,8 +94,7 @@ fn history(repo: &Repository) {
     let base = repo.commit(at(day(8)).rename("pkg/deep", "pkg/flat").write("bad.py", b"\xff\n"));
     let side = at(day(9)).on("side").after(&[&base]).write("side.py", def("side", 1));
     let side = repo.commit(side);
-    let merge = at(day(10)).after(&[&base, &side]).write("side.py", def("side", 1));
-    repo.commit(merge);
+    repo.commit(at(day(10)).after(&[&base, &side]).write("side.py", def("side", 1)));
     let last = at(NEW_YEAR + 400 * 86_400).write("late.py", def("late", 1));
     repo.commit(last.write("late.txt", "too late\n".repeat(500)));
 }
@@ -126,19 +127,13 @@ fn a_part_of_a_repository_is_fetched_and_gives_the_same() {
 }
 
 #[test]
-fn a_server_without_filters_gives_the_same() {
+fn a_server_without_filters_or_of_the_oldest_protocol_gives_the_same() {
     let remote = Remote::new();
     remote.repo.git(&["config", "uploadpack.allowFilter", "false"]);
-    let (_, digests) = remote.run(&[]);
-    assert_eq!(digests, remote.of_folder());
-}
-
-#[test]
-fn a_server_of_the_oldest_protocol_gives_the_same() {
+    assert_eq!(remote.run(&[]).1, remote.of_folder());
     let remote = Remote::new();
     remote.server.use_old_protocol();
-    let (_, digests) = remote.run(&[]);
-    assert_eq!(digests, remote.of_folder());
+    assert_eq!(remote.run(&[]).1, remote.of_folder());
 }
 
 #[test]
@@ -157,15 +152,10 @@ fn a_server_that_works_at_the_second_attempt_is_enough() {
         assert!(remote.server.count(FETCH) >= 3, "{outcome}");
         assert_eq!(outcome.events("warning").len(), 0, "{fault:?}: {outcome}");
     }
-}
-
-#[test]
-fn a_head_that_is_answered_at_the_second_attempt_is_enough() {
-    let remote = Remote::new();
+    // A head that is answered at the second attempt.
     remote.server.fail("info/refs", 2, busy());
-    let (outcome, digests) = remote.run(&[]);
-    assert_eq!(outcome.step("repos")["rows"], 1);
-    assert_eq!(digests, remote.of_folder());
+    let (outcome, digests) = remote.run(&["--cache", "heads"]);
+    assert_eq!((&outcome.step("repos")["rows"], digests), (&json!(1), expected));
 }
 
 #[test]
@@ -178,24 +168,19 @@ fn a_transfer_that_fails_is_a_reject_and_tried_again_by_the_next_run() {
     let found = mined(&remote.project);
     assert_eq!((found.rejected(), found.rows.len()), (vec!["fetch".to_string()], 0));
     assert_eq!(outcome.events("warning").len(), 1, "{outcome}");
-    let planned = remote.project.run(&["plan", "w.yaml"]).exits(0);
-    assert!(planned.stdout.contains("PREV_FAILED"), "{planned}");
+    remote.project.run(&["plan", "w.yaml"]).exits(0).prints(&["PREV_FAILED"]);
     remote.server.heal();
     let (outcome, digests) = remote.run(&[]);
     assert_eq!(outcome.step("mined")["reason"], "PREV_FAILED");
     assert_eq!(outcome.status("repos"), "hit");
     assert_eq!(digests, remote.of_folder());
     remote.project.run_ok(&[]).all_hit();
-}
-
-#[test]
-fn a_repository_that_fails_costs_no_other_one() {
+    // A repository that fails costs no other one.
     let remote = Remote::new();
     let other = Repository::bare(remote.project.path("served/other"));
     other.commit(at(day(1)).write("m.py", def("f", 1)));
     let url = |name: &str| format!("{{ repo: {name}, url: '{}' }}", remote.server.url(name));
-    let list = format!("{}, {}", url("r"), url("other"));
-    remote.project.write("w.yaml", workflow(&list, ""));
+    remote.project.write("w.yaml", workflow(&format!("{}, {}", url("r"), url("other")), ""));
     remote.ask();
     remote.server.fail("/r/", 100, busy());
     remote.project.run_ok(&[]);
@@ -203,13 +188,12 @@ fn a_repository_that_fails_costs_no_other_one() {
     assert_eq!(found.only()["repo"], "other");
     assert_eq!(found.rejects[0]["repo"], "r");
     remote.server.heal();
-    let outcome = remote.project.run_ok(&[]);
-    let step = outcome.step("mined");
-    assert_eq!((&step["computed_rows"], &step["reused_rows"]), (&1.into(), &1.into()));
+    let step = remote.project.run_ok(&[]).step("mined");
+    assert_eq!(fields(&step, "computed_rows reused_rows"), json!([1, 1]));
 }
 
 #[test]
-fn a_server_that_is_down_is_a_reject_and_asked_again_by_the_next_run() {
+fn a_server_that_is_down_or_lacks_a_repository_is_a_reject() {
     let Remote { project, server, .. } = Remote::new();
     let port = server.url("").rsplit(':').next().unwrap().trim_end_matches('/').parse().unwrap();
     drop(server);
@@ -223,10 +207,7 @@ fn a_server_that_is_down_is_a_reject_and_asked_again_by_the_next_run() {
     assert!(outcome.step("mined")["rows"].as_u64().unwrap() > 30);
     assert!(project.rows("repos.rejects").is_empty());
     project.run_ok(&[]).all_hit();
-}
-
-#[test]
-fn what_the_server_does_not_have_is_a_reject() {
+    // A repository that the server lacks is a reject.
     let remote = Remote::new();
     remote.point_to(&remote.server.url("nothing"));
     remote.project.run_ok(&[]);
@@ -241,7 +222,7 @@ fn what_the_server_does_not_have_is_a_reject() {
 }
 
 #[test]
-fn a_snapshot_stays_until_it_is_asked_for_anew() {
+fn a_snapshot_stays_until_it_is_asked_for_anew_and_a_wider_window_fetches_more() {
     let remote = Remote::new();
     remote.run(&[]);
     remote.repo.commit(at(day(99)).write("new.py", def("new", 1)));
@@ -250,10 +231,6 @@ fn a_snapshot_stays_until_it_is_asked_for_anew() {
     assert_eq!(outcome.statuses(), "repos=ran mined=ran same=ran");
     assert_eq!(remote.run(&["--cache", "fresh"]).1, remote.of_folder());
     assert_eq!(remote.run(&[]).1, remote.of_folder());
-}
-
-#[test]
-fn a_wider_window_fetches_what_is_missing() {
     let remote = Remote::new();
     remote.run(&[]);
     let text = remote.project.read("w.yaml").replace("since: 2022", "since: 2021");
@@ -261,8 +238,7 @@ fn a_wider_window_fetches_what_is_missing() {
     remote.run(&[]);
     let rows = mined(&remote.project).rows.len();
     remote.project.run_ok(&["--cache", "fresh"]);
-    let args = ["show", "w.yaml", "mined", "--format", "json", "--cache", "fresh"];
-    assert_eq!(rows, remote.project.run(&args).exits(0).json_lines().len());
+    assert_eq!(rows, remote.project.rows_with("mined", &["--cache", "fresh"]).len());
     assert!(rows > 80, "{rows}");
 }
 
@@ -290,7 +266,7 @@ fn stopped(signal: &str, stage: usize) -> usize {
     remote.ask();
     remote.server.fail(FETCH, stage - 1, GitFault::Slow(usize::MAX));
     remote.server.fail(FETCH, 1, GitFault::Slow(50));
-    let running = Running::start(remote.project.command(&["run", "w.yaml", "--format", "json"]));
+    let running = remote.project.start(&[]);
     wait_for("the request", || remote.server.count(FETCH) >= stage);
     std::thread::sleep(Duration::from_millis(150));
     running.signal(signal);
@@ -308,16 +284,12 @@ fn stopped(signal: &str, stage: usize) -> usize {
 }
 
 #[test]
-fn interrupted_transfers_are_continued() {
-    assert_eq!(stopped("INT", 1), 3);
-    assert_eq!(stopped("INT", 3), 1, "commits and trees were there");
-}
-
-#[test]
-fn killed_transfers_are_continued() {
-    assert_eq!(stopped("KILL", 1), 3);
-    assert_eq!(stopped("KILL", 2), 2, "commits were there");
-    assert_eq!(stopped("KILL", 3), 1, "commits and trees were there");
+fn interrupted_and_killed_transfers_are_continued() {
+    // What was there at each stage: nothing, commits, trees as well.
+    let cases = [("INT", 1, 3), ("INT", 3, 1), ("KILL", 1, 3), ("KILL", 2, 2), ("KILL", 3, 1)];
+    for (signal, stage, requests) in cases {
+        assert_eq!(stopped(signal, stage), requests, "{signal} {stage}");
+    }
 }
 
 #[test]
@@ -338,13 +310,12 @@ fn an_interrupted_run_keeps_the_repositories_that_are_finished() {
     running.finish().exits(130);
     remote.server.heal();
     let outcome = remote.project.run_ok(&[]);
-    let step = outcome.step("mined");
-    assert_eq!((&step["computed_rows"], &step["reused_rows"]), (&1.into(), &1.into()));
+    assert_eq!(fields(&outcome.step("mined"), "computed_rows reused_rows"), json!([1, 1]));
     assert_eq!(remote.project.run_ok(&["--cache", "fresh"]).digests(), outcome.digests());
 }
 
 #[test]
-fn owner_and_name_are_a_repository_of_the_github_of_the_base_url() {
+fn repositories_have_the_names_of_the_list() {
     let remote = Remote::new();
     let named = Repository::bare(remote.project.path("served/owner/na.me.git"));
     named.commit(at(day(1)).write("m.py", def("f", 1)));
@@ -355,10 +326,6 @@ fn owner_and_name_are_a_repository_of_the_github_of_the_base_url() {
     let found = mined(&remote.project);
     assert_eq!(found.only()["repo"], "owner/na.me");
     assert_eq!(found.only()["url"], remote.server.url("owner/na.me.git"));
-}
-
-#[test]
-fn two_names_of_one_address_are_two_repositories() {
     let remote = Remote::new();
     let url = remote.server.url("r");
     let list = format!("{{ repo: x, url: '{url}' }}, {{ repo: y, url: '{url}' }}");
@@ -373,9 +340,8 @@ fn two_names_of_one_address_are_two_repositories() {
 #[test]
 fn two_runs_fetch_into_one_store() {
     let remote = Remote::new();
-    let start = || Running::start(remote.project.command(&["run", "w.yaml", "--format", "json"]));
-    let (one, two) = (start(), start());
-    let (one, two) = (one.finish().exits(0), two.finish().exits(0));
+    let runs = [(); 2].map(|()| remote.project.start(&[]));
+    let [one, two] = runs.map(|run| run.finish().exits(0));
     assert_eq!(one.digests(), two.digests());
     assert_eq!(remote.run(&[]).1, remote.of_folder());
 }
@@ -405,25 +371,20 @@ fn a_password_in_a_url_is_refused_and_stored_nowhere() {
     project.write("w.yaml", workflow(&list, ""));
     for address in [url.as_str(), "http://ann:s3cr3t@x y/r"] {
         project.write("w.yaml", workflow(&list.replace(&url, address), ""));
-        let mut outcomes = Vec::new();
-        for args in [
+        let outcomes = [
             &["run", "w.yaml"][..],
             &["run", "w.yaml", "--format", "json"],
             &["check", "w.yaml"],
             &["plan", "w.yaml"],
             &["explain", "w.yaml", "repos"],
             &["lock", "w.yaml"],
-        ] {
-            outcomes.push(project.run(args).exits(2));
-        }
+        ];
+        let outcomes = outcomes.map(|args| project.run(args).exits(2));
         assert!(outcomes[0].stderr.contains("user or password"), "{}", outcomes[0]);
         is_secret(project, &outcomes);
     }
     assert!(remote.server.take_seen().is_empty(), "nothing was asked");
-}
-
-#[test]
-fn a_password_in_a_table_is_not_sent() {
+    // A password in a table is not sent.
     let remote = Remote::new();
     let project = &remote.project;
     project.run_ok(&[]);
@@ -439,8 +400,7 @@ fn a_password_in_a_table_is_not_sent() {
     project.write("w.yaml", format!("galeras: 1\nsteps:\n{read}{mined}"));
     let outcome = project.run_ok(&["--cache", "other"]);
     let reasons = ["show", "w.yaml", "mined.rejects", "--columns", "reason", "--cache", "other"];
-    let shown = project.run(&reasons).exits(0);
-    assert!(shown.stdout.contains("user or password"), "{shown}");
+    let shown = project.run(&reasons).exits(0).prints(&["user or password"]);
     for said in [&outcome.stdout, &outcome.stderr, &shown.stdout] {
         assert!(!said.contains("s3cr3t"), "{said}");
     }

@@ -3,9 +3,9 @@
 
 use std::fs;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project, Running, says};
+use crate::harness::{Outcome, Project, fields};
 use crate::repository::{Mining, NEW_YEAR, Repository, at, day, def, defs, mined, workflow};
 
 fn counts(outcome: &Outcome) -> (u64, u64) {
@@ -29,7 +29,7 @@ fn project(names: &[&str], more: &str) -> Project {
 }
 
 #[test]
-fn a_commit_costs_its_repository_alone() {
+fn a_commit_or_a_repository_more_costs_that_one() {
     let project = project(&["a", "b"], "");
     repository(&project, "a", 4);
     let b = repository(&project, "b", 4);
@@ -41,13 +41,10 @@ fn a_commit_costs_its_repository_alone() {
     let fresh = project.run_ok(&["--cache", "fresh"]);
     assert_eq!(fresh.digests(), second.digests());
     assert_eq!(counts(&fresh), (2, 0));
-}
-
-#[test]
-fn a_repository_more_costs_that_one() {
+    // A repository more costs that one.
     let names: Vec<String> = (0..11).map(|n| format!("r{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let project = project(&names[..10], "");
+    let project = self::project(&names[..10], "");
     for name in &names {
         repository(&project, name, 1);
     }
@@ -61,8 +58,56 @@ fn a_repository_more_costs_that_one() {
 }
 
 #[test]
-fn the_order_of_the_list_changes_no_digest() {
-    let project = project(&["a", "b", "c"], "");
+fn an_argument_of_mine_mines_again_and_a_later_step_does_not() {
+    let project = project(&["a", "b"], "");
+    repository(&project, "a", 3);
+    repository(&project, "b", 3);
+    let first = project.run_ok(&[]);
+    let second = project.rerun("until: 2023-01-01", "until: 2022-01-02");
+    assert_eq!((counts(&second), second.status("repos")), ((2, 0), "hit".into()));
+    assert_eq!(second.step("mined")["reason"], "ARG_CHANGED");
+    assert_eq!(second.step("mined")["rows"], 6);
+    project
+        .rerun("until: 2022-01-02", "until: '2023-01-01T00:00:00Z', merges: false")
+        .repeats(&first);
+    // A later step does not mine.
+    let project = self::project(&["a"], "");
+    let later = "  some:\n    op: sample\n    from: mined\n    with: { n: 2, seed: 1 }\n";
+    project.write("w.yaml", format!("{}{later}", workflow("./a", "")));
+    repository(&project, "a", 3);
+    project.run_ok(&[]);
+    assert_eq!(project.rerun("seed: 1", "seed: 2").statuses(), "repos=hit mined=hit some=ran");
+}
+
+#[test]
+fn a_commit_on_another_branch_and_a_dirty_work_tree_change_nothing() {
+    let project = project(&["a"], "");
+    let repo = Repository::with_work_tree(project.path("a"));
+    let base = repo.commit(at(day(1)).write("m.py", def("f", 1)));
+    let first = project.run_ok(&[]);
+    repo.commit(at(day(2)).on("side").after(&[&base]).write("m.py", def("f", 2)));
+    project.write("a/m.py", "def dirty(): pass\n");
+    repo.git(&["tag", "v1"]);
+    repo.git(&["gc", "-q"]);
+    project.run_ok(&[]).repeats(&first);
+}
+
+#[test]
+fn digests_do_not_depend_on_jobs_the_store_or_the_order_of_the_list() {
+    let project = project(&["a", "b", "c"], "nested: true");
+    for (name, commits) in [("a", 80), ("b", 45), ("c", 1)] {
+        repository(&project, name, commits);
+    }
+    let one = project.run_ok(&["--jobs", "1", "--cache", "one"]);
+    assert!(one.step("mined")["rows"].as_u64().unwrap() > 100);
+    for jobs in ["2", "4", "9"] {
+        let other = project.run_ok(&["--jobs", jobs, "--cache", jobs]);
+        assert_eq!(other.digests(), one.digests(), "{jobs}");
+    }
+    let place = project.path("elsewhere/deep");
+    assert_eq!(project.run_ok(&["--cache", place.to_str().unwrap()]).digests(), one.digests());
+    // The order of the list changes no digest.
+    let project = self::project(&["a", "b", "c"], "");
     for name in ["a", "b", "c"] {
         repository(&project, name, 2);
     }
@@ -76,63 +121,7 @@ fn the_order_of_the_list_changes_no_digest() {
 }
 
 #[test]
-fn a_later_step_does_not_mine() {
-    let project = project(&["a"], "");
-    let later = "  some:\n    op: sample\n    from: mined\n    with: { n: 2, seed: 1 }\n";
-    project.write("w.yaml", format!("{}{later}", workflow("./a", "")));
-    repository(&project, "a", 3);
-    project.run_ok(&[]);
-    assert_eq!(project.rerun("seed: 1", "seed: 2").statuses(), "repos=hit mined=hit some=ran");
-}
-
-#[test]
-fn an_argument_of_mine_mines_again_and_back_is_stored() {
-    let project = project(&["a", "b"], "");
-    repository(&project, "a", 3);
-    repository(&project, "b", 3);
-    let first = project.run_ok(&[]);
-    let second = project.rerun("until: 2023-01-01", "until: 2022-01-02");
-    assert_eq!((counts(&second), second.status("repos")), ((2, 0), "hit".into()));
-    assert_eq!(second.step("mined")["reason"], "ARG_CHANGED");
-    assert_eq!(second.step("mined")["rows"], 6);
-    let third = project.rerun("until: 2022-01-02", "until: '2023-01-01T00:00:00Z', merges: false");
-    third.all_hit();
-    assert_eq!(third.digests(), first.digests());
-}
-
-#[test]
-fn a_commit_on_another_branch_and_a_dirty_work_tree_change_nothing() {
-    let project = project(&["a"], "");
-    let repo = Repository::with_work_tree(project.path("a"));
-    let base = repo.commit(at(day(1)).write("m.py", def("f", 1)));
-    let first = project.run_ok(&[]);
-    repo.commit(at(day(2)).on("side").after(&[&base]).write("m.py", def("f", 2)));
-    project.write("a/m.py", "def dirty(): pass\n");
-    repo.git(&["tag", "v1"]);
-    repo.git(&["gc", "-q"]);
-    let second = project.run_ok(&[]);
-    second.all_hit();
-    assert_eq!(second.digests(), first.digests());
-}
-
-#[test]
-fn digests_do_not_depend_on_jobs_or_the_store() {
-    let project = project(&["a", "b", "c"], "nested: true");
-    for (name, commits) in [("a", 80), ("b", 45), ("c", 1)] {
-        repository(&project, name, commits);
-    }
-    let one = project.run_ok(&["--jobs", "1", "--cache", "one"]);
-    assert!(one.step("mined")["rows"].as_u64().unwrap() > 100);
-    for jobs in ["2", "4", "9"] {
-        let other = project.run_ok(&["--jobs", jobs, "--cache", jobs]);
-        assert_eq!(other.digests(), one.digests(), "{jobs}");
-    }
-    let place = project.path("elsewhere/deep");
-    assert_eq!(project.run_ok(&["--cache", place.to_str().unwrap()]).digests(), one.digests());
-}
-
-#[test]
-fn a_second_run_and_a_project_that_was_moved_have_the_results() {
+fn projects_and_repositories_that_were_moved_are_not_mined_again() {
     let project = project(&["a"], "");
     repository(&project, "a", 5);
     let first = project.run_ok(&[]);
@@ -142,14 +131,9 @@ fn a_second_run_and_a_project_that_was_moved_have_the_results() {
     let moved = Project::new(&project.read("w.yaml"));
     fs::rename(project.path("a"), moved.path("a")).unwrap();
     fs::rename(project.path("cache"), moved.path("cache")).unwrap();
-    let second = moved.run_ok(&[]);
-    second.all_hit();
-    assert_eq!(second.digests(), first.digests());
+    moved.run_ok(&[]).repeats(&first);
     assert_eq!(moved.run_ok(&["--cache", "fresh"]).digests(), first.digests());
-}
-
-#[test]
-fn a_repository_that_was_moved_is_not_mined_again() {
+    // A repository that was moved is not mined again.
     let project = Project::new(&workflow("{ repo: r, url: ./old }", ""));
     repository(&project, "old", 4);
     project.run_ok(&[]);
@@ -165,19 +149,12 @@ fn a_repository_that_was_moved_is_not_mined_again() {
 }
 
 #[test]
-fn two_names_of_one_repository_are_two_repositories() {
+fn repositories_of_one_content_stay_apart_and_share_what_is_stored() {
     let project = Project::new(&workflow("{ repo: x, url: ./r }, { repo: y, url: ./r }", ""));
     repository(&project, "r", 1);
     project.run_ok(&[]);
-    let found = mined(&project);
-    let mut repos = found.column("repo");
-    repos.sort_unstable();
-    assert_eq!(repos, ["x", "x", "x", "y", "y", "y"]);
-}
-
-#[test]
-fn repositories_without_a_change_in_the_window_share_their_nothing() {
-    let project = project(&["a", "b", "c"], "");
+    assert_eq!(project.cells("mined", "repo"), ["x", "x", "x", "y", "y", "y"]);
+    let project = self::project(&["a", "b", "c"], "");
     for name in ["a", "b"] {
         Repository::bare(project.path(name)).commit(at(NEW_YEAR - 9).write("m.py", def("f", 1)));
     }
@@ -198,21 +175,19 @@ fn a_row_leads_back_to_its_commit() {
     mining.project.write("w.yaml", format!("{}{later}", workflow("./r", "")));
     let found = mining.mine();
     let row = found.only()["id"].as_str().unwrap();
-    let shown = mining.project.run(&["trace", "w.yaml", row]).exits(0);
-    says(&shown.stdout, &[row, id.as_str(), "pkg/m.py", "mined", "some"]);
-    let told = mining.project.run(&["trace", "w.yaml", row, "--format", "json"]).exits(0);
-    let told = &told.json_lines()[0];
+    let words = [row, id.as_str(), "pkg/m.py", "mined", "some"];
+    mining.project.run(&["trace", "w.yaml", row]).exits(0).prints(&words);
+    let told = mining.project.answer(&["trace", "w.yaml", row]);
     let place = |name: &str| {
         let places = told["places"].as_array().unwrap();
         places.iter().find(|place| place["step"] == name).unwrap_or(&Value::Null).clone()
     };
-    assert_eq!(place("mined")["values"]["commit_id"], id, "{told}");
-    assert_eq!(place("mined")["values"]["path"], "pkg/m.py");
-    assert_eq!(place("mined")["values"]["repo"], "r");
+    let values = fields(&place("mined")["values"], "commit_id path repo");
+    assert_eq!(values, json!([id, "pkg/m.py", "r"]), "{told}");
     // Rejects can be traced as well.
     let reject = found.rejects[0]["id"].as_str().unwrap();
-    let shown = mining.project.run(&["trace", "w.yaml", reject]).exits(0);
-    says(&shown.stdout, &["pkg/bad.py", "decodes", "mined"]);
+    let words = ["pkg/bad.py", "decodes", "mined"];
+    mining.project.run(&["trace", "w.yaml", reject]).exits(0).prints(&words);
 }
 
 #[test]
@@ -249,8 +224,7 @@ fn a_killed_run_is_continued() {
     let undisturbed = project.run_ok(&["--cache", "undisturbed"]);
     let mut killed = 0;
     for time in [40, 80, 120, 180] {
-        let args = ["run", "w.yaml", "--format", "json", "--jobs", "1"];
-        let running = Running::start(project.command(&args));
+        let running = project.start(&["--jobs", "1"]);
         std::thread::sleep(std::time::Duration::from_millis(time));
         running.signal("KILL");
         killed += usize::from(running.finish().code.is_none());

@@ -88,52 +88,28 @@ fn mistakes_are_told_in_words() {
 }
 
 #[test]
-fn steps_that_need_each_other_and_one_behind_them() {
+fn steps_in_a_circle_or_of_one_name_and_their_readers() {
     let with = "    op: sample\n    with: { n: 1, seed: 1 }\n";
-    told(
-        "cycle",
-        &workflow(&format!(
-            "  b:\n    from: c\n{with}  c:\n    from: b\n{with}  d:\n    from: c\n{with}"
-        )),
-        &[11],
-    );
+    let circle =
+        format!("  b:\n    from: c\n{with}  c:\n    from: b\n{with}  d:\n    from: c\n{with}");
+    told("cycle", &workflow(&circle), &[11]);
+    let twice =
+        format!("  b:\n    from: table\n{with}  b:\n    from: b\n{with}  c:\n    from: b\n{with}");
+    told("duplicate_step", &workflow(&twice), &[14]);
 }
 
 #[test]
-fn two_steps_of_one_name_and_one_that_reads_them() {
-    let with = "    op: sample\n    with: { n: 1, seed: 1 }\n";
-    told(
-        "duplicate_step",
-        &workflow(&format!(
-            "  b:\n    from: table\n{with}  b:\n    from: b\n{with}  c:\n    from: b\n{with}"
-        )),
-        &[14],
-    );
-}
-
-#[test]
-fn steps_as_a_list() {
-    told(
-        "steps_as_a_list",
-        "galeras: 1\nsteps:\n  - op: methods\n    with: { corpus: python-stdlib }\n",
-        &[3],
-    );
-}
-
-#[test]
-fn a_default_that_is_wrong_and_used() {
-    told(
-        "wrong_default",
-        &workflow("  b:\n    op: sample\n    from: table\n    with: { n: 1, seed: '${{ params.seed }}' }\n")
-            .replace("default: 1", "default: one"),
-        &[3],
-    );
+fn a_list_of_steps_and_a_wrong_default_that_is_used() {
+    let list = "galeras: 1\nsteps:\n  - op: methods\n    with: { corpus: python-stdlib }\n";
+    told("steps_as_a_list", list, &[3]);
+    let used =
+        "  b:\n    op: sample\n    from: table\n    with: { n: 1, seed: '${{ params.seed }}' }\n";
+    told("wrong_default", &workflow(used).replace("default: 1", "default: one"), &[3]);
 }
 
 #[test]
 fn a_misspelt_operator_of_the_quickstart_makes_up_no_types() {
-    let quickstart = include_str!("../../workflows/quickstart.yaml");
-    let lines: Vec<&str> = quickstart.lines().collect();
+    let lines: Vec<&str> = include_str!("../../workflows/quickstart.yaml").lines().collect();
     let mut tried = 0;
     for (at, line) in lines.iter().enumerate() {
         let Some(operator) = line.trim_start().strip_prefix("op: ") else { continue };

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::evaluations::{answer, block, documented, study};
-use crate::harness::{says, text};
+use crate::harness::text;
 use crate::paper::table;
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest};
 
@@ -138,10 +138,8 @@ fn models_are_compared_within_data_points_between_echo_and_reference() {
         same(&line["cost_usd"], each * answers as f64, name);
         same_rounded(&line["usd_per_1000_answers"], 1000.0 * each, name);
     }
-    says(
-        &shown.stdout,
-        &["leaderboard (", "costs (", "difference", "p_adjusted", "medium", "large"],
-    );
+    let words = ["leaderboard (", "costs (", "difference", "p_adjusted", "medium", "large"];
+    shown.prints(&words);
     assert!(board.iter().all(|line| line["against"] == "small"), "{board:?}");
     study.run(&[]).exits(0).all_hit();
     assert_eq!(api.count(), 0);
@@ -154,19 +152,14 @@ fn a_model_to_compare_with_that_is_not_among_the_models_is_known_before_anybody_
     study.set("models", &models(&api, &["small", "medium"]));
     // The default is a model that these are not.
     for verb in ["check", "plan", "run"] {
-        let refused = study.verb(verb).exits(2);
-        says(
-            &refused.stderr,
-            &[
-                "no cell of `models` has model=gpt-3.5-turbo",
-                "${{ params.against }}",
-                "known here: `small`, `medium`",
-            ],
-        );
+        study.verb(verb).exits(2).complains(&[
+            "no cell of `models` has model=gpt-3.5-turbo",
+            "${{ params.against }}",
+            "known here: `small`, `medium`",
+        ]);
     }
     study.set("against", "smal");
-    let refused = study.verb("check").exits(2);
-    assert!(refused.stderr.contains("did you mean `small`?"), "{refused}");
+    study.verb("check").exits(2).complains(&["did you mean `small`?"]);
     study.set("against", "medium");
     study.verb("check").exits(0);
     assert_eq!(api.count(), 0);
@@ -214,16 +207,12 @@ fn every_task_can_be_evaluated_by_itself_and_is_checked() {
     // Prompts of one task do not fit another one, which is known before anybody is asked.
     study.set("task", "commits");
     let asked = api.count();
-    let wrong = study.verb("check").exits(2);
-    assert!(wrong.stderr.contains("there is no column `random_cut`"), "{wrong}");
-    study.set(
-        "treatments",
-        "{control: 'Why {{ code_before }} to {{ code }}?', other: '{{ code }}'}",
-    );
+    study.verb("check").exits(2).complains(&["there is no column `random_cut`"]);
+    let others = "{control: 'Why {{ code_before }} to {{ code }}?', other: '{{ code }}'}";
+    study.set("treatments", others);
     study.verb("check").exits(0);
     study.set("task", "comits");
-    let wrong = study.verb("check").exits(2);
-    assert!(wrong.stderr.contains("did you mean `commits`?"), "{wrong}");
+    study.verb("check").exits(2).complains(&["did you mean `commits`?"]);
     assert_eq!(api.count(), asked);
 }
 

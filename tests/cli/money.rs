@@ -1,10 +1,13 @@
-//! Limits on what steps and workflows spend, and what is reported of it before and afterwards.
+//! Limits on what steps and workflows spend, and what is reported of it before and afterwards; and
+//! limits against a server that bills, while runs are killed at random.
+
+use std::fs;
 
 use serde_json::{Value, json};
 
 use crate::generate_openai::data;
-use crate::harness::{Project, Running, flat, says, wait_for};
-use galeras_test_servers::chat_api::{ChatApi, ChatFault};
+use crate::harness::{Project, Running, fields, files_below, flat, says, wait_for};
+use galeras_test_servers::chat_api::{Bill, ChatApi, ChatFault};
 
 /// An answer of ten tokens, the most, costs ten dollars; prompts cost nothing.
 const TEN: &str = "price: { input: 0, output: 1000000 }, max_tokens: 10";
@@ -34,9 +37,8 @@ fn cells(api: &ChatApi, more: &str) -> String {
 }
 
 fn project(budget: &str, steps: &str) -> Project {
-    let project = Project::new(&format!("{}{steps}", HEAD.replace("BUDGET", budget)));
-    project.write("data.jsonl", data(0..ROWS));
-    project
+    let head = HEAD.replace("BUDGET", budget);
+    Project::new(&format!("{head}{steps}")).with("data.jsonl", data(0..ROWS))
 }
 
 fn ten_dollars() -> ChatApi {
@@ -53,16 +55,11 @@ fn the_limit_of_a_step_is_for_all_of_its_cells() {
         let project = project("", &cells(&api, &more));
         let outcome = project.run_json(&["--keep-going", "--jobs", "3"]).exits(1);
         assert_eq!(api.count(), 3, "{outcome}");
-        says(
-            &outcome.stdout,
-            &["$30.00 of the $35.00 that `max_usd` of the step `answers` allows"],
-        );
+        outcome.prints(&["$30.00 of the $35.00 that `max_usd` of the step `answers` allows"]);
         // So it stays, whatever is run.
         project.run_json(&["--select", "answers[name=b]"]).exits(1);
         assert_eq!(api.count(), 3);
-        let raised = project.read("w.yaml").replace("max_usd: 35", "max_usd: 600");
-        project.write("w.yaml", raised);
-        project.run_ok(&[]);
+        project.rerun("max_usd: 35", "max_usd: 600");
         assert_eq!(api.count(), 3 * ROWS);
     }
 }
@@ -73,19 +70,13 @@ fn a_budget_is_for_all_steps() {
     let steps = step(&api, "one", &format!("model: a, {TEN}"))
         + &step(&api, "two", &format!("model: b, {TEN}"));
     let project = project("budget: { max_usd: 250 }", &steps);
-    let outcome = project.run_json(&["--keep-going"]).exits(1);
+    let all = "$250.00 of the $250.00 that `max_usd` of the `budget` of the workflow allows";
+    project.run_json(&["--keep-going"]).exits(1).prints(&[all]);
     assert_eq!(api.count(), 25);
-    says(
-        &outcome.stdout,
-        &["$250.00 of the $250.00 that `max_usd` of the `budget` of the workflow allows"],
-    );
     project.change("max_usd: 250", "max_requests: 30");
-    let outcome = project.run_json(&["--keep-going"]).exits(1);
+    let words = ["30 of the 30 that `max_requests` of the `budget`", "25 of it by other runs"];
+    project.run_json(&["--keep-going"]).exits(1).prints(&words);
     assert_eq!(api.count(), 30);
-    says(
-        &outcome.stdout,
-        &["30 of the 30 that `max_requests` of the `budget`", "25 of it by other runs"],
-    );
     project.rerun("max_requests: 30", "max_requests: 40, max_usd: 400");
     assert_eq!(api.count(), 2 * ROWS);
 }
@@ -117,15 +108,11 @@ fn an_account_is_closed_when_everything_is_answered() {
     assert_eq!(api.count(), 3 * (ROWS + 1));
     project.run_json(&["--force", "answers", "--keep-going"]).exits(1);
     assert_eq!(api.count(), 3 * (ROWS + 1) + 3);
-}
-
-/// An answer that is missing keeps the account open.
-#[test]
-fn an_account_with_a_failed_request_stays_open() {
+    // An answer that is missing keeps the account open.
     let api = ten_dollars();
     api.spoil("f3(", ChatFault::CutBody);
     let more = format!("model: a, {TEN}, tries: 1, max_usd: {}", 10 * ROWS + 5);
-    let project = project("", &step(&api, "answers", &more)).ran();
+    let project = self::project("", &step(&api, "answers", &more)).ran();
     assert_eq!(api.take().len(), ROWS);
     api.heal();
     let outcome = project.run_json(&[]).exits(1);
@@ -153,16 +140,35 @@ fn an_embedded_budget_bounds_its_own_steps_and_the_outer_one_all() {
     // The outer budget has less left than the inner one allows.
     project.edit("inner.yaml", "max_usd: 30", "max_usd: 1000");
     project.change("max_usd: 1000", "max_usd: 250");
-    let outcome = project.run_json(&["--keep-going"]).exits(1);
+    let all = "$250.00 of the $250.00 that `max_usd` of the `budget` of the workflow";
+    project.run_json(&["--keep-going"]).exits(1).prints(&[all]);
     assert_eq!(api.take().len(), 2);
-    says(
-        &outcome.stdout,
-        &["$250.00 of the $250.00 that `max_usd` of the `budget` of the workflow"],
-    );
 }
 
 #[test]
-fn a_budget_of_money_needs_prices() {
+fn a_budget_that_is_none_or_without_prices_is_refused() {
+    let api = ChatApi::start();
+    let steps = step(&api, "answers", &format!("model: a, {TEN}"));
+    for (budget, code, word) in [
+        ("budget: 5", "wrong-type", "must be a mapping such as `{ max_usd: 5"),
+        ("budget: {}", "wrong-value", "`budget` limits nothing"),
+        ("budget: { max_usd: -1 }", "wrong-type", "US dollars, 0 or more"),
+        ("budget: { max_usd: five }", "wrong-type", "US dollars, 0 or more"),
+        ("budget: { max_usd: .inf }", "wrong-type", "US dollars, 0 or more"),
+        ("budget: { max_requests: 1.5 }", "wrong-type", "a whole number"),
+        ("budget: { max_usdd: 5 }", "unknown-key", "`max_usd`"),
+        ("budget: { max_usd: '${{ params.no }}' }", "unknown-param", "no"),
+        ("budget: { max_usd: 1e-30 }", "wrong-value", "18 decimals"),
+    ] {
+        let outcome = project(budget, &steps).run(&["check", "w.yaml"]).exits(2);
+        says(&flat(&outcome.complains(&[code]).stderr), &[word]);
+    }
+    let more = format!("{TEN}, max_usd: '${{{{ matrix.most }}}}'");
+    let differing = cells(&api, &more).replace("[a, b, c]", "[a], most: [1, 2]");
+    let outcome = project("", &differing).run(&["check", "w.yaml"]).exits(2);
+    let text = "the cells of step `answers` have different `max_usd`: $1.00 and $2.00";
+    assert!(flat(&outcome.stderr).contains(text), "{outcome}");
+    // A budget of money needs prices.
     let api = ChatApi::start();
     let free = step(&api, "free", "model: a, price: { input: 0, output: 0 }");
     let steps = step(&api, "one", "model: a, max_tokens: 5")
@@ -180,36 +186,9 @@ fn a_budget_of_money_needs_prices() {
     project("budget: { max_usd: 0 }", &free).run_ok(&[]);
 }
 
-#[test]
-fn a_budget_that_is_none_is_refused() {
-    let api = ChatApi::start();
-    let steps = step(&api, "answers", &format!("model: a, {TEN}"));
-    for (budget, code, word) in [
-        ("budget: 5", "wrong-type", "must be a mapping such as `{ max_usd: 5"),
-        ("budget: {}", "wrong-value", "`budget` limits nothing"),
-        ("budget: { max_usd: -1 }", "wrong-type", "US dollars, 0 or more"),
-        ("budget: { max_usd: five }", "wrong-type", "US dollars, 0 or more"),
-        ("budget: { max_usd: .inf }", "wrong-type", "US dollars, 0 or more"),
-        ("budget: { max_requests: 1.5 }", "wrong-type", "a whole number"),
-        ("budget: { max_usdd: 5 }", "unknown-key", "`max_usd`"),
-        ("budget: { max_usd: '${{ params.no }}' }", "unknown-param", "no"),
-        ("budget: { max_usd: 1e-30 }", "wrong-value", "18 decimals"),
-    ] {
-        let outcome = project(budget, &steps).run(&["check", "w.yaml"]).exits(2);
-        assert!(outcome.stderr.contains(code), "{budget}: {outcome}");
-        assert!(flat(&outcome.stderr).contains(word), "{budget}: {outcome}");
-    }
-    let more = format!("{TEN}, max_usd: '${{{{ matrix.most }}}}'");
-    let differing = cells(&api, &more).replace("[a, b, c]", "[a], most: [1, 2]");
-    let outcome = project("", &differing).run(&["check", "w.yaml"]).exits(2);
-    let text = "the cells of step `answers` have different `max_usd`: $1.00 and $2.00";
-    assert!(flat(&outcome.stderr).contains(text), "{outcome}");
-}
-
 #[track_caller]
 fn planned(project: &Project, step: &str) -> Value {
-    let outcome = project.run(&["plan", "w.yaml", "--format", "json"]).exits(0);
-    let plan = outcome.json_lines().remove(0);
+    let plan = project.answer(&["plan", "w.yaml"]);
     let steps = plan["steps"].as_array().unwrap();
     steps.iter().find(|entry| entry["step"] == step).unwrap()["requests"].clone()
 }
@@ -223,15 +202,14 @@ fn what_plan_says_holds() {
                 concurrency: 8";
     let project = project("", &step(&api, "answers", more));
     let unknown = planned(&project, "answers");
-    assert_eq!((&unknown["model"], &unknown["requests"]), (&json!("tiny"), &json!(null)));
-    assert_eq!(unknown["usd"], json!(null));
+    assert_eq!(fields(&unknown, "model requests usd"), json!(["tiny", null, null]));
     let text = project.run(&["plan", "w.yaml"]).exits(0).stdout;
     says(&text, &["requests to tiny at http", "how many is known when `prompts` has run"]);
     project.run_ok(&["--select", "prompts"]);
     let said = planned(&project, "answers");
     let requests = 2 * ROWS as u64;
-    assert_eq!((&said["requests"], &said["answered"]), (&json!(requests), &json!(0)));
-    assert_eq!(said["completion_tokens"], json!(50 * requests));
+    let wanted = json!([requests, 0, 50 * requests]);
+    assert_eq!(fields(&said, "requests answered completion_tokens"), wanted);
     project.run_ok(&[]);
     let bill = api.bill();
     assert_eq!(bill.requests, requests);
@@ -243,18 +221,13 @@ fn what_plan_says_holds() {
     // One row more.
     project.write("data.jsonl", data(0..ROWS + 1));
     project.run_ok(&["--select", "prompts"]);
-    let said = planned(&project, "answers");
-    assert_eq!((&said["requests"], &said["answered"]), (&json!(2), &json!(requests)));
+    assert_eq!(fields(&planned(&project, "answers"), "requests answered"), json!([2, requests]));
     assert_eq!(api.bill(), bill, "a plan asks nobody");
-}
-
-/// Each turn is a request, which reads the answers before it.
-#[test]
-fn what_plan_says_of_conversations_holds() {
+    // Each turn is a request, which reads the answers before it.
     let api = ChatApi::start();
     api.set_meter(|asked| (asked.text.len() as u64 / 4, 50));
     let more = "price: { input: 2.5, output: 10 }, max_tokens: 50, model: tiny";
-    let project = project("", &step(&api, "answers", more));
+    let project = self::project("", &step(&api, "answers", more));
     project.change("'Complete this: {{ code }}'", "['{{ code }}', Then, Last]");
     project.run_ok(&["--select", "prompts"]);
     let said = planned(&project, "answers");
@@ -282,17 +255,12 @@ fn a_run_says_once_whom_it_asks_before_it_does() {
     running.signal("INT");
     running.finish().exits(130);
     assert_eq!(said.matches("asks models:").count(), 1, "{said}");
-    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = flat(&said);
     let at = api.url().replace("/v1", "");
-    says(
-        &said,
-        &[
-            &format!("20 requests to a at {at}, at most $200.00; 20 requests to b at {at}"),
-            "in all 60 requests, at most $600.00",
-            "`max_usd` of the step `answers` allows $605.00",
-            "`max_usd` of the `budget` of the workflow allows $700.00",
-        ],
-    );
+    let asks = format!("20 requests to a at {at}, at most $200.00; 20 requests to b at {at}");
+    says(&said, &[&asks, "in all 60 requests, at most $600.00"]);
+    says(&said, &["`max_usd` of the step `answers` allows $605.00"]);
+    says(&said, &["`max_usd` of the `budget` of the workflow allows $700.00"]);
     api.heal();
     let outcome = project.run_json(&[]).exits(1);
     let asked = outcome.events("requests");
@@ -304,12 +272,11 @@ fn a_run_says_once_whom_it_asks_before_it_does() {
 }
 
 #[test]
-fn a_run_says_what_it_spent() {
+fn a_run_says_what_it_spent_and_does_not_announce_a_free_server() {
     let api = ten_dollars();
     let project = project("", &cells(&api, &format!("{TEN}, max_usd: 600")));
     let human = Project::new(&project.read("w.yaml")).with("data.jsonl", data(0..ROWS));
-    let outcome = project.run_ok(&[]);
-    let spent = outcome.events("spent").remove(0);
+    let spent = project.run_ok(&[]).events("spent").remove(0);
     assert_eq!(spent["steps"].as_array().unwrap().len(), 3);
     let first = json!({"step": "answers[name=a]", "requests": 20, "unknown": 0,
         "prompt_tokens": 100, "completion_tokens": 200, "usd": 200.0});
@@ -319,13 +286,9 @@ fn a_run_says_what_it_spent() {
     says(&said, &[text, "answers[name=c]"]);
     // Nothing was asked, nothing is reported.
     assert!(project.run_ok(&[]).events("spent").is_empty());
-}
-
-/// A server of one's own without a price costs nothing, and is not announced.
-#[test]
-fn a_free_server_is_not_announced() {
+    // A server of one's own without a price costs nothing, and is not announced.
     let api = ChatApi::start();
-    let project = project("", &step(&api, "answers", "model: a"));
+    let project = self::project("", &step(&api, "answers", "model: a"));
     let outcome = project.run_ok(&[]);
     assert!(outcome.events("requests").is_empty(), "{outcome}");
     assert_eq!(outcome.events("spent")[0]["steps"][0]["usd"], json!(null));
@@ -346,12 +309,7 @@ fn a_judge_of_answers_is_announced_by_itself() {
     from: picked
     with: { treatments: { judge: 'Is this right? {{ prediction }}' } }
 " + &judge;
-    let project = project("budget: { max_usd: 1000 }", &steps);
-    let outcome = project.run_json(&[]);
-    let outcome = match outcome.code {
-        Some(0) => outcome,
-        _ => panic!("{outcome}"),
-    };
+    let outcome = project("budget: { max_usd: 1000 }", &steps).run_ok(&[]);
     let asked = outcome.events("requests");
     let names: Vec<&Value> = asked.iter().map(|event| &event["steps"][0]["step"]).collect();
     assert_eq!(names, [&json!("answers"), &json!("judged")], "{outcome}");
@@ -381,19 +339,166 @@ fn a_damaged_ledger_ends_all_spending_and_says_what_to_do() {
     let project = project("", &step(&api, "answers", &format!("model: a, {TEN}, max_usd: 35")));
     project.run_json(&[]).exits(1);
     let asked = api.count();
-    let ledger = crate::harness::files_below(&project.path("cache/downloads/spending")).remove(0);
-    let content = std::fs::read(&ledger).unwrap();
+    let ledger = files_below(&project.path("cache/downloads/spending")).remove(0);
+    let content = fs::read(&ledger).unwrap();
     let mut damaged = content.clone();
     // The last byte of each line's number is in its middle; every line is hit.
     for (at, byte) in content.iter().enumerate().filter(|(_, byte)| **byte == b'{') {
         damaged[at] = byte ^ 1;
     }
-    std::fs::write(&ledger, damaged).unwrap();
+    fs::write(&ledger, damaged).unwrap();
     project.change("max_usd: 35", "max_usd: 300");
     let outcome = project.run_json(&[]).exits(1);
     says(&outcome.stdout, &["what was spent is not known", "delete it to begin new accounts"]);
     assert_eq!(api.count(), asked);
     project.run(&["plan", "w.yaml"]).exits(4);
-    std::fs::remove_file(&ledger).unwrap();
+    fs::remove_file(&ledger).unwrap();
     project.run_ok(&[]);
+}
+
+const KILLS: u64 = 10;
+/// Prompts, of which each cell asks each.
+const PROMPTS: usize = 1_200;
+/// An answer has at most so many tokens, of a thousandth of a dollar each.
+const LONGEST: u64 = 50;
+const PRICE: &str = "price: { input: 0.1, output: 1000 }, max_tokens: 50";
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % below
+    }
+}
+
+/// A server that bills each request as it comes: a token for each three bytes, and an answer whose
+/// length depends on what is asked.
+fn billing() -> ChatApi {
+    let api = ChatApi::start();
+    api.set_latency(std::time::Duration::from_millis(100));
+    api.set_meter(|asked| {
+        let sum =
+            asked.text.bytes().fold(7_u64, |sum, byte| sum.wrapping_mul(31) + u64::from(byte));
+        (asked.text.len() as u64 / 3, sum % (LONGEST + 1))
+    });
+    api
+}
+
+fn dollars(bill: Bill) -> f64 {
+    (bill.prompt_tokens as f64 * 0.1 + bill.completion_tokens as f64 * 1000.0) / 1e6
+}
+
+fn billed(api: &ChatApi, budget: &str, limit: &str) -> Project {
+    let workflow = format!(
+        "galeras: 1
+{budget}
+steps:
+  data: {{ op: read, with: {{ path: data.jsonl }} }}
+  prompts:
+    op: prompt
+    from: data
+    with: {{ treatments: {{ control: 'Complete this: {{{{ code }}}}' }} }}
+  answers:
+    op: generate
+    from: prompts
+    matrix: {{ name: [a, b, c] }}
+    with:
+      {{ base_url: '{}', model: '${{{{ matrix.name }}}}', concurrency: 64, {PRICE}{limit} }}
+",
+        api.url()
+    );
+    Project::new(&workflow).with("data.jsonl", data(0..PROMPTS))
+}
+
+const RUN: [&str; 6] = ["run", "w.yaml", "--jobs", "3", "--format", "json"];
+
+/// Kills a run after so many more requests, unless it ends before.
+#[track_caller]
+fn kill(api: &ChatApi, project: &Project, more: u64) {
+    let after = api.bill().requests + more;
+    let running = Running::start(project.command(&RUN));
+    let stat = format!("/proc/{}/stat", running.id());
+    // A run that may not spend any more ends without a signal.
+    let ended = || fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z "));
+    wait_for("some requests", || api.bill().requests >= after || ended());
+    if !ended() {
+        running.signal("KILL");
+    }
+    running.finish();
+}
+
+/// Kills ten runs after random numbers of requests, then runs until nothing more is sent. What the
+/// server has billed in the end, in dollars.
+#[track_caller]
+fn killed(api: &ChatApi, project: &Project, limit: f64, seed: u64) -> f64 {
+    let mut random = Random(seed);
+    for number in 0..KILLS {
+        kill(api, project, 20 + random.next(300));
+        let spent = dollars(api.bill());
+        assert!(spent <= limit, "seed {seed}, kill {number}: {spent} of {limit}");
+    }
+    let outcome = project.run(&RUN);
+    let bill = api.bill();
+    if outcome.code == Some(1) {
+        let failed = outcome.json_lines();
+        let over = |line: &Value| line.to_string().contains("limit of the cost is reached");
+        assert!(failed.iter().any(over), "{outcome}");
+        // And nothing afterwards.
+        project.run(&RUN).exits(1);
+        assert_eq!(api.bill(), bill);
+    } else {
+        outcome.exits(0);
+    }
+    dollars(bill)
+}
+
+#[test]
+fn ten_kills_of_three_cells_never_pass_the_limit_of_the_step() {
+    let api = billing();
+    let project = billed(&api, "", ", max_usd: 70");
+    let spent = killed(&api, &project, 70.0, 1);
+    assert!((10.0..=70.0).contains(&spent), "{spent}: not all of it is lost to kills");
+    assert!(api.most_under_way() >= 64, "{}", api.most_under_way());
+    project.verifies("cache");
+}
+
+#[test]
+fn ten_kills_never_pass_the_budget_of_the_workflow() {
+    for seed in [2, 3] {
+        let api = billing();
+        let project =
+            billed(&api, "budget: { max_usd: 60, max_requests: 5000 }", ", max_usd: 1000");
+        let spent = killed(&api, &project, 60.0, seed);
+        assert!((8.0..=60.0).contains(&spent), "{seed}: {spent}");
+    }
+}
+
+#[test]
+fn kills_never_pass_the_limit_of_requests() {
+    let api = billing();
+    let project = billed(&api, "budget: { max_requests: 900 }", "");
+    let mut random = Random(4);
+    for _ in 0..KILLS {
+        kill(&api, &project, 5 + random.next(100));
+    }
+    let outcome = project.run_json(&["--jobs", "3"]).exits(1);
+    let text = "that `max_requests` of the `budget` of the workflow allows";
+    assert!(outcome.stdout.contains(text), "{outcome}");
+    assert!(api.bill().requests <= 900, "{:?}", api.bill());
+}
+
+/// With enough money, kills cost nothing but what was under way: in the end all is answered.
+#[test]
+fn a_limit_that_is_not_reached_changes_nothing() {
+    let api = billing();
+    let project = billed(&api, "", ", max_usd: 400");
+    assert!(killed(&api, &project, 400.0, 5) < 400.0);
+    project.run_ok(&[]).all_hit();
+    // The account is closed: what comes next begins again.
+    let ledgers = files_below(&project.path("cache/downloads/spending"));
+    assert!(ledgers.iter().all(|file| fs::metadata(file).unwrap().len() == 0), "{ledgers:?}");
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::Project;
+use crate::harness::{Project, fields, says, told};
 
 /// Methods of all sorts; all features of theirs are right as `ast` measures them.
 const GOOD: [(&str, &str); 10] = [
@@ -63,10 +63,6 @@ fn good() -> Vec<(&'static str, Value)> {
     GOOD.iter().map(|(id, code)| (*id, Value::from(*code))).collect()
 }
 
-fn ids(rows: &[Value]) -> Vec<String> {
-    rows.iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect()
-}
-
 const ALL: &str = "SELECT * FROM input";
 
 /// The ids of these codes that a rule keeps, in the order of ids.
@@ -75,9 +71,9 @@ fn kept(points: &[(&str, &str)], rule: &str) -> Vec<String> {
     let points: Vec<(&str, Value)> =
         points.iter().map(|(id, code)| (*id, Value::from(*code))).collect();
     let project = project(&points, ALL, &[rule]).ran();
-    let (kept, rejected) = (project.rows("valid"), project.rows("valid.rejects"));
-    assert_eq!(kept.len() + rejected.len(), points.len());
-    ids(&kept)
+    let kept = project.cells("valid", "id");
+    assert_eq!(kept.len() + project.rows("valid.rejects").len(), points.len());
+    kept
 }
 
 const RECOMPUTED: [(&str, &[&str]); 6] = [
@@ -104,7 +100,7 @@ fn what_is_right_is_so_when_counted_again() {
 }
 
 #[test]
-fn a_false_number_is_rejected_with_its_rule_and_the_number() {
+fn a_false_or_missing_number_is_rejected() {
     for (check, columns) in RECOMPUTED {
         for column in columns {
             for change in ["+ 1", "- 1"] {
@@ -112,10 +108,9 @@ fn a_false_number_is_rejected_with_its_rule_and_the_number() {
                     "SELECT * REPLACE (CASE WHEN id = 'nested' THEN {column} {change} ELSE {column} END AS {column}) FROM input"
                 );
                 let project = project(&good(), &query, &[&format!("{{ use: {check} }}")]).ran();
-                let rejects = project.rows("valid.rejects");
-                assert_eq!(ids(&rejects), ["nested"], "{check} {column}");
-                let row = &rejects[0];
-                assert_eq!((&row["step"], &row["rule"]), (&json!("valid"), &json!(check)));
+                let row = project.only("valid.rejects");
+                let found = fields(&row, "id step rule");
+                assert_eq!(found, json!(["nested", "valid", check]), "{check} {column}");
                 let reason = row["reason"].as_str().unwrap();
                 let told = format!("{column} = {}", row[column]);
                 assert!(reason.contains(&told), "{told}: {reason}");
@@ -123,10 +118,6 @@ fn a_false_number_is_rejected_with_its_rule_and_the_number() {
             }
         }
     }
-}
-
-#[test]
-fn a_number_that_is_missing_is_not_right() {
     let query = "SELECT * REPLACE (nullif(complexity, 1) AS complexity) FROM input";
     let project = project(&good(), query, &["{ use: complexity_recomputed }"]).ran();
     let rejects = project.rows("valid.rejects");
@@ -145,7 +136,7 @@ fn a_method_without_code_passes_nothing() {
             check => format!("{{ use: {check} }}"),
         };
         let project = project(&good()[..2], &query, &[&rule]).ran();
-        assert_eq!(ids(&project.rows("valid")), [""; 0], "{check}");
+        assert_eq!(project.cells("valid", "id"), [""; 0], "{check}");
     }
 }
 
@@ -153,8 +144,7 @@ fn a_method_without_code_passes_nothing() {
 fn a_rule_has_its_own_name_its_own_column_and_may_flag() {
     let rule = "{ use: complexity_recomputed, name: counted_twice, with: { column: other }, on_fail: flag }";
     let query = "SELECT *, CASE WHEN id = 'plain' THEN 'def f():\\n  if a: pass' ELSE code END AS other FROM input";
-    let project = project(&good(), query, &[rule]).ran();
-    let rows = project.rows("valid");
+    let rows = project(&good(), query, &[rule]).ran().rows("valid");
     assert_eq!(rows.len(), GOOD.len());
     assert!(rows.iter().all(|row| row["counted_twice"] == json!(row["id"] != "plain")), "{rows:?}");
 }
@@ -212,7 +202,7 @@ fn a_cut_has_some_of_the_body_on_both_sides() {
     let (head, rest) = (case(|code| code.1.into()), case(|code| code.2.into()));
     let query = format!("SELECT *, {head} AS random_cut, {rest} AS cut_rest FROM input");
     let project = project(&points, &query, &["{ use: cut_inside_body }"]).ran();
-    assert_eq!(ids(&project.rows("valid")), ["g", "h", "i", "j"]);
+    assert_eq!(project.cells("valid", "id"), ["g", "h", "i", "j"]);
     let turned = "{ use: cut_inside_body, with: { column: cut_rest, rest: random_cut } }";
     project.rerun("{ use: cut_inside_body }", turned);
     assert!(project.rows("valid").is_empty(), "no signature in front");
@@ -230,19 +220,8 @@ const DOCSTRINGS: [(&str, &str); 7] = [
 ];
 
 #[test]
-fn docstrings_that_are_missing_blank_or_short_are_rejected() {
-    let kept = |rule| kept(&DOCSTRINGS, rule);
-    assert_eq!(kept("{ use: docstring_present }"), ["five", "four", "three"]);
-    assert_eq!(kept("{ use: docstring_words }"), ["five", "four"]);
-    assert_eq!(kept("{ use: docstring_words, with: { more_than: 4 } }"), ["five"]);
-    assert_eq!(kept("{ use: docstring_words, with: { more_than: 0 } }"), ["five", "four", "three"]);
-    let of_code = "{ use: docstring_words, with: { more_than: 9, column: code } }";
-    assert_eq!(kept(of_code), ["five"], "the words of the whole method");
-}
-
-#[test]
-fn bodies_of_one_line_are_rejected() {
-    let points = [
+fn methods_are_kept_by_their_docstrings_bodies_and_returns() {
+    let lines = [
         ("beside", "def f(): return 1\n"),
         ("below", "def f(a):\n    return a\n"),
         ("comment", "def f(a):\n    # of this\n    # and that\n    return a\n"),
@@ -254,12 +233,7 @@ fn bodies_of_one_line_are_rejected() {
         ("two", "def f(a):\n    a += 1\n    return a\n"),
         ("under_if", "def f(a):\n    if a:\n        return a\n"),
     ];
-    assert_eq!(kept(&points, "{ use: no_one_line_body }"), ["spread", "two", "under_if"]);
-}
-
-#[test]
-fn bodies_that_do_nothing_are_rejected() {
-    let points = [
+    let passes = [
         ("dots", "def f(a): ...\n"),
         ("documented", "def f(a):\n    \"\"\"Doc.\"\"\"\n    pass\n"),
         ("many", "def f(a):\n    pass\n    ...\n    pass  # yet\n"),
@@ -270,13 +244,8 @@ fn bodies_that_do_nothing_are_rejected() {
         ("text", "def f(a):\n    passed = ...\n"),
         ("under_if", "def f(a):\n    if a:\n        pass\n"),
     ];
-    let expected = ["passes_on", "raises", "text", "under_if"];
-    assert_eq!(kept(&points, "{ use: no_pass_body }"), expected);
-}
-
-#[test]
-fn only_the_returns_of_the_method_itself_count() {
-    let points = [
+    // Only the returns of the method itself count.
+    let returns = [
         ("inner", "def f(a):\n    def g():\n        return 1\n    return g\n"),
         ("none", "def f(a):\n    print('return 1; return 2')\n"),
         (
@@ -285,10 +254,27 @@ fn only_the_returns_of_the_method_itself_count() {
         ),
         ("two", "def f(a):\n    if a: return 1\n    return 2\n"),
     ];
-    assert_eq!(kept(&points, "{ use: several_returns }"), ["three", "two"]);
-    assert_eq!(kept(&points, "{ use: several_returns, with: { more_than: 2 } }"), ["three"]);
-    let any = "{ use: several_returns, with: { more_than: 0, column: code } }";
-    assert_eq!(kept(&points, any), ["inner", "three", "two"]);
+    let documented = &["five", "four", "three"];
+    let cases: [(&[(&str, &str)], &str, &[&str]); 10] = [
+        (&DOCSTRINGS, "docstring_present", documented),
+        (&DOCSTRINGS, "docstring_words", &["five", "four"]),
+        (&DOCSTRINGS, "docstring_words, with: { more_than: 4 }", &["five"]),
+        (&DOCSTRINGS, "docstring_words, with: { more_than: 0 }", documented),
+        // The words of the whole method.
+        (&DOCSTRINGS, "docstring_words, with: { more_than: 9, column: code }", &["five"]),
+        (&lines, "no_one_line_body", &["spread", "two", "under_if"]),
+        (&passes, "no_pass_body", &["passes_on", "raises", "text", "under_if"]),
+        (&returns, "several_returns", &["three", "two"]),
+        (&returns, "several_returns, with: { more_than: 2 }", &["three"]),
+        (
+            &returns,
+            "several_returns, with: { more_than: 0, column: code }",
+            &["inner", "three", "two"],
+        ),
+    ];
+    for (points, rule, wanted) in cases {
+        assert_eq!(kept(points, &format!("{{ use: {rule} }}")), wanted, "{rule}");
+    }
 }
 
 #[test]
@@ -307,29 +293,23 @@ fn mistakes_are_found_before_anything_runs() {
         let outcome = project.run_json(&[]).exits(2);
         let found = outcome.events("diagnostic");
         assert_eq!(found.len(), 1, "{rule}: {outcome}");
-        let told = format!("{} {}", found[0]["message"], found[0]["help"]);
-        assert!(told.contains(said), "{rule}: {}", found[0]);
+        says(&told(&found[0]), &[said]);
         // The line of the rule, not of the step.
         assert_eq!(found[0]["line"], 11, "{rule}: {}", found[0]);
         assert!(project.stored_nothing(), "{rule}");
     }
     // Features that were not measured.
-    let project =
-        project(&good(), "SELECT id, code FROM input", &["{ use: complexity_recomputed }"]);
-    let outcome = project.run_json(&[]).exits(2);
-    assert!(outcome.stdout.contains("complexity"), "{outcome}");
-}
-
-#[test]
-fn numbers_are_no_code_and_no_docstring() {
+    let rule = "{ use: complexity_recomputed }";
+    let project = project(&good(), "SELECT id, code FROM input", &[rule]);
+    project.run_json(&[]).exits(2).prints(&["complexity"]);
+    // Numbers are neither code nor docstrings.
     for rule in [
         "{ use: n_words_recomputed, with: { column: n_words } }",
         "{ use: no_pass_body, with: { column: n_words } }",
         "{ use: docstring_words, with: { column: d_n_words } }",
         "{ use: cut_after_signature, with: { column: n_words } }",
     ] {
-        let project = project(&good(), ALL, &[rule]);
-        let outcome = project.run_json(&[]).exits(2);
+        let outcome = self::project(&good(), ALL, &[rule]).run_json(&[]).exits(2);
         let found = outcome.events("diagnostic");
         assert!(found.len() == 1 && found[0].to_string().contains("n_words"), "{rule}: {outcome}");
     }
@@ -363,22 +343,17 @@ fn sql_counts_methods_and_names_what_they_call() {
     project.run_ok(&[]);
     let rows = project.rows("counted");
     let counted = &rows[0]["counted"];
-    let counts =
-        ["n_ast_errors", "n_identifiers", "n_words", "vocab_size", "n_returns", "complexity"];
-    assert_eq!(json!(counts.map(|field| &counted[field])), json!([0, 6, 9, 8, 2, 2]), "{counted}");
-    let facts = ["one_line_body", "pass_body"].map(|field| &counted[field]);
-    assert_eq!(json!(facts), json!([false, false]));
+    let columns = "n_ast_errors n_identifiers n_words vocab_size n_returns complexity \
+                   one_line_body pass_body";
+    assert_eq!(fields(counted, columns), json!([0, 6, 9, 8, 2, 2, false, false]), "{counted}");
     for field in ["n_ast_nodes", "ast_levels", "n_whitespaces"] {
         assert!(counted[field].as_i64().unwrap() > 5, "{field} of {counted}");
     }
-    assert_eq!(rows[0]["calls"], json!(["b", "c", "d"]));
-    assert_eq!(rows[0]["n_returns"], 2);
+    assert_eq!(fields(&rows[0], "calls n_returns"), json!([["b", "c", "d"], 2]));
     let none = &rows[1];
     assert!(none["n_returns"].is_null() && none["calls"].is_null(), "{none}");
     let empty = none["counted"].as_object();
     assert!(empty.is_none_or(|counted| counted.values().all(Value::is_null)), "{none}");
     assert_eq!((&rows[2]["calls"], &rows[2]["counted"]["pass_body"]), (&json!([]), &json!(true)));
-    let called: Vec<String> =
-        project.rows("called").iter().map(|r| format!("{} {}", r["id"], r["callee"])).collect();
-    assert_eq!(called, ["\"a\" \"b\"", "\"a\" \"c\"", "\"a\" \"d\""]);
+    assert_eq!(project.cells("called", "id callee"), ["a | b", "a | c", "a | d"]);
 }

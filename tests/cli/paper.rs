@@ -8,18 +8,21 @@ use serde_json::Value;
 use crate::harness::{Outcome, Project, text};
 use crate::repository::{Commit, Repository, at, day};
 
-const COLLECT: &str = include_str!("../../workflows/collect.yaml");
-const GALERAS: &str = include_str!("../../workflows/galeras.yaml");
-const RATINGS: &str = include_str!("../../workflows/ratings/README.md");
-const FIXES: &str = include_str!("../../workflows/fixes.yaml");
-const UNIT_TESTS: &str = include_str!("../../workflows/unit_tests.yaml");
-const TASKS: &str = include_str!("../../workflows/tasks.yaml");
-const EVALUATE: &str = include_str!("../../workflows/evaluate.yaml");
-const SUMMARIZE: &str = include_str!("../../workflows/summarize.yaml");
-const COMMITS: &str = include_str!("../../workflows/commits.yaml");
-const TESTGEN: &str = include_str!("../../workflows/testgen.yaml");
-const BUGFIX: &str = include_str!("../../workflows/bugfix.yaml");
-const COMPARE: &str = include_str!("../../workflows/compare.yaml");
+/// The shipped workflows.
+const FILES: [(&str, &str); 12] = [
+    ("collect.yaml", include_str!("../../workflows/collect.yaml")),
+    ("galeras.yaml", include_str!("../../workflows/galeras.yaml")),
+    ("ratings/README.md", include_str!("../../workflows/ratings/README.md")),
+    ("fixes.yaml", include_str!("../../workflows/fixes.yaml")),
+    ("unit_tests.yaml", include_str!("../../workflows/unit_tests.yaml")),
+    ("tasks.yaml", include_str!("../../workflows/tasks.yaml")),
+    ("evaluate.yaml", include_str!("../../workflows/evaluate.yaml")),
+    ("summarize.yaml", include_str!("../../workflows/summarize.yaml")),
+    ("commits.yaml", include_str!("../../workflows/commits.yaml")),
+    ("testgen.yaml", include_str!("../../workflows/testgen.yaml")),
+    ("bugfix.yaml", include_str!("../../workflows/bugfix.yaml")),
+    ("compare.yaml", include_str!("../../workflows/compare.yaml")),
+];
 
 /// A project with the shipped workflows, one of which is run with the same params every time.
 pub struct Shipped {
@@ -34,22 +37,7 @@ impl Shipped {
     /// The workflow `file` on the repositories at `./a`, `./b` and so on.
     pub fn new(file: &'static str, repos: &str) -> Self {
         let project = Project::empty();
-        for (name, text) in [
-            ("collect.yaml", COLLECT),
-            ("galeras.yaml", GALERAS),
-            ("ratings/README.md", RATINGS),
-            ("fixes.yaml", FIXES),
-            ("unit_tests.yaml", UNIT_TESTS),
-            ("tasks.yaml", TASKS),
-            ("evaluate.yaml", EVALUATE),
-            ("summarize.yaml", SUMMARIZE),
-            ("commits.yaml", COMMITS),
-            ("testgen.yaml", TESTGEN),
-            ("bugfix.yaml", BUGFIX),
-            ("compare.yaml", COMPARE),
-        ] {
-            project.write(name, text);
-        }
+        FILES.iter().for_each(|(name, text)| project.write(name, text));
         Self { project, repos: Vec::new(), file, params: vec![("repos", repos.into())] }
     }
 
@@ -59,19 +47,12 @@ impl Shipped {
         self.params.push((name, value.into()));
     }
 
-    fn args(&self, before: &[&str], more: &[&str]) -> Vec<String> {
-        let mut args: Vec<String> = before.iter().map(ToString::to_string).collect();
-        for (name, value) in &self.params {
-            args.extend(["--set".into(), format!("{name}={value}")]);
-        }
-        args.extend(more.iter().map(ToString::to_string));
-        args
-    }
-
     #[track_caller]
     fn call(&self, before: &[&str], more: &[&str]) -> Outcome {
-        let args = self.args(before, more);
-        self.project.run(&args.iter().map(String::as_str).collect::<Vec<_>>())
+        let set: Vec<String> =
+            self.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let set: Vec<&str> = set.iter().flat_map(|set| ["--set", set.as_str()]).collect();
+        self.project.run(&[before, &set, more].concat())
     }
 
     /// Runs a verb on the workflow.
@@ -217,8 +198,7 @@ pub fn history(project: &Project, name: &str, number: usize) -> Repository {
 pub fn paper() -> Shipped {
     let mut paper = Shipped::new("galeras.yaml", "./a,./b,./c");
     for (number, name) in ["a", "b", "c"].into_iter().enumerate() {
-        let repo = history(&paper.project, name, number);
-        paper.repos.push(repo);
+        paper.repos.push(history(&paper.project, name, number));
     }
     paper.set("n", "40");
     paper.set("validated", "20");
@@ -226,34 +206,13 @@ pub fn paper() -> Shipped {
     paper
 }
 
-/// The records of a CSV file (RFC 4180).
+/// The records of a CSV file.
+#[track_caller]
 pub fn records(text: &str) -> Vec<Vec<String>> {
-    let mut records = Vec::new();
-    let mut record = Vec::new();
-    let mut cell = String::new();
-    let mut quoted = false;
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '"' if quoted && chars.peek() == Some(&'"') => {
-                chars.next();
-                cell.push('"');
-            }
-            '"' => {
-                assert!(quoted || cell.is_empty(), "a quote inside of a bare cell: {cell}");
-                quoted = !quoted;
-            }
-            ',' if !quoted => record.push(std::mem::take(&mut cell)),
-            '\n' if !quoted => {
-                record.push(std::mem::take(&mut cell));
-                records.push(std::mem::take(&mut record));
-            }
-            '\r' if !quoted && chars.peek() == Some(&'\n') => {}
-            c => cell.push(c),
-        }
-    }
-    assert!(!quoted && cell.is_empty() && record.is_empty(), "the file ends with a line end");
-    records
+    assert!(text.ends_with('\n'), "the file ends with a line end");
+    let reader = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
+    let cells = |record: csv::StringRecord| record.iter().map(str::to_owned).collect();
+    reader.into_records().map(|record| cells(record.unwrap())).collect()
 }
 
 #[track_caller]

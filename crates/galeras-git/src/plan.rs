@@ -182,8 +182,8 @@ impl MinePlan {
         std::thread::scope(|scope| {
             let threads = 0..options.jobs.clamp(1, self.pieces());
             let threads: Vec<_> = threads.map(|_| scope.spawn(|| guarded(work))).collect();
-            let ended = threads.into_iter().map(|thread| thread.join());
-            ended.map(|ended| ended.unwrap_or_else(|panic| resume_unwind(panic))).collect()
+            let mut ended = threads.into_iter().map(|thread| thread.join());
+            ended.try_for_each(|ended| ended.unwrap_or_else(|panic| resume_unwind(panic)))
         })
     }
 
