@@ -46,7 +46,7 @@ pub(super) fn render(docs: &[FunctionDoc]) -> String {
         }
         page.push_str(":\n\n```sql\n");
         for doc in &members {
-            page.push_str(&format!("SELECT {};\n", doc.example));
+            page.push_str(&format!("{};\n", doc.example_query()));
         }
         page.push_str("```\n");
     }

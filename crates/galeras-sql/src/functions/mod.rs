@@ -32,12 +32,12 @@ mod template_depth;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF, ScalarUDFImpl};
+use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF};
 
 use self::function_doc::documented;
 
 pub use cut::{CUT_REASON, RandomCut, cut_type};
-pub use function_doc::{EXAMPLE_ROWS, FunctionDoc, FunctionGroup};
+pub use function_doc::{EXAMPLE_ROWS, FunctionDoc, FunctionGroup, RowFunction};
 pub use keyed_hash::KeyedHash;
 pub use message_words::{MessageWords, message_words};
 pub use moment::moment;
@@ -108,8 +108,8 @@ pub fn versions() -> BTreeMap<String, u32> {
 }
 
 /// The function applied to arguments.
-pub fn call<F: ScalarUDFImpl + Default + 'static>(args: Vec<Expr>) -> Expr {
-    ScalarUDF::from(F::default()).call(args)
+pub fn call<F: RowFunction>(args: Vec<Expr>) -> Expr {
+    function_doc::scalar::<F>().call(args)
 }
 
 #[cfg(test)]
@@ -164,7 +164,7 @@ mod tests {
                 let fits = !text.is_empty() && !text.contains(['|', '\n']) && !text.ends_with('.');
                 assert!(fits, "{}: {text}", doc.name);
             }
-            assert!(doc.version > 0 && doc.example.contains(doc.name), "{}", doc.name);
+            assert!(doc.version > 0 && doc.example_query().contains(doc.name), "{}", doc.name);
         }
     }
 }

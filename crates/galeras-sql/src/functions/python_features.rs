@@ -9,11 +9,9 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use datafusion::error::Result;
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::ScalarFunctionArgs;
 
-use super::function_doc::{Documented, FunctionDoc, FunctionGroup};
+use super::function_doc::{FunctionDoc, RowFunction};
 use galeras_operator::describe;
 use galeras_python::{Features, features, with_parser};
 
@@ -94,45 +92,24 @@ fn struct_fields() -> Fields {
 
 /// A struct of the [`FEATURES`] and `reason`, which is null unless the text has no features.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub struct PythonFeatures {
-    signature: Signature,
-}
+pub struct PythonFeatures;
 
-impl Default for PythonFeatures {
-    fn default() -> Self {
-        Self { signature: Signature::exact(vec![DataType::Utf8], Volatility::Immutable) }
-    }
-}
-
-impl Documented for PythonFeatures {
+impl RowFunction for PythonFeatures {
     const DOC: FunctionDoc = FunctionDoc {
         name: "python_features",
-        aliases: &[],
-        group: FunctionGroup::Row,
-        version: 1,
         arguments: &[("code", "text")],
-        variadic: false,
         returns: "struct",
         summary: "signature, docstring, syntax-tree and text features of a method, as the operator `ast` adds them",
         nulls: "all fields but `reason` are null for a null and for code that cannot be parsed",
         example: "python_features('def area(width, height):\n    size = width * height\n    return size\n')",
+        ..FunctionDoc::ROW
     };
-}
 
-impl ScalarUDFImpl for PythonFeatures {
-    fn name(&self) -> &str {
-        "python_features"
+    fn return_type() -> DataType {
+        DataType::Struct(struct_fields())
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Struct(struct_fields()))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn invoke(args: &ScalarFunctionArgs) -> Result<ArrayRef> {
         let code = args.args[0].to_array(args.number_rows)?;
         let code = code.as_string::<i32>();
         let mut out = Columns::new(code.len());
@@ -145,7 +122,7 @@ impl ScalarUDFImpl for PythonFeatures {
             };
             out.push(result);
         }
-        Ok(ColumnarValue::Array(Arc::new(out.finish()?)))
+        Ok(Arc::new(out.finish()?))
     }
 }
 

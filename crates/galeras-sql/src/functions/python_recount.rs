@@ -9,11 +9,9 @@ use arrow::array::{ArrayRef, AsArray, BooleanBuilder, Int64Builder, StructArray}
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field, Fields};
 use datafusion::error::Result;
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::ScalarFunctionArgs;
 
-use super::function_doc::{Documented, FunctionDoc, FunctionGroup};
+use super::function_doc::{FunctionDoc, RowFunction};
 use galeras_python::{BodyFacts, Recount, Recounter, with_parser};
 
 /// The numbers, in the order of the struct.
@@ -48,45 +46,25 @@ fn fields() -> Fields {
 
 /// A struct of the numbers and facts; null for a text that is null or cannot be parsed.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub struct PythonRecount {
-    signature: Signature,
-}
+pub struct PythonRecount;
 
-impl Default for PythonRecount {
-    fn default() -> Self {
-        Self { signature: Signature::exact(vec![DataType::Utf8], Volatility::Immutable) }
-    }
-}
-
-impl Documented for PythonRecount {
+impl RowFunction for PythonRecount {
     const DOC: FunctionDoc = FunctionDoc {
         name: "python_recount",
-        aliases: &[],
-        group: FunctionGroup::Row,
         version: 2,
         arguments: &[("code", "text")],
-        variadic: false,
         returns: "struct",
         summary: "features of `python_features` counted a second way, and facts about the body",
         nulls: "null for a null and for code that cannot be parsed",
         example: "python_recount('def area(width, height):\n    size = width * height\n    return size\n')",
+        ..FunctionDoc::ROW
     };
-}
 
-impl ScalarUDFImpl for PythonRecount {
-    fn name(&self) -> &str {
-        "python_recount"
+    fn return_type() -> DataType {
+        DataType::Struct(fields())
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Struct(fields()))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn invoke(args: &ScalarFunctionArgs) -> Result<ArrayRef> {
         let code = args.args[0].to_array(args.number_rows)?;
         let code = code.as_string::<i32>();
         let mut recounter = Recounter::default();
@@ -110,6 +88,6 @@ impl ScalarUDFImpl for PythonRecount {
         let facts = facts.iter_mut().map(|b| Arc::new(b.finish()) as ArrayRef);
         let columns: Vec<ArrayRef> = numbers.chain(facts).collect();
         let nulls = NullBuffer::from(valid);
-        Ok(ColumnarValue::Array(Arc::new(StructArray::try_new(fields(), columns, Some(nulls))?)))
+        Ok(Arc::new(StructArray::try_new(fields(), columns, Some(nulls))?))
     }
 }

@@ -12,12 +12,10 @@ use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Fields};
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 use serde::{Deserialize, Serialize};
 
-use super::function_doc::{Documented, FunctionDoc, FunctionGroup};
+use super::function_doc::{FunctionDoc, RowFunction};
 use super::template::{RenderError, Row, Templates};
 use galeras_python::words;
 
@@ -104,45 +102,25 @@ fn rendered_fields() -> Fields {
 
 /// A struct of [`rendered_type`].
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub struct RenderPrompts {
-    signature: Signature,
-}
+pub struct RenderPrompts;
 
-impl Default for RenderPrompts {
-    fn default() -> Self {
-        Self { signature: Signature::variadic_any(Volatility::Immutable) }
-    }
-}
-
-impl Documented for RenderPrompts {
+impl RowFunction for RenderPrompts {
     const DOC: FunctionDoc = FunctionDoc {
         name: "render_prompts",
-        aliases: &[],
-        group: FunctionGroup::Row,
-        version: 1,
         arguments: &[("treatments", "text"), ("names", "text"), ("column", "any")],
         variadic: true,
         returns: "struct",
         summary: "the conversations that the templates of treatments make of a row; treatments and the names of the columns are literals in JSON",
         nulls: "a null column is undefined in a template; a template that writes it gives no prompts and a `reason`",
         example: "render_prompts('[{\"name\":\"T1\",\"messages\":[{\"role\":\"system\",\"content\":\"You write Python.\"},{\"role\":\"user\",\"content\":\"Complete {{ code }}\"}]}]', '[\"code\"]', 'x = 1')",
+        ..FunctionDoc::ROW
     };
-}
 
-impl ScalarUDFImpl for RenderPrompts {
-    fn name(&self) -> &str {
-        "render_prompts"
+    fn return_type() -> DataType {
+        DataType::Struct(rendered_type())
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Struct(rendered_type()))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn invoke(args: &ScalarFunctionArgs) -> Result<ArrayRef> {
         let [treatments, names, columns @ ..] = args.args.as_slice() else {
             return Err(failed(
                 "render_prompts takes treatments, names of columns, and the columns",
@@ -192,7 +170,7 @@ impl ScalarUDFImpl for RenderPrompts {
         )?;
         let columns: Vec<ArrayRef> =
             vec![Arc::new(prompts), Arc::new(failing.finish()), Arc::new(reasons.finish())];
-        Ok(ColumnarValue::Array(Arc::new(StructArray::try_new(rendered_type(), columns, None)?)))
+        Ok(Arc::new(StructArray::try_new(rendered_type(), columns, None)?))
     }
 }
 

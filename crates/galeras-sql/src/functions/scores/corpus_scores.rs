@@ -7,14 +7,12 @@ use arrow::array::{
 };
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Fields, Int64Type};
-use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::common::{Result, exec_datafusion_err};
+use datafusion::logical_expr::ScalarFunctionArgs;
 
 use super::metric::{Metric, count_of_counts, places};
 use super::spec::ScoreSpec;
-use crate::functions::function_doc::{Documented, FunctionDoc, FunctionGroup};
+use crate::functions::function_doc::{FunctionDoc, RowFunction};
 
 /// The fields of a score: its name, its value, the pairs that it is of.
 pub const CORPUS_FIELDS: [&str; 3] = ["metric", "value", "rows"];
@@ -26,52 +24,30 @@ fn fields() -> Fields {
 
 /// A list of structs of [`CORPUS_FIELDS`].
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub struct CorpusScores {
-    signature: Signature,
-}
+pub struct CorpusScores;
 
-impl Default for CorpusScores {
-    fn default() -> Self {
-        Self { signature: Signature::any(3, Volatility::Immutable) }
-    }
-}
-
-impl Documented for CorpusScores {
+impl RowFunction for CorpusScores {
     const DOC: FunctionDoc = FunctionDoc {
         name: "corpus_scores",
-        aliases: &[],
-        group: FunctionGroup::Score,
         version: 2,
         arguments: &[("spec", "text"), ("rows", "integer"), ("sums", "list of integer")],
-        variadic: false,
         returns: "list of struct",
         summary: "BLEU and CodeBLEU of a corpus, from the sums of the counts of `score_pair`",
         nulls: "a null sum counts as 0; the list is never null",
         example: "corpus_scores('{\"metrics\":[\"bleu\",\"codebleu\",\"codebleu_strict\",\"levenshtein\",\"similarity\",\"exact_match\",\"chrf\",\"rouge_l\",\"parses\"],\"mode\":\"correct\",\"bleu_tokenize\":\"13a\",\"bleu_smooth\":\"exp\",\"codebleu_weights\":[0.25,0.25,0.25,0.25]}', 1, get_field(score_pair('{\"metrics\":[\"bleu\",\"codebleu\",\"codebleu_strict\",\"levenshtein\",\"similarity\",\"exact_match\",\"chrf\",\"rouge_l\",\"parses\"],\"mode\":\"correct\",\"bleu_tokenize\":\"13a\",\"bleu_smooth\":\"exp\",\"codebleu_weights\":[0.25,0.25,0.25,0.25]}', 'def f(a, b):\n    c = a\n    return c + b', 'def f(a, b):\n    return b + a'), 'counts'))",
+        ..FunctionDoc::SCORE
     };
-}
 
-impl ScalarUDFImpl for CorpusScores {
-    fn name(&self) -> &str {
-        "corpus_scores"
+    fn return_type() -> DataType {
+        DataType::new_list(DataType::Struct(fields()), true)
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::new_list(DataType::Struct(fields()), true))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn invoke(args: &ScalarFunctionArgs) -> Result<ArrayRef> {
         let spec = ScoreSpec::of(&args.args[0])?;
         let rows = args.args[1].to_array(args.number_rows)?;
         let sums = args.args[2].to_array(args.number_rows)?;
         let wrong = || {
-            DataFusionError::Execution(
-                "corpus_scores takes a spec, a number of rows and a list of sums".into(),
-            )
+            exec_datafusion_err!("corpus_scores takes a spec, a number of rows and a list of sums")
         };
         let rows = rows.as_primitive_opt::<Int64Type>().ok_or_else(wrong)?;
         let sums = sums.as_list_opt::<i32>().ok_or_else(wrong)?;
@@ -97,7 +73,7 @@ impl ScalarUDFImpl for CorpusScores {
             Arc::new(StructArray::try_new(fields(), columns, None)?),
             None,
         )?;
-        Ok(ColumnarValue::Array(Arc::new(list)))
+        Ok(Arc::new(list))
     }
 }
 

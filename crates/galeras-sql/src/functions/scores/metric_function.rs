@@ -4,9 +4,7 @@
 use arrow::array::AsArray;
 use arrow::datatypes::DataType;
 use datafusion::error::Result;
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature};
 
 use super::metric::{Metric, places};
 use super::pair_scores::{ScoredBatch, Texts};
@@ -26,8 +24,7 @@ impl MetricFunction {
     pub(super) fn all() -> impl Iterator<Item = (FunctionDoc, Self)> {
         Metric::all().filter_map(|metric| {
             let doc = metric.function?;
-            let signature = Signature::exact(vec![DataType::Utf8; 2], Volatility::Immutable);
-            Some((doc, Self { metric, name: doc.name, signature }))
+            Some((doc, Self { metric, name: doc.name, signature: doc.accepts() }))
         })
     }
 }

@@ -6,8 +6,7 @@
 //! | `bleu`, `codebleu`, `edit_distance`, `exact_match`, `chrf`, `rouge_l`, `parses` | the metrics |
 //! | `spec` | the metrics and options of a call, as a literal argument |
 //! | `pair_scores` | scores a batch of pairs with the metrics of a spec |
-//! | `score_pair` | `score_pair(spec, reference, prediction)`, which the operator `score` calls |
-//! | `score_continuation` | the same for the continuations of a given text |
+//! | `score_pair` | `score_pair` and `score_continuation`, which the operator `score` calls |
 //! | `metric_function` | a function for each metric, for `sql` |
 //! | `corpus_scores` | the scores of a corpus from sums of counts |
 //! | `pass_at_k` | `pass_at_k(n, c, k)` |
@@ -26,7 +25,6 @@ mod pair_scores;
 mod parses;
 mod pass_at_k;
 mod rouge_l;
-mod score_continuation;
 mod score_pair;
 mod spec;
 
@@ -43,8 +41,7 @@ pub use metric::{
     count_of_counts,
 };
 pub use pass_at_k::PassAtK;
-pub use score_continuation::ScoreContinuation;
-pub use score_pair::{COUNTS, ScorePair, score_type};
+pub use score_pair::{COUNTS, ScoreContinuation, ScorePair, score_type};
 pub use spec::{BleuSmooth, ScoreMode, ScoreSpec, Tokenize};
 
 /// The functions with their descriptions.
