@@ -1,8 +1,5 @@
-//! DataFusion's accumulators over [`Moments`]: one group, many groups, and DISTINCT.
-//!
-//! Here: the traits' plumbing, shared by every exact aggregate; the state of a partial
-//! aggregation is always one `Binary` column. Not here: the statistics' formulas, names and
-//! signatures.
+//! DataFusion's accumulators over [`Moments`]: one group, many groups, and DISTINCT. The state of a
+//! partial aggregation is always one `Binary` column.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,7 +25,7 @@ impl<const N: usize> Finish<N> {
     fn scalar(self, moments: &Moments<N>) -> ScalarValue {
         match self {
             Self::Float(f) => ScalarValue::Float64(f(moments)),
-            Self::Count => ScalarValue::UInt64(Some(moments.count())),
+            Self::Count => ScalarValue::UInt64(Some(moments.count)),
         }
     }
 
@@ -36,7 +33,7 @@ impl<const N: usize> Finish<N> {
         match self {
             Self::Float(f) => Arc::new(groups.iter().map(f).collect::<Float64Array>()),
             Self::Count => {
-                Arc::new(UInt64Array::from_iter_values(groups.iter().map(Moments::count)))
+                Arc::new(UInt64Array::from_iter_values(groups.iter().map(|group| group.count)))
             }
         }
     }
@@ -206,6 +203,18 @@ impl<const N: usize> ExactGroups<N> {
     }
 }
 
+/// The states of groups.
+fn state_column<const N: usize>(groups: impl ExactSizeIterator<Item = Moments<N>>) -> ArrayRef {
+    let mut column = BinaryBuilder::with_capacity(groups.len(), groups.len() * 32 * N);
+    let mut bytes = Vec::new();
+    for moments in groups {
+        bytes.clear();
+        moments.write_bytes(&mut bytes);
+        column.append_value(&bytes);
+    }
+    Arc::new(column.finish())
+}
+
 /// Returns true if the `FILTER` clause keeps row `i`.
 fn kept(filter: Option<&BooleanArray>, i: usize) -> bool {
     filter.is_none_or(|filter| filter.is_valid(i) && filter.value(i))
@@ -252,14 +261,7 @@ impl<const N: usize> GroupsAccumulator for ExactGroups<N> {
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
         let groups = emit_to.take_needed(&mut self.groups);
-        let mut column = BinaryBuilder::with_capacity(groups.len(), groups.len() * 32 * N);
-        let mut bytes = Vec::new();
-        for moments in &groups {
-            bytes.clear();
-            moments.write_bytes(&mut bytes);
-            column.append_value(&bytes);
-        }
-        Ok(vec![Arc::new(column.finish())])
+        Ok(vec![state_column(groups.into_iter())])
     }
 
     fn convert_to_state(
@@ -268,20 +270,16 @@ impl<const N: usize> GroupsAccumulator for ExactGroups<N> {
         opt_filter: Option<&BooleanArray>,
     ) -> Result<Vec<ArrayRef>> {
         let rows = Rows::new(values)?;
-        let mut column = BinaryBuilder::with_capacity(rows.len(), rows.len() * 32 * N);
-        let mut bytes = Vec::new();
-        for i in 0..rows.len() {
+        let of_row = |i| {
             let mut moments = Moments::<N>::default();
             if let Some(row) = rows.get(i)
                 && kept(opt_filter, i)
             {
                 moments.add(row);
             }
-            bytes.clear();
-            moments.write_bytes(&mut bytes);
-            column.append_value(&bytes);
-        }
-        Ok(vec![Arc::new(column.finish())])
+            moments
+        };
+        Ok(vec![state_column((0..rows.len()).map(of_row))])
     }
 
     /// An estimate: each sum of each group with the limbs of values within ten decimal

@@ -1,9 +1,5 @@
-//! Dyadic rationals `m * 2^e` and the correctly rounded quotient, and root of a quotient,
-//! of two of them.
-//!
-//! Here: the arithmetic by which a statistic is computed from exact sums with one rounding
-//! only. Not here: the sums (`exact`), which quotient a statistic is (`moments` and the
-//! files of the functions).
+//! Dyadic rationals `m * 2^e` and the correctly rounded quotient, and root of a quotient, of two of
+//! them: the arithmetic by which a statistic is computed from exact sums with one rounding only.
 
 use num_bigint::{BigInt, BigUint, Sign};
 

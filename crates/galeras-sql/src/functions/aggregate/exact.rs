@@ -1,8 +1,4 @@
 //! `ExactSum`: a sum of `f64` values, and of products of two, kept without any rounding.
-//!
-//! Here: the fixed-point accumulator, its exact removal and merge, its canonical bytes and
-//! its correctly rounded value. Not here: quotients and roots of such sums (`dyadic`),
-//! counts and which sums a statistic needs (`moments`), anything of DataFusion.
 
 use super::dyadic::{Dyadic, round_to_f64};
 
@@ -132,15 +128,6 @@ impl ExactSum {
         }
     }
 
-    /// Adds all terms of another sum.
-    pub fn merge(&mut self, other: &Self) {
-        let (negative, base, digits) = other.magnitude();
-        self.add_digits(negative, base, digits.iter().copied());
-        if let Some(special) = other.special.as_deref() {
-            self.add_special(special);
-        }
-    }
-
     /// The sum, rounded once to the nearest double, ties to even; infinite where it leaves
     /// the range of doubles. NaN if a NaN or both infinities were added. An empty or a
     /// cancelled sum is `+0.0`.
@@ -158,45 +145,12 @@ impl ExactSum {
         round_to_f64(negative, mantissa, sticky, exponent)
     }
 
-    /// The sum as a non-overlapping double-double: `hi` is [`ExactSum::value`], `lo` is what
-    /// is missing, rounded to nearest, at most half a unit in the last place of `hi`. Together
-    /// they have at least 106 correct bits while neither leaves the normal range of doubles;
-    /// `lo` is zero if `hi` is not finite.
-    pub fn value_parts(&self) -> (f64, f64) {
-        let hi = self.value();
-        if !hi.is_finite() {
-            return (hi, 0.0);
-        }
-        let mut rest = self.clone();
-        rest.remove(hi);
-        (hi, rest.value())
-    }
-
-    /// The canonical bytes: two sums have equal bytes if and only if their numbers and their
+    /// Appends the canonical bytes: two sums have equal bytes if and only if their numbers and their
     /// counts of NaN and infinities are equal.
     ///
     /// Layout, little endian: flags (bit 0 negative, bit 1 counts present), grid index of the
     /// first limb, number of limbs, the limbs as `u32` (no zero limb at either end), then
     /// the three counts as `u64` (NaN, +inf, -inf) if present.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(32);
-        self.write_bytes(&mut bytes);
-        bytes
-    }
-
-    /// Reads the bytes of [`ExactSum::to_bytes`].
-    ///
-    /// # Errors
-    /// If the bytes are truncated, too long or not canonical.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, MalformedSum> {
-        let mut sum = Self::new();
-        match sum.merge_bytes(bytes)? {
-            [] => Ok(sum),
-            _ => Err(MalformedSum),
-        }
-    }
-
-    /// Appends the canonical bytes.
     pub fn write_bytes(&self, bytes: &mut Vec<u8>) {
         let (negative, base, digits) = self.magnitude();
         let special = self.special.as_deref();

@@ -1,9 +1,5 @@
-//! `Moments`: the count and the exact sums that a statistic is computed from, and the
-//! columns that feed them.
-//!
-//! Here: which sums are kept, their state bytes, reading rows from Arrow arrays, and the
-//! centred second moments. Not here: the formula of each statistic (`variance`,
-//! `correlation`, `sum`), DataFusion's accumulator traits (`accumulator`).
+//! `Moments`: the count and the exact sums that a statistic is computed from, their state bytes, and
+//! the columns that feed them.
 
 use std::borrow::Cow;
 
@@ -25,8 +21,10 @@ use super::exact::{ExactSum, MalformedSum};
 /// | 5 | Σx, Σy, Σxy, Σx², Σy² |
 #[derive(Clone, Debug)]
 pub(super) struct Moments<const N: usize> {
-    count: u64,
-    sums: [ExactSum; N],
+    /// The number of rows.
+    pub(super) count: u64,
+    /// The sums, in the order of the table above.
+    pub(super) sums: [ExactSum; N],
 }
 
 impl<const N: usize> Default for Moments<N> {
@@ -36,59 +34,17 @@ impl<const N: usize> Default for Moments<N> {
 }
 
 impl<const N: usize> Moments<N> {
-    /// Number of rows.
-    pub(super) fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// The sums, in the order of the table above.
-    pub(super) fn sums(&self) -> &[ExactSum; N] {
-        &self.sums
-    }
-
     /// Adds one row.
     #[inline]
     pub(super) fn add(&mut self, Row { x, y }: Row) {
         self.count += 1;
-        match self.sums.as_mut_slice() {
-            [sx] => add(sx, x),
-            [sx, sxx] => {
-                add(sx, x);
-                add_product(sxx, x, x);
-            }
-            [sx, sy, sxy, squares @ ..] => {
-                add(sx, x);
-                add(sy, y);
-                add_product(sxy, x, y);
-                if let [sxx, syy] = squares {
-                    add_product(sxx, x, x);
-                    add_product(syy, y, y);
-                }
-            }
-            [] => {}
-        }
+        each_sum(&mut self.sums, x, y, add, add_product);
     }
 
     /// Removes one row that was added before.
     pub(super) fn remove(&mut self, Row { x, y }: Row) {
         self.count = self.count.saturating_sub(1);
-        match self.sums.as_mut_slice() {
-            [sx] => remove(sx, x),
-            [sx, sxx] => {
-                remove(sx, x);
-                remove_product(sxx, x, x);
-            }
-            [sx, sy, sxy, squares @ ..] => {
-                remove(sx, x);
-                remove(sy, y);
-                remove_product(sxy, x, y);
-                if let [sxx, syy] = squares {
-                    remove_product(sxx, x, x);
-                    remove_product(syy, y, y);
-                }
-            }
-            [] => {}
-        }
+        each_sum(&mut self.sums, x, y, remove, remove_product);
     }
 
     /// Adds all rows of a batch.
@@ -97,23 +53,7 @@ impl<const N: usize> Moments<N> {
             return rows.for_each(|row| self.add(row));
         };
         self.count += rows.len() as u64;
-        match self.sums.as_mut_slice() {
-            [sx] => add_slices(sx, x),
-            [sx, sxx] => {
-                add_slices(sx, x);
-                add_products(sxx, x, x);
-            }
-            [sx, sy, sxy, squares @ ..] => {
-                add_slices(sx, x);
-                add_slices(sy, y);
-                add_products(sxy, x, y);
-                if let [sxx, syy] = squares {
-                    add_products(sxx, x, x);
-                    add_products(syy, y, y);
-                }
-            }
-            [] => {}
-        }
+        each_sum(&mut self.sums, x, y, add_slices, add_products);
     }
 
     /// The canonical bytes: the count as `u64`, little endian, then each sum's bytes. Equal
@@ -141,6 +81,35 @@ impl<const N: usize> Moments<N> {
     }
 }
 
+/// Changes the sums of [`Moments`] by rows: those of one value with `one`, those of products with
+/// `product`.
+#[inline(always)]
+fn each_sum<T: Copy>(
+    sums: &mut [ExactSum],
+    x: T,
+    y: T,
+    one: impl Fn(&mut ExactSum, T),
+    product: impl Fn(&mut ExactSum, T, T),
+) {
+    match sums {
+        [sx] => one(sx, x),
+        [sx, sxx] => {
+            one(sx, x);
+            product(sxx, x, x);
+        }
+        [sx, sy, sxy, squares @ ..] => {
+            one(sx, x);
+            one(sy, y);
+            product(sxy, x, y);
+            if let [sxx, syy] = squares {
+                product(sxx, x, x);
+                product(syy, y, y);
+            }
+        }
+        [] => {}
+    }
+}
+
 /// `n Σab - Σa Σb`, which is n² times the population covariance of `a` and `b` (n times
 /// their sum of centred products), exactly; `None` if a term is not finite.
 pub(super) fn centred(n: u64, a: &ExactSum, b: &ExactSum, ab: &ExactSum) -> Option<Dyadic> {
@@ -148,12 +117,11 @@ pub(super) fn centred(n: u64, a: &ExactSum, b: &ExactSum, ab: &ExactSum) -> Opti
     Some(ab.scaled(n).minus(&a.times(&b)))
 }
 
-/// `sum / n` as the nearest double; NaN and infinities as they are.
-pub(super) fn mean(n: u64, sum: &ExactSum) -> f64 {
-    match sum.to_dyadic() {
-        Some(exact) => exact.quotient(&Dyadic::integer(u128::from(n))),
-        None => sum.value(),
-    }
+/// A sum by the number of rows as the nearest double; NaN and infinities as they are, and null
+/// without rows.
+pub(super) fn mean<const N: usize>(m: &Moments<N>, sum: usize) -> Option<f64> {
+    let (sum, n) = (m.sums.get(sum)?, Dyadic::integer(u128::from(m.count)));
+    (m.count > 0).then(|| sum.to_dyadic().map_or_else(|| sum.value(), |exact| exact.quotient(&n)))
 }
 
 /// A number as the exact sum of two doubles, of which the first is the nearest one: a 64-bit integer
@@ -240,22 +208,14 @@ impl<'a> Argument<'a> {
         let (high, low) = match array.data_type() {
             DataType::Int64 => {
                 let x = array.as_primitive::<Int64Type>();
-                let low = x.values().iter().any(|v| v.unsigned_abs() > DOUBLES).then(|| {
-                    x.unary::<_, Float64Type>(|v| {
-                        let [_, low] = whole_in_parts(v.into());
-                        low
-                    })
-                });
+                let low = x.values().iter().any(|v| v.unsigned_abs() > DOUBLES);
+                let low = low.then(|| x.unary::<_, Float64Type>(|v| whole_in_parts(v.into())[1]));
                 (Cow::Owned(x.unary(|v| v as f64)), low)
             }
             DataType::UInt64 => {
                 let x = array.as_primitive::<UInt64Type>();
-                let low = x.values().iter().any(|v| *v > DOUBLES).then(|| {
-                    x.unary::<_, Float64Type>(|v| {
-                        let [_, low] = whole_in_parts(v.into());
-                        low
-                    })
-                });
+                let low = x.values().iter().any(|v| *v > DOUBLES);
+                let low = low.then(|| x.unary::<_, Float64Type>(|v| whole_in_parts(v.into())[1]));
                 (Cow::Owned(x.unary(|v| v as f64)), low)
             }
             // `avg(NULL)`

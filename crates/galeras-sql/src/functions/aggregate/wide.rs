@@ -38,18 +38,14 @@ pub(super) fn accumulator(
     sum: &AggregateUDF,
     args: AccumulatorArgs,
 ) -> Result<Box<dyn Accumulator>> {
-    let wide = Wide::new(&args);
-    let return_field = decimals(args.return_field.name());
-    let sum = sum.accumulator(AccumulatorArgs { return_field, ..args })?;
-    Ok(Box::new(WideSum { sum, wide }))
+    let (wide, args) = widened(args);
+    Ok(Box::new(WideSum { sum: sum.accumulator(args)?, wide }))
 }
 
 /// `sum` of a frame that moves.
 pub(super) fn sliding(sum: &AggregateUDF, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-    let wide = Wide::new(&args);
-    let return_field = decimals(args.return_field.name());
-    let sum = sum.create_sliding_accumulator(AccumulatorArgs { return_field, ..args })?;
-    Ok(Box::new(WideSum { sum, wide }))
+    let (wide, args) = widened(args);
+    Ok(Box::new(WideSum { sum: sum.create_sliding_accumulator(args)?, wide }))
 }
 
 /// `sum` of many groups.
@@ -57,10 +53,16 @@ pub(super) fn groups(
     sum: &AggregateUDF,
     args: AccumulatorArgs,
 ) -> Result<Box<dyn GroupsAccumulator>> {
-    let wide = Wide::new(&args);
+    let (wide, args) = widened(args);
+    Ok(Box::new(WideGroups { sum: sum.create_groups_accumulator(args)?, wide }))
+}
+
+/// The arguments of a sum of decimals.
+fn widened(args: AccumulatorArgs<'_>) -> (Wide, AccumulatorArgs<'_>) {
+    let unsigned = *args.return_field.data_type() == DataType::UInt64;
+    let wide = Wide { name: args.name.to_string(), unsigned };
     let return_field = decimals(args.return_field.name());
-    let sum = sum.create_groups_accumulator(AccumulatorArgs { return_field, ..args })?;
-    Ok(Box::new(WideGroups { sum, wide }))
+    (wide, AccumulatorArgs { return_field, ..args })
 }
 
 /// From whole numbers to decimals, and back.
@@ -72,12 +74,7 @@ struct Wide {
 }
 
 impl Wide {
-    fn new(args: &AccumulatorArgs) -> Self {
-        let unsigned = *args.return_field.data_type() == DataType::UInt64;
-        Self { name: args.name.to_string(), unsigned }
-    }
-
-    fn widened(values: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
+    fn cast(values: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
         values.iter().map(|array| Ok(cast(array, &decimal())?)).collect()
     }
 
@@ -106,7 +103,7 @@ struct WideSum {
 
 impl Accumulator for WideSum {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.sum.update_batch(&Wide::widened(values)?)
+        self.sum.update_batch(&Wide::cast(values)?)
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
@@ -136,7 +133,7 @@ impl Accumulator for WideSum {
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.sum.retract_batch(&Wide::widened(values)?)
+        self.sum.retract_batch(&Wide::cast(values)?)
     }
 
     fn supports_retract_batch(&self) -> bool {
@@ -157,7 +154,7 @@ impl GroupsAccumulator for WideGroups {
         filter: Option<&BooleanArray>,
         total: usize,
     ) -> Result<()> {
-        self.sum.update_batch(&Wide::widened(values)?, groups, filter, total)
+        self.sum.update_batch(&Wide::cast(values)?, groups, filter, total)
     }
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
@@ -188,7 +185,7 @@ impl GroupsAccumulator for WideGroups {
         values: &[ArrayRef],
         filter: Option<&BooleanArray>,
     ) -> Result<Vec<ArrayRef>> {
-        self.sum.convert_to_state(&Wide::widened(values)?, filter)
+        self.sum.convert_to_state(&Wide::cast(values)?, filter)
     }
 
     fn size(&self) -> usize {
