@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arrow::array::{Array, RecordBatch, RecordBatchOptions};
 use arrow::compute::CastOptions;
 use arrow::datatypes::SchemaRef;
-use arrow::row::{OwnedRow, RowConverter, Rows, SortField};
+use arrow::row::{OwnedRow, RowConverter, SortField};
 use arrow::util::display::FormatOptions;
 use datafusion::common::Column;
 use datafusion::dataframe::DataFrame;
@@ -193,29 +193,6 @@ impl EncodedTable {
     }
 }
 
-/// The key columns of batches as comparable rows.
-struct KeyRows {
-    converter: RowConverter,
-    columns: Vec<usize>,
-}
-
-impl KeyRows {
-    fn new(schema: &SchemaRef, key: &[String]) -> Result<Self, StepError> {
-        let columns =
-            key.iter().map(|name| schema.index_of(name)).collect::<Result<Vec<_>, _>>()?;
-        let fields = columns
-            .iter()
-            .map(|i| SortField::new(stored_type(schema.field(*i).data_type())))
-            .collect();
-        Ok(Self { converter: RowConverter::new(fields)?, columns })
-    }
-
-    fn rows(&mut self, batch: &RecordBatch) -> Result<Rows, StepError> {
-        let keys: Vec<_> = self.columns.iter().map(|i| Arc::clone(batch.column(*i))).collect();
-        Ok(self.converter.convert_columns(&keys)?)
-    }
-}
-
 /// The batch under the declared schema; fails if a column that may not be null has nulls, or one
 /// of times has some that cannot be written.
 fn conform(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, StepError> {
@@ -307,51 +284,67 @@ async fn small(
 
 /// Finds neighbouring rows with equal keys in sorted batches, and batches that are not sorted.
 struct KeyOrder {
-    keys: KeyRows,
+    /// The places of the key columns.
+    columns: Vec<usize>,
+    converter: RowConverter,
     last: Option<(OwnedRow, RecordBatch)>,
 }
 
 impl KeyOrder {
     fn new(schema: &SchemaRef, key: &[String]) -> Result<Self, StepError> {
-        Ok(Self { keys: KeyRows::new(schema, key)?, last: None })
+        let columns =
+            key.iter().map(|name| schema.index_of(name)).collect::<Result<Vec<_>, _>>()?;
+        let fields =
+            columns.iter().map(|at| SortField::new(stored_type(schema.field(*at).data_type())));
+        Ok(Self { converter: RowConverter::new(fields.collect())?, columns, last: None })
     }
 
     fn check(&mut self, batch: &RecordBatch) -> Result<(), StepError> {
-        if batch.num_rows() == 0 || self.keys.columns.is_empty() {
+        if batch.num_rows() == 0 || self.columns.is_empty() {
             return Ok(());
         }
-        for at in self.keys.columns.iter().filter(|at| batch.schema_ref().field(**at).name() == ID)
-        {
-            if batch.column(*at).null_count() > 0 {
-                return Err(StepError::refused("the column `id` has nulls")
-                    .help("every row needs an id; drop these rows or give another key"));
-            }
+        let schema = batch.schema_ref();
+        let mut ids = self.columns.iter().filter(|at| schema.field(**at).name() == ID);
+        if ids.any(|at| batch.column(*at).null_count() > 0) {
+            return Err(StepError::refused("the column `id` has nulls")
+                .help("every row needs an id; drop these rows or give another key"));
         }
-        let rows = self.keys.rows(batch)?;
+        let keys: Vec<_> = self.columns.iter().map(|at| Arc::clone(batch.column(*at))).collect();
+        let rows = self.converter.convert_columns(&keys)?;
         if let Some((last, row)) = &self.last {
-            match last.row().cmp(&rows.row(0)) {
-                Ordering::Less => {}
-                Ordering::Equal => return Err(self.report(row, &batch.slice(0, 1))),
-                Ordering::Greater => return Err(unsorted()),
-            }
+            self.ascends(last.row().cmp(&rows.row(0)), || (row.clone(), batch.slice(0, 1)))?;
         }
-        for i in 1..rows.num_rows() {
-            match rows.row(i - 1).cmp(&rows.row(i)) {
-                Ordering::Less => {}
-                Ordering::Equal => {
-                    return Err(self.report(&batch.slice(i - 1, 1), &batch.slice(i, 1)));
-                }
-                Ordering::Greater => return Err(unsorted()),
-            }
+        for at in 1..rows.num_rows() {
+            let pair = || (batch.slice(at - 1, 1), batch.slice(at, 1));
+            self.ascends(rows.row(at - 1).cmp(&rows.row(at)), pair)?;
         }
         let end = rows.num_rows() - 1;
         self.last = Some((rows.row(end).owned(), batch.slice(end, 1)));
         Ok(())
     }
 
+    /// Fails unless the first of two rows is less.
+    fn ascends(
+        &self,
+        order: Ordering,
+        pair: impl FnOnce() -> (RecordBatch, RecordBatch),
+    ) -> Result<(), StepError> {
+        match order {
+            Ordering::Less => Ok(()),
+            Ordering::Equal => {
+                let (one, other) = pair();
+                Err(self.report(&one, &other))
+            }
+            // The plan promised rows in the order of the key.
+            Ordering::Greater => {
+                Err(StepError::new("a defect: the rows do not come in the order of their key"))
+            }
+        }
+    }
+
     fn report(&self, one: &RecordBatch, other: &RecordBatch) -> StepError {
         let schema = one.schema();
-        let is_key = |at: usize| self.keys.columns.contains(&at);
+        let is_key = |at: usize| self.columns.contains(&at);
         let values = |row: &RecordBatch, wanted: &dyn Fn(usize) -> bool| {
             let columns = (0..row.num_columns()).filter(|at| wanted(*at));
             let values = columns.map(|at| {
@@ -393,11 +386,6 @@ impl KeyOrder {
             names.join(" or ")
         ))
     }
-}
-
-/// The plan promised rows in the order of the key, but they are not.
-fn unsorted() -> StepError {
-    StepError::new("a defect: the rows do not come in the order of their key")
 }
 
 /// Columns of a row that are shown.
