@@ -1,17 +1,18 @@
 //! Batches as Parquet: row groups whose columns are encoded side by side.
 
 use std::io::Write;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, new_empty_array};
+use arrow::array::{Array, RecordBatch, new_empty_array};
 use arrow::datatypes::{FieldRef, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, compute_leaves};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
-use galeras_operator::StepError;
+use galeras_operator::{StepError, worker_threads};
 
 /// Rows per Parquet row group: some tens of megabytes of methods, held until it is encoded. Tests
 /// have several in small tables.
@@ -107,9 +108,6 @@ fn fits_a_block(batches: &[RecordBatch]) -> bool {
         && bytes.sum::<usize>() <= BLOCK
 }
 
-/// The encoded leaves of one column.
-type EncodedLeaves = Result<Vec<ArrowColumnChunk>, ParquetError>;
-
 /// One column of a row group with the writers of its leaves.
 struct ColumnChunk<'a> {
     at: usize,
@@ -124,56 +122,32 @@ fn encode_group(
     writers: Vec<ArrowColumnWriter>,
     batches: &[RecordBatch],
     threads: usize,
-) -> Result<Vec<ArrowColumnChunk>, ParquetError> {
+) -> Result<Vec<ArrowColumnChunk>, StepError> {
     let mut writers = writers.into_iter();
     let mut columns = Vec::with_capacity(schema.fields().len());
     for (at, field) in schema.fields().iter().enumerate() {
         let leaves = compute_leaves(field, &new_empty_array(field.data_type()))?.len();
         let bytes = batches.iter().map(|b| b.column(at).get_buffer_memory_size()).sum();
-        columns.push(ColumnChunk {
-            at,
-            field,
-            writers: writers.by_ref().take(leaves).collect(),
-            bytes,
-        });
+        let writers = writers.by_ref().take(leaves).collect();
+        columns.push(ColumnChunk { at, field, writers, bytes });
     }
+    let encode = |column: ColumnChunk<'_>| (column.at, encode_column(column, batches));
     // To start a thread takes longer than to encode a few kilobytes, and a workflow may have ten
     // thousand small tables.
     let small = columns.iter().map(|column| column.bytes).sum::<usize>() < SMALL_BYTES;
-    let threads = if small { 1 } else { threads };
-    // The largest are taken first, from the end.
-    columns.sort_by_key(|c| c.bytes);
-    let queue = Mutex::new(columns);
-    let done: Mutex<Vec<(usize, EncodedLeaves)>> = Mutex::new(Vec::new());
-    let work = || {
-        loop {
-            let column = queue.lock().ok().and_then(|mut q| q.pop());
-            let Some(column) = column else { return };
-            let at = column.at;
-            let arrays = batches.iter().map(|b| b.column(at));
-            let result = encode_column(column, arrays);
-            if let Ok(mut done) = done.lock() {
-                done.push((at, result));
-            }
+    let mut encoded: Vec<_> = match threads <= 1 || small {
+        true => columns.into_iter().map(encode).collect(),
+        false => {
+            // The largest are taken first.
+            columns.sort_by_key(|column| std::cmp::Reverse(column.bytes));
+            let pool = worker_threads::pool(threads.min(columns.len()))?;
+            pool.install(|| columns.into_par_iter().with_max_len(1).map(encode).collect())
         }
     };
-    if threads <= 1 {
-        work();
-    } else {
-        std::thread::scope(|scope| {
-            for _ in 0..threads.min(schema.fields().len()) {
-                scope.spawn(work);
-            }
-        });
-    }
-    let mut done = done.into_inner().unwrap_or_default();
-    if done.len() != schema.fields().len() {
-        return Err(ParquetError::General("a thread ended before its column was encoded".into()));
-    }
-    done.sort_by_key(|(at, _)| *at);
+    encoded.sort_by_key(|(at, _)| *at);
     let mut chunks = Vec::new();
-    for (_, result) in done {
-        chunks.extend(result?);
+    for (_, leaves) in encoded {
+        chunks.extend(leaves?);
     }
     Ok(chunks)
 }
@@ -181,12 +155,12 @@ fn encode_group(
 /// Below this the columns of a row group are encoded by one thread.
 const SMALL_BYTES: usize = 64 << 10;
 
-fn encode_column<'a>(
+fn encode_column(
     mut column: ColumnChunk<'_>,
-    arrays: impl Iterator<Item = &'a ArrayRef>,
-) -> EncodedLeaves {
-    for array in arrays {
-        let leaves = compute_leaves(column.field, array)?;
+    batches: &[RecordBatch],
+) -> Result<Vec<ArrowColumnChunk>, ParquetError> {
+    for batch in batches {
+        let leaves = compute_leaves(column.field, batch.column(column.at))?;
         for (writer, leaf) in column.writers.iter_mut().zip(&leaves) {
             writer.write(leaf)?;
         }
@@ -196,7 +170,9 @@ fn encode_column<'a>(
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::{Int64Array, ListBuilder, StringArray, StringBuilder, StructArray};
+    use arrow::array::{
+        ArrayRef, Int64Array, ListBuilder, StringArray, StringBuilder, StructArray,
+    };
     use arrow::datatypes::{DataType, Field, Schema};
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
     use parquet::file::metadata::ColumnChunkMetaData;
