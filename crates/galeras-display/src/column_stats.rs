@@ -220,16 +220,9 @@ impl ColumnCounts {
     fn widen(&mut self, measures: &ArrayRef) -> Result<(), ArrowError> {
         let Some(converter) = converter(measures.data_type()) else { return Ok(()) };
         let rows = converter.convert_columns(std::slice::from_ref(measures))?;
-        let values = (0..measures.len()).filter(|at| !measures.is_null(*at));
-        let (mut least, mut most) = (None, None);
-        for at in values {
-            if least.is_none_or(|least| rows.row(at) < rows.row(least)) {
-                least = Some(at);
-            }
-            if most.is_none_or(|most| rows.row(at) > rows.row(most)) {
-                most = Some(at);
-            }
-        }
+        let values = || (0..measures.len()).filter(|at| !measures.is_null(*at));
+        let least = values().min_by_key(|at| rows.row(*at));
+        let most = values().max_by_key(|at| rows.row(*at));
         let owned = |at: usize| (rows.row(at).owned(), measures.slice(at, 1));
         if let Some(at) = least
             && self.least.as_ref().is_none_or(|(row, _)| rows.row(at) < row.row())

@@ -20,10 +20,13 @@ fn bytes_of(sum: &ExactSum) -> Vec<u8> {
 
 #[test]
 fn hard_sums_equal_the_rounded_exact_fraction() {
-    for (name, values, bits) in SUMS {
-        assert_eq!(sum_of(values).value().to_bits(), *bits, "{name}");
+    let signed = |n: i32| if n % 2 == 0 { -1.0 } else { 1.0 };
+    let harmonic: Vec<f64> = (1..=50).map(|n| signed(n) / f64::from(n)).collect();
+    let harmonic = ("harmonic", &harmonic[..], 0x3fe5_dd29_2638_450d);
+    for (name, values, bits) in SUMS.iter().copied().chain([harmonic]) {
+        assert_eq!(sum_of(values).value().to_bits(), bits, "{name}");
         let negated: Vec<f64> = values.iter().map(|v| -v).collect();
-        let expected = -f64::from_bits(*bits);
+        let expected = -f64::from_bits(bits);
         assert_eq!(sum_of(&negated).value(), expected, "{name}, negated");
     }
 }
