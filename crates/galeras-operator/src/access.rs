@@ -11,7 +11,7 @@ use galeras_git::GitServer;
 use serde::Serialize;
 use url::{Host, Url};
 
-use super::side_file::SideFile;
+use super::pins::SideFile;
 
 /// An action of a workflow on the machine.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
