@@ -11,7 +11,6 @@ pub mod template;
 
 mod cut;
 mod function_doc;
-mod functions_page;
 mod keyed_hash;
 mod message_words;
 mod moment;
@@ -94,7 +93,7 @@ pub fn function_docs() -> Vec<FunctionDoc> {
 
 /// The page of the manual that lists all functions, in Markdown.
 pub fn functions_page() -> String {
-    functions_page::render(&function_docs())
+    function_doc::functions_page(&function_docs())
 }
 
 /// The version of every function by its name and by its aliases: what a key must contain of

@@ -1,4 +1,4 @@
-//! Batches as Parquet: row groups whose columns are encoded side by side.
+//! Batches as Parquet, for a blob of the store: row groups whose columns are encoded side by side.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -11,8 +11,11 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
+use tokio::task::JoinHandle;
 
+use galeras_base::digest::Digest;
 use galeras_operator::{StepError, worker_threads};
+use galeras_store::{BlobWriter, Store, StoreError};
 
 /// Rows per Parquet row group: some tens of megabytes of methods, held until it is encoded. Tests
 /// have several in small tables.
@@ -30,19 +33,81 @@ const BLOCK: usize = 4 << 10;
 /// the dictionary.
 const DICTIONARY_BYTES: usize = 8 << 20;
 
-/// The encoded file.
-pub(super) struct Encoded<W> {
-    pub out: W,
+/// A blob that a thread encodes. Dropped before it is finished, it leaves nothing in the store.
+pub struct BlobEncoding {
+    encoder: JoinHandle<Result<EncodedBlob, StepError>>,
+}
+
+/// An encoded blob that is not in the store yet.
+pub struct EncodedBlob {
+    writer: BlobWriter,
+    rows: u64,
+}
+
+/// A blob in the store.
+pub struct StoredBlob {
+    /// The digest of its bytes.
+    pub digest: Digest,
+    /// Its size.
+    pub bytes: u64,
+    /// The rows in it.
     pub rows: u64,
 }
 
-/// Encodes the batches that `next` gives, until there is none left, on so many threads.
+impl BlobEncoding {
+    /// Starts to encode the batches that `next` gives, until there is none left. `next` may
+    /// block. The columns of a row group are encoded on up to `threads` threads.
+    ///
+    /// # Errors
+    /// If the store takes no new blob.
+    pub fn start(
+        store: &Store,
+        schema: SchemaRef,
+        threads: usize,
+        next: impl FnMut() -> Option<RecordBatch> + Send + 'static,
+    ) -> Result<Self, StoreError> {
+        let blob = store.blob_writer()?;
+        let encoder = tokio::task::spawn_blocking(move || {
+            let (writer, rows) = encode(blob, schema, threads, next)?;
+            Ok(EncodedBlob { writer, rows })
+        });
+        Ok(Self { encoder })
+    }
+
+    /// Waits until all batches are encoded.
+    ///
+    /// # Errors
+    /// If a batch does not have the columns of the schema, or the disk fails.
+    pub async fn finish(self) -> Result<EncodedBlob, StepError> {
+        self.encoder.await.map_err(|_| StepError::new("a writer thread panicked"))?
+    }
+
+    /// Waits for the end of the thread and drops what it wrote.
+    pub async fn abandon(self) {
+        // The result is of no use any more.
+        let _ = self.encoder.await;
+    }
+}
+
+impl EncodedBlob {
+    /// Puts the blob into the store.
+    ///
+    /// # Errors
+    /// If it cannot be made durable or be given its name.
+    pub async fn commit(self, store: &Store) -> Result<StoredBlob, StoreError> {
+        let (digest, bytes) = self.writer.commit(store).await?;
+        Ok(StoredBlob { digest, bytes, rows: self.rows })
+    }
+}
+
+/// Encodes the batches that `next` gives, until there is none left, on so many threads. Returns the
+/// number of rows.
 pub(super) fn encode<W: Write + Send>(
     mut out: W,
     schema: SchemaRef,
     threads: usize,
     mut next: impl FnMut() -> Option<RecordBatch>,
-) -> Result<Encoded<W>, StepError> {
+) -> Result<(W, u64), StepError> {
     let mut batches = group(&mut next);
     let properties = properties_of(&batches);
     let writer = ArrowWriter::try_new(&mut out, Arc::clone(&schema), Some(properties))?;
@@ -62,7 +127,7 @@ pub(super) fn encode<W: Write + Send>(
     }
     // Flushes, to keep the system's error; `into_inner` would keep only its text.
     file.close()?;
-    Ok(Encoded { out, rows })
+    Ok((out, rows))
 }
 
 /// The batches of the next row group; none if there are no more rows.
@@ -209,7 +274,7 @@ mod tests {
             let batches: Vec<_> = (0..40).map(|i| batch(i * 1000, 1000)).collect();
             let mut rest = batches.clone().into_iter();
             let encoded = encode(Vec::new(), schema.clone(), threads, || rest.next());
-            let bytes = encoded.unwrap().out;
+            let (bytes, _) = encoded.unwrap();
             let reader = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes))
                 .unwrap()
                 .with_batch_size(1000)
@@ -223,7 +288,7 @@ mod tests {
 
     #[test]
     fn an_empty_table_is_a_valid_file() {
-        let bytes = encode(Vec::new(), batch(0, 1).schema(), 2, || None).unwrap().out;
+        let (bytes, _) = encode(Vec::new(), batch(0, 1).schema(), 2, || None).unwrap();
         let reader = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes)).unwrap();
         assert_eq!(reader.build().unwrap().count(), 0);
     }
@@ -240,8 +305,8 @@ mod tests {
         ] {
             let schema = batch.schema();
             let mut rest = vec![batch].into_iter();
-            let encoded = encode(Vec::new(), schema, 1, || rest.next()).unwrap();
-            let bytes = bytes::Bytes::from(encoded.out);
+            let (bytes, _) = encode(Vec::new(), schema, 1, || rest.next()).unwrap();
+            let bytes = bytes::Bytes::from(bytes);
             let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).unwrap();
             let columns = reader.metadata().row_group(0).columns();
             let are =
@@ -256,11 +321,11 @@ mod tests {
         let texts: ArrayRef = Arc::new(StringArray::from_iter_values(vec![text; 20]));
         let batch = RecordBatch::try_from_iter([("text", texts)]).unwrap();
         let mut rest = (0..20).map(|at| batch.slice(at, 1));
-        let encoded = encode(Vec::new(), batch.schema(), 1, || rest.next()).unwrap();
-        let bytes = bytes::Bytes::from(encoded.out);
+        let (bytes, encoded) = encode(Vec::new(), batch.schema(), 1, || rest.next()).unwrap();
+        let bytes = bytes::Bytes::from(bytes);
         let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).unwrap();
         let groups = reader.metadata().row_groups().iter();
         let rows: Vec<i64> = groups.map(|group| group.num_rows()).collect();
-        assert_eq!((encoded.rows, rows), (20, vec![8, 8, 4]));
+        assert_eq!((encoded, rows), (20, vec![8, 8, 4]));
     }
 }

@@ -1,7 +1,6 @@
 //! DataFusion sessions, the reading and writing of stored tables, and the checks that keep
 //! plans deterministic.
 
-mod blob_encoding;
 mod calendar;
 mod determinism;
 mod encode;
@@ -17,16 +16,15 @@ mod small_table;
 mod sql_depth;
 mod sql_ignored;
 mod sql_mistake;
-mod sql_words;
 mod stored_range;
 mod stored_rows;
 mod text_search;
 mod unnested_groups;
 mod write;
 
-pub use blob_encoding::{BlobEncoding, StoredBlob};
 pub use calendar::check_times;
 pub use determinism::{KeyColumns, check_deterministic};
+pub use encode::{BlobEncoding, StoredBlob};
 pub use expr::{RowExpr, parse_row_expr};
 pub use figure_data::{FigureColumn, figure_data};
 pub use guard::guarded;

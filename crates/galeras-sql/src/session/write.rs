@@ -21,8 +21,8 @@ use futures::StreamExt;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::blob_encoding::{BlobEncoding, EncodedBlob};
 use super::calendar::check_times;
+use super::encode::{BlobEncoding, EncodedBlob};
 use galeras_base::digest::{ColumnDigest, table_digest};
 use galeras_base::id::ID;
 use galeras_base::terminal_escape::escape;
