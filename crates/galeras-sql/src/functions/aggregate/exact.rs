@@ -81,29 +81,22 @@ impl ExactSum {
     /// Adds `x`, exactly.
     #[inline]
     pub fn add(&mut self, x: f64) {
-        self.term(x, false);
+        self.change(x, false);
+    }
+
+    /// Adds or removes `x`, exactly: to remove an added value restores the former sum, also for NaN
+    /// and infinities.
+    #[inline]
+    pub fn change(&mut self, x: f64, remove: bool) {
+        self.term(x, remove);
         self.tick(1);
     }
 
-    /// Removes `x`, exactly: after `add(x)`, `remove(x)` restores the former sum, also for
-    /// NaN and infinities.
+    /// Adds or removes the real product `a * b`, exactly, also where a double would under- or
+    /// overflow.
     #[inline]
-    pub fn remove(&mut self, x: f64) {
-        self.term(x, true);
-        self.tick(1);
-    }
-
-    /// Adds the real product `a * b`, exactly, also where a double would under- or overflow.
-    #[inline]
-    pub fn add_product(&mut self, a: f64, b: f64) {
-        self.product(a, b, false);
-        self.tick(1);
-    }
-
-    /// Removes the real product `a * b`, exactly.
-    #[inline]
-    pub fn remove_product(&mut self, a: f64, b: f64) {
-        self.product(a, b, true);
+    pub fn change_product(&mut self, a: f64, b: f64, remove: bool) {
+        self.product(a, b, remove);
         self.tick(1);
     }
 

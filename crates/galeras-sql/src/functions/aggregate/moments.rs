@@ -38,22 +38,32 @@ impl<const N: usize> Moments<N> {
     #[inline]
     pub(super) fn add(&mut self, Row { x, y }: Row) {
         self.count += 1;
-        each_sum(&mut self.sums, x, y, add, add_product);
+        each_sum(
+            &mut self.sums,
+            (x, y),
+            |sum, x| change(sum, x, false),
+            |sum, a, b| change_product(sum, a, b, false),
+        );
     }
 
     /// Removes one row that was added before.
     pub(super) fn remove(&mut self, Row { x, y }: Row) {
         self.count = self.count.saturating_sub(1);
-        each_sum(&mut self.sums, x, y, remove, remove_product);
+        each_sum(
+            &mut self.sums,
+            (x, y),
+            |sum, x| change(sum, x, true),
+            |sum, a, b| change_product(sum, a, b, true),
+        );
     }
 
     /// Adds all rows of a batch.
     pub(super) fn add_rows(&mut self, rows: &Rows) {
-        let Some((x, y)) = rows.dense() else {
+        let Some(columns) = rows.dense() else {
             return rows.for_each(|row| self.add(row));
         };
         self.count += rows.len() as u64;
-        each_sum(&mut self.sums, x, y, add_slices, add_products);
+        each_sum(&mut self.sums, columns, add_slices, add_products);
     }
 
     /// The canonical bytes: the count as `u64`, little endian, then each sum's bytes. Equal
@@ -86,8 +96,7 @@ impl<const N: usize> Moments<N> {
 #[inline(always)]
 fn each_sum<T: Copy>(
     sums: &mut [ExactSum],
-    x: T,
-    y: T,
+    (x, y): (T, T),
     one: impl Fn(&mut ExactSum, T),
     product: impl Fn(&mut ExactSum, T, T),
 ) {
@@ -145,42 +154,27 @@ pub(super) struct Row {
 }
 
 #[inline]
-fn add(sum: &mut ExactSum, [high, low]: Parts) {
-    sum.add(high);
+fn change(sum: &mut ExactSum, [high, low]: Parts, remove: bool) {
+    sum.change(high, remove);
     if low != 0.0 {
-        sum.add(low);
+        sum.change(low, remove);
     }
 }
 
-fn remove(sum: &mut ExactSum, [high, low]: Parts) {
-    sum.remove(high);
-    if low != 0.0 {
-        sum.remove(low);
-    }
-}
-
-/// The products of the parts, of which those with a lower part that is zero are left out.
+/// Changes a sum by the products of the parts, of which those with a lower part that is zero are left
+/// out.
 #[inline]
-fn each_product(a: Parts, b: Parts, mut of: impl FnMut(f64, f64)) {
-    of(a[0], b[0]);
+fn change_product(sum: &mut ExactSum, a: Parts, b: Parts, remove: bool) {
+    sum.change_product(a[0], b[0], remove);
     if a[1] != 0.0 {
-        of(a[1], b[0]);
+        sum.change_product(a[1], b[0], remove);
     }
     if b[1] != 0.0 {
-        of(a[0], b[1]);
+        sum.change_product(a[0], b[1], remove);
         if a[1] != 0.0 {
-            of(a[1], b[1]);
+            sum.change_product(a[1], b[1], remove);
         }
     }
-}
-
-#[inline]
-fn add_product(sum: &mut ExactSum, a: Parts, b: Parts) {
-    each_product(a, b, |a, b| sum.add_product(a, b));
-}
-
-fn remove_product(sum: &mut ExactSum, a: Parts, b: Parts) {
-    each_product(a, b, |a, b| sum.remove_product(a, b));
 }
 
 /// Slices of upper and lower parts; the lower ones are empty where all are zero.
