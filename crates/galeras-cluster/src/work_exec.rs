@@ -30,6 +30,7 @@ pub(super) struct Workshop {
 }
 
 /// Computes the items whose numbers its input has, and returns their numbers.
+#[derive(Debug)]
 pub(super) struct WorkExec {
     pub(super) job: String,
     pub(super) numbers: Arc<dyn ExecutionPlan>,
@@ -62,12 +63,6 @@ impl WorkExec {
 
 fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![Field::new("item", DataType::UInt32, false)]))
-}
-
-impl fmt::Debug for WorkExec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WorkExec").field("job", &self.job).finish_non_exhaustive()
-    }
 }
 
 impl DisplayAs for WorkExec {

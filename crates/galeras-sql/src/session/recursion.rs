@@ -54,6 +54,7 @@ impl PhysicalOptimizerRule for LimitRecursion {
 }
 
 /// Returns the rows of its input, or an error when it was executed too often.
+#[derive(Debug)]
 struct RoundsExec {
     round: Arc<dyn ExecutionPlan>,
     /// How often it was executed; the copies that are made for a round share the number.
@@ -65,12 +66,6 @@ impl RoundsExec {
     fn new(round: Arc<dyn ExecutionPlan>, rounds: Arc<AtomicUsize>) -> Self {
         let properties = Arc::clone(round.properties());
         Self { round, rounds, properties }
-    }
-}
-
-impl fmt::Debug for RoundsExec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RoundsExec").finish_non_exhaustive()
     }
 }
 

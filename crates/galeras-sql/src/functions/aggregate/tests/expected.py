@@ -55,8 +55,7 @@ names = (
     "sum avg var var_pop stddev stddev_pop covar_samp covar_pop corr regr_slope regr_intercept "
     "regr_r2 regr_avgx regr_avgy regr_sxx regr_syy regr_sxy"
 ).split()
-quoted = ", ".join(f'"{n}"' for n in names)
-print(f"pub(super) const NAMES: [&str; {len(names)}] = [{quoted}];")
+print(f'pub(super) const NAMES: &str = "{" ".join(names)}";')
 for name, x, y in sets:
     X, Y, n = [F(v) for v in x], [F(v) for v in y], N
     sx, sy = sum(X), sum(Y)
