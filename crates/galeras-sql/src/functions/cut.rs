@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int64Builder, StringBuilder, StructArray};
+use arrow::array::{ArrayRef, AsArray, Int64Array, StringArray, StructArray};
 use arrow::datatypes::{DataType, Field, Fields};
 use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
@@ -103,37 +103,33 @@ impl RowFunction for RandomCut {
         let code = args.args[0].to_array(args.number_rows)?;
         let ids = args.args[1].to_array(args.number_rows)?;
         let (code, ids) = (code.as_string::<i32>(), ids.as_string::<i32>());
-        let mut prefix = StringBuilder::new();
-        let mut rest = StringBuilder::new();
-        let mut position = Int64Builder::with_capacity(code.len());
-        let mut reason = StringBuilder::new();
-        for (text, id) in code.iter().zip(ids) {
-            let cut = text.ok_or_else(|| "the code is null".to_string()).and_then(|text| {
-                cut(text, id.unwrap_or_default(), &params).map(|at| text.split_at(at))
-            });
-            match cut {
-                Ok((head, tail)) => {
-                    prefix.append_value(head);
-                    rest.append_value(tail);
-                    position.append_value(head.chars().count() as i64);
-                    reason.append_null();
-                }
-                Err(why) => {
-                    prefix.append_null();
-                    rest.append_null();
-                    position.append_null();
-                    reason.append_value(why);
-                }
-            }
-        }
+        let cuts: Vec<Result<(&str, &str), String>> =
+            code.iter().zip(ids).map(|(text, id)| parts_of(text, id, &params)).collect();
+        let parts = || cuts.iter().map(|cut| cut.as_ref().ok());
+        let position = |(head, _): &(&str, &str)| head.chars().count() as i64;
         let columns: Vec<ArrayRef> = vec![
-            Arc::new(prefix.finish()),
-            Arc::new(rest.finish()),
-            Arc::new(position.finish()),
-            Arc::new(reason.finish()),
+            Arc::new(parts().map(|parts| Some(parts?.0)).collect::<StringArray>()),
+            Arc::new(parts().map(|parts| Some(parts?.1)).collect::<StringArray>()),
+            Arc::new(parts().map(|parts| parts.map(position)).collect::<Int64Array>()),
+            Arc::new(cuts.iter().map(|cut| cut.as_ref().err()).collect::<StringArray>()),
         ];
         Ok(Arc::new(StructArray::try_new(cut_type(), columns, None)?))
     }
+}
+
+/// The code up to its cut, and the rest.
+fn parts_of<'t>(
+    code: Option<&'t str>,
+    id: Option<&str>,
+    params: &Params,
+) -> Result<(&'t str, &'t str), String> {
+    let code = code.ok_or("the code is null")?;
+    cut(code, id.unwrap_or_default(), params).map(|at| code.split_at(at))
+}
+
+/// The value of a word.
+fn one_of<T: Copy>(word: &str, words: &[(&str, T)]) -> Option<T> {
+    words.iter().find(|(name, _)| *name == word).map(|(_, value)| *value)
 }
 
 fn params(args: &[ColumnarValue]) -> Result<Params> {
@@ -154,34 +150,28 @@ fn params(args: &[ColumnarValue]) -> Result<Params> {
     else {
         return exec_err!("a parameter of random_cut is null");
     };
-    let at = match at.as_str() {
-        "space" => Boundary::Space,
-        "token" => Boundary::Token,
-        "line" => Boundary::Line,
-        other => {
-            return exec_err!(
-                "random_cut cannot cut at `{other}`: it cuts at a `space`, `token` or `line`"
-            );
-        }
+    let boundaries =
+        [("space", Boundary::Space), ("token", Boundary::Token), ("line", Boundary::Line)];
+    let Some(at) = one_of(at, &boundaries) else {
+        return exec_err!(
+            "random_cut cannot cut at `{at}`: it cuts at a `space`, `token` or `line`"
+        );
     };
-    let after = match after.as_str() {
-        "none" => After::Nothing,
-        "signature" => After::Signature,
-        "docstring" => After::Docstring,
-        other => {
-            return exec_err!(
-                "random_cut cannot cut after `{other}`: it cuts after `none`, `signature` or `docstring`"
-            );
-        }
+    let parts = [
+        ("none", After::Nothing),
+        ("signature", After::Signature),
+        ("docstring", After::Docstring),
+    ];
+    let Some(after) = one_of(after, &parts) else {
+        return exec_err!(
+            "random_cut cannot cut after `{after}`: it cuts after `none`, `signature` or `docstring`"
+        );
     };
-    let share_of = match share_of.as_str() {
-        "text" => ShareOf::Text,
-        "rest" => ShareOf::Rest,
-        other => {
-            return exec_err!(
-                "random_cut takes no share of `{other}`: it takes one of the `text` or its `rest`"
-            );
-        }
+    let Some(share_of) = one_of(share_of, &[("text", ShareOf::Text), ("rest", ShareOf::Rest)])
+    else {
+        return exec_err!(
+            "random_cut takes no share of `{share_of}`: it takes one of the `text` or its `rest`"
+        );
     };
     Ok(Params { seed: *seed, min: *min, max: *max, at, after, share_of })
 }

@@ -31,6 +31,10 @@ mod template_depth;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use arrow::array::{ArrayRef, ListArray, StructArray};
+use arrow::buffer::OffsetBuffer;
+use arrow::datatypes::{DataType, Field, Fields};
+use datafusion::error::Result;
 use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF};
 
 use self::function_doc::documented;
@@ -109,6 +113,17 @@ pub fn versions() -> BTreeMap<String, u32> {
 /// The function applied to arguments.
 pub fn call<F: RowFunction>(args: Vec<Expr>) -> Expr {
     function_doc::scalar::<F>().call(args)
+}
+
+/// Lists of so many structs each.
+fn list(
+    lengths: impl IntoIterator<Item = usize>,
+    fields: Fields,
+    columns: Vec<ArrayRef>,
+) -> Result<ArrayRef> {
+    let item = Arc::new(Field::new("item", DataType::Struct(fields.clone()), true));
+    let items = Arc::new(StructArray::try_new(fields, columns, None)?);
+    Ok(Arc::new(ListArray::try_new(item, OffsetBuffer::from_lengths(lengths), items, None)?))
 }
 
 #[cfg(test)]

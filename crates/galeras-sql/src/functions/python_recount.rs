@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, BooleanBuilder, Int64Builder, StructArray};
+use arrow::array::{ArrayRef, AsArray, BooleanArray, Int64Array, StructArray};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field, Fields};
 use datafusion::error::Result;
@@ -68,25 +68,22 @@ impl RowFunction for PythonRecount {
         let code = args.args[0].to_array(args.number_rows)?;
         let code = code.as_string::<i32>();
         let mut recounter = Recounter::default();
-        let mut numbers = NUMBERS.map(|_| Int64Builder::with_capacity(args.number_rows));
-        let mut facts = FACTS.map(|_| BooleanBuilder::with_capacity(args.number_rows));
-        let mut valid = Vec::with_capacity(args.number_rows);
-        for text in code {
-            let measured = text.and_then(|text| {
-                with_parser(|parser| recounter.measure(parser, text)).and_then(|result| result).ok()
-            });
-            valid.push(measured.is_some());
-            // A field is read without a look at the struct's own validity.
-            for (builder, (_, number)) in numbers.iter_mut().zip(&NUMBERS) {
-                builder.append_option(measured.as_ref().and_then(|(r, facts)| number(r, facts)));
-            }
-            for (builder, (_, fact)) in facts.iter_mut().zip(&FACTS) {
-                builder.append_option(measured.as_ref().map(|(_, facts)| fact(facts)));
-            }
-        }
-        let numbers = numbers.iter_mut().map(|b| Arc::new(b.finish()) as ArrayRef);
-        let facts = facts.iter_mut().map(|b| Arc::new(b.finish()) as ArrayRef);
+        let mut measure = |text: &str| {
+            with_parser(|parser| recounter.measure(parser, text)).and_then(|result| result).ok()
+        };
+        let rows: Vec<_> = code.iter().map(|text| text.and_then(&mut measure)).collect();
+        // A field is read without a look at the struct's own validity.
+        let numbers = NUMBERS.iter().map(|(_, number)| {
+            let values =
+                rows.iter().map(|row| row.as_ref().and_then(|(r, facts)| number(r, facts)));
+            Arc::new(values.collect::<Int64Array>()) as ArrayRef
+        });
+        let facts = FACTS.iter().map(|(_, fact)| {
+            let values = rows.iter().map(|row| row.as_ref().map(|(_, facts)| fact(facts)));
+            Arc::new(values.collect::<BooleanArray>()) as ArrayRef
+        });
         let columns: Vec<ArrayRef> = numbers.chain(facts).collect();
+        let valid: Vec<bool> = rows.iter().map(Option::is_some).collect();
         let nulls = NullBuffer::from(valid);
         Ok(Arc::new(StructArray::try_new(fields(), columns, Some(nulls))?))
     }

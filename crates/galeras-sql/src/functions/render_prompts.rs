@@ -7,13 +7,13 @@ use std::sync::Arc;
 use arrow::array::{
     Array, ArrayRef, Int64Array, ListArray, StringArray, StringBuilder, StructArray,
 };
-use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Fields};
 use datafusion::common::{Result, ScalarValue, exec_datafusion_err, exec_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 use serde::{Deserialize, Serialize};
 
 use super::function_doc::{FunctionDoc, RowFunction};
+use super::list;
 use super::template::{RenderError, Row, Templates};
 use galeras_python::words;
 
@@ -184,17 +184,6 @@ fn literal<T: for<'a> Deserialize<'a>>(argument: &ColumnarValue) -> Result<T> {
         }
         _ => exec_err!("the first two arguments of render_prompts must be literals"),
     }
-}
-
-/// Lists of so many structs each.
-fn list(
-    lengths: impl IntoIterator<Item = usize>,
-    fields: Fields,
-    columns: Vec<ArrayRef>,
-) -> Result<ArrayRef> {
-    let item = Arc::new(Field::new("item", DataType::Struct(fields.clone()), true));
-    let items = Arc::new(StructArray::try_new(fields, columns, None)?);
-    Ok(Arc::new(ListArray::try_new(item, OffsetBuffer::from_lengths(lengths), items, None)?))
 }
 
 /// The columns of [`rendered_fields`]: treatments with the contents of their messages.

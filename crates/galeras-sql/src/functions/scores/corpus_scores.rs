@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    ArrayRef, AsArray, Float64Builder, Int64Builder, ListArray, StringBuilder, StructArray,
-};
-use arrow::buffer::OffsetBuffer;
+use arrow::array::{ArrayRef, AsArray, Float64Array, Int64Array, StringArray};
 use arrow::datatypes::{DataType, Field, Fields, Int64Type};
 use datafusion::common::{Result, exec_datafusion_err};
 use datafusion::logical_expr::ScalarFunctionArgs;
@@ -13,6 +10,7 @@ use datafusion::logical_expr::ScalarFunctionArgs;
 use super::metric::{Metric, count_of_counts, places};
 use super::spec::ScoreSpec;
 use crate::functions::function_doc::{FunctionDoc, RowFunction};
+use crate::functions::list;
 
 /// The fields of a score: its name, its value, the pairs that it is of.
 pub const CORPUS_FIELDS: [&str; 3] = ["metric", "value", "rows"];
@@ -51,29 +49,23 @@ impl RowFunction for CorpusScores {
         };
         let rows = rows.as_primitive_opt::<Int64Type>().ok_or_else(wrong)?;
         let sums = sums.as_list_opt::<i32>().ok_or_else(wrong)?;
-        let (mut names, mut values) = (StringBuilder::new(), Float64Builder::new());
-        let (mut pairs, mut lengths) = (Int64Builder::new(), Vec::with_capacity(rows.len()));
+        let (mut scores, mut lengths) = (Vec::new(), Vec::with_capacity(rows.len()));
         for at in 0..rows.len() {
             let sums = sums.value(at);
             let sums = sums.as_primitive_opt::<Int64Type>().ok_or_else(wrong)?;
             let sums: Vec<i64> = sums.iter().map(Option::unwrap_or_default).collect();
-            let scores = of_corpus(&spec, rows.value(at), &sums);
-            lengths.push(scores.len());
-            for (name, value, of) in scores {
-                names.append_value(name);
-                values.append_option(value);
-                pairs.append_value(of);
-            }
+            let before = scores.len();
+            scores.extend(of_corpus(&spec, rows.value(at), &sums));
+            lengths.push(scores.len() - before);
         }
-        let columns: Vec<ArrayRef> =
-            vec![Arc::new(names.finish()), Arc::new(values.finish()), Arc::new(pairs.finish())];
-        let list = ListArray::try_new(
-            Arc::new(Field::new("item", DataType::Struct(fields()), true)),
-            OffsetBuffer::from_lengths(lengths),
-            Arc::new(StructArray::try_new(fields(), columns, None)?),
-            None,
-        )?;
-        Ok(Arc::new(list))
+        let names = scores.iter().map(|(name, _, _)| *name);
+        let pairs = scores.iter().map(|(_, _, pairs)| *pairs);
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(StringArray::from_iter_values(names)),
+            Arc::new(scores.iter().map(|(_, value, _)| *value).collect::<Float64Array>()),
+            Arc::new(Int64Array::from_iter_values(pairs)),
+        ];
+        list(lengths, fields(), columns)
     }
 }
 
