@@ -87,8 +87,7 @@ impl TableSchema {
     /// The table as an input of another step, where a column that is added on reading is like any
     /// other.
     pub fn materialised(&self) -> Self {
-        let plain = !self.schema.fields().iter().any(|f| is_virtual(f));
-        if plain && self.schema.metadata().is_empty() {
+        if self.is_plain() {
             return self.clone();
         }
         let fields = self.schema.fields().iter().map(|f| {
@@ -102,12 +101,17 @@ impl TableSchema {
 
     /// The stored columns: without those that are added on reading.
     pub fn stored(&self) -> SchemaRef {
-        let plain = !self.schema.fields().iter().any(|f| is_virtual(f));
-        if plain && self.schema.metadata().is_empty() {
+        if self.is_plain() {
             return Arc::clone(&self.schema);
         }
         let fields = self.schema.fields().iter().filter(|f| !is_virtual(f)).cloned();
         Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+    }
+
+    /// True if the schema is as it is stored.
+    fn is_plain(&self) -> bool {
+        let fields = self.schema.fields();
+        self.schema.metadata().is_empty() && !fields.iter().any(|f| is_virtual(f))
     }
 }
 

@@ -344,46 +344,37 @@ impl KeyOrder {
 
     fn report(&self, one: &RecordBatch, other: &RecordBatch) -> StepError {
         let schema = one.schema();
-        let is_key = |at: usize| self.columns.contains(&at);
-        let values = |row: &RecordBatch, wanted: &dyn Fn(usize) -> bool| {
-            let columns = (0..row.num_columns()).filter(|at| wanted(*at));
-            let values = columns.map(|at| {
-                let name = escape(schema.field(at).name());
-                format!("{name}: {}", value_text(row.column(at)))
+        let shown = |row: &RecordBatch, columns: &[usize]| {
+            let values = columns.iter().map(|at| {
+                let name = escape(schema.field(*at).name());
+                format!("{name}: {}", value_text(row.column(*at)))
             });
-            values.collect::<Vec<_>>()
+            values.collect::<Vec<_>>().join(", ")
         };
-        let key = values(one, &is_key).join(", ");
+        let (key, mut others): (Vec<usize>, Vec<usize>) =
+            (0..one.num_columns()).partition(|at| self.columns.contains(at));
+        let key = shown(one, &key);
         // Columns that differ show the surplus row, or the column that the key lacks.
-        let differs =
-            |at: usize| !is_key(at) && value_text(one.column(at)) != value_text(other.column(at));
-        let (first, second) = (values(one, &differs), values(other, &differs));
-        let columns: Vec<&str> = (0..schema.fields().len())
-            .filter(|at| differs(*at))
-            .map(|at| schema.field(at).name().as_str())
-            .collect();
-        if columns.is_empty() {
-            let rest = values(one, &|at| !is_key(at));
-            let rest = match rest.is_empty() {
+        let differs = |at: &usize| value_text(one.column(*at)) != value_text(other.column(*at));
+        let differing: Vec<usize> = others.iter().copied().filter(differs).take(SHOWN).collect();
+        if differing.is_empty() {
+            others.truncate(SHOWN);
+            let rest = match others.is_empty() {
                 true => String::new(),
-                false => format!(":\n  {}", rest[..rest.len().min(SHOWN)].join(", ")),
+                false => format!(":\n  {}", shown(one, &others)),
             };
             let message = format!("two rows are equal and have the key {key}{rest}");
             return StepError::refused(message).help(
                 "a key must be unique: remove the repetition, with SELECT DISTINCT for instance",
             );
         }
-        let row = |values: Vec<String>| values[..values.len().min(SHOWN)].join(", ");
-        let names = columns.iter().take(SHOWN).map(|name| quote(name)).collect::<Vec<_>>();
-        StepError::refused(format!(
-            "two rows have the key {key}:\n  {}\n  {}",
-            row(first),
-            row(second)
-        ))
-        .help(format!(
+        let (first, second) = (shown(one, &differing), shown(other, &differing));
+        let names = differing.iter().map(|at| quote(schema.field(*at).name()));
+        let message = format!("two rows have the key {key}:\n  {first}\n  {second}");
+        StepError::refused(message).help(format!(
             "a key must be unique: keep one of the rows, or take what tells them apart into the \
              key, which is {}",
-            names.join(" or ")
+            names.collect::<Vec<_>>().join(" or ")
         ))
     }
 }

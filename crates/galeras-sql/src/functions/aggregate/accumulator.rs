@@ -7,7 +7,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BinaryBuilder, BooleanArray, Float64Array, UInt64Array,
 };
-use datafusion::common::{Result, ScalarValue, exec_datafusion_err, exec_err};
+use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 
 use super::moments::{Moments, Row, Rows};
@@ -195,12 +195,6 @@ impl<const N: usize> ExactGroups<N> {
     pub(super) fn new(finish: Finish<N>) -> Self {
         Self { groups: Vec::new(), finish }
     }
-
-    fn group(&mut self, index: usize) -> Result<&mut Moments<N>> {
-        self.groups
-            .get_mut(index)
-            .ok_or_else(|| exec_datafusion_err!("group {index} of an aggregate does not exist"))
-    }
 }
 
 /// The states of groups.
@@ -234,7 +228,7 @@ impl<const N: usize> GroupsAccumulator for ExactGroups<N> {
             if let Some(row) = rows.get(i)
                 && kept(opt_filter, i)
             {
-                self.group(index)?.add(row);
+                self.groups[index].add(row);
             }
         }
         Ok(())
@@ -249,7 +243,7 @@ impl<const N: usize> GroupsAccumulator for ExactGroups<N> {
         self.groups.resize_with(total_num_groups, Moments::default);
         for (i, bytes) in states(values)? {
             if let Some(&index) = group_indices.get(i) {
-                self.group(index)?.merge_bytes(bytes)?;
+                self.groups[index].merge_bytes(bytes)?;
             }
         }
         Ok(())
