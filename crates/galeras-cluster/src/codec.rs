@@ -1,6 +1,5 @@
 //! The encoding of plans of work: the name of the job.
 
-use std::fmt;
 use std::sync::Arc;
 
 use ballista_core::serde::BallistaPhysicalExtensionCodec;
@@ -15,6 +14,7 @@ use super::work_exec::{WorkExec, Workshop};
 const MARK: &[u8] = b"galeras-work:";
 
 /// Encodes our plan, and leaves all others to Ballista.
+#[derive(Debug)]
 pub(super) struct WorkCodec {
     ballista: BallistaPhysicalExtensionCodec,
     /// Computes the work, in an executor.
@@ -24,12 +24,6 @@ pub(super) struct WorkCodec {
 impl WorkCodec {
     pub(super) fn new(workshop: Option<Workshop>) -> Self {
         Self { ballista: BallistaPhysicalExtensionCodec::default(), workshop }
-    }
-}
-
-impl fmt::Debug for WorkCodec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WorkCodec").finish_non_exhaustive()
     }
 }
 

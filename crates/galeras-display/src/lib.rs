@@ -7,7 +7,6 @@ mod bars;
 mod cell;
 mod column_stats;
 mod diagram;
-mod graph;
 mod human;
 mod json;
 mod lines;
@@ -20,8 +19,7 @@ mod units;
 
 pub use cell::float as number;
 pub use column_stats::{ColumnSummary, DistinctCount, Measured, Quartiles, TableSummary};
-pub use diagram::render_graph;
-pub use graph::{GraphEdge, GraphFormat, GraphNode, NodeState, StepGraph};
+pub use diagram::{GraphEdge, GraphFormat, GraphNode, NodeState, StepGraph, render_graph};
 pub use human::{HumanReporter, LineWidth};
 pub use json::JsonReporter;
 pub use spending::{limit_text, requests_text};

@@ -18,7 +18,6 @@ mod step;
 mod step_error;
 mod table;
 pub mod table_digest;
-mod types;
 pub mod worker_threads;
 
 pub use access::{
@@ -44,6 +43,5 @@ pub use step::{
 pub use step_error::{StepError, StepErrorKind, plain_message};
 pub use table::{
     MAIN, Port, REJECTS, SUMMARY, TableSchema, column_description, column_unit, describe,
-    is_virtual, stored_type, virtual_step,
+    is_virtual, parse_column, stored_type, virtual_step,
 };
-pub use types::parse_column;

@@ -138,10 +138,7 @@ fn group(next: &mut impl FnMut() -> Option<RecordBatch>) -> Vec<RecordBatch> {
         let Some(batch) = next() else { break };
         if batch.num_rows() > 0 {
             rows += batch.num_rows();
-            // The size of a slice of lists is only known from each list.
-            let flat = batch.columns().iter().filter(|column| !column.data_type().is_nested());
-            let sizes = flat.map(|column| column.to_data().get_slice_memory_size().unwrap_or(0));
-            bytes += sizes.sum::<usize>();
+            bytes += flat_bytes(&batch);
             batches.push(batch);
         }
     }
@@ -165,12 +162,17 @@ fn properties_of(batches: &[RecordBatch]) -> WriterProperties {
 /// Returns true if the rows fit a block of a disk uncompressed. Compressing them saves nothing, and
 /// its fixed cost per column is most of the work.
 fn fits_a_block(batches: &[RecordBatch]) -> bool {
-    let columns = batches.iter().flat_map(RecordBatch::columns);
-    // What the lists of a slice hold is not known without a look at each.
-    let flat = columns.clone().all(|column| !column.data_type().is_nested());
-    let bytes = columns.map(|column| column.to_data().get_slice_memory_size().unwrap_or(BLOCK));
-    flat && batches.iter().map(RecordBatch::num_rows).sum::<usize>() < ROW_GROUP_ROWS
-        && bytes.sum::<usize>() <= BLOCK
+    let mut columns = batches.iter().flat_map(RecordBatch::columns);
+    columns.all(|column| !column.data_type().is_nested())
+        && batches.iter().map(RecordBatch::num_rows).sum::<usize>() < ROW_GROUP_ROWS
+        && batches.iter().map(flat_bytes).sum::<usize>() <= BLOCK
+}
+
+/// The bytes of the columns without lists: what the lists of a slice hold is not known without a look
+/// at each.
+fn flat_bytes(batch: &RecordBatch) -> usize {
+    let flat = batch.columns().iter().filter(|column| !column.data_type().is_nested());
+    flat.map(|column| column.to_data().get_slice_memory_size().unwrap_or(0)).sum()
 }
 
 /// One column of a row group with the writers of its leaves.

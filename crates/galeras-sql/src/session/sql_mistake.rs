@@ -56,17 +56,19 @@ pub fn explain(error: &DataFusionError, text: &SqlText<'_>) -> ArgError {
                 return unknown_column(text, &words, (&field.name, table), known);
             }
             SchemaError::AmbiguousReference { field } => {
-                if text.tables.len() < 2 {
-                    let message = format!("several columns are called {}", quote(&field.name));
-                    let error = ArgError::new(text.path, Code::Sql, message);
-                    let error = error.help("give one of them another name with AS");
-                    return error.word_of(SqlWord::column(&words, &field.name, None));
-                }
-                let message = format!("{} is a column of several tables", quote(&field.name));
-                let example = text.tables.first().unwrap_or(&"table");
-                let help = format!("write the table before it, as in `{example}.{}`", field.name);
+                let name = quote(&field.name);
+                let (message, help) = match text.tables {
+                    [] | [_] => (
+                        format!("several columns are called {name}"),
+                        "give one of them another name with AS".to_owned(),
+                    ),
+                    [example, ..] => (
+                        format!("{name} is a column of several tables"),
+                        format!("write the table before it, as in `{example}.{}`", field.name),
+                    ),
+                };
                 let error = ArgError::new(text.path, Code::Sql, message).help(help);
-                return error.word_of(SqlWord::column(&words, &field.name, None));
+                return at_word(error, SqlWord::column(&words, &field.name, None));
             }
             _ => {}
         },
@@ -77,29 +79,17 @@ pub fn explain(error: &DataFusionError, text: &SqlText<'_>) -> ArgError {
     if let Some(name) = between(&message, "Invalid function '", "'") {
         return unknown_function(text, &words, name);
     }
-    if let Some(found) = table(&message, text, &words) {
-        return found;
-    }
-    if let Some(found) = grouping(&message, text, &words) {
-        return found;
-    }
-    if let Some(found) = arguments(&message, text, &words) {
-        return found;
-    }
-    ArgError::new(text.path, Code::Sql, message)
+    table(&message, text, &words)
+        .or_else(|| grouping(&message, text, &words))
+        .or_else(|| arguments(&message, text, &words))
+        .unwrap_or_else(|| ArgError::new(text.path, Code::Sql, message))
 }
 
-trait OfWord {
-    /// The same error, placed at this word of the argument if it was found.
-    fn word_of(self, word: Option<&SqlWord>) -> Self;
-}
-
-impl OfWord for ArgError {
-    fn word_of(self, word: Option<&SqlWord>) -> Self {
-        match word {
-            Some(word) => self.word(word.at.clone()),
-            None => self,
-        }
+/// The same error, placed at this word of the argument if it was found.
+fn at_word(error: ArgError, word: Option<&SqlWord>) -> ArgError {
+    match word {
+        Some(word) => error.word(word.at.clone()),
+        None => error,
     }
 }
 
@@ -125,7 +115,8 @@ fn unknown_column(
 ) -> ArgError {
     let word = SqlWord::column(words, name, table);
     let near = did_you_mean(name, known.iter().copied());
-    let mut error = ArgError::unknown_column(text.path, name, known.iter().copied()).word_of(word);
+    let error = ArgError::unknown_column(text.path, name, known.iter().copied());
+    let mut error = at_word(error, word);
     if let (Some(near), Some(word)) = (near, word) {
         let meant = written(near);
         if near != meant {
@@ -159,8 +150,8 @@ fn unknown_function(text: &SqlText<'_>, words: &[SqlWord], name: &str) -> ArgErr
     let near = other.filter(|ours| known.contains(ours));
     let near = near.or_else(|| did_you_mean(name, known.iter().copied()));
     let message = format!("there is no function {}", quote(name));
-    let error = ArgError::new(text.path, Code::UnknownFunction, message)
-        .word_of(SqlWord::function(words, name));
+    let error = ArgError::new(text.path, Code::UnknownFunction, message);
+    let error = at_word(error, SqlWord::function(words, name));
     // A column that is called like a function.
     if text.columns.contains(&name) {
         let help = format!("`{name}` is a column: write it without brackets");
@@ -178,8 +169,8 @@ fn table(message: &str, text: &SqlText<'_>, words: &[SqlWord]) -> Option<ArgErro
     let name = name.strip_prefix("datafusion.").unwrap_or(name);
     let name = name.strip_prefix("public.").unwrap_or(name);
     let message = format!("there is no table {}", quote(name));
-    let error =
-        ArgError::new(text.path, Code::UnknownTable, message).word_of(SqlWord::table(words, name));
+    let error = ArgError::new(text.path, Code::UnknownTable, message);
+    let error = at_word(error, SqlWord::table(words, name));
     let near = did_you_mean(name, text.tables.iter().copied());
     Some(match (near, text.tables) {
         (_, []) => error.help("the step has no input; add `from`"),
@@ -201,7 +192,7 @@ fn grouping(message: &str, text: &SqlText<'_>, words: &[SqlWord]) -> Option<ArgE
         format!("{} is neither in GROUP BY nor inside of an aggregate function", quote(name));
     let help = format!("add it to GROUP BY, or take one value of each group: `max({name})`");
     let error = ArgError::new(text.path, Code::Sql, message).help(help);
-    Some(error.word_of(SqlWord::column(words, name, table)))
+    Some(at_word(error, SqlWord::column(words, name, table)))
 }
 
 /// A function that does not take these arguments.

@@ -40,13 +40,8 @@ pub struct ExactSum {
     special: Option<Box<Special>>,
 }
 
-/// How often each non-finite value was added.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Special {
-    nan: u64,
-    positive: u64,
-    negative: u64,
-}
+/// How often NaN, infinity and its negative were added.
+type Special = [u64; 3];
 
 /// Bytes that are not the canonical form of an [`ExactSum`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -126,7 +121,12 @@ impl ExactSum {
     /// cancelled sum is `+0.0`.
     pub fn value(&self) -> f64 {
         if let Some(special) = self.special.as_deref() {
-            return special.value();
+            return match special {
+                [0, 0, 0] => 0.0,
+                [0, _, 0] => f64::INFINITY,
+                [0, 0, _] => f64::NEG_INFINITY,
+                _ => f64::NAN,
+            };
         }
         let (negative, base, digits) = self.magnitude();
         // The upper 96 to 128 bits decide; of the rest it matters only whether it is zero.
@@ -155,7 +155,7 @@ impl ExactSum {
             bytes.extend_from_slice(&digit.to_le_bytes());
         }
         if let Some(special) = special {
-            for count in [special.nan, special.positive, special.negative] {
+            for count in special {
                 bytes.extend_from_slice(&count.to_le_bytes());
             }
         }
@@ -182,15 +182,12 @@ impl ExactSum {
         if flags & 2 != 0 {
             let (counts, after) = rest.split_at_checked(24).ok_or(MalformedSum)?;
             let mut counts = counts.as_chunks::<8>().0.iter().map(|c| u64::from_le_bytes(*c));
-            let special = Special {
-                nan: counts.next().unwrap_or(0),
-                positive: counts.next().unwrap_or(0),
-                negative: counts.next().unwrap_or(0),
-            };
+            let special: Special = std::array::from_fn(|_| counts.next().unwrap_or(0));
             if special == Special::default() {
                 return Err(MalformedSum);
             }
-            self.add_special(&special);
+            let all = self.special.get_or_insert_default();
+            all.iter_mut().zip(special).for_each(|(all, more)| *all = all.saturating_add(more));
             rest = after;
         }
         let digits = digits.iter().map(|d| u32::from_le_bytes(*d));
@@ -352,34 +349,15 @@ impl ExactSum {
     #[cold]
     fn count_special(&mut self, x: f64, remove: bool) {
         let special = self.special.get_or_insert_default();
-        let count = if x.is_nan() {
-            &mut special.nan
-        } else if x > 0.0 {
-            &mut special.positive
-        } else {
-            &mut special.negative
+        let [nan, positive, negative] = &mut **special;
+        let count = match x {
+            x if x.is_nan() => nan,
+            x if x > 0.0 => positive,
+            _ => negative,
         };
         *count = if remove { count.saturating_sub(1) } else { *count + 1 };
         if **special == Special::default() {
             self.special = None;
-        }
-    }
-
-    fn add_special(&mut self, other: &Special) {
-        let special = self.special.get_or_insert_default();
-        special.nan = special.nan.saturating_add(other.nan);
-        special.positive = special.positive.saturating_add(other.positive);
-        special.negative = special.negative.saturating_add(other.negative);
-    }
-}
-
-impl Special {
-    fn value(&self) -> f64 {
-        match (self.nan, self.positive, self.negative) {
-            (0, 0, 0) => 0.0,
-            (0, _, 0) => f64::INFINITY,
-            (0, 0, _) => f64::NEG_INFINITY,
-            _ => f64::NAN,
         }
     }
 }
