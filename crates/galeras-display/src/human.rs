@@ -102,7 +102,7 @@ impl RunDisplay {
             RunEvent::Started { workflow, run, steps } => {
                 self.lines.fit_names(&steps);
                 if let Some(bars) = &mut self.bars {
-                    bars.fit_names(self.lines.longest);
+                    bars.longest = self.lines.longest;
                 }
                 self.lines.started(&workflow, &run, steps.len())
             }

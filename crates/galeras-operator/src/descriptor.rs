@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::step::{FanOutStep, Lowering, PaidStep, RowStep, TableStep};
 
 /// The influences on an operator's result besides its inputs and arguments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Effect {
     /// Nothing.
     Pure,
@@ -18,11 +19,7 @@ pub enum Effect {
 impl Effect {
     /// The word for documentation.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Pure => "pure",
-            Self::Seeded => "seeded",
-            Self::External => "external",
-        }
+        self.into()
     }
 }
 
@@ -69,7 +66,8 @@ impl Descriptor {
 }
 
 /// The part of the input that one output row depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Grain {
     /// One input row; results are reused row by row.
     Row,
@@ -87,10 +85,7 @@ impl Grain {
 
     /// The word for documentation.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Row => "row",
-            Self::Table => "table",
-        }
+        self.into()
     }
 }
 
