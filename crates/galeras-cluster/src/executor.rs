@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use tokio::time::sleep;
 use tonic::transport::{Channel, Endpoint};
 
-use super::build_check::{NAMELESS, Unfit, compare, introduce};
+use super::build_check::{compare, introduce};
 use super::codec::WorkCodec;
 use super::work_exec::Workshop;
 use super::{ClusterError, LOST_AFTER};
@@ -116,19 +116,7 @@ impl SchedulerCheck {
     }
 
     async fn compare(&self) -> Result<(), ClusterError> {
-        let unfit = match compare(self.channel.clone(), &self.build).await {
-            Ok(()) => return Ok(()),
-            Err(unfit) => unfit,
-        };
-        let address = self.address.clone();
-        Err(match unfit {
-            Unfit::Silent(cause) => ClusterError::Silent { address, cause },
-            Unfit::OtherBuild(scheduler) => ClusterError::OtherBuild {
-                address,
-                scheduler: scheduler.unwrap_or_else(|| NAMELESS.into()),
-                executor: self.build.clone(),
-            },
-        })
+        compare(self.channel.clone(), &self.address, &self.build).await
     }
 
     async fn join(&self, patience: Duration) -> Result<(), ClusterError> {

@@ -1,5 +1,5 @@
-//! What a step depends on besides its inputs and arguments: files, external facts, and what
-//! `galeras.lock` says of them and of analyses.
+//! The dependencies of a step besides its inputs and arguments: files and external facts, and the
+//! entries of `galeras.lock` for them and for analyses.
 
 use std::collections::BTreeMap;
 

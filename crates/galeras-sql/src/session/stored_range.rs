@@ -49,7 +49,7 @@ pub async fn scan_range(
         usize::try_from(rows).map_err(|_| DataFusionError::Execution("too many rows".into()))
     };
     let builder = ParquetRecordBatchStreamBuilder::new_with_metadata(object, metadata);
-    let mask = ProjectionMask::roots(builder.parquet_schema(), planned.columns());
+    let mask = ProjectionMask::roots(builder.parquet_schema(), planned.columns.iter().copied());
     let builder = builder.with_projection(mask).with_batch_size(BATCH_ROWS);
     let stream = builder.with_offset(rows(start)?).with_limit(rows(len)?).build()?;
     let batches = stream.map_err(DataFusionError::from);
