@@ -1,4 +1,5 @@
-//! DataFusion functions over the algorithms of the crates, and their descriptions.
+//! DataFusion functions over the algorithms of `galeras_python`, `galeras_metrics` and others, and
+//! their descriptions.
 //!
 //! One file per row function, the exact aggregates, and the list of functions (`docs/functions.md`)
 //! with the version of each. A function's parameters are literal arguments, never state of the

@@ -1,6 +1,4 @@
 //! `python_calls(code)`: the names that a method calls.
-//!
-//! The algorithm is in the crate `galeras_python`.
 
 use std::sync::Arc;
 

@@ -1,6 +1,4 @@
 //! `python_features(code)`: signature, docstring, syntax-tree and text features of a method.
-//!
-//! The algorithms are in the crate `galeras_python`; here is only their Arrow form.
 
 use std::sync::Arc;
 

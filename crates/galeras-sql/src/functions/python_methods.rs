@@ -1,6 +1,4 @@
 //! `python_methods(content, nested)`: the methods of a Python source file.
-//!
-//! The algorithms are in the crate `galeras_python`; here is only their Arrow form.
 
 use std::sync::Arc;
 

@@ -1,7 +1,6 @@
 //! `python_has(code, pattern)` and `python_count(code, pattern)`: tests on the syntax of a text.
 //!
-//! The algorithm is in the crate `galeras_python`; here is only its Arrow form. A pattern is a
-//! literal, which is checked when the query is planned.
+//! A pattern is a literal, which is checked when the query is planned.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,7 +1,5 @@
 //! `python_recount(code)`: the features of a method counted by other means than
 //! `python_features`, and facts about its body.
-//!
-//! The algorithm is in the crate `galeras_python`; here is only its Arrow form.
 
 use std::sync::Arc;
 

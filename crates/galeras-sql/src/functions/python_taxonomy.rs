@@ -1,6 +1,4 @@
 //! `python_taxonomy(code, published)`: how many tokens fall in each category of the taxonomy.
-//!
-//! The algorithm is in the crate `galeras_python`; here is only its Arrow form.
 
 use std::sync::Arc;
 

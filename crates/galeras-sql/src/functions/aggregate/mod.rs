@@ -5,10 +5,6 @@
 //! accumulate exactly and round once, so that the result is a function of the multiset of
 //! rows. All results are the exact real value of the statistic rounded to the nearest double.
 //!
-//! Layers inside: `exact` (sums) and `dyadic` (one-rounding quotients and roots), `moments`
-//! (which sums a statistic needs), `accumulator` and `function` (DataFusion's traits), then
-//! one file per family: `sum` (of whole numbers: `wide`), `variance`, `correlation`.
-//!
 //! Whole numbers have two ways in. A sum that is a whole number again is a decimal of 38 digits
 //! (`wide`); what comes out as a double is computed from exact sums, into which those beyond 2^53
 //! go as two doubles (`moments`).
@@ -16,11 +12,6 @@
 //! Only functions looked up by name are replaced. Rust code that calls
 //! `datafusion::functions_aggregate::expr_fn::{sum, avg, …}` or `DataFrame::describe` gets
 //! DataFusion's own; take the function from the session's registry instead.
-//!
-//! One rounding more: DataFusion's optimizer rule `single_distinct_aggregation_to_group_by`
-//! rewrites `sum(x), sum(DISTINCT y)` in one query to a sum of sums per `y`. Each of them is
-//! rounded, so the total may be off by more than half a unit, though it is still a function
-//! of the multiset of rows. A session that leaves the rule out has no such case.
 
 mod accumulator;
 mod correlation;

@@ -1,15 +1,7 @@
 //! Scores of predictions as DataFusion functions.
 //!
-//! | file | contents |
-//! |---|---|
-//! | `metric` | the trait of a metric, and the registry |
-//! | `bleu`, `codebleu`, `edit_distance`, `exact_match`, `chrf`, `rouge_l`, `parses` | the metrics |
-//! | `spec` | the metrics and options of a call, as a literal argument |
-//! | `pair_scores` | the scores of pairs, and the functions for them |
-//! | `corpus_scores` | the scores of a corpus from sums of counts |
-//! | `pass_at_k` | `pass_at_k(n, c, k)` |
-//!
-//! The algorithms are in the crate `galeras_metrics`.
+//! A metric is a file and a line in `metric`; `pair_scores` has the functions that score rows, and
+//! `corpus_scores` the one that scores a corpus. The algorithms are in the crate `galeras_metrics`.
 
 mod bleu;
 mod chrf;
