@@ -213,7 +213,6 @@ fn info(state: &ProgressState, unit: &str, room: usize) -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use std::io;
     use std::sync::atomic::{AtomicUsize, Ordering};

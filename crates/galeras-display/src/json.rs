@@ -37,7 +37,6 @@ fn write_line(out: &mut dyn Write, event: &RunEvent) -> io::Result<()> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use serde_json::{Value, json};
 

@@ -160,7 +160,6 @@ fn spending_text(spent: &StepSpending) -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -184,7 +184,6 @@ fn push_text(line: &mut Vec<u8>, at: usize, text: Option<&str>) {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use arrow::array::{Float64Array, Int64Array, ListBuilder, StringArray, StringBuilder};
 

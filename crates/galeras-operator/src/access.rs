@@ -275,7 +275,6 @@ impl Consent for NoConsent {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

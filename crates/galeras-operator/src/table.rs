@@ -233,7 +233,6 @@ fn scalar_type(scalar: ScalarType) -> DataType {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use strum::VariantNames as _;
 

@@ -182,7 +182,6 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

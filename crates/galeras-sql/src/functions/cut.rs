@@ -254,20 +254,18 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_never_lies_in_the_signature() {
-        for boundary in [Boundary::Space, Boundary::Token, Boundary::Line] {
-            let at = cut(CODE, "x", &params(boundary, 0.0, 0.1)).expect("has a body");
-            assert!(at >= "def area(width, height):".len(), "{at}");
-        }
-    }
-
-    #[test]
-    fn a_cut_never_lies_in_the_docstring() {
-        let code = "def f(x):\n    \"\"\"Say what it does, and why.\"\"\"\n    return x + 1\n";
-        for boundary in [Boundary::Space, Boundary::Token, Boundary::Line] {
-            let params = Params { after: After::Docstring, ..params(boundary, 0.4, 0.65) };
-            let at = cut(code, "x", &params).expect("has a body");
-            assert!(code[..at].contains("why.\"\"\""), "{at}");
+    fn a_cut_never_lies_in_the_signature_or_the_docstring() {
+        let documented =
+            "def f(x):\n    \"\"\"Say what it does, and why.\"\"\"\n    return x + 1\n";
+        for (code, after, (min, max), end) in [
+            (CODE, After::Signature, (0.0, 0.1), "height):"),
+            (documented, After::Docstring, (0.4, 0.65), "why.\"\"\""),
+        ] {
+            for boundary in [Boundary::Space, Boundary::Token, Boundary::Line] {
+                let params = Params { after, ..params(boundary, min, max) };
+                let at = cut(code, "x", &params).expect("has a body");
+                assert!(code[..at].contains(end), "{at}");
+            }
         }
     }
 

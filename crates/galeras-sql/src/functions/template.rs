@@ -398,7 +398,6 @@ fn value(array: &dyn Array, at: usize) -> Result<Value, ArrowError> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use arrow::array::{Int64Array, ListBuilder, StringArray, StringBuilder};
 

@@ -66,7 +66,6 @@ fn times(per_second: i64) -> RangeInclusive<i64> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use std::sync::Arc;
 

@@ -198,7 +198,6 @@ fn own_catalogs(state: &SessionState) -> Arc<dyn CatalogProviderList> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

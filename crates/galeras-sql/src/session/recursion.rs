@@ -120,7 +120,6 @@ impl ExecutionPlan for RoundsExec {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use crate::session::session;
 

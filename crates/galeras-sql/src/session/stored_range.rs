@@ -115,7 +115,6 @@ impl AsyncFileReader for StoredObject {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use arrow::array::{ArrayRef, AsArray, StringArray};
 

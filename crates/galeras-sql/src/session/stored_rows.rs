@@ -140,7 +140,6 @@ pub fn stored_order(
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use arrow::array::{
         BooleanArray, Decimal128Array, Float64Array, Int64Array, StringArray,
