@@ -282,12 +282,4 @@ mod tests {
         let written = crate::write_table(&mut Full(5), &[batch()], &batch().schema(), &style);
         assert!(written.is_err());
     }
-
-    #[test]
-    fn any_boxed_writer_will_do() {
-        let out: Box<dyn Write> = Box::new(Vec::new());
-        let mut writer = TableWriter::new(out, batch().schema(), TableFormat::Json).unwrap();
-        writer.write(&batch()).unwrap();
-        writer.finish().unwrap();
-    }
 }

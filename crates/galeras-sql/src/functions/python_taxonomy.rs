@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int64Builder, StructArray};
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, StructArray};
 use arrow::datatypes::{DataType, Field, Fields};
 use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
@@ -40,20 +40,14 @@ impl RowFunction for PythonTaxonomy {
         };
         let code = args.args[0].to_array(args.number_rows)?;
         let code = code.as_string::<i32>();
-        let mut counts: Vec<Int64Builder> =
-            CATEGORIES.iter().map(|_| Int64Builder::with_capacity(code.len())).collect();
-        for text in code {
-            match text {
-                None => counts.iter_mut().for_each(Int64Builder::append_null),
-                Some(text) => {
-                    let tokens = if published { taxonomy_published(text) } else { taxonomy(text) };
-                    for (builder, count) in counts.iter_mut().zip(tokens) {
-                        builder.append_value(i64::try_from(count).unwrap_or(i64::MAX));
-                    }
-                }
-            }
-        }
-        let columns = counts.iter_mut().map(|count| Arc::new(count.finish()) as ArrayRef).collect();
+        let count = |text| if published { taxonomy_published(text) } else { taxonomy(text) };
+        let rows: Vec<_> = code.iter().map(|text| text.map(count)).collect();
+        let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        let column = |category: usize| {
+            let counts = rows.iter().map(|row| row.as_ref().map(|row| number(row[category])));
+            Arc::new(counts.collect::<Int64Array>()) as ArrayRef
+        };
+        let columns = (0..CATEGORIES.len()).map(column).collect();
         let nulls = code.nulls().cloned();
         Ok(Arc::new(StructArray::try_new(fields(), columns, nulls)?))
     }
