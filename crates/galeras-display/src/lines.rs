@@ -136,7 +136,7 @@ impl ReportLines {
     }
 
     pub(super) fn fetched(&self, remote: &str, files: u64, bytes: u64) -> Vec<String> {
-        let tables = if files == 1 { "1 table".into() } else { format!("{} tables", count(files)) };
+        let tables = counted(files, "tables");
         let (size, from) = (super::units::bytes(bytes), text::escape(&bounded(remote)));
         text::wrap(&format!("fetched {tables} ({size}) from {from}"), self.width)
     }

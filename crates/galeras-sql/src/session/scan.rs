@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
+use datafusion::common::{Result, exec_datafusion_err};
 use datafusion::dataframe::DataFrame;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{
     ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
 };
 use datafusion::datasource::{MemTable, ViewTable, provider_as_source};
-use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{LogicalPlanBuilder, SortExpr, UNNAMED_TABLE, lit};
 
@@ -94,18 +94,15 @@ pub async fn scan_stored(
 /// A damaged footer is an error here, before a library trusts it.
 pub(super) fn check_stored(store: &Store, blob: &Digest) -> Result<()> {
     match store.local_blob(blob).filter(|file| file.exists()) {
-        Some(file) => check_footer(&file).map_err(|why| damaged(&file, &why)),
+        Some(file) => check_footer(&file).map_err(|why| {
+            let file = file.display();
+            exec_datafusion_err!(
+                "the stored table {file} is damaged: {why}; `galeras cache verify --repair` removes \
+                 it, and the next run computes it again"
+            )
+        }),
         None => Ok(()),
     }
-}
-
-/// The error of a stored table that cannot be read.
-fn damaged(file: &std::path::Path, why: &str) -> DataFusionError {
-    let file = file.display();
-    DataFusionError::Execution(format!(
-        "the stored table {file} is damaged: {why}; `galeras cache verify --repair` removes it, and \
-         the next run computes it again"
-    ))
 }
 
 fn listing(

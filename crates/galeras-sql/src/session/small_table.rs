@@ -15,11 +15,10 @@ use arrow::datatypes::{Field, SchemaRef};
 use async_trait::async_trait;
 use bytes::Bytes;
 use datafusion::catalog::Session;
-use datafusion::common::Statistics;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, Statistics, exec_err};
 use datafusion::datasource::{TableProvider, TableType};
-use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::Expr;
 use datafusion::physical_expr::expressions::col;
@@ -169,10 +168,9 @@ pub(super) fn check_type(stored: &Field, planned: &Field) -> Result<()> {
     let [is, wanted] = [stored, planned].map(|field| type_name(field.data_type()));
     match is == wanted {
         true => Ok(()),
-        false => Err(DataFusionError::Execution(format!(
-            "the stored column {} is {is}, not {wanted}",
-            quote(planned.name())
-        ))),
+        false => {
+            exec_err!("the stored column {} is {is}, not {wanted}", quote(planned.name()))
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray, Int64Array, UInt64Array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef};
-use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::common::{Result, ScalarValue, exec_datafusion_err, internal_err};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{Accumulator, AggregateUDF, EmitTo, GroupsAccumulator};
 
@@ -78,20 +78,15 @@ impl Wide {
         values.iter().map(|array| Ok(cast(array, &decimal())?)).collect()
     }
 
-    fn signed(&self, sum: i128) -> Result<i64> {
-        i64::try_from(sum).map_err(|_| self.too_large(sum))
-    }
-
-    fn unsigned(&self, sum: i128) -> Result<u64> {
-        u64::try_from(sum).map_err(|_| self.too_large(sum))
-    }
-
-    fn too_large(&self, sum: i128) -> DataFusionError {
-        DataFusionError::Execution(format!(
-            "{} is {sum}, which is more than 64 bits hold; sum it as a float, as in \
-             `sum(CAST(x AS DOUBLE))`",
-            self.name
-        ))
+    fn narrowed<T: TryFrom<i128>>(&self, sum: Option<i128>) -> Result<Option<T>> {
+        let too_large = |sum: i128| {
+            exec_datafusion_err!(
+                "{} is {sum}, which is more than 64 bits hold; sum it as a float, as in \
+                 `sum(CAST(x AS DOUBLE))`",
+                self.name
+            )
+        };
+        sum.map(|sum| T::try_from(sum).map_err(|_| too_large(sum))).transpose()
     }
 }
 
@@ -109,14 +104,11 @@ impl Accumulator for WideSum {
     fn evaluate(&mut self) -> Result<ScalarValue> {
         let sum = match self.sum.evaluate()? {
             ScalarValue::Decimal128(sum, _, _) => sum,
-            other => {
-                let message = format!("a sum of decimals is {}", other.data_type());
-                return Err(DataFusionError::Internal(message));
-            }
+            other => return internal_err!("a sum of decimals is {}", other.data_type()),
         };
         Ok(match self.wide.unsigned {
-            true => ScalarValue::UInt64(sum.map(|sum| self.wide.unsigned(sum)).transpose()?),
-            false => ScalarValue::Int64(sum.map(|sum| self.wide.signed(sum)).transpose()?),
+            true => ScalarValue::UInt64(self.wide.narrowed(sum)?),
+            false => ScalarValue::Int64(self.wide.narrowed(sum)?),
         })
     }
 
@@ -162,11 +154,11 @@ impl GroupsAccumulator for WideGroups {
         let sums = sums.as_primitive::<Decimal128Type>().iter();
         Ok(match self.wide.unsigned {
             true => {
-                let sums = sums.map(|sum| sum.map(|sum| self.wide.unsigned(sum)).transpose());
+                let sums = sums.map(|sum| self.wide.narrowed::<u64>(sum));
                 Arc::new(sums.collect::<Result<UInt64Array>>()?)
             }
             false => {
-                let sums = sums.map(|sum| sum.map(|sum| self.wide.signed(sum)).transpose());
+                let sums = sums.map(|sum| self.wide.narrowed::<i64>(sum));
                 Arc::new(sums.collect::<Result<Int64Array>>()?)
             }
         })
