@@ -8,7 +8,7 @@ use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 
-use super::work_exec::{WorkExec, Workshop};
+use super::work_exec::{WorkExec, WorkerHandle};
 
 /// The first bytes of our plan; no message of Ballista starts with them.
 const MARK: &[u8] = b"galeras-work:";
@@ -18,12 +18,12 @@ const MARK: &[u8] = b"galeras-work:";
 pub(super) struct WorkCodec {
     ballista: BallistaPhysicalExtensionCodec,
     /// Computes the work, in an executor.
-    workshop: Option<Workshop>,
+    handle: Option<WorkerHandle>,
 }
 
 impl WorkCodec {
-    pub(super) fn new(workshop: Option<Workshop>) -> Self {
-        Self { ballista: BallistaPhysicalExtensionCodec::default(), workshop }
+    pub(super) fn new(handle: Option<WorkerHandle>) -> Self {
+        Self { ballista: BallistaPhysicalExtensionCodec::default(), handle }
     }
 }
 
@@ -42,7 +42,7 @@ impl PhysicalExtensionCodec for WorkCodec {
         let job = std::str::from_utf8(job).map_err(|_| unreadable())?;
         let [numbers] = inputs else { return Err(unreadable()) };
         let (job, numbers) = (job.to_string(), Arc::clone(numbers));
-        Ok(Arc::new(WorkExec::new(job, numbers, self.workshop.clone())))
+        Ok(Arc::new(WorkExec::new(job, numbers, self.handle.clone())))
     }
 
     fn try_encode(
