@@ -52,57 +52,9 @@ fn states(columns: &[ArrayRef]) -> Result<impl Iterator<Item = (usize, &[u8])>> 
 pub(super) struct ExactAccumulator<const N: usize> {
     moments: Moments<N>,
     finish: Finish<N>,
-}
-
-impl<const N: usize> ExactAccumulator<N> {
-    pub(super) fn new(finish: Finish<N>) -> Self {
-        Self { moments: Moments::default(), finish }
-    }
-}
-
-impl<const N: usize> Accumulator for ExactAccumulator<N> {
-    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.moments.add_rows(&Rows::new(values)?);
-        Ok(())
-    }
-
-    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        Rows::new(values)?.for_each(|row| self.moments.remove(row));
-        Ok(())
-    }
-
-    fn supports_retract_batch(&self) -> bool {
-        true
-    }
-
-    fn merge_batch(&mut self, columns: &[ArrayRef]) -> Result<()> {
-        states(columns)?.try_for_each(|(_, bytes)| self.moments.merge_bytes(bytes))
-    }
-
-    fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        let mut bytes = Vec::new();
-        self.moments.write_bytes(&mut bytes);
-        Ok(vec![ScalarValue::Binary(Some(bytes))])
-    }
-
-    fn evaluate(&mut self) -> Result<ScalarValue> {
-        Ok(self.finish.scalar(&self.moments))
-    }
-
-    fn size(&self) -> usize {
-        size_of_val(self) + self.moments.heap_size()
-    }
-}
-
-/// Accumulates the distinct rows of one group or one window frame.
-///
-/// Both zeros are one value, as in DataFusion's `GROUP BY`, and all NaN are one.
-#[derive(Debug)]
-pub(super) struct DistinctAccumulator<const N: usize> {
-    /// How often a row is in the frame; a row counts once in `moments`.
-    rows: HashMap<[u64; 4], u64>,
-    moments: Moments<N>,
-    finish: Finish<N>,
+    /// How often a row is in the frame, if each counts once. Both zeros are one value, as in
+    /// DataFusion's `GROUP BY`, and all NaN are one.
+    distinct: Option<HashMap<[u64; 4], u64>>,
 }
 
 /// The identity of a row: adding zero turns `-0.0` into `0.0`.
@@ -110,37 +62,67 @@ fn identity(Row { x: [x, x_low], y: [y, y_low] }: Row) -> [u64; 4] {
     [x, x_low, y, y_low].map(|v| if v.is_nan() { f64::NAN } else { v + 0.0 }.to_bits())
 }
 
-impl<const N: usize> DistinctAccumulator<N> {
-    pub(super) fn new(finish: Finish<N>) -> Self {
-        Self { rows: HashMap::new(), moments: Moments::default(), finish }
+impl<const N: usize> ExactAccumulator<N> {
+    pub(super) fn new(finish: Finish<N>, is_distinct: bool) -> Self {
+        let distinct = is_distinct.then(HashMap::new);
+        Self { moments: Moments::default(), finish, distinct }
     }
 
     fn add(&mut self, row: Row) {
-        let times = self.rows.entry(identity(row)).or_insert(0);
-        *times += 1;
-        if *times == 1 {
-            self.moments.add(row);
+        if let Some(rows) = &mut self.distinct {
+            let times = rows.entry(identity(row)).or_insert(0);
+            *times += 1;
+            if *times > 1 {
+                return;
+            }
         }
+        self.moments.add(row);
+    }
+
+    fn remove(&mut self, row: Row) {
+        if let Some(rows) = &mut self.distinct {
+            let key = identity(row);
+            let Some(times) = rows.get_mut(&key) else { return };
+            *times -= 1;
+            if *times > 0 {
+                return;
+            }
+            rows.remove(&key);
+        }
+        self.moments.remove(row);
+    }
+
+    /// Adds the distinct rows of a state.
+    fn merge_rows(&mut self, bytes: &[u8]) -> Result<()> {
+        let (rows, tail) = bytes.as_chunks::<32>();
+        if !tail.is_empty() {
+            return exec_err!("malformed state of an exact DISTINCT aggregate");
+        }
+        for row in rows {
+            let (parts, _) = row.as_chunks::<8>();
+            if let &[x, x_low, y, y_low] = parts {
+                let number = |parts: [[u8; 8]; 2]| {
+                    parts.map(|part| f64::from_bits(u64::from_le_bytes(part)))
+                };
+                self.add(Row { x: number([x, x_low]), y: number([y, y_low]) });
+            }
+        }
+        Ok(())
     }
 }
 
-impl<const N: usize> Accumulator for DistinctAccumulator<N> {
+impl<const N: usize> Accumulator for ExactAccumulator<N> {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        Rows::new(values)?.for_each(|row| self.add(row));
+        let rows = Rows::new(values)?;
+        match self.distinct.is_some() {
+            true => rows.for_each(|row| self.add(row)),
+            false => self.moments.add_rows(&rows),
+        }
         Ok(())
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        Rows::new(values)?.for_each(|row| {
-            let key = identity(row);
-            if let Some(times) = self.rows.get_mut(&key) {
-                *times -= 1;
-                if *times == 0 {
-                    self.rows.remove(&key);
-                    self.moments.remove(row);
-                }
-            }
-        });
+        Rows::new(values)?.for_each(|row| self.remove(row));
         Ok(())
     }
 
@@ -149,28 +131,22 @@ impl<const N: usize> Accumulator for DistinctAccumulator<N> {
     }
 
     fn merge_batch(&mut self, columns: &[ArrayRef]) -> Result<()> {
-        for (_, bytes) in states(columns)? {
-            let (rows, tail) = bytes.as_chunks::<32>();
-            if !tail.is_empty() {
-                return exec_err!("malformed state of an exact DISTINCT aggregate");
-            }
-            for row in rows {
-                let (parts, _) = row.as_chunks::<8>();
-                if let &[x, x_low, y, y_low] = parts {
-                    let number = |parts: [[u8; 8]; 2]| {
-                        parts.map(|part| f64::from_bits(u64::from_le_bytes(part)))
-                    };
-                    self.add(Row { x: number([x, x_low]), y: number([y, y_low]) });
-                }
-            }
-        }
-        Ok(())
+        states(columns)?.try_for_each(|(_, bytes)| match self.distinct.is_some() {
+            true => self.merge_rows(bytes),
+            false => self.moments.merge_bytes(bytes),
+        })
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        let mut rows: Vec<_> = self.rows.keys().copied().collect();
-        rows.sort_unstable();
-        let bytes = rows.iter().flatten().flat_map(|v| v.to_le_bytes()).collect();
+        let mut bytes = Vec::new();
+        match &self.distinct {
+            None => self.moments.write_bytes(&mut bytes),
+            Some(rows) => {
+                let mut rows: Vec<_> = rows.keys().copied().collect();
+                rows.sort_unstable();
+                bytes.extend(rows.iter().flatten().flat_map(|v| v.to_le_bytes()));
+            }
+        }
         Ok(vec![ScalarValue::Binary(Some(bytes))])
     }
 
@@ -180,7 +156,8 @@ impl<const N: usize> Accumulator for DistinctAccumulator<N> {
 
     fn size(&self) -> usize {
         let entry = size_of::<([u64; 4], u64)>() + 1;
-        size_of_val(self) + self.rows.capacity() * entry + self.moments.heap_size()
+        let rows = self.distinct.as_ref().map_or(0, HashMap::capacity);
+        size_of_val(self) + rows * entry + self.moments.heap_size()
     }
 }
 

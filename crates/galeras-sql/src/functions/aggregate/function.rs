@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
     TypeSignatureClass, Volatility,
 };
 
-use super::accumulator::{DistinctAccumulator, ExactAccumulator, ExactGroups, Finish};
+use super::accumulator::{ExactAccumulator, ExactGroups, Finish};
 use super::wide;
 use crate::functions::function_doc::FunctionDoc;
 
@@ -184,8 +184,7 @@ impl<const N: usize> AggregateUDFImpl for ExactFunction<N> {
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         match self.finish(args.return_type()) {
-            Some(finish) if args.is_distinct => Ok(Box::new(DistinctAccumulator::new(finish))),
-            Some(finish) => Ok(Box::new(ExactAccumulator::new(finish))),
+            Some(finish) => Ok(Box::new(ExactAccumulator::new(finish, args.is_distinct))),
             None if self.is_wide(args.return_type()) => wide::accumulator(&self.builtin, args),
             None => self.builtin.accumulator(args),
         }
