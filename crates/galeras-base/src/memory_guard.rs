@@ -142,7 +142,6 @@ unsafe impl GlobalAlloc for GuardedAllocator {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

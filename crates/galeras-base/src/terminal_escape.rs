@@ -231,7 +231,6 @@ fn with_styles(text: &str, seen: &mut Seen) -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
 

@@ -13,10 +13,12 @@ use ballista_core::serde::protobuf::scheduler_grpc_client::SchedulerGrpcClient;
 use tonic::transport::{Channel, Endpoint, Error};
 use tonic::{Code, Status};
 
+use super::ClusterError;
+
 /// The header with the scheduler's build.
 const BUILD: &str = "galeras-build";
-/// A caller that sends no build.
-pub(super) const NAMELESS: &str = "a program of an unknown build";
+/// A process that sends no build.
+const NAMELESS: &str = "a program of an unknown build";
 /// The text that tonic appends to the user agent.
 const LIBRARY: &str = " tonic/";
 
@@ -57,24 +59,29 @@ fn refusal(build: &str, theirs: Option<&str>) -> String {
     )
 }
 
-pub(super) enum Unfit {
-    /// The scheduler does not answer, for this reason.
-    Silent(String),
-    /// Another build, if the scheduler sends its build.
-    OtherBuild(Option<String>),
-}
-
-pub(super) async fn compare(scheduler: Channel, build: &str) -> Result<(), Unfit> {
+/// Fails unless the scheduler at this address answers, and is of this build.
+pub(super) async fn compare(
+    scheduler: Channel,
+    address: &str,
+    build: &str,
+) -> Result<(), ClusterError> {
     // A harmless question: this job does not exist.
     let question = GetJobStatusParams { job_id: "none".into() };
     let answer = SchedulerGrpcClient::new(scheduler).get_job_status(question).await;
     let metadata = match &answer {
         Ok(answer) => answer.metadata(),
         Err(status) if status.code() == Code::FailedPrecondition => status.metadata(),
-        Err(status) => return Err(Unfit::Silent(status.message().to_string())),
+        Err(status) => {
+            let cause = status.message().to_string();
+            return Err(ClusterError::Silent { address: address.to_string(), cause });
+        }
     };
     match metadata.get(BUILD).and_then(|build| build.to_str().ok()) {
         Some(theirs) if theirs == build => Ok(()),
-        theirs => Err(Unfit::OtherBuild(theirs.map(str::to_string))),
+        theirs => Err(ClusterError::OtherBuild {
+            address: address.to_string(),
+            scheduler: theirs.unwrap_or(NAMELESS).to_string(),
+            executor: build.to_string(),
+        }),
     }
 }

@@ -1,6 +1,5 @@
 //! The encoding of plans of work: the name of the job.
 
-use std::fmt;
 use std::sync::Arc;
 
 use ballista_core::serde::BallistaPhysicalExtensionCodec;
@@ -9,27 +8,22 @@ use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 
-use super::work_exec::{WorkExec, Workshop};
+use super::work_exec::{WorkExec, WorkerHandle};
 
 /// The first bytes of our plan; no message of Ballista starts with them.
 const MARK: &[u8] = b"galeras-work:";
 
 /// Encodes our plan, and leaves all others to Ballista.
+#[derive(Debug)]
 pub(super) struct WorkCodec {
     ballista: BallistaPhysicalExtensionCodec,
     /// Computes the work, in an executor.
-    workshop: Option<Workshop>,
+    handle: Option<WorkerHandle>,
 }
 
 impl WorkCodec {
-    pub(super) fn new(workshop: Option<Workshop>) -> Self {
-        Self { ballista: BallistaPhysicalExtensionCodec::default(), workshop }
-    }
-}
-
-impl fmt::Debug for WorkCodec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WorkCodec").finish_non_exhaustive()
+    pub(super) fn new(handle: Option<WorkerHandle>) -> Self {
+        Self { ballista: BallistaPhysicalExtensionCodec::default(), handle }
     }
 }
 
@@ -48,7 +42,7 @@ impl PhysicalExtensionCodec for WorkCodec {
         let job = std::str::from_utf8(job).map_err(|_| unreadable())?;
         let [numbers] = inputs else { return Err(unreadable()) };
         let (job, numbers) = (job.to_string(), Arc::clone(numbers));
-        Ok(Arc::new(WorkExec::new(job, numbers, self.workshop.clone())))
+        Ok(Arc::new(WorkExec::new(job, numbers, self.handle.clone())))
     }
 
     fn try_encode(

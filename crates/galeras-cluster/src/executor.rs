@@ -12,9 +12,9 @@ use tokio::runtime::Handle;
 use tokio::time::sleep;
 use tonic::transport::{Channel, Endpoint};
 
-use super::build_check::{NAMELESS, Unfit, compare, introduce};
+use super::build_check::{compare, introduce};
 use super::codec::WorkCodec;
-use super::work_exec::Workshop;
+use super::work_exec::WorkerHandle;
 use super::{ClusterError, LOST_AFTER};
 use galeras_base::scratch::ScratchFolder;
 use galeras_engine::runner::Worker;
@@ -56,7 +56,7 @@ pub async fn run_executor(
     let folder = ScratchFolder::create()
         .map_err(|source| ClusterError::Listen { address: "a temporary folder".into(), source })?;
     let _freed = worker.give_memory_back();
-    let workshop = Workshop { worker: Arc::new(worker), runtime: Handle::current() };
+    let handle = WorkerHandle { worker: Arc::new(worker), runtime: Handle::current() };
     let health = ExecutorHealth::new();
     let build = options.build;
     let config = ExecutorProcessConfig {
@@ -73,7 +73,7 @@ pub async fn run_executor(
         executor_heartbeat_interval_seconds: LOST_AFTER / 5,
         // Our items have a separate memory limit.
         memory_pool_size: Some(0),
-        override_physical_codec: Some(Arc::new(WorkCodec::new(Some(workshop)))),
+        override_physical_codec: Some(Arc::new(WorkCodec::new(Some(handle)))),
         override_create_grpc_client_endpoint: Some(Arc::new(move |endpoint| {
             Ok(introduce(endpoint, &build)?)
         })),
@@ -116,19 +116,7 @@ impl SchedulerCheck {
     }
 
     async fn compare(&self) -> Result<(), ClusterError> {
-        let unfit = match compare(self.channel.clone(), &self.build).await {
-            Ok(()) => return Ok(()),
-            Err(unfit) => unfit,
-        };
-        let address = self.address.clone();
-        Err(match unfit {
-            Unfit::Silent(cause) => ClusterError::Silent { address, cause },
-            Unfit::OtherBuild(scheduler) => ClusterError::OtherBuild {
-                address,
-                scheduler: scheduler.unwrap_or_else(|| NAMELESS.into()),
-                executor: self.build.clone(),
-            },
-        })
+        compare(self.channel.clone(), &self.address, &self.build).await
     }
 
     async fn join(&self, patience: Duration) -> Result<(), ClusterError> {

@@ -24,16 +24,17 @@ use galeras_engine::runner::Worker;
 
 /// Computes items in this process. It has its own runtime, because that of plans has no network.
 #[derive(Clone, Debug)]
-pub(super) struct Workshop {
+pub(super) struct WorkerHandle {
     pub(super) worker: Arc<Worker>,
     pub(super) runtime: Handle,
 }
 
 /// Computes the items whose numbers its input has, and returns their numbers.
+#[derive(Debug)]
 pub(super) struct WorkExec {
     pub(super) job: String,
     pub(super) numbers: Arc<dyn ExecutionPlan>,
-    workshop: Option<Workshop>,
+    handle: Option<WorkerHandle>,
     properties: Arc<PlanProperties>,
 }
 
@@ -41,10 +42,10 @@ impl WorkExec {
     pub(super) fn new(
         job: String,
         numbers: Arc<dyn ExecutionPlan>,
-        workshop: Option<Workshop>,
+        handle: Option<WorkerHandle>,
     ) -> Self {
         let properties = Arc::clone(numbers.properties());
-        Self { job, numbers, workshop, properties }
+        Self { job, numbers, handle, properties }
     }
 
     /// The plan of these items of a job, one partition each.
@@ -62,12 +63,6 @@ impl WorkExec {
 
 fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![Field::new("item", DataType::UInt32, false)]))
-}
-
-impl fmt::Debug for WorkExec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WorkExec").field("job", &self.job).finish_non_exhaustive()
-    }
 }
 
 impl DisplayAs for WorkExec {
@@ -101,7 +96,7 @@ impl ExecutionPlan for WorkExec {
         mut children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let numbers = children.pop().ok_or_else(|| internal("work without items"))?;
-        Ok(Arc::new(Self::new(self.job.clone(), numbers, self.workshop.clone())))
+        Ok(Arc::new(Self::new(self.job.clone(), numbers, self.handle.clone())))
     }
 
     fn execute(
@@ -109,19 +104,23 @@ impl ExecutionPlan for WorkExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let workshop = self.workshop.clone().ok_or_else(|| internal("this is not an executor"))?;
+        let handle = self.handle.clone().ok_or_else(|| internal("this is not an executor"))?;
         let (job, numbers) = (self.job.clone(), self.numbers.execute(partition, context)?);
-        let done = numbers.then(move |batch| done(workshop.clone(), job.clone(), batch));
+        let done = numbers.then(move |batch| done(handle.clone(), job.clone(), batch));
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.numbers.schema(), done)))
     }
 }
 
 /// Computes the items of a batch in turn.
-async fn done(workshop: Workshop, job: String, batch: Result<RecordBatch>) -> Result<RecordBatch> {
+async fn done(
+    handle: WorkerHandle,
+    job: String,
+    batch: Result<RecordBatch>,
+) -> Result<RecordBatch> {
     let batch = batch?;
     for item in batch.column(0).as_primitive::<UInt32Type>().values().to_vec() {
-        let (worker, job) = (Arc::clone(&workshop.worker), job.clone());
-        let work = workshop.runtime.spawn(async move { worker.perform(&job, item).await });
+        let (worker, job) = (Arc::clone(&handle.worker), job.clone());
+        let work = handle.runtime.spawn(async move { worker.perform(&job, item).await });
         match AbortOnDropHandle::new(work).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => return Err(DataFusionError::External(Box::new(error))),

@@ -34,7 +34,8 @@ pub(super) struct Bars {
     run: Option<ProgressBar>,
     about: SharedText,
     width: Arc<TerminalWidth>,
-    longest: usize,
+    /// The columns of the longest name.
+    pub(super) longest: usize,
 }
 
 struct Bar {
@@ -53,10 +54,6 @@ impl Bars {
         let multi = MultiProgress::with_draw_target(target);
         let (running, about) = (HashMap::new(), SharedText::default());
         Self { multi, running, run: None, about, width, longest: 0 }
-    }
-
-    pub(super) fn fit_names(&mut self, longest: usize) {
-        self.longest = longest;
     }
 
     /// A spinner, which becomes a bar when the total is known. The name is escaped.
@@ -216,7 +213,6 @@ fn info(state: &ProgressState, unit: &str, room: usize) -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use std::io;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -282,7 +278,7 @@ mod tests {
         let target = ProgressDrawTarget::term_like(Box::new(terminal.clone()));
         let mut bars = Bars::drawn_on(target, shared);
         let names = ["short".to_string(), "測試".repeat(20), "n".repeat(70)];
-        bars.fit_names(80);
+        bars.longest = 80;
         bars.run("  step 3 of 12, 41 s so far, about 2 min left in all".into());
         for name in &names {
             bars.start(name, name.clone(), "repositories");

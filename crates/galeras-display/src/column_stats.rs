@@ -6,7 +6,7 @@
 //! et al. 2002: relative error about 1/√KEPT, 0.4 %), of row numbers for quartiles (a simple random
 //! sample). Both are the same in every run.
 
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
@@ -142,13 +142,13 @@ struct ColumnCounts {
     nulls: u64,
     /// Makes values comparable; `None` for types without comparison.
     converter: Option<RowConverter>,
-    hashes: BTreeSet<u64>,
-    /// True if a hash was dropped.
-    crowded: bool,
+    /// Hashes of values.
+    values: Smallest,
     least: Option<(OwnedRow, ArrayRef)>,
     most: Option<(OwnedRow, ArrayRef)>,
     sum: ExactSum,
-    sample: Sample,
+    /// The bits of measured numbers, by hashes of their rows.
+    sample: Smallest,
 }
 
 impl ColumnCounts {
@@ -160,12 +160,11 @@ impl ColumnCounts {
             rows: 0,
             nulls: 0,
             converter: converter(data_type),
-            hashes: BTreeSet::new(),
-            crowded: false,
+            values: Smallest::default(),
             least: None,
             most: None,
             sum: ExactSum::new(),
-            sample: Sample::default(),
+            sample: Smallest::default(),
         }
     }
 
@@ -188,7 +187,7 @@ impl ColumnCounts {
         for (row, number) in numbers.iter().enumerate() {
             if let Some(number) = number {
                 self.sum.add(number);
-                self.sample.add(first + row as u64, number);
+                self.sample.add(scattered(first + row as u64), number.to_bits());
             }
         }
         Ok(())
@@ -204,14 +203,7 @@ impl ColumnCounts {
             }
             let mut hasher = DefaultHasher::new();
             hasher.write(row.as_ref());
-            let hash = hasher.finish();
-            if self.crowded && self.hashes.last().is_some_and(|last| hash >= *last) {
-                continue;
-            }
-            if self.hashes.insert(hash) && self.hashes.len() > KEPT {
-                self.hashes.pop_last();
-                self.crowded = true;
-            }
+            self.values.add(hasher.finish(), 0);
         }
         Ok(())
     }
@@ -220,16 +212,9 @@ impl ColumnCounts {
     fn widen(&mut self, measures: &ArrayRef) -> Result<(), ArrowError> {
         let Some(converter) = converter(measures.data_type()) else { return Ok(()) };
         let rows = converter.convert_columns(std::slice::from_ref(measures))?;
-        let values = (0..measures.len()).filter(|at| !measures.is_null(*at));
-        let (mut least, mut most) = (None, None);
-        for at in values {
-            if least.is_none_or(|least| rows.row(at) < rows.row(least)) {
-                least = Some(at);
-            }
-            if most.is_none_or(|most| rows.row(at) > rows.row(most)) {
-                most = Some(at);
-            }
-        }
+        let values = || (0..measures.len()).filter(|at| !measures.is_null(*at));
+        let least = values().min_by_key(|at| rows.row(*at));
+        let most = values().max_by_key(|at| rows.row(*at));
         let owned = |at: usize| (rows.row(at).owned(), measures.slice(at, 1));
         if let Some(at) = least
             && self.least.as_ref().is_none_or(|(row, _)| rows.row(at) < row.row())
@@ -246,8 +231,7 @@ impl ColumnCounts {
 
     fn finish(self) -> ColumnSummary {
         let values = self.rows - self.nulls;
-        let distinct =
-            self.converter.is_some().then(|| distinct(&self.hashes, self.crowded, values));
+        let distinct = self.converter.is_some().then(|| self.values.distinct(values));
         let numbers = matches!(self.measured, Measured::Values | Measured::Lengths) && values > 0;
         let quartiles = (numbers && self.data_type != DataType::Boolean)
             .then(|| self.sample.quartiles())
@@ -287,40 +271,39 @@ fn lengths(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     Ok(std::sync::Arc::new(lengths.collect::<arrow::array::Int64Array>()))
 }
 
-fn distinct(hashes: &BTreeSet<u64>, crowded: bool, values: u64) -> DistinctCount {
-    let kept = hashes.len() as u64;
-    let Some(last) = hashes.last().filter(|_| crowded) else {
-        return DistinctCount { values: kept, exact: true };
-    };
-    // The k-th smallest of n uniform numbers in [0, 1) lies near k/n.
-    let share = (*last as f64 + 1.0) / 2.0_f64.powi(64);
-    let estimate = ((kept - 1) as f64 / share).round() as u64;
-    DistinctCount { values: estimate.clamp(kept + 1, values), exact: false }
-}
-
-/// The values of the rows whose numbers have the smallest hashes.
+/// Values by the smallest hashes.
 #[derive(Default)]
-struct Sample {
-    kept: BinaryHeap<(u64, u64)>,
+struct Smallest {
+    kept: BTreeMap<u64, u64>,
+    /// True if a hash was dropped.
     crowded: bool,
 }
 
-impl Sample {
-    fn add(&mut self, row: u64, number: f64) {
-        let hash = scattered(row);
-        if self.crowded && self.kept.peek().is_some_and(|(largest, _)| hash >= *largest) {
+impl Smallest {
+    fn add(&mut self, hash: u64, value: u64) {
+        if self.crowded && self.kept.last_key_value().is_some_and(|(last, _)| hash >= *last) {
             return;
         }
-        self.kept.push((hash, number.to_bits()));
+        self.kept.insert(hash, value);
         if self.kept.len() > KEPT {
-            self.kept.pop();
+            self.kept.pop_last();
             self.crowded = true;
         }
     }
 
+    /// The number of hashes of so many values.
+    fn distinct(&self, values: u64) -> DistinctCount {
+        let kept = self.kept.len() as u64;
+        let last = self.kept.last_key_value().filter(|_| self.crowded);
+        let Some((last, _)) = last else { return DistinctCount { values: kept, exact: true } };
+        // The k-th smallest of n uniform numbers in [0, 1) lies near k/n.
+        let share = (*last as f64 + 1.0) / 2.0_f64.powi(64);
+        let estimate = ((kept - 1) as f64 / share).round() as u64;
+        DistinctCount { values: estimate.clamp(kept + 1, values), exact: false }
+    }
+
     fn quartiles(self) -> Option<Quartiles> {
-        let mut numbers: Vec<f64> =
-            self.kept.into_iter().map(|(_, bits)| f64::from_bits(bits)).collect();
+        let mut numbers: Vec<f64> = self.kept.into_values().map(f64::from_bits).collect();
         numbers.sort_by(f64::total_cmp);
         let last = numbers.len().checked_sub(1)?;
         let at = |share: f64| {
@@ -343,7 +326,6 @@ fn scattered(row: u64) -> u64 {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use std::sync::Arc;
 

@@ -1,12 +1,123 @@
-//! The graph of a workflow's steps as text: Mermaid, DOT and lines. `svg` draws the SVG.
+//! The graph of a workflow's steps, and its formats: Mermaid, DOT, SVG and lines.
 
 use std::fmt::Write;
 
 use galeras_figures::{Diagram, DiagramEdge, DiagramNode};
 
-use super::graph::{GraphFormat, NodeState, StepGraph};
 use super::text;
+use super::units::count;
 use galeras_base::terminal_escape::{escape_json, is_hidden};
+
+/// A step, or all cells of a matrix step.
+#[derive(Clone, Debug)]
+pub struct GraphNode {
+    /// The step's name.
+    pub name: String,
+    /// The operator.
+    pub label: String,
+    /// The states of its cells; a step without a matrix has one.
+    pub states: Vec<NodeState>,
+}
+
+/// The state of a step if the workflow ran now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NodeState {
+    /// Its result is stored.
+    Hit,
+    /// It was never computed.
+    New,
+    /// One of its dependencies has changed, or its result is gone.
+    Changed,
+    /// A step that it reads is computed first; the result decides if this one runs.
+    Waiting,
+    /// It cannot be computed.
+    Broken,
+}
+
+impl NodeState {
+    /// All states, the best first.
+    const ALL: [Self; 5] = [Self::Hit, Self::New, Self::Changed, Self::Waiting, Self::Broken];
+
+    /// The state in one word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hit => "hit",
+            Self::New => "new",
+            Self::Changed => "changed",
+            Self::Waiting => "waiting",
+            Self::Broken => "broken",
+        }
+    }
+}
+
+impl GraphNode {
+    /// The state that every cell has, if they agree.
+    fn state(&self) -> Option<NodeState> {
+        let first = self.states.first()?;
+        self.states.iter().all(|state| state == first).then_some(*first)
+    }
+
+    /// The text under the name: the operator and the states of its cells.
+    fn caption(&self) -> String {
+        format!("{} · {}", self.label, self.states_text())
+    }
+
+    /// The states in words: `hit`, or `12 cells: 10 hit, 2 new`.
+    fn states_text(&self) -> String {
+        if let [state] = self.states.as_slice() {
+            return state.name().to_string();
+        }
+        let number = |state| self.states.iter().filter(|s| **s == state).count();
+        let counts: Vec<String> = NodeState::ALL
+            .into_iter()
+            .filter(|state| number(*state) > 0)
+            .map(|state| format!("{} {}", count(number(state) as u64), state.name()))
+            .collect();
+        format!("{} cells: {}", count(self.states.len() as u64), counts.join(", "))
+    }
+}
+
+/// A table between two steps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GraphEdge {
+    /// The position of the step that produces it.
+    pub from: usize,
+    /// The position of the step that reads it.
+    pub to: usize,
+    /// The port, unless it is the main one.
+    pub label: Option<String>,
+}
+
+/// The steps of a workflow and the tables between them.
+#[derive(Clone, Debug)]
+pub struct StepGraph {
+    /// The workflow's name.
+    pub title: String,
+    /// The steps.
+    pub nodes: Vec<GraphNode>,
+    /// The tables; those without a valid step are ignored.
+    pub edges: Vec<GraphEdge>,
+}
+
+/// The format of a graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GraphFormat {
+    /// A Mermaid flow chart, as GitHub shows it.
+    Mermaid,
+    /// DOT, for Graphviz.
+    Dot,
+    /// A self-contained picture.
+    Svg,
+    /// A line for each step, for a terminal.
+    Text,
+}
+
+impl StepGraph {
+    fn valid_edges(&self) -> impl Iterator<Item = &GraphEdge> {
+        let count = self.nodes.len();
+        self.edges.iter().filter(move |e| e.from < count && e.to < count)
+    }
+}
 
 /// `g` as text of the format `f`. Names may have any characters.
 pub fn render_graph(g: &StepGraph, f: GraphFormat) -> String {
@@ -198,7 +309,6 @@ fn dot_text(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{GraphEdge, GraphNode};
 
     fn graph() -> StepGraph {
         let node = |name: &str, label: &str, states: &[NodeState]| GraphNode {

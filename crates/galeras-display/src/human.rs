@@ -102,7 +102,7 @@ impl RunDisplay {
             RunEvent::Started { workflow, run, steps } => {
                 self.lines.fit_names(&steps);
                 if let Some(bars) = &mut self.bars {
-                    bars.fit_names(self.lines.longest);
+                    bars.longest = self.lines.longest;
                 }
                 self.lines.started(&workflow, &run, steps.len())
             }
@@ -167,16 +167,21 @@ impl RunDisplay {
             bars.position(step, done);
             return Vec::new();
         }
-        let now = Instant::now();
-        match self.running.get_mut(step) {
-            Some(running) if now.duration_since(running.last_line) >= self.quiet => {
-                running.last_line = now;
-                let seconds = now.duration_since(running.counted_since).as_secs_f64();
-                let at = StepProgress { unit, done, total: running.total, seconds };
-                self.lines.progress(step, &at, self.run.as_ref())
-            }
-            _ => Vec::new(),
+        let Some(running) = self.due(step, false) else { return Vec::new() };
+        let seconds = running.counted_since.elapsed().as_secs_f64();
+        let at = StepProgress { unit, done, total: running.total, seconds };
+        self.lines.progress(step, &at, self.run.as_ref())
+    }
+
+    /// A running step if it is time for a line about it, or if there always is.
+    fn due(&mut self, step: &str, always: bool) -> Option<&mut Running> {
+        let quiet = self.quiet;
+        let running = self.running.get_mut(step)?;
+        if !always && running.last_line.elapsed() < quiet {
+            return None;
         }
+        running.last_line = Instant::now();
+        Some(running)
     }
 
     fn activity(&mut self, step: &str, text: String, waiting: bool) -> Vec<String> {
@@ -184,13 +189,9 @@ impl RunDisplay {
             bars.activity(step, text);
             return Vec::new();
         }
-        let now = Instant::now();
-        match self.running.get_mut(step) {
-            Some(running) if waiting || now.duration_since(running.last_line) >= self.quiet => {
-                running.last_line = now;
-                self.lines.activity(step, &text, self.run.as_ref())
-            }
-            _ => Vec::new(),
+        match self.due(step, waiting).is_some() {
+            true => self.lines.activity(step, &text, self.run.as_ref()),
+            false => Vec::new(),
         }
     }
 
@@ -247,7 +248,6 @@ impl RunDisplay {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use std::sync::Arc;
 

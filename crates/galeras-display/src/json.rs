@@ -1,55 +1,31 @@
 //! Events as JSON lines, for programs.
 
 use std::io::{self, Write};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use galeras_base::terminal_escape::escape_json;
 use galeras_operator::event::{EventSink, RunEvent};
 
 /// Writes each event as one JSON object on one line, and flushes it at once.
 ///
-/// After a failed write (a closed pipe), the first error is kept, later events are dropped, and the
-/// run continues.
+/// After a failed write (a closed pipe), later events are dropped, so that nothing follows a truncated
+/// line, and the run continues.
 pub struct JsonReporter<W: Write + Send> {
-    state: Mutex<State<W>>,
-}
-
-struct State<W> {
-    out: W,
-    failure: Option<io::Error>,
+    /// The writer; true once it has failed.
+    out: Mutex<(W, bool)>,
 }
 
 impl<W: Write + Send> JsonReporter<W> {
     /// A reporter that writes to `out`.
     pub fn new(out: W) -> Self {
-        Self { state: Mutex::new(State { out, failure: None }) }
-    }
-
-    /// The error of the first failed write, if any.
-    pub fn take_failure(&self) -> Option<io::Error> {
-        let mut state = self.lock();
-        let failure = state.failure.take()?;
-        // The failure stays set, so that nothing follows a truncated line.
-        state.failure = Some(failure.kind().into());
-        Some(failure)
-    }
-
-    /// The writer.
-    pub fn into_inner(self) -> W {
-        self.state.into_inner().unwrap_or_else(PoisonError::into_inner).out
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State<W>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        Self { out: Mutex::new((out, false)) }
     }
 }
 
 impl<W: Write + Send> EventSink for JsonReporter<W> {
     fn send(&self, event: RunEvent) {
-        let mut state = self.lock();
-        if state.failure.is_none() {
-            state.failure = write_line(&mut state.out, &event).err();
-        }
+        let (out, failed) = &mut *self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        *failed = *failed || write_line(out, &event).is_err();
     }
 }
 
@@ -61,7 +37,6 @@ fn write_line(out: &mut dyn Write, event: &RunEvent) -> io::Result<()> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use serde_json::{Value, json};
 
@@ -77,7 +52,7 @@ mod tests {
         let reporter = JsonReporter::new(Vec::new());
         reporter.send(warning("two\nlines"));
         reporter.send(RunEvent::Finished { status: RunStatus::Ok, steps: vec![], seconds: 0.5 });
-        let text = String::from_utf8(reporter.into_inner()).unwrap();
+        let text = String::from_utf8(reporter.out.into_inner().unwrap().0).unwrap();
         let lines: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
         assert_eq!(lines[0], json!({"event": "warning", "step": null, "message": "two\nlines"}));
         assert_eq!(
@@ -99,12 +74,11 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_pipe_is_remembered_and_not_written_to_again() {
+    fn a_closed_pipe_is_not_written_to_again() {
         let reporter = JsonReporter::new(Closed(0));
         reporter.send(warning("a"));
         reporter.send(warning("b"));
-        assert_eq!(reporter.take_failure().unwrap().kind(), io::ErrorKind::BrokenPipe);
-        reporter.send(warning("c"));
-        assert_eq!(reporter.into_inner().0, 1);
+        let (Closed(writes), failed) = reporter.out.into_inner().unwrap();
+        assert_eq!((writes, failed), (1, true));
     }
 }

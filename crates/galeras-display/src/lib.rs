@@ -6,10 +6,7 @@
 mod bars;
 mod cell;
 mod column_stats;
-mod csv_lines;
 mod diagram;
-mod format;
-mod graph;
 mod human;
 mod json;
 mod lines;
@@ -22,13 +19,11 @@ mod units;
 
 pub use cell::float as number;
 pub use column_stats::{ColumnSummary, DistinctCount, Measured, Quartiles, TableSummary};
-pub use diagram::render_graph;
-pub use format::TableFormat;
-pub use graph::{GraphEdge, GraphFormat, GraphNode, NodeState, StepGraph};
+pub use diagram::{GraphEdge, GraphFormat, GraphNode, NodeState, StepGraph, render_graph};
 pub use human::{HumanReporter, LineWidth};
 pub use json::JsonReporter;
 pub use spending::{limit_text, requests_text};
-pub use stream::TableWriter;
+pub use stream::{TableFormat, TableWriter};
 pub use table::{TableStyle, write_table};
 pub use table_diff::{ChangedRow, TableDiff, compare_tables};
 pub use units::{bytes, count, seconds};

@@ -136,7 +136,7 @@ impl ReportLines {
     }
 
     pub(super) fn fetched(&self, remote: &str, files: u64, bytes: u64) -> Vec<String> {
-        let tables = if files == 1 { "1 table".into() } else { format!("{} tables", count(files)) };
+        let tables = counted(files, "tables");
         let (size, from) = (super::units::bytes(bytes), text::escape(&bounded(remote)));
         text::wrap(&format!("fetched {tables} ({size}) from {from}"), self.width)
     }
@@ -198,12 +198,7 @@ impl ReportLines {
         let room = self.width - INDENT.len();
         let mut parts = text::wrap(&format!("{word} {step}{}", bounded(message)), room);
         shorten(&mut parts);
-        let first = parts.first_mut();
-        if let Some(first) = first
-            && let Some(rest) = first.strip_prefix(word)
-        {
-            *first = format!("{}{rest}", self.paint(paint, word));
-        }
+        self.paint_start(&mut parts, word, paint);
         parts.iter_mut().skip(1).for_each(|part| part.insert_str(0, INDENT));
         parts
     }
@@ -241,20 +236,25 @@ impl ReportLines {
         }
         let computed = sums(steps, |step| step.computed_rows);
         let reused = sums(steps, |step| step.reused_rows);
-        line.push_str(&match (computed, reused) {
-            (Some(computed), Some(reused)) => format!(" ({computed} computed, {reused} reused)"),
-            (Some(computed), None) => format!(" ({computed} computed)"),
-            (None, Some(reused)) => format!(" ({reused} reused)"),
-            (None, None) => String::new(),
-        });
+        let computed = computed.map(|computed| format!("{computed} computed"));
+        let reused = reused.map(|reused| format!("{reused} reused"));
+        let work: Vec<String> = computed.into_iter().chain(reused).collect();
+        if !work.is_empty() {
+            line.push_str(&format!(" ({})", work.join(", ")));
+        }
         line.push_str(&format!(" in {}", seconds(s)));
         let mut lines = text::wrap(&line, self.width);
+        self.paint_start(&mut lines, word, paint);
+        lines
+    }
+
+    /// Paints the word that lines begin with.
+    fn paint_start(&self, lines: &mut [String], word: &str, paint: Paint) {
         if let Some(first) = lines.first_mut()
             && let Some(rest) = first.strip_prefix(word)
         {
             *first = format!("{}{rest}", self.paint(paint, word));
         }
-        lines
     }
 
     /// A step's name, escaped for the terminal.

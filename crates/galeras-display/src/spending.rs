@@ -116,15 +116,14 @@ impl ReportLines {
 
     /// The spending by step and in total.
     pub(super) fn spent(&self, steps: &[StepSpending]) -> Vec<String> {
+        let total =
+            |of: fn(&StepSpending) -> u64| steps.iter().map(of).fold(0, u64::saturating_add);
         let all = StepSpending {
             step: String::new(),
-            requests: steps.iter().map(|s| s.requests).fold(0, u64::saturating_add),
-            unknown: steps.iter().map(|s| s.unknown).fold(0, u64::saturating_add),
-            prompt_tokens: steps.iter().map(|s| s.prompt_tokens).fold(0, u64::saturating_add),
-            completion_tokens: steps
-                .iter()
-                .map(|s| s.completion_tokens)
-                .fold(0, u64::saturating_add),
+            requests: total(|s| s.requests),
+            unknown: total(|s| s.unknown),
+            prompt_tokens: total(|s| s.prompt_tokens),
+            completion_tokens: total(|s| s.completion_tokens),
             usd: sum(steps.iter().map(|s| s.usd), Usd::plus),
         };
         let mut lines = text::wrap(&format!("spent: {}", spending_text(&all)), self.width);
@@ -160,7 +159,6 @@ fn spending_text(spent: &StepSpending) -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -3,15 +3,25 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{Array, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::json;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use super::cell::{as_json_text, failed};
-use super::csv_lines::{write_header, write_rows};
-use super::format::TableFormat;
 use galeras_sql::session::check_times;
+
+/// The format of a written table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableFormat {
+    /// One JSON object per line.
+    Json,
+    /// An array of JSON objects, one per line.
+    JsonArray,
+    /// CSV with a header.
+    Csv,
+}
 
 /// Writes batches to a file or a pipe as they come.
 ///
@@ -51,21 +61,18 @@ impl json::writer::JsonFormat for RowPerLine {
 
 impl<W: Write> TableWriter<W> {
     /// A writer of tables of this schema.
-    pub fn new(out: W, schema: SchemaRef, format: TableFormat) -> io::Result<Self> {
+    pub fn new(mut out: W, schema: SchemaRef, format: TableFormat) -> io::Result<Self> {
+        let json = json::WriterBuilder::new().with_explicit_nulls(true);
         let inner = match format {
-            TableFormat::Json => {
-                let builder = json::WriterBuilder::new().with_explicit_nulls(true);
-                FormatWriter::Json(builder.build(out))
-            }
-            TableFormat::JsonArray => {
-                let builder = json::WriterBuilder::new().with_explicit_nulls(true);
-                FormatWriter::JsonArray(builder.build(out))
-            }
+            TableFormat::Json => FormatWriter::Json(json.build(out)),
+            TableFormat::JsonArray => FormatWriter::JsonArray(json.build(out)),
             TableFormat::Csv => {
-                let names: Vec<&str> =
-                    schema.fields().iter().map(|field| field.name().as_str()).collect();
-                let mut out = out;
-                write_header(&mut out, &names)?;
+                let mut line = Vec::new();
+                for (at, field) in schema.fields().iter().enumerate() {
+                    push_text(&mut line, at, Some(field.name()));
+                }
+                line.push(b'\n');
+                out.write_all(&line)?;
                 FormatWriter::Csv(out)
             }
         };
@@ -76,16 +83,12 @@ impl<W: Write> TableWriter<W> {
     pub fn write(&mut self, batch: &RecordBatch) -> io::Result<()> {
         check_columns(&self.schema, batch)?;
         let written = match &mut self.inner {
-            FormatWriter::Json(writer) => writer.write(batch),
-            FormatWriter::JsonArray(writer) => writer.write(batch),
-            FormatWriter::Csv(out) => {
-                let written = write_rows(out, &flatten(batch)?);
-                self.broken |= written.is_err();
-                return written;
-            }
+            FormatWriter::Json(writer) => writer.write(batch).map_err(|e| failed(&e)),
+            FormatWriter::JsonArray(writer) => writer.write(batch).map_err(|e| failed(&e)),
+            FormatWriter::Csv(out) => write_rows(out, &flatten(batch)?),
         };
         self.broken |= written.is_err();
-        written.map_err(|e| failed(&e))
+        written
     }
 
     /// Writes the rest and returns the writer.
@@ -122,34 +125,65 @@ pub(super) fn check_columns(schema: &SchemaRef, batch: &RecordBatch) -> io::Resu
     Err(io::Error::new(io::ErrorKind::InvalidInput, message))
 }
 
-/// The schema with text columns instead of nested ones.
-fn flat_schema(schema: &SchemaRef) -> SchemaRef {
-    let fields = schema.fields().iter().map(|field| {
-        if field.data_type().is_nested() {
-            Arc::new(Field::new(field.name(), DataType::Utf8, true))
+/// The batch with text columns instead of nested ones.
+fn flatten(batch: &RecordBatch) -> io::Result<RecordBatch> {
+    let (mut fields, mut columns) = (Vec::new(), Vec::new());
+    for (array, field) in batch.columns().iter().zip(batch.schema_ref().fields()) {
+        if array.data_type().is_nested() {
+            fields.push(Arc::new(Field::new(field.name(), DataType::Utf8, true)));
+            columns.push(as_json_text(field, array.as_ref())?);
         } else {
-            Arc::new(field.as_ref().clone().with_nullable(true))
+            fields.push(Arc::clone(field));
+            columns.push(Arc::clone(array));
         }
-    });
-    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+    }
+    let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &rows)
+        .map_err(|e| failed(&e))
 }
 
-fn flatten(batch: &RecordBatch) -> io::Result<RecordBatch> {
-    let columns = batch.columns().iter().zip(batch.schema_ref().fields()).map(|(array, field)| {
-        if array.data_type().is_nested() {
-            as_json_text(field, array.as_ref())
-        } else {
-            Ok(Arc::clone(array))
-        }
+/// Writes the rows of a batch without nested columns as CSV in which an empty text (`""`) differs
+/// from a null (nothing), so that `read` restores both.
+fn write_rows(out: &mut impl Write, batch: &RecordBatch) -> io::Result<()> {
+    const OPTIONS: FormatOptions<'static> = FormatOptions::new();
+    let columns = batch.columns().iter().map(|array| {
+        let formatter = ArrayFormatter::try_new(array.as_ref(), &OPTIONS);
+        formatter.map(|formatter| (array.as_ref(), formatter)).map_err(|e| failed(&e))
     });
-    let columns = columns.collect::<io::Result<Vec<_>>>()?;
-    let rows = arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    let flat = flat_schema(batch.schema_ref());
-    RecordBatch::try_new_with_options(flat, columns, &rows).map_err(|e| failed(&e))
+    let columns: Vec<(&dyn Array, ArrayFormatter)> = columns.collect::<io::Result<_>>()?;
+    let mut lines = Vec::new();
+    for row in 0..batch.num_rows() {
+        for (at, (array, formatter)) in columns.iter().enumerate() {
+            let value = array.is_valid(row).then(|| formatter.value(row).try_to_string());
+            let text = value.transpose().map_err(|e| failed(&e))?;
+            push_text(&mut lines, at, text.as_deref());
+        }
+        lines.push(b'\n');
+        if lines.len() > 1 << 16 {
+            out.write_all(&lines)?;
+            lines.clear();
+        }
+    }
+    out.write_all(&lines)
+}
+
+/// Adds the text of column `at` to a line.
+fn push_text(line: &mut Vec<u8>, at: usize, text: Option<&str>) {
+    if at > 0 {
+        line.push(b',');
+    }
+    match text {
+        None => {}
+        Some(text) if text.is_empty() || text.contains([',', '"', '\n', '\r']) => {
+            line.push(b'"');
+            line.extend_from_slice(text.replace('"', "\"\"").as_bytes());
+            line.push(b'"');
+        }
+        Some(text) => line.extend_from_slice(text.as_bytes()),
+    }
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use arrow::array::{Float64Array, Int64Array, ListBuilder, StringArray, StringBuilder};
 
@@ -247,13 +281,5 @@ mod tests {
         let style = crate::TableStyle::default();
         let written = crate::write_table(&mut Full(5), &[batch()], &batch().schema(), &style);
         assert!(written.is_err());
-    }
-
-    #[test]
-    fn any_boxed_writer_will_do() {
-        let out: Box<dyn Write> = Box::new(Vec::new());
-        let mut writer = TableWriter::new(out, batch().schema(), TableFormat::Json).unwrap();
-        writer.write(&batch()).unwrap();
-        writer.finish().unwrap();
     }
 }

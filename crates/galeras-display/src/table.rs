@@ -199,7 +199,6 @@ fn fit(columns: &mut Vec<Column>, width: usize) -> Vec<String> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use std::sync::Arc;
 

@@ -1,9 +1,4 @@
-//! Shared code of clients of servers.
-//!
-//! [`Secret`] holds a key so that no text shows it. [`Clock`] returns the time, so that tests need
-//! not wait. [`http_builder`] sets up HTTP in one place: time-outs, user agent, proxies;
-//! [`redirects_to`] limits redirects. [`secret_in`] finds passwords in addresses. [`causes`] formats an
-//! error with its causes, [`one_line`] quotes a server, and [`http_date`] reads the dates of headers.
+//! Shared code of clients of servers: keys, time, HTTP, redirects, and secrets in addresses.
 
 mod address;
 mod clock;

@@ -157,7 +157,6 @@ fn beside_mask(units: &[Unit<'_>], at: usize, length: usize, key: &[u8]) -> bool
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -1,4 +1,4 @@
-//! The trait [`Operator`] and the context in which its arguments are bound.
+//! The trait [`Operator`], its arguments and the context in which they are bound, and the registry.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,17 +6,18 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::execution::context::SessionContext;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::access::Consent;
-use super::args::parse_args;
 use super::descriptor::Descriptor;
 use super::error::ArgError;
-use super::pins::Pins;
-use super::registration::Registration;
+use super::pins::{Pins, Registration};
 use super::step::BoundStep;
 use super::table::{Port, TableSchema};
+use galeras_workflow::code::Code;
 
 /// An operator: its description, and the way its arguments become a step.
 ///
@@ -103,3 +104,45 @@ impl BindContext {
 
 /// The name of the only input port of most operators.
 pub const INPUT: &str = "input";
+
+/// The schema key for the language of an argument that is code: `sql` or `shell`. Params enter such
+/// a text as literals and as quoted words. Set by `#[schemars(extend("x-language" = "sql"))]`.
+pub const ARGUMENT_LANGUAGE: &str = "x-language";
+
+/// The JSON Schema of `T`, with every reference replaced by its subschema.
+pub fn args_schema<T: JsonSchema>() -> Value {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.inline_subschemas = true;
+    settings.meta_schema = None;
+    settings.into_generator().into_root_schema_for::<T>().to_value()
+}
+
+/// Reads arguments that were checked against the schema; mistakes that the schema cannot express
+/// are reported for the step as a whole.
+pub fn parse_args<T: DeserializeOwned>(args: &Value) -> Result<T, Vec<ArgError>> {
+    serde_json::from_value(args.clone())
+        .map_err(|error| vec![ArgError::new("", Code::WrongType, error.to_string())])
+}
+
+/// The operators that workflows may name.
+#[derive(Clone, Copy)]
+pub struct Registry {
+    operators: &'static [&'static dyn Operator],
+}
+
+impl Registry {
+    /// Creates a registry of operators, which must have different names.
+    pub const fn new(operators: &'static [&'static dyn Operator]) -> Self {
+        Self { operators }
+    }
+
+    /// The operator of that name.
+    pub fn get(&self, name: &str) -> Option<&'static dyn Operator> {
+        self.iter().find(|op| op.descriptor().name == name)
+    }
+
+    /// All operators, in the order of the list.
+    pub fn iter(&self) -> impl Iterator<Item = &'static dyn Operator> {
+        self.operators.iter().copied()
+    }
+}

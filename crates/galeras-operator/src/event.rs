@@ -11,8 +11,9 @@ use galeras_chat::Usd;
 pub const ROWS: &str = "rows";
 
 /// The reason why a step runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[strum(serialize_all = "SCREAMING_SNAKE_CASE")]
 pub enum Reason {
     /// No earlier run of this workflow had this step.
     New,
@@ -37,17 +38,7 @@ pub enum Reason {
 impl Reason {
     /// The code in events and reports, such as `ARG_CHANGED`.
     pub fn code(self) -> &'static str {
-        match self {
-            Self::New => "NEW",
-            Self::OpChanged => "OP_CHANGED",
-            Self::ArgChanged => "ARG_CHANGED",
-            Self::InputChanged => "INPUT_CHANGED",
-            Self::SourceMoved => "SOURCE_MOVED",
-            Self::BlobMissing => "BLOB_MISSING",
-            Self::PrevFailed => "PREV_FAILED",
-            Self::Forced => "FORCED",
-            Self::Uncacheable => "UNCACHEABLE",
-        }
+        self.into()
     }
 }
 
@@ -145,16 +136,16 @@ pub struct RejectedRows {
     pub rows: u64,
 }
 
-/// The outcome of a whole run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The outcome of a whole run, from the best to the worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
     /// Every step is done.
     Ok,
-    /// A step failed.
-    Failed,
     /// An assertion of severity error failed.
     AssertFailed,
+    /// A step failed.
+    Failed,
     /// The store or a disk failed.
     CacheFailed,
     /// Stopped by the user.
@@ -164,14 +155,7 @@ pub enum RunStatus {
 impl RunStatus {
     /// The status of a run with both.
     pub fn worse(self, other: Self) -> Self {
-        let rank = |status: Self| match status {
-            Self::Ok => 0,
-            Self::AssertFailed => 1,
-            Self::Failed => 2,
-            Self::CacheFailed => 3,
-            Self::Interrupted => 4,
-        };
-        if rank(self) >= rank(other) { self } else { other }
+        self.max(other)
     }
 }
 

@@ -1,10 +1,21 @@
-//! External facts that steps use, and those that `galeras.lock` pins.
+//! The dependencies of a step besides its inputs and arguments: files and external facts, and the
+//! entries of `galeras.lock` for them and for analyses.
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use galeras_base::digest::Digest;
+
+/// A file that a step reads, by content.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SideFile {
+    /// Its name in messages: the path as written in the workflow.
+    pub name: String,
+    /// The digest of its content.
+    pub digest: Digest,
+}
 
 /// A dependency of a step's result besides inputs, arguments and files.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,3 +82,28 @@ impl Pins {
         self.versions.get(&question(operator, of)).map(String::as_str)
     }
 }
+
+/// The registrations of a step that the workflow's `prereg` names, the oldest first; empty if it
+/// was not locked yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Registration {
+    /// All registrations.
+    pub analyses: Vec<RegisteredAnalysis>,
+}
+
+/// An analysis as it was registered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RegisteredAnalysis {
+    /// The time of registration, RFC 3339 in UTC.
+    pub at: String,
+    /// True if there was no result for it yet.
+    pub before_results: bool,
+    /// The arguments, as [`BoundStep::args`](super::BoundStep::args) returned them without a
+    /// registration.
+    pub args: Value,
+    /// Descriptions of later changes in the steps before this one; empty if there are none.
+    pub changed_steps: Vec<String>,
+}
+
+/// The key of the registration in [`BoundStep::args`](super::BoundStep::args).
+pub const REGISTRATION: &str = "registration";

@@ -166,7 +166,6 @@ pub fn rounded(number: f64) -> f64 {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use arrow::array::{Array, AsArray};
     use arrow::datatypes::{Float64Type, Int64Type};

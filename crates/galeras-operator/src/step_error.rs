@@ -1,7 +1,6 @@
 //! The error of a running step: a kind, a message for people, advice, and the cause.
 
 use std::error::Error;
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 
@@ -35,7 +34,8 @@ pub enum StepErrorKind {
 ///
 /// It is displayed as one message for people. [`Error::source`] leads to its cause, down to the
 /// error of the operating system.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
 pub struct StepError {
     kind: StepErrorKind,
     message: String,
@@ -99,18 +99,6 @@ impl StepError {
     /// The advice for the user.
     pub fn advice(&self) -> Option<&str> {
         self.help.as_deref()
-    }
-}
-
-impl fmt::Display for StepError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl Error for StepError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.source.as_deref().map(|source| source as &(dyn Error + 'static))
     }
 }
 

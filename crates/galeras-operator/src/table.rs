@@ -1,11 +1,12 @@
-//! Tables as the planner sees them: schema, key columns, ports, column metadata.
+//! Tables as the planner sees them: schema, key columns, ports, column metadata and types.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 
 use galeras_base::id::ID;
+use galeras_workflow::{ColumnType, ItemType, ScalarType};
 
 /// The main output port of every operator.
 pub const MAIN: &str = "out";
@@ -87,8 +88,7 @@ impl TableSchema {
     /// The table as an input of another step, where a column that is added on reading is like any
     /// other.
     pub fn materialised(&self) -> Self {
-        let plain = !self.schema.fields().iter().any(|f| is_virtual(f));
-        if plain && self.schema.metadata().is_empty() {
+        if self.is_plain() {
             return self.clone();
         }
         let fields = self.schema.fields().iter().map(|f| {
@@ -102,12 +102,17 @@ impl TableSchema {
 
     /// The stored columns: without those that are added on reading.
     pub fn stored(&self) -> SchemaRef {
-        let plain = !self.schema.fields().iter().any(|f| is_virtual(f));
-        if plain && self.schema.metadata().is_empty() {
+        if self.is_plain() {
             return Arc::clone(&self.schema);
         }
         let fields = self.schema.fields().iter().filter(|f| !is_virtual(f)).cloned();
         Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+    }
+
+    /// True if the schema is as it is stored.
+    fn is_plain(&self) -> bool {
+        let fields = self.schema.fields();
+        self.schema.metadata().is_empty() && !fields.iter().any(|f| is_virtual(f))
     }
 }
 
@@ -186,5 +191,64 @@ pub fn stored_type(data_type: &DataType) -> DataType {
         // Most readers have no type for a column with only nulls.
         DataType::Null => DataType::Utf8,
         other => other.clone(),
+    }
+}
+
+/// The column `name` of the type written as `text` (`utf8!`, `list<int64>`), the inverse of
+/// [`type_name`](crate::table_digest::type_name). The error describes the problem and, if possible,
+/// a suggestion.
+pub fn parse_column(name: &str, text: &str) -> Result<FieldRef, String> {
+    let item: ItemType = text.parse()?;
+    Ok(Arc::new(Field::new(name, data_type(&item.ty), !item.non_null)))
+}
+
+fn data_type(column: &ColumnType) -> DataType {
+    match column {
+        ColumnType::Scalar(scalar) => scalar_type(*scalar),
+        ColumnType::List(item) => DataType::new_list(data_type(&item.ty), true),
+        ColumnType::Struct(fields) => DataType::Struct(
+            fields.iter().map(|(name, item)| Field::new(name, data_type(&item.ty), true)).collect(),
+        ),
+    }
+}
+
+fn scalar_type(scalar: ScalarType) -> DataType {
+    match scalar {
+        ScalarType::Utf8 => DataType::Utf8,
+        ScalarType::Bool => DataType::Boolean,
+        ScalarType::Int8 => DataType::Int8,
+        ScalarType::Int16 => DataType::Int16,
+        ScalarType::Int32 => DataType::Int32,
+        ScalarType::Int64 => DataType::Int64,
+        ScalarType::UInt8 => DataType::UInt8,
+        ScalarType::UInt16 => DataType::UInt16,
+        ScalarType::UInt32 => DataType::UInt32,
+        ScalarType::UInt64 => DataType::UInt64,
+        ScalarType::Float32 => DataType::Float32,
+        ScalarType::Float64 => DataType::Float64,
+        ScalarType::Binary => DataType::Binary,
+        ScalarType::Date => DataType::Date32,
+        ScalarType::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use strum::VariantNames as _;
+
+    use super::*;
+    use crate::table_digest::type_name;
+
+    #[test]
+    fn names_and_types_are_inverse() {
+        let nested = "struct<role: utf8, parts: list<struct<a: int64, b: utf8>>>";
+        let scalars = ScalarType::VARIANTS.iter().copied();
+        for text in scalars.chain(["list<utf8>", "list<list<int64>>", nested]) {
+            let field = parse_column("c", text).unwrap();
+            let name = type_name(field.data_type());
+            assert_eq!(name.split('[').next().unwrap(), text);
+            assert!(field.is_nullable());
+        }
+        assert!(!parse_column("c", "utf8!").unwrap().is_nullable());
     }
 }

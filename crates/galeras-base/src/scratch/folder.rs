@@ -126,7 +126,6 @@ fn remove_if_dead(folder: &Path) -> bool {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

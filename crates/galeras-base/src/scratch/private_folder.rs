@@ -38,7 +38,6 @@ fn private(rights: u32) -> u32 {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

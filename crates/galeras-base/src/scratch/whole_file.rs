@@ -166,9 +166,6 @@ fn name_durably(folder: &Path, folders: usize) -> io::Result<()> {
 /// # Errors
 /// If the disk fails.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
-    if !cfg!(unix) {
-        return Ok(());
-    }
     match File::open(folder).and_then(|folder| folder.sync_all()) {
         Err(error)
             if !matches!(
@@ -185,7 +182,6 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -40,8 +40,8 @@ const WORD_PIECE: usize = 256;
 #[error("{0}")]
 pub struct BpeError(String);
 
-impl BpeError {
-    fn new(error: &dyn std::fmt::Display) -> Self {
+impl From<tokenizers::Error> for BpeError {
+    fn from(error: tokenizers::Error) -> Self {
         Self(error.to_string())
     }
 }
@@ -67,10 +67,7 @@ pub fn train(
         .initial_alphabet(ByteLevel::alphabet().into_iter().collect())
         .build();
     let mut bpe = BPE::default();
-    trainer
-        .feed(texts, |text| words_of(&splitter, text))
-        .and_then(|()| trainer.train(&mut bpe))
-        .map_err(|e| BpeError::new(&e))?;
+    trainer.feed(texts, |text| words_of(&splitter, text)).and_then(|()| trainer.train(&mut bpe))?;
     let mut tokenizer = Tokenizer::new(bpe);
     tokenizer.with_pre_tokenizer(Some(splitter)).with_decoder(Some(ByteLevel::default()));
     Bpe::new(tokenizer)
@@ -146,7 +143,7 @@ impl Bpe {
             certain.dropout = None;
             tokenizer.with_model(ModelWrapper::BPE(certain));
         }
-        tokenizer.with_padding(None).with_truncation(None).map_err(|e| BpeError::new(&e))?;
+        tokenizer.with_padding(None).with_truncation(None)?;
         Self::new(tokenizer)
     }
 
@@ -168,7 +165,7 @@ impl Bpe {
     /// # Errors
     /// [`BpeError`] if the model cannot be written as JSON.
     pub fn to_json(&self) -> Result<String, BpeError> {
-        self.tokenizer.to_string(true).map_err(|e| BpeError::new(&e))
+        Ok(self.tokenizer.to_string(true)?)
     }
 
     /// The number of tokens.
@@ -202,7 +199,7 @@ impl Bpe {
 /// The result of `work`; on some damaged files `tokenizers` panics.
 fn unwound<T>(work: impl FnOnce() -> TokenizersResult<T>) -> Result<T, BpeError> {
     match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(done) => done.map_err(|e| BpeError::new(&e)),
+        Ok(done) => Ok(done?),
         Err(_) => Err(BpeError("the tokenizer is damaged: `tokenizers` panicked".into())),
     }
 }

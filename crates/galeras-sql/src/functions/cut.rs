@@ -7,15 +7,12 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int64Builder, StringBuilder, StructArray};
+use arrow::array::{ArrayRef, AsArray, Int64Array, StringArray, StructArray};
 use arrow::datatypes::{DataType, Field, Fields};
-use datafusion::common::ScalarValue;
-use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::common::{Result, ScalarValue, exec_err};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
-use super::function_doc::{Documented, FunctionDoc, FunctionGroup};
+use super::function_doc::{FunctionDoc, RowFunction};
 use galeras_base::id::{keyed_hash, unit_interval};
 use galeras_python::{cut_points, docstring_end, signature_end, with_parser};
 
@@ -74,23 +71,11 @@ enum Boundary {
 
 /// A struct of [`cut_type`].
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub struct RandomCut {
-    signature: Signature,
-}
+pub struct RandomCut;
 
-impl Default for RandomCut {
-    fn default() -> Self {
-        use DataType::{Float64, Int64, Utf8};
-        let types = vec![Utf8, Utf8, Int64, Float64, Float64, Utf8, Utf8, Utf8];
-        Self { signature: Signature::exact(types, Volatility::Immutable) }
-    }
-}
-
-impl Documented for RandomCut {
+impl RowFunction for RandomCut {
     const DOC: FunctionDoc = FunctionDoc {
         name: "random_cut",
-        aliases: &[],
-        group: FunctionGroup::Row,
         version: 2,
         arguments: &[
             ("code", "text"),
@@ -102,74 +87,57 @@ impl Documented for RandomCut {
             ("after", "text"),
             ("share_of", "text"),
         ],
-        variadic: false,
         returns: "struct",
         summary: "a prefix of a method, cut at a share of its characters drawn between `min` and `max`, before a `space`, `token` or `line` and after `none`, its `signature` or its `docstring`; the share is of the whole `text` or of the `rest` behind them; all but code and id are literals",
         nulls: "all fields but `reason` are null for null code and for code without a place to cut; a null id counts as an empty text",
         example: "random_cut('def area(width, height):\n    size = width * height\n    return size\n', 'a', 42, 0.4, 0.65, 'token', 'signature', 'text')",
+        ..FunctionDoc::ROW
     };
-}
 
-impl ScalarUDFImpl for RandomCut {
-    fn name(&self) -> &str {
-        "random_cut"
+    fn return_type() -> DataType {
+        DataType::Struct(cut_type())
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Struct(cut_type()))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn invoke(args: &ScalarFunctionArgs) -> Result<ArrayRef> {
         let params = params(&args.args[2..])?;
         let code = args.args[0].to_array(args.number_rows)?;
         let ids = args.args[1].to_array(args.number_rows)?;
         let (code, ids) = (code.as_string::<i32>(), ids.as_string::<i32>());
-        let mut prefix = StringBuilder::new();
-        let mut rest = StringBuilder::new();
-        let mut position = Int64Builder::with_capacity(code.len());
-        let mut reason = StringBuilder::new();
-        for row in 0..code.len() {
-            let text = code.is_valid(row).then(|| code.value(row));
-            let id = if ids.is_valid(row) { ids.value(row) } else { "" };
-            let cut = match text {
-                None => Err("the code is null".to_string()),
-                Some(text) => cut(text, id, &params).map(|at| text.split_at(at)),
-            };
-            match cut {
-                Ok((head, tail)) => {
-                    prefix.append_value(head);
-                    rest.append_value(tail);
-                    position.append_value(head.chars().count() as i64);
-                    reason.append_null();
-                }
-                Err(why) => {
-                    prefix.append_null();
-                    rest.append_null();
-                    position.append_null();
-                    reason.append_value(why);
-                }
-            }
-        }
+        let cuts: Vec<Result<(&str, &str), String>> =
+            code.iter().zip(ids).map(|(text, id)| parts_of(text, id, &params)).collect();
+        let parts = || cuts.iter().map(|cut| cut.as_ref().ok());
+        let position = |(head, _): &(&str, &str)| head.chars().count() as i64;
         let columns: Vec<ArrayRef> = vec![
-            Arc::new(prefix.finish()),
-            Arc::new(rest.finish()),
-            Arc::new(position.finish()),
-            Arc::new(reason.finish()),
+            Arc::new(parts().map(|parts| Some(parts?.0)).collect::<StringArray>()),
+            Arc::new(parts().map(|parts| Some(parts?.1)).collect::<StringArray>()),
+            Arc::new(parts().map(|parts| parts.map(position)).collect::<Int64Array>()),
+            Arc::new(cuts.iter().map(|cut| cut.as_ref().err()).collect::<StringArray>()),
         ];
-        Ok(ColumnarValue::Array(Arc::new(StructArray::try_new(cut_type(), columns, None)?)))
+        Ok(Arc::new(StructArray::try_new(cut_type(), columns, None)?))
     }
+}
+
+/// The code up to its cut, and the rest.
+fn parts_of<'t>(
+    code: Option<&'t str>,
+    id: Option<&str>,
+    params: &Params,
+) -> Result<(&'t str, &'t str), String> {
+    let code = code.ok_or("the code is null")?;
+    cut(code, id.unwrap_or_default(), params).map(|at| code.split_at(at))
+}
+
+/// The value of a word.
+fn one_of<T: Copy>(word: &str, words: &[(&str, T)]) -> Option<T> {
+    words.iter().find(|(name, _)| *name == word).map(|(_, value)| *value)
 }
 
 fn params(args: &[ColumnarValue]) -> Result<Params> {
     let literal = |i: usize| match &args[i] {
         ColumnarValue::Scalar(value) => Ok(value),
-        ColumnarValue::Array(_) => Err(DataFusionError::Execution(
-            "the arguments of random_cut from the third on must be literals".into(),
-        )),
+        ColumnarValue::Array(_) => {
+            exec_err!("the arguments of random_cut from the third on must be literals")
+        }
     };
     let (
         ScalarValue::Int64(Some(seed)),
@@ -180,37 +148,30 @@ fn params(args: &[ColumnarValue]) -> Result<Params> {
         ScalarValue::Utf8(Some(share_of)),
     ) = (literal(0)?, literal(1)?, literal(2)?, literal(3)?, literal(4)?, literal(5)?)
     else {
-        return Err(DataFusionError::Execution("a parameter of random_cut is null".into()));
+        return exec_err!("a parameter of random_cut is null");
     };
-    let at = match at.as_str() {
-        "space" => Boundary::Space,
-        "token" => Boundary::Token,
-        "line" => Boundary::Line,
-        other => {
-            return Err(DataFusionError::Execution(format!(
-                "random_cut cannot cut at `{other}`: it cuts at a `space`, `token` or `line`"
-            )));
-        }
+    let boundaries =
+        [("space", Boundary::Space), ("token", Boundary::Token), ("line", Boundary::Line)];
+    let Some(at) = one_of(at, &boundaries) else {
+        return exec_err!(
+            "random_cut cannot cut at `{at}`: it cuts at a `space`, `token` or `line`"
+        );
     };
-    let after = match after.as_str() {
-        "none" => After::Nothing,
-        "signature" => After::Signature,
-        "docstring" => After::Docstring,
-        other => {
-            let message = format!(
-                "random_cut cannot cut after `{other}`: it cuts after `none`, `signature` or `docstring`"
-            );
-            return Err(DataFusionError::Execution(message));
-        }
+    let parts = [
+        ("none", After::Nothing),
+        ("signature", After::Signature),
+        ("docstring", After::Docstring),
+    ];
+    let Some(after) = one_of(after, &parts) else {
+        return exec_err!(
+            "random_cut cannot cut after `{after}`: it cuts after `none`, `signature` or `docstring`"
+        );
     };
-    let share_of = match share_of.as_str() {
-        "text" => ShareOf::Text,
-        "rest" => ShareOf::Rest,
-        other => {
-            return Err(DataFusionError::Execution(format!(
-                "random_cut takes no share of `{other}`: it takes one of the `text` or its `rest`"
-            )));
-        }
+    let Some(share_of) = one_of(share_of, &[("text", ShareOf::Text), ("rest", ShareOf::Rest)])
+    else {
+        return exec_err!(
+            "random_cut takes no share of `{share_of}`: it takes one of the `text` or its `rest`"
+        );
     };
     Ok(Params { seed: *seed, min: *min, max: *max, at, after, share_of })
 }
@@ -230,12 +191,12 @@ fn cut(code: &str, id: &str, params: &Params) -> Result<usize, String> {
         .map_err(|error| error.to_string())?
         .ok_or("the code has no signature to cut after")?,
     };
-    let behind = code.get(boundary..).unwrap_or_default();
     // Where the share is counted from, and the first byte at which a cut may lie.
     let (start, first) = match params.share_of {
         ShareOf::Text => (0, boundary.max(1)),
         ShareOf::Rest => {
-            let start = boundary + (behind.len() - behind.trim_start().len());
+            let after = code.get(boundary..).unwrap_or_default();
+            let start = boundary + (after.len() - after.trim_start().len());
             let one = code.get(start..).and_then(|rest| rest.chars().next());
             (start, start + one.map_or(0, char::len_utf8))
         }
@@ -243,20 +204,18 @@ fn cut(code: &str, id: &str, params: &Params) -> Result<usize, String> {
     let part = code.get(start..).unwrap_or_default();
     let wanted = (part.chars().count() as f64 * ratio) as usize;
     let wanted = part.char_indices().nth(wanted).map_or(code.len(), |(byte, _)| start + byte);
-    let rest = || code.as_bytes().get(first..).unwrap_or_default();
-    let last_before = |bytes: &[u8], wanted_byte: u8| bytes.iter().rposition(|b| *b == wanted_byte);
+    // The last of these bytes before the drawn position, or the first one after it.
+    let byte = |byte: u8, wanted: usize| {
+        let head = code.as_bytes().get(first..wanted);
+        let last = head.and_then(|head| head.iter().rposition(|b| *b == byte));
+        let rest = || code.as_bytes().get(first..).unwrap_or_default();
+        last.or_else(|| rest().iter().position(|b| *b == byte)).map(|at| first + at)
+    };
     let place = match params.at {
-        Boundary::Space => {
-            let head = code.as_bytes().get(first..wanted).and_then(|s| last_before(s, b' '));
-            let tail = || rest().iter().position(|b| *b == b' ');
-            head.or_else(tail).map(|at| first + at)
-        }
+        Boundary::Space => byte(b' ', wanted),
+        // No line begins behind the last line feed.
         Boundary::Line => {
-            // No line begins behind the last line feed.
-            let wanted = wanted.min(code.trim_end_matches('\n').len());
-            let head = code.as_bytes().get(first..wanted).and_then(|s| last_before(s, b'\n'));
-            let tail = || rest().iter().position(|b| *b == b'\n');
-            head.or_else(tail).map(|at| first + at + 1)
+            byte(b'\n', wanted.min(code.trim_end_matches('\n').len())).map(|at| at + 1)
         }
         Boundary::Token => {
             let points = with_parser(|parser| cut_points(parser, code))
@@ -266,10 +225,13 @@ fn cut(code: &str, id: &str, params: &Params) -> Result<usize, String> {
             allowed().filter(|at| *at <= wanted).max().or_else(|| allowed().min())
         }
     };
-    place.filter(|at| (1..code.len()).contains(at)).ok_or_else(|| match params.after {
-        After::Nothing => "there is no place to cut".to_string(),
-        After::Signature => "there is no place to cut after the signature".to_string(),
-        After::Docstring => "there is no place to cut after the docstring".to_string(),
+    place.filter(|at| (1..code.len()).contains(at)).ok_or_else(|| {
+        let after = match params.after {
+            After::Nothing => "",
+            After::Signature => " after the signature",
+            After::Docstring => " after the docstring",
+        };
+        format!("there is no place to cut{after}")
     })
 }
 
@@ -292,20 +254,18 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_never_lies_in_the_signature() {
-        for boundary in [Boundary::Space, Boundary::Token, Boundary::Line] {
-            let at = cut(CODE, "x", &params(boundary, 0.0, 0.1)).expect("has a body");
-            assert!(at >= "def area(width, height):".len(), "{at}");
-        }
-    }
-
-    #[test]
-    fn a_cut_never_lies_in_the_docstring() {
-        let code = "def f(x):\n    \"\"\"Say what it does, and why.\"\"\"\n    return x + 1\n";
-        for boundary in [Boundary::Space, Boundary::Token, Boundary::Line] {
-            let params = Params { after: After::Docstring, ..params(boundary, 0.4, 0.65) };
-            let at = cut(code, "x", &params).expect("has a body");
-            assert!(code[..at].contains("why.\"\"\""), "{at}");
+    fn a_cut_never_lies_in_the_signature_or_the_docstring() {
+        let documented =
+            "def f(x):\n    \"\"\"Say what it does, and why.\"\"\"\n    return x + 1\n";
+        for (code, after, (min, max), end) in [
+            (CODE, After::Signature, (0.0, 0.1), "height):"),
+            (documented, After::Docstring, (0.4, 0.65), "why.\"\"\""),
+        ] {
+            for boundary in [Boundary::Space, Boundary::Token, Boundary::Line] {
+                let params = Params { after, ..params(boundary, min, max) };
+                let at = cut(code, "x", &params).expect("has a body");
+                assert!(code[..at].contains(end), "{at}");
+            }
         }
     }
 

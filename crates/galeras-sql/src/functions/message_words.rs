@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use super::function_doc::{Documented, FunctionDoc, FunctionGroup};
-use arrow::array::{AsArray, Int64Array};
+use super::function_doc::{FunctionDoc, RowFunction};
+use arrow::array::{ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::DataType;
 use datafusion::error::Result;
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::ScalarFunctionArgs;
 
 /// Beginnings of first lines that tools write, in lower case.
 const WRITTEN_BY_TOOLS: [&str; 9] = [
@@ -77,49 +75,28 @@ fn is_word(token: &str) -> bool {
 
 /// The function over columns.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub struct MessageWords {
-    signature: Signature,
-}
+pub struct MessageWords;
 
-impl Default for MessageWords {
-    fn default() -> Self {
-        Self { signature: Signature::exact(vec![DataType::Utf8], Volatility::Immutable) }
-    }
-}
-
-impl Documented for MessageWords {
+impl RowFunction for MessageWords {
     const DOC: FunctionDoc = FunctionDoc {
         name: "message_words",
-        aliases: &[],
-        group: FunctionGroup::Row,
-        version: 1,
         arguments: &[("message", "text")],
-        variadic: false,
         returns: "integer",
         summary: "the number of words in the first line of a commit message, 0 if a tool wrote it",
         nulls: "null for a null",
         example: "message_words('fix(parser): crash on empty input (#12)')",
+        ..FunctionDoc::ROW
     };
-}
 
-impl ScalarUDFImpl for MessageWords {
-    fn name(&self) -> &str {
-        "message_words"
+    fn return_type() -> DataType {
+        DataType::Int64
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Int64)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn invoke(args: &ScalarFunctionArgs) -> Result<ArrayRef> {
         let messages = args.args[0].to_array(args.number_rows)?;
         let counts: Int64Array =
             messages.as_string::<i32>().iter().map(|message| message.map(message_words)).collect();
-        Ok(ColumnarValue::Array(Arc::new(counts)))
+        Ok(Arc::new(counts))
     }
 }
 

@@ -1,4 +1,5 @@
-//! DataFusion functions over the algorithms of the crates, and their descriptions.
+//! DataFusion functions over the algorithms of `galeras_python`, `galeras_metrics` and others, and
+//! their descriptions.
 //!
 //! One file per row function, the exact aggregates, and the list of functions (`docs/functions.md`)
 //! with the version of each. A function's parameters are literal arguments, never state of the
@@ -11,7 +12,6 @@ pub mod template;
 
 mod cut;
 mod function_doc;
-mod functions_page;
 mod keyed_hash;
 mod message_words;
 mod moment;
@@ -32,12 +32,16 @@ mod template_depth;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF, ScalarUDFImpl};
+use arrow::array::{ArrayRef, ListArray, StructArray};
+use arrow::buffer::OffsetBuffer;
+use arrow::datatypes::{DataType, Field, Fields};
+use datafusion::error::Result;
+use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF};
 
 use self::function_doc::documented;
 
 pub use cut::{CUT_REASON, RandomCut, cut_type};
-pub use function_doc::{EXAMPLE_ROWS, FunctionDoc, FunctionGroup};
+pub use function_doc::{EXAMPLE_ROWS, FunctionDoc, FunctionGroup, RowFunction};
 pub use keyed_hash::KeyedHash;
 pub use message_words::{MessageWords, message_words};
 pub use moment::moment;
@@ -94,7 +98,7 @@ pub fn function_docs() -> Vec<FunctionDoc> {
 
 /// The page of the manual that lists all functions, in Markdown.
 pub fn functions_page() -> String {
-    functions_page::render(&function_docs())
+    function_doc::functions_page(&function_docs())
 }
 
 /// The version of every function by its name and by its aliases: what a key must contain of
@@ -108,8 +112,19 @@ pub fn versions() -> BTreeMap<String, u32> {
 }
 
 /// The function applied to arguments.
-pub fn call<F: ScalarUDFImpl + Default + 'static>(args: Vec<Expr>) -> Expr {
-    ScalarUDF::from(F::default()).call(args)
+pub fn call<F: RowFunction>(args: Vec<Expr>) -> Expr {
+    function_doc::scalar::<F>().call(args)
+}
+
+/// Lists of so many structs each.
+fn list(
+    lengths: impl IntoIterator<Item = usize>,
+    fields: Fields,
+    columns: Vec<ArrayRef>,
+) -> Result<ArrayRef> {
+    let item = Arc::new(Field::new("item", DataType::Struct(fields.clone()), true));
+    let items = Arc::new(StructArray::try_new(fields, columns, None)?);
+    Ok(Arc::new(ListArray::try_new(item, OffsetBuffer::from_lengths(lengths), items, None)?))
 }
 
 #[cfg(test)]
@@ -164,7 +179,7 @@ mod tests {
                 let fits = !text.is_empty() && !text.contains(['|', '\n']) && !text.ends_with('.');
                 assert!(fits, "{}: {text}", doc.name);
             }
-            assert!(doc.version > 0 && doc.example.contains(doc.name), "{}", doc.name);
+            assert!(doc.version > 0 && doc.example_query().contains(doc.name), "{}", doc.name);
         }
     }
 }

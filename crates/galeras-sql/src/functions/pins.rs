@@ -9,7 +9,7 @@ use std::path::Path;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::prelude::SessionContext;
 
-use super::{FunctionDoc, aggregates, function_docs, scalars};
+use super::{EXAMPLE_ROWS, FunctionDoc, FunctionGroup, aggregates, function_docs, scalars};
 
 const FILE: &str = "src/functions/pins.txt";
 
@@ -25,7 +25,11 @@ fn session() -> SessionContext {
 /// The result of the example as text.
 async fn result(context: &SessionContext, doc: &FunctionDoc) -> String {
     let name = doc.name;
-    let query = doc.example_query();
+    let from = match doc.group {
+        FunctionGroup::Aggregate => format!(" FROM {EXAMPLE_ROWS}"),
+        FunctionGroup::Row | FunctionGroup::Score => String::new(),
+    };
+    let query = doc.example_query() + &from;
     let frame = context.sql(&query).await.unwrap_or_else(|e| panic!("{name}: {e}"));
     let batches = frame.collect().await.unwrap_or_else(|e| panic!("{name}: {e}"));
     let rows: usize = batches.iter().map(|batch| batch.num_rows()).sum();

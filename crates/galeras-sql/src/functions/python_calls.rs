@@ -1,61 +1,36 @@
 //! `python_calls(code)`: the names that a method calls.
-//!
-//! The algorithm is in the crate `galeras_python`.
 
 use std::sync::Arc;
 
-use arrow::array::{AsArray, ListBuilder, StringBuilder};
+use arrow::array::{ArrayRef, AsArray, ListBuilder, StringBuilder};
 use arrow::datatypes::DataType;
 use datafusion::error::Result;
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::ScalarFunctionArgs;
 
-use super::function_doc::{Documented, FunctionDoc, FunctionGroup};
+use super::function_doc::{FunctionDoc, RowFunction};
 use galeras_python::{calls, with_parser};
 
 /// A list of the distinct names in the order of their first call; null for a text that is null
 /// or cannot be parsed.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub struct PythonCalls {
-    signature: Signature,
-}
+pub struct PythonCalls;
 
-impl Default for PythonCalls {
-    fn default() -> Self {
-        Self { signature: Signature::exact(vec![DataType::Utf8], Volatility::Immutable) }
-    }
-}
-
-impl Documented for PythonCalls {
+impl RowFunction for PythonCalls {
     const DOC: FunctionDoc = FunctionDoc {
         name: "python_calls",
-        aliases: &[],
-        group: FunctionGroup::Row,
-        version: 1,
         arguments: &[("code", "text")],
-        variadic: false,
         returns: "list of text",
         summary: "the distinct names that a method calls, in the order of their first call",
         nulls: "null for a null and for code that cannot be parsed",
         example: "python_calls('def f(x):\n    return g(h(x), g(1))\n')",
+        ..FunctionDoc::ROW
     };
-}
 
-impl ScalarUDFImpl for PythonCalls {
-    fn name(&self) -> &str {
-        "python_calls"
+    fn return_type() -> DataType {
+        DataType::new_list(DataType::Utf8, true)
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::new_list(DataType::Utf8, true))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn invoke(args: &ScalarFunctionArgs) -> Result<ArrayRef> {
         let code = args.args[0].to_array(args.number_rows)?;
         let mut names = ListBuilder::new(StringBuilder::new());
         for text in code.as_string::<i32>() {
@@ -67,6 +42,6 @@ impl ScalarUDFImpl for PythonCalls {
             }
             names.append(called.is_some());
         }
-        Ok(ColumnarValue::Array(Arc::new(names.finish())))
+        Ok(Arc::new(names.finish()))
     }
 }

@@ -1,19 +1,15 @@
 //! `python_features(code)`: signature, docstring, syntax-tree and text features of a method.
-//!
-//! The algorithms are in the crate `galeras_python`; here is only their Arrow form.
 
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, Int64Builder, ListBuilder, StringBuilder, StructArray,
+    ArrayRef, AsArray, Int64Array, ListBuilder, StringArray, StringBuilder, StructArray,
 };
 use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use datafusion::error::Result;
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::ScalarFunctionArgs;
 
-use super::function_doc::{Documented, FunctionDoc, FunctionGroup};
+use super::function_doc::{FunctionDoc, RowFunction};
 use galeras_operator::describe;
 use galeras_python::{Features, features, with_parser};
 
@@ -94,134 +90,73 @@ fn struct_fields() -> Fields {
 
 /// A struct of the [`FEATURES`] and `reason`, which is null unless the text has no features.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub struct PythonFeatures {
-    signature: Signature,
-}
+pub struct PythonFeatures;
 
-impl Default for PythonFeatures {
-    fn default() -> Self {
-        Self { signature: Signature::exact(vec![DataType::Utf8], Volatility::Immutable) }
-    }
-}
-
-impl Documented for PythonFeatures {
+impl RowFunction for PythonFeatures {
     const DOC: FunctionDoc = FunctionDoc {
         name: "python_features",
-        aliases: &[],
-        group: FunctionGroup::Row,
-        version: 1,
         arguments: &[("code", "text")],
-        variadic: false,
         returns: "struct",
         summary: "signature, docstring, syntax-tree and text features of a method, as the operator `ast` adds them",
         nulls: "all fields but `reason` are null for a null and for code that cannot be parsed",
         example: "python_features('def area(width, height):\n    size = width * height\n    return size\n')",
+        ..FunctionDoc::ROW
     };
-}
 
-impl ScalarUDFImpl for PythonFeatures {
-    fn name(&self) -> &str {
-        "python_features"
+    fn return_type() -> DataType {
+        DataType::Struct(struct_fields())
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Struct(struct_fields()))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn invoke(args: &ScalarFunctionArgs) -> Result<ArrayRef> {
         let code = args.args[0].to_array(args.number_rows)?;
-        let code = code.as_string::<i32>();
-        let mut out = Columns::new(code.len());
-        for text in code {
-            let result = match text {
-                None => Err("the code is null".to_string()),
-                Some(text) => with_parser(|parser| features(parser, text))
-                    .and_then(|result| result)
-                    .map_err(|error| error.to_string()),
-            };
-            out.push(result);
-        }
-        Ok(ColumnarValue::Array(Arc::new(out.finish()?)))
+        let rows: Vec<Result<Features<'_>, String>> =
+            code.as_string::<i32>().iter().map(features_of).collect();
+        let columns: Vec<ArrayRef> = vec![
+            texts(&rows, |f| f.signature),
+            texts(&rows, |f| f.docstring.as_deref()),
+            counts(&rows, |f| f.d_n_words),
+            texts(&rows, |f| Some(&f.code_no_docstring)),
+            lists(&rows, |f| &f.ast_errors),
+            counts(&rows, |f| Some(f.n_ast_errors)),
+            counts(&rows, |f| Some(f.ast_levels)),
+            counts(&rows, |f| Some(f.n_ast_nodes)),
+            counts(&rows, |f| Some(f.n_identifiers)),
+            counts(&rows, |f| Some(f.complexity)),
+            counts(&rows, |f| Some(f.nloc)),
+            counts(&rows, |f| Some(f.token_counts)),
+            counts(&rows, |f| Some(f.n_words)),
+            counts(&rows, |f| Some(f.vocab_size)),
+            counts(&rows, |f| Some(f.n_whitespaces)),
+            counts(&rows, |f| Some(f.n_returns)),
+            lists(&rows, |f| &f.parameters),
+            Arc::new(rows.iter().map(|row| row.as_ref().err()).collect::<StringArray>()),
+        ];
+        Ok(Arc::new(StructArray::try_new(struct_fields(), columns, None)?))
     }
 }
 
-struct Columns {
-    texts: Vec<StringBuilder>,
-    counts: Vec<Int64Builder>,
-    lists: Vec<ListBuilder<StringBuilder>>,
-    reason: StringBuilder,
+/// The features of a text, or why it has none.
+fn features_of(text: Option<&str>) -> Result<Features<'_>, String> {
+    let text = text.ok_or("the code is null")?;
+    let features = with_parser(|parser| features(parser, text)).and_then(|result| result);
+    features.map_err(|error| error.to_string())
 }
 
-impl Columns {
-    fn new(rows: usize) -> Self {
-        let number = |kind| FEATURES.iter().filter(|f| f.1 == kind).count();
-        Self {
-            texts: (0..number(FeatureKind::Text)).map(|_| StringBuilder::new()).collect(),
-            counts: (0..number(FeatureKind::Count))
-                .map(|_| Int64Builder::with_capacity(rows))
-                .collect(),
-            lists: (0..number(FeatureKind::Texts))
-                .map(|_| ListBuilder::new(StringBuilder::new()))
-                .collect(),
-            reason: StringBuilder::new(),
-        }
-    }
+type Rows<'t> = [Result<Features<'t>, String>];
 
-    /// Adds a row. The values are in the order of [`FEATURES`], kind by kind.
-    fn push(&mut self, result: Result<Features<'_>, String>) {
-        match result {
-            Ok(f) => {
-                let texts = [f.signature, f.docstring.as_deref(), Some(&*f.code_no_docstring)];
-                let counts = [
-                    f.d_n_words,
-                    Some(f.n_ast_errors),
-                    Some(f.ast_levels),
-                    Some(f.n_ast_nodes),
-                    Some(f.n_identifiers),
-                    Some(f.complexity),
-                    Some(f.nloc),
-                    Some(f.token_counts),
-                    Some(f.n_words),
-                    Some(f.vocab_size),
-                    Some(f.n_whitespaces),
-                    Some(f.n_returns),
-                ];
-                let lists = [&f.ast_errors, &f.parameters];
-                self.texts.iter_mut().zip(texts).for_each(|(b, v)| b.append_option(v));
-                self.counts.iter_mut().zip(counts).for_each(|(b, v)| b.append_option(v));
-                for (builder, values) in self.lists.iter_mut().zip(lists) {
-                    values.iter().for_each(|v| builder.values().append_value(v));
-                    builder.append(true);
-                }
-                self.reason.append_null();
-            }
-            Err(reason) => {
-                self.texts.iter_mut().for_each(StringBuilder::append_null);
-                self.counts.iter_mut().for_each(Int64Builder::append_null);
-                self.lists.iter_mut().for_each(ListBuilder::append_null);
-                self.reason.append_value(reason);
-            }
-        }
-    }
+fn texts<'t>(rows: &Rows<'t>, of: for<'f> fn(&'f Features<'t>) -> Option<&'f str>) -> ArrayRef {
+    Arc::new(rows.iter().map(|row| of(row.as_ref().ok()?)).collect::<StringArray>())
+}
 
-    fn finish(mut self) -> Result<StructArray> {
-        let mut texts = self.texts.iter_mut();
-        let mut counts = self.counts.iter_mut();
-        let mut lists = self.lists.iter_mut();
-        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(FEATURES.len() + 1);
-        for (_, kind, _, _) in FEATURES {
-            let array: Option<ArrayRef> = match kind {
-                FeatureKind::Text => texts.next().map(|b| Arc::new(b.finish()) as ArrayRef),
-                FeatureKind::Count => counts.next().map(|b| Arc::new(b.finish()) as ArrayRef),
-                FeatureKind::Texts => lists.next().map(|b| Arc::new(b.finish()) as ArrayRef),
-            };
-            arrays.extend(array);
-        }
-        arrays.push(Arc::new(self.reason.finish()));
-        Ok(StructArray::try_new(struct_fields(), arrays, None)?)
+fn counts<'t>(rows: &Rows<'t>, of: fn(&Features<'t>) -> Option<i64>) -> ArrayRef {
+    Arc::new(rows.iter().map(|row| of(row.as_ref().ok()?)).collect::<Int64Array>())
+}
+
+fn lists<'t>(rows: &Rows<'t>, of: for<'f> fn(&'f Features<'t>) -> &'f Vec<&'t str>) -> ArrayRef {
+    let mut lists = ListBuilder::new(StringBuilder::new());
+    for row in rows {
+        let items = row.as_ref().ok().map(|features| of(features).iter().map(Some));
+        lists.append_option(items);
     }
+    Arc::new(lists.finish())
 }

@@ -1,19 +1,14 @@
 //! `python_methods(content, nested)`: the methods of a Python source file.
-//!
-//! The algorithms are in the crate `galeras_python`; here is only their Arrow form.
 
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int64Builder, ListArray, StringBuilder, StructArray};
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields};
-use datafusion::common::ScalarValue;
-use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::common::{Result, ScalarValue, exec_err};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
-use super::function_doc::{Documented, FunctionDoc, FunctionGroup};
+use super::function_doc::{FunctionDoc, RowFunction};
 use galeras_operator::describe;
 use galeras_python::{Outline, Pieces, decode_source, with_parser};
 
@@ -69,54 +64,26 @@ fn file_fields() -> Fields {
 /// A struct of the file's methods, and the reason if there are none because the file cannot
 /// be decoded or parsed.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub struct PythonMethods {
-    signature: Signature,
-}
+pub struct PythonMethods;
 
-impl Default for PythonMethods {
-    fn default() -> Self {
-        Self {
-            signature: Signature::exact(
-                vec![DataType::Binary, DataType::Boolean],
-                Volatility::Immutable,
-            ),
-        }
-    }
-}
-
-impl Documented for PythonMethods {
+impl RowFunction for PythonMethods {
     const DOC: FunctionDoc = FunctionDoc {
         name: "python_methods",
-        aliases: &[],
-        group: FunctionGroup::Row,
-        version: 1,
         arguments: &[("content", "bytes"), ("nested", "boolean")],
-        variadic: false,
         returns: "struct",
         summary: "the methods of a Python file, with those inside other methods if `nested` (a literal) is true",
         nulls: "`methods` is null and `reason` says why for a null and for a file that cannot be decoded or parsed",
         example: "python_methods(CAST('def area(width, height):\n    size = width * height\n    return size\n' AS BYTEA), true)",
+        ..FunctionDoc::ROW
     };
-}
 
-impl ScalarUDFImpl for PythonMethods {
-    fn name(&self) -> &str {
-        "python_methods"
+    fn return_type() -> DataType {
+        DataType::Struct(file_fields())
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Struct(file_fields()))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn invoke(args: &ScalarFunctionArgs) -> Result<ArrayRef> {
         let ColumnarValue::Scalar(ScalarValue::Boolean(Some(nested))) = &args.args[1] else {
-            return Err(DataFusionError::Execution(
-                "the argument `nested` of python_methods must be a literal".into(),
-            ));
+            return exec_err!("the argument `nested` of python_methods must be a literal");
         };
         let content = args.args[0].to_array(args.number_rows)?;
         let mut out = Columns::default();
@@ -132,7 +99,7 @@ impl ScalarUDFImpl for PythonMethods {
                 },
             }
         }
-        Ok(ColumnarValue::Array(Arc::new(out.finish()?)))
+        Ok(Arc::new(out.finish()?))
     }
 }
 

@@ -1,19 +1,15 @@
 //! `python_recount(code)`: the features of a method counted by other means than
 //! `python_features`, and facts about its body.
-//!
-//! The algorithm is in the crate `galeras_python`; here is only its Arrow form.
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, BooleanBuilder, Int64Builder, StructArray};
+use arrow::array::{ArrayRef, AsArray, BooleanArray, Int64Array, StructArray};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field, Fields};
 use datafusion::error::Result;
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::ScalarFunctionArgs;
 
-use super::function_doc::{Documented, FunctionDoc, FunctionGroup};
+use super::function_doc::{FunctionDoc, RowFunction};
 use galeras_python::{BodyFacts, Recount, Recounter, with_parser};
 
 /// The numbers, in the order of the struct.
@@ -48,68 +44,45 @@ fn fields() -> Fields {
 
 /// A struct of the numbers and facts; null for a text that is null or cannot be parsed.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub struct PythonRecount {
-    signature: Signature,
-}
+pub struct PythonRecount;
 
-impl Default for PythonRecount {
-    fn default() -> Self {
-        Self { signature: Signature::exact(vec![DataType::Utf8], Volatility::Immutable) }
-    }
-}
-
-impl Documented for PythonRecount {
+impl RowFunction for PythonRecount {
     const DOC: FunctionDoc = FunctionDoc {
         name: "python_recount",
-        aliases: &[],
-        group: FunctionGroup::Row,
         version: 2,
         arguments: &[("code", "text")],
-        variadic: false,
         returns: "struct",
         summary: "features of `python_features` counted a second way, and facts about the body",
         nulls: "null for a null and for code that cannot be parsed",
         example: "python_recount('def area(width, height):\n    size = width * height\n    return size\n')",
+        ..FunctionDoc::ROW
     };
-}
 
-impl ScalarUDFImpl for PythonRecount {
-    fn name(&self) -> &str {
-        "python_recount"
+    fn return_type() -> DataType {
+        DataType::Struct(fields())
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Struct(fields()))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn invoke(args: &ScalarFunctionArgs) -> Result<ArrayRef> {
         let code = args.args[0].to_array(args.number_rows)?;
         let code = code.as_string::<i32>();
         let mut recounter = Recounter::default();
-        let mut numbers = NUMBERS.map(|_| Int64Builder::with_capacity(args.number_rows));
-        let mut facts = FACTS.map(|_| BooleanBuilder::with_capacity(args.number_rows));
-        let mut valid = Vec::with_capacity(args.number_rows);
-        for text in code {
-            let measured = text.and_then(|text| {
-                with_parser(|parser| recounter.measure(parser, text)).and_then(|result| result).ok()
-            });
-            valid.push(measured.is_some());
-            // A field is read without a look at the struct's own validity.
-            for (builder, (_, number)) in numbers.iter_mut().zip(&NUMBERS) {
-                builder.append_option(measured.as_ref().and_then(|(r, facts)| number(r, facts)));
-            }
-            for (builder, (_, fact)) in facts.iter_mut().zip(&FACTS) {
-                builder.append_option(measured.as_ref().map(|(_, facts)| fact(facts)));
-            }
-        }
-        let numbers = numbers.iter_mut().map(|b| Arc::new(b.finish()) as ArrayRef);
-        let facts = facts.iter_mut().map(|b| Arc::new(b.finish()) as ArrayRef);
+        let mut measure = |text: &str| {
+            with_parser(|parser| recounter.measure(parser, text)).and_then(|result| result).ok()
+        };
+        let rows: Vec<_> = code.iter().map(|text| text.and_then(&mut measure)).collect();
+        // A field is read without a look at the struct's own validity.
+        let numbers = NUMBERS.iter().map(|(_, number)| {
+            let values =
+                rows.iter().map(|row| row.as_ref().and_then(|(r, facts)| number(r, facts)));
+            Arc::new(values.collect::<Int64Array>()) as ArrayRef
+        });
+        let facts = FACTS.iter().map(|(_, fact)| {
+            let values = rows.iter().map(|row| row.as_ref().map(|(_, facts)| fact(facts)));
+            Arc::new(values.collect::<BooleanArray>()) as ArrayRef
+        });
         let columns: Vec<ArrayRef> = numbers.chain(facts).collect();
+        let valid: Vec<bool> = rows.iter().map(Option::is_some).collect();
         let nulls = NullBuffer::from(valid);
-        Ok(ColumnarValue::Array(Arc::new(StructArray::try_new(fields(), columns, Some(nulls))?)))
+        Ok(Arc::new(StructArray::try_new(fields(), columns, Some(nulls))?))
     }
 }

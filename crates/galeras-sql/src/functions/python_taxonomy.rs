@@ -1,88 +1,54 @@
 //! `python_taxonomy(code, published)`: how many tokens fall in each category of the taxonomy.
-//!
-//! The algorithm is in the crate `galeras_python`; here is only its Arrow form.
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int64Builder, StructArray};
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, StructArray};
 use arrow::datatypes::{DataType, Field, Fields};
-use datafusion::common::ScalarValue;
-use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::common::{Result, ScalarValue, exec_err};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
-use super::function_doc::{Documented, FunctionDoc, FunctionGroup};
+use super::function_doc::{FunctionDoc, RowFunction};
 use galeras_python::{CATEGORIES, taxonomy, taxonomy_published};
 
 /// A struct with a count for each category, null for a null text; with the lists as they were
 /// published if the second argument is true.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub struct PythonTaxonomy {
-    signature: Signature,
-}
-
-impl Default for PythonTaxonomy {
-    fn default() -> Self {
-        let types = vec![DataType::Utf8, DataType::Boolean];
-        Self { signature: Signature::exact(types, Volatility::Immutable) }
-    }
-}
+pub struct PythonTaxonomy;
 
 fn fields() -> Fields {
     CATEGORIES.iter().map(|name| Field::new(*name, DataType::Int64, true)).collect()
 }
 
-impl Documented for PythonTaxonomy {
+impl RowFunction for PythonTaxonomy {
     const DOC: FunctionDoc = FunctionDoc {
         name: "python_taxonomy",
-        aliases: &[],
-        group: FunctionGroup::Row,
-        version: 1,
         arguments: &[("code", "text"), ("published", "boolean")],
-        variadic: false,
         returns: "struct",
         summary: "the number of tokens in each category of the taxonomy, by the published lists if `published` (a literal) is true",
         nulls: "null for a null",
         example: "python_taxonomy('def area(width, height):\n    size = width * height\n    return size\n', false)",
+        ..FunctionDoc::ROW
     };
-}
 
-impl ScalarUDFImpl for PythonTaxonomy {
-    fn name(&self) -> &str {
-        "python_taxonomy"
+    fn return_type() -> DataType {
+        DataType::Struct(fields())
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Struct(fields()))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn invoke(args: &ScalarFunctionArgs) -> Result<ArrayRef> {
         let ColumnarValue::Scalar(ScalarValue::Boolean(Some(published))) = args.args[1] else {
-            let why = "the argument `published` of python_taxonomy must be a literal";
-            return Err(DataFusionError::Execution(why.into()));
+            return exec_err!("the argument `published` of python_taxonomy must be a literal");
         };
         let code = args.args[0].to_array(args.number_rows)?;
         let code = code.as_string::<i32>();
-        let mut counts: Vec<Int64Builder> =
-            CATEGORIES.iter().map(|_| Int64Builder::with_capacity(code.len())).collect();
-        for text in code {
-            match text {
-                None => counts.iter_mut().for_each(Int64Builder::append_null),
-                Some(text) => {
-                    let tokens = if published { taxonomy_published(text) } else { taxonomy(text) };
-                    for (builder, count) in counts.iter_mut().zip(tokens) {
-                        builder.append_value(i64::try_from(count).unwrap_or(i64::MAX));
-                    }
-                }
-            }
-        }
-        let columns = counts.iter_mut().map(|count| Arc::new(count.finish()) as ArrayRef).collect();
+        let count = |text| if published { taxonomy_published(text) } else { taxonomy(text) };
+        let rows: Vec<_> = code.iter().map(|text| text.map(count)).collect();
+        let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        let column = |category: usize| {
+            let counts = rows.iter().map(|row| row.as_ref().map(|row| number(row[category])));
+            Arc::new(counts.collect::<Int64Array>()) as ArrayRef
+        };
+        let columns = (0..CATEGORIES.len()).map(column).collect();
         let nulls = code.nulls().cloned();
-        Ok(ColumnarValue::Array(Arc::new(StructArray::try_new(fields(), columns, nulls)?)))
+        Ok(Arc::new(StructArray::try_new(fields(), columns, nulls)?))
     }
 }

@@ -5,19 +5,15 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, Int64Builder, ListArray, ListBuilder, StringArray, StringBuilder, StructArray,
-    StructBuilder,
+    Array, ArrayRef, Int64Array, ListArray, StringArray, StringBuilder, StructArray,
 };
-use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Fields};
-use datafusion::common::ScalarValue;
-use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::common::{Result, ScalarValue, exec_datafusion_err, exec_err};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 use serde::{Deserialize, Serialize};
 
-use super::function_doc::{Documented, FunctionDoc, FunctionGroup};
+use super::function_doc::{FunctionDoc, RowFunction};
+use super::list;
 use super::template::{RenderError, Row, Templates};
 use galeras_python::words;
 
@@ -104,54 +100,32 @@ fn rendered_fields() -> Fields {
 
 /// A struct of [`rendered_type`].
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub struct RenderPrompts {
-    signature: Signature,
-}
+pub struct RenderPrompts;
 
-impl Default for RenderPrompts {
-    fn default() -> Self {
-        Self { signature: Signature::variadic_any(Volatility::Immutable) }
-    }
-}
-
-impl Documented for RenderPrompts {
+impl RowFunction for RenderPrompts {
     const DOC: FunctionDoc = FunctionDoc {
         name: "render_prompts",
-        aliases: &[],
-        group: FunctionGroup::Row,
-        version: 1,
         arguments: &[("treatments", "text"), ("names", "text"), ("column", "any")],
         variadic: true,
         returns: "struct",
         summary: "the conversations that the templates of treatments make of a row; treatments and the names of the columns are literals in JSON",
         nulls: "a null column is undefined in a template; a template that writes it gives no prompts and a `reason`",
         example: "render_prompts('[{\"name\":\"T1\",\"messages\":[{\"role\":\"system\",\"content\":\"You write Python.\"},{\"role\":\"user\",\"content\":\"Complete {{ code }}\"}]}]', '[\"code\"]', 'x = 1')",
+        ..FunctionDoc::ROW
     };
-}
 
-impl ScalarUDFImpl for RenderPrompts {
-    fn name(&self) -> &str {
-        "render_prompts"
+    fn return_type() -> DataType {
+        DataType::Struct(rendered_type())
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Struct(rendered_type()))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn invoke(args: &ScalarFunctionArgs) -> Result<ArrayRef> {
         let [treatments, names, columns @ ..] = args.args.as_slice() else {
-            return Err(failed(
-                "render_prompts takes treatments, names of columns, and the columns",
-            ));
+            return exec_err!("render_prompts takes treatments, names of columns, and the columns");
         };
         let treatments: Vec<Treatment> = literal(treatments)?;
         let names: Vec<String> = literal(names)?;
         let templates = compile(&treatments).map_err(|errors| {
-            failed(errors.into_iter().map(|error| error.message).next().unwrap_or_default())
+            exec_datafusion_err!("{}", errors.first().map_or("", |error| error.message.as_str()))
         })?;
         let columns = columns
             .iter()
@@ -159,7 +133,7 @@ impl ScalarUDFImpl for RenderPrompts {
             .collect::<Result<Vec<ArrayRef>>>()?;
         let columns: Vec<(String, &dyn Array)> =
             names.into_iter().zip(columns.iter().map(|column| column.as_ref())).collect();
-        let mut output = PromptColumns::default();
+        let mut prompts = Vec::new();
         let mut lengths = Vec::with_capacity(args.number_rows);
         let (mut failing, mut reasons) = (StringBuilder::new(), StringBuilder::new());
         for at in 0..args.number_rows {
@@ -167,15 +141,12 @@ impl ScalarUDFImpl for RenderPrompts {
             match rendered(&treatments, &templates, &row) {
                 Ok(contents) => {
                     lengths.push(treatments.len());
-                    treatments
-                        .iter()
-                        .zip(contents)
-                        .for_each(|(t, contents)| output.push(t, contents));
+                    prompts.extend(treatments.iter().zip(contents));
                     failing.append_null();
                     reasons.append_null();
                 }
                 Err((treatment, RenderError::Template(reason))) => {
-                    return Err(failed(format!("the template of `{treatment}`: {reason}")));
+                    return exec_err!("the template of `{treatment}`: {reason}");
                 }
                 Err((treatment, RenderError::Row(reason))) => {
                     lengths.push(0);
@@ -184,15 +155,10 @@ impl ScalarUDFImpl for RenderPrompts {
                 }
             }
         }
-        let prompts = ListArray::try_new(
-            Arc::new(Field::new("item", DataType::Struct(rendered_fields()), true)),
-            OffsetBuffer::from_lengths(lengths),
-            Arc::new(output.finish()?),
-            None,
-        )?;
+        let prompts = list(lengths, rendered_fields(), prompt_columns(&prompts)?)?;
         let columns: Vec<ArrayRef> =
-            vec![Arc::new(prompts), Arc::new(failing.finish()), Arc::new(reasons.finish())];
-        Ok(ColumnarValue::Array(Arc::new(StructArray::try_new(rendered_type(), columns, None)?)))
+            vec![prompts, Arc::new(failing.finish()), Arc::new(reasons.finish())];
+        Ok(Arc::new(StructArray::try_new(rendered_type(), columns, None)?))
     }
 }
 
@@ -211,70 +177,38 @@ fn rendered<'a>(
     treatments.iter().map(of).collect()
 }
 
-fn failed(why: impl Into<String>) -> DataFusionError {
-    DataFusionError::Execution(why.into())
-}
-
 fn literal<T: for<'a> Deserialize<'a>>(argument: &ColumnarValue) -> Result<T> {
     match argument {
         ColumnarValue::Scalar(ScalarValue::Utf8(Some(json))) => {
-            serde_json::from_str(json).map_err(|error| failed(error.to_string()))
+            serde_json::from_str(json).map_err(|error| exec_datafusion_err!("{error}"))
         }
-        _ => Err(failed("the first two arguments of render_prompts must be literals")),
+        _ => exec_err!("the first two arguments of render_prompts must be literals"),
     }
 }
 
-/// The columns of [`rendered_fields`] while they are made.
-struct PromptColumns {
-    treatment: StringBuilder,
-    messages: ListBuilder<StructBuilder>,
-    prompt: StringBuilder,
-    counts: [Int64Builder; 3],
-}
-
-impl Default for PromptColumns {
-    fn default() -> Self {
-        Self {
-            treatment: StringBuilder::new(),
-            messages: ListBuilder::new(StructBuilder::from_fields(message_fields(), 0)),
-            prompt: StringBuilder::new(),
-            counts: Default::default(),
-        }
-    }
-}
-
-impl PromptColumns {
-    fn push(&mut self, treatment: &Treatment, contents: Vec<String>) {
-        self.treatment.append_value(&treatment.name);
-        for (message, content) in treatment.messages.iter().zip(&contents) {
-            let fields = self.messages.values();
-            for (field, value) in [&message.role, content].into_iter().enumerate() {
-                if let Some(builder) = fields.field_builder::<StringBuilder>(field) {
-                    builder.append_value(value);
-                }
-            }
-            fields.append(true);
-        }
-        self.messages.append(true);
-        let said = treatment.messages.iter().zip(&contents);
-        // The published sizes are those of the user's message.
+/// The columns of [`rendered_fields`]: treatments with the contents of their messages.
+fn prompt_columns(prompts: &[(&Treatment, Vec<String>)]) -> Result<Vec<ArrayRef>> {
+    let messages =
+        || prompts.iter().flat_map(|(treatment, contents)| treatment.messages.iter().zip(contents));
+    let roles: StringArray = messages().map(|(message, _)| Some(&message.role)).collect();
+    let contents: StringArray = messages().map(|(_, content)| Some(content)).collect();
+    let lengths = prompts.iter().map(|(treatment, _)| treatment.messages.len());
+    let messages = list(lengths, message_fields(), vec![Arc::new(roles), Arc::new(contents)])?;
+    // The published sizes are those of the user's message.
+    let said = prompts.iter().map(|(treatment, contents)| {
+        let said = treatment.messages.iter().zip(contents);
         let said = said.filter(|(message, _)| message.role != SYSTEM);
-        let prompt = said.map(|(_, content)| content.as_str()).collect::<Vec<_>>().join("\n");
-        for (builder, count) in self.counts.iter_mut().zip(sizes(&prompt)) {
-            builder.append_value(count);
-        }
-        self.prompt.append_value(prompt);
+        said.map(|(_, content)| content.as_str()).collect::<Vec<_>>().join("\n")
+    });
+    let said = StringArray::from_iter_values(said);
+    let sizes: Vec<[i64; 3]> = said.iter().flatten().map(sizes).collect();
+    let names = prompts.iter().map(|(treatment, _)| &treatment.name);
+    let mut columns: Vec<ArrayRef> =
+        vec![Arc::new(StringArray::from_iter_values(names)), messages, Arc::new(said)];
+    for at in 0..3 {
+        columns.push(Arc::new(Int64Array::from_iter_values(sizes.iter().map(|size| size[at]))));
     }
-
-    fn finish(mut self) -> Result<StructArray> {
-        let mut columns: Vec<ArrayRef> = vec![
-            Arc::new(self.treatment.finish()),
-            Arc::new(self.messages.finish()),
-            Arc::new(self.prompt.finish()),
-        ];
-        columns.extend(self.counts.iter_mut().map(|count| Arc::new(count.finish()) as ArrayRef));
-        Ok(StructArray::try_new(rendered_fields(), columns, None)?)
-    }
+    Ok(columns)
 }
 
 /// Words, distinct words, and spaces (U+0020) of a prompt, counted like those of methods.

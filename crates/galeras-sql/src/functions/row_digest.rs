@@ -2,62 +2,40 @@
 
 use std::sync::Arc;
 
-use arrow::array::FixedSizeBinaryBuilder;
+use arrow::array::{ArrayRef, FixedSizeBinaryBuilder};
 use arrow::datatypes::DataType;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
-use super::function_doc::{Documented, FunctionDoc, FunctionGroup};
+use super::function_doc::{FunctionDoc, RowFunction};
 use galeras_operator::table_digest::encode_rows;
 
 /// 16 bytes of BLAKE3 over the typed, length-prefixed values of the row.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub struct RowDigest {
-    signature: Signature,
-}
+pub struct RowDigest;
 
 impl RowDigest {
     /// The number of bytes of a row digest.
     pub const BYTES: i32 = 16;
 }
 
-impl Default for RowDigest {
-    fn default() -> Self {
-        Self { signature: Signature::variadic_any(Volatility::Immutable) }
-    }
-}
-
-impl Documented for RowDigest {
+impl RowFunction for RowDigest {
     const DOC: FunctionDoc = FunctionDoc {
         name: "row_digest",
-        aliases: &[],
-        group: FunctionGroup::Row,
-        version: 1,
         arguments: &[("column", "any")],
         variadic: true,
         returns: "bytes",
         summary: "the first 16 bytes of BLAKE3 over the typed values of the row",
         nulls: "a null counts as a value of its own; the digest is never null",
         example: "row_digest('a', 1)",
+        ..FunctionDoc::ROW
     };
-}
 
-impl ScalarUDFImpl for RowDigest {
-    fn name(&self) -> &str {
-        "row_digest"
+    fn return_type() -> DataType {
+        DataType::FixedSizeBinary(Self::BYTES)
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::FixedSizeBinary(Self::BYTES))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn invoke(args: &ScalarFunctionArgs) -> Result<ArrayRef> {
         let rows = args.number_rows;
         let columns = ColumnarValue::values_to_arrays(&args.args)?;
         // A lone literal gives one value for any number of rows.
@@ -73,7 +51,7 @@ impl ScalarUDFImpl for RowDigest {
         .map_err(|error| DataFusionError::External(Box::new(error)))?;
         match failed {
             Some(error) => Err(error.into()),
-            None => Ok(ColumnarValue::Array(Arc::new(out.finish()))),
+            None => Ok(Arc::new(out.finish())),
         }
     }
 }

@@ -5,11 +5,9 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, BinaryBuilder, StringBuilder};
 use arrow::datatypes::DataType;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
-use super::function_doc::{Documented, FunctionDoc, FunctionGroup};
+use super::function_doc::{FunctionDoc, RowFunction};
 use galeras_base::id::row_id;
 use galeras_operator::table_digest::encode_rows;
 
@@ -27,60 +25,27 @@ fn as_text(column: &ArrayRef) -> Result<ArrayRef> {
 /// 32 hexadecimal digits of BLAKE3 over the length-prefixed texts of the arguments; a null
 /// counts as an empty text, a list or struct as its canonical bytes.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub struct RowId {
-    signature: Signature,
-}
+pub struct RowId;
 
-impl Default for RowId {
-    fn default() -> Self {
-        Self { signature: Signature::variadic_any(Volatility::Immutable) }
-    }
-}
-
-impl Documented for RowId {
+impl RowFunction for RowId {
     const DOC: FunctionDoc = FunctionDoc {
         name: "row_id",
-        aliases: &[],
-        group: FunctionGroup::Row,
-        version: 1,
         arguments: &[("column", "any")],
         variadic: true,
         returns: "text",
         summary: "32 hexadecimal digits of BLAKE3 over the length-prefixed texts of the arguments",
         nulls: "a null counts as an empty text; the id is never null",
         example: "row_id('a', 1)",
+        ..FunctionDoc::ROW
     };
-}
 
-impl ScalarUDFImpl for RowId {
-    fn name(&self) -> &str {
-        "row_id"
+    const NULLABLE: bool = false;
+
+    fn return_type() -> DataType {
+        DataType::Utf8
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Utf8)
-    }
-
-    fn is_nullable(
-        &self,
-        _: &[datafusion::logical_expr::Expr],
-        _: &dyn datafusion::common::ExprSchema,
-    ) -> bool {
-        false
-    }
-
-    fn return_field_from_args(
-        &self,
-        _: datafusion::logical_expr::ReturnFieldArgs,
-    ) -> Result<arrow::datatypes::FieldRef> {
-        Ok(Arc::new(arrow::datatypes::Field::new(self.name(), DataType::Utf8, false)))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn invoke(args: &ScalarFunctionArgs) -> Result<ArrayRef> {
         let columns = ColumnarValue::values_to_arrays(&args.args)?
             .iter()
             .map(as_text)
@@ -94,6 +59,6 @@ impl ScalarUDFImpl for RowId {
                 _ => c.as_binary::<i32>().value(row),
             })));
         }
-        Ok(ColumnarValue::Array(Arc::new(out.finish())))
+        Ok(Arc::new(out.finish()))
     }
 }

@@ -149,21 +149,13 @@ impl Templates {
             UnknownMethod, UnknownTest, WriteFailure,
         };
         let text = explain(error);
-        if matches!(
-            error.kind(),
-            UnknownFilter
-                | UnknownFunction
-                | UnknownMethod
-                | UnknownTest
-                | OutOfFuel
-                | WriteFailure
-        ) {
-            return RenderError::Template(text);
-        }
-        let undefined = matches!(error.kind(), UndefinedError | InvalidOperation);
-        let nulls = match undefined {
-            true => row.nulls_of(&self.variables(name, |_| true)),
-            false => Vec::new(),
+        let nulls = match error.kind() {
+            UnknownFilter | UnknownFunction | UnknownMethod | UnknownTest => {
+                return RenderError::Template(text);
+            }
+            OutOfFuel | WriteFailure => return RenderError::Template(text),
+            UndefinedError | InvalidOperation => row.nulls_of(&self.variables(name, |_| true)),
+            _ => Vec::new(),
         };
         RenderError::Row(match nulls.as_slice() {
             [] => text,
@@ -398,7 +390,6 @@ fn value(array: &dyn Array, at: usize) -> Result<Value, ArrowError> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use arrow::array::{Int64Array, ListBuilder, StringArray, StringBuilder};
 

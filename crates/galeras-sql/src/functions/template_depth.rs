@@ -80,17 +80,16 @@ pub(super) fn checked<'a>(instructions: &Instructions<'a>) -> Option<Instruction
     let place = |at: u32| places.get(at as usize).copied().unwrap_or(end);
     let mut copy = Instructions::new(instructions.name(), instructions.source());
     for (at, instruction) in (0..).zip(all()) {
-        let moved = match instruction {
-            Instruction::Jump(to) => Instruction::Jump(place(*to)),
-            Instruction::JumpIfFalse(to) => Instruction::JumpIfFalse(place(*to)),
-            Instruction::JumpIfFalseOrPop(to) => Instruction::JumpIfFalseOrPop(place(*to)),
-            Instruction::JumpIfTrueOrPop(to) => Instruction::JumpIfTrueOrPop(place(*to)),
-            Instruction::Iterate(to) => Instruction::Iterate(place(*to)),
-            Instruction::BuildMacro(name, to, flags) => {
-                Instruction::BuildMacro(name, place(*to), *flags)
-            }
-            other => other.clone(),
-        };
+        let mut moved = instruction.clone();
+        if let Instruction::Jump(to)
+        | Instruction::JumpIfFalse(to)
+        | Instruction::JumpIfFalseOrPop(to)
+        | Instruction::JumpIfTrueOrPop(to)
+        | Instruction::Iterate(to)
+        | Instruction::BuildMacro(_, to, _) = &mut moved
+        {
+            *to = place(*to);
+        }
         let check = |name| Instruction::CallFunction(name, Some(1));
         let before = match instruction {
             Instruction::StoreLocal(_) => vec![check(CHECKED)],

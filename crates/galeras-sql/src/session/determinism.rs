@@ -104,10 +104,10 @@ fn unique_columns(plan: &LogicalPlan, keys: &KeyColumns) -> Option<BTreeSet<Stri
             }
             input => unique_columns(input, keys),
         },
-        LogicalPlan::Filter(f) => unique_columns(&f.input, keys),
-        LogicalPlan::Sort(s) => unique_columns(&s.input, keys),
-        LogicalPlan::Limit(l) => unique_columns(&l.input, keys),
-        LogicalPlan::Window(w) => unique_columns(&w.input, keys),
+        LogicalPlan::Filter(_)
+        | LogicalPlan::Sort(_)
+        | LogicalPlan::Limit(_)
+        | LogicalPlan::Window(_) => unique_columns(plan.inputs().first()?, keys),
         _ => None,
     }
 }
@@ -122,11 +122,13 @@ fn takes_fixed_rows(plan: &LogicalPlan, keys: &KeyColumns) -> bool {
         LogicalPlan::Sort(sort) => {
             is_total(&names(sort.expr.iter().map(|s| &s.expr)), &sort.input, keys)
         }
-        LogicalPlan::Projection(p) => takes_fixed_rows(&p.input, keys),
-        LogicalPlan::SubqueryAlias(a) => takes_fixed_rows(&a.input, keys),
-        LogicalPlan::Filter(f) => takes_fixed_rows(&f.input, keys),
+        LogicalPlan::Projection(_)
+        | LogicalPlan::SubqueryAlias(_)
+        | LogicalPlan::Filter(_)
+        | LogicalPlan::Limit(_) => {
+            plan.inputs().first().is_some_and(|input| takes_fixed_rows(input, keys))
+        }
         LogicalPlan::Aggregate(a) => a.group_expr.is_empty(),
-        LogicalPlan::Limit(l) => takes_fixed_rows(&l.input, keys),
         _ => false,
     }
 }
@@ -137,8 +139,12 @@ fn problem_of(expr: &Expr, node: &LogicalPlan, keys: &KeyColumns) -> Option<Stri
             let name = f.func.name();
             Some(format!("{name}() {VOLATILE}; pass the value as a param instead"))
         }
-        Expr::AggregateFunction(f) => aggregate_problem(f, node, keys),
-        Expr::WindowFunction(w) => window_problem(w, node, keys),
+        Expr::AggregateFunction(f) => {
+            approximate(f.func.name()).or_else(|| aggregate_problem(f, node, keys))
+        }
+        Expr::WindowFunction(w) => {
+            approximate(w.fun.name()).or_else(|| window_problem(w, node, keys))
+        }
         _ => None,
     }
 }
@@ -155,26 +161,24 @@ fn aggregate_problem(
     keys: &KeyColumns,
 ) -> Option<String> {
     let name = f.func.name();
-    if let Some(problem) = approximate(name) {
-        return Some(problem);
-    }
     if !ORDER_DEPENDENT.contains(&name) {
         return None;
     }
     let mut order = names(f.params.order_by.iter().map(|s: &Sort| &s.expr));
     // Ties between rows with equal values change nothing.
     let values = f.params.args.iter().filter(|a| !matches!(a, Expr::Literal(..)));
-    let by_value = !order.is_empty()
+    let ordered = !order.is_empty();
+    if ordered
         && values.clone().count() == names(values.clone()).len()
-        && names(values).is_subset(&order);
+        && names(values).is_subset(&order)
+    {
+        return None;
+    }
     if let LogicalPlan::Aggregate(aggregate) = node {
-        let ordered = !order.is_empty();
         order.extend(names(aggregate.group_expr.iter()));
-        if by_value || (ordered && is_total(&order, &aggregate.input, keys)) {
+        if ordered && is_total(&order, &aggregate.input, keys) {
             return None;
         }
-    } else if by_value {
-        return None;
     }
     Some(format!(
         "{name}() depends on the order of rows with ties; write {name}(… ORDER BY …) with the key \
@@ -187,9 +191,6 @@ const TIE_SAFE: &[&str] = &["rank", "dense_rank", "percent_rank", "cume_dist"];
 
 fn window_problem(w: &WindowFunction, node: &LogicalPlan, keys: &KeyColumns) -> Option<String> {
     let name = w.fun.name();
-    if let Some(problem) = approximate(name) {
-        return Some(problem);
-    }
     let by_rows =
         w.params.window_frame.units != WindowFrameUnits::Range && !w.params.order_by.is_empty();
     let needs_total_order = match &w.fun {

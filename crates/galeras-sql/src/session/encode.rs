@@ -1,17 +1,21 @@
-//! Batches as Parquet: row groups whose columns are encoded side by side.
+//! Batches as Parquet, for a blob of the store: row groups whose columns are encoded side by side.
 
 use std::io::Write;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, new_empty_array};
+use arrow::array::{Array, RecordBatch, new_empty_array};
 use arrow::datatypes::{FieldRef, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, compute_leaves};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
+use tokio::task::JoinHandle;
 
-use galeras_operator::StepError;
+use galeras_base::digest::Digest;
+use galeras_operator::{StepError, worker_threads};
+use galeras_store::{BlobWriter, Store, StoreError};
 
 /// Rows per Parquet row group: some tens of megabytes of methods, held until it is encoded. Tests
 /// have several in small tables.
@@ -29,19 +33,81 @@ const BLOCK: usize = 4 << 10;
 /// the dictionary.
 const DICTIONARY_BYTES: usize = 8 << 20;
 
-/// The encoded file.
-pub(super) struct Encoded<W> {
-    pub out: W,
+/// A blob that a thread encodes. Dropped before it is finished, it leaves nothing in the store.
+pub struct BlobEncoding {
+    encoder: JoinHandle<Result<EncodedBlob, StepError>>,
+}
+
+/// An encoded blob that is not in the store yet.
+pub struct EncodedBlob {
+    writer: BlobWriter,
+    rows: u64,
+}
+
+/// A blob in the store.
+pub struct StoredBlob {
+    /// The digest of its bytes.
+    pub digest: Digest,
+    /// Its size.
+    pub bytes: u64,
+    /// The rows in it.
     pub rows: u64,
 }
 
-/// Encodes the batches that `next` gives, until there is none left, on so many threads.
+impl BlobEncoding {
+    /// Starts to encode the batches that `next` gives, until there is none left. `next` may
+    /// block. The columns of a row group are encoded on up to `threads` threads.
+    ///
+    /// # Errors
+    /// If the store takes no new blob.
+    pub fn start(
+        store: &Store,
+        schema: SchemaRef,
+        threads: usize,
+        next: impl FnMut() -> Option<RecordBatch> + Send + 'static,
+    ) -> Result<Self, StoreError> {
+        let blob = store.blob_writer()?;
+        let encoder = tokio::task::spawn_blocking(move || {
+            let (writer, rows) = encode(blob, schema, threads, next)?;
+            Ok(EncodedBlob { writer, rows })
+        });
+        Ok(Self { encoder })
+    }
+
+    /// Waits until all batches are encoded.
+    ///
+    /// # Errors
+    /// If a batch does not have the columns of the schema, or the disk fails.
+    pub async fn finish(self) -> Result<EncodedBlob, StepError> {
+        self.encoder.await.map_err(|_| StepError::new("a writer thread panicked"))?
+    }
+
+    /// Waits for the end of the thread and drops what it wrote.
+    pub async fn abandon(self) {
+        // The result is of no use any more.
+        let _ = self.encoder.await;
+    }
+}
+
+impl EncodedBlob {
+    /// Puts the blob into the store.
+    ///
+    /// # Errors
+    /// If it cannot be made durable or be given its name.
+    pub async fn commit(self, store: &Store) -> Result<StoredBlob, StoreError> {
+        let (digest, bytes) = self.writer.commit(store).await?;
+        Ok(StoredBlob { digest, bytes, rows: self.rows })
+    }
+}
+
+/// Encodes the batches that `next` gives, until there is none left, on so many threads. Returns the
+/// number of rows.
 pub(super) fn encode<W: Write + Send>(
     mut out: W,
     schema: SchemaRef,
     threads: usize,
     mut next: impl FnMut() -> Option<RecordBatch>,
-) -> Result<Encoded<W>, StepError> {
+) -> Result<(W, u64), StepError> {
     let mut batches = group(&mut next);
     let properties = properties_of(&batches);
     let writer = ArrowWriter::try_new(&mut out, Arc::clone(&schema), Some(properties))?;
@@ -61,7 +127,7 @@ pub(super) fn encode<W: Write + Send>(
     }
     // Flushes, to keep the system's error; `into_inner` would keep only its text.
     file.close()?;
-    Ok(Encoded { out, rows })
+    Ok((out, rows))
 }
 
 /// The batches of the next row group; none if there are no more rows.
@@ -72,10 +138,7 @@ fn group(next: &mut impl FnMut() -> Option<RecordBatch>) -> Vec<RecordBatch> {
         let Some(batch) = next() else { break };
         if batch.num_rows() > 0 {
             rows += batch.num_rows();
-            // The size of a slice of lists is only known from each list.
-            let flat = batch.columns().iter().filter(|column| !column.data_type().is_nested());
-            let sizes = flat.map(|column| column.to_data().get_slice_memory_size().unwrap_or(0));
-            bytes += sizes.sum::<usize>();
+            bytes += flat_bytes(&batch);
             batches.push(batch);
         }
     }
@@ -99,16 +162,18 @@ fn properties_of(batches: &[RecordBatch]) -> WriterProperties {
 /// Returns true if the rows fit a block of a disk uncompressed. Compressing them saves nothing, and
 /// its fixed cost per column is most of the work.
 fn fits_a_block(batches: &[RecordBatch]) -> bool {
-    let columns = batches.iter().flat_map(RecordBatch::columns);
-    // What the lists of a slice hold is not known without a look at each.
-    let flat = columns.clone().all(|column| !column.data_type().is_nested());
-    let bytes = columns.map(|column| column.to_data().get_slice_memory_size().unwrap_or(BLOCK));
-    flat && batches.iter().map(RecordBatch::num_rows).sum::<usize>() < ROW_GROUP_ROWS
-        && bytes.sum::<usize>() <= BLOCK
+    let mut columns = batches.iter().flat_map(RecordBatch::columns);
+    columns.all(|column| !column.data_type().is_nested())
+        && batches.iter().map(RecordBatch::num_rows).sum::<usize>() < ROW_GROUP_ROWS
+        && batches.iter().map(flat_bytes).sum::<usize>() <= BLOCK
 }
 
-/// The encoded leaves of one column.
-type EncodedLeaves = Result<Vec<ArrowColumnChunk>, ParquetError>;
+/// The bytes of the columns without lists: what the lists of a slice hold is not known without a look
+/// at each.
+fn flat_bytes(batch: &RecordBatch) -> usize {
+    let flat = batch.columns().iter().filter(|column| !column.data_type().is_nested());
+    flat.map(|column| column.to_data().get_slice_memory_size().unwrap_or(0)).sum()
+}
 
 /// One column of a row group with the writers of its leaves.
 struct ColumnChunk<'a> {
@@ -124,56 +189,32 @@ fn encode_group(
     writers: Vec<ArrowColumnWriter>,
     batches: &[RecordBatch],
     threads: usize,
-) -> Result<Vec<ArrowColumnChunk>, ParquetError> {
+) -> Result<Vec<ArrowColumnChunk>, StepError> {
     let mut writers = writers.into_iter();
     let mut columns = Vec::with_capacity(schema.fields().len());
     for (at, field) in schema.fields().iter().enumerate() {
         let leaves = compute_leaves(field, &new_empty_array(field.data_type()))?.len();
         let bytes = batches.iter().map(|b| b.column(at).get_buffer_memory_size()).sum();
-        columns.push(ColumnChunk {
-            at,
-            field,
-            writers: writers.by_ref().take(leaves).collect(),
-            bytes,
-        });
+        let writers = writers.by_ref().take(leaves).collect();
+        columns.push(ColumnChunk { at, field, writers, bytes });
     }
+    let encode = |column: ColumnChunk<'_>| (column.at, encode_column(column, batches));
     // To start a thread takes longer than to encode a few kilobytes, and a workflow may have ten
     // thousand small tables.
     let small = columns.iter().map(|column| column.bytes).sum::<usize>() < SMALL_BYTES;
-    let threads = if small { 1 } else { threads };
-    // The largest are taken first, from the end.
-    columns.sort_by_key(|c| c.bytes);
-    let queue = Mutex::new(columns);
-    let done: Mutex<Vec<(usize, EncodedLeaves)>> = Mutex::new(Vec::new());
-    let work = || {
-        loop {
-            let column = queue.lock().ok().and_then(|mut q| q.pop());
-            let Some(column) = column else { return };
-            let at = column.at;
-            let arrays = batches.iter().map(|b| b.column(at));
-            let result = encode_column(column, arrays);
-            if let Ok(mut done) = done.lock() {
-                done.push((at, result));
-            }
+    let mut encoded: Vec<_> = match threads <= 1 || small {
+        true => columns.into_iter().map(encode).collect(),
+        false => {
+            // The largest are taken first.
+            columns.sort_by_key(|column| std::cmp::Reverse(column.bytes));
+            let pool = worker_threads::pool(threads.min(columns.len()))?;
+            pool.install(|| columns.into_par_iter().with_max_len(1).map(encode).collect())
         }
     };
-    if threads <= 1 {
-        work();
-    } else {
-        std::thread::scope(|scope| {
-            for _ in 0..threads.min(schema.fields().len()) {
-                scope.spawn(work);
-            }
-        });
-    }
-    let mut done = done.into_inner().unwrap_or_default();
-    if done.len() != schema.fields().len() {
-        return Err(ParquetError::General("a thread ended before its column was encoded".into()));
-    }
-    done.sort_by_key(|(at, _)| *at);
+    encoded.sort_by_key(|(at, _)| *at);
     let mut chunks = Vec::new();
-    for (_, result) in done {
-        chunks.extend(result?);
+    for (_, leaves) in encoded {
+        chunks.extend(leaves?);
     }
     Ok(chunks)
 }
@@ -181,12 +222,12 @@ fn encode_group(
 /// Below this the columns of a row group are encoded by one thread.
 const SMALL_BYTES: usize = 64 << 10;
 
-fn encode_column<'a>(
+fn encode_column(
     mut column: ColumnChunk<'_>,
-    arrays: impl Iterator<Item = &'a ArrayRef>,
-) -> EncodedLeaves {
-    for array in arrays {
-        let leaves = compute_leaves(column.field, array)?;
+    batches: &[RecordBatch],
+) -> Result<Vec<ArrowColumnChunk>, ParquetError> {
+    for batch in batches {
+        let leaves = compute_leaves(column.field, batch.column(column.at))?;
         for (writer, leaf) in column.writers.iter_mut().zip(&leaves) {
             writer.write(leaf)?;
         }
@@ -196,7 +237,9 @@ fn encode_column<'a>(
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::{Int64Array, ListBuilder, StringArray, StringBuilder, StructArray};
+    use arrow::array::{
+        ArrayRef, Int64Array, ListBuilder, StringArray, StringBuilder, StructArray,
+    };
     use arrow::datatypes::{DataType, Field, Schema};
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
     use parquet::file::metadata::ColumnChunkMetaData;
@@ -233,7 +276,7 @@ mod tests {
             let batches: Vec<_> = (0..40).map(|i| batch(i * 1000, 1000)).collect();
             let mut rest = batches.clone().into_iter();
             let encoded = encode(Vec::new(), schema.clone(), threads, || rest.next());
-            let bytes = encoded.unwrap().out;
+            let (bytes, _) = encoded.unwrap();
             let reader = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes))
                 .unwrap()
                 .with_batch_size(1000)
@@ -247,7 +290,7 @@ mod tests {
 
     #[test]
     fn an_empty_table_is_a_valid_file() {
-        let bytes = encode(Vec::new(), batch(0, 1).schema(), 2, || None).unwrap().out;
+        let (bytes, _) = encode(Vec::new(), batch(0, 1).schema(), 2, || None).unwrap();
         let reader = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes)).unwrap();
         assert_eq!(reader.build().unwrap().count(), 0);
     }
@@ -264,8 +307,8 @@ mod tests {
         ] {
             let schema = batch.schema();
             let mut rest = vec![batch].into_iter();
-            let encoded = encode(Vec::new(), schema, 1, || rest.next()).unwrap();
-            let bytes = bytes::Bytes::from(encoded.out);
+            let (bytes, _) = encode(Vec::new(), schema, 1, || rest.next()).unwrap();
+            let bytes = bytes::Bytes::from(bytes);
             let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).unwrap();
             let columns = reader.metadata().row_group(0).columns();
             let are =
@@ -280,11 +323,11 @@ mod tests {
         let texts: ArrayRef = Arc::new(StringArray::from_iter_values(vec![text; 20]));
         let batch = RecordBatch::try_from_iter([("text", texts)]).unwrap();
         let mut rest = (0..20).map(|at| batch.slice(at, 1));
-        let encoded = encode(Vec::new(), batch.schema(), 1, || rest.next()).unwrap();
-        let bytes = bytes::Bytes::from(encoded.out);
+        let (bytes, encoded) = encode(Vec::new(), batch.schema(), 1, || rest.next()).unwrap();
+        let bytes = bytes::Bytes::from(bytes);
         let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).unwrap();
         let groups = reader.metadata().row_groups().iter();
         let rows: Vec<i64> = groups.map(|group| group.num_rows()).collect();
-        assert_eq!((encoded.rows, rows), (20, vec![8, 8, 4]));
+        assert_eq!((encoded, rows), (20, vec![8, 8, 4]));
     }
 }

@@ -1,7 +1,6 @@
 //! DataFusion sessions, the reading and writing of stored tables, and the checks that keep
 //! plans deterministic.
 
-mod blob_encoding;
 mod calendar;
 mod determinism;
 mod encode;
@@ -17,18 +16,15 @@ mod small_table;
 mod sql_depth;
 mod sql_ignored;
 mod sql_mistake;
-mod sql_words;
-mod stored_matches;
-mod stored_order;
 mod stored_range;
 mod stored_rows;
 mod text_search;
 mod unnested_groups;
 mod write;
 
-pub use blob_encoding::{BlobEncoding, StoredBlob};
 pub use calendar::check_times;
 pub use determinism::{KeyColumns, check_deterministic};
+pub use encode::{BlobEncoding, StoredBlob};
 pub use expr::{RowExpr, parse_row_expr};
 pub use figure_data::{FigureColumn, figure_data};
 pub use guard::guarded;
@@ -41,10 +37,8 @@ pub use scan::{empty_table, empty_view, scan, scan_files, scan_stored};
 pub use sql_depth::MAX_SQL_DEPTH;
 pub use sql_ignored::check_query;
 pub use sql_mistake::{SqlText, explain};
-pub use stored_matches::stored_matches;
-pub use stored_order::stored_order;
 pub use stored_range::scan_range;
-pub use stored_rows::stored_rows;
+pub use stored_rows::{stored_matches, stored_order, stored_rows};
 pub use text_search::contains_ascii;
 pub use unnested_groups::dropped_group_columns;
 pub use write::{EncodedTable, OpenTable, StoreTableError, column, open_table, sorted_by_key};

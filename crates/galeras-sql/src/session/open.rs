@@ -1,8 +1,7 @@
 //! Sessions: one configuration for planning and for running.
 
-use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 
 use datafusion::catalog::{
     CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList,
@@ -129,12 +128,7 @@ pub fn session(jobs: usize) -> SessionContext {
 
 /// A session like [`session`] for queries that are planned and never run.
 pub fn planning_session() -> SessionContext {
-    static STATE: LazyLock<SessionState> = LazyLock::new(|| {
-        let mut state = TEMPLATE.clone();
-        state.config_mut().options_mut().execution.target_partitions = 1;
-        state
-    });
-    with_own_catalogs(STATE.clone())
+    session(1)
 }
 
 /// A session like [`session`], whose plans keep the order of a stored table: parts of a file
@@ -174,27 +168,13 @@ pub fn bounded_session(jobs: usize, memory: usize, folder: &Path) -> Result<Sess
     Ok(SessionContext::new_with_state(state))
 }
 
-/// Configured states by threads and by whether rows are dealt out. To build one takes
-/// milliseconds, to clone it a fraction of that, and a workflow may have ten thousand steps.
-static STATES: LazyLock<Mutex<HashMap<(usize, bool), SessionState>>> =
-    LazyLock::new(Mutex::default);
-
+/// A copy of the template, which takes a fraction of the milliseconds that building one does.
 fn build(jobs: usize, deal_out: bool) -> SessionContext {
-    let configured = || {
-        let mut state = TEMPLATE.clone();
-        let options = state.config_mut().options_mut();
-        options.execution.target_partitions = jobs.max(1);
-        options.optimizer.enable_round_robin_repartition = deal_out;
-        state
-    };
-    let mut states = STATES.lock().unwrap_or_else(PoisonError::into_inner);
-    let state = states.entry((jobs, deal_out)).or_insert_with(configured).clone();
-    drop(states);
-    with_own_catalogs(state)
-}
-
-/// Gives the session its own catalog: tables of one step are not visible to another.
-fn with_own_catalogs(mut state: SessionState) -> SessionContext {
+    let mut state = TEMPLATE.clone();
+    let options = state.config_mut().options_mut();
+    options.execution.target_partitions = jobs.max(1);
+    options.optimizer.enable_round_robin_repartition = deal_out;
+    // Tables of one step are not visible to another.
     let catalogs = own_catalogs(&state);
     state.register_catalog_list(catalogs);
     SessionContext::new_with_state(state)
@@ -218,7 +198,6 @@ fn own_catalogs(state: &SessionState) -> Arc<dyn CatalogProviderList> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

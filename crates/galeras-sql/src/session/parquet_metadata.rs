@@ -113,7 +113,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (stored, copied) = (folder.path().join("a"), folder.path().join("b"));
         let mut rows = [batch().slice(0, 40_000), batch().slice(40_000, 60_000)].into_iter();
-        let bytes = encode(Vec::new(), batch().schema(), 2, || rows.next()).unwrap().out;
+        let (bytes, _) = encode(Vec::new(), batch().schema(), 2, || rows.next()).unwrap();
         std::fs::write(&stored, &bytes).unwrap();
         let pairs = [("galeras.step".to_string(), "a \"b\"\n".to_string())];
         let copy = || {

@@ -5,10 +5,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::tree_node::{Transformed, TransformedResult as _, TreeNode as _};
+use datafusion::common::exec_err;
+use datafusion::common::tree_node::{
+    Transformed, TransformedResult as _, TreeNode as _, TreeNodeRecursion,
+};
 use datafusion::config::ConfigOptions;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -54,6 +56,7 @@ impl PhysicalOptimizerRule for LimitRecursion {
 }
 
 /// Returns the rows of its input, or an error when it was executed too often.
+#[derive(Debug)]
 struct RoundsExec {
     round: Arc<dyn ExecutionPlan>,
     /// How often it was executed; the copies that are made for a round share the number.
@@ -65,12 +68,6 @@ impl RoundsExec {
     fn new(round: Arc<dyn ExecutionPlan>, rounds: Arc<AtomicUsize>) -> Self {
         let properties = Arc::clone(round.properties());
         Self { round, rounds, properties }
-    }
-}
-
-impl fmt::Debug for RoundsExec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RoundsExec").finish_non_exhaustive()
     }
 }
 
@@ -114,18 +111,17 @@ impl ExecutionPlan for RoundsExec {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         if self.rounds.fetch_add(1, Ordering::Relaxed) >= MAX_ROUNDS {
-            return Err(DataFusionError::Execution(format!(
+            return exec_err!(
                 "a query that calls itself (WITH RECURSIVE) goes on for more than {MAX_ROUNDS} \
                  rounds; does it end? give it a condition (`WHERE n < 1000`), or count with \
                  `range(0, 1000)`"
-            )));
+            );
         }
         self.round.execute(partition, context)
     }
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use crate::session::session;
 

@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
-use datafusion::common::Column;
+use datafusion::common::{Result, exec_datafusion_err};
 use datafusion::dataframe::DataFrame;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{
     ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
 };
 use datafusion::datasource::{MemTable, ViewTable, provider_as_source};
-use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::context::SessionContext;
-use datafusion::logical_expr::{Expr, LogicalPlanBuilder, SortExpr, UNNAMED_TABLE, lit};
+use datafusion::logical_expr::{LogicalPlanBuilder, SortExpr, UNNAMED_TABLE, lit};
 
 use super::small_table::{SMALL_BYTES, SmallTable, check_type};
 use super::stored_range::stored_footer;
@@ -46,17 +45,18 @@ pub fn scan(
             listing(session, store, &[stored.blob], schema, order)?
         }
     };
-    if table.schema.fields().iter().any(|f| is_virtual(f)) {
-        let columns = table.schema.fields().iter().map(|f| {
-            if is_virtual(f) {
-                lit(step).alias(f.name())
-            } else {
-                Expr::Column(Column::from_name(f.name()))
-            }
-        });
-        return stored.select(columns);
+    with_step(stored, table, step)
+}
+
+/// Stored rows with the virtual column of the table, if it has one.
+pub(super) fn with_step(stored: DataFrame, table: &TableSchema, step: &str) -> Result<DataFrame> {
+    if !table.schema.fields().iter().any(|field| is_virtual(field)) {
+        return Ok(stored);
     }
-    Ok(stored)
+    stored.select(table.schema.fields().iter().map(|field| match is_virtual(field) {
+        true => lit(step).alias(field.name()),
+        false => column(field.name()),
+    }))
 }
 
 /// Blobs of one schema as one table.
@@ -94,18 +94,15 @@ pub async fn scan_stored(
 /// A damaged footer is an error here, before a library trusts it.
 pub(super) fn check_stored(store: &Store, blob: &Digest) -> Result<()> {
     match store.local_blob(blob).filter(|file| file.exists()) {
-        Some(file) => check_footer(&file).map_err(|why| damaged(&file, &why)),
+        Some(file) => check_footer(&file).map_err(|why| {
+            let file = file.display();
+            exec_datafusion_err!(
+                "the stored table {file} is damaged: {why}; `galeras cache verify --repair` removes \
+                 it, and the next run computes it again"
+            )
+        }),
         None => Ok(()),
     }
-}
-
-/// The error of a stored table that cannot be read.
-fn damaged(file: &std::path::Path, why: &str) -> DataFusionError {
-    let file = file.display();
-    DataFusionError::Execution(format!(
-        "the stored table {file} is damaged: {why}; `galeras cache verify --repair` removes it, and \
-         the next run computes it again"
-    ))
 }
 
 fn listing(

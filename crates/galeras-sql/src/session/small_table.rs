@@ -15,11 +15,10 @@ use arrow::datatypes::{Field, SchemaRef};
 use async_trait::async_trait;
 use bytes::Bytes;
 use datafusion::catalog::Session;
-use datafusion::common::Statistics;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, Statistics, exec_err};
 use datafusion::datasource::{TableProvider, TableType};
-use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::Expr;
 use datafusion::physical_expr::expressions::col;
@@ -76,7 +75,7 @@ impl TableProvider for SmallTable {
         let metadata = ArrowReaderMetadata::load(&bytes, ArrowReaderOptions::new())?;
         let planned = Planned::new(metadata.schema(), &self.schema, projection.map(Vec::as_slice))?;
         let rows = metadata.metadata().file_metadata().num_rows();
-        let properties = Arc::new(stored_properties(planned.schema(), &self.key));
+        let properties = Arc::new(stored_properties(&planned.schema, &self.key));
         Ok(Arc::new(SmallScan {
             bytes,
             metadata,
@@ -110,8 +109,8 @@ fn stored_properties(schema: &SchemaRef, key: &[String]) -> PlanProperties {
 #[derive(Debug)]
 pub(super) struct Planned {
     schema: SchemaRef,
-    /// In the order in which they are read.
-    columns: Vec<usize>,
+    /// Where the stored table has them, in its order.
+    pub(super) columns: Vec<usize>,
     /// Which of those that are read each column of the schema is.
     order: Vec<usize>,
 }
@@ -143,16 +142,6 @@ impl Planned {
         Ok(Self { schema, columns, order })
     }
 
-    /// The columns as they were planned.
-    pub(super) fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
-    /// Where the stored table has them, in its order.
-    pub(super) fn columns(&self) -> impl Iterator<Item = usize> {
-        self.columns.iter().copied()
-    }
-
     /// Converts a batch of these columns to the planned schema.
     ///
     /// # Errors
@@ -179,10 +168,9 @@ pub(super) fn check_type(stored: &Field, planned: &Field) -> Result<()> {
     let [is, wanted] = [stored, planned].map(|field| type_name(field.data_type()));
     match is == wanted {
         true => Ok(()),
-        false => Err(DataFusionError::Execution(format!(
-            "the stored column {} is {is}, not {wanted}",
-            quote(planned.name())
-        ))),
+        false => {
+            exec_err!("the stored column {} is {is}, not {wanted}", quote(planned.name()))
+        }
     }
 }
 
@@ -198,7 +186,7 @@ struct SmallScan {
 
 impl DisplayAs for SmallScan {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let fields = self.planned.schema().fields().iter();
+        let fields = self.planned.schema.fields().iter();
         let columns: Vec<&str> = fields.map(|field| field.name().as_str()).collect();
         write!(f, "SmallScan: rows={}, columns=[{}]", self.rows, columns.join(", "))
     }
@@ -236,17 +224,18 @@ impl ExecutionPlan for SmallScan {
             self.bytes.clone(),
             self.metadata.clone(),
         );
-        let mask = ProjectionMask::roots(builder.parquet_schema(), self.planned.columns());
+        let mask =
+            ProjectionMask::roots(builder.parquet_schema(), self.planned.columns.iter().copied());
         let batch_size = context.session_config().batch_size();
         let rows = builder.with_projection(mask).with_batch_size(batch_size).build()?;
         let planned = Arc::clone(&self.planned);
         let batches = rows.map(move |batch| planned.batch(&batch?));
-        let schema = Arc::clone(self.planned.schema());
+        let schema = Arc::clone(&self.planned.schema);
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::iter(batches))))
     }
 
     fn partition_statistics(&self, _: Option<usize>) -> Result<Arc<Statistics>> {
-        let mut statistics = Statistics::new_unknown(self.planned.schema());
+        let mut statistics = Statistics::new_unknown(&self.planned.schema);
         statistics.num_rows = Precision::Exact(self.rows);
         Ok(Arc::new(statistics))
     }

@@ -4,13 +4,16 @@
 //! the word is looked up in the text, and suggestions come from the columns, functions and tables
 //! in scope.
 
+use std::ops::Range;
+
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::SessionContext;
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::ParserError;
-use datafusion::sql::sqlparser::tokenizer::Location;
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer, Word};
 
-use super::sql_words::{Lines, SqlWord, words};
 use galeras_operator::{ArgError, plain_message};
 use galeras_workflow::code::Code;
 use galeras_workflow::{did_you_mean, quote};
@@ -53,17 +56,19 @@ pub fn explain(error: &DataFusionError, text: &SqlText<'_>) -> ArgError {
                 return unknown_column(text, &words, (&field.name, table), known);
             }
             SchemaError::AmbiguousReference { field } => {
-                if text.tables.len() < 2 {
-                    let message = format!("several columns are called {}", quote(&field.name));
-                    let error = ArgError::new(text.path, Code::Sql, message);
-                    let error = error.help("give one of them another name with AS");
-                    return error.word_of(SqlWord::column(&words, &field.name, None));
-                }
-                let message = format!("{} is a column of several tables", quote(&field.name));
-                let example = text.tables.first().unwrap_or(&"table");
-                let help = format!("write the table before it, as in `{example}.{}`", field.name);
+                let name = quote(&field.name);
+                let (message, help) = match text.tables {
+                    [] | [_] => (
+                        format!("several columns are called {name}"),
+                        "give one of them another name with AS".to_owned(),
+                    ),
+                    [example, ..] => (
+                        format!("{name} is a column of several tables"),
+                        format!("write the table before it, as in `{example}.{}`", field.name),
+                    ),
+                };
                 let error = ArgError::new(text.path, Code::Sql, message).help(help);
-                return error.word_of(SqlWord::column(&words, &field.name, None));
+                return at_word(error, SqlWord::column(&words, &field.name, None));
             }
             _ => {}
         },
@@ -74,29 +79,17 @@ pub fn explain(error: &DataFusionError, text: &SqlText<'_>) -> ArgError {
     if let Some(name) = between(&message, "Invalid function '", "'") {
         return unknown_function(text, &words, name);
     }
-    if let Some(found) = table(&message, text, &words) {
-        return found;
-    }
-    if let Some(found) = grouping(&message, text, &words) {
-        return found;
-    }
-    if let Some(found) = arguments(&message, text, &words) {
-        return found;
-    }
-    ArgError::new(text.path, Code::Sql, message)
+    table(&message, text, &words)
+        .or_else(|| grouping(&message, text, &words))
+        .or_else(|| arguments(&message, text, &words))
+        .unwrap_or_else(|| ArgError::new(text.path, Code::Sql, message))
 }
 
-trait OfWord {
-    /// The same error, placed at this word of the argument if it was found.
-    fn word_of(self, word: Option<&SqlWord>) -> Self;
-}
-
-impl OfWord for ArgError {
-    fn word_of(self, word: Option<&SqlWord>) -> Self {
-        match word {
-            Some(word) => self.word(word.at.clone()),
-            None => self,
-        }
+/// The same error, placed at this word of the argument if it was found.
+fn at_word(error: ArgError, word: Option<&SqlWord>) -> ArgError {
+    match word {
+        Some(word) => error.word(word.at.clone()),
+        None => error,
     }
 }
 
@@ -122,7 +115,8 @@ fn unknown_column(
 ) -> ArgError {
     let word = SqlWord::column(words, name, table);
     let near = did_you_mean(name, known.iter().copied());
-    let mut error = ArgError::unknown_column(text.path, name, known.iter().copied()).word_of(word);
+    let error = ArgError::unknown_column(text.path, name, known.iter().copied());
+    let mut error = at_word(error, word);
     if let (Some(near), Some(word)) = (near, word) {
         let meant = written(near);
         if near != meant {
@@ -156,8 +150,8 @@ fn unknown_function(text: &SqlText<'_>, words: &[SqlWord], name: &str) -> ArgErr
     let near = other.filter(|ours| known.contains(ours));
     let near = near.or_else(|| did_you_mean(name, known.iter().copied()));
     let message = format!("there is no function {}", quote(name));
-    let error = ArgError::new(text.path, Code::UnknownFunction, message)
-        .word_of(SqlWord::function(words, name));
+    let error = ArgError::new(text.path, Code::UnknownFunction, message);
+    let error = at_word(error, SqlWord::function(words, name));
     // A column that is called like a function.
     if text.columns.contains(&name) {
         let help = format!("`{name}` is a column: write it without brackets");
@@ -175,8 +169,8 @@ fn table(message: &str, text: &SqlText<'_>, words: &[SqlWord]) -> Option<ArgErro
     let name = name.strip_prefix("datafusion.").unwrap_or(name);
     let name = name.strip_prefix("public.").unwrap_or(name);
     let message = format!("there is no table {}", quote(name));
-    let error =
-        ArgError::new(text.path, Code::UnknownTable, message).word_of(SqlWord::table(words, name));
+    let error = ArgError::new(text.path, Code::UnknownTable, message);
+    let error = at_word(error, SqlWord::table(words, name));
     let near = did_you_mean(name, text.tables.iter().copied());
     Some(match (near, text.tables) {
         (_, []) => error.help("the step has no input; add `from`"),
@@ -198,7 +192,7 @@ fn grouping(message: &str, text: &SqlText<'_>, words: &[SqlWord]) -> Option<ArgE
         format!("{} is neither in GROUP BY nor inside of an aggregate function", quote(name));
     let help = format!("add it to GROUP BY, or take one value of each group: `max({name})`");
     let error = ArgError::new(text.path, Code::Sql, message).help(help);
-    Some(error.word_of(SqlWord::column(words, name, table)))
+    Some(at_word(error, SqlWord::column(words, name, table)))
 }
 
 /// A function that does not take these arguments.
@@ -311,6 +305,117 @@ fn location(text: &str) -> Option<Location> {
     let (line, column) = text.split_once(", Column: ")?;
     let digits = column.chars().take_while(char::is_ascii_digit).collect::<String>();
     Some(Location { line: line.trim().parse().ok()?, column: digits.parse().ok()? })
+}
+
+/// A name or keyword in a text of SQL.
+#[derive(Debug)]
+struct SqlWord {
+    /// Without quotes, in small letters if it has none.
+    name: String,
+    /// As it is written, without quotes.
+    written: String,
+    /// True if it is in quotes.
+    quoted: bool,
+    /// Its bytes, quotes included.
+    at: Range<usize>,
+    /// True if a bracket follows directly.
+    called: bool,
+    /// True if it names a value: it follows `AS`.
+    alias: bool,
+    /// The name before its dot.
+    qualifier: Option<String>,
+    /// True if it is a keyword of SQL, in any role.
+    keyword: bool,
+}
+
+/// The words of `sql` in their order; none if the text is not SQL.
+fn words(sql: &str) -> Vec<SqlWord> {
+    let Ok(tokens) = Tokenizer::new(&GenericDialect {}, sql).tokenize_with_location() else {
+        return Vec::new();
+    };
+    let lines = Lines::new(sql);
+    let tokens: Vec<_> =
+        tokens.into_iter().filter(|t| !matches!(t.token, Token::Whitespace(_))).collect();
+    let mut words: Vec<SqlWord> = Vec::new();
+    for (i, token) in tokens.iter().enumerate() {
+        let Token::Word(word) = &token.token else { continue };
+        let before =
+            |back: usize| i.checked_sub(back).and_then(|i| tokens.get(i)).map(|t| &t.token);
+        let next = tokens.get(i + 1).map(|t| &t.token);
+        let end = match tokens.get(i + 1) {
+            Some(next) => lines.offset(next.span.start),
+            None => sql.len(),
+        };
+        let start = lines.offset(token.span.start);
+        let text = sql.get(start..end).unwrap_or("").trim_end();
+        let length = match word.quote_style {
+            Some(_) => text.len(),
+            None => text.len().min(word.value.len()),
+        };
+        let name = |w: &Word| match w.quote_style {
+            Some(_) => w.value.clone(),
+            None => w.value.to_lowercase(),
+        };
+        let qualifier = match (before(1), before(2)) {
+            (Some(Token::Period), Some(Token::Word(table))) => Some(name(table)),
+            _ => None,
+        };
+        words.push(SqlWord {
+            name: name(word),
+            written: word.value.clone(),
+            quoted: word.quote_style.is_some(),
+            at: start..start + length,
+            called: matches!(next, Some(Token::LParen)),
+            alias: matches!(before(1), Some(Token::Word(w)) if w.keyword == Keyword::AS),
+            qualifier,
+            keyword: word.keyword != Keyword::NoKeyword,
+        });
+    }
+    words
+}
+
+impl SqlWord {
+    /// The word that names the column `name` of `table`, of those that may.
+    fn column<'a>(words: &'a [SqlWord], name: &str, table: Option<&str>) -> Option<&'a SqlWord> {
+        let named = |w: &&SqlWord| w.name == name && !w.called && !w.alias;
+        let qualified = |w: &&SqlWord| table.is_some() && w.qualifier.as_deref() == table;
+        let of_table = words.iter().find(|w| named(w) && qualified(w));
+        of_table.or_else(|| words.iter().find(named))
+    }
+
+    /// The word that calls the function `name`.
+    fn function<'a>(words: &'a [SqlWord], name: &str) -> Option<&'a SqlWord> {
+        words.iter().find(|w| w.called && w.name.eq_ignore_ascii_case(name))
+    }
+
+    /// The word that names the table `name`.
+    fn table<'a>(words: &'a [SqlWord], name: &str) -> Option<&'a SqlWord> {
+        let mut after = words.windows(2).filter(|pair| pair[1].name == name);
+        let reads = |w: &SqlWord| matches!(w.name.as_str(), "from" | "join");
+        let found = after.clone().find(|pair| reads(&pair[0])).or_else(|| after.next());
+        found.map(|pair| &pair[1])
+    }
+}
+
+/// Where the lines of a text begin.
+struct Lines<'a> {
+    text: &'a str,
+    starts: Vec<usize>,
+}
+
+impl<'a> Lines<'a> {
+    fn new(text: &'a str) -> Self {
+        let starts = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i + 1);
+        Self { text, starts: std::iter::once(0).chain(starts).collect() }
+    }
+
+    /// The byte at a place that counts lines and characters from 1.
+    fn offset(&self, place: Location) -> usize {
+        let count = |n: u64| usize::try_from(n.saturating_sub(1)).unwrap_or(usize::MAX);
+        let Some(start) = self.starts.get(count(place.line)) else { return self.text.len() };
+        let line = &self.text[*start..];
+        line.char_indices().nth(count(place.column)).map_or(self.text.len(), |(at, _)| start + at)
+    }
 }
 
 #[cfg(test)]

@@ -6,12 +6,10 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use bytes::Bytes;
-use datafusion::common::Column;
 use datafusion::dataframe::DataFrame;
 use datafusion::datasource::MemTable;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::context::SessionContext;
-use datafusion::logical_expr::{Expr, lit};
 use futures::future::BoxFuture;
 use futures::{TryFutureExt, TryStreamExt};
 use object_store::path::Path;
@@ -22,10 +20,10 @@ use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
 
-use super::scan::check_stored;
+use super::scan::{check_stored, with_step};
 use super::small_table::Planned;
 use galeras_base::digest::Digest;
-use galeras_operator::{TableSchema, is_virtual};
+use galeras_operator::TableSchema;
 use galeras_store::Store;
 
 /// Rows that are decoded at a time.
@@ -51,20 +49,14 @@ pub async fn scan_range(
         usize::try_from(rows).map_err(|_| DataFusionError::Execution("too many rows".into()))
     };
     let builder = ParquetRecordBatchStreamBuilder::new_with_metadata(object, metadata);
-    let mask = ProjectionMask::roots(builder.parquet_schema(), planned.columns());
+    let mask = ProjectionMask::roots(builder.parquet_schema(), planned.columns.iter().copied());
     let builder = builder.with_projection(mask).with_batch_size(BATCH_ROWS);
     let stream = builder.with_offset(rows(start)?).with_limit(rows(len)?).build()?;
     let batches = stream.map_err(DataFusionError::from);
     let batches = batches.and_then(async |batch| planned.batch(&batch));
     let batches: Vec<RecordBatch> = batches.try_collect().await?;
     let stored = session.read_table(Arc::new(MemTable::try_new(schema, vec![batches])?))?;
-    if !table.schema.fields().iter().any(|field| is_virtual(field)) {
-        return Ok(stored);
-    }
-    stored.select(table.schema.fields().iter().map(|field| match is_virtual(field) {
-        true => lit(step).alias(field.name()),
-        false => Expr::Column(Column::from_name(field.name())),
-    }))
+    with_step(stored, table, step)
 }
 
 /// A file of the store, and its footer.
@@ -123,7 +115,6 @@ impl AsyncFileReader for StoredObject {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use arrow::array::{ArrayRef, AsArray, StringArray};
 

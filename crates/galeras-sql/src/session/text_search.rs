@@ -7,47 +7,36 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder,
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::DataType;
 use datafusion::error::Result;
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
-};
+use datafusion::logical_expr::{Expr, ScalarFunctionArgs, lit};
+
+use crate::functions::{FunctionDoc, RowFunction, call};
 
 /// Returns true for each text that contains this text of ASCII characters. Upper and lower case of
 /// ASCII letters are the same.
 pub fn contains_ascii(column: Expr, text: &str) -> Expr {
-    ScalarUDF::from(ContainsAscii::default()).call(vec![column, lit(text.to_ascii_lowercase())])
+    call::<ContainsAscii>(vec![column, lit(text.to_ascii_lowercase())])
 }
 
-/// `contains_ascii(text, lower_case)`.
+/// `contains_ascii(text, lower_case)`, which no query can call.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct ContainsAscii {
-    signature: Signature,
-}
+struct ContainsAscii;
 
-impl Default for ContainsAscii {
-    fn default() -> Self {
-        let types = vec![DataType::Utf8, DataType::Utf8];
-        Self { signature: Signature::exact(types, Volatility::Immutable) }
-    }
-}
+impl RowFunction for ContainsAscii {
+    const DOC: FunctionDoc = FunctionDoc {
+        name: "contains_ascii",
+        arguments: &[("text", "text"), ("lower_case", "text")],
+        ..FunctionDoc::ROW
+    };
 
-impl ScalarUDFImpl for ContainsAscii {
-    fn name(&self) -> &str {
-        "contains_ascii"
+    fn return_type() -> DataType {
+        DataType::Boolean
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Boolean)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn invoke(args: &ScalarFunctionArgs) -> Result<ArrayRef> {
         let texts = args.args[0].to_array(args.number_rows)?;
         let wanted = args.args[1].to_array(1)?;
         let found = contains(texts.as_string::<i32>(), wanted.as_string::<i32>().value(0));
-        Ok(ColumnarValue::Array(Arc::new(found) as ArrayRef))
+        Ok(Arc::new(found))
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arrow::array::{Array, RecordBatch, RecordBatchOptions};
 use arrow::compute::CastOptions;
 use arrow::datatypes::SchemaRef;
-use arrow::row::{OwnedRow, RowConverter, Rows, SortField};
+use arrow::row::{OwnedRow, RowConverter, SortField};
 use arrow::util::display::FormatOptions;
 use datafusion::common::Column;
 use datafusion::dataframe::DataFrame;
@@ -21,8 +21,8 @@ use futures::StreamExt;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::blob_encoding::{BlobEncoding, EncodedBlob};
 use super::calendar::check_times;
+use super::encode::{BlobEncoding, EncodedBlob};
 use galeras_base::digest::{ColumnDigest, table_digest};
 use galeras_base::id::ID;
 use galeras_base::terminal_escape::escape;
@@ -193,29 +193,6 @@ impl EncodedTable {
     }
 }
 
-/// The key columns of batches as comparable rows.
-struct KeyRows {
-    converter: RowConverter,
-    columns: Vec<usize>,
-}
-
-impl KeyRows {
-    fn new(schema: &SchemaRef, key: &[String]) -> Result<Self, StepError> {
-        let columns =
-            key.iter().map(|name| schema.index_of(name)).collect::<Result<Vec<_>, _>>()?;
-        let fields = columns
-            .iter()
-            .map(|i| SortField::new(stored_type(schema.field(*i).data_type())))
-            .collect();
-        Ok(Self { converter: RowConverter::new(fields)?, columns })
-    }
-
-    fn rows(&mut self, batch: &RecordBatch) -> Result<Rows, StepError> {
-        let keys: Vec<_> = self.columns.iter().map(|i| Arc::clone(batch.column(*i))).collect();
-        Ok(self.converter.convert_columns(&keys)?)
-    }
-}
-
 /// The batch under the declared schema; fails if a column that may not be null has nulls, or one
 /// of times has some that cannot be written.
 fn conform(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, StepError> {
@@ -307,97 +284,99 @@ async fn small(
 
 /// Finds neighbouring rows with equal keys in sorted batches, and batches that are not sorted.
 struct KeyOrder {
-    keys: KeyRows,
+    /// The places of the key columns.
+    columns: Vec<usize>,
+    converter: RowConverter,
     last: Option<(OwnedRow, RecordBatch)>,
 }
 
 impl KeyOrder {
     fn new(schema: &SchemaRef, key: &[String]) -> Result<Self, StepError> {
-        Ok(Self { keys: KeyRows::new(schema, key)?, last: None })
+        let columns =
+            key.iter().map(|name| schema.index_of(name)).collect::<Result<Vec<_>, _>>()?;
+        let fields =
+            columns.iter().map(|at| SortField::new(stored_type(schema.field(*at).data_type())));
+        Ok(Self { converter: RowConverter::new(fields.collect())?, columns, last: None })
     }
 
     fn check(&mut self, batch: &RecordBatch) -> Result<(), StepError> {
-        if batch.num_rows() == 0 || self.keys.columns.is_empty() {
+        if batch.num_rows() == 0 || self.columns.is_empty() {
             return Ok(());
         }
-        for at in self.keys.columns.iter().filter(|at| batch.schema_ref().field(**at).name() == ID)
-        {
-            if batch.column(*at).null_count() > 0 {
-                return Err(StepError::refused("the column `id` has nulls")
-                    .help("every row needs an id; drop these rows or give another key"));
-            }
+        let schema = batch.schema_ref();
+        let mut ids = self.columns.iter().filter(|at| schema.field(**at).name() == ID);
+        if ids.any(|at| batch.column(*at).null_count() > 0) {
+            return Err(StepError::refused("the column `id` has nulls")
+                .help("every row needs an id; drop these rows or give another key"));
         }
-        let rows = self.keys.rows(batch)?;
+        let keys: Vec<_> = self.columns.iter().map(|at| Arc::clone(batch.column(*at))).collect();
+        let rows = self.converter.convert_columns(&keys)?;
         if let Some((last, row)) = &self.last {
-            match last.row().cmp(&rows.row(0)) {
-                Ordering::Less => {}
-                Ordering::Equal => return Err(self.report(row, &batch.slice(0, 1))),
-                Ordering::Greater => return Err(unsorted()),
-            }
+            self.ascends(last.row().cmp(&rows.row(0)), || (row.clone(), batch.slice(0, 1)))?;
         }
-        for i in 1..rows.num_rows() {
-            match rows.row(i - 1).cmp(&rows.row(i)) {
-                Ordering::Less => {}
-                Ordering::Equal => {
-                    return Err(self.report(&batch.slice(i - 1, 1), &batch.slice(i, 1)));
-                }
-                Ordering::Greater => return Err(unsorted()),
-            }
+        for at in 1..rows.num_rows() {
+            let pair = || (batch.slice(at - 1, 1), batch.slice(at, 1));
+            self.ascends(rows.row(at - 1).cmp(&rows.row(at)), pair)?;
         }
         let end = rows.num_rows() - 1;
         self.last = Some((rows.row(end).owned(), batch.slice(end, 1)));
         Ok(())
     }
 
+    /// Fails unless the first of two rows is less.
+    fn ascends(
+        &self,
+        order: Ordering,
+        pair: impl FnOnce() -> (RecordBatch, RecordBatch),
+    ) -> Result<(), StepError> {
+        match order {
+            Ordering::Less => Ok(()),
+            Ordering::Equal => {
+                let (one, other) = pair();
+                Err(self.report(&one, &other))
+            }
+            // The plan promised rows in the order of the key.
+            Ordering::Greater => {
+                Err(StepError::new("a defect: the rows do not come in the order of their key"))
+            }
+        }
+    }
+
     fn report(&self, one: &RecordBatch, other: &RecordBatch) -> StepError {
         let schema = one.schema();
-        let is_key = |at: usize| self.keys.columns.contains(&at);
-        let values = |row: &RecordBatch, wanted: &dyn Fn(usize) -> bool| {
-            let columns = (0..row.num_columns()).filter(|at| wanted(*at));
-            let values = columns.map(|at| {
-                let name = escape(schema.field(at).name());
-                format!("{name}: {}", value_text(row.column(at)))
+        let shown = |row: &RecordBatch, columns: &[usize]| {
+            let values = columns.iter().map(|at| {
+                let name = escape(schema.field(*at).name());
+                format!("{name}: {}", value_text(row.column(*at)))
             });
-            values.collect::<Vec<_>>()
+            values.collect::<Vec<_>>().join(", ")
         };
-        let key = values(one, &is_key).join(", ");
+        let (key, mut others): (Vec<usize>, Vec<usize>) =
+            (0..one.num_columns()).partition(|at| self.columns.contains(at));
+        let key = shown(one, &key);
         // Columns that differ show the surplus row, or the column that the key lacks.
-        let differs =
-            |at: usize| !is_key(at) && value_text(one.column(at)) != value_text(other.column(at));
-        let (first, second) = (values(one, &differs), values(other, &differs));
-        let columns: Vec<&str> = (0..schema.fields().len())
-            .filter(|at| differs(*at))
-            .map(|at| schema.field(at).name().as_str())
-            .collect();
-        if columns.is_empty() {
-            let rest = values(one, &|at| !is_key(at));
-            let rest = match rest.is_empty() {
+        let differs = |at: &usize| value_text(one.column(*at)) != value_text(other.column(*at));
+        let differing: Vec<usize> = others.iter().copied().filter(differs).take(SHOWN).collect();
+        if differing.is_empty() {
+            others.truncate(SHOWN);
+            let rest = match others.is_empty() {
                 true => String::new(),
-                false => format!(":\n  {}", rest[..rest.len().min(SHOWN)].join(", ")),
+                false => format!(":\n  {}", shown(one, &others)),
             };
             let message = format!("two rows are equal and have the key {key}{rest}");
             return StepError::refused(message).help(
                 "a key must be unique: remove the repetition, with SELECT DISTINCT for instance",
             );
         }
-        let row = |values: Vec<String>| values[..values.len().min(SHOWN)].join(", ");
-        let names = columns.iter().take(SHOWN).map(|name| quote(name)).collect::<Vec<_>>();
-        StepError::refused(format!(
-            "two rows have the key {key}:\n  {}\n  {}",
-            row(first),
-            row(second)
-        ))
-        .help(format!(
+        let (first, second) = (shown(one, &differing), shown(other, &differing));
+        let names = differing.iter().map(|at| quote(schema.field(*at).name()));
+        let message = format!("two rows have the key {key}:\n  {first}\n  {second}");
+        StepError::refused(message).help(format!(
             "a key must be unique: keep one of the rows, or take what tells them apart into the \
              key, which is {}",
-            names.join(" or ")
+            names.collect::<Vec<_>>().join(" or ")
         ))
     }
-}
-
-/// The plan promised rows in the order of the key, but they are not.
-fn unsorted() -> StepError {
-    StepError::new("a defect: the rows do not come in the order of their key")
 }
 
 /// Columns of a row that are shown.

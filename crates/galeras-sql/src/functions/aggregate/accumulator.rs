@@ -1,8 +1,5 @@
-//! DataFusion's accumulators over [`Moments`]: one group, many groups, and DISTINCT.
-//!
-//! Here: the traits' plumbing, shared by every exact aggregate; the state of a partial
-//! aggregation is always one `Binary` column. Not here: the statistics' formulas, names and
-//! signatures.
+//! DataFusion's accumulators over [`Moments`]: one group, many groups, and DISTINCT. The state of a
+//! partial aggregation is always one `Binary` column.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +7,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BinaryBuilder, BooleanArray, Float64Array, UInt64Array,
 };
-use datafusion::common::{Result, ScalarValue, exec_datafusion_err, exec_err};
+use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 
 use super::moments::{Moments, Row, Rows};
@@ -28,7 +25,7 @@ impl<const N: usize> Finish<N> {
     fn scalar(self, moments: &Moments<N>) -> ScalarValue {
         match self {
             Self::Float(f) => ScalarValue::Float64(f(moments)),
-            Self::Count => ScalarValue::UInt64(Some(moments.count())),
+            Self::Count => ScalarValue::UInt64(Some(moments.count)),
         }
     }
 
@@ -36,7 +33,7 @@ impl<const N: usize> Finish<N> {
         match self {
             Self::Float(f) => Arc::new(groups.iter().map(f).collect::<Float64Array>()),
             Self::Count => {
-                Arc::new(UInt64Array::from_iter_values(groups.iter().map(Moments::count)))
+                Arc::new(UInt64Array::from_iter_values(groups.iter().map(|group| group.count)))
             }
         }
     }
@@ -55,57 +52,9 @@ fn states(columns: &[ArrayRef]) -> Result<impl Iterator<Item = (usize, &[u8])>> 
 pub(super) struct ExactAccumulator<const N: usize> {
     moments: Moments<N>,
     finish: Finish<N>,
-}
-
-impl<const N: usize> ExactAccumulator<N> {
-    pub(super) fn new(finish: Finish<N>) -> Self {
-        Self { moments: Moments::default(), finish }
-    }
-}
-
-impl<const N: usize> Accumulator for ExactAccumulator<N> {
-    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.moments.add_rows(&Rows::new(values)?);
-        Ok(())
-    }
-
-    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        Rows::new(values)?.for_each(|row| self.moments.remove(row));
-        Ok(())
-    }
-
-    fn supports_retract_batch(&self) -> bool {
-        true
-    }
-
-    fn merge_batch(&mut self, columns: &[ArrayRef]) -> Result<()> {
-        states(columns)?.try_for_each(|(_, bytes)| self.moments.merge_bytes(bytes))
-    }
-
-    fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        let mut bytes = Vec::new();
-        self.moments.write_bytes(&mut bytes);
-        Ok(vec![ScalarValue::Binary(Some(bytes))])
-    }
-
-    fn evaluate(&mut self) -> Result<ScalarValue> {
-        Ok(self.finish.scalar(&self.moments))
-    }
-
-    fn size(&self) -> usize {
-        size_of_val(self) + self.moments.heap_size()
-    }
-}
-
-/// Accumulates the distinct rows of one group or one window frame.
-///
-/// Both zeros are one value, as in DataFusion's `GROUP BY`, and all NaN are one.
-#[derive(Debug)]
-pub(super) struct DistinctAccumulator<const N: usize> {
-    /// How often a row is in the frame; a row counts once in `moments`.
-    rows: HashMap<[u64; 4], u64>,
-    moments: Moments<N>,
-    finish: Finish<N>,
+    /// How often a row is in the frame, if each counts once. Both zeros are one value, as in
+    /// DataFusion's `GROUP BY`, and all NaN are one.
+    distinct: Option<HashMap<[u64; 4], u64>>,
 }
 
 /// The identity of a row: adding zero turns `-0.0` into `0.0`.
@@ -113,37 +62,67 @@ fn identity(Row { x: [x, x_low], y: [y, y_low] }: Row) -> [u64; 4] {
     [x, x_low, y, y_low].map(|v| if v.is_nan() { f64::NAN } else { v + 0.0 }.to_bits())
 }
 
-impl<const N: usize> DistinctAccumulator<N> {
-    pub(super) fn new(finish: Finish<N>) -> Self {
-        Self { rows: HashMap::new(), moments: Moments::default(), finish }
+impl<const N: usize> ExactAccumulator<N> {
+    pub(super) fn new(finish: Finish<N>, is_distinct: bool) -> Self {
+        let distinct = is_distinct.then(HashMap::new);
+        Self { moments: Moments::default(), finish, distinct }
     }
 
     fn add(&mut self, row: Row) {
-        let times = self.rows.entry(identity(row)).or_insert(0);
-        *times += 1;
-        if *times == 1 {
-            self.moments.add(row);
+        if let Some(rows) = &mut self.distinct {
+            let times = rows.entry(identity(row)).or_insert(0);
+            *times += 1;
+            if *times > 1 {
+                return;
+            }
         }
+        self.moments.add(row);
+    }
+
+    fn remove(&mut self, row: Row) {
+        if let Some(rows) = &mut self.distinct {
+            let key = identity(row);
+            let Some(times) = rows.get_mut(&key) else { return };
+            *times -= 1;
+            if *times > 0 {
+                return;
+            }
+            rows.remove(&key);
+        }
+        self.moments.remove(row);
+    }
+
+    /// Adds the distinct rows of a state.
+    fn merge_rows(&mut self, bytes: &[u8]) -> Result<()> {
+        let (rows, tail) = bytes.as_chunks::<32>();
+        if !tail.is_empty() {
+            return exec_err!("malformed state of an exact DISTINCT aggregate");
+        }
+        for row in rows {
+            let (parts, _) = row.as_chunks::<8>();
+            if let &[x, x_low, y, y_low] = parts {
+                let number = |parts: [[u8; 8]; 2]| {
+                    parts.map(|part| f64::from_bits(u64::from_le_bytes(part)))
+                };
+                self.add(Row { x: number([x, x_low]), y: number([y, y_low]) });
+            }
+        }
+        Ok(())
     }
 }
 
-impl<const N: usize> Accumulator for DistinctAccumulator<N> {
+impl<const N: usize> Accumulator for ExactAccumulator<N> {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        Rows::new(values)?.for_each(|row| self.add(row));
+        let rows = Rows::new(values)?;
+        match self.distinct.is_some() {
+            true => rows.for_each(|row| self.add(row)),
+            false => self.moments.add_rows(&rows),
+        }
         Ok(())
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        Rows::new(values)?.for_each(|row| {
-            let key = identity(row);
-            if let Some(times) = self.rows.get_mut(&key) {
-                *times -= 1;
-                if *times == 0 {
-                    self.rows.remove(&key);
-                    self.moments.remove(row);
-                }
-            }
-        });
+        Rows::new(values)?.for_each(|row| self.remove(row));
         Ok(())
     }
 
@@ -152,28 +131,22 @@ impl<const N: usize> Accumulator for DistinctAccumulator<N> {
     }
 
     fn merge_batch(&mut self, columns: &[ArrayRef]) -> Result<()> {
-        for (_, bytes) in states(columns)? {
-            let (rows, tail) = bytes.as_chunks::<32>();
-            if !tail.is_empty() {
-                return exec_err!("malformed state of an exact DISTINCT aggregate");
-            }
-            for row in rows {
-                let (parts, _) = row.as_chunks::<8>();
-                if let &[x, x_low, y, y_low] = parts {
-                    let number = |parts: [[u8; 8]; 2]| {
-                        parts.map(|part| f64::from_bits(u64::from_le_bytes(part)))
-                    };
-                    self.add(Row { x: number([x, x_low]), y: number([y, y_low]) });
-                }
-            }
-        }
-        Ok(())
+        states(columns)?.try_for_each(|(_, bytes)| match self.distinct.is_some() {
+            true => self.merge_rows(bytes),
+            false => self.moments.merge_bytes(bytes),
+        })
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        let mut rows: Vec<_> = self.rows.keys().copied().collect();
-        rows.sort_unstable();
-        let bytes = rows.iter().flatten().flat_map(|v| v.to_le_bytes()).collect();
+        let mut bytes = Vec::new();
+        match &self.distinct {
+            None => self.moments.write_bytes(&mut bytes),
+            Some(rows) => {
+                let mut rows: Vec<_> = rows.keys().copied().collect();
+                rows.sort_unstable();
+                bytes.extend(rows.iter().flatten().flat_map(|v| v.to_le_bytes()));
+            }
+        }
         Ok(vec![ScalarValue::Binary(Some(bytes))])
     }
 
@@ -183,7 +156,8 @@ impl<const N: usize> Accumulator for DistinctAccumulator<N> {
 
     fn size(&self) -> usize {
         let entry = size_of::<([u64; 4], u64)>() + 1;
-        size_of_val(self) + self.rows.capacity() * entry + self.moments.heap_size()
+        let rows = self.distinct.as_ref().map_or(0, HashMap::capacity);
+        size_of_val(self) + rows * entry + self.moments.heap_size()
     }
 }
 
@@ -198,12 +172,18 @@ impl<const N: usize> ExactGroups<N> {
     pub(super) fn new(finish: Finish<N>) -> Self {
         Self { groups: Vec::new(), finish }
     }
+}
 
-    fn group(&mut self, index: usize) -> Result<&mut Moments<N>> {
-        self.groups
-            .get_mut(index)
-            .ok_or_else(|| exec_datafusion_err!("group {index} of an aggregate does not exist"))
+/// The states of groups.
+fn state_column<const N: usize>(groups: impl ExactSizeIterator<Item = Moments<N>>) -> ArrayRef {
+    let mut column = BinaryBuilder::with_capacity(groups.len(), groups.len() * 32 * N);
+    let mut bytes = Vec::new();
+    for moments in groups {
+        bytes.clear();
+        moments.write_bytes(&mut bytes);
+        column.append_value(&bytes);
     }
+    Arc::new(column.finish())
 }
 
 /// Returns true if the `FILTER` clause keeps row `i`.
@@ -225,7 +205,7 @@ impl<const N: usize> GroupsAccumulator for ExactGroups<N> {
             if let Some(row) = rows.get(i)
                 && kept(opt_filter, i)
             {
-                self.group(index)?.add(row);
+                self.groups[index].add(row);
             }
         }
         Ok(())
@@ -240,7 +220,7 @@ impl<const N: usize> GroupsAccumulator for ExactGroups<N> {
         self.groups.resize_with(total_num_groups, Moments::default);
         for (i, bytes) in states(values)? {
             if let Some(&index) = group_indices.get(i) {
-                self.group(index)?.merge_bytes(bytes)?;
+                self.groups[index].merge_bytes(bytes)?;
             }
         }
         Ok(())
@@ -252,14 +232,7 @@ impl<const N: usize> GroupsAccumulator for ExactGroups<N> {
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
         let groups = emit_to.take_needed(&mut self.groups);
-        let mut column = BinaryBuilder::with_capacity(groups.len(), groups.len() * 32 * N);
-        let mut bytes = Vec::new();
-        for moments in &groups {
-            bytes.clear();
-            moments.write_bytes(&mut bytes);
-            column.append_value(&bytes);
-        }
-        Ok(vec![Arc::new(column.finish())])
+        Ok(vec![state_column(groups.into_iter())])
     }
 
     fn convert_to_state(
@@ -268,20 +241,16 @@ impl<const N: usize> GroupsAccumulator for ExactGroups<N> {
         opt_filter: Option<&BooleanArray>,
     ) -> Result<Vec<ArrayRef>> {
         let rows = Rows::new(values)?;
-        let mut column = BinaryBuilder::with_capacity(rows.len(), rows.len() * 32 * N);
-        let mut bytes = Vec::new();
-        for i in 0..rows.len() {
+        let of_row = |i| {
             let mut moments = Moments::<N>::default();
             if let Some(row) = rows.get(i)
                 && kept(opt_filter, i)
             {
                 moments.add(row);
             }
-            bytes.clear();
-            moments.write_bytes(&mut bytes);
-            column.append_value(&bytes);
-        }
-        Ok(vec![Arc::new(column.finish())])
+            moments
+        };
+        Ok(vec![state_column((0..rows.len()).map(of_row))])
     }
 
     /// An estimate: each sum of each group with the limbs of values within ten decimal

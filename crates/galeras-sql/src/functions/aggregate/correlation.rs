@@ -1,173 +1,86 @@
 //! `corr` and `regr_slope`, `regr_intercept`, `regr_count`, `regr_r2`, `regr_avgx`,
 //! `regr_avgy`, `regr_sxx`, `regr_syy`, `regr_sxy`.
 //!
-//! Here: the formulas. With `Sxy = n Σxy - Σx Σy` and so on, all exact, each result is one
-//! quotient (for `corr` the root of one) rounded once to the nearest double; a perfect
-//! correlation is exactly 1. Not here: variances and covariances.
-
-use std::sync::Arc;
-
-use datafusion::functions_aggregate::{correlation::corr_udaf, regr};
-use datafusion::logical_expr::AggregateUDF;
+//! With `Sxy = n Σxy - Σx Σy` and so on, all exact, each result is one quotient (for `corr` the root
+//! of one) rounded once to the nearest double; a perfect correlation is exactly 1.
 
 use super::accumulator::Finish;
 use super::dyadic::Dyadic;
-use super::function::ExactFunction;
+use super::function::{Documented, PAIR, documented};
 use super::moments::{Moments, centred, mean};
-use crate::functions::function_doc::{FunctionDoc, TWO_NUMBERS};
+use crate::functions::function_doc::FunctionDoc;
+
+const CONSTANT: &str =
+    "pairs with a null do not count; null for fewer than two and for a constant argument";
+const CONSTANT_X: &str =
+    "pairs with a null do not count; null for fewer than two and for a constant x";
+const NONE: &str = "pairs with a null do not count; null if there are none";
 
 /// The functions of this file.
-pub(super) fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
-    let exact = |builtin, finish| ExactFunction::<5>::udaf_of_integers(builtin, 2, finish);
-    let functions = [
-        (
-            FunctionDoc::aggregate(
-                "corr",
-                &[],
-                TWO_NUMBERS,
-                "Pearson's correlation",
-                "pairs with a null do not count; null for fewer than two and for a constant argument",
-                "corr(y, x)",
-            ),
-            exact(corr_udaf(), Finish::Float(corr)),
-        ),
-        (
-            FunctionDoc::aggregate(
-                "regr_slope",
-                &[],
-                TWO_NUMBERS,
-                "the slope of the least-squares line",
-                "pairs with a null do not count; null for fewer than two and for a constant x",
-                "regr_slope(y, x)",
-            ),
-            exact(regr::regr_slope_udaf(), Finish::Float(slope)),
-        ),
-        (
-            FunctionDoc::aggregate(
-                "regr_intercept",
-                &[],
-                TWO_NUMBERS,
-                "the intercept of the least-squares line",
-                "pairs with a null do not count; null for fewer than two and for a constant x",
-                "regr_intercept(y, x)",
-            ),
-            exact(regr::regr_intercept_udaf(), Finish::Float(intercept)),
-        ),
-        (
-            FunctionDoc {
-                returns: "unsigned integer",
-                ..FunctionDoc::aggregate(
-                    "regr_count",
-                    &[],
-                    TWO_NUMBERS,
-                    "the number of pairs",
-                    "pairs with a null do not count; never null",
-                    "regr_count(y, x)",
-                )
-            },
-            exact(regr::regr_count_udaf(), Finish::Count),
-        ),
-        (
-            FunctionDoc::aggregate(
-                "regr_r2",
-                &[],
-                TWO_NUMBERS,
-                "the share of the variance of y that the line explains",
-                "pairs with a null do not count; null for fewer than two and for a constant argument",
-                "regr_r2(y, x)",
-            ),
-            exact(regr::regr_r2_udaf(), Finish::Float(r2)),
-        ),
-        (
-            FunctionDoc::aggregate(
-                "regr_avgx",
-                &[],
-                TWO_NUMBERS,
-                "the mean of x",
-                "pairs with a null do not count; null if there are none",
-                "regr_avgx(y, x)",
-            ),
-            exact(regr::regr_avgx_udaf(), Finish::Float(avgx)),
-        ),
-        (
-            FunctionDoc::aggregate(
-                "regr_avgy",
-                &[],
-                TWO_NUMBERS,
-                "the mean of y",
-                "pairs with a null do not count; null if there are none",
-                "regr_avgy(y, x)",
-            ),
-            exact(regr::regr_avgy_udaf(), Finish::Float(avgy)),
-        ),
-        (
-            FunctionDoc::aggregate(
-                "regr_sxx",
-                &[],
-                TWO_NUMBERS,
-                "the sum of the squared deviations of x",
-                "pairs with a null do not count; null if there are none",
-                "regr_sxx(y, x)",
-            ),
-            exact(regr::regr_sxx_udaf(), Finish::Float(sxx)),
-        ),
-        (
-            FunctionDoc::aggregate(
-                "regr_syy",
-                &[],
-                TWO_NUMBERS,
-                "the sum of the squared deviations of y",
-                "pairs with a null do not count; null if there are none",
-                "regr_syy(y, x)",
-            ),
-            exact(regr::regr_syy_udaf(), Finish::Float(syy)),
-        ),
-        (
-            FunctionDoc::aggregate(
-                "regr_sxy",
-                &[],
-                TWO_NUMBERS,
-                "the sum of the products of the deviations of x and y",
-                "pairs with a null do not count; null if there are none",
-                "regr_sxy(y, x)",
-            ),
-            exact(regr::regr_sxy_udaf(), Finish::Float(sxy)),
-        ),
-    ];
-    // The first version rounded whole numbers beyond 2^53, which changes no count.
-    let version = |doc: &FunctionDoc| if doc.name == "regr_count" { 1 } else { 2 };
-    functions
-        .map(|(doc, function)| (FunctionDoc { version: version(&doc), ..doc }, function))
-        .into()
+pub(super) fn all() -> Vec<Documented> {
+    let of = |name, summary, nulls, finish: fn(&Moments<5>) -> Option<f64>| {
+        // The first version rounded whole numbers beyond 2^53.
+        let doc = FunctionDoc {
+            name,
+            version: 2,
+            arguments: PAIR,
+            summary,
+            nulls,
+            ..FunctionDoc::AGGREGATE
+        };
+        documented(doc, Some(Finish::Float(finish)))
+    };
+    let count = FunctionDoc {
+        name: "regr_count",
+        arguments: PAIR,
+        returns: "unsigned integer",
+        summary: "the number of pairs",
+        nulls: "pairs with a null do not count; never null",
+        ..FunctionDoc::AGGREGATE
+    };
+    let products = "the sum of the products of the deviations of x and y";
+    let explained = "the share of the variance of y that the line explains";
+    vec![
+        of("corr", "Pearson's correlation", CONSTANT, corr),
+        of("regr_slope", "the slope of the least-squares line", CONSTANT_X, slope),
+        of("regr_intercept", "the intercept of the least-squares line", CONSTANT_X, intercept),
+        documented(count, Some(Finish::<5>::Count)),
+        of("regr_r2", explained, CONSTANT, r2),
+        of("regr_avgx", "the mean of x", NONE, |m| mean(m, 0)),
+        of("regr_avgy", "the mean of y", NONE, |m| mean(m, 1)),
+        of("regr_sxx", "the sum of the squared deviations of x", NONE, |m| total(m, spread_x)),
+        of("regr_syy", "the sum of the squared deviations of y", NONE, |m| total(m, spread_y)),
+        of("regr_sxy", products, NONE, |m| total(m, spread_xy)),
+    ]
 }
 
 /// n times the centred sum of x².
 fn spread_x(m: &Moments<5>) -> Option<Dyadic> {
-    let [x, _, _, xx, _] = m.sums();
-    centred(m.count(), x, x, xx)
+    let [x, _, _, xx, _] = &m.sums;
+    centred(m.count, x, x, xx)
 }
 
 /// n times the centred sum of y².
 fn spread_y(m: &Moments<5>) -> Option<Dyadic> {
-    let [_, y, _, _, yy] = m.sums();
-    centred(m.count(), y, y, yy)
+    let [_, y, _, _, yy] = &m.sums;
+    centred(m.count, y, y, yy)
 }
 
 /// n times the centred sum of xy.
 fn spread_xy(m: &Moments<5>) -> Option<Dyadic> {
-    let [x, y, xy, _, _] = m.sums();
-    centred(m.count(), x, y, xy)
+    let [x, y, xy, _, _] = &m.sums;
+    centred(m.count, x, y, xy)
 }
 
 /// Null for fewer than two rows, if only one argument has a NaN, or if an argument is
 /// constant; NaN if both have one or if a value is infinite (as DataFusion 55).
 fn corr(m: &Moments<5>) -> Option<f64> {
-    let [x, y, ..] = m.sums();
+    let [x, y, ..] = &m.sums;
     let (nan_x, nan_y) = (x.value().is_nan(), y.value().is_nan());
     if nan_x && nan_y {
         return Some(f64::NAN);
     }
-    if nan_x || nan_y || m.count() < 2 {
+    if nan_x || nan_y || m.count < 2 {
         return None;
     }
     let (sx, sy) = (spread_x(m), spread_y(m));
@@ -195,11 +108,11 @@ fn slope(m: &Moments<5>) -> Option<f64> {
 /// `(Σy Sxx - Sxy Σx) / (n Sxx)`; null for fewer than two rows or a constant x.
 fn intercept(m: &Moments<5>) -> Option<f64> {
     let sx = line(m)?;
-    let [x, y, ..] = m.sums();
+    let [x, y, ..] = &m.sums;
     let quotient = || {
         let (sx, sxy) = (sx?, spread_xy(m)?);
         let numerator = y.to_dyadic()?.times(&sx).minus(&sxy.times(&x.to_dyadic()?));
-        Some(numerator.quotient(&sx.scaled(m.count())))
+        Some(numerator.quotient(&sx.scaled(m.count)))
     };
     Some(quotient().unwrap_or(f64::NAN))
 }
@@ -222,32 +135,11 @@ fn r2(m: &Moments<5>) -> Option<f64> {
 #[allow(clippy::option_option, reason = "null and NaN are different results")]
 fn line(m: &Moments<5>) -> Option<Option<Dyadic>> {
     let sx = spread_x(m);
-    (m.count() >= 2 && !constant(&sx)).then_some(sx)
+    (m.count >= 2 && !constant(&sx)).then_some(sx)
 }
 
-fn avgx(m: &Moments<5>) -> Option<f64> {
-    let [x, ..] = m.sums();
-    (m.count() > 0).then(|| mean(m.count(), x))
-}
-
-fn avgy(m: &Moments<5>) -> Option<f64> {
-    let [_, y, ..] = m.sums();
-    (m.count() > 0).then(|| mean(m.count(), y))
-}
-
-fn sxx(m: &Moments<5>) -> Option<f64> {
-    centred_sum(m, spread_x)
-}
-
-fn syy(m: &Moments<5>) -> Option<f64> {
-    centred_sum(m, spread_y)
-}
-
-fn sxy(m: &Moments<5>) -> Option<f64> {
-    centred_sum(m, spread_xy)
-}
-
-fn centred_sum(m: &Moments<5>, spread: fn(&Moments<5>) -> Option<Dyadic>) -> Option<f64> {
-    let n = Dyadic::integer(u128::from(m.count()));
-    (m.count() > 0).then(|| spread(m).map_or(f64::NAN, |s| s.quotient(&n)))
+/// A sum of centred products; null without rows.
+fn total(m: &Moments<5>, spread: fn(&Moments<5>) -> Option<Dyadic>) -> Option<f64> {
+    let n = Dyadic::integer(u128::from(m.count));
+    (m.count > 0).then(|| spread(m).map_or(f64::NAN, |s| s.quotient(&n)))
 }

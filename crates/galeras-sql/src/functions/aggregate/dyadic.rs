@@ -1,11 +1,7 @@
-//! Dyadic rationals `m * 2^e` and the correctly rounded quotient, and root of a quotient,
-//! of two of them.
-//!
-//! Here: the arithmetic by which a statistic is computed from exact sums with one rounding
-//! only. Not here: the sums (`exact`), which quotient a statistic is (`moments` and the
-//! files of the functions).
+//! Dyadic rationals `m * 2^e` and the correctly rounded quotient, and root of a quotient, of two of
+//! them: the arithmetic by which a statistic is computed from exact sums with one rounding only.
 
-use num_bigint::{BigInt, BigUint, Sign};
+use num_bigint::{BigInt, Sign};
 
 /// An exact number `mantissa * 2^exponent`.
 #[derive(Clone, Debug)]
@@ -111,15 +107,9 @@ fn leading_bits(a: &Dyadic, b: &Dyadic) -> Option<Leading> {
         quotient >>= down;
         exponent += down as i64;
     }
-    Some(Leading { bits: low_u128(&quotient), sticky, exponent })
-}
-
-/// The low 128 bits.
-fn low_u128(x: &BigUint) -> u128 {
-    let mut digits = x.iter_u64_digits();
-    let low = digits.next().unwrap_or(0);
-    let high = digits.next().unwrap_or(0);
-    u128::from(low) | (u128::from(high) << 64)
+    // It has at most 127 bits.
+    let bits = u128::try_from(&quotient).unwrap_or(u128::MAX);
+    Some(Leading { bits, sticky, exponent })
 }
 
 /// The double nearest to `±(mantissa + r) * 2^exponent`, ties to even, where `0 < r < 1` if

@@ -1,8 +1,4 @@
 //! `ExactSum`: a sum of `f64` values, and of products of two, kept without any rounding.
-//!
-//! Here: the fixed-point accumulator, its exact removal and merge, its canonical bytes and
-//! its correctly rounded value. Not here: quotients and roots of such sums (`dyadic`),
-//! counts and which sums a statistic needs (`moments`), anything of DataFusion.
 
 use super::dyadic::{Dyadic, round_to_f64};
 
@@ -44,13 +40,8 @@ pub struct ExactSum {
     special: Option<Box<Special>>,
 }
 
-/// How often each non-finite value was added.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Special {
-    nan: u64,
-    positive: u64,
-    negative: u64,
-}
+/// How often NaN, infinity and its negative were added.
+type Special = [u64; 3];
 
 /// Bytes that are not the canonical form of an [`ExactSum`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -85,29 +76,22 @@ impl ExactSum {
     /// Adds `x`, exactly.
     #[inline]
     pub fn add(&mut self, x: f64) {
-        self.term(x, false);
+        self.change(x, false);
+    }
+
+    /// Adds or removes `x`, exactly: to remove an added value restores the former sum, also for NaN
+    /// and infinities.
+    #[inline]
+    pub fn change(&mut self, x: f64, remove: bool) {
+        self.term(x, remove);
         self.tick(1);
     }
 
-    /// Removes `x`, exactly: after `add(x)`, `remove(x)` restores the former sum, also for
-    /// NaN and infinities.
+    /// Adds or removes the real product `a * b`, exactly, also where a double would under- or
+    /// overflow.
     #[inline]
-    pub fn remove(&mut self, x: f64) {
-        self.term(x, true);
-        self.tick(1);
-    }
-
-    /// Adds the real product `a * b`, exactly, also where a double would under- or overflow.
-    #[inline]
-    pub fn add_product(&mut self, a: f64, b: f64) {
-        self.product(a, b, false);
-        self.tick(1);
-    }
-
-    /// Removes the real product `a * b`, exactly.
-    #[inline]
-    pub fn remove_product(&mut self, a: f64, b: f64) {
-        self.product(a, b, true);
+    pub fn change_product(&mut self, a: f64, b: f64, remove: bool) {
+        self.product(a, b, remove);
         self.tick(1);
     }
 
@@ -132,21 +116,17 @@ impl ExactSum {
         }
     }
 
-    /// Adds all terms of another sum.
-    pub fn merge(&mut self, other: &Self) {
-        let (negative, base, digits) = other.magnitude();
-        self.add_digits(negative, base, digits.iter().copied());
-        if let Some(special) = other.special.as_deref() {
-            self.add_special(special);
-        }
-    }
-
     /// The sum, rounded once to the nearest double, ties to even; infinite where it leaves
     /// the range of doubles. NaN if a NaN or both infinities were added. An empty or a
     /// cancelled sum is `+0.0`.
     pub fn value(&self) -> f64 {
         if let Some(special) = self.special.as_deref() {
-            return special.value();
+            return match special {
+                [0, 0, 0] => 0.0,
+                [0, _, 0] => f64::INFINITY,
+                [0, 0, _] => f64::NEG_INFINITY,
+                _ => f64::NAN,
+            };
         }
         let (negative, base, digits) = self.magnitude();
         // The upper 96 to 128 bits decide; of the rest it matters only whether it is zero.
@@ -158,45 +138,12 @@ impl ExactSum {
         round_to_f64(negative, mantissa, sticky, exponent)
     }
 
-    /// The sum as a non-overlapping double-double: `hi` is [`ExactSum::value`], `lo` is what
-    /// is missing, rounded to nearest, at most half a unit in the last place of `hi`. Together
-    /// they have at least 106 correct bits while neither leaves the normal range of doubles;
-    /// `lo` is zero if `hi` is not finite.
-    pub fn value_parts(&self) -> (f64, f64) {
-        let hi = self.value();
-        if !hi.is_finite() {
-            return (hi, 0.0);
-        }
-        let mut rest = self.clone();
-        rest.remove(hi);
-        (hi, rest.value())
-    }
-
-    /// The canonical bytes: two sums have equal bytes if and only if their numbers and their
+    /// Appends the canonical bytes: two sums have equal bytes if and only if their numbers and their
     /// counts of NaN and infinities are equal.
     ///
     /// Layout, little endian: flags (bit 0 negative, bit 1 counts present), grid index of the
     /// first limb, number of limbs, the limbs as `u32` (no zero limb at either end), then
     /// the three counts as `u64` (NaN, +inf, -inf) if present.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(32);
-        self.write_bytes(&mut bytes);
-        bytes
-    }
-
-    /// Reads the bytes of [`ExactSum::to_bytes`].
-    ///
-    /// # Errors
-    /// If the bytes are truncated, too long or not canonical.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, MalformedSum> {
-        let mut sum = Self::new();
-        match sum.merge_bytes(bytes)? {
-            [] => Ok(sum),
-            _ => Err(MalformedSum),
-        }
-    }
-
-    /// Appends the canonical bytes.
     pub fn write_bytes(&self, bytes: &mut Vec<u8>) {
         let (negative, base, digits) = self.magnitude();
         let special = self.special.as_deref();
@@ -208,7 +155,7 @@ impl ExactSum {
             bytes.extend_from_slice(&digit.to_le_bytes());
         }
         if let Some(special) = special {
-            for count in [special.nan, special.positive, special.negative] {
+            for count in special {
                 bytes.extend_from_slice(&count.to_le_bytes());
             }
         }
@@ -235,15 +182,12 @@ impl ExactSum {
         if flags & 2 != 0 {
             let (counts, after) = rest.split_at_checked(24).ok_or(MalformedSum)?;
             let mut counts = counts.as_chunks::<8>().0.iter().map(|c| u64::from_le_bytes(*c));
-            let special = Special {
-                nan: counts.next().unwrap_or(0),
-                positive: counts.next().unwrap_or(0),
-                negative: counts.next().unwrap_or(0),
-            };
+            let special: Special = std::array::from_fn(|_| counts.next().unwrap_or(0));
             if special == Special::default() {
                 return Err(MalformedSum);
             }
-            self.add_special(&special);
+            let all = self.special.get_or_insert_default();
+            all.iter_mut().zip(special).for_each(|(all, more)| *all = all.saturating_add(more));
             rest = after;
         }
         let digits = digits.iter().map(|d| u32::from_le_bytes(*d));
@@ -405,34 +349,15 @@ impl ExactSum {
     #[cold]
     fn count_special(&mut self, x: f64, remove: bool) {
         let special = self.special.get_or_insert_default();
-        let count = if x.is_nan() {
-            &mut special.nan
-        } else if x > 0.0 {
-            &mut special.positive
-        } else {
-            &mut special.negative
+        let [nan, positive, negative] = &mut **special;
+        let count = match x {
+            x if x.is_nan() => nan,
+            x if x > 0.0 => positive,
+            _ => negative,
         };
         *count = if remove { count.saturating_sub(1) } else { *count + 1 };
         if **special == Special::default() {
             self.special = None;
-        }
-    }
-
-    fn add_special(&mut self, other: &Special) {
-        let special = self.special.get_or_insert_default();
-        special.nan = special.nan.saturating_add(other.nan);
-        special.positive = special.positive.saturating_add(other.positive);
-        special.negative = special.negative.saturating_add(other.negative);
-    }
-}
-
-impl Special {
-    fn value(&self) -> f64 {
-        match (self.nan, self.positive, self.negative) {
-            (0, 0, 0) => 0.0,
-            (0, _, 0) => f64::INFINITY,
-            (0, 0, _) => f64::NEG_INFINITY,
-            _ => f64::NAN,
         }
     }
 }

@@ -5,11 +5,6 @@
 //! accumulate exactly and round once, so that the result is a function of the multiset of
 //! rows. All results are the exact real value of the statistic rounded to the nearest double.
 //!
-//! Layers inside: `exact` (sums) and `dyadic` (one-rounding quotients and roots), `moments`
-//! (which sums a statistic needs), `accumulator` and `function` (DataFusion's traits), then
-//! one file per family: `sum` (of whole numbers: `wide`), `variance`, `correlation`, `extremes`.
-//! `order` lists what a plan check must refuse.
-//!
 //! Whole numbers have two ways in. A sum that is a whole number again is a decimal of 38 digits
 //! (`wide`); what comes out as a double is computed from exact sums, into which those beyond 2^53
 //! go as two doubles (`moments`).
@@ -17,20 +12,13 @@
 //! Only functions looked up by name are replaced. Rust code that calls
 //! `datafusion::functions_aggregate::expr_fn::{sum, avg, …}` or `DataFrame::describe` gets
 //! DataFusion's own; take the function from the session's registry instead.
-//!
-//! One rounding more: DataFusion's optimizer rule `single_distinct_aggregation_to_group_by`
-//! rewrites `sum(x), sum(DISTINCT y)` in one query to a sum of sums per `y`. Each of them is
-//! rounded, so the total may be off by more than half a unit, though it is still a function
-//! of the multiset of rows. A session that leaves the rule out has no such case.
 
 mod accumulator;
 mod correlation;
 mod dyadic;
 mod exact;
-mod extremes;
 mod function;
 mod moments;
-mod order;
 mod sum;
 mod variance;
 mod wide;
@@ -38,9 +26,8 @@ mod wide;
 #[cfg(test)]
 mod tests;
 
-pub use exact::{ExactSum, MalformedSum};
+pub use exact::ExactSum;
 pub use moments::whole_in_parts;
-pub use order::{APPROXIMATE, ORDER_DEPENDENT};
 
 use std::sync::Arc;
 
@@ -48,11 +35,23 @@ use datafusion::logical_expr::AggregateUDF;
 
 use super::function_doc::FunctionDoc;
 
+/// Aggregates whose value is decided by the order in which rows arrive. A plan may use them
+/// only with an `ORDER BY` inside the call (for `array_agg(DISTINCT x ORDER BY x)` too), and
+/// that order should be total: rows that tie are again taken as they arrive.
+pub const ORDER_DEPENDENT: &[&str] =
+    &["array_agg", "first_value", "last_value", "nth_value", "string_agg"];
+
+/// Aggregates that a plan may not use at all.
+///
+/// The `approx_*` ones merge t-digests, whose centroids depend on how rows were batched and
+/// partitioned; use `median` and `percentile_cont`, which are exact. `any_value` takes the first
+/// row to arrive and ignores an `ORDER BY`; use `first_value(x ORDER BY …)`. (`approx_distinct` may
+/// stay: its HyperLogLog registers are maxima of a hash with a fixed seed.)
+pub const APPROXIMATE: &[&str] =
+    &["any_value", "approx_median", "approx_percentile_cont", "approx_percentile_cont_with_weight"];
+
 /// Every replacement with its description, to be registered over DataFusion's defaults
 /// (`register_udaf`).
 pub(super) fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
-    [sum::all(), extremes::all(), variance::all(), correlation::all()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [sum::all(), variance::all(), correlation::all()].into_iter().flatten().flatten().collect()
 }

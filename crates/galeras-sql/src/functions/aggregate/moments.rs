@@ -1,9 +1,5 @@
-//! `Moments`: the count and the exact sums that a statistic is computed from, and the
-//! columns that feed them.
-//!
-//! Here: which sums are kept, their state bytes, reading rows from Arrow arrays, and the
-//! centred second moments. Not here: the formula of each statistic (`variance`,
-//! `correlation`, `sum`), DataFusion's accumulator traits (`accumulator`).
+//! `Moments`: the count and the exact sums that a statistic is computed from, their state bytes, and
+//! the columns that feed them.
 
 use std::borrow::Cow;
 
@@ -25,8 +21,10 @@ use super::exact::{ExactSum, MalformedSum};
 /// | 5 | Σx, Σy, Σxy, Σx², Σy² |
 #[derive(Clone, Debug)]
 pub(super) struct Moments<const N: usize> {
-    count: u64,
-    sums: [ExactSum; N],
+    /// The number of rows.
+    pub(super) count: u64,
+    /// The sums, in the order of the table above.
+    pub(super) sums: [ExactSum; N],
 }
 
 impl<const N: usize> Default for Moments<N> {
@@ -36,84 +34,36 @@ impl<const N: usize> Default for Moments<N> {
 }
 
 impl<const N: usize> Moments<N> {
-    /// Number of rows.
-    pub(super) fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// The sums, in the order of the table above.
-    pub(super) fn sums(&self) -> &[ExactSum; N] {
-        &self.sums
-    }
-
     /// Adds one row.
     #[inline]
     pub(super) fn add(&mut self, Row { x, y }: Row) {
         self.count += 1;
-        match self.sums.as_mut_slice() {
-            [sx] => add(sx, x),
-            [sx, sxx] => {
-                add(sx, x);
-                add_product(sxx, x, x);
-            }
-            [sx, sy, sxy, squares @ ..] => {
-                add(sx, x);
-                add(sy, y);
-                add_product(sxy, x, y);
-                if let [sxx, syy] = squares {
-                    add_product(sxx, x, x);
-                    add_product(syy, y, y);
-                }
-            }
-            [] => {}
-        }
+        each_sum(
+            &mut self.sums,
+            (x, y),
+            |sum, x| change(sum, x, false),
+            |sum, a, b| change_product(sum, a, b, false),
+        );
     }
 
     /// Removes one row that was added before.
     pub(super) fn remove(&mut self, Row { x, y }: Row) {
         self.count = self.count.saturating_sub(1);
-        match self.sums.as_mut_slice() {
-            [sx] => remove(sx, x),
-            [sx, sxx] => {
-                remove(sx, x);
-                remove_product(sxx, x, x);
-            }
-            [sx, sy, sxy, squares @ ..] => {
-                remove(sx, x);
-                remove(sy, y);
-                remove_product(sxy, x, y);
-                if let [sxx, syy] = squares {
-                    remove_product(sxx, x, x);
-                    remove_product(syy, y, y);
-                }
-            }
-            [] => {}
-        }
+        each_sum(
+            &mut self.sums,
+            (x, y),
+            |sum, x| change(sum, x, true),
+            |sum, a, b| change_product(sum, a, b, true),
+        );
     }
 
     /// Adds all rows of a batch.
     pub(super) fn add_rows(&mut self, rows: &Rows) {
-        let Some((x, y)) = rows.dense() else {
+        let Some(columns) = rows.dense() else {
             return rows.for_each(|row| self.add(row));
         };
         self.count += rows.len() as u64;
-        match self.sums.as_mut_slice() {
-            [sx] => add_slices(sx, x),
-            [sx, sxx] => {
-                add_slices(sx, x);
-                add_products(sxx, x, x);
-            }
-            [sx, sy, sxy, squares @ ..] => {
-                add_slices(sx, x);
-                add_slices(sy, y);
-                add_products(sxy, x, y);
-                if let [sxx, syy] = squares {
-                    add_products(sxx, x, x);
-                    add_products(syy, y, y);
-                }
-            }
-            [] => {}
-        }
+        each_sum(&mut self.sums, columns, add_slices, add_products);
     }
 
     /// The canonical bytes: the count as `u64`, little endian, then each sum's bytes. Equal
@@ -141,6 +91,34 @@ impl<const N: usize> Moments<N> {
     }
 }
 
+/// Changes the sums of [`Moments`] by rows: those of one value with `one`, those of products with
+/// `product`.
+#[inline(always)]
+fn each_sum<T: Copy>(
+    sums: &mut [ExactSum],
+    (x, y): (T, T),
+    one: impl Fn(&mut ExactSum, T),
+    product: impl Fn(&mut ExactSum, T, T),
+) {
+    match sums {
+        [sx] => one(sx, x),
+        [sx, sxx] => {
+            one(sx, x);
+            product(sxx, x, x);
+        }
+        [sx, sy, sxy, squares @ ..] => {
+            one(sx, x);
+            one(sy, y);
+            product(sxy, x, y);
+            if let [sxx, syy] = squares {
+                product(sxx, x, x);
+                product(syy, y, y);
+            }
+        }
+        [] => {}
+    }
+}
+
 /// `n Σab - Σa Σb`, which is n² times the population covariance of `a` and `b` (n times
 /// their sum of centred products), exactly; `None` if a term is not finite.
 pub(super) fn centred(n: u64, a: &ExactSum, b: &ExactSum, ab: &ExactSum) -> Option<Dyadic> {
@@ -148,12 +126,11 @@ pub(super) fn centred(n: u64, a: &ExactSum, b: &ExactSum, ab: &ExactSum) -> Opti
     Some(ab.scaled(n).minus(&a.times(&b)))
 }
 
-/// `sum / n` as the nearest double; NaN and infinities as they are.
-pub(super) fn mean(n: u64, sum: &ExactSum) -> f64 {
-    match sum.to_dyadic() {
-        Some(exact) => exact.quotient(&Dyadic::integer(u128::from(n))),
-        None => sum.value(),
-    }
+/// A sum by the number of rows as the nearest double; NaN and infinities as they are, and null
+/// without rows.
+pub(super) fn mean<const N: usize>(m: &Moments<N>, sum: usize) -> Option<f64> {
+    let (sum, n) = (m.sums.get(sum)?, Dyadic::integer(u128::from(m.count)));
+    (m.count > 0).then(|| sum.to_dyadic().map_or_else(|| sum.value(), |exact| exact.quotient(&n)))
 }
 
 /// A number as the exact sum of two doubles, of which the first is the nearest one: a 64-bit integer
@@ -177,42 +154,27 @@ pub(super) struct Row {
 }
 
 #[inline]
-fn add(sum: &mut ExactSum, [high, low]: Parts) {
-    sum.add(high);
+fn change(sum: &mut ExactSum, [high, low]: Parts, remove: bool) {
+    sum.change(high, remove);
     if low != 0.0 {
-        sum.add(low);
+        sum.change(low, remove);
     }
 }
 
-fn remove(sum: &mut ExactSum, [high, low]: Parts) {
-    sum.remove(high);
-    if low != 0.0 {
-        sum.remove(low);
-    }
-}
-
-/// The products of the parts, of which those with a lower part that is zero are left out.
+/// Changes a sum by the products of the parts, of which those with a lower part that is zero are left
+/// out.
 #[inline]
-fn each_product(a: Parts, b: Parts, mut of: impl FnMut(f64, f64)) {
-    of(a[0], b[0]);
+fn change_product(sum: &mut ExactSum, a: Parts, b: Parts, remove: bool) {
+    sum.change_product(a[0], b[0], remove);
     if a[1] != 0.0 {
-        of(a[1], b[0]);
+        sum.change_product(a[1], b[0], remove);
     }
     if b[1] != 0.0 {
-        of(a[0], b[1]);
+        sum.change_product(a[0], b[1], remove);
         if a[1] != 0.0 {
-            of(a[1], b[1]);
+            sum.change_product(a[1], b[1], remove);
         }
     }
-}
-
-#[inline]
-fn add_product(sum: &mut ExactSum, a: Parts, b: Parts) {
-    each_product(a, b, |a, b| sum.add_product(a, b));
-}
-
-fn remove_product(sum: &mut ExactSum, a: Parts, b: Parts) {
-    each_product(a, b, |a, b| sum.remove_product(a, b));
 }
 
 /// Slices of upper and lower parts; the lower ones are empty where all are zero.
@@ -240,22 +202,14 @@ impl<'a> Argument<'a> {
         let (high, low) = match array.data_type() {
             DataType::Int64 => {
                 let x = array.as_primitive::<Int64Type>();
-                let low = x.values().iter().any(|v| v.unsigned_abs() > DOUBLES).then(|| {
-                    x.unary::<_, Float64Type>(|v| {
-                        let [_, low] = whole_in_parts(v.into());
-                        low
-                    })
-                });
+                let low = x.values().iter().any(|v| v.unsigned_abs() > DOUBLES);
+                let low = low.then(|| x.unary::<_, Float64Type>(|v| whole_in_parts(v.into())[1]));
                 (Cow::Owned(x.unary(|v| v as f64)), low)
             }
             DataType::UInt64 => {
                 let x = array.as_primitive::<UInt64Type>();
-                let low = x.values().iter().any(|v| *v > DOUBLES).then(|| {
-                    x.unary::<_, Float64Type>(|v| {
-                        let [_, low] = whole_in_parts(v.into());
-                        low
-                    })
-                });
+                let low = x.values().iter().any(|v| *v > DOUBLES);
+                let low = low.then(|| x.unary::<_, Float64Type>(|v| whole_in_parts(v.into())[1]));
                 (Cow::Owned(x.unary(|v| v as f64)), low)
             }
             // `avg(NULL)`

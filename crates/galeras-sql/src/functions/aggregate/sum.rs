@@ -1,70 +1,54 @@
-//! `sum` and `avg` (`mean`).
+//! `sum`, `avg`, `min` and `max`.
 //!
-//! Here: their formulas. Not here: sums of whole numbers (`wide`), and those of decimals, durations
-//! and intervals, which stay DataFusion's.
-
-use std::sync::Arc;
-
-use datafusion::functions_aggregate::{average::avg_udaf, sum::sum_udaf};
-use datafusion::logical_expr::AggregateUDF;
+//! Sums of whole numbers are in `wide`; those of decimals, durations and intervals stay DataFusion's.
+//! So do `min` and `max`, but floats always go through the accumulators of single groups, which use
+//! the total order of IEEE 754 (-NaN < -inf < -0.0 < 0.0 < inf < NaN). Those of many groups
+//! (DataFusion 55) compare floats with `partial_cmp`: a NaN replaces the value before it and is
+//! replaced by the next one, `-0.0` and `0.0` tie, and the largest finite double replaces infinity.
 
 use super::accumulator::Finish;
-use super::function::ExactFunction;
-use super::moments::{Moments, mean};
-use crate::functions::function_doc::{FunctionDoc, ONE_NUMBER};
+use super::function::{Documented, documented};
+use super::moments::mean;
+use crate::functions::function_doc::FunctionDoc;
+
+const NULLS: &str = "rows with a null do not count; null if there are none";
 
 /// The functions of this file.
-pub(super) fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
+pub(super) fn all() -> Vec<Documented> {
+    let sum = FunctionDoc {
+        name: "sum",
+        // The first version wrapped around.
+        version: 2,
+        returns: "number",
+        summary: "the sum",
+        nulls: "rows with a null do not count; null if there are none; an error if the sum of whole numbers exceeds 64 bits",
+        ..FunctionDoc::AGGREGATE
+    };
+    let avg = FunctionDoc {
+        name: "avg",
+        aliases: &["mean"],
+        returns: "number",
+        summary: "the mean",
+        nulls: NULLS,
+        ..FunctionDoc::AGGREGATE
+    };
+    let extreme = |name, summary| {
+        let arguments = &[("x", "any")];
+        let returns = "the type of x";
+        let doc = FunctionDoc {
+            name,
+            arguments,
+            returns,
+            summary,
+            nulls: NULLS,
+            ..FunctionDoc::AGGREGATE
+        };
+        documented::<1>(doc, None)
+    };
     vec![
-        (
-            FunctionDoc {
-                returns: "number",
-                // The first version wrapped around.
-                version: 2,
-                ..FunctionDoc::aggregate(
-                    "sum",
-                    &[],
-                    ONE_NUMBER,
-                    "the sum",
-                    "rows with a null do not count; null if there are none; an error if the sum of whole numbers exceeds 64 bits",
-                    "sum(x)",
-                )
-            },
-            sum(),
-        ),
-        (
-            FunctionDoc {
-                returns: "number",
-                ..FunctionDoc::aggregate(
-                    "avg",
-                    &["mean"],
-                    ONE_NUMBER,
-                    "the mean",
-                    "rows with a null do not count; null if there are none",
-                    "avg(x)",
-                )
-            },
-            avg(),
-        ),
+        documented::<1>(sum, Some(Finish::Float(|m| (m.count > 0).then(|| m.sums[0].value())))),
+        documented::<1>(avg, Some(Finish::Float(|m| mean(m, 0)))),
+        extreme("min", "the least value; floats are in the total order of IEEE 754"),
+        extreme("max", "the greatest value; floats are in the total order of IEEE 754"),
     ]
-}
-
-/// `sum(x)`: the exact sum of the non-null values, rounded once; null if there is none.
-fn sum() -> Arc<AggregateUDF> {
-    ExactFunction::udaf(sum_udaf(), Finish::Float(total))
-}
-
-/// `avg(x)`: the exact sum divided by the exact count, rounded once; null if there is none.
-fn avg() -> Arc<AggregateUDF> {
-    ExactFunction::udaf_of_integers(avg_udaf(), 1, Finish::Float(average))
-}
-
-fn total(m: &Moments<1>) -> Option<f64> {
-    let [sum] = m.sums();
-    (m.count() > 0).then(|| sum.value())
-}
-
-fn average(m: &Moments<1>) -> Option<f64> {
-    let [sum] = m.sums();
-    (m.count() > 0).then(|| mean(m.count(), sum))
 }

@@ -1,144 +1,86 @@
 //! `var`, `var_pop`, `stddev`, `stddev_pop`, `covar_samp`, `covar_pop` and their aliases.
 //!
-//! Here: the formulas. Each is a quotient of exact integers,
-//! `(n Σxy - Σx Σy) / (n (n - 1))` for a sample and `/ n²` for a population, rounded once to
-//! the nearest double, so that even a large mean costs no digit; a deviation is the root of
-//! that quotient, again rounded once. Not here: correlation and regression.
-
-use std::sync::Arc;
-
-use datafusion::functions_aggregate::{covariance, stddev, variance};
-use datafusion::logical_expr::AggregateUDF;
+//! Each is a quotient of exact integers, `(n Σxy - Σx Σy) / (n (n - 1))` for a sample and `/ n²` for
+//! a population, rounded once to the nearest double, so that even a large mean costs no digit; a
+//! deviation is the root of that quotient, again rounded once.
 
 use super::accumulator::Finish;
 use super::dyadic::Dyadic;
 use super::exact::ExactSum;
-use super::function::ExactFunction;
+use super::function::{Documented, PAIR, documented};
 use super::moments::{Moments, centred};
-use crate::functions::function_doc::{FunctionDoc, ONE_NUMBER, TWO_NUMBERS};
+use crate::functions::function_doc::FunctionDoc;
 
 /// The functions of this file.
-pub(super) fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
-    let functions = [
-        (
-            FunctionDoc::aggregate(
-                "var",
-                &["var_sample", "var_samp"],
-                ONE_NUMBER,
-                "the variance of a sample",
-                "rows with a null do not count; null for fewer than two",
-                "var(x)",
-            ),
-            ExactFunction::udaf_of_integers(
-                variance::var_samp_udaf(),
-                1,
-                Finish::Float(var_sample),
-            ),
-        ),
-        (
-            FunctionDoc::aggregate(
-                "var_pop",
-                &["var_population"],
-                ONE_NUMBER,
-                "the variance of a population",
-                "rows with a null do not count; null if there are none",
-                "var_pop(x)",
-            ),
-            ExactFunction::udaf_of_integers(
-                variance::var_pop_udaf(),
-                1,
-                Finish::Float(var_population),
-            ),
-        ),
-        (
-            FunctionDoc::aggregate(
-                "stddev",
-                &["stddev_samp"],
-                ONE_NUMBER,
-                "the standard deviation of a sample",
-                "rows with a null do not count; null for fewer than two",
-                "stddev(x)",
-            ),
-            ExactFunction::udaf_of_integers(stddev::stddev_udaf(), 1, Finish::Float(stddev_sample)),
-        ),
-        (
-            FunctionDoc::aggregate(
-                "stddev_pop",
-                &[],
-                ONE_NUMBER,
-                "the standard deviation of a population",
-                "rows with a null do not count; null if there are none",
-                "stddev_pop(x)",
-            ),
-            ExactFunction::udaf_of_integers(
-                stddev::stddev_pop_udaf(),
-                1,
-                Finish::Float(stddev_population),
-            ),
-        ),
-        (
-            FunctionDoc::aggregate(
-                "covar_samp",
-                &["covar"],
-                TWO_NUMBERS,
-                "the covariance of a sample",
-                "pairs with a null do not count; null for fewer than two",
-                "covar_samp(y, x)",
-            ),
-            ExactFunction::udaf_of_integers(
-                covariance::covar_samp_udaf(),
-                2,
-                Finish::Float(covar_sample),
-            ),
-        ),
-        (
-            FunctionDoc::aggregate(
-                "covar_pop",
-                &[],
-                TWO_NUMBERS,
-                "the covariance of a population",
-                "pairs with a null do not count; null if there are none",
-                "covar_pop(y, x)",
-            ),
-            ExactFunction::udaf_of_integers(
-                covariance::covar_pop_udaf(),
-                2,
-                Finish::Float(covar_population),
-            ),
-        ),
-    ];
+pub(super) fn all() -> Vec<Documented> {
     // The first version rounded whole numbers beyond 2^53.
-    functions.map(|(doc, function)| (FunctionDoc { version: 2, ..doc }, function)).into()
+    let base = FunctionDoc { version: 2, ..FunctionDoc::AGGREGATE };
+    let of_one =
+        |name, aliases: &'static [_], summary, nulls, finish: fn(&Moments<2>) -> Option<f64>| {
+            documented(
+                FunctionDoc { name, aliases, summary, nulls, ..base },
+                Some(Finish::Float(finish)),
+            )
+        };
+    let of_pairs =
+        |name, aliases: &'static [_], summary, nulls, finish: fn(&Moments<3>) -> Option<f64>| {
+            let doc = FunctionDoc { name, aliases, arguments: PAIR, summary, nulls, ..base };
+            documented(doc, Some(Finish::Float(finish)))
+        };
+    vec![
+        of_one(
+            "var",
+            &["var_sample", "var_samp"],
+            "the variance of a sample",
+            "rows with a null do not count; null for fewer than two",
+            |m| variance(m, 1, Dyadic::quotient),
+        ),
+        of_one(
+            "var_pop",
+            &["var_population"],
+            "the variance of a population",
+            "rows with a null do not count; null if there are none",
+            |m| variance(m, 0, Dyadic::quotient),
+        ),
+        of_one(
+            "stddev",
+            &["stddev_samp"],
+            "the standard deviation of a sample",
+            "rows with a null do not count; null for fewer than two",
+            |m| variance(m, 1, Dyadic::root_of_quotient),
+        ),
+        of_one(
+            "stddev_pop",
+            &[],
+            "the standard deviation of a population",
+            "rows with a null do not count; null if there are none",
+            |m| variance(m, 0, Dyadic::root_of_quotient),
+        ),
+        of_pairs(
+            "covar_samp",
+            &["covar"],
+            "the covariance of a sample",
+            "pairs with a null do not count; null for fewer than two",
+            |m| covariance(m, 1),
+        ),
+        of_pairs(
+            "covar_pop",
+            &[],
+            "the covariance of a population",
+            "pairs with a null do not count; null if there are none",
+            |m| covariance(m, 0),
+        ),
+    ]
 }
 
-fn var_sample(m: &Moments<2>) -> Option<f64> {
-    let [x, xx] = m.sums();
-    second_moment(m.count(), 1, x, x, xx, Dyadic::quotient)
+fn variance(m: &Moments<2>, lost: u64, finish: fn(&Dyadic, &Dyadic) -> f64) -> Option<f64> {
+    let [x, xx] = &m.sums;
+    second_moment(m.count, lost, [x, x, xx], finish)
 }
 
-fn var_population(m: &Moments<2>) -> Option<f64> {
-    let [x, xx] = m.sums();
-    second_moment(m.count(), 0, x, x, xx, Dyadic::quotient)
-}
-
-fn stddev_sample(m: &Moments<2>) -> Option<f64> {
-    let [x, xx] = m.sums();
-    second_moment(m.count(), 1, x, x, xx, Dyadic::root_of_quotient)
-}
-
-fn stddev_population(m: &Moments<2>) -> Option<f64> {
-    let [x, xx] = m.sums();
-    second_moment(m.count(), 0, x, x, xx, Dyadic::root_of_quotient)
-}
-
-fn covar_sample(m: &Moments<3>) -> Option<f64> {
-    let [x, y, xy] = m.sums();
-    second_moment(m.count(), 1, x, y, xy, Dyadic::quotient)
-}
-
-fn covar_population(m: &Moments<3>) -> Option<f64> {
-    let [x, y, xy] = m.sums();
-    second_moment(m.count(), 0, x, y, xy, Dyadic::quotient)
+fn covariance(m: &Moments<3>, lost: u64) -> Option<f64> {
+    let [x, y, xy] = &m.sums;
+    second_moment(m.count, lost, [x, y, xy], Dyadic::quotient)
 }
 
 /// `finish(n Σxy - Σx Σy, n (n - lost))`; null without a degree of freedom, NaN if a value
@@ -146,9 +88,7 @@ fn covar_population(m: &Moments<3>) -> Option<f64> {
 fn second_moment(
     n: u64,
     lost: u64,
-    x: &ExactSum,
-    y: &ExactSum,
-    xy: &ExactSum,
+    [x, y, xy]: [&ExactSum; 3],
     finish: fn(&Dyadic, &Dyadic) -> f64,
 ) -> Option<f64> {
     if n <= lost {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray, Int64Array, UInt64Array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef};
-use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::common::{Result, ScalarValue, exec_datafusion_err, internal_err};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{Accumulator, AggregateUDF, EmitTo, GroupsAccumulator};
 
@@ -38,18 +38,14 @@ pub(super) fn accumulator(
     sum: &AggregateUDF,
     args: AccumulatorArgs,
 ) -> Result<Box<dyn Accumulator>> {
-    let wide = Wide::new(&args);
-    let return_field = decimals(args.return_field.name());
-    let sum = sum.accumulator(AccumulatorArgs { return_field, ..args })?;
-    Ok(Box::new(WideSum { sum, wide }))
+    let (wide, args) = widened(args);
+    Ok(Box::new(WideSum { sum: sum.accumulator(args)?, wide }))
 }
 
 /// `sum` of a frame that moves.
 pub(super) fn sliding(sum: &AggregateUDF, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-    let wide = Wide::new(&args);
-    let return_field = decimals(args.return_field.name());
-    let sum = sum.create_sliding_accumulator(AccumulatorArgs { return_field, ..args })?;
-    Ok(Box::new(WideSum { sum, wide }))
+    let (wide, args) = widened(args);
+    Ok(Box::new(WideSum { sum: sum.create_sliding_accumulator(args)?, wide }))
 }
 
 /// `sum` of many groups.
@@ -57,10 +53,16 @@ pub(super) fn groups(
     sum: &AggregateUDF,
     args: AccumulatorArgs,
 ) -> Result<Box<dyn GroupsAccumulator>> {
-    let wide = Wide::new(&args);
+    let (wide, args) = widened(args);
+    Ok(Box::new(WideGroups { sum: sum.create_groups_accumulator(args)?, wide }))
+}
+
+/// The arguments of a sum of decimals.
+fn widened(args: AccumulatorArgs<'_>) -> (Wide, AccumulatorArgs<'_>) {
+    let unsigned = *args.return_field.data_type() == DataType::UInt64;
+    let wide = Wide { name: args.name.to_string(), unsigned };
     let return_field = decimals(args.return_field.name());
-    let sum = sum.create_groups_accumulator(AccumulatorArgs { return_field, ..args })?;
-    Ok(Box::new(WideGroups { sum, wide }))
+    (wide, AccumulatorArgs { return_field, ..args })
 }
 
 /// From whole numbers to decimals, and back.
@@ -72,29 +74,19 @@ struct Wide {
 }
 
 impl Wide {
-    fn new(args: &AccumulatorArgs) -> Self {
-        let unsigned = *args.return_field.data_type() == DataType::UInt64;
-        Self { name: args.name.to_string(), unsigned }
-    }
-
-    fn widened(values: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
+    fn cast(values: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
         values.iter().map(|array| Ok(cast(array, &decimal())?)).collect()
     }
 
-    fn signed(&self, sum: i128) -> Result<i64> {
-        i64::try_from(sum).map_err(|_| self.too_large(sum))
-    }
-
-    fn unsigned(&self, sum: i128) -> Result<u64> {
-        u64::try_from(sum).map_err(|_| self.too_large(sum))
-    }
-
-    fn too_large(&self, sum: i128) -> DataFusionError {
-        DataFusionError::Execution(format!(
-            "{} is {sum}, which is more than 64 bits hold; sum it as a float, as in \
-             `sum(CAST(x AS DOUBLE))`",
-            self.name
-        ))
+    fn narrowed<T: TryFrom<i128>>(&self, sum: Option<i128>) -> Result<Option<T>> {
+        let too_large = |sum: i128| {
+            exec_datafusion_err!(
+                "{} is {sum}, which is more than 64 bits hold; sum it as a float, as in \
+                 `sum(CAST(x AS DOUBLE))`",
+                self.name
+            )
+        };
+        sum.map(|sum| T::try_from(sum).map_err(|_| too_large(sum))).transpose()
     }
 }
 
@@ -106,20 +98,17 @@ struct WideSum {
 
 impl Accumulator for WideSum {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.sum.update_batch(&Wide::widened(values)?)
+        self.sum.update_batch(&Wide::cast(values)?)
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
         let sum = match self.sum.evaluate()? {
             ScalarValue::Decimal128(sum, _, _) => sum,
-            other => {
-                let message = format!("a sum of decimals is {}", other.data_type());
-                return Err(DataFusionError::Internal(message));
-            }
+            other => return internal_err!("a sum of decimals is {}", other.data_type()),
         };
         Ok(match self.wide.unsigned {
-            true => ScalarValue::UInt64(sum.map(|sum| self.wide.unsigned(sum)).transpose()?),
-            false => ScalarValue::Int64(sum.map(|sum| self.wide.signed(sum)).transpose()?),
+            true => ScalarValue::UInt64(self.wide.narrowed(sum)?),
+            false => ScalarValue::Int64(self.wide.narrowed(sum)?),
         })
     }
 
@@ -136,7 +125,7 @@ impl Accumulator for WideSum {
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.sum.retract_batch(&Wide::widened(values)?)
+        self.sum.retract_batch(&Wide::cast(values)?)
     }
 
     fn supports_retract_batch(&self) -> bool {
@@ -157,7 +146,7 @@ impl GroupsAccumulator for WideGroups {
         filter: Option<&BooleanArray>,
         total: usize,
     ) -> Result<()> {
-        self.sum.update_batch(&Wide::widened(values)?, groups, filter, total)
+        self.sum.update_batch(&Wide::cast(values)?, groups, filter, total)
     }
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
@@ -165,11 +154,11 @@ impl GroupsAccumulator for WideGroups {
         let sums = sums.as_primitive::<Decimal128Type>().iter();
         Ok(match self.wide.unsigned {
             true => {
-                let sums = sums.map(|sum| sum.map(|sum| self.wide.unsigned(sum)).transpose());
+                let sums = sums.map(|sum| self.wide.narrowed::<u64>(sum));
                 Arc::new(sums.collect::<Result<UInt64Array>>()?)
             }
             false => {
-                let sums = sums.map(|sum| sum.map(|sum| self.wide.signed(sum)).transpose());
+                let sums = sums.map(|sum| self.wide.narrowed::<i64>(sum));
                 Arc::new(sums.collect::<Result<Int64Array>>()?)
             }
         })
@@ -188,7 +177,7 @@ impl GroupsAccumulator for WideGroups {
         values: &[ArrayRef],
         filter: Option<&BooleanArray>,
     ) -> Result<Vec<ArrayRef>> {
-        self.sum.convert_to_state(&Wide::widened(values)?, filter)
+        self.sum.convert_to_state(&Wide::cast(values)?, filter)
     }
 
     fn size(&self) -> usize {

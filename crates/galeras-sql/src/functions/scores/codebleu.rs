@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::LazyLock;
 
 use super::metric::{
-    CorpusMetric, CorpusScore, Pair, PairMetric, ScoreColumn, as_count, pair_function,
+    CorpusMetric, CorpusScore, Pair, PairMetric, PairScorer, ScoreColumn, as_count, pair_function,
 };
 use crate::functions::function_doc::FunctionDoc;
 use galeras_metrics::codebleu::{
@@ -41,14 +41,7 @@ pub(super) const CODEBLEU: PairMetric = PairMetric {
             "codebleu('def f(a, b):\n    c = a\n    return c + b', 'def f(a, b):\n    return b + a')",
         )
     }),
-    scorer: |spec| {
-        let mode = spec.mode.codebleu();
-        let mut scorer = CodeBleuScorer::new(mode, spec.codebleu_weights, components);
-        Box::new(move |pair, values, counts| {
-            scorer.score(pair, values, counts);
-            Ok(())
-        })
-    },
+    scorer: |spec| scorer(spec.mode.codebleu(), spec.codebleu_weights, components),
     corpus: Some(CorpusMetric {
         counts: COUNTS,
         score: |spec, _, sums| {
@@ -87,14 +80,7 @@ pub(super) const CODEBLEU_STRICT: PairMetric = PairMetric {
             "codebleu_strict('def f(a, b):\n    c = a\n    return c + b', 'def f(a, b):\n    return b + a')",
         )
     }),
-    scorer: |spec| {
-        let weights = spec.codebleu_weights;
-        let mut scorer = CodeBleuScorer::new(CodeBleuMode::Strict, weights, strict_components);
-        Box::new(move |pair, values, counts| {
-            scorer.score(pair, values, counts);
-            Ok(())
-        })
-    },
+    scorer: |spec| scorer(CodeBleuMode::Strict, spec.codebleu_weights, strict_components),
     corpus: Some(CorpusMetric {
         counts: COUNTS,
         score: |spec, _, sums| {
@@ -136,6 +122,14 @@ static READINGS: LazyLock<[(CodeBleuMode, CodeBleuReadings); 3]> = LazyLock::new
     [CodeBleuMode::Strict, CodeBleuMode::Published, CodeBleuMode::CodeXGlue]
         .map(|mode| (mode, CodeBleuReadings::new(mode)))
 });
+
+fn scorer(mode: CodeBleuMode, weights: [f64; 4], components: Components) -> PairScorer {
+    let mut scorer = CodeBleuScorer::new(mode, weights, components);
+    Box::new(move |pair, values, counts| {
+        scorer.score(pair, values, counts);
+        Ok(())
+    })
+}
 
 struct CodeBleuScorer {
     codebleu: CodeBleu,

@@ -2,19 +2,15 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    ArrayRef, AsArray, Float64Builder, Int64Builder, ListArray, StringBuilder, StructArray,
-};
-use arrow::buffer::OffsetBuffer;
+use arrow::array::{ArrayRef, AsArray, Float64Array, Int64Array, StringArray};
 use arrow::datatypes::{DataType, Field, Fields, Int64Type};
-use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::common::{Result, exec_datafusion_err};
+use datafusion::logical_expr::ScalarFunctionArgs;
 
 use super::metric::{Metric, count_of_counts, places};
 use super::spec::ScoreSpec;
-use crate::functions::function_doc::{Documented, FunctionDoc, FunctionGroup};
+use crate::functions::function_doc::{FunctionDoc, RowFunction};
+use crate::functions::list;
 
 /// The fields of a score: its name, its value, the pairs that it is of.
 pub const CORPUS_FIELDS: [&str; 3] = ["metric", "value", "rows"];
@@ -26,78 +22,50 @@ fn fields() -> Fields {
 
 /// A list of structs of [`CORPUS_FIELDS`].
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub struct CorpusScores {
-    signature: Signature,
-}
+pub struct CorpusScores;
 
-impl Default for CorpusScores {
-    fn default() -> Self {
-        Self { signature: Signature::any(3, Volatility::Immutable) }
-    }
-}
-
-impl Documented for CorpusScores {
+impl RowFunction for CorpusScores {
     const DOC: FunctionDoc = FunctionDoc {
         name: "corpus_scores",
-        aliases: &[],
-        group: FunctionGroup::Score,
         version: 2,
         arguments: &[("spec", "text"), ("rows", "integer"), ("sums", "list of integer")],
-        variadic: false,
         returns: "list of struct",
         summary: "BLEU and CodeBLEU of a corpus, from the sums of the counts of `score_pair`",
         nulls: "a null sum counts as 0; the list is never null",
         example: "corpus_scores('{\"metrics\":[\"bleu\",\"codebleu\",\"codebleu_strict\",\"levenshtein\",\"similarity\",\"exact_match\",\"chrf\",\"rouge_l\",\"parses\"],\"mode\":\"correct\",\"bleu_tokenize\":\"13a\",\"bleu_smooth\":\"exp\",\"codebleu_weights\":[0.25,0.25,0.25,0.25]}', 1, get_field(score_pair('{\"metrics\":[\"bleu\",\"codebleu\",\"codebleu_strict\",\"levenshtein\",\"similarity\",\"exact_match\",\"chrf\",\"rouge_l\",\"parses\"],\"mode\":\"correct\",\"bleu_tokenize\":\"13a\",\"bleu_smooth\":\"exp\",\"codebleu_weights\":[0.25,0.25,0.25,0.25]}', 'def f(a, b):\n    c = a\n    return c + b', 'def f(a, b):\n    return b + a'), 'counts'))",
+        ..FunctionDoc::SCORE
     };
-}
 
-impl ScalarUDFImpl for CorpusScores {
-    fn name(&self) -> &str {
-        "corpus_scores"
+    fn return_type() -> DataType {
+        DataType::new_list(DataType::Struct(fields()), true)
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::new_list(DataType::Struct(fields()), true))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn invoke(args: &ScalarFunctionArgs) -> Result<ArrayRef> {
         let spec = ScoreSpec::of(&args.args[0])?;
         let rows = args.args[1].to_array(args.number_rows)?;
         let sums = args.args[2].to_array(args.number_rows)?;
         let wrong = || {
-            DataFusionError::Execution(
-                "corpus_scores takes a spec, a number of rows and a list of sums".into(),
-            )
+            exec_datafusion_err!("corpus_scores takes a spec, a number of rows and a list of sums")
         };
         let rows = rows.as_primitive_opt::<Int64Type>().ok_or_else(wrong)?;
         let sums = sums.as_list_opt::<i32>().ok_or_else(wrong)?;
-        let (mut names, mut values) = (StringBuilder::new(), Float64Builder::new());
-        let (mut pairs, mut lengths) = (Int64Builder::new(), Vec::with_capacity(rows.len()));
+        let (mut scores, mut lengths) = (Vec::new(), Vec::with_capacity(rows.len()));
         for at in 0..rows.len() {
             let sums = sums.value(at);
             let sums = sums.as_primitive_opt::<Int64Type>().ok_or_else(wrong)?;
             let sums: Vec<i64> = sums.iter().map(Option::unwrap_or_default).collect();
-            let scores = of_corpus(&spec, rows.value(at), &sums);
-            lengths.push(scores.len());
-            for (name, value, of) in scores {
-                names.append_value(name);
-                values.append_option(value);
-                pairs.append_value(of);
-            }
+            let before = scores.len();
+            scores.extend(of_corpus(&spec, rows.value(at), &sums));
+            lengths.push(scores.len() - before);
         }
-        let columns: Vec<ArrayRef> =
-            vec![Arc::new(names.finish()), Arc::new(values.finish()), Arc::new(pairs.finish())];
-        let list = ListArray::try_new(
-            Arc::new(Field::new("item", DataType::Struct(fields()), true)),
-            OffsetBuffer::from_lengths(lengths),
-            Arc::new(StructArray::try_new(fields(), columns, None)?),
-            None,
-        )?;
-        Ok(ColumnarValue::Array(Arc::new(list)))
+        let names = scores.iter().map(|(name, _, _)| *name);
+        let pairs = scores.iter().map(|(_, _, pairs)| *pairs);
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(StringArray::from_iter_values(names)),
+            Arc::new(scores.iter().map(|(_, value, _)| *value).collect::<Float64Array>()),
+            Arc::new(Int64Array::from_iter_values(pairs)),
+        ];
+        list(lengths, fields(), columns)
     }
 }
 

@@ -14,7 +14,7 @@ use super::exact_match::EXACT_MATCH;
 use super::parses::PARSES;
 use super::rouge_l::ROUGE_L;
 use super::spec::ScoreSpec;
-use crate::functions::function_doc::{FunctionDoc, FunctionGroup};
+use crate::functions::function_doc::FunctionDoc;
 use galeras_operator::{Choice, Entry};
 
 /// All metrics, in the order of their columns.
@@ -162,15 +162,12 @@ pub(super) const fn pair_function(
 ) -> FunctionDoc {
     FunctionDoc {
         name,
-        aliases: &[],
-        group: FunctionGroup::Score,
-        version: 1,
         arguments: &[("reference", "text"), ("prediction", "text")],
-        variadic: false,
         returns,
         summary,
         nulls: "null where a text is",
         example,
+        ..FunctionDoc::SCORE
     }
 }
 

@@ -1,18 +1,7 @@
 //! Scores of predictions as DataFusion functions.
 //!
-//! | file | contents |
-//! |---|---|
-//! | `metric` | the trait of a metric, and the registry |
-//! | `bleu`, `codebleu`, `edit_distance`, `exact_match`, `chrf`, `rouge_l`, `parses` | the metrics |
-//! | `spec` | the metrics and options of a call, as a literal argument |
-//! | `pair_scores` | scores a batch of pairs with the metrics of a spec |
-//! | `score_pair` | `score_pair(spec, reference, prediction)`, which the operator `score` calls |
-//! | `score_continuation` | the same for the continuations of a given text |
-//! | `metric_function` | a function for each metric, for `sql` |
-//! | `corpus_scores` | the scores of a corpus from sums of counts |
-//! | `pass_at_k` | `pass_at_k(n, c, k)` |
-//!
-//! The algorithms are in the crate `galeras_metrics`.
+//! A metric is a file and a line in `metric`; `pair_scores` has the functions that score rows, and
+//! `corpus_scores` the one that scores a corpus. The algorithms are in the crate `galeras_metrics`.
 
 mod bleu;
 mod chrf;
@@ -21,20 +10,17 @@ mod corpus_scores;
 mod edit_distance;
 mod exact_match;
 mod metric;
-mod metric_function;
 mod pair_scores;
 mod parses;
 mod pass_at_k;
 mod rouge_l;
-mod score_continuation;
-mod score_pair;
 mod spec;
 
 use std::sync::Arc;
 
 use datafusion::logical_expr::ScalarUDF;
 
-use self::metric_function::MetricFunction;
+use self::pair_scores::MetricFunction;
 use super::function_doc::{FunctionDoc, documented};
 
 pub use corpus_scores::{CORPUS_FIELDS, CorpusScores};
@@ -42,9 +28,8 @@ pub use metric::{
     CorpusMetric, CorpusScore, Metric, Pair, PairMetric, PairScorer, ScoreColumn, TooLarge,
     count_of_counts,
 };
+pub use pair_scores::{COUNTS, ScoreContinuation, ScorePair, score_type};
 pub use pass_at_k::PassAtK;
-pub use score_continuation::ScoreContinuation;
-pub use score_pair::{COUNTS, ScorePair, score_type};
 pub use spec::{BleuSmooth, ScoreMode, ScoreSpec, Tokenize};
 
 /// The functions with their descriptions.

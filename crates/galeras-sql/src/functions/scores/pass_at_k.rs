@@ -2,59 +2,35 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, Float64Array};
+use arrow::array::{Array, ArrayRef, AsArray, Float64Array};
 use arrow::datatypes::{DataType, Int64Type};
 use datafusion::error::Result;
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::ScalarFunctionArgs;
 
-use crate::functions::function_doc::{Documented, FunctionDoc, FunctionGroup};
+use crate::functions::function_doc::{FunctionDoc, RowFunction};
 use galeras_metrics::text::pass_at_k;
 
 /// The unbiased estimator of Chen et al. 2021; null where a number is null or there is no such
 /// chance (`c > n`, `k > n`, `k < 1`).
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub struct PassAtK {
-    signature: Signature,
-}
+pub struct PassAtK;
 
-impl Default for PassAtK {
-    fn default() -> Self {
-        let types = vec![DataType::Int64; 3];
-        Self { signature: Signature::exact(types, Volatility::Immutable) }
-    }
-}
-
-impl Documented for PassAtK {
+impl RowFunction for PassAtK {
     const DOC: FunctionDoc = FunctionDoc {
         name: "pass_at_k",
-        aliases: &[],
-        group: FunctionGroup::Score,
-        version: 1,
         arguments: &[("n", "integer"), ("c", "integer"), ("k", "integer")],
-        variadic: false,
         returns: "float",
         summary: "the chance that one of `k` answers is right if `c` of `n` are (Chen et al. 2021)",
         nulls: "null where a number is null or negative, and for `c > n`, `k > n` or `k < 1`",
         example: "pass_at_k(10, 3, 5)",
+        ..FunctionDoc::SCORE
     };
-}
 
-impl ScalarUDFImpl for PassAtK {
-    fn name(&self) -> &str {
-        "pass_at_k"
+    fn return_type() -> DataType {
+        DataType::Float64
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Float64)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn invoke(args: &ScalarFunctionArgs) -> Result<ArrayRef> {
         let columns = args
             .args
             .iter()
@@ -66,6 +42,6 @@ impl ScalarUDFImpl for PassAtK {
         };
         let chance = |row| pass_at_k(number(0, row)?, number(1, row)?, number(2, row)?);
         let chances: Float64Array = (0..args.number_rows).map(chance).collect();
-        Ok(ColumnarValue::Array(Arc::new(chances)))
+        Ok(Arc::new(chances))
     }
 }

@@ -1,7 +1,6 @@
 //! The metrics and options of a call, as a literal argument of the functions.
 
-use datafusion::common::ScalarValue;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::common::{Result, ScalarValue, exec_datafusion_err, exec_err};
 use datafusion::logical_expr::ColumnarValue;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -106,11 +105,11 @@ impl ScoreSpec {
     /// Reads the spec from a literal argument.
     pub(super) fn of(argument: &ColumnarValue) -> Result<Self> {
         let ColumnarValue::Scalar(ScalarValue::Utf8(Some(json))) = argument else {
-            return Err(DataFusionError::Execution(
-                "the first argument of score_pair and corpus_scores must be a literal".into(),
-            ));
+            return exec_err!(
+                "the first argument of score_pair and corpus_scores must be a literal"
+            );
         };
-        serde_json::from_str(json).map_err(|error| DataFusionError::Execution(error.to_string()))
+        serde_json::from_str(json).map_err(|error| exec_datafusion_err!("{error}"))
     }
 
     pub(super) fn bleu(&self) -> BleuOptions {

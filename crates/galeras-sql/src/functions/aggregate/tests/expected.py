@@ -55,8 +55,7 @@ names = (
     "sum avg var var_pop stddev stddev_pop covar_samp covar_pop corr regr_slope regr_intercept "
     "regr_r2 regr_avgx regr_avgy regr_sxx regr_syy regr_sxy"
 ).split()
-quoted = ", ".join(f'"{n}"' for n in names)
-print(f"pub(super) const NAMES: [&str; {len(names)}] = [{quoted}];")
+print(f'pub(super) const NAMES: &str = "{" ".join(names)}";')
 for name, x, y in sets:
     X, Y, n = [F(v) for v in x], [F(v) for v in y], N
     sx, sy = sum(X), sum(Y)
@@ -111,7 +110,6 @@ cases = [
     ("zeros", [0.0, -0.0]),
     ("empty", []),
     ("carry", [2.0**32 - 1, 1.0, 2.0**64, -(2.0**64), -(2.0**32), 2.0**-40]),
-    ("harmonic", [(-1.0) ** i / (i + 1) for i in range(50)]),
 ]
 print("\n/// Terms and the bits of their correctly rounded sum.")
 print("pub(super) const SUMS: &[(&str, &[f64], u64)] = &[")

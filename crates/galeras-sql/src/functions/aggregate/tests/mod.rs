@@ -1,8 +1,6 @@
 //! Tests of the exact aggregates: `sums` for the accumulator itself, `sql` for the functions
 //! in queries, `expected` the values both are held to, made by `expected.py`.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 mod expected;
 mod sql;
 mod sums;

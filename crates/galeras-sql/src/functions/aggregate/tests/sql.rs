@@ -26,17 +26,13 @@ fn session(columns: Vec<(&str, ArrayRef)>, partitions: usize, batch: usize) -> S
         columns.into_iter().map(|(name, column)| (name, column, true)),
     )
     .unwrap();
+    let pieces = |rows: &RecordBatch, size: usize| -> Vec<RecordBatch> {
+        let starts = (0..rows.num_rows()).step_by(size);
+        starts.map(|at| rows.slice(at, size.min(rows.num_rows() - at))).collect()
+    };
     let size = rows.num_rows().div_ceil(partitions).max(1);
-    let parts = (0..partitions)
-        .map(|p| {
-            let start = (p * size).min(rows.num_rows());
-            let part = rows.slice(start, size.min(rows.num_rows() - start));
-            (0..part.num_rows())
-                .step_by(batch)
-                .map(|i| part.slice(i, batch.min(part.num_rows() - i)))
-                .collect()
-        })
-        .collect();
+    let mut parts: Vec<_> = pieces(&rows, size).iter().map(|part| pieces(part, batch)).collect();
+    parts.resize(partitions, Vec::new());
     let table = MemTable::try_new(rows.schema(), parts).unwrap();
     ctx.register_table("t", Arc::new(table)).unwrap();
     ctx
@@ -114,11 +110,11 @@ fn data_sets() -> Vec<DataSet> {
 
 /// Every float statistic of `expected::NAMES` over `t`.
 fn statistics() -> String {
-    let calls = expected::NAMES.map(|name| {
+    let calls = expected::NAMES.split(' ').map(|name| {
         let two = name.starts_with("regr") || name.starts_with("co");
         format!("{name}({})", if two { "y, x" } else { "x" })
     });
-    calls.join(", ")
+    calls.collect::<Vec<_>>().join(", ")
 }
 
 #[tokio::test]
@@ -361,18 +357,8 @@ async fn many_groups_spilled_through_partial_states_stay_exact() {
 #[test]
 fn every_default_aggregate_is_replaced_listed_or_safe() {
     // Integer, boolean or sorted state: the same value in any order.
-    let safe = [
-        "approx_distinct",
-        "bit_and",
-        "bit_or",
-        "bit_xor",
-        "bool_and",
-        "bool_or",
-        "count",
-        "grouping",
-        "median",
-        "percentile_cont",
-    ];
+    let safe = "approx_distinct bit_and bit_or bit_xor bool_and bool_or count grouping median \
+                percentile_cont";
     let ours = aggregates();
     for builtin in all_default_aggregate_functions() {
         let name = builtin.name();
@@ -380,7 +366,7 @@ fn every_default_aggregate_is_replaced_listed_or_safe() {
         let places = usize::from(replaced.is_some())
             + usize::from(ORDER_DEPENDENT.contains(&name))
             + usize::from(APPROXIMATE.contains(&name))
-            + usize::from(safe.contains(&name));
+            + usize::from(safe.split(' ').any(|safe| safe == name));
         assert_eq!(places, 1, "{name}");
         if let Some(ours) = replaced {
             assert_eq!(ours.aliases(), builtin.aliases(), "{name}");
