@@ -5,14 +5,13 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::args;
+use super::args::substitute_arguments;
 use super::cell::{Cell, cell_suffix};
 use super::expander::{BindKey, Expander, Site, StepTargets};
-use super::input::Input;
+use super::load::Locking;
 use super::mistake::{already_reported, diagnostic_of};
-use super::model::{Check, PlannedStep, StepTarget};
+use super::model::{Check, Input, PlannedStep, StepTarget};
 use super::repair::repaired;
-use super::settings::Locking;
-use super::substitution::substitute_arguments;
 use galeras_base::memory_guard::active;
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Fact, INPUT, InputPorts, Operator, Port, Registration,

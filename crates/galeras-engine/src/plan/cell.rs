@@ -5,7 +5,6 @@ use std::collections::{HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::scalar::plain;
 use galeras_workflow::AxisPoint;
 
 /// The place of a cell in its matrices, the outermost first.
@@ -187,6 +186,14 @@ fn merge(cell: &Cell, other: &Cell, fixed: &HashMap<String, String>) -> Option<C
         }
     }
     Some(merged)
+}
+
+/// A scalar without quotes.
+pub(super) fn plain(value: &Value) -> String {
+    match value {
+        Value::String(s) => s.clone(),
+        other => other.to_string(),
+    }
 }
 
 #[cfg(test)]

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, SchemaRef};
 use serde_json::Value;
 
+use super::cell::plain;
 use super::expander::{Expander, Site};
 use super::mistake::{diagnostic_of, word_of};
 use super::model::{Check, CheckKind};
-use super::scalar::plain;
 use galeras_base::small_file::{self, MAX_TEXT_BYTES};
 use galeras_operator::table_digest::type_name;
 use galeras_operator::{ArgError, Port};

@@ -8,15 +8,12 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::cell::{Cell, CellKey, cell_suffix, fixed_keys, has_name, is_selected, join};
-use super::expander::{Expander, Site, StepCells, StepTargets, WorkflowFile};
-use super::extent::{Extent, MAX_DEPTH};
-use super::file::read_embedded;
+use super::choices::resolved;
+use super::expander::{Expander, Extent, MAX_DEPTH, Site, StepCells, StepTargets, WorkflowFile};
 use super::graph;
-use super::input::Input;
-use super::model::StepTarget;
-use super::param_paths::given_text;
-use super::params::{params, scope, stand_in};
-use super::resolve::resolved;
+use super::load::read_embedded;
+use super::model::{Input, StepTarget};
+use super::params::{given_text, params, scope, stand_in};
 use galeras_workflow::code::Code;
 use galeras_workflow::{
     Axis, Cells, Diagnostic, Diagnostics, From, Node, ParamType, Span, StepKind, StepSpec, Text,

@@ -1,7 +1,8 @@
 //! The plan under construction and the state that its builders share: the current file, the targets
 //! of step names, everything planned and reported so far.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,18 +10,17 @@ use arrow::datatypes::SchemaRef;
 use datafusion::execution::context::SessionContext;
 use serde_json::{Map, Value};
 
-use super::cell::{Cell, matrix_values};
-use super::embedded::EmbeddedSteps;
-use super::extent::Extent;
-use super::locked_analysis::RegisteredSteps;
-use super::model::{ExpandedPlan, FileBudget, PlannedOutput, PlannedStep, StepScope, StepTarget};
+use super::cell::{Cell, matrix_values, plain};
+use super::load::PlanSettings;
+use super::model::{
+    ExpandedPlan, FileBudget, Input, PlannedOutput, PlannedReport, PlannedStep, StepScope,
+    StepTarget,
+};
 use super::params::scope;
-use super::planned_report::PlannedReport;
-use super::scalar::plain;
-use super::settings::PlanSettings;
+use super::registration::RegisteredSteps;
 use galeras_operator::{BindContext, BoundStep, Operator, Pins, Registry};
 use galeras_sql::session::{RowExpr, planning_session};
-use galeras_workflow::{Diagnostics, Scope, SourceSpan, StepSpec, Workflow, collect_refs};
+use galeras_workflow::{Diagnostics, Scope, SourceSpan, Span, StepSpec, Workflow, collect_refs};
 
 pub(super) type StepTargets = HashMap<String, StepCells>;
 
@@ -212,5 +212,140 @@ impl Expander {
         if let Some(with) = &step.with {
             collect_refs(with, &site.workflow.source, &mut self.diagnostics);
         }
+    }
+}
+
+/// Upper bound of steps, including every cell of a matrix and embedded workflows.
+pub(super) const MAX_STEPS: usize = 50_000;
+
+/// Upper bound of embedded workflows, each use counted.
+pub(super) const MAX_EMBEDDED: usize = 10_000;
+
+pub(super) const MAX_DEPTH: usize = 64;
+
+#[derive(Debug, Default)]
+pub(super) struct Extent {
+    /// Steps are only counted, not bound.
+    pub(super) measuring: bool,
+    steps: usize,
+    embedded: usize,
+    /// The step of the top file that exceeded a limit.
+    pub(super) beyond: Option<Span>,
+}
+
+impl Extent {
+    pub(super) fn add_step(&mut self) {
+        self.steps += 1;
+    }
+
+    pub(super) fn add_embedded(&mut self) {
+        self.embedded += 1;
+    }
+
+    pub(super) fn excess(&self) -> Option<String> {
+        if self.embedded > MAX_EMBEDDED {
+            return Some(format!("the plan would embed more than {MAX_EMBEDDED} workflows"));
+        }
+        (self.steps > MAX_STEPS).then(|| format!("the plan would have more than {MAX_STEPS} steps"))
+    }
+}
+
+/// The planned steps that came from steps with `uses` of the top file.
+#[derive(Debug, Default)]
+pub(super) struct EmbeddedSteps {
+    /// Positions in the plan by the name of the step, one range per cell.
+    ranges: BTreeMap<String, Vec<Range<usize>>>,
+}
+
+impl EmbeddedSteps {
+    pub(super) fn add(&mut self, step: &str, range: Range<usize>) {
+        self.ranges.entry(step.to_string()).or_default().push(range);
+    }
+
+    /// Removes the embedded steps that the top file does not need.
+    pub(super) fn keep_needed(self, plan: &mut ExpandedPlan) {
+        let ExpandedPlan { steps, outputs, report, limits, scopes, .. } = plan;
+        if self.ranges.is_empty() {
+            return;
+        }
+        let mut needed = vec![true; steps.len()];
+        for range in self.ranges.values().flatten() {
+            needed[range.clone()].fill(false);
+        }
+        let tables = |input: &Input| input.tables.iter().map(|t| t.step).collect::<Vec<_>>();
+        let shown = report.inputs();
+        for input in outputs.iter().map(|output| &output.input).chain(shown) {
+            tables(input).into_iter().for_each(|at| needed[at] = true);
+        }
+        close(steps, &mut needed);
+        for ranges in self.ranges.values() {
+            if !ranges.iter().cloned().flatten().any(|at| needed[at]) {
+                ranges.iter().cloned().flatten().for_each(|at| needed[at] = true);
+            }
+        }
+        close(steps, &mut needed);
+        let mut places = Vec::with_capacity(needed.len());
+        let mut kept = 0;
+        for needed in &needed {
+            places.push(kept);
+            kept += usize::from(*needed);
+        }
+        let mut at = 0..;
+        steps.retain(|_| at.next().is_some_and(|at: usize| needed[at]));
+        let inputs = steps.iter_mut().flat_map(|step| &mut step.inputs);
+        let inputs = inputs.chain(outputs.iter_mut().map(|output| &mut output.input));
+        let inputs = inputs.chain(report.inputs_mut());
+        for table in inputs.flat_map(|input| &mut input.tables) {
+            table.step = places[table.step];
+        }
+        for limit in limits {
+            limit.steps.retain(|at| needed[*at]);
+            limit.steps.iter_mut().for_each(|at| *at = places[*at]);
+        }
+        for scope in scopes.values_mut() {
+            for cells in scope.values_mut() {
+                cells.retain_mut(|(_, target)| match target {
+                    StepTarget::Step(at) if !needed[*at] => false,
+                    StepTarget::Step(at) => {
+                        *at = places[*at];
+                        true
+                    }
+                    StepTarget::Embedded(outputs) => {
+                        outputs.retain(|_, input| input.tables.iter().all(|t| needed[t.step]));
+                        let tables = outputs.values_mut().flat_map(|input| &mut input.tables);
+                        tables.for_each(|table| table.step = places[table.step]);
+                        true
+                    }
+                    StepTarget::Outline(_) | StepTarget::Broken => true,
+                });
+            }
+            scope.retain(|_, cells| !cells.is_empty());
+        }
+    }
+}
+
+/// Adds the steps that needed steps read; every step comes after its inputs.
+fn close(steps: &[PlannedStep], needed: &mut [bool]) {
+    for at in (0..steps.len()).rev() {
+        if needed[at] {
+            steps[at].upstream().for_each(|upstream| needed[upstream] = true);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_may_have_as_many_as_the_limits_say_and_no_more() {
+        let mut extent = Extent::default();
+        (0..MAX_EMBEDDED).for_each(|_| extent.add_embedded());
+        (0..MAX_STEPS).for_each(|_| extent.add_step());
+        assert_eq!(extent.excess(), None);
+        extent.add_step();
+        assert_eq!(extent.excess().as_deref(), Some("the plan would have more than 50000 steps"));
+        extent.add_embedded();
+        assert!(extent.excess().is_some_and(|what| what.contains("embed more than 10000")));
     }
 }

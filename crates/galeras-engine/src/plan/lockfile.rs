@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::locked_analysis::LockedAnalysis;
+use super::registration::LockedAnalysis;
 use galeras_base::digest::Digest;
 use galeras_base::small_file::{self, MAX_LOCK_BYTES};
 use galeras_operator::{Pins, Snapshot, answer_digest, question};

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 
 use super::expander::Expander;
-use super::input::Input;
+use super::model::Input;
 use super::repair::Repaired;
 use galeras_operator::{ArgError, BindContext, NoConsent, Operator, Port, TableSchema};
 use galeras_sql::session::forget_tables;

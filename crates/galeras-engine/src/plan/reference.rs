@@ -1,21 +1,26 @@
-//! Resolves references (`a`, `a.rejects`, `a[*]`, `a[k=v]`) to the tables of planned steps.
+//! Resolves references (`a`, `a.rejects`, `a[*]`, `a[k=v]`) to the tables of planned steps, and names
+//! that users type on a command line, which may also be full names of steps in embedded workflows
+//! (`collected/methods`).
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use super::cell::{Cell, cell_columns, cell_suffix, fixed_keys, is_selected, key_value, lookup};
-use super::expander::{Expander, Site, StepTargets};
+use arrow::datatypes::{DataType, FieldRef};
+use serde_json::Value;
+
+use super::cell::{
+    Cell, cell_columns, cell_suffix, fixed_keys, is_selected, key_value, lookup, plain,
+};
+use super::expander::{Expander, Site, StepCells, StepTargets};
 use super::graph;
-use super::input::{Input, NOWHERE, TableRef};
 use super::mistake::already_reported;
-use super::model::{PlannedStep, StepTarget};
-use super::scalar::plain;
-use super::united::united_schema;
-use arrow::datatypes::FieldRef;
+use super::model::{Input, NOWHERE, Plan, PlannedStep, StepTarget, TableRef};
 use galeras_operator::table_digest::type_name;
-use galeras_operator::{INPUT, MAIN};
+use galeras_operator::{INPUT, MAIN, TableSchema, describe};
 use galeras_workflow::code::Code;
 use galeras_workflow::{
-    Cells, Diagnostic, Diagnostics, From, Reference, StepRef, StepSpec, Text, quote,
+    Cells, Diagnostic, Diagnostics, From, Reference, Source, Span, StepRef, StepSpec, Text,
+    Workflow, did_you_mean, parse_step_ref, quote,
 };
 
 impl Expander {
@@ -302,4 +307,288 @@ fn same_columns(one: &Input, other: &Input) -> bool {
                 || type_name(a.data_type()) == type_name(b.data_type()))
     };
     one.len() == other.len() && one.iter().zip(other).all(same)
+}
+
+/// The columns of united cells. A column of the step with the name of a matrix key stays: its
+/// values must equal the key's, which is checked when rows are read.
+///
+/// # Errors
+/// If such a column has a type that the values of the key do not have.
+pub(super) fn united_schema(input: &Input) -> Result<TableSchema, String> {
+    let mut values: HashMap<&str, Vec<&Value>> = HashMap::new();
+    let mut order: Vec<&str> = Vec::new();
+    for (name, value) in input.tables.iter().flat_map(|table| cell_columns(&table.cell)) {
+        let all = values.entry(name).or_default();
+        if all.is_empty() {
+            order.push(name);
+        }
+        all.push(value);
+    }
+    let mut fields: Vec<FieldRef> = Vec::new();
+    for name in &order {
+        let all = &values[name];
+        let kind = data_type(all);
+        match input.schema.field(name) {
+            Some(column) if comparable(column.data_type(), &kind) => {}
+            Some(column) => {
+                return Err(format!(
+                    "the cells have a column {} of type {} already, and the matrix key of that \
+                     name is {}",
+                    quote(name),
+                    type_name(column.data_type()),
+                    type_name(&kind),
+                ));
+            }
+            None => {
+                // The cells of embedded workflows may have different values with their keys.
+                let null = all.len() < input.tables.len() || all.iter().any(|v| v.is_null());
+                fields.push(describe(name, kind, null, "the key of the matrix cell", None));
+            }
+        }
+    }
+    let mut schema = input.schema.with(&fields);
+    for key in input.tables.iter().flat_map(|table| &table.cell) {
+        if !schema.key.contains(&key.key) {
+            schema.key.push(key.key.clone());
+        }
+    }
+    Ok(schema)
+}
+
+fn data_type(values: &[&Value]) -> DataType {
+    let all = |is: fn(&Value) -> bool| {
+        let mut known = values.iter().filter(|value| !value.is_null()).peekable();
+        known.peek().is_some() && known.all(|value| is(value))
+    };
+    if all(Value::is_i64) {
+        DataType::Int64
+    } else if all(Value::is_number) {
+        DataType::Float64
+    } else if all(Value::is_boolean) {
+        DataType::Boolean
+    } else {
+        DataType::Utf8
+    }
+}
+
+/// True if values of the column's type can equal those of the other type.
+fn comparable(column: &DataType, values: &DataType) -> bool {
+    let text =
+        |t: &DataType| matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+    (column.is_numeric() && values.is_numeric())
+        || (text(column) && text(values))
+        || (*column == DataType::Boolean && *values == DataType::Boolean)
+}
+
+const LISTED: usize = 5;
+
+impl Plan {
+    /// The table with this name. As in `from:`, but a selection that leaves several cells
+    /// (`gen[seed=1]` where cells also have a model) unites them, with the matrix keys as columns,
+    /// and a step's only cell needs no brackets.
+    ///
+    /// # Errors
+    /// The mistake in the name, with a suggestion if there is one.
+    pub fn table(&self, name: &str) -> Result<Input, Box<Diagnostic>> {
+        if let Some(input) = self.exactly(name) {
+            return Ok(input);
+        }
+        let (prefix, last) = split_path(name);
+        let Some(scope) = self.scopes.get(prefix) else {
+            return Err(Box::new(self.no_path(prefix, last)));
+        };
+        let reference = parse_step_ref(last)?;
+        let source = Source::new("the name of a table", last);
+        let Some(cells) = scope.get(&reference.step) else {
+            return Err(Box::new(self.unknown(&format!("{prefix}{}", reference.step), &source)));
+        };
+        // Places are in the name, not in the file.
+        let workflow = Workflow { source: Arc::clone(&source), ..self.workflow.clone() };
+        let params = serde_json::Map::new();
+        let base = std::path::Path::new("");
+        let site = Site {
+            workflow: &workflow,
+            written: &workflow,
+            base,
+            params: &params,
+            prefix,
+            family: "",
+        };
+        let mut diagnostics = Diagnostics::new();
+        let mut finder = TableFinder { steps: &self.steps, diagnostics: &mut diagnostics };
+        let found = match chosen(&reference, cells) {
+            Chosen::One(target) => finder.port(&site, &reference, target, INPUT),
+            Chosen::Several(cells) => {
+                let targets = StepTargets::from([(reference.step.clone(), StepCells::new(cells))]);
+                let all = StepRef { cells: Cells::All, ..reference };
+                finder.table(&site, &all, &Vec::new(), &targets, INPUT)
+            }
+            Chosen::Unclear => return Err(Box::new(unclear(prefix, &reference, cells, &source))),
+            Chosen::None => {
+                let fixed = match &reference.cells {
+                    Cells::Select(keys) => keys.as_slice(),
+                    Cells::Plain | Cells::All => &[],
+                };
+                finder.check_selection(&site, &reference, cells, fixed)
+            }
+            .and(None),
+        };
+        found.ok_or_else(|| {
+            let first = diagnostics.into_sorted().into_iter().next();
+            let none = || {
+                let message = format!("there are no cells {}", quote(name));
+                Diagnostic::error(Code::UnknownCell, message, &source, Span::new(0, last.len()))
+            };
+            Box::new(first.unwrap_or_else(none))
+        })
+    }
+
+    /// The names of the steps without cells, and of the outputs of embedded workflows, in plan
+    /// order.
+    pub fn table_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for step in &self.steps {
+            if names.last() != Some(&step.family) && !names.contains(&step.family) {
+                names.push(step.family.clone());
+            }
+        }
+        for (name, cells) in self.scopes.get("").into_iter().flatten() {
+            if let Some((_, StepTarget::Embedded(outputs))) = cells.first() {
+                names.extend(outputs.keys().map(|output| format!("{name}.{output}")));
+            }
+        }
+        names
+    }
+
+    /// The port of the step with exactly this full name, including its cell.
+    fn exactly(&self, name: &str) -> Option<Input> {
+        let split = |at: usize| (&name[..at], Some(&name[at + 1..]));
+        let mut candidates =
+            std::iter::once((name, None)).chain(name.rmatch_indices('.').map(|(at, _)| split(at)));
+        candidates.find_map(|(step, port)| {
+            let at = self.steps.iter().position(|s| s.name == step)?;
+            let ports = self.steps[at].step.ports();
+            let port = match port {
+                None => ports.first(),
+                Some(port) => ports.iter().find(|p| p.name == port),
+            }?;
+            let table = TableRef { step: at, port: port.name, cell: Vec::new() };
+            let (tables, schema) = (vec![table], port.table.materialised());
+            Some(Input { port: INPUT.to_string(), tables, united: false, schema })
+        })
+    }
+
+    fn unknown(&self, step: &str, source: &Arc<Source>) -> Diagnostic {
+        let message = format!("the workflow has no step {}", quote(step));
+        let span = Span::new(0, source.text().len());
+        let problem = Diagnostic::error(Code::UnknownStep, message, source, span);
+        let names = self.table_names();
+        problem.with_help(match did_you_mean(step, names.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("the steps are {}", listed(&names, 4 * LISTED)),
+        })
+    }
+
+    fn no_path(&self, prefix: &str, last: &str) -> Diagnostic {
+        let outer = prefix.trim_end_matches('/');
+        let step = outer.split('[').next().unwrap_or(outer);
+        let source = Source::new("the name of a table", format!("{prefix}{last}"));
+        let begins = |known: &&String| {
+            known.strip_prefix(step).is_some_and(|rest| rest.starts_with('[') && !step.is_empty())
+        };
+        let mut cells: Vec<String> =
+            self.scopes.keys().filter(begins).map(|known| format!("{known}{last}")).collect();
+        cells.sort();
+        if cells.is_empty() {
+            return self.unknown(
+                &format!("{prefix}{}", last.split(['[', '.']).next().unwrap_or("")),
+                &source,
+            );
+        }
+        let message = format!("{} is a matrix step", quote(step));
+        let span = Span::new(0, source.text().len());
+        let problem = Diagnostic::error(Code::UnknownCell, message, &source, span);
+        problem.with_help(format!("name one cell: {}", listed(&cells, LISTED)))
+    }
+}
+
+/// The cells that a reference selects.
+enum Chosen<'a> {
+    One(&'a StepTarget),
+    Several(Vec<(Cell, StepTarget)>),
+    /// A matrix step without a selection of cells.
+    Unclear,
+    None,
+}
+
+fn chosen<'a>(reference: &StepRef, cells: &'a [(Cell, StepTarget)]) -> Chosen<'a> {
+    let fixed = match &reference.cells {
+        Cells::Select(keys) => keys.as_slice(),
+        Cells::Plain | Cells::All => &[],
+    };
+    // If no cell has the key, none is left.
+    let fits = |(cell, _): &&(Cell, StepTarget)| {
+        fixed.iter().all(|(key, value)| lookup(cell, key).is_some_and(|v| plain(v) == *value))
+    };
+    let left: Vec<&(Cell, StepTarget)> = cells.iter().filter(fits).collect();
+    match (left.as_slice(), &reference.cells) {
+        ([], _) => Chosen::None,
+        ([(_, target)], Cells::Plain | Cells::Select(_)) => Chosen::One(target),
+        (_, Cells::Plain) => Chosen::Unclear,
+        (several, _) => Chosen::Several(several.iter().map(|cell| (*cell).clone()).collect()),
+    }
+}
+
+fn unclear(
+    prefix: &str,
+    reference: &StepRef,
+    cells: &[(Cell, StepTarget)],
+    source: &Arc<Source>,
+) -> Diagnostic {
+    let step = format!("{prefix}{}", reference.step);
+    let port = reference.port.as_ref().map(|port| format!(".{port}")).unwrap_or_default();
+    let names: Vec<String> =
+        cells.iter().map(|(cell, _)| format!("{step}{}{port}", cell_suffix(cell))).collect();
+    let message = format!("{} has {} cells", quote(&step), cells.len());
+    let problem = Diagnostic::error(Code::UnknownCell, message, source, reference.span);
+    problem.with_help(format!(
+        "write `{step}[*]{port}` for all of them, or name one: {}",
+        listed(&names, LISTED)
+    ))
+}
+
+fn listed(names: &[String], most: usize) -> String {
+    let mut shown: Vec<String> = names.iter().take(most).map(|name| format!("`{name}`")).collect();
+    if names.len() > most {
+        shown.push(format!("and {} more", names.len() - most));
+    }
+    shown.join(", ")
+}
+
+/// Splits a name after the last `/` outside brackets, where values may have one.
+fn split_path(name: &str) -> (&str, &str) {
+    let mut depth = 0_usize;
+    let mut at = 0;
+    for (i, c) in name.char_indices() {
+        match c {
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            '/' if depth == 0 => at = i + 1,
+            _ => {}
+        }
+    }
+    name.split_at(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split_path;
+
+    #[test]
+    fn a_path_is_split_outside_of_brackets() {
+        assert_eq!(split_path("a"), ("", "a"));
+        assert_eq!(split_path("a/b/c[x=y/z].p"), ("a/b/", "c[x=y/z].p"));
+        assert_eq!(split_path("a[m=org/x]/b"), ("a[m=org/x]/", "b"));
+        assert_eq!(split_path("a[m=org/x"), ("", "a[m=org/x"));
+    }
 }

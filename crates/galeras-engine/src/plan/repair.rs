@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::args;
-use super::scalar::plain;
+use super::cell::plain;
 use galeras_workflow::{Node, Source, Span, Value as NodeValue, did_you_mean, has_expression};
 
 pub(super) const VARIANTS: usize = 3;

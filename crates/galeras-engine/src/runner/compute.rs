@@ -1,21 +1,27 @@
-//! Computes one step, here or on the engine.
+//! Computes one step, here or on the engine: opens inputs, lowers the operator, stores its tables and
+//! then the manifest.
 
-use std::sync::atomic::Ordering;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
+use datafusion::dataframe::DataFrame;
+use futures::future::try_join_all;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::context::StepContext;
 use super::error::RunError;
 use super::input::StoredInput;
 use super::key::{StepKey, StepManifests, step_key};
-use super::row_step::RowInput;
+use super::row_step::{RowCounts, RowInput, RowRun};
 use super::spread::{Engine, spread};
-use super::step_work::{StepResult, StepWork, perform_rows};
+use super::{fan_out_step, paid_step, row_step};
+use crate::locked;
 use crate::plan::{Plan, PlannedStep};
 use galeras_base::digest::Digest;
-use galeras_operator::{StepError, StepErrorKind};
-use galeras_sql::session::guarded;
+use galeras_operator::{BoundStep, Lowering, Port, Ports, StepError, StepErrorKind};
+use galeras_sql::session::{OpenTable, guarded, open_table, ordered_session};
 use galeras_store::{MANIFEST_VERSION, Manifest, ManifestLabels, PortArtifact, timestamp};
 use galeras_workflow::quote;
 
@@ -132,4 +138,190 @@ fn require_consent(step: &PlannedStep, cx: &StepContext) -> Result<(), RunError>
         }
     }
     Ok(())
+}
+
+/// A step whose inputs are stored.
+pub(super) struct StepWork<'a> {
+    /// The operator, bound to its arguments.
+    pub(super) bound: &'a dyn BoundStep,
+    pub(super) inputs: Vec<StoredInput>,
+    /// The recipe of its results for single rows.
+    pub(super) recipe: Digest,
+}
+
+pub(super) struct StepResult {
+    pub(super) artifacts: Vec<PortArtifact>,
+    /// Computed and reused work, in the unit of the step; `None` if the unit is the row of its
+    /// result.
+    pub(super) counts: Option<(u64, u64)>,
+}
+
+impl StepWork<'_> {
+    /// Does the work. `turn` ends when only the disk is busy, so that concurrent steps wait for it
+    /// together.
+    ///
+    /// # Errors
+    /// If the operator or the store fails.
+    pub(super) async fn perform(
+        &self,
+        cx: &StepContext,
+        turn: OwnedSemaphorePermit,
+    ) -> Result<StepResult, RunError> {
+        let turn = Turn::new(turn);
+        let writer = PortWriter { bound: self.bound, cx, turn: &turn };
+        let recipe = self.recipe;
+        let session = match self.bound.lowering() {
+            // Keeps the order of stored rows.
+            Lowering::Row(_) => ordered_session(cx.lower.env.jobs),
+            Lowering::FanOut(_) | Lowering::Paid(_) | Lowering::Table(_) => {
+                cx.lower.session.clone()
+            }
+        };
+        let mut inputs = BTreeMap::new();
+        for input in &self.inputs {
+            cx.reads(input.blobs());
+            inputs.insert(input.port.clone(), input.open(&session, &cx.store)?);
+        }
+        match self.bound.lowering() {
+            Lowering::Row(row) => {
+                let order = match self.inputs.as_slice() {
+                    [input] => input.order(),
+                    _ => Vec::new(),
+                };
+                let rows = inputs.into_values().next();
+                let input = RowInput { rows, stored: self.stored_rows(), order };
+                let run = row_step::open(cx, row, input, recipe).await?;
+                let (artifacts, counts) = writer.row_ports(run).await?;
+                Ok(StepResult { artifacts, counts: Some((counts.computed, counts.reused)) })
+            }
+            Lowering::FanOut(fan_out) => {
+                let input = inputs.into_values().next();
+                let input = input.ok_or_else(|| StepError::new("the operator needs an input"))?;
+                let result = fan_out_step::run(cx, fan_out, input, recipe).await?;
+                let counts = Some((result.computed, result.reused));
+                Ok(StepResult { artifacts: writer.ports(result.ports, false).await?, counts })
+            }
+            Lowering::Paid(paid) => {
+                let result = paid_step::run(cx, paid, inputs, recipe).await?;
+                let counts = Some((result.computed, result.reused));
+                Ok(StepResult { artifacts: writer.ports(result.ports, false).await?, counts })
+            }
+            Lowering::Table(table) => {
+                let ports = table.lower(&cx.lower, inputs).await?;
+                Ok(StepResult { artifacts: writer.ports(ports, true).await?, counts: None })
+            }
+        }
+    }
+
+    /// The rows of its inputs; `None` for a step without inputs.
+    pub(super) fn stored_rows(&self) -> Option<u64> {
+        let tables = self.inputs.iter().flat_map(|input| &input.tables);
+        tables.map(|table| table.stored.rows).reduce(|rows, more| rows + more)
+    }
+
+    /// The stored bytes of its inputs.
+    pub(super) fn stored_bytes(&self) -> u64 {
+        let tables = self.inputs.iter().flat_map(|input| &input.tables);
+        tables.map(|table| table.stored.bytes).sum()
+    }
+}
+
+/// Computes these rows of a row step and stores their tables without a manifest.
+///
+/// # Errors
+/// If the operator or the store fails.
+pub(super) async fn perform_rows(
+    bound: &dyn BoundStep,
+    recipe: Digest,
+    input: RowInput,
+    cx: &StepContext,
+    turn: OwnedSemaphorePermit,
+) -> Result<Vec<PortArtifact>, RunError> {
+    let Lowering::Row(row) = bound.lowering() else {
+        return Err(StepError::new("a defect: the step does not compute row by row").into());
+    };
+    let turn = Turn::new(turn);
+    let run = row_step::open(cx, row, input, recipe).await?;
+    let writer = PortWriter { bound, cx, turn: &turn };
+    Ok(writer.row_ports(run).await?.0)
+}
+
+/// The turn of a step to compute, which ends when its last table is encoded.
+struct Turn(Mutex<Option<OwnedSemaphorePermit>>);
+
+impl Turn {
+    fn new(permit: OwnedSemaphorePermit) -> Self {
+        Self(Mutex::new(Some(permit)))
+    }
+
+    fn end(&self) {
+        locked(&self.0).take();
+    }
+}
+
+struct PortWriter<'a> {
+    bound: &'a dyn BoundStep,
+    cx: &'a StepContext,
+    turn: &'a Turn,
+}
+
+impl PortWriter<'_> {
+    async fn open(&self, name: &str, df: DataFrame) -> Result<OpenTable, RunError> {
+        Ok(open_table(df, &self.port(name)?.table).await?)
+    }
+
+    fn port(&self, name: &str) -> Result<&Port, StepError> {
+        let missing = || StepError::new(format!("the operator has no port {name}"));
+        self.bound.ports().iter().find(|port| port.name == name).ok_or_else(missing)
+    }
+
+    /// Stores the tables in turn. With `counts`, the rows of the first are the progress of the
+    /// step.
+    async fn ports(&self, ports: Ports, counts: bool) -> Result<Vec<PortArtifact>, RunError> {
+        let (store, threads) = (&self.cx.store, self.cx.lower.env.jobs);
+        let mut tables = Vec::with_capacity(ports.len());
+        for (at, (name, df)) in ports.into_iter().enumerate() {
+            let rows = AtomicU64::new(0);
+            let on_rows = |n| {
+                let before = rows.fetch_add(n, Ordering::Relaxed);
+                if counts && at == 0 {
+                    self.cx.progress(before + n);
+                }
+            };
+            let table = self.open(name, df).await?;
+            tables.push(table.encode(name, store, threads, on_rows).await?);
+        }
+        self.turn.end();
+        Ok(try_join_all(tables.into_iter().map(|table| table.commit(store))).await?)
+    }
+
+    /// Stores the tables of a row step while its rows are computed.
+    async fn row_ports(
+        &self,
+        mut run: RowRun<'_>,
+    ) -> Result<(Vec<PortArtifact>, RowCounts), RunError> {
+        let mut tables = Vec::with_capacity(run.ports.len());
+        for (name, df) in std::mem::take(&mut run.ports) {
+            tables.push((name, self.open(name, df).await?));
+        }
+        let left = AtomicUsize::new(tables.len());
+        let on_encoded = || {
+            if left.fetch_sub(1, Ordering::Relaxed) == 1 {
+                self.turn.end();
+            }
+        };
+        let mut stored = Vec::with_capacity(tables.len());
+        for (name, table) in tables {
+            stored.push(table.store(
+                name,
+                &self.cx.store,
+                self.cx.lower.env.jobs,
+                |_| {},
+                on_encoded,
+            ));
+        }
+        let stored = async { Ok::<_, RunError>(try_join_all(stored).await?) };
+        let (counts, artifacts) = tokio::try_join!(run.compute(), stored)?;
+        Ok((artifacts, counts))
+    }
 }

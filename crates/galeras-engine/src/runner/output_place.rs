@@ -1,17 +1,23 @@
 //! The file at the path of an output: none, one that a workflow wrote, one that was changed since,
 //! or one of unknown origin. A workflow replaces its own files without asking.
 
-use std::fs;
-use std::io::ErrorKind;
+use std::collections::HashMap;
+use std::fs::{self, File, Metadata};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use super::error::RunError;
-use super::file_digests::FileDigests;
+use super::error::{OVERWRITE_HELP, RunError};
+use super::output::{OutputOptions, OutputWriter, origin, shown};
+use super::survey::survey;
+use crate::locked;
+use crate::plan::{Plan, PlannedOutput};
 use galeras_base::digest::Digest;
 use galeras_sql::session::{read_metadata, read_table_digest};
-use galeras_store::{OutputOrigin, Store};
-use galeras_workflow::quote;
+use galeras_store::{Manifest, OutputOrigin, OutputRecord, Store};
+use galeras_workflow::code::Code;
+use galeras_workflow::{Diagnostic, Diagnostics, Span, quote};
 
 /// The file at the path of an output.
 #[derive(Debug)]
@@ -157,4 +163,181 @@ pub(super) fn place(path: &Path) -> Digest {
     let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
     let real = folder.zip(path.file_name()).map(|(folder, name)| folder.join(name));
     Digest::of(real.unwrap_or(path).as_os_str().as_encoded_bytes())
+}
+
+/// The origin of a file.
+#[derive(Debug)]
+pub enum FileOrigin {
+    /// Workflows wrote exactly this file.
+    Written {
+        /// The digest of its bytes.
+        content: Digest,
+        /// The workflows that wrote it, the latest last.
+        origins: Vec<OutputOrigin>,
+        /// The store's record of each; empty if only the file has its origin.
+        records: Vec<OutputRecord>,
+    },
+    /// A workflow wrote it, and it has changed since.
+    Changed {
+        /// The digest of its bytes.
+        content: Digest,
+        /// The workflow that wrote the previous content.
+        origin: OutputOrigin,
+    },
+    /// Unknown.
+    Unknown {
+        /// The digest of its bytes.
+        content: Digest,
+    },
+    /// The file is missing.
+    Missing,
+    /// Not a readable file: a description that follows its name.
+    Other(String),
+}
+
+/// The origin of the file at `path`, from the store or the file itself.
+///
+/// # Errors
+/// If the store cannot be read.
+pub async fn file_origin(path: &Path, store: &Store) -> Result<FileOrigin, RunError> {
+    Ok(match Occupant::of(path, store, &Arc::new(FileDigests::default())).await? {
+        Occupant::Nothing => FileOrigin::Missing,
+        Occupant::Other(what) => FileOrigin::Other(what),
+        Occupant::Unknown { content } => FileOrigin::Unknown { content },
+        Occupant::Changed { content, by } => FileOrigin::Changed { content, origin: by },
+        Occupant::Written { content, origins } => {
+            let mut records = store.outputs_of(&content).await?;
+            // For a copied file, prefer the records of this path.
+            let here = place(path);
+            if records.iter().any(|record| record.place == here) {
+                records.retain(|record| record.place == here);
+            }
+            FileOrigin::Written { content, origins, records }
+        }
+    })
+}
+
+/// The outputs of these steps that may not be written, each at its place in the workflow. A file
+/// that would not change is not a conflict, if the stored results show that.
+///
+/// # Errors
+/// If the store, or a stored table, cannot be read.
+pub async fn output_conflicts(
+    plan: &Plan,
+    store: &Store,
+    wanted: &[usize],
+    options: &OutputOptions,
+) -> Result<Diagnostics, RunError> {
+    let mut diagnostics = Diagnostics::default();
+    if options.overwrite {
+        return Ok(diagnostics);
+    }
+    let mut runs = vec![false; plan.steps.len()];
+    wanted.iter().for_each(|at| runs[*at] = true);
+    let mut conflicts = Vec::new();
+    for output in &plan.outputs {
+        if !output.input.tables.iter().all(|table| runs[table.step]) {
+            continue;
+        }
+        let path = options.folder.join(&output.path);
+        let occupant = Occupant::of(&path, store, &options.digests).await?;
+        // The workflow is the same for any table.
+        let own = origin(plan, output, Digest::of(b""));
+        if let Some(objection) = occupant.objection(&own) {
+            conflicts.push((output, occupant, format!("{}, {objection}", shown(&path))));
+        }
+    }
+    if conflicts.is_empty() {
+        return Ok(diagnostics);
+    }
+    let states = survey(plan, store, None).await?;
+    let done: Vec<Option<Arc<Manifest>>> = states.into_iter().map(|state| state.manifest).collect();
+    let writer = OutputWriter { plan, store, options, run: "", done: &done };
+    for (output, occupant, what) in conflicts {
+        let known = output.input.tables.iter().all(|table| done[table.step].is_some());
+        // If a table does not fit the format, the run reports it.
+        if known && writer.is_right(output, &occupant).await.unwrap_or(false) {
+            continue;
+        }
+        diagnostics.push(diagnostic(output, &what));
+    }
+    Ok(diagnostics)
+}
+
+fn diagnostic(output: &PlannedOutput, what: &str) -> Diagnostic {
+    let message = format!("the output {} would replace {what}", quote(&output.name));
+    let span = Span::new(output.place.start, output.place.end());
+    Diagnostic::error(Code::OverwrittenFile, message, &output.place.source, span)
+        .with_help(OVERWRITE_HELP)
+}
+
+/// The metadata that changes with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileState {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl FileState {
+    fn of(about: &Metadata) -> Self {
+        Self {
+            device: about.dev(),
+            inode: about.ino(),
+            bytes: about.len(),
+            modified: (about.mtime(), about.mtime_nsec()),
+            changed: (about.ctime(), about.ctime_nsec()),
+        }
+    }
+}
+
+/// Digests of files, with the state at that time.
+#[derive(Debug, Default)]
+pub struct FileDigests(Mutex<HashMap<PathBuf, (FileState, Digest)>>);
+
+impl FileDigests {
+    /// The digest of the content of a regular file; links are followed.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is not a regular file.
+    pub(super) fn of(&self, path: &Path) -> io::Result<Digest> {
+        let about = fs::metadata(path)?;
+        if !about.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        let state = FileState::of(&about);
+        let known = || locked(&self.0);
+        if let Some((read, digest)) = known().get(path)
+            && *read == state
+        {
+            return Ok(*digest);
+        }
+        let digest = Digest::of_reader(File::open(path)?)?;
+        known().insert(path.to_path_buf(), (state, digest));
+        Ok(digest)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_was_replaced_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("a"), folder.path().join("b"));
+        let digests = FileDigests::default();
+        assert_eq!(digests.of(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
+        for text in ["one", "two", "one"] {
+            // A different inode, even if the clock of the disk is coarse.
+            fs::write(&other, text).unwrap();
+            fs::rename(&other, &path).unwrap();
+            assert_eq!(digests.of(&path).unwrap(), Digest::of(text.as_bytes()));
+            assert_eq!(digests.of(&path).unwrap(), Digest::of(text.as_bytes()));
+        }
+        assert!(digests.of(folder.path()).is_err());
+    }
 }

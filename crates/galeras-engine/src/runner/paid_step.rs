@@ -14,9 +14,9 @@ use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::SessionContext;
 
-use super::context::StepContext;
+use super::context::{StepContext, commit_part};
 use super::error::RunError;
-use super::parts::commit_part;
+use crate::locked;
 use galeras_base::digest::Digest;
 use galeras_operator::{Answers, KnownAnswers, PaidResult, PaidStep, StepError};
 use galeras_sql::session::{BlobEncoding, scan_files};
@@ -177,7 +177,7 @@ impl Answers for KeptAnswers {
         self.journal.keep(question, answer).await.map_err(|error| {
             StepError::from(error).help("an answer that cannot be kept is lost: the step stops")
         })?;
-        let mut fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut fresh = locked(&self.fresh);
         fresh.push((*question, answer.to_string()));
         Ok(())
     }

@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tracing::debug;
 
@@ -15,6 +15,7 @@ use super::check::open_checks;
 use super::error::RunError;
 use super::key::StepManifests;
 use super::lookup::other_tables;
+use crate::locked;
 use crate::plan::Plan;
 use galeras_base::digest::Digest;
 use galeras_operator::Port;
@@ -382,8 +383,4 @@ impl Remote {
 
 fn unusable(from: &str, cause: &str) -> String {
     format!("what {from} has of this step cannot be used: {cause}; computing")
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

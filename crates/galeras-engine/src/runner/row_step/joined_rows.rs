@@ -2,7 +2,7 @@
 //! second copy.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -14,6 +14,7 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use futures::stream;
 use tokio::sync::mpsc;
 
+use crate::locked;
 use galeras_sql::session::column;
 
 /// Batches that may wait for a port.
@@ -55,7 +56,7 @@ impl JoinedRows {
 impl Subscribers {
     /// Takes the readers; later ones are not accepted.
     pub(super) fn close(&self) -> Senders {
-        let open = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let open = locked(&self.0).take();
         Senders(open.unwrap_or_default())
     }
 }
@@ -83,7 +84,7 @@ impl PartitionStream for JoinedRows {
 
     fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
         let schema = Arc::clone(&self.schema);
-        match self.open.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+        match locked(&self.open).as_mut() {
             Some(senders) => {
                 let (sender, receiver) = mpsc::channel(QUEUE);
                 senders.push(sender);

@@ -10,9 +10,7 @@
 //! computed. Memory does not grow with the table, except for some bytes of each row's digest.
 
 mod evaluation;
-mod input;
 mod joined_rows;
-mod places;
 mod results;
 mod window;
 
@@ -27,10 +25,9 @@ use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, lit};
 
 use self::evaluation::{Evaluation, Evaluator};
-use self::input::{InputReader, MAX_ROWS, MIN_ROWS};
 use self::joined_rows::{JoinedRows, Subscribers};
 use self::results::Results;
-use self::window::{Columns, Window};
+use self::window::{Columns, InputReader, MAX_ROWS, MIN_ROWS, Window};
 use super::context::StepContext;
 use super::error::RunError;
 use galeras_base::digest::Digest;

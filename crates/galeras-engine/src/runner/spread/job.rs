@@ -8,8 +8,8 @@ use tokio::time::sleep;
 
 use super::super::context::StepContext;
 use super::super::error::RunError;
-use super::engine::{Engine, EngineError};
 use super::order::{DONE, Failure, JobOrder, ORDER, Outcome, StepOrder, WorkItem};
+use super::{Engine, EngineError};
 use galeras_operator::StepError;
 use galeras_operator::event::RunEvent;
 

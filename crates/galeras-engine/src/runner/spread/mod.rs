@@ -5,29 +5,27 @@
 //! missing rows. So a table does not depend on where or in which order its rows were computed. Only
 //! the coordinator stores manifests.
 //!
-//! Imports go one way: `engine`, `placement`, `order` → `worker`, `job` → here. The engine over a
-//! cluster is `galeras-cluster`.
+//! The engine over a cluster is `galeras-cluster`.
 
-mod engine;
 mod job;
 mod order;
-mod placement;
 mod worker;
 
-pub use engine::{Embedded, Engine, EngineError};
-pub use order::build_stamp;
-pub use placement::Placement;
-pub use worker::Worker;
+use std::fmt;
+
+use async_trait::async_trait;
 
 use self::job::Coordinator;
 use self::order::{InputOrder, Outcome, StepOrder, WorkItem, arguments};
-use self::placement::{MIN_BYTES, MIN_ROWS, ranges, shares};
+use super::compute::{StepResult, StepWork};
 use super::context::StepContext;
 use super::error::RunError;
 use super::fan_out_step::missing_rows;
-use super::step_work::{StepResult, StepWork};
 use crate::plan::PlannedStep;
-use galeras_operator::{Lowering, StepError};
+use galeras_operator::{BoundStep, Lowering, StepError};
+
+pub use order::build_stamp;
+pub use worker::Worker;
 
 /// The result of a step that executors computed; `None` if the coordinator must compute it.
 ///
@@ -151,4 +149,158 @@ fn step_order(step: &PlannedStep, work: &StepWork<'_>) -> Result<StepOrder, RunE
         base: step.base.to_string_lossy().into_owned(),
         inputs,
     })
+}
+
+/// Hands out items of work.
+///
+/// An item's results and its outcome are written only to the store. So the store shows the
+/// completed work, even if workers or the engine fail.
+#[async_trait]
+pub trait Engine: Send + Sync + fmt::Debug {
+    /// Its name on the command line, `df://host:port`; `None` for this process.
+    fn address(&self) -> Option<&str>;
+    /// The build of this process; workers must have the same.
+    fn build(&self) -> &str;
+    /// Has these items of a job computed, in any order, each at least once or not at all. Ends when
+    /// the engine stops working on them, for any reason. If this is dropped, the rest may be left.
+    ///
+    /// # Errors
+    /// If the engine cannot be reached, or refuses.
+    async fn scatter(&self, job: &str, items: &[u32]) -> Result<(), EngineError>;
+}
+
+/// The reason why an engine stopped.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum EngineError {
+    /// It cannot be reached at the moment.
+    #[error("{0}")]
+    Unreachable(String),
+    /// It refuses.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// This process: every step is computed where it is scheduled.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Embedded;
+
+#[async_trait]
+impl Engine for Embedded {
+    fn address(&self) -> Option<&str> {
+        None
+    }
+
+    fn build(&self) -> &str {
+        ""
+    }
+
+    async fn scatter(&self, _: &str, _: &[u32]) -> Result<(), EngineError> {
+        Err(EngineError::Refused("nothing is handed out by the embedded engine".into()))
+    }
+}
+
+/// The place where a step of a run on a cluster is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// Executors compute ranges of its rows, and one of them builds the tables.
+    Rows,
+    /// Executors compute its rows in shares, and one of them builds the tables.
+    Shares,
+    /// An executor computes the whole step.
+    Whole,
+    /// The coordinator computes it, for this reason.
+    Coordinator(&'static str),
+}
+
+impl Placement {
+    /// The placement of a step by its arguments. A step with little input still stays with the
+    /// coordinator.
+    pub fn of(bound: &dyn BoundStep) -> Self {
+        let lowering = bound.lowering();
+        if let Lowering::Paid(_) = lowering {
+            return Self::Coordinator(
+                "answers are paid for once, and kept where they are asked for",
+            );
+        }
+        if let Some(reason) = bound.stays() {
+            return Self::Coordinator(reason);
+        }
+        if !bound.local_files().is_empty() || bound.side_files().map_or(true, |f| !f.is_empty()) {
+            return Self::Coordinator("it reads files of this machine");
+        }
+        match lowering {
+            // Consent for each row is asked before it is handed out.
+            Lowering::FanOut(_) => Self::Shares,
+            _ if bound.fact().is_some() || !bound.demands().is_empty() => {
+                Self::Coordinator("it asks the world")
+            }
+            Lowering::Row(row) if row.is_source() => {
+                Self::Coordinator("it has no input whose rows could be divided")
+            }
+            Lowering::Row(row) if row.is_light() => Self::Whole,
+            Lowering::Row(_) => Self::Rows,
+            Lowering::Table(_) => Self::Whole,
+            Lowering::Paid(_) => Self::Coordinator("it is paid for"),
+        }
+    }
+
+    /// The words of `plan --engine`.
+    pub fn describe(self) -> String {
+        match self {
+            Self::Rows => "executors, by ranges of rows".into(),
+            Self::Shares => "executors, by shares of each row".into(),
+            Self::Whole => "one executor".into(),
+            Self::Coordinator(reason) => format!("coordinator: {reason}"),
+        }
+    }
+}
+
+/// A row step with fewer input rows is computed faster here.
+pub(super) const MIN_ROWS: u64 = 2048;
+/// A table step with fewer stored bytes of input is computed faster here.
+pub(super) const MIN_BYTES: u64 = 1 << 20;
+/// The least rows of an item ...
+const MIN_ITEM_ROWS: u64 = 1024;
+/// ... and the most items of a table, unless they would be larger than ...
+const MAX_ITEMS: u64 = 256;
+/// ... this many rows, whose work may be lost.
+const MAX_ITEM_ROWS: u64 = 16 * 1024;
+/// The least number of items of a fan-out, cut into shares if it has fewer rows.
+const SHARES: usize = 16;
+
+/// The ranges of a table with this many rows: starts and lengths.
+pub(super) fn ranges(rows: u64) -> impl Iterator<Item = (u64, u64)> {
+    let wanted = rows.div_ceil(MAX_ITEMS).clamp(MIN_ITEM_ROWS, MAX_ITEM_ROWS);
+    let items = rows.div_ceil(wanted);
+    (0..items).map(move |item| {
+        let (start, end) = (item * rows / items, (item + 1) * rows / items);
+        (start, end - start)
+    })
+}
+
+/// The number of shares of each row of a fan-out with this many rows.
+pub(super) fn shares(rows: usize) -> u32 {
+    match rows {
+        0 => 1,
+        rows => SHARES.div_ceil(rows) as u32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_cover_a_table_once() {
+        for rows in [0, 1, 255, 256, 257, 1024, 17_000, 65_536, 10_000_000] {
+            let mut next = 0;
+            for (start, len) in ranges(rows) {
+                assert_eq!(start, next);
+                assert!(len > 0 && len <= MAX_ITEM_ROWS + 1);
+                next = start + len;
+            }
+            assert_eq!(next, rows);
+        }
+        assert_eq!((shares(1), shares(3), shares(16), shares(900)), (16, 6, 1, 1));
+    }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
@@ -12,15 +12,16 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::super::compute::StepWork;
 use super::super::context::{StepContext, StepTask};
 use super::super::error::RunError;
 use super::super::fan_out_step::{self, OpenedRows, Share};
 use super::super::freed_memory::give_back;
 use super::super::row_step::{self, RowInput};
-use super::super::step_work::StepWork;
 use super::order::{
     BEGUN, Begun, DONE, Failure, JobOrder, ORDER, Outcome, StepOrder, WorkItem, build_stamp,
 };
+use crate::locked;
 use galeras_base::digest::Digest;
 use galeras_chat::Budget;
 use galeras_operator::event::{EventSink, RunEvent};
@@ -151,14 +152,14 @@ impl Worker {
     }
 
     fn failed_lately(&self) -> bool {
-        let failed = *self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed = *locked(&self.failed);
         failed.is_some_and(|at| at.elapsed() < LATELY)
     }
 
     /// Remembers a failure that other executors may not have.
     fn note(&self, failure: Option<&Failure>) {
         let here = failure.is_some_and(|failure| failure.again);
-        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = here.then(Instant::now);
+        *locked(&self.failed) = here.then(Instant::now);
     }
 
     /// Waits for others to compute an item: an executor that fails at once would otherwise take
@@ -291,7 +292,7 @@ impl Worker {
         let known = |orders: &[(String, Arc<Job>)]| {
             orders.iter().find(|(name, _)| name == job).map(|(_, job)| Arc::clone(job))
         };
-        if let Some(job) = known(&self.orders.lock().unwrap_or_else(PoisonError::into_inner)) {
+        if let Some(job) = known(&locked(&self.orders)) {
             return Ok(Some(job));
         }
         let order: Option<JobOrder> = self.store.work(job, ORDER).await?;
@@ -305,7 +306,7 @@ impl Worker {
             .help("start executors of the same build as the run")),
         };
         let found = Arc::new(Job { order, work, opened: OpenedRows::default() });
-        let mut orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut orders = locked(&self.orders);
         if orders.len() >= ORDERS {
             orders.remove(0);
         }
@@ -410,14 +411,14 @@ struct Warnings(Mutex<Vec<String>>);
 
 impl Warnings {
     fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *locked(&self.0))
     }
 }
 
 impl EventSink for Warnings {
     fn send(&self, event: RunEvent) {
         if let RunEvent::Warning { message, .. } = event {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(message);
+            locked(&self.0).push(message);
         }
     }
 }
