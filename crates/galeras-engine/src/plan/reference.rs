@@ -311,9 +311,6 @@ fn same_columns(one: &Input, other: &Input) -> bool {
 
 /// The columns of united cells. A column of the step with the name of a matrix key stays: its
 /// values must equal the key's, which is checked when rows are read.
-///
-/// # Errors
-/// If such a column has a type that the values of the key do not have.
 pub(super) fn united_schema(input: &Input) -> Result<TableSchema, String> {
     let mut values: HashMap<&str, Vec<&Value>> = HashMap::new();
     let mut order: Vec<&str> = Vec::new();

@@ -70,9 +70,6 @@ pub(super) async fn check_all(
 }
 
 /// The problem, or `None` if the test holds.
-///
-/// # Errors
-/// If the step has no result, or the table cannot be read.
 async fn check(
     plan: &Plan,
     at: usize,

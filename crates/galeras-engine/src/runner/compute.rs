@@ -159,9 +159,6 @@ pub(super) struct StepResult {
 impl StepWork<'_> {
     /// Does the work. `turn` ends when only the disk is busy, so that concurrent steps wait for it
     /// together.
-    ///
-    /// # Errors
-    /// If the operator or the store fails.
     pub(super) async fn perform(
         &self,
         cx: &StepContext,
@@ -227,9 +224,6 @@ impl StepWork<'_> {
 }
 
 /// Computes these rows of a row step and stores their tables without a manifest.
-///
-/// # Errors
-/// If the operator or the store fails.
 pub(super) async fn perform_rows(
     bound: &dyn BoundStep,
     recipe: Digest,

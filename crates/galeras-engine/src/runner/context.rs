@@ -202,9 +202,6 @@ fn event_sender(
 
 /// Makes a stored blob a part of the recipe. `row` is the digest of the input row, if the part is
 /// the result of only one, or names a piece of that result.
-///
-/// # Errors
-/// If the store cannot be written.
 pub(super) async fn commit_part(
     store: &Store,
     recipe: &Digest,

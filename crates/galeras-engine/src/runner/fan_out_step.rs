@@ -176,9 +176,6 @@ pub(super) struct MissingRows {
 }
 
 /// Finds the rows without a complete table in the store.
-///
-/// # Errors
-/// If the input or the store cannot be read.
 pub(super) async fn missing_rows(
     cx: &StepContext,
     step: &dyn FanOutStep,
@@ -202,9 +199,6 @@ pub(super) async fn missing_rows(
 /// Computes a share of the pieces of one row and stores them. Returns the number of pieces, or the
 /// reason why the row cannot be computed here. That reason is not a result of the row and is not
 /// stored.
-///
-/// # Errors
-/// If the store fails.
 pub(super) async fn fill(
     cx: &StepContext,
     step: &dyn FanOutStep,

@@ -82,9 +82,6 @@ pub(super) struct StoredTable {
 
 impl StoredInput {
     /// The input of a step whose upstream steps are done.
-    ///
-    /// # Errors
-    /// If one of them has no result.
     pub(super) fn of(plan: &Plan, input: &Input, done: &StepManifests) -> Result<Self, StepError> {
         let mut tables = Vec::with_capacity(input.tables.len());
         for table in &input.tables {
@@ -104,9 +101,6 @@ impl StoredInput {
     }
 
     /// Its tables as one, with united cells and virtual columns.
-    ///
-    /// # Errors
-    /// If a table cannot be read, or disagrees with its cell.
     pub(super) fn open(
         &self,
         session: &SessionContext,
@@ -128,9 +122,6 @@ impl StoredInput {
     }
 
     /// Rows of one of the tables, `len` from position `start`, with the columns of its cell.
-    ///
-    /// # Errors
-    /// If they cannot be read, or disagree with the cell.
     pub(super) async fn open_rows(
         &self,
         session: &SessionContext,

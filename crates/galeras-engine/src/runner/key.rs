@@ -20,9 +20,6 @@ pub(super) struct StepKey {
 }
 
 /// The key of a step whose inputs are done. Reads and hashes its side files.
-///
-/// # Errors
-/// If an input has no result, or a side file cannot be read.
 pub(super) fn step_key(
     plan: &Plan,
     step: &PlannedStep,

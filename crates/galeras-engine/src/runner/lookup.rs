@@ -54,9 +54,6 @@ impl fmt::Display for UnsoundFiles {
 }
 
 /// Looks for the result of a step under `key`, and at its files.
-///
-/// # Errors
-/// If the store cannot be read.
 pub(super) async fn lookup(
     store: &Store,
     step: &PlannedStep,

@@ -162,9 +162,6 @@ const TOLD: usize = 5;
 
 /// The message about a step's input rows without results; `None` if all or none have results, or if
 /// the step is of another kind. The answer is stored.
-///
-/// # Errors
-/// If a stored table cannot be read.
 pub(super) async fn silent_rows(
     plan: &Plan,
     store: &Store,

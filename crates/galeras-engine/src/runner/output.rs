@@ -107,10 +107,6 @@ impl OutputWriter<'_> {
     }
 
     /// Ensures that the file of `output` has the right content.
-    ///
-    /// # Errors
-    /// If the table cannot be read or does not fit the format, a disk fails, or the file is from
-    /// elsewhere.
     async fn write(&self, output: &PlannedOutput) -> Result<WrittenOutput, RunError> {
         let path = self.options.folder.join(&output.path);
         let tables = output.input.tables.iter();
@@ -174,9 +170,6 @@ impl OutputWriter<'_> {
     }
 
     /// True if the file already has its content, according to the stored results.
-    ///
-    /// # Errors
-    /// If a table cannot be read.
     pub(super) async fn is_right(
         &self,
         output: &PlannedOutput,

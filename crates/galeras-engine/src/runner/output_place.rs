@@ -44,9 +44,6 @@ pub(super) enum Occupant {
 
 impl Occupant {
     /// Inspects `path`. A Parquet file unknown to the store may contain its origin.
-    ///
-    /// # Errors
-    /// If the store cannot be read.
     pub(super) async fn of(
         path: &Path,
         store: &Store,
@@ -299,9 +296,6 @@ pub struct FileDigests(Mutex<HashMap<PathBuf, (FileState, Digest)>>);
 
 impl FileDigests {
     /// The digest of the content of a regular file; links are followed.
-    ///
-    /// # Errors
-    /// If it cannot be read, or is not a regular file.
     pub(super) fn of(&self, path: &Path) -> io::Result<Digest> {
         let about = fs::metadata(path)?;
         if !about.is_file() {

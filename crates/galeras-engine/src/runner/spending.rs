@@ -68,9 +68,6 @@ impl RunSpending {
 
     /// Writes the actual spending, and closes the accounts whose requests are all answered: `done`
     /// has the valid results.
-    ///
-    /// # Errors
-    /// The reason why the ledger could not be written.
     pub(super) fn close(&self, plan: &Plan, done: &StepManifests) -> Result<(), String> {
         let Some(ledger) = &self.ledger else { return Ok(()) };
         self.accounts.balance()?;

@@ -122,9 +122,6 @@ pub(super) struct Evaluation {
 impl Evaluation {
     /// Waits for the results, which come in any order. `on_rows` takes their numbers.
     ///
-    /// # Errors
-    /// If a row cannot be computed.
-    ///
     /// # Panics
     /// If the operator panicked.
     pub(super) async fn finish(

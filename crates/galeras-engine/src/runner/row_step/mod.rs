@@ -118,9 +118,6 @@ pub(super) struct RowInput {
 }
 
 /// Opens a row step: reads the index of results, but no input rows.
-///
-/// # Errors
-/// If the store cannot be read, or the operator's plans cannot be made.
 pub(super) async fn open<'a>(
     cx: &'a StepContext,
     row: &dyn RowStep,
@@ -155,9 +152,6 @@ pub(super) async fn open<'a>(
 }
 
 /// Computes the rows without a result and stores the results in parts, without an output table.
-///
-/// # Errors
-/// If a row cannot be read or computed, or the store fails.
 pub(super) async fn fill(
     cx: &StepContext,
     row: &dyn RowStep,
@@ -174,9 +168,6 @@ impl RowRun<'_> {
     /// ports, which must be read at the same time. Their streams end when all rows have been sent.
     /// After an error they stay open, so that an incomplete table is never taken for a complete
     /// one.
-    ///
-    /// # Errors
-    /// If a row cannot be read or computed, or the store fails.
     pub(super) async fn compute(mut self) -> Result<RowCounts, RunError> {
         let subscribers = self.subscribers.close();
         let (mut counts, mut done) = (RowCounts::default(), 0);

@@ -83,10 +83,7 @@ pub(super) struct Results<'a> {
 }
 
 impl<'a> Results<'a> {
-    /// Opens the stored results.
-    ///
-    /// # Errors
-    /// If the store cannot be read. An unreadable part is only a warning, and a miss.
+    /// Opens the stored results. An unreadable part is only a warning, and a miss.
     pub(super) async fn open(
         cx: &'a StepContext,
         recipe: Digest,
@@ -167,9 +164,6 @@ impl<'a> Results<'a> {
     }
 
     /// The stored results of these rows.
-    ///
-    /// # Errors
-    /// If the operator's columns differ from those of a part, which would be a defect.
     pub(super) async fn find(&mut self, keys: &[RowKey]) -> Result<Found, RunError> {
         let mut found = Found { places: vec![None; keys.len()], ..Found::default() };
         for (part, wanted) in self.parts_of(keys) {
@@ -301,9 +295,6 @@ impl<'a> Results<'a> {
     }
 
     /// Adds computed results; finishes the growing part when it is time.
-    ///
-    /// # Errors
-    /// If the store cannot be written.
     pub(super) async fn add(&mut self, batches: Vec<RecordBatch>) -> Result<(), RunError> {
         if batches.is_empty() {
             return Ok(());
@@ -351,9 +342,6 @@ impl<'a> Results<'a> {
     }
 
     /// Finishes the last part, and waits until all are stored.
-    ///
-    /// # Errors
-    /// If the store cannot be written.
     pub(super) async fn finish(mut self) -> Result<(), RunError> {
         self.store_growing().await?;
         self.finish_pending().await

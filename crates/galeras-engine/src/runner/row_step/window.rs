@@ -221,9 +221,6 @@ impl InputReader {
     }
 
     /// The next rows, about `wanted` unless they are large; `None` at the end.
-    ///
-    /// # Errors
-    /// If they cannot be read.
     pub(super) async fn next(&mut self, wanted: usize) -> Result<Option<Vec<InputBatch>>> {
         let (mut window, mut rows, mut bytes) = (Vec::new(), 0, 0);
         while rows < wanted && bytes < MAX_BYTES {

@@ -49,10 +49,6 @@ impl<'a> Coordinator<'a> {
     }
 
     /// Has these items computed; `None` if one of them can only be computed here.
-    ///
-    /// # Errors
-    /// If an item failed or was never finished, if the engine refuses or cannot be reached, or if
-    /// the store fails.
     pub(super) async fn run(
         &self,
         items: Vec<WorkItem>,

@@ -28,9 +28,6 @@ pub use order::build_stamp;
 pub use worker::Worker;
 
 /// The result of a step that executors computed; `None` if the coordinator must compute it.
-///
-/// # Errors
-/// If an item failed or was never finished.
 pub(super) async fn spread(
     step: &PlannedStep,
     work: &StepWork<'_>,
