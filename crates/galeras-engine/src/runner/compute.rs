@@ -78,7 +78,6 @@ async fn computed(
         Some(result) => result,
         None => work.perform(cx, turn).await?,
     };
-    let StepResult { artifacts, counts } = result;
     // A file that changed while it was read may have given a mixture of both versions.
     let key_now = step_key(plan, step, done)?;
     if key_now.preimage.files != key.preimage.files {
@@ -86,8 +85,6 @@ async fn computed(
             .help("run again when it no longer changes")
             .into());
     }
-    let rows = artifacts.first().map_or(0, |a| a.rows);
-    let (computed_rows, reused_rows) = counts.unwrap_or((rows, 0));
     let manifest = Manifest {
         format: MANIFEST_VERSION,
         key: key.preimage.key(),
@@ -99,20 +96,15 @@ async fn computed(
         },
         created: timestamp(),
         seconds: started.elapsed().as_secs_f64(),
-        computed_rows,
-        reused_rows,
+        computed_rows: result.computed,
+        reused_rows: result.reused,
         retry_rows: cx.lower.retry.load(Ordering::Relaxed),
-        ports: artifacts,
+        ports: result.artifacts,
         reads: cx.all_reads(),
     };
     cx.store.put_manifest(&manifest).await?;
-    tracing::debug!(
-        rows,
-        computed = computed_rows,
-        reused = reused_rows,
-        retry = manifest.retry_rows,
-        "result stored"
-    );
+    let Manifest { computed_rows: computed, reused_rows: reused, retry_rows: retry, .. } = manifest;
+    tracing::debug!(rows = rows_of(&manifest.ports), computed, reused, retry, "result stored");
     Ok(manifest)
 }
 
@@ -125,8 +117,15 @@ pub(super) async fn compute_rows(
     turn: OwnedSemaphorePermit,
 ) -> Result<Vec<PortArtifact>, RunError> {
     require_consent(step, cx)?;
+    let Lowering::Row(row) = step.step.lowering() else {
+        return Err(StepError::new("a defect: the step does not compute row by row").into());
+    };
+    let computed = async {
+        let run = row_step::open(cx, row, input, recipe).await?;
+        let writer = PortWriter { bound: &*step.step, cx, turn: Mutex::new(Some(turn)) };
+        Ok::<_, RunError>(writer.row_ports(run).await?.0)
+    };
     let gave_up = |panic| format!("a library gave up while rows were computed: {panic}");
-    let computed = perform_rows(&*step.step, recipe, input, cx, turn);
     guarded(computed).await.map_err(|panic| StepError::new(gave_up(panic)))?
 }
 
@@ -151,9 +150,14 @@ pub(super) struct StepWork<'a> {
 
 pub(super) struct StepResult {
     pub(super) artifacts: Vec<PortArtifact>,
-    /// Computed and reused work, in the unit of the step; `None` if the unit is the row of its
-    /// result.
-    pub(super) counts: Option<(u64, u64)>,
+    /// Computed and reused work, in the unit of the step.
+    pub(super) computed: u64,
+    pub(super) reused: u64,
+}
+
+/// The rows of the main table.
+pub(super) fn rows_of(artifacts: &[PortArtifact]) -> u64 {
+    artifacts.first().map_or(0, |table| table.rows)
 }
 
 impl StepWork<'_> {
@@ -164,8 +168,7 @@ impl StepWork<'_> {
         cx: &StepContext,
         turn: OwnedSemaphorePermit,
     ) -> Result<StepResult, RunError> {
-        let turn = Turn::new(turn);
-        let writer = PortWriter { bound: self.bound, cx, turn: &turn };
+        let writer = PortWriter { bound: self.bound, cx, turn: Mutex::new(Some(turn)) };
         let recipe = self.recipe;
         let session = match self.bound.lowering() {
             // Keeps the order of stored rows.
@@ -179,7 +182,7 @@ impl StepWork<'_> {
             cx.reads(input.blobs());
             inputs.insert(input.port.clone(), input.open(&session, &cx.store)?);
         }
-        match self.bound.lowering() {
+        let (artifacts, computed, reused) = match self.bound.lowering() {
             Lowering::Row(row) => {
                 let order = match self.inputs.as_slice() {
                     [input] => input.order(),
@@ -189,25 +192,26 @@ impl StepWork<'_> {
                 let input = RowInput { rows, stored: self.stored_rows(), order };
                 let run = row_step::open(cx, row, input, recipe).await?;
                 let (artifacts, counts) = writer.row_ports(run).await?;
-                Ok(StepResult { artifacts, counts: Some((counts.computed, counts.reused)) })
+                (artifacts, counts.computed, counts.reused)
             }
             Lowering::FanOut(fan_out) => {
                 let input = inputs.into_values().next();
                 let input = input.ok_or_else(|| StepError::new("the operator needs an input"))?;
                 let result = fan_out_step::run(cx, fan_out, input, recipe).await?;
-                let counts = Some((result.computed, result.reused));
-                Ok(StepResult { artifacts: writer.ports(result.ports, false).await?, counts })
+                (writer.ports(result.ports, false).await?, result.computed, result.reused)
             }
             Lowering::Paid(paid) => {
                 let result = paid_step::run(cx, paid, inputs, recipe).await?;
-                let counts = Some((result.computed, result.reused));
-                Ok(StepResult { artifacts: writer.ports(result.ports, false).await?, counts })
+                (writer.ports(result.ports, false).await?, result.computed, result.reused)
             }
             Lowering::Table(table) => {
                 let ports = table.lower(&cx.lower, inputs).await?;
-                Ok(StepResult { artifacts: writer.ports(ports, true).await?, counts: None })
+                let artifacts = writer.ports(ports, true).await?;
+                let rows = rows_of(&artifacts);
+                (artifacts, rows, 0)
             }
-        }
+        };
+        Ok(StepResult { artifacts, computed, reused })
     }
 
     /// The rows of its inputs; `None` for a step without inputs.
@@ -223,40 +227,11 @@ impl StepWork<'_> {
     }
 }
 
-/// Computes these rows of a row step and stores their tables without a manifest.
-pub(super) async fn perform_rows(
-    bound: &dyn BoundStep,
-    recipe: Digest,
-    input: RowInput,
-    cx: &StepContext,
-    turn: OwnedSemaphorePermit,
-) -> Result<Vec<PortArtifact>, RunError> {
-    let Lowering::Row(row) = bound.lowering() else {
-        return Err(StepError::new("a defect: the step does not compute row by row").into());
-    };
-    let turn = Turn::new(turn);
-    let run = row_step::open(cx, row, input, recipe).await?;
-    let writer = PortWriter { bound, cx, turn: &turn };
-    Ok(writer.row_ports(run).await?.0)
-}
-
-/// The turn of a step to compute, which ends when its last table is encoded.
-struct Turn(Mutex<Option<OwnedSemaphorePermit>>);
-
-impl Turn {
-    fn new(permit: OwnedSemaphorePermit) -> Self {
-        Self(Mutex::new(Some(permit)))
-    }
-
-    fn end(&self) {
-        locked(&self.0).take();
-    }
-}
-
 struct PortWriter<'a> {
     bound: &'a dyn BoundStep,
     cx: &'a StepContext,
-    turn: &'a Turn,
+    /// The turn of the step to compute, which ends when its last table is encoded.
+    turn: Mutex<Option<OwnedSemaphorePermit>>,
 }
 
 impl PortWriter<'_> {
@@ -285,7 +260,7 @@ impl PortWriter<'_> {
             let table = self.open(name, df).await?;
             tables.push(table.encode(name, store, threads, on_rows).await?);
         }
-        self.turn.end();
+        locked(&self.turn).take();
         Ok(try_join_all(tables.into_iter().map(|table| table.commit(store))).await?)
     }
 
@@ -301,7 +276,7 @@ impl PortWriter<'_> {
         let left = AtomicUsize::new(tables.len());
         let on_encoded = || {
             if left.fetch_sub(1, Ordering::Relaxed) == 1 {
-                self.turn.end();
+                locked(&self.turn).take();
             }
         };
         let mut stored = Vec::with_capacity(tables.len());

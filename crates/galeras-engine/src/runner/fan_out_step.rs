@@ -53,27 +53,10 @@ impl Share {
     }
 }
 
-/// Opened rows, kept for their other shares.
-#[derive(Default)]
-pub(super) struct OpenedRows(std::sync::Mutex<HashMap<String, OpenedRow>>);
+/// Opened rows by digest, kept for their other shares.
+pub(super) type OpenedRows = std::sync::Mutex<HashMap<String, OpenedRow>>;
 
 type OpenedRow = Arc<OnceCell<Arc<dyn FanOutWork>>>;
-
-impl OpenedRows {
-    fn row(&self, digest: &str) -> OpenedRow {
-        let mut rows = locked(&self.0);
-        Arc::clone(rows.entry(digest.to_string()).or_default())
-    }
-
-    fn close_row(&self, digest: &str) {
-        locked(&self.0).remove(digest);
-    }
-
-    /// Closes the rows that are not in use.
-    pub(super) fn close(&self) {
-        locked(&self.0).clear();
-    }
-}
 
 /// The state that the rows of a step share.
 struct FanOut<'a> {
@@ -101,9 +84,11 @@ impl<E: Into<RunError>> From<E> for Failure {
     }
 }
 
-struct InputRow {
-    digest: String,
-    label: String,
+pub(super) struct InputRow {
+    /// Its digest in hexadecimal digits.
+    pub(super) digest: String,
+    /// Its name in messages.
+    pub(super) label: String,
     batch: RecordBatch,
 }
 
@@ -156,18 +141,10 @@ pub(super) async fn run(
     Ok(FanOutResult { ports: step.ports(input, expanded)?, computed, reused })
 }
 
-/// A row without a complete table in the store.
-pub(super) struct MissingRow {
-    /// Its digest in hexadecimal digits.
-    pub(super) digest: String,
-    /// Its name in messages.
-    pub(super) label: String,
-}
-
 /// The remaining rows of a step.
 pub(super) struct MissingRows {
     /// The rows without a complete table, except refused ones.
-    pub(super) rows: Vec<MissingRow>,
+    pub(super) rows: Vec<InputRow>,
     /// The number of complete rows.
     pub(super) reused: u64,
     /// True if the user has not consented to the work on some row. Then only a process with the
@@ -190,7 +167,7 @@ pub(super) async fn missing_rows(
         } else if step.refusal(&cx.lower, &row.batch).is_some() {
             missing.refused = true;
         } else {
-            missing.rows.push(MissingRow { digest: row.digest, label: row.label });
+            missing.rows.push(row);
         }
     }
     Ok(missing)
@@ -249,7 +226,7 @@ impl FanOut<'_> {
     /// Expands a row and stores its table, or the one that reports its failure.
     async fn expand(&self, row: InputRow) -> Result<Vec<Digest>, RunError> {
         let ended = self.pieces(&row, Share::ALL).await;
-        self.opened.close_row(&row.digest);
+        locked(self.opened).remove(&row.digest);
         let error = match ended {
             Ok(tables) => return Ok(tables),
             Err(Failure::Run(error)) => return Err(error),
@@ -274,7 +251,7 @@ impl FanOut<'_> {
     /// Expands the missing pieces of a row on all threads. The next row gets its turn as soon as
     /// all pieces have started.
     async fn pieces(&self, row: &InputRow, share: Share) -> Result<Vec<Digest>, Failure> {
-        let opened = self.opened.row(&row.digest);
+        let opened = Arc::clone(locked(self.opened).entry(row.digest.clone()).or_default());
         let open = async || Ok(Arc::from(self.step.open(&self.cx.lower, row.batch.clone()).await?));
         let work: &Arc<dyn FanOutWork> =
             opened.get_or_try_init(open).await.map_err(Failure::Work)?;

@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
+use arrow::ipc::reader::StreamReader;
+use arrow::ipc::writer::StreamWriter;
 use datafusion::common::ScalarValue;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::SessionContext;
@@ -11,6 +13,9 @@ use datafusion::functions::expr_fn::{coalesce, concat, left};
 use datafusion::logical_expr::{
     Expr, LogicalPlan, Operator, Union, binary_expr, cast, lit, not, when,
 };
+use serde::de::Error as _;
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::key::{StepManifests, artifact};
@@ -59,25 +64,42 @@ pub fn open(
     StoredInput::of(plan, input, done)?.open(session, store)
 }
 
-/// An input whose tables are stored: everything needed to read them without the plan.
-#[derive(Clone, Debug)]
+/// An input whose tables are stored: everything needed to read them without the plan, also in
+/// another process.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct StoredInput {
     pub(super) port: String,
     /// The tables are the cells of a matrix step, with their keys as columns.
     pub(super) united: bool,
+    #[serde(serialize_with = "write_schema", deserialize_with = "read_schema")]
     pub(super) schema: TableSchema,
     /// Its tables; several only if they are united.
     pub(super) tables: Vec<StoredTable>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct StoredTable {
     pub(super) step: String,
     /// Its cell, for united cells.
     pub(super) cell: Cell,
     /// Its planned columns.
+    #[serde(serialize_with = "write_schema", deserialize_with = "read_schema")]
     pub(super) table: TableSchema,
     pub(super) stored: PortArtifact,
+}
+
+/// Writes a schema in Arrow's IPC format, and its key.
+fn write_schema<S: Serializer>(table: &TableSchema, to: S) -> Result<S::Ok, S::Error> {
+    let mut bytes = Vec::new();
+    let written = StreamWriter::try_new(&mut bytes, &table.schema).and_then(|mut to| to.finish());
+    written.map_err(S::Error::custom)?;
+    (bytes, &table.key).serialize(to)
+}
+
+fn read_schema<'de, D: Deserializer<'de>>(from: D) -> Result<TableSchema, D::Error> {
+    let (bytes, key) = <(Vec<u8>, Vec<String>)>::deserialize(from)?;
+    let schema = StreamReader::try_new(bytes.as_slice(), None).map_err(D::Error::custom)?.schema();
+    Ok(TableSchema { schema, key, open: false })
 }
 
 impl StoredInput {
@@ -232,5 +254,24 @@ fn literal(value: &Value) -> Expr {
         },
         Value::String(s) => lit(s.as_str()),
         _ => lit(ScalarValue::Null),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use arrow::datatypes::Schema;
+
+    use super::*;
+    use galeras_operator::{describe, virtual_step};
+
+    #[test]
+    fn a_schema_comes_back_with_all_it_says() {
+        let list = DataType::new_list(DataType::Utf8, true);
+        let fields = vec![describe("a", list, true, "texts", Some("words")), virtual_step()];
+        let table = TableSchema::new(Arc::new(Schema::new(fields)), Some(vec!["a".into()]));
+        let json = write_schema(&table, serde_json::value::Serializer).unwrap();
+        let read = read_schema(json).unwrap();
+        assert_eq!((read.schema, read.key), (table.schema, table.key));
     }
 }

@@ -14,15 +14,17 @@ mod worker;
 use std::fmt;
 
 use async_trait::async_trait;
+use serde_json::json;
 
 use self::job::Coordinator;
-use self::order::{InputOrder, Outcome, StepOrder, WorkItem, arguments};
-use super::compute::{StepResult, StepWork};
+use self::order::{StepOrder, WorkItem};
+use super::compute::{StepResult, StepWork, rows_of};
 use super::context::StepContext;
 use super::error::RunError;
 use super::fan_out_step::missing_rows;
 use crate::plan::PlannedStep;
 use galeras_operator::{BoundStep, Lowering, StepError};
+use galeras_workflow::Node;
 
 pub use order::build_stamp;
 pub use worker::Worker;
@@ -56,9 +58,12 @@ pub(super) async fn spread(
             refused = missing.refused;
             let of = shares(rows.len());
             let expected = rows.len() as u64;
-            let item = |(row, share)| share_item(row, share, of);
-            let items =
-                (0..of).flat_map(|share| rows.iter().map(move |row| (row, share))).map(item);
+            let items = (0..of).flat_map(|share| {
+                rows.iter().map(move |row| {
+                    let (row, label) = (row.digest.clone(), row.label.clone());
+                    WorkItem::Share { row, label, share, of }
+                })
+            });
             (items.collect(), expected, reused)
         }
         (Placement::Whole, _) => {
@@ -69,7 +74,7 @@ pub(super) async fn spread(
         }
         (Placement::Coordinator(_) | Placement::Shares, _) => return Ok(None),
     };
-    let coordinator = Coordinator::new(cx, engine, step_order(step, work)?);
+    let coordinator = Coordinator { cx, engine, step: step_order(step, work) };
     let shared = placement == Placement::Shares;
     cx.total(expected, reused);
     let computed = match items.is_empty() {
@@ -78,9 +83,7 @@ pub(super) async fn spread(
             // Shares are long, so pieces stored by a lost executor are used.
             let fresh = cx.lower.forced || (!shared && cx.parts(&work.recipe).await?.is_empty());
             // Rows are counted one by one, repositories when all their shares are done.
-            let counts = !shared;
-            let ended = coordinator.run(items, fresh, counts).await?;
-            match ended {
+            match coordinator.run(items, fresh, !shared).await? {
                 Some(_) if shared => expected,
                 Some(outcomes) => outcomes.iter().map(|outcome| outcome.computed).sum(),
                 // The step is tried here, which also reports the reason.
@@ -96,28 +99,19 @@ pub(super) async fn spread(
     let fresh = cx.lower.forced && placement == Placement::Whole;
     let whole = coordinator.run(vec![WorkItem::Whole], fresh, false).await?;
     let Some(outcome) = whole.and_then(|mut outcomes| outcomes.pop()) else { return Ok(None) };
-    Ok(Some(result(cx, outcome, work, computed)?))
-}
-
-/// The result that an executor built, with the counts of the other items.
-fn result(
-    cx: &StepContext,
-    outcome: Outcome,
-    work: &StepWork<'_>,
-    before: u64,
-) -> Result<StepResult, RunError> {
-    let Outcome { tables, computed, reused, retry, reads, .. } = outcome;
     let missing = || StepError::new("a defect: an executor gave no tables");
-    let artifacts = tables.ok_or_else(missing)?;
-    cx.reads(reads);
-    cx.lower.retry.fetch_add(retry, std::sync::atomic::Ordering::Relaxed);
-    let counts = match work.bound.lowering() {
+    let artifacts = outcome.tables.ok_or_else(missing)?;
+    cx.reads(outcome.reads);
+    cx.lower.retry.fetch_add(outcome.retry, std::sync::atomic::Ordering::Relaxed);
+    let (computed, reused) = match work.bound.lowering() {
+        // The rows of the other items were reused by the last one.
         Lowering::Row(_) | Lowering::FanOut(_) => {
-            Some((computed + before.min(reused), reused - before.min(reused)))
+            let before = computed.min(outcome.reused);
+            (outcome.computed + before, outcome.reused - before)
         }
-        Lowering::Table(_) | Lowering::Paid(_) => None,
+        Lowering::Table(_) | Lowering::Paid(_) => (rows_of(&artifacts), 0),
     };
-    Ok(StepResult { artifacts, counts })
+    Ok(Some(StepResult { artifacts, computed, reused }))
 }
 
 fn row_items(work: &StepWork<'_>) -> Vec<WorkItem> {
@@ -128,24 +122,19 @@ fn row_items(work: &StepWork<'_>) -> Vec<WorkItem> {
     items.collect()
 }
 
-fn share_item(row: &super::fan_out_step::MissingRow, share: u32, of: u32) -> WorkItem {
-    WorkItem::Share { row: row.digest.clone(), label: row.label.clone(), share, of }
-}
-
 /// The data that executors need to bind the step in the same way.
-fn step_order(step: &PlannedStep, work: &StepWork<'_>) -> Result<StepOrder, RunError> {
+fn step_order(step: &PlannedStep, work: &StepWork<'_>) -> StepOrder {
     let about = step.operator.descriptor();
-    let inputs = work.inputs.iter().map(InputOrder::of).collect::<Result<_, _>>()?;
-    Ok(StepOrder {
+    StepOrder {
         name: step.name.clone(),
         operator: about.name.to_string(),
         version: about.version,
-        arguments: arguments(step.arguments.as_ref()),
+        arguments: step.arguments.as_ref().map_or_else(|| json!({}), Node::to_json),
         bound_args: work.bound.args(),
         recipe: work.recipe,
         base: step.base.to_string_lossy().into_owned(),
-        inputs,
-    })
+        inputs: work.inputs.clone(),
+    }
 }
 
 /// Hands out items of work.
