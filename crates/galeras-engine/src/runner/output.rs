@@ -14,13 +14,14 @@ use futures::StreamExt;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::error::RunError;
 use super::input::{blobs, open};
 use super::key::{StepManifests, artifact, input_digest};
 use super::lost_rows::tell_lost_rows;
-use super::output_place::{FileDigests, Occupant, place};
+use super::output_place::{FileDigests, FileOrigin, place};
 use crate::plan::{OutputFormat, PictureFormat, Plan, PlannedOutput, TableRef, cell_suffix};
 use galeras_base::digest::{Digest, table_digest};
 use galeras_base::scratch::{WholeFile, make_folder};
@@ -56,10 +57,13 @@ struct WrittenOutput {
     unrecorded: Option<String>,
 }
 
+/// The file that a key gives.
+#[derive(Serialize, Deserialize)]
 struct RememberedFile {
     file: Digest,
     table: Digest,
     /// Its number of rows, if it differs from the table's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     rows: Option<u64>,
 }
 
@@ -138,7 +142,7 @@ impl OutputWriter<'_> {
             self.remember(&key, output, &known).await;
             return done(rows, false, self.claim(output, &path, content, origin).await);
         }
-        let occupant = Occupant::of(&path, self.store, &self.options.digests).await?;
+        let occupant = FileOrigin::of(&path, self.store, &self.options.digests).await?;
         if let Some(objection) = occupant.objection(&origin).filter(|_| !self.options.overwrite) {
             if output.format == OutputFormat::Parquet && occupant.has_table(&origin.table) {
                 return done(rows, false, None);
@@ -154,7 +158,7 @@ impl OutputWriter<'_> {
         }
         // Recorded before the rename: a killed run must not leave a file of unknown origin.
         let unrecorded = self.record(output, &path, content, origin.clone()).await;
-        if matches!(occupant, Occupant::Nothing) && !self.options.overwrite {
+        if matches!(occupant, FileOrigin::Missing) && !self.options.overwrite {
             match whole.finish_new(&path) {
                 // Another run has just written it, so check again who owns it.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -173,7 +177,7 @@ impl OutputWriter<'_> {
     pub(super) async fn is_right(
         &self,
         output: &PlannedOutput,
-        occupant: &Occupant,
+        occupant: &FileOrigin,
     ) -> Result<bool, RunError> {
         let Some(content) = occupant.content() else { return Ok(false) };
         if self.remembered(&self.key(output)?).await.is_some_and(|known| known.file == content) {
@@ -215,20 +219,13 @@ impl OutputWriter<'_> {
     }
 
     async fn remembered(&self, key: &Digest) -> Option<RememberedFile> {
-        let known = self.store.check_result(key).await?;
-        let digest = |name: &str| known.get(name).and_then(Value::as_str)?.parse().ok();
-        let rows = known.get("rows").and_then(Value::as_u64);
-        Some(RememberedFile { file: digest("file")?, table: digest("table")?, rows })
+        serde_json::from_value(self.store.check_result(key).await?).ok()
     }
 
     async fn remember(&self, key: &Digest, output: &PlannedOutput, file: &RememberedFile) {
-        let mut known = json!({"file": file.file, "table": file.table});
-        if let Some(rows) = file.rows {
-            known["rows"] = json!(rows);
-        }
         // It can be recomputed at any time.
         let reads = blobs(&output.input, self.done);
-        let _ = self.store.put_check_result(key, &known, reads).await;
+        let _ = self.store.put_check_result(key, &json!(file), reads).await;
     }
 
     /// Records the origin of a correct file, if it is unknown.

@@ -2,7 +2,7 @@
 //! or one of unknown origin. A workflow replaces its own files without asking.
 
 use std::collections::HashMap;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -19,30 +19,45 @@ use galeras_store::{Manifest, OutputOrigin, OutputRecord, Store};
 use galeras_workflow::code::Code;
 use galeras_workflow::{Diagnostic, Diagnostics, Span, quote};
 
-/// The file at the path of an output.
+/// The file at a path, and its origin.
 #[derive(Debug)]
-pub(super) enum Occupant {
-    /// No file.
-    Nothing,
-    /// A file that workflows wrote exactly so; several if they wrote the same.
+pub enum FileOrigin {
+    /// Workflows wrote exactly this file.
     Written {
+        /// The digest of its bytes.
         content: Digest,
-        /// The workflows that wrote it.
+        /// The workflows that wrote it, the latest last.
         origins: Vec<OutputOrigin>,
+        /// The store's record of each; empty if only the file has its origin.
+        records: Vec<OutputRecord>,
     },
-    /// A file that a workflow wrote and that has changed since.
+    /// A workflow wrote it, and it has changed since.
     Changed {
+        /// The digest of its bytes.
         content: Digest,
         /// The workflow that wrote the previous content.
-        by: OutputOrigin,
+        origin: OutputOrigin,
     },
-    /// A file of unknown origin.
-    Unknown { content: Digest },
-    /// Something else, in words that follow "which".
+    /// Unknown.
+    Unknown {
+        /// The digest of its bytes.
+        content: Digest,
+    },
+    /// The file is missing.
+    Missing,
+    /// Not a readable file: a description that follows "which".
     Other(String),
 }
 
-impl Occupant {
+/// The origin of the file at `path`, from the store or the file itself.
+///
+/// # Errors
+/// If the store cannot be read.
+pub async fn file_origin(path: &Path, store: &Store) -> Result<FileOrigin, RunError> {
+    FileOrigin::of(path, store, &Arc::default()).await
+}
+
+impl FileOrigin {
     /// Inspects `path`. A Parquet file unknown to the store may contain its origin.
     pub(super) async fn of(
         path: &Path,
@@ -51,7 +66,7 @@ impl Occupant {
     ) -> Result<Self, RunError> {
         let content = match content_of(path, digests).await {
             Ok(Some(content)) => content,
-            Ok(None) => return Ok(Self::Nothing),
+            Ok(None) => return Ok(Self::Missing),
             Err(why) => return Ok(Self::Other(why)),
         };
         let mut records = store.outputs_of(&content).await?;
@@ -61,18 +76,18 @@ impl Occupant {
             records.retain(|record| record.place == here);
         }
         if !records.is_empty() {
-            let origins = records.into_iter().map(|record| record.origin).collect();
-            return Ok(Self::Written { content, origins });
+            let origins = records.iter().map(|record| record.origin.clone()).collect();
+            return Ok(Self::Written { content, origins, records });
         }
         if let Some((origin, as_written)) = told_by_itself(path.to_path_buf()).await {
             return Ok(match as_written {
-                true => Self::Written { content, origins: vec![origin] },
-                false => Self::Changed { content, by: origin },
+                true => Self::Written { content, origins: vec![origin], records },
+                false => Self::Changed { content, origin },
             });
         }
         let before = store.outputs_at(&here).await?.pop();
         Ok(match before {
-            Some(record) => Self::Changed { content, by: record.origin },
+            Some(record) => Self::Changed { content, origin: record.origin },
             None => Self::Unknown { content },
         })
     }
@@ -82,7 +97,7 @@ impl Occupant {
             Self::Written { content, .. }
             | Self::Changed { content, .. }
             | Self::Unknown { content } => Some(*content),
-            Self::Nothing | Self::Other(_) => None,
+            Self::Missing | Self::Other(_) => None,
         }
     }
 
@@ -101,16 +116,16 @@ impl Occupant {
             format!("the workflow {} ({})", quote(&by.workflow), quote(&by.file))
         };
         match self {
-            Self::Nothing => None,
+            Self::Missing => None,
             Self::Written { origins, .. } if origins.iter().any(|by| by.same_workflow(own)) => None,
             Self::Written { origins, .. } => {
                 let by = origins.last()?;
                 Some(format!("which {} wrote from its step {}", workflow(by), quote(&by.step)))
             }
-            Self::Changed { by, .. } if by.same_workflow(own) => {
+            Self::Changed { origin: by, .. } if by.same_workflow(own) => {
                 Some("which was changed since this workflow wrote it".into())
             }
-            Self::Changed { by, .. } => {
+            Self::Changed { origin: by, .. } => {
                 Some(format!("which {} wrote, and which was changed since", workflow(by)))
             }
             Self::Unknown { .. } => Some("which no workflow is known to have written".into()),
@@ -162,58 +177,6 @@ pub(super) fn place(path: &Path) -> Digest {
     Digest::of(real.unwrap_or(path).as_os_str().as_encoded_bytes())
 }
 
-/// The origin of a file.
-#[derive(Debug)]
-pub enum FileOrigin {
-    /// Workflows wrote exactly this file.
-    Written {
-        /// The digest of its bytes.
-        content: Digest,
-        /// The workflows that wrote it, the latest last.
-        origins: Vec<OutputOrigin>,
-        /// The store's record of each; empty if only the file has its origin.
-        records: Vec<OutputRecord>,
-    },
-    /// A workflow wrote it, and it has changed since.
-    Changed {
-        /// The digest of its bytes.
-        content: Digest,
-        /// The workflow that wrote the previous content.
-        origin: OutputOrigin,
-    },
-    /// Unknown.
-    Unknown {
-        /// The digest of its bytes.
-        content: Digest,
-    },
-    /// The file is missing.
-    Missing,
-    /// Not a readable file: a description that follows its name.
-    Other(String),
-}
-
-/// The origin of the file at `path`, from the store or the file itself.
-///
-/// # Errors
-/// If the store cannot be read.
-pub async fn file_origin(path: &Path, store: &Store) -> Result<FileOrigin, RunError> {
-    Ok(match Occupant::of(path, store, &Arc::new(FileDigests::default())).await? {
-        Occupant::Nothing => FileOrigin::Missing,
-        Occupant::Other(what) => FileOrigin::Other(what),
-        Occupant::Unknown { content } => FileOrigin::Unknown { content },
-        Occupant::Changed { content, by } => FileOrigin::Changed { content, origin: by },
-        Occupant::Written { content, origins } => {
-            let mut records = store.outputs_of(&content).await?;
-            // For a copied file, prefer the records of this path.
-            let here = place(path);
-            if records.iter().any(|record| record.place == here) {
-                records.retain(|record| record.place == here);
-            }
-            FileOrigin::Written { content, origins, records }
-        }
-    })
-}
-
 /// The outputs of these steps that may not be written, each at its place in the workflow. A file
 /// that would not change is not a conflict, if the stored results show that.
 ///
@@ -237,7 +200,7 @@ pub async fn output_conflicts(
             continue;
         }
         let path = options.folder.join(&output.path);
-        let occupant = Occupant::of(&path, store, &options.digests).await?;
+        let occupant = FileOrigin::of(&path, store, &options.digests).await?;
         // The workflow is the same for any table.
         let own = origin(plan, output, Digest::of(b""));
         if let Some(objection) = occupant.objection(&own) {
@@ -268,27 +231,9 @@ fn diagnostic(output: &PlannedOutput, what: &str) -> Diagnostic {
         .with_help(OVERWRITE_HELP)
 }
 
-/// The metadata that changes with a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct FileState {
-    device: u64,
-    inode: u64,
-    bytes: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl FileState {
-    fn of(about: &Metadata) -> Self {
-        Self {
-            device: about.dev(),
-            inode: about.ino(),
-            bytes: about.len(),
-            modified: (about.mtime(), about.mtime_nsec()),
-            changed: (about.ctime(), about.ctime_nsec()),
-        }
-    }
-}
+/// The metadata that changes with a file: device, inode and size, and the times of the last changes
+/// of its content and of its metadata.
+type FileState = (u64, u64, u64, (i64, i64), (i64, i64));
 
 /// Digests of files, with the state at that time.
 #[derive(Debug, Default)]
@@ -301,7 +246,9 @@ impl FileDigests {
         if !about.is_file() {
             return Err(io::Error::other("it is not a regular file"));
         }
-        let state = FileState::of(&about);
+        let modified = (about.mtime(), about.mtime_nsec());
+        let changed = (about.ctime(), about.ctime_nsec());
+        let state = (about.dev(), about.ino(), about.len(), modified, changed);
         let known = || locked(&self.0);
         if let Some((read, digest)) = known().get(path)
             && *read == state
