@@ -39,8 +39,7 @@ impl Expander {
         };
         let name = quote(&step.name.value);
         let message = format!("step {name} cannot be planned: a library gave up ({panic})");
-        let source = &site.workflow.source;
-        let problem = Diagnostic::error(Code::Defect, message, source, step.name.span);
+        let problem = site.error(Code::Defect, message, step.name.span);
         let help = "a file that it reads may be damaged, or an expression be one that nobody has \
                     thought of; please report it";
         self.diagnostics.push(problem.with_help(help));
@@ -63,7 +62,7 @@ impl Expander {
         let Some(operator) = self.registry.get(&op.value) else {
             let message = format!("there is no operator {}", quote(&op.value));
             let known: Vec<&str> = self.registry.iter().map(|o| o.descriptor().name).collect();
-            let problem = Diagnostic::error(Code::UnknownOperator, message, source, op.span);
+            let problem = site.error(Code::UnknownOperator, message, op.span);
             self.diagnostics.push(problem.with_suggestion(&op.value, known));
             self.check_expressions(site, step);
             return StepTarget::Broken;
@@ -145,7 +144,7 @@ impl Expander {
         };
         if let Some(problem) = self.unpinned(operator, bound.as_ref()) {
             let message = format!("step {} {problem}", quote(&step.name.value));
-            let problem = Diagnostic::error(Code::NotLocked, message, source, step.name.span);
+            let problem = site.error(Code::NotLocked, message, step.name.span);
             let help = format!("run `galeras lock {}` and commit galeras.lock", self.named);
             self.diagnostics.push(problem.with_help(help));
         }
@@ -304,8 +303,7 @@ impl Expander {
             }
             _ => return true,
         };
-        let problem = Diagnostic::error(Code::WrongInputs, message, &site.workflow.source, span);
-        self.diagnostics.push(problem.with_help(help));
+        self.diagnostics.push(site.error(Code::WrongInputs, message, span).with_help(help));
         false
     }
 }

@@ -152,27 +152,24 @@ impl Expander {
         targets: &StepTargets,
     ) {
         let source = &site.workflow.source;
-        let Some(reference) = reference_of(node, params, source, &mut self.diagnostics) else {
+        let Some(reference) = &reference_of(node, params, source, &mut self.diagnostics) else {
             return;
         };
-        self.check_target(site, &reference, targets);
-    }
-
-    fn check_target(&mut self, site: &Site<'_>, reference: &StepRef, targets: &StepTargets) {
         let Some(upstream) = targets.get(&reference.step) else {
             self.diagnostics.push(graph::unknown_step(site.workflow, reference));
             return;
         };
-        let mut finder = TableFinder { steps: &self.steps, diagnostics: &mut self.diagnostics };
+        let (workflow, steps) = (site.workflow, &self.steps);
+        let mut finder = TableFinder { workflow, steps, diagnostics: &mut self.diagnostics };
         if let Cells::Select(selection) = &reference.cells
-            && finder.check_selection(site, reference, upstream.all(), selection).is_none()
+            && finder.check_selection(reference, upstream.all(), selection).is_none()
         {
             return;
         }
         let planned = upstream.all().iter().map(|(_, target)| target);
         let mut planned = planned.filter(|target| !matches!(target, StepTarget::Broken));
         if let Some(target) = planned.next() {
-            finder.port(site, reference, target, "");
+            finder.port(reference, target, "");
         }
     }
 }

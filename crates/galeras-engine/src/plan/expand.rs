@@ -16,8 +16,8 @@ use super::model::{Input, StepTarget};
 use super::params::{given_text, params, scope, stand_in};
 use galeras_workflow::code::Code;
 use galeras_workflow::{
-    Axis, Cells, Diagnostic, Diagnostics, From, Node, ParamType, Span, StepKind, StepSpec, Text,
-    Workflow, check_param_value, holds_expression, matrix_axes, quote, substitute_node,
+    Axis, Cells, Diagnostics, From, Node, ParamType, Span, StepKind, StepSpec, Text, Workflow,
+    check_param_value, holds_expression, matrix_axes, quote, substitute_node,
 };
 
 /// Upper bound of a matrix's cells; each costs planning time.
@@ -76,8 +76,7 @@ impl Expander {
         let (Some(span), Some(excess)) = (self.extent.beyond, self.extent.excess()) else {
             return false;
         };
-        let source = &site.workflow.source;
-        let problem = Diagnostic::error(Code::PlanLimit, excess, source, span);
+        let problem = site.error(Code::PlanLimit, excess, span);
         let help = "every `uses` adds all steps of the workflow that it names, once for each cell \
                     of a matrix";
         self.diagnostics.push(problem.with_label("with this step").with_help(help));
@@ -190,11 +189,10 @@ impl Expander {
             let fixed = fixed_keys(&chosen, selection);
             let Some(joined) = join(&cells, &chosen, &fixed, MAX_CELLS) else {
                 let message = format!("the step has more than {MAX_CELLS} cells");
-                let (code, source) = (Code::WrongValue, &site.workflow.source);
-                let problem = Diagnostic::error(code, message, source, reference.span);
-                self.diagnostics.push(problem.with_help(
-                    "it has one for every combination of the cells of the steps that it reads",
-                ));
+                let help =
+                    "it has one for every combination of the cells of the steps that it reads";
+                let problem = site.error(Code::WrongValue, message, reference.span);
+                self.diagnostics.push(problem.with_help(help));
                 return Vec::new();
             };
             // A selection that fits no cell is reported when the table is looked up.
@@ -205,21 +203,18 @@ impl Expander {
             }
         }
         let Some(axes) = self.axes(site, step) else { return Vec::new() };
-        let source = &site.workflow.source;
         for axis in &axes {
             let known = |name: &str| cells.iter().any(|cell| has_name(cell, name));
             if let Some(name) = axis.names.iter().find(|name| known(&name.value)) {
                 let message =
                     format!("the input already has the matrix key {}", quote(&name.value));
-                let problem = Diagnostic::error(Code::DuplicateKey, message, source, name.span);
-                self.diagnostics.push(problem);
+                self.diagnostics.push(site.error(Code::DuplicateKey, message, name.span));
                 continue;
             }
             if cells.len() * axis.points.len() > MAX_CELLS {
                 let message = format!("the matrix has more than {MAX_CELLS} cells");
                 let span = axis.names.first().map_or(step.name.span, |name| name.span);
-                let problem = Diagnostic::error(Code::WrongValue, message, source, span);
-                self.diagnostics.push(problem);
+                self.diagnostics.push(site.error(Code::WrongValue, message, span));
                 return Vec::new();
             }
             cells = cells
@@ -267,8 +262,7 @@ impl Expander {
         let file = site.base.join(&path.value);
         let file = file.canonicalize().unwrap_or(file);
         let mut refuse = |code, message: String, span: Span, help: &str| {
-            let problem = Diagnostic::error(code, message, source, span);
-            self.diagnostics.push(problem.with_help(help));
+            self.diagnostics.push(site.error(code, message, span).with_help(help));
             StepTarget::Broken
         };
         if !file.is_file() {
@@ -324,8 +318,7 @@ impl Expander {
                 None => {
                     let message = format!("{} has no param {}", quote(&path.value), quote(name));
                     let known = workflow.params.iter().map(|p| p.name.value.as_str());
-                    let code = Code::UnknownParam;
-                    let problem = Diagnostic::error(code, message, source, key.span);
+                    let problem = site.error(Code::UnknownParam, message, key.span);
                     self.diagnostics.push(problem.with_suggestion(name, known));
                 }
             }

@@ -20,7 +20,10 @@ use super::params::scope;
 use super::registration::RegisteredSteps;
 use galeras_operator::{BindContext, BoundStep, Operator, Pins, Registry};
 use galeras_sql::session::{RowExpr, planning_session};
-use galeras_workflow::{Diagnostics, Scope, SourceSpan, Span, StepSpec, Workflow, collect_refs};
+use galeras_workflow::code::Code;
+use galeras_workflow::{
+    Diagnostic, Diagnostics, Scope, SourceSpan, Span, StepSpec, Workflow, collect_refs,
+};
 
 pub(super) type StepTargets = HashMap<String, StepCells>;
 
@@ -141,6 +144,12 @@ pub(super) struct Site<'a> {
     pub(super) prefix: &'a str,
     /// The same without cells.
     pub(super) family: &'a str,
+}
+
+impl Site<'_> {
+    pub(super) fn error(&self, code: Code, message: impl Into<String>, span: Span) -> Diagnostic {
+        Diagnostic::error(code, message, &self.workflow.source, span)
+    }
 }
 
 impl Expander {

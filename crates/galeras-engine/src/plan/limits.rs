@@ -44,7 +44,7 @@ impl Expander {
                 "the cells of {} give the workflow that they embed different budgets",
                 quote(budget.path.trim_end_matches('/'))
             );
-            let problem = Diagnostic::error(Code::WrongValue, message, source, spec.span);
+            let problem = site.error(Code::WrongValue, message, spec.span);
             self.diagnostics.push(problem.with_help("a budget is for all cells together"));
         }
     }
@@ -70,8 +70,7 @@ impl Expander {
                 _ => "a whole number, 0 or more",
             };
             let message = format!("`{key}` of `budget` must be {wanted}");
-            let problem = Diagnostic::error(Code::WrongValue, message, source, node.span);
-            self.diagnostics.push(problem);
+            self.diagnostics.push(site.error(Code::WrongValue, message, node.span));
         }
         value
     }

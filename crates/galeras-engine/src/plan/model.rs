@@ -466,6 +466,13 @@ pub struct Input {
 }
 
 impl Input {
+    /// The table of a port of the step at this position.
+    pub(super) fn of(step: usize, output: &Port, port: &str) -> Self {
+        let table = TableRef { step, port: output.name, cell: Vec::new() };
+        let schema = output.table.materialised();
+        Self { port: port.to_string(), tables: vec![table], united: false, schema }
+    }
+
     pub(super) fn unknown(port: &str) -> Self {
         let table = TableRef { step: NOWHERE, port: MAIN, cell: Vec::new() };
         let schema = TableSchema { open: true, ..TableSchema::default() };

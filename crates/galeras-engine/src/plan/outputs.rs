@@ -39,10 +39,7 @@ impl Expander {
         let scope = scope(site.params);
         let path = substitute_node(&output.path, source, &scope, &mut self.diagnostics);
         let path = path.as_str()?.to_string();
-        let bad_path = |problem: String| {
-            let code = Code::BadPath;
-            Diagnostic::error(code, problem, source, output.path.span)
-        };
+        let bad_path = |problem: String| site.error(Code::BadPath, problem, output.path.span);
         if let Some(problem) = output_path_problem(&path) {
             self.diagnostics.push(bad_path(problem).with_help(OUTPUT_PATH_HELP));
             return None;
@@ -69,13 +66,10 @@ impl Expander {
                 return None;
             }
             (_, Some(column)) => {
-                let code = Code::ConflictingKeys;
                 let problem = format!("a .{suffix} file always has all columns");
-                let problem = Diagnostic::error(code, problem, source, column.span);
-                self.diagnostics
-                    .push(problem.with_help(
-                        "`column` is for .txt, .json, .svg, .png, .pdf and .html files",
-                    ));
+                let problem = site.error(Code::ConflictingKeys, problem, column.span);
+                let help = "`column` is for .txt, .json, .svg, .png, .pdf and .html files";
+                self.diagnostics.push(problem.with_help(help));
                 return None;
             }
             ("parquet", None) => OutputFormat::Parquet,
@@ -102,10 +96,8 @@ impl Expander {
         {
             let message =
                 format!("a .{suffix} file is a figure, and there is no column `{column}`");
-            self.diagnostics.push(
-                Diagnostic::error(Code::UnknownColumn, message, source, output.path.span)
-                    .with_help("a step with `op: figure` draws one"),
-            );
+            let problem = site.error(Code::UnknownColumn, message, output.path.span);
+            self.diagnostics.push(problem.with_help("a step with `op: figure` draws one"));
             return None;
         }
         if let Some(problem) = column_problem(source, output, &input) {
@@ -234,7 +226,6 @@ impl Expander {
 
     /// Reports columns that a section names or needs and that its table lacks.
     fn section_columns(&mut self, site: &Site<'_>, section: &ReportSection, input: &Input) {
-        let source = &site.workflow.source;
         let needed = match &section.part {
             ReportPart::Findings(_) => Some(SENTENCE),
             ReportPart::Figure(_) => Some(SVG),
@@ -245,7 +236,7 @@ impl Expander {
         }
         if let Some(needed) = needed.filter(|name| input.schema.field(name).is_none()) {
             let message = format!("the table has no column {}", quote(needed));
-            let problem = Diagnostic::error(Code::UnknownColumn, message, source, section.span);
+            let problem = site.error(Code::UnknownColumn, message, section.span);
             self.diagnostics.push(problem.with_help(match needed {
                 SVG => "a figure comes from a step with `op: figure`",
                 _ => "findings come from the port `findings` of a step with `op: regress`",
@@ -254,7 +245,7 @@ impl Expander {
         for column in &section.columns {
             if input.schema.field(&column.value).is_none() {
                 let message = format!("there is no column {}", quote(&column.value));
-                let problem = Diagnostic::error(Code::UnknownColumn, message, source, column.span);
+                let problem = site.error(Code::UnknownColumn, message, column.span);
                 self.diagnostics.push(problem.with_suggestion(&column.value, input.schema.names()));
             }
         }

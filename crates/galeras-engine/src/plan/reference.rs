@@ -2,7 +2,7 @@
 //! that users type on a command line, which may also be full names of steps in embedded workflows
 //! (`collected/methods`).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef};
@@ -14,7 +14,7 @@ use super::cell::{
 use super::expander::{Expander, Site, StepCells, StepTargets};
 use super::graph;
 use super::mistake::already_reported;
-use super::model::{Input, NOWHERE, Plan, PlannedStep, StepTarget, TableRef};
+use super::model::{Input, NOWHERE, Plan, PlannedStep, StepTarget};
 use galeras_operator::table_digest::type_name;
 use galeras_operator::{INPUT, MAIN, TableSchema, describe};
 use galeras_workflow::code::Code;
@@ -60,57 +60,58 @@ impl Expander {
         targets: &StepTargets,
         port: &str,
     ) -> Option<Input> {
-        let mut finder = TableFinder { steps: &self.steps, diagnostics: &mut self.diagnostics };
-        finder.table(site, reference, cell, targets, port)
+        let (steps, diagnostics) = (&self.steps, &mut self.diagnostics);
+        let mut finder = TableFinder { workflow: site.workflow, steps, diagnostics };
+        finder.table(reference, cell, targets, port)
     }
 }
 
 /// Finds the tables of references, and reports references without one.
 pub(super) struct TableFinder<'a> {
+    pub(super) workflow: &'a Workflow,
     pub(super) steps: &'a [PlannedStep],
     pub(super) diagnostics: &'a mut Diagnostics,
 }
 
 impl TableFinder<'_> {
+    fn error(&self, code: Code, message: impl Into<String>, span: Span) -> Diagnostic {
+        Diagnostic::error(code, message, &self.workflow.source, span)
+    }
+
     /// The table of a reference, as the input port `port`.
     pub(super) fn table(
         &mut self,
-        site: &Site<'_>,
         reference: &StepRef,
         cell: &Cell,
         targets: &StepTargets,
         port: &str,
     ) -> Option<Input> {
+        let name = quote(&reference.step);
         let Some(upstream) = targets.get(&reference.step) else {
             // Not for every cell: the search for a suggestion is slow.
-            let source = &site.workflow.source;
+            let source = &self.workflow.source;
             let known = already_reported(self.diagnostics, source, reference.step_span);
             if !known && !self.diagnostics.is_full() {
-                self.diagnostics.push(graph::unknown_step(site.workflow, reference));
+                self.diagnostics.push(graph::unknown_step(self.workflow, reference));
             }
             return None;
         };
-        let selection = match &reference.cells {
-            Cells::Select(keys) => keys.as_slice(),
-            Cells::Plain | Cells::All => &[],
-        };
-        self.check_selection(site, reference, upstream.all(), selection)?;
+        let selection = selection(reference);
+        self.check_selection(reference, upstream.all(), selection)?;
         let mut fixed = HashMap::new();
         if !selection.is_empty() {
             let cells = upstream.all().iter().map(|(cell, _)| cell);
             let selected: Vec<&Cell> = cells.filter(|c| is_selected(c, selection)).collect();
             fixed = fixed_keys(&selected, selection);
         }
+        let united = reference.cells == Cells::All;
         let matches = |other: &Cell| {
             is_selected(other, selection)
                 && other.iter().all(|k| match fixed.get(&k.key) {
                     Some(wanted) => plain(&k.value) == *wanted,
-                    None => {
-                        reference.cells == Cells::All || key_value(cell, &k.key) == Some(&k.value)
-                    }
+                    None => united || key_value(cell, &k.key) == Some(&k.value),
                 })
         };
-        let united = reference.cells == Cells::All;
         let mut chosen: Vec<&(Cell, StepTarget)> = match united {
             true => upstream.all().iter().collect(),
             false => upstream.candidates(|key| match fixed.get(key) {
@@ -120,13 +121,8 @@ impl TableFinder<'_> {
         };
         chosen.retain(|(c, _)| matches(c));
         if chosen.is_empty() && upstream.all().iter().any(|(c, _)| !c.is_empty()) {
-            let message = format!("{} is a matrix step", quote(&reference.step));
-            let problem = Diagnostic::error(
-                Code::UnknownCell,
-                message,
-                &site.workflow.source,
-                reference.span,
-            );
+            let message = format!("{name} is a matrix step");
+            let problem = self.error(Code::UnknownCell, message, reference.span);
             let name = &reference.step;
             let one = upstream.all().iter().map(|(c, _)| c).find(|c| is_selected(c, selection));
             let one = one.map(cell_suffix).unwrap_or_default();
@@ -137,7 +133,7 @@ impl TableFinder<'_> {
         let mut tables = Vec::new();
         let mut input: Option<Input> = None;
         for (cell, target) in chosen {
-            let one = self.port(site, reference, target, port)?;
+            let one = self.port(reference, target, port)?;
             if united {
                 for mut table in one.tables.clone() {
                     table.cell.extend(cell.iter().cloned());
@@ -148,15 +144,9 @@ impl TableFinder<'_> {
             }
             match &input {
                 Some(first) if !same_columns(first, &one) => {
-                    let message =
-                        format!("the cells of {} have different columns", quote(&reference.step));
-                    let source = &site.workflow.source;
-                    self.diagnostics.push(Diagnostic::error(
-                        Code::WrongInputs,
-                        message,
-                        source,
-                        reference.span,
-                    ));
+                    let message = format!("the cells of {name} have different columns");
+                    let problem = self.error(Code::WrongInputs, message, reference.span);
+                    self.diagnostics.push(problem);
                     return None;
                 }
                 Some(_) => {}
@@ -167,30 +157,31 @@ impl TableFinder<'_> {
         input.tables = tables;
         if united {
             input.united = true;
-            input.schema = united_schema(&input)
-                .map_err(|message| {
-                    let source = &site.workflow.source;
-                    let problem =
-                        Diagnostic::error(Code::WrongInputs, message, source, reference.span);
-                    let help = "give the matrix key another name";
-                    self.diagnostics.push(problem.with_help(help));
-                })
-                .ok()?;
+            input.schema = match united_schema(&input) {
+                Ok(schema) => schema,
+                Err(message) => {
+                    let problem = self.error(Code::WrongInputs, message, reference.span);
+                    self.diagnostics.push(problem.with_help("give the matrix key another name"));
+                    return None;
+                }
+            };
         }
         Some(input)
     }
 
+    /// Reports keys and values of the selection that no cell has.
     pub(super) fn check_selection(
         &mut self,
-        site: &Site<'_>,
         reference: &StepRef,
         upstream: &[(Cell, StepTarget)],
         fixed: &[(String, String)],
     ) -> Option<()> {
         let mut ok = Some(());
-        let told = already_reported(self.diagnostics, &site.workflow.source, reference.span);
+        let told = already_reported(self.diagnostics, &self.workflow.source, reference.span);
+        let step = quote(&reference.step);
         for (key, wanted) in fixed {
-            if upstream.iter().any(|(c, _)| lookup(c, key).is_some_and(|v| plain(v) == *wanted)) {
+            let values = || upstream.iter().filter_map(|(c, _)| lookup(c, key)).map(plain);
+            if values().any(|value| value == *wanted) {
                 continue;
             }
             ok = None;
@@ -199,28 +190,15 @@ impl TableFinder<'_> {
                 continue;
             }
             let names = upstream.iter().flat_map(|(c, _)| cell_columns(c).map(|(name, _)| name));
-            let mut keys: Vec<&str> = Vec::new();
-            for name in names {
-                if !keys.contains(&name) {
-                    keys.push(name);
+            let keys = distinct(names.map(str::to_string));
+            let (message, given, known) = match keys.contains(key) {
+                true => {
+                    (format!("no cell of {step} has {key}={wanted}"), wanted, distinct(values()))
                 }
-            }
-            let mut values: Vec<String> = Vec::new();
-            for value in upstream.iter().filter_map(|(c, _)| lookup(c, key)).map(plain) {
-                if !values.contains(&value) {
-                    values.push(value);
-                }
-            }
-            let (message, given, known) = if keys.contains(&key.as_str()) {
-                let message = format!("no cell of {} has {key}={wanted}", quote(&reference.step));
-                (message, wanted, values.iter().map(String::as_str).collect())
-            } else {
-                let message =
-                    format!("{} has no matrix key {}", quote(&reference.step), quote(key));
-                (message, key, keys)
+                false => (format!("{step} has no matrix key {}", quote(key)), key, keys),
             };
-            let source = &site.workflow.source;
-            let problem = Diagnostic::error(Code::UnknownCell, message, source, reference.span);
+            let problem = self.error(Code::UnknownCell, message, reference.span);
+            let known = known.iter().map(String::as_str);
             self.diagnostics.push(problem.with_suggestion(given, known));
         }
         ok
@@ -228,70 +206,68 @@ impl TableFinder<'_> {
 
     pub(super) fn port(
         &mut self,
-        site: &Site<'_>,
         reference: &StepRef,
         target: &StepTarget,
         port: &str,
     ) -> Option<Input> {
-        let unknown = |known: Vec<&str>| {
-            let span = reference.port_span.unwrap_or(reference.span);
-            let source = &site.workflow.source;
-            match &reference.port {
-                Some(name) => {
-                    let message =
-                        format!("step {} has no port {}", quote(&reference.step), quote(name));
-                    let problem = Diagnostic::error(Code::UnknownPort, message, source, span);
-                    problem.with_suggestion(name, known)
-                }
-                None => {
-                    let message =
-                        format!("step {} has several outputs; name one", quote(&reference.step));
-                    let problem = Diagnostic::error(Code::UnknownPort, message, source, span);
-                    let step = &reference.step;
-                    let choices = known.iter().map(|k| format!("{step}.{k}")).collect::<Vec<_>>();
-                    problem.with_help(format!("the outputs are {}", choices.join(", ")))
-                }
-            }
-        };
-        match target {
-            StepTarget::Broken => Some(Input::unknown(port)),
-            StepTarget::Step(_) | StepTarget::Outline(_) => {
-                let (step, ports) = match target {
-                    StepTarget::Step(i) => (*i, self.steps[*i].step.ports()),
-                    StepTarget::Outline(ports) => (NOWHERE, &**ports),
-                    _ => return None,
-                };
-                let output = match &reference.port {
-                    None => ports.first(),
-                    Some(name) => ports.iter().find(|p| p.name == name),
-                };
-                let Some(output) = output else {
-                    let known = ports.iter().map(|p| p.name).collect();
-                    self.diagnostics.push(unknown(known));
-                    return None;
-                };
-                let table = TableRef { step, port: output.name, cell: Vec::new() };
-                Some(Input {
-                    port: port.to_string(),
-                    tables: vec![table],
-                    united: false,
-                    schema: output.table.materialised(),
-                })
-            }
+        let steps = self.steps;
+        let (step, ports) = match target {
+            StepTarget::Broken => return Some(Input::unknown(port)),
+            StepTarget::Step(at) => (*at, steps[*at].step.ports()),
+            StepTarget::Outline(ports) => (NOWHERE, &**ports),
             StepTarget::Embedded(outputs) => {
                 let output = match &reference.port {
                     Some(name) => outputs.get(name),
                     None if outputs.len() == 1 => outputs.values().next(),
                     None => outputs.get(MAIN),
                 };
-                let Some(output) = output else {
+                if output.is_none() {
                     let known = outputs.keys().map(String::as_str).collect();
-                    self.diagnostics.push(unknown(known));
-                    return None;
-                };
-                Some(Input { port: port.to_string(), ..output.clone() })
+                    self.unknown_port(reference, known);
+                }
+                return Some(Input { port: port.to_string(), ..output?.clone() });
             }
+        };
+        let output = match &reference.port {
+            None => ports.first(),
+            Some(name) => ports.iter().find(|p| p.name == name),
+        };
+        if output.is_none() {
+            self.unknown_port(reference, ports.iter().map(|p| p.name).collect());
         }
+        Some(Input::of(step, output?, port))
+    }
+
+    fn unknown_port(&mut self, reference: &StepRef, known: Vec<&str>) {
+        let span = reference.port_span.unwrap_or(reference.span);
+        let step = &reference.step;
+        let problem = match &reference.port {
+            Some(name) => {
+                let message = format!("step {} has no port {}", quote(step), quote(name));
+                self.error(Code::UnknownPort, message, span).with_suggestion(name, known)
+            }
+            None => {
+                let message = format!("step {} has several outputs; name one", quote(step));
+                let problem = self.error(Code::UnknownPort, message, span);
+                let choices = known.iter().map(|k| format!("{step}.{k}")).collect::<Vec<_>>();
+                problem.with_help(format!("the outputs are {}", choices.join(", ")))
+            }
+        };
+        self.diagnostics.push(problem);
+    }
+}
+
+/// The different texts in their order.
+fn distinct(texts: impl Iterator<Item = String>) -> Vec<String> {
+    let mut seen = HashSet::new();
+    texts.filter(|text| seen.insert(text.clone())).collect()
+}
+
+/// The keys and values that a reference selects.
+fn selection(reference: &StepRef) -> &[(String, String)] {
+    match &reference.cells {
+        Cells::Select(keys) => keys,
+        Cells::Plain | Cells::All => &[],
     }
 }
 
@@ -401,34 +377,20 @@ impl Plan {
         };
         // Places are in the name, not in the file.
         let workflow = Workflow { source: Arc::clone(&source), ..self.workflow.clone() };
-        let params = serde_json::Map::new();
-        let base = std::path::Path::new("");
-        let site = Site {
-            workflow: &workflow,
-            written: &workflow,
-            base,
-            params: &params,
-            prefix,
-            family: "",
-        };
         let mut diagnostics = Diagnostics::new();
-        let mut finder = TableFinder { steps: &self.steps, diagnostics: &mut diagnostics };
+        let (workflow, steps) = (&workflow, self.steps.as_slice());
+        let mut finder = TableFinder { workflow, steps, diagnostics: &mut diagnostics };
         let found = match chosen(&reference, cells) {
-            Chosen::One(target) => finder.port(&site, &reference, target, INPUT),
+            Chosen::One(target) => finder.port(&reference, target, INPUT),
             Chosen::Several(cells) => {
                 let targets = StepTargets::from([(reference.step.clone(), StepCells::new(cells))]);
                 let all = StepRef { cells: Cells::All, ..reference };
-                finder.table(&site, &all, &Vec::new(), &targets, INPUT)
+                finder.table(&all, &Vec::new(), &targets, INPUT)
             }
             Chosen::Unclear => return Err(Box::new(unclear(prefix, &reference, cells, &source))),
             Chosen::None => {
-                let fixed = match &reference.cells {
-                    Cells::Select(keys) => keys.as_slice(),
-                    Cells::Plain | Cells::All => &[],
-                };
-                finder.check_selection(&site, &reference, cells, fixed)
+                finder.check_selection(&reference, cells, selection(&reference)).and(None)
             }
-            .and(None),
         };
         found.ok_or_else(|| {
             let first = diagnostics.into_sorted().into_iter().next();
@@ -469,9 +431,7 @@ impl Plan {
                 None => ports.first(),
                 Some(port) => ports.iter().find(|p| p.name == port),
             }?;
-            let table = TableRef { step: at, port: port.name, cell: Vec::new() };
-            let (tables, schema) = (vec![table], port.table.materialised());
-            Some(Input { port: INPUT.to_string(), tables, united: false, schema })
+            Some(Input::of(at, port, INPUT))
         })
     }
 
@@ -519,10 +479,7 @@ enum Chosen<'a> {
 }
 
 fn chosen<'a>(reference: &StepRef, cells: &'a [(Cell, StepTarget)]) -> Chosen<'a> {
-    let fixed = match &reference.cells {
-        Cells::Select(keys) => keys.as_slice(),
-        Cells::Plain | Cells::All => &[],
-    };
+    let fixed = selection(reference);
     // If no cell has the key, none is left.
     let fits = |(cell, _): &&(Cell, StepTarget)| {
         fixed.iter().all(|(key, value)| lookup(cell, key).is_some_and(|v| plain(v) == *value))
