@@ -11,7 +11,7 @@ use super::cell::{Cell, CellKey, cell_suffix, fixed_keys, has_name, is_selected,
 use super::choices::resolved;
 use super::expander::{Expander, Extent, MAX_DEPTH, Site, StepCells, StepTargets, WorkflowFile};
 use super::graph;
-use super::load::read_embedded;
+use super::load::read_workflow;
 use super::model::{Input, StepTarget};
 use super::params::{given_text, params, scope, stand_in};
 use galeras_workflow::code::Code;
@@ -102,16 +102,17 @@ impl Expander {
             for cell in cells {
                 let target = match &step.kind {
                     StepKind::Uses(path) => {
-                        self.extent.add_embedded();
+                        self.extent.embedded += 1;
                         let first = self.steps.len();
                         let target = self.embed(site, step, path, &cell).await;
                         if site.prefix.is_empty() {
-                            self.embedded.add(&step.name.value, first..self.steps.len());
+                            let cells = self.embedded.entry(step.name.value.clone()).or_default();
+                            cells.push(first..self.steps.len());
                         }
                         target
                     }
                     StepKind::Op(_) | StepKind::Invalid => {
-                        self.extent.add_step();
+                        self.extent.steps += 1;
                         if self.extent.measuring {
                             StepTarget::Broken
                         } else {
@@ -361,7 +362,7 @@ impl Expander {
         if let Some(known) = self.files.get(&key) {
             return known.clone();
         }
-        let parsed = read_embedded(file, &key.1, &mut self.diagnostics).map(Arc::new);
+        let parsed = read_workflow(file, &key.1, false, &mut self.diagnostics).map(Arc::new);
         self.files.insert(key, parsed.clone());
         parsed
     }

@@ -13,16 +13,15 @@ use serde_json::{Map, Value};
 use super::cell::{Cell, matrix_values, plain};
 use super::load::PlanSettings;
 use super::model::{
-    ExpandedPlan, FileBudget, Input, PlannedOutput, PlannedReport, PlannedStep, StepScope,
-    StepTarget,
+    FileBudget, PlannedLimit, PlannedOutput, PlannedReport, PlannedStep, StepScope, StepTarget,
 };
 use super::params::scope;
-use super::registration::RegisteredSteps;
+use super::registration::LockedAnalysis;
 use galeras_operator::{BindContext, BoundStep, Operator, Pins, Registry};
 use galeras_sql::session::{RowExpr, planning_session};
 use galeras_workflow::code::Code;
 use galeras_workflow::{
-    Diagnostic, Diagnostics, Scope, SourceSpan, Span, StepSpec, Workflow, collect_refs,
+    Diagnostic, Diagnostics, Scope, SourceSpan, Span, StepSpec, Text, Workflow, collect_refs,
 };
 
 pub(super) type StepTargets = HashMap<String, StepCells>;
@@ -79,7 +78,9 @@ pub(super) struct Expander {
     pub(super) settings: PlanSettings,
     pub(super) named: String,
     pub(super) pins: Arc<Pins>,
-    pub(super) registered: RegisteredSteps,
+    /// The names of registered steps, and their analyses in the lock file.
+    pub(super) prereg: Vec<Text>,
+    pub(super) locked: Vec<LockedAnalysis>,
     pub(super) diagnostics: Diagnostics,
     pub(super) steps: Vec<PlannedStep>,
     pub(super) outputs: Vec<PlannedOutput>,
@@ -101,7 +102,9 @@ pub(super) struct Expander {
     /// Embedded files by path and display name, each read once; `None` if it is not a workflow.
     pub(super) files: HashMap<(PathBuf, String), Option<Arc<WorkflowFile>>>,
     pub(super) extent: Extent,
-    pub(super) embedded: EmbeddedSteps,
+    /// The positions of the steps that came from steps with `uses` of the top file, by the name of
+    /// the step, one range per cell.
+    pub(super) embedded: BTreeMap<String, Vec<Range<usize>>>,
     /// The number of times that steps with mistakes were bound, to find further mistakes.
     pub(super) outlined: usize,
 }
@@ -165,7 +168,8 @@ impl Expander {
             settings,
             named,
             pins,
-            registered: RegisteredSteps::default(),
+            prereg: Vec::new(),
+            locked: Vec::new(),
             diagnostics,
             steps: Vec::new(),
             outputs: Vec::new(),
@@ -180,7 +184,7 @@ impl Expander {
             conditions: HashMap::new(),
             files: HashMap::new(),
             extent: Extent::default(),
-            embedded: EmbeddedSteps::default(),
+            embedded: BTreeMap::new(),
             outlined: 0,
         }
     }
@@ -196,98 +200,22 @@ impl Expander {
         self.scopes.insert(prefix.to_string(), steps.collect());
     }
 
-    pub(super) fn finish(mut self) -> (ExpandedPlan, Diagnostics) {
-        let limits = self.limits();
-        let contracts = self.contracts.iter().map(|(path, _)| path.clone());
-        let embedding = self.files.keys().map(|(path, _)| path.clone());
-        let mut files: Vec<PathBuf> = contracts.chain(embedding).collect();
-        files.sort();
-        files.dedup();
-        let Self { steps, outputs, report, scopes, diagnostics, embedded, .. } = self;
-        let mut expanded = ExpandedPlan { steps, outputs, report, limits, scopes, files };
-        if !diagnostics.has_errors() {
-            embedded.keep_needed(&mut expanded);
-        }
-        (expanded, diagnostics)
-    }
-
-    pub(super) fn cell_scope(&self, site: &Site<'_>, cell: &Cell) -> Scope {
-        let mut scope = scope(site.params);
-        scope.matrix = matrix_values(cell);
-        scope
-    }
-
-    pub(super) fn check_expressions(&mut self, site: &Site<'_>, step: &StepSpec) {
-        if let Some(with) = &step.with {
-            collect_refs(with, &site.workflow.source, &mut self.diagnostics);
-        }
-    }
-}
-
-/// Upper bound of steps, including every cell of a matrix and embedded workflows.
-pub(super) const MAX_STEPS: usize = 50_000;
-
-/// Upper bound of embedded workflows, each use counted.
-pub(super) const MAX_EMBEDDED: usize = 10_000;
-
-pub(super) const MAX_DEPTH: usize = 64;
-
-#[derive(Debug, Default)]
-pub(super) struct Extent {
-    /// Steps are only counted, not bound.
-    pub(super) measuring: bool,
-    steps: usize,
-    embedded: usize,
-    /// The step of the top file that exceeded a limit.
-    pub(super) beyond: Option<Span>,
-}
-
-impl Extent {
-    pub(super) fn add_step(&mut self) {
-        self.steps += 1;
-    }
-
-    pub(super) fn add_embedded(&mut self) {
-        self.embedded += 1;
-    }
-
-    pub(super) fn excess(&self) -> Option<String> {
-        if self.embedded > MAX_EMBEDDED {
-            return Some(format!("the plan would embed more than {MAX_EMBEDDED} workflows"));
-        }
-        (self.steps > MAX_STEPS).then(|| format!("the plan would have more than {MAX_STEPS} steps"))
-    }
-}
-
-/// The planned steps that came from steps with `uses` of the top file.
-#[derive(Debug, Default)]
-pub(super) struct EmbeddedSteps {
-    /// Positions in the plan by the name of the step, one range per cell.
-    ranges: BTreeMap<String, Vec<Range<usize>>>,
-}
-
-impl EmbeddedSteps {
-    pub(super) fn add(&mut self, step: &str, range: Range<usize>) {
-        self.ranges.entry(step.to_string()).or_default().push(range);
-    }
-
-    /// Removes the embedded steps that the top file does not need.
-    pub(super) fn keep_needed(self, plan: &mut ExpandedPlan) {
-        let ExpandedPlan { steps, outputs, report, limits, scopes, .. } = plan;
-        if self.ranges.is_empty() {
+    /// Removes the embedded steps that the top file does not need. An embedded workflow is planned
+    /// completely before, so that all its mistakes are found. A step with `uses` that nothing reads
+    /// runs completely, like any other step.
+    pub(super) fn keep_needed(&mut self, limits: &mut [PlannedLimit]) {
+        let Self { steps, outputs, report, scopes, embedded, .. } = self;
+        if embedded.is_empty() {
             return;
         }
         let mut needed = vec![true; steps.len()];
-        for range in self.ranges.values().flatten() {
+        for range in embedded.values().flatten() {
             needed[range.clone()].fill(false);
         }
-        let tables = |input: &Input| input.tables.iter().map(|t| t.step).collect::<Vec<_>>();
-        let shown = report.inputs();
-        for input in outputs.iter().map(|output| &output.input).chain(shown) {
-            tables(input).into_iter().for_each(|at| needed[at] = true);
-        }
+        let read = outputs.iter().map(|output| &output.input).chain(report.inputs());
+        read.flat_map(|input| &input.tables).for_each(|table| needed[table.step] = true);
         close(steps, &mut needed);
-        for ranges in self.ranges.values() {
+        for ranges in embedded.values() {
             if !ranges.iter().cloned().flatten().any(|at| needed[at]) {
                 ranges.iter().cloned().flatten().for_each(|at| needed[at] = true);
             }
@@ -331,6 +259,45 @@ impl EmbeddedSteps {
             scope.retain(|_, cells| !cells.is_empty());
         }
     }
+
+    pub(super) fn cell_scope(&self, site: &Site<'_>, cell: &Cell) -> Scope {
+        let mut scope = scope(site.params);
+        scope.matrix = matrix_values(cell);
+        scope
+    }
+
+    pub(super) fn check_expressions(&mut self, site: &Site<'_>, step: &StepSpec) {
+        if let Some(with) = &step.with {
+            collect_refs(with, &site.workflow.source, &mut self.diagnostics);
+        }
+    }
+}
+
+/// Upper bound of steps, including every cell of a matrix and embedded workflows.
+pub(super) const MAX_STEPS: usize = 50_000;
+
+/// Upper bound of embedded workflows, each use counted.
+pub(super) const MAX_EMBEDDED: usize = 10_000;
+
+pub(super) const MAX_DEPTH: usize = 64;
+
+#[derive(Debug, Default)]
+pub(super) struct Extent {
+    /// Steps are only counted, not bound.
+    pub(super) measuring: bool,
+    pub(super) steps: usize,
+    pub(super) embedded: usize,
+    /// The step of the top file that exceeded a limit.
+    pub(super) beyond: Option<Span>,
+}
+
+impl Extent {
+    pub(super) fn excess(&self) -> Option<String> {
+        if self.embedded > MAX_EMBEDDED {
+            return Some(format!("the plan would embed more than {MAX_EMBEDDED} workflows"));
+        }
+        (self.steps > MAX_STEPS).then(|| format!("the plan would have more than {MAX_STEPS} steps"))
+    }
 }
 
 /// Adds the steps that needed steps read; every step comes after its inputs.
@@ -349,12 +316,12 @@ mod tests {
     #[test]
     fn a_plan_may_have_as_many_as_the_limits_say_and_no_more() {
         let mut extent = Extent::default();
-        (0..MAX_EMBEDDED).for_each(|_| extent.add_embedded());
-        (0..MAX_STEPS).for_each(|_| extent.add_step());
+        extent.embedded = MAX_EMBEDDED;
+        extent.steps = MAX_STEPS;
         assert_eq!(extent.excess(), None);
-        extent.add_step();
+        extent.steps += 1;
         assert_eq!(extent.excess().as_deref(), Some("the plan would have more than 50000 steps"));
-        extent.add_embedded();
+        extent.embedded += 1;
         assert!(extent.excess().is_some_and(|what| what.contains("embed more than 10000")));
     }
 }

@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::expander::Expander;
+use super::expander::{Expander, WorkflowFile};
 use super::lockfile::LockFile;
-use super::model::{ExpandedPlan, Plan, PlannedRemote, PlannedSigners};
+use super::model::{Plan, PlannedRemote, PlannedSigners};
 use super::params::{command_line_params, settings_here};
-use super::registration::RegisteredSteps;
 use galeras_base::small_file::{self, MAX_TEXT_BYTES};
 use galeras_base::terminal_escape::shell_word;
 use galeras_operator::{Consent, FullConsent, Registry};
@@ -74,7 +73,7 @@ pub async fn plan(
 ) -> (Option<Plan>, Diagnostics) {
     let mut diagnostics = Diagnostics::new();
     let display = file.display().to_string();
-    let Some((workflow, base)) = read_named(file, &display, &mut diagnostics) else {
+    let Some((workflow, base)) = read_workflow(file, &display, true, &mut diagnostics) else {
         return (None, diagnostics);
     };
     let mut settings = settings.clone();
@@ -100,11 +99,16 @@ pub async fn plan(
     let flags = set.iter().map(|setting| format!(" --set {}", shell_word(setting)));
     let named = format!("{}{}", shell_word(&display), flags.collect::<String>());
     let mut expander = Expander::new(registry, settings.clone(), named, pins, diagnostics);
-    expander.registered = RegisteredSteps { names: workflow.prereg.clone(), locked };
+    (expander.prereg, expander.locked) = (workflow.prereg.clone(), locked);
     expander.top(&workflow, &base, params.clone()).await;
     expander.check_prereg(&workflow);
     expander.check_places(file);
-    let (expanded, mut diagnostics) = expander.finish();
+    let mut limits = expander.limits();
+    if !expander.diagnostics.has_errors() {
+        expander.keep_needed(&mut limits);
+    }
+    let Expander { steps, outputs, report, scopes, contracts, files, mut diagnostics, .. } =
+        expander;
     let remote = workflow.remote.as_ref().and_then(|RemoteSpec { url: text, .. }| {
         let place = SourceSpan::new(&workflow.source, text.span);
         let remote = PlannedRemote::of(&text.value, &base, place);
@@ -127,7 +131,11 @@ pub async fn plan(
     let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let name = workflow.name.as_ref().map_or(stem, |n| n.value.clone());
     let downloads = settings.downloads.clone();
-    let ExpandedPlan { steps, outputs, report, limits, scopes, files } = expanded;
+    let contracts = contracts.into_iter().map(|(path, _)| path);
+    let mut files: Vec<PathBuf> =
+        contracts.chain(files.into_keys().map(|(path, _)| path)).collect();
+    files.sort();
+    files.dedup();
     let mut written_in = vec![settings.working_dir.join(file)];
     written_in.extend(files.into_iter().map(|path| settings.working_dir.join(path)));
     let signers = allowed_signers.iter().map(|signers| settings.working_dir.join(&signers.path));
@@ -162,31 +170,14 @@ fn other_program(source: &Arc<Source>, version: &str, lock: Locking) -> Diagnost
     problem.with_help("use that version, or lock it again with `galeras lock`")
 }
 
-/// Reads and parses the workflow file of the command line; also returns its folder.
-pub(super) fn read_named(
+/// Reads and parses a workflow file, and returns its folder. `named` if the command line names it.
+pub(super) fn read_workflow(
     file: &Path,
     display: &str,
+    named: bool,
     diagnostics: &mut Diagnostics,
-) -> Option<(Workflow, PathBuf)> {
-    parsed(file, display, read_text(file, true), diagnostics)
-}
-
-/// Reads and parses the file of an embedded workflow; also returns its folder.
-pub(super) fn read_embedded(
-    file: &Path,
-    display: &str,
-    diagnostics: &mut Diagnostics,
-) -> Option<(Workflow, PathBuf)> {
-    parsed(file, display, read_text(file, false), diagnostics)
-}
-
-fn parsed(
-    file: &Path,
-    display: &str,
-    text: Result<String, String>,
-    diagnostics: &mut Diagnostics,
-) -> Option<(Workflow, PathBuf)> {
-    let text = match text {
+) -> Option<WorkflowFile> {
+    let text = match read_text(file, named) {
         Ok(text) => text,
         Err(problem) => {
             let source = Source::new(display, "");

@@ -226,15 +226,6 @@ pub(super) enum StepTarget {
 /// The steps of one file by name, with their cells in order.
 pub(super) type StepScope = BTreeMap<String, Vec<(Cell, StepTarget)>>;
 
-pub(super) struct ExpandedPlan {
-    pub(super) steps: Vec<PlannedStep>,
-    pub(super) outputs: Vec<PlannedOutput>,
-    pub(super) report: PlannedReport,
-    pub(super) limits: Vec<PlannedLimit>,
-    pub(super) scopes: HashMap<String, StepScope>,
-    pub(super) files: Vec<PathBuf>,
-}
-
 /// A step that is ready to run.
 pub struct PlannedStep {
     /// The full name, with the embedding steps and the cell.

@@ -11,7 +11,7 @@ use super::expander::Expander;
 use super::model::{Input, Plan, PlannedStep, with_ancestors};
 use galeras_operator::{REGISTRATION, RegisteredAnalysis, Registration};
 use galeras_workflow::code::Code;
-use galeras_workflow::{Diagnostic, StepKind, StepSpec, Text, Workflow, quote};
+use galeras_workflow::{Diagnostic, StepKind, StepSpec, Workflow, quote};
 
 /// Upper bound of named changed steps; more would hide the message.
 const NAMED: usize = 3;
@@ -131,12 +131,6 @@ fn changed_keys(one: &Value, other: &Value) -> Vec<String> {
     differs.map(|key| format!("`{key}`")).collect()
 }
 
-#[derive(Default)]
-pub(super) struct RegisteredSteps {
-    pub(super) names: Vec<Text>,
-    pub(super) locked: Vec<LockedAnalysis>,
-}
-
 const ANALYSIS: &str = "regress";
 
 impl Expander {
@@ -149,14 +143,14 @@ impl Expander {
         operator: &str,
         inputs: &[Input],
     ) -> Option<Arc<Registration>> {
-        let named = self.registered.names.iter().any(|text| text.value == family);
+        let named = self.prereg.iter().any(|text| text.value == family);
         if !named || operator != ANALYSIS {
             return None;
         }
         let read = inputs.iter().flat_map(|input| input.tables.iter().map(|table| table.step));
         let below = with_ancestors(&self.steps, read);
         let now = steps_below(below.into_iter().map(|at| &self.steps[at]));
-        let locked = self.registered.locked.iter().filter(|locked| locked.step == name);
+        let locked = self.locked.iter().filter(|locked| locked.step == name);
         let analyses = locked.map(|locked| RegisteredAnalysis {
             at: locked.at.clone(),
             before_results: locked.before_results,
@@ -168,10 +162,10 @@ impl Expander {
 
     pub(super) fn check_prereg(&mut self, workflow: &Workflow) {
         let mut problems = Vec::new();
-        for (at, text) in self.registered.names.iter().enumerate() {
+        for (at, text) in self.prereg.iter().enumerate() {
             let name = &text.value;
             let source = &workflow.source;
-            if self.registered.names[..at].iter().any(|before| before.value == *name) {
+            if self.prereg[..at].iter().any(|before| before.value == *name) {
                 let message = format!("{} is named twice", quote(name));
                 problems.push(Diagnostic::error(Code::WrongValue, message, source, text.span));
                 continue;

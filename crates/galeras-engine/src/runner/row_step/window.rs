@@ -24,13 +24,13 @@ use galeras_operator::StepError;
 
 pub(super) struct Columns {
     /// The operator's input: the digest and the columns that it reads.
-    read: SchemaRef,
+    pub(super) read: SchemaRef,
     /// The positions of these columns in the input, without the digest.
     read_at: Vec<usize>,
     /// The positions of the produced columns in a result.
     produced_at: Vec<usize>,
     /// The columns of the input and the produced ones.
-    joined: SchemaRef,
+    pub(super) joined: SchemaRef,
 }
 
 impl Columns {
@@ -48,14 +48,6 @@ impl Columns {
         let names = read.fields().iter().skip(1);
         let read_at: Result<_, _> = names.map(|field| input.index_of(field.name())).collect();
         Ok(Self { read_at: read_at?, read, produced_at, joined: Arc::new(Schema::new(fields)) })
-    }
-
-    pub(super) fn read(&self) -> &SchemaRef {
-        &self.read
-    }
-
-    pub(super) fn joined(&self) -> &SchemaRef {
-        &self.joined
     }
 }
 
@@ -75,8 +67,10 @@ pub(super) struct Window {
     origins: Vec<Origin>,
     /// Batches of stored parts.
     known: Vec<RecordBatch>,
-    fresh: Vec<RecordBatch>,
-    reused: u64,
+    /// The rows to compute, each digest once.
+    pub(super) fresh: Vec<RecordBatch>,
+    /// The number of input rows with a result of an earlier run.
+    pub(super) reused: u64,
 }
 
 impl Window {
@@ -128,16 +122,6 @@ impl Window {
             }
         }
         Ok(Self { input, origins, known, fresh, reused })
-    }
-
-    /// The rows to compute, each digest once.
-    pub(super) fn fresh_rows(&self) -> &[RecordBatch] {
-        &self.fresh
-    }
-
-    /// The number of input rows with a result of an earlier run.
-    pub(super) fn reused(&self) -> u64 {
-        self.reused
     }
 
     /// The number of the other input rows.
