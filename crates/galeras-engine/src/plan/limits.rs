@@ -116,7 +116,7 @@ impl Expander {
         for cell in paid {
             cells.entry(&self.steps[cell.0].family).or_default().push(cell);
         }
-        let (mut limits, mut problems) = (Vec::new(), Vec::new());
+        let mut limits = Vec::new();
         for (path, cells) in cells {
             let (first, terms) = cells[0];
             if let Some((other, differs)) = cells.iter().find(|(_, t)| t.max_usd != terms.max_usd) {
@@ -138,7 +138,7 @@ impl Expander {
                         "the other one",
                     ),
                 };
-                problems.push(problem.with_help(
+                self.diagnostics.push(problem.with_help(
                     "it is for all cells of the step together: give one number, without `matrix.`",
                 ));
                 continue;
@@ -152,14 +152,12 @@ impl Expander {
                 steps: cells.iter().map(|(at, _)| *at).collect(),
             });
         }
-        problems.into_iter().for_each(|problem| self.diagnostics.push(problem));
         limits
     }
 
     /// Reports steps whose requests have no known price, once for all cells.
     fn check_priced(&mut self, budget: &FileBudget, bounded: &[&(usize, PaymentTerms)]) {
         let mut seen: HashSet<&str> = HashSet::new();
-        let mut problems = Vec::new();
         for (at, terms) in bounded {
             let step = &self.steps[*at];
             let lacking = terms.lacking();
@@ -187,9 +185,8 @@ impl Expander {
                     _ => "add `max_tokens: …`, the most tokens of an answer",
                 })
                 .collect();
-            problems.push(problem.with_help(help.join("; ")));
+            self.diagnostics.push(problem.with_help(help.join("; ")));
         }
-        problems.into_iter().for_each(|problem| self.diagnostics.push(problem));
     }
 }
 

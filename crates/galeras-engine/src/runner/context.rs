@@ -47,7 +47,6 @@ const SMALL_BYTES: u64 = 4 << 20;
 /// The context of a running step.
 pub(super) struct StepContext {
     pub(super) name: String,
-    unit: &'static str,
     pub(super) store: Store,
     pub(super) lower: LowerContext,
     /// The inputs are small.
@@ -93,7 +92,6 @@ impl StepContext {
         };
         Ok(Self {
             name: task.name.to_string(),
-            unit: task.bound.work_unit(),
             store: store.clone(),
             lower,
             small,
@@ -141,19 +139,15 @@ impl StepContext {
 
     /// Sends how much there is to compute and how much is reused, in the unit of the step.
     pub(super) fn total(&self, total: u64, reused: u64) {
-        let (step, unit) = (self.name.clone(), self.unit);
-        tracing::debug!(to_compute = total, reused, unit, "work");
-        self.lower.env.events.send(RunEvent::StepTotal { step, unit, total, reused });
+        (self.lower.tell)(Tell::Total { work: total, reused });
     }
 
     pub(super) fn progress(&self, done: u64) {
-        let (step, unit) = (self.name.clone(), self.unit);
-        self.lower.env.events.send(RunEvent::Progress { step, unit, done });
+        (self.lower.tell)(Tell::Progress(done));
     }
 
     pub(super) fn warn(&self, message: String) {
-        tracing::warn!("{message}");
-        self.lower.env.events.send(RunEvent::Warning { step: Some(self.name.clone()), message });
+        (self.lower.tell)(Tell::Warning(message));
     }
 }
 

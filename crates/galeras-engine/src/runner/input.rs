@@ -40,19 +40,6 @@ pub(super) fn input_size(step: &PlannedStep, done: &StepManifests) -> Option<(u6
     sizes.reduce(|(rows, bytes), more| (rows + more.0, bytes + more.1))
 }
 
-/// The columns by which the rows of the only input are sorted; none for united cells, which are
-/// concatenated.
-pub(super) fn input_order(step: &PlannedStep, done: &StepManifests) -> Vec<String> {
-    let [input] = step.inputs.as_slice() else { return Vec::new() };
-    match input.tables.as_slice() {
-        [table] if !input.united => {
-            artifact(done, table.step, table.port).map(|stored| stored.key.clone())
-        }
-        _ => None,
-    }
-    .unwrap_or_default()
-}
-
 /// The table of an input, with united cells and virtual columns.
 pub fn open(
     session: &SessionContext,

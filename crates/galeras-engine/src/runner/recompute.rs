@@ -19,7 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::compute::{compute, compute_rows};
 use super::context::{StepContext, StepTask};
 use super::error::RunError;
-use super::input::{input_order, input_size, open, open_port};
+use super::input::{StoredInput, input_size, open, open_port};
 use super::key::{StepManifests, artifact, step_key};
 use super::row_step::RowInput;
 use super::spending::RunSpending;
@@ -208,10 +208,11 @@ impl Recomputation<'_> {
         let step = &self.plan.steps[at];
         let recipe = step_key(self.plan, step, self.done)?.preimage.recipe();
         let cx = self.context(at, scratch)?;
+        let input = only_input(step).ok_or_else(|| StepError::new(NO_ROWS))?;
         let given = RowInput {
             rows: Some(ordered_session(1).read_batch(rows.0.clone())?),
             stored: Some(rows.len() as u64),
-            order: input_order(step, self.done),
+            order: StoredInput::of(self.plan, input, self.done)?.order(),
         };
         let computed = compute_rows(step, recipe, given, &cx, self.turn().await?).await?;
         let mut again = Vec::new();

@@ -10,8 +10,8 @@ use super::super::context::StepContext;
 use super::super::error::RunError;
 use super::order::{DONE, Failure, JobOrder, ORDER, Outcome, StepOrder, WorkItem};
 use super::{Engine, EngineError};
-use galeras_operator::StepError;
 use galeras_operator::event::RunEvent;
+use galeras_operator::{StepError, Tell};
 
 /// The most times that an item is handed out.
 const ROUNDS: u32 = 4;
@@ -128,8 +128,7 @@ impl Coordinator<'_> {
 
     fn waiting(&self, why: &str) {
         let text = format!("waits for {}: {why}", self.engine.address().unwrap_or_default());
-        let step = self.cx.name.clone();
-        self.cx.lower.env.events.send(RunEvent::Activity { step, text, waiting: true });
+        (self.cx.lower.tell)(Tell::Waiting(text));
     }
 }
 
