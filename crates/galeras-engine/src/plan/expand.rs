@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::cell::{Cell, CellKey, cell_suffix, fixed_keys, has_name, is_selected, join};
+use super::cell::{Cell, cell_suffix, fixed_keys, has_name, is_selected, join};
 use super::choices::resolved;
 use super::expander::{Expander, Extent, MAX_DEPTH, Site, StepCells, StepTargets, WorkflowFile};
 use super::graph;
@@ -223,7 +223,7 @@ impl Expander {
                 .flat_map(|cell| {
                     axis.points.iter().map(|point| {
                         let mut cell = cell.clone();
-                        cell.push(CellKey::of(point));
+                        cell.push(point.clone());
                         cell
                     })
                 })

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use galeras_chat::Usd;
+use galeras_chat::{SpendingLimit, Usd};
 
 use super::expander::{Expander, Site};
 use super::model::{FileBudget, PlannedLimit, PlannedStep};
@@ -97,16 +97,14 @@ impl Expander {
                 self.check_priced(&budget, &bounded);
             }
             let name = budget.path.trim_end_matches('/');
-            limits.push(PlannedLimit {
-                account: if name.is_empty() { "/".into() } else { budget.path.clone() },
-                owner: match name {
-                    "" => "the `budget` of the workflow".into(),
-                    name => format!("the `budget` of {}", quote(name)),
-                },
-                max_usd: budget.max_usd,
-                max_requests: budget.max_requests,
-                steps: bounded.into_iter().map(|(at, _)| *at).collect(),
-            });
+            let (account, owner) = match name {
+                "" => ("/".into(), "the `budget` of the workflow".into()),
+                name => (budget.path.clone(), format!("the `budget` of {}", quote(name))),
+            };
+            let FileBudget { max_usd, max_requests, .. } = budget;
+            let limit = SpendingLimit { account, owner, max_usd, max_requests };
+            let steps = bounded.into_iter().map(|(at, _)| *at).collect();
+            limits.push(PlannedLimit { limit, steps });
         }
         limits
     }
@@ -143,14 +141,14 @@ impl Expander {
                 ));
                 continue;
             }
-            let Some(max_usd) = terms.max_usd else { continue };
-            limits.push(PlannedLimit {
-                account: path.to_string(),
-                owner: format!("the step {}", quote(path)),
-                max_usd: Some(max_usd),
-                max_requests: None,
-                steps: cells.iter().map(|(at, _)| *at).collect(),
-            });
+            if terms.max_usd.is_none() {
+                continue;
+            }
+            let (account, owner) = (path.to_string(), format!("the step {}", quote(path)));
+            let max_usd = terms.max_usd;
+            let limit = SpendingLimit { account, owner, max_usd, max_requests: None };
+            let steps = cells.iter().map(|(at, _)| *at).collect();
+            limits.push(PlannedLimit { limit, steps });
         }
         limits
     }

@@ -23,7 +23,7 @@ mod reference;
 mod registration;
 mod repair;
 
-pub use cell::{Cell, CellKey, cell_columns, cell_suffix};
+pub use cell::{Cell, cell_columns, cell_suffix};
 pub use load::{Locking, PlanSettings, plan};
 pub use lockfile::{LockFile, LockedFile, LockedProgram, LockedSnapshot, LockedVersion, lock_path};
 pub use mistake::preflight;

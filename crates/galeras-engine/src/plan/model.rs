@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use url::Url;
 
 use super::cell::Cell;
-use galeras_chat::Usd;
+use galeras_chat::{SpendingLimit, Usd};
 use galeras_operator::{
     Access, BoundStep, MAIN, Operator, Port, Registration, ServerAddress, TableSchema,
 };
@@ -292,14 +292,8 @@ impl fmt::Debug for PlannedStep {
 /// A limit on what steps may spend together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedLimit {
-    /// Its name from run to run: the path of a step, or that of a workflow with a slash.
-    pub account: String,
-    /// Its owner, for messages: `the step …`.
-    pub owner: String,
-    /// The most money.
-    pub max_usd: Option<Usd>,
-    /// The most requests.
-    pub max_requests: Option<u64>,
+    /// The limit. Its account is the path of a step, or that of a workflow with a slash.
+    pub limit: SpendingLimit,
     /// The positions of the steps.
     pub steps: Vec<usize>,
 }

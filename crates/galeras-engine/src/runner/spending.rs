@@ -5,13 +5,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use galeras_chat::{Accounts, Budget, Expense, SpendingLimit, SpendingLog, Tally};
+use galeras_chat::{Accounts, Budget, Expense, SpendingLog, Tally};
 
 use super::error::RunError;
 use super::input::open;
 use super::key::{StepManifests, step_key};
 use super::paid_step::EarlierAnswers;
-use crate::plan::{Plan, PlannedStep};
+use crate::plan::{Plan, PlannedLimit, PlannedStep};
 use galeras_operator::event::{LimitState, RunEvent, StepRequests, StepSpending};
 use galeras_operator::{Lowering, PaidStep, PaymentTerms, RequestForecast};
 use galeras_sql::session::session;
@@ -27,16 +27,7 @@ pub(super) struct RunSpending {
 impl RunSpending {
     /// The accounts of the plan's limits. Opens no file.
     pub(super) fn new(plan: &Plan) -> Self {
-        let limits: Vec<SpendingLimit> = plan
-            .limits
-            .iter()
-            .map(|limit| SpendingLimit {
-                account: limit.account.clone(),
-                owner: limit.owner.clone(),
-                max_usd: limit.max_usd,
-                max_requests: limit.max_requests,
-            })
-            .collect();
+        let limits: Vec<_> = plan.limits.iter().map(|planned| planned.limit.clone()).collect();
         let ledger = (!limits.is_empty()).then(|| Arc::new(ledger(plan)));
         let log = ledger.clone().map(|ledger| ledger as Arc<dyn SpendingLog>);
         let accounts = Accounts::new(limits, log);
@@ -76,7 +67,7 @@ impl RunSpending {
             result.is_some_and(|manifest| manifest.retry_rows == 0)
         };
         let complete = plan.limits.iter().filter(|limit| limit.steps.iter().all(answered));
-        let complete: Vec<String> = complete.map(|limit| limit.account.clone()).collect();
+        let complete: Vec<String> = complete.map(|planned| planned.limit.account.clone()).collect();
         ledger.close(&complete).map_err(|error| error.to_string())
     }
 }
@@ -111,7 +102,7 @@ pub fn limit_states(
         return Ok(Vec::new());
     }
     let spent = ledger(plan).spent()?;
-    let state = |limit: &crate::plan::PlannedLimit| {
+    let state = |PlannedLimit { limit, .. }: &PlannedLimit| {
         let Expense { requests, usd } = spent.get(&limit.account).copied().unwrap_or_default();
         LimitState {
             owner: limit.owner.clone(),

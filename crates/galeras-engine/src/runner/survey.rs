@@ -64,6 +64,7 @@ pub async fn survey(
     let history = RunHistory::new(store, &plan.name);
     let mut states: Vec<StepState> = Vec::with_capacity(plan.steps.len());
     let mut done: Vec<Option<Arc<Manifest>>> = Vec::with_capacity(plan.steps.len());
+    let unknown = |forecast| StepState { forecast, manifest: None, preimage: None };
     for (at, step) in plan.steps.iter().enumerate() {
         let mut on: Vec<usize> = step.upstream().filter(|u| done[*u].is_none()).collect();
         on.dedup();
@@ -76,14 +77,10 @@ pub async fn survey(
                     }
                     state
                 }
-                Err(error) => StepState {
-                    forecast: Forecast::Broken(error.to_string()),
-                    manifest: None,
-                    preimage: None,
-                },
+                Err(error) => unknown(Forecast::Broken(error.to_string())),
             }
         } else {
-            StepState { forecast: Forecast::Waits { on }, manifest: None, preimage: None }
+            unknown(Forecast::Waits { on })
         };
         done.push(state.manifest.clone());
         states.push(state);
