@@ -86,10 +86,7 @@ impl Expander {
         let full_name = format!("{}{}{}", site.prefix, step.name.value, cell_suffix(cell));
         let family = format!("{}{}", site.family, step.name.value);
         let (Some(inputs), true) = (inputs, ports_fit && readable && finite) else {
-            return match operator.fixed_ports() {
-                Some(ports) => self.outlined_step(site, step, &scope, ports),
-                None => StepTarget::Broken,
-            };
+            return self.unbound(site, step, &scope, operator.fixed_ports());
         };
         let registration = self.registration(&family, &full_name, name, &inputs);
         let known = !inputs.iter().any(|input| input.schema.is_vague());
@@ -102,7 +99,8 @@ impl Expander {
             }
         }
         for error in &told {
-            self.mistake(site, step, with.as_ref(), error);
+            let problem = self.diagnostic(site, step, with.as_ref(), error);
+            self.diagnostics.push(problem);
         }
         let Some(bound) = bound else {
             let arguments =
@@ -119,7 +117,6 @@ impl Expander {
                         )
                         .await;
                     for error in outline.errors {
-                        let error = error.into_written();
                         let problem = self.diagnostic(site, step, with.as_ref(), &error);
                         let place = Span::new(problem.span.start, problem.span.end());
                         // Only the first mistake of a place is reported: others may follow from it.
@@ -131,10 +128,7 @@ impl Expander {
                 }
                 None => operator.fixed_ports(),
             };
-            return match ports {
-                Some(ports) => self.outlined_step(site, step, &scope, ports),
-                None => StepTarget::Broken,
-            };
+            return self.unbound(site, step, &scope, ports);
         };
         let pinned = match bound.fact() {
             Some(Fact::Snapshot { of }) => {
@@ -198,11 +192,6 @@ impl Expander {
         Ok(bound)
     }
 
-    fn mistake(&mut self, site: &Site<'_>, step: &StepSpec, with: Option<&Node>, error: &ArgError) {
-        let problem = self.diagnostic(site, step, with, error);
-        self.diagnostics.push(problem);
-    }
-
     fn diagnostic(
         &self,
         site: &Site<'_>,
@@ -217,13 +206,14 @@ impl Expander {
     }
 
     /// A step that could not be bound, with the known part of its tables.
-    fn outlined_step(
+    fn unbound(
         &mut self,
         site: &Site<'_>,
         step: &StepSpec,
         scope: &Scope,
-        ports: Vec<Port>,
+        ports: Option<Vec<Port>>,
     ) -> StepTarget {
+        let Some(ports) = ports else { return StepTarget::Broken };
         self.promises(site, step, &ports, scope);
         StepTarget::Outline(Arc::from(ports))
     }

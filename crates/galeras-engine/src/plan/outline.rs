@@ -40,35 +40,25 @@ const PROBE: &str = "\u{1}probe";
 
 pub(super) struct Outline {
     /// Mistakes of the arguments beyond those that are already known.
-    pub(super) errors: Vec<OutlineError>,
+    pub(super) errors: Vec<ArgError>,
     /// The output tables; `None` if nothing is known of them.
     pub(super) ports: Option<Vec<Port>>,
 }
 
-/// A mistake, and the changes to the argument's text that its word refers to.
-pub(super) struct OutlineError {
-    pub(super) error: ArgError,
-    edits: Vec<Edit>,
-}
-
-impl OutlineError {
-    /// The mistake with its word in the argument as written.
-    pub(super) fn into_written(mut self) -> ArgError {
-        for edit in self.edits.iter().rev().filter(|edit| edit.path == self.error.path) {
-            let back = |at: usize, end: bool| match at {
-                at if at <= edit.was.start => at,
-                at if at >= edit.was.start + edit.now => at - edit.now + edit.was.len(),
-                _ if end => edit.was.end,
-                _ => edit.was.start,
-            };
-            let word = self.error.word.map(|word| back(word.start, false)..back(word.end, true));
-            self.error.word = word;
-        }
-        self.error
+/// The mistake with its word in the argument as written, before these changes of its text.
+fn written(mut error: ArgError, edits: &[Edit]) -> ArgError {
+    for edit in edits.iter().rev().filter(|edit| edit.path == error.path) {
+        let back = |at: usize, end: bool| match at {
+            at if at <= edit.was.start => at,
+            at if at >= edit.was.start + edit.now => at - edit.now + edit.was.len(),
+            _ if end => edit.was.end,
+            _ => edit.was.start,
+        };
+        error.word = error.word.map(|word| back(word.start, false)..back(word.end, true));
     }
+    error
 }
 
-#[derive(Clone)]
 struct Edit {
     path: String,
     was: Range<usize>,
@@ -100,7 +90,7 @@ impl Expander {
         (base, registered): (&Path, bool),
         told: &[ArgError],
     ) -> Outline {
-        let mut errors: Vec<OutlineError> = Vec::new();
+        let mut errors = Vec::new();
         let mut seen: BTreeSet<(String, String)> =
             told.iter().map(|e| (e.path.clone(), e.message.clone())).collect();
         let mut step = Supposed {
@@ -129,7 +119,7 @@ impl Expander {
                     && !step.covers(&error.path)
                     && seen.insert((error.path.clone(), error.message.clone()))
                 {
-                    errors.push(OutlineError { error: error.clone(), edits: step.edits.clone() });
+                    errors.push(written(error.clone(), &step.edits));
                 }
             }
             if !step.mend(&found) {
@@ -348,11 +338,16 @@ fn agreed(worlds: &[Vec<Port>], vague: bool, probed: Option<&[Port]>) -> Vec<Por
                 let data_type = if same { field.data_type().clone() } else { DataType::Null };
                 fields.push(Arc::new(field.as_ref().clone().with_data_type(data_type)));
             }
-            let key = port.table.key.iter().filter(|k| fields.iter().any(|f| f.name() == *k));
-            let key = key.cloned().collect();
-            Port::new(port.name, TableSchema { schema: Arc::new(Schema::new(fields)), key, open })
+            Port::new(port.name, known_part(fields, &port.table.key, open))
         })
         .collect()
+}
+
+/// A table with these fields, and those of its key columns that are among them.
+fn known_part(fields: Vec<FieldRef>, key: &[String], open: bool) -> TableSchema {
+    let key = key.iter().filter(|name| fields.iter().any(|field| field.name() == *name));
+    let key = key.cloned().collect();
+    TableSchema { schema: Arc::new(Schema::new(fields)), key, open }
 }
 
 impl Supposed {
@@ -447,13 +442,7 @@ impl Supposed {
                 let fields: Vec<FieldRef> =
                     table.schema.fields().iter().filter(kept).cloned().collect();
                 let open = table.open || self.lossy || !self.missing.is_empty();
-                let key: Vec<String> = table
-                    .key
-                    .iter()
-                    .filter(|k| fields.iter().any(|f| f.name() == *k))
-                    .cloned()
-                    .collect();
-                port.table = TableSchema { schema: Arc::new(Schema::new(fields)), key, open };
+                port.table = known_part(fields, &table.key, open);
                 port
             })
             .collect()

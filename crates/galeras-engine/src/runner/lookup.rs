@@ -16,6 +16,8 @@ use galeras_store::{BlobState, Manifest, Store, TableShape, VerifyLevel};
 pub(super) enum Lookup {
     /// A result with all its files.
     Hit(Box<Manifest>),
+    /// The same, with rows that failed for external reasons and are tried again.
+    Retry(Box<Manifest>),
     /// A result with missing or damaged files.
     Incomplete(UnsoundFiles),
     /// A result whose tables are not those of the step, for this reason.
@@ -72,7 +74,10 @@ pub(super) async fn lookup(
             return Ok(Lookup::Unfit(cause));
         }
     }
-    Ok(Lookup::Hit(Box::new(manifest)))
+    Ok(match manifest.retry_rows {
+        0 => Lookup::Hit(Box::new(manifest)),
+        _ => Lookup::Retry(Box::new(manifest)),
+    })
 }
 
 /// Describes how the tables of a result differ from those of the step, by its manifest.

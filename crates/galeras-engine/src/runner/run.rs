@@ -268,9 +268,13 @@ impl Runner {
             let ended = match joined {
                 None => break,
                 Some(Ok((id, finished))) => running.remove(&id).map(|i| (i, finished)),
-                Some(Err(error)) => {
-                    running.remove(&error.id()).map(|i| (i, self.panicked(i, error)))
-                }
+                // A defect, but only of this step.
+                Some(Err(error)) => running.remove(&error.id()).map(|i| {
+                    let mut summary = self.summary(i, StepStatus::Failed);
+                    summary.detail = Some(format!("a defect in the operator: {error}"));
+                    let failure = Some(RunStatus::Failed);
+                    (i, FinishedStep { summary, manifest: None, failure })
+                }),
             };
             match ended {
                 None => status = RunStatus::Failed,
@@ -310,13 +314,6 @@ impl Runner {
             summaries.into_iter().flatten().collect(),
             std::mem::take(&mut *locked(&self.results)),
         )
-    }
-
-    /// The end of a step whose task panicked: a defect, but only of this step.
-    fn panicked(&self, i: usize, error: tokio::task::JoinError) -> FinishedStep {
-        let mut summary = self.summary(i, StepStatus::Failed);
-        summary.detail = Some(format!("a defect in the operator: {error}"));
-        FinishedStep { summary, manifest: None, failure: Some(RunStatus::Failed) }
     }
 
     fn summary(&self, i: usize, status: StepStatus) -> StepSummary {
@@ -413,12 +410,9 @@ impl Runner {
             true => Lookup::Miss,
             false => lookup(&self.store, step, &key).await?,
         };
-        match stored {
-            Lookup::Hit(manifest) if manifest.retry_rows == 0 => {
-                debug!("hit");
-                return Ok(*manifest);
-            }
-            _ => {}
+        if let Lookup::Hit(manifest) = stored {
+            debug!("hit");
+            return Ok(*manifest);
         }
         if let (Some(remote), false) = (remote, forced)
             && let Some(manifest) =
@@ -456,11 +450,11 @@ impl Runner {
             stored = lookup(&self.store, step, &key).await?;
         }
         let (reason, detail) = match stored {
-            Lookup::Hit(manifest) if manifest.retry_rows == 0 => {
+            Lookup::Hit(manifest) => {
                 debug!("hit: another run has computed it meanwhile");
                 return Ok(*manifest);
             }
-            Lookup::Hit(manifest) => (Reason::PrevFailed, Some(retry_reason(&manifest))),
+            Lookup::Retry(manifest) => (Reason::PrevFailed, Some(retry_reason(&manifest))),
             _ if forced => (Reason::Forced, None),
             Lookup::Incomplete(files) => {
                 self.warn(Some(step.name.clone()), format!("{files}; computing again"));

@@ -106,7 +106,7 @@ async fn stored(
     key: StepKey,
 ) -> Result<StepState, RunError> {
     let (forecast, manifest) = match lookup(store, step, &key.preimage.key()).await? {
-        Lookup::Hit(manifest) if manifest.retry_rows > 0 => {
+        Lookup::Retry(manifest) => {
             let (reason, detail) = (Reason::PrevFailed, Some(retry_reason(&manifest)));
             (Forecast::Runs { reason, detail }, Some(Arc::new(*manifest)))
         }

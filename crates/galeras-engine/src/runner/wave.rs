@@ -120,9 +120,7 @@ impl Runner {
         let (planned, forced) = (&self.plan.steps[step], self.options.force.contains(&step));
         if !forced
             && let Ok(key) = step_key(&self.plan, planned, &done)
-            && let Ok(Lookup::Hit(manifest)) =
-                lookup(&self.store, planned, &key.preimage.key()).await
-            && manifest.retry_rows == 0
+            && let Ok(Lookup::Hit(_)) = lookup(&self.store, planned, &key.preimage.key()).await
         {
             return None;
         }
