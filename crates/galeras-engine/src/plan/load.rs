@@ -12,7 +12,7 @@ use galeras_base::terminal_escape::shell_word;
 use galeras_operator::{Consent, FullConsent, Registry};
 use galeras_workflow::code::Code;
 use galeras_workflow::{
-    Diagnostic, Diagnostics, RemoteSpec, Source, SourceSpan, Span, Workflow, parse_source,
+    Diagnostic, Diagnostics, RemoteSpec, Source, SourceSpan, Span, parse_source,
 };
 
 /// Settings of the command line for a workflow file.

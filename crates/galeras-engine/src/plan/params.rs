@@ -77,13 +77,13 @@ fn collection(
 }
 
 pub(super) fn settings_here(workflow: &Workflow, settings: &PlanSettings) -> Vec<String> {
+    let (from, to) = (&settings.set_folder, &settings.working_dir);
     let here = |setting: &String| match setting.split_once('=') {
-        Some((name, text)) => {
+        Some((name, text)) if from != to => {
             let ty = workflow.param(name).and_then(|param| param.ty);
-            let text = text_here(ty, text, &settings.set_folder, &settings.working_dir);
-            format!("{name}={text}")
+            format!("{name}={}", given_text(ty, text, from, to))
         }
-        None => setting.clone(),
+        _ => setting.clone(),
     };
     settings.set.iter().map(here).collect()
 }
@@ -180,14 +180,6 @@ pub(super) fn given_text(ty: Option<ParamType>, text: &str, from: &Path, base: &
         Some(ParamType::Path) => absolute(text, from),
         Some(ParamType::Repos) => moved_list(text, from, base),
         _ => text.to_string(),
-    }
-}
-
-/// A text of the command line, whose relative paths start in `from`, as typed in the folder `here`.
-pub(super) fn text_here(ty: Option<ParamType>, text: &str, from: &Path, here: &Path) -> String {
-    match ty {
-        _ if from == here => text.to_string(),
-        ty => given_text(ty, text, from, here),
     }
 }
 

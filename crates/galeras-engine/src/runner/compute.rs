@@ -197,8 +197,9 @@ impl StepWork<'_> {
             Lowering::FanOut(fan_out) => {
                 let input = inputs.into_values().next();
                 let input = input.ok_or_else(|| StepError::new("the operator needs an input"))?;
-                let result = fan_out_step::run(cx, fan_out, input, recipe).await?;
-                (writer.ports(result.ports, false).await?, result.computed, result.reused)
+                let (ports, computed, reused) =
+                    fan_out_step::run(cx, fan_out, input, recipe).await?;
+                (writer.ports(ports, false).await?, computed, reused)
             }
             Lowering::Paid(paid) => {
                 let result = paid_step::run(cx, paid, inputs, recipe).await?;

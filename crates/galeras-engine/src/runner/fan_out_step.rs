@@ -29,15 +29,6 @@ const AT_ONCE: usize = 4;
 /// Batches between the operator and the encoder.
 const QUEUE: usize = 4;
 
-pub(super) struct FanOutResult {
-    /// The output ports, over stored tables.
-    pub(super) ports: Ports,
-    /// Input rows computed now.
-    pub(super) computed: u64,
-    /// Input rows computed before.
-    pub(super) reused: u64,
-}
-
 /// A share of the pieces of a row: those with `number % of == share`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
@@ -92,13 +83,14 @@ pub(super) struct InputRow {
     batch: RecordBatch,
 }
 
-/// Computes the rows without an earlier result, and opens every table.
+/// Computes the rows without an earlier result. Returns the output ports over stored tables, and the
+/// numbers of input rows computed now and before.
 pub(super) async fn run(
     cx: &StepContext,
     step: &dyn FanOutStep,
     input: DataFrame,
     recipe: Digest,
-) -> Result<FanOutResult, RunError> {
+) -> Result<(Ports, u64, u64), RunError> {
     let rows = load(step, input.clone()).await?;
     let stored = StoredRows::of(&cx.parts(&recipe).await?);
     let mut blobs = Vec::with_capacity(rows.len());
@@ -138,7 +130,7 @@ pub(super) async fn run(
     } else {
         scan_files(&cx.lower.session, &cx.store, &blobs, step.output_schema())?
     };
-    Ok(FanOutResult { ports: step.ports(input, expanded)?, computed, reused })
+    Ok((step.ports(input, expanded)?, computed, reused))
 }
 
 /// The remaining rows of a step.

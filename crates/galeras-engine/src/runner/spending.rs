@@ -149,7 +149,7 @@ pub async fn step_requests(
     let recipe = step_key(plan, step, done)?.preimage.recipe();
     let session = session(1);
     let answers = match forced {
-        true => EarlierAnswers::none(),
+        true => EarlierAnswers::default(),
         false => EarlierAnswers::now(&session, store, &plan.downloads, &recipe).await?,
     };
     let mut inputs = BTreeMap::new();

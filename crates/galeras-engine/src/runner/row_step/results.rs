@@ -90,19 +90,18 @@ impl<'a> Results<'a> {
         schema: SchemaRef,
         budget: usize,
     ) -> Result<Self, RunError> {
-        let (places, parts, growing, pending) = Default::default();
         let mut results = Self {
             cx,
             recipe,
             schema,
-            places,
-            parts,
+            places: Places::default(),
+            parts: Vec::new(),
             earlier: 0,
             budget,
             held: 0,
             clock: 0,
-            growing,
-            pending,
+            growing: None,
+            pending: None,
         };
         let stored = cx.parts(&recipe).await?;
         let digests = digest_schema(&results.schema)?;
