@@ -107,16 +107,10 @@ impl Expander {
                 repaired(with.as_ref(), step.with.as_ref(), &schema, name, (source, place));
             let ports = match arguments {
                 Some(arguments) => {
-                    let outline = self
-                        .outline(
-                            operator,
-                            arguments,
-                            &inputs,
-                            (site.base, registration.is_some()),
-                            &told,
-                        )
-                        .await;
-                    for error in outline.errors {
+                    let about = (site.base, registration.is_some());
+                    let (errors, ports) =
+                        self.outline(operator, arguments, &inputs, about, &told).await;
+                    for error in errors {
                         let problem = self.diagnostic(site, step, with.as_ref(), &error);
                         let place = Span::new(problem.span.start, problem.span.end());
                         // Only the first mistake of a place is reported: others may follow from it.
@@ -124,7 +118,7 @@ impl Expander {
                             self.diagnostics.push(problem);
                         }
                     }
-                    outline.ports
+                    ports
                 }
                 None => operator.fixed_ports(),
             };

@@ -10,7 +10,7 @@ use super::fan_out_step::StoredRows;
 use super::key::step_recipe;
 use crate::plan::{Plan, PlannedStep};
 use galeras_operator::Lowering;
-use galeras_operator::event::{StepStatus, StepSummary};
+use galeras_operator::event::{Reason, StepStatus, StepSummary};
 use galeras_store::{Manifest, RunRecord, Store};
 
 /// The number of runs that are searched for the last result of a step.
@@ -61,17 +61,6 @@ pub(super) struct PastWork {
     pub(super) input_rows: Option<u64>,
 }
 
-/// The result of a step's last run.
-pub(super) enum LastRun {
-    Result(Box<Manifest>),
-    /// A result that is no longer in the store.
-    Gone,
-    /// It failed, or did not start because the run was interrupted.
-    Failed(&'static str),
-    /// It never ran.
-    None,
-}
-
 impl RunHistory {
     pub(super) fn new(store: &Store, workflow: &str) -> Self {
         Self { store: store.clone(), workflow: workflow.to_string(), runs: OnceCell::new() }
@@ -86,7 +75,8 @@ impl RunHistory {
         self.runs.get_or_init(load).await
     }
 
-    pub(super) async fn last(&self, step: &str) -> LastRun {
+    /// The result of a step's last run, or the reason why there is none, with details.
+    pub(super) async fn last(&self, step: &str) -> Result<Manifest, (Reason, Option<String>)> {
         let mut interrupted = None;
         for run in self.runs().await {
             match run.steps.get(step) {
@@ -97,10 +87,9 @@ impl RunHistory {
                 }
                 Some(step) => match (step.status, &step.key) {
                     (StepStatus::Hit | StepStatus::Ran, Some(key)) => {
-                        return match self.store.manifest(key).await {
-                            Ok(Some(manifest)) => LastRun::Result(Box::new(manifest)),
-                            _ => LastRun::Gone,
-                        };
+                        let gone = "the last result is no longer in the store";
+                        let stored = self.store.manifest(key).await.ok().flatten();
+                        return stored.ok_or_else(|| (Reason::BlobMissing, Some(gone.into())));
                     }
                     (StepStatus::Failed, _) => {
                         interrupted.get_or_insert("it failed in the last run");
@@ -111,7 +100,10 @@ impl RunHistory {
                 },
             }
         }
-        interrupted.map_or(LastRun::None, LastRun::Failed)
+        Err(match interrupted {
+            Some(why) => (Reason::PrevFailed, Some(why.to_string())),
+            None => (Reason::New, None),
+        })
     }
 
     /// The work of the step at this position in the run that computed most of it; otherwise, the

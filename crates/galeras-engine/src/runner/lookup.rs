@@ -6,7 +6,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::error::RunError;
-use super::history::{LastRun, RunHistory};
+use super::history::RunHistory;
 use super::key::StepKey;
 use crate::plan::PlannedStep;
 use galeras_base::digest::Digest;
@@ -111,12 +111,8 @@ pub(super) async fn reason_to_run(
     now: &StepKey,
 ) -> (Reason, Option<String>) {
     match history.last(&step.name).await {
-        LastRun::None => (Reason::New, None),
-        LastRun::Failed(why) => (Reason::PrevFailed, Some(why.to_string())),
-        LastRun::Gone => {
-            (Reason::BlobMissing, Some("the last result is no longer in the store".into()))
-        }
-        LastRun::Result(before) => compare(step, &before, now),
+        Ok(before) => compare(step, &before, now),
+        Err(reason) => reason,
     }
 }
 
