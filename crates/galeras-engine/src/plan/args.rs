@@ -262,7 +262,6 @@ fn type_word(name: &str) -> &str {
     match name {
         "array" => "list",
         "object" => "mapping",
-        "null" => "null",
         other => other,
     }
 }

@@ -16,7 +16,7 @@ use super::model::{Input, StepTarget};
 use super::params::{given_text, params, scope, stand_in};
 use galeras_workflow::code::Code;
 use galeras_workflow::{
-    Axis, Cells, Diagnostics, From, Node, ParamType, Span, StepKind, StepSpec, Text, Workflow,
+    Axis, Cells, Diagnostics, From, Node, Span, StepKind, StepSpec, Text, Workflow,
     check_param_value, holds_expression, matrix_axes, quote, substitute_node,
 };
 
@@ -310,7 +310,14 @@ impl Expander {
                 Some(param) => {
                     let value =
                         match check_param_value(param, &value, source, &mut self.diagnostics) {
-                            true => based(value, param.ty, site.base, base),
+                            true => match value.as_str() {
+                                // Its paths start in the folder of this file.
+                                Some(text) => {
+                                    let text = given_text(param.ty, text, site.base, base);
+                                    Node::from_json(&Value::String(text), value.span)
+                                }
+                                None => value,
+                            },
                             // A wrong value here is not a mistake in the other file.
                             false => Node::from_json(&stand_in(param), value.span),
                         };
@@ -376,16 +383,4 @@ fn unclear<'a>(workflow: &'a Workflow, ordered: &[bool]) -> HashSet<&'a str> {
         .filter(|(step, ordered)| !seen.insert(step.name.value.as_str()) || !**ordered)
         .map(|(step, _)| step.name.value.as_str())
         .collect()
-}
-
-/// Rewrites paths that a file in the folder `outer` passes to an embedded workflow in the folder
-/// `inner`.
-fn based(node: Node, ty: Option<ParamType>, outer: &Path, inner: &Path) -> Node {
-    match node.as_str() {
-        Some(text) => {
-            let text = Value::String(given_text(ty, text, outer, inner));
-            Node::from_json(&text, node.span)
-        }
-        None => node,
-    }
 }

@@ -56,10 +56,6 @@ impl StepCells {
         &self.cells
     }
 
-    pub(super) fn into_all(self) -> Vec<(Cell, StepTarget)> {
-        self.cells
-    }
-
     /// The cells that may have these values, in order; `value` returns the value of a key as text.
     /// If it returns `None`, no such cell has the key.
     pub(super) fn candidates(
@@ -196,7 +192,7 @@ impl Expander {
     }
 
     pub(super) fn keep_scope(&mut self, prefix: &str, targets: StepTargets) {
-        let steps = targets.into_iter().map(|(name, cells)| (name, cells.into_all()));
+        let steps = targets.into_iter().map(|(name, cells)| (name, cells.cells));
         self.scopes.insert(prefix.to_string(), steps.collect());
     }
 

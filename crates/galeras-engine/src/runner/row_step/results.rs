@@ -104,7 +104,8 @@ impl<'a> Results<'a> {
             pending: None,
         };
         let stored = cx.parts(&recipe).await?;
-        let digests = digest_schema(&results.schema)?;
+        let at = results.schema.index_of(ROW_DIGEST)?;
+        let digests = Arc::new(Schema::new(vec![Arc::clone(&results.schema.fields()[at])]));
         let read = futures::stream::iter(stored).map(|part| {
             let schema = Arc::clone(&digests);
             async move {
@@ -363,11 +364,6 @@ impl Found {
 /// The bytes of an array's rows, which may be a slice of a larger buffer.
 pub(super) fn own_bytes(array: &ArrayRef) -> usize {
     array.to_data().get_slice_memory_size().unwrap_or(0)
-}
-
-fn digest_schema(schema: &SchemaRef) -> Result<SchemaRef, RunError> {
-    let at = schema.index_of(ROW_DIGEST)?;
-    Ok(Arc::new(Schema::new(vec![Arc::clone(&schema.fields()[at])])))
 }
 
 /// The rows of a stored part in their order, with the columns of the schema.

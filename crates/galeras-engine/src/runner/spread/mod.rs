@@ -42,38 +42,44 @@ pub(super) async fn spread(
     let placement = Placement::of(work.bound);
     tracing::debug!(placement = placement.describe(), "where it is done");
     let mut refused = false;
-    let (items, expected, reused) = match (placement, work.bound.lowering()) {
-        (Placement::Rows, _) => {
-            let rows = work.stored_rows().unwrap_or(0);
-            if rows < MIN_ROWS {
-                return Ok(None);
+    let (items, expected, reused): (Vec<WorkItem>, u64, u64) =
+        match (placement, work.bound.lowering()) {
+            (Placement::Rows, _) => {
+                let rows = work.stored_rows().unwrap_or(0);
+                if rows < MIN_ROWS {
+                    return Ok(None);
+                }
+                let tables = work.inputs.iter().flat_map(|input| &input.tables).enumerate();
+                let items = tables.flat_map(|(table, stored)| {
+                    let ranges = ranges(stored.stored.rows);
+                    ranges.map(move |(start, len)| WorkItem::Rows { table, start, len })
+                });
+                (items.collect(), rows, 0)
             }
-            (row_items(work), rows, 0)
-        }
-        (Placement::Shares, Lowering::FanOut(fan_out)) => {
-            let Some(input) = work.inputs.first() else { return Ok(None) };
-            let input = input.open(&cx.lower.session, &cx.store)?;
-            let missing = missing_rows(cx, fan_out, input, work.recipe).await?;
-            let (rows, reused) = (missing.rows, missing.reused);
-            refused = missing.refused;
-            let of = shares(rows.len());
-            let expected = rows.len() as u64;
-            let items = (0..of).flat_map(|share| {
-                rows.iter().map(move |row| {
-                    let (row, label) = (row.digest.clone(), row.label.clone());
-                    WorkItem::Share { row, label, share, of }
-                })
-            });
-            (items.collect(), expected, reused)
-        }
-        (Placement::Whole, _) => {
-            if work.stored_bytes() < MIN_BYTES {
-                return Ok(None);
+            (Placement::Shares, Lowering::FanOut(fan_out)) => {
+                let Some(input) = work.inputs.first() else { return Ok(None) };
+                let input = input.open(&cx.lower.session, &cx.store)?;
+                let missing = missing_rows(cx, fan_out, input, work.recipe).await?;
+                let (rows, reused) = (missing.rows, missing.reused);
+                refused = missing.refused;
+                let of = shares(rows.len());
+                let expected = rows.len() as u64;
+                let items = (0..of).flat_map(|share| {
+                    rows.iter().map(move |row| {
+                        let (row, label) = (row.digest.clone(), row.label.clone());
+                        WorkItem::Share { row, label, share, of }
+                    })
+                });
+                (items.collect(), expected, reused)
             }
-            (Vec::new(), 0, 0)
-        }
-        (Placement::Coordinator(_) | Placement::Shares, _) => return Ok(None),
-    };
+            (Placement::Whole, _) => {
+                if work.stored_bytes() < MIN_BYTES {
+                    return Ok(None);
+                }
+                (Vec::new(), 0, 0)
+            }
+            (Placement::Coordinator(_) | Placement::Shares, _) => return Ok(None),
+        };
     let coordinator = Coordinator { cx, engine, step: step_order(step, work) };
     let shared = placement == Placement::Shares;
     cx.total(expected, reused);
@@ -112,14 +118,6 @@ pub(super) async fn spread(
         Lowering::Table(_) | Lowering::Paid(_) => (rows_of(&artifacts), 0),
     };
     Ok(Some(StepResult { artifacts, computed, reused }))
-}
-
-fn row_items(work: &StepWork<'_>) -> Vec<WorkItem> {
-    let tables = work.inputs.iter().flat_map(|input| &input.tables).enumerate();
-    let items = tables.flat_map(|(table, stored)| {
-        ranges(stored.stored.rows).map(move |(start, len)| WorkItem::Rows { table, start, len })
-    });
-    items.collect()
 }
 
 /// The data that executors need to bind the step in the same way.

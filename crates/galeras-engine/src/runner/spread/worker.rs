@@ -101,7 +101,8 @@ impl Worker {
             return Ok(());
         }
         let Some(found) = self.job(job).await? else { return Ok(()) };
-        if self.failed_lately() && self.left_to_others(job, item).await? {
+        let failed_lately = locked(&self.failed).is_some_and(|at| at.elapsed() < LATELY);
+        if failed_lately && self.left_to_others(job, item).await? {
             return Ok(());
         }
         let started = Instant::now();
@@ -111,7 +112,14 @@ impl Worker {
         self.store.put_work(job, &format!("{begun}/{attempt}"), &self.name).await?;
         let warnings = Arc::new(Warnings::default());
         let ended = match before.len() {
-            ATTEMPTS.. => Err(given_up(before.len(), &self.beginners(job, &begun).await?)),
+            attempts @ ATTEMPTS.. => {
+                let who = self.beginners(job, &begun).await?.join(", ");
+                let message =
+                    format!("it was started {attempts} times, by {who}, without a result");
+                let help = "it may take more memory than an executor has: give them more, or fewer \
+                            slots each";
+                Err(final_failure(message).help(help))
+            }
             _ => caught(self.computed(&found, item, &warnings)).await,
         };
         let mut outcome = ended
@@ -124,10 +132,6 @@ impl Worker {
         outcome.warnings = std::mem::take(&mut *locked(&warnings.0));
         self.store.put_work(job, &done, &outcome).await?;
         self.store.forget_work(job, &format!("{begun}/{attempt}")).await
-    }
-
-    fn failed_lately(&self) -> bool {
-        locked(&self.failed).is_some_and(|at| at.elapsed() < LATELY)
     }
 
     /// Waits for others to compute an item: an executor that fails at once would otherwise take
@@ -283,13 +287,6 @@ async fn caught<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, 
 
 fn final_failure(message: impl Into<String>) -> Failure {
     Failure { message: message.into(), help: None, again: false, only_there: false }
-}
-
-/// The failure of an item that is not started again.
-fn given_up(attempts: usize, who: &[String]) -> Failure {
-    let who = who.join(", ");
-    final_failure(format!("it was started {attempts} times, by {who}, without a result"))
-        .help("it may take more memory than an executor has: give them more, or fewer slots each")
 }
 
 impl Failure {
