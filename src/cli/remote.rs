@@ -94,7 +94,7 @@ pub(crate) async fn push(args: PushArgs) -> Result<Exit, Failure> {
     if let Some(key) = &key {
         warn_unless_allowed(&remote, key)?;
     }
-    let (from, to) = (&surveyed.store, remote.store());
+    let (from, to) = (&surveyed.store, &remote.store);
     let mut transfer = results(&surveyed, |state| matches!(state, Forecast::Hit));
     transfer.key = key.as_ref();
     let sending = Sending { transfer, from, to, event: "push", missing: None };
@@ -132,9 +132,9 @@ pub(crate) async fn pull(args: PullArgs) -> Result<Exit, Failure> {
     if let Some(cause) = remote.trouble() {
         return Err(fail(format!("the remote cannot be reached: {cause}"), Exit::Disk));
     }
-    let (from, to) = (remote.store(), &surveyed.store);
+    let (from, to) = (&remote.store, &surveyed.store);
     let mut transfer = results(&surveyed, |state| matches!(state, Forecast::RemoteHit));
-    transfer.outcomes = remote.demand().is_none();
+    transfer.outcomes = remote.demand.is_none();
     let steps = surveyed.plan.steps.iter().zip(&surveyed.states);
     let unknown = steps.filter(|(_, state)| !state.forecast.is_hit());
     let unknown: Vec<&str> = unknown.map(|(step, _)| step.name.as_str()).collect();
@@ -188,7 +188,7 @@ fn read_key(path: &Path) -> Result<Arc<SigningKey>, Failure> {
 
 /// Warns if the allowed signers do not include this key.
 fn warn_unless_allowed(remote: &Remote, key: &SigningKey) -> Result<(), Failure> {
-    let Some(SignatureDemand { signers, file }) = remote.demand() else { return Ok(()) };
+    let Some(SignatureDemand { signers, file }) = &remote.demand else { return Ok(()) };
     let allowed = signers.allows(key).map_err(failed)?;
     if let (key, false) = allowed {
         note(&format!(

@@ -3,10 +3,10 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use tokio::task::AbortHandle;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::history::{Expectation, RunHistory, base, expectations};
 use crate::locked;
@@ -38,7 +38,7 @@ const LEAST_COMPARED: f64 = 1.0;
 pub(super) struct RunProgress {
     events: Arc<dyn EventSink>,
     state: Mutex<RunState>,
-    ticks: OnceLock<AbortHandle>,
+    ticks: OnceLock<AbortOnDropHandle<()>>,
 }
 
 struct RunState {
@@ -112,13 +112,9 @@ impl RunProgress {
         Self { events, state: Mutex::new(state), ticks: OnceLock::new() }
     }
 
-    fn state(&self) -> MutexGuard<'_, RunState> {
-        locked(&self.state)
-    }
-
     /// A step has no stored result and waits for its turn to compute.
     pub(super) fn queued(&self, at: usize) {
-        self.state().steps[at] = Phase::Queued;
+        locked(&self.state).steps[at] = Phase::Queued;
     }
 
     /// Reads the history and sends the progress every second. Called when the first step is
@@ -130,11 +126,12 @@ impl RunProgress {
         force: &HashSet<usize>,
     ) {
         let (progress, history) = (Arc::downgrade(self), Arc::clone(history));
-        let (plan, store, force) = (Arc::clone(&self.state().plan), store.clone(), force.clone());
+        let (plan, store, force) =
+            (Arc::clone(&locked(&self.state).plan), store.clone(), force.clone());
         let task = tokio::spawn(async move {
             let expected = expectations(&plan, &history, &store, &force).await;
             if let Some(progress) = progress.upgrade() {
-                let mut state = progress.state();
+                let mut state = locked(&progress.state);
                 (state.expected, state.estimate) = (Some(expected), None);
             }
             let mut ticks = tokio::time::interval(TICK);
@@ -146,9 +143,8 @@ impl RunProgress {
                 }
             }
         });
-        if self.ticks.set(task.abort_handle()).is_err() {
-            task.abort();
-        }
+        // A second task is aborted.
+        let _ = self.ticks.set(AbortOnDropHandle::new(task));
     }
 
     /// Ends the progress events.
@@ -160,7 +156,7 @@ impl RunProgress {
 
     fn tell(&self) {
         let told = {
-            let mut state = self.state();
+            let mut state = locked(&self.state);
             let running = |phase: &Phase| matches!(phase, Phase::Running { .. });
             state.steps.iter().any(running).then(|| RunEvent::RunProgress {
                 begun: state.begun,
@@ -174,17 +170,11 @@ impl RunProgress {
     }
 }
 
-impl Drop for RunProgress {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
 impl EventSink for RunProgress {
     fn send(&self, event: RunEvent) {
         let starts = matches!(event, RunEvent::StepStarted { .. });
         // Releases the state before anything is sent.
-        let change = self.state().note(&event, Instant::now());
+        let change = locked(&self.state).note(&event, Instant::now());
         match change {
             // Sent before the step's event, so that its line can have a number.
             Change::Computing if starts => {

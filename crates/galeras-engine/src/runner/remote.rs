@@ -35,8 +35,10 @@ pub struct SignatureDemand {
 
 /// A remote store, and its use by a run.
 pub struct Remote {
-    store: Store,
-    demand: Option<SignatureDemand>,
+    /// The store itself.
+    pub store: Store,
+    /// The required signatures.
+    pub demand: Option<SignatureDemand>,
     state: Mutex<RemoteState>,
 }
 
@@ -92,11 +94,6 @@ impl Remote {
         self.store.location()
     }
 
-    /// The store itself.
-    pub fn store(&self) -> &Store {
-        &self.store
-    }
-
     /// The reason why it is no longer used, if it could not be reached.
     pub fn trouble(&self) -> Option<String> {
         locked(&self.state).trouble.clone()
@@ -105,11 +102,6 @@ impl Remote {
     /// The number of its results that were requested and cannot be used.
     pub fn refused(&self) -> u64 {
         locked(&self.state).refused
-    }
-
-    /// The required signatures.
-    pub fn demand(&self) -> Option<&SignatureDemand> {
-        self.demand.as_ref()
     }
 
     /// Takes the warnings that have not been sent.
