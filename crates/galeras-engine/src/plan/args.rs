@@ -46,6 +46,11 @@ pub(super) fn check(
     fits
 }
 
+/// The path of an argument below another one.
+pub(super) fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_string() } else { format!("{path}.{name}") }
+}
+
 pub(super) fn fits(node: &Node, schema: &Value, owner: &str, source: &Arc<Source>) -> bool {
     Checker { source, owner }.check(node, schema, "", node.span).is_empty()
 }
@@ -187,13 +192,10 @@ impl Checker<'_> {
         let none = serde_json::Map::new();
         let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
         let rest = schema.get("additionalProperties");
-        let join = |name: &str| {
-            if path.is_empty() { name.to_string() } else { format!("{path}.{name}") }
-        };
         for (key, value) in entries {
             let Some(name) = key.as_str() else { continue };
             if let Some(schema) = properties.get(name) {
-                problems.extend(self.check(value, schema, &join(name), value.span));
+                problems.extend(self.check(value, schema, &join(path, name), value.span));
             } else if rest == Some(&Value::Bool(false)) {
                 let message = match path {
                     "" => format!("operator {} has no argument {}", quote(self.owner), quote(name)),
@@ -202,7 +204,7 @@ impl Checker<'_> {
                 let error = self.error(Code::UnknownArgument, message, key.span);
                 problems.push(error.with_suggestion(name, properties.keys().map(String::as_str)));
             } else if let Some(schema @ Value::Object(_)) = rest {
-                problems.extend(self.check(value, schema, &join(name), value.span));
+                problems.extend(self.check(value, schema, &join(path, name), value.span));
             }
         }
         let required = schema.get("required").and_then(Value::as_array);

@@ -96,7 +96,9 @@ pub async fn run(plan: Arc<Plan>, store: Store, mut options: RunOptions) -> RunO
     let mut record = RunRecord::new(plan.name.as_str(), plan.file.as_str());
     record.params = plan.params.clone().into();
     record.remember(options.remembered.as_ref());
-    let wanted = wanted(&plan, options.select.as_deref());
+    let mut wanted = vec![options.select.is_none(); plan.steps.len()];
+    let selected = options.select.as_deref().unwrap_or_default();
+    plan.with_ancestors(selected).into_iter().for_each(|at| wanted[at] = true);
     let slots = options.env.jobs.max(1);
     let events = Arc::clone(&options.env.events);
     let progress = Arc::new(RunProgress::new(events, Arc::clone(&plan), &wanted, slots));
@@ -167,14 +169,6 @@ pub async fn run(plan: Arc<Plan>, store: Store, mut options: RunOptions) -> RunO
     }
     runner.store.settle().await;
     RunOutcome { status, steps, manifests }
-}
-
-/// The steps to run: the selected ones with all their ancestors.
-fn wanted(plan: &Plan, select: Option<&[usize]>) -> Vec<bool> {
-    let Some(selected) = select else { return vec![true; plan.steps.len()] };
-    let mut wanted = vec![false; plan.steps.len()];
-    plan.with_ancestors(selected).into_iter().for_each(|at| wanted[at] = true);
-    wanted
 }
 
 pub(super) struct Runner {

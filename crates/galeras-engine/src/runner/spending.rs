@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use galeras_chat::{Accounts, Budget, Expense, SpendingLog, Tally};
+use galeras_chat::{Accounts, Budget, Expense, SpendingLog};
 
 use super::error::RunError;
 use super::input::open;
@@ -51,7 +51,15 @@ impl RunSpending {
     pub(super) fn spent(&self, plan: &Plan) -> Option<RunEvent> {
         let spent = |(step, budget): (&PlannedStep, &Option<Arc<Budget>>)| {
             let tally = budget.as_ref()?.tally();
-            (tally.requests > 0).then(|| spending(step, tally))
+            let price = paid(step).and_then(|paid| paid.terms().price);
+            (tally.requests > 0).then(|| StepSpending {
+                step: step.name.clone(),
+                requests: tally.requests,
+                unknown: tally.unknown,
+                prompt_tokens: tally.prompt_tokens,
+                completion_tokens: tally.completion_tokens,
+                usd: price.map(|_| tally.usd),
+            })
         };
         let steps: Vec<_> = plan.steps.iter().zip(&self.budgets).filter_map(spent).collect();
         (!steps.is_empty()).then_some(RunEvent::Spent { steps })
@@ -74,18 +82,6 @@ impl RunSpending {
 
 fn ledger(plan: &Plan) -> SpendingLedger {
     SpendingLedger::new(&plan.downloads, &plan.name)
-}
-
-fn spending(step: &PlannedStep, tally: Tally) -> StepSpending {
-    let price = paid(step).and_then(|paid| paid.terms().price);
-    StepSpending {
-        step: step.name.clone(),
-        requests: tally.requests,
-        unknown: tally.unknown,
-        prompt_tokens: tally.prompt_tokens,
-        completion_tokens: tally.completion_tokens,
-        usd: price.map(|_| tally.usd),
-    }
 }
 
 /// The limits that apply to any of these steps, with their spending.
