@@ -110,7 +110,10 @@ impl Expander {
         for node in &open {
             let names = choosing(site, node);
             for params in combinations(site, &names) {
-                let found = self.found(|this| this.check_choice(site, node, &params, targets));
+                // Collected without keeping them, to add the choice.
+                let before = std::mem::take(&mut self.diagnostics);
+                self.check_choice(site, node, &params, targets);
+                let found = std::mem::replace(&mut self.diagnostics, before).into_sorted();
                 self.report(found, &names, &params);
             }
             params.extend(names);
@@ -124,13 +127,6 @@ impl Expander {
                 self.report(cycles.collect(), &[name], &params);
             }
         }
-    }
-
-    /// Collects the diagnostics of `check` without keeping them.
-    fn found(&mut self, check: impl FnOnce(&mut Self)) -> Vec<Diagnostic> {
-        let before = std::mem::take(&mut self.diagnostics);
-        check(self);
-        std::mem::replace(&mut self.diagnostics, before).into_sorted()
     }
 
     fn report(&mut self, found: Vec<Diagnostic>, names: &[&str], params: &Map<String, Value>) {

@@ -14,6 +14,7 @@ use super::cell::{Cell, matrix_values, plain};
 use super::load::PlanSettings;
 use super::model::{
     FileBudget, PlannedLimit, PlannedOutput, PlannedReport, PlannedStep, StepScope, StepTarget,
+    add_ancestors,
 };
 use super::params::scope;
 use super::registration::LockedAnalysis;
@@ -210,13 +211,13 @@ impl Expander {
         }
         let read = outputs.iter().map(|output| &output.input).chain(report.inputs());
         read.flat_map(|input| &input.tables).for_each(|table| needed[table.step] = true);
-        close(steps, &mut needed);
+        add_ancestors(steps, &mut needed);
         for ranges in embedded.values() {
             if !ranges.iter().cloned().flatten().any(|at| needed[at]) {
                 ranges.iter().cloned().flatten().for_each(|at| needed[at] = true);
             }
         }
-        close(steps, &mut needed);
+        add_ancestors(steps, &mut needed);
         let mut places = Vec::with_capacity(needed.len());
         let mut kept = 0;
         for needed in &needed {
@@ -293,15 +294,6 @@ impl Extent {
             return Some(format!("the plan would embed more than {MAX_EMBEDDED} workflows"));
         }
         (self.steps > MAX_STEPS).then(|| format!("the plan would have more than {MAX_STEPS} steps"))
-    }
-}
-
-/// Adds the steps that needed steps read; every step comes after its inputs.
-fn close(steps: &[PlannedStep], needed: &mut [bool]) {
-    for at in (0..steps.len()).rev() {
-        if needed[at] {
-            steps[at].upstream().for_each(|upstream| needed[upstream] = true);
-        }
     }
 }
 

@@ -135,19 +135,20 @@ pub(super) fn with_ancestors(
     steps: &[PlannedStep],
     wanted: impl Iterator<Item = usize>,
 ) -> Vec<usize> {
-    fn need(needed: &mut [bool], step: usize) {
-        if let Some(needed) = needed.get_mut(step) {
-            *needed = true;
-        }
-    }
     let mut needed = vec![false; steps.len()];
-    wanted.for_each(|step| need(&mut needed, step));
+    wanted.filter(|step| *step < steps.len()).for_each(|step| needed[step] = true);
+    add_ancestors(steps, &mut needed);
+    (0..needed.len()).filter(|at| needed[*at]).collect()
+}
+
+/// Adds the steps that needed steps read; every step comes after its inputs.
+pub(super) fn add_ancestors(steps: &[PlannedStep], needed: &mut [bool]) {
     for at in (0..steps.len()).rev() {
         if needed[at] {
-            steps[at].upstream().for_each(|upstream| need(&mut needed, upstream));
+            let planned = steps[at].upstream().filter(|upstream| *upstream < steps.len());
+            planned.for_each(|upstream| needed[upstream] = true);
         }
     }
-    (0..needed.len()).filter(|at| needed[*at]).collect()
 }
 
 /// The `remote` of a workflow: another store.
