@@ -6,7 +6,7 @@ pub mod plan;
 pub mod runner;
 pub mod trust;
 
-/// A thread that panicked leaves the values of this crate intact.
+/// Locks a mutex. A thread that panicked leaves the values of this crate intact.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -110,7 +110,7 @@ impl Expander {
         for node in &open {
             let names = choosing(site, node);
             for params in combinations(site, &names) {
-                // Collected without keeping them, to add the choice.
+                // Collected separately, so that each can name the choice.
                 let before = std::mem::take(&mut self.diagnostics);
                 self.check_choice(site, node, &params, targets);
                 let found = std::mem::replace(&mut self.diagnostics, before).into_sorted();
