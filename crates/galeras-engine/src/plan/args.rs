@@ -1,5 +1,5 @@
-//! Uses the operator's JSON Schema: replaces expressions in arguments, then checks the arguments and
-//! places every mistake.
+//! Uses the operator's JSON Schema: replaces expressions in arguments, then checks the arguments
+//! and places every mistake.
 //!
 //! Supports the schemas that `schemars` writes for spec structs: types, properties, required, enums
 //! and constants, items, bounds, `anyOf` / `oneOf`. Other schemas allow everything.

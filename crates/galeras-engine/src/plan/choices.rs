@@ -1,5 +1,5 @@
-//! References with params in them (`from: "testbeds.${{ params.testbed }}"`): resolves them, and checks
-//! them under the other `choices` of those params.
+//! References with params in them (`from: "testbeds.${{ params.testbed }}"`): resolves them, and
+//! checks them under the other `choices` of those params.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

@@ -1,4 +1,5 @@
-//! Turns mistakes of operators, and missing requirements, into diagnostics with a place in the file.
+//! Turns mistakes of operators, and missing requirements, into diagnostics with a place in the
+//! file.
 
 use std::sync::Arc;
 

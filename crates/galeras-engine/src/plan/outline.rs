@@ -74,8 +74,8 @@ struct AssumedStep {
 }
 
 impl Expander {
-    /// Checks a step that cannot be bound as it is. Returns the mistakes of the arguments beyond those
-    /// that are already known, and the output tables, if something is known of them.
+    /// Checks a step that cannot be bound as it is. Returns the mistakes of the arguments beyond
+    /// those that are already known, and the output tables, if something is known of them.
     pub(super) async fn outline(
         &mut self,
         operator: &dyn Operator,

@@ -1,8 +1,8 @@
 //! The outputs and the page of the workflow of the command line: tables, paths and formats.
 //!
-//! No file may replace one that the workflow reads, another output, a folder, or a part of the store;
-//! links are followed. A link at an output's path is replaced, and its target stays as it is. Still,
-//! both count as the same file here.
+//! No file may replace one that the workflow reads, another output, a folder, or a part of the
+//! store; links are followed. A link at an output's path is replaced, and its target stays as it
+//! is. Still, both count as the same file here.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

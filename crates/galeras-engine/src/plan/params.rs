@@ -1,5 +1,5 @@
-//! The values of params: from the command line, from an embedding step, from their defaults. Paths of
-//! the first two start in another folder than those of the file.
+//! The values of params: from the command line, from an embedding step, from their defaults. Paths
+//! of the first two start in another folder than those of the file.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};

@@ -1,6 +1,6 @@
-//! Resolves references (`a`, `a.rejects`, `a[*]`, `a[k=v]`) to the tables of planned steps, and names
-//! that users type on a command line, which may also be full names of steps in embedded workflows
-//! (`collected/methods`).
+//! Resolves references (`a`, `a.rejects`, `a[*]`, `a[k=v]`) to the tables of planned steps, and
+//! names that users type on a command line, which may also be full names of steps in embedded
+//! workflows (`collected/methods`).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Preregistration: the steps that a workflow's `prereg` names, their analyses in `galeras.lock`, and
-//! the comparison of both.
+//! Preregistration: the steps that a workflow's `prereg` names, their analyses in `galeras.lock`,
+//! and the comparison of both.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

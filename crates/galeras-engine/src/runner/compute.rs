@@ -1,5 +1,5 @@
-//! Computes one step, here or on the engine: opens inputs, lowers the operator, stores its tables and
-//! then the manifest.
+//! Computes one step, here or on the engine: opens inputs, lowers the operator, stores its tables
+//! and then the manifest.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

@@ -83,8 +83,8 @@ pub(super) struct InputRow {
     batch: RecordBatch,
 }
 
-/// Computes the rows without an earlier result. Returns the output ports over stored tables, and the
-/// numbers of input rows computed now and before.
+/// Computes the rows without an earlier result. Returns the output ports over stored tables, and
+/// the numbers of input rows computed now and before.
 pub(super) async fn run(
     cx: &StepContext,
     step: &dyn FanOutStep,

@@ -1,5 +1,5 @@
-//! The earlier runs of a workflow, from their records: the results and the time of each step, and the
-//! expected time now.
+//! The earlier runs of a workflow, from their records: the results and the time of each step, and
+//! the expected time now.
 
 use std::collections::{HashMap, HashSet};
 

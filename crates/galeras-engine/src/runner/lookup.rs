@@ -1,5 +1,5 @@
-//! Looks up the result of a key: it must be complete, its files sound, and its tables those that the
-//! plan expects. Without a result, the key's pre-image is compared with that of the last one.
+//! Looks up the result of a key: it must be complete, its files sound, and its tables those that
+//! the plan expects. Without a result, the key's pre-image is compared with that of the last one.
 
 use std::fmt;
 

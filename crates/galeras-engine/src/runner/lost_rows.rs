@@ -1,5 +1,5 @@
-//! Unexpectedly empty tables, with the step that lost the last row, and input rows without results in
-//! steps that work long on each row.
+//! Unexpectedly empty tables, with the step that lost the last row, and input rows without results
+//! in steps that work long on each row.
 
 use arrow::array::AsArray;
 use arrow::datatypes::DataType;

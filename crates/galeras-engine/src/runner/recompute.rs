@@ -1,6 +1,6 @@
-//! Recomputes steps to verify the store, from their stored inputs, into a separate empty store. A few
-//! rows of a row step are enough to check a large table, as the result of each is independent of the
-//! others.
+//! Recomputes steps to verify the store, from their stored inputs, into a separate empty store. A
+//! few rows of a row step are enough to check a large table, as the result of each is independent
+//! of the others.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! A window of input rows in their stored order, each with its digest: reads them in a separate task,
-//! finds their results, lists the new ones, and joins both.
+//! A window of input rows in their stored order, each with its digest: reads them in a separate
+//! task, finds their results, lists the new ones, and joins both.
 
 use std::collections::HashMap;
 use std::sync::Arc;
