@@ -94,12 +94,9 @@ pub(crate) async fn push(args: PushArgs) -> Result<Exit, Failure> {
     if let Some(key) = &key {
         warn_unless_allowed(&remote, key)?;
     }
-    let (from, to) = (&surveyed.store, remote.store());
-    let transfer = results(&surveyed, |state| matches!(state, Forecast::Hit));
-    let transfer = match &key {
-        Some(key) => transfer.signed(key),
-        None => transfer,
-    };
+    let (from, to) = (&surveyed.store, &remote.store);
+    let mut transfer = results(&surveyed, |state| matches!(state, Forecast::Hit));
+    transfer.key = key.as_ref();
     let sending = Sending { transfer, from, to, event: "push", missing: None };
     let lacking = sending.go(args.dry_run, args.format).await?;
     if !lacking.is_empty() {
@@ -135,12 +132,9 @@ pub(crate) async fn pull(args: PullArgs) -> Result<Exit, Failure> {
     if let Some(cause) = remote.trouble() {
         return Err(fail(format!("the remote cannot be reached: {cause}"), Exit::Disk));
     }
-    let (from, to) = (remote.store(), &surveyed.store);
-    let transfer = results(&surveyed, |state| matches!(state, Forecast::RemoteHit));
-    let transfer = match remote.demand() {
-        Some(_) => transfer.without_outcomes(),
-        None => transfer,
-    };
+    let (from, to) = (&remote.store, &surveyed.store);
+    let mut transfer = results(&surveyed, |state| matches!(state, Forecast::RemoteHit));
+    transfer.outcomes = remote.demand.is_none();
     let steps = surveyed.plan.steps.iter().zip(&surveyed.states);
     let unknown = steps.filter(|(_, state)| !state.forecast.is_hit());
     let unknown: Vec<&str> = unknown.map(|(step, _)| step.name.as_str()).collect();
@@ -194,7 +188,7 @@ fn read_key(path: &Path) -> Result<Arc<SigningKey>, Failure> {
 
 /// Warns if the allowed signers do not include this key.
 fn warn_unless_allowed(remote: &Remote, key: &SigningKey) -> Result<(), Failure> {
-    let Some(SignatureDemand { signers, file }) = remote.demand() else { return Ok(()) };
+    let Some(SignatureDemand { signers, file }) = &remote.demand else { return Ok(()) };
     let allowed = signers.allows(key).map_err(failed)?;
     if let (key, false) = allowed {
         note(&format!(
@@ -229,7 +223,7 @@ impl Sending<'_> {
     /// reason.
     async fn go(&self, dry_run: bool, format: Format) -> Result<Vec<(String, String)>, Failure> {
         let Self { transfer, from, to, event, .. } = self;
-        let count = transfer.results();
+        let count = transfer.results.len() as u64;
         let (files, bytes) = transfer.size(to).await?;
         if dry_run {
             let verb = if *event == "push" { "would send" } else { "would fetch" };

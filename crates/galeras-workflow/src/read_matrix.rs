@@ -30,7 +30,7 @@ pub struct Axis {
 }
 
 /// A cell's part of an axis.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct AxisPoint {
     /// The key in the name of the cell.
     pub key: String,

@@ -1,4 +1,5 @@
-//! Checks arguments against the operator's JSON Schema and places every mistake.
+//! Uses the operator's JSON Schema: replaces expressions in arguments, then checks the arguments
+//! and places every mistake.
 //!
 //! Supports the schemas that `schemars` writes for spec structs: types, properties, required, enums
 //! and constants, items, bounds, `anyOf` / `oneOf`. Other schemas allow everything.
@@ -7,11 +8,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::cell::plain;
 use super::mistake::already_reported;
-use super::scalar::plain;
+use galeras_operator::ARGUMENT_LANGUAGE;
 use galeras_workflow::code::Code;
 use galeras_workflow::{
-    Diagnostic, Diagnostics, Node, Source, Span, Value as NodeValue, did_you_mean, quote,
+    Diagnostic, Diagnostics, Language, Node, Scope, Source, Span, Value as NodeValue, did_you_mean,
+    quote, substitute_code, substitute_node,
 };
 
 /// Reports each violation of the schema in `node`, and returns true if it fits. `owner` names the
@@ -41,6 +44,11 @@ pub(super) fn check(
         }
     }
     fits
+}
+
+/// The path of an argument below another one.
+pub(super) fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_string() } else { format!("{path}.{name}") }
 }
 
 pub(super) fn fits(node: &Node, schema: &Value, owner: &str, source: &Arc<Source>) -> bool {
@@ -184,13 +192,10 @@ impl Checker<'_> {
         let none = serde_json::Map::new();
         let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
         let rest = schema.get("additionalProperties");
-        let join = |name: &str| {
-            if path.is_empty() { name.to_string() } else { format!("{path}.{name}") }
-        };
         for (key, value) in entries {
             let Some(name) = key.as_str() else { continue };
             if let Some(schema) = properties.get(name) {
-                problems.extend(self.check(value, schema, &join(name), value.span));
+                problems.extend(self.check(value, schema, &join(path, name), value.span));
             } else if rest == Some(&Value::Bool(false)) {
                 let message = match path {
                     "" => format!("operator {} has no argument {}", quote(self.owner), quote(name)),
@@ -199,7 +204,7 @@ impl Checker<'_> {
                 let error = self.error(Code::UnknownArgument, message, key.span);
                 problems.push(error.with_suggestion(name, properties.keys().map(String::as_str)));
             } else if let Some(schema @ Value::Object(_)) = rest {
-                problems.extend(self.check(value, schema, &join(name), value.span));
+                problems.extend(self.check(value, schema, &join(path, name), value.span));
             }
         }
         let required = schema.get("required").and_then(Value::as_array);
@@ -259,7 +264,67 @@ fn type_word(name: &str) -> &str {
     match name {
         "array" => "list",
         "object" => "mapping",
-        "null" => "null",
         other => other,
     }
+}
+
+/// Replaces the expressions in the arguments `node` by their values: as literals and quoted words
+/// where `schema` marks the text as code, unchanged elsewhere.
+pub(super) fn substitute_arguments(
+    node: &Node,
+    schema: &Value,
+    source: &Arc<Source>,
+    scope: &Scope,
+    diagnostics: &mut Diagnostics,
+) -> Node {
+    let value = match &node.value {
+        NodeValue::Map(entries) => NodeValue::Map(
+            entries
+                .iter()
+                .map(|(key, value)| {
+                    let schema = property(schema, key.as_str().unwrap_or_default());
+                    let value = substitute_arguments(value, schema, source, scope, diagnostics);
+                    (key.clone(), value)
+                })
+                .collect(),
+        ),
+        NodeValue::Seq(items) => NodeValue::Seq(
+            items
+                .iter()
+                .map(|item| {
+                    let schema = first(schema, &|s| s.get("items"));
+                    substitute_arguments(item, schema, source, scope, diagnostics)
+                })
+                .collect(),
+        ),
+        NodeValue::String(_) => {
+            return match language(schema) {
+                Some(language) => substitute_code(node, language, source, scope, diagnostics),
+                None => substitute_node(node, source, scope, diagnostics),
+            };
+        }
+        other => other.clone(),
+    };
+    Node { value, span: node.span, quoted: node.quoted }
+}
+
+fn property<'a>(schema: &'a Value, name: &str) -> &'a Value {
+    first(schema, &|s| {
+        let named = s.get("properties").and_then(|properties| properties.get(name));
+        named.or_else(|| s.get("additionalProperties"))
+    })
+}
+
+/// The result of `find` for the schema itself or its first alternative with a result.
+fn first<'a>(schema: &'a Value, find: &dyn Fn(&'a Value) -> Option<&'a Value>) -> &'a Value {
+    let alternatives = ["anyOf", "oneOf"]
+        .iter()
+        .filter_map(|word| schema.get(word))
+        .filter_map(Value::as_array)
+        .flatten();
+    std::iter::once(schema).chain(alternatives).find_map(find).unwrap_or(&Value::Null)
+}
+
+fn language(schema: &Value) -> Option<Language> {
+    first(schema, &|s| s.get(ARGUMENT_LANGUAGE)).as_str()?.parse().ok()
 }

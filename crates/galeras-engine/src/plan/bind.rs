@@ -5,14 +5,13 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::args;
+use super::args::substitute_arguments;
 use super::cell::{Cell, cell_suffix};
 use super::expander::{BindKey, Expander, Site, StepTargets};
-use super::input::Input;
+use super::load::Locking;
 use super::mistake::{already_reported, diagnostic_of};
-use super::model::{Check, PlannedStep, StepTarget};
+use super::model::{Check, Input, PlannedStep, StepTarget};
 use super::repair::repaired;
-use super::settings::Locking;
-use super::substitution::substitute_arguments;
 use galeras_base::memory_guard::active;
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Fact, INPUT, InputPorts, Operator, Port, Registration,
@@ -40,8 +39,7 @@ impl Expander {
         };
         let name = quote(&step.name.value);
         let message = format!("step {name} cannot be planned: a library gave up ({panic})");
-        let source = &site.workflow.source;
-        let problem = Diagnostic::error(Code::Defect, message, source, step.name.span);
+        let problem = site.error(Code::Defect, message, step.name.span);
         let help = "a file that it reads may be damaged, or an expression be one that nobody has \
                     thought of; please report it";
         self.diagnostics.push(problem.with_help(help));
@@ -64,7 +62,7 @@ impl Expander {
         let Some(operator) = self.registry.get(&op.value) else {
             let message = format!("there is no operator {}", quote(&op.value));
             let known: Vec<&str> = self.registry.iter().map(|o| o.descriptor().name).collect();
-            let problem = Diagnostic::error(Code::UnknownOperator, message, source, op.span);
+            let problem = site.error(Code::UnknownOperator, message, op.span);
             self.diagnostics.push(problem.with_suggestion(&op.value, known));
             self.check_expressions(site, step);
             return StepTarget::Broken;
@@ -88,10 +86,7 @@ impl Expander {
         let full_name = format!("{}{}{}", site.prefix, step.name.value, cell_suffix(cell));
         let family = format!("{}{}", site.family, step.name.value);
         let (Some(inputs), true) = (inputs, ports_fit && readable && finite) else {
-            return match operator.fixed_ports() {
-                Some(ports) => self.outlined_step(site, step, &scope, ports),
-                None => StepTarget::Broken,
-            };
+            return self.unbound(site, step, &scope, operator.fixed_ports());
         };
         let registration = self.registration(&family, &full_name, name, &inputs);
         let known = !inputs.iter().any(|input| input.schema.is_vague());
@@ -104,24 +99,18 @@ impl Expander {
             }
         }
         for error in &told {
-            self.mistake(site, step, with.as_ref(), error);
+            let problem = self.diagnostic(site, step, with.as_ref(), error);
+            self.diagnostics.push(problem);
         }
         let Some(bound) = bound else {
             let arguments =
                 repaired(with.as_ref(), step.with.as_ref(), &schema, name, (source, place));
             let ports = match arguments {
                 Some(arguments) => {
-                    let outline = self
-                        .outline(
-                            operator,
-                            arguments,
-                            &inputs,
-                            (site.base, registration.is_some()),
-                            &told,
-                        )
-                        .await;
-                    for error in outline.errors {
-                        let error = error.into_written();
+                    let about = (site.base, registration.is_some());
+                    let (errors, ports) =
+                        self.outline(operator, arguments, &inputs, about, &told).await;
+                    for error in errors {
                         let problem = self.diagnostic(site, step, with.as_ref(), &error);
                         let place = Span::new(problem.span.start, problem.span.end());
                         // Only the first mistake of a place is reported: others may follow from it.
@@ -129,14 +118,11 @@ impl Expander {
                             self.diagnostics.push(problem);
                         }
                     }
-                    outline.ports
+                    ports
                 }
                 None => operator.fixed_ports(),
             };
-            return match ports {
-                Some(ports) => self.outlined_step(site, step, &scope, ports),
-                None => StepTarget::Broken,
-            };
+            return self.unbound(site, step, &scope, ports);
         };
         let pinned = match bound.fact() {
             Some(Fact::Snapshot { of }) => {
@@ -146,7 +132,7 @@ impl Expander {
         };
         if let Some(problem) = self.unpinned(operator, bound.as_ref()) {
             let message = format!("step {} {problem}", quote(&step.name.value));
-            let problem = Diagnostic::error(Code::NotLocked, message, source, step.name.span);
+            let problem = site.error(Code::NotLocked, message, step.name.span);
             let help = format!("run `galeras lock {}` and commit galeras.lock", self.named);
             self.diagnostics.push(problem.with_help(help));
         }
@@ -200,11 +186,6 @@ impl Expander {
         Ok(bound)
     }
 
-    fn mistake(&mut self, site: &Site<'_>, step: &StepSpec, with: Option<&Node>, error: &ArgError) {
-        let problem = self.diagnostic(site, step, with, error);
-        self.diagnostics.push(problem);
-    }
-
     fn diagnostic(
         &self,
         site: &Site<'_>,
@@ -219,13 +200,14 @@ impl Expander {
     }
 
     /// A step that could not be bound, with the known part of its tables.
-    fn outlined_step(
+    fn unbound(
         &mut self,
         site: &Site<'_>,
         step: &StepSpec,
         scope: &Scope,
-        ports: Vec<Port>,
+        ports: Option<Vec<Port>>,
     ) -> StepTarget {
+        let Some(ports) = ports else { return StepTarget::Broken };
         self.promises(site, step, &ports, scope);
         StepTarget::Outline(Arc::from(ports))
     }
@@ -305,8 +287,7 @@ impl Expander {
             }
             _ => return true,
         };
-        let problem = Diagnostic::error(Code::WrongInputs, message, &site.workflow.source, span);
-        self.diagnostics.push(problem.with_help(help));
+        self.diagnostics.push(site.error(Code::WrongInputs, message, span).with_help(help));
         false
     }
 }

@@ -2,42 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::scalar::plain;
 use galeras_workflow::AxisPoint;
 
 /// The place of a cell in its matrices, the outermost first.
-pub type Cell = Vec<CellKey>;
-
-/// A cell's part of one axis of a matrix.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CellKey {
-    /// The key, as in the name of the cell: `gen[KEY=a]`.
-    pub key: String,
-    /// Its value there, a scalar.
-    pub value: Value,
-    /// The values that belong to it, by name. Under the name of the key: the mapping that the value
-    /// names.
-    pub values: Vec<(String, Value)>,
-}
-
-impl CellKey {
-    pub(super) fn of(point: &AxisPoint) -> Self {
-        let AxisPoint { key, value, values } = point.clone();
-        Self { key, value, values }
-    }
-
-    /// The scalars under a name: the value of the key, or one that belongs to it.
-    fn scalar(&self, name: &str) -> Option<&Value> {
-        if self.key == name {
-            return Some(&self.value);
-        }
-        let mut values = self.values.iter();
-        values.find(|(n, value)| n == name && is_scalar(value)).map(|(_, value)| value)
-    }
-}
+pub type Cell = Vec<AxisPoint>;
 
 fn is_scalar(value: &Value) -> bool {
     !matches!(value, Value::Array(_) | Value::Object(_))
@@ -48,13 +18,19 @@ pub fn cell_suffix(cell: &Cell) -> String {
     if cell.is_empty() {
         return String::new();
     }
-    let keys = cell.iter().map(|CellKey { key, value, .. }| format!("{key}={}", plain(value)));
+    let keys = cell.iter().map(|AxisPoint { key, value, .. }| format!("{key}={}", plain(value)));
     format!("[{}]", keys.collect::<Vec<_>>().join(","))
 }
 
 /// The scalar under a name in a cell: the value of a key, or one that belongs to it.
 pub(super) fn lookup<'a>(cell: &'a Cell, name: &str) -> Option<&'a Value> {
-    cell.iter().find_map(|key| key.scalar(name))
+    cell.iter().find_map(|key| match key.key == name {
+        true => Some(&key.value),
+        false => {
+            let mut values = key.values.iter();
+            values.find(|(n, value)| n == name && is_scalar(value)).map(|(_, value)| value)
+        }
+    })
 }
 
 pub(super) fn key_value<'a>(cell: &'a Cell, key: &str) -> Option<&'a Value> {
@@ -189,15 +165,23 @@ fn merge(cell: &Cell, other: &Cell, fixed: &HashMap<String, String>) -> Option<C
     Some(merged)
 }
 
+/// A scalar without quotes.
+pub(super) fn plain(value: &Value) -> String {
+    match value {
+        Value::String(s) => s.clone(),
+        other => other.to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
 
-    fn key(key: &str, value: Value, values: &[(&str, Value)]) -> CellKey {
+    fn key(key: &str, value: Value, values: &[(&str, Value)]) -> AxisPoint {
         let values = values.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
-        CellKey { key: key.into(), value, values }
+        AxisPoint { key: key.into(), value, values }
     }
 
     fn selection(pairs: &[(&str, &str)]) -> Vec<(String, String)> {

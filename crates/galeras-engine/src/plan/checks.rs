@@ -5,18 +5,18 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, SchemaRef};
 use serde_json::Value;
 
+use super::cell::plain;
 use super::expander::{Expander, Site};
 use super::mistake::{diagnostic_of, word_of};
 use super::model::{Check, CheckKind};
-use super::scalar::plain;
 use galeras_base::small_file::{self, MAX_TEXT_BYTES};
 use galeras_operator::table_digest::type_name;
 use galeras_operator::{ArgError, Port};
 use galeras_sql::session::{RowExpr, parse_row_expr};
 use galeras_workflow::code::Code;
 use galeras_workflow::{
-    Assert, AssertKind, AssertSeverity, Contract, Diagnostic, Language, Node, SchemaField, Scope,
-    SourceSpan, StepSpec, Text, quote, substitute_code, substitute_node,
+    Assert, AssertKind, AssertSeverity, Contract, Language, Node, SchemaField, Scope, SourceSpan,
+    StepSpec, Text, quote, substitute_code, substitute_node,
 };
 
 impl Expander {
@@ -40,8 +40,7 @@ impl Expander {
                     continue;
                 }
                 let message = format!("the step does not produce the column {}", quote(name));
-                let problem =
-                    Diagnostic::error(Code::BrokenContract, message, source, field.column.span);
+                let problem = site.error(Code::BrokenContract, message, field.column.span);
                 self.diagnostics.push(problem.with_suggestion(name, port.table.names()));
                 continue;
             };
@@ -52,12 +51,7 @@ impl Expander {
                 unknown || given == wanted || given.split('[').next() == Some(wanted.as_str());
             if !same {
                 let message = format!("column {} has type {given}, not {wanted}", quote(name));
-                self.diagnostics.push(Diagnostic::error(
-                    Code::BrokenContract,
-                    message,
-                    source,
-                    field.span,
-                ));
+                self.diagnostics.push(site.error(Code::BrokenContract, message, field.span));
             }
             if field.ty.non_null && column.is_nullable() {
                 not_null.push(name.clone());
@@ -80,10 +74,9 @@ impl Expander {
         let file = site.base.join(&path.value);
         self.contracts.push((file.clone(), SourceSpan::new(source, path.span)));
         let mut refuse = |message: String| {
-            self.diagnostics.push(
-                Diagnostic::error(Code::MissingFile, message, source, path.span)
-                    .with_help("a contract file maps columns to types: {\"id\": \"utf8!\"}"),
-            );
+            let help = "a contract file maps columns to types: {\"id\": \"utf8!\"}";
+            let problem = site.error(Code::MissingFile, message, path.span);
+            self.diagnostics.push(problem.with_help(help));
         };
         let text = match small_file::read(&file, MAX_TEXT_BYTES) {
             Ok(text) => text,
@@ -139,7 +132,7 @@ impl Expander {
                 Some(port) => port,
                 None => {
                     let message = format!("the step has no port {}", quote(&name.value));
-                    let problem = Diagnostic::error(Code::UnknownPort, message, source, name.span);
+                    let problem = site.error(Code::UnknownPort, message, name.span);
                     let known = ports.iter().map(|p| p.name);
                     self.diagnostics.push(problem.with_suggestion(&name.value, known));
                     return None;
@@ -188,8 +181,7 @@ impl Expander {
                             "an assertion must be true or false, but this has type {}",
                             type_name(&e.data_type)
                         );
-                        let code = Code::WrongType;
-                        self.diagnostics.push(Diagnostic::error(code, message, source, node.span));
+                        self.diagnostics.push(site.error(Code::WrongType, message, node.span));
                         return None;
                     }
                     Err(error) => {
@@ -210,9 +202,7 @@ impl Expander {
                         Some(rows) => Some(Some(rows)),
                         None => {
                             let message = "a number of rows must be a whole number, 0 or more";
-                            let code = Code::WrongType;
-                            let problem = Diagnostic::error(code, message, source, node.span);
-                            self.diagnostics.push(problem);
+                            self.diagnostics.push(site.error(Code::WrongType, message, node.span));
                             None
                         }
                     }

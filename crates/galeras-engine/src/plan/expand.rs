@@ -7,20 +7,17 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::cell::{Cell, CellKey, cell_suffix, fixed_keys, has_name, is_selected, join};
-use super::expander::{Expander, Site, StepCells, StepTargets, WorkflowFile};
-use super::extent::{Extent, MAX_DEPTH};
-use super::file::read_embedded;
+use super::cell::{Cell, cell_suffix, fixed_keys, has_name, is_selected, join};
+use super::choices::resolved;
+use super::expander::{Expander, Extent, MAX_DEPTH, Site, StepCells, StepTargets, WorkflowFile};
 use super::graph;
-use super::input::Input;
-use super::model::StepTarget;
-use super::param_paths::given_text;
-use super::params::{params, scope, stand_in};
-use super::resolve::resolved;
+use super::load::read_workflow;
+use super::model::{Input, StepTarget};
+use super::params::{given_text, params, scope, stand_in};
 use galeras_workflow::code::Code;
 use galeras_workflow::{
-    Axis, Cells, Diagnostic, Diagnostics, From, Node, ParamType, Span, StepKind, StepSpec, Text,
-    Workflow, check_param_value, holds_expression, matrix_axes, quote, substitute_node,
+    Axis, Cells, Diagnostics, From, Node, Span, StepKind, StepSpec, Text, Workflow,
+    check_param_value, holds_expression, matrix_axes, quote, substitute_node,
 };
 
 /// Upper bound of a matrix's cells; each costs planning time.
@@ -79,8 +76,7 @@ impl Expander {
         let (Some(span), Some(excess)) = (self.extent.beyond, self.extent.excess()) else {
             return false;
         };
-        let source = &site.workflow.source;
-        let problem = Diagnostic::error(Code::PlanLimit, excess, source, span);
+        let problem = site.error(Code::PlanLimit, excess, span);
         let help = "every `uses` adds all steps of the workflow that it names, once for each cell \
                     of a matrix";
         self.diagnostics.push(problem.with_label("with this step").with_help(help));
@@ -106,16 +102,17 @@ impl Expander {
             for cell in cells {
                 let target = match &step.kind {
                     StepKind::Uses(path) => {
-                        self.extent.add_embedded();
+                        self.extent.embedded += 1;
                         let first = self.steps.len();
                         let target = self.embed(site, step, path, &cell).await;
                         if site.prefix.is_empty() {
-                            self.embedded.add(&step.name.value, first..self.steps.len());
+                            let cells = self.embedded.entry(step.name.value.clone()).or_default();
+                            cells.push(first..self.steps.len());
                         }
                         target
                     }
                     StepKind::Op(_) | StepKind::Invalid => {
-                        self.extent.add_step();
+                        self.extent.steps += 1;
                         if self.extent.measuring {
                             StepTarget::Broken
                         } else {
@@ -193,11 +190,10 @@ impl Expander {
             let fixed = fixed_keys(&chosen, selection);
             let Some(joined) = join(&cells, &chosen, &fixed, MAX_CELLS) else {
                 let message = format!("the step has more than {MAX_CELLS} cells");
-                let (code, source) = (Code::WrongValue, &site.workflow.source);
-                let problem = Diagnostic::error(code, message, source, reference.span);
-                self.diagnostics.push(problem.with_help(
-                    "it has one for every combination of the cells of the steps that it reads",
-                ));
+                let help =
+                    "it has one for every combination of the cells of the steps that it reads";
+                let problem = site.error(Code::WrongValue, message, reference.span);
+                self.diagnostics.push(problem.with_help(help));
                 return Vec::new();
             };
             // A selection that fits no cell is reported when the table is looked up.
@@ -208,21 +204,18 @@ impl Expander {
             }
         }
         let Some(axes) = self.axes(site, step) else { return Vec::new() };
-        let source = &site.workflow.source;
         for axis in &axes {
             let known = |name: &str| cells.iter().any(|cell| has_name(cell, name));
             if let Some(name) = axis.names.iter().find(|name| known(&name.value)) {
                 let message =
                     format!("the input already has the matrix key {}", quote(&name.value));
-                let problem = Diagnostic::error(Code::DuplicateKey, message, source, name.span);
-                self.diagnostics.push(problem);
+                self.diagnostics.push(site.error(Code::DuplicateKey, message, name.span));
                 continue;
             }
             if cells.len() * axis.points.len() > MAX_CELLS {
                 let message = format!("the matrix has more than {MAX_CELLS} cells");
                 let span = axis.names.first().map_or(step.name.span, |name| name.span);
-                let problem = Diagnostic::error(Code::WrongValue, message, source, span);
-                self.diagnostics.push(problem);
+                self.diagnostics.push(site.error(Code::WrongValue, message, span));
                 return Vec::new();
             }
             cells = cells
@@ -230,7 +223,7 @@ impl Expander {
                 .flat_map(|cell| {
                     axis.points.iter().map(|point| {
                         let mut cell = cell.clone();
-                        cell.push(CellKey::of(point));
+                        cell.push(point.clone());
                         cell
                     })
                 })
@@ -270,8 +263,7 @@ impl Expander {
         let file = site.base.join(&path.value);
         let file = file.canonicalize().unwrap_or(file);
         let mut refuse = |code, message: String, span: Span, help: &str| {
-            let problem = Diagnostic::error(code, message, source, span);
-            self.diagnostics.push(problem.with_help(help));
+            self.diagnostics.push(site.error(code, message, span).with_help(help));
             StepTarget::Broken
         };
         if !file.is_file() {
@@ -318,7 +310,14 @@ impl Expander {
                 Some(param) => {
                     let value =
                         match check_param_value(param, &value, source, &mut self.diagnostics) {
-                            true => based(value, param.ty, site.base, base),
+                            true => match value.as_str() {
+                                // Its paths start in the folder of this file.
+                                Some(text) => {
+                                    let text = given_text(param.ty, text, site.base, base);
+                                    Node::from_json(&Value::String(text), value.span)
+                                }
+                                None => value,
+                            },
                             // A wrong value here is not a mistake in the other file.
                             false => Node::from_json(&stand_in(param), value.span),
                         };
@@ -327,8 +326,7 @@ impl Expander {
                 None => {
                     let message = format!("{} has no param {}", quote(&path.value), quote(name));
                     let known = workflow.params.iter().map(|p| p.name.value.as_str());
-                    let code = Code::UnknownParam;
-                    let problem = Diagnostic::error(code, message, source, key.span);
+                    let problem = site.error(Code::UnknownParam, message, key.span);
                     self.diagnostics.push(problem.with_suggestion(name, known));
                 }
             }
@@ -371,7 +369,7 @@ impl Expander {
         if let Some(known) = self.files.get(&key) {
             return known.clone();
         }
-        let parsed = read_embedded(file, &key.1, &mut self.diagnostics).map(Arc::new);
+        let parsed = read_workflow(file, &key.1, false, &mut self.diagnostics).map(Arc::new);
         self.files.insert(key, parsed.clone());
         parsed
     }
@@ -385,16 +383,4 @@ fn unclear<'a>(workflow: &'a Workflow, ordered: &[bool]) -> HashSet<&'a str> {
         .filter(|(step, ordered)| !seen.insert(step.name.value.as_str()) || !**ordered)
         .map(|(step, _)| step.name.value.as_str())
         .collect()
-}
-
-/// Rewrites paths that a file in the folder `outer` passes to an embedded workflow in the folder
-/// `inner`.
-fn based(node: Node, ty: Option<ParamType>, outer: &Path, inner: &Path) -> Node {
-    match node.as_str() {
-        Some(text) => {
-            let text = Value::String(given_text(ty, text, outer, inner));
-            Node::from_json(&text, node.span)
-        }
-        None => node,
-    }
 }

@@ -1,7 +1,8 @@
 //! The plan under construction and the state that its builders share: the current file, the targets
 //! of step names, everything planned and reported so far.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,18 +10,20 @@ use arrow::datatypes::SchemaRef;
 use datafusion::execution::context::SessionContext;
 use serde_json::{Map, Value};
 
-use super::cell::{Cell, matrix_values};
-use super::embedded::EmbeddedSteps;
-use super::extent::Extent;
-use super::locked_analysis::RegisteredSteps;
-use super::model::{ExpandedPlan, FileBudget, PlannedOutput, PlannedStep, StepScope, StepTarget};
+use super::cell::{Cell, matrix_values, plain};
+use super::load::PlanSettings;
+use super::model::{
+    FileBudget, PlannedLimit, PlannedOutput, PlannedReport, PlannedStep, StepScope, StepTarget,
+    add_ancestors,
+};
 use super::params::scope;
-use super::planned_report::PlannedReport;
-use super::scalar::plain;
-use super::settings::PlanSettings;
+use super::registration::LockedAnalysis;
 use galeras_operator::{BindContext, BoundStep, Operator, Pins, Registry};
 use galeras_sql::session::{RowExpr, planning_session};
-use galeras_workflow::{Diagnostics, Scope, SourceSpan, StepSpec, Workflow, collect_refs};
+use galeras_workflow::code::Code;
+use galeras_workflow::{
+    Diagnostic, Diagnostics, Scope, SourceSpan, Span, StepSpec, Text, Workflow, collect_refs,
+};
 
 pub(super) type StepTargets = HashMap<String, StepCells>;
 
@@ -54,10 +57,6 @@ impl StepCells {
         &self.cells
     }
 
-    pub(super) fn into_all(self) -> Vec<(Cell, StepTarget)> {
-        self.cells
-    }
-
     /// The cells that may have these values, in order; `value` returns the value of a key as text.
     /// If it returns `None`, no such cell has the key.
     pub(super) fn candidates(
@@ -76,7 +75,9 @@ pub(super) struct Expander {
     pub(super) settings: PlanSettings,
     pub(super) named: String,
     pub(super) pins: Arc<Pins>,
-    pub(super) registered: RegisteredSteps,
+    /// The names of registered steps, and their analyses in the lock file.
+    pub(super) prereg: Vec<Text>,
+    pub(super) locked: Vec<LockedAnalysis>,
     pub(super) diagnostics: Diagnostics,
     pub(super) steps: Vec<PlannedStep>,
     pub(super) outputs: Vec<PlannedOutput>,
@@ -98,7 +99,9 @@ pub(super) struct Expander {
     /// Embedded files by path and display name, each read once; `None` if it is not a workflow.
     pub(super) files: HashMap<(PathBuf, String), Option<Arc<WorkflowFile>>>,
     pub(super) extent: Extent,
-    pub(super) embedded: EmbeddedSteps,
+    /// The positions of the steps that came from steps with `uses` of the top file, by the name of
+    /// the step, one range per cell.
+    pub(super) embedded: BTreeMap<String, Vec<Range<usize>>>,
     /// The number of times that steps with mistakes were bound, to find further mistakes.
     pub(super) outlined: usize,
 }
@@ -143,6 +146,12 @@ pub(super) struct Site<'a> {
     pub(super) family: &'a str,
 }
 
+impl Site<'_> {
+    pub(super) fn error(&self, code: Code, message: impl Into<String>, span: Span) -> Diagnostic {
+        Diagnostic::error(code, message, &self.workflow.source, span)
+    }
+}
+
 impl Expander {
     pub(super) fn new(
         registry: Registry,
@@ -156,7 +165,8 @@ impl Expander {
             settings,
             named,
             pins,
-            registered: RegisteredSteps::default(),
+            prereg: Vec::new(),
+            locked: Vec::new(),
             diagnostics,
             steps: Vec::new(),
             outputs: Vec::new(),
@@ -171,7 +181,7 @@ impl Expander {
             conditions: HashMap::new(),
             files: HashMap::new(),
             extent: Extent::default(),
-            embedded: EmbeddedSteps::default(),
+            embedded: BTreeMap::new(),
             outlined: 0,
         }
     }
@@ -183,23 +193,68 @@ impl Expander {
     }
 
     pub(super) fn keep_scope(&mut self, prefix: &str, targets: StepTargets) {
-        let steps = targets.into_iter().map(|(name, cells)| (name, cells.into_all()));
+        let steps = targets.into_iter().map(|(name, cells)| (name, cells.cells));
         self.scopes.insert(prefix.to_string(), steps.collect());
     }
 
-    pub(super) fn finish(mut self) -> (ExpandedPlan, Diagnostics) {
-        let limits = self.limits();
-        let contracts = self.contracts.iter().map(|(path, _)| path.clone());
-        let embedding = self.files.keys().map(|(path, _)| path.clone());
-        let mut files: Vec<PathBuf> = contracts.chain(embedding).collect();
-        files.sort();
-        files.dedup();
-        let Self { steps, outputs, report, scopes, diagnostics, embedded, .. } = self;
-        let mut expanded = ExpandedPlan { steps, outputs, report, limits, scopes, files };
-        if !diagnostics.has_errors() {
-            embedded.keep_needed(&mut expanded);
+    /// Removes the embedded steps that the top file does not need. An embedded workflow is planned
+    /// completely before, so that all its mistakes are found. A step with `uses` that nothing reads
+    /// runs completely, like any other step.
+    pub(super) fn keep_needed(&mut self, limits: &mut [PlannedLimit]) {
+        let Self { steps, outputs, report, scopes, embedded, .. } = self;
+        if embedded.is_empty() {
+            return;
         }
-        (expanded, diagnostics)
+        let mut needed = vec![true; steps.len()];
+        for range in embedded.values().flatten() {
+            needed[range.clone()].fill(false);
+        }
+        let read = outputs.iter().map(|output| &output.input).chain(report.inputs());
+        read.flat_map(|input| &input.tables).for_each(|table| needed[table.step] = true);
+        add_ancestors(steps, &mut needed);
+        for ranges in embedded.values() {
+            if !ranges.iter().cloned().flatten().any(|at| needed[at]) {
+                ranges.iter().cloned().flatten().for_each(|at| needed[at] = true);
+            }
+        }
+        add_ancestors(steps, &mut needed);
+        let mut places = Vec::with_capacity(needed.len());
+        let mut kept = 0;
+        for needed in &needed {
+            places.push(kept);
+            kept += usize::from(*needed);
+        }
+        let mut at = 0..;
+        steps.retain(|_| at.next().is_some_and(|at: usize| needed[at]));
+        let inputs = steps.iter_mut().flat_map(|step| &mut step.inputs);
+        let inputs = inputs.chain(outputs.iter_mut().map(|output| &mut output.input));
+        let inputs = inputs.chain(report.inputs_mut());
+        for table in inputs.flat_map(|input| &mut input.tables) {
+            table.step = places[table.step];
+        }
+        for limit in limits {
+            limit.steps.retain(|at| needed[*at]);
+            limit.steps.iter_mut().for_each(|at| *at = places[*at]);
+        }
+        for scope in scopes.values_mut() {
+            for cells in scope.values_mut() {
+                cells.retain_mut(|(_, target)| match target {
+                    StepTarget::Step(at) if !needed[*at] => false,
+                    StepTarget::Step(at) => {
+                        *at = places[*at];
+                        true
+                    }
+                    StepTarget::Embedded(outputs) => {
+                        outputs.retain(|_, input| input.tables.iter().all(|t| needed[t.step]));
+                        let tables = outputs.values_mut().flat_map(|input| &mut input.tables);
+                        tables.for_each(|table| table.step = places[table.step]);
+                        true
+                    }
+                    StepTarget::Outline(_) | StepTarget::Broken => true,
+                });
+            }
+            scope.retain(|_, cells| !cells.is_empty());
+        }
     }
 
     pub(super) fn cell_scope(&self, site: &Site<'_>, cell: &Cell) -> Scope {
@@ -212,5 +267,49 @@ impl Expander {
         if let Some(with) = &step.with {
             collect_refs(with, &site.workflow.source, &mut self.diagnostics);
         }
+    }
+}
+
+/// Upper bound of steps, including every cell of a matrix and embedded workflows.
+pub(super) const MAX_STEPS: usize = 50_000;
+
+/// Upper bound of embedded workflows, each use counted.
+pub(super) const MAX_EMBEDDED: usize = 10_000;
+
+pub(super) const MAX_DEPTH: usize = 64;
+
+#[derive(Debug, Default)]
+pub(super) struct Extent {
+    /// Steps are only counted, not bound.
+    pub(super) measuring: bool,
+    pub(super) steps: usize,
+    pub(super) embedded: usize,
+    /// The step of the top file that exceeded a limit.
+    pub(super) beyond: Option<Span>,
+}
+
+impl Extent {
+    pub(super) fn excess(&self) -> Option<String> {
+        if self.embedded > MAX_EMBEDDED {
+            return Some(format!("the plan would embed more than {MAX_EMBEDDED} workflows"));
+        }
+        (self.steps > MAX_STEPS).then(|| format!("the plan would have more than {MAX_STEPS} steps"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_may_have_as_many_as_the_limits_say_and_no_more() {
+        let mut extent = Extent::default();
+        extent.embedded = MAX_EMBEDDED;
+        extent.steps = MAX_STEPS;
+        assert_eq!(extent.excess(), None);
+        extent.steps += 1;
+        assert_eq!(extent.excess().as_deref(), Some("the plan would have more than 50000 steps"));
+        extent.embedded += 1;
+        assert!(extent.excess().is_some_and(|what| what.contains("embed more than 10000")));
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use galeras_chat::Usd;
+use galeras_chat::{SpendingLimit, Usd};
 
 use super::expander::{Expander, Site};
 use super::model::{FileBudget, PlannedLimit, PlannedStep};
@@ -44,7 +44,7 @@ impl Expander {
                 "the cells of {} give the workflow that they embed different budgets",
                 quote(budget.path.trim_end_matches('/'))
             );
-            let problem = Diagnostic::error(Code::WrongValue, message, source, spec.span);
+            let problem = site.error(Code::WrongValue, message, spec.span);
             self.diagnostics.push(problem.with_help("a budget is for all cells together"));
         }
     }
@@ -70,8 +70,7 @@ impl Expander {
                 _ => "a whole number, 0 or more",
             };
             let message = format!("`{key}` of `budget` must be {wanted}");
-            let problem = Diagnostic::error(Code::WrongValue, message, source, node.span);
-            self.diagnostics.push(problem);
+            self.diagnostics.push(site.error(Code::WrongValue, message, node.span));
         }
         value
     }
@@ -98,16 +97,14 @@ impl Expander {
                 self.check_priced(&budget, &bounded);
             }
             let name = budget.path.trim_end_matches('/');
-            limits.push(PlannedLimit {
-                account: if name.is_empty() { "/".into() } else { budget.path.clone() },
-                owner: match name {
-                    "" => "the `budget` of the workflow".into(),
-                    name => format!("the `budget` of {}", quote(name)),
-                },
-                max_usd: budget.max_usd,
-                max_requests: budget.max_requests,
-                steps: bounded.into_iter().map(|(at, _)| *at).collect(),
-            });
+            let (account, owner) = match name {
+                "" => ("/".into(), "the `budget` of the workflow".into()),
+                name => (budget.path.clone(), format!("the `budget` of {}", quote(name))),
+            };
+            let FileBudget { max_usd, max_requests, .. } = budget;
+            let limit = SpendingLimit { account, owner, max_usd, max_requests };
+            let steps = bounded.into_iter().map(|(at, _)| *at).collect();
+            limits.push(PlannedLimit { limit, steps });
         }
         limits
     }
@@ -117,7 +114,7 @@ impl Expander {
         for cell in paid {
             cells.entry(&self.steps[cell.0].family).or_default().push(cell);
         }
-        let (mut limits, mut problems) = (Vec::new(), Vec::new());
+        let mut limits = Vec::new();
         for (path, cells) in cells {
             let (first, terms) = cells[0];
             if let Some((other, differs)) = cells.iter().find(|(_, t)| t.max_usd != terms.max_usd) {
@@ -139,28 +136,26 @@ impl Expander {
                         "the other one",
                     ),
                 };
-                problems.push(problem.with_help(
+                self.diagnostics.push(problem.with_help(
                     "it is for all cells of the step together: give one number, without `matrix.`",
                 ));
                 continue;
             }
-            let Some(max_usd) = terms.max_usd else { continue };
-            limits.push(PlannedLimit {
-                account: path.to_string(),
-                owner: format!("the step {}", quote(path)),
-                max_usd: Some(max_usd),
-                max_requests: None,
-                steps: cells.iter().map(|(at, _)| *at).collect(),
-            });
+            if terms.max_usd.is_none() {
+                continue;
+            }
+            let (account, owner) = (path.to_string(), format!("the step {}", quote(path)));
+            let max_usd = terms.max_usd;
+            let limit = SpendingLimit { account, owner, max_usd, max_requests: None };
+            let steps = cells.iter().map(|(at, _)| *at).collect();
+            limits.push(PlannedLimit { limit, steps });
         }
-        problems.into_iter().for_each(|problem| self.diagnostics.push(problem));
         limits
     }
 
     /// Reports steps whose requests have no known price, once for all cells.
     fn check_priced(&mut self, budget: &FileBudget, bounded: &[&(usize, PaymentTerms)]) {
         let mut seen: HashSet<&str> = HashSet::new();
-        let mut problems = Vec::new();
         for (at, terms) in bounded {
             let step = &self.steps[*at];
             let lacking = terms.lacking();
@@ -188,9 +183,8 @@ impl Expander {
                     _ => "add `max_tokens: …`, the most tokens of an answer",
                 })
                 .collect();
-            problems.push(problem.with_help(help.join("; ")));
+            self.diagnostics.push(problem.with_help(help.join("; ")));
         }
-        problems.into_iter().for_each(|problem| self.diagnostics.push(problem));
     }
 }
 

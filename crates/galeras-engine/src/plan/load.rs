@@ -1,19 +1,68 @@
 //! Reads the workflow file, resolves its parameters, and plans.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::expander::Expander;
-use super::file::read_named;
-use super::locked_analysis::RegisteredSteps;
+use super::expander::{Expander, WorkflowFile};
 use super::lockfile::LockFile;
-use super::model::{ExpandedPlan, Plan, PlannedRemote, PlannedSigners};
+use super::model::{Plan, PlannedRemote, PlannedSigners};
 use super::params::{command_line_params, settings_here};
-use super::settings::{Locking, PlanSettings};
+use galeras_base::small_file::{self, MAX_TEXT_BYTES};
 use galeras_base::terminal_escape::shell_word;
-use galeras_operator::Registry;
+use galeras_operator::{Consent, FullConsent, Registry};
 use galeras_workflow::code::Code;
-use galeras_workflow::{Diagnostic, Diagnostics, RemoteSpec, Source, SourceSpan, Span};
+use galeras_workflow::{
+    Diagnostic, Diagnostics, RemoteSpec, Source, SourceSpan, Span, parse_source,
+};
+
+/// Settings of the command line for a workflow file.
+#[derive(Clone, Debug)]
+pub struct PlanSettings {
+    /// Values of parameters, as typed: `--set name=value`.
+    pub set: Vec<String>,
+    /// The folder from which relative paths in `set` start: the current one, or that of the run
+    /// whose settings these are.
+    pub set_folder: PathBuf,
+    /// The current folder.
+    pub working_dir: PathBuf,
+    /// The folder for fetched files.
+    pub downloads: PathBuf,
+    /// The folder from which the paths of outputs start.
+    pub out: PathBuf,
+    /// Folders of the store, which must not contain outputs.
+    pub guarded: Vec<PathBuf>,
+    /// The use of `galeras.lock`.
+    pub lock: Locking,
+    /// The user's consent, here for fetching a file at a URL to learn its schema.
+    pub consent: Arc<dyn Consent>,
+}
+
+impl Default for PlanSettings {
+    fn default() -> Self {
+        Self {
+            set: Vec::new(),
+            set_folder: PathBuf::default(),
+            working_dir: PathBuf::default(),
+            downloads: PathBuf::default(),
+            out: PathBuf::default(),
+            guarded: Vec::new(),
+            lock: Locking::default(),
+            consent: Arc::new(FullConsent),
+        }
+    }
+}
+
+/// The use of `galeras.lock`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Locking {
+    /// Use pinned facts, and ask for the others.
+    #[default]
+    Pinned,
+    /// Require that every fact is pinned.
+    Frozen,
+    /// Ignore it and ask for every fact.
+    Ignored,
+}
 
 /// Plans the workflow in `file`. Without a plan, the diagnostics include at least one error; with
 /// one, only warnings.
@@ -24,7 +73,7 @@ pub async fn plan(
 ) -> (Option<Plan>, Diagnostics) {
     let mut diagnostics = Diagnostics::new();
     let display = file.display().to_string();
-    let Some((workflow, base)) = read_named(file, &display, &mut diagnostics) else {
+    let Some((workflow, base)) = read_workflow(file, &display, true, &mut diagnostics) else {
         return (None, diagnostics);
     };
     let mut settings = settings.clone();
@@ -50,11 +99,16 @@ pub async fn plan(
     let flags = set.iter().map(|setting| format!(" --set {}", shell_word(setting)));
     let named = format!("{}{}", shell_word(&display), flags.collect::<String>());
     let mut expander = Expander::new(registry, settings.clone(), named, pins, diagnostics);
-    expander.registered = RegisteredSteps { names: workflow.prereg.clone(), locked };
+    (expander.prereg, expander.locked) = (workflow.prereg.clone(), locked);
     expander.top(&workflow, &base, params.clone()).await;
     expander.check_prereg(&workflow);
     expander.check_places(file);
-    let (expanded, mut diagnostics) = expander.finish();
+    let mut limits = expander.limits();
+    if !expander.diagnostics.has_errors() {
+        expander.keep_needed(&mut limits);
+    }
+    let Expander { steps, outputs, report, scopes, contracts, files, mut diagnostics, .. } =
+        expander;
     let remote = workflow.remote.as_ref().and_then(|RemoteSpec { url: text, .. }| {
         let place = SourceSpan::new(&workflow.source, text.span);
         let remote = PlannedRemote::of(&text.value, &base, place);
@@ -77,7 +131,11 @@ pub async fn plan(
     let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let name = workflow.name.as_ref().map_or(stem, |n| n.value.clone());
     let downloads = settings.downloads.clone();
-    let ExpandedPlan { steps, outputs, report, limits, scopes, files } = expanded;
+    let contracts = contracts.into_iter().map(|(path, _)| path);
+    let mut files: Vec<PathBuf> =
+        contracts.chain(files.into_keys().map(|(path, _)| path)).collect();
+    files.sort();
+    files.dedup();
     let mut written_in = vec![settings.working_dir.join(file)];
     written_in.extend(files.into_iter().map(|path| settings.working_dir.join(path)));
     let signers = allowed_signers.iter().map(|signers| settings.working_dir.join(&signers.path));
@@ -110,4 +168,48 @@ fn other_program(source: &Arc<Source>, version: &str, lock: Locking) -> Diagnost
         Locking::Pinned | Locking::Ignored => Diagnostic::warning(code, message, source, place),
     };
     problem.with_help("use that version, or lock it again with `galeras lock`")
+}
+
+/// Reads and parses a workflow file, and returns its folder. `named` if the command line names it.
+pub(super) fn read_workflow(
+    file: &Path,
+    display: &str,
+    named: bool,
+    diagnostics: &mut Diagnostics,
+) -> Option<WorkflowFile> {
+    let text = match read_text(file, named) {
+        Ok(text) => text,
+        Err(problem) => {
+            let source = Source::new(display, "");
+            let problem = Diagnostic::error(Code::MissingFile, problem, &source, Span::new(0, 0));
+            diagnostics.push(problem.with_help("give the path of a workflow file"));
+            return None;
+        }
+    };
+    let source = Source::new(display, text);
+    let (workflow, problems) = parse_source(&source);
+    diagnostics.extend(problems);
+    let base = match file.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    };
+    let base = base.canonicalize().unwrap_or(base);
+    Some((workflow?, base))
+}
+
+fn read_text(file: &Path, named: bool) -> Result<String, String> {
+    let shown = file.display();
+    let bytes = if named {
+        small_file::read_named(file, MAX_TEXT_BYTES)
+    } else {
+        small_file::read(file, MAX_TEXT_BYTES)
+    };
+    let bytes = bytes.map_err(|e| match e.kind() {
+        std::io::ErrorKind::InvalidInput if file.is_dir() => {
+            format!("{shown} is a folder, not a workflow file")
+        }
+        _ => format!("cannot read {shown}: {e}"),
+    })?;
+    String::from_utf8(bytes)
+        .map_err(|e| format!("{shown} is not UTF-8 (byte {})", e.utf8_error().valid_up_to()))
 }

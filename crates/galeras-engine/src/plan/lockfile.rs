@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::locked_analysis::LockedAnalysis;
+use super::registration::LockedAnalysis;
 use galeras_base::digest::Digest;
 use galeras_base::small_file::{self, MAX_LOCK_BYTES};
 use galeras_operator::{Pins, Snapshot, answer_digest, question};
@@ -246,17 +246,17 @@ impl LockFile {
                 "{comma}\n  {{\"operator\": {operator},\n   \"of\": {of},\n   \"asked\": {asked},\n   \
                  \"workflows\": {workflows},\n   \"digest\": \"{digest}\",\n   \"rows\": ["
             );
-            lines(&mut text, rows);
+            list(&mut text, "    ", rows);
             text.push_str("],\n   \"rejects\": [");
-            lines(&mut text, rejects);
+            list(&mut text, "    ", rejects);
             text.push_str("]}");
         }
         text.push_str("],\n \"files\": [");
-        facts(&mut text, &self.files);
+        list(&mut text, "  ", &self.files);
         text.push_str("],\n \"versions\": [");
-        facts(&mut text, &self.versions);
+        list(&mut text, "  ", &self.versions);
         text.push_str("],\n \"programs\": [");
-        facts(&mut text, &self.programs);
+        list(&mut text, "  ", &self.programs);
         if !self.registrations.is_empty() {
             text.push_str("],\n \"registrations\": [");
             registrations(&mut text, &self.registrations);
@@ -266,10 +266,11 @@ impl LockFile {
     }
 }
 
-fn facts(text: &mut String, facts: &[impl Serialize]) {
-    for (at, fact) in facts.iter().enumerate() {
-        let line = serde_json::to_string(fact).unwrap_or_default();
-        let _ = write!(text, "{}\n  {line}", if at == 0 { "" } else { "," });
+/// Writes one item per line.
+fn list(text: &mut String, indent: &str, items: &[impl Serialize]) {
+    for (at, item) in items.iter().enumerate() {
+        let line = serde_json::to_string(item).unwrap_or_default();
+        let _ = write!(text, "{}\n{indent}{line}", if at == 0 { "" } else { "," });
     }
 }
 
@@ -291,14 +292,8 @@ fn registrations(text: &mut String, registrations: &[LockedAnalysis]) {
             let _ = write!(text, "{comma}\n    {}: {value}", Value::from(key.as_str()));
         }
         text.push_str("},\n   \"rests_on\": [");
-        facts(text, rests_on);
+        list(text, "  ", rests_on);
         text.push_str("]}");
-    }
-}
-
-fn lines(text: &mut String, rows: &[Value]) {
-    for (at, row) in rows.iter().enumerate() {
-        let _ = write!(text, "{}\n    {row}", if at == 0 { "" } else { "," });
     }
 }
 

@@ -1,7 +1,9 @@
-//! Turns an operator's mistakes into diagnostics with a place in the file.
+//! Turns mistakes of operators, and missing requirements, into diagnostics with a place in the
+//! file.
 
 use std::sync::Arc;
 
+use super::model::Plan;
 use galeras_operator::ArgError;
 use galeras_workflow::{Diagnostic, Diagnostics, Node, Source, Span, word_span};
 
@@ -49,4 +51,18 @@ pub(super) fn already_reported(
             && (place.start..=place.end).contains(&d.span.start)
             && d.span.end() <= place.end
     })
+}
+
+/// The missing requirements of these steps, each at its place in the file.
+pub fn preflight(plan: &Plan, steps: impl IntoIterator<Item = usize>) -> Diagnostics {
+    let mut diagnostics = Diagnostics::default();
+    for step in steps.into_iter().map(|at| &plan.steps[at]) {
+        for error in step.step.missing() {
+            let fallback = Span::new(step.place.start, step.place.end());
+            let arguments = step.arguments.as_ref().map(|node| (node, None));
+            let problem = diagnostic_of(&error, &step.source, arguments, fallback);
+            diagnostics.push(problem);
+        }
+    }
+    diagnostics
 }

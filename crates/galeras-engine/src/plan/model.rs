@@ -1,4 +1,4 @@
-//! The plan: steps in order, with their tables.
+//! The plan: steps in order, with their tables, tests, outputs and the page of the study.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use datafusion::logical_expr::Expr;
-use galeras_chat::Usd;
 use serde_json::{Map, Value, json};
 use url::Url;
 
 use super::cell::Cell;
-use super::input::Input;
-use super::planned_report::PlannedReport;
-use galeras_operator::{Access, BoundStep, Operator, Port, Registration, ServerAddress};
+use galeras_chat::{SpendingLimit, Usd};
+use galeras_operator::{
+    Access, BoundStep, MAIN, Operator, Port, Registration, ServerAddress, TableSchema,
+};
 use galeras_sql::session::OutputShape;
-use galeras_workflow::{AssertSeverity, Node, Param, Source, SourceSpan, Workflow};
+use galeras_workflow::{AssertSeverity, KnownPart, Node, Param, Source, SourceSpan, Workflow};
 
 /// A bound, typed, acyclic workflow.
 pub struct Plan {
@@ -135,19 +135,20 @@ pub(super) fn with_ancestors(
     steps: &[PlannedStep],
     wanted: impl Iterator<Item = usize>,
 ) -> Vec<usize> {
-    fn need(needed: &mut [bool], step: usize) {
-        if let Some(needed) = needed.get_mut(step) {
-            *needed = true;
-        }
-    }
     let mut needed = vec![false; steps.len()];
-    wanted.for_each(|step| need(&mut needed, step));
+    wanted.filter(|step| *step < steps.len()).for_each(|step| needed[step] = true);
+    add_ancestors(steps, &mut needed);
+    (0..needed.len()).filter(|at| needed[*at]).collect()
+}
+
+/// Adds the steps that needed steps read; every step comes after its inputs.
+pub(super) fn add_ancestors(steps: &[PlannedStep], needed: &mut [bool]) {
     for at in (0..steps.len()).rev() {
         if needed[at] {
-            steps[at].upstream().for_each(|upstream| need(&mut needed, upstream));
+            let planned = steps[at].upstream().filter(|upstream| *upstream < steps.len());
+            planned.for_each(|upstream| needed[upstream] = true);
         }
     }
-    (0..needed.len()).filter(|at| needed[*at]).collect()
 }
 
 /// The `remote` of a workflow: another store.
@@ -226,15 +227,6 @@ pub(super) enum StepTarget {
 /// The steps of one file by name, with their cells in order.
 pub(super) type StepScope = BTreeMap<String, Vec<(Cell, StepTarget)>>;
 
-pub(super) struct ExpandedPlan {
-    pub(super) steps: Vec<PlannedStep>,
-    pub(super) outputs: Vec<PlannedOutput>,
-    pub(super) report: PlannedReport,
-    pub(super) limits: Vec<PlannedLimit>,
-    pub(super) scopes: HashMap<String, StepScope>,
-    pub(super) files: Vec<PathBuf>,
-}
-
 /// A step that is ready to run.
 pub struct PlannedStep {
     /// The full name, with the embedding steps and the cell.
@@ -301,14 +293,8 @@ impl fmt::Debug for PlannedStep {
 /// A limit on what steps may spend together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedLimit {
-    /// Its name from run to run: the path of a step, or that of a workflow with a slash.
-    pub account: String,
-    /// Its owner, for messages: `the step …`.
-    pub owner: String,
-    /// The most money.
-    pub max_usd: Option<Usd>,
-    /// The most requests.
-    pub max_requests: Option<u64>,
+    /// The limit. Its account is the path of a step, or that of a workflow with a slash.
+    pub limit: SpendingLimit,
     /// The positions of the steps.
     pub steps: Vec<usize>,
 }
@@ -450,4 +436,122 @@ pub enum PictureFormat {
     Png,
     /// A PDF file.
     Pdf,
+}
+
+/// The table of one input port: one artifact, or the united cells of a matrix step.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// The input port.
+    pub port: String,
+    /// The artifacts.
+    pub tables: Vec<TableRef>,
+    /// The cells are united, with their keys as columns (`step[*]`).
+    pub united: bool,
+    /// The columns of the input.
+    pub schema: TableSchema,
+}
+
+impl Input {
+    /// The table of a port of the step at this position.
+    pub(super) fn of(step: usize, output: &Port, port: &str) -> Self {
+        let table = TableRef { step, port: output.name, cell: Vec::new() };
+        let schema = output.table.materialised();
+        Self { port: port.to_string(), tables: vec![table], united: false, schema }
+    }
+
+    pub(super) fn unknown(port: &str) -> Self {
+        let table = TableRef { step: NOWHERE, port: MAIN, cell: Vec::new() };
+        let schema = TableSchema { open: true, ..TableSchema::default() };
+        Self { port: port.to_string(), tables: vec![table], united: false, schema }
+    }
+}
+
+/// The position of a step that could not be planned. A finished plan has none, as there are errors
+/// then.
+pub(super) const NOWHERE: usize = usize::MAX;
+
+/// A port of a planned step.
+#[derive(Clone, Debug)]
+pub struct TableRef {
+    /// The step's position in the plan.
+    pub step: usize,
+    /// The port.
+    pub port: &'static str,
+    /// Its cell, for united cells.
+    pub cell: Cell,
+}
+
+/// The content of a study's page.
+#[derive(Clone, Debug, Default)]
+pub struct PlannedReport {
+    /// Its file; `None` to write it only on request.
+    pub file: Option<PlannedReportFile>,
+    /// The title, if it is not the workflow's name.
+    pub title: Option<String>,
+    /// The sections in their order; `None` for those that suit the results.
+    pub sections: Option<Vec<PlannedSection>>,
+}
+
+/// The file of a study's page.
+#[derive(Clone, Debug)]
+pub struct PlannedReportFile {
+    /// The path, relative to `--out`.
+    pub path: PathBuf,
+    /// The place of the path in the workflow.
+    pub place: SourceSpan,
+}
+
+/// A section of the page.
+#[derive(Clone, Debug)]
+pub struct PlannedSection {
+    /// Its content.
+    pub part: PlannedPart,
+    /// The text above it.
+    pub heading: Option<String>,
+    /// The text below it.
+    pub caption: Option<String>,
+    /// The columns; all if empty.
+    pub columns: Vec<String>,
+    /// The maximum number of rows.
+    pub limit: Option<usize>,
+}
+
+/// The content of a section. The name is the reference as written in the workflow.
+#[derive(Clone, Debug)]
+pub enum PlannedPart {
+    /// Markdown.
+    Text(String),
+    /// The sentences of a table of findings.
+    Findings(String, Input),
+    /// The pictures of a table with a column `svg`.
+    Figure(String, Input),
+    /// A table.
+    Table(String, Input),
+    /// Single rows.
+    Rows(String, Input),
+    /// Information of the program that is not a table.
+    Known(KnownPart),
+}
+
+impl PlannedReport {
+    /// The tables that it shows.
+    pub fn inputs(&self) -> impl Iterator<Item = &Input> {
+        self.sections.iter().flatten().filter_map(|section| match &section.part {
+            PlannedPart::Findings(_, input)
+            | PlannedPart::Figure(_, input)
+            | PlannedPart::Table(_, input)
+            | PlannedPart::Rows(_, input) => Some(input),
+            PlannedPart::Text(_) | PlannedPart::Known(_) => None,
+        })
+    }
+
+    pub(super) fn inputs_mut(&mut self) -> impl Iterator<Item = &mut Input> {
+        self.sections.iter_mut().flatten().filter_map(|section| match &mut section.part {
+            PlannedPart::Findings(_, input)
+            | PlannedPart::Figure(_, input)
+            | PlannedPart::Table(_, input)
+            | PlannedPart::Rows(_, input) => Some(input),
+            PlannedPart::Text(_) | PlannedPart::Known(_) => None,
+        })
+    }
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 
 use super::expander::Expander;
-use super::input::Input;
+use super::model::Input;
 use super::repair::Repaired;
 use galeras_operator::{ArgError, BindContext, NoConsent, Operator, Port, TableSchema};
 use galeras_sql::session::forget_tables;
@@ -38,37 +38,20 @@ const MAX_BINDS: usize = 20_000;
 /// A column that no table has: where it appears in the output, other unknown columns would as well.
 const PROBE: &str = "\u{1}probe";
 
-pub(super) struct Outline {
-    /// Mistakes of the arguments beyond those that are already known.
-    pub(super) errors: Vec<OutlineError>,
-    /// The output tables; `None` if nothing is known of them.
-    pub(super) ports: Option<Vec<Port>>,
-}
-
-/// A mistake, and the changes to the argument's text that its word refers to.
-pub(super) struct OutlineError {
-    pub(super) error: ArgError,
-    edits: Vec<Edit>,
-}
-
-impl OutlineError {
-    /// The mistake with its word in the argument as written.
-    pub(super) fn into_written(mut self) -> ArgError {
-        for edit in self.edits.iter().rev().filter(|edit| edit.path == self.error.path) {
-            let back = |at: usize, end: bool| match at {
-                at if at <= edit.was.start => at,
-                at if at >= edit.was.start + edit.now => at - edit.now + edit.was.len(),
-                _ if end => edit.was.end,
-                _ => edit.was.start,
-            };
-            let word = self.error.word.map(|word| back(word.start, false)..back(word.end, true));
-            self.error.word = word;
-        }
-        self.error
+/// The mistake with its word in the argument as written, before these changes of its text.
+fn written(mut error: ArgError, edits: &[Edit]) -> ArgError {
+    for edit in edits.iter().rev().filter(|edit| edit.path == error.path) {
+        let back = |at: usize, end: bool| match at {
+            at if at <= edit.was.start => at,
+            at if at >= edit.was.start + edit.now => at - edit.now + edit.was.len(),
+            _ if end => edit.was.end,
+            _ => edit.was.start,
+        };
+        error.word = error.word.map(|word| back(word.start, false)..back(word.end, true));
     }
+    error
 }
 
-#[derive(Clone)]
 struct Edit {
     path: String,
     was: Range<usize>,
@@ -76,7 +59,7 @@ struct Edit {
 }
 
 /// A step with assumptions about its meaning.
-struct Supposed {
+struct AssumedStep {
     variants: Vec<Node>,
     inputs: BTreeMap<String, TableSchema>,
     edits: Vec<Edit>,
@@ -91,7 +74,8 @@ struct Supposed {
 }
 
 impl Expander {
-    /// Checks a step that cannot be bound as it is.
+    /// Checks a step that cannot be bound as it is. Returns the mistakes of the arguments beyond
+    /// those that are already known, and the output tables, if something is known of them.
     pub(super) async fn outline(
         &mut self,
         operator: &dyn Operator,
@@ -99,11 +83,11 @@ impl Expander {
         inputs: &[Input],
         (base, registered): (&Path, bool),
         told: &[ArgError],
-    ) -> Outline {
-        let mut errors: Vec<OutlineError> = Vec::new();
+    ) -> (Vec<ArgError>, Option<Vec<Port>>) {
+        let mut errors = Vec::new();
         let mut seen: BTreeSet<(String, String)> =
             told.iter().map(|e| (e.path.clone(), e.message.clone())).collect();
-        let mut step = Supposed {
+        let mut step = AssumedStep {
             variants: arguments.variants,
             inputs: inputs.iter().map(|i| (i.port.clone(), i.schema.clone())).collect(),
             edits: Vec::new(),
@@ -117,7 +101,7 @@ impl Expander {
             let found = match self.worlds(operator, &step, base).await {
                 Ok(ports) => {
                     let ports = fixed.unwrap_or_else(|| step.surely(ports));
-                    return Outline { errors, ports: Some(ports) };
+                    return (errors, Some(ports));
                 }
                 Err(found) => found,
             };
@@ -129,14 +113,14 @@ impl Expander {
                     && !step.covers(&error.path)
                     && seen.insert((error.path.clone(), error.message.clone()))
                 {
-                    errors.push(OutlineError { error: error.clone(), edits: step.edits.clone() });
+                    errors.push(written(error.clone(), &step.edits));
                 }
             }
             if !step.mend(&found) {
                 break;
             }
         }
-        Outline { errors, ports: fixed }
+        (errors, fixed)
     }
 
     /// The ports that the step has under all hypotheses that allow binding, or the mistakes that it
@@ -144,7 +128,7 @@ impl Expander {
     async fn worlds(
         &mut self,
         operator: &dyn Operator,
-        step: &Supposed,
+        step: &AssumedStep,
         base: &Path,
     ) -> Result<Vec<Port>, Vec<ArgError>> {
         let vague = step.inputs.values().any(TableSchema::is_vague);
@@ -156,12 +140,13 @@ impl Expander {
             let (mut first, mut failed) = (None, false);
             for data_type in types {
                 let registered = step.registered;
-                let world = World { operator, arguments, base, data_type, odd: None, registered };
+                let world =
+                    Hypothesis { operator, arguments, base, data_type, odd: None, registered };
                 match self.world(&world, &step.inputs, false).await {
-                    Ok(Bound { ports, guessed }) => {
+                    Ok((ports, guessed)) => {
                         if vague && probed.is_none() {
                             let probe = self.world(&world, &step.inputs, true).await;
-                            probed = probe.ok().map(|bound| bound.ports);
+                            probed = probe.ok().map(|(ports, _)| ports);
                         }
                         bound.push(ports);
                         first.get_or_insert((world, guessed));
@@ -204,16 +189,16 @@ impl Expander {
     /// guessed column. One other type is enough to show that the type matters.
     async fn odd_worlds(
         &mut self,
-        world: &World<'_>,
+        world: &Hypothesis<'_>,
         guessed: &BTreeSet<String>,
         inputs: &BTreeMap<String, TableSchema>,
     ) -> Vec<Vec<Port>> {
         let mut found = Vec::new();
         for column in guessed {
             for data_type in TYPES.iter().filter(|other| *other != world.data_type) {
-                let odd = World { odd: Some((column, data_type)), ..*world };
-                if let Ok(bound) = self.world(&odd, inputs, false).await {
-                    found.push(bound.ports);
+                let odd = Hypothesis { odd: Some((column, data_type)), ..*world };
+                if let Ok((ports, _)) = self.world(&odd, inputs, false).await {
+                    found.push(ports);
                     break;
                 }
             }
@@ -221,14 +206,14 @@ impl Expander {
         found
     }
 
-    /// Binds the step under one hypothesis. Columns that it uses from a partly unknown input are
-    /// assumed to exist.
+    /// Binds the step under one hypothesis; also returns the columns of its inputs whose types are
+    /// guessed. Columns that it uses from a partly unknown input are assumed to exist.
     async fn world(
         &mut self,
-        world: &World<'_>,
+        world: &Hypothesis<'_>,
         inputs: &BTreeMap<String, TableSchema>,
         probe: bool,
-    ) -> Result<Bound, Vec<ArgError>> {
+    ) -> Result<(Vec<Port>, BTreeSet<String>), Vec<ArgError>> {
         let mut guessed: BTreeSet<String> = BTreeSet::new();
         let mut tables: BTreeMap<String, TableSchema> = BTreeMap::new();
         for (port, table) in inputs {
@@ -264,7 +249,7 @@ impl Expander {
                 consent: Arc::new(NoConsent),
             };
             let errors = match world.operator.bind(&arguments, &cx).await {
-                Ok(bound) => return Ok(Bound { ports: bound.ports().to_vec(), guessed }),
+                Ok(bound) => return Ok((bound.ports().to_vec(), guessed)),
                 Err(errors) => errors,
             };
             let mut grown = false;
@@ -285,7 +270,7 @@ impl Expander {
 }
 
 #[derive(Clone, Copy)]
-struct World<'a> {
+struct Hypothesis<'a> {
     operator: &'a dyn Operator,
     arguments: &'a Node,
     base: &'a Path,
@@ -296,19 +281,13 @@ struct World<'a> {
     registered: bool,
 }
 
-impl World<'_> {
+impl Hypothesis<'_> {
     fn type_of(&self, column: &str) -> &DataType {
         match self.odd {
             Some((odd, data_type)) if odd == column => data_type,
             _ => self.data_type,
         }
     }
-}
-
-struct Bound {
-    ports: Vec<Port>,
-    /// The columns of its inputs whose types are guessed.
-    guessed: BTreeSet<String>,
 }
 
 fn supposed(name: &str, data_type: &DataType) -> FieldRef {
@@ -348,14 +327,19 @@ fn agreed(worlds: &[Vec<Port>], vague: bool, probed: Option<&[Port]>) -> Vec<Por
                 let data_type = if same { field.data_type().clone() } else { DataType::Null };
                 fields.push(Arc::new(field.as_ref().clone().with_data_type(data_type)));
             }
-            let key = port.table.key.iter().filter(|k| fields.iter().any(|f| f.name() == *k));
-            let key = key.cloned().collect();
-            Port::new(port.name, TableSchema { schema: Arc::new(Schema::new(fields)), key, open })
+            Port::new(port.name, known_part(fields, &port.table.key, open))
         })
         .collect()
 }
 
-impl Supposed {
+/// A table with these fields, and those of its key columns that are among them.
+fn known_part(fields: Vec<FieldRef>, key: &[String], open: bool) -> TableSchema {
+    let key = key.iter().filter(|name| fields.iter().any(|field| field.name() == *name));
+    let key = key.cloned().collect();
+    TableSchema { schema: Arc::new(Schema::new(fields)), key, open }
+}
+
+impl AssumedStep {
     /// True if a mistake at `path` may come from a change.
     fn covers(&self, path: &str) -> bool {
         let within = |path: &str, outer: &str| {
@@ -447,13 +431,7 @@ impl Supposed {
                 let fields: Vec<FieldRef> =
                     table.schema.fields().iter().filter(kept).cloned().collect();
                 let open = table.open || self.lossy || !self.missing.is_empty();
-                let key: Vec<String> = table
-                    .key
-                    .iter()
-                    .filter(|k| fields.iter().any(|f| f.name() == *k))
-                    .cloned()
-                    .collect();
-                port.table = TableSchema { schema: Arc::new(Schema::new(fields)), key, open };
+                port.table = known_part(fields, &table.key, open);
                 port
             })
             .collect()

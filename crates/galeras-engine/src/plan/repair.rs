@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::args;
-use super::scalar::plain;
+use super::args::{self, join};
+use super::cell::plain;
 use galeras_workflow::{Node, Source, Span, Value as NodeValue, did_you_mean, has_expression};
 
 pub(super) const VARIANTS: usize = 3;
@@ -72,13 +72,6 @@ fn without_value(node: &Node, written: &Node, path: &str, out: &mut Vec<String>)
             }
         }
         _ => {}
-    }
-}
-
-fn join(path: &str, name: &str) -> String {
-    match path {
-        "" => name.to_string(),
-        _ => format!("{path}.{name}"),
     }
 }
 

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use super::error::RunError;
 use super::input::open_port;
-use super::key::StepManifests;
+use super::key::{StepManifests, artifact};
 use crate::plan::{Check, CheckKind, Plan};
 use galeras_base::digest::Digest;
 use galeras_operator::event::{EventSink, RunEvent, RunStatus, StepStatus, StepSummary};
-use galeras_operator::{MAIN, StepError};
+use galeras_operator::{MAIN, StepError, is_virtual};
 use galeras_sql::functions;
 use galeras_sql::session::{column, session};
 use galeras_store::{Manifest, PortArtifact, Store};
@@ -70,9 +70,6 @@ pub(super) async fn check_all(
 }
 
 /// The problem, or `None` if the test holds.
-///
-/// # Errors
-/// If the step has no result, or the table cannot be read.
 async fn check(
     plan: &Plan,
     at: usize,
@@ -81,7 +78,7 @@ async fn check(
     done: &StepManifests,
 ) -> Result<Option<String>, RunError> {
     let missing = || StepError::new("the step has no result to test");
-    let artifact = super::key::artifact(done, at, test.port).ok_or_else(missing)?;
+    let artifact = artifact(done, at, test.port).ok_or_else(missing)?;
     if let CheckKind::Rows { min, max } = &test.kind {
         let rows = artifact.rows;
         let few = min.is_some_and(|min| rows < min);
@@ -119,7 +116,7 @@ fn outcome_key(plan: &Plan, at: usize, test: &Check, table: &PortArtifact) -> Di
         "versions": *VERSIONS,
         "check": test.kind.preimage(),
         "table": table.digest,
-        "step": if reads_virtual(plan, at, test) { Some(&plan.steps[at].name) } else { None },
+        "step": reads_virtual(plan, at, test).then_some(&plan.steps[at].name),
     }))
 }
 
@@ -145,17 +142,13 @@ pub async fn test_outcomes(
 ) -> Vec<TestOutcome> {
     let mut outcomes = Vec::new();
     for test in &plan.steps[at].checks {
-        let known = match super::key::artifact(done, at, test.port) {
-            None => None,
-            Some(table) => {
-                let reads = reads_table(test, table);
-                let remembered = store.check_result(&outcome_key(plan, at, test, table)).await;
-                match reads && remembered.is_none() {
-                    true => None,
-                    false => check(plan, at, test, store, done).await.ok(),
-                }
+        let mut known = None;
+        if let Some(table) = artifact(done, at, test.port) {
+            let remembered = store.check_result(&outcome_key(plan, at, test, table)).await;
+            if remembered.is_some() || !reads_table(test, table) {
+                known = check(plan, at, test, store, done).await.ok();
             }
-        };
+        }
         outcomes.push(TestOutcome {
             test: test.kind.to_string(),
             warns: test.severity == AssertSeverity::Warn,
@@ -207,8 +200,8 @@ fn violation(test: &Check, problem: &str) -> String {
 }
 
 fn reads_virtual(plan: &Plan, at: usize, test: &Check) -> bool {
-    let fields = plan.steps[at].port(test.port).map(|p| p.table.schema.fields().clone());
-    fields.is_some_and(|fields| fields.iter().any(|f| galeras_operator::is_virtual(f)))
+    let port = plan.steps[at].port(test.port);
+    port.is_some_and(|port| port.table.schema.fields().iter().any(|f| is_virtual(f)))
 }
 
 async fn count_violations(

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use datafusion::execution::context::SessionContext;
 
 use super::error::RunError;
+use crate::locked;
 use crate::plan::{Plan, PlannedStep};
 use galeras_base::digest::Digest;
 use galeras_base::memory_guard::{ActiveWork, active};
@@ -16,8 +17,8 @@ use galeras_base::scratch::LazyScratch;
 use galeras_chat::Budget;
 use galeras_operator::event::{EventSink, RunEvent};
 use galeras_operator::{BoundStep, LowerContext, Lowering, RunEnv, Tell};
-use galeras_sql::session::{bounded_session, session, spilling_session};
-use galeras_store::{MemoPart, RecipeParts, Store};
+use galeras_sql::session::{StoredBlob, bounded_session, session, spilling_session};
+use galeras_store::{MemoPart, RecipeParts, Store, timestamp};
 
 /// A step without its plan.
 #[derive(Clone, Copy)]
@@ -46,7 +47,6 @@ const SMALL_BYTES: u64 = 4 << 20;
 /// The context of a running step.
 pub(super) struct StepContext {
     pub(super) name: String,
-    unit: &'static str,
     pub(super) store: Store,
     pub(super) lower: LowerContext,
     /// The inputs are small.
@@ -92,7 +92,6 @@ impl StepContext {
         };
         Ok(Self {
             name: task.name.to_string(),
-            unit: task.bound.work_unit(),
             store: store.clone(),
             lower,
             small,
@@ -112,12 +111,12 @@ impl StepContext {
 
     /// Records that the result is computed from these stored files, among others.
     pub(super) fn reads(&self, blobs: impl IntoIterator<Item = Digest>) {
-        self.reads.lock().unwrap_or_else(PoisonError::into_inner).extend(blobs);
+        locked(&self.reads).extend(blobs);
     }
 
     /// All recorded files, sorted.
     pub(super) fn all_reads(&self) -> Vec<Digest> {
-        let reads = self.reads.lock().unwrap_or_else(PoisonError::into_inner);
+        let reads = locked(&self.reads);
         reads.iter().copied().collect()
     }
 
@@ -140,19 +139,15 @@ impl StepContext {
 
     /// Sends how much there is to compute and how much is reused, in the unit of the step.
     pub(super) fn total(&self, total: u64, reused: u64) {
-        let (step, unit) = (self.name.clone(), self.unit);
-        tracing::debug!(to_compute = total, reused, unit, "work");
-        self.lower.env.events.send(RunEvent::StepTotal { step, unit, total, reused });
+        (self.lower.tell)(Tell::Total { work: total, reused });
     }
 
     pub(super) fn progress(&self, done: u64) {
-        let (step, unit) = (self.name.clone(), self.unit);
-        self.lower.env.events.send(RunEvent::Progress { step, unit, done });
+        (self.lower.tell)(Tell::Progress(done));
     }
 
     pub(super) fn warn(&self, message: String) {
-        tracing::warn!("{message}");
-        self.lower.env.events.send(RunEvent::Warning { step: Some(self.name.clone()), message });
+        (self.lower.tell)(Tell::Warning(message));
     }
 }
 
@@ -175,7 +170,7 @@ fn event_sender(
         events.send(match tell {
             Tell::Activity(text) => {
                 tracing::trace!("{text}");
-                let mut last_sent = last_sent.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut last_sent = locked(&last_sent);
                 if last_sent.is_some_and(|sent| sent.elapsed() < ACTIVITY) {
                     return;
                 }
@@ -197,4 +192,19 @@ fn event_sender(
             Tell::Progress(done) => RunEvent::Progress { step, unit, done },
         });
     })
+}
+
+/// Makes a stored blob a part of the recipe. `row` is the digest of the input row, if the part is
+/// the result of only one, or names a piece of that result.
+pub(super) async fn commit_part(
+    store: &Store,
+    recipe: &Digest,
+    blob: StoredBlob,
+    row: Option<String>,
+) -> Result<(), RunError> {
+    let StoredBlob { digest, bytes, rows } = blob;
+    let part = MemoPart { blob: digest, bytes, rows, created: timestamp(), row };
+    store.put_memo_part(recipe, &part).await?;
+    tracing::debug!(blob = %digest.short(), rows, bytes, "part committed");
+    Ok(())
 }

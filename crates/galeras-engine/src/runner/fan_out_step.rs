@@ -3,9 +3,9 @@
 //!
 //! Tables are streamed from the operator into parts, so they may be larger than memory.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::SchemaRef;
@@ -14,29 +14,20 @@ use datafusion::datasource::MemTable;
 use futures::{StreamExt, TryStreamExt};
 use tokio::sync::{Mutex, MutexGuard, OnceCell, Semaphore, mpsc};
 
-use super::context::StepContext;
+use super::context::{StepContext, commit_part};
 use super::error::RunError;
-use super::parts::commit_part;
-use super::stored_rows::{RowCut, StoredRows};
+use crate::locked;
 use galeras_base::digest::Digest;
 use galeras_base::id::ROW_DIGEST;
 use galeras_operator::{FanOutError, FanOutStep, FanOutWork, Ports, StepError};
 use galeras_sql::functions::{RowDigest, call};
 use galeras_sql::session::{BlobEncoding, column, scan_files};
+use galeras_store::MemoPart;
 
 /// The number of rows opened at once; they mostly wait for a network.
 const AT_ONCE: usize = 4;
 /// Batches between the operator and the encoder.
 const QUEUE: usize = 4;
-
-pub(super) struct FanOutResult {
-    /// The output ports, over stored tables.
-    pub(super) ports: Ports,
-    /// Input rows computed now.
-    pub(super) computed: u64,
-    /// Input rows computed before.
-    pub(super) reused: u64,
-}
 
 /// A share of the pieces of a row: those with `number % of == share`.
 #[derive(Clone, Copy, Debug)]
@@ -53,27 +44,10 @@ impl Share {
     }
 }
 
-/// Opened rows, kept for their other shares.
-#[derive(Default)]
-pub(super) struct OpenedRows(std::sync::Mutex<HashMap<String, OpenedRow>>);
+/// Opened rows by digest, kept for their other shares.
+pub(super) type OpenedRows = std::sync::Mutex<HashMap<String, OpenedRow>>;
 
 type OpenedRow = Arc<OnceCell<Arc<dyn FanOutWork>>>;
-
-impl OpenedRows {
-    fn row(&self, digest: &str) -> OpenedRow {
-        let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(rows.entry(digest.to_string()).or_default())
-    }
-
-    fn close_row(&self, digest: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(digest);
-    }
-
-    /// Closes the rows that are not in use.
-    pub(super) fn close(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    }
-}
 
 /// The state that the rows of a step share.
 struct FanOut<'a> {
@@ -101,19 +75,22 @@ impl<E: Into<RunError>> From<E> for Failure {
     }
 }
 
-struct InputRow {
-    digest: String,
-    label: String,
+pub(super) struct InputRow {
+    /// Its digest in hexadecimal digits.
+    pub(super) digest: String,
+    /// Its name in messages.
+    pub(super) label: String,
     batch: RecordBatch,
 }
 
-/// Computes the rows without an earlier result, and opens every table.
+/// Computes the rows without an earlier result. Returns the output ports over stored tables, and
+/// the numbers of input rows computed now and before.
 pub(super) async fn run(
     cx: &StepContext,
     step: &dyn FanOutStep,
     input: DataFrame,
     recipe: Digest,
-) -> Result<FanOutResult, RunError> {
+) -> Result<(Ports, u64, u64), RunError> {
     let rows = load(step, input.clone()).await?;
     let stored = StoredRows::of(&cx.parts(&recipe).await?);
     let mut blobs = Vec::with_capacity(rows.len());
@@ -153,21 +130,13 @@ pub(super) async fn run(
     } else {
         scan_files(&cx.lower.session, &cx.store, &blobs, step.output_schema())?
     };
-    Ok(FanOutResult { ports: step.ports(input, expanded)?, computed, reused })
-}
-
-/// A row without a complete table in the store.
-pub(super) struct MissingRow {
-    /// Its digest in hexadecimal digits.
-    pub(super) digest: String,
-    /// Its name in messages.
-    pub(super) label: String,
+    Ok((step.ports(input, expanded)?, computed, reused))
 }
 
 /// The remaining rows of a step.
 pub(super) struct MissingRows {
     /// The rows without a complete table, except refused ones.
-    pub(super) rows: Vec<MissingRow>,
+    pub(super) rows: Vec<InputRow>,
     /// The number of complete rows.
     pub(super) reused: u64,
     /// True if the user has not consented to the work on some row. Then only a process with the
@@ -176,9 +145,6 @@ pub(super) struct MissingRows {
 }
 
 /// Finds the rows without a complete table in the store.
-///
-/// # Errors
-/// If the input or the store cannot be read.
 pub(super) async fn missing_rows(
     cx: &StepContext,
     step: &dyn FanOutStep,
@@ -193,7 +159,7 @@ pub(super) async fn missing_rows(
         } else if step.refusal(&cx.lower, &row.batch).is_some() {
             missing.refused = true;
         } else {
-            missing.rows.push(MissingRow { digest: row.digest, label: row.label });
+            missing.rows.push(row);
         }
     }
     Ok(missing)
@@ -202,9 +168,6 @@ pub(super) async fn missing_rows(
 /// Computes a share of the pieces of one row and stores them. Returns the number of pieces, or the
 /// reason why the row cannot be computed here. That reason is not a result of the row and is not
 /// stored.
-///
-/// # Errors
-/// If the store fails.
 pub(super) async fn fill(
     cx: &StepContext,
     step: &dyn FanOutStep,
@@ -255,7 +218,7 @@ impl FanOut<'_> {
     /// Expands a row and stores its table, or the one that reports its failure.
     async fn expand(&self, row: InputRow) -> Result<Vec<Digest>, RunError> {
         let ended = self.pieces(&row, Share::ALL).await;
-        self.opened.close_row(&row.digest);
+        locked(self.opened).remove(&row.digest);
         let error = match ended {
             Ok(tables) => return Ok(tables),
             Err(Failure::Run(error)) => return Err(error),
@@ -280,7 +243,7 @@ impl FanOut<'_> {
     /// Expands the missing pieces of a row on all threads. The next row gets its turn as soon as
     /// all pieces have started.
     async fn pieces(&self, row: &InputRow, share: Share) -> Result<Vec<Digest>, Failure> {
-        let opened = self.opened.row(&row.digest);
+        let opened = Arc::clone(locked(self.opened).entry(row.digest.clone()).or_default());
         let open = async || Ok(Arc::from(self.step.open(&self.cx.lower, row.batch.clone()).await?));
         let work: &Arc<dyn FanOutWork> =
             opened.get_or_try_init(open).await.map_err(Failure::Work)?;
@@ -359,4 +322,156 @@ fn encode_received(
     mut batches: mpsc::Receiver<RecordBatch>,
 ) -> Result<BlobEncoding, RunError> {
     Ok(BlobEncoding::start(&cx.store, schema, 1, move || batches.blocking_recv())?)
+}
+
+/// Digits of the digest of a row.
+const ROW: usize = 2 * RowDigest::BYTES as usize;
+const NUMBER: usize = 8;
+
+/// A division of the work on a row.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct RowCut {
+    /// The digest of the row in hexadecimal digits.
+    pub(super) row: String,
+    /// The digest of the pieces.
+    pub(super) cut: Digest,
+    pub(super) pieces: u32,
+}
+
+impl RowCut {
+    /// The part's name of a piece. A single piece is the row.
+    pub(super) fn part(&self, piece: u32) -> String {
+        let Self { row, cut, pieces } = self;
+        match pieces {
+            1 => row.clone(),
+            _ => format!("{row}{cut}{piece:0NUMBER$x}{pieces:0NUMBER$x}"),
+        }
+    }
+
+    /// The cut and the number of the piece that a part is, if it is not a whole row.
+    fn of(part: &str) -> Option<(Self, u32)> {
+        let (rest, pieces) = part.split_at_checked(part.len().checked_sub(NUMBER)?)?;
+        let (rest, piece) = rest.split_at_checked(rest.len().checked_sub(NUMBER)?)?;
+        let (row, cut) = rest.split_at_checked(ROW)?;
+        let number = |digits: &str| u32::from_str_radix(digits, 16).ok();
+        let cut = Self { row: row.to_string(), cut: cut.parse().ok()?, pieces: number(pieces)? };
+        let piece = number(piece).filter(|piece| *piece < cut.pieces)?;
+        Some((cut, piece))
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct StoredRows {
+    /// The time of each table, and the tables that form it.
+    whole: HashMap<String, (String, Vec<Digest>)>,
+    pieces: HashMap<RowCut, BTreeMap<u32, Digest>>,
+}
+
+impl StoredRows {
+    /// Sorts these parts by row. If a row has several tables, as after a forced run, the latest
+    /// counts.
+    pub(super) fn of(parts: &[MemoPart]) -> Self {
+        let mut rows = Self::default();
+        let mut finished: HashMap<RowCut, &str> = HashMap::new();
+        for part in parts {
+            let Some(name) = &part.row else { continue };
+            match RowCut::of(name) {
+                None => rows.finish(name, &part.created, vec![part.blob]),
+                Some((cut, piece)) => {
+                    let last = finished.entry(cut.clone()).or_default();
+                    *last = (*last).max(&part.created);
+                    rows.pieces.entry(cut).or_default().insert(piece, part.blob);
+                }
+            }
+        }
+        for (cut, last) in finished {
+            let Some(pieces) = rows.pieces.get(&cut) else { continue };
+            if pieces.len() == cut.pieces as usize {
+                let tables = pieces.values().copied().collect();
+                rows.finish(&cut.row, last, tables);
+            }
+        }
+        rows
+    }
+
+    fn finish(&mut self, row: &str, when: &str, tables: Vec<Digest>) {
+        let known = self.whole.entry(row.to_string()).or_default();
+        // At equal times the content decides, not the order of the parts.
+        if (when, &tables) >= (known.0.as_str(), &known.1) {
+            *known = (when.to_string(), tables);
+        }
+    }
+
+    /// The tables that form that of the row, if it is complete.
+    pub(super) fn whole(&self, row: &str) -> Option<&[Digest]> {
+        self.whole.get(row).map(|(_, tables)| tables.as_slice())
+    }
+
+    /// The number of complete rows.
+    pub(super) fn count(&self) -> usize {
+        self.whole.len()
+    }
+
+    /// The table of a piece, if it is stored.
+    pub(super) fn piece(&self, cut: &RowCut, piece: u32) -> Option<Digest> {
+        self.pieces.get(cut)?.get(&piece).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(pieces: u32) -> RowCut {
+        RowCut { row: "ab".repeat(16), cut: Digest::of(b"cut"), pieces }
+    }
+
+    fn part(row: String, table: &[u8], created: &str) -> MemoPart {
+        let created = created.to_string();
+        MemoPart { blob: Digest::of(table), bytes: 1, rows: 1, created, row: Some(row) }
+    }
+
+    #[test]
+    fn names_are_hexadecimal_and_read_back() {
+        let name = cut(300).part(299);
+        assert!(name.bytes().all(|byte| byte.is_ascii_hexdigit()) && name.len() < 200, "{name}");
+        assert_eq!(RowCut::of(&name), Some((cut(300), 299)));
+        assert_eq!(cut(1).part(0), cut(1).row, "the only piece is the row");
+        for other in [cut(1).part(0), cut(3).part(3), String::new(), "x".repeat(112)] {
+            assert_eq!(RowCut::of(&other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_row_is_whole_with_its_last_piece() {
+        let (cut, row) = (cut(3), cut(3).row);
+        let other = RowCut { cut: Digest::of(b"another cut"), ..cut.clone() };
+        let mut parts = vec![
+            part(cut.part(0), b"0", "1"),
+            part(cut.part(2), b"2", "2"),
+            part(other.part(1), b"1 of another", "3"),
+        ];
+        let stored = StoredRows::of(&parts);
+        assert_eq!((stored.whole(&row), stored.count()), (None, 0));
+        assert_eq!(stored.piece(&cut, 2), Some(Digest::of(b"2")));
+        assert_eq!(stored.piece(&cut, 1), None, "pieces of another cut are others");
+        parts.push(part(cut.part(1), b"1", "4"));
+        let tables = [b"0", b"1", b"2"].map(|table| Digest::of(table));
+        let stored = StoredRows::of(&parts);
+        assert_eq!((stored.whole(&row), stored.count()), (Some(&tables[..]), 1));
+    }
+
+    #[test]
+    fn of_two_tables_of_a_row_the_last_one_counts() {
+        let (cut, row) = (cut(2), cut(2).row);
+        let pieces = [part(cut.part(0), b"0", "1"), part(cut.part(1), b"1", "5")];
+        let tables = [b"0", b"1"].map(|table| Digest::of(table));
+        for (when, wanted) in [("4", &tables[..]), ("6", &[Digest::of(b"whole")][..])] {
+            let mut parts = pieces.to_vec();
+            parts.push(part(row.clone(), b"whole", when));
+            assert_eq!(StoredRows::of(&parts).whole(&row), Some(wanted));
+            parts.reverse();
+            assert_eq!(StoredRows::of(&parts).whole(&row), Some(wanted));
+        }
+    }
 }

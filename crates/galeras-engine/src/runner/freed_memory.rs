@@ -1,8 +1,8 @@
 //! Returns freed memory to the system during a run, and in an executor of a cluster.
 //!
-//! The allocator of glibc keeps freed memory for later use, in as many arenas as there were threads.
-//! With ten million rows, a step allocates and frees gigabytes, and after minutes holds half as much
-//! again as it needs. So a process that exceeds its memory returns the free part.
+//! The allocator of glibc keeps freed memory for later use, in as many arenas as there were
+//! threads. With ten million rows, a step allocates and frees gigabytes, and after minutes holds
+//! half as much again as it needs. So a process that exceeds its memory returns the free part.
 
 #![allow(unsafe_code)]
 

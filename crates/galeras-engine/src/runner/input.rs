@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
+use arrow::ipc::reader::StreamReader;
+use arrow::ipc::writer::StreamWriter;
 use datafusion::common::ScalarValue;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::SessionContext;
@@ -11,6 +13,9 @@ use datafusion::functions::expr_fn::{coalesce, concat, left};
 use datafusion::logical_expr::{
     Expr, LogicalPlan, Operator, Union, binary_expr, cast, lit, not, when,
 };
+use serde::de::Error as _;
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::key::{StepManifests, artifact};
@@ -35,19 +40,6 @@ pub(super) fn input_size(step: &PlannedStep, done: &StepManifests) -> Option<(u6
     sizes.reduce(|(rows, bytes), more| (rows + more.0, bytes + more.1))
 }
 
-/// The columns by which the rows of the only input are sorted; none for united cells, which are
-/// concatenated.
-pub(super) fn input_order(step: &PlannedStep, done: &StepManifests) -> Vec<String> {
-    let [input] = step.inputs.as_slice() else { return Vec::new() };
-    match input.tables.as_slice() {
-        [table] if !input.united => {
-            artifact(done, table.step, table.port).map(|stored| stored.key.clone())
-        }
-        _ => None,
-    }
-    .unwrap_or_default()
-}
-
 /// The table of an input, with united cells and virtual columns.
 pub fn open(
     session: &SessionContext,
@@ -59,32 +51,46 @@ pub fn open(
     StoredInput::of(plan, input, done)?.open(session, store)
 }
 
-/// An input whose tables are stored: everything needed to read them without the plan.
-#[derive(Clone, Debug)]
+/// An input whose tables are stored: everything needed to read them without the plan, also in
+/// another process.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct StoredInput {
     pub(super) port: String,
     /// The tables are the cells of a matrix step, with their keys as columns.
     pub(super) united: bool,
+    #[serde(serialize_with = "write_schema", deserialize_with = "read_schema")]
     pub(super) schema: TableSchema,
     /// Its tables; several only if they are united.
     pub(super) tables: Vec<StoredTable>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct StoredTable {
     pub(super) step: String,
     /// Its cell, for united cells.
     pub(super) cell: Cell,
     /// Its planned columns.
+    #[serde(serialize_with = "write_schema", deserialize_with = "read_schema")]
     pub(super) table: TableSchema,
     pub(super) stored: PortArtifact,
 }
 
+/// Writes a schema in Arrow's IPC format, and its key.
+fn write_schema<S: Serializer>(table: &TableSchema, to: S) -> Result<S::Ok, S::Error> {
+    let mut bytes = Vec::new();
+    let written = StreamWriter::try_new(&mut bytes, &table.schema).and_then(|mut to| to.finish());
+    written.map_err(S::Error::custom)?;
+    (bytes, &table.key).serialize(to)
+}
+
+fn read_schema<'de, D: Deserializer<'de>>(from: D) -> Result<TableSchema, D::Error> {
+    let (bytes, key) = <(Vec<u8>, Vec<String>)>::deserialize(from)?;
+    let schema = StreamReader::try_new(bytes.as_slice(), None).map_err(D::Error::custom)?.schema();
+    Ok(TableSchema { schema, key, open: false })
+}
+
 impl StoredInput {
     /// The input of a step whose upstream steps are done.
-    ///
-    /// # Errors
-    /// If one of them has no result.
     pub(super) fn of(plan: &Plan, input: &Input, done: &StepManifests) -> Result<Self, StepError> {
         let mut tables = Vec::with_capacity(input.tables.len());
         for table in &input.tables {
@@ -104,9 +110,6 @@ impl StoredInput {
     }
 
     /// Its tables as one, with united cells and virtual columns.
-    ///
-    /// # Errors
-    /// If a table cannot be read, or disagrees with its cell.
     pub(super) fn open(
         &self,
         session: &SessionContext,
@@ -128,9 +131,6 @@ impl StoredInput {
     }
 
     /// Rows of one of the tables, `len` from position `start`, with the columns of its cell.
-    ///
-    /// # Errors
-    /// If they cannot be read, or disagree with the cell.
     pub(super) async fn open_rows(
         &self,
         session: &SessionContext,
@@ -241,5 +241,24 @@ fn literal(value: &Value) -> Expr {
         },
         Value::String(s) => lit(s.as_str()),
         _ => lit(ScalarValue::Null),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use arrow::datatypes::Schema;
+
+    use super::*;
+    use galeras_operator::{describe, virtual_step};
+
+    #[test]
+    fn a_schema_comes_back_with_all_it_says() {
+        let list = DataType::new_list(DataType::Utf8, true);
+        let fields = vec![describe("a", list, true, "texts", Some("words")), virtual_step()];
+        let table = TableSchema::new(Arc::new(Schema::new(fields)), Some(vec!["a".into()]));
+        let json = write_schema(&table, serde_json::value::Serializer).unwrap();
+        let read = read_schema(json).unwrap();
+        assert_eq!((read.schema, read.key), (table.schema, table.key));
     }
 }

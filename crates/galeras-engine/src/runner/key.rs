@@ -20,9 +20,6 @@ pub(super) struct StepKey {
 }
 
 /// The key of a step whose inputs are done. Reads and hashes its side files.
-///
-/// # Errors
-/// If an input has no result, or a side file cannot be read.
 pub(super) fn step_key(
     plan: &Plan,
     step: &PlannedStep,
@@ -35,22 +32,20 @@ pub(super) fn step_key(
         inputs.insert(input.port.clone(), digest);
     }
     let files = step.step.side_files()?;
-    let preimage = Preimage {
-        format: FORMAT_VERSION,
-        operator: step.operator.descriptor().name.to_string(),
-        version: step.operator.descriptor().version,
-        args: step.step.args(),
-        inputs,
-        files: files.iter().map(|f| f.digest).collect(),
-        recipe_args: step.step.recipe_args(),
-    };
+    let preimage =
+        Preimage { inputs, files: files.iter().map(|f| f.digest).collect(), ..own(step) };
     Ok(StepKey { preimage, files })
 }
 
 /// The recipe of a step, which does not depend on its inputs.
 pub(super) fn step_recipe(step: &PlannedStep) -> Digest {
+    own(step).recipe()
+}
+
+/// The pre-image of a step without its inputs and files.
+fn own(step: &PlannedStep) -> Preimage {
     let about = step.operator.descriptor();
-    let preimage = Preimage {
+    Preimage {
         format: FORMAT_VERSION,
         operator: about.name.to_string(),
         version: about.version,
@@ -58,8 +53,7 @@ pub(super) fn step_recipe(step: &PlannedStep) -> Digest {
         inputs: BTreeMap::new(),
         files: Vec::new(),
         recipe_args: step.step.recipe_args(),
-    };
-    preimage.recipe()
+    }
 }
 
 /// The logical digest of an input, or of the columns that are read.

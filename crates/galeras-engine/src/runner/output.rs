@@ -1,27 +1,36 @@
-//! Output files: written only if their content has changed, and never over a file from elsewhere
-//! unless the user agrees.
+//! Output files: tables in their file formats, written only if their content has changed, and never
+//! over a file from elsewhere unless the user agrees.
 
 use std::fs::{self, File, Permissions};
-use std::io::{self, Seek as _};
+use std::io::{self, BufWriter, Seek as _, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use arrow::array::{AsArray, RecordBatch};
+use arrow::datatypes::SchemaRef;
+use datafusion::execution::SendableRecordBatchStream;
+use futures::StreamExt;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::error::RunError;
-use super::file_digests::FileDigests;
-use super::input::blobs;
+use super::input::{blobs, open};
 use super::key::{StepManifests, artifact, input_digest};
 use super::lost_rows::tell_lost_rows;
-use super::output_place::{Occupant, place};
-use super::output_table::{ExportedTable, export_table, origin};
-use crate::plan::{OutputFormat, Plan, PlannedOutput, TableRef};
-use galeras_base::digest::Digest;
+use super::output_place::{FileDigests, FileOrigin, place};
+use crate::plan::{OutputFormat, PictureFormat, Plan, PlannedOutput, TableRef, cell_suffix};
+use galeras_base::digest::{Digest, table_digest};
 use galeras_base::scratch::{WholeFile, make_folder};
+use galeras_display::{TableFormat, TableWriter};
 use galeras_operator::event::{EventSink, RunEvent, RunStatus};
-use galeras_operator::{Reads, StepError};
-use galeras_store::{OutputOrigin, OutputRecord, Store, timestamp};
+use galeras_operator::table_digest::TableHasher;
+use galeras_operator::{Reads, StepError, is_virtual};
+use galeras_sql::session::{copy_with_metadata, key_values, session, sorted_by_key};
+use galeras_store::{OutputOrigin, OutputRecord, PortArtifact, Store, timestamp};
 use galeras_workflow::quote;
 
 /// The version of the file formats. Increase it when the same table gives other bytes.
@@ -48,10 +57,13 @@ struct WrittenOutput {
     unrecorded: Option<String>,
 }
 
+/// The file that a key gives.
+#[derive(Serialize, Deserialize)]
 struct RememberedFile {
     file: Digest,
     table: Digest,
     /// Its number of rows, if it differs from the table's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     rows: Option<u64>,
 }
 
@@ -99,10 +111,6 @@ impl OutputWriter<'_> {
     }
 
     /// Ensures that the file of `output` has the right content.
-    ///
-    /// # Errors
-    /// If the table cannot be read or does not fit the format, a disk fails, or the file is from
-    /// elsewhere.
     async fn write(&self, output: &PlannedOutput) -> Result<WrittenOutput, RunError> {
         let path = self.options.folder.join(&output.path);
         let tables = output.input.tables.iter();
@@ -134,7 +142,7 @@ impl OutputWriter<'_> {
             self.remember(&key, output, &known).await;
             return done(rows, false, self.claim(output, &path, content, origin).await);
         }
-        let occupant = Occupant::of(&path, self.store, &self.options.digests).await?;
+        let occupant = FileOrigin::of(&path, self.store, &self.options.digests).await?;
         if let Some(objection) = occupant.objection(&origin).filter(|_| !self.options.overwrite) {
             if output.format == OutputFormat::Parquet && occupant.has_table(&origin.table) {
                 return done(rows, false, None);
@@ -150,7 +158,7 @@ impl OutputWriter<'_> {
         }
         // Recorded before the rename: a killed run must not leave a file of unknown origin.
         let unrecorded = self.record(output, &path, content, origin.clone()).await;
-        if matches!(occupant, Occupant::Nothing) && !self.options.overwrite {
+        if matches!(occupant, FileOrigin::Missing) && !self.options.overwrite {
             match whole.finish_new(&path) {
                 // Another run has just written it, so check again who owns it.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -166,13 +174,10 @@ impl OutputWriter<'_> {
     }
 
     /// True if the file already has its content, according to the stored results.
-    ///
-    /// # Errors
-    /// If a table cannot be read.
     pub(super) async fn is_right(
         &self,
         output: &PlannedOutput,
-        occupant: &Occupant,
+        occupant: &FileOrigin,
     ) -> Result<bool, RunError> {
         let Some(content) = occupant.content() else { return Ok(false) };
         if self.remembered(&self.key(output)?).await.is_some_and(|known| known.file == content) {
@@ -214,20 +219,13 @@ impl OutputWriter<'_> {
     }
 
     async fn remembered(&self, key: &Digest) -> Option<RememberedFile> {
-        let known = self.store.check_result(key).await?;
-        let digest = |name: &str| known.get(name).and_then(Value::as_str)?.parse().ok();
-        let rows = known.get("rows").and_then(Value::as_u64);
-        Some(RememberedFile { file: digest("file")?, table: digest("table")?, rows })
+        serde_json::from_value(self.store.check_result(key).await?).ok()
     }
 
     async fn remember(&self, key: &Digest, output: &PlannedOutput, file: &RememberedFile) {
-        let mut known = json!({"file": file.file, "table": file.table});
-        if let Some(rows) = file.rows {
-            known["rows"] = json!(rows);
-        }
         // It can be recomputed at any time.
         let reads = blobs(&output.input, self.done);
-        let _ = self.store.put_check_result(key, &known, reads).await;
+        let _ = self.store.put_check_result(key, &json!(file), reads).await;
     }
 
     /// Records the origin of a correct file, if it is unknown.
@@ -270,4 +268,184 @@ fn hash(path: &Path) -> io::Result<Digest> {
 
 pub(super) fn shown(path: &Path) -> String {
     quote(&path.strip_prefix(".").unwrap_or(path).display().to_string())
+}
+
+pub(super) fn origin(plan: &Plan, output: &PlannedOutput, table: Digest) -> OutputOrigin {
+    let tables = &output.input.tables;
+    let name = |table: &TableRef| {
+        let name = &plan.steps[table.step].name;
+        let cell = cell_suffix(&table.cell);
+        match name.strip_suffix(&cell).filter(|_| output.input.united && !cell.is_empty()) {
+            Some(step) => format!("{step}[*]"),
+            None => name.clone(),
+        }
+    };
+    let mut steps: Vec<String> = tables.iter().map(name).collect();
+    steps.dedup();
+    OutputOrigin {
+        workflow: plan.name.clone(),
+        file: plan.file_name(),
+        step: steps.join(", "),
+        port: tables.first().map_or_else(String::new, |table| table.port.to_string()),
+        table,
+        version: env!("CARGO_PKG_VERSION").to_string(),
+    }
+}
+
+/// The stored table of an output, if it needs no more columns: no united cells, no columns that are
+/// filled in on reading.
+fn stored_as_it_is<'a>(
+    plan: &Plan,
+    output: &PlannedOutput,
+    done: &'a StepManifests,
+) -> Option<&'a PortArtifact> {
+    let [table] = output.input.tables.as_slice() else { return None };
+    let port = plan.steps[table.step].port(table.port)?;
+    let filled = port.table.schema.fields().iter().any(|field| is_virtual(field));
+    if output.input.united || filled || output.shape.is_some() {
+        None
+    } else {
+        artifact(done, table.step, table.port)
+    }
+}
+
+/// The content of an output file.
+pub struct ExportedTable {
+    /// Its origin.
+    pub origin: OutputOrigin,
+    /// Its number of rows, if it differs from the table's.
+    pub rows: Option<u64>,
+}
+
+/// Writes the rows of the output in key order, and returns their origin.
+///
+/// # Errors
+/// If the table cannot be read, does not have the rows that the format needs, or the file fails.
+pub async fn export_table(
+    plan: &Plan,
+    output: &PlannedOutput,
+    store: &Store,
+    done: &StepManifests,
+    file: impl Write + Send,
+) -> Result<ExportedTable, RunError> {
+    let stored = stored_as_it_is(plan, output, done);
+    if let (OutputFormat::Parquet, Some(stored)) = (&output.format, stored) {
+        let missing = || StepError::new("its stored table is missing");
+        let blob = store.open_blob(&stored.blob).await?.ok_or_else(missing)?;
+        let origin = origin(plan, output, stored.digest);
+        let mut out = BufWriter::new(file);
+        copy_with_metadata(&blob, &mut out, &origin.to_pairs())?;
+        out.flush()?;
+        return Ok(ExportedTable { origin, rows: None });
+    }
+    let session = session(1);
+    let df = open(&session, store, plan, &output.input, done)?;
+    let df = match output.shape {
+        None => sorted_by_key(df, &output.input.schema.key)?,
+        Some(shape) => shape.apply(&session, df).await?,
+    };
+    let schema: SchemaRef = Arc::new(df.schema().as_arrow().clone());
+    let mut rows = OutputRows {
+        hasher: stored.is_none().then(|| TableHasher::new(&schema)),
+        count: 0,
+        stream: df.execute_stream().await?,
+    };
+    let origin = |rows: OutputRows| {
+        let count = output.shape.map(|_| rows.count);
+        let computed = rows.hasher.map(|hasher| {
+            let (columns, rows) = hasher.finish();
+            table_digest(&columns, rows)
+        });
+        let table = computed.or(stored.map(|stored| stored.digest));
+        let missing = || StepError::new("its table has no digest");
+        let origin = origin(plan, output, table.ok_or_else(missing)?);
+        Ok::<_, RunError>(ExportedTable { origin, rows: count })
+    };
+    let mut out = BufWriter::new(file);
+    let exported = match &output.format {
+        OutputFormat::Text { column } => {
+            let text = rows.only_text(schema.index_of(column)?).await?;
+            out.write_all(text.as_bytes())?;
+            origin(rows)?
+        }
+        OutputFormat::Picture { column, format } => {
+            let svg = rows.only_text(schema.index_of(column)?).await?;
+            let picture = match format {
+                PictureFormat::Svg => Ok(galeras_figures::embed(&svg).into_bytes()),
+                PictureFormat::Png => galeras_figures::png(&svg, DOTS_PER_INCH),
+                PictureFormat::Pdf => galeras_figures::pdf(&svg),
+            };
+            out.write_all(&picture.map_err(|error| RunError::Rows(error.to_string()))?)?;
+            origin(rows)?
+        }
+        OutputFormat::Parquet => {
+            let level = ZstdLevel::try_new(1).unwrap_or_default();
+            let properties = WriterProperties::builder()
+                .set_compression(Compression::ZSTD(level))
+                .set_created_by("galeras".to_string())
+                .build();
+            let mut writer = ArrowWriter::try_new(&mut out, schema, Some(properties))?;
+            while let Some(batch) = rows.next().await? {
+                writer.write(&batch)?;
+            }
+            let exported = origin(rows)?;
+            for pair in key_values(&exported.origin.to_pairs()) {
+                writer.append_key_value_metadata(pair);
+            }
+            writer.close()?;
+            exported
+        }
+        OutputFormat::Jsonl | OutputFormat::Json | OutputFormat::Csv => {
+            let format = match &output.format {
+                OutputFormat::Csv => TableFormat::Csv,
+                OutputFormat::Json => TableFormat::JsonArray,
+                _ => TableFormat::Json,
+            };
+            let mut writer = TableWriter::new(&mut out, schema, format)?;
+            while let Some(batch) = rows.next().await? {
+                writer.write(&batch)?;
+            }
+            writer.finish()?;
+            origin(rows)?
+        }
+    };
+    out.flush()?;
+    Ok(exported)
+}
+
+/// The rows of an output, hashed while they pass unless the digest is known.
+struct OutputRows {
+    stream: SendableRecordBatchStream,
+    hasher: Option<TableHasher>,
+    count: u64,
+}
+
+/// The resolution of pixel figures that journals ask for.
+const DOTS_PER_INCH: f64 = 300.0;
+
+impl OutputRows {
+    /// The text in this column of a table with one row.
+    async fn only_text(&mut self, at: usize) -> Result<String, RunError> {
+        let (mut texts, mut only) = (0, String::new());
+        while let Some(batch) = self.next().await? {
+            for text in batch.column(at).as_string::<i32>().iter().flatten() {
+                texts += 1;
+                only = text.to_string();
+            }
+        }
+        if texts != 1 {
+            let message = format!("it is the text of one row, but the table has {texts} texts");
+            return Err(RunError::Rows(message));
+        }
+        Ok(only)
+    }
+
+    async fn next(&mut self) -> Result<Option<RecordBatch>, RunError> {
+        let Some(batch) = self.stream.next().await.transpose()? else { return Ok(None) };
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(&batch).map_err(|error| StepError::new(error.to_string()))?;
+        }
+        self.count += batch.num_rows() as u64;
+        Ok(Some(batch))
+    }
 }

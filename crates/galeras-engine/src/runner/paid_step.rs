@@ -14,9 +14,9 @@ use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::SessionContext;
 
-use super::context::StepContext;
+use super::context::{StepContext, commit_part};
 use super::error::RunError;
-use super::parts::commit_part;
+use crate::locked;
 use galeras_base::digest::Digest;
 use galeras_operator::{Answers, KnownAnswers, PaidResult, PaidStep, StepError};
 use galeras_sql::session::{BlobEncoding, scan_files};
@@ -28,7 +28,8 @@ const FOLDER: &str = "answers";
 /// Rows of a batch of answers in a part.
 const BATCH: usize = 1024;
 
-/// The answers of a recipe from before this run.
+/// The answers of a recipe from before this run; none by default.
+#[derive(Default)]
 pub(super) struct EarlierAnswers {
     /// Batches of questions and answers, as parts hold them.
     batches: Vec<RecordBatch>,
@@ -52,7 +53,7 @@ pub(super) async fn run(
     let (journal, unfinished) =
         AnswerJournal::open(&cx.lower.downloads.join(FOLDER), &recipe).await?;
     let earlier = match cx.lower.forced {
-        true => EarlierAnswers::none(),
+        true => EarlierAnswers::default(),
         false => {
             let parts = cx.parts(&recipe).await?;
             let warn = |message| cx.warn(message);
@@ -69,11 +70,6 @@ pub(super) async fn run(
 }
 
 impl EarlierAnswers {
-    /// No answers: the user wants new ones.
-    pub(super) fn none() -> Self {
-        Self { batches: Vec::new(), places: HashMap::new() }
-    }
-
     /// The present answers of the recipe in the store and in its journal.
     pub(super) async fn now(
         session: &SessionContext,
@@ -177,7 +173,7 @@ impl Answers for KeptAnswers {
         self.journal.keep(question, answer).await.map_err(|error| {
             StepError::from(error).help("an answer that cannot be kept is lost: the step stops")
         })?;
-        let mut fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut fresh = locked(&self.fresh);
         fresh.push((*question, answer.to_string()));
         Ok(())
     }

@@ -1,15 +1,15 @@
 //! The progress of a run: watches its events, and estimates the remaining time from earlier runs
 //! and the present speed.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use tokio::task::AbortHandle;
+use tokio_util::task::AbortOnDropHandle;
 
-use super::history::RunHistory;
-use super::past_work::{Expectation, base, expectations};
-use super::time_left::{Rest, time_left};
+use super::history::{Expectation, RunHistory, base, expectations};
+use crate::locked;
 use crate::plan::Plan;
 use galeras_operator::event::{EventSink, RunEvent, StepStatus, StepSummary};
 use galeras_store::Store;
@@ -38,7 +38,7 @@ const LEAST_COMPARED: f64 = 1.0;
 pub(super) struct RunProgress {
     events: Arc<dyn EventSink>,
     state: Mutex<RunState>,
-    ticks: OnceLock<AbortHandle>,
+    ticks: OnceLock<AbortOnDropHandle<()>>,
 }
 
 struct RunState {
@@ -112,13 +112,9 @@ impl RunProgress {
         Self { events, state: Mutex::new(state), ticks: OnceLock::new() }
     }
 
-    fn state(&self) -> MutexGuard<'_, RunState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A step has no stored result and waits for its turn to compute.
     pub(super) fn queued(&self, at: usize) {
-        self.state().steps[at] = Phase::Queued;
+        locked(&self.state).steps[at] = Phase::Queued;
     }
 
     /// Reads the history and sends the progress every second. Called when the first step is
@@ -130,11 +126,12 @@ impl RunProgress {
         force: &HashSet<usize>,
     ) {
         let (progress, history) = (Arc::downgrade(self), Arc::clone(history));
-        let (plan, store, force) = (Arc::clone(&self.state().plan), store.clone(), force.clone());
+        let (plan, store, force) =
+            (Arc::clone(&locked(&self.state).plan), store.clone(), force.clone());
         let task = tokio::spawn(async move {
             let expected = expectations(&plan, &history, &store, &force).await;
             if let Some(progress) = progress.upgrade() {
-                let mut state = progress.state();
+                let mut state = locked(&progress.state);
                 (state.expected, state.estimate) = (Some(expected), None);
             }
             let mut ticks = tokio::time::interval(TICK);
@@ -146,9 +143,8 @@ impl RunProgress {
                 }
             }
         });
-        if self.ticks.set(task.abort_handle()).is_err() {
-            task.abort();
-        }
+        // A second task is aborted.
+        let _ = self.ticks.set(AbortOnDropHandle::new(task));
     }
 
     /// Ends the progress events.
@@ -160,7 +156,7 @@ impl RunProgress {
 
     fn tell(&self) {
         let told = {
-            let mut state = self.state();
+            let mut state = locked(&self.state);
             let running = |phase: &Phase| matches!(phase, Phase::Running { .. });
             state.steps.iter().any(running).then(|| RunEvent::RunProgress {
                 begun: state.begun,
@@ -174,17 +170,11 @@ impl RunProgress {
     }
 }
 
-impl Drop for RunProgress {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
 impl EventSink for RunProgress {
     fn send(&self, event: RunEvent) {
         let starts = matches!(event, RunEvent::StepStarted { .. });
         // Releases the state before anything is sent.
-        let change = self.state().note(&event, Instant::now());
+        let change = locked(&self.state).note(&event, Instant::now());
         match change {
             // Sent before the step's event, so that its line can have a number.
             Change::Computing if starts => {
@@ -378,5 +368,105 @@ impl RunState {
         let whole = self.foreseen(at, work.map(|work| work.total))? * drift;
         let busy = now.saturating_duration_since(since).as_secs_f64();
         (busy <= whole * OVERDUE + GRACE).then(|| (whole - busy).max(0.0))
+    }
+}
+
+/// The remaining work of a step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Rest {
+    /// It has ended, is stored, or will not run.
+    Nothing,
+    /// It is being computed, for this many more seconds.
+    Running(f64),
+    /// It will be computed, for this many seconds, after its inputs.
+    Waiting(f64),
+}
+
+/// Seconds until every step is done if `slots` are computed at once, in plan order as far as their
+/// inputs allow. `upstream` are the steps that each one reads, which come before it.
+pub(super) fn time_left(rest: &[Rest], upstream: &[Vec<usize>], slots: usize) -> f64 {
+    let mut open = vec![0; rest.len()];
+    let mut downstream: Vec<Vec<usize>> = vec![Vec::new(); rest.len()];
+    let mut ready: BinaryHeap<Reverse<usize>> = BinaryHeap::new();
+    let mut running: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
+    for (i, own) in rest.iter().enumerate() {
+        match own {
+            Rest::Nothing => {}
+            Rest::Running(seconds) => running.push(Reverse((microseconds(*seconds), i))),
+            Rest::Waiting(_) => {
+                for u in upstream[i].iter().filter(|u| rest[**u] != Rest::Nothing) {
+                    open[i] += 1;
+                    downstream[*u].push(i);
+                }
+                if open[i] == 0 {
+                    ready.push(Reverse(i));
+                }
+            }
+        }
+    }
+    let mut now = 0;
+    loop {
+        while running.len() < slots.max(1)
+            && let Some(Reverse(next)) = ready.pop()
+        {
+            if let Rest::Waiting(seconds) = rest[next] {
+                running.push(Reverse((now + microseconds(seconds), next)));
+            }
+        }
+        let Some(Reverse((end, ended))) = running.pop() else { break };
+        now = end;
+        for next in &downstream[ended] {
+            open[*next] -= 1;
+            if open[*next] == 0 {
+                ready.push(Reverse(*next));
+            }
+        }
+    }
+    now as f64 / 1e6
+}
+
+fn microseconds(seconds: f64) -> u64 {
+    (seconds.clamp(0.0, 1e9) * 1e6) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Rest::{Nothing, Running, Waiting};
+    use super::*;
+
+    #[test]
+    fn a_chain_takes_the_sum_of_its_steps() {
+        let upstream = [vec![], vec![0], vec![1], vec![2]];
+        let rest = [Nothing, Running(1.5), Waiting(2.0), Waiting(4.0)];
+        assert_eq!(time_left(&rest, &upstream, 8), 7.5);
+        assert_eq!(time_left(&rest, &upstream, 1), 7.5);
+        assert_eq!(time_left(&[], &[], 1), 0.0);
+        assert_eq!(time_left(&[Nothing, Nothing], &[vec![], vec![0]], 0), 0.0);
+    }
+
+    #[test]
+    fn independent_steps_share_the_slots() {
+        let upstream = vec![Vec::new(); 4];
+        let rest = [Running(3.0), Waiting(1.0), Waiting(1.0), Waiting(1.0)];
+        assert_eq!(time_left(&rest, &upstream, 1), 6.0);
+        assert_eq!(time_left(&rest, &upstream, 2), 3.0);
+        assert_eq!(time_left(&rest, &upstream, 4), 3.0);
+        assert_eq!(time_left(&[Waiting(2.0); 4], &upstream, 3), 4.0);
+    }
+
+    #[test]
+    fn a_step_waits_for_the_last_of_what_it_reads() {
+        let upstream = [vec![], vec![], vec![0, 1, 1], vec![0]];
+        let rest = [Running(1.0), Running(5.0), Waiting(2.0), Waiting(1.0)];
+        assert_eq!(time_left(&rest, &upstream, 2), 7.0);
+    }
+
+    #[test]
+    fn no_time_is_too_long_or_too_odd() {
+        let upstream = [vec![], vec![0]];
+        for seconds in [f64::NAN, -1.0] {
+            assert_eq!(time_left(&[Running(seconds), Waiting(1.0)], &upstream, 1), 1.0);
+        }
+        assert!(time_left(&[Waiting(f64::INFINITY); 2], &upstream, 1) >= 1e9);
     }
 }

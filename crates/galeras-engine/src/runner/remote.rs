@@ -6,8 +6,7 @@
 //! an allowed signer are ignored.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tracing::debug;
 
@@ -15,6 +14,7 @@ use super::check::open_checks;
 use super::error::RunError;
 use super::key::StepManifests;
 use super::lookup::other_tables;
+use crate::locked;
 use crate::plan::Plan;
 use galeras_base::digest::Digest;
 use galeras_operator::Port;
@@ -35,25 +35,31 @@ pub struct SignatureDemand {
 
 /// A remote store, and its use by a run.
 pub struct Remote {
-    store: Store,
-    demand: Option<SignatureDemand>,
+    /// The store itself.
+    pub store: Store,
+    /// The required signatures.
+    pub demand: Option<SignatureDemand>,
+    state: Mutex<RemoteState>,
+}
+
+#[derive(Default)]
+struct RemoteState {
     /// Its results by key, for keys that were requested.
-    offers: Mutex<HashMap<Digest, Option<Offered>>>,
+    offers: HashMap<Digest, Option<Offered>>,
     /// Warnings to be sent later: the step and the problem.
-    untold: Mutex<Vec<(Option<String>, String)>>,
+    untold: Vec<(Option<String>, String)>,
     /// Keys with unusable results.
-    denied: Mutex<HashSet<Digest>>,
+    denied: HashSet<Digest>,
     /// Locks for files that are being copied.
-    copying: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<()>>>>,
+    copying: HashMap<Digest, Arc<tokio::sync::Mutex<()>>>,
     /// Files with the tables that they were found to be.
-    judged: Mutex<HashSet<(Digest, Digest)>>,
+    judged: HashSet<(Digest, Digest)>,
     /// The reason why it cannot be reached; it is not asked again.
-    trouble: Mutex<Option<String>>,
+    trouble: Option<String>,
     /// It does not report sizes.
-    sizeless: AtomicBool,
-    refused: AtomicU64,
-    files: AtomicU64,
-    bytes: AtomicU64,
+    sizeless: bool,
+    refused: u64,
+    fetched: Fetched,
 }
 
 #[derive(Clone)]
@@ -80,20 +86,7 @@ impl Remote {
     /// # Errors
     /// If the location is invalid.
     pub async fn open(location: &str, demand: Option<SignatureDemand>) -> Result<Self, RunError> {
-        Ok(Self {
-            store: Store::open_remote(location).await?,
-            demand,
-            offers: Mutex::default(),
-            untold: Mutex::default(),
-            denied: Mutex::default(),
-            copying: Mutex::default(),
-            judged: Mutex::default(),
-            trouble: Mutex::default(),
-            sizeless: AtomicBool::new(false),
-            refused: AtomicU64::new(0),
-            files: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-        })
+        Ok(Self { store: Store::open_remote(location).await?, demand, state: Mutex::default() })
     }
 
     /// Its location.
@@ -101,29 +94,19 @@ impl Remote {
         self.store.location()
     }
 
-    /// The store itself.
-    pub fn store(&self) -> &Store {
-        &self.store
-    }
-
     /// The reason why it is no longer used, if it could not be reached.
     pub fn trouble(&self) -> Option<String> {
-        locked(&self.trouble).clone()
+        locked(&self.state).trouble.clone()
     }
 
     /// The number of its results that were requested and cannot be used.
     pub fn refused(&self) -> u64 {
-        self.refused.load(Ordering::Relaxed)
-    }
-
-    /// The required signatures.
-    pub fn demand(&self) -> Option<&SignatureDemand> {
-        self.demand.as_ref()
+        locked(&self.state).refused
     }
 
     /// Takes the warnings that have not been sent.
     pub fn untold(&self) -> Vec<String> {
-        let untold = std::mem::take(&mut *locked(&self.untold));
+        let untold = std::mem::take(&mut locked(&self.state).untold);
         let words = |(step, message): (Option<String>, String)| match step {
             Some(step) => format!("{step}: {message}"),
             None => message,
@@ -133,8 +116,7 @@ impl Remote {
 
     /// The tables fetched so far.
     pub fn fetched(&self) -> Fetched {
-        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        Fetched { files: of(&self.files), bytes: of(&self.bytes) }
+        locked(&self.state).fetched
     }
 
     /// The remote's result for a key, with the ports of the step. Fetches no tables.
@@ -146,19 +128,20 @@ impl Remote {
         events: Option<&dyn EventSink>,
     ) -> Option<Arc<Manifest>> {
         if let Some(events) = events {
-            for (step, message) in std::mem::take(&mut *locked(&self.untold)) {
+            let untold = std::mem::take(&mut locked(&self.state).untold);
+            for (step, message) in untold {
                 events.send(RunEvent::Warning { step, message });
             }
         }
-        if self.trouble().is_some() || locked(&self.denied).contains(key) {
+        if self.trouble().is_some() || locked(&self.state).denied.contains(key) {
             return None;
         }
-        if let Some(known) = locked(&self.offers).get(key) {
+        if let Some(known) = locked(&self.state).offers.get(key) {
             return known.as_ref().map(|offered| Arc::clone(&offered.manifest));
         }
         let planned = &plan.steps[step];
         let doubt = |message: String| {
-            self.refused.fetch_add(1, Ordering::Relaxed);
+            locked(&self.state).refused += 1;
             self.warn(events, Some(planned.name.clone()), message);
         };
         let offer = match self.store.offer(key).await {
@@ -189,7 +172,7 @@ impl Remote {
                 None
             }
             Err(error) => {
-                let first = locked(&self.trouble).replace(error.to_string()).is_none();
+                let first = locked(&self.state).trouble.replace(error.to_string()).is_none();
                 if first {
                     let message = "the remote cannot be reached, and nothing comes from it";
                     self.warn(events, None, format!("{message}: {error}"));
@@ -198,13 +181,13 @@ impl Remote {
             }
         };
         let manifest = offer.as_ref().map(|offered| Arc::clone(&offered.manifest));
-        locked(&self.offers).insert(*key, offer);
+        locked(&self.state).offers.insert(*key, offer);
         manifest
     }
 
     /// A description of files whose size differs from the manifest, if the remote reports sizes.
     async fn other_size(&self, manifest: &Manifest) -> Option<String> {
-        if self.sizeless.load(Ordering::Relaxed) {
+        if locked(&self.state).sizeless {
             return None;
         }
         match self.store.other_size(manifest).await {
@@ -212,7 +195,7 @@ impl Remote {
             // Fetching shows if it exists at all.
             Err(error) => {
                 debug!("no more sizes are asked for: {error}");
-                self.sizeless.store(true, Ordering::Relaxed);
+                locked(&self.state).sizeless = true;
                 None
             }
         }
@@ -308,7 +291,7 @@ impl Remote {
     }
 
     fn offered(&self, key: &Digest) -> bool {
-        locked(&self.offers).get(key).is_some_and(Option::is_some)
+        locked(&self.state).offers.get(key).is_some_and(Option::is_some)
     }
 
     /// Ensures that a table is in `to`, or returns the reason why the remote does not have it.
@@ -320,15 +303,16 @@ impl Remote {
     ) -> Result<Option<String>, RunError> {
         let shape = planned.map(|planned| TableShape::of(&planned.table));
         // Concurrent steps may need the same table: it is fetched once.
-        let turn = Arc::clone(locked(&self.copying).entry(port.blob).or_default());
+        let turn = Arc::clone(locked(&self.state).copying.entry(port.blob).or_default());
         let _turn = turn.lock().await;
         match self.store.copy_table(to, port, shape.as_ref()).await {
             Ok(copied) => {
                 if copied {
-                    self.files.fetch_add(1, Ordering::Relaxed);
-                    self.bytes.fetch_add(port.bytes, Ordering::Relaxed);
+                    let mut state = locked(&self.state);
+                    state.fetched.files += 1;
+                    state.fetched.bytes += port.bytes;
                 }
-                let new = locked(&self.judged).insert((port.blob, port.digest));
+                let new = locked(&self.state).judged.insert((port.blob, port.digest));
                 // A file that was already here may not match this manifest.
                 let mut cause = match copied || !new {
                     true => None,
@@ -338,7 +322,7 @@ impl Remote {
                     cause = to.misshapen(port, shape).await?;
                 }
                 Ok(cause.map(|cause| {
-                    locked(&self.judged).remove(&(port.blob, port.digest));
+                    locked(&self.state).judged.remove(&(port.blob, port.digest));
                     format!("what {} has of this step: {cause}", self.store.location())
                 }))
             }
@@ -351,7 +335,7 @@ impl Remote {
     /// Reports that a result is not available, and stops asking for it.
     fn deny(&self, key: Digest, step: &str, cause: &str, events: &dyn EventSink) {
         self.warn(Some(events), Some(step.to_string()), format!("{cause}; computing"));
-        locked(&self.denied).insert(key);
+        locked(&self.state).denied.insert(key);
     }
 
     /// Stores a result whose tables are all local.
@@ -361,7 +345,7 @@ impl Remote {
                 return Ok(());
             }
         }
-        let offered = locked(&self.offers).get(&manifest.key).cloned().flatten();
+        let offered = locked(&self.state).offers.get(&manifest.key).cloned().flatten();
         match offered {
             Some(offered) if *offered.manifest == *manifest => {
                 Ok(to.put_signed(&offered.stored, offered.signatures).await?)
@@ -375,15 +359,11 @@ impl Remote {
         tracing::warn!("{message}");
         match events {
             Some(events) => events.send(RunEvent::Warning { step, message }),
-            None => locked(&self.untold).push((step, message)),
+            None => locked(&self.state).untold.push((step, message)),
         }
     }
 }
 
 fn unusable(from: &str, cause: &str) -> String {
     format!("what {from} has of this step cannot be used: {cause}; computing")
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,10 +1,10 @@
 //! The scheduler: runs independent steps concurrently; a failure stops only its dependents.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::{OnceCell, Semaphore};
 use tokio::task::JoinSet;
 use tracing::{Instrument, debug, info_span};
 
@@ -15,16 +15,15 @@ use super::error::RunError;
 use super::freed_memory::give_back;
 use super::history::RunHistory;
 use super::input::input_size;
-use super::key::step_key;
-use super::lookup::{Lookup, lookup, retry_reason, unfit};
+use super::key::{StepManifests, step_key};
+use super::lookup::{Lookup, UnsoundFiles, lookup, reason_to_run, retry_reason, unfit};
 use super::output::{OutputOptions, OutputWriter};
 use super::progress::RunProgress;
-use super::reason::reason_to_run;
 use super::remote::{Fetched, Remote};
-use super::results::RunResults;
 use super::spending::{RunSpending, may_cost};
 use super::spread::Engine;
 use super::wave::{Wave, Waves};
+use crate::locked;
 use crate::plan::Plan;
 use galeras_base::digest::Digest;
 use galeras_base::scratch::{create_private, sweep};
@@ -32,7 +31,7 @@ use galeras_operator::event::{
     EventSink, PortSummary, Reason, RunEvent, RunStatus, StepStatus, StepSummary,
 };
 use galeras_operator::{RunEnv, StepError};
-use galeras_store::{Manifest, RunRecord, RunSettings, Store};
+use galeras_store::{Manifest, RunRecord, RunSettings, Store, VerifyLevel};
 
 /// The options of a run.
 pub struct RunOptions {
@@ -85,16 +84,10 @@ struct FinishedStep {
 }
 
 /// A step on its way to a result.
-pub(super) struct Attempt {
+struct Attempt {
     summary: StepSummary,
     /// Its start, after waiting for its turn if it is computed.
     began: Instant,
-}
-
-impl Attempt {
-    pub(super) fn new(summary: StepSummary) -> Self {
-        Self { summary, began: Instant::now() }
-    }
 }
 
 /// Runs the plan against the store.
@@ -103,7 +96,9 @@ pub async fn run(plan: Arc<Plan>, store: Store, mut options: RunOptions) -> RunO
     let mut record = RunRecord::new(plan.name.as_str(), plan.file.as_str());
     record.params = plan.params.clone().into();
     record.remember(options.remembered.as_ref());
-    let wanted = wanted(&plan, options.select.as_deref());
+    let mut wanted = vec![options.select.is_none(); plan.steps.len()];
+    let selected = options.select.as_deref().unwrap_or_default();
+    plan.with_ancestors(selected).into_iter().for_each(|at| wanted[at] = true);
     let slots = options.env.jobs.max(1);
     let events = Arc::clone(&options.env.events);
     let progress = Arc::new(RunProgress::new(events, Arc::clone(&plan), &wanted, slots));
@@ -112,11 +107,11 @@ pub async fn run(plan: Arc<Plan>, store: Store, mut options: RunOptions) -> RunO
         history: Arc::new(RunHistory::new(&store, &plan.name)),
         computing: Arc::new(Semaphore::new(slots)),
         recipes: Mutex::default(),
-        recorded: tokio::sync::OnceCell::new(),
+        recorded: OnceCell::new(),
         record: record.clone(),
-        results: RunResults::new(plan.steps.len()),
+        results: Mutex::new(vec![None; plan.steps.len()]),
         spending: RunSpending::new(&plan),
-        waves: std::sync::Mutex::default(),
+        waves: Mutex::default(),
         progress,
         wanted,
         plan,
@@ -176,14 +171,6 @@ pub async fn run(plan: Arc<Plan>, store: Store, mut options: RunOptions) -> RunO
     RunOutcome { status, steps, manifests }
 }
 
-/// The steps to run: the selected ones with all their ancestors.
-fn wanted(plan: &Plan, select: Option<&[usize]>) -> Vec<bool> {
-    let Some(selected) = select else { return vec![true; plan.steps.len()] };
-    let mut wanted = vec![false; plan.steps.len()];
-    plan.with_ancestors(selected).into_iter().for_each(|at| wanted[at] = true);
-    wanted
-}
-
 pub(super) struct Runner {
     pub(super) plan: Arc<Plan>,
     pub(super) store: Store,
@@ -194,14 +181,15 @@ pub(super) struct Runner {
     history: Arc<RunHistory>,
     computing: Arc<Semaphore>,
     /// One lock for each recipe that this run computes.
-    recipes: Mutex<HashMap<Digest, Arc<Mutex<()>>>>,
+    recipes: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<()>>>>,
     /// The run is recorded when its first step is computed, so that a killed run is visible.
-    recorded: tokio::sync::OnceCell<()>,
+    recorded: OnceCell<()>,
     record: RunRecord,
-    pub(super) results: RunResults,
+    /// The results so far that may be passed on, by position in the plan.
+    results: Mutex<Vec<Option<Arc<Manifest>>>>,
     pub(super) spending: RunSpending,
     /// The wave in which each step that may cost money started.
-    pub(super) waves: std::sync::Mutex<HashMap<usize, Arc<Wave>>>,
+    pub(super) waves: Mutex<HashMap<usize, Arc<Wave>>>,
 }
 
 /// The number of concurrent tasks; few of them compute.
@@ -274,9 +262,13 @@ impl Runner {
             let ended = match joined {
                 None => break,
                 Some(Ok((id, finished))) => running.remove(&id).map(|i| (i, finished)),
-                Some(Err(error)) => {
-                    running.remove(&error.id()).map(|i| (i, self.panicked(i, error)))
-                }
+                // A defect, but only of this step.
+                Some(Err(error)) => running.remove(&error.id()).map(|i| {
+                    let mut summary = self.summary(i, StepStatus::Failed);
+                    summary.detail = Some(format!("a defect in the operator: {error}"));
+                    let failure = Some(RunStatus::Failed);
+                    (i, FinishedStep { summary, manifest: None, failure })
+                }),
             };
             match ended {
                 None => status = RunStatus::Failed,
@@ -286,7 +278,7 @@ impl Runner {
                     waves.ended(i, finished.failure.is_some());
                     // A table that fails its tests is neither passed on nor written as an output.
                     let result = finished.manifest.filter(|_| finished.failure.is_none());
-                    self.results.put(i, result);
+                    locked(&self.results)[i] = result;
                     match finished.failure {
                         Some(failure) => status = status.worse(failure),
                         None => {
@@ -311,24 +303,22 @@ impl Runner {
                 summaries[i] = Some(summary);
             }
         }
-        (status, summaries.into_iter().flatten().collect(), self.results.take())
+        (
+            status,
+            summaries.into_iter().flatten().collect(),
+            std::mem::take(&mut *locked(&self.results)),
+        )
     }
 
-    /// The end of a step whose task panicked: a defect, but only of this step.
-    fn panicked(&self, i: usize, error: tokio::task::JoinError) -> FinishedStep {
-        let mut summary = self.summary(i, StepStatus::Failed);
-        summary.detail = Some(format!("a defect in the operator: {error}"));
-        FinishedStep { summary, manifest: None, failure: Some(RunStatus::Failed) }
-    }
-
-    pub(super) fn summary(&self, i: usize, status: StepStatus) -> StepSummary {
+    fn summary(&self, i: usize, status: StepStatus) -> StepSummary {
         let step = &self.plan.steps[i];
         StepSummary::new(&step.name, status, step.step.work_unit())
     }
 
     async fn step(&self, i: usize) -> FinishedStep {
-        let mut done = self.results.of(self.plan.steps[i].upstream());
-        let mut attempt = Attempt::new(self.summary(i, StepStatus::Hit));
+        let mut done = self.inputs_of(i);
+        let mut attempt =
+            Attempt { summary: self.summary(i, StepStatus::Hit), began: Instant::now() };
         let result = self.manifest(i, &done, &mut attempt).await;
         let Attempt { mut summary, began } = attempt;
         summary.seconds = began.elapsed().as_secs_f64();
@@ -372,10 +362,10 @@ impl Runner {
 
     /// The stored or computed result of a step. If that fails because a stored file of an input is
     /// damaged, the input is recomputed first.
-    pub(super) async fn manifest(
+    async fn manifest(
         &self,
         i: usize,
-        done: &[Option<Arc<Manifest>>],
+        done: &StepManifests,
         attempt: &mut Attempt,
     ) -> Result<Manifest, RunError> {
         match self.attempt(i, done, attempt).await {
@@ -401,7 +391,7 @@ impl Runner {
     async fn attempt(
         &self,
         i: usize,
-        done: &[Option<Arc<Manifest>>],
+        done: &StepManifests,
         attempt: &mut Attempt,
     ) -> Result<Manifest, RunError> {
         let step = &self.plan.steps[i];
@@ -414,12 +404,9 @@ impl Runner {
             true => Lookup::Miss,
             false => lookup(&self.store, step, &key).await?,
         };
-        match stored {
-            Lookup::Hit(manifest) if manifest.retry_rows == 0 => {
-                debug!("hit");
-                return Ok(*manifest);
-            }
-            _ => {}
+        if let Lookup::Hit(manifest) = stored {
+            debug!("hit");
+            return Ok(*manifest);
         }
         if let (Some(remote), false) = (remote, forced)
             && let Some(manifest) =
@@ -449,7 +436,7 @@ impl Runner {
         // Only one run computes a recipe at a time; the other then finds the rows in the store.
         // Steps of this run queue up first, so that only another run can hold the lock.
         let recipe = step_key.preimage.recipe();
-        let queue = Arc::clone(self.recipes.lock().await.entry(recipe).or_default());
+        let queue = Arc::clone(locked(&self.recipes).entry(recipe).or_default());
         let _queue = queue.lock().await;
         let name = recipe.to_string();
         let _lock = self.store.lock(&name, waits).await?;
@@ -457,11 +444,11 @@ impl Runner {
             stored = lookup(&self.store, step, &key).await?;
         }
         let (reason, detail) = match stored {
-            Lookup::Hit(manifest) if manifest.retry_rows == 0 => {
+            Lookup::Hit(manifest) => {
                 debug!("hit: another run has computed it meanwhile");
                 return Ok(*manifest);
             }
-            Lookup::Hit(manifest) => (Reason::PrevFailed, Some(retry_reason(&manifest))),
+            Lookup::Retry(manifest) => (Reason::PrevFailed, Some(retry_reason(&manifest))),
             _ if forced => (Reason::Forced, None),
             Lookup::Incomplete(files) => {
                 self.warn(Some(step.name.clone()), format!("{files}; computing again"));
@@ -500,5 +487,62 @@ impl Runner {
         let cx = StepContext::new(&task, &self.store, &env, budget, bytes, forced)?;
         let engine = &*self.options.engine;
         compute(&self.plan, i, &step_key, done, (&cx, engine), turn).await
+    }
+
+    /// The results that a step reads, by position in the plan, and `None` elsewhere: copying all of
+    /// them for every step would take quadratic time.
+    pub(super) fn inputs_of(&self, step: usize) -> Vec<Option<Arc<Manifest>>> {
+        let results = locked(&self.results);
+        let mut found = vec![None; results.len()];
+        self.plan.steps[step].upstream().for_each(|at| found[at].clone_from(&results[at]));
+        found
+    }
+
+    /// The manifests of a step's inputs, after those with damaged files were recomputed; `None` if
+    /// no file is damaged.
+    async fn repaired_inputs(
+        &self,
+        i: usize,
+        done: &StepManifests,
+    ) -> Result<Option<Vec<Option<Arc<Manifest>>>>, RunError> {
+        // The inputs' own inputs are also needed.
+        let mut done: Vec<_> = {
+            let results = locked(&self.results);
+            let both = done.iter().zip(results.iter());
+            both.map(|(known, stored)| known.clone().or_else(|| stored.clone())).collect()
+        };
+        let mut repaired = false;
+        for upstream in self.plan.steps[i].upstream() {
+            let Some(manifest) = done[upstream].clone() else { continue };
+            let unsound = self.store.unsound_blobs(&manifest, VerifyLevel::Hashed).await?;
+            if unsound.is_empty() {
+                continue;
+            }
+            let name = self.plan.steps[upstream].name.clone();
+            let unsound = UnsoundFiles::of(unsound);
+            self.warn(Some(name.clone()), format!("{unsound}; computing again"));
+            self.store.forget(&manifest.key).await?;
+            self.forget_descendants(&name, &unsound.damaged).await?;
+            let summary = self.summary(upstream, StepStatus::Ran);
+            let mut again = Attempt { summary, began: Instant::now() };
+            done[upstream] =
+                Some(Arc::new(Box::pin(self.manifest(upstream, &done, &mut again)).await?));
+            repaired = true;
+        }
+        Ok(repaired.then_some(done))
+    }
+
+    /// Removes everything ever computed from these damaged files, as the damage may be old.
+    async fn forget_descendants(&self, step: &str, damaged: &[Digest]) -> Result<(), RunError> {
+        if damaged.is_empty() {
+            return Ok(());
+        }
+        let forgotten = self.store.forget_descendants(damaged).await?;
+        if !forgotten.steps.is_empty() {
+            let steps = forgotten.steps.join(", ");
+            let message = format!("what was computed from damaged files is forgotten: {steps}");
+            self.warn(Some(step.to_string()), message);
+        }
+        Ok(())
     }
 }

@@ -5,13 +5,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use galeras_chat::{Accounts, Budget, Expense, SpendingLimit, SpendingLog, Tally};
+use galeras_chat::{Accounts, Budget, Expense, SpendingLog};
 
 use super::error::RunError;
 use super::input::open;
 use super::key::{StepManifests, step_key};
 use super::paid_step::EarlierAnswers;
-use crate::plan::{Plan, PlannedStep};
+use crate::plan::{Plan, PlannedLimit, PlannedStep};
 use galeras_operator::event::{LimitState, RunEvent, StepRequests, StepSpending};
 use galeras_operator::{Lowering, PaidStep, PaymentTerms, RequestForecast};
 use galeras_sql::session::session;
@@ -27,16 +27,7 @@ pub(super) struct RunSpending {
 impl RunSpending {
     /// The accounts of the plan's limits. Opens no file.
     pub(super) fn new(plan: &Plan) -> Self {
-        let limits: Vec<SpendingLimit> = plan
-            .limits
-            .iter()
-            .map(|limit| SpendingLimit {
-                account: limit.account.clone(),
-                owner: limit.owner.clone(),
-                max_usd: limit.max_usd,
-                max_requests: limit.max_requests,
-            })
-            .collect();
+        let limits: Vec<_> = plan.limits.iter().map(|planned| planned.limit.clone()).collect();
         let ledger = (!limits.is_empty()).then(|| Arc::new(ledger(plan)));
         let log = ledger.clone().map(|ledger| ledger as Arc<dyn SpendingLog>);
         let accounts = Accounts::new(limits, log);
@@ -60,7 +51,15 @@ impl RunSpending {
     pub(super) fn spent(&self, plan: &Plan) -> Option<RunEvent> {
         let spent = |(step, budget): (&PlannedStep, &Option<Arc<Budget>>)| {
             let tally = budget.as_ref()?.tally();
-            (tally.requests > 0).then(|| spending(step, tally))
+            let price = paid(step).and_then(|paid| paid.terms().price);
+            (tally.requests > 0).then(|| StepSpending {
+                step: step.name.clone(),
+                requests: tally.requests,
+                unknown: tally.unknown,
+                prompt_tokens: tally.prompt_tokens,
+                completion_tokens: tally.completion_tokens,
+                usd: price.map(|_| tally.usd),
+            })
         };
         let steps: Vec<_> = plan.steps.iter().zip(&self.budgets).filter_map(spent).collect();
         (!steps.is_empty()).then_some(RunEvent::Spent { steps })
@@ -68,9 +67,6 @@ impl RunSpending {
 
     /// Writes the actual spending, and closes the accounts whose requests are all answered: `done`
     /// has the valid results.
-    ///
-    /// # Errors
-    /// The reason why the ledger could not be written.
     pub(super) fn close(&self, plan: &Plan, done: &StepManifests) -> Result<(), String> {
         let Some(ledger) = &self.ledger else { return Ok(()) };
         self.accounts.balance()?;
@@ -79,25 +75,13 @@ impl RunSpending {
             result.is_some_and(|manifest| manifest.retry_rows == 0)
         };
         let complete = plan.limits.iter().filter(|limit| limit.steps.iter().all(answered));
-        let complete: Vec<String> = complete.map(|limit| limit.account.clone()).collect();
+        let complete: Vec<String> = complete.map(|planned| planned.limit.account.clone()).collect();
         ledger.close(&complete).map_err(|error| error.to_string())
     }
 }
 
 fn ledger(plan: &Plan) -> SpendingLedger {
     SpendingLedger::new(&plan.downloads, &plan.name)
-}
-
-fn spending(step: &PlannedStep, tally: Tally) -> StepSpending {
-    let price = paid(step).and_then(|paid| paid.terms().price);
-    StepSpending {
-        step: step.name.clone(),
-        requests: tally.requests,
-        unknown: tally.unknown,
-        prompt_tokens: tally.prompt_tokens,
-        completion_tokens: tally.completion_tokens,
-        usd: price.map(|_| tally.usd),
-    }
 }
 
 /// The limits that apply to any of these steps, with their spending.
@@ -114,7 +98,7 @@ pub fn limit_states(
         return Ok(Vec::new());
     }
     let spent = ledger(plan).spent()?;
-    let state = |limit: &crate::plan::PlannedLimit| {
+    let state = |PlannedLimit { limit, .. }: &PlannedLimit| {
         let Expense { requests, usd } = spent.get(&limit.account).copied().unwrap_or_default();
         LimitState {
             owner: limit.owner.clone(),
@@ -161,7 +145,7 @@ pub async fn step_requests(
     let recipe = step_key(plan, step, done)?.preimage.recipe();
     let session = session(1);
     let answers = match forced {
-        true => EarlierAnswers::none(),
+        true => EarlierAnswers::default(),
         false => EarlierAnswers::now(&session, store, &plan.downloads, &recipe).await?,
     };
     let mut inputs = BTreeMap::new();

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use super::error::RunError;
 use super::history::RunHistory;
 use super::key::{StepKey, step_key};
-use super::lookup::{Lookup, lookup, retry_reason, unfit};
-use super::reason::reason_to_run;
+use super::lookup::{Lookup, lookup, reason_to_run, retry_reason, unfit};
 use super::remote::Remote;
 use crate::plan::Plan;
+use galeras_base::digest::Digest;
 use galeras_operator::event::Reason;
-use galeras_store::{Manifest, Preimage, Store};
+use galeras_store::{Manifest, Offer, Preimage, Store};
 
 /// The expected outcome of a step in a run.
 pub enum Forecast {
@@ -64,6 +64,7 @@ pub async fn survey(
     let history = RunHistory::new(store, &plan.name);
     let mut states: Vec<StepState> = Vec::with_capacity(plan.steps.len());
     let mut done: Vec<Option<Arc<Manifest>>> = Vec::with_capacity(plan.steps.len());
+    let unknown = |forecast| StepState { forecast, manifest: None, preimage: None };
     for (at, step) in plan.steps.iter().enumerate() {
         let mut on: Vec<usize> = step.upstream().filter(|u| done[*u].is_none()).collect();
         on.dedup();
@@ -76,14 +77,10 @@ pub async fn survey(
                     }
                     state
                 }
-                Err(error) => StepState {
-                    forecast: Forecast::Broken(error.to_string()),
-                    manifest: None,
-                    preimage: None,
-                },
+                Err(error) => unknown(Forecast::Broken(error.to_string())),
             }
         } else {
-            StepState { forecast: Forecast::Waits { on }, manifest: None, preimage: None }
+            unknown(Forecast::Waits { on })
         };
         done.push(state.manifest.clone());
         states.push(state);
@@ -109,7 +106,7 @@ async fn stored(
     key: StepKey,
 ) -> Result<StepState, RunError> {
     let (forecast, manifest) = match lookup(store, step, &key.preimage.key()).await? {
-        Lookup::Hit(manifest) if manifest.retry_rows > 0 => {
+        Lookup::Retry(manifest) => {
             let (reason, detail) = (Reason::PrevFailed, Some(retry_reason(&manifest)));
             (Forecast::Runs { reason, detail }, Some(Arc::new(*manifest)))
         }
@@ -128,4 +125,59 @@ async fn stored(
         }
     };
     Ok(StepState { forecast, manifest, preimage: Some(key.preimage) })
+}
+
+/// The state of a step's result in the store.
+#[derive(Clone, Debug)]
+pub enum StoredResult {
+    /// A result, whose tables may be missing or damaged.
+    Found(Arc<Manifest>),
+    /// An entry with this key that is not a result, for this reason.
+    Damaged(Digest, String),
+    /// No entry with this key.
+    Missing(Digest),
+    /// The key is unknown, for this reason.
+    Unknown(String),
+}
+
+impl StoredResult {
+    /// The result, if there is one.
+    pub fn manifest(&self) -> Option<&Arc<Manifest>> {
+        match self {
+            Self::Found(manifest) => Some(manifest),
+            Self::Damaged(..) | Self::Missing(_) | Self::Unknown(_) => None,
+        }
+    }
+}
+
+/// The stored result of each step, in plan order. Reads manifests and hashes side files, but reads
+/// no table.
+///
+/// # Errors
+/// If the store cannot be read.
+pub async fn stored_results(plan: &Plan, store: &Store) -> Result<Vec<StoredResult>, RunError> {
+    let mut found: Vec<StoredResult> = Vec::with_capacity(plan.steps.len());
+    let mut done: Vec<Option<Arc<Manifest>>> = Vec::with_capacity(plan.steps.len());
+    for step in &plan.steps {
+        let lacking = step.upstream().find(|upstream| done[*upstream].is_none());
+        let result = match lacking.map(|upstream| &plan.steps[upstream].name) {
+            Some(upstream) => StoredResult::Unknown(format!("it rests on `{upstream}`")),
+            None => match step_key(plan, step, &done) {
+                Err(error) => StoredResult::Unknown(error.to_string()),
+                Ok(key) => {
+                    let key = key.preimage.key();
+                    match store.offer(&key).await? {
+                        Offer::Manifest(manifest) => {
+                            StoredResult::Found(Arc::new(manifest.into_manifest()))
+                        }
+                        Offer::Nothing => StoredResult::Missing(key),
+                        Offer::Unusable(cause) => StoredResult::Damaged(key, cause),
+                    }
+                }
+            },
+        };
+        done.push(result.manifest().cloned());
+        found.push(result);
+    }
+    Ok(found)
 }

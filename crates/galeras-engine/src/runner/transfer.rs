@@ -21,14 +21,16 @@ const PARALLEL: usize = 8;
 
 /// Results to be copied, in plan order.
 pub struct Transfer<'a> {
-    plan: &'a Plan,
+    /// The plan.
+    pub plan: &'a Plan,
     /// Positions in the plan, with their results.
-    results: Vec<(usize, Arc<Manifest>)>,
-    left_out: HashSet<Digest>,
+    pub results: Vec<(usize, Arc<Manifest>)>,
+    /// Tables to leave out, but not their manifests.
+    pub left_out: HashSet<Digest>,
     /// The key that signs each result in the target.
-    key: Option<&'a Arc<SigningKey>>,
-    /// Copy outcomes of data tests.
-    outcomes: bool,
+    pub key: Option<&'a Arc<SigningKey>>,
+    /// Copy outcomes of data tests, which are never signed.
+    pub outcomes: bool,
 }
 
 /// The report of a transfer.
@@ -59,26 +61,6 @@ impl<'a> Transfer<'a> {
     /// The results of these steps.
     pub fn new(plan: &'a Plan, results: Vec<(usize, Arc<Manifest>)>) -> Self {
         Self { plan, results, left_out: HashSet::new(), key: None, outcomes: true }
-    }
-
-    /// Leaves out these tables, but not their manifests.
-    pub fn without(self, left_out: HashSet<Digest>) -> Self {
-        Self { left_out, ..self }
-    }
-
-    /// Signs each manifest with this key.
-    pub fn signed(self, key: &'a Arc<SigningKey>) -> Self {
-        Self { key: Some(key), ..self }
-    }
-
-    /// Leaves out outcomes of data tests, which are never signed.
-    pub fn without_outcomes(self) -> Self {
-        Self { outcomes: false, ..self }
-    }
-
-    /// The number of results.
-    pub fn results(&self) -> u64 {
-        self.results.len() as u64
     }
 
     /// The files of the tables, each once, with their sizes.

@@ -128,7 +128,7 @@ impl Bundler<'_> {
             left_out.extend(left.map(|port| port.blob));
             results.push((at, Arc::new(manifest)));
         }
-        let transfer = Transfer::new(self.plan, results).without(left_out);
+        let transfer = Transfer { left_out, ..Transfer::new(self.plan, results) };
         let sent = transfer.send(self.store, cache, progress).await?;
         match sent.lacking.first() {
             None => Ok(()),

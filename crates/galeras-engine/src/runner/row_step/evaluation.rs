@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::resume_unwind;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -20,6 +20,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
 use super::super::error::RunError;
+use crate::locked;
 use galeras_operator::{RowStep, StepError};
 use galeras_sql::session::ordered_session;
 
@@ -47,8 +48,8 @@ impl PartitionStream for Share {
     }
 
     fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let chunks = Arc::clone(&self.window.lock().unwrap_or_else(PoisonError::into_inner));
-        let next = move || chunks.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let chunks = Arc::clone(&locked(&self.window));
+        let next = move || locked(&chunks).pop_front();
         let taken = stream::iter(std::iter::from_fn(next).map(Ok));
         Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), taken))
     }
@@ -92,7 +93,7 @@ impl Evaluator {
         if chunks.is_empty() {
             return Ok(Evaluation { wanted, batches, tasks: Vec::new() });
         }
-        *self.window.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(Mutex::new(chunks));
+        *locked(&self.window) = Arc::new(Mutex::new(chunks));
         let partitions = self.plan.output_partitioning().partition_count();
         let mut tasks = Vec::with_capacity(partitions);
         for partition in 0..partitions {
@@ -120,9 +121,6 @@ pub(super) struct Evaluation {
 
 impl Evaluation {
     /// Waits for the results, which come in any order. `on_rows` takes their numbers.
-    ///
-    /// # Errors
-    /// If a row cannot be computed.
     ///
     /// # Panics
     /// If the operator panicked.

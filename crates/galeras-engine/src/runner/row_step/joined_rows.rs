@@ -2,7 +2,7 @@
 //! second copy.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -14,59 +14,38 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use futures::stream;
 use tokio::sync::mpsc;
 
+use crate::locked;
 use galeras_sql::session::column;
 
 /// Batches that may wait for a port.
 const QUEUE: usize = 4;
 
-/// The readers, until the first row is sent.
-type Open = Arc<Mutex<Option<Vec<mpsc::Sender<RecordBatch>>>>>;
+/// The readers that started before the first row, until it is sent.
+pub(super) type Readers = Arc<Mutex<Option<Vec<mpsc::Sender<RecordBatch>>>>>;
 
-/// Rows that are sent to all readers that started before the first row.
-pub(super) struct JoinedRows {
+/// Rows that are sent to all readers.
+struct JoinedRows {
     schema: SchemaRef,
-    open: Open,
+    readers: Readers,
 }
 
-/// Stops accepting readers.
-pub(super) struct Subscribers(Open);
-
-/// The readers, whose streams end when this is dropped.
-pub(super) struct Senders(Vec<mpsc::Sender<RecordBatch>>);
-
-impl JoinedRows {
-    pub(super) fn new(schema: SchemaRef) -> Self {
-        Self { schema, open: Arc::new(Mutex::new(Some(Vec::new()))) }
-    }
-
-    pub(super) fn subscribers(&self) -> Subscribers {
-        Subscribers(Arc::clone(&self.open))
-    }
-
-    /// The table, whose rows are sorted by these columns.
-    pub(super) fn table(self, order: &[String]) -> Result<Arc<StreamingTable>> {
-        let order = order.iter().map(|name| column(name).sort(true, true)).collect();
-        let schema = Arc::clone(&self.schema);
-        let table = StreamingTable::try_new(schema, vec![Arc::new(self)])?;
-        Ok(Arc::new(table.with_sort_order(order)))
-    }
+/// A table of rows that are sorted by these columns, and its readers.
+pub(super) fn joined_rows(
+    schema: SchemaRef,
+    order: &[String],
+) -> Result<(Arc<StreamingTable>, Readers)> {
+    let readers: Readers = Arc::new(Mutex::new(Some(Vec::new())));
+    let order = order.iter().map(|name| column(name).sort(true, true)).collect();
+    let rows = JoinedRows { schema: Arc::clone(&schema), readers: Arc::clone(&readers) };
+    let table = StreamingTable::try_new(schema, vec![Arc::new(rows)])?;
+    Ok((Arc::new(table.with_sort_order(order)), readers))
 }
 
-impl Subscribers {
-    /// Takes the readers; later ones are not accepted.
-    pub(super) fn close(&self) -> Senders {
-        let open = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        Senders(open.unwrap_or_default())
-    }
-}
-
-impl Senders {
-    /// Sends rows to all remaining readers.
-    pub(super) async fn send(&self, batch: RecordBatch) {
-        for sender in &self.0 {
-            // A port that has failed stops reading; the others continue.
-            let _ = sender.send(batch.clone()).await;
-        }
+/// Sends rows to all remaining readers.
+pub(super) async fn send_rows(readers: &[mpsc::Sender<RecordBatch>], batch: RecordBatch) {
+    for reader in readers {
+        // A port that has failed stops reading; the others continue.
+        let _ = reader.send(batch.clone()).await;
     }
 }
 
@@ -83,7 +62,7 @@ impl PartitionStream for JoinedRows {
 
     fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
         let schema = Arc::clone(&self.schema);
-        match self.open.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+        match locked(&self.readers).as_mut() {
             Some(senders) => {
                 let (sender, receiver) = mpsc::channel(QUEUE);
                 senders.push(sender);
@@ -121,9 +100,8 @@ mod tests {
 
     #[tokio::test]
     async fn everyone_who_reads_gets_all_rows_and_who_comes_late_an_error() {
-        let joined = JoinedRows::new(batch(0..0).schema());
-        let subscribers = joined.subscribers();
-        let table = joined.table(&["n".to_string()]).unwrap();
+        let order = ["n".to_string()];
+        let (table, readers) = joined_rows(batch(0..0).schema(), &order).unwrap();
         let df = || session(1).read_table(Arc::clone(&table) as _).unwrap();
         let even = df().filter((column("n") % lit(2_i64)).eq(lit(0_i64))).unwrap();
         let all = df().sort(vec![column("n").sort(true, true)]).unwrap();
@@ -131,10 +109,10 @@ mod tests {
         let shown = displayable(plan.as_ref()).indent(false).to_string();
         assert!(!shown.contains("SortExec"), "{shown}");
         let streams = (even.execute_stream().await.unwrap(), all.execute_stream().await.unwrap());
-        let senders = subscribers.close();
+        let senders = locked(&readers).take().unwrap();
         let send = async {
             for at in 0..20 {
-                senders.send(batch(at * 10..at * 10 + 10)).await;
+                send_rows(&senders, batch(at * 10..at * 10 + 10)).await;
             }
             drop(senders);
         };
@@ -149,17 +127,15 @@ mod tests {
 
     #[tokio::test]
     async fn who_reads_no_more_holds_nobody_up() {
-        let joined = JoinedRows::new(batch(0..0).schema());
-        let subscribers = joined.subscribers();
-        let table = joined.table(&[]).unwrap();
+        let (table, readers) = joined_rows(batch(0..0).schema(), &[]).unwrap();
         let df = || session(1).read_table(Arc::clone(&table) as _).unwrap();
         let gone = df().execute_stream().await.unwrap();
         let stays = df().execute_stream().await.unwrap();
         drop(gone);
-        let senders = subscribers.close();
+        let senders = locked(&readers).take().unwrap();
         let send = async {
             for at in 0..20 {
-                senders.send(batch(at..at + 1)).await;
+                send_rows(&senders, batch(at..at + 1)).await;
             }
             drop(senders);
         };

@@ -10,9 +10,7 @@
 //! computed. Memory does not grow with the table, except for some bytes of each row's digest.
 
 mod evaluation;
-mod input;
 mod joined_rows;
-mod places;
 mod results;
 mod window;
 
@@ -27,12 +25,12 @@ use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, lit};
 
 use self::evaluation::{Evaluation, Evaluator};
-use self::input::{InputReader, MAX_ROWS, MIN_ROWS};
-use self::joined_rows::{JoinedRows, Subscribers};
+use self::joined_rows::{Readers, joined_rows, send_rows};
 use self::results::Results;
-use self::window::{Columns, Window};
+use self::window::{Columns, InputReader, MAX_ROWS, MIN_ROWS, Window};
 use super::context::StepContext;
 use super::error::RunError;
+use crate::locked;
 use galeras_base::digest::Digest;
 use galeras_base::id::ROW_DIGEST;
 use galeras_operator::{Ports, RowStep, StepError, TableSchema};
@@ -99,7 +97,7 @@ pub(super) struct RowRun<'a> {
     columns: Columns,
     evaluator: Evaluator,
     results: Results<'a>,
-    subscribers: Subscribers,
+    readers: Readers,
     rows: u64,
     /// The expected number of rows without a result.
     expected: u64,
@@ -121,9 +119,6 @@ pub(super) struct RowInput {
 }
 
 /// Opens a row step: reads the index of results, but no input rows.
-///
-/// # Errors
-/// If the store cannot be read, or the operator's plans cannot be made.
 pub(super) async fn open<'a>(
     cx: &'a StepContext,
     row: &dyn RowStep,
@@ -141,7 +136,7 @@ pub(super) async fn open<'a>(
     let columns = Columns::new(&schema, &produced, evaluated_schema(&schema, &reads)?)?;
     let budget = cx.lower.env.memory / SHARES;
     let results = Results::open(cx, recipe, produced, budget).await?;
-    let evaluator = Evaluator::new(row, Arc::clone(columns.read()), cx.lower.env.jobs).await?;
+    let evaluator = Evaluator::new(row, Arc::clone(&columns.read), cx.lower.env.jobs).await?;
     let rows = match stored {
         Some(rows) => rows,
         None => source.clone().count().await? as u64,
@@ -150,17 +145,13 @@ pub(super) async fn open<'a>(
     let expected = rows - rows.min(results.known_rows());
     cx.total(expected, rows - expected);
     let reader = InputReader::start(source, row_digest(&reads))?;
-    let joined = JoinedRows::new(Arc::clone(columns.joined()));
-    let subscribers = joined.subscribers();
+    let (joined, readers) = joined_rows(Arc::clone(&columns.joined), &order)?;
     // The projections of the ports are cheap: one thread keeps the order of the rows.
-    let ports = row.ports(cx.one_thread()?.read_table(joined.table(&order)?)?)?;
-    Ok(RowRun { ports, cx, reader, columns, evaluator, results, subscribers, rows, expected })
+    let ports = row.ports(cx.one_thread()?.read_table(joined)?)?;
+    Ok(RowRun { ports, cx, reader, columns, evaluator, results, readers, rows, expected })
 }
 
 /// Computes the rows without a result and stores the results in parts, without an output table.
-///
-/// # Errors
-/// If a row cannot be read or computed, or the store fails.
 pub(super) async fn fill(
     cx: &StepContext,
     row: &dyn RowStep,
@@ -177,11 +168,8 @@ impl RowRun<'_> {
     /// ports, which must be read at the same time. Their streams end when all rows have been sent.
     /// After an error they stay open, so that an incomplete table is never taken for a complete
     /// one.
-    ///
-    /// # Errors
-    /// If a row cannot be read or computed, or the store fails.
     pub(super) async fn compute(mut self) -> Result<RowCounts, RunError> {
-        let subscribers = self.subscribers.close();
+        let readers = locked(&self.readers).take().unwrap_or_default();
         let (mut counts, mut done) = (RowCounts::default(), 0);
         let mut ahead: VecDeque<(Window, Evaluation)> = VecDeque::with_capacity(AHEAD);
         let (mut size, mut since) = (MIN_ROWS, Instant::now());
@@ -191,9 +179,9 @@ impl RowRun<'_> {
             {
                 let window = Window::new(rows, &self.columns, &mut self.results).await?;
                 counts.computed += window.computed();
-                counts.reused += window.reused();
+                counts.reused += window.reused;
                 self.expect(counts.computed);
-                let evaluation = self.evaluator.start(window.fresh_rows())?;
+                let evaluation = self.evaluator.start(&window.fresh)?;
                 ahead.push_back((window, evaluation));
             }
             let Some((window, evaluation)) = ahead.pop_front() else { break };
@@ -208,14 +196,14 @@ impl RowRun<'_> {
             let joined = window.join(&evaluated, &self.columns)?;
             self.results.add(evaluated).await?;
             for batch in joined {
-                subscribers.send(batch).await;
+                send_rows(&readers, batch).await;
             }
         }
         if counts.computed + counts.reused != self.rows {
             let message = "a defect: the rows of the input are not those that were counted";
             return Err(StepError::new(message).into());
         }
-        drop(subscribers);
+        drop(readers);
         self.results.finish().await?;
         Ok(counts)
     }

@@ -1,7 +1,8 @@
 //! The results of a recipe by row digest, of earlier runs and of this one. An index has the place
 //! of each result; parts are decoded when a window needs them, and kept while there is room.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,10 +12,8 @@ use futures::StreamExt;
 use tokio::task::JoinHandle;
 use tracing::Instrument;
 
-use super::super::context::StepContext;
+use super::super::context::{StepContext, commit_part};
 use super::super::error::RunError;
-use super::super::parts::commit_part;
-use super::places::{Place, Places};
 use super::{RowKey, digests, row_key};
 use galeras_base::digest::Digest;
 use galeras_base::id::ROW_DIGEST;
@@ -84,32 +83,29 @@ pub(super) struct Results<'a> {
 }
 
 impl<'a> Results<'a> {
-    /// Opens the stored results.
-    ///
-    /// # Errors
-    /// If the store cannot be read. An unreadable part is only a warning, and a miss.
+    /// Opens the stored results. An unreadable part is only a warning, and a miss.
     pub(super) async fn open(
         cx: &'a StepContext,
         recipe: Digest,
         schema: SchemaRef,
         budget: usize,
     ) -> Result<Self, RunError> {
-        let (places, parts, growing, pending) = Default::default();
         let mut results = Self {
             cx,
             recipe,
             schema,
-            places,
-            parts,
+            places: Places::default(),
+            parts: Vec::new(),
             earlier: 0,
             budget,
             held: 0,
             clock: 0,
-            growing,
-            pending,
+            growing: None,
+            pending: None,
         };
         let stored = cx.parts(&recipe).await?;
-        let digests = digest_schema(&results.schema)?;
+        let at = results.schema.index_of(ROW_DIGEST)?;
+        let digests = Arc::new(Schema::new(vec![Arc::clone(&results.schema.fields()[at])]));
         let read = futures::stream::iter(stored).map(|part| {
             let schema = Arc::clone(&digests);
             async move {
@@ -168,9 +164,6 @@ impl<'a> Results<'a> {
     }
 
     /// The stored results of these rows.
-    ///
-    /// # Errors
-    /// If the operator's columns differ from those of a part, which would be a defect.
     pub(super) async fn find(&mut self, keys: &[RowKey]) -> Result<Found, RunError> {
         let mut found = Found { places: vec![None; keys.len()], ..Found::default() };
         for (part, wanted) in self.parts_of(keys) {
@@ -302,9 +295,6 @@ impl<'a> Results<'a> {
     }
 
     /// Adds computed results; finishes the growing part when it is time.
-    ///
-    /// # Errors
-    /// If the store cannot be written.
     pub(super) async fn add(&mut self, batches: Vec<RecordBatch>) -> Result<(), RunError> {
         if batches.is_empty() {
             return Ok(());
@@ -352,9 +342,6 @@ impl<'a> Results<'a> {
     }
 
     /// Finishes the last part, and waits until all are stored.
-    ///
-    /// # Errors
-    /// If the store cannot be written.
     pub(super) async fn finish(mut self) -> Result<(), RunError> {
         self.store_growing().await?;
         self.finish_pending().await
@@ -377,11 +364,6 @@ impl Found {
 /// The bytes of an array's rows, which may be a slice of a larger buffer.
 pub(super) fn own_bytes(array: &ArrayRef) -> usize {
     array.to_data().get_slice_memory_size().unwrap_or(0)
-}
-
-fn digest_schema(schema: &SchemaRef) -> Result<SchemaRef, RunError> {
-    let at = schema.index_of(ROW_DIGEST)?;
-    Ok(Arc::new(Schema::new(vec![Arc::clone(&schema.fields()[at])])))
 }
 
 /// The rows of a stored part in their order, with the columns of the schema.
@@ -409,4 +391,98 @@ async fn store_part(
     let digest = blob.digest;
     commit_part(&store, &recipe, blob, None).await?;
     Ok(digest)
+}
+
+/// Row digests are already uniform: their first eight bytes serve as key and as hash.
+#[derive(Default)]
+struct Uniform(u64);
+
+impl Hasher for Uniform {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for (at, byte) in bytes.iter().take(8).enumerate() {
+            self.0 ^= u64::from(*byte) << (8 * at);
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+}
+
+type ByPrefix<T> = HashMap<u64, T, BuildHasherDefault<Uniform>>;
+
+fn prefix(key: &RowKey) -> u64 {
+    let mut first = [0; 8];
+    first.copy_from_slice(&key[..8]);
+    u64::from_le_bytes(first)
+}
+
+/// The place of a result: a part and a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) part: u32,
+    pub(super) row: u32,
+}
+
+#[derive(Default)]
+pub(super) struct Places {
+    first: ByPrefix<Place>,
+    /// Places of results that several parts have.
+    more: ByPrefix<Vec<Place>>,
+}
+
+impl Places {
+    pub(super) fn rows(&self) -> u64 {
+        self.first.len() as u64
+    }
+
+    pub(super) fn reserve(&mut self, rows: usize) {
+        self.first.reserve(rows);
+    }
+
+    /// Adds a place, once for each result of a part.
+    pub(super) fn add(&mut self, key: &RowKey, place: Place) {
+        let key = prefix(key);
+        let first = *self.first.entry(key).or_insert(place);
+        if first.part == place.part {
+            return;
+        }
+        let more = self.more.entry(key).or_default();
+        if more.iter().all(|known| known.part != place.part) {
+            more.push(place);
+        }
+    }
+
+    /// The places of a result, or of another one with the same first bytes.
+    pub(super) fn of(&self, key: &RowKey) -> impl Iterator<Item = Place> {
+        let key = prefix(key);
+        let more = self.more.get(&key).into_iter().flatten();
+        self.first.get(&key).into_iter().chain(more).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_may_be_in_several_parts() {
+        let mut places = Places::default();
+        let place = |part, row| Place { part, row };
+        let (one, other) = ([1; 16], [2; 16]);
+        places.add(&one, place(0, 7));
+        places.add(&one, place(0, 9));
+        places.add(&one, place(3, 1));
+        places.add(&one, place(3, 2));
+        places.add(&one, place(4, 0));
+        places.add(&other, place(4, 1));
+        let of = |key| places.of(key).collect::<Vec<_>>();
+        assert_eq!(of(&one), [place(0, 7), place(3, 1), place(4, 0)]);
+        assert_eq!(of(&other), [place(4, 1)]);
+        assert_eq!((of(&[3; 16]), places.rows()), (vec![], 2));
+    }
 }

@@ -1,14 +1,22 @@
-//! A window of input rows: finds their results, lists the new ones, and joins both.
+//! A window of input rows in their stored order, each with its digest: reads them in a separate
+//! task, finds their results, lists the new ones, and joins both.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, FixedSizeBinaryArray, RecordBatch, RecordBatchOptions,
+};
 use arrow::compute::{filter_record_batch, interleave};
 use arrow::datatypes::{Schema, SchemaRef};
+use datafusion::dataframe::DataFrame;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::Expr;
+use futures::StreamExt;
+use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::super::error::RunError;
-use super::input::InputBatch;
 use super::results::{Found, FoundPlace, Results};
 use super::{RowKey, digests, row_key};
 use galeras_base::id::ROW_DIGEST;
@@ -16,13 +24,13 @@ use galeras_operator::StepError;
 
 pub(super) struct Columns {
     /// The operator's input: the digest and the columns that it reads.
-    read: SchemaRef,
+    pub(super) read: SchemaRef,
     /// The positions of these columns in the input, without the digest.
     read_at: Vec<usize>,
     /// The positions of the produced columns in a result.
     produced_at: Vec<usize>,
     /// The columns of the input and the produced ones.
-    joined: SchemaRef,
+    pub(super) joined: SchemaRef,
 }
 
 impl Columns {
@@ -40,14 +48,6 @@ impl Columns {
         let names = read.fields().iter().skip(1);
         let read_at: Result<_, _> = names.map(|field| input.index_of(field.name())).collect();
         Ok(Self { read_at: read_at?, read, produced_at, joined: Arc::new(Schema::new(fields)) })
-    }
-
-    pub(super) fn read(&self) -> &SchemaRef {
-        &self.read
-    }
-
-    pub(super) fn joined(&self) -> &SchemaRef {
-        &self.joined
     }
 }
 
@@ -67,8 +67,10 @@ pub(super) struct Window {
     origins: Vec<Origin>,
     /// Batches of stored parts.
     known: Vec<RecordBatch>,
-    fresh: Vec<RecordBatch>,
-    reused: u64,
+    /// The rows to compute, each digest once.
+    pub(super) fresh: Vec<RecordBatch>,
+    /// The number of input rows with a result of an earlier run.
+    pub(super) reused: u64,
 }
 
 impl Window {
@@ -122,16 +124,6 @@ impl Window {
         Ok(Self { input, origins, known, fresh, reused })
     }
 
-    /// The rows to compute, each digest once.
-    pub(super) fn fresh_rows(&self) -> &[RecordBatch] {
-        &self.fresh
-    }
-
-    /// The number of input rows with a result of an earlier run.
-    pub(super) fn reused(&self) -> u64 {
-        self.reused
-    }
-
     /// The number of the other input rows.
     pub(super) fn computed(&self) -> u64 {
         self.origins.len() as u64 - self.reused
@@ -178,4 +170,70 @@ impl Window {
         }
         Ok(joined)
     }
+}
+
+/// The least rows of a window, except at the end.
+pub(super) const MIN_ROWS: usize = 1024;
+/// A window ends at the batch that reaches this number of rows ...
+pub(super) const MAX_ROWS: usize = 16 * 1024;
+/// ... or of bytes.
+const MAX_BYTES: usize = 16 << 20;
+const QUEUE: usize = 4;
+
+pub(super) struct InputBatch {
+    pub(super) rows: RecordBatch,
+    pub(super) keys: FixedSizeBinaryArray,
+}
+
+pub(super) struct InputReader {
+    batches: mpsc::Receiver<Result<InputBatch>>,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl InputReader {
+    /// Starts to read; `digest` computes the digest of a row.
+    pub(super) fn start(source: DataFrame, digest: Expr) -> Result<Self> {
+        let rows = source.with_column(ROW_DIGEST, digest)?;
+        let (out, batches) = mpsc::channel(QUEUE);
+        let task = tokio::spawn(async move {
+            if let Err(error) = read(rows, &out).await {
+                // Without a receiver the rows are not needed.
+                let _ = out.send(Err(error)).await;
+            }
+        });
+        Ok(Self { batches, _task: AbortOnDropHandle::new(task) })
+    }
+
+    /// The next rows, about `wanted` unless they are large; `None` at the end.
+    pub(super) async fn next(&mut self, wanted: usize) -> Result<Option<Vec<InputBatch>>> {
+        let (mut window, mut rows, mut bytes) = (Vec::new(), 0, 0);
+        while rows < wanted && bytes < MAX_BYTES {
+            let Some(batch) = self.batches.recv().await else { break };
+            let batch = batch?;
+            rows += batch.keys.len();
+            bytes += batch.rows.columns().iter().map(super::results::own_bytes).sum::<usize>();
+            window.push(batch);
+        }
+        Ok((!window.is_empty()).then_some(window))
+    }
+}
+
+/// Sends the partitions in order, which is the stored order of the rows.
+async fn read(rows: DataFrame, out: &mpsc::Sender<Result<InputBatch>>) -> Result<()> {
+    for mut partition in rows.execute_stream_partitioned().await? {
+        while let Some(batch) = partition.next().await {
+            let mut rows = batch?;
+            if rows.num_rows() == 0 {
+                continue;
+            }
+            let keys = rows.remove_column(rows.num_columns() - 1);
+            let keys = keys.as_fixed_size_binary_opt().cloned().ok_or_else(|| {
+                DataFusionError::Internal("the digest of a row is not binary".into())
+            })?;
+            if out.send(Ok(InputBatch { rows, keys })).await.is_err() {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
 }

@@ -8,10 +8,10 @@ use tokio::time::sleep;
 
 use super::super::context::StepContext;
 use super::super::error::RunError;
-use super::engine::{Engine, EngineError};
 use super::order::{DONE, Failure, JobOrder, ORDER, Outcome, StepOrder, WorkItem};
-use galeras_operator::StepError;
+use super::{Engine, EngineError};
 use galeras_operator::event::RunEvent;
+use galeras_operator::{StepError, Tell};
 
 /// The most times that an item is handed out.
 const ROUNDS: u32 = 4;
@@ -28,9 +28,9 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// Coordinates the jobs of a step.
 pub(super) struct Coordinator<'a> {
-    cx: &'a StepContext,
-    engine: &'a dyn Engine,
-    step: StepOrder,
+    pub(super) cx: &'a StepContext,
+    pub(super) engine: &'a dyn Engine,
+    pub(super) step: StepOrder,
 }
 
 struct Job<'a> {
@@ -43,16 +43,8 @@ struct Job<'a> {
     last: Instant,
 }
 
-impl<'a> Coordinator<'a> {
-    pub(super) fn new(cx: &'a StepContext, engine: &'a dyn Engine, step: StepOrder) -> Self {
-        Self { cx, engine, step }
-    }
-
+impl Coordinator<'_> {
     /// Has these items computed; `None` if one of them can only be computed here.
-    ///
-    /// # Errors
-    /// If an item failed or was never finished, if the engine refuses or cannot be reached, or if
-    /// the store fails.
     pub(super) async fn run(
         &self,
         items: Vec<WorkItem>,
@@ -86,8 +78,7 @@ impl<'a> Coordinator<'a> {
             // Twice, so that an executor that can compute it gets it as well as one that cannot.
             missing.append(&mut failed_before);
             let name = job.name.clone();
-            let handed_out = self.engine.scatter(&name, &missing);
-            let error = job.watch(handed_out).await?;
+            let error = job.watch(self.engine.scatter(&name, &missing)).await?;
             match error {
                 None => {}
                 Some(EngineError::Unreachable(why)) if job.last.elapsed() < PATIENCE => {
@@ -96,7 +87,7 @@ impl<'a> Coordinator<'a> {
                     continue;
                 }
                 Some(EngineError::Unreachable(why) | EngineError::Refused(why)) => {
-                    return Err(self.error(&why, None).into());
+                    return Err(StepError::new(why).into());
                 }
             }
             let failed = job.take_failures();
@@ -108,7 +99,13 @@ impl<'a> Coordinator<'a> {
             if let Some((item, outcome, failure)) =
                 failed.iter().find(|(_, _, failure)| !failure.again || round >= ROUNDS)
             {
-                return Err(self.failed(job, *item, outcome, failure).into());
+                let name = job.items[*item as usize].name();
+                let (why, by) = (&failure.message, &outcome.executor);
+                let error = StepError::new(format!("{why} (executor {by}, {name})"));
+                return Err(match &failure.help {
+                    Some(help) => error.help(help.as_str()).into(),
+                    None => error.into(),
+                });
             }
             for (item, outcome, failure) in &failed {
                 let name = job.items[*item as usize].name();
@@ -122,7 +119,7 @@ impl<'a> Coordinator<'a> {
                 return Ok(true);
             }
             if round >= ROUNDS {
-                return Err(self.unended(job, &missing).into());
+                return Err(job.unended(&missing).into());
             }
             tracing::debug!(missing = missing.len(), round, "handed out again");
             round += 1;
@@ -131,42 +128,28 @@ impl<'a> Coordinator<'a> {
 
     fn waiting(&self, why: &str) {
         let text = format!("waits for {}: {why}", self.engine.address().unwrap_or_default());
-        let step = self.cx.name.clone();
-        self.cx.lower.env.events.send(RunEvent::Activity { step, text, waiting: true });
+        (self.cx.lower.tell)(Tell::Waiting(text));
     }
+}
 
-    fn failed(&self, job: &Job<'_>, item: u32, outcome: &Outcome, failure: &Failure) -> StepError {
-        let name = job.items[item as usize].name();
-        let message = format!("{} (executor {}, {name})", failure.message, outcome.executor);
-        self.error(&message, failure.help.as_deref())
-    }
-
-    fn unended(&self, job: &Job<'_>, missing: &[u32]) -> StepError {
+impl Job<'_> {
+    fn unended(&self, missing: &[u32]) -> StepError {
         let names: Vec<String> =
-            missing.iter().take(3).map(|item| job.items[*item as usize].name()).collect();
+            missing.iter().take(3).map(|item| self.items[*item as usize].name()).collect();
         let more = missing.len().saturating_sub(names.len());
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let message = format!(
             "{} of {} items were handed out {ROUNDS} times without a result: {}{more}",
             missing.len(),
-            job.items.len(),
+            self.items.len(),
             names.join(", ")
         );
-        let help = "see what the executors say, and whether they use the same store; what is done is \
-                    kept, and another run goes on from there";
-        self.error(&message, Some(help))
+        StepError::new(message).help(
+            "see what the executors say, and whether they use the same store; what is done is kept, \
+             and another run goes on from there",
+        )
     }
 
-    fn error(&self, message: &str, help: Option<&str>) -> StepError {
-        let error = StepError::new(message);
-        match help {
-            Some(help) => error.help(help),
-            None => error,
-        }
-    }
-}
-
-impl Job<'_> {
     /// The items without an outcome.
     fn missing(&self) -> Vec<u32> {
         (0..self.items.len() as u32).filter(|item| !self.ended.contains_key(item)).collect()
@@ -239,20 +222,11 @@ impl Job<'_> {
 
     /// Removes the failed items, which count as missing again.
     fn take_failures(&mut self) -> Vec<(u32, Outcome, Failure)> {
-        let failed: Vec<u32> = self
-            .ended
-            .iter()
-            .filter(|(_, outcome)| outcome.failure.is_some())
-            .map(|(item, _)| *item)
-            .collect();
-        let mut failures = Vec::with_capacity(failed.len());
-        for item in failed {
-            if let Some(outcome) = self.ended.remove(&item)
-                && let Some(failure) = outcome.failure.clone()
-            {
-                failures.push((item, outcome, failure));
-            }
-        }
-        failures
+        let is_failure = |_: &u32, outcome: &mut Outcome| outcome.failure.is_some();
+        let failed = self.ended.extract_if(.., is_failure).filter_map(|(item, mut outcome)| {
+            let failure = outcome.failure.take()?;
+            Some((item, outcome, failure))
+        });
+        failed.collect()
     }
 }

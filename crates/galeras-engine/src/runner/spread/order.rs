@@ -4,21 +4,18 @@
 
 use std::collections::BTreeMap;
 
-use arrow::ipc::reader::StreamReader;
-use arrow::ipc::writer::StreamWriter;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::super::input::{StoredInput, StoredTable};
-use crate::plan::Cell;
+use super::super::input::StoredInput;
 use galeras_base::digest::Digest;
-use galeras_operator::{Registry, StepError, TableSchema};
+use galeras_operator::Registry;
 use galeras_store::PortArtifact;
 
 pub(super) const ORDER: &str = "order";
 /// The folder of outcomes.
 pub(super) const DONE: &str = "done";
-/// The folder of started items.
+/// The folder of started items, with the names of their executors.
 pub(super) const BEGUN: &str = "begun";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,80 +63,11 @@ pub(super) struct StepOrder {
     pub(super) bound_args: Value,
     pub(super) recipe: Digest,
     pub(super) base: String,
-    pub(super) inputs: Vec<InputOrder>,
+    pub(super) inputs: Vec<StoredInput>,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct InputOrder {
-    port: String,
-    united: bool,
-    schema: SchemaOrder,
-    tables: Vec<TableOrder>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct TableOrder {
-    step: String,
-    cell: Cell,
-    schema: SchemaOrder,
-    stored: PortArtifact,
-}
-
-/// A schema in Arrow's IPC format, in hexadecimal digits, and its key.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct SchemaOrder {
-    arrow: String,
-    key: Vec<String>,
-}
-
-impl SchemaOrder {
-    fn of(table: &TableSchema) -> Result<Self, StepError> {
-        let mut bytes = Vec::new();
-        let mut writer = StreamWriter::try_new(&mut bytes, &table.schema)?;
-        writer.finish()?;
-        drop(writer);
-        let arrow = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { arrow, key: table.key.clone() })
-    }
-
-    fn schema(&self) -> Result<TableSchema, StepError> {
-        let digits =
-            |at: usize| self.arrow.get(at..at + 2).and_then(|d| u8::from_str_radix(d, 16).ok());
-        let bytes: Option<Vec<u8>> = (0..self.arrow.len()).step_by(2).map(digits).collect();
-        let bytes = bytes.ok_or_else(|| StepError::new("a schema of the job cannot be read"))?;
-        let schema = StreamReader::try_new(bytes.as_slice(), None)?.schema();
-        Ok(TableSchema { schema, key: self.key.clone(), open: false })
-    }
-}
-
-impl InputOrder {
-    pub(super) fn of(input: &StoredInput) -> Result<Self, StepError> {
-        let mut tables = Vec::with_capacity(input.tables.len());
-        for StoredTable { step, cell, table, stored } in &input.tables {
-            let (step, cell, stored) = (step.clone(), cell.clone(), stored.clone());
-            tables.push(TableOrder { step, cell, schema: SchemaOrder::of(table)?, stored });
-        }
-        let (port, schema) = (input.port.clone(), SchemaOrder::of(&input.schema)?);
-        Ok(Self { port, united: input.united, schema, tables })
-    }
-
-    pub(super) fn input(&self) -> Result<StoredInput, StepError> {
-        let mut tables = Vec::with_capacity(self.tables.len());
-        for TableOrder { step, cell, schema, stored } in &self.tables {
-            let (step, cell, stored) = (step.clone(), cell.clone(), stored.clone());
-            tables.push(StoredTable { step, cell, table: schema.schema()?, stored });
-        }
-        let (port, schema) = (self.port.clone(), self.schema.schema()?);
-        Ok(StoredInput { port, united: self.united, schema, tables })
-    }
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Begun {
-    pub(super) executor: String,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// The outcome of an item.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Outcome {
     pub(super) executor: String,
     pub(super) seconds: f64,
@@ -176,32 +104,4 @@ pub fn build_stamp(registry: &Registry) -> String {
     let operators = Digest::of_json(&serde_json::json!(versions));
     let (version, machine) = (env!("CARGO_PKG_VERSION"), env!("GALERAS_TARGET"));
     format!("galeras {version} for {machine}, operators {}", operators.short())
-}
-
-/// The arguments of a step as JSON.
-pub(super) fn arguments(written: Option<&galeras_workflow::Node>) -> Value {
-    written.map_or_else(|| Value::Object(serde_json::Map::new()), galeras_workflow::Node::to_json)
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use std::sync::Arc;
-
-    use arrow::datatypes::{DataType, Schema};
-
-    use super::*;
-    use galeras_operator::{describe, virtual_step};
-
-    #[test]
-    fn a_schema_comes_back_with_all_it_says() {
-        let list = DataType::new_list(DataType::Utf8, true);
-        let fields = vec![describe("a", list, true, "texts", Some("words")), virtual_step()];
-        let table = TableSchema::new(Arc::new(Schema::new(fields)), Some(vec!["a".into()]));
-        let order = SchemaOrder::of(&table).unwrap();
-        let json = serde_json::to_string(&order).unwrap();
-        let read: SchemaOrder = serde_json::from_str(&json).unwrap();
-        let read = read.schema().unwrap();
-        assert_eq!((read.schema, read.key), (table.schema, table.key));
-    }
 }

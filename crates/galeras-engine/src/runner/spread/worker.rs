@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
@@ -12,16 +12,16 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::super::compute::StepWork;
 use super::super::context::{StepContext, StepTask};
 use super::super::error::RunError;
 use super::super::fan_out_step::{self, OpenedRows, Share};
 use super::super::freed_memory::give_back;
 use super::super::row_step::{self, RowInput};
-use super::super::step_work::StepWork;
 use super::order::{
-    BEGUN, Begun, DONE, Failure, JobOrder, ORDER, Outcome, StepOrder, WorkItem, build_stamp,
+    BEGUN, DONE, Failure, JobOrder, ORDER, Outcome, StepOrder, WorkItem, build_stamp,
 };
-use galeras_base::digest::Digest;
+use crate::locked;
 use galeras_chat::Budget;
 use galeras_operator::event::{EventSink, RunEvent};
 use galeras_operator::{
@@ -61,20 +61,8 @@ pub struct Worker {
 struct Job {
     order: JobOrder,
     /// The step, or the reason why it cannot be bound here.
-    work: Result<Bound, Failure>,
+    step: Result<Box<dyn BoundStep>, Failure>,
     opened: OpenedRows,
-}
-
-struct Bound {
-    step: Box<dyn BoundStep>,
-    inputs: Vec<super::super::input::StoredInput>,
-}
-
-#[derive(Default)]
-struct Done {
-    computed: u64,
-    reused: u64,
-    tables: Option<Vec<galeras_store::PortArtifact>>,
 }
 
 impl std::fmt::Debug for Worker {
@@ -113,52 +101,37 @@ impl Worker {
             return Ok(());
         }
         let Some(found) = self.job(job).await? else { return Ok(()) };
-        if self.failed_lately() && self.left_to_others(job, item).await? {
+        let failed_lately = locked(&self.failed).is_some_and(|at| at.elapsed() < LATELY);
+        if failed_lately && self.left_to_others(job, item).await? {
             return Ok(());
         }
         let started = Instant::now();
         let begun = format!("{BEGUN}/{item}");
         let before = self.store.work_names(job, &begun).await?;
         let attempt = self.store.new_job();
-        let me = Begun { executor: self.name.clone() };
-        self.store.put_work(job, &format!("{begun}/{attempt}"), &me).await?;
+        self.store.put_work(job, &format!("{begun}/{attempt}"), &self.name).await?;
         let warnings = Arc::new(Warnings::default());
-        let (result, retry, reads) = match before.len() {
-            ATTEMPTS.. => {
-                let who = self.beginners(job, &begun).await?;
-                (Err(given_up(before.len(), &who)), 0, Vec::new())
+        let ended = match before.len() {
+            attempts @ ATTEMPTS.. => {
+                let who = self.beginners(job, &begun).await?.join(", ");
+                let message =
+                    format!("it was started {attempts} times, by {who}, without a result");
+                let help = "it may take more memory than an executor has: give them more, or fewer \
+                            slots each";
+                Err(final_failure(message).help(help))
             }
-            _ => self.guarded(&found, item, &warnings).await,
+            _ => caught(self.computed(&found, item, &warnings)).await,
         };
-        let (ended, failure) = match result {
-            Ok(done) => (done, None),
-            Err(failure) => (Done::default(), Some(failure)),
-        };
-        self.note(failure.as_ref());
-        let outcome = Outcome {
-            executor: self.name.clone(),
-            seconds: started.elapsed().as_secs_f64(),
-            computed: ended.computed,
-            reused: ended.reused,
-            retry,
-            warnings: warnings.take(),
-            failure,
-            tables: ended.tables,
-            reads,
-        };
+        let mut outcome = ended
+            .unwrap_or_else(|failure| Outcome { failure: Some(failure), ..Outcome::default() });
+        // Other executors may not have this failure.
+        let here = outcome.failure.as_ref().is_some_and(|failure| failure.again);
+        *locked(&self.failed) = here.then(Instant::now);
+        outcome.executor = self.name.clone();
+        outcome.seconds = started.elapsed().as_secs_f64();
+        outcome.warnings = std::mem::take(&mut *locked(&warnings.0));
         self.store.put_work(job, &done, &outcome).await?;
         self.store.forget_work(job, &format!("{begun}/{attempt}")).await
-    }
-
-    fn failed_lately(&self) -> bool {
-        let failed = *self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        failed.is_some_and(|at| at.elapsed() < LATELY)
-    }
-
-    /// Remembers a failure that other executors may not have.
-    fn note(&self, failure: Option<&Failure>) {
-        let here = failure.is_some_and(|failure| failure.again);
-        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = here.then(Instant::now);
     }
 
     /// Waits for others to compute an item: an executor that fails at once would otherwise take
@@ -184,53 +157,27 @@ impl Worker {
     async fn beginners(&self, job: &str, begun: &str) -> Result<Vec<String>, StoreError> {
         let mut names = Vec::new();
         for attempt in self.store.work_names(job, begun).await? {
-            let begun: Option<Begun> = self.store.work(job, &format!("{begun}/{attempt}")).await?;
-            names.extend(begun.map(|begun| begun.executor));
+            names.extend(self.store.work::<String>(job, &format!("{begun}/{attempt}")).await?);
         }
         names.sort();
         names.dedup();
         Ok(names)
     }
 
-    /// Computes an item; a panic is a failure of the item.
-    async fn guarded(
+    /// Computes an item.
+    async fn computed(
         &self,
-        found: &Job,
+        job: &Job,
         item: u32,
         warnings: &Arc<Warnings>,
-    ) -> (Result<Done, Failure>, u64, Vec<Digest>) {
-        let (item, bound) = match (found.order.items.get(item as usize), &found.work) {
-            (Some(item), Ok(bound)) => (item, bound),
-            (_, Err(failure)) => return (Err(failure.clone()), 0, Vec::new()),
-            (None, _) => return (Err(final_failure("the job has no such item")), 0, Vec::new()),
-        };
-        let mut told = (0, Vec::new());
-        let work = async {
-            let cx = self.context(&found.order, bound, warnings)?;
-            let done = self.done(found, item, bound, &cx).await?;
-            told = (cx.lower.retry.load(Ordering::Relaxed), cx.all_reads());
-            Ok::<_, RunError>(done)
-        };
-        let result = match guarded(work).await {
-            Ok(Ok(done)) => done,
-            Ok(Err(error)) => Err(failure_of(&error)),
-            Err(panic) => Err(final_failure(format!("a library gave up: {panic}"))),
-        };
-        (result, told.0, told.1)
-    }
-
-    fn context(
-        &self,
-        order: &JobOrder,
-        bound: &Bound,
-        warnings: &Arc<Warnings>,
-    ) -> Result<StepContext, RunError> {
-        let task = StepTask {
-            name: &order.step.name,
-            bound: bound.step.as_ref(),
-            base: Path::new(&order.step.base),
-            downloads: &self.downloads,
-        };
+    ) -> Result<Outcome, Failure> {
+        let JobOrder { step: StepOrder { name, base, recipe, inputs, .. }, items, fresh, .. } =
+            &job.order;
+        let step = &**job.step.as_ref().map_err(Failure::clone)?;
+        let item = items.get(item as usize);
+        let item = item.ok_or_else(|| final_failure("the job has no such item"))?;
+        let (base, downloads) = (Path::new(base), self.downloads.as_path());
+        let task = StepTask { name, bound: step, base, downloads };
         let env = RunEnv {
             jobs: self.jobs,
             memory: self.memory,
@@ -238,52 +185,41 @@ impl Worker {
             cancel: CancellationToken::new(),
             events: Arc::clone(warnings) as Arc<dyn EventSink>,
         };
-        StepContext::new(&task, &self.store, &env, Budget::unlimited(), None, order.fresh)
-    }
-
-    async fn done(
-        &self,
-        job: &Job,
-        item: &WorkItem,
-        bound: &Bound,
-        cx: &StepContext,
-    ) -> Result<Result<Done, Failure>, RunError> {
-        let recipe = job.order.step.recipe;
+        let budget = Budget::unlimited();
+        let cx = StepContext::new(&task, &self.store, &env, budget, None, *fresh)?;
         let no_input = || StepError::new("a defect: the step of the job has no input");
-        match (item, bound.step.lowering()) {
+        let mut outcome = Outcome::default();
+        match (item, step.lowering()) {
             (WorkItem::Whole, _) => {
                 let turn = Arc::new(Semaphore::new(1)).acquire_owned().await;
                 let turn = turn.map_err(|_| RunError::Interrupted)?;
-                let inputs = bound.inputs.clone();
-                let work = StepWork { bound: bound.step.as_ref(), inputs, recipe };
-                let result = work.perform(cx, turn).await?;
-                let rows = result.artifacts.first().map_or(0, |table| table.rows);
-                let (computed, reused) = result.counts.unwrap_or((rows, 0));
-                Ok(Ok(Done { computed, reused, tables: Some(result.artifacts) }))
+                let work = StepWork { bound: step, inputs: inputs.clone(), recipe: *recipe };
+                let result = work.perform(&cx, turn).await?;
+                (outcome.computed, outcome.reused) = (result.computed, result.reused);
+                outcome.tables = Some(result.artifacts);
             }
             (&WorkItem::Rows { table, start, len }, Lowering::Row(row)) => {
-                let input = bound.inputs.first().ok_or_else(no_input)?;
+                let input = inputs.first().ok_or_else(no_input)?;
                 let session = ordered_session(cx.lower.env.jobs);
                 let rows = input.open_rows(&session, &cx.store, (table, start, len)).await?;
                 let input = RowInput { rows: Some(rows), stored: None, order: Vec::new() };
-                let counts = row_step::fill(cx, row, input, recipe).await?;
-                Ok(Ok(Done { computed: counts.computed, reused: counts.reused, tables: None }))
+                let counts = row_step::fill(&cx, row, input, *recipe).await?;
+                (outcome.computed, outcome.reused) = (counts.computed, counts.reused);
             }
             (WorkItem::Share { row, share, of, .. }, Lowering::FanOut(fan_out)) => {
-                let input = bound.inputs.first().ok_or_else(no_input)?;
+                let input = inputs.first().ok_or_else(no_input)?;
                 let input = input.open(&cx.lower.session, &cx.store)?;
-                let share = Share { share: *share, of: *of };
-                match fan_out_step::fill(cx, fan_out, input, recipe, (row, share), &job.opened)
-                    .await?
-                {
-                    Ok(pieces) => Ok(Ok(Done { computed: pieces, reused: 0, tables: None })),
-                    Err(error) => {
-                        Ok(Err(Failure { only_there: true, ..final_failure(error.reason) }))
-                    }
-                }
+                let share = (row.as_str(), Share { share: *share, of: *of });
+                let filled =
+                    fan_out_step::fill(&cx, fan_out, input, *recipe, share, &job.opened).await?;
+                outcome.computed = filled
+                    .map_err(|error| Failure { only_there: true, ..final_failure(error.reason) })?;
             }
-            _ => Err(StepError::new("a defect: the item does not fit the step").into()),
+            _ => return Err(final_failure("a defect: the item does not fit the step")),
         }
+        outcome.retry = cx.lower.retry.load(Ordering::Relaxed);
+        outcome.reads = cx.all_reads();
+        Ok(outcome)
     }
 
     /// A job with its bound step, cached for all its items; `None` if the job is over.
@@ -291,49 +227,38 @@ impl Worker {
         let known = |orders: &[(String, Arc<Job>)]| {
             orders.iter().find(|(name, _)| name == job).map(|(_, job)| Arc::clone(job))
         };
-        if let Some(job) = known(&self.orders.lock().unwrap_or_else(PoisonError::into_inner)) {
+        if let Some(job) = known(&locked(&self.orders)) {
             return Ok(Some(job));
         }
         let order: Option<JobOrder> = self.store.work(job, ORDER).await?;
         let Some(order) = order else { return Ok(None) };
-        let work = match order.build == self.build {
-            true => self.bind(&order.step).await,
+        let step = match order.build == self.build {
+            true => caught(self.bound(&order.step)).await,
             false => Err(final_failure(format!(
                 "{} is {}, but the run is of {}",
                 self.name, self.build, order.build
             ))
             .help("start executors of the same build as the run")),
         };
-        let found = Arc::new(Job { order, work, opened: OpenedRows::default() });
-        let mut orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = Arc::new(Job { order, step, opened: OpenedRows::default() });
+        let mut orders = locked(&self.orders);
         if orders.len() >= ORDERS {
             orders.remove(0);
         }
         // Open repositories use memory, and few jobs have any.
-        orders.iter().for_each(|(_, job)| job.opened.close());
+        orders.iter().for_each(|(_, job)| locked(&job.opened).clear());
         orders.push((job.to_string(), Arc::clone(&found)));
         Ok(Some(found))
     }
 
-    async fn bind(&self, order: &StepOrder) -> Result<Bound, Failure> {
-        let bound = guarded(self.bound(order)).await;
-        match bound {
-            Ok(Ok(bound)) => Ok(bound),
-            Ok(Err(error)) => Err(failure_of(&error)),
-            Err(panic) => Err(final_failure(format!("a library gave up: {panic}"))),
-        }
-    }
-
-    async fn bound(&self, order: &StepOrder) -> Result<Bound, RunError> {
-        let inputs: Vec<_> =
-            order.inputs.iter().map(|input| input.input()).collect::<Result<_, _>>()?;
+    async fn bound(&self, order: &StepOrder) -> Result<Box<dyn BoundStep>, Failure> {
         let operator = self.registry.get(&order.operator);
         let operator = operator.filter(|found| found.descriptor().version == order.version);
         let Some(operator) = operator else {
             let message = format!("there is no operator {} here", order.operator);
-            return Err(StepError::new(message).into());
+            return Err(final_failure(message));
         };
-        let schemas = inputs.iter().map(|input| (input.port.clone(), input.schema.clone()));
+        let schemas = order.inputs.iter().map(|input| (input.port.clone(), input.schema.clone()));
         let cx = BindContext {
             session: planning_session(),
             inputs: schemas.collect::<BTreeMap<_, _>>(),
@@ -345,30 +270,34 @@ impl Worker {
         };
         let step = operator.bind(&order.arguments, &cx).await.map_err(|errors| {
             let errors: Vec<String> = errors.into_iter().map(|error| error.message).collect();
-            StepError::new(format!("the step cannot be bound here: {}", errors.join("; ")))
+            final_failure(format!("the step cannot be bound here: {}", errors.join("; ")))
         })?;
         if step.args() != order.bound_args {
-            let message = "the arguments of the step mean something else here";
-            return Err(StepError::new(message).into());
+            return Err(final_failure("the arguments of the step mean something else here"));
         }
-        Ok(Bound { step, inputs })
+        Ok(step)
     }
+}
+
+/// A panic is a failure of the item.
+async fn caught<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let gave_up = |panic| Err(final_failure(format!("a library gave up: {panic}")));
+    guarded(work).await.unwrap_or_else(gave_up)
 }
 
 fn final_failure(message: impl Into<String>) -> Failure {
     Failure { message: message.into(), help: None, again: false, only_there: false }
 }
 
-/// The failure of an item that is not started again.
-fn given_up(attempts: usize, who: &[String]) -> Failure {
-    let who = who.join(", ");
-    final_failure(format!("it was started {attempts} times, by {who}, without a result"))
-        .help("it may take more memory than an executor has: give them more, or fewer slots each")
-}
-
 impl Failure {
     fn help(self, help: &str) -> Self {
         Self { help: Some(help.to_string()), ..self }
+    }
+}
+
+impl<E: Into<RunError>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        failure_of(&error.into())
     }
 }
 
@@ -408,16 +337,10 @@ fn disk_help(error: &RunError) -> Option<String> {
 #[derive(Default)]
 struct Warnings(Mutex<Vec<String>>);
 
-impl Warnings {
-    fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
 impl EventSink for Warnings {
     fn send(&self, event: RunEvent) {
         if let RunEvent::Warning { message, .. } = event {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(message);
+            locked(&self.0).push(message);
         }
     }
 }
