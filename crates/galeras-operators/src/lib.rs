@@ -29,6 +29,7 @@ mod git_threads;
 mod patterns;
 mod repository_access;
 mod tokenizer_model;
+mod typed_rows;
 
 pub use ast::AST;
 pub use cut::CUT;

@@ -1,34 +1,20 @@
-//! The input port `against`, another table that the input is compared with: its arguments, and the
-//! values of the ports for rows near to it. `near` finds them.
+//! The input port `against`, another table that the input is compared with: its arguments. `near`
+//! finds the rows near to it.
 
-use std::sync::Arc;
-
-use arrow::array::{Array, ArrayRef, Float64Array, RecordBatch, StringArray, new_null_array};
-use arrow::compute::concat;
 use arrow::datatypes::DataType;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::Args;
-use super::decide::{AgainstCounts, DUPLICATE, DUPLICATE_OF, JACCARD, MULTISET_JACCARD, REASON};
 use galeras_base::id::ID;
 use galeras_operator::columns::is_text;
 use galeras_operator::table_digest::type_name;
-use galeras_operator::{ArgError, BindContext, StepError};
-use galeras_similarity::{NearRow, NearThresholds, Thresholds};
+use galeras_operator::{ArgError, BindContext};
+use galeras_similarity::{NearThresholds, Thresholds};
 use galeras_workflow::code::Code;
 
 pub(super) const AGAINST: &str = "against";
-
-/// Hidden columns in addition to those of [`decide`](super::decide).
-pub(super) const RULE: &str = "__rule";
-pub(super) const NEAR_TO: &str = "__near_to";
-pub(super) const NEAR_TO_SOURCE: &str = "__near_to_source";
-pub(super) const CONTAINMENT: [&str; 2] = ["__containment_8", "__containment_13"];
-
-pub(super) const DUPLICATE_RULE: &str = "duplicate";
-const NEAR_RULE: &str = "near";
 
 /// The default share of a row's 8-grams, from PaLM.
 const CONTAINMENT_8: f64 = 0.7;
@@ -189,86 +175,4 @@ impl Against {
         }
         columns
     }
-}
-
-/// Rows of the input that are near to a row of `against`.
-#[derive(Debug, Default)]
-pub(super) struct NearRows {
-    /// The id of each row, and the row nearest to it.
-    pub(super) rows: Vec<(String, NearRow)>,
-    pub(super) counts: AgainstCounts,
-}
-
-impl NearRows {
-    pub(super) fn ids(&self) -> Result<RecordBatch, StepError> {
-        let ids: StringArray = self.rows.iter().map(|(id, _)| Some(id.as_str())).collect();
-        let ids: ArrayRef = Arc::new(ids);
-        Ok(RecordBatch::try_from_iter_with_nullable([(DUPLICATE, ids, false)])?)
-    }
-
-    /// All rejected rows: `duplicates` and these.
-    pub(super) fn with_duplicates(
-        &self,
-        duplicates: &RecordBatch,
-    ) -> Result<RecordBatch, StepError> {
-        let (before, here) = (duplicates.num_rows(), self.rows.len());
-        let nothing = |data_type: &DataType, rows| new_null_array(data_type, rows);
-        let texts = |text: &dyn Fn(&(String, NearRow)) -> Option<String>| -> ArrayRef {
-            Arc::new(self.rows.iter().map(text).collect::<StringArray>())
-        };
-        let shares = |share: &dyn Fn(&NearRow) -> Option<f64>| -> ArrayRef {
-            Arc::new(self.rows.iter().map(|(_, near)| share(near)).collect::<Float64Array>())
-        };
-        let rules: ArrayRef = Arc::new(
-            std::iter::repeat_n(Some(DUPLICATE_RULE), before)
-                .chain(std::iter::repeat_n(Some(NEAR_RULE), here))
-                .collect::<StringArray>(),
-        );
-        let after = |name: &str, own: ArrayRef| -> Result<ArrayRef, StepError> {
-            let of_duplicates = match duplicates.column_by_name(name) {
-                Some(column) => Arc::clone(column),
-                None => nothing(own.data_type(), before),
-            };
-            Ok(concat(&[&of_duplicates as &dyn Array, &own])?)
-        };
-        let share_8 = shares(&|near| near.nearness.containment[0]);
-        let share_13 = shares(&|near| near.nearness.containment[1]);
-        let columns: Vec<(&str, ArrayRef)> = vec![
-            (DUPLICATE, texts(&|(id, _)| Some(id.clone()))),
-            (REASON, texts(&|(_, near)| Some(reason(near)))),
-            (DUPLICATE_OF, nothing(&DataType::Utf8, here)),
-            (NEAR_TO, texts(&|(_, near)| Some(near.id.clone()))),
-            (NEAR_TO_SOURCE, texts(&|(_, near)| near.source.clone())),
-            (JACCARD, shares(&|near| Some(near.nearness.jaccard))),
-            (MULTISET_JACCARD, shares(&|near| Some(near.nearness.multiset))),
-            (CONTAINMENT[0], share_8),
-            (CONTAINMENT[1], share_13),
-        ];
-        let mut all = vec![(RULE, rules, false)];
-        for (name, own) in columns {
-            let nullable = !matches!(name, DUPLICATE | REASON | JACCARD | MULTISET_JACCARD);
-            all.push((name, after(name, own)?, nullable));
-        }
-        Ok(RecordBatch::try_from_iter_with_nullable(all)?)
-    }
-}
-
-/// The reason for rejecting a row, as a sentence.
-fn reason(near: &NearRow) -> String {
-    let nearness = &near.nearness;
-    let which = match &near.source {
-        Some(source) => format!("{} of {source}", near.id),
-        None => near.id.clone(),
-    };
-    let shares = nearness.containment.iter().zip(galeras_similarity::NGRAMS);
-    let shares: Vec<String> = shares
-        .filter_map(|(share, n)| share.map(|share| format!("{share:.3} of its {n}-grams")))
-        .collect();
-    let mut values = vec![
-        format!("set Jaccard {:.3}", nearness.jaccard),
-        format!("multiset Jaccard {:.3}", nearness.multiset),
-    ];
-    values.extend(shares);
-    let how = if nearness.similar { "similar to" } else { "contained in" };
-    format!("{how} {which} ({})", values.join(", "))
 }

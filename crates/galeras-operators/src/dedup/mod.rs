@@ -13,10 +13,9 @@ mod tables;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use arrow::array::RecordBatch;
 use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
-use datafusion::logical_expr::{JoinType, lit};
+use datafusion::logical_expr::{Expr, JoinType};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -24,12 +23,13 @@ use serde_json::Value;
 use self::against::{AGAINST, Against, AgainstIds};
 use self::decide::{Decided, decide};
 use self::read::{limits, read, tokenizer};
+use self::tables::RejectedRow;
 use super::tokenizer_model::{MODEL, read_model};
+use super::typed_rows;
 use galeras_base::digest::Digest;
 use galeras_base::id::ID;
 use galeras_base::small_file::{self, MAX_MODEL_BYTES};
 use galeras_operator::columns::{is_text, require_column};
-use galeras_operator::rejects::reject_values;
 use galeras_operator::{
     Access, ArgError, BindContext, BoundStep, Demand, Descriptor, Effect, Grain, INPUT, InputPorts,
     LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, Reads, SUMMARY, SideFile,
@@ -397,55 +397,50 @@ impl TableStep for BoundDedup {
         let model = inputs.remove(TOKENIZER).filter(|_| self.args.tokens == Tokens::Bpe);
         let bpe = tokenizer(self, model).await?;
         let limits = limits(cx)?;
-        let small = |rows: &RecordBatch| cx.session.read_batch(rows.clone());
         // The small table is on the left: rows of the input are looked up in it and keep their
         // order.
-        let (here, there) = ([decide::DUPLICATE], [ID]);
+        let id = hidden(ID);
+        let (here, there) = ([id.as_str()], [ID]);
         let mut rest = input.clone();
-        let mut near = None;
+        let (mut near, mut counts) = (Vec::new(), None);
         if let Some(against) = &self.against {
             let other = inputs.remove(AGAINST).ok_or_else(missing)?;
             let tables = (input.clone(), other);
             let found = near::find(self, cx, against, tables, bpe.as_ref(), &limits).await?;
-            let ids = small(&found.ids()?)?;
+            let ids = self.rejected(cx, &found.0)?;
             rest = ids.join(rest, JoinType::RightAnti, &here, &there, None)?;
-            near = Some(found);
+            (near, counts) = (found.0, Some(found.1));
         }
         let corpus = read(self, cx, rest.clone(), bpe, limits).await?;
-        let counts = near.as_ref().map(|near| near.counts);
-        let Decided { duplicates, clusters, summary } =
+        let Decided { mut rejected, clusters, summary } =
             decide(self, cx, rest, corpus, counts).await?;
-        let mut values = vec![
-            ("duplicate_of", column(decide::DUPLICATE_OF)),
-            ("jaccard", column(decide::JACCARD)),
-            ("multiset_jaccard", column(decide::MULTISET_JACCARD)),
-        ];
-        let set_aside = match &near {
-            None => {
-                let rule = lit(against::DUPLICATE_RULE);
-                values.extend(reject_values(rule, column(decide::REASON)));
-                duplicates
-            }
-            Some(near) => {
-                let rule = column(against::RULE);
-                values.extend(reject_values(rule, column(decide::REASON)));
-                values.extend([
-                    ("near_to", column(against::NEAR_TO)),
-                    ("near_to_source", column(against::NEAR_TO_SOURCE)),
-                    ("containment_8", column(against::CONTAINMENT[0])),
-                    ("containment_13", column(against::CONTAINMENT[1])),
-                ]);
-                near.with_duplicates(&duplicates)?
-            }
-        };
-        let kept =
-            small(&set_aside)?.join(input.clone(), JoinType::RightAnti, &here, &there, None)?;
-        let others = small(&set_aside)?.join(input, JoinType::Inner, &here, &there, None)?;
+        rejected.extend(near);
+        let small = self.rejected(cx, &rejected)?;
+        let kept = small.clone().join(input.clone(), JoinType::RightAnti, &here, &there, None)?;
+        let others = small.join(input, JoinType::Inner, &here, &there, None)?;
+        let added = tables::rejected_schema(self.against.as_ref());
+        let added = added.fields().iter().map(|field| field.name().as_str());
+        let added = added.filter(|name| *name != ID);
+        let values = added.map(|name| (name, column(&hidden(name)))).collect();
         Ok(vec![
             (MAIN, kept),
             (REJECTS, project(others, &self.ports[1].table, values)?),
-            (CLUSTERS, cx.session.read_batch(clusters)?),
-            (SUMMARY, cx.session.read_batch(summary)?),
+            (CLUSTERS, clusters),
+            (SUMMARY, summary),
         ])
     }
+}
+
+impl BoundDedup {
+    /// A small table of rejected rows, with hidden names, since the input may use others.
+    fn rejected(&self, cx: &LowerContext, rows: &[RejectedRow]) -> Result<DataFrame, StepError> {
+        let schema = tables::rejected_schema(self.against.as_ref());
+        let names = schema.fields().iter().map(|field| field.name());
+        let columns: Vec<Expr> = names.map(|name| column(name).alias(hidden(name))).collect();
+        Ok(typed_rows::table(&cx.session, &schema, rows)?.select(columns)?)
+    }
+}
+
+fn hidden(name: &str) -> String {
+    format!("__{name}")
 }
