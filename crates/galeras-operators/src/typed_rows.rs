@@ -11,7 +11,8 @@ use serde::Serialize;
 
 use galeras_operator::StepError;
 
-const BATCH: usize = 8192;
+/// The most rows of a batch.
+pub(super) const BATCH: usize = 8192;
 
 /// The rows in batches, at least one. A column has the rows' field of its name, or is null.
 ///

@@ -23,7 +23,7 @@ pub(super) fn inquiries(rows: &PromptRows, args: &GenerateArgs) -> Vec<Result<In
     let null =
         |rule: &str, name: &str| NoAnswer::of_row(rule, format!("the column `{name}` is null"));
     let prompts = rows.texts(args.prompt());
-    let suffixes = args.suffix().map(|name| (name, rows.texts(name)));
+    let suffixes = args.suffix.as_ref().map(|name| (name, rows.texts(name)));
     let inquiry = |(row, prompt): (usize, Option<&str>)| {
         let prompt = prompt.ok_or_else(|| null("prompt", args.prompt()))?.to_string();
         let suffix = suffixes.as_ref().map(|(name, texts)| {

@@ -18,13 +18,10 @@ use tokio_util::sync::CancellationToken;
 use super::args::GenerateArgs;
 use super::conversation::{Chat, Inquiry, inquiries};
 use super::forecast::forecast;
-use super::ports::AnswerColumns;
 use super::provider::Provider;
 use super::request;
-use super::rows::{
-    AnswerForm, ModelAnswer, ModelTurn, NoAnswer, PromptRows, REFUSAL, SampleOutcome, tables,
-    with_kept,
-};
+use super::rows::{ModelAnswer, ModelTurn, NoAnswer, PromptRows};
+use super::tables::{AnswerColumns, AnswerForm, REFUSAL, SampleOutcome, tables};
 use galeras_base::digest::Digest;
 use galeras_chat::{Ask, Budget, ChatClient, ChatError, ChatNotice, ChatSettings, Endpoint, Price};
 use galeras_net::Secret;
@@ -54,7 +51,7 @@ impl ServerStep {
     pub(super) fn check(args: &GenerateArgs, cx: &BindContext, errors: &mut Vec<ArgError>) {
         if args.is_completion() {
             require_column(cx, "prompt", args.prompt(), "utf8", is_text, errors);
-            if let Some(suffix) = args.suffix() {
+            if let Some(suffix) = &args.suffix {
                 require_column(cx, "suffix", suffix, "utf8", is_text, errors);
             }
         }
@@ -206,9 +203,9 @@ impl PaidStep for ServerStep {
     async fn forecast(
         &self,
         answers: &dyn KnownAnswers,
-        inputs: BTreeMap<String, DataFrame>,
+        mut inputs: BTreeMap<String, DataFrame>,
     ) -> Result<RequestForecast, StepError> {
-        let rows = PromptRows::of(inputs, &self.key).await?;
+        let rows = PromptRows::read(&mut inputs, &self.key).await?;
         let Work { results, fresh, .. } = Work::new(self, &rows, answers);
         let known = results.iter().flatten().flatten();
         forecast(known, &fresh, self.price().as_ref(), |chat| self.question(chat))
@@ -218,9 +215,9 @@ impl PaidStep for ServerStep {
         &self,
         cx: &LowerContext,
         answers: &dyn Answers,
-        inputs: BTreeMap<String, DataFrame>,
+        mut inputs: BTreeMap<String, DataFrame>,
     ) -> Result<PaidResult, StepError> {
-        let rows = PromptRows::of(inputs, &self.key).await?;
+        let rows = PromptRows::read(&mut inputs, &self.key).await?;
         let work = Work::new(self, &rows, answers);
         let (outcomes, fresh) = (work.outcomes, work.fresh);
         let mut results = work.results;
@@ -474,4 +471,15 @@ impl Asking<'_> {
         }
         Ok(turn)
     }
+}
+
+/// The error of a step that keeps the answers for this many rows.
+fn with_kept(error: StepError, rows: u64) -> StepError {
+    let kept = match rows {
+        0 => return error,
+        1 => "the answer for one row is kept".to_string(),
+        n => format!("the answers for {n} rows are kept"),
+    };
+    let advice = error.advice().map(|advice| format!("{advice}; {kept}")).unwrap_or(kept);
+    error.help(advice)
 }
