@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
 use arrow::json::ReaderBuilder;
+use arrow::json::reader::Decoder;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::SessionContext;
 use serde::Serialize;
@@ -14,6 +16,11 @@ use galeras_operator::StepError;
 /// The most rows of a batch.
 pub(super) const BATCH: usize = 8192;
 
+/// Makes batches of rows. It refuses fields without a column.
+pub(super) fn decoder(schema: &SchemaRef) -> Result<Decoder, ArrowError> {
+    ReaderBuilder::new(Arc::clone(schema)).with_strict_mode(true).build_decoder()
+}
+
 /// The rows in batches, at least one. A column has the rows' field of its name, or is null.
 ///
 /// # Errors
@@ -22,8 +29,7 @@ pub(super) fn batches<Row: Serialize>(
     schema: &SchemaRef,
     rows: impl IntoIterator<Item = Row>,
 ) -> Result<Vec<RecordBatch>, StepError> {
-    let reader = ReaderBuilder::new(Arc::clone(schema)).with_strict_mode(true);
-    let mut decoder = reader.build_decoder()?;
+    let mut decoder = decoder(schema)?;
     let mut batches = Vec::new();
     for row in rows {
         decoder.serialize(&[row])?;

@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use self::columns::{Batches, HEAD, methods_table, output_schema, rejected_fields};
+use self::columns::{HEAD, methods_table, output_schema, rejected_fields, rejected_repository};
 use self::work::Task;
 use super::patterns::{glob_set, listed, other_languages};
 use galeras_git::{MineOptions, Window};
@@ -235,7 +235,8 @@ impl FanOutStep for BoundMine {
     }
 
     fn failed(&self, row: &RecordBatch, error: &FanOutError) -> Result<RecordBatch, StepError> {
-        Batches::rejected((&text(row, "repo"), &text(row, "head_sha")), error.rule, &error.reason)
+        let (repo, head) = (text(row, "repo"), text(row, "head_sha"));
+        rejected_repository((&repo, &head), error.rule, &error.reason)
     }
 
     fn ports(&self, input: DataFrame, output: DataFrame) -> Result<Ports, StepError> {

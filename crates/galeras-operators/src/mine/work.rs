@@ -243,7 +243,8 @@ impl FanOutWork for MiningWork {
         let flag = stop.flag();
         let (mining, mined) = (Arc::clone(&self.mining), Arc::clone(&self.mined));
         let say = Arc::clone(&self.say);
-        let mut sink = Batches::new(&self.task.repo, &self.task.head, out);
+        let sink = Batches::new(&self.task.repo, &self.task.head, out);
+        let mut sink = sink.map_err(|error| failure("mine", &error, self.folder))?;
         let work = move || {
             let total = mining.plan().commits();
             let done = |commits| {

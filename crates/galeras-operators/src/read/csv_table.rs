@@ -15,7 +15,7 @@ use datafusion::physical_plan::streaming::PartitionStream;
 
 use super::csv_rows::{CsvRow, CsvRows};
 use super::csv_values::{GuessedType, typed};
-use super::declared::DeclaredTypes;
+use super::types::DeclaredTypes;
 use galeras_sql::session::{MAX_COLUMNS, too_many_columns, two_columns};
 
 /// The schema of the file: the declared types, and inferred types for the other columns, from all

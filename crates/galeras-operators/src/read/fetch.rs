@@ -3,7 +3,7 @@
 //! Files are fetched during planning. Servers without consent are not asked, not even after a
 //! redirect; a redirect from another machine to this one is not followed either.
 
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -84,7 +84,7 @@ pub(super) async fn fetch(
         hasher.update(&chunk);
         whole.file().write_all(&chunk).map_err(|e| failed(&e))?;
     }
-    let found: String = hasher.finalize().iter().map(|b| format!("{b:02x}")).collect();
+    let found = in_hexadecimal(hasher);
     if let Some(wanted) = wanted
         && wanted != found
     {
@@ -103,16 +103,13 @@ fn refusal(url: &str, consent: &dyn Consent) -> Option<RefusedAccess> {
 }
 
 fn sha256_of(path: &Path) -> std::io::Result<String> {
-    let mut file = std::fs::File::open(path)?;
     let mut hasher = sha2::Sha256::new();
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        let n = file.read(&mut buffer)?;
-        if n == 0 {
-            return Ok(hasher.finalize().iter().map(|b| format!("{b:02x}")).collect());
-        }
-        hasher.update(&buffer[..n]);
-    }
+    std::io::copy(&mut std::fs::File::open(path)?, &mut hasher)?;
+    Ok(in_hexadecimal(hasher))
+}
+
+fn in_hexadecimal(hasher: sha2::Sha256) -> String {
+    hasher.finalize().iter().map(|b| format!("{b:02x}")).collect()
 }
 
 /// The bytes received by a download, and the bytes still allowed.

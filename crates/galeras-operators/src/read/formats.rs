@@ -11,33 +11,25 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::csv_table::{csv_schema, csv_table};
-use super::declared::{DeclaredTypes, with_declared};
 use super::json_values::{check_values, has_floats};
+use super::types::{DeclaredTypes, with_declared};
 use super::{json_scan, pandas};
 use galeras_sql::session::check_parquet;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum FileFormat {
     /// Apache Parquet.
     Parquet,
     /// One JSON object per line.
+    #[strum(to_string = "JSON lines")]
     Jsonl,
     /// Comma-separated values with a header line.
+    #[strum(to_string = "CSV")]
     Csv,
     /// A JSON list of objects, or an object of columns as pandas writes it.
+    #[strum(to_string = "JSON")]
     Json,
-}
-
-impl std::fmt::Display for FileFormat {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Parquet => "Parquet",
-            Self::Jsonl => "JSON lines",
-            Self::Csv => "CSV",
-            Self::Json => "JSON",
-        })
-    }
 }
 
 impl FileFormat {

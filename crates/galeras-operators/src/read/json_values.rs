@@ -16,7 +16,7 @@ use serde::de::{DeserializeSeed, Deserializer as _, Error as _, MapAccess, SeqAc
 use serde_json::{Deserializer, Number, Value};
 
 use super::csv_values::{microseconds, parsed_float, start_of};
-use super::declared::DeclaredTypes;
+use super::types::DeclaredTypes;
 use galeras_operator::table_digest::type_name;
 use galeras_workflow::quote;
 

@@ -3,7 +3,6 @@
 mod csv_rows;
 mod csv_table;
 mod csv_values;
-mod declared;
 mod fetch;
 mod formats;
 mod json_scan;
@@ -25,10 +24,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use self::declared::DeclaredTypes;
 use self::fetch::fetch;
 use self::formats::{FileFormat, check_whole, open};
-use self::types::{check_storable, declared_types};
+use self::types::{DeclaredTypes, check_storable, declared_types};
 use galeras_base::digest::Digest;
 use galeras_base::id::ID;
 use galeras_net::secret_in;

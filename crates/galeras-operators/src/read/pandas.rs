@@ -11,8 +11,8 @@ use arrow::json::ReaderBuilder;
 use arrow::json::reader::infer_json_schema;
 use serde_json::{Map, Value};
 
-use super::declared::{DeclaredTypes, with_declared};
 use super::json_values::{check_reader, has_floats};
+use super::types::{DeclaredTypes, with_declared};
 
 const INDEX: &str = "index";
 

@@ -1,15 +1,26 @@
 //! The argument `types`: declared column types, and the types that a format supports.
 
-use arrow::datatypes::{DataType, Schema};
+use std::collections::BTreeMap;
+
+use arrow::datatypes::{DataType, FieldRef, Schema};
 use serde_json::{Map, Value};
 
 use super::csv_values::is_readable;
-use super::declared::DeclaredTypes;
 use super::formats::FileFormat;
 use galeras_operator::table_digest::type_name;
 use galeras_operator::{ArgError, parse_column, stored_type};
 use galeras_workflow::code::Code;
 use galeras_workflow::quote;
+
+/// The types that a workflow declares, by the names of columns in the file.
+pub(super) type DeclaredTypes = BTreeMap<String, FieldRef>;
+
+/// The schema with declared types instead of inferred ones.
+pub(super) fn with_declared(schema: &Schema, declared: &DeclaredTypes) -> Schema {
+    let fields = schema.fields().iter();
+    let fields = fields.map(|field| declared.get(field.name()).unwrap_or(field).clone());
+    Schema::new(fields.collect::<Vec<FieldRef>>())
+}
 
 /// The declared types by the column names in the file, before renaming.
 pub(super) fn declared_types(
