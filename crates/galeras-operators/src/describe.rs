@@ -124,9 +124,7 @@ impl TypedOperator for DescribeOperator {
             let message = "`alpha` must be between 0 and 1";
             errors.push(ArgError::new("alpha", Code::OutOfRange, message));
         }
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        ArgError::none(errors)?;
         let input = cx.input();
         let mut fields: Vec<FieldRef> =
             args.by.iter().filter_map(|name| input.field(name).cloned()).collect();

@@ -102,34 +102,25 @@ impl TypedOperator for SampleOperator {
         let mut errors = Vec::new();
         match (args.n, args.fraction) {
             (None, None) => {
-                let error =
-                    ArgError::new("", Code::MissingArgument, "`sample` needs `n` or `fraction`");
-                errors.push(error);
+                let message = "`sample` needs `n` or `fraction`";
+                errors.push(ArgError::new("", Code::MissingArgument, message));
             }
-            (Some(_), Some(_)) => errors.push(ArgError::new(
-                "fraction",
-                Code::ConflictingArguments,
-                "give either `n` or `fraction`, not both",
-            )),
+            (Some(_), Some(_)) => {
+                let message = "give either `n` or `fraction`, not both";
+                errors.push(ArgError::new("fraction", Code::ConflictingArguments, message));
+            }
             _ => {}
         }
-        if let Some(share) = args.fraction
-            && !(0.0..=1.0).contains(&share)
-        {
-            errors.push(ArgError::new(
-                "fraction",
-                Code::OutOfRange,
-                "a fraction must be between 0 and 1",
-            ));
+        if args.fraction.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
+            let message = "a fraction must be between 0 and 1";
+            errors.push(ArgError::new("fraction", Code::OutOfRange, message));
         }
         require_column(cx, "", ID, "an id", |_| true, &mut errors);
         for (at, name) in args.stratify.iter().enumerate() {
             let path = format!("stratify[{at}]");
             require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
         }
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        ArgError::none(errors)?;
         let input = cx.input();
         let ports = vec![Port::new(MAIN, input.clone()), Port::new(REJECTS, reject_table(&input))];
         Ok(Box::new(BoundSample { args, ports }))

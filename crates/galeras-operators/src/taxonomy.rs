@@ -104,9 +104,7 @@ impl TypedOperator for TaxonomyOperator {
     fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
         let mut errors = Vec::new();
         require_column(cx, "column", &args.column, "utf8", is_text, &mut errors);
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        ArgError::none(errors)?;
         let counts = CATEGORIES.iter().map(|name| {
             let about = format!("tokens of the category {name}");
             describe(

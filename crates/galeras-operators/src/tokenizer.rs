@@ -112,9 +112,7 @@ impl TypedOperator for TokenizerOperator {
             );
             errors.push(ArgError::new("vocab_size", Code::OutOfRange, message));
         }
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        ArgError::none(errors)?;
         let table = TableSchema::default()
             .with(&[
                 text_field("kind", "the kind of model"),

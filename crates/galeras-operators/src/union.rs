@@ -108,9 +108,7 @@ impl TypedOperator for UnionOperator {
         }
         check_keys(&tables, &mut errors);
         check_types(args.columns.as_deref(), &tables, &mut errors);
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        ArgError::none(errors)?;
         let table = united(&args, &tables);
         Ok(Box::new(BoundUnion { args, ports: vec![Port::new(MAIN, table)] }))
     }

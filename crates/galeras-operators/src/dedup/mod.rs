@@ -209,9 +209,7 @@ impl Operator for DedupOperator {
         check_thresholds(&args, &mut errors);
         let against = Against::bind(&args, cx, &mut errors);
         let file = check_tokenizer(&args, chosen, cx, &mut errors);
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        ArgError::none(errors)?;
         let rejects = tables::rejects(&input, against.as_ref());
         let ports = vec![
             Port::new(MAIN, input),

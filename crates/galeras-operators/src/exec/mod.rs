@@ -149,9 +149,7 @@ impl TypedOperator for ExecOperator {
                 errors.push(error.help("paths are relative to the workflow file"));
             }
         }
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        ArgError::none(errors)?;
         let table = TableSchema::new(Arc::clone(&schema), args.key.clone());
         let base = cx.base.clone();
         Ok(Box::new(BoundExec { args, schema, base, ports: vec![Port::new(MAIN, table)] }))

@@ -44,9 +44,7 @@ impl TypedOperator for FigureOperator {
 
     fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
         let errors = args.check(cx);
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        ArgError::none(errors)?;
         let resolved_args = serde_json::to_value(&args)
             .map_err(|error| vec![ArgError::new("", Code::WrongType, error.to_string())])?;
         let input = cx.input();

@@ -98,9 +98,7 @@ impl Operator for GenerateOperator {
             Provider::Replay => replay::check(&args, cx, &mut errors),
             Provider::Echo | Provider::Reference => local::check(&args, cx, &mut errors),
         }
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        ArgError::none(errors)?;
         let input = cx.input();
         let key = input.key.clone();
         let ports = |columns: AnswerColumns| tables::ports(&input, columns);

@@ -62,22 +62,13 @@ struct Said {
     content: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 enum Role {
     System,
     User,
     Assistant,
-}
-
-impl Role {
-    fn name(self) -> &'static str {
-        match self {
-            Self::System => SYSTEM,
-            Self::User => "user",
-            Self::Assistant => "assistant",
-        }
-    }
 }
 
 struct PromptOperator;
@@ -132,9 +123,7 @@ impl TypedOperator for PromptOperator {
         }
         // Reports an error in a shared template only once.
         errors.dedup_by(|a, b| a.path == b.path && a.message == b.message);
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        ArgError::none(errors)?;
         let count = |name, about, unit| describe(name, DataType::Int64, false, about, Some(unit));
         let added = [
             text_field(ID, "the row's identity: of the data point and the treatment"),
@@ -165,19 +154,14 @@ struct Given {
 fn given(args: &Args) -> Result<Vec<Given>, Vec<ArgError>> {
     let mut errors = Vec::new();
     if args.treatments.is_empty() {
-        errors.push(ArgError::new(
-            "treatments",
-            Code::OutOfRange,
-            "at least one treatment is needed",
-        ));
+        let message = "at least one treatment is needed";
+        errors.push(ArgError::new("treatments", Code::OutOfRange, message));
     }
     let mut all = Vec::new();
     for (name, turns) in &args.treatments {
         let path = format!("treatments.{name}");
-        let said = |role: Role, content: &str| Message {
-            role: role.name().into(),
-            content: content.into(),
-        };
+        let said =
+            |role: Role, content: &str| Message { role: role.to_string(), content: content.into() };
         let (mut messages, mut paths) = match turns {
             Turns::One(text) => (vec![said(Role::User, text)], vec![path.clone()]),
             Turns::Many(turns) => turns
@@ -201,7 +185,7 @@ fn given(args: &Args) -> Result<Vec<Given>, Vec<ArgError>> {
         if name.is_empty() {
             refuse("a treatment needs a name");
         }
-        if messages.last().is_none_or(|last| last.role != Role::User.name()) {
+        if messages.last().is_none_or(|last| last.role != "user") {
             refuse("a treatment must end with a message of the user, which the model answers");
         }
         if messages.iter().skip(1).any(|message| message.role == SYSTEM) {

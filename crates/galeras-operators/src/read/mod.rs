@@ -298,9 +298,7 @@ impl BoundRead {
                 errors.push(ArgError::unknown_column(format!("key[{at}]"), name, known));
             }
         }
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        ArgError::none(errors)?;
         if !self.has_id() {
             let id = "derived from the key columns";
             fields.insert(0, describe(ID, DataType::Utf8, false, id, None));

@@ -202,9 +202,7 @@ impl TypedOperator for ReviewOperator {
             }
         }
         let (folder, ratings) = read_ratings(&args, &questions, cx, &mut errors);
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        ArgError::none(errors)?;
         let ports = vec![
             Port::new(MAIN, input.clone()),
             Port::new(REJECTS, reject_table(&input)),

@@ -123,9 +123,7 @@ impl TypedOperator for ScoreOperator {
             }
         }
         let weights = weights(&args.codebleu_weights, &mut errors);
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        ArgError::none(errors)?;
         let spec = ScoreSpec {
             metrics: args.metrics,
             mode: args.mode,

@@ -216,9 +216,7 @@ impl TypedOperator for ValidateOperator {
             let message = "no rule reads a column: all rows would pass, or none";
             errors.push(ArgError::new("rules", Code::ConstantRules, message));
         }
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        ArgError::none(errors)?;
         let flags: Vec<_> = rules
             .iter()
             .map(|bound: &BoundRule| &bound.rule)
