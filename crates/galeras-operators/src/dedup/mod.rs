@@ -24,7 +24,7 @@ use self::against::{AGAINST, Against, AgainstIds};
 use self::decide::{Decided, decide};
 use self::read::{limits, read, tokenizer};
 use self::tables::RejectedRow;
-use super::tokenizer_model::{MODEL, read_model};
+use super::tokenizer::{MODEL, read_model};
 use super::typed_rows;
 use galeras_base::digest::Digest;
 use galeras_base::id::ID;

@@ -5,15 +5,14 @@
 mod args;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use galeras_figures::{Data, Picture, draw};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use self::args::Args;
+use super::typed_rows;
 use galeras_operator::columns::text_field;
 use galeras_operator::worker_threads::on_thread;
 use galeras_operator::{
@@ -113,12 +112,12 @@ impl TableStep for BoundFigure {
             inputs.remove(INPUT).ok_or_else(|| StepError::new("`figure` needs an input table"))?;
         let data = self.data(input).await?;
         let spec = self.args.spec();
-        let picture = on_thread(move || {
+        let Picture { svg, caption, alt } = on_thread(move || {
             draw(&spec, &data).map_err(|error| StepError::refused(error.to_string()))
         })
         .await?;
-        let row = self.row(picture)?;
-        Ok(vec![(MAIN, cx.session.read_batch(row)?)])
+        let row = json!({ "svg": svg, "caption": caption, "alt": alt });
+        Ok(vec![(MAIN, typed_rows::table(&cx.session, &self.ports[0].table.stored(), [row])?)])
     }
 }
 
@@ -142,12 +141,5 @@ impl BoundFigure {
             rows = rows.sort(order.collect())?;
         }
         figure_data(rows, &self.drawn).await
-    }
-
-    fn row(&self, picture: Picture) -> Result<RecordBatch, StepError> {
-        let Picture { svg, caption, alt } = picture;
-        let text = |text: String| Arc::new(StringArray::from(vec![text])) as ArrayRef;
-        let columns = vec![text(svg), text(caption), text(alt)];
-        Ok(RecordBatch::try_new(self.ports[0].table.stored(), columns)?)
     }
 }

@@ -12,9 +12,8 @@ use async_trait::async_trait;
 use galeras_git::ObjectId;
 use tokio::sync::mpsc;
 
-use super::super::git_threads::blocking;
 use super::super::patterns::suffixes;
-use super::super::repository_access::{check_consent, check_places, open};
+use super::super::repository_access::{blocking, check_consent, check_places, open};
 use super::columns::Batches;
 use galeras_base::digest::Digest;
 use galeras_git::{

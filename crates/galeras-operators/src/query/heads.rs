@@ -5,12 +5,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::StreamExt;
+use serde::Serialize;
 use serde_json::Value;
 
-use super::super::git_threads::blocking;
-use super::super::repository_access::{check_consent, open};
+use super::super::repository_access::{blocking, check_consent, open};
 use super::head_memory::{HeadMemory, Tip};
-use super::repository::{HeadlessRepository, Origin, UnresolvedRepository};
 use galeras_git::{
     Activity, GitError, GitErrorKind, Head, Network, Repository, RepositoryLocation, guarded,
     remote_head,
@@ -19,6 +18,40 @@ use galeras_operator::worker_threads::StopOnDrop;
 use galeras_operator::{Consent, LowerContext, ServerAddress, StepError, Tell, redirect_check};
 
 const AT_ONCE: usize = 8;
+
+/// A repository whose head is not known yet.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct UnresolvedRepository {
+    /// The name in tables.
+    pub(super) repo: String,
+    pub(super) address: String,
+    /// Further columns as an object.
+    pub(super) facts: Value,
+    /// The source of its address.
+    pub(super) origin: Origin,
+    /// The default branch, if already known.
+    pub(super) known_branch: Option<String>,
+}
+
+/// The source of a repository's address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// The workflow.
+    Listed,
+    /// A search on a server of this machine.
+    FoundHere,
+    /// A search on another server.
+    FoundElsewhere,
+}
+
+/// A repository without a commit to start from.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct HeadlessRepository {
+    repo: String,
+    clone_url: String,
+    rule: &'static str,
+    reason: String,
+}
 
 /// The repositories with and without a head.
 #[derive(Default)]
@@ -104,14 +137,9 @@ pub(super) async fn resolve(
                 (cx.tell)(Tell::Warning(warning));
                 resolved.retry += u64::from(retry);
                 let UnresolvedRepository { repo, address, .. } = repository;
-                let address = galeras_git::shown_url(&address);
-                let reason = error.message;
-                resolved.headless.push(HeadlessRepository {
-                    repo,
-                    address,
-                    rule: "reachable",
-                    reason,
-                });
+                let clone_url = galeras_git::shown_url(&address);
+                let (rule, reason) = ("reachable", error.message);
+                resolved.headless.push(HeadlessRepository { repo, clone_url, rule, reason });
             }
         }
     }

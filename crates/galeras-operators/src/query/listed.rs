@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::repository::{Origin, UnresolvedRepository};
+use super::heads::{Origin, UnresolvedRepository};
 use galeras_git::{GitError, GitErrorKind, RepositoryLocation, shown_url};
 use galeras_github::GITHUB;
 use galeras_net::secret_in;

@@ -3,23 +3,21 @@
 mod head_memory;
 mod heads;
 mod listed;
-mod repository;
-mod table;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
+use arrow::datatypes::{DataType, TimeUnit};
 use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use self::heads::resolve;
+use self::heads::{Origin, ResolvedHeads, UnresolvedRepository, resolve};
 use self::listed::{ListEntry, RepositoryList};
-use self::repository::{HeadlessRepository, Origin, UnresolvedRepository};
-use self::table::{pinned_rejects, rejects, repositories, repositories_table};
 use super::repository_access::accesses_of;
+use super::typed_rows;
 use galeras_base::digest::Digest;
 use galeras_base::scratch::{clear_place, create_private};
 use galeras_github::{
@@ -32,7 +30,7 @@ use galeras_operator::rejects::reject_columns;
 use galeras_operator::{
     Access, ArgError, BindContext, BoundStep, Demand, Descriptor, Effect, Fact, Grain, InputPorts,
     LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, ServerAddress, SideFile,
-    Snapshot, StepError, TableSchema, TableStep, Tell, TypedOperator, args_schema,
+    Snapshot, StepError, TableSchema, TableStep, Tell, TypedOperator, args_schema, describe,
 };
 use galeras_workflow::code::Code;
 use galeras_workflow::is_repository_file;
@@ -176,7 +174,9 @@ impl TypedOperator for QueryOperator {
             BoundQuery { args, from, base: cx.base.clone(), pinned: None, ports: ports() };
         let pinned = cx.pins.snapshot(NAME, &step.question()).cloned();
         if let Some(snapshot) = &pinned {
-            let read = repositories(&snapshot.rows).and(pinned_rejects(&snapshot.rejects));
+            let (rows, rejects) = (step.ports[0].table.stored(), step.ports[1].table.stored());
+            let read = typed_rows::batches(&rows, &snapshot.rows)
+                .and(typed_rows::batches(&rejects, &snapshot.rejects));
             read.map_err(|error| {
                 let message = format!("what galeras.lock pins for this step: {error}");
                 let error = ArgError::new("", Code::BadLock, message);
@@ -189,13 +189,27 @@ impl TypedOperator for QueryOperator {
 }
 
 fn ports() -> Vec<Port> {
+    let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+    let known = |name, data_type, about, unit| describe(name, data_type, true, about, unit);
+    let repositories = TableSchema::default().with(&[
+        text_field("repo", "the repository: `owner/name`, or the name of a folder"),
+        text_field("clone_url", "where it can be fetched or opened"),
+        text_field("default_branch", "the branch whose tip is `head_sha`"),
+        known("stars", DataType::Int64, "people who starred it", None),
+        known("size_kb", DataType::Int64, "its size, as GitHub tells it", Some("KB")),
+        known("pushed_at", time, "the last push to any branch", None),
+        known("fork", DataType::Boolean, "whether it is a fork", None),
+        known("language", DataType::Utf8, "the language of most of its code", None),
+        known("license", DataType::Utf8, "the SPDX id of its licence", None),
+        text_field("head_sha", "the commit at the tip of the branch"),
+    ]);
     let named = [
         text_field("repo", "the repository as it was given or found"),
         text_field("clone_url", "where it was looked for"),
     ];
     let rejected = TableSchema::default().with(&named).with(&reject_columns());
     vec![
-        Port::new(MAIN, repositories_table()),
+        Port::new(MAIN, repositories.keyed(&["repo"])),
         Port::new(REJECTS, rejected.keyed(&["repo", "clone_url"])),
     ]
 }
@@ -231,6 +245,16 @@ impl BoundQuery {
                 "repos": listed.as_asked(),
                 "branch": self.args.branch,
             }),
+        }
+    }
+
+    /// The file with the list of repositories.
+    fn list_file(&self) -> Option<PathBuf> {
+        match &self.args.repos {
+            Some(Repos::Text(path)) if is_repository_file(path) => {
+                Some(self.base.join(path.trim()))
+            }
+            _ => None,
         }
     }
 
@@ -345,12 +369,7 @@ impl BoundStep for BoundQuery {
     }
 
     fn local_files(&self) -> Vec<(String, PathBuf)> {
-        match &self.args.repos {
-            Some(Repos::Text(path)) if is_repository_file(path) => {
-                vec![("repos".to_string(), self.base.join(path.trim()))]
-            }
-            _ => Vec::new(),
-        }
+        self.list_file().map(|path| ("repos".to_string(), path)).into_iter().collect()
     }
 
     fn fact(&self) -> Option<Fact> {
@@ -358,13 +377,7 @@ impl BoundStep for BoundQuery {
     }
 
     fn demands(&self) -> Vec<Demand> {
-        let file = match &self.args.repos {
-            Some(Repos::Text(path)) if is_repository_file(path) => {
-                let path = self.base.join(path.trim());
-                Some(Demand::new("repos", Access::Read { path }))
-            }
-            _ => None,
-        };
+        let file = self.list_file().map(|path| Demand::new("repos", Access::Read { path }));
         let asked: Vec<Demand> = match &self.from {
             _ if self.pinned.is_some() => Vec::new(),
             From::Search => {
@@ -401,28 +414,31 @@ impl TableStep for BoundQuery {
         cx: &LowerContext,
         _: BTreeMap<String, DataFrame>,
     ) -> Result<Ports, StepError> {
+        let (rows, rejects) = (self.ports[0].table.stored(), self.ports[1].table.stored());
         let (rows, rejected) = match &self.pinned {
-            Some(snapshot) => (repositories(&snapshot.rows)?, pinned_rejects(&snapshot.rejects)?),
+            Some(pinned) => (
+                typed_rows::table(&cx.session, &rows, &pinned.rows)?,
+                typed_rows::table(&cx.session, &rejects, &pinned.rejects)?,
+            ),
             None => {
-                let (rows, headless) = self.ask(cx).await?;
-                (repositories(&rows)?, rejects(&headless)?)
+                let resolved = self.ask(cx).await?;
+                (
+                    typed_rows::table(&cx.session, &rows, &resolved.rows)?,
+                    typed_rows::table(&cx.session, &rejects, &resolved.headless)?,
+                )
             }
         };
-        Ok(vec![(MAIN, cx.session.read_batch(rows)?), (REJECTS, cx.session.read_batch(rejected)?)])
+        Ok(vec![(MAIN, rows), (REJECTS, rejected)])
     }
 }
 
 impl BoundQuery {
-    /// Asks for the repositories and their heads: rows, and repositories without a head.
-    async fn ask(
-        &self,
-        cx: &LowerContext,
-    ) -> Result<(Vec<Value>, Vec<HeadlessRepository>), StepError> {
+    /// Asks for the repositories and their heads.
+    async fn ask(&self, cx: &LowerContext) -> Result<ResolvedHeads, StepError> {
         let branch = self.args.branch.as_deref();
         let From::Search = self.from else {
             let repositories = self.repositories(cx).await?;
-            let resolved = resolve(repositories, &self.base, branch, None, cx).await?;
-            return Ok((resolved.rows, resolved.headless));
+            return resolve(repositories, &self.base, branch, None, cx).await;
         };
         let memory = self.memory(cx);
         let answered = memory.join(ANSWERED);
@@ -439,7 +455,7 @@ impl BoundQuery {
         } else {
             std::fs::write(&answered, b"")?;
         }
-        Ok((resolved.rows, resolved.headless))
+        Ok(resolved)
     }
 }
 
@@ -468,5 +484,25 @@ fn unresolved(repository: GithubRepository, origin: Origin) -> UnresolvedReposit
         }),
         origin,
         known_branch: Some(repository.default_branch),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_become_typed_columns_and_unknown_ones_are_refused() {
+        let row = json!({
+            "repo": "a/b", "clone_url": "u", "default_branch": "main", "head_sha": "1",
+            "stars": 3, "pushed_at": "2022-01-01T00:00:00Z", "fork": false,
+        });
+        let schema = ports()[0].table.stored();
+        let batch = &typed_rows::batches(&schema, [row.clone(), row]).unwrap()[0];
+        assert_eq!(batch.num_rows(), 2);
+        assert_eq!(batch.column_by_name("license").unwrap().null_count(), 2);
+        assert_eq!(batch.column_by_name("pushed_at").unwrap().null_count(), 0);
+        assert!(typed_rows::batches(&schema, [json!({"repo": "a/b", "sha": "1"})]).is_err());
+        assert_eq!(typed_rows::batches::<Value>(&schema, []).unwrap()[0].num_rows(), 0);
     }
 }

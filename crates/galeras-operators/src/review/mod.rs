@@ -1,7 +1,6 @@
 //! `review`: ratings of data points by people, their agreement, and the rows that are dropped.
 
 mod gates;
-mod points;
 mod questions;
 mod tables;
 
@@ -9,8 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, StringArray};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Field, Schema};
 use async_trait::async_trait;
 use datafusion::common::JoinType;
 use datafusion::dataframe::DataFrame;
@@ -19,10 +17,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use self::gates::Gates;
-use self::points::{AskedPoints, asked_points};
-use self::questions::{Question, questions};
+use self::questions::{AskedPoints, Question, asked_points, questions};
 use self::tables::{AgreementRow, AnswerRow, answer_columns};
+use super::typed_rows;
 use galeras_base::id::ID;
 use galeras_operator::columns::require_column;
 use galeras_operator::rejects::{reject_table, reject_values};
@@ -311,9 +308,13 @@ const DROPPED: &str = "__dropped";
 const RULE: &str = "__rule";
 const REASON: &str = "__reason";
 
+#[derive(Serialize)]
 struct DroppedRow {
+    #[serde(rename = "__dropped")]
     id: String,
+    #[serde(rename = "__rule")]
     rule: String,
+    #[serde(rename = "__reason")]
     reason: String,
 }
 
@@ -382,17 +383,6 @@ impl BoundReview {
         }
         all
     }
-
-    fn dropped_batch(rows: &[DroppedRow]) -> Result<RecordBatch, StepError> {
-        let column = |value: fn(&DroppedRow) -> &str| -> ArrayRef {
-            Arc::new(rows.iter().map(|row| Some(value(row))).collect::<StringArray>())
-        };
-        Ok(RecordBatch::try_from_iter([
-            (DROPPED, column(|row| &row.id)),
-            (RULE, column(|row| &row.rule)),
-            (REASON, column(|row| &row.reason)),
-        ])?)
-    }
 }
 
 #[async_trait]
@@ -420,14 +410,15 @@ impl TableStep for BoundReview {
         self.ratings.warnings.iter().for_each(|text| (cx.tell)(Tell::Warning(text.clone())));
         warn_of_strays(cx, &rated, &points, all);
         let agreements = self.agreements(&points);
-        Gates::of(&self.args).check(&agreements)?;
+        gates::check(&self.args, &agreements)?;
 
         let dropped = match self.args.drop {
             DropRows::Invalid => self.dropped(all),
             DropRows::None => Vec::new(),
         };
         let session = &cx.session;
-        let small = session.read_batch(Self::dropped_batch(&dropped)?)?;
+        let hidden = [DROPPED, RULE, REASON].map(|name| Field::new(name, DataType::Utf8, false));
+        let small = typed_rows::table(session, &Arc::new(Schema::new(hidden.to_vec())), dropped)?;
         let keyed = input.with_column(KEY, cast(column(ID), DataType::Utf8))?;
         let join = |kind: JoinType| -> Result<DataFrame, StepError> {
             Ok(small.clone().join(keyed.clone(), kind, &[DROPPED], &[KEY], None)?)
@@ -439,15 +430,13 @@ impl TableStep for BoundReview {
         let empty: Vec<(&str, Expr)> =
             empty.iter().map(|field| (field.name().as_str(), lit(""))).collect();
         let sheet = project(to_rate, &self.ports[3].table, empty)?;
-        let texts: BTreeMap<&str, &str> =
-            self.questions.iter().map(|q| (q.name.as_str(), q.text.as_str())).collect();
-        let rows: Vec<AgreementRow> = agreements
-            .into_iter()
-            .map(|(numbers, not_in_sheet)| {
-                let text = texts.get(numbers.question.as_str()).copied().unwrap_or_default();
-                AgreementRow { text: text.to_string(), numbers, not_in_sheet }
-            })
-            .collect();
+        let rows = self.questions.iter().zip(agreements);
+        let rows = rows.map(|(question, (numbers, not_in_sheet))| AgreementRow {
+            text: question.text.clone(),
+            numbers,
+            not_in_sheet,
+        });
+        let rows: Vec<AgreementRow> = rows.collect();
         Ok(vec![
             (MAIN, kept),
             (REJECTS, rejected),
