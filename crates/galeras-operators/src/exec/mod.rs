@@ -66,44 +66,6 @@ struct ExecOperator;
 /// The operator.
 pub const EXEC: &dyn Operator = &ExecOperator;
 
-const DOC: &str = r#"Compute a table with a program of your own.
-
-## What it does
-Runs `command` with `sh -c` in the folder of the workflow file. Every input table is written to a
-file, whose path is in the environment variable `GALERAS_INPUT_<PORT>` (`GALERAS_INPUT_INPUT` for a
-plain `from`); with exactly one input it is also the standard input. The standard output, in
-`format`, is the result; it must have exactly the columns of `output`, and be complete: a truncated
-last line or stream is an error. The standard error is shown if the command fails.
-
-It need not read its input to the end. A command fails if its exit status is not 0 or a signal ends
-it; for a pipeline the shell reports only the last program's. When the command ends, processes that
-it left running are ended.
-
-The program must be deterministic: its result is stored and reused. The key holds the command,
-the arguments, the input tables and the content of `files`, so name the program's own source
-there.
-
-A program may do everything that you may do, so `galeras run` shows it and asks before it runs the
-first time, and again when the command or one of `files` has changed ([Trust](../trust.md)). The
-value of `${{ params.x }}` or `${{ matrix.x }}` enters the command as one word of the shell: it is
-quoted for its place, outside quotes, in `'…'` or in `"…"`, and is never read as shell code. So
-write `--name ${{ params.name }}`, with or without your own quotes. Where quotes do not help (in
-backticks, `${…}`, `$((…))`, a comment, after `<<`), only plain words and numbers are accepted.
-
-## Example
-```yaml
-numbers:
-  op: exec
-  with:
-    command: printf '{"id":"a","x":1}\n{"id":"b","x":2}\n'
-    output: { id: utf8!, x: int64 }
-```
-
-## Cost and reuse
-Runs as a whole when an input, the command or a declared file has changed. When a run is
-interrupted or killed, the program and everything it started end as well.
-"#;
-
 impl TypedOperator for ExecOperator {
     type Args = Args;
 
@@ -113,7 +75,7 @@ impl TypedOperator for ExecOperator {
         grain: Grain::of::<BoundExec, _>(),
         effect: Effect::External,
         inputs: InputPorts::Any,
-        doc: DOC,
+        doc: include_str!("doc.md"),
         args_schema: args_schema::<Args>,
     };
 

@@ -42,8 +42,6 @@ struct GenerateOperator;
 /// The operator.
 pub const GENERATE: &dyn Operator = &GenerateOperator;
 
-const DOC: &str = include_str!("doc.md");
-
 const DESCRIPTOR: Descriptor = Descriptor {
     name: NAME,
     version: 1,
@@ -51,7 +49,7 @@ const DESCRIPTOR: Descriptor = Descriptor {
     grain: Grain::of::<ServerStep, _>(),
     effect: Effect::External,
     inputs: InputPorts::OneAnd(&[TRAIN, ANSWERS]),
-    doc: DOC,
+    doc: include_str!("doc.md"),
     args_schema: args_schema::<GenerateArgs>,
 };
 

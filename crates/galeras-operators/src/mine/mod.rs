@@ -73,8 +73,6 @@ struct MineOperator;
 /// The operator.
 pub const MINE: &dyn Operator = &MineOperator;
 
-const DOC: &str = include_str!("doc.md");
-
 impl TypedOperator for MineOperator {
     type Args = Args;
 
@@ -84,7 +82,7 @@ impl TypedOperator for MineOperator {
         grain: Grain::of::<BoundMine, _>(),
         effect: Effect::External,
         inputs: InputPorts::One,
-        doc: DOC,
+        doc: include_str!("doc.md"),
         args_schema: args_schema::<Args>,
     };
 

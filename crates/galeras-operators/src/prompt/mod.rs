@@ -76,8 +76,6 @@ struct PromptOperator;
 /// The operator.
 pub const PROMPT: &dyn Operator = &PromptOperator;
 
-const DOC: &str = include_str!("doc.md");
-
 impl TypedOperator for PromptOperator {
     type Args = Args;
 
@@ -87,7 +85,7 @@ impl TypedOperator for PromptOperator {
         grain: Grain::of::<BoundPrompt, _>(),
         effect: Effect::Pure,
         inputs: InputPorts::One,
-        doc: DOC,
+        doc: include_str!("doc.md"),
         args_schema: args_schema::<Args>,
     };
 

@@ -108,7 +108,6 @@ struct QueryOperator;
 pub const QUERY: &dyn Operator = &QueryOperator;
 
 const NAME: &str = "query";
-const DOC: &str = include_str!("doc.md");
 
 impl TypedOperator for QueryOperator {
     type Args = Args;
@@ -119,7 +118,7 @@ impl TypedOperator for QueryOperator {
         grain: Grain::of::<BoundQuery, _>(),
         effect: Effect::External,
         inputs: InputPorts::None,
-        doc: DOC,
+        doc: include_str!("doc.md"),
         args_schema: args_schema::<Args>,
     };
 

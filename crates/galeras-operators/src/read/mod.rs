@@ -89,59 +89,13 @@ struct ReadOperator;
 /// The operator.
 pub const READ: &dyn Operator = &ReadOperator;
 
-const DOC: &str = r#"Read a table from a file or a URL.
-
-## What it does
-Reads Parquet, JSON lines, CSV (with a header line), a JSON list of objects, or a JSON object of
-columns as `pandas.DataFrame.to_json` writes it (row labels become the column `index`). `columns`
-renames columns. `position` adds a column with the position of a row, for files in which rows belong
-together by their order.
-
-`types` declares the types of CSV and JSON columns, by their new names. A value that does not fit is
-an error that names the line and the column; a JSON number is not a text. The types of other columns
-are inferred from the whole file. In CSV, a column has another type than text only if all of its
-values have that form: a whole number of 64 bits, a number, `true` or `false`, a day (`2024-02-29`)
-or a moment. `007`, `1e400`, `12e45` (an exponent has a sign, or one digit or a fraction in front)
-and `2020-02-30` make their column text. A whole number among fractions whose digits a float would
-lose is an error; a fraction is read as the nearest float. Some values that pandas converts are text
-here: `+5`, a number with blanks around it, `NA`, `NULL`, `Infinity`. A moment with an offset
-(`+02:00`) is turned into UTC; years go from 0001 to 9999, with nine digits after the second from
-1678 to 2261.
-
-In CSV, an empty value in quotes (`""`) is the empty text, and an empty one without quotes is null.
-Programs that quote everything also write nulls as `""`: in a column that is not text, `""` is null.
-An empty line is ignored, but in a file of one column it is a row with a null.
-
-If the table has no column `id`, one is added: 32 hexadecimal digits of BLAKE3 over the `key`
-columns, or over all columns. Ids must be unique.
-
-A file with two columns of one name, or an object with two equal keys, is refused: one of them would
-be lost. So are columns of lists and objects that are nested more than 32 deep, and whole numbers in
-JSON with more digits than a number can keep; as texts, in quotes, they keep all of them.
-
-The content of the file counts, not its path or time. A `url` is fetched when the workflow is
-planned; give its `sha256` to fetch it once and to be sure of its content. It must not contain a
-password or a token. A `path` that is not empty is read instead: so one parameter of a workflow can
-name a copy of the file.
-
-## Example
-```yaml
-data:
-  op: read
-  with: { path: data.csv, columns: { source: code }, types: { code: utf8 }, key: [code] }
-```
-
-## Cost and reuse
-Reads the file as a whole whenever its content has changed.
-"#;
-
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "read",
     version: 4,
     grain: Grain::of::<BoundRead, _>(),
     effect: Effect::Pure,
     inputs: InputPorts::None,
-    doc: DOC,
+    doc: include_str!("doc.md"),
     args_schema: args_schema::<Args>,
 };
 

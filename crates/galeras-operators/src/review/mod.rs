@@ -102,71 +102,6 @@ struct ReviewOperator;
 /// The operator.
 pub const REVIEW: &dyn Operator = &ReviewOperator;
 
-const DOC: &str = r#"Let people judge data points, measure their agreement, and drop the invalid ones.
-
-## What it does
-Asks each of the `questions` of each row: is this so? Two people or more answer independently, on
-the page of `galeras view` (keys `y`, `n`, `u`) or in a CSV file. The step reads the existing
-answers and does not wait. Run it again when there are more.
-
-`ratings` is a folder to keep in Git. `NAME.jsonl` has the answers of NAME, one per line: `{"id": …,
-"question": …, "answer": "yes", "note": …, "time": …}`. Lines are only ever added; the last one
-about a data point and a question counts, and `"answer": null` takes an answer back. So Git can
-merge two versions line by line: `galeras view` writes `*.jsonl merge=union` into the folder's
-`.gitattributes`. `adjudicated.jsonl` has the same lines and decides where raters differ. `NAME.csv`
-has the columns `id, question, answer` and, if wanted, `note, time`; or it is the port `sheet`,
-filled in: a line for each data point with the columns `QUESTION_1` for the one rater, `QUESTION_2`
-for the other. Answers are `y`, `n`, `u` or blank (also `yes`, `TRUE`, `1`, …). An unreadable answer
-is an error with its file and line, before anything runs.
-
-With `from: { input: all, sheet: drawn }`, people rate the rows of `sheet`, such as a sample, and
-those of `input` that they call invalid leave. Without `sheet`, they rate all of `input`. Both have
-the column `id`. A question with a condition in `applies` is asked only about rows for which it is
-true.
-
-Ports:
-- `out`: the rows of `input` without a no. `unsure` drops nothing. A decision in `adjudicated.jsonl`
-  replaces the raters' answers for its data point and question.
-- `rejects`: the others, with `rule` (the first question with a no) and `reason` (the raters with a
-  no, and their notes).
-- `agreement`: for each question the number of points, people and answers, the share of yes, percent
-  agreement, Cohen's kappa with its standard error and 95 % interval (two people), Krippendorff's
-  alpha, the points on which people differ, and those of them that are not decided. `unsure` is a
-  separate answer. Kappa and alpha are null if no point was rated twice, or all answers are the
-  same. `not_in_sheet` counts rated points that are not among those to rate: ratings of another
-  draw.
-- `sheet`: the rows to rate, with an empty column for each question and rater, for those who prefer
-  a spreadsheet.
-- `answers`: every answer that counts, with its rater, note and time.
-
-`min_rated`, `min_valid` and `min_kappa` are gates: the step fails with a list of what is missing.
-An agreement that is null passes. To have `sheet` and `agreement` before there are enough ratings,
-use two steps: one without gates, and one with them whose rows continue.
-
-## Example
-```yaml
-methods:
-  op: methods
-  with: { corpus: python-stdlib, include: ["json/*.py"] }
-drawn:
-  op: sample
-  from: methods
-  with: { n: 20, seed: 42 }
-judged:
-  op: review
-  from: { input: methods, sheet: drawn }
-  with:
-    questions:
-      whole: Is this a whole method that does something?
-      named: Does its name say what it does?
-    raters: 2
-```
-
-## Cost and reuse
-One pass over the ids, one over the rows. Runs as a whole when its input or a file of ratings changes;
-what follows runs only if another row leaves.
-"#;
-
 impl TypedOperator for ReviewOperator {
     type Args = Args;
 
@@ -176,7 +111,7 @@ impl TypedOperator for ReviewOperator {
         grain: Grain::of::<BoundReview, _>(),
         effect: Effect::Pure,
         inputs: InputPorts::OneAnd(&[SHEET]),
-        doc: DOC,
+        doc: include_str!("doc.md"),
         args_schema: args_schema::<Args>,
     };
 

@@ -77,8 +77,6 @@ struct ScoreOperator;
 /// The operator.
 pub const SCORE: &dyn Operator = &ScoreOperator;
 
-const DOC: &str = include_str!("doc.md");
-
 impl TypedOperator for ScoreOperator {
     type Args = Args;
 
@@ -88,7 +86,7 @@ impl TypedOperator for ScoreOperator {
         grain: Grain::of::<BoundScore, _>(),
         effect: Effect::Pure,
         inputs: InputPorts::One,
-        doc: DOC,
+        doc: include_str!("doc.md"),
         args_schema: args_schema::<Args>,
     };
 

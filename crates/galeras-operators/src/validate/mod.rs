@@ -76,75 +76,6 @@ struct ValidateOperator;
 /// The operator.
 pub const VALIDATE: &dyn Operator = &ValidateOperator;
 
-const DOC: &str = r#"Keep the rows that pass every rule, and explain why each other row does not.
-
-## What it does
-Checks the rules in order. A rule is a condition in SQL over the columns of one row. A row fails a
-rule for which the condition is false or null. With `on_fail: drop` (the default) the row goes to
-the port `rejects` with the columns `step`, `rule` (the first rule it failed) and `reason` (the
-condition and its values). With `flag` it is kept, and a boolean column named after the rule is true
-if it passed. With `fail` the step fails and shows a row.
-
-Ports: `out` (kept rows), `rejects`, and `summary` with `rule, checked, passed, failed`, where
-`checked` counts the rows that earlier rules let through: kept and rejected rows add up.
-
-Instead of a condition a rule may `use` a named check, the verification steps of the Galeras
-paper. Its arguments are under `with`; its name is the rule's, unless the rule has one:
-
-| check | passes if | with |
-|---|---|---|
-| `commit_in_window` | the commit's date lies in the window | `since!`, `until!`, `column` (commit_time) |
-| `method_changed` | the code differs from `code_before`, or is new | `ignore_whitespace` (false) |
-| `message_meaningful` | the message's first line says something | `min_words` (3), `column` (commit_message) |
-| `ast_features_recomputed` | `n_ast_errors`, `ast_levels`, `n_ast_nodes`, `n_identifiers` are right | `column` (code) |
-| `complexity_recomputed` | `complexity` is right | `column` (code) |
-| `nloc_recomputed` | `nloc` is right | `column` (code) |
-| `token_counts_recomputed` | `token_counts` is right | `column` (code) |
-| `n_words_recomputed` | `n_words` and `vocab_size` are right | `column` (code) |
-| `n_whitespaces_recomputed` | `n_whitespaces` is right | `column` (code) |
-| `cut_after_signature` | the whole signature stands before the cut | `column` (random_cut) |
-| `cut_inside_body` | some of the body, comments aside, stands before the cut and after it | `column` (random_cut), `rest` (cut_rest) |
-| `docstring_present` | there is a docstring that is not blank | `column` (docstring) |
-| `docstring_words` | the docstring has more than so many words | `more_than` (3), `column` (docstring) |
-| `no_one_line_body` | the body without docstring is more than one line | `column` (code) |
-| `no_pass_body` | it is more than `pass` or `...` | `column` (code) |
-| `several_returns` | there are more than so many returns | `more_than` (1), `column` (code) |
-
-Of a message's first line count words of two letters and more, without a `type(scope):` in front,
-references (`#12`, `ABC-123`), links and versions; what tools write (merges, `Bump a from 1 to
-2`) counts nothing. `message_words(message)` gives that number in any SQL.
-
-Recomputed numbers come from code that shares no counting with that of `ast`: nodes by the parser's
-own count, levels from the sizes of subtrees, words by a state machine over bytes, complexity, lines
-and tokens from the tree instead of lizard's tokens. On real methods only these differ, `complexity`
-for 4 in 10,000, `nloc` and `token_counts` for 12: there lizard, which `ast` follows, takes a line
-of the signature or one left of the body for the end of the method, a string in triple quotes for a
-docstring, or a `#` in a format specification for a comment. `python_recount(code)` gives the struct
-of these numbers in any SQL.
-
-## Example
-```yaml
-methods:
-  op: methods
-  with: { corpus: python-stdlib, include: ["json/*.py"] }
-features:
-  op: ast
-  from: methods
-valid:
-  op: validate
-  from: features
-  with:
-    rules:
-      - { name: parses, check: "n_ast_errors = 0" }
-      - { name: long_enough, check: "token_counts > 10 OR char_length(code) > 100" }
-      - { name: documented, check: "docstring IS NOT NULL", on_fail: flag }
-      - { name: says_something, check: "message_words(docstring) > 2", on_fail: flag }
-```
-
-## Cost and reuse
-Row by row: a row whose columns named by the rules are unchanged is not checked again.
-"#;
-
 impl TypedOperator for ValidateOperator {
     type Args = Args;
 
@@ -154,7 +85,7 @@ impl TypedOperator for ValidateOperator {
         grain: Grain::of::<BoundValidate, _>(),
         effect: Effect::Pure,
         inputs: InputPorts::One,
-        doc: DOC,
+        doc: include_str!("doc.md"),
         args_schema: args_schema::<Args>,
     };
 
