@@ -111,7 +111,7 @@ impl TypedOperator for DescribeOperator {
         for (at, name) in args.by.iter().enumerate() {
             let path = format!("by[{at}]");
             require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
-            if RESULT.contains(&name.as_str()) {
+            if is_result(name) {
                 let message = format!("`{name}` is the name of a column of the result");
                 errors.push(ArgError::new(format!("by[{at}]"), Code::DuplicateColumn, message));
             }
@@ -129,14 +129,11 @@ impl TypedOperator for DescribeOperator {
         let mut fields: Vec<FieldRef> =
             args.by.iter().filter_map(|name| input.field(name).cloned()).collect();
         fields.push(describe("column", DataType::Utf8, false, "the described column", None));
-        for Statistic { name, data_type, about, .. } in STATISTICS {
+        for (name, data_type, about, _) in STATISTICS {
             fields.push(describe(name, data_type.clone(), true, about, None));
             if *name == "std" {
-                fields.extend(
-                    INTERVAL
-                        .iter()
-                        .map(|(name, about)| describe(name, DataType::Float64, true, about, None)),
-                );
+                let float = |(name, about)| describe(name, DataType::Float64, true, about, None);
+                fields.extend(INTERVAL.map(float));
             }
         }
         if args.cluster.is_some() {
@@ -146,25 +143,14 @@ impl TypedOperator for DescribeOperator {
         let mut key: Vec<&str> = args.by.iter().map(String::as_str).collect();
         key.push("column");
         let table = TableSchema::default().with(&fields).keyed(&key);
-        let resolved_args = serde_json::to_value(&args)
-            .map_err(|error| vec![ArgError::new("", Code::WrongType, error.to_string())])?;
         let ports = vec![Port::new(MAIN, table)];
         let long = |name: &&String| {
             let field = input.field(name);
             field.is_some_and(|f| matches!(f.data_type(), DataType::Int64 | DataType::UInt64))
         };
         let whole = args.columns.iter().filter(long).cloned().collect();
-        let bound = BoundDescribe { args, resolved_args, ports, whole };
-        Ok(Box::new(bound))
+        Ok(Box::new(BoundDescribe { args, ports, whole }))
     }
-}
-
-/// A column of the result, and the SQL that computes it from a value.
-struct Statistic {
-    name: &'static str,
-    data_type: DataType,
-    about: &'static str,
-    sql: fn(&DescribedValue) -> String,
 }
 
 /// A described column in SQL.
@@ -174,26 +160,20 @@ struct DescribedValue {
     double: String,
 }
 
-const fn statistic(
-    name: &'static str,
-    data_type: DataType,
-    about: &'static str,
-    sql: fn(&DescribedValue) -> String,
-) -> Statistic {
-    Statistic { name, data_type, about, sql }
-}
+/// A column of the result: name, type, description, and the SQL that computes it from a value.
+type Statistic = (&'static str, DataType, &'static str, fn(&DescribedValue) -> String);
 
 const STATISTICS: &[Statistic] = &[
-    statistic("n", DataType::Int64, "values that are not null", |x| format!("count({})", x.double)),
-    statistic("mean", DataType::Float64, "arithmetic mean", |x| format!("avg({})", x.exact)),
-    statistic("std", DataType::Float64, "sample standard deviation (divisor n - 1)", |x| {
+    ("n", DataType::Int64, "values that are not null", |x| format!("count({})", x.double)),
+    ("mean", DataType::Float64, "arithmetic mean", |x| format!("avg({})", x.exact)),
+    ("std", DataType::Float64, "sample standard deviation (divisor n - 1)", |x| {
         format!("stddev({})", x.exact)
     }),
-    statistic("min", DataType::Float64, "smallest value", |x| format!("min({})", x.double)),
-    statistic("q1", DataType::Float64, "first quartile", |x| quantile(x, "0.25")),
-    statistic("median", DataType::Float64, "second quartile", |x| quantile(x, "0.5")),
-    statistic("q3", DataType::Float64, "third quartile", |x| quantile(x, "0.75")),
-    statistic("max", DataType::Float64, "largest value", |x| format!("max({})", x.double)),
+    ("min", DataType::Float64, "smallest value", |x| format!("min({})", x.double)),
+    ("q1", DataType::Float64, "first quartile", |x| quantile(x, "0.25")),
+    ("median", DataType::Float64, "second quartile", |x| quantile(x, "0.5")),
+    ("q3", DataType::Float64, "third quartile", |x| quantile(x, "0.75")),
+    ("max", DataType::Float64, "largest value", |x| format!("max({})", x.double)),
 ];
 
 /// The columns after `std`: computed from the statistics, not by SQL.
@@ -204,22 +184,14 @@ const INTERVAL: [(&str, &str); 3] = [
 ];
 /// The column with the number of clusters, with the argument `cluster`.
 const CLUSTERS: &str = "n_clusters";
-/// The columns of the result; groups must have other names.
-const RESULT: [&str; 13] = [
-    "column",
-    "n",
-    "mean",
-    "std",
-    "standard_error",
-    "ci_low",
-    "ci_high",
-    "min",
-    "q1",
-    "median",
-    "q3",
-    "max",
-    CLUSTERS,
-];
+
+/// The result has a column of this name, so groups must have other ones.
+fn is_result(name: &str) -> bool {
+    let computed = STATISTICS.iter().map(|statistic| statistic.0);
+    let mut columns = computed.chain(INTERVAL.map(|(name, _)| name)).chain(["column", CLUSTERS]);
+    columns.any(|column| column == name)
+}
+
 /// The positions of `n`, `mean`, `std`, `min` and `max` among the statistics.
 const N: usize = 0;
 const MEAN: usize = 1;
@@ -237,8 +209,6 @@ fn quantile(value: &DescribedValue, share: &str) -> String {
 #[derive(Debug)]
 struct BoundDescribe {
     args: Args,
-    /// The arguments with their defaults, for the key of the result.
-    resolved_args: Value,
     ports: Vec<Port>,
     /// The columns with 64-bit integers.
     whole: BTreeSet<String>,
@@ -246,7 +216,7 @@ struct BoundDescribe {
 
 impl BoundStep for BoundDescribe {
     fn args(&self) -> Value {
-        self.resolved_args.clone()
+        serde_json::json!(self.args)
     }
 
     fn ports(&self) -> &[Port] {
@@ -319,7 +289,7 @@ impl BoundDescribe {
         let values: Vec<DescribedValue> = names.iter().map(value).collect();
         let statistics = values.iter().enumerate().flat_map(|(at, value)| {
             STATISTICS.iter().enumerate().map(move |(which, statistic)| {
-                format!("{} AS \"__{at}_{which}\"", (statistic.sql)(value))
+                format!("{} AS \"__{at}_{which}\"", (statistic.3)(value))
             })
         });
         let selected: Vec<String> = by.iter().cloned().chain(statistics).collect();

@@ -21,7 +21,6 @@ use galeras_operator::{
     args_schema,
 };
 use galeras_sql::session::{FigureColumn, column, figure_data};
-use galeras_workflow::code::Code;
 
 struct FigureOperator;
 
@@ -42,10 +41,7 @@ impl TypedOperator for FigureOperator {
     };
 
     fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
-        let errors = args.check(cx);
-        ArgError::none(errors)?;
-        let resolved_args = serde_json::to_value(&args)
-            .map_err(|error| vec![ArgError::new("", Code::WrongType, error.to_string())])?;
+        ArgError::none(args.check(cx))?;
         let input = cx.input();
         let drawn = args.columns().into_iter().filter_map(|(name, number)| {
             input.field(&name).map(|field| FigureColumn::of(field, number))
@@ -60,7 +56,6 @@ impl TypedOperator for FigureOperator {
             drawn: drawn.collect(),
             key: input.key.clone(),
             args,
-            resolved_args,
             ports: vec![Port::new(MAIN, table)],
         }))
     }
@@ -72,14 +67,12 @@ struct BoundFigure {
     drawn: Vec<FigureColumn>,
     /// The key of the input.
     key: Vec<String>,
-    /// The arguments with their defaults, for the key of the result.
-    resolved_args: Value,
     ports: Vec<Port>,
 }
 
 impl BoundStep for BoundFigure {
     fn args(&self) -> Value {
-        self.resolved_args.clone()
+        json!(self.args)
     }
 
     fn ports(&self) -> &[Port] {
