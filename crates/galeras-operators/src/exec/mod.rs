@@ -1,9 +1,8 @@
 //! `exec`: rows from an external program.
 
 mod group;
-mod input;
-mod output;
 mod process;
+mod tables;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,9 +16,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use self::input::write_table;
-use self::output::read_table;
 use self::process::{room, run, shown};
+use self::tables::{read_table, write_table};
 use galeras_base::digest::Digest;
 use galeras_base::small_file;
 use galeras_operator::{
@@ -91,11 +89,8 @@ impl TypedOperator for ExecOperator {
             }
         }
         if args.output.is_empty() {
-            errors.push(ArgError::new(
-                "output",
-                Code::MissingArgument,
-                "`output` declares no columns",
-            ));
+            let message = "`output` declares no columns";
+            errors.push(ArgError::new("output", Code::MissingArgument, message));
         }
         let schema: SchemaRef = Arc::new(Schema::new(fields));
         for (at, name) in args.key.iter().flatten().enumerate() {

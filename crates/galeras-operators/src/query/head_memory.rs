@@ -15,7 +15,7 @@ pub(super) type Tip = (String, String);
 
 /// The known heads, and the file that more are appended to.
 pub(super) struct HeadMemory {
-    known: HashMap<String, Tip>,
+    pub(super) known: HashMap<String, Tip>,
     file: File,
 }
 
@@ -34,10 +34,6 @@ impl HeadMemory {
         // A truncated line must not run into the next one.
         writeln!(file)?;
         Ok(Self { known, file })
-    }
-
-    pub(super) fn get(&self, repo: &str) -> Option<&Tip> {
-        self.known.get(repo)
     }
 
     /// Remembers a head.
@@ -81,9 +77,11 @@ mod tests {
         memory.keep("c/d", &tip("4567")).unwrap();
         let whole = std::fs::read(&path).unwrap();
         let known = HeadMemory::open(&path).unwrap();
+        let known = known.known;
         assert_eq!((known.get("a/b"), known.get("c/d")), (Some(&tip("0123")), Some(&tip("4567"))));
         let right = |memory: &HeadMemory| {
-            let sound = |repo, commit| memory.get(repo).is_none_or(|known| *known == tip(commit));
+            let sound =
+                |repo, commit| memory.known.get(repo).is_none_or(|known| *known == tip(commit));
             assert!(sound("a/b", "0123") && sound("c/d", "4567"));
             memory.known.keys().all(|repo| ["a/b", "c/d"].contains(&repo.as_str()))
         };
@@ -97,7 +95,7 @@ mod tests {
             assert!(right(&cut), "cut at {at}");
             // Lines after a truncated one are remembered.
             cut.keep("e/f", &tip("89ab")).unwrap();
-            assert_eq!(HeadMemory::open(&path).unwrap().get("e/f"), Some(&tip("89ab")));
+            assert_eq!(HeadMemory::open(&path).unwrap().known.get("e/f"), Some(&tip("89ab")));
         }
     }
 }

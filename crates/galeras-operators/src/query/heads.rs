@@ -1,6 +1,6 @@
 //! Finds the commits at the tips of branches: asks several servers at a time, or reads folders.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -88,13 +88,8 @@ pub(super) async fn resolve(
     let redirects = redirect_check(Arc::clone(&cx.env.consent));
     let network = Network::new(stop.flag(), waits, redirects);
     let mut memory = memory.map(HeadMemory::open).transpose()?;
-    let known: HashMap<String, Tip> = repositories
-        .iter()
-        .filter_map(|repository| {
-            let tip = memory.as_ref()?.get(&repository.repo)?;
-            Some((repository.repo.clone(), tip.clone()))
-        })
-        .collect();
+    let known = memory.as_mut().map(|memory| std::mem::take(&mut memory.known));
+    let known = known.unwrap_or_default();
     let total = repositories.len();
     let mut answers = futures::stream::iter(repositories)
         .map(|repository| {

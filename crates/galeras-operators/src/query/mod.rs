@@ -21,9 +21,9 @@ use super::typed_rows;
 use galeras_base::digest::Digest;
 use galeras_base::scratch::{clear_place, create_private};
 use galeras_github::{
-    GITHUB, GithubClient, GithubError, GithubErrorKind, Query, Search, SearchNotice,
+    GITHUB, GithubClient, GithubError, GithubErrorKind, GithubRepository, Query, Search,
+    SearchNotice, Sort, search,
 };
-use galeras_github::{GithubRepository, Sort, search};
 use galeras_net::Secret;
 use galeras_operator::columns::text_field;
 use galeras_operator::rejects::reject_columns;
@@ -257,53 +257,39 @@ impl BoundQuery {
         }
     }
 
-    async fn repositories(
+    /// The repositories that the search finds.
+    async fn search(
         &self,
         cx: &LowerContext,
+        memory: &Path,
     ) -> Result<Vec<UnresolvedRepository>, StepError> {
-        match &self.from {
-            From::List(listed) => Ok(listed.unresolved()),
-            From::Search => {
-                let (client, wanted) = (self.client()?, self.args.search());
-                let tell = |notice: SearchNotice| (cx.tell)(in_words(notice));
-                let journal = self.memory(cx);
-                create_private(&cx.downloads)?;
-                let answer = search(&client, &wanted, &journal, &tell, &cx.env.cancel).await;
-                let mut repositories = answer.map_err(|error| self.failed(error))?;
-                // If a name was reused, it belongs to the newer repository.
-                let mut newest: HashMap<String, u64> = HashMap::new();
-                for repository in &repositories {
-                    let id = newest.entry(repository.full_name.clone()).or_default();
-                    *id = repository.id.max(*id);
-                }
-                repositories.retain(|repository| newest[&repository.full_name] == repository.id);
-                let server = ServerAddress::of(&self.args.base_url);
-                let origin = match server.is_some_and(|server| server.is_loopback()) {
-                    true => Origin::FoundHere,
-                    false => Origin::FoundElsewhere,
-                };
-                let found = repositories.into_iter();
-                Ok(found.map(|repository| unresolved(repository, origin)).collect())
-            }
-        }
-    }
-
-    fn client(&self) -> Result<GithubClient, StepError> {
-        let name = &self.args.token_env;
-        let failed = |error: GithubError| StepError::new(error.to_string());
-        let token = self.token().map(|token| Secret::new(name, &token)).transpose();
+        let token = self.token().map(|token| Secret::new(&self.args.token_env, &token)).transpose();
         let token = token.map_err(|error| StepError::new(error.to_string()))?;
-        GithubClient::new(&self.args.base_url, token).map_err(failed)
+        let client = GithubClient::new(&self.args.base_url, token)
+            .map_err(|error| StepError::new(error.to_string()))?;
+        let tell = |notice: SearchNotice| (cx.tell)(in_words(notice));
+        create_private(&cx.downloads)?;
+        let wanted = self.args.search();
+        let answer = search(&client, &wanted, memory, &tell, &cx.env.cancel).await;
+        let mut repositories = answer.map_err(|error| self.failed(error))?;
+        // If a name was reused, it belongs to the newer repository.
+        let mut newest: HashMap<String, u64> = HashMap::new();
+        for repository in &repositories {
+            let id = newest.entry(repository.full_name.clone()).or_default();
+            *id = repository.id.max(*id);
+        }
+        repositories.retain(|repository| newest[&repository.full_name] == repository.id);
+        let server = ServerAddress::of(&self.args.base_url);
+        let origin = match server.is_some_and(|server| server.is_loopback()) {
+            true => Origin::FoundHere,
+            false => Origin::FoundElsewhere,
+        };
+        Ok(repositories.into_iter().map(|repository| unresolved(repository, origin)).collect())
     }
 
     /// The token in the environment variable, if set.
     fn token(&self) -> Option<String> {
         std::env::var(&self.args.token_env).ok().filter(|token| !token.trim().is_empty())
-    }
-
-    /// The folder with the results of an unfinished search.
-    fn memory(&self, cx: &LowerContext) -> PathBuf {
-        cx.downloads.join("github").join(Digest::of_json(&self.question()).to_string())
     }
 
     fn failed(&self, error: GithubError) -> StepError {
@@ -435,16 +421,17 @@ impl BoundQuery {
     /// Asks for the repositories and their heads.
     async fn ask(&self, cx: &LowerContext) -> Result<ResolvedHeads, StepError> {
         let branch = self.args.branch.as_deref();
-        let From::Search = self.from else {
-            let repositories = self.repositories(cx).await?;
-            return resolve(repositories, &self.base, branch, None, cx).await;
-        };
-        let memory = self.memory(cx);
+        if let From::List(listed) = &self.from {
+            return resolve(listed.unresolved(), &self.base, branch, None, cx).await;
+        }
+        // The folder with the results of an unfinished search.
+        let digest = Digest::of_json(&self.question()).to_string();
+        let memory = cx.downloads.join("github").join(digest);
         let answered = memory.join(ANSWERED);
         if cx.forced && (answered.exists() || is_old(&memory)) {
             std::fs::remove_dir_all(&memory)?;
         }
-        let repositories = self.repositories(cx).await?;
+        let repositories = self.search(cx, &memory).await?;
         let heads = memory.join("heads.jsonl");
         clear_place(&heads)?;
         let resolved = resolve(repositories, &self.base, branch, Some(&heads), cx).await?;
