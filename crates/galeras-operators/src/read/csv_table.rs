@@ -1,7 +1,6 @@
 //! Reads a CSV file as a table: its schema, from the whole file, and its rows.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -53,15 +52,10 @@ pub(super) fn csv_table(file: &Path, schema: Schema) -> DataFusionResult<Arc<Str
     Ok(Arc::new(StreamingTable::try_new(schema, vec![Arc::new(rows)])?))
 }
 
+#[derive(Debug)]
 struct CsvPartition {
     file: PathBuf,
     schema: SchemaRef,
-}
-
-impl fmt::Debug for CsvPartition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("rows of CSV")
-    }
 }
 
 const QUEUE: usize = 2;

@@ -39,37 +39,29 @@ use galeras_sql::functions::{RowId, call};
 use galeras_sql::session::{column, guarded};
 use galeras_workflow::code::Code;
 
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 struct Args {
     /// The file, relative to the workflow file. If it is given and not empty, it is read instead of
     /// `url`.
-    #[serde(default)]
     path: Option<String>,
     /// The address of the file (http or https).
-    #[serde(default)]
     url: Option<String>,
     /// The SHA-256 of the file behind `url`, in hexadecimal digits. With it, the file is
     /// fetched once.
-    #[serde(default)]
     sha256: Option<String>,
     /// The file's format; by its suffix if absent.
-    #[serde(default)]
     format: Option<FileFormat>,
     /// New names for columns: name in the file -> name in the table.
-    #[serde(default)]
     columns: Map<String, Value>,
     /// The types of columns of CSV and JSON, in place of those that are inferred: the column (by its
     /// new name) -> its type as in a `schema:` contract (`utf8`, `int64`, `float64`, `bool`,
     /// `date`, `timestamp` …). With `!`, a value is never missing.
-    #[serde(default)]
     types: Map<String, Value>,
     /// The columns (by their new names) that identify a row, from which `id` is derived if the
     /// file has none; all columns if absent.
-    #[serde(default)]
     key: Option<Vec<String>>,
     /// Adds a column with the position of each row in the file, from 0.
-    #[serde(default)]
     position: Option<Position>,
 }
 
@@ -110,18 +102,17 @@ impl Operator for ReadOperator {
         args: &Value,
         cx: &BindContext,
     ) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
-        let args: Args = parse_args(args)?;
+        let mut args: Args = parse_args(args)?;
+        args.path = args.path.filter(|path| !path.is_empty());
         let one = |error| vec![error];
         // Also for an unused address: the lock file would contain it.
         if let Some(secret) = args.url.as_deref().and_then(secret_in) {
-            let error =
-                ArgError::new("url", Code::BadUrl, format!("the address must not hold {secret}"));
+            let message = format!("the address must not hold {secret}");
             let help = "results and galeras.lock name the address; fetch the file yourself, \
                         and read it by its `path`";
-            return Err(one(error.help(help)));
+            return Err(one(ArgError::new("url", Code::BadUrl, message).help(help)));
         }
-        let path = args.path.as_deref().filter(|path| !path.is_empty());
-        let (at, name, file) = match (path, &args.url) {
+        let (at, name, file) = match (&args.path, &args.url) {
             (Some(path), _) => {
                 let file = cx.base.join(path);
                 if !file.is_file() {
@@ -130,16 +121,15 @@ impl Operator for ReadOperator {
                     let error = ArgError::new("path", Code::MissingFile, message);
                     return Err(one(error.help("paths are relative to the workflow file")));
                 }
-                ("path", path.to_string(), file)
+                ("path", path.clone(), file)
             }
             (None, Some(url)) => {
                 let file = fetch(url, args.sha256.as_deref(), cx).await.map_err(one)?;
                 ("url", url.clone(), file)
             }
             (None, None) => {
-                let error =
-                    ArgError::new("", Code::MissingArgument, "`read` needs `path` or `url`");
-                return Err(one(error));
+                let message = "`read` needs `path` or `url`";
+                return Err(one(ArgError::new("", Code::MissingArgument, message)));
             }
         };
         if args.sha256.is_some() && args.url.is_none() {
@@ -148,8 +138,8 @@ impl Operator for ReadOperator {
             return Err(one(ArgError::new("sha256", Code::ConflictingArguments, message)));
         }
         let Some(format) = args.format.or_else(|| FileFormat::of_suffix(&name)) else {
-            let error =
-                ArgError::new(at, Code::UnknownFormat, format!("`{name}` has no known suffix"));
+            let message = format!("`{name}` has no known suffix");
+            let error = ArgError::new(at, Code::UnknownFormat, message);
             return Err(one(error.help("add `format: parquet`, `jsonl`, `csv` or `json`")));
         };
         let declared = declared_types(&args.types, &args.columns, format)?;
@@ -166,16 +156,8 @@ impl Operator for ReadOperator {
             let message = format!("cannot read `{name}`: {why}");
             one(ArgError::new(at, Code::UnreadableFile, message))
         })?;
-        let mut step = BoundRead {
-            args,
-            name,
-            file,
-            format,
-            declared,
-            names: Vec::new(),
-            positioned: false,
-            ports: Vec::new(),
-        };
+        let (names, positioned, ports) = (Vec::new(), false, Vec::new());
+        let mut step = BoundRead { args, name, file, format, declared, names, positioned, ports };
         step.bind_schema(raw.schema().as_arrow())?;
         Ok(Box::new(step) as Box<dyn BoundStep>)
     }
@@ -200,14 +182,13 @@ impl BoundRead {
         let mut errors = Vec::new();
         if schema.fields().is_empty() {
             let message = format!("the file `{}` has no columns", self.name);
-            let local = self.args.path.as_ref().is_some_and(|path| !path.is_empty());
-            let at = if local { "path" } else { "url" };
+            let at = if self.args.path.is_some() { "path" } else { "url" };
             return Err(vec![ArgError::new(at, Code::UnreadableFile, message)]);
         }
-        let known = || schema.fields().iter().map(|f| f.name().as_str());
         for (from, to) in &self.args.columns {
             if schema.field_with_name(from).is_err() {
-                errors.push(ArgError::unknown_column(format!("columns.{from}"), from, known()));
+                let known = schema.fields().iter().map(|f| f.name().as_str());
+                errors.push(ArgError::unknown_column(format!("columns.{from}"), from, known));
             }
             if !to.is_string() {
                 let message = "the new name of a column must be a text";
@@ -227,29 +208,27 @@ impl BoundRead {
             self.names.push((field.name().clone(), new));
             fields.push(Arc::new(column));
         }
+        let unknown = |path: String, name: &str, fields: &[FieldRef]| {
+            ArgError::unknown_column(path, name, fields.iter().map(|f| f.name().as_str()))
+        };
         for name in self.args.types.keys().filter(|name| !names.contains(*name)) {
-            let known = fields.iter().map(|f| f.name().as_str());
-            errors.push(ArgError::unknown_column(format!("types.{name}"), name, known));
+            errors.push(unknown(format!("types.{name}"), name, &fields));
         }
         if let Some(position) = &self.args.position {
             for (at, name) in position.within.iter().enumerate() {
                 if !names.contains(name) {
-                    let known = fields.iter().map(|f| f.name().as_str());
-                    let path = format!("position.within[{at}]");
-                    errors.push(ArgError::unknown_column(path, name, known));
+                    errors.push(unknown(format!("position.within[{at}]"), name, &fields));
                 }
             }
             if names.insert(position.column.clone()) {
                 let about = "the position of the row, from 0";
-                let field = describe(&position.column, DataType::Int64, false, about, None);
-                fields.push(field);
+                fields.push(describe(&position.column, DataType::Int64, false, about, None));
                 self.positioned = true;
             }
         }
         for (at, name) in self.args.key.iter().flatten().enumerate() {
             if !names.contains(name) {
-                let known = fields.iter().map(|f| f.name().as_str());
-                errors.push(ArgError::unknown_column(format!("key[{at}]"), name, known));
+                errors.push(unknown(format!("key[{at}]"), name, &fields));
             }
         }
         ArgError::none(errors)?;
@@ -298,8 +277,7 @@ impl BoundStep for BoundRead {
     }
 
     fn local_files(&self) -> Vec<(String, PathBuf)> {
-        let local = self.args.path.iter().filter(|path| !path.is_empty());
-        local.map(|_| ("path".to_string(), self.file.clone())).collect()
+        self.args.path.iter().map(|_| ("path".to_string(), self.file.clone())).collect()
     }
 
     fn fact(&self) -> Option<Fact> {
@@ -308,14 +286,13 @@ impl BoundStep for BoundRead {
 
     fn demands(&self) -> Vec<Demand> {
         match (&self.args.path, &self.args.url) {
-            (Some(path), _) if !path.is_empty() => {
+            (Some(_), _) => {
                 vec![Demand::new("path", Access::Read { path: self.file.clone() })]
             }
-            (_, Some(url)) => {
-                let host = ServerAddress::of(url).map(|to| Access::Host { to });
-                host.map(|access| Demand::new("url", access)).into_iter().collect()
+            (None, url) => {
+                let to = url.as_deref().and_then(ServerAddress::of);
+                to.map(|to| Demand::new("url", Access::Host { to })).into_iter().collect()
             }
-            _ => Vec::new(),
         }
     }
 
@@ -339,9 +316,8 @@ impl TableStep for BoundRead {
         let position = self.args.position.as_ref().filter(|_| self.positioned);
         let session = if position.is_some() { in_order(&cx.session) } else { cx.session.clone() };
         let raw = open(&session, &self.file, self.format, &self.declared).await?;
-        let mut columns: Vec<Expr> =
-            self.names.iter().map(|(from, to)| column(from).alias(to)).collect();
-        let mut renamed = raw.select(columns.clone())?;
+        let renamed = self.names.iter().map(|(from, to)| column(from).alias(to));
+        let mut renamed = raw.select(renamed.collect::<Vec<Expr>>())?;
         let mut names: Vec<&str> = self.names.iter().map(|(_, name)| name.as_str()).collect();
         if let Some(position) = position {
             renamed = with_positions(&cx.session, renamed, position).await?;
@@ -354,7 +330,7 @@ impl TableStep for BoundRead {
             Some(key) => key.iter().map(|name| column(name)).collect(),
             None => names.iter().map(|name| column(name)).collect(),
         };
-        columns = vec![call::<RowId>(identity).alias(ID)];
+        let mut columns = vec![call::<RowId>(identity).alias(ID)];
         columns.extend(names.into_iter().map(column));
         Ok(vec![(MAIN, renamed.select(columns)?)])
     }
