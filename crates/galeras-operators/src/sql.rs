@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use async_trait::async_trait;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::dataframe::DataFrame;
-use datafusion::execution::context::{SQLOptions, SessionContext};
+use datafusion::execution::context::SQLOptions;
 use datafusion::logical_expr::LogicalPlan;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -119,12 +119,8 @@ impl Operator for SqlOperator {
         let keys =
             cx.inputs.iter().map(|(name, table)| (name.clone(), table.key.clone())).collect();
         let problems = check_deterministic(&written, &keys).map_err(failed)?;
-        if !problems.is_empty() {
-            return Err(problems
-                .into_iter()
-                .map(|problem| ArgError::new("query", Code::NotDeterministic, problem))
-                .collect());
-        }
+        let problem = |text: String| ArgError::new("query", Code::NotDeterministic, text);
+        ArgError::none(problems.into_iter().map(problem).collect())?;
         let dropped = dropped_group_columns(&written).map_err(failed)?;
         if !dropped.is_empty() {
             return Err(one(unnested_groups(&dropped)));
@@ -140,11 +136,8 @@ impl Operator for SqlOperator {
         });
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         if let Some(twice) = duplicate_name(&schema) {
-            let error = ArgError::new(
-                "query",
-                Code::DuplicateColumn,
-                format!("the query gives two columns `{twice}`"),
-            );
+            let message = format!("the query gives two columns `{twice}`");
+            let error = ArgError::new("query", Code::DuplicateColumn, message);
             return Err(one(error.help("name one of them with AS")));
         }
         for (at, name) in args.key.iter().flatten().enumerate() {
@@ -170,7 +163,6 @@ fn held<'a>(written: &'a DataType, computed: &'a DataType) -> &'a DataType {
     }
 }
 
-/// The error for groups that the engine would make too large.
 fn unnested_groups(dropped: &[String]) -> ArgError {
     let names: Vec<String> = dropped.iter().map(|name| quote(name)).collect();
     let message = format!(
@@ -187,14 +179,6 @@ fn one_select(error: ArgError) -> ArgError {
         return ArgError::new("query", Code::NotASelect, "the query must be one SELECT");
     }
     error
-}
-
-/// Plans a read-only query.
-async fn query(
-    session: &SessionContext,
-    sql: &str,
-) -> Result<DataFrame, datafusion::error::DataFusionError> {
-    session.sql_with_options(sql, read_only()).await
 }
 
 fn read_only() -> SQLOptions {
@@ -214,7 +198,6 @@ fn columns_read(
     // Views are inlined as scans of unnamed tables, so a column counts as read from every input
     // that has it: this may cause an unnecessary run, but never a stale hit.
     let mut names = std::collections::BTreeSet::new();
-    let mut everything = false;
     let visited = plan.apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node {
             names.extend(scan.projected_schema.fields().iter().map(|f| f.name().clone()));
@@ -224,7 +207,7 @@ fn columns_read(
         }
         Ok(TreeNodeRecursion::Continue)
     });
-    everything |= visited.is_err();
+    let everything = visited.is_err();
     inputs
         .iter()
         .map(|(port, table)| {
@@ -269,6 +252,7 @@ impl TableStep for BoundSql {
         for (name, df) in inputs {
             cx.session.register_table(name.as_str(), df.into_view())?;
         }
-        Ok(vec![(MAIN, query(&cx.session, &self.args.query).await?)])
+        let rows = cx.session.sql_with_options(&self.args.query, read_only()).await?;
+        Ok(vec![(MAIN, rows)])
     }
 }

@@ -107,13 +107,8 @@ impl TypedOperator for TaxonomyOperator {
         ArgError::none(errors)?;
         let counts = CATEGORIES.iter().map(|name| {
             let about = format!("tokens of the category {name}");
-            describe(
-                &format!("{}{name}", args.prefix),
-                DataType::Int64,
-                true,
-                &about,
-                Some("tokens"),
-            )
+            let name = format!("{}{name}", args.prefix);
+            describe(&name, DataType::Int64, true, &about, Some("tokens"))
         });
         let table = cx.input().with(&counts.collect::<Vec<FieldRef>>());
         Ok(Box::new(BoundTaxonomy { args, ports: vec![Port::new(MAIN, table)] }))

@@ -42,25 +42,18 @@ pub(super) struct Against {
     pub(super) thresholds: NearThresholds,
 }
 
-/// The names of the port's arguments, with a flag for those that are given.
-fn given(args: &Args) -> [(&'static str, bool); 8] {
-    [
-        ("against_column", args.against_column.is_some()),
-        ("against_id", args.against_id.is_some()),
-        ("against_source", args.against_source.is_some()),
-        ("against_ids", args.against_ids.is_some()),
-        ("against_threshold", args.against_threshold.is_some()),
-        ("against_multiset_threshold", args.against_multiset_threshold.is_some()),
-        ("containment_8", args.containment_8.is_some()),
-        ("containment_13", args.containment_13.is_some()),
-    ]
+/// The argument of this name is about the port.
+fn is_about_port(name: &str) -> bool {
+    name.starts_with("against_") || name.starts_with("containment_")
 }
 
 impl Against {
     /// The arguments for the port `against`; `None` without it.
     pub(super) fn bind(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) -> Option<Self> {
         let Some(table) = cx.inputs.get(AGAINST) else {
-            for (name, _) in given(args).into_iter().filter(|(_, given)| *given) {
+            let all = json!(args);
+            let given = all.as_object().into_iter().flatten();
+            for (name, _) in given.filter(|(name, value)| is_about_port(name) && !value.is_null()) {
                 let message = format!("`{name}` needs the input `{AGAINST}`");
                 let error = ArgError::new(name, Code::ConflictingArguments, message);
                 errors.push(error.help("write `from: { input: <step>, against: <other step> }`"));
@@ -147,9 +140,7 @@ impl Against {
         let Some(against) = against else {
             // Arguments of an absent port change nothing, nor does the permission for it to be
             // absent.
-            args.retain(|name, _| {
-                !name.starts_with("against_") && !name.starts_with("containment_")
-            });
+            args.retain(|name, _| !is_about_port(name));
             return;
         };
         let NearThresholds { similar, containment } = against.thresholds;

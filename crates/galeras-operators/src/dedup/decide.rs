@@ -63,7 +63,7 @@ pub(super) async fn decide(
     let stop = StopOnDrop::default();
     let clustered = {
         let (corpus, flag, tell) = (Arc::clone(&corpus), stop.flag(), Arc::clone(&cx.tell));
-        let (thresholds, method) = (step.thresholds(), step.method());
+        let (thresholds, (method, _)) = (step.thresholds(), step.method());
         on_thread(move || {
             let progress = |done: u64, of: u64| {
                 let percent = (100 * done).checked_div(of).unwrap_or(100);
@@ -218,7 +218,7 @@ fn summary(
         ("compared", json!(counts.documents as i64 + near)),
         ("too_short", json!(counts.too_short)),
         ("nulls", json!(counts.nulls)),
-        ("expected_recall", json!(step.recall())),
+        ("expected_recall", json!(step.method().1)),
     ]);
     if let Some(against) = against {
         row.extend([

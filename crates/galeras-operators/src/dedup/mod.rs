@@ -255,23 +255,20 @@ fn check_tokenizer(
     }
     let given = usize::from(port.is_some()) + usize::from(args.tokenizer_file.is_some());
     match (args.tokens, given) {
-        (Tokens::Bpe, 0) => errors.push(
-            ArgError::new("tokens", Code::MissingArgument, "`tokens: bpe` needs a tokenizer")
-                .help("add `tokenizer: <step>` under `from`, or `tokenizer_file`"),
-        ),
-        (Tokens::Bpe, 2) => errors.push(ArgError::new(
-            "tokenizer_file",
-            Code::ConflictingArguments,
-            "give either the port `tokenizer` or `tokenizer_file`, not both",
-        )),
-        (Tokens::Word, 1..) if !chosen || args.tokenizer_file.is_some() => errors.push(
-            ArgError::new(
-                "tokens",
-                Code::ConflictingArguments,
-                "`tokens: word` needs no tokenizer",
-            )
-            .help("write `tokens: bpe` to compare by the tokenizer's tokens"),
-        ),
+        (Tokens::Bpe, 0) => {
+            let message = "`tokens: bpe` needs a tokenizer";
+            let help = "add `tokenizer: <step>` under `from`, or `tokenizer_file`";
+            errors.push(ArgError::new("tokens", Code::MissingArgument, message).help(help));
+        }
+        (Tokens::Bpe, 2) => {
+            let message = "give either the port `tokenizer` or `tokenizer_file`, not both";
+            errors.push(ArgError::new("tokenizer_file", Code::ConflictingArguments, message));
+        }
+        (Tokens::Word, 1..) if !chosen || args.tokenizer_file.is_some() => {
+            let message = "`tokens: word` needs no tokenizer";
+            let help = "write `tokens: bpe` to compare by the tokenizer's tokens";
+            errors.push(ArgError::new("tokens", Code::ConflictingArguments, message).help(help));
+        }
         _ => {}
     }
     if args.tokens == Tokens::Bpe && args.keywords == Keywords::Drop {
@@ -355,17 +352,11 @@ impl BoundDedup {
         }
     }
 
-    fn method(&self) -> PairSearch {
+    /// The search, and the recall that is expected of it.
+    fn method(&self) -> (PairSearch, f64) {
         match self.args.method {
-            SearchMethod::Exact => PairSearch::Exact,
-            SearchMethod::Minhash => PairSearch::MinHash,
-        }
-    }
-
-    fn recall(&self) -> f64 {
-        match self.args.method {
-            SearchMethod::Exact => 1.0,
-            SearchMethod::Minhash => expected_recall(self.args.threshold),
+            SearchMethod::Exact => (PairSearch::Exact, 1.0),
+            SearchMethod::Minhash => (PairSearch::MinHash, expected_recall(self.args.threshold)),
         }
     }
 }

@@ -136,6 +136,7 @@ pub(super) fn summary(against: Option<&Against>) -> TableSchema {
         |name: &str, about: &str| describe(name, DataType::Int64, false, about, Some("rows"));
     let percent =
         |name: &str, about: &str| describe(name, DataType::Float64, false, about, Some("percent"));
+    let recall = "probability that a pair just at the threshold is found";
     let mut table = TableSchema::default().with(&[
         count("rows", "rows of the input"),
         count("duplicates", "rows set aside"),
@@ -146,13 +147,7 @@ pub(super) fn summary(against: Option<&Against>) -> TableSchema {
         count("compared", "rows with enough tokens"),
         count("too_short", "rows with fewer tokens than `min_tokens`"),
         count("nulls", "rows without a text"),
-        describe(
-            "expected_recall",
-            DataType::Float64,
-            false,
-            "probability that a pair just at the threshold is found",
-            None,
-        ),
+        describe("expected_recall", DataType::Float64, false, recall, None),
     ]);
     if against.is_some() {
         table = table.with(&[

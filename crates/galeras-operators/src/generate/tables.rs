@@ -86,6 +86,7 @@ fn answer_fields(columns: AnswerColumns) -> Vec<FieldRef> {
 fn logprob_fields() -> [FieldRef; 4] {
     let float = |name, about| describe(name, DataType::Float64, true, about, Some("nats"));
     let sum = "natural logarithm of the probability of the answer: the sum over its tokens";
+    let each = "the tokens of the answer, each with its own";
     let token = Fields::from(vec![
         Field::new("token", DataType::Utf8, true),
         Field::new("logprob", DataType::Float64, true),
@@ -95,13 +96,7 @@ fn logprob_fields() -> [FieldRef; 4] {
         float("logprob_sum", sum),
         float("logprob_mean", "the same per token; exp(-x) is the perplexity"),
         count("n_logprobs", true, "tokens with a log-probability", "tokens"),
-        describe(
-            "token_logprobs",
-            tokens,
-            true,
-            "the tokens of the answer, each with its own",
-            None,
-        ),
+        describe("token_logprobs", tokens, true, each, None),
     ]
 }
 

@@ -22,6 +22,7 @@ pub(super) fn methods_table() -> TableSchema {
     let text = |name, about| describe(name, DataType::Utf8, false, about, None);
     let line = |name, about| describe(name, DataType::Int64, false, about, None);
     let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+    let changed = "lines of the method that the commit added, and lines that it took away";
     let fields = [
         text(ID, "the row's identity"),
         text("repo", "the repository"),
@@ -39,13 +40,7 @@ pub(super) fn methods_table() -> TableSchema {
         text("code", "the method's text after the commit, from `def` on"),
         describe("code_before", DataType::Utf8, true, "its text before the commit", None),
         text("change", "`added`, or `modified` if it was there before"),
-        describe(
-            "changed_lines",
-            DataType::Int64,
-            false,
-            "lines of the method that the commit added, and lines that it took away",
-            Some("lines"),
-        ),
+        describe("changed_lines", DataType::Int64, false, changed, Some("lines")),
     ];
     TableSchema::default().with(&fields).keyed(&[ID])
 }
