@@ -42,8 +42,9 @@ pub use registration::{REGISTRATION, RegisteredAnalysis, Registration};
 pub use registry::Registry;
 pub use side_file::SideFile;
 pub use step::{
-    Answers, BoundStep, FanOutError, FanOutStep, FanOutWork, KnownAnswers, LowerContext, Lowering,
-    PaidResult, PaidStep, Ports, Reads, RowStep, RunEnv, TableStep, Tell, Versioned,
+    Answers, BoundStep, FanOutError, FanOutStep, FanOutWork, Inputs, KnownAnswers, LowerContext,
+    Lowering, PaidResult, PaidStep, Ports, Reads, RowStep, RunEnv, TableStep, Tell, Versioned,
+    take_input,
 };
 pub use step_error::{StepError, StepErrorKind, plain_message};
 pub use table::{

@@ -1,6 +1,6 @@
 //! `describe`: summary statistics per column and group.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::array::{
@@ -8,7 +8,6 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, FieldRef, Float64Type, Int64Type, Schema};
 use async_trait::async_trait;
-use datafusion::dataframe::DataFrame;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,9 +16,9 @@ use galeras_causal::tail::t_quantile;
 use galeras_operator::columns::{is_number, require_column};
 use galeras_operator::far_numbers::is_far;
 use galeras_operator::{
-    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
-    Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, TypedOperator,
-    args_schema, describe,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, Inputs,
+    LowerContext, Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep,
+    TypedOperator, args_schema, describe, take_input,
 };
 use galeras_workflow::code::Code;
 
@@ -239,14 +238,8 @@ fn quoted(name: &str) -> String {
 
 #[async_trait]
 impl TableStep for BoundDescribe {
-    async fn lower(
-        &self,
-        cx: &LowerContext,
-        mut inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
-        let input = inputs
-            .remove(INPUT)
-            .ok_or_else(|| StepError::new("`describe` needs an input table"))?;
+    async fn lower(&self, cx: &LowerContext, mut inputs: Inputs) -> Result<Ports, StepError> {
+        let input = take_input(&mut inputs, INPUT)?;
         cx.session.register_table(INPUT, input.into_view())?;
         if let Some(cluster) = &self.args.cluster {
             let query = format!("SELECT 1 FROM {INPUT} WHERE {} IS NULL", quoted(cluster));

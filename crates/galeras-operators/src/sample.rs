@@ -20,9 +20,9 @@ use galeras_base::id::ID;
 use galeras_operator::columns::require_column;
 use galeras_operator::rejects::{reject_table, reject_values};
 use galeras_operator::{
-    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
-    Lowering, MAIN, Operator, Port, Ports, REJECTS, StepError, TableStep, TypedOperator,
-    args_schema,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, Inputs,
+    LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, StepError, TableStep,
+    TypedOperator, args_schema, take_input,
 };
 use galeras_sql::functions::{KeyedHash, RowId, call};
 use galeras_sql::projection::{project, text};
@@ -263,13 +263,8 @@ impl TableStep for BoundSample {
         true
     }
 
-    async fn lower(
-        &self,
-        cx: &LowerContext,
-        mut inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
-        let input =
-            inputs.remove(INPUT).ok_or_else(|| StepError::new("`sample` needs an input table"))?;
+    async fn lower(&self, cx: &LowerContext, mut inputs: Inputs) -> Result<Ports, StepError> {
+        let input = take_input(&mut inputs, INPUT)?;
         let mut numbers = input
             .clone()
             .select(vec![self.stratum().alias("stratum"), self.number().alias("number")])?

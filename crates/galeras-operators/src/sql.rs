@@ -6,7 +6,6 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, Schema};
 use async_trait::async_trait;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::SQLOptions;
 use datafusion::logical_expr::LogicalPlan;
 use schemars::JsonSchema;
@@ -14,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use galeras_operator::{
-    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, LowerContext,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, Inputs, LowerContext,
     Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, args_schema,
     parse_args, stored_type,
 };
@@ -244,11 +243,7 @@ impl BoundStep for BoundSql {
 
 #[async_trait]
 impl TableStep for BoundSql {
-    async fn lower(
-        &self,
-        cx: &LowerContext,
-        inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
+    async fn lower(&self, cx: &LowerContext, inputs: Inputs) -> Result<Ports, StepError> {
         for (name, df) in inputs {
             cx.session.register_table(name.as_str(), df.into_view())?;
         }

@@ -1,6 +1,5 @@
 //! `tokenizer`: learns a byte-level BPE from a column; the model is a table of one row.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use arrow::array::{AsArray, RecordBatch};
@@ -18,9 +17,9 @@ use galeras_base::small_file::{self, MAX_MODEL_BYTES};
 use galeras_operator::columns::{is_text, require_column, text_field};
 use galeras_operator::worker_threads::{on_thread, pool};
 use galeras_operator::{
-    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
-    Lowering, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, TypedOperator,
-    args_schema, describe,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, Inputs,
+    LowerContext, Lowering, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep,
+    TypedOperator, args_schema, describe, take_input,
 };
 use galeras_sql::functions::bpe::{self, Bpe, BpeError, MIN_VOCAB};
 use galeras_sql::session::column;
@@ -157,14 +156,8 @@ const QUEUE: usize = 4;
 
 #[async_trait]
 impl TableStep for BoundTokenizer {
-    async fn lower(
-        &self,
-        cx: &LowerContext,
-        mut inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
-        let input = inputs
-            .remove(INPUT)
-            .ok_or_else(|| StepError::new("`tokenizer` needs an input table"))?;
+    async fn lower(&self, cx: &LowerContext, mut inputs: Inputs) -> Result<Ports, StepError> {
+        let input = take_input(&mut inputs, INPUT)?;
         let mut stream = input.select(vec![column(&self.args.column)])?.execute_stream().await?;
         let (send, mut batches) = mpsc::channel::<RecordBatch>(QUEUE);
         let (jobs, vocab_size) = (cx.env.jobs, self.args.vocab_size);

@@ -10,7 +10,6 @@ mod near;
 mod read;
 mod tables;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use async_trait::async_trait;
@@ -32,8 +31,8 @@ use galeras_base::small_file::{self, MAX_MODEL_BYTES};
 use galeras_operator::columns::{is_text, require_column};
 use galeras_operator::{
     Access, ArgError, BindContext, BoundStep, Demand, Descriptor, Effect, Grain, INPUT, InputPorts,
-    LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, Reads, SUMMARY, SideFile,
-    StepError, TableStep, args_schema, parse_args,
+    Inputs, LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, Reads, SUMMARY, SideFile,
+    StepError, TableStep, args_schema, parse_args, take_input,
 };
 use galeras_similarity::{PairSearch, Thresholds, expected_recall};
 use galeras_sql::projection::project;
@@ -376,13 +375,8 @@ impl TableStep for BoundDedup {
         true
     }
 
-    async fn lower(
-        &self,
-        cx: &LowerContext,
-        mut inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
-        let missing = || StepError::new("`dedup` needs an input table");
-        let input = inputs.remove(INPUT).ok_or_else(missing)?;
+    async fn lower(&self, cx: &LowerContext, mut inputs: Inputs) -> Result<Ports, StepError> {
+        let input = take_input(&mut inputs, INPUT)?;
         let model = inputs.remove(TOKENIZER).filter(|_| self.args.tokens == Tokens::Bpe);
         let bpe = tokenizer(self, model).await?;
         let limits = limits(cx)?;
@@ -393,7 +387,7 @@ impl TableStep for BoundDedup {
         let mut rest = input.clone();
         let (mut near, mut counts) = (Vec::new(), None);
         if let Some(against) = &self.against {
-            let other = inputs.remove(AGAINST).ok_or_else(missing)?;
+            let other = take_input(&mut inputs, AGAINST)?;
             let tables = (input.clone(), other);
             let found = near::find(self, cx, against, tables, bpe.as_ref(), &limits).await?;
             let ids = self.rejected(cx, &found.0)?;

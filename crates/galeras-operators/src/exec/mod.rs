@@ -4,13 +4,11 @@ mod group;
 mod process;
 mod tables;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
 use async_trait::async_trait;
-use datafusion::dataframe::DataFrame;
 use datafusion::datasource::MemTable;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,7 +20,7 @@ use galeras_base::digest::Digest;
 use galeras_base::small_file;
 use galeras_operator::{
     Access, ArgError, BindContext, BoundStep, Demand, Descriptor, Effect, Grain, InputPorts,
-    LowerContext, Lowering, MAIN, Operator, Port, Ports, SideFile, StepError, TableSchema,
+    Inputs, LowerContext, Lowering, MAIN, Operator, Port, Ports, SideFile, StepError, TableSchema,
     TableStep, TypedOperator, args_schema, parse_column,
 };
 use galeras_workflow::code::Code;
@@ -172,11 +170,7 @@ impl BoundStep for BoundExec {
 
 #[async_trait]
 impl TableStep for BoundExec {
-    async fn lower(
-        &self,
-        cx: &LowerContext,
-        inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
+    async fn lower(&self, cx: &LowerContext, inputs: Inputs) -> Result<Ports, StepError> {
         let (mut files, scratch) = (Vec::new(), cx.scratch.path()?);
         for (name, df) in inputs {
             let path = scratch.join(format!("input-{name}"));

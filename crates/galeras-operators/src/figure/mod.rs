@@ -4,8 +4,6 @@
 
 mod args;
 
-use std::collections::BTreeMap;
-
 use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use galeras_figures::{Data, Picture, draw};
@@ -16,9 +14,9 @@ use super::typed_rows;
 use galeras_operator::columns::text_field;
 use galeras_operator::worker_threads::on_thread;
 use galeras_operator::{
-    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
-    Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, TypedOperator,
-    args_schema,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, Inputs,
+    LowerContext, Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep,
+    TypedOperator, args_schema, take_input,
 };
 use galeras_sql::session::{FigureColumn, column, figure_data};
 
@@ -96,13 +94,8 @@ impl BoundStep for BoundFigure {
 
 #[async_trait]
 impl TableStep for BoundFigure {
-    async fn lower(
-        &self,
-        cx: &LowerContext,
-        mut inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
-        let input =
-            inputs.remove(INPUT).ok_or_else(|| StepError::new("`figure` needs an input table"))?;
+    async fn lower(&self, cx: &LowerContext, mut inputs: Inputs) -> Result<Ports, StepError> {
+        let input = take_input(&mut inputs, INPUT)?;
         let data = self.data(input).await?;
         let spec = self.args.spec();
         let Picture { svg, caption, alt } = on_thread(move || {

@@ -2,24 +2,21 @@
 //! echo of the given code, and the right answer. A table of scores with both shows how far a model
 //! is from each.
 
-use std::collections::BTreeMap;
-
 use async_trait::async_trait;
-use datafusion::dataframe::DataFrame;
 use serde_json::{Value, json};
 
 use super::args::{Extract, GenerateArgs};
 use super::provider::Provider;
 use super::replay::Source;
-use super::rows::{ModelAnswer, ModelTurn, NoAnswer, PromptRows, taken};
+use super::rows::{ModelAnswer, ModelTurn, NoAnswer, PromptRows};
 use super::tables::{AnswerColumns, AnswerForm, SampleOutcome, tables};
 use super::{ANSWERS, TRAIN, ngram};
 use galeras_base::id::ID;
 use galeras_operator::columns::{is_text, require_column};
 use galeras_operator::event::ROWS;
 use galeras_operator::{
-    ArgError, BindContext, BoundStep, LowerContext, Lowering, Port, Ports, Reads, StepError,
-    TableStep,
+    ArgError, BindContext, BoundStep, Inputs, LowerContext, Lowering, Port, Ports, Reads,
+    StepError, TableStep, take_input,
 };
 
 /// The reason for the end of an answer: it is complete.
@@ -130,24 +127,20 @@ impl BoundStep for LocalStep {
 
 #[async_trait]
 impl TableStep for LocalStep {
-    async fn lower(
-        &self,
-        cx: &LowerContext,
-        mut inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
+    async fn lower(&self, cx: &LowerContext, mut inputs: Inputs) -> Result<Ports, StepError> {
         let rows = PromptRows::read(&mut inputs, &self.key).await?;
         let args = &self.args;
         let mut models = vec![self.model.clone()];
         let mut columns = AnswerColumns::default();
         let found = match (args.provider, &self.source) {
             (_, Some(source)) => {
-                let answers = taken(&mut inputs, ANSWERS)?;
+                let answers = take_input(&mut inputs, ANSWERS)?;
                 let (named, found) = source.answers(args, rows, answers).await?;
                 (models, columns) = (named, source.columns());
                 found
             }
             (Provider::Ngram, _) => {
-                ngram::answers(args, cx, rows, taken(&mut inputs, TRAIN)?).await?
+                ngram::answers(args, cx, rows, take_input(&mut inputs, TRAIN)?).await?
             }
             _ => self.baseline(rows),
         };

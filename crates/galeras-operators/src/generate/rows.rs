@@ -1,16 +1,13 @@
 //! The rows to answer, and answers in memory.
 
-use std::collections::BTreeMap;
-
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::compute::interleave;
 use arrow::datatypes::DataType;
-use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::cast;
 use serde::{Deserialize, Serialize};
 
 use galeras_base::digest::Digest;
-use galeras_operator::{INPUT, StepError};
+use galeras_operator::{INPUT, Inputs, StepError, take_input};
 use galeras_sql::functions::{Message, RowId, call, conversation};
 use galeras_sql::session::column;
 
@@ -58,15 +55,6 @@ impl NoAnswer {
     }
 }
 
-/// The table at an input port.
-pub(super) fn taken(
-    inputs: &mut BTreeMap<String, DataFrame>,
-    name: &str,
-) -> Result<DataFrame, StepError> {
-    let missing = || StepError::new(format!("`generate` needs a table `{name}`"));
-    inputs.remove(name).ok_or_else(missing)
-}
-
 /// The input in memory.
 pub(super) struct PromptRows {
     batches: Vec<RecordBatch>,
@@ -77,11 +65,8 @@ pub(super) struct PromptRows {
 
 impl PromptRows {
     /// Reads all rows of the input; `key` identifies them.
-    pub(super) async fn read(
-        inputs: &mut BTreeMap<String, DataFrame>,
-        key: &[String],
-    ) -> Result<Self, StepError> {
-        let input = taken(inputs, INPUT)?;
+    pub(super) async fn read(inputs: &mut Inputs, key: &[String]) -> Result<Self, StepError> {
+        let input = take_input(inputs, INPUT)?;
         let id = match key {
             [id] => cast(column(id), DataType::Utf8),
             keys => call::<RowId>(keys.iter().map(|name| column(name)).collect()),

@@ -3,13 +3,12 @@
 //! This decides which rows share an answer, runs conversations turn by turn, and checks model
 //! versions. `request` builds requests, `galeras_chat` sends them, the runner stores the answers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use datafusion::dataframe::DataFrame;
 use futures::StreamExt;
 use serde_json::{Map, Value, json};
 use tokio::sync::{OnceCell, Semaphore};
@@ -27,9 +26,9 @@ use galeras_chat::{Ask, Budget, ChatClient, ChatError, ChatNotice, ChatSettings,
 use galeras_net::Secret;
 use galeras_operator::columns::{is_text, require_column};
 use galeras_operator::{
-    Access, Answers, ArgError, BindContext, BoundStep, Demand, Fact, KnownAnswers, LowerContext,
-    Lowering, PaidResult, PaidStep, PaymentTerms, Port, RequestForecast, ServerAddress, StepError,
-    Tell, Versioned,
+    Access, Answers, ArgError, BindContext, BoundStep, Demand, Fact, Inputs, KnownAnswers,
+    LowerContext, Lowering, PaidResult, PaidStep, PaymentTerms, Port, RequestForecast,
+    ServerAddress, StepError, Tell, Versioned,
 };
 use galeras_workflow::code::Code;
 
@@ -203,7 +202,7 @@ impl PaidStep for ServerStep {
     async fn forecast(
         &self,
         answers: &dyn KnownAnswers,
-        mut inputs: BTreeMap<String, DataFrame>,
+        mut inputs: Inputs,
     ) -> Result<RequestForecast, StepError> {
         let rows = PromptRows::read(&mut inputs, &self.key).await?;
         let Work { results, fresh, .. } = Work::new(self, &rows, answers);
@@ -215,7 +214,7 @@ impl PaidStep for ServerStep {
         &self,
         cx: &LowerContext,
         answers: &dyn Answers,
-        mut inputs: BTreeMap<String, DataFrame>,
+        mut inputs: Inputs,
     ) -> Result<PaidResult, StepError> {
         let rows = PromptRows::read(&mut inputs, &self.key).await?;
         let work = Work::new(self, &rows, answers);

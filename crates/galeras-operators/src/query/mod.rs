@@ -4,12 +4,11 @@ mod head_memory;
 mod heads;
 mod listed;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use arrow::datatypes::{DataType, TimeUnit};
 use async_trait::async_trait;
-use datafusion::dataframe::DataFrame;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -29,7 +28,7 @@ use galeras_operator::columns::text_field;
 use galeras_operator::rejects::reject_columns;
 use galeras_operator::{
     Access, ArgError, BindContext, BoundStep, Demand, Descriptor, Effect, Fact, Grain, InputPorts,
-    LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, ServerAddress, SideFile,
+    Inputs, LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, ServerAddress, SideFile,
     Snapshot, StepError, TableSchema, TableStep, Tell, TypedOperator, args_schema, describe,
 };
 use galeras_workflow::code::Code;
@@ -394,11 +393,7 @@ impl BoundStep for BoundQuery {
 
 #[async_trait]
 impl TableStep for BoundQuery {
-    async fn lower(
-        &self,
-        cx: &LowerContext,
-        _: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
+    async fn lower(&self, cx: &LowerContext, _: Inputs) -> Result<Ports, StepError> {
         let (rows, rejects) = (self.ports[0].table.stored(), self.ports[1].table.stored());
         let (rows, rejected) = match &self.pinned {
             Some(pinned) => (

@@ -10,7 +10,7 @@ mod json_values;
 mod pandas;
 mod types;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -32,8 +32,8 @@ use galeras_base::id::ID;
 use galeras_net::secret_in;
 use galeras_operator::{
     Access, ArgError, BindContext, BoundStep, Demand, Descriptor, Effect, Fact, Grain, InputPorts,
-    LowerContext, Lowering, MAIN, Operator, Port, Ports, ServerAddress, SideFile, StepError,
-    TableSchema, TableStep, args_schema, describe, parse_args, stored_type,
+    Inputs, LowerContext, Lowering, MAIN, Operator, Port, Ports, ServerAddress, SideFile,
+    StepError, TableSchema, TableStep, args_schema, describe, parse_args, stored_type,
 };
 use galeras_sql::functions::{RowId, call};
 use galeras_sql::session::{column, guarded};
@@ -308,11 +308,7 @@ impl TableStep for BoundRead {
         true
     }
 
-    async fn lower(
-        &self,
-        cx: &LowerContext,
-        _: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
+    async fn lower(&self, cx: &LowerContext, _: Inputs) -> Result<Ports, StepError> {
         let position = self.args.position.as_ref().filter(|_| self.positioned);
         let session = if position.is_some() { in_order(&cx.session) } else { cx.session.clone() };
         let raw = open(&session, &self.file, self.format, &self.declared).await?;

@@ -26,8 +26,8 @@ use galeras_operator::rejects::{reject_table, reject_values};
 use galeras_operator::small_table::{record_batch, table_schema};
 use galeras_operator::{
     Access, ArgError, BindContext, BoundStep, Demand, Descriptor, Effect, Grain, INPUT, InputPorts,
-    LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, SideFile, StepError, TableStep,
-    Tell, TypedOperator, args_schema,
+    Inputs, LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, SideFile, StepError,
+    TableStep, Tell, TypedOperator, args_schema, take_input,
 };
 use galeras_ratings::{QuestionAgreement, RatingAnswer, Ratings};
 use galeras_sql::projection::project;
@@ -326,13 +326,8 @@ impl TableStep for BoundReview {
         true
     }
 
-    async fn lower(
-        &self,
-        cx: &LowerContext,
-        mut inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
-        let input =
-            inputs.remove(INPUT).ok_or_else(|| StepError::new("`review` needs an input table"))?;
+    async fn lower(&self, cx: &LowerContext, mut inputs: Inputs) -> Result<Ports, StepError> {
+        let input = take_input(&mut inputs, INPUT)?;
         let sheet = inputs.remove(SHEET);
         let rated: BTreeSet<&str> = self.ratings.points();
         let to_rate = sheet.as_ref().unwrap_or(&input).clone();
