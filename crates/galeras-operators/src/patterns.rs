@@ -15,6 +15,11 @@ const MOST_BYTES: usize = 4096;
 const MOST_ALTERNATIVES: usize = 32;
 const MOST_PATTERNS: usize = 1000;
 
+/// The default of an argument with patterns.
+pub(super) fn python_files() -> Vec<String> {
+    vec!["**/*.py".into()]
+}
+
 /// The glob patterns of an argument that is a list.
 pub(super) fn glob_set(argument: &str, patterns: &[String]) -> Result<GlobSet, ArgError> {
     check_sizes(argument, patterns)?;

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::source::{FileSource, Origin};
+use super::patterns::python_files;
 use galeras_base::id::ID;
 use galeras_operator::rejects::{reject_columns, reject_values};
 use galeras_operator::{
@@ -46,10 +47,6 @@ struct Args {
     /// Also lists functions inside functions.
     #[serde(default)]
     nested: bool,
-}
-
-fn python_files() -> Vec<String> {
-    vec!["**/*.py".into()]
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

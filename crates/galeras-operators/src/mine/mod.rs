@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use self::columns::{HEAD, methods_table, output_schema, rejected_fields, rejected_repository};
 use self::work::Task;
-use super::patterns::{glob_set, listed, other_languages};
+use super::patterns::{glob_set, listed, other_languages, python_files};
 use galeras_git::{MineOptions, Window};
 use galeras_operator::columns::{is_text, require_column};
 use galeras_operator::rejects::reject_columns;
@@ -58,10 +58,6 @@ struct Args {
     #[serde(default = "max_file_kb")]
     #[schemars(range(min = 1, max = 4096))]
     max_file_kb: u64,
-}
-
-fn python_files() -> Vec<String> {
-    vec!["**/*.py".into()]
 }
 
 fn max_file_kb() -> u64 {
