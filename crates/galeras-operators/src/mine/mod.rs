@@ -138,19 +138,6 @@ struct BoundMine {
     ports: Vec<Port>,
 }
 
-impl BoundMine {
-    fn options(&self, jobs: usize) -> MineOptions {
-        MineOptions {
-            window: self.window,
-            merges: self.args.merges,
-            nested: self.args.nested,
-            include: self.include.clone(),
-            max_file_bytes: self.args.max_file_kb * 1024,
-            jobs,
-        }
-    }
-}
-
 impl BoundStep for BoundMine {
     fn args(&self) -> Value {
         serde_json::json!(self.args)
@@ -189,12 +176,20 @@ impl BoundStep for BoundMine {
 
 impl BoundMine {
     fn task(&self, cx: &LowerContext, row: &RecordBatch) -> Task {
+        let options = MineOptions {
+            window: self.window,
+            merges: self.args.merges,
+            nested: self.args.nested,
+            include: self.include.clone(),
+            max_file_bytes: self.args.max_file_kb * 1024,
+            jobs: cx.env.jobs,
+        };
         Task {
             repo: text(row, "repo"),
             address: text(row, "clone_url"),
             head: text(row, "head_sha"),
             branch: self.args.branch.clone(),
-            options: Arc::new(self.options(cx.env.jobs)),
+            options: Arc::new(options),
             patterns: listed(&self.args.include),
         }
     }

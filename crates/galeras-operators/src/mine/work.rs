@@ -39,10 +39,7 @@ pub(super) struct Task {
 }
 
 /// A repository with all needed objects, and the commits to mine.
-struct Ready {
-    repository: Repository,
-    plan: MinePlan,
-}
+type Ready = (Repository, MinePlan);
 
 struct MiningWork {
     task: Arc<Task>,
@@ -62,22 +59,21 @@ type Say = Arc<dyn Fn(&str, fn(String) -> Tell) + Send + Sync>;
 impl Task {
     /// The reason why the repository may not be read.
     pub(super) fn refusal(&self, cx: &LowerContext) -> Option<FanOutError> {
-        let refused = |location| {
-            check_places(&location, cx.env.consent.as_ref())
-                .map_err(|error| failure("fetch", &error, true))
-        };
-        self.location(cx).and_then(refused).err()
+        let checked = self.location(cx).and_then(|location| {
+            let checked = check_places(&location, cx.env.consent.as_ref());
+            checked.map_err(|error| failure("fetch", &error, true))
+        });
+        checked.err()
     }
 
     /// The location of the repository, if the user agreed to read it. Places that a folder leads to
     /// are checked when it is opened.
     fn location(&self, cx: &LowerContext) -> Result<RepositoryLocation, FanOutError> {
+        let failed = |error| failure("fetch", &error, true);
         if let Some(secret) = secret_in(&self.address) {
             let message = format!("the address must not hold {secret}");
-            let error = GitError::new(GitErrorKind::Other, message);
-            return Err(failure("fetch", &error, true));
+            return Err(failed(GitError::new(GitErrorKind::Other, message)));
         }
-        let failed = |error| failure("fetch", &error, true);
         let location = RepositoryLocation::parse(&self.address, &cx.base).map_err(failed)?;
         check_consent(&location, cx.env.consent.as_ref()).map_err(failed)?;
         Ok(location)
@@ -116,8 +112,7 @@ impl Task {
             })
             .await
         };
-        let ready = ready.map_err(|error| failure("fetch", &error, folder))?;
-        let Ready { repository, plan } = ready;
+        let (repository, plan) = ready.map_err(|error| failure("fetch", &error, folder))?;
         let mining = Mining::new(repository, plan, Arc::clone(&task.options));
         let cut = cut(mining.plan());
         let (mining, mined) = (Arc::new(mining), Arc::default());
@@ -138,7 +133,7 @@ impl Task {
                 None => self.head()?,
             };
             let plan = plan(&repository, head, &self.options, stop)?;
-            Ok(Ready { repository, plan })
+            Ok((repository, plan))
         })
     }
 
@@ -179,26 +174,16 @@ impl Task {
         fetcher.commits(head)?;
         let trees = trees(&Repository::open(folder)?, head, &self.options, stop)?;
         fetcher.trees(head, &trees)?;
-        let plan = self.compared(&Repository::open(folder)?, head, stop)?;
+        let repository = Repository::open(folder)?;
+        let plan = plan(&repository, head, &self.options, stop)?;
+        plan.compare(&repository, &self.options, stop)?;
         fetcher.files(head, &plan.blobs())?;
         match plan.damage() {
             // For example, a pack is missing. If the server left out a tree, it would do so again.
             Some(damage) if fetcher.is_reused() => Err(damage.clone()),
             // Opened again to include new objects.
-            _ => Ok(Ready { repository: Repository::open(folder)?, plan }),
+            _ => Ok((Repository::open(folder)?, plan)),
         }
-    }
-
-    /// The commits to mine, each with its changed files.
-    fn compared(
-        &self,
-        repository: &Repository,
-        head: ObjectId,
-        stop: &AtomicBool,
-    ) -> Result<MinePlan, GitError> {
-        let plan = plan(repository, head, &self.options, stop)?;
-        plan.compare(repository, &self.options, stop)?;
-        Ok(plan)
     }
 
     fn head(&self) -> Result<ObjectId, GitError> {
