@@ -1,6 +1,8 @@
 //! The formats of a file: detects them, checks files, and opens them.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufReader;
 use std::path::Path;
 
 use datafusion::dataframe::DataFrame;
@@ -51,24 +53,26 @@ impl FileFormat {
 /// after it, an object with two equal keys, values nested too deep, and impossible metadata in
 /// Parquet.
 pub(super) fn check_whole(file: &Path, format: FileFormat) -> Result<(), String> {
-    let open = || std::fs::File::open(file).map_err(|e| e.to_string());
-    let buffered = || Ok::<_, String>(std::io::BufReader::with_capacity(1 << 16, open()?));
     match format {
         FileFormat::Json => {
             // Rows in a list, or columns in an object.
-            json_scan::scan(buffered()?, 2)?;
+            json_scan::scan(buffered(file)?, 2)?;
             if pandas::is_object(file) {
                 return Ok(());
             }
-            let rows: Vec<IgnoredRow> = serde_json::from_reader(buffered()?)
+            let rows: Vec<IgnoredRow> = serde_json::from_reader(buffered(file)?)
                 .map_err(|e| format!("not a JSON list: {e}"))?;
             if rows.is_empty() { Err("the list is empty".into()) } else { Ok(()) }
         }
         // Inferring the schema reads the whole file anyway.
         FileFormat::Csv => Ok(()),
-        FileFormat::Jsonl => json_scan::scan(buffered()?, 1),
+        FileFormat::Jsonl => json_scan::scan(buffered(file)?, 1),
         FileFormat::Parquet => check_parquet(file),
     }
+}
+
+fn buffered(file: &Path) -> Result<BufReader<File>, String> {
+    Ok(BufReader::with_capacity(1 << 16, File::open(file).map_err(|e| e.to_string())?))
 }
 
 /// A JSON object whose values are ignored.
@@ -108,7 +112,10 @@ pub(super) async fn open(
                 ..Default::default()
             };
             let lines = format == FileFormat::Jsonl;
-            let check = || check_values(file, lines, declared).map_err(DataFusionError::Execution);
+            let check = || {
+                let values = buffered(file).and_then(|file| check_values(file, lines, declared));
+                values.map_err(DataFusionError::Execution)
+            };
             let inferred = match session.read_json(path, options.clone()).await {
                 Ok(inferred) => inferred,
                 // The reader reports the problem, but with line numbers of its current batch.
