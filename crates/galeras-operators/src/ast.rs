@@ -158,7 +158,6 @@ impl BoundStep for BoundAst {
     }
 }
 
-/// The struct column with all features of a row.
 const STRUCT: &str = "__ast";
 
 impl RowStep for BoundAst {

@@ -174,7 +174,6 @@ struct BoundCut {
     ports: Vec<Port>,
 }
 
-/// The struct column that the function returns.
 const STRUCT: &str = "__cut";
 
 impl BoundStep for BoundCut {

@@ -152,7 +152,6 @@ impl TypedOperator for DescribeOperator {
     }
 }
 
-/// A described column in SQL.
 struct DescribedValue {
     /// Unchanged for 64-bit integers, some of which are not exact as doubles; otherwise a double.
     exact: String,

@@ -172,7 +172,6 @@ fn unnested_groups(dropped: &[String]) -> ArgError {
     ArgError::new("query", Code::UnnestedGroups, message).help(help)
 }
 
-/// Replaces the error for statements that are not queries.
 fn one_select(error: ArgError) -> ArgError {
     if error.message.contains("not supported: ") {
         return ArgError::new("query", Code::NotASelect, "the query must be one SELECT");

@@ -135,7 +135,6 @@ impl BoundStep for BoundTaxonomy {
     }
 }
 
-/// The struct column with all counts of a row.
 const STRUCT: &str = "__taxonomy";
 
 impl RowStep for BoundTaxonomy {

@@ -22,7 +22,6 @@ use galeras_operator::{LowerContext, StepError, Tell};
 use galeras_similarity::{Corpus, CorpusCounts, Thresholds};
 use galeras_sql::session::column;
 
-/// The outcome.
 pub(super) struct Decided {
     pub(super) rejected: Vec<RejectedRow>,
     pub(super) clusters: DataFrame,
@@ -43,7 +42,6 @@ pub(super) struct AgainstCounts {
     pub(super) nulls: u64,
 }
 
-/// A row of a cluster.
 struct Member {
     row: u32,
     /// The smallest position in its cluster.

@@ -220,7 +220,6 @@ async fn block(
     Ok(Block { index: Arc::new(index), ids, rows, last })
 }
 
-/// Compares all rows of `against` with a block.
 async fn pass(
     step: &BoundDedup,
     cx: &LowerContext,

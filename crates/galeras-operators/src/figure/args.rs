@@ -196,7 +196,6 @@ impl Args {
         })
     }
 
-    /// The errors in the arguments.
     pub(super) fn check(&self, cx: &BindContext) -> Vec<ArgError> {
         let mut errors = Vec::new();
         let (spec, kind) = (self.spec(), self.kind());
@@ -239,7 +238,6 @@ impl Args {
     }
 }
 
-/// The error in a role's column, if any.
 fn column_error(cx: &BindContext, path: &str, name: &str, takes: Takes) -> Option<ArgError> {
     let input = cx.input();
     let Some(field) = input.field(name) else {

@@ -131,7 +131,6 @@ pub(super) struct PriceArgs {
 }
 
 impl PriceArgs {
-    /// The exact price of a token.
     pub(super) fn per_million(&self) -> Result<galeras_chat::Price, String> {
         let usd = |price: f64| Usd::from_str(&price.to_string());
         galeras_chat::Price::per_million(usd(self.input)?, usd(self.output)?)
@@ -153,7 +152,6 @@ impl GenerateArgs {
         }
     }
 
-    /// The model continues a text.
     pub(super) fn is_completion(&self) -> bool {
         self.endpoint == Some(EndpointName::Completions)
     }
@@ -188,7 +186,6 @@ impl GenerateArgs {
         self.samples.unwrap_or(1)
     }
 
-    /// The provider's default address.
     fn own_url(&self) -> &'static str {
         if self.provider == Provider::Anthropic { ANTHROPIC } else { OPENAI }
     }
@@ -230,7 +227,6 @@ impl GenerateArgs {
         self.max_usd.and_then(|limit| Usd::from_str(&limit.to_string()).ok())
     }
 
-    /// The length of answers is limited.
     pub(super) fn limits_answers(&self) -> bool {
         self.max_tokens.is_some() || self.extra_body.contains_key("max_completion_tokens")
     }

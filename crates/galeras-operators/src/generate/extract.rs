@@ -30,7 +30,6 @@ use std::ops::Range;
 const THINK: &str = "<think>";
 const END_THINK: &str = "</think>";
 
-/// Characters of indentation.
 const BLANKS: [char; 2] = [' ', '\t'];
 
 /// The code in `answer`, without its fences; it ends with the line feed before the closing one.

@@ -32,7 +32,6 @@ const TEMPERATURE: f64 = 0.8;
 /// The column with the data point's `id` in the output of `prompt`.
 const SNIPPET_ID: &str = "snippet_id";
 
-/// Checks the inputs.
 pub(super) fn check(args: &GenerateArgs, cx: &BindContext, errors: &mut Vec<ArgError>) {
     require_column(cx, "code", args.code(), "utf8", is_text, errors);
     let Some(train) = cx.inputs.get(TRAIN) else { return };
@@ -111,7 +110,6 @@ impl Corpus {
         Self { texts, count, by_id }
     }
 
-    /// All texts, including repeats.
     fn all(&self) -> Vec<&str> {
         let mut all = Vec::with_capacity(self.count);
         for (text, times) in &self.texts {
@@ -163,7 +161,6 @@ pub(super) async fn answers(
     .await
 }
 
-/// Data shared by the threads.
 struct Work {
     args: GenerateArgs,
     corpus: Corpus,

@@ -41,7 +41,6 @@ const PREDICTION: &str = "prediction";
 const UNNAMED: &str = "replay";
 
 impl Source {
-    /// The table's columns that the arguments refer to.
     pub(super) fn of(args: &GenerateArgs, cx: &BindContext) -> Self {
         let has = |name: &str| cx.inputs.get(ANSWERS).is_some_and(|a| a.field(name).is_some());
         let models = match has(MODEL) {
@@ -83,7 +82,6 @@ impl Source {
 /// Optional columns of the answers, in addition to the answer and its sample.
 const FACTS: [&str; 4] = ["finish_reason", "reported_model", "prompt_tokens", "completion_tokens"];
 
-/// Checks the inputs.
 pub(super) fn check(args: &GenerateArgs, cx: &BindContext, errors: &mut Vec<ArgError>) {
     let Some(answers) = cx.inputs.get(ANSWERS) else { return };
     let input = cx.input();
@@ -247,7 +245,6 @@ impl Source {
     }
 }
 
-/// The error that the chosen model is not in the table.
 fn no_model(one: &str, others: &BTreeSet<String>) -> StepError {
     let error = StepError::new(format!("the table has no answers of a model `{one}`"));
     match did_you_mean(one, others.iter().map(String::as_str)) {

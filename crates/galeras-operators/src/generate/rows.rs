@@ -42,7 +42,6 @@ pub(super) type ModelAnswer = Vec<ModelTurn>;
 pub(super) struct NoAnswer {
     /// A stable word for the kind of failure.
     pub(super) rule: String,
-    /// The error.
     pub(super) reason: String,
     /// The next run may succeed.
     pub(super) again: bool,

@@ -46,7 +46,6 @@ pub(super) struct ServerStep {
 }
 
 impl ServerStep {
-    /// Checks the inputs.
     pub(super) fn check(args: &GenerateArgs, cx: &BindContext, errors: &mut Vec<ArgError>) {
         if args.is_completion() {
             require_column(cx, "prompt", args.prompt(), "utf8", is_text, errors);
@@ -56,7 +55,6 @@ impl ServerStep {
         }
     }
 
-    /// The identity of the model.
     pub(super) fn of(args: &GenerateArgs, model: &str) -> Value {
         let mut of = json!({"base_url": args.base_url(), "model": model});
         // A server may support several protocols. OpenAI's two have no request in common.
@@ -259,7 +257,6 @@ impl PaidStep for ServerStep {
 /// The answer to a conversation, or the reason why there is none; `None` while it is asked.
 type Resolution = Option<Result<ModelAnswer, NoAnswer>>;
 
-/// The work of a step.
 struct Work {
     outcomes: Vec<SampleOutcome>,
     results: Vec<Resolution>,
@@ -380,7 +377,6 @@ impl Asking<'_> {
         }
     }
 
-    /// Runs the turns of a conversation.
     async fn one(&self, mut chat: Chat) -> Result<ModelAnswer, Ended> {
         loop {
             if self.stopped.load(Ordering::Relaxed) {
@@ -404,7 +400,6 @@ impl Asking<'_> {
         }
     }
 
-    /// Asks, and stores the answer.
     async fn ask(&self, body: Map<String, Value>, question: &Digest) -> Result<ModelTurn, Ended> {
         let all = |error: StepError| Ended::All(error);
         let ask = Ask::new(body).map_err(|error| all(StepError::new(error.to_string())))?;

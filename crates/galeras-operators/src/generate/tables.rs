@@ -144,7 +144,6 @@ pub(super) struct SampleOutcome {
     pub(super) answer: usize,
 }
 
-/// Settings for the columns of answers.
 pub(super) struct AnswerForm<'a> {
     pub(super) models: &'a [String],
     pub(super) columns: AnswerColumns,

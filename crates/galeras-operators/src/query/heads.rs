@@ -27,7 +27,6 @@ pub(super) struct UnresolvedRepository {
     pub(super) address: String,
     /// Further columns as an object.
     pub(super) facts: Value,
-    /// The source of its address.
     pub(super) origin: Origin,
     /// The default branch, if already known.
     pub(super) known_branch: Option<String>,

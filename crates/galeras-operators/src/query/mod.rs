@@ -256,7 +256,6 @@ impl BoundQuery {
         }
     }
 
-    /// The repositories that the search finds.
     async fn search(
         &self,
         cx: &LowerContext,
@@ -306,7 +305,6 @@ impl BoundQuery {
     }
 }
 
-/// The step's message for a notice.
 fn in_words(notice: SearchNotice) -> Tell {
     match notice {
         SearchNotice::Waiting { seconds, reason } => {
@@ -413,7 +411,6 @@ impl TableStep for BoundQuery {
 }
 
 impl BoundQuery {
-    /// Asks for the repositories and their heads.
     async fn ask(&self, cx: &LowerContext) -> Result<ResolvedHeads, StepError> {
         let branch = self.args.branch.as_deref();
         if let From::List(listed) = &self.from {

@@ -146,7 +146,6 @@ impl TypedOperator for ReviewOperator {
     }
 }
 
-/// The location of the ratings and their content.
 fn read_ratings(
     args: &Args,
     questions: &[Question],
@@ -377,7 +376,6 @@ impl TableStep for BoundReview {
     }
 }
 
-/// Warns about ratings of rows that do not exist.
 fn warn_of_strays(
     cx: &LowerContext,
     rated: &BTreeSet<&str>,

@@ -16,7 +16,6 @@ use galeras_sql::session::{column, parse_row_expr};
 use galeras_workflow::code::Code;
 use galeras_workflow::{did_you_mean, quote};
 
-/// A question and its condition.
 #[derive(Clone, Debug)]
 pub(super) struct Question {
     pub(super) name: String,

@@ -190,7 +190,6 @@ struct BoundScore {
     ports: Vec<Port>,
 }
 
-/// The struct column with all scores of a row.
 const STRUCT: &str = "__scores";
 
 impl BoundScore {
