@@ -196,8 +196,8 @@ const MEAN: usize = 1;
 const STD: usize = 2;
 const MIN: usize = 3;
 const MAX: usize = 7;
-/// The number of values per column that follow the statistics of all columns: those of
-/// [`ClusterSums`].
+/// The number of values per column that follow the statistics of all columns: those for
+/// [`corrected_squares`].
 const OF_CLUSTERS: usize = 5;
 
 fn quantile(value: &DescribedValue, share: &str) -> String {
@@ -355,8 +355,8 @@ impl BoundDescribe {
             let statistics = &wide.columns()[first..first + STATISTICS.len()];
             let behind = groups + names.len() * STATISTICS.len() + OF_CLUSTERS * at;
             let clusters = self.args.cluster.as_ref().map(|_| {
-                let sums = ClusterSums::of(&wide.columns()[behind..behind + OF_CLUSTERS]);
-                (sums.squares(statistics), sums.clusters)
+                let sums = &wide.columns()[behind..behind + OF_CLUSTERS];
+                (corrected_squares(sums, statistics), sums[1].as_primitive::<Int64Type>())
             });
             let mut columns = wide.columns()[..groups].to_vec();
             columns.push(Arc::new(StringArray::from(vec![name.as_str(); wide.num_rows()])));
@@ -406,42 +406,22 @@ impl BoundDescribe {
     }
 }
 
-/// Sums over the clusters of each group, from each cluster's number of values and sum of distances
-/// from the mean.
-struct ClusterSums<'a> {
-    squares: &'a Float64Array,
-    clusters: &'a Int64Array,
-    /// The sums of distances: zero except for the rounding of the mean.
-    distances: &'a Float64Array,
-    products: &'a Float64Array,
-    counts: &'a Float64Array,
-}
-
-impl<'a> ClusterSums<'a> {
-    fn of(columns: &'a [ArrayRef]) -> Self {
-        let float = |at: usize| columns[at].as_primitive::<Float64Type>();
-        Self {
-            squares: float(0),
-            clusters: columns[1].as_primitive::<Int64Type>(),
-            distances: float(2),
-            products: float(3),
-            counts: float(4),
+/// The sum of squares of each group, corrected for the rounding of the mean, which matters far from
+/// zero. The sums over the group's clusters are: squared distances from the mean, the number of
+/// clusters, distances (zero except for the rounding), distances times numbers of values, and squared
+/// numbers of values.
+fn corrected_squares(sums: &[ArrayRef], statistics: &[ArrayRef]) -> Float64Array {
+    let [squares, distances, products, counts] =
+        [0, 2, 3, 4].map(|at| sums[at].as_primitive::<Float64Type>());
+    let n = statistics[N].as_primitive::<Int64Type>();
+    let [min, max] = [MIN, MAX].map(|at| statistics[at].as_primitive::<Float64Type>());
+    let squares = squares.iter().enumerate().map(|(at, squares)| {
+        if !is_far(min.value(at), max.value(at)) {
+            return squares;
         }
-    }
-
-    /// The sum of squares of each group, corrected for the rounding of the mean, which matters far
-    /// from zero.
-    fn squares(&self, statistics: &[ArrayRef]) -> Float64Array {
-        let n = statistics[N].as_primitive::<Int64Type>();
-        let [min, max] = [MIN, MAX].map(|at| statistics[at].as_primitive::<Float64Type>());
-        let squares = self.squares.iter().enumerate().map(|(at, squares)| {
-            if !is_far(min.value(at), max.value(at)) {
-                return squares;
-            }
-            let off = self.distances.value(at) / n.value(at) as f64;
-            let (products, counts) = (self.products.value(at), self.counts.value(at));
-            squares.map(|squares| squares - off * (2.0 * products - off * counts))
-        });
-        squares.collect()
-    }
+        let off = distances.value(at) / n.value(at) as f64;
+        let (products, counts) = (products.value(at), counts.value(at));
+        squares.map(|squares| squares - off * (2.0 * products - off * counts))
+    });
+    squares.collect()
 }

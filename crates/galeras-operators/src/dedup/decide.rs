@@ -174,10 +174,8 @@ fn tables(
     let rejected = all().filter(|(member, _)| of(member).row != member.row);
     let rejected = rejected.map(|(member, (jaccard, multiset_jaccard))| {
         let Thresholds { set, multiset, .. } = step.thresholds();
-        let linked = match jaccard < set || multiset_jaccard < multiset {
-            true => "similar through other rows to",
-            false => "similar to",
-        };
+        let direct = jaccard >= set && multiset_jaccard >= multiset;
+        let linked = if direct { "similar to" } else { "similar through other rows to" };
         let kept = &of(member).id;
         let values = format!("(set Jaccard {jaccard:.3}, multiset Jaccard {multiset_jaccard:.3})");
         RejectedRow {

@@ -56,21 +56,18 @@ pub(super) async fn run(
         ended = finish(&mut child, file, GRACE) => ended,
         () = cx.env.cancel.cancelled() => return Err(StepError::interrupted()),
     };
-    let status = match ended {
-        Ok(status) => status,
-        Err(Unfinished::Open) => {
-            let message = format!(
-                "the command {name} has ended, but what it left running still has its standard \
-                 output open"
-            );
-            let help = "wait for it in the command (`wait`), or send what it prints elsewhere \
-                        (`>/dev/null &`)";
-            return Err(StepError::new(message).help(help));
-        }
-        Err(Unfinished::Failed(error)) => {
-            let message = format!("cannot keep what the command {name} prints: {error}");
-            return Err(StepError::new(message).because(error).help(room()));
-        }
+    let ended = ended.map_err(|error| {
+        let message = format!("cannot keep what the command {name} prints: {error}");
+        StepError::new(message).because(error).help(room())
+    })?;
+    let Some(status) = ended else {
+        let message = format!(
+            "the command {name} has ended, but what it left running still has its standard output \
+             open"
+        );
+        let help = "wait for it in the command (`wait`), or send what it prints elsewhere \
+                    (`>/dev/null &`)";
+        return Err(StepError::new(message).help(help));
     };
     group.end().await;
     if status.success() {
@@ -96,21 +93,8 @@ pub(super) fn room() -> String {
     )
 }
 
-/// The reason why a command did not finish.
-#[derive(Debug)]
-enum Unfinished {
-    /// Its children may still print.
-    Open,
-    Failed(io::Error),
-}
-
-impl From<io::Error> for Unfinished {
-    fn from(error: io::Error) -> Self {
-        Self::Failed(error)
-    }
-}
-
-async fn finish(child: &mut Child, file: File, grace: Duration) -> Result<ExitStatus, Unfinished> {
+/// The status of the command; `None` if its children may still print.
+async fn finish(child: &mut Child, file: File, grace: Duration) -> io::Result<Option<ExitStatus>> {
     let printed = child.stdout.take().ok_or_else(|| io::Error::other("it has no output"))?;
     let copied = AtomicU64::new(0);
     let copy = keep(printed, file, &copied);
@@ -119,21 +103,21 @@ async fn finish(child: &mut Child, file: File, grace: Duration) -> Result<ExitSt
         biased;
         kept = &mut copy => {
             kept?;
-            return Ok(child.wait().await?);
+            return child.wait().await.map(Some);
         }
         status = child.wait() => status?,
     };
     if !status.success() {
-        return Ok(status);
+        return Ok(Some(status));
     }
     loop {
         let before = copied.load(Ordering::Relaxed);
         match tokio::time::timeout(grace, &mut copy).await {
             Ok(kept) => {
                 kept?;
-                return Ok(status);
+                return Ok(Some(status));
             }
-            Err(_) if copied.load(Ordering::Relaxed) == before => return Err(Unfinished::Open),
+            Err(_) if copied.load(Ordering::Relaxed) == before => return Ok(None),
             Err(_) => {}
         }
     }
@@ -219,12 +203,12 @@ mod tests {
         let grace = Duration::from_millis(200);
         let mut child = spawned("sleep 5 & echo a");
         let ended = finish(&mut child, tempfile::tempfile().unwrap(), grace).await;
-        assert!(matches!(ended, Err(Unfinished::Open)), "{ended:?}");
+        assert!(matches!(ended, Ok(None)), "{ended:?}");
         // A child that prints is waited for.
         let mut child = spawned("(for i in 1 2 3 4 5 6; do echo $i; sleep 0.1; done) & echo a");
         let mut file = tempfile::tempfile().unwrap();
         let ended = finish(&mut child, file.try_clone().unwrap(), grace).await;
-        assert!(ended.unwrap().success());
+        assert!(ended.unwrap().unwrap().success());
         let mut printed = String::new();
         file.rewind().unwrap();
         file.read_to_string(&mut printed).unwrap();
@@ -236,7 +220,7 @@ mod tests {
         let mut child = spawned("yes | head -c 1000000");
         let full = File::options().write(true).open("/dev/full").unwrap();
         match finish(&mut child, full, GRACE).await {
-            Err(Unfinished::Failed(error)) => assert_eq!(error.kind(), io::ErrorKind::StorageFull),
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::StorageFull),
             other => panic!("{other:?}"),
         }
     }

@@ -84,7 +84,7 @@ pub(super) struct GenerateArgs {
     timeout_seconds: Option<f64>,
     /// `openai`, `anthropic`: how often a request is sent at most (5).
     #[schemars(range(min = 1, max = 100))]
-    tries: Option<u32>,
+    pub(super) tries: Option<u32>,
     /// `openai`, `anthropic`: what all cells of this step may spend together, in US dollars, over all
     /// runs until everything is answered. Needs `price` and `max_tokens`.
     pub(super) max_usd: Option<f64>,
@@ -216,10 +216,6 @@ impl GenerateArgs {
 
     pub(super) fn timeout_seconds(&self) -> f64 {
         self.timeout_seconds.unwrap_or(600.0)
-    }
-
-    pub(super) fn tries(&self) -> u32 {
-        self.tries.unwrap_or(5)
     }
 
     /// The spending limit of checked arguments.

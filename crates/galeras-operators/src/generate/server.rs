@@ -92,7 +92,7 @@ impl ServerStep {
             requests_per_minute: self.args.requests_per_minute,
             tokens_per_minute: self.args.tokens_per_minute,
             timeout: Duration::from_secs_f64(self.args.timeout_seconds()),
-            tries: self.args.tries(),
+            tries: self.args.tries.unwrap_or(5),
             budget: Some(budget),
             price: self.price(),
             // It only randomizes waits: refused processes should not retry at the same time.
@@ -218,8 +218,7 @@ impl PaidStep for ServerStep {
         let work = Work::new(self, &rows, answers);
         let (outcomes, fresh) = (work.outcomes, work.fresh);
         let mut results = work.results;
-        let waiting: Vec<bool> = results.iter().map(Option::is_none).collect();
-        let computed = outcomes.iter().filter(|o| waiting[o.answer]).count() as u64;
+        let computed = outcomes.iter().filter(|o| results[o.answer].is_none()).count() as u64;
         let reused = outcomes.len() as u64 - computed;
         (cx.tell)(Tell::Total { work: computed, reused });
         if !fresh.is_empty() {
@@ -429,10 +428,9 @@ impl Asking<'_> {
             Err(error) => {
                 let error = StepError::new(error.to_string());
                 let renamed = "limit answers by `max_completion_tokens`";
-                return Err(all(match error.to_string().contains(renamed) {
-                    true => error.help("extra_body: { max_completion_tokens: 500 }"),
-                    false => error,
-                }));
+                let help = "extra_body: { max_completion_tokens: 500 }";
+                let is_renamed = error.to_string().contains(renamed);
+                return Err(all(if is_renamed { error.help(help) } else { error }));
             }
         };
         let refused = answer.content.is_empty() && answer.refusal.is_some();

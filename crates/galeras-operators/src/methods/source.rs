@@ -79,25 +79,25 @@ impl FileSource {
 
     /// The warning that no files matched, for a source of which no file is kept.
     pub(super) fn nothing_matched(&self) -> Result<String, StepError> {
-        let paths: Vec<String> = match &self.origin {
-            Origin::Stdlib => corpus::files()?.into_iter().map(|(path, _)| path).collect(),
-            Origin::Folder { path, .. } => {
-                self.paths_below(path)?.into_iter().map(|(name, _)| name).collect()
+        let (place, paths): (String, Vec<String>) = match &self.origin {
+            Origin::Stdlib => {
+                let files = corpus::files()?.into_iter();
+                ("the corpus python-stdlib".to_string(), files.map(|(path, _)| path).collect())
             }
-        };
-        let place = match &self.origin {
-            Origin::Stdlib => "the corpus python-stdlib".to_string(),
-            Origin::Folder { name, .. } => format!("the folder {}", quote(name)),
+            Origin::Folder { name, path } => {
+                let files = self.paths_below(path)?.into_iter();
+                (format!("the folder {}", quote(name)), files.map(|(path, _)| path).collect())
+            }
         };
         if paths.is_empty() {
             return Ok(format!("there are no methods: {place} has no files"));
         }
         let included = paths.iter().filter(|path| self.include.is_match(path)).count();
         if included > 0 {
+            let files = if included == 1 { "file" } else { "files" };
             return Ok(format!(
-                "there are no methods: {place} has {} that `include` ({}) matches, and `exclude` \
-                 leaves out all of them",
-                files_in_words(included),
+                "there are no methods: {place} has {included} {files} that `include` ({}) matches, \
+                 and `exclude` leaves out all of them",
                 self.patterns
             ));
         }
@@ -142,12 +142,8 @@ impl FileSource {
 
     /// The files of this machine that are read.
     pub(super) fn local_files(&self) -> Result<Vec<PathBuf>, StepError> {
-        Ok(match &self.origin {
-            Origin::Stdlib => Vec::new(),
-            Origin::Folder { path, .. } => {
-                self.folder_paths(path)?.into_iter().map(|(_, path)| path).collect()
-            }
-        })
+        let Origin::Folder { path, .. } = &self.origin else { return Ok(Vec::new()) };
+        Ok(self.folder_paths(path)?.into_iter().map(|(_, path)| path).collect())
     }
 
     fn folder_paths(&self, root: &Path) -> Result<Vec<(String, PathBuf)>, StepError> {
@@ -225,10 +221,6 @@ impl FileSource {
         out[slot].push(batch.finish()?);
         Ok(out)
     }
-}
-
-fn files_in_words(count: usize) -> String {
-    if count == 1 { "1 file".to_string() } else { format!("{count} files") }
 }
 
 #[derive(Debug)]

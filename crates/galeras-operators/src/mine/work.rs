@@ -147,10 +147,9 @@ impl Task {
         match fetch() {
             // The objects of an earlier run may be damaged.
             Err(error) if error.kind == GitErrorKind::Damaged => {
-                let removed = match folder.is_dir() {
-                    true => std::fs::remove_dir_all(folder),
-                    false => std::fs::remove_file(folder),
-                };
+                use std::fs::{remove_dir_all, remove_file};
+                let removed =
+                    if folder.is_dir() { remove_dir_all(folder) } else { remove_file(folder) };
                 removed.map_err(|_| error).and_then(|()| fetch())
             }
             fetched => fetched,

@@ -205,10 +205,8 @@ impl Scan {
             None => {
                 keys.insert(self.key.clone(), *number);
                 self.keys += usize::from(!of_rows);
-                return match self.keys > MAX_COLUMNS {
-                    true => Err(too_many_keys(line)),
-                    false => Ok(()),
-                };
+                let too_many = self.keys > MAX_COLUMNS;
+                return if too_many { Err(too_many_keys(line)) } else { Ok(()) };
             }
         }
         let name = quote(&String::from_utf8_lossy(&self.key));

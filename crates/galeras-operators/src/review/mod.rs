@@ -165,20 +165,14 @@ fn read_ratings(
         return (Some(place), Ratings::default());
     }
     let names: Vec<&str> = questions.iter().map(|question| question.name.as_str()).collect();
-    match Ratings::read(&place, &names) {
-        Ok(ratings) => (Some(place), ratings),
-        Err(found) => {
-            errors.extend(found.into_iter().map(|problem| {
-                let message = problem.to_string();
-                let error = ArgError::new("ratings", Code::UnreadableFile, message);
-                match problem.help {
-                    Some(help) => error.help(help),
-                    None => error,
-                }
-            }));
-            (Some(place), Ratings::default())
-        }
-    }
+    let ratings = Ratings::read(&place, &names).unwrap_or_else(|found| {
+        errors.extend(found.into_iter().map(|problem| {
+            let error = ArgError::new("ratings", Code::UnreadableFile, problem.to_string());
+            problem.help.into_iter().fold(error, |error, help| error.help(help))
+        }));
+        Ratings::default()
+    });
+    (Some(place), ratings)
 }
 
 #[derive(Debug)]

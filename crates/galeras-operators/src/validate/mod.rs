@@ -171,11 +171,12 @@ fn condition(rule: &Rule, at: usize, input: &TableSchema) -> Result<Condition, A
                 let path = format!("rules[{at}].with");
                 return Err(ArgError::new(path, Code::ConflictingArguments, message));
             }
-            let Some(name) = rule.name.clone() else {
+            let missing = || {
                 let message = "a rule with a condition needs a `name`";
-                let error = ArgError::new(format!("rules[{at}]"), Code::MissingArgument, message);
-                return Err(error.help("`rejects` and `summary` show it"));
+                ArgError::new(format!("rules[{at}]"), Code::MissingArgument, message)
+                    .help("`rejects` and `summary` show it")
             };
+            let name = rule.name.clone().ok_or_else(missing)?;
             Ok(Condition { name, check: check.clone(), on_fail })
         }
         (None, Some(check)) => {
