@@ -151,10 +151,7 @@ pub(super) fn suffixes(files: &BTreeMap<Box<str>, u64>) -> String {
 
 /// Patterns of an argument as written.
 pub(super) fn listed(patterns: &[String]) -> String {
-    match patterns {
-        [one] => quote(one),
-        _ => patterns.iter().map(|pattern| quote(pattern)).collect::<Vec<_>>().join(", "),
-    }
+    patterns.iter().map(|pattern| quote(pattern)).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `sql`: any query over the input tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema};
@@ -134,7 +134,9 @@ impl Operator for SqlOperator {
                 .with_metadata(f.metadata().clone())
         });
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        if let Some(twice) = duplicate_name(&schema) {
+        let mut seen = HashSet::new();
+        let mut names = schema.fields().iter().map(|f| f.name().as_str());
+        if let Some(twice) = names.find(|name| !seen.insert(*name)) {
             let message = format!("the query gives two columns `{twice}`");
             let error = ArgError::new("query", Code::DuplicateColumn, message);
             return Err(one(error.help("name one of them with AS")));
@@ -183,11 +185,6 @@ fn read_only() -> SQLOptions {
     SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false)
 }
 
-fn duplicate_name(schema: &Schema) -> Option<&str> {
-    let mut seen = std::collections::HashSet::new();
-    schema.fields().iter().map(|f| f.name().as_str()).find(|name| !seen.insert(*name))
-}
-
 /// The columns of each input that the optimised plan still reads.
 fn columns_read(
     plan: &LogicalPlan,
@@ -195,7 +192,7 @@ fn columns_read(
 ) -> BTreeMap<String, Vec<String>> {
     // Views are inlined as scans of unnamed tables, so a column counts as read from every input
     // that has it: this may cause an unnecessary run, but never a stale hit.
-    let mut names = std::collections::BTreeSet::new();
+    let mut names = BTreeSet::new();
     let visited = plan.apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node {
             names.extend(scan.projected_schema.fields().iter().map(|f| f.name().clone()));

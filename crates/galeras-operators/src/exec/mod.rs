@@ -1,6 +1,5 @@
 //! `exec`: rows from an external program.
 
-mod group;
 mod process;
 mod tables;
 

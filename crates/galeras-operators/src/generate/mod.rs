@@ -3,7 +3,6 @@
 mod args;
 mod conversation;
 mod extract;
-mod forecast;
 mod local;
 mod ngram;
 mod provider;

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::TRAIN;
 use super::args::GenerateArgs;
 use super::local::LocalAnswers;
-use super::rows::{ModelAnswer, ModelTurn, NoAnswer, PromptRows};
+use super::rows::{ModelAnswer, ModelTurn, NoAnswer, PromptRows, require_texts};
 use super::tables::SampleOutcome;
 use galeras_base::id::{ID, keyed_hash};
 use galeras_ngram::{CompletionBuffers, CompletionSettings, NgramModel, NgramPrompt, count_tokens};
@@ -23,7 +23,6 @@ use galeras_operator::worker_threads::{StopOnDrop, on_thread, pool};
 use galeras_operator::{ArgError, BindContext, LowerContext, StepError, Tell};
 use galeras_sql::functions::Message;
 use galeras_sql::session::column;
-use galeras_workflow::code::Code;
 
 /// The default of `max_tokens`.
 const MAX_TOKENS: u64 = 256;
@@ -34,17 +33,8 @@ const SNIPPET_ID: &str = "snippet_id";
 
 pub(super) fn check(args: &GenerateArgs, cx: &BindContext, errors: &mut Vec<ArgError>) {
     require_column(cx, "code", args.code(), "utf8", is_text, errors);
-    let Some(train) = cx.inputs.get(TRAIN) else { return };
-    match train.field(args.train_column()) {
-        None => {
-            let names = train.names();
-            errors.push(ArgError::unknown_column("train_column", args.train_column(), names));
-        }
-        Some(field) if !is_text(field.data_type()) => {
-            let message = format!("the column `{}` is not text", args.train_column());
-            errors.push(ArgError::new("train_column", Code::WrongType, message));
-        }
-        Some(_) => {}
+    if let Some(train) = cx.inputs.get(TRAIN) {
+        require_texts(train, "train_column", args.train_column(), errors);
     }
 }
 

@@ -9,10 +9,9 @@ use serde_json::{Value, json};
 use super::ANSWERS;
 use super::args::{Extract, GenerateArgs};
 use super::local::LocalAnswers;
-use super::rows::{ModelAnswer, ModelTurn, NoAnswer, PromptRows, text_of, texts_of};
+use super::rows::{ModelAnswer, ModelTurn, NoAnswer, PromptRows, require_texts, text_of, texts_of};
 use super::tables::{AnswerColumns, MODEL, PROMPT_ID, SAMPLE, SampleOutcome};
 use galeras_base::id::ID;
-use galeras_operator::columns::is_text;
 use galeras_operator::{ArgError, BindContext, StepError, TableSchema};
 use galeras_workflow::code::Code;
 use galeras_workflow::did_you_mean;
@@ -104,15 +103,7 @@ pub(super) fn check(args: &GenerateArgs, cx: &BindContext, errors: &mut Vec<ArgE
             wants(answers, &path, name);
         }
     }
-    let Source { answer, .. } = Source::of(args, cx);
-    match answers.field(&answer) {
-        None => errors.push(ArgError::unknown_column("answer", &answer, answers.names())),
-        Some(field) if !is_text(field.data_type()) => {
-            let message = format!("the column `{answer}` is not text");
-            errors.push(ArgError::new("answer", Code::WrongType, message));
-        }
-        Some(_) => {}
-    }
+    require_texts(answers, "answer", &Source::of(args, cx).answer, errors);
 }
 
 type Key = (Vec<Option<String>>, u32);

@@ -7,9 +7,11 @@ use datafusion::logical_expr::cast;
 use serde::{Deserialize, Serialize};
 
 use galeras_base::digest::Digest;
-use galeras_operator::{INPUT, Inputs, StepError, take_input};
+use galeras_operator::columns::is_text;
+use galeras_operator::{ArgError, INPUT, Inputs, StepError, TableSchema, take_input};
 use galeras_sql::functions::{Message, RowId, call, conversation};
 use galeras_sql::session::column;
+use galeras_workflow::code::Code;
 
 /// A token, and the logarithm of its probability.
 pub(super) type TokenPair = (String, Option<f64>);
@@ -51,6 +53,23 @@ impl NoAnswer {
     /// A failure caused by the row.
     pub(super) fn of_row(rule: &str, reason: impl Into<String>) -> Self {
         Self { rule: rule.into(), reason: reason.into(), again: false }
+    }
+}
+
+/// Checks that the table has a column `name` of texts; otherwise reports it at `argument`.
+pub(super) fn require_texts(
+    table: &TableSchema,
+    argument: &str,
+    name: &str,
+    errors: &mut Vec<ArgError>,
+) {
+    match table.field(name) {
+        None => errors.push(ArgError::unknown_column(argument, name, table.names())),
+        Some(field) if !is_text(field.data_type()) => {
+            let message = format!("the column `{name}` is not text");
+            errors.push(ArgError::new(argument, Code::WrongType, message));
+        }
+        Some(_) => {}
     }
 }
 

@@ -15,8 +15,7 @@ use tokio::sync::{OnceCell, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::args::GenerateArgs;
-use super::conversation::{Chat, Inquiry, inquiries};
-use super::forecast::forecast;
+use super::conversation::{Chat, Inquiry, forecast, inquiries};
 use super::provider::Provider;
 use super::request;
 use super::rows::{ModelAnswer, ModelTurn, NoAnswer, PromptRows};

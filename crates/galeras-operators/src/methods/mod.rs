@@ -1,6 +1,5 @@
 //! `methods`: the Python methods of a packed corpus or of a folder.
 
-mod corpus;
 mod source;
 
 use std::path::PathBuf;

@@ -92,25 +92,27 @@ impl TypedOperator for PromptOperator {
     fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
         let given = given(&args)?;
         let treatments: Vec<Treatment> =
-            given.iter().map(|given| given.treatment.clone()).collect();
+            given.iter().map(|(treatment, _)| treatment.clone()).collect();
         let input = cx.input();
         let mut errors = Vec::new();
         let mut reads = BTreeSet::new();
-        let messages =
-            || given.iter().flat_map(|g| g.paths.iter().enumerate().map(move |p| (g, p)));
+        let messages = || {
+            given.iter().flat_map(|(treatment, paths)| {
+                paths.iter().enumerate().map(|(at, path)| (treatment.template(at), path))
+            })
+        };
         match compile(&treatments) {
             Err(mistakes) => {
                 for error in mistakes {
-                    let named =
-                        messages().find(|(g, (at, _))| g.treatment.template(*at) == error.template);
-                    let path = named.map_or("treatments", |(_, (_, path))| path);
+                    let named = messages().find(|(template, _)| *template == error.template);
+                    let path = named.map_or("treatments", |(_, path)| path);
                     errors.push(ArgError::new(path, Code::BadTemplate, error.message));
                 }
             }
             Ok(templates) => {
                 let is_column = |name: &str| input.field(name).is_some();
-                for (given, (at, path)) in messages() {
-                    for variable in templates.variables(&given.treatment.template(at), is_column) {
+                for (template, path) in messages() {
+                    for variable in templates.variables(&template, is_column) {
                         if input.field(&variable).is_none() {
                             errors.push(ArgError::unknown_column(path, &variable, input.names()));
                         }
@@ -143,13 +145,8 @@ impl TypedOperator for PromptOperator {
     }
 }
 
-/// A treatment, with the paths of its messages in the arguments.
-struct Given {
-    treatment: Treatment,
-    paths: Vec<String>,
-}
-
-fn given(args: &Args) -> Result<Vec<Given>, Vec<ArgError>> {
+/// The treatments, with the paths of their messages in the arguments.
+fn given(args: &Args) -> Result<Vec<(Treatment, Vec<String>)>, Vec<ArgError>> {
     let mut errors = Vec::new();
     if args.treatments.is_empty() {
         let message = "at least one treatment is needed";
@@ -189,9 +186,9 @@ fn given(args: &Args) -> Result<Vec<Given>, Vec<ArgError>> {
         if messages.iter().skip(1).any(|message| message.role == SYSTEM) {
             refuse("a system message must come first");
         }
-        all.push(Given { treatment: Treatment { name: name.clone(), messages }, paths });
+        all.push((Treatment { name: name.clone(), messages }, paths));
     }
-    if errors.is_empty() { Ok(all) } else { Err(errors) }
+    ArgError::none(errors).map(|()| all)
 }
 
 #[derive(Debug)]

@@ -1,6 +1,5 @@
 //! `query`: repositories, from a GitHub search or from a list.
 
-mod head_memory;
 mod heads;
 mod listed;
 

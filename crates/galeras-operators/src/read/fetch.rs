@@ -13,9 +13,7 @@ use galeras_net::{AGENT, CONNECT_TIMEOUT, READ_TIMEOUT, causes, http_builder, re
 use sha2::Digest as _;
 
 use galeras_base::scratch::{KEPT_FREE, WholeFile, clear_place, create_private, free_bytes};
-use galeras_operator::{
-    Access, ArgError, BindContext, Consent, RefusedAccess, ServerAddress, redirect_check,
-};
+use galeras_operator::{Access, ArgError, BindContext, ServerAddress, redirect_check};
 use galeras_workflow::code::Code;
 
 /// The most bytes of a file behind a URL.
@@ -55,7 +53,8 @@ pub(super) async fn fetch(
         let error = ArgError::new("url", Code::UnsupportedUrl, "only http and https are supported");
         return Err(error.help("use `path:` for a local file"));
     }
-    if let Some(refused) = refusal(url, cx.consent.as_ref()) {
+    let access = ServerAddress::of(url).map(|to| Access::Host { to });
+    if let Some(refused) = access.and_then(|access| cx.consent.refusal(&access)) {
         let message = format!("the step {}", refused.message);
         return Err(ArgError::new("url", Code::NotAllowed, message).help(refused.help));
     }
@@ -95,11 +94,6 @@ pub(super) async fn fetch(
     let stored = downloads.join(&found);
     clear_place(&stored).and_then(|()| whole.finish(&stored)).map_err(|e| failed(&e))?;
     Ok(stored)
-}
-
-/// The reason why the server of `url` may not be asked.
-fn refusal(url: &str, consent: &dyn Consent) -> Option<RefusedAccess> {
-    consent.refusal(&Access::Host { to: ServerAddress::of(url)? })
 }
 
 fn sha256_of(path: &Path) -> std::io::Result<String> {

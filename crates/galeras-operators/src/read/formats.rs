@@ -10,6 +10,7 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::context::SessionContext;
 use datafusion::prelude::{JsonReadOptions, ParquetReadOptions};
 use schemars::JsonSchema;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::csv_table::{csv_schema, csv_table};
@@ -60,7 +61,7 @@ pub(super) fn check_whole(file: &Path, format: FileFormat) -> Result<(), String>
             if pandas::is_object(file) {
                 return Ok(());
             }
-            let rows: Vec<IgnoredRow> = serde_json::from_reader(buffered(file)?)
+            let rows: Vec<BTreeMap<String, IgnoredAny>> = serde_json::from_reader(buffered(file)?)
                 .map_err(|e| format!("not a JSON list: {e}"))?;
             if rows.is_empty() { Err("the list is empty".into()) } else { Ok(()) }
         }
@@ -74,9 +75,6 @@ pub(super) fn check_whole(file: &Path, format: FileFormat) -> Result<(), String>
 fn buffered(file: &Path) -> Result<BufReader<File>, String> {
     Ok(BufReader::with_capacity(1 << 16, File::open(file).map_err(|e| e.to_string())?))
 }
-
-/// A JSON object whose values are ignored.
-type IgnoredRow = BTreeMap<String, serde::de::IgnoredAny>;
 
 /// The file with its types: declared ones, and others inferred from all of it.
 ///

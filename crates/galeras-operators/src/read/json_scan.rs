@@ -205,8 +205,14 @@ impl Scan {
             None => {
                 keys.insert(self.key.clone(), *number);
                 self.keys += usize::from(!of_rows);
-                let too_many = self.keys > MAX_COLUMNS;
-                return if too_many { Err(too_many_keys(line)) } else { Ok(()) };
+                if self.keys <= MAX_COLUMNS {
+                    return Ok(());
+                }
+                return Err(format!(
+                    "line {line}: its objects have more than {MAX_COLUMNS} different keys, and each \
+                     would be a column; write them as values (`{{\"key\": …, \"value\": …}}`), or \
+                     keep the object as text"
+                ));
             }
         }
         let name = quote(&String::from_utf8_lossy(&self.key));
@@ -215,13 +221,6 @@ impl Scan {
              kept; rename or remove one of them in the file"
         ))
     }
-}
-
-fn too_many_keys(line: u64) -> String {
-    format!(
-        "line {line}: its objects have more than {MAX_COLUMNS} different keys, and each would be a \
-         column; write them as values (`{{\"key\": …, \"value\": …}}`), or keep the object as text"
-    )
 }
 
 const SHORTEST_LOSS: usize = 19;
