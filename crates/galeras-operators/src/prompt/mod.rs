@@ -98,7 +98,7 @@ impl TypedOperator for PromptOperator {
         let mut reads = BTreeSet::new();
         let messages = || {
             given.iter().flat_map(|(treatment, paths)| {
-                paths.iter().enumerate().map(|(at, path)| (treatment.template(at), path))
+                paths.iter().enumerate().map(move |(at, path)| (treatment.template(at), path))
             })
         };
         match compile(&treatments) {

@@ -13,7 +13,7 @@ use serde::de::{DeserializeSeed, Deserializer as _, Error as _, MapAccess, SeqAc
 use serde_json::{Deserializer, Number, Value};
 
 use super::csv_values::{microseconds, parsed_float, start_of};
-use super::types::DeclaredTypes;
+use super::types::{DeclaredTypes, all_in};
 use galeras_operator::table_digest::type_name;
 use galeras_workflow::quote;
 
@@ -48,14 +48,7 @@ pub(super) fn check_values(
 
 /// The schema has a float, so whole numbers may be read as floats.
 pub(super) fn has_floats(schema: &Schema) -> bool {
-    fn is_float(data_type: &DataType) -> bool {
-        match data_type {
-            DataType::List(item) => is_float(item.data_type()),
-            DataType::Struct(fields) => fields.iter().any(|f| is_float(f.data_type())),
-            other => other.is_floating(),
-        }
-    }
-    schema.fields().iter().any(|field| is_float(field.data_type()))
+    !schema.fields().iter().all(|field| all_in(field.data_type(), |one| !one.is_floating()))
 }
 
 /// Counts lines. The parser reads byte by byte, and one byte past a number: that byte counts only
