@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::Args;
+use super::{Args, check_share};
 use galeras_base::id::ID;
 use galeras_operator::columns::is_text;
 use galeras_operator::table_digest::type_name;
@@ -113,26 +113,12 @@ impl Against {
         if let Some(source) = &against.source {
             need("against_source", source, true, "a plain value", plain);
         }
-        against.check_thresholds(errors);
+        let NearThresholds { similar, containment } = against.thresholds;
+        check_share("against_multiset_threshold", similar.multiset, false, errors);
+        check_share("containment_8", containment[0], false, errors);
+        check_share("containment_13", containment[1], false, errors);
+        check_share("against_threshold", similar.set, true, errors);
         Some(against)
-    }
-
-    fn check_thresholds(&self, errors: &mut Vec<ArgError>) {
-        let NearThresholds { similar, containment } = self.thresholds;
-        let mut check = |name: &str, value: f64| {
-            if !(0.0..=1.0).contains(&value) {
-                let message = format!("`{name}` must be between 0 and 1");
-                errors.push(ArgError::new(name, Code::OutOfRange, message));
-            }
-        };
-        check("against_multiset_threshold", similar.multiset);
-        check("containment_8", containment[0]);
-        check("containment_13", containment[1]);
-        // Another check covers a `threshold` that is not about this port.
-        if !(similar.set > 0.0 && similar.set <= 1.0) {
-            let message = "`against_threshold` must be above 0 and at most 1";
-            errors.push(ArgError::new("against_threshold", Code::OutOfRange, message));
-        }
     }
 
     pub(super) fn resolve(against: Option<&Self>, args: &mut Value) {

@@ -205,7 +205,13 @@ impl Operator for DedupOperator {
             let path = format!("order_by[{at}]");
             require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
         }
-        check_thresholds(&args, &mut errors);
+        check_share("threshold", args.threshold, true, &mut errors);
+        if args.threshold == 0.0
+            && let Some(error) = errors.last_mut()
+        {
+            error.help = Some("with 0 every row would be a duplicate of every other".into());
+        }
+        check_share("multiset_threshold", args.multiset_threshold, false, &mut errors);
         let against = Against::bind(&args, cx, &mut errors);
         let file = check_tokenizer(&args, chosen, cx, &mut errors);
         ArgError::none(errors)?;
@@ -220,19 +226,11 @@ impl Operator for DedupOperator {
     }
 }
 
-/// Thresholds are in 0 to 1; that of the sets is above 0.
-fn check_thresholds(args: &Args, errors: &mut Vec<ArgError>) {
-    if !(args.threshold > 0.0 && args.threshold <= 1.0) {
-        let message = "`threshold` must be above 0 and at most 1";
-        let mut error = ArgError::new("threshold", Code::OutOfRange, message);
-        if args.threshold == 0.0 {
-            error = error.help("with 0 every row would be a duplicate of every other");
-        }
-        errors.push(error);
-    }
-    if !(0.0..=1.0).contains(&args.multiset_threshold) {
-        let message = "`multiset_threshold` must be between 0 and 1";
-        errors.push(ArgError::new("multiset_threshold", Code::OutOfRange, message));
+/// A threshold is a share; that of sets is above 0.
+fn check_share(name: &str, share: f64, of_sets: bool, errors: &mut Vec<ArgError>) {
+    if !(0.0..=1.0).contains(&share) || (of_sets && share == 0.0) {
+        let range = if of_sets { "above 0 and at most 1" } else { "between 0 and 1" };
+        errors.push(ArgError::new(name, Code::OutOfRange, format!("`{name}` must be {range}")));
     }
 }
 

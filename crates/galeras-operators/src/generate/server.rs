@@ -83,9 +83,8 @@ impl ServerStep {
     }
 
     fn client(&self, budget: Arc<Budget>) -> Result<ChatClient, StepError> {
-        let failed = |error: ChatError| StepError::new(error.to_string());
         let endpoint = Endpoint::new(self.args.protocol(), self.args.base_url(), self.secret()?)
-            .map_err(failed)?;
+            .map_err(in_words)?;
         let settings = ChatSettings {
             concurrency: self.args.concurrency(),
             requests_per_minute: self.args.requests_per_minute,
@@ -98,7 +97,7 @@ impl ServerStep {
             seed: u64::from(std::process::id()),
             ..ChatSettings::default()
         };
-        ChatClient::new(endpoint, settings).map_err(failed)
+        ChatClient::new(endpoint, settings).map_err(in_words)
     }
 
     /// The next question, and the digest of its answer's key.
@@ -120,6 +119,10 @@ impl ServerStep {
     fn has_pinned_version(&self, turn: &ModelTurn) -> bool {
         self.pinned.as_ref().is_none_or(|pinned| turn.model.as_ref() == Some(pinned))
     }
+}
+
+fn in_words(error: ChatError) -> StepError {
+    StepError::new(error.to_string())
 }
 
 pub(super) fn columns(args: &GenerateArgs) -> AnswerColumns {
@@ -175,11 +178,9 @@ impl BoundStep for ServerStep {
 #[async_trait]
 impl Versioned for ServerStep {
     async fn version(&self, cancel: &CancellationToken) -> Result<String, StepError> {
-        let body = request::hello(&self.args, &self.model);
-        let failed = |error: ChatError| StepError::new(error.to_string());
-        let ask = Ask::new(body).map_err(failed)?;
-        let answer =
-            self.client(Budget::unlimited())?.ask(&ask, &|_| {}, cancel).await.map_err(failed)?;
+        let ask = Ask::new(request::hello(&self.args, &self.model)).map_err(in_words)?;
+        let client = self.client(Budget::unlimited())?;
+        let answer = client.ask(&ask, &|_| {}, cancel).await.map_err(in_words)?;
         answer.model.ok_or_else(|| StepError::new("the server does not say which model it is"))
     }
 }
@@ -400,7 +401,7 @@ impl Asking<'_> {
 
     async fn ask(&self, body: Map<String, Value>, question: &Digest) -> Result<ModelTurn, Ended> {
         let all = |error: StepError| Ended::All(error);
-        let ask = Ask::new(body).map_err(|error| all(StepError::new(error.to_string())))?;
+        let ask = Ask::new(body).map_err(|error| all(in_words(error)))?;
         let notice = |notice: ChatNotice| match notice {
             ChatNotice::Waiting(text) => (self.cx.tell)(Tell::Waiting(text)),
         };
@@ -422,10 +423,10 @@ impl Asking<'_> {
             }
             Err(error @ ChatError::OverBudget(_)) => {
                 let help = "raise it, which is for all runs until everything is answered";
-                return Err(all(StepError::new(error.to_string()).help(help)));
+                return Err(all(in_words(error).help(help)));
             }
             Err(error) => {
-                let error = StepError::new(error.to_string());
+                let error = in_words(error);
                 let renamed = "limit answers by `max_completion_tokens`";
                 let help = "extra_body: { max_completion_tokens: 500 }";
                 let is_renamed = error.to_string().contains(renamed);
