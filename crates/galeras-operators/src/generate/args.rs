@@ -261,23 +261,19 @@ impl GenerateArgs {
             refuse("stop", "an empty text would end every answer");
         }
         if !(self.timeout_seconds() > 0.0 && self.timeout_seconds() <= 86_400.0) {
-            refuse(
-                "timeout_seconds",
-                "`timeout_seconds` must be more than 0 and at most 86400, which is a day",
-            );
+            let day = "`timeout_seconds` must be more than 0 and at most 86400, which is a day";
+            refuse("timeout_seconds", day);
         }
         if self.provider.is_server() {
             self.check_server(&mut errors);
         }
         if self.provider == Provider::Ngram && self.seed.is_none() {
-            let error =
-                ArgError::new("", Code::MissingArgument, "`provider: ngram` needs a `seed`");
-            errors.push(error.help("seed: 42"));
+            let message = "`provider: ngram` needs a `seed`";
+            errors.push(ArgError::new("", Code::MissingArgument, message).help("seed: 42"));
         }
         if self.provider == Provider::Reference && self.reference.is_none() {
             let message = "`provider: reference` needs the column with the right answers";
-            let error = ArgError::new("", Code::MissingArgument, message);
-            errors.push(error.help("reference: code"));
+            errors.push(ArgError::new("", Code::MissingArgument, message).help("reference: code"));
         }
         errors
     }
@@ -290,8 +286,8 @@ impl GenerateArgs {
         if self.provider == Provider::Anthropic {
             if self.max_tokens.is_none() {
                 let message = "`provider: anthropic` needs `max_tokens`: the API wants it";
-                let error = ArgError::new("", Code::MissingArgument, message);
-                errors.push(error.help("max_tokens: 1024"));
+                let help = "max_tokens: 1024";
+                errors.push(ArgError::new("", Code::MissingArgument, message).help(help));
             }
             if self.temperature.is_some_and(|temperature| temperature > 1.0) {
                 let message = "`temperature` must be at most 1 for `provider: anthropic`";

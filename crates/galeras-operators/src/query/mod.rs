@@ -34,33 +34,41 @@ use galeras_workflow::code::Code;
 use galeras_workflow::is_repository_file;
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 struct Args {
     /// A search string as on github.com/search, for repositories.
-    #[serde(default)]
     github: Option<String>,
     /// A list of repositories, or the path of a CSV file of them. If it is given and not empty,
     /// GitHub is not searched.
-    #[serde(default)]
     repos: Option<Repos>,
     /// At most so many repositories of a search.
-    #[serde(default)]
     #[schemars(range(min = 1))]
     limit: Option<u64>,
     /// By what the search ranks; it decides which repositories `limit` keeps.
-    #[serde(default)]
     #[schemars(with = "Option<SortName>")]
     sort: Option<Sort>,
     /// The branch of every repository whose tip is `head_sha`; the default branch if absent.
-    #[serde(default)]
     branch: Option<String>,
     /// The environment variable with a GitHub token, which raises GitHub's limits. It need not
     /// be set.
-    #[serde(default = "token_env")]
     token_env: String,
     /// The address of GitHub's REST API: another one for GitHub Enterprise Server.
-    #[serde(default = "base_url")]
     base_url: String,
+}
+
+impl Default for Args {
+    fn default() -> Self {
+        let (token_env, base_url) = ("GITHUB_TOKEN".into(), GITHUB.into());
+        Self {
+            github: None,
+            repos: None,
+            limit: None,
+            sort: None,
+            branch: None,
+            token_env,
+            base_url,
+        }
+    }
 }
 
 /// The schema of [`Sort`].
@@ -90,14 +98,6 @@ impl Args {
         let query = self.github.clone().unwrap_or_default();
         Search { query, sort: self.sort, limit: self.limit }
     }
-}
-
-fn token_env() -> String {
-    "GITHUB_TOKEN".into()
-}
-
-fn base_url() -> String {
-    GITHUB.into()
 }
 
 struct QueryOperator;
