@@ -134,10 +134,12 @@ impl Operator for SqlOperator {
                 .with_metadata(f.metadata().clone())
         });
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        let mut seen = HashSet::new();
-        let mut names = schema.fields().iter().map(|f| f.name().as_str());
-        if let Some(twice) = names.find(|name| !seen.insert(*name)) {
-            let message = format!("the query gives two columns `{twice}`");
+        let twice = {
+            let mut seen = HashSet::new();
+            schema.fields().iter().find(|field| !seen.insert(field.name()))
+        };
+        if let Some(twice) = twice {
+            let message = format!("the query gives two columns `{}`", twice.name());
             let error = ArgError::new("query", Code::DuplicateColumn, message);
             return Err(one(error.help("name one of them with AS")));
         }
