@@ -83,7 +83,7 @@ pub(super) async fn fetch(
         hasher.update(&chunk);
         whole.file().write_all(&chunk).map_err(|e| failed(&e))?;
     }
-    let found = in_hexadecimal(hasher);
+    let found = format!("{:x}", hasher.finalize());
     if let Some(wanted) = wanted
         && wanted != found
     {
@@ -99,11 +99,7 @@ pub(super) async fn fetch(
 fn sha256_of(path: &Path) -> std::io::Result<String> {
     let mut hasher = sha2::Sha256::new();
     std::io::copy(&mut std::fs::File::open(path)?, &mut hasher)?;
-    Ok(in_hexadecimal(hasher))
-}
-
-fn in_hexadecimal(hasher: sha2::Sha256) -> String {
-    hasher.finalize().iter().map(|b| format!("{b:02x}")).collect()
+    Ok(format!("{:x}", hasher.finalize()))
 }
 
 /// The bytes received by a download, and the bytes still allowed.

@@ -213,7 +213,12 @@ fn float_keeps<T: std::str::FromStr + Copy + Into<f64>>(number: &Number) -> bool
 }
 
 fn fits(value: &Value, data_type: &DataType) -> bool {
-    let within = |number: &Number, least: i128, most: i128| {
+    let within = |number: &Number| {
+        let bits = 8 * data_type.primitive_width().unwrap_or(8) as u32;
+        let (least, most) = match data_type.is_unsigned_integer() {
+            true => (0, (1_i128 << bits) - 1),
+            false => (-(1_i128 << (bits - 1)), (1_i128 << (bits - 1)) - 1),
+        };
         let number = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
         number.is_some_and(|number| (least..=most).contains(&number))
     };
@@ -221,14 +226,7 @@ fn fits(value: &Value, data_type: &DataType) -> bool {
         (Value::Null, _)
         | (Value::Bool(_), DataType::Boolean)
         | (Value::String(_), DataType::Utf8) => true,
-        (Value::Number(n), DataType::Int8) => within(n, i8::MIN.into(), i8::MAX.into()),
-        (Value::Number(n), DataType::Int16) => within(n, i16::MIN.into(), i16::MAX.into()),
-        (Value::Number(n), DataType::Int32) => within(n, i32::MIN.into(), i32::MAX.into()),
-        (Value::Number(n), DataType::Int64) => within(n, i64::MIN.into(), i64::MAX.into()),
-        (Value::Number(n), DataType::UInt8) => within(n, 0, u8::MAX.into()),
-        (Value::Number(n), DataType::UInt16) => within(n, 0, u16::MAX.into()),
-        (Value::Number(n), DataType::UInt32) => within(n, 0, u32::MAX.into()),
-        (Value::Number(n), DataType::UInt64) => within(n, 0, u64::MAX.into()),
+        (Value::Number(n), integer) if integer.is_integer() => within(n),
         (Value::Number(n), DataType::Float32) => float_keeps::<f32>(n),
         // A number that does not fit 64 bits is a float already.
         (Value::Number(n), DataType::Float64) => n.is_f64() || float_keeps::<f64>(n),
