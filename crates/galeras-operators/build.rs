@@ -6,13 +6,21 @@
 
 use std::error::Error;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+use walkdir::WalkDir;
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=build.rs");
     let root = PathBuf::from(rustpython_pylib::LIB_PATH);
     let mut files = Vec::new();
-    collect(&root, &root, &mut files)?;
+    for entry in WalkDir::new(&root) {
+        let path = entry?.into_path();
+        if path.extension().is_some_and(|e| e == "py") && path.is_file() {
+            let name = path.strip_prefix(&root)?.to_str().ok_or("a path is not UTF-8")?;
+            files.push((name.replace('\\', "/"), path.clone()));
+        }
+    }
     files.sort();
     let mut packed = Vec::new();
     for (name, path) in &files {
@@ -26,23 +34,5 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::write(out.join("python-stdlib.zst"), zstd::bulk::compress(&packed, 19)?)?;
     println!("cargo:rustc-env=GALERAS_STDLIB_BYTES={}", packed.len());
     println!("cargo:rustc-env=GALERAS_STDLIB_DIGEST={}", blake3::hash(&packed).to_hex());
-    Ok(())
-}
-
-/// The Python files below `folder` with their paths from `root`, separated by `/`.
-fn collect(
-    root: &Path,
-    folder: &Path,
-    files: &mut Vec<(String, PathBuf)>,
-) -> Result<(), Box<dyn Error>> {
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            collect(root, &path, files)?;
-        } else if path.extension().is_some_and(|e| e == "py") {
-            let name = path.strip_prefix(root)?.to_str().ok_or("a path is not UTF-8")?;
-            files.push((name.replace('\\', "/"), path.clone()));
-        }
-    }
     Ok(())
 }

@@ -47,6 +47,14 @@ impl ArgError {
         Self { port: Some(port.into()), ..Self::new("", code, message) }
     }
 
+    /// Fails if there are mistakes.
+    ///
+    /// # Errors
+    /// All of them.
+    pub fn none(mistakes: Vec<Self>) -> Result<(), Vec<Self>> {
+        if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
+    }
+
     /// Adds advice.
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());

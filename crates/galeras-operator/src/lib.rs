@@ -37,8 +37,9 @@ pub use pins::{
     question,
 };
 pub use step::{
-    Answers, BoundStep, FanOutError, FanOutStep, FanOutWork, KnownAnswers, LowerContext, Lowering,
-    PaidResult, PaidStep, Ports, Reads, RowStep, RunEnv, TableStep, Tell, Versioned,
+    Answers, BoundStep, FanOutError, FanOutStep, FanOutWork, Inputs, KnownAnswers, LowerContext,
+    Lowering, PaidResult, PaidStep, Ports, Reads, RowStep, RunEnv, TableStep, Tell, Versioned,
+    take_input,
 };
 pub use step_error::{StepError, StepErrorKind, plain_message};
 pub use table::{

@@ -114,6 +114,18 @@ pub enum Lowering<'a> {
     Table(&'a dyn TableStep),
 }
 
+/// Input tables by port name.
+pub type Inputs = BTreeMap<String, DataFrame>;
+
+/// Takes the table at the port `name`.
+///
+/// # Errors
+/// If there is none.
+pub fn take_input(inputs: &mut Inputs, name: &str) -> Result<DataFrame, StepError> {
+    let missing = || StepError::new(format!("the step needs a table at its port `{name}`"));
+    inputs.remove(name).ok_or_else(missing)
+}
+
 /// Output tables by port name.
 pub type Ports = Vec<(&'static str, DataFrame)>;
 
@@ -214,11 +226,7 @@ pub trait TableStep: Send + Sync {
         false
     }
     /// The output tables. Small global work may be done here.
-    async fn lower(
-        &self,
-        cx: &LowerContext,
-        inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError>;
+    async fn lower(&self, cx: &LowerContext, inputs: Inputs) -> Result<Ports, StepError>;
 }
 
 /// A step that asks external questions, whose answers cost time or money.
@@ -234,14 +242,14 @@ pub trait PaidStep: Send + Sync {
     async fn forecast(
         &self,
         answers: &dyn KnownAnswers,
-        inputs: BTreeMap<String, DataFrame>,
+        inputs: Inputs,
     ) -> Result<RequestForecast, StepError>;
     /// The output tables. Sends [`Tell::Total`] and [`Tell::Progress`].
     async fn lower(
         &self,
         cx: &LowerContext,
         answers: &dyn Answers,
-        inputs: BTreeMap<String, DataFrame>,
+        inputs: Inputs,
     ) -> Result<PaidResult, StepError>;
 }
 

@@ -118,9 +118,7 @@ impl TypedOperator for AstOperator {
     fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
         let mut errors = Vec::new();
         require_column(cx, "column", &args.column, "utf8", is_text, &mut errors);
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        ArgError::none(errors)?;
         let input = cx.input();
         let all = features_type();
         let chosen: Vec<_> = match &args.features {
@@ -160,7 +158,6 @@ impl BoundStep for BoundAst {
     }
 }
 
-/// The struct column with all features of a row.
 const STRUCT: &str = "__ast";
 
 impl RowStep for BoundAst {

@@ -6,7 +6,7 @@ use datafusion::functions::core::expr_fn::get_field;
 use datafusion::logical_expr::{cast, lit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use galeras_base::id::ID;
 use galeras_operator::columns::{is_text, require_column};
@@ -71,16 +71,6 @@ enum At {
     Line,
 }
 
-impl At {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Space => "space",
-            Self::Token => "token",
-            Self::Line => "line",
-        }
-    }
-}
-
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum After {
@@ -93,16 +83,6 @@ enum After {
     None,
 }
 
-impl After {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Signature => "signature",
-            Self::Docstring => "docstring",
-            Self::None => "none",
-        }
-    }
-}
-
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum ShareOf {
@@ -111,15 +91,6 @@ enum ShareOf {
     Text,
     /// The text after the position that `after` names.
     Rest,
-}
-
-impl ShareOf {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Rest => "rest",
-        }
-    }
 }
 
 struct CutOperator;
@@ -176,20 +147,15 @@ impl TypedOperator for CutOperator {
         require_column(cx, "", ID, "an id", |_| true, &mut errors);
         for (path, value) in [("min", args.min), ("max", args.max)] {
             if !(0.0..=1.0).contains(&value) {
-                errors.push(ArgError::new(
-                    path,
-                    Code::OutOfRange,
-                    "a share must be between 0 and 1",
-                ));
+                let message = "a share must be between 0 and 1";
+                errors.push(ArgError::new(path, Code::OutOfRange, message));
             }
         }
         if args.min > args.max {
             let message = format!("`min` ({}) is larger than `max` ({})", args.min, args.max);
             errors.push(ArgError::new("min", Code::OutOfRange, message));
         }
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        ArgError::none(errors)?;
         let input = cx.input();
         let added = [
             describe("random_cut", DataType::Utf8, true, "the text before the cut", None),
@@ -208,12 +174,11 @@ struct BoundCut {
     ports: Vec<Port>,
 }
 
-/// The struct column that the function returns.
 const STRUCT: &str = "__cut";
 
 impl BoundStep for BoundCut {
     fn args(&self) -> Value {
-        serde_json::json!(self.args)
+        json!(self.args)
     }
 
     fn ports(&self) -> &[Port] {
@@ -235,15 +200,17 @@ impl RowStep for BoundCut {
     }
 
     fn evaluate(&self, rows: DataFrame) -> Result<DataFrame, StepError> {
+        // The words of the arguments are those of the function.
+        let word = |value: Value| lit(value.as_str().unwrap_or_default());
         let cut = call::<RandomCut>(vec![
             column(&self.args.column),
             cast(column(ID), DataType::Utf8),
             lit(self.args.seed),
             lit(self.args.min),
             lit(self.args.max),
-            lit(self.args.at.name()),
-            lit(self.args.after.name()),
-            lit(self.args.share_of.name()),
+            word(json!(self.args.at)),
+            word(json!(self.args.after)),
+            word(json!(self.args.share_of)),
         ]);
         keep_hidden(rows, vec![cut.alias(STRUCT)])
     }

@@ -1,6 +1,6 @@
 //! `describe`: summary statistics per column and group.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::array::{
@@ -8,7 +8,6 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, FieldRef, Float64Type, Int64Type, Schema};
 use async_trait::async_trait;
-use datafusion::dataframe::DataFrame;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,9 +16,9 @@ use galeras_causal::tail::t_quantile;
 use galeras_operator::columns::{is_number, require_column};
 use galeras_operator::far_numbers::is_far;
 use galeras_operator::{
-    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
-    Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, TypedOperator,
-    args_schema, describe,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, Inputs,
+    LowerContext, Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep,
+    TypedOperator, args_schema, describe, take_input,
 };
 use galeras_workflow::code::Code;
 
@@ -111,7 +110,7 @@ impl TypedOperator for DescribeOperator {
         for (at, name) in args.by.iter().enumerate() {
             let path = format!("by[{at}]");
             require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
-            if RESULT.contains(&name.as_str()) {
+            if is_result(name) {
                 let message = format!("`{name}` is the name of a column of the result");
                 errors.push(ArgError::new(format!("by[{at}]"), Code::DuplicateColumn, message));
             }
@@ -124,21 +123,16 @@ impl TypedOperator for DescribeOperator {
             let message = "`alpha` must be between 0 and 1";
             errors.push(ArgError::new("alpha", Code::OutOfRange, message));
         }
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        ArgError::none(errors)?;
         let input = cx.input();
         let mut fields: Vec<FieldRef> =
             args.by.iter().filter_map(|name| input.field(name).cloned()).collect();
         fields.push(describe("column", DataType::Utf8, false, "the described column", None));
-        for Statistic { name, data_type, about, .. } in STATISTICS {
+        for (name, data_type, about, _) in STATISTICS {
             fields.push(describe(name, data_type.clone(), true, about, None));
             if *name == "std" {
-                fields.extend(
-                    INTERVAL
-                        .iter()
-                        .map(|(name, about)| describe(name, DataType::Float64, true, about, None)),
-                );
+                let float = |(name, about)| describe(name, DataType::Float64, true, about, None);
+                fields.extend(INTERVAL.map(float));
             }
         }
         if args.cluster.is_some() {
@@ -148,54 +142,36 @@ impl TypedOperator for DescribeOperator {
         let mut key: Vec<&str> = args.by.iter().map(String::as_str).collect();
         key.push("column");
         let table = TableSchema::default().with(&fields).keyed(&key);
-        let resolved_args = serde_json::to_value(&args)
-            .map_err(|error| vec![ArgError::new("", Code::WrongType, error.to_string())])?;
         let ports = vec![Port::new(MAIN, table)];
         let long = |name: &&String| {
             let field = input.field(name);
             field.is_some_and(|f| matches!(f.data_type(), DataType::Int64 | DataType::UInt64))
         };
         let whole = args.columns.iter().filter(long).cloned().collect();
-        let bound = BoundDescribe { args, resolved_args, ports, whole };
-        Ok(Box::new(bound))
+        Ok(Box::new(BoundDescribe { args, ports, whole }))
     }
 }
 
-/// A column of the result, and the SQL that computes it from a value.
-struct Statistic {
-    name: &'static str,
-    data_type: DataType,
-    about: &'static str,
-    sql: fn(&DescribedValue) -> String,
-}
-
-/// A described column in SQL.
 struct DescribedValue {
     /// Unchanged for 64-bit integers, some of which are not exact as doubles; otherwise a double.
     exact: String,
     double: String,
 }
 
-const fn statistic(
-    name: &'static str,
-    data_type: DataType,
-    about: &'static str,
-    sql: fn(&DescribedValue) -> String,
-) -> Statistic {
-    Statistic { name, data_type, about, sql }
-}
+/// A column of the result: name, type, description, and the SQL that computes it from a value.
+type Statistic = (&'static str, DataType, &'static str, fn(&DescribedValue) -> String);
 
 const STATISTICS: &[Statistic] = &[
-    statistic("n", DataType::Int64, "values that are not null", |x| format!("count({})", x.double)),
-    statistic("mean", DataType::Float64, "arithmetic mean", |x| format!("avg({})", x.exact)),
-    statistic("std", DataType::Float64, "sample standard deviation (divisor n - 1)", |x| {
+    ("n", DataType::Int64, "values that are not null", |x| format!("count({})", x.double)),
+    ("mean", DataType::Float64, "arithmetic mean", |x| format!("avg({})", x.exact)),
+    ("std", DataType::Float64, "sample standard deviation (divisor n - 1)", |x| {
         format!("stddev({})", x.exact)
     }),
-    statistic("min", DataType::Float64, "smallest value", |x| format!("min({})", x.double)),
-    statistic("q1", DataType::Float64, "first quartile", |x| quantile(x, "0.25")),
-    statistic("median", DataType::Float64, "second quartile", |x| quantile(x, "0.5")),
-    statistic("q3", DataType::Float64, "third quartile", |x| quantile(x, "0.75")),
-    statistic("max", DataType::Float64, "largest value", |x| format!("max({})", x.double)),
+    ("min", DataType::Float64, "smallest value", |x| format!("min({})", x.double)),
+    ("q1", DataType::Float64, "first quartile", |x| quantile(x, "0.25")),
+    ("median", DataType::Float64, "second quartile", |x| quantile(x, "0.5")),
+    ("q3", DataType::Float64, "third quartile", |x| quantile(x, "0.75")),
+    ("max", DataType::Float64, "largest value", |x| format!("max({})", x.double)),
 ];
 
 /// The columns after `std`: computed from the statistics, not by SQL.
@@ -206,30 +182,22 @@ const INTERVAL: [(&str, &str); 3] = [
 ];
 /// The column with the number of clusters, with the argument `cluster`.
 const CLUSTERS: &str = "n_clusters";
-/// The columns of the result; groups must have other names.
-const RESULT: [&str; 13] = [
-    "column",
-    "n",
-    "mean",
-    "std",
-    "standard_error",
-    "ci_low",
-    "ci_high",
-    "min",
-    "q1",
-    "median",
-    "q3",
-    "max",
-    CLUSTERS,
-];
+
+/// The result has a column of this name, so groups must have other ones.
+fn is_result(name: &str) -> bool {
+    let computed = STATISTICS.iter().map(|statistic| statistic.0);
+    let mut columns = computed.chain(INTERVAL.map(|(name, _)| name)).chain(["column", CLUSTERS]);
+    columns.any(|column| column == name)
+}
+
 /// The positions of `n`, `mean`, `std`, `min` and `max` among the statistics.
 const N: usize = 0;
 const MEAN: usize = 1;
 const STD: usize = 2;
 const MIN: usize = 3;
 const MAX: usize = 7;
-/// The number of values per column that follow the statistics of all columns: those of
-/// [`ClusterSums`].
+/// The number of values per column that follow the statistics of all columns: those for
+/// [`corrected_squares`].
 const OF_CLUSTERS: usize = 5;
 
 fn quantile(value: &DescribedValue, share: &str) -> String {
@@ -239,8 +207,6 @@ fn quantile(value: &DescribedValue, share: &str) -> String {
 #[derive(Debug)]
 struct BoundDescribe {
     args: Args,
-    /// The arguments with their defaults, for the key of the result.
-    resolved_args: Value,
     ports: Vec<Port>,
     /// The columns with 64-bit integers.
     whole: BTreeSet<String>,
@@ -248,7 +214,7 @@ struct BoundDescribe {
 
 impl BoundStep for BoundDescribe {
     fn args(&self) -> Value {
-        self.resolved_args.clone()
+        serde_json::json!(self.args)
     }
 
     fn ports(&self) -> &[Port] {
@@ -271,14 +237,8 @@ fn quoted(name: &str) -> String {
 
 #[async_trait]
 impl TableStep for BoundDescribe {
-    async fn lower(
-        &self,
-        cx: &LowerContext,
-        mut inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
-        let input = inputs
-            .remove(INPUT)
-            .ok_or_else(|| StepError::new("`describe` needs an input table"))?;
+    async fn lower(&self, cx: &LowerContext, mut inputs: Inputs) -> Result<Ports, StepError> {
+        let input = take_input(&mut inputs, INPUT)?;
         cx.session.register_table(INPUT, input.into_view())?;
         if let Some(cluster) = &self.args.cluster {
             let query = format!("SELECT 1 FROM {INPUT} WHERE {} IS NULL", quoted(cluster));
@@ -321,7 +281,7 @@ impl BoundDescribe {
         let values: Vec<DescribedValue> = names.iter().map(value).collect();
         let statistics = values.iter().enumerate().flat_map(|(at, value)| {
             STATISTICS.iter().enumerate().map(move |(which, statistic)| {
-                format!("{} AS \"__{at}_{which}\"", (statistic.sql)(value))
+                format!("{} AS \"__{at}_{which}\"", (statistic.3)(value))
             })
         });
         let selected: Vec<String> = by.iter().cloned().chain(statistics).collect();
@@ -395,8 +355,8 @@ impl BoundDescribe {
             let statistics = &wide.columns()[first..first + STATISTICS.len()];
             let behind = groups + names.len() * STATISTICS.len() + OF_CLUSTERS * at;
             let clusters = self.args.cluster.as_ref().map(|_| {
-                let sums = ClusterSums::of(&wide.columns()[behind..behind + OF_CLUSTERS]);
-                (sums.squares(statistics), sums.clusters)
+                let sums = &wide.columns()[behind..behind + OF_CLUSTERS];
+                (corrected_squares(sums, statistics), sums[1].as_primitive::<Int64Type>())
             });
             let mut columns = wide.columns()[..groups].to_vec();
             columns.push(Arc::new(StringArray::from(vec![name.as_str(); wide.num_rows()])));
@@ -446,42 +406,22 @@ impl BoundDescribe {
     }
 }
 
-/// Sums over the clusters of each group, from each cluster's number of values and sum of distances
-/// from the mean.
-struct ClusterSums<'a> {
-    squares: &'a Float64Array,
-    clusters: &'a Int64Array,
-    /// The sums of distances: zero except for the rounding of the mean.
-    distances: &'a Float64Array,
-    products: &'a Float64Array,
-    counts: &'a Float64Array,
-}
-
-impl<'a> ClusterSums<'a> {
-    fn of(columns: &'a [ArrayRef]) -> Self {
-        let float = |at: usize| columns[at].as_primitive::<Float64Type>();
-        Self {
-            squares: float(0),
-            clusters: columns[1].as_primitive::<Int64Type>(),
-            distances: float(2),
-            products: float(3),
-            counts: float(4),
+/// The sum of squares of each group, corrected for the rounding of the mean, which matters far from
+/// zero. The sums over the group's clusters are: squared distances from the mean, the number of
+/// clusters, distances (zero except for the rounding), distances times numbers of values, and squared
+/// numbers of values.
+fn corrected_squares(sums: &[ArrayRef], statistics: &[ArrayRef]) -> Float64Array {
+    let [squares, distances, products, counts] =
+        [0, 2, 3, 4].map(|at| sums[at].as_primitive::<Float64Type>());
+    let n = statistics[N].as_primitive::<Int64Type>();
+    let [min, max] = [MIN, MAX].map(|at| statistics[at].as_primitive::<Float64Type>());
+    let squares = squares.iter().enumerate().map(|(at, squares)| {
+        if !is_far(min.value(at), max.value(at)) {
+            return squares;
         }
-    }
-
-    /// The sum of squares of each group, corrected for the rounding of the mean, which matters far
-    /// from zero.
-    fn squares(&self, statistics: &[ArrayRef]) -> Float64Array {
-        let n = statistics[N].as_primitive::<Int64Type>();
-        let [min, max] = [MIN, MAX].map(|at| statistics[at].as_primitive::<Float64Type>());
-        let squares = self.squares.iter().enumerate().map(|(at, squares)| {
-            if !is_far(min.value(at), max.value(at)) {
-                return squares;
-            }
-            let off = self.distances.value(at) / n.value(at) as f64;
-            let (products, counts) = (self.products.value(at), self.counts.value(at));
-            squares.map(|squares| squares - off * (2.0 * products - off * counts))
-        });
-        squares.collect()
-    }
+        let off = distances.value(at) / n.value(at) as f64;
+        let (products, counts) = (products.value(at), counts.value(at));
+        squares.map(|squares| squares - off * (2.0 * products - off * counts))
+    });
+    squares.collect()
 }

@@ -25,10 +25,9 @@ mod union;
 mod validate;
 
 // Shared by several operators.
-mod git_threads;
 mod patterns;
 mod repository_access;
-mod tokenizer_model;
+mod typed_rows;
 
 pub use ast::AST;
 pub use cut::CUT;

@@ -15,6 +15,11 @@ const MOST_BYTES: usize = 4096;
 const MOST_ALTERNATIVES: usize = 32;
 const MOST_PATTERNS: usize = 1000;
 
+/// The default of an argument with patterns.
+pub(super) fn python_files() -> Vec<String> {
+    vec!["**/*.py".into()]
+}
+
 /// The glob patterns of an argument that is a list.
 pub(super) fn glob_set(argument: &str, patterns: &[String]) -> Result<GlobSet, ArgError> {
     check_sizes(argument, patterns)?;
@@ -50,51 +55,40 @@ fn check_sizes(argument: &str, patterns: &[String]) -> Result<(), ArgError> {
     Ok(())
 }
 
-/// Suffixes of files that contain only a language other than Python.
-const LANGUAGES: [(&str, &str); 43] = [
-    ("java", "Java"),
-    ("js", "JavaScript"),
-    ("mjs", "JavaScript"),
-    ("cjs", "JavaScript"),
-    ("jsx", "JavaScript"),
-    ("ts", "TypeScript"),
-    ("tsx", "TypeScript"),
-    ("c", "C"),
-    ("h", "C"),
-    ("cc", "C++"),
-    ("cpp", "C++"),
-    ("cxx", "C++"),
-    ("hpp", "C++"),
-    ("cs", "C#"),
-    ("go", "Go"),
-    ("rs", "Rust"),
-    ("rb", "Ruby"),
-    ("php", "PHP"),
-    ("swift", "Swift"),
-    ("kt", "Kotlin"),
-    ("kts", "Kotlin"),
-    ("scala", "Scala"),
-    ("m", "Objective-C"),
-    ("r", "R"),
-    ("jl", "Julia"),
-    ("lua", "Lua"),
-    ("pl", "Perl"),
-    ("sh", "shell"),
-    ("bash", "shell"),
-    ("hs", "Haskell"),
-    ("ml", "OCaml"),
-    ("clj", "Clojure"),
-    ("dart", "Dart"),
-    ("ex", "Elixir"),
-    ("exs", "Elixir"),
-    ("erl", "Erlang"),
-    ("f90", "Fortran"),
-    ("sql", "SQL"),
-    ("html", "HTML"),
-    ("css", "CSS"),
-    ("md", "Markdown"),
-    ("ipynb", "notebook"),
-    ("json", "JSON"),
+/// Languages other than Python, and the suffixes of files that contain only them.
+const LANGUAGES: [(&str, &str); 32] = [
+    ("Java", "java"),
+    ("JavaScript", "js mjs cjs jsx"),
+    ("TypeScript", "ts tsx"),
+    ("C", "c h"),
+    ("C++", "cc cpp cxx hpp"),
+    ("C#", "cs"),
+    ("Go", "go"),
+    ("Rust", "rs"),
+    ("Ruby", "rb"),
+    ("PHP", "php"),
+    ("Swift", "swift"),
+    ("Kotlin", "kt kts"),
+    ("Scala", "scala"),
+    ("Objective-C", "m"),
+    ("R", "r"),
+    ("Julia", "jl"),
+    ("Lua", "lua"),
+    ("Perl", "pl"),
+    ("shell", "sh bash"),
+    ("Haskell", "hs"),
+    ("OCaml", "ml"),
+    ("Clojure", "clj"),
+    ("Dart", "dart"),
+    ("Elixir", "ex exs"),
+    ("Erlang", "erl"),
+    ("Fortran", "f90"),
+    ("SQL", "sql"),
+    ("HTML", "html"),
+    ("CSS", "css"),
+    ("Markdown", "md"),
+    ("notebook", "ipynb"),
+    ("JSON", "json"),
 ];
 
 /// The patterns of an argument that only match non-Python files, which `operator` cannot use.
@@ -124,8 +118,8 @@ fn only_language(pattern: &str) -> Option<&'static str> {
         None => vec![suffix],
     };
     let language = |suffix: &str| {
-        let known = LANGUAGES.iter().find(|(known, _)| suffix.eq_ignore_ascii_case(known));
-        known.map(|(_, language)| *language)
+        let is_known = |known: &str| known.split(' ').any(|one| suffix.eq_ignore_ascii_case(one));
+        LANGUAGES.iter().find(|(_, known)| is_known(known)).map(|(language, _)| *language)
     };
     let languages: Option<Vec<_>> = suffixes.into_iter().map(language).collect();
     languages?.first().copied()
@@ -157,10 +151,7 @@ pub(super) fn suffixes(files: &BTreeMap<Box<str>, u64>) -> String {
 
 /// Patterns of an argument as written.
 pub(super) fn listed(patterns: &[String]) -> String {
-    match patterns {
-        [one] => quote(one),
-        _ => patterns.iter().map(|pattern| quote(pattern)).collect::<Vec<_>>().join(", "),
-    }
+    patterns.iter().map(|pattern| quote(pattern)).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

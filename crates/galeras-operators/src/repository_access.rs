@@ -1,5 +1,5 @@
 //! The access that reading a repository needs: a folder with the places that it leads to, or a
-//! server.
+//! server. Reading is done on threads that may block.
 
 use std::path::Path;
 
@@ -70,4 +70,12 @@ fn check(access: &Access, who: &str, consent: &dyn Consent) -> Result<(), GitErr
             Err(GitError::new(GitErrorKind::Transient, message))
         }
     }
+}
+
+/// Runs `work`, which may wait for a disk or a network.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, GitError> + Send + 'static,
+) -> Result<T, GitError> {
+    let panicked = |_| GitError::new(GitErrorKind::Other, "a defect: the thread panicked");
+    tokio::task::spawn_blocking(work).await.map_err(panicked)?
 }

@@ -20,9 +20,9 @@ use galeras_base::id::ID;
 use galeras_operator::columns::require_column;
 use galeras_operator::rejects::{reject_table, reject_values};
 use galeras_operator::{
-    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
-    Lowering, MAIN, Operator, Port, Ports, REJECTS, StepError, TableStep, TypedOperator,
-    args_schema,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, Inputs,
+    LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, StepError, TableStep,
+    TypedOperator, args_schema, take_input,
 };
 use galeras_sql::functions::{KeyedHash, RowId, call};
 use galeras_sql::projection::{project, text};
@@ -102,34 +102,25 @@ impl TypedOperator for SampleOperator {
         let mut errors = Vec::new();
         match (args.n, args.fraction) {
             (None, None) => {
-                let error =
-                    ArgError::new("", Code::MissingArgument, "`sample` needs `n` or `fraction`");
-                errors.push(error);
+                let message = "`sample` needs `n` or `fraction`";
+                errors.push(ArgError::new("", Code::MissingArgument, message));
             }
-            (Some(_), Some(_)) => errors.push(ArgError::new(
-                "fraction",
-                Code::ConflictingArguments,
-                "give either `n` or `fraction`, not both",
-            )),
+            (Some(_), Some(_)) => {
+                let message = "give either `n` or `fraction`, not both";
+                errors.push(ArgError::new("fraction", Code::ConflictingArguments, message));
+            }
             _ => {}
         }
-        if let Some(share) = args.fraction
-            && !(0.0..=1.0).contains(&share)
-        {
-            errors.push(ArgError::new(
-                "fraction",
-                Code::OutOfRange,
-                "a fraction must be between 0 and 1",
-            ));
+        if args.fraction.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
+            let message = "a fraction must be between 0 and 1";
+            errors.push(ArgError::new("fraction", Code::OutOfRange, message));
         }
         require_column(cx, "", ID, "an id", |_| true, &mut errors);
         for (at, name) in args.stratify.iter().enumerate() {
             let path = format!("stratify[{at}]");
             require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
         }
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        ArgError::none(errors)?;
         let input = cx.input();
         let ports = vec![Port::new(MAIN, input.clone()), Port::new(REJECTS, reject_table(&input))];
         Ok(Box::new(BoundSample { args, ports }))
@@ -272,13 +263,8 @@ impl TableStep for BoundSample {
         true
     }
 
-    async fn lower(
-        &self,
-        cx: &LowerContext,
-        mut inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
-        let input =
-            inputs.remove(INPUT).ok_or_else(|| StepError::new("`sample` needs an input table"))?;
+    async fn lower(&self, cx: &LowerContext, mut inputs: Inputs) -> Result<Ports, StepError> {
+        let input = take_input(&mut inputs, INPUT)?;
         let mut numbers = input
             .clone()
             .select(vec![self.stratum().alias("stratum"), self.number().alias("number")])?

@@ -1,20 +1,19 @@
 //! `sql`: any query over the input tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema};
 use async_trait::async_trait;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::dataframe::DataFrame;
-use datafusion::execution::context::{SQLOptions, SessionContext};
+use datafusion::execution::context::SQLOptions;
 use datafusion::logical_expr::LogicalPlan;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use galeras_operator::{
-    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, LowerContext,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, Inputs, LowerContext,
     Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, args_schema,
     parse_args, stored_type,
 };
@@ -119,12 +118,8 @@ impl Operator for SqlOperator {
         let keys =
             cx.inputs.iter().map(|(name, table)| (name.clone(), table.key.clone())).collect();
         let problems = check_deterministic(&written, &keys).map_err(failed)?;
-        if !problems.is_empty() {
-            return Err(problems
-                .into_iter()
-                .map(|problem| ArgError::new("query", Code::NotDeterministic, problem))
-                .collect());
-        }
+        let problem = |text: String| ArgError::new("query", Code::NotDeterministic, text);
+        ArgError::none(problems.into_iter().map(problem).collect())?;
         let dropped = dropped_group_columns(&written).map_err(failed)?;
         if !dropped.is_empty() {
             return Err(one(unnested_groups(&dropped)));
@@ -139,12 +134,13 @@ impl Operator for SqlOperator {
                 .with_metadata(f.metadata().clone())
         });
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        if let Some(twice) = duplicate_name(&schema) {
-            let error = ArgError::new(
-                "query",
-                Code::DuplicateColumn,
-                format!("the query gives two columns `{twice}`"),
-            );
+        let twice = {
+            let mut seen = HashSet::new();
+            schema.fields().iter().find(|field| !seen.insert(field.name()))
+        };
+        if let Some(twice) = twice {
+            let message = format!("the query gives two columns `{}`", twice.name());
+            let error = ArgError::new("query", Code::DuplicateColumn, message);
             return Err(one(error.help("name one of them with AS")));
         }
         for (at, name) in args.key.iter().flatten().enumerate() {
@@ -170,7 +166,6 @@ fn held<'a>(written: &'a DataType, computed: &'a DataType) -> &'a DataType {
     }
 }
 
-/// The error for groups that the engine would make too large.
 fn unnested_groups(dropped: &[String]) -> ArgError {
     let names: Vec<String> = dropped.iter().map(|name| quote(name)).collect();
     let message = format!(
@@ -181,7 +176,6 @@ fn unnested_groups(dropped: &[String]) -> ArgError {
     ArgError::new("query", Code::UnnestedGroups, message).help(help)
 }
 
-/// Replaces the error for statements that are not queries.
 fn one_select(error: ArgError) -> ArgError {
     if error.message.contains("not supported: ") {
         return ArgError::new("query", Code::NotASelect, "the query must be one SELECT");
@@ -189,21 +183,8 @@ fn one_select(error: ArgError) -> ArgError {
     error
 }
 
-/// Plans a read-only query.
-async fn query(
-    session: &SessionContext,
-    sql: &str,
-) -> Result<DataFrame, datafusion::error::DataFusionError> {
-    session.sql_with_options(sql, read_only()).await
-}
-
 fn read_only() -> SQLOptions {
     SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false)
-}
-
-fn duplicate_name(schema: &Schema) -> Option<&str> {
-    let mut seen = std::collections::HashSet::new();
-    schema.fields().iter().map(|f| f.name().as_str()).find(|name| !seen.insert(*name))
 }
 
 /// The columns of each input that the optimised plan still reads.
@@ -213,8 +194,7 @@ fn columns_read(
 ) -> BTreeMap<String, Vec<String>> {
     // Views are inlined as scans of unnamed tables, so a column counts as read from every input
     // that has it: this may cause an unnecessary run, but never a stale hit.
-    let mut names = std::collections::BTreeSet::new();
-    let mut everything = false;
+    let mut names = BTreeSet::new();
     let visited = plan.apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node {
             names.extend(scan.projected_schema.fields().iter().map(|f| f.name().clone()));
@@ -224,7 +204,7 @@ fn columns_read(
         }
         Ok(TreeNodeRecursion::Continue)
     });
-    everything |= visited.is_err();
+    let everything = visited.is_err();
     inputs
         .iter()
         .map(|(port, table)| {
@@ -261,14 +241,11 @@ impl BoundStep for BoundSql {
 
 #[async_trait]
 impl TableStep for BoundSql {
-    async fn lower(
-        &self,
-        cx: &LowerContext,
-        inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
+    async fn lower(&self, cx: &LowerContext, inputs: Inputs) -> Result<Ports, StepError> {
         for (name, df) in inputs {
             cx.session.register_table(name.as_str(), df.into_view())?;
         }
-        Ok(vec![(MAIN, query(&cx.session, &self.args.query).await?)])
+        let rows = cx.session.sql_with_options(&self.args.query, read_only()).await?;
+        Ok(vec![(MAIN, rows)])
     }
 }

@@ -104,18 +104,11 @@ impl TypedOperator for TaxonomyOperator {
     fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
         let mut errors = Vec::new();
         require_column(cx, "column", &args.column, "utf8", is_text, &mut errors);
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        ArgError::none(errors)?;
         let counts = CATEGORIES.iter().map(|name| {
             let about = format!("tokens of the category {name}");
-            describe(
-                &format!("{}{name}", args.prefix),
-                DataType::Int64,
-                true,
-                &about,
-                Some("tokens"),
-            )
+            let name = format!("{}{name}", args.prefix);
+            describe(&name, DataType::Int64, true, &about, Some("tokens"))
         });
         let table = cx.input().with(&counts.collect::<Vec<FieldRef>>());
         Ok(Box::new(BoundTaxonomy { args, ports: vec![Port::new(MAIN, table)] }))
@@ -142,7 +135,6 @@ impl BoundStep for BoundTaxonomy {
     }
 }
 
-/// The struct column with all counts of a row.
 const STRUCT: &str = "__taxonomy";
 
 impl RowStep for BoundTaxonomy {

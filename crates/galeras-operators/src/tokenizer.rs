@@ -1,27 +1,27 @@
 //! `tokenizer`: learns a byte-level BPE from a column; the model is a table of one row.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::path::Path;
 
-use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
+use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::DataType;
 use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use futures::StreamExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::tokenizer_model::{MODEL, bad_model};
+use super::typed_rows;
+use galeras_base::small_file::{self, MAX_MODEL_BYTES};
 use galeras_operator::columns::{is_text, require_column, text_field};
 use galeras_operator::worker_threads::{on_thread, pool};
 use galeras_operator::{
-    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
-    Lowering, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, TypedOperator,
-    args_schema, describe,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, Inputs,
+    LowerContext, Lowering, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep,
+    TypedOperator, args_schema, describe, take_input,
 };
-use galeras_sql::functions::bpe::{self, MIN_VOCAB};
+use galeras_sql::functions::bpe::{self, Bpe, BpeError, MIN_VOCAB};
 use galeras_sql::session::column;
 use galeras_workflow::code::Code;
 
@@ -112,9 +112,7 @@ impl TypedOperator for TokenizerOperator {
             );
             errors.push(ArgError::new("vocab_size", Code::OutOfRange, message));
         }
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        ArgError::none(errors)?;
         let table = TableSchema::default()
             .with(&[
                 text_field("kind", "the kind of model"),
@@ -135,7 +133,7 @@ struct BoundTokenizer {
 
 impl BoundStep for BoundTokenizer {
     fn args(&self) -> Value {
-        serde_json::json!(self.args)
+        json!(self.args)
     }
 
     fn ports(&self) -> &[Port] {
@@ -151,18 +149,15 @@ impl BoundStep for BoundTokenizer {
     }
 }
 
+/// The port and the column with the content of the `tokenizer.json`.
+pub(super) const MODEL: &str = "model";
+
 const QUEUE: usize = 4;
 
 #[async_trait]
 impl TableStep for BoundTokenizer {
-    async fn lower(
-        &self,
-        cx: &LowerContext,
-        mut inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
-        let input = inputs
-            .remove(INPUT)
-            .ok_or_else(|| StepError::new("`tokenizer` needs an input table"))?;
+    async fn lower(&self, cx: &LowerContext, mut inputs: Inputs) -> Result<Ports, StepError> {
+        let input = take_input(&mut inputs, INPUT)?;
         let mut stream = input.select(vec![column(&self.args.column)])?.execute_stream().await?;
         let (send, mut batches) = mpsc::channel::<RecordBatch>(QUEUE);
         let (jobs, vocab_size) = (cx.env.jobs, self.args.vocab_size);
@@ -189,12 +184,37 @@ impl TableStep for BoundTokenizer {
             Ok(())
         };
         let ((bpe, texts), ()) = tokio::try_join!(learning, feeding)?;
-        let row: [(&str, ArrayRef); 4] = [
-            ("kind", Arc::new(StringArray::from(vec!["byte_bpe"]))),
-            ("vocab_size", Arc::new(Int64Array::from(vec![bpe.vocab_size() as i64]))),
-            ("texts", Arc::new(Int64Array::from(vec![texts]))),
-            (MODEL, Arc::new(StringArray::from(vec![bpe.to_json().map_err(bad_model)?]))),
-        ];
-        Ok(vec![(MODEL, cx.session.read_batch(RecordBatch::try_from_iter(row)?)?)])
+        let row = json!({
+            "kind": "byte_bpe",
+            "vocab_size": bpe.vocab_size(),
+            "texts": texts,
+            MODEL: bpe.to_json().map_err(bad_model)?,
+        });
+        Ok(vec![(MODEL, typed_rows::table(&cx.session, &self.ports[0].table.stored(), [row])?)])
     }
+}
+
+/// The model in the table of a step `tokenizer`.
+pub(super) async fn model(table: DataFrame) -> Result<Bpe, StepError> {
+    let rows = table.select(vec![column(MODEL)])?.collect().await?;
+    let mut texts = rows.iter().flat_map(|batch| batch.column(0).as_string::<i32>().iter());
+    match (texts.next(), texts.next()) {
+        (Some(Some(json)), None) => Bpe::from_json(json).map_err(bad_model),
+        _ => Err(StepError::new("the port `tokenizer` takes one row with a `model`")),
+    }
+}
+
+/// The model in a `tokenizer.json`.
+pub(super) fn read_model(path: &Path) -> Result<Bpe, StepError> {
+    let shown = path.display();
+    let content = small_file::read(path, MAX_MODEL_BYTES)
+        .map_err(|error| StepError::new(format!("cannot read {shown}: {error}")).because(error))?;
+    let no_tokenizer =
+        |why: &dyn std::fmt::Display| StepError::new(format!("{shown} is not a tokenizer: {why}"));
+    let json = String::from_utf8(content).map_err(|error| no_tokenizer(&error))?;
+    Bpe::from_json(&json).map_err(|error| no_tokenizer(&error))
+}
+
+fn bad_model(error: BpeError) -> StepError {
+    StepError::new(error.to_string())
 }

@@ -1,6 +1,5 @@
 //! `union`: concatenates tables, with a column for the table of each row.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef};
@@ -13,9 +12,9 @@ use serde_json::Value;
 
 use galeras_operator::table_digest::type_name;
 use galeras_operator::{
-    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
-    Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, TypedOperator,
-    args_schema, describe,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, Inputs,
+    LowerContext, Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep,
+    TypedOperator, args_schema, describe,
 };
 use galeras_sql::session::column;
 use galeras_workflow::code::Code;
@@ -108,9 +107,7 @@ impl TypedOperator for UnionOperator {
         }
         check_keys(&tables, &mut errors);
         check_types(args.columns.as_deref(), &tables, &mut errors);
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        ArgError::none(errors)?;
         let table = united(&args, &tables);
         Ok(Box::new(BoundUnion { args, ports: vec![Port::new(MAIN, table)] }))
     }
@@ -319,11 +316,7 @@ impl TableStep for BoundUnion {
         true
     }
 
-    async fn lower(
-        &self,
-        cx: &LowerContext,
-        inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
+    async fn lower(&self, cx: &LowerContext, inputs: Inputs) -> Result<Ports, StepError> {
         let fields = self.ports[0].table.schema.fields();
         let mut tables = Vec::with_capacity(inputs.len());
         for (name, table) in inputs {

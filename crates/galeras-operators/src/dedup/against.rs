@@ -1,34 +1,20 @@
-//! The input port `against`, another table that the input is compared with: its arguments, and the
-//! values of the ports for rows near to it. `near` finds them.
+//! The input port `against`, another table that the input is compared with: its arguments. `near`
+//! finds the rows near to it.
 
-use std::sync::Arc;
-
-use arrow::array::{Array, ArrayRef, Float64Array, RecordBatch, StringArray, new_null_array};
-use arrow::compute::concat;
 use arrow::datatypes::DataType;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::Args;
-use super::decide::{AgainstCounts, DUPLICATE, DUPLICATE_OF, JACCARD, MULTISET_JACCARD, REASON};
+use super::{Args, check_share};
 use galeras_base::id::ID;
 use galeras_operator::columns::is_text;
 use galeras_operator::table_digest::type_name;
-use galeras_operator::{ArgError, BindContext, StepError};
-use galeras_similarity::{NearRow, NearThresholds, Thresholds};
+use galeras_operator::{ArgError, BindContext};
+use galeras_similarity::{NearThresholds, Thresholds};
 use galeras_workflow::code::Code;
 
 pub(super) const AGAINST: &str = "against";
-
-/// Hidden columns in addition to those of [`decide`](super::decide).
-pub(super) const RULE: &str = "__rule";
-pub(super) const NEAR_TO: &str = "__near_to";
-pub(super) const NEAR_TO_SOURCE: &str = "__near_to_source";
-pub(super) const CONTAINMENT: [&str; 2] = ["__containment_8", "__containment_13"];
-
-pub(super) const DUPLICATE_RULE: &str = "duplicate";
-const NEAR_RULE: &str = "near";
 
 /// The default share of a row's 8-grams, from PaLM.
 const CONTAINMENT_8: f64 = 0.7;
@@ -56,25 +42,18 @@ pub(super) struct Against {
     pub(super) thresholds: NearThresholds,
 }
 
-/// The names of the port's arguments, with a flag for those that are given.
-fn given(args: &Args) -> [(&'static str, bool); 8] {
-    [
-        ("against_column", args.against_column.is_some()),
-        ("against_id", args.against_id.is_some()),
-        ("against_source", args.against_source.is_some()),
-        ("against_ids", args.against_ids.is_some()),
-        ("against_threshold", args.against_threshold.is_some()),
-        ("against_multiset_threshold", args.against_multiset_threshold.is_some()),
-        ("containment_8", args.containment_8.is_some()),
-        ("containment_13", args.containment_13.is_some()),
-    ]
+/// The argument of this name is about the port.
+fn is_about_port(name: &str) -> bool {
+    name.starts_with("against_") || name.starts_with("containment_")
 }
 
 impl Against {
     /// The arguments for the port `against`; `None` without it.
     pub(super) fn bind(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) -> Option<Self> {
         let Some(table) = cx.inputs.get(AGAINST) else {
-            for (name, _) in given(args).into_iter().filter(|(_, given)| *given) {
+            let all = json!(args);
+            let given = all.as_object().into_iter().flatten();
+            for (name, _) in given.filter(|(name, value)| is_about_port(name) && !value.is_null()) {
                 let message = format!("`{name}` needs the input `{AGAINST}`");
                 let error = ArgError::new(name, Code::ConflictingArguments, message);
                 errors.push(error.help("write `from: { input: <step>, against: <other step> }`"));
@@ -134,26 +113,12 @@ impl Against {
         if let Some(source) = &against.source {
             need("against_source", source, true, "a plain value", plain);
         }
-        against.check_thresholds(errors);
+        let NearThresholds { similar, containment } = against.thresholds;
+        check_share("against_multiset_threshold", similar.multiset, false, errors);
+        check_share("containment_8", containment[0], false, errors);
+        check_share("containment_13", containment[1], false, errors);
+        check_share("against_threshold", similar.set, true, errors);
         Some(against)
-    }
-
-    fn check_thresholds(&self, errors: &mut Vec<ArgError>) {
-        let NearThresholds { similar, containment } = self.thresholds;
-        let mut check = |name: &str, value: f64| {
-            if !(0.0..=1.0).contains(&value) {
-                let message = format!("`{name}` must be between 0 and 1");
-                errors.push(ArgError::new(name, Code::OutOfRange, message));
-            }
-        };
-        check("against_multiset_threshold", similar.multiset);
-        check("containment_8", containment[0]);
-        check("containment_13", containment[1]);
-        // Another check covers a `threshold` that is not about this port.
-        if !(similar.set > 0.0 && similar.set <= 1.0) {
-            let message = "`against_threshold` must be above 0 and at most 1";
-            errors.push(ArgError::new("against_threshold", Code::OutOfRange, message));
-        }
     }
 
     pub(super) fn resolve(against: Option<&Self>, args: &mut Value) {
@@ -161,9 +126,7 @@ impl Against {
         let Some(against) = against else {
             // Arguments of an absent port change nothing, nor does the permission for it to be
             // absent.
-            args.retain(|name, _| {
-                !name.starts_with("against_") && !name.starts_with("containment_")
-            });
+            args.retain(|name, _| !is_about_port(name));
             return;
         };
         let NearThresholds { similar, containment } = against.thresholds;
@@ -189,86 +152,4 @@ impl Against {
         }
         columns
     }
-}
-
-/// Rows of the input that are near to a row of `against`.
-#[derive(Debug, Default)]
-pub(super) struct NearRows {
-    /// The id of each row, and the row nearest to it.
-    pub(super) rows: Vec<(String, NearRow)>,
-    pub(super) counts: AgainstCounts,
-}
-
-impl NearRows {
-    pub(super) fn ids(&self) -> Result<RecordBatch, StepError> {
-        let ids: StringArray = self.rows.iter().map(|(id, _)| Some(id.as_str())).collect();
-        let ids: ArrayRef = Arc::new(ids);
-        Ok(RecordBatch::try_from_iter_with_nullable([(DUPLICATE, ids, false)])?)
-    }
-
-    /// All rejected rows: `duplicates` and these.
-    pub(super) fn with_duplicates(
-        &self,
-        duplicates: &RecordBatch,
-    ) -> Result<RecordBatch, StepError> {
-        let (before, here) = (duplicates.num_rows(), self.rows.len());
-        let nothing = |data_type: &DataType, rows| new_null_array(data_type, rows);
-        let texts = |text: &dyn Fn(&(String, NearRow)) -> Option<String>| -> ArrayRef {
-            Arc::new(self.rows.iter().map(text).collect::<StringArray>())
-        };
-        let shares = |share: &dyn Fn(&NearRow) -> Option<f64>| -> ArrayRef {
-            Arc::new(self.rows.iter().map(|(_, near)| share(near)).collect::<Float64Array>())
-        };
-        let rules: ArrayRef = Arc::new(
-            std::iter::repeat_n(Some(DUPLICATE_RULE), before)
-                .chain(std::iter::repeat_n(Some(NEAR_RULE), here))
-                .collect::<StringArray>(),
-        );
-        let after = |name: &str, own: ArrayRef| -> Result<ArrayRef, StepError> {
-            let of_duplicates = match duplicates.column_by_name(name) {
-                Some(column) => Arc::clone(column),
-                None => nothing(own.data_type(), before),
-            };
-            Ok(concat(&[&of_duplicates as &dyn Array, &own])?)
-        };
-        let share_8 = shares(&|near| near.nearness.containment[0]);
-        let share_13 = shares(&|near| near.nearness.containment[1]);
-        let columns: Vec<(&str, ArrayRef)> = vec![
-            (DUPLICATE, texts(&|(id, _)| Some(id.clone()))),
-            (REASON, texts(&|(_, near)| Some(reason(near)))),
-            (DUPLICATE_OF, nothing(&DataType::Utf8, here)),
-            (NEAR_TO, texts(&|(_, near)| Some(near.id.clone()))),
-            (NEAR_TO_SOURCE, texts(&|(_, near)| near.source.clone())),
-            (JACCARD, shares(&|near| Some(near.nearness.jaccard))),
-            (MULTISET_JACCARD, shares(&|near| Some(near.nearness.multiset))),
-            (CONTAINMENT[0], share_8),
-            (CONTAINMENT[1], share_13),
-        ];
-        let mut all = vec![(RULE, rules, false)];
-        for (name, own) in columns {
-            let nullable = !matches!(name, DUPLICATE | REASON | JACCARD | MULTISET_JACCARD);
-            all.push((name, after(name, own)?, nullable));
-        }
-        Ok(RecordBatch::try_from_iter_with_nullable(all)?)
-    }
-}
-
-/// The reason for rejecting a row, as a sentence.
-fn reason(near: &NearRow) -> String {
-    let nearness = &near.nearness;
-    let which = match &near.source {
-        Some(source) => format!("{} of {source}", near.id),
-        None => near.id.clone(),
-    };
-    let shares = nearness.containment.iter().zip(galeras_similarity::NGRAMS);
-    let shares: Vec<String> = shares
-        .filter_map(|(share, n)| share.map(|share| format!("{share:.3} of its {n}-grams")))
-        .collect();
-    let mut values = vec![
-        format!("set Jaccard {:.3}", nearness.jaccard),
-        format!("multiset Jaccard {:.3}", nearness.multiset),
-    ];
-    values.extend(shares);
-    let how = if nearness.similar { "similar to" } else { "contained in" };
-    format!("{how} {which} ({})", values.join(", "))
 }

@@ -1,40 +1,31 @@
 //! Decides about each row: clusters, the row of each that is kept, similarities with it. Only rows
 //! of clusters are read.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arrow::array::{
-    ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray,
-    UInt32Array,
-};
+use arrow::array::{ArrayRef, AsArray, UInt32Array};
 use arrow::compute::{SortOptions, take_record_batch};
 use arrow::row::{OwnedRow, RowConverter, SortField};
 use datafusion::dataframe::DataFrame;
+use datafusion::execution::context::SessionContext;
 use futures::StreamExt;
+use serde_json::{Value, json};
 
+use super::tables::{ClusterRow, RejectedRow};
 use super::{BoundDedup, Keep, similarity_error};
+use crate::typed_rows;
 use galeras_base::id::ID;
 use galeras_operator::worker_threads::{StopOnDrop, on_thread};
 use galeras_operator::{LowerContext, StepError, Tell};
-use galeras_similarity::{Corpus, CorpusCounts};
+use galeras_similarity::{Corpus, CorpusCounts, Thresholds};
 use galeras_sql::session::column;
 
-/// The columns of [`Decided::duplicates`]: the id of a rejected row, the reason, the kept row of
-/// its cluster, and the similarities with it. The names are hidden, since the input may use others.
-pub(super) const DUPLICATE: &str = "__duplicate";
-pub(super) const REASON: &str = "__reason";
-pub(super) const DUPLICATE_OF: &str = "__duplicate_of";
-pub(super) const JACCARD: &str = "__jaccard";
-pub(super) const MULTISET_JACCARD: &str = "__multiset_jaccard";
-
-/// The outcome.
 pub(super) struct Decided {
-    /// A row for each rejected row.
-    pub(super) duplicates: RecordBatch,
-    pub(super) clusters: RecordBatch,
-    pub(super) summary: RecordBatch,
+    pub(super) rejected: Vec<RejectedRow>,
+    pub(super) clusters: DataFrame,
+    pub(super) summary: DataFrame,
 }
 
 /// The values about `against` in the summary.
@@ -51,7 +42,6 @@ pub(super) struct AgainstCounts {
     pub(super) nulls: u64,
 }
 
-/// A row of a cluster.
 struct Member {
     row: u32,
     /// The smallest position in its cluster.
@@ -71,7 +61,7 @@ pub(super) async fn decide(
     let stop = StopOnDrop::default();
     let clustered = {
         let (corpus, flag, tell) = (Arc::clone(&corpus), stop.flag(), Arc::clone(&cx.tell));
-        let (thresholds, method) = (step.thresholds(), step.method());
+        let (thresholds, (method, _)) = (step.thresholds(), step.method());
         on_thread(move || {
             let progress = |done: u64, of: u64| {
                 let percent = (100 * done).checked_div(of).unwrap_or(100);
@@ -89,7 +79,7 @@ pub(super) async fn decide(
     let counts = corpus.counts();
     let similarities =
         on_thread(move || corpus.similarities(&pairs).map_err(similarity_error)).await?;
-    tables(step, &members, &kept, &similarities, (&counts, against))
+    tables(step, &cx.session, &members, &kept, &similarities, (&counts, against))
 }
 
 /// The members of clusters with their ids and sort keys, in the order of rows.
@@ -164,55 +154,44 @@ fn kept(members: &[Member], keep: Keep) -> HashMap<u32, (usize, i64)> {
 
 fn tables(
     step: &BoundDedup,
+    session: &SessionContext,
     members: &[Member],
     kept: &HashMap<u32, (usize, i64)>,
     similarities: &[(f64, f64)],
     (counts, against): (&CorpusCounts, Option<AgainstCounts>),
 ) -> Result<Decided, StepError> {
     let of = |member: &Member| &members[kept[&member.cluster].0];
-    let ids: StringArray = members.iter().map(|m| Some(m.id.as_str())).collect();
-    let cluster: StringArray = members.iter().map(|m| Some(of(m).id.as_str())).collect();
-    let size: Int64Array = members.iter().map(|m| Some(kept[&m.cluster].1)).collect();
-    let is_kept: Vec<bool> = members.iter().map(|m| of(m).row == m.row).collect();
-    let jaccard: Float64Array = similarities.iter().map(|(set, _)| Some(*set)).collect();
-    let multiset: Float64Array = similarities.iter().map(|(_, multi)| Some(*multi)).collect();
-    let clusters: [(&str, ArrayRef, bool); 6] = [
-        (ID, Arc::new(ids.clone()), false),
-        ("cluster", Arc::new(cluster.clone()), false),
-        ("size", Arc::new(size), false),
-        ("kept", Arc::new(BooleanArray::from(is_kept.clone())), false),
-        ("jaccard", Arc::new(jaccard.clone()), false),
-        ("multiset_jaccard", Arc::new(multiset.clone()), false),
-    ];
-    let reasons: StringArray = similarities
-        .iter()
-        .zip(cluster.iter().flatten())
-        .map(|((set, multi), kept)| {
-            let linked = if *set < step.args.threshold || *multi < step.args.multiset_threshold {
-                "similar through other rows to"
-            } else {
-                "similar to"
-            };
-            let values = format!("(set Jaccard {set:.3}, multiset Jaccard {multi:.3})");
-            Some(format!("{linked} {kept} {values}"))
-        })
-        .collect();
-    let all: [(&str, ArrayRef, bool); 5] = [
-        (DUPLICATE, Arc::new(ids), false),
-        (REASON, Arc::new(reasons), false),
-        (DUPLICATE_OF, Arc::new(cluster), false),
-        (JACCARD, Arc::new(jaccard), false),
-        (MULTISET_JACCARD, Arc::new(multiset), false),
-    ];
-    let all = RecordBatch::try_from_iter_with_nullable(all)?;
-    let set_aside: BooleanArray = is_kept.iter().map(|kept| Some(!kept)).collect();
-    let duplicates = arrow::compute::filter_record_batch(&all, &set_aside)?;
-    let summary = summary(step, kept, duplicates.num_rows() as i64, (counts, against))?;
-    Ok(Decided {
-        duplicates,
-        clusters: RecordBatch::try_from_iter_with_nullable(clusters)?,
-        summary,
-    })
+    let all = || members.iter().zip(similarities.iter().copied());
+    let clusters = all().map(|(member, (jaccard, multiset_jaccard))| ClusterRow {
+        id: &member.id,
+        cluster: &of(member).id,
+        size: kept[&member.cluster].1,
+        kept: of(member).row == member.row,
+        jaccard,
+        multiset_jaccard,
+    });
+    let clusters = typed_rows::table(session, &step.ports[2].table.stored(), clusters)?;
+    let rejected = all().filter(|(member, _)| of(member).row != member.row);
+    let rejected = rejected.map(|(member, (jaccard, multiset_jaccard))| {
+        let Thresholds { set, multiset, .. } = step.thresholds();
+        let direct = jaccard >= set && multiset_jaccard >= multiset;
+        let linked = if direct { "similar to" } else { "similar through other rows to" };
+        let kept = &of(member).id;
+        let values = format!("(set Jaccard {jaccard:.3}, multiset Jaccard {multiset_jaccard:.3})");
+        RejectedRow {
+            id: member.id.clone(),
+            rule: "duplicate",
+            reason: format!("{linked} {kept} {values}"),
+            duplicate_of: Some(kept.clone()),
+            jaccard,
+            multiset_jaccard,
+            near: None,
+        }
+    });
+    let rejected: Vec<RejectedRow> = rejected.collect();
+    let summary = summary(step, kept, rejected.len() as i64, (counts, against));
+    let summary = typed_rows::table(session, &step.ports[3].table.stored(), [summary])?;
+    Ok(Decided { rejected, clusters, summary })
 }
 
 /// The one row of the port `summary`. Rows near to another table are not among the `counts`.
@@ -221,36 +200,32 @@ fn summary(
     kept: &HashMap<u32, (usize, i64)>,
     duplicates: i64,
     (counts, against): (&CorpusCounts, Option<AgainstCounts>),
-) -> Result<RecordBatch, StepError> {
+) -> BTreeMap<&'static str, Value> {
     let near = against.map_or(0, |against| against.near as i64);
     let rows = counts.rows as i64 + near;
     let percent = |part: i64| if rows == 0 { 0.0 } else { 100.0 * part as f64 / rows as f64 };
-    let largest = kept.values().map(|(_, size)| *size).max().unwrap_or(0);
-    let count = |n: i64| -> ArrayRef { Arc::new(Int64Array::from(vec![n])) };
-    let share = |x: f64| -> ArrayRef { Arc::new(Float64Array::from(vec![x])) };
-    let mut columns = vec![
-        ("rows", count(rows)),
-        ("duplicates", count(duplicates)),
-        ("percent", share(percent(duplicates))),
-        ("kept", count(rows - duplicates - near)),
-        ("clusters", count(kept.len() as i64)),
-        ("largest_cluster", count(largest)),
-        ("compared", count(counts.documents as i64 + near)),
-        ("too_short", count(counts.too_short as i64)),
-        ("nulls", count(counts.nulls as i64)),
-        ("expected_recall", share(step.recall())),
-    ];
+    let mut row = BTreeMap::from([
+        ("rows", json!(rows)),
+        ("duplicates", json!(duplicates)),
+        ("percent", json!(percent(duplicates))),
+        ("kept", json!(rows - duplicates - near)),
+        ("clusters", json!(kept.len())),
+        ("largest_cluster", json!(kept.values().map(|(_, size)| *size).max().unwrap_or(0))),
+        ("compared", json!(counts.documents as i64 + near)),
+        ("too_short", json!(counts.too_short)),
+        ("nulls", json!(counts.nulls)),
+        ("expected_recall", json!(step.method().1)),
+    ]);
     if let Some(against) = against {
-        columns.extend([
-            ("near", count(near)),
-            ("near_percent", share(percent(near))),
-            ("near_similar", count(against.similar as i64)),
-            ("against_rows", count(against.rows as i64)),
-            ("against_compared", count(against.compared as i64)),
-            ("against_too_short", count(against.too_short as i64)),
-            ("against_nulls", count(against.nulls as i64)),
+        row.extend([
+            ("near", json!(near)),
+            ("near_percent", json!(percent(near))),
+            ("near_similar", json!(against.similar)),
+            ("against_rows", json!(against.rows)),
+            ("against_compared", json!(against.compared)),
+            ("against_too_short", json!(against.too_short)),
+            ("against_nulls", json!(against.nulls)),
         ]);
     }
-    let columns = columns.into_iter().map(|(name, values)| (name, values, false));
-    Ok(RecordBatch::try_from_iter_with_nullable(columns)?)
+    row
 }

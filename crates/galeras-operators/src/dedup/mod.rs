@@ -10,13 +10,11 @@ mod near;
 mod read;
 mod tables;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use arrow::array::RecordBatch;
 use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
-use datafusion::logical_expr::{JoinType, lit};
+use datafusion::logical_expr::{Expr, JoinType};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -24,16 +22,17 @@ use serde_json::Value;
 use self::against::{AGAINST, Against, AgainstIds};
 use self::decide::{Decided, decide};
 use self::read::{limits, read, tokenizer};
-use super::tokenizer_model::{MODEL, read_model};
+use self::tables::RejectedRow;
+use super::tokenizer::{MODEL, read_model};
+use super::typed_rows;
 use galeras_base::digest::Digest;
 use galeras_base::id::ID;
 use galeras_base::small_file::{self, MAX_MODEL_BYTES};
 use galeras_operator::columns::{is_text, require_column};
-use galeras_operator::rejects::reject_values;
 use galeras_operator::{
     Access, ArgError, BindContext, BoundStep, Demand, Descriptor, Effect, Grain, INPUT, InputPorts,
-    LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, Reads, SUMMARY, SideFile,
-    StepError, TableStep, args_schema, parse_args,
+    Inputs, LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, Reads, SUMMARY, SideFile,
+    StepError, TableStep, args_schema, parse_args, take_input,
 };
 use galeras_similarity::{PairSearch, Thresholds, expected_recall};
 use galeras_sql::projection::project;
@@ -206,12 +205,16 @@ impl Operator for DedupOperator {
             let path = format!("order_by[{at}]");
             require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
         }
-        check_thresholds(&args, &mut errors);
+        check_share("threshold", args.threshold, true, &mut errors);
+        if args.threshold == 0.0
+            && let Some(error) = errors.last_mut()
+        {
+            error.help = Some("with 0 every row would be a duplicate of every other".into());
+        }
+        check_share("multiset_threshold", args.multiset_threshold, false, &mut errors);
         let against = Against::bind(&args, cx, &mut errors);
         let file = check_tokenizer(&args, chosen, cx, &mut errors);
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        ArgError::none(errors)?;
         let rejects = tables::rejects(&input, against.as_ref());
         let ports = vec![
             Port::new(MAIN, input),
@@ -223,19 +226,11 @@ impl Operator for DedupOperator {
     }
 }
 
-/// Thresholds are in 0 to 1; that of the sets is above 0.
-fn check_thresholds(args: &Args, errors: &mut Vec<ArgError>) {
-    if !(args.threshold > 0.0 && args.threshold <= 1.0) {
-        let message = "`threshold` must be above 0 and at most 1";
-        let mut error = ArgError::new("threshold", Code::OutOfRange, message);
-        if args.threshold == 0.0 {
-            error = error.help("with 0 every row would be a duplicate of every other");
-        }
-        errors.push(error);
-    }
-    if !(0.0..=1.0).contains(&args.multiset_threshold) {
-        let message = "`multiset_threshold` must be between 0 and 1";
-        errors.push(ArgError::new("multiset_threshold", Code::OutOfRange, message));
+/// A threshold is a share; that of sets is above 0.
+fn check_share(name: &str, share: f64, of_sets: bool, errors: &mut Vec<ArgError>) {
+    if !(0.0..=1.0).contains(&share) || (of_sets && share == 0.0) {
+        let range = if of_sets { "above 0 and at most 1" } else { "between 0 and 1" };
+        errors.push(ArgError::new(name, Code::OutOfRange, format!("`{name}` must be {range}")));
     }
 }
 
@@ -257,23 +252,20 @@ fn check_tokenizer(
     }
     let given = usize::from(port.is_some()) + usize::from(args.tokenizer_file.is_some());
     match (args.tokens, given) {
-        (Tokens::Bpe, 0) => errors.push(
-            ArgError::new("tokens", Code::MissingArgument, "`tokens: bpe` needs a tokenizer")
-                .help("add `tokenizer: <step>` under `from`, or `tokenizer_file`"),
-        ),
-        (Tokens::Bpe, 2) => errors.push(ArgError::new(
-            "tokenizer_file",
-            Code::ConflictingArguments,
-            "give either the port `tokenizer` or `tokenizer_file`, not both",
-        )),
-        (Tokens::Word, 1..) if !chosen || args.tokenizer_file.is_some() => errors.push(
-            ArgError::new(
-                "tokens",
-                Code::ConflictingArguments,
-                "`tokens: word` needs no tokenizer",
-            )
-            .help("write `tokens: bpe` to compare by the tokenizer's tokens"),
-        ),
+        (Tokens::Bpe, 0) => {
+            let message = "`tokens: bpe` needs a tokenizer";
+            let help = "add `tokenizer: <step>` under `from`, or `tokenizer_file`";
+            errors.push(ArgError::new("tokens", Code::MissingArgument, message).help(help));
+        }
+        (Tokens::Bpe, 2) => {
+            let message = "give either the port `tokenizer` or `tokenizer_file`, not both";
+            errors.push(ArgError::new("tokenizer_file", Code::ConflictingArguments, message));
+        }
+        (Tokens::Word, 1..) if !chosen || args.tokenizer_file.is_some() => {
+            let message = "`tokens: word` needs no tokenizer";
+            let help = "write `tokens: bpe` to compare by the tokenizer's tokens";
+            errors.push(ArgError::new("tokens", Code::ConflictingArguments, message).help(help));
+        }
         _ => {}
     }
     if args.tokens == Tokens::Bpe && args.keywords == Keywords::Drop {
@@ -357,17 +349,11 @@ impl BoundDedup {
         }
     }
 
-    fn method(&self) -> PairSearch {
+    /// The search, and the recall that is expected of it.
+    fn method(&self) -> (PairSearch, f64) {
         match self.args.method {
-            SearchMethod::Exact => PairSearch::Exact,
-            SearchMethod::Minhash => PairSearch::MinHash,
-        }
-    }
-
-    fn recall(&self) -> f64 {
-        match self.args.method {
-            SearchMethod::Exact => 1.0,
-            SearchMethod::Minhash => expected_recall(self.args.threshold),
+            SearchMethod::Exact => (PairSearch::Exact, 1.0),
+            SearchMethod::Minhash => (PairSearch::MinHash, expected_recall(self.args.threshold)),
         }
     }
 }
@@ -387,65 +373,55 @@ impl TableStep for BoundDedup {
         true
     }
 
-    async fn lower(
-        &self,
-        cx: &LowerContext,
-        mut inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
-        let missing = || StepError::new("`dedup` needs an input table");
-        let input = inputs.remove(INPUT).ok_or_else(missing)?;
+    async fn lower(&self, cx: &LowerContext, mut inputs: Inputs) -> Result<Ports, StepError> {
+        let input = take_input(&mut inputs, INPUT)?;
         let model = inputs.remove(TOKENIZER).filter(|_| self.args.tokens == Tokens::Bpe);
         let bpe = tokenizer(self, model).await?;
         let limits = limits(cx)?;
-        let small = |rows: &RecordBatch| cx.session.read_batch(rows.clone());
         // The small table is on the left: rows of the input are looked up in it and keep their
         // order.
-        let (here, there) = ([decide::DUPLICATE], [ID]);
+        let id = hidden(ID);
+        let (here, there) = ([id.as_str()], [ID]);
         let mut rest = input.clone();
-        let mut near = None;
+        let (mut near, mut counts) = (Vec::new(), None);
         if let Some(against) = &self.against {
-            let other = inputs.remove(AGAINST).ok_or_else(missing)?;
+            let other = take_input(&mut inputs, AGAINST)?;
             let tables = (input.clone(), other);
             let found = near::find(self, cx, against, tables, bpe.as_ref(), &limits).await?;
-            let ids = small(&found.ids()?)?;
+            let ids = self.rejected(cx, &found.0)?;
             rest = ids.join(rest, JoinType::RightAnti, &here, &there, None)?;
-            near = Some(found);
+            (near, counts) = (found.0, Some(found.1));
         }
         let corpus = read(self, cx, rest.clone(), bpe, limits).await?;
-        let counts = near.as_ref().map(|near| near.counts);
-        let Decided { duplicates, clusters, summary } =
+        let Decided { mut rejected, clusters, summary } =
             decide(self, cx, rest, corpus, counts).await?;
-        let mut values = vec![
-            ("duplicate_of", column(decide::DUPLICATE_OF)),
-            ("jaccard", column(decide::JACCARD)),
-            ("multiset_jaccard", column(decide::MULTISET_JACCARD)),
-        ];
-        let set_aside = match &near {
-            None => {
-                let rule = lit(against::DUPLICATE_RULE);
-                values.extend(reject_values(rule, column(decide::REASON)));
-                duplicates
-            }
-            Some(near) => {
-                let rule = column(against::RULE);
-                values.extend(reject_values(rule, column(decide::REASON)));
-                values.extend([
-                    ("near_to", column(against::NEAR_TO)),
-                    ("near_to_source", column(against::NEAR_TO_SOURCE)),
-                    ("containment_8", column(against::CONTAINMENT[0])),
-                    ("containment_13", column(against::CONTAINMENT[1])),
-                ]);
-                near.with_duplicates(&duplicates)?
-            }
-        };
-        let kept =
-            small(&set_aside)?.join(input.clone(), JoinType::RightAnti, &here, &there, None)?;
-        let others = small(&set_aside)?.join(input, JoinType::Inner, &here, &there, None)?;
+        rejected.extend(near);
+        let small = self.rejected(cx, &rejected)?;
+        let kept = small.clone().join(input.clone(), JoinType::RightAnti, &here, &there, None)?;
+        let others = small.join(input, JoinType::Inner, &here, &there, None)?;
+        let added = tables::rejected_schema(self.against.as_ref());
+        let added = added.fields().iter().map(|field| field.name().as_str());
+        let added = added.filter(|name| *name != ID);
+        let values = added.map(|name| (name, column(&hidden(name)))).collect();
         Ok(vec![
             (MAIN, kept),
             (REJECTS, project(others, &self.ports[1].table, values)?),
-            (CLUSTERS, cx.session.read_batch(clusters)?),
-            (SUMMARY, cx.session.read_batch(summary)?),
+            (CLUSTERS, clusters),
+            (SUMMARY, summary),
         ])
     }
+}
+
+impl BoundDedup {
+    /// A small table of rejected rows, with hidden names, since the input may use others.
+    fn rejected(&self, cx: &LowerContext, rows: &[RejectedRow]) -> Result<DataFrame, StepError> {
+        let schema = tables::rejected_schema(self.against.as_ref());
+        let names = schema.fields().iter().map(|field| field.name());
+        let columns: Vec<Expr> = names.map(|name| column(name).alias(hidden(name))).collect();
+        Ok(typed_rows::table(&cx.session, &schema, rows)?.select(columns)?)
+    }
+}
+
+fn hidden(name: &str) -> String {
+    format!("__{name}")
 }

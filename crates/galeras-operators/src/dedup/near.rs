@@ -17,8 +17,9 @@ use futures::StreamExt;
 use futures::future::try_join_all;
 use tokio::sync::mpsc;
 
-use super::against::{Against, AgainstIds, NearRows};
+use super::against::{Against, AgainstIds};
 use super::decide::AgainstCounts;
+use super::tables::RejectedRow;
 use super::{BoundDedup, Keywords, similarity_error};
 use galeras_base::id::ID;
 use galeras_operator::worker_threads::{StopOnDrop, on_thread};
@@ -83,7 +84,7 @@ struct Block {
     last: bool,
 }
 
-/// The rows of the input that are near to a row of `against`.
+/// The rows of the input that are near to a row of `against`, and the counts about it.
 pub(super) async fn find(
     step: &BoundDedup,
     cx: &LowerContext,
@@ -91,23 +92,23 @@ pub(super) async fn find(
     (input, other): (DataFrame, DataFrame),
     bpe: Option<&Arc<Bpe>>,
     limits: &SimilarityLimits,
-) -> Result<NearRows, StepError> {
+) -> Result<(Vec<RejectedRow>, AgainstCounts), StepError> {
     let texts =
         input.select(vec![column(ID).alias("__id"), text(&step.args.column).alias("__text")])?;
     let mut columns = vec![text(&against.id).alias("__id"), text(&against.column).alias("__text")];
     columns.extend(against.source.iter().map(|source| text(source).alias("__source")));
     let other = other.select(columns)?;
     let mut source = Source { stream: texts.execute_stream().await?, rest: None };
-    let mut found = NearRows::default();
+    let (mut found, mut counts) = (Vec::new(), AgainstCounts::default());
     let mut blocks = 0_u64;
     loop {
         (cx.tell)(Tell::Activity("reading tokens".into()));
         let block = Arc::new(block(step, against, &mut source, bpe, limits).await?);
         blocks += 1;
         let rows = Source { stream: other.clone().execute_stream().await?, rest: None };
-        let (nearest, counts) = pass(step, cx, against, (&block, blocks), rows, bpe).await?;
+        let (nearest, counted) = pass(step, cx, against, (&block, blocks), rows, bpe).await?;
         if blocks == 1 {
-            found.counts = counts;
+            counts = counted;
         }
         for (row, id) in block.ids.iter().enumerate() {
             let Some(document) = block.index.document(row) else { continue };
@@ -117,13 +118,13 @@ pub(super) async fn find(
                 AgainstIds::Same => nearest.of(row as u32),
             };
             if let Some(near) = near {
-                found.counts.near += 1;
-                found.counts.similar += u64::from(near.nearness.similar);
-                found.rows.push((id.clone(), near.clone()));
+                counts.near += 1;
+                counts.similar += u64::from(near.nearness.similar);
+                found.push(RejectedRow::near(id, near));
             }
         }
         if block.last {
-            return Ok(found);
+            return Ok((found, counts));
         }
     }
 }
@@ -219,7 +220,6 @@ async fn block(
     Ok(Block { index: Arc::new(index), ids, rows, last })
 }
 
-/// Compares all rows of `against` with a block.
 async fn pass(
     step: &BoundDedup,
     cx: &LowerContext,

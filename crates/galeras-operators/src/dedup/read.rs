@@ -10,7 +10,7 @@ use futures::StreamExt;
 use futures::future::try_join_all;
 use tokio::sync::mpsc;
 
-use super::super::tokenizer_model::{model, read_model};
+use super::super::tokenizer::{model, read_model};
 use super::{BoundDedup, Keywords, Tokens, similarity_error};
 use galeras_base::id::ID;
 use galeras_operator::worker_threads::{StopOnDrop, on_thread};

@@ -1,30 +1,25 @@
 //! `exec`: rows from an external program.
 
-mod group;
-mod input;
-mod output;
 mod process;
+mod tables;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
 use async_trait::async_trait;
-use datafusion::dataframe::DataFrame;
 use datafusion::datasource::MemTable;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use self::input::write_table;
-use self::output::read_table;
 use self::process::{room, run, shown};
+use self::tables::{read_table, write_table};
 use galeras_base::digest::Digest;
 use galeras_base::small_file;
 use galeras_operator::{
     Access, ArgError, BindContext, BoundStep, Demand, Descriptor, Effect, Grain, InputPorts,
-    LowerContext, Lowering, MAIN, Operator, Port, Ports, SideFile, StepError, TableSchema,
+    Inputs, LowerContext, Lowering, MAIN, Operator, Port, Ports, SideFile, StepError, TableSchema,
     TableStep, TypedOperator, args_schema, parse_column,
 };
 use galeras_workflow::code::Code;
@@ -66,44 +61,6 @@ struct ExecOperator;
 /// The operator.
 pub const EXEC: &dyn Operator = &ExecOperator;
 
-const DOC: &str = r#"Compute a table with a program of your own.
-
-## What it does
-Runs `command` with `sh -c` in the folder of the workflow file. Every input table is written to a
-file, whose path is in the environment variable `GALERAS_INPUT_<PORT>` (`GALERAS_INPUT_INPUT` for a
-plain `from`); with exactly one input it is also the standard input. The standard output, in
-`format`, is the result; it must have exactly the columns of `output`, and be complete: a truncated
-last line or stream is an error. The standard error is shown if the command fails.
-
-It need not read its input to the end. A command fails if its exit status is not 0 or a signal ends
-it; for a pipeline the shell reports only the last program's. When the command ends, processes that
-it left running are ended.
-
-The program must be deterministic: its result is stored and reused. The key holds the command,
-the arguments, the input tables and the content of `files`, so name the program's own source
-there.
-
-A program may do everything that you may do, so `galeras run` shows it and asks before it runs the
-first time, and again when the command or one of `files` has changed ([Trust](../trust.md)). The
-value of `${{ params.x }}` or `${{ matrix.x }}` enters the command as one word of the shell: it is
-quoted for its place, outside quotes, in `'…'` or in `"…"`, and is never read as shell code. So
-write `--name ${{ params.name }}`, with or without your own quotes. Where quotes do not help (in
-backticks, `${…}`, `$((…))`, a comment, after `<<`), only plain words and numbers are accepted.
-
-## Example
-```yaml
-numbers:
-  op: exec
-  with:
-    command: printf '{"id":"a","x":1}\n{"id":"b","x":2}\n'
-    output: { id: utf8!, x: int64 }
-```
-
-## Cost and reuse
-Runs as a whole when an input, the command or a declared file has changed. When a run is
-interrupted or killed, the program and everything it started end as well.
-"#;
-
 impl TypedOperator for ExecOperator {
     type Args = Args;
 
@@ -113,7 +70,7 @@ impl TypedOperator for ExecOperator {
         grain: Grain::of::<BoundExec, _>(),
         effect: Effect::External,
         inputs: InputPorts::Any,
-        doc: DOC,
+        doc: include_str!("doc.md"),
         args_schema: args_schema::<Args>,
     };
 
@@ -129,11 +86,8 @@ impl TypedOperator for ExecOperator {
             }
         }
         if args.output.is_empty() {
-            errors.push(ArgError::new(
-                "output",
-                Code::MissingArgument,
-                "`output` declares no columns",
-            ));
+            let message = "`output` declares no columns";
+            errors.push(ArgError::new("output", Code::MissingArgument, message));
         }
         let schema: SchemaRef = Arc::new(Schema::new(fields));
         for (at, name) in args.key.iter().flatten().enumerate() {
@@ -149,9 +103,7 @@ impl TypedOperator for ExecOperator {
                 errors.push(error.help("paths are relative to the workflow file"));
             }
         }
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        ArgError::none(errors)?;
         let table = TableSchema::new(Arc::clone(&schema), args.key.clone());
         let base = cx.base.clone();
         Ok(Box::new(BoundExec { args, schema, base, ports: vec![Port::new(MAIN, table)] }))
@@ -217,11 +169,7 @@ impl BoundStep for BoundExec {
 
 #[async_trait]
 impl TableStep for BoundExec {
-    async fn lower(
-        &self,
-        cx: &LowerContext,
-        inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
+    async fn lower(&self, cx: &LowerContext, inputs: Inputs) -> Result<Ports, StepError> {
         let (mut files, scratch) = (Vec::new(), cx.scratch.path()?);
         for (name, df) in inputs {
             let path = scratch.join(format!("input-{name}"));

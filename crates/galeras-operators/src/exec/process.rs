@@ -1,4 +1,5 @@
-//! Runs the command, and stores its output.
+//! Runs the command, and stores its output. All of its processes end with the command, the run, or
+//! the program, even if that is killed.
 //!
 //! Its standard output is a pipe and not a file: a program that ignores a full disk would otherwise
 //! lose rows and report success.
@@ -10,10 +11,10 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStdout, Command};
 
-use super::group::CommandGroup;
 use galeras_operator::{LowerContext, StepError};
 
 /// The time for which a finished command's children may keep standard output open without writing.
@@ -56,21 +57,18 @@ pub(super) async fn run(
         ended = finish(&mut child, file, GRACE) => ended,
         () = cx.env.cancel.cancelled() => return Err(StepError::interrupted()),
     };
-    let status = match ended {
-        Ok(status) => status,
-        Err(Unfinished::Open) => {
-            let message = format!(
-                "the command {name} has ended, but what it left running still has its standard \
-                 output open"
-            );
-            let help = "wait for it in the command (`wait`), or send what it prints elsewhere \
-                        (`>/dev/null &`)";
-            return Err(StepError::new(message).help(help));
-        }
-        Err(Unfinished::Failed(error)) => {
-            let message = format!("cannot keep what the command {name} prints: {error}");
-            return Err(StepError::new(message).because(error).help(room()));
-        }
+    let ended = ended.map_err(|error| {
+        let message = format!("cannot keep what the command {name} prints: {error}");
+        StepError::new(message).because(error).help(room())
+    })?;
+    let Some(status) = ended else {
+        let message = format!(
+            "the command {name} has ended, but what it left running still has its standard output \
+             open"
+        );
+        let help = "wait for it in the command (`wait`), or send what it prints elsewhere \
+                    (`>/dev/null &`)";
+        return Err(StepError::new(message).help(help));
     };
     group.end().await;
     if status.success() {
@@ -96,21 +94,8 @@ pub(super) fn room() -> String {
     )
 }
 
-/// The reason why a command did not finish.
-#[derive(Debug)]
-enum Unfinished {
-    /// Its children may still print.
-    Open,
-    Failed(io::Error),
-}
-
-impl From<io::Error> for Unfinished {
-    fn from(error: io::Error) -> Self {
-        Self::Failed(error)
-    }
-}
-
-async fn finish(child: &mut Child, file: File, grace: Duration) -> Result<ExitStatus, Unfinished> {
+/// The status of the command; `None` if its children may still print.
+async fn finish(child: &mut Child, file: File, grace: Duration) -> io::Result<Option<ExitStatus>> {
     let printed = child.stdout.take().ok_or_else(|| io::Error::other("it has no output"))?;
     let copied = AtomicU64::new(0);
     let copy = keep(printed, file, &copied);
@@ -119,21 +104,21 @@ async fn finish(child: &mut Child, file: File, grace: Duration) -> Result<ExitSt
         biased;
         kept = &mut copy => {
             kept?;
-            return Ok(child.wait().await?);
+            return child.wait().await.map(Some);
         }
         status = child.wait() => status?,
     };
     if !status.success() {
-        return Ok(status);
+        return Ok(Some(status));
     }
     loop {
         let before = copied.load(Ordering::Relaxed);
         match tokio::time::timeout(grace, &mut copy).await {
             Ok(kept) => {
                 kept?;
-                return Ok(status);
+                return Ok(Some(status));
             }
-            Err(_) if copied.load(Ordering::Relaxed) == before => return Err(Unfinished::Open),
+            Err(_) if copied.load(Ordering::Relaxed) == before => return Ok(None),
             Err(_) => {}
         }
     }
@@ -193,6 +178,98 @@ fn last_lines(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).trim().to_string())
 }
 
+/// Waits for the end of its standard input. Then it kills its group, but first the descendants that
+/// have left the group: `timeout`, for example, leads a new one.
+const WATCH: &str = r#"
+trap '' HUP INT QUIT TERM USR1 USR2 ALRM TSTP TTIN TTOU
+read -r line
+found=
+more=1
+while [ "$more" ]; do
+    more=
+    for stat in /proc/[0-9]*/stat; do
+        pid=${stat#/proc/}
+        pid=${pid%/stat}
+        case " $$ $found" in *" $pid "*) continue ;; esac
+        read -r line <"$stat" || continue
+        # Behind the name: the state, the parent, the group.
+        set -- ${line##*) }
+        case " $found" in
+            *" $2 "*) ;;
+            *) [ "$3" = $$ ] || continue ;;
+        esac
+        found="$found$pid "
+        more=1
+    done
+done
+kill -s KILL $found
+kill -s KILL 0
+"#;
+
+/// The time that the watcher gets to end a group; it needs a tenth of a second.
+const PATIENCE: Duration = Duration::from_secs(2);
+const POLL: Duration = Duration::from_millis(2);
+
+/// The process group of a command. Dropping it ends every process of the command.
+///
+/// A second shell, the watcher, leads the group that the command joins. It reads from a pipe that
+/// never has data. When the pipe is closed, by us or by the kernel after a SIGKILL, the watcher kills
+/// all processes of the command. A death signal (`PR_SET_PDEATHSIG`) would only reach the shell that
+/// runs the command, not its children.
+struct CommandGroup {
+    watcher: Child,
+    id: Pid,
+}
+
+impl CommandGroup {
+    /// Starts a group with only its watcher.
+    ///
+    /// # Errors
+    /// If no process can be started.
+    fn start() -> io::Result<Self> {
+        let watcher = Command::new("sh")
+            .arg("-c")
+            .arg(WATCH)
+            .current_dir("/")
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let id = watcher.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        let id = id.ok_or_else(|| io::Error::other("a process without a number"))?;
+        Ok(Self { watcher, id })
+    }
+
+    /// The id of the group. It is not reused during the lifetime of this value, since the watcher
+    /// that leads the group is only waited for on drop.
+    fn id(&self) -> i32 {
+        self.id.as_raw_nonzero().get()
+    }
+
+    /// Ends the processes that a finished command left running.
+    async fn end(mut self) {
+        // At least the watcher exists; if it cannot be killed, dropping it tries again.
+        let _ = kill_process_group(self.id, Signal::KILL);
+        let _ = self.watcher.wait().await;
+    }
+}
+
+impl Drop for CommandGroup {
+    fn drop(&mut self) {
+        drop(self.watcher.stdin.take());
+        for _ in 0..PATIENCE.as_millis() / POLL.as_millis() {
+            match self.watcher.try_wait() {
+                Ok(None) => std::thread::sleep(POLL),
+                // It has killed itself as the last process.
+                Ok(Some(_)) | Err(_) => return,
+            }
+        }
+        // The group may be gone already, for example if the command killed its watcher.
+        let _ = kill_process_group(self.id, Signal::KILL);
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
@@ -219,12 +296,12 @@ mod tests {
         let grace = Duration::from_millis(200);
         let mut child = spawned("sleep 5 & echo a");
         let ended = finish(&mut child, tempfile::tempfile().unwrap(), grace).await;
-        assert!(matches!(ended, Err(Unfinished::Open)), "{ended:?}");
+        assert!(matches!(ended, Ok(None)), "{ended:?}");
         // A child that prints is waited for.
         let mut child = spawned("(for i in 1 2 3 4 5 6; do echo $i; sleep 0.1; done) & echo a");
         let mut file = tempfile::tempfile().unwrap();
         let ended = finish(&mut child, file.try_clone().unwrap(), grace).await;
-        assert!(ended.unwrap().success());
+        assert!(ended.unwrap().unwrap().success());
         let mut printed = String::new();
         file.rewind().unwrap();
         file.read_to_string(&mut printed).unwrap();
@@ -236,7 +313,7 @@ mod tests {
         let mut child = spawned("yes | head -c 1000000");
         let full = File::options().write(true).open("/dev/full").unwrap();
         match finish(&mut child, full, GRACE).await {
-            Err(Unfinished::Failed(error)) => assert_eq!(error.kind(), io::ErrorKind::StorageFull),
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::StorageFull),
             other => panic!("{other:?}"),
         }
     }

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::str::FromStr as _;
 use std::sync::LazyLock;
 
+use arrow::datatypes::DataType;
 use galeras_figures::{Kind, Role, Scale, Spec, Takes, Theme};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 
-use galeras_operator::columns::is_number;
-use galeras_operator::table_digest::type_name;
+use galeras_operator::columns::{is_number, require_column};
 use galeras_operator::{ArgError, BindContext};
 use galeras_workflow::code::Code;
 
@@ -196,7 +196,6 @@ impl Args {
         })
     }
 
-    /// The errors in the arguments.
     pub(super) fn check(&self, cx: &BindContext) -> Vec<ArgError> {
         let mut errors = Vec::new();
         let (spec, kind) = (self.spec(), self.kind());
@@ -217,7 +216,11 @@ impl Args {
                     );
                 }
                 (Some(name), Some(usage)) => {
-                    errors.extend(column_error(cx, path, name, usage.takes));
+                    let (wanted, fits): (_, fn(&DataType) -> bool) = match usage.takes {
+                        Takes::Number => ("a number", is_number),
+                        Takes::Category => ("a plain value", |data_type| !data_type.is_nested()),
+                    };
+                    require_column(cx, path, name, wanted, fits, &mut errors);
                 }
                 (None, _) => {}
             }
@@ -237,21 +240,4 @@ impl Args {
         }
         errors
     }
-}
-
-/// The error in a role's column, if any.
-fn column_error(cx: &BindContext, path: &str, name: &str, takes: Takes) -> Option<ArgError> {
-    let input = cx.input();
-    let Some(field) = input.field(name) else {
-        return Some(ArgError::unknown_column(path, name, input.names()));
-    };
-    let data_type = field.data_type();
-    let wanted = match takes {
-        Takes::Number if !is_number(data_type) => "a number",
-        Takes::Category if data_type.is_nested() => "a plain value",
-        _ => return None,
-    };
-    let given = type_name(data_type);
-    let message = format!("column `{name}` has type {given}, but {wanted} is needed");
-    Some(ArgError::new(path, Code::WrongType, message))
 }

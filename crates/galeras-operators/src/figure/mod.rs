@@ -4,25 +4,21 @@
 
 mod args;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use galeras_figures::{Data, Picture, draw};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use self::args::Args;
+use super::typed_rows;
 use galeras_operator::columns::text_field;
 use galeras_operator::worker_threads::on_thread;
 use galeras_operator::{
-    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
-    Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, TypedOperator,
-    args_schema,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, Inputs,
+    LowerContext, Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep,
+    TypedOperator, args_schema, take_input,
 };
 use galeras_sql::session::{FigureColumn, column, figure_data};
-use galeras_workflow::code::Code;
 
 struct FigureOperator;
 
@@ -43,12 +39,7 @@ impl TypedOperator for FigureOperator {
     };
 
     fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
-        let errors = args.check(cx);
-        if !errors.is_empty() {
-            return Err(errors);
-        }
-        let resolved_args = serde_json::to_value(&args)
-            .map_err(|error| vec![ArgError::new("", Code::WrongType, error.to_string())])?;
+        ArgError::none(args.check(cx))?;
         let input = cx.input();
         let drawn = args.columns().into_iter().filter_map(|(name, number)| {
             input.field(&name).map(|field| FigureColumn::of(field, number))
@@ -63,7 +54,6 @@ impl TypedOperator for FigureOperator {
             drawn: drawn.collect(),
             key: input.key.clone(),
             args,
-            resolved_args,
             ports: vec![Port::new(MAIN, table)],
         }))
     }
@@ -75,14 +65,12 @@ struct BoundFigure {
     drawn: Vec<FigureColumn>,
     /// The key of the input.
     key: Vec<String>,
-    /// The arguments with their defaults, for the key of the result.
-    resolved_args: Value,
     ports: Vec<Port>,
 }
 
 impl BoundStep for BoundFigure {
     fn args(&self) -> Value {
-        self.resolved_args.clone()
+        json!(self.args)
     }
 
     fn ports(&self) -> &[Port] {
@@ -106,21 +94,16 @@ impl BoundStep for BoundFigure {
 
 #[async_trait]
 impl TableStep for BoundFigure {
-    async fn lower(
-        &self,
-        cx: &LowerContext,
-        mut inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
-        let input =
-            inputs.remove(INPUT).ok_or_else(|| StepError::new("`figure` needs an input table"))?;
+    async fn lower(&self, cx: &LowerContext, mut inputs: Inputs) -> Result<Ports, StepError> {
+        let input = take_input(&mut inputs, INPUT)?;
         let data = self.data(input).await?;
         let spec = self.args.spec();
-        let picture = on_thread(move || {
+        let Picture { svg, caption, alt } = on_thread(move || {
             draw(&spec, &data).map_err(|error| StepError::refused(error.to_string()))
         })
         .await?;
-        let row = self.row(picture)?;
-        Ok(vec![(MAIN, cx.session.read_batch(row)?)])
+        let row = json!({ "svg": svg, "caption": caption, "alt": alt });
+        Ok(vec![(MAIN, typed_rows::table(&cx.session, &self.ports[0].table.stored(), [row])?)])
     }
 }
 
@@ -144,12 +127,5 @@ impl BoundFigure {
             rows = rows.sort(order.collect())?;
         }
         figure_data(rows, &self.drawn).await
-    }
-
-    fn row(&self, picture: Picture) -> Result<RecordBatch, StepError> {
-        let Picture { svg, caption, alt } = picture;
-        let text = |text: String| Arc::new(StringArray::from(vec![text])) as ArrayRef;
-        let columns = vec![text(svg), text(caption), text(alt)];
-        Ok(RecordBatch::try_new(self.ports[0].table.stored(), columns)?)
     }
 }

@@ -20,127 +20,96 @@ const ANTHROPIC_KEY: &str = "ANTHROPIC_API_KEY";
 /// The most answers to one prompt.
 const MAX_SAMPLES: u32 = 10_000;
 
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Args")]
 pub(super) struct GenerateArgs {
     /// The source of the answers.
-    #[serde(default)]
     pub(super) provider: Provider,
     /// The model's name, as the server knows it. For `replay` the one of the models in the answers
     /// that counts, if they have a column `model` (all of them). For the others the text of the
     /// column `model`.
-    #[serde(default)]
     pub(super) model: Option<String>,
     /// The column with the conversation: `messages` as `prompt` writes them, or a text
     /// (`messages`).
-    #[serde(default)]
     messages: Option<String>,
     /// The `prediction`: the code in the answer, or all of it. If absent, `raw` for a continued
     /// text, for `given`, for `reference` and for a replayed `prediction`, else `code`.
-    #[serde(default)]
     extract: Option<Extract>,
     /// Answers to each prompt.
-    #[serde(default)]
     #[schemars(range(min = 1, max = 10_000))]
     samples: Option<u32>,
     /// Where random choices come from. A server may ignore it.
-    #[serde(default)]
     pub(super) seed: Option<i64>,
     /// How much chance there is in the choice of tokens; 0 for none.
-    #[serde(default)]
     #[schemars(range(min = 0.0))]
     pub(super) temperature: Option<f64>,
     /// The most tokens of an answer.
-    #[serde(default)]
     #[schemars(range(min = 1))]
     pub(super) max_tokens: Option<u64>,
     /// Texts that end an answer.
-    #[serde(default)]
     pub(super) stop: Vec<String>,
 
     /// `openai`: a `chat`, or the continuation of a text.
-    #[serde(default)]
     endpoint: Option<EndpointName>,
     /// `endpoint: completions`: the column with the text to continue (`prompt`).
-    #[serde(default)]
     prompt: Option<String>,
     /// `endpoint: completions`: the column with the text that comes afterwards, for models that fill
     /// in the middle. Not every server knows it.
-    #[serde(default)]
-    suffix: Option<String>,
+    pub(super) suffix: Option<String>,
     /// `openai`: the log-probabilities of the tokens of answers, as columns.
-    #[serde(default)]
     logprobs: Option<bool>,
     /// `openai`, `anthropic`: the address that ends before `/chat/completions`, `/completions` or
     /// `/v1/messages`; that of OpenAI or Anthropic if absent.
-    #[serde(default)]
     base_url: Option<String>,
     /// `openai`, `anthropic`: the environment variable with the key. If it is absent or empty:
     /// OPENAI_API_KEY for OpenAI's own server, ANTHROPIC_API_KEY for Anthropic's, none for others.
-    #[serde(default)]
     pub(super) api_key_env: Option<String>,
     /// `openai`, `anthropic`: only tokens of this share of the probability are drawn.
-    #[serde(default)]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub(super) top_p: Option<f64>,
     /// `openai`, `anthropic`: more of the request, as the server wants it, such as
     /// `{ max_completion_tokens: 500 }`.
-    #[serde(default)]
     pub(super) extra_body: Map<String, Value>,
     /// `openai`, `anthropic`: requests under way at a time (16).
-    #[serde(default)]
     #[schemars(range(min = 1, max = 4096))]
     concurrency: Option<usize>,
     /// `openai`, `anthropic`: the most requests in any 60 seconds.
-    #[serde(default)]
     #[schemars(range(min = 1))]
     pub(super) requests_per_minute: Option<u64>,
     /// `openai`, `anthropic`: the most tokens in any 60 seconds, read and written.
-    #[serde(default)]
     #[schemars(range(min = 1))]
     pub(super) tokens_per_minute: Option<u64>,
     /// `openai`, `anthropic`: how long an answer may take (600).
-    #[serde(default)]
     timeout_seconds: Option<f64>,
     /// `openai`, `anthropic`: how often a request is sent at most (5).
-    #[serde(default)]
     #[schemars(range(min = 1, max = 100))]
-    tries: Option<u32>,
+    pub(super) tries: Option<u32>,
     /// `openai`, `anthropic`: what all cells of this step may spend together, in US dollars, over all
     /// runs until everything is answered. Needs `price` and `max_tokens`.
-    #[serde(default)]
     pub(super) max_usd: Option<f64>,
     /// `openai`, `anthropic`: what tokens cost.
-    #[serde(default)]
     pub(super) price: Option<PriceArgs>,
 
     /// `ngram`: the column with the code to continue (`random_cut`).
-    #[serde(default)]
     code: Option<String>,
     /// `ngram`: the column of the port `train` with the texts to learn from (`code`).
-    #[serde(default)]
     train_column: Option<String>,
     /// `ngram`: tokens of an n-gram (6).
-    #[serde(default)]
     #[schemars(range(min = 2, max = 8))]
     order: Option<usize>,
 
     /// `echo`: the column that is given back; the last message of the user if absent.
-    #[serde(default)]
-    given: Option<String>,
+    pub(super) given: Option<String>,
     /// `reference`: the column with the right answers.
-    #[serde(default)]
-    reference: Option<String>,
+    pub(super) reference: Option<String>,
 
     /// `replay`: the columns that the input and the port `answers` share to find each other. If
     /// absent, `prompt_id` of the answers is the `id` of the prompt.
-    #[serde(default)]
     pub(super) on: Vec<String>,
     /// `replay`: the column of the port `answers` with the answer (`raw_response`, or `prediction`
     /// if there is none).
-    #[serde(default)]
-    answer: Option<String>,
+    pub(super) answer: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -162,7 +131,6 @@ pub(super) struct PriceArgs {
 }
 
 impl PriceArgs {
-    /// The exact price of a token.
     pub(super) fn per_million(&self) -> Result<galeras_chat::Price, String> {
         let usd = |price: f64| Usd::from_str(&price.to_string());
         galeras_chat::Price::per_million(usd(self.input)?, usd(self.output)?)
@@ -184,7 +152,6 @@ impl GenerateArgs {
         }
     }
 
-    /// The model continues a text.
     pub(super) fn is_completion(&self) -> bool {
         self.endpoint == Some(EndpointName::Completions)
     }
@@ -205,20 +172,8 @@ impl GenerateArgs {
         self.prompt.as_deref().unwrap_or("prompt")
     }
 
-    pub(super) fn suffix(&self) -> Option<&str> {
-        self.suffix.as_deref()
-    }
-
     pub(super) fn logprobs(&self) -> bool {
         self.logprobs.unwrap_or(false)
-    }
-
-    pub(super) fn given(&self) -> Option<&str> {
-        self.given.as_deref()
-    }
-
-    pub(super) fn reference(&self) -> Option<&str> {
-        self.reference.as_deref()
     }
 
     /// The extraction for answers; `as_is` if a column already has the code alone.
@@ -231,7 +186,6 @@ impl GenerateArgs {
         self.samples.unwrap_or(1)
     }
 
-    /// The provider's default address.
     fn own_url(&self) -> &'static str {
         if self.provider == Provider::Anthropic { ANTHROPIC } else { OPENAI }
     }
@@ -264,16 +218,11 @@ impl GenerateArgs {
         self.timeout_seconds.unwrap_or(600.0)
     }
 
-    pub(super) fn tries(&self) -> u32 {
-        self.tries.unwrap_or(5)
-    }
-
     /// The spending limit of checked arguments.
     pub(super) fn max_usd(&self) -> Option<Usd> {
         self.max_usd.and_then(|limit| Usd::from_str(&limit.to_string()).ok())
     }
 
-    /// The length of answers is limited.
     pub(super) fn limits_answers(&self) -> bool {
         self.max_tokens.is_some() || self.extra_body.contains_key("max_completion_tokens")
     }
@@ -288,10 +237,6 @@ impl GenerateArgs {
 
     pub(super) fn order(&self) -> usize {
         self.order.unwrap_or(galeras_ngram::NgramModel::DEFAULT_ORDER)
-    }
-
-    pub(super) fn answer(&self) -> Option<&str> {
-        self.answer.as_deref()
     }
 
     /// The errors that do not depend on the input; `given` are the arguments as written.
@@ -316,23 +261,19 @@ impl GenerateArgs {
             refuse("stop", "an empty text would end every answer");
         }
         if !(self.timeout_seconds() > 0.0 && self.timeout_seconds() <= 86_400.0) {
-            refuse(
-                "timeout_seconds",
-                "`timeout_seconds` must be more than 0 and at most 86400, which is a day",
-            );
+            let day = "`timeout_seconds` must be more than 0 and at most 86400, which is a day";
+            refuse("timeout_seconds", day);
         }
         if self.provider.is_server() {
             self.check_server(&mut errors);
         }
         if self.provider == Provider::Ngram && self.seed.is_none() {
-            let error =
-                ArgError::new("", Code::MissingArgument, "`provider: ngram` needs a `seed`");
-            errors.push(error.help("seed: 42"));
+            let message = "`provider: ngram` needs a `seed`";
+            errors.push(ArgError::new("", Code::MissingArgument, message).help("seed: 42"));
         }
         if self.provider == Provider::Reference && self.reference.is_none() {
             let message = "`provider: reference` needs the column with the right answers";
-            let error = ArgError::new("", Code::MissingArgument, message);
-            errors.push(error.help("reference: code"));
+            errors.push(ArgError::new("", Code::MissingArgument, message).help("reference: code"));
         }
         errors
     }
@@ -345,8 +286,8 @@ impl GenerateArgs {
         if self.provider == Provider::Anthropic {
             if self.max_tokens.is_none() {
                 let message = "`provider: anthropic` needs `max_tokens`: the API wants it";
-                let error = ArgError::new("", Code::MissingArgument, message);
-                errors.push(error.help("max_tokens: 1024"));
+                let help = "max_tokens: 1024";
+                errors.push(ArgError::new("", Code::MissingArgument, message).help(help));
             }
             if self.temperature.is_some_and(|temperature| temperature > 1.0) {
                 let message = "`temperature` must be at most 1 for `provider: anthropic`";

@@ -30,7 +30,6 @@ use std::ops::Range;
 const THINK: &str = "<think>";
 const END_THINK: &str = "</think>";
 
-/// Characters of indentation.
 const BLANKS: [char; 2] = [' ', '\t'];
 
 /// The code in `answer`, without its fences; it ends with the line feed before the closing one.
@@ -38,7 +37,7 @@ const BLANKS: [char; 2] = [' ', '\t'];
 ///
 /// Takes time linear in the answer.
 pub(super) fn code(answer: &str) -> Cow<'_, str> {
-    let mut blocks = CodeBlocks::default();
+    let mut best: Option<(u8, Block)> = None;
     let mut kept: Vec<Range<usize>> = Vec::new();
     let mut open: Option<Open> = None;
     // The column of the innermost list item's text.
@@ -56,7 +55,7 @@ pub(super) fn code(answer: &str) -> Cow<'_, str> {
         at = end;
         if let Some(block) = &open {
             if block.is_closed_by(line) {
-                blocks.add(answer, block, start);
+                choose(&mut best, answer, block, start);
                 open = None;
             }
             continue;
@@ -73,7 +72,7 @@ pub(super) fn code(answer: &str) -> Cow<'_, str> {
             margin = 0;
         } else if text.starts_with(END_THINK) {
             kept.clear();
-            blocks = CodeBlocks::default();
+            best = None;
             at = tag + END_THINK.len();
             kept_from = at;
             margin = 0;
@@ -92,10 +91,10 @@ pub(super) fn code(answer: &str) -> Cow<'_, str> {
         }
     }
     if let Some(block) = &open {
-        blocks.add(answer, block, answer.len());
+        choose(&mut best, answer, block, answer.len());
     }
-    match blocks.best() {
-        Some(block) => block.text(answer),
+    match best {
+        Some((_, block)) => block.text(answer),
         None => join(answer, kept, kept_from),
     }
 }
@@ -190,7 +189,6 @@ impl Open {
     }
 }
 
-#[derive(Clone)]
 struct Block {
     range: Range<usize>,
     indent: usize,
@@ -222,36 +220,17 @@ impl Block {
     }
 }
 
-/// The first block of each kind.
-#[derive(Default)]
-struct CodeBlocks {
-    python: Option<Block>,
-    def: Option<Block>,
-    filled: Option<Block>,
-    any: Option<Block>,
-}
-
-impl CodeBlocks {
-    fn add(&mut self, answer: &str, open: &Open, to: usize) {
-        if self.python.is_some() {
-            return;
-        }
-        let block = Block { range: open.from..to, indent: open.indent };
-        let text = &answer[block.range.clone()];
-        if !text.trim_start().is_empty() {
-            if open.fence.is_python {
-                self.python = Some(block.clone());
-            }
-            if self.def.is_none() && has_def(text) {
-                self.def = Some(block.clone());
-            }
-            self.filled.get_or_insert_with(|| block.clone());
-        }
-        self.any.get_or_insert(block);
-    }
-
-    fn best(self) -> Option<Block> {
-        self.python.or(self.def).or(self.filled).or(self.any)
+/// Replaces the best block, with its rank, by one that ends at `to` and has a higher rank.
+fn choose(best: &mut Option<(u8, Block)>, answer: &str, open: &Open, to: usize) {
+    let text = &answer[open.from..to];
+    let rank = match text {
+        _ if text.trim_start().is_empty() => 0,
+        _ if open.fence.is_python => 3,
+        _ if has_def(text) => 2,
+        _ => 1,
+    };
+    if best.as_ref().is_none_or(|(known, _)| rank > *known) {
+        *best = Some((rank, Block { range: open.from..to, indent: open.indent }));
     }
 }
 

@@ -1,30 +1,27 @@
 //! `generate`: asks a model for answers.
 
 mod args;
-mod baseline;
 mod conversation;
 mod extract;
-mod forecast;
-mod logprobs;
+mod local;
 mod ngram;
-mod ports;
 mod provider;
 mod replay;
 mod request;
 mod rows;
 mod server;
+mod tables;
 
 use arrow::datatypes::DataType;
 use async_trait::async_trait;
 use serde_json::Value;
 
 use self::args::GenerateArgs;
-use self::baseline::Baseline;
-use self::ngram::Ngram;
-use self::ports::AnswerColumns;
+use self::local::LocalStep;
 use self::provider::Provider;
-use self::replay::{Replay, Source};
+use self::replay::Source;
 use self::server::ServerStep;
+use self::tables::AnswerColumns;
 use galeras_operator::columns::{is_text, require_column};
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, Operator, args_schema,
@@ -44,8 +41,6 @@ struct GenerateOperator;
 /// The operator.
 pub const GENERATE: &dyn Operator = &GenerateOperator;
 
-const DOC: &str = include_str!("doc.md");
-
 const DESCRIPTOR: Descriptor = Descriptor {
     name: NAME,
     version: 1,
@@ -53,7 +48,7 @@ const DESCRIPTOR: Descriptor = Descriptor {
     grain: Grain::of::<ServerStep, _>(),
     effect: Effect::External,
     inputs: InputPorts::OneAnd(&[TRAIN, ANSWERS]),
-    doc: DOC,
+    doc: include_str!("doc.md"),
     args_schema: args_schema::<GenerateArgs>,
 };
 
@@ -96,37 +91,27 @@ impl Operator for GenerateOperator {
         }
         match args.provider {
             Provider::Openai | Provider::Anthropic => ServerStep::check(&args, cx, &mut errors),
-            Provider::Ngram => Ngram::check(&args, cx, &mut errors),
-            Provider::Replay => Replay::check(&args, cx, &mut errors),
-            Provider::Echo | Provider::Reference => Baseline::check(&args, cx, &mut errors),
+            Provider::Ngram => ngram::check(&args, cx, &mut errors),
+            Provider::Replay => replay::check(&args, cx, &mut errors),
+            Provider::Echo | Provider::Reference => local::check(&args, cx, &mut errors),
         }
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        ArgError::none(errors)?;
         let input = cx.input();
         let key = input.key.clone();
-        let ports = |columns: AnswerColumns| ports::ports(&input, columns);
+        let ports = |columns: AnswerColumns| tables::ports(&input, columns);
         let model = args.model.clone();
-        let named = |name: &str| model.clone().unwrap_or_else(|| name.to_string());
-        let plain = AnswerColumns::default();
         let step: Box<dyn BoundStep> = match args.provider {
             Provider::Openai | Provider::Anthropic => {
-                let (model, ports) = (named(""), ports(server::columns(&args)));
+                let (model, ports) = (model.unwrap_or_default(), ports(server::columns(&args)));
                 let of = ServerStep::of(&args, &model);
                 let pinned = cx.pins.version(NAME, &of).map(str::to_string);
                 Box::new(ServerStep { args, model, key, pinned, ports })
             }
-            Provider::Ngram => {
-                Box::new(Ngram { model: named("ngram"), args, key, ports: ports(plain) })
-            }
-            Provider::Replay => {
-                let source = Source::of(&args, cx);
-                let ports = ports(source.columns());
-                Box::new(Replay { source, args, key, ports })
-            }
-            Provider::Echo | Provider::Reference => {
-                let model = named(args.provider.name());
-                Box::new(Baseline { model, args, key, ports: ports(plain) })
+            provider => {
+                let source = (provider == Provider::Replay).then(|| Source::of(&args, cx));
+                let columns = source.as_ref().map(Source::columns).unwrap_or_default();
+                let model = model.unwrap_or_else(|| provider.name().to_string());
+                Box::new(LocalStep { model, source, args, key, ports: ports(columns) })
             }
         };
         Ok(step)

@@ -1,33 +1,28 @@
 //! Answers of an n-gram model trained on a table of the same workflow: excludes texts that a row
 //! must not be learned from, and formats the answers. `galeras_ngram` has the model.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arrow::array::AsArray;
 use arrow::datatypes::DataType;
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::cast;
 use serde_json::{Value, json};
 
 use super::TRAIN;
 use super::args::GenerateArgs;
-use super::ports::AnswerColumns;
-use super::rows::{
-    AnswerForm, ModelAnswer, ModelTurn, NoAnswer, PromptRows, SampleOutcome, tables,
-};
+use super::local::LocalAnswers;
+use super::rows::{ModelAnswer, ModelTurn, NoAnswer, PromptRows, require_texts};
+use super::tables::SampleOutcome;
 use galeras_base::id::{ID, keyed_hash};
 use galeras_ngram::{CompletionBuffers, CompletionSettings, NgramModel, NgramPrompt, count_tokens};
 use galeras_operator::columns::{is_text, require_column};
 use galeras_operator::worker_threads::{StopOnDrop, on_thread, pool};
-use galeras_operator::{
-    ArgError, BindContext, BoundStep, INPUT, LowerContext, Lowering, Port, Ports, Reads, StepError,
-    TableStep, Tell,
-};
+use galeras_operator::{ArgError, BindContext, LowerContext, StepError, Tell};
 use galeras_sql::functions::Message;
 use galeras_sql::session::column;
-use galeras_workflow::code::Code;
 
 /// The default of `max_tokens`.
 const MAX_TOKENS: u64 = 256;
@@ -36,70 +31,29 @@ const TEMPERATURE: f64 = 0.8;
 /// The column with the data point's `id` in the output of `prompt`.
 const SNIPPET_ID: &str = "snippet_id";
 
-#[derive(Debug)]
-pub(super) struct Ngram {
-    pub(super) args: GenerateArgs,
-    pub(super) model: String,
-    pub(super) key: Vec<String>,
-    pub(super) ports: Vec<Port>,
-}
-
-impl Ngram {
-    /// Checks the inputs.
-    pub(super) fn check(args: &GenerateArgs, cx: &BindContext, errors: &mut Vec<ArgError>) {
-        require_column(cx, "code", args.code(), "utf8", is_text, errors);
-        let Some(train) = cx.inputs.get(TRAIN) else { return };
-        match train.field(args.train_column()) {
-            None => {
-                let names = train.names();
-                errors.push(ArgError::unknown_column("train_column", args.train_column(), names));
-            }
-            Some(field) if !is_text(field.data_type()) => {
-                let message = format!("the column `{}` is not text", args.train_column());
-                errors.push(ArgError::new("train_column", Code::WrongType, message));
-            }
-            Some(_) => {}
-        }
+pub(super) fn check(args: &GenerateArgs, cx: &BindContext, errors: &mut Vec<ArgError>) {
+    require_column(cx, "code", args.code(), "utf8", is_text, errors);
+    if let Some(train) = cx.inputs.get(TRAIN) {
+        require_texts(train, "train_column", args.train_column(), errors);
     }
 }
 
-impl BoundStep for Ngram {
-    fn args(&self) -> Value {
-        let args = &self.args;
-        json!({
-            "provider": "ngram",
-            "model": self.model,
-            "messages": args.messages(),
-            "code": args.code(),
-            "train_column": args.train_column(),
-            "order": args.order(),
-            "temperature": args.temperature.unwrap_or(TEMPERATURE),
-            "max_tokens": args.max_tokens.unwrap_or(MAX_TOKENS),
-            "stop": args.stop,
-            "seed": args.seed,
-            "samples": args.samples(),
-            "extract": args.extract(false),
-        })
-    }
-
-    fn ports(&self) -> &[Port] {
-        &self.ports
-    }
-
-    fn reads(&self, input: &str) -> Reads {
-        match input {
-            TRAIN => Reads::Columns(vec![ID.to_string(), self.args.train_column().to_string()]),
-            _ => Reads::All,
-        }
-    }
-
-    fn work_unit(&self) -> &'static str {
-        "answers"
-    }
-
-    fn lowering(&self) -> Lowering<'_> {
-        Lowering::Table(self)
-    }
+/// The arguments with their defaults.
+pub(super) fn resolved(args: &GenerateArgs, model: &str) -> Value {
+    json!({
+        "provider": "ngram",
+        "model": model,
+        "messages": args.messages(),
+        "code": args.code(),
+        "train_column": args.train_column(),
+        "order": args.order(),
+        "temperature": args.temperature.unwrap_or(TEMPERATURE),
+        "max_tokens": args.max_tokens.unwrap_or(MAX_TOKENS),
+        "stop": args.stop,
+        "seed": args.seed,
+        "samples": args.samples(),
+        "extract": args.extract(false),
+    })
 }
 
 /// The texts to learn from, with an index by row.
@@ -146,7 +100,6 @@ impl Corpus {
         Self { texts, count, by_id }
     }
 
-    /// All texts, including repeats.
     fn all(&self) -> Vec<&str> {
         let mut all = Vec::with_capacity(self.count);
         for (text, times) in &self.texts {
@@ -170,83 +123,39 @@ impl Corpus {
     }
 }
 
-#[async_trait]
-impl TableStep for Ngram {
-    async fn lower(
-        &self,
-        cx: &LowerContext,
-        mut inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
-        let mut take = |name: &str| {
-            let table = inputs.remove(name);
-            table.ok_or_else(|| StepError::new(format!("`generate` needs a table `{name}`")))
-        };
-        let (input, train) = (take(INPUT)?, take(TRAIN)?);
-        let rows = PromptRows::read(input, &self.key).await?;
-        let corpus = Corpus::read(train, self.args.train_column()).await?;
-        let conversations = rows.conversations(self.args.messages());
-        let work = Work {
-            settings: self.settings(),
-            order: self.args.order(),
-            corpus,
-            rows,
-            conversations,
-            code: self.args.code().to_string(),
-        };
-        let samples = self.args.samples();
-        let outcomes: Vec<SampleOutcome> = (0..work.rows.len())
-            .flat_map(|row| (0..samples).map(move |sample| (row, sample)))
-            .enumerate()
-            .map(|(answer, (row, sample))| SampleOutcome { row, model: 0, sample, answer })
-            .collect();
-        (cx.tell)(Tell::Activity(format!("learning from {} texts", work.corpus.count)));
-        (cx.tell)(Tell::Total { work: outcomes.len() as u64, reused: 0 });
-        let stop = StopOnDrop::default();
-        let (stopped, jobs, tell) = (stop.flag(), cx.env.jobs, std::sync::Arc::clone(&cx.tell));
-        let (work, outcomes, answers) = on_thread(move || {
-            let answers =
-                work.answers(&outcomes, jobs, &stopped, &|done| tell(Tell::Progress(done)))?;
-            Ok((work, outcomes, answers))
-        })
-        .await?;
-        let form = AnswerForm {
-            models: std::slice::from_ref(&self.model),
-            columns: AnswerColumns::default(),
-            extract: self.args.extract(false),
-            price: None,
-            ports: &self.ports,
-        };
-        tables(cx, &form, &work.rows, &outcomes, &answers)
-    }
+/// Trains the model, and answers each row as often as wanted.
+pub(super) async fn answers(
+    args: &GenerateArgs,
+    cx: &LowerContext,
+    rows: PromptRows,
+    train: DataFrame,
+) -> Result<LocalAnswers, StepError> {
+    let corpus = Corpus::read(train, args.train_column()).await?;
+    let conversations = rows.conversations(args.messages());
+    let samples = args.samples();
+    let outcomes: Vec<SampleOutcome> = (0..rows.len())
+        .flat_map(|row| (0..samples).map(move |sample| (row, sample)))
+        .enumerate()
+        .map(|(answer, (row, sample))| SampleOutcome { row, model: 0, sample, answer })
+        .collect();
+    let work = Work { args: args.clone(), corpus, rows, conversations };
+    (cx.tell)(Tell::Activity(format!("learning from {} texts", work.corpus.count)));
+    (cx.tell)(Tell::Total { work: outcomes.len() as u64, reused: 0 });
+    let stop = StopOnDrop::default();
+    let (stopped, jobs, tell) = (stop.flag(), cx.env.jobs, Arc::clone(&cx.tell));
+    on_thread(move || {
+        let answers =
+            work.answers(&outcomes, jobs, &stopped, &|done| tell(Tell::Progress(done)))?;
+        Ok(LocalAnswers { rows: work.rows, outcomes, answers })
+    })
+    .await
 }
 
-/// The model settings that a workflow can choose.
-struct Chosen {
-    temperature: f64,
-    max_tokens: u64,
-    stop: Vec<String>,
-    seed: i64,
-}
-
-impl Ngram {
-    fn settings(&self) -> Chosen {
-        Chosen {
-            temperature: self.args.temperature.unwrap_or(TEMPERATURE),
-            max_tokens: self.args.max_tokens.unwrap_or(MAX_TOKENS),
-            stop: self.args.stop.clone(),
-            seed: self.args.seed.unwrap_or_default(),
-        }
-    }
-}
-
-/// Data shared by the threads.
 struct Work {
-    settings: Chosen,
-    order: usize,
+    args: GenerateArgs,
     corpus: Corpus,
     rows: PromptRows,
     conversations: Vec<Result<Vec<Message>, NoAnswer>>,
-    code: String,
 }
 
 const CHUNK: usize = 32;
@@ -260,9 +169,9 @@ impl Work {
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<Vec<Result<ModelAnswer, NoAnswer>>, StepError> {
         let pool = pool(jobs)?;
-        let model = pool.install(|| NgramModel::train(self.order, &self.corpus.all()));
+        let model = pool.install(|| NgramModel::train(self.args.order(), &self.corpus.all()));
         let model = model.map_err(|error| StepError::new(error.to_string()))?;
-        let codes = self.rows.texts(&self.code);
+        let codes = self.rows.texts(self.args.code());
         let snippets = self.rows.texts(SNIPPET_ID);
         let done = AtomicU64::new(0);
         let chunk = |outcomes: &[SampleOutcome]| {
@@ -298,7 +207,7 @@ impl Work {
         ids: &[Option<&str>],
     ) -> Result<ModelAnswer, NoAnswer> {
         let Some(code) = code else {
-            let reason = format!("the column `{}` is null", self.code);
+            let reason = format!("the column `{}` is null", self.args.code());
             return Err(NoAnswer::of_row("code", reason));
         };
         let messages = self.conversations[outcome.row].as_ref().map_err(Clone::clone)?;
@@ -310,11 +219,11 @@ impl Work {
             scratch,
             &NgramPrompt { context: &context, code, own: &own },
             &CompletionSettings {
-                temperature: self.settings.temperature,
-                max_tokens: self.settings.max_tokens,
-                stop: &self.settings.stop,
+                temperature: self.args.temperature.unwrap_or(TEMPERATURE),
+                max_tokens: self.args.max_tokens.unwrap_or(MAX_TOKENS),
+                stop: &self.args.stop,
                 seed: keyed_hash(
-                    self.settings.seed,
+                    self.args.seed.unwrap_or_default(),
                     &purpose,
                     self.rows.ids[outcome.row].as_bytes(),
                 ),

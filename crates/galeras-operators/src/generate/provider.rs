@@ -3,12 +3,16 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use strum::IntoStaticStr;
 
 use galeras_operator::ArgError;
 use galeras_workflow::code::Code;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub(super) enum Provider {
     /// A server that speaks OpenAI's chat completions, or completions: vLLM, llama.cpp, Ollama, a
     /// gateway, OpenAI.
@@ -44,14 +48,7 @@ impl Provider {
 
     /// The name in workflows.
     pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Openai => "openai",
-            Self::Anthropic => "anthropic",
-            Self::Ngram => "ngram",
-            Self::Replay => "replay",
-            Self::Echo => "echo",
-            Self::Reference => "reference",
-        }
+        self.into()
     }
 }
 

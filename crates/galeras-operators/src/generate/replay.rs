@@ -3,38 +3,25 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use arrow::array::{Array, ArrayRef, RecordBatch};
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use serde_json::{Value, json};
 
 use super::ANSWERS;
 use super::args::{Extract, GenerateArgs};
-use super::ports::{AnswerColumns, MODEL, PROMPT_ID, SAMPLE};
-use super::rows::{
-    AnswerForm, ModelAnswer, ModelTurn, NoAnswer, PromptRows, SampleOutcome, tables, text_of,
-    texts_of,
-};
+use super::local::LocalAnswers;
+use super::rows::{ModelAnswer, ModelTurn, NoAnswer, PromptRows, require_texts, text_of, texts_of};
+use super::tables::{AnswerColumns, MODEL, PROMPT_ID, SAMPLE, SampleOutcome};
 use galeras_base::id::ID;
-use galeras_operator::columns::is_text;
-use galeras_operator::{
-    ArgError, BindContext, BoundStep, INPUT, LowerContext, Lowering, Port, Ports, StepError,
-    TableSchema, TableStep,
-};
+use galeras_operator::{ArgError, BindContext, StepError, TableSchema};
 use galeras_workflow::code::Code;
 use galeras_workflow::did_you_mean;
-
-#[derive(Debug)]
-pub(super) struct Replay {
-    pub(super) args: GenerateArgs,
-    pub(super) source: Source,
-    pub(super) key: Vec<String>,
-    pub(super) ports: Vec<Port>,
-}
 
 /// The table's columns for the answers and their models.
 #[derive(Debug)]
 pub(super) struct Source {
     answer: String,
+    /// Its answers are predictions, which are code already.
+    made: bool,
     models: Models,
 }
 
@@ -53,16 +40,36 @@ const PREDICTION: &str = "prediction";
 const UNNAMED: &str = "replay";
 
 impl Source {
-    /// The table's columns that the arguments refer to.
     pub(super) fn of(args: &GenerateArgs, cx: &BindContext) -> Self {
         let has = |name: &str| cx.inputs.get(ANSWERS).is_some_and(|a| a.field(name).is_some());
         let models = match has(MODEL) {
             true => Models::Column(args.model.clone()),
             false => Models::Named(args.model.clone().unwrap_or_else(|| UNNAMED.to_string())),
         };
-        let made = !has(RAW_RESPONSE) && has(PREDICTION);
-        let answer = args.answer().unwrap_or(if made { PREDICTION } else { RAW_RESPONSE });
-        Self { answer: answer.to_string(), models }
+        let made = args.answer.is_none() && !has(RAW_RESPONSE) && has(PREDICTION);
+        let named = args.answer.as_deref();
+        let answer = named.unwrap_or(if made { PREDICTION } else { RAW_RESPONSE });
+        Self { answer: answer.to_string(), made, models }
+    }
+
+    /// The arguments with their defaults.
+    pub(super) fn resolved(&self, args: &GenerateArgs) -> Value {
+        let mut all = json!({
+            "provider": "replay",
+            "on": args.on,
+            "answer": self.answer,
+            "samples": args.samples(),
+            "extract": self.extract(args),
+        });
+        match &self.models {
+            Models::Named(model) => all["model"] = json!(model),
+            Models::Column(one) => all["models"] = json!({"column": MODEL, "one": one}),
+        }
+        all
+    }
+
+    pub(super) fn extract(&self, args: &GenerateArgs) -> Extract {
+        args.extract(self.made)
     }
 
     pub(super) fn columns(&self) -> AnswerColumns {
@@ -74,101 +81,50 @@ impl Source {
 /// Optional columns of the answers, in addition to the answer and its sample.
 const FACTS: [&str; 4] = ["finish_reason", "reported_model", "prompt_tokens", "completion_tokens"];
 
-impl Replay {
-    /// Checks the inputs.
-    pub(super) fn check(args: &GenerateArgs, cx: &BindContext, errors: &mut Vec<ArgError>) {
-        let Some(answers) = cx.inputs.get(ANSWERS) else { return };
-        let input = cx.input();
-        let mut wants = |table: &TableSchema, path: &str, name: &str| {
-            if table.field(name).is_none() {
-                errors.push(ArgError::unknown_column(path, name, table.names()));
-            }
-        };
-        if args.on.is_empty() {
-            wants(&input, "", ID);
-            if answers.field(PROMPT_ID).is_none() {
-                let message =
-                    "the answers have no `prompt_id`: name the columns that identify them";
-                let error = ArgError::new("", Code::MissingArgument, message);
-                errors.push(error.help("on: [snippet_id, treatment]"));
-            }
-        } else {
-            for (at, name) in args.on.iter().enumerate() {
-                let path = format!("on[{at}]");
-                wants(&input, &path, name);
-                wants(answers, &path, name);
-            }
+pub(super) fn check(args: &GenerateArgs, cx: &BindContext, errors: &mut Vec<ArgError>) {
+    let Some(answers) = cx.inputs.get(ANSWERS) else { return };
+    let input = cx.input();
+    let mut wants = |table: &TableSchema, path: &str, name: &str| {
+        if table.field(name).is_none() {
+            errors.push(ArgError::unknown_column(path, name, table.names()));
         }
-        let Source { answer, .. } = Source::of(args, cx);
-        match answers.field(&answer) {
-            None => errors.push(ArgError::unknown_column("answer", &answer, answers.names())),
-            Some(field) if !is_text(field.data_type()) => {
-                let message = format!("the column `{answer}` is not text");
-                errors.push(ArgError::new("answer", Code::WrongType, message));
-            }
-            Some(_) => {}
+    };
+    if args.on.is_empty() {
+        wants(&input, "", ID);
+        if answers.field(PROMPT_ID).is_none() {
+            let message = "the answers have no `prompt_id`: name the columns that identify them";
+            let error = ArgError::new("", Code::MissingArgument, message);
+            errors.push(error.help("on: [snippet_id, treatment]"));
+        }
+    } else {
+        for (at, name) in args.on.iter().enumerate() {
+            let path = format!("on[{at}]");
+            wants(&input, &path, name);
+            wants(answers, &path, name);
         }
     }
-
-    /// The extraction for answers: a prediction is code already.
-    fn extract(&self) -> Extract {
-        self.args.extract(self.source.answer == PREDICTION && self.args.answer().is_none())
-    }
-
-    /// The join columns of the input and of the answers.
-    fn on(&self) -> (Vec<String>, Vec<String>) {
-        if self.args.on.is_empty() {
-            return (vec![ID.into()], vec![PROMPT_ID.into()]);
-        }
-        (self.args.on.clone(), self.args.on.clone())
-    }
-}
-
-impl BoundStep for Replay {
-    fn args(&self) -> Value {
-        let mut all = json!({
-            "provider": "replay",
-            "on": self.args.on,
-            "answer": self.source.answer,
-            "samples": self.args.samples(),
-            "extract": self.extract(),
-        });
-        match &self.source.models {
-            Models::Named(model) => all["model"] = json!(model),
-            Models::Column(one) => all["models"] = json!({"column": MODEL, "one": one}),
-        }
-        all
-    }
-
-    fn ports(&self) -> &[Port] {
-        &self.ports
-    }
-
-    fn lowering(&self) -> Lowering<'_> {
-        Lowering::Table(self)
-    }
+    require_texts(answers, "answer", &Source::of(args, cx).answer, errors);
 }
 
 type Key = (Vec<Option<String>>, u32);
 
 type Known = BTreeMap<String, HashMap<Key, ModelAnswer>>;
 
-#[async_trait]
-impl TableStep for Replay {
-    async fn lower(
+impl Source {
+    /// The models, and the answers for each row, model and sample.
+    pub(super) async fn answers(
         &self,
-        cx: &LowerContext,
-        mut inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
-        let mut take = |name: &str| {
-            let table = inputs.remove(name);
-            table.ok_or_else(|| StepError::new(format!("`generate` needs a table `{name}`")))
+        args: &GenerateArgs,
+        rows: PromptRows,
+        answers: DataFrame,
+    ) -> Result<(Vec<String>, LocalAnswers), StepError> {
+        // The join columns of the input and of the answers.
+        let (left, right) = match args.on.as_slice() {
+            [] => (vec![ID.into()], vec![PROMPT_ID.into()]),
+            on => (on.to_vec(), on.to_vec()),
         };
-        let (input, answers) = (take(INPUT)?, take(ANSWERS)?);
-        let rows = PromptRows::read(input, &self.key).await?;
-        let (left, right) = self.on();
         let mut known = self.known(&answers.collect().await?, &right)?;
-        let models: Vec<String> = match &self.source.models {
+        let models: Vec<String> = match &self.models {
             Models::Named(model) | Models::Column(Some(model)) => vec![model.clone()],
             Models::Column(None) if known.is_empty() => vec![UNNAMED.to_string()],
             Models::Column(None) => known.keys().cloned().collect(),
@@ -176,14 +132,14 @@ impl TableStep for Replay {
         let known: Vec<_> =
             models.iter().map(|model| known.remove(model).unwrap_or_default()).collect();
         let columns = rows.as_texts(&left)?;
-        let (mut outcomes, mut results) = (Vec::new(), Vec::new());
+        let (mut outcomes, mut answers) = (Vec::new(), Vec::new());
         for row in 0..rows.len() {
             let key = rows.key_of(row, &columns);
             for (model, known) in known.iter().enumerate() {
-                for sample in 0..self.args.samples() {
-                    outcomes.push(SampleOutcome { row, model, sample, answer: results.len() });
+                for sample in 0..args.samples() {
+                    outcomes.push(SampleOutcome { row, model, sample, answer: answers.len() });
                     let key = (key.clone(), sample);
-                    results.push(known.get(&key).cloned().ok_or_else(|| {
+                    answers.push(known.get(&key).cloned().ok_or_else(|| {
                         let shown = shown(&left, &key);
                         let reason = format!("the table has no answer for {shown}");
                         NoAnswer::of_row("answer", reason)
@@ -191,14 +147,7 @@ impl TableStep for Replay {
                 }
             }
         }
-        let form = AnswerForm {
-            models: &models,
-            columns: self.source.columns(),
-            extract: self.extract(),
-            price: None,
-            ports: &self.ports,
-        };
-        tables(cx, &form, &rows, &outcomes, &results)
+        Ok((models, LocalAnswers { rows, outcomes, answers }))
     }
 }
 
@@ -214,12 +163,12 @@ fn shown(names: &[String], (key, sample): &Key) -> String {
     }
 }
 
-impl Replay {
+impl Source {
     /// The answers by model and key, without ignored models.
     fn known(&self, batches: &[RecordBatch], on: &[String]) -> Result<Known, StepError> {
         let keys: Vec<Vec<ArrayRef>> =
             on.iter().map(|name| texts_of(batches, name)).collect::<Result<_, _>>()?;
-        let texts = texts_of(batches, &self.source.answer)?;
+        let texts = texts_of(batches, &self.answer)?;
         let optional = |name: &str| -> Result<Option<Vec<ArrayRef>>, StepError> {
             let there = batches.first().is_some_and(|b| b.column_by_name(name).is_some());
             there.then(|| texts_of(batches, name)).transpose()
@@ -238,7 +187,7 @@ impl Replay {
                 let sample = of(&samples).map_or(Ok(0), |text| text.parse());
                 let sample = sample
                     .map_err(|_| StepError::new("a `sample` of the answers is not a number"))?;
-                let model = match &self.source.models {
+                let model = match &self.models {
                     Models::Named(model) => model.clone(),
                     Models::Column(one) => {
                         let model = of(&models).ok_or_else(|| {
@@ -279,7 +228,7 @@ impl Replay {
             }
         }
         if let (Models::Column(Some(one)), true, false) =
-            (&self.source.models, known.is_empty(), others.is_empty())
+            (&self.models, known.is_empty(), others.is_empty())
         {
             return Err(no_model(one, &others));
         }
@@ -287,7 +236,6 @@ impl Replay {
     }
 }
 
-/// The error that the chosen model is not in the table.
 fn no_model(one: &str, others: &BTreeSet<String>) -> StepError {
     let error = StepError::new(format!("the table has no answers of a model `{one}`"));
     match did_you_mean(one, others.iter().map(String::as_str)) {

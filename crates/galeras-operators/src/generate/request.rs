@@ -92,7 +92,7 @@ pub(super) fn arguments(args: &GenerateArgs, model: &str, pinned: Option<&str>) 
     if args.is_completion() {
         all["endpoint"] = json!(args.endpoint());
         all["prompt"] = json!(args.prompt());
-        all["suffix"] = json!(args.suffix());
+        all["suffix"] = json!(args.suffix);
     } else {
         all["messages"] = json!(args.messages());
     }

@@ -3,36 +3,31 @@
 //! This decides which rows share an answer, runs conversations turn by turn, and checks model
 //! versions. `request` builds requests, `galeras_chat` sends them, the runner stores the answers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use datafusion::dataframe::DataFrame;
 use futures::StreamExt;
 use serde_json::{Map, Value, json};
 use tokio::sync::{OnceCell, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::args::GenerateArgs;
-use super::conversation::{Chat, Inquiry, inquiries};
-use super::forecast::forecast;
-use super::ports::AnswerColumns;
+use super::conversation::{Chat, Inquiry, forecast, inquiries};
 use super::provider::Provider;
 use super::request;
-use super::rows::{
-    AnswerForm, ModelAnswer, ModelTurn, NoAnswer, PromptRows, REFUSAL, SampleOutcome, tables,
-    with_kept,
-};
+use super::rows::{ModelAnswer, ModelTurn, NoAnswer, PromptRows};
+use super::tables::{AnswerColumns, AnswerForm, REFUSAL, SampleOutcome, tables};
 use galeras_base::digest::Digest;
 use galeras_chat::{Ask, Budget, ChatClient, ChatError, ChatNotice, ChatSettings, Endpoint, Price};
 use galeras_net::Secret;
 use galeras_operator::columns::{is_text, require_column};
 use galeras_operator::{
-    Access, Answers, ArgError, BindContext, BoundStep, Demand, Fact, KnownAnswers, LowerContext,
-    Lowering, PaidResult, PaidStep, PaymentTerms, Port, RequestForecast, ServerAddress, StepError,
-    Tell, Versioned,
+    Access, Answers, ArgError, BindContext, BoundStep, Demand, Fact, Inputs, KnownAnswers,
+    LowerContext, Lowering, PaidResult, PaidStep, PaymentTerms, Port, RequestForecast,
+    ServerAddress, StepError, Tell, Versioned,
 };
 use galeras_workflow::code::Code;
 
@@ -50,17 +45,15 @@ pub(super) struct ServerStep {
 }
 
 impl ServerStep {
-    /// Checks the inputs.
     pub(super) fn check(args: &GenerateArgs, cx: &BindContext, errors: &mut Vec<ArgError>) {
         if args.is_completion() {
             require_column(cx, "prompt", args.prompt(), "utf8", is_text, errors);
-            if let Some(suffix) = args.suffix() {
+            if let Some(suffix) = &args.suffix {
                 require_column(cx, "suffix", suffix, "utf8", is_text, errors);
             }
         }
     }
 
-    /// The identity of the model.
     pub(super) fn of(args: &GenerateArgs, model: &str) -> Value {
         let mut of = json!({"base_url": args.base_url(), "model": model});
         // A server may support several protocols. OpenAI's two have no request in common.
@@ -90,22 +83,21 @@ impl ServerStep {
     }
 
     fn client(&self, budget: Arc<Budget>) -> Result<ChatClient, StepError> {
-        let failed = |error: ChatError| StepError::new(error.to_string());
         let endpoint = Endpoint::new(self.args.protocol(), self.args.base_url(), self.secret()?)
-            .map_err(failed)?;
+            .map_err(in_words)?;
         let settings = ChatSettings {
             concurrency: self.args.concurrency(),
             requests_per_minute: self.args.requests_per_minute,
             tokens_per_minute: self.args.tokens_per_minute,
             timeout: Duration::from_secs_f64(self.args.timeout_seconds()),
-            tries: self.args.tries(),
+            tries: self.args.tries.unwrap_or(5),
             budget: Some(budget),
             price: self.price(),
             // It only randomizes waits: refused processes should not retry at the same time.
             seed: u64::from(std::process::id()),
             ..ChatSettings::default()
         };
-        ChatClient::new(endpoint, settings).map_err(failed)
+        ChatClient::new(endpoint, settings).map_err(in_words)
     }
 
     /// The next question, and the digest of its answer's key.
@@ -127,6 +119,10 @@ impl ServerStep {
     fn has_pinned_version(&self, turn: &ModelTurn) -> bool {
         self.pinned.as_ref().is_none_or(|pinned| turn.model.as_ref() == Some(pinned))
     }
+}
+
+fn in_words(error: ChatError) -> StepError {
+    StepError::new(error.to_string())
 }
 
 pub(super) fn columns(args: &GenerateArgs) -> AnswerColumns {
@@ -182,11 +178,9 @@ impl BoundStep for ServerStep {
 #[async_trait]
 impl Versioned for ServerStep {
     async fn version(&self, cancel: &CancellationToken) -> Result<String, StepError> {
-        let body = request::hello(&self.args, &self.model);
-        let failed = |error: ChatError| StepError::new(error.to_string());
-        let ask = Ask::new(body).map_err(failed)?;
-        let answer =
-            self.client(Budget::unlimited())?.ask(&ask, &|_| {}, cancel).await.map_err(failed)?;
+        let ask = Ask::new(request::hello(&self.args, &self.model)).map_err(in_words)?;
+        let client = self.client(Budget::unlimited())?;
+        let answer = client.ask(&ask, &|_| {}, cancel).await.map_err(in_words)?;
         answer.model.ok_or_else(|| StepError::new("the server does not say which model it is"))
     }
 }
@@ -206,9 +200,9 @@ impl PaidStep for ServerStep {
     async fn forecast(
         &self,
         answers: &dyn KnownAnswers,
-        inputs: BTreeMap<String, DataFrame>,
+        mut inputs: Inputs,
     ) -> Result<RequestForecast, StepError> {
-        let rows = PromptRows::of(inputs, &self.key).await?;
+        let rows = PromptRows::read(&mut inputs, &self.key).await?;
         let Work { results, fresh, .. } = Work::new(self, &rows, answers);
         let known = results.iter().flatten().flatten();
         forecast(known, &fresh, self.price().as_ref(), |chat| self.question(chat))
@@ -218,14 +212,13 @@ impl PaidStep for ServerStep {
         &self,
         cx: &LowerContext,
         answers: &dyn Answers,
-        inputs: BTreeMap<String, DataFrame>,
+        mut inputs: Inputs,
     ) -> Result<PaidResult, StepError> {
-        let rows = PromptRows::of(inputs, &self.key).await?;
+        let rows = PromptRows::read(&mut inputs, &self.key).await?;
         let work = Work::new(self, &rows, answers);
         let (outcomes, fresh) = (work.outcomes, work.fresh);
         let mut results = work.results;
-        let waiting: Vec<bool> = results.iter().map(Option::is_none).collect();
-        let computed = outcomes.iter().filter(|o| waiting[o.answer]).count() as u64;
+        let computed = outcomes.iter().filter(|o| results[o.answer].is_none()).count() as u64;
         let reused = outcomes.len() as u64 - computed;
         (cx.tell)(Tell::Total { work: computed, reused });
         if !fresh.is_empty() {
@@ -263,7 +256,6 @@ impl PaidStep for ServerStep {
 /// The answer to a conversation, or the reason why there is none; `None` while it is asked.
 type Resolution = Option<Result<ModelAnswer, NoAnswer>>;
 
-/// The work of a step.
 struct Work {
     outcomes: Vec<SampleOutcome>,
     results: Vec<Resolution>,
@@ -384,7 +376,6 @@ impl Asking<'_> {
         }
     }
 
-    /// Runs the turns of a conversation.
     async fn one(&self, mut chat: Chat) -> Result<ModelAnswer, Ended> {
         loop {
             if self.stopped.load(Ordering::Relaxed) {
@@ -408,10 +399,9 @@ impl Asking<'_> {
         }
     }
 
-    /// Asks, and stores the answer.
     async fn ask(&self, body: Map<String, Value>, question: &Digest) -> Result<ModelTurn, Ended> {
         let all = |error: StepError| Ended::All(error);
-        let ask = Ask::new(body).map_err(|error| all(StepError::new(error.to_string())))?;
+        let ask = Ask::new(body).map_err(|error| all(in_words(error)))?;
         let notice = |notice: ChatNotice| match notice {
             ChatNotice::Waiting(text) => (self.cx.tell)(Tell::Waiting(text)),
         };
@@ -433,15 +423,14 @@ impl Asking<'_> {
             }
             Err(error @ ChatError::OverBudget(_)) => {
                 let help = "raise it, which is for all runs until everything is answered";
-                return Err(all(StepError::new(error.to_string()).help(help)));
+                return Err(all(in_words(error).help(help)));
             }
             Err(error) => {
-                let error = StepError::new(error.to_string());
+                let error = in_words(error);
                 let renamed = "limit answers by `max_completion_tokens`";
-                return Err(all(match error.to_string().contains(renamed) {
-                    true => error.help("extra_body: { max_completion_tokens: 500 }"),
-                    false => error,
-                }));
+                let help = "extra_body: { max_completion_tokens: 500 }";
+                let is_renamed = error.to_string().contains(renamed);
+                return Err(all(if is_renamed { error.help(help) } else { error }));
             }
         };
         let refused = answer.content.is_empty() && answer.refusal.is_some();
@@ -474,4 +463,15 @@ impl Asking<'_> {
         }
         Ok(turn)
     }
+}
+
+/// The error of a step that keeps the answers for this many rows.
+fn with_kept(error: StepError, rows: u64) -> StepError {
+    let kept = match rows {
+        0 => return error,
+        1 => "the answer for one row is kept".to_string(),
+        n => format!("the answers for {n} rows are kept"),
+    };
+    let advice = error.advice().map(|advice| format!("{advice}; {kept}")).unwrap_or(kept);
+    error.help(advice)
 }

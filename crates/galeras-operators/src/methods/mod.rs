@@ -1,6 +1,5 @@
 //! `methods`: the Python methods of a packed corpus or of a folder.
 
-mod corpus;
 mod source;
 
 use std::path::PathBuf;
@@ -16,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::source::{FileSource, Origin};
+use super::patterns::python_files;
 use galeras_base::id::ID;
 use galeras_operator::rejects::{reject_columns, reject_values};
 use galeras_operator::{
@@ -48,10 +48,6 @@ struct Args {
     nested: bool,
 }
 
-fn python_files() -> Vec<String> {
-    vec!["**/*.py".into()]
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 enum Corpus {
     /// CPython's standard library: 718 files, about 17,000 methods.
@@ -64,41 +60,6 @@ struct MethodsOperator;
 /// The operator.
 pub const METHODS: &dyn Operator = &MethodsOperator;
 
-const DOC: &str = r#"Read the Python methods of a corpus or a folder.
-
-## What it does
-Parses every file and gives one row per method: an exact `function_definition` node of
-tree-sitter's Python grammar, from `def` (or `async def`) to its end. Methods of classes, and
-functions in `if` or `try` blocks, count; functions inside of functions only with
-`nested: true`. Decorators precede `def` and are left out.
-
-Columns: `id` (from repo, path, qualified name, and the position among equal names of the
-file, so that edits elsewhere in a file change no id), `repo` (the corpus' name, or the last
-part of `dir` as written), `path`, `file_name`, `fun_name`, `qualified_name`
-(`Class.method`), `start_line`, `end_line`, `code`.
-
-`corpus: python-stdlib` is CPython's standard library as the crate `rustpython-pylib` carries
-it; it is part of the binary, so it needs no network and is the same for everyone. With `dir`
-give a folder; links in it are not followed.
-
-Only Python is read: a pattern in `include` that can only match another language (`**/*.java`) is
-refused, and if no pattern matches a file, a warning lists the existing kinds of files.
-
-A file that is not UTF-8 (and declares no encoding that is known), or is too large to be
-parsed, goes to the port `rejects` with `step`, `rule` and `reason`.
-
-## Example
-```yaml
-methods:
-  op: methods
-  with: { corpus: python-stdlib, include: ["json/*.py"] }
-```
-
-## Cost and reuse
-Row by row, where a row is a file: only files with new content are parsed (13 MB/s and core). The
-content of all files is hashed on every run.
-"#;
-
 impl TypedOperator for MethodsOperator {
     type Args = Args;
 
@@ -108,7 +69,7 @@ impl TypedOperator for MethodsOperator {
         grain: Grain::of::<BoundMethods, _>(),
         effect: Effect::Pure,
         inputs: InputPorts::None,
-        doc: DOC,
+        doc: include_str!("doc.md"),
         args_schema: args_schema::<Args>,
     };
 

@@ -10,7 +10,6 @@ use globset::GlobSet;
 use walkdir::WalkDir;
 
 use super::super::patterns::{glob_set, listed, other_languages, suffix_of, suffixes};
-use super::corpus;
 use galeras_base::digest::Digest;
 use galeras_base::small_file::{self, bytes_text};
 use galeras_operator::{ArgError, SideFile, StepError};
@@ -79,25 +78,25 @@ impl FileSource {
 
     /// The warning that no files matched, for a source of which no file is kept.
     pub(super) fn nothing_matched(&self) -> Result<String, StepError> {
-        let paths: Vec<String> = match &self.origin {
-            Origin::Stdlib => corpus::files()?.into_iter().map(|(path, _)| path).collect(),
-            Origin::Folder { path, .. } => {
-                self.paths_below(path)?.into_iter().map(|(name, _)| name).collect()
+        let (place, paths): (String, Vec<String>) = match &self.origin {
+            Origin::Stdlib => {
+                let files = corpus_files()?.into_iter();
+                ("the corpus python-stdlib".to_string(), files.map(|(path, _)| path).collect())
             }
-        };
-        let place = match &self.origin {
-            Origin::Stdlib => "the corpus python-stdlib".to_string(),
-            Origin::Folder { name, .. } => format!("the folder {}", quote(name)),
+            Origin::Folder { name, path } => {
+                let files = self.paths_below(path)?.into_iter();
+                (format!("the folder {}", quote(name)), files.map(|(path, _)| path).collect())
+            }
         };
         if paths.is_empty() {
             return Ok(format!("there are no methods: {place} has no files"));
         }
         let included = paths.iter().filter(|path| self.include.is_match(path)).count();
         if included > 0 {
+            let files = if included == 1 { "file" } else { "files" };
             return Ok(format!(
-                "there are no methods: {place} has {} that `include` ({}) matches, and `exclude` \
-                 leaves out all of them",
-                files_in_words(included),
+                "there are no methods: {place} has {included} {files} that `include` ({}) matches, \
+                 and `exclude` leaves out all of them",
                 self.patterns
             ));
         }
@@ -115,7 +114,7 @@ impl FileSource {
     pub(super) fn files(&self) -> Result<Vec<(String, Content)>, StepError> {
         match &self.origin {
             Origin::Stdlib => {
-                let files = corpus::files()?.into_iter().filter(|(path, _)| self.keeps(path));
+                let files = corpus_files()?.into_iter().filter(|(path, _)| self.keeps(path));
                 Ok(files.map(|(path, content)| (path, Content::Bytes(content))).collect())
             }
             Origin::Folder { path, .. } => {
@@ -142,12 +141,8 @@ impl FileSource {
 
     /// The files of this machine that are read.
     pub(super) fn local_files(&self) -> Result<Vec<PathBuf>, StepError> {
-        Ok(match &self.origin {
-            Origin::Stdlib => Vec::new(),
-            Origin::Folder { path, .. } => {
-                self.folder_paths(path)?.into_iter().map(|(_, path)| path).collect()
-            }
-        })
+        let Origin::Folder { path, .. } = &self.origin else { return Ok(Vec::new()) };
+        Ok(self.folder_paths(path)?.into_iter().map(|(_, path)| path).collect())
     }
 
     fn folder_paths(&self, root: &Path) -> Result<Vec<(String, PathBuf)>, StepError> {
@@ -177,7 +172,7 @@ impl FileSource {
     pub(super) fn side_file(&self) -> Result<SideFile, StepError> {
         match &self.origin {
             Origin::Stdlib => {
-                Ok(SideFile { name: "corpus python-stdlib".into(), digest: corpus::digest()? })
+                Ok(SideFile { name: "corpus python-stdlib".into(), digest: corpus_digest()? })
             }
             Origin::Folder { name, path } => {
                 let mut hasher = blake3::Hasher::new();
@@ -227,10 +222,6 @@ impl FileSource {
     }
 }
 
-fn files_in_words(count: usize) -> String {
-    if count == 1 { "1 file".to_string() } else { format!("{count} files") }
-}
-
 #[derive(Debug)]
 pub(super) enum Content {
     Bytes(Vec<u8>),
@@ -275,6 +266,36 @@ fn read(path: &Path) -> Result<Vec<u8>, StepError> {
         .map_err(|e| StepError::new(format!("cannot read {}: {e}", path.display())).because(e))
 }
 
+const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/python-stdlib.zst"));
+const BYTES: &str = env!("GALERAS_STDLIB_BYTES");
+const DIGEST: &str = env!("GALERAS_STDLIB_DIGEST");
+
+fn corpus_digest() -> Result<Digest, StepError> {
+    DIGEST.parse().map_err(|_| StepError::new("the packed corpus has no digest"))
+}
+
+/// The corpus that the binary carries: CPython's standard library, packed by `build.rs`. Its files
+/// are in the order of their paths.
+fn corpus_files() -> Result<Vec<(String, Vec<u8>)>, StepError> {
+    let damaged = || StepError::new("the packed corpus is damaged");
+    let bytes = BYTES.parse().map_err(|_| damaged())?;
+    let packed = zstd::bulk::decompress(PACKED, bytes)?;
+    let mut rest = packed.as_slice();
+    let mut next = || -> Option<&[u8]> {
+        let (length, tail) = rest.split_at_checked(4)?;
+        let length = u32::from_le_bytes(length.try_into().ok()?) as usize;
+        let (part, tail) = tail.split_at_checked(length)?;
+        rest = tail;
+        Some(part)
+    };
+    let mut files = Vec::new();
+    while let Some(path) = next() {
+        let content = next().ok_or_else(damaged)?;
+        files.push((String::from_utf8_lossy(path).into_owned(), content.to_vec()));
+    }
+    Ok(files)
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -295,5 +316,13 @@ mod tests {
         assert!(error.contains("`src` have 2700 MiB, and 2048 MiB are read"), "{error}");
         assert!(source("none").files().is_err());
         assert_eq!(source("c.py").files().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn the_corpus_is_complete_and_sorted() {
+        let files = corpus_files().unwrap();
+        assert_eq!(files.len(), 718);
+        assert!(files.is_sorted_by(|a, b| a.0 < b.0));
+        assert!(files.iter().any(|(path, _)| path == "json/decoder.py"));
     }
 }

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    ArrayRef, Int64Builder, RecordBatch, StringBuilder, TimestampMicrosecondBuilder, new_null_array,
-};
+use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
+use arrow::error::ArrowError;
+use arrow::json::reader::Decoder;
+use serde::Serialize;
 use tokio::sync::mpsc;
 
+use crate::typed_rows;
 use galeras_base::id::{ID, row_id};
 use galeras_git::{ChangedMethod, CommitFacts, GitError, GitErrorKind, Sink};
 use galeras_operator::{StepError, TableSchema, describe};
@@ -16,21 +18,18 @@ const BATCH_ROWS: usize = 1024;
 /// The approximate bytes of text in a batch.
 const BATCH_BYTES: usize = 2 << 20;
 
-/// Points in time are stored in microseconds and UTC.
-pub(super) fn time_type() -> DataType {
-    DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
-}
-
 pub(super) fn methods_table() -> TableSchema {
     let text = |name, about| describe(name, DataType::Utf8, false, about, None);
     let line = |name, about| describe(name, DataType::Int64, false, about, None);
+    let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+    let changed = "lines of the method that the commit added, and lines that it took away";
     let fields = [
         text(ID, "the row's identity"),
         text("repo", "the repository"),
         text("url", "where the repository was fetched from"),
         text("commit_id", "the commit that changed the method"),
-        describe("commit_time", time_type(), false, "the committer's date", None),
-        describe("author_time", time_type(), true, "the author's date", None),
+        describe("commit_time", time.clone(), false, "the committer's date", None),
+        describe("author_time", time, true, "the author's date", None),
         text("commit_message", "the commit's message"),
         text("path", "the file's path after the commit"),
         text("file_name", "the file's name"),
@@ -41,13 +40,7 @@ pub(super) fn methods_table() -> TableSchema {
         text("code", "the method's text after the commit, from `def` on"),
         describe("code_before", DataType::Utf8, true, "its text before the commit", None),
         text("change", "`added`, or `modified` if it was there before"),
-        describe(
-            "changed_lines",
-            DataType::Int64,
-            false,
-            "lines of the method that the commit added, and lines that it took away",
-            Some("lines"),
-        ),
+        describe("changed_lines", DataType::Int64, false, changed, Some("lines")),
     ];
     TableSchema::default().with(&fields).keyed(&[ID])
 }
@@ -80,168 +73,123 @@ pub(super) fn output_schema() -> SchemaRef {
     Arc::new(Schema::new(kept.map(nullable).chain(more).collect::<Vec<_>>()))
 }
 
-pub(super) struct Batches {
-    repo: String,
-    head: Arc<str>,
-    schema: SchemaRef,
-    out: mpsc::Sender<RecordBatch>,
-    texts: Vec<StringBuilder>,
-    times: [TimestampMicrosecondBuilder; 2],
-    lines: [Int64Builder; 3],
-    rows: usize,
-    bytes: usize,
+/// A row of the output: a method, or what was rejected by a rule.
+#[derive(Serialize)]
+struct OutputRow<'a> {
+    id: String,
+    repo: &'a str,
+    commit_id: Option<&'a str>,
+    path: Option<&'a str>,
+    #[serde(flatten)]
+    method: Option<MethodRow<'a>>,
+    rule: Option<&'a str>,
+    reason: Option<&'a str>,
+    #[serde(rename = "__head")]
+    head: &'a str,
 }
 
-const TEXTS: [&str; 14] = [
-    ID,
-    "repo",
-    "commit_id",
-    "commit_message",
-    "path",
-    "file_name",
-    "fun_name",
-    "qualified_name",
-    "code",
-    "code_before",
-    "change",
-    "rule",
-    "reason",
-    HEAD,
-];
+#[derive(Serialize)]
+struct MethodRow<'a> {
+    commit_time: i64,
+    author_time: Option<i64>,
+    commit_message: &'a str,
+    file_name: &'a str,
+    fun_name: &'a str,
+    qualified_name: &'a str,
+    start_line: u32,
+    end_line: u32,
+    code: &'a str,
+    code_before: Option<&'a str>,
+    change: &'a str,
+    changed_lines: u32,
+}
+
+impl<'a> OutputRow<'a> {
+    fn rejected(
+        (repo, head): (&'a str, &'a str),
+        (commit_id, path): (Option<&'a str>, Option<&'a str>),
+        rule: &'a str,
+        reason: &'a str,
+    ) -> Self {
+        let parts = [repo, commit_id.unwrap_or_default(), path.unwrap_or_default()];
+        let id = row_id(parts.map(str::as_bytes));
+        let (rule, reason) = (Some(rule), Some(reason));
+        Self { id, repo, commit_id, path, method: None, rule, reason, head }
+    }
+}
+
+/// The row of a completely rejected repository.
+pub(super) fn rejected_repository(
+    repository: (&str, &str),
+    rule: &str,
+    reason: &str,
+) -> Result<RecordBatch, StepError> {
+    let row = OutputRow::rejected(repository, (None, None), rule, reason);
+    Ok(typed_rows::batches(&output_schema(), [row])?.swap_remove(0))
+}
+
+/// The rows of a piece, which leave in batches.
+pub(super) struct Batches {
+    repo: String,
+    head: String,
+    decoder: Decoder,
+    /// The bytes of long texts since the last batch.
+    bytes: usize,
+    out: mpsc::Sender<RecordBatch>,
+}
 
 impl Batches {
-    pub(super) fn new(repo: &str, head: &str, out: mpsc::Sender<RecordBatch>) -> Self {
-        let time = || TimestampMicrosecondBuilder::new().with_timezone("UTC");
-        Self {
-            repo: repo.to_string(),
-            head: head.into(),
-            schema: output_schema(),
-            out,
-            texts: TEXTS.iter().map(|_| StringBuilder::new()).collect(),
-            times: [time(), time()],
-            lines: [Int64Builder::new(), Int64Builder::new(), Int64Builder::new()],
-            rows: 0,
-            bytes: 0,
-        }
+    pub(super) fn new(
+        repo: &str,
+        head: &str,
+        out: mpsc::Sender<RecordBatch>,
+    ) -> Result<Self, GitError> {
+        let decoder = typed_rows::decoder(&output_schema()).map_err(defect)?;
+        Ok(Self { repo: repo.to_string(), head: head.to_string(), decoder, bytes: 0, out })
     }
 
-    fn row(
-        &mut self,
-        texts: [Option<&str>; 13],
-        times: [Option<i64>; 2],
-        lines: [Option<i64>; 3],
-    ) -> Result<(), GitError> {
-        let head = Arc::clone(&self.head);
-        let texts = texts.into_iter().chain([Some(&*head)]);
-        for (builder, text) in self.texts.iter_mut().zip(texts) {
-            builder.append_option(text);
-            self.bytes += text.map_or(0, str::len);
-        }
-        for (builder, seconds) in self.times.iter_mut().zip(times) {
-            builder.append_option(seconds.map(|seconds| seconds * 1_000_000));
-        }
-        for (builder, line) in self.lines.iter_mut().zip(lines) {
-            builder.append_option(line);
-        }
-        self.rows += 1;
-        if self.rows >= BATCH_ROWS || self.bytes >= BATCH_BYTES { self.send() } else { Ok(()) }
+    fn send_if_full(&mut self) -> Result<(), GitError> {
+        let full = self.decoder.len() >= BATCH_ROWS || self.bytes >= BATCH_BYTES;
+        if full { self.end() } else { Ok(()) }
     }
+}
 
-    fn send(&mut self) -> Result<(), GitError> {
-        if self.rows == 0 {
-            return Ok(());
-        }
-        let batch =
-            self.finish().map_err(|error| GitError::new(GitErrorKind::Other, error.to_string()))?;
-        let gone = |_| GitError::new(GitErrorKind::Interrupted, "the receiver of the rows is gone");
-        self.out.blocking_send(batch).map_err(gone)
-    }
-
-    fn finish(&mut self) -> Result<RecordBatch, StepError> {
-        let mut texts = self.texts.iter_mut().map(|builder| Arc::new(builder.finish()));
-        let mut times = self.times.iter_mut().map(|builder| Arc::new(builder.finish()));
-        let mut lines = self.lines.iter_mut().map(|builder| Arc::new(builder.finish()));
-        let rows = self.rows;
-        let columns = self.schema.fields().iter().map(|field| {
-            let column: Option<ArrayRef> = match field.data_type() {
-                DataType::Utf8 => texts.next().map(|array| array as ArrayRef),
-                DataType::Int64 => lines.next().map(|array| array as ArrayRef),
-                _ => times.next().map(|array| array as ArrayRef),
-            };
-            column.unwrap_or_else(|| new_null_array(field.data_type(), rows))
-        });
-        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns.collect())?;
-        (self.rows, self.bytes) = (0, 0);
-        Ok(batch)
-    }
-
-    fn reject(
-        &mut self,
-        commit: Option<&str>,
-        path: Option<&str>,
-        rule: &str,
-        reason: &str,
-    ) -> Result<(), GitError> {
-        let repo = std::mem::take(&mut self.repo);
-        let parts = [&repo, commit.unwrap_or_default(), path.unwrap_or_default()];
-        let id = row_id(parts.into_iter().map(str::as_bytes));
-        let mut texts = [None; 13];
-        texts[..3].copy_from_slice(&[Some(id.as_str()), Some(&repo), commit]);
-        texts[4] = path;
-        texts[11..].copy_from_slice(&[Some(rule), Some(reason)]);
-        let sent = self.row(texts, [None; 2], [None; 3]);
-        self.repo = repo;
-        sent
-    }
-
-    /// The row of a completely rejected repository.
-    pub(super) fn rejected(
-        (repo, head): (&str, &str),
-        rule: &str,
-        reason: &str,
-    ) -> Result<RecordBatch, StepError> {
-        let (out, _) = mpsc::channel(1);
-        let mut batches = Self::new(repo, head, out);
-        batches
-            .reject(None, None, rule, reason)
-            .map_err(|error| StepError::new(error.to_string()))?;
-        batches.finish()
-    }
+fn defect(error: ArrowError) -> GitError {
+    GitError::new(GitErrorKind::Other, error.to_string())
 }
 
 impl Sink for Batches {
     fn method(&mut self, commit: &CommitFacts, changed: ChangedMethod<'_>) -> Result<(), GitError> {
+        const MICROS: i64 = 1_000_000;
         let ChangedMethod { path, method, code, code_before, changed_lines } = changed;
-        let repo = std::mem::take(&mut self.repo);
         let ordinal = method.ordinal.to_string();
-        let parts = [&repo, &commit.id, path, method.qualified_name, &ordinal];
-        let id = row_id(parts.into_iter().map(str::as_bytes));
-        let change = if code_before.is_some() { "modified" } else { "added" };
-        let sent = self.row(
-            [
-                Some(&id),
-                Some(&repo),
-                Some(&commit.id),
-                Some(&commit.message),
-                Some(path),
-                Some(path.rsplit('/').next().unwrap_or(path)),
-                Some(method.fun_name),
-                Some(method.qualified_name),
-                Some(code),
+        let parts = [&self.repo, &commit.id, path, method.qualified_name, &ordinal];
+        let row = OutputRow {
+            id: row_id(parts.into_iter().map(str::as_bytes)),
+            repo: &self.repo,
+            commit_id: Some(&commit.id),
+            path: Some(path),
+            method: Some(MethodRow {
+                commit_time: commit.committed * MICROS,
+                author_time: commit.authored.map(|seconds| seconds * MICROS),
+                commit_message: &commit.message,
+                file_name: path.rsplit('/').next().unwrap_or(path),
+                fun_name: method.fun_name,
+                qualified_name: method.qualified_name,
+                start_line: method.start_line,
+                end_line: method.end_line,
+                code,
                 code_before,
-                Some(change),
-                None,
-                None,
-            ],
-            [Some(commit.committed), commit.authored],
-            [
-                Some(i64::from(method.start_line)),
-                Some(i64::from(method.end_line)),
-                Some(i64::from(changed_lines)),
-            ],
-        );
-        self.repo = repo;
-        sent
+                change: if code_before.is_some() { "modified" } else { "added" },
+                changed_lines,
+            }),
+            rule: None,
+            reason: None,
+            head: &self.head,
+        };
+        self.decoder.serialize(&[row]).map_err(defect)?;
+        self.bytes += commit.message.len() + code.len() + code_before.map_or(0, str::len);
+        self.send_if_full()
     }
 
     fn refused(
@@ -251,11 +199,17 @@ impl Sink for Batches {
         rule: &'static str,
         reason: &str,
     ) -> Result<(), GitError> {
-        self.reject(Some(commit), path, rule, reason)
+        let place = (Some(commit), path);
+        let row = OutputRow::rejected((&self.repo, &self.head), place, rule, reason);
+        self.decoder.serialize(&[row]).map_err(defect)?;
+        self.send_if_full()
     }
 
     fn end(&mut self) -> Result<(), GitError> {
-        self.send()
+        self.bytes = 0;
+        let Some(batch) = self.decoder.flush().map_err(defect)? else { return Ok(()) };
+        let gone = |_| GitError::new(GitErrorKind::Interrupted, "the receiver of the rows is gone");
+        self.out.blocking_send(batch).map_err(gone)
     }
 }
 
@@ -264,15 +218,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_columns_are_listed_in_the_order_of_the_schema() {
-        let schema = output_schema();
-        let texts = schema.fields().iter().filter(|field| *field.data_type() == DataType::Utf8);
-        assert_eq!(texts.map(|field| field.name().as_str()).collect::<Vec<_>>(), TEXTS);
-    }
-
-    #[test]
     fn a_rejected_repository_is_one_row() {
-        let batch = Batches::rejected(("a/b", "1"), "fetch", "gone").unwrap();
+        let batch = rejected_repository(("a/b", "1"), "fetch", "gone").unwrap();
         assert_eq!(batch.num_rows(), 1);
         let nulls = |name: &str| batch.column_by_name(name).unwrap().null_count();
         assert_eq!((nulls("rule"), nulls("code"), nulls("commit_id"), nulls("repo")), (0, 1, 1, 0));

@@ -17,9 +17,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use self::columns::{Batches, HEAD, methods_table, output_schema, rejected_fields};
+use self::columns::{HEAD, methods_table, output_schema, rejected_fields, rejected_repository};
 use self::work::Task;
-use super::patterns::{glob_set, listed, other_languages};
+use super::patterns::{glob_set, listed, other_languages, python_files};
 use galeras_git::{MineOptions, Window};
 use galeras_operator::columns::{is_text, require_column};
 use galeras_operator::rejects::reject_columns;
@@ -60,10 +60,6 @@ struct Args {
     max_file_kb: u64,
 }
 
-fn python_files() -> Vec<String> {
-    vec!["**/*.py".into()]
-}
-
 fn max_file_kb() -> u64 {
     1024
 }
@@ -72,8 +68,6 @@ struct MineOperator;
 
 /// The operator.
 pub const MINE: &dyn Operator = &MineOperator;
-
-const DOC: &str = include_str!("doc.md");
 
 impl TypedOperator for MineOperator {
     type Args = Args;
@@ -84,7 +78,7 @@ impl TypedOperator for MineOperator {
         grain: Grain::of::<BoundMine, _>(),
         effect: Effect::External,
         inputs: InputPorts::One,
-        doc: DOC,
+        doc: include_str!("doc.md"),
         args_schema: args_schema::<Args>,
     };
 
@@ -144,19 +138,6 @@ struct BoundMine {
     ports: Vec<Port>,
 }
 
-impl BoundMine {
-    fn options(&self, jobs: usize) -> MineOptions {
-        MineOptions {
-            window: self.window,
-            merges: self.args.merges,
-            nested: self.args.nested,
-            include: self.include.clone(),
-            max_file_bytes: self.args.max_file_kb * 1024,
-            jobs,
-        }
-    }
-}
-
 impl BoundStep for BoundMine {
     fn args(&self) -> Value {
         serde_json::json!(self.args)
@@ -195,12 +176,20 @@ impl BoundStep for BoundMine {
 
 impl BoundMine {
     fn task(&self, cx: &LowerContext, row: &RecordBatch) -> Task {
+        let options = MineOptions {
+            window: self.window,
+            merges: self.args.merges,
+            nested: self.args.nested,
+            include: self.include.clone(),
+            max_file_bytes: self.args.max_file_kb * 1024,
+            jobs: cx.env.jobs,
+        };
         Task {
             repo: text(row, "repo"),
             address: text(row, "clone_url"),
             head: text(row, "head_sha"),
             branch: self.args.branch.clone(),
-            options: Arc::new(self.options(cx.env.jobs)),
+            options: Arc::new(options),
             patterns: listed(&self.args.include),
         }
     }
@@ -235,7 +224,8 @@ impl FanOutStep for BoundMine {
     }
 
     fn failed(&self, row: &RecordBatch, error: &FanOutError) -> Result<RecordBatch, StepError> {
-        Batches::rejected((&text(row, "repo"), &text(row, "head_sha")), error.rule, &error.reason)
+        let (repo, head) = (text(row, "repo"), text(row, "head_sha"));
+        rejected_repository((&repo, &head), error.rule, &error.reason)
     }
 
     fn ports(&self, input: DataFrame, output: DataFrame) -> Result<Ports, StepError> {

@@ -12,9 +12,8 @@ use async_trait::async_trait;
 use galeras_git::ObjectId;
 use tokio::sync::mpsc;
 
-use super::super::git_threads::blocking;
 use super::super::patterns::suffixes;
-use super::super::repository_access::{check_consent, check_places, open};
+use super::super::repository_access::{blocking, check_consent, check_places, open};
 use super::columns::Batches;
 use galeras_base::digest::Digest;
 use galeras_git::{
@@ -40,10 +39,7 @@ pub(super) struct Task {
 }
 
 /// A repository with all needed objects, and the commits to mine.
-struct Ready {
-    repository: Repository,
-    plan: MinePlan,
-}
+type Ready = (Repository, MinePlan);
 
 struct MiningWork {
     task: Arc<Task>,
@@ -63,22 +59,21 @@ type Say = Arc<dyn Fn(&str, fn(String) -> Tell) + Send + Sync>;
 impl Task {
     /// The reason why the repository may not be read.
     pub(super) fn refusal(&self, cx: &LowerContext) -> Option<FanOutError> {
-        let refused = |location| {
-            check_places(&location, cx.env.consent.as_ref())
-                .map_err(|error| failure("fetch", &error, true))
-        };
-        self.location(cx).and_then(refused).err()
+        let checked = self.location(cx).and_then(|location| {
+            let checked = check_places(&location, cx.env.consent.as_ref());
+            checked.map_err(|error| failure("fetch", &error, true))
+        });
+        checked.err()
     }
 
     /// The location of the repository, if the user agreed to read it. Places that a folder leads to
     /// are checked when it is opened.
     fn location(&self, cx: &LowerContext) -> Result<RepositoryLocation, FanOutError> {
+        let failed = |error| failure("fetch", &error, true);
         if let Some(secret) = secret_in(&self.address) {
             let message = format!("the address must not hold {secret}");
-            let error = GitError::new(GitErrorKind::Other, message);
-            return Err(failure("fetch", &error, true));
+            return Err(failed(GitError::new(GitErrorKind::Other, message)));
         }
-        let failed = |error| failure("fetch", &error, true);
         let location = RepositoryLocation::parse(&self.address, &cx.base).map_err(failed)?;
         check_consent(&location, cx.env.consent.as_ref()).map_err(failed)?;
         Ok(location)
@@ -117,8 +112,7 @@ impl Task {
             })
             .await
         };
-        let ready = ready.map_err(|error| failure("fetch", &error, folder))?;
-        let Ready { repository, plan } = ready;
+        let (repository, plan) = ready.map_err(|error| failure("fetch", &error, folder))?;
         let mining = Mining::new(repository, plan, Arc::clone(&task.options));
         let cut = cut(mining.plan());
         let (mining, mined) = (Arc::new(mining), Arc::default());
@@ -139,7 +133,7 @@ impl Task {
                 None => self.head()?,
             };
             let plan = plan(&repository, head, &self.options, stop)?;
-            Ok(Ready { repository, plan })
+            Ok((repository, plan))
         })
     }
 
@@ -153,10 +147,9 @@ impl Task {
         match fetch() {
             // The objects of an earlier run may be damaged.
             Err(error) if error.kind == GitErrorKind::Damaged => {
-                let removed = match folder.is_dir() {
-                    true => std::fs::remove_dir_all(folder),
-                    false => std::fs::remove_file(folder),
-                };
+                use std::fs::{remove_dir_all, remove_file};
+                let removed =
+                    if folder.is_dir() { remove_dir_all(folder) } else { remove_file(folder) };
                 removed.map_err(|_| error).and_then(|()| fetch())
             }
             fetched => fetched,
@@ -180,26 +173,16 @@ impl Task {
         fetcher.commits(head)?;
         let trees = trees(&Repository::open(folder)?, head, &self.options, stop)?;
         fetcher.trees(head, &trees)?;
-        let plan = self.compared(&Repository::open(folder)?, head, stop)?;
+        let repository = Repository::open(folder)?;
+        let plan = plan(&repository, head, &self.options, stop)?;
+        plan.compare(&repository, &self.options, stop)?;
         fetcher.files(head, &plan.blobs())?;
         match plan.damage() {
             // For example, a pack is missing. If the server left out a tree, it would do so again.
             Some(damage) if fetcher.is_reused() => Err(damage.clone()),
             // Opened again to include new objects.
-            _ => Ok(Ready { repository: Repository::open(folder)?, plan }),
+            _ => Ok((Repository::open(folder)?, plan)),
         }
-    }
-
-    /// The commits to mine, each with its changed files.
-    fn compared(
-        &self,
-        repository: &Repository,
-        head: ObjectId,
-        stop: &AtomicBool,
-    ) -> Result<MinePlan, GitError> {
-        let plan = plan(repository, head, &self.options, stop)?;
-        plan.compare(repository, &self.options, stop)?;
-        Ok(plan)
     }
 
     fn head(&self) -> Result<ObjectId, GitError> {
@@ -243,7 +226,8 @@ impl FanOutWork for MiningWork {
         let flag = stop.flag();
         let (mining, mined) = (Arc::clone(&self.mining), Arc::clone(&self.mined));
         let say = Arc::clone(&self.say);
-        let mut sink = Batches::new(&self.task.repo, &self.task.head, out);
+        let sink = Batches::new(&self.task.repo, &self.task.head, out);
+        let mut sink = sink.map_err(|error| failure("mine", &error, self.folder))?;
         let work = move || {
             let total = mining.plan().commits();
             let done = |commits| {

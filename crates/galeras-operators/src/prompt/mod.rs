@@ -62,30 +62,19 @@ struct Said {
     content: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 enum Role {
     System,
     User,
     Assistant,
 }
 
-impl Role {
-    fn name(self) -> &'static str {
-        match self {
-            Self::System => SYSTEM,
-            Self::User => "user",
-            Self::Assistant => "assistant",
-        }
-    }
-}
-
 struct PromptOperator;
 
 /// The operator.
 pub const PROMPT: &dyn Operator = &PromptOperator;
-
-const DOC: &str = include_str!("doc.md");
 
 impl TypedOperator for PromptOperator {
     type Args = Args;
@@ -96,32 +85,34 @@ impl TypedOperator for PromptOperator {
         grain: Grain::of::<BoundPrompt, _>(),
         effect: Effect::Pure,
         inputs: InputPorts::One,
-        doc: DOC,
+        doc: include_str!("doc.md"),
         args_schema: args_schema::<Args>,
     };
 
     fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
         let given = given(&args)?;
         let treatments: Vec<Treatment> =
-            given.iter().map(|given| given.treatment.clone()).collect();
+            given.iter().map(|(treatment, _)| treatment.clone()).collect();
         let input = cx.input();
         let mut errors = Vec::new();
         let mut reads = BTreeSet::new();
-        let messages =
-            || given.iter().flat_map(|g| g.paths.iter().enumerate().map(move |p| (g, p)));
+        let messages = || {
+            given.iter().flat_map(|(treatment, paths)| {
+                paths.iter().enumerate().map(move |(at, path)| (treatment.template(at), path))
+            })
+        };
         match compile(&treatments) {
             Err(mistakes) => {
                 for error in mistakes {
-                    let named =
-                        messages().find(|(g, (at, _))| g.treatment.template(*at) == error.template);
-                    let path = named.map_or("treatments", |(_, (_, path))| path);
+                    let named = messages().find(|(template, _)| *template == error.template);
+                    let path = named.map_or("treatments", |(_, path)| path);
                     errors.push(ArgError::new(path, Code::BadTemplate, error.message));
                 }
             }
             Ok(templates) => {
                 let is_column = |name: &str| input.field(name).is_some();
-                for (given, (at, path)) in messages() {
-                    for variable in templates.variables(&given.treatment.template(at), is_column) {
+                for (template, path) in messages() {
+                    for variable in templates.variables(&template, is_column) {
                         if input.field(&variable).is_none() {
                             errors.push(ArgError::unknown_column(path, &variable, input.names()));
                         }
@@ -132,9 +123,7 @@ impl TypedOperator for PromptOperator {
         }
         // Reports an error in a shared template only once.
         errors.dedup_by(|a, b| a.path == b.path && a.message == b.message);
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        ArgError::none(errors)?;
         let count = |name, about, unit| describe(name, DataType::Int64, false, about, Some(unit));
         let added = [
             text_field(ID, "the row's identity: of the data point and the treatment"),
@@ -156,28 +145,18 @@ impl TypedOperator for PromptOperator {
     }
 }
 
-/// A treatment, with the paths of its messages in the arguments.
-struct Given {
-    treatment: Treatment,
-    paths: Vec<String>,
-}
-
-fn given(args: &Args) -> Result<Vec<Given>, Vec<ArgError>> {
+/// The treatments, with the paths of their messages in the arguments.
+fn given(args: &Args) -> Result<Vec<(Treatment, Vec<String>)>, Vec<ArgError>> {
     let mut errors = Vec::new();
     if args.treatments.is_empty() {
-        errors.push(ArgError::new(
-            "treatments",
-            Code::OutOfRange,
-            "at least one treatment is needed",
-        ));
+        let message = "at least one treatment is needed";
+        errors.push(ArgError::new("treatments", Code::OutOfRange, message));
     }
     let mut all = Vec::new();
     for (name, turns) in &args.treatments {
         let path = format!("treatments.{name}");
-        let said = |role: Role, content: &str| Message {
-            role: role.name().into(),
-            content: content.into(),
-        };
+        let said =
+            |role: Role, content: &str| Message { role: role.to_string(), content: content.into() };
         let (mut messages, mut paths) = match turns {
             Turns::One(text) => (vec![said(Role::User, text)], vec![path.clone()]),
             Turns::Many(turns) => turns
@@ -201,15 +180,15 @@ fn given(args: &Args) -> Result<Vec<Given>, Vec<ArgError>> {
         if name.is_empty() {
             refuse("a treatment needs a name");
         }
-        if messages.last().is_none_or(|last| last.role != Role::User.name()) {
+        if messages.last().is_none_or(|last| last.role != "user") {
             refuse("a treatment must end with a message of the user, which the model answers");
         }
         if messages.iter().skip(1).any(|message| message.role == SYSTEM) {
             refuse("a system message must come first");
         }
-        all.push(Given { treatment: Treatment { name: name.clone(), messages }, paths });
+        all.push((Treatment { name: name.clone(), messages }, paths));
     }
-    if errors.is_empty() { Ok(all) } else { Err(errors) }
+    ArgError::none(errors).map(|()| all)
 }
 
 #[derive(Debug)]

@@ -1,16 +1,17 @@
 //! Finds the commits at the tips of branches: asks several servers at a time, or reads folders.
 
 use std::collections::{HashMap, HashSet};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::StreamExt;
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::{Value, json};
 
-use super::super::git_threads::blocking;
-use super::super::repository_access::{check_consent, open};
-use super::head_memory::{HeadMemory, Tip};
-use super::repository::{HeadlessRepository, Origin, UnresolvedRepository};
+use super::super::repository_access::{blocking, check_consent, open};
+use galeras_base::digest::Digest;
 use galeras_git::{
     Activity, GitError, GitErrorKind, Head, Network, Repository, RepositoryLocation, guarded,
     remote_head,
@@ -19,6 +20,39 @@ use galeras_operator::worker_threads::StopOnDrop;
 use galeras_operator::{Consent, LowerContext, ServerAddress, StepError, Tell, redirect_check};
 
 const AT_ONCE: usize = 8;
+
+/// A repository whose head is not known yet.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct UnresolvedRepository {
+    /// The name in tables.
+    pub(super) repo: String,
+    pub(super) address: String,
+    /// Further columns as an object.
+    pub(super) facts: Value,
+    pub(super) origin: Origin,
+    /// The default branch, if already known.
+    pub(super) known_branch: Option<String>,
+}
+
+/// The source of a repository's address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// The workflow.
+    Listed,
+    /// A search on a server of this machine.
+    FoundHere,
+    /// A search on another server.
+    FoundElsewhere,
+}
+
+/// A repository without a commit to start from.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct HeadlessRepository {
+    repo: String,
+    clone_url: String,
+    rule: &'static str,
+    reason: String,
+}
 
 /// The repositories with and without a head.
 #[derive(Default)]
@@ -55,13 +89,8 @@ pub(super) async fn resolve(
     let redirects = redirect_check(Arc::clone(&cx.env.consent));
     let network = Network::new(stop.flag(), waits, redirects);
     let mut memory = memory.map(HeadMemory::open).transpose()?;
-    let known: HashMap<String, Tip> = repositories
-        .iter()
-        .filter_map(|repository| {
-            let tip = memory.as_ref()?.get(&repository.repo)?;
-            Some((repository.repo.clone(), tip.clone()))
-        })
-        .collect();
+    let known = memory.as_mut().map(|memory| std::mem::take(&mut memory.known));
+    let known = known.unwrap_or_default();
     let total = repositories.len();
     let mut answers = futures::stream::iter(repositories)
         .map(|repository| {
@@ -104,14 +133,9 @@ pub(super) async fn resolve(
                 (cx.tell)(Tell::Warning(warning));
                 resolved.retry += u64::from(retry);
                 let UnresolvedRepository { repo, address, .. } = repository;
-                let address = galeras_git::shown_url(&address);
-                let reason = error.message;
-                resolved.headless.push(HeadlessRepository {
-                    repo,
-                    address,
-                    rule: "reachable",
-                    reason,
-                });
+                let clone_url = galeras_git::shown_url(&address);
+                let (rule, reason) = ("reachable", error.message);
+                resolved.headless.push(HeadlessRepository { repo, clone_url, rule, reason });
             }
         }
     }
@@ -191,7 +215,58 @@ pub(super) fn local(folders: &[&str], base: &Path, branch: Option<&str>) -> Vec<
     folders.iter().map(|folder| text(head(folder))).collect()
 }
 
+/// Branch and commit.
+type Tip = (String, String);
+
+/// The heads that an interrupted search already knows, in a file next to its journal: a line for
+/// each, after the line's digest. A truncated or damaged line is asked for again.
+struct HeadMemory {
+    known: HashMap<String, Tip>,
+    file: File,
+}
+
+impl HeadMemory {
+    /// Opens or creates the memory.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    fn open(path: &Path) -> io::Result<Self> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        let content = std::fs::read(path).unwrap_or_default();
+        let known = content.split(|byte| *byte == b'\n').filter_map(remembered).collect();
+        let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+        // A truncated line must not run into the next one.
+        writeln!(file)?;
+        Ok(Self { known, file })
+    }
+
+    /// Remembers a head.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    fn keep(&mut self, repo: &str, (branch, commit): &Tip) -> io::Result<()> {
+        let answer = json!([repo, branch, commit]).to_string();
+        // One write: a kill leaves a whole line or a part that its digest rejects.
+        let line = format!("{} {answer}\n", Digest::of(answer.as_bytes()));
+        self.file.write_all(line.as_bytes())
+    }
+}
+
+/// The answer in an undamaged line.
+fn remembered(line: &[u8]) -> Option<(String, Tip)> {
+    let at = line.iter().position(|byte| *byte == b' ')?;
+    let (digest, answer) = (line.get(..at)?, line.get(at + 1..)?);
+    if Digest::of(answer).to_string().as_bytes() != digest {
+        return None;
+    }
+    let (repo, branch, commit) = serde_json::from_slice(answer).ok()?;
+    Some((repo, (branch, commit)))
+}
+
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -212,6 +287,41 @@ mod tests {
         }
         for address in others {
             assert!(asked(address, FoundHere) && asked(address, FoundElsewhere), "{address}");
+        }
+    }
+
+    fn tip(commit: &str) -> Tip {
+        ("main".to_string(), commit.to_string())
+    }
+
+    #[test]
+    fn no_changed_byte_and_no_cut_gives_another_head() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("search/heads.jsonl");
+        let mut memory = HeadMemory::open(&path).unwrap();
+        memory.keep("a/b", &tip("0123")).unwrap();
+        memory.keep("c/d", &tip("4567")).unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        let known = HeadMemory::open(&path).unwrap();
+        let known = known.known;
+        assert_eq!((known.get("a/b"), known.get("c/d")), (Some(&tip("0123")), Some(&tip("4567"))));
+        let right = |memory: &HeadMemory| {
+            let sound =
+                |repo, commit| memory.known.get(repo).is_none_or(|known| *known == tip(commit));
+            assert!(sound("a/b", "0123") && sound("c/d", "4567"));
+            memory.known.keys().all(|repo| ["a/b", "c/d"].contains(&repo.as_str()))
+        };
+        for at in 0..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 1 << (at % 8);
+            std::fs::write(&path, &damaged).unwrap();
+            assert!(right(&HeadMemory::open(&path).unwrap()), "byte {at}");
+            std::fs::write(&path, &whole[..at]).unwrap();
+            let mut cut = HeadMemory::open(&path).unwrap();
+            assert!(right(&cut), "cut at {at}");
+            // Lines after a truncated one are remembered.
+            cut.keep("e/f", &tip("89ab")).unwrap();
+            assert_eq!(HeadMemory::open(&path).unwrap().known.get("e/f"), Some(&tip("89ab")));
         }
     }
 }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::repository::{Origin, UnresolvedRepository};
+use super::heads::{Origin, UnresolvedRepository};
 use galeras_git::{GitError, GitErrorKind, RepositoryLocation, shown_url};
 use galeras_github::GITHUB;
 use galeras_net::secret_in;
@@ -77,7 +77,8 @@ impl RepositoryList {
         if entries.is_empty() {
             errors.push(ArgError::new("repos", Code::EmptyList, "the list has no repositories"));
         }
-        if errors.is_empty() { Self::distinct(repositories) } else { Err(errors) }
+        ArgError::none(errors)?;
+        Self::distinct(repositories).map_err(|error| vec![error])
     }
 
     /// The repositories of a CSV file. The first line names columns if one of them is `repo`
@@ -104,9 +105,8 @@ impl RepositoryList {
             let record = record.map_err(failed)?;
             if line == 0 {
                 let place = |names: &[&str]| {
-                    record
-                        .iter()
-                        .position(|cell| names.iter().any(|n| cell.eq_ignore_ascii_case(n)))
+                    let named = |cell: &str| names.iter().any(|n| cell.eq_ignore_ascii_case(n));
+                    record.iter().position(named)
                 };
                 let repo = place(&["repo", "full_name", "repository", "name"]);
                 let url = place(&["url", "clone_url", "path"]);
@@ -150,15 +150,12 @@ impl RepositoryList {
         if repositories.is_empty() {
             return Err(bad(format!("`{path}` lists no repositories")));
         }
-        Self::distinct(repositories).map_err(|mut errors| {
-            let first = errors.swap_remove(0);
-            ArgError { path: "repos".into(), ..first }
-        })
+        Self::distinct(repositories)
     }
 
     /// Removes repeated repositories, and gives folders of the same name longer names. Addresses
     /// distinguish other repositories of the same name.
-    fn distinct(mut repositories: Vec<ListedRepository>) -> Result<Self, Vec<ArgError>> {
+    fn distinct(mut repositories: Vec<ListedRepository>) -> Result<Self, ArgError> {
         let mut seen = HashSet::new();
         repositories.retain(|one| seen.insert((one.repo.clone(), one.address.clone())));
         let mut folders = HashSet::new();
@@ -177,7 +174,7 @@ impl RepositoryList {
                     "name one of them: {{ repo: another-name, url: {two} }} in a list, or columns \
                      `repo` and `url` in a .csv file"
                 );
-                return Err(vec![error.help(help)]);
+                return Err(error.help(help));
             }
         }
         Ok(Self(repositories))
@@ -233,7 +230,6 @@ fn problem(path: impl Into<String>, entry: &ListEntry, error: &GitError) -> ArgE
     }
 }
 
-/// The address and the name of a repository.
 fn repository(
     entry: &ListEntry,
     base_url: &str,

@@ -1,70 +1,74 @@
 //! `query`: repositories, from a GitHub search or from a list.
 
-mod head_memory;
 mod heads;
 mod listed;
-mod repository;
-mod table;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use arrow::datatypes::{DataType, TimeUnit};
 use async_trait::async_trait;
-use datafusion::dataframe::DataFrame;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use self::heads::resolve;
+use self::heads::{Origin, ResolvedHeads, UnresolvedRepository, resolve};
 use self::listed::{ListEntry, RepositoryList};
-use self::repository::{HeadlessRepository, Origin, UnresolvedRepository};
-use self::table::{pinned_rejects, rejects, repositories, repositories_table};
 use super::repository_access::accesses_of;
+use super::typed_rows;
 use galeras_base::digest::Digest;
 use galeras_base::scratch::{clear_place, create_private};
 use galeras_github::{
-    GITHUB, GithubClient, GithubError, GithubErrorKind, Query, Search, SearchNotice,
+    GITHUB, GithubClient, GithubError, GithubErrorKind, GithubRepository, Query, Search,
+    SearchNotice, Sort, search,
 };
-use galeras_github::{GithubRepository, Sort, search};
 use galeras_net::Secret;
 use galeras_operator::columns::text_field;
 use galeras_operator::rejects::reject_columns;
 use galeras_operator::{
     Access, ArgError, BindContext, BoundStep, Demand, Descriptor, Effect, Fact, Grain, InputPorts,
-    LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, ServerAddress, SideFile,
-    Snapshot, StepError, TableSchema, TableStep, Tell, TypedOperator, args_schema,
+    Inputs, LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, ServerAddress, SideFile,
+    Snapshot, StepError, TableSchema, TableStep, Tell, TypedOperator, args_schema, describe,
 };
 use galeras_workflow::code::Code;
 use galeras_workflow::is_repository_file;
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 struct Args {
     /// A search string as on github.com/search, for repositories.
-    #[serde(default)]
     github: Option<String>,
     /// A list of repositories, or the path of a CSV file of them. If it is given and not empty,
     /// GitHub is not searched.
-    #[serde(default)]
     repos: Option<Repos>,
     /// At most so many repositories of a search.
-    #[serde(default)]
     #[schemars(range(min = 1))]
     limit: Option<u64>,
     /// By what the search ranks; it decides which repositories `limit` keeps.
-    #[serde(default)]
     #[schemars(with = "Option<SortName>")]
     sort: Option<Sort>,
     /// The branch of every repository whose tip is `head_sha`; the default branch if absent.
-    #[serde(default)]
     branch: Option<String>,
     /// The environment variable with a GitHub token, which raises GitHub's limits. It need not
     /// be set.
-    #[serde(default = "token_env")]
     token_env: String,
     /// The address of GitHub's REST API: another one for GitHub Enterprise Server.
-    #[serde(default = "base_url")]
     base_url: String,
+}
+
+impl Default for Args {
+    fn default() -> Self {
+        let (token_env, base_url) = ("GITHUB_TOKEN".into(), GITHUB.into());
+        Self {
+            github: None,
+            repos: None,
+            limit: None,
+            sort: None,
+            branch: None,
+            token_env,
+            base_url,
+        }
+    }
 }
 
 /// The schema of [`Sort`].
@@ -96,21 +100,12 @@ impl Args {
     }
 }
 
-fn token_env() -> String {
-    "GITHUB_TOKEN".into()
-}
-
-fn base_url() -> String {
-    GITHUB.into()
-}
-
 struct QueryOperator;
 
 /// The operator.
 pub const QUERY: &dyn Operator = &QueryOperator;
 
 const NAME: &str = "query";
-const DOC: &str = include_str!("doc.md");
 
 impl TypedOperator for QueryOperator {
     type Args = Args;
@@ -121,7 +116,7 @@ impl TypedOperator for QueryOperator {
         grain: Grain::of::<BoundQuery, _>(),
         effect: Effect::External,
         inputs: InputPorts::None,
-        doc: DOC,
+        doc: include_str!("doc.md"),
         args_schema: args_schema::<Args>,
     };
 
@@ -176,7 +171,9 @@ impl TypedOperator for QueryOperator {
             BoundQuery { args, from, base: cx.base.clone(), pinned: None, ports: ports() };
         let pinned = cx.pins.snapshot(NAME, &step.question()).cloned();
         if let Some(snapshot) = &pinned {
-            let read = repositories(&snapshot.rows).and(pinned_rejects(&snapshot.rejects));
+            let (rows, rejects) = (step.ports[0].table.stored(), step.ports[1].table.stored());
+            let read = typed_rows::batches(&rows, &snapshot.rows)
+                .and(typed_rows::batches(&rejects, &snapshot.rejects));
             read.map_err(|error| {
                 let message = format!("what galeras.lock pins for this step: {error}");
                 let error = ArgError::new("", Code::BadLock, message);
@@ -189,13 +186,27 @@ impl TypedOperator for QueryOperator {
 }
 
 fn ports() -> Vec<Port> {
+    let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+    let known = |name, data_type, about, unit| describe(name, data_type, true, about, unit);
+    let repositories = TableSchema::default().with(&[
+        text_field("repo", "the repository: `owner/name`, or the name of a folder"),
+        text_field("clone_url", "where it can be fetched or opened"),
+        text_field("default_branch", "the branch whose tip is `head_sha`"),
+        known("stars", DataType::Int64, "people who starred it", None),
+        known("size_kb", DataType::Int64, "its size, as GitHub tells it", Some("KB")),
+        known("pushed_at", time, "the last push to any branch", None),
+        known("fork", DataType::Boolean, "whether it is a fork", None),
+        known("language", DataType::Utf8, "the language of most of its code", None),
+        known("license", DataType::Utf8, "the SPDX id of its licence", None),
+        text_field("head_sha", "the commit at the tip of the branch"),
+    ]);
     let named = [
         text_field("repo", "the repository as it was given or found"),
         text_field("clone_url", "where it was looked for"),
     ];
     let rejected = TableSchema::default().with(&named).with(&reject_columns());
     vec![
-        Port::new(MAIN, repositories_table()),
+        Port::new(MAIN, repositories.keyed(&["repo"])),
         Port::new(REJECTS, rejected.keyed(&["repo", "clone_url"])),
     ]
 }
@@ -234,53 +245,48 @@ impl BoundQuery {
         }
     }
 
-    async fn repositories(
-        &self,
-        cx: &LowerContext,
-    ) -> Result<Vec<UnresolvedRepository>, StepError> {
-        match &self.from {
-            From::List(listed) => Ok(listed.unresolved()),
-            From::Search => {
-                let (client, wanted) = (self.client()?, self.args.search());
-                let tell = |notice: SearchNotice| (cx.tell)(in_words(notice));
-                let journal = self.memory(cx);
-                create_private(&cx.downloads)?;
-                let answer = search(&client, &wanted, &journal, &tell, &cx.env.cancel).await;
-                let mut repositories = answer.map_err(|error| self.failed(error))?;
-                // If a name was reused, it belongs to the newer repository.
-                let mut newest: HashMap<String, u64> = HashMap::new();
-                for repository in &repositories {
-                    let id = newest.entry(repository.full_name.clone()).or_default();
-                    *id = repository.id.max(*id);
-                }
-                repositories.retain(|repository| newest[&repository.full_name] == repository.id);
-                let server = ServerAddress::of(&self.args.base_url);
-                let origin = match server.is_some_and(|server| server.is_loopback()) {
-                    true => Origin::FoundHere,
-                    false => Origin::FoundElsewhere,
-                };
-                let found = repositories.into_iter();
-                Ok(found.map(|repository| unresolved(repository, origin)).collect())
+    /// The file with the list of repositories.
+    fn list_file(&self) -> Option<PathBuf> {
+        match &self.args.repos {
+            Some(Repos::Text(path)) if is_repository_file(path) => {
+                Some(self.base.join(path.trim()))
             }
+            _ => None,
         }
     }
 
-    fn client(&self) -> Result<GithubClient, StepError> {
-        let name = &self.args.token_env;
-        let failed = |error: GithubError| StepError::new(error.to_string());
-        let token = self.token().map(|token| Secret::new(name, &token)).transpose();
+    async fn search(
+        &self,
+        cx: &LowerContext,
+        memory: &Path,
+    ) -> Result<Vec<UnresolvedRepository>, StepError> {
+        let token = self.token().map(|token| Secret::new(&self.args.token_env, &token)).transpose();
         let token = token.map_err(|error| StepError::new(error.to_string()))?;
-        GithubClient::new(&self.args.base_url, token).map_err(failed)
+        let client = GithubClient::new(&self.args.base_url, token)
+            .map_err(|error| StepError::new(error.to_string()))?;
+        let tell = |notice: SearchNotice| (cx.tell)(in_words(notice));
+        create_private(&cx.downloads)?;
+        let wanted = self.args.search();
+        let answer = search(&client, &wanted, memory, &tell, &cx.env.cancel).await;
+        let mut repositories = answer.map_err(|error| self.failed(error))?;
+        // If a name was reused, it belongs to the newer repository.
+        let mut newest: HashMap<String, u64> = HashMap::new();
+        for repository in &repositories {
+            let id = newest.entry(repository.full_name.clone()).or_default();
+            *id = repository.id.max(*id);
+        }
+        repositories.retain(|repository| newest[&repository.full_name] == repository.id);
+        let server = ServerAddress::of(&self.args.base_url);
+        let origin = match server.is_some_and(|server| server.is_loopback()) {
+            true => Origin::FoundHere,
+            false => Origin::FoundElsewhere,
+        };
+        Ok(repositories.into_iter().map(|repository| unresolved(repository, origin)).collect())
     }
 
     /// The token in the environment variable, if set.
     fn token(&self) -> Option<String> {
         std::env::var(&self.args.token_env).ok().filter(|token| !token.trim().is_empty())
-    }
-
-    /// The folder with the results of an unfinished search.
-    fn memory(&self, cx: &LowerContext) -> PathBuf {
-        cx.downloads.join("github").join(Digest::of_json(&self.question()).to_string())
     }
 
     fn failed(&self, error: GithubError) -> StepError {
@@ -298,7 +304,6 @@ impl BoundQuery {
     }
 }
 
-/// The step's message for a notice.
 fn in_words(notice: SearchNotice) -> Tell {
     match notice {
         SearchNotice::Waiting { seconds, reason } => {
@@ -345,12 +350,7 @@ impl BoundStep for BoundQuery {
     }
 
     fn local_files(&self) -> Vec<(String, PathBuf)> {
-        match &self.args.repos {
-            Some(Repos::Text(path)) if is_repository_file(path) => {
-                vec![("repos".to_string(), self.base.join(path.trim()))]
-            }
-            _ => Vec::new(),
-        }
+        self.list_file().map(|path| ("repos".to_string(), path)).into_iter().collect()
     }
 
     fn fact(&self) -> Option<Fact> {
@@ -358,13 +358,7 @@ impl BoundStep for BoundQuery {
     }
 
     fn demands(&self) -> Vec<Demand> {
-        let file = match &self.args.repos {
-            Some(Repos::Text(path)) if is_repository_file(path) => {
-                let path = self.base.join(path.trim());
-                Some(Demand::new("repos", Access::Read { path }))
-            }
-            _ => None,
-        };
+        let file = self.list_file().map(|path| Demand::new("repos", Access::Read { path }));
         let asked: Vec<Demand> = match &self.from {
             _ if self.pinned.is_some() => Vec::new(),
             From::Search => {
@@ -396,40 +390,39 @@ impl BoundStep for BoundQuery {
 
 #[async_trait]
 impl TableStep for BoundQuery {
-    async fn lower(
-        &self,
-        cx: &LowerContext,
-        _: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
+    async fn lower(&self, cx: &LowerContext, _: Inputs) -> Result<Ports, StepError> {
+        let (rows, rejects) = (self.ports[0].table.stored(), self.ports[1].table.stored());
         let (rows, rejected) = match &self.pinned {
-            Some(snapshot) => (repositories(&snapshot.rows)?, pinned_rejects(&snapshot.rejects)?),
+            Some(pinned) => (
+                typed_rows::table(&cx.session, &rows, &pinned.rows)?,
+                typed_rows::table(&cx.session, &rejects, &pinned.rejects)?,
+            ),
             None => {
-                let (rows, headless) = self.ask(cx).await?;
-                (repositories(&rows)?, rejects(&headless)?)
+                let resolved = self.ask(cx).await?;
+                (
+                    typed_rows::table(&cx.session, &rows, &resolved.rows)?,
+                    typed_rows::table(&cx.session, &rejects, &resolved.headless)?,
+                )
             }
         };
-        Ok(vec![(MAIN, cx.session.read_batch(rows)?), (REJECTS, cx.session.read_batch(rejected)?)])
+        Ok(vec![(MAIN, rows), (REJECTS, rejected)])
     }
 }
 
 impl BoundQuery {
-    /// Asks for the repositories and their heads: rows, and repositories without a head.
-    async fn ask(
-        &self,
-        cx: &LowerContext,
-    ) -> Result<(Vec<Value>, Vec<HeadlessRepository>), StepError> {
+    async fn ask(&self, cx: &LowerContext) -> Result<ResolvedHeads, StepError> {
         let branch = self.args.branch.as_deref();
-        let From::Search = self.from else {
-            let repositories = self.repositories(cx).await?;
-            let resolved = resolve(repositories, &self.base, branch, None, cx).await?;
-            return Ok((resolved.rows, resolved.headless));
-        };
-        let memory = self.memory(cx);
+        if let From::List(listed) = &self.from {
+            return resolve(listed.unresolved(), &self.base, branch, None, cx).await;
+        }
+        // The folder with the results of an unfinished search.
+        let digest = Digest::of_json(&self.question()).to_string();
+        let memory = cx.downloads.join("github").join(digest);
         let answered = memory.join(ANSWERED);
         if cx.forced && (answered.exists() || is_old(&memory)) {
             std::fs::remove_dir_all(&memory)?;
         }
-        let repositories = self.repositories(cx).await?;
+        let repositories = self.search(cx, &memory).await?;
         let heads = memory.join("heads.jsonl");
         clear_place(&heads)?;
         let resolved = resolve(repositories, &self.base, branch, Some(&heads), cx).await?;
@@ -439,7 +432,7 @@ impl BoundQuery {
         } else {
             std::fs::write(&answered, b"")?;
         }
-        Ok((resolved.rows, resolved.headless))
+        Ok(resolved)
     }
 }
 
@@ -468,5 +461,25 @@ fn unresolved(repository: GithubRepository, origin: Origin) -> UnresolvedReposit
         }),
         origin,
         known_branch: Some(repository.default_branch),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_become_typed_columns_and_unknown_ones_are_refused() {
+        let row = json!({
+            "repo": "a/b", "clone_url": "u", "default_branch": "main", "head_sha": "1",
+            "stars": 3, "pushed_at": "2022-01-01T00:00:00Z", "fork": false,
+        });
+        let schema = ports()[0].table.stored();
+        let batch = &typed_rows::batches(&schema, [row.clone(), row]).unwrap()[0];
+        assert_eq!(batch.num_rows(), 2);
+        assert_eq!(batch.column_by_name("license").unwrap().null_count(), 2);
+        assert_eq!(batch.column_by_name("pushed_at").unwrap().null_count(), 0);
+        assert!(typed_rows::batches(&schema, [json!({"repo": "a/b", "sha": "1"})]).is_err());
+        assert_eq!(typed_rows::batches::<Value>(&schema, []).unwrap()[0].num_rows(), 0);
     }
 }

@@ -1,7 +1,6 @@
 //! Reads a CSV file as a table: its schema, from the whole file, and its rows.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,7 +14,7 @@ use datafusion::physical_plan::streaming::PartitionStream;
 
 use super::csv_rows::{CsvRow, CsvRows};
 use super::csv_values::{GuessedType, typed};
-use super::declared::DeclaredTypes;
+use super::types::DeclaredTypes;
 use galeras_sql::session::{MAX_COLUMNS, too_many_columns, two_columns};
 
 /// The schema of the file: the declared types, and inferred types for the other columns, from all
@@ -53,15 +52,10 @@ pub(super) fn csv_table(file: &Path, schema: Schema) -> DataFusionResult<Arc<Str
     Ok(Arc::new(StreamingTable::try_new(schema, vec![Arc::new(rows)])?))
 }
 
+#[derive(Debug)]
 struct CsvPartition {
     file: PathBuf,
     schema: SchemaRef,
-}
-
-impl fmt::Debug for CsvPartition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("rows of CSV")
-    }
 }
 
 const QUEUE: usize = 2;

@@ -195,49 +195,28 @@ pub(super) fn parsed_float<T: FromStr + Copy + Into<f64>>(text: &str) -> Option<
     kept.then_some(float)
 }
 
-/// The time as written, unless its seconds have more digits than this. (Arrow's parsers count
-/// nanoseconds, which only cover 1677 to 2262.)
-fn moment(text: &str, most_digits: usize) -> Option<Moment> {
+/// The time since 1970 in units of 10^-`digits` seconds, unless its seconds have more digits.
+/// (Arrow's parsers count nanoseconds, which only cover 1677 to 2262.)
+fn moment(text: &str, digits: u32) -> Option<i64> {
     let behind = text.split_once('.').map_or("", |(_, rest)| rest);
-    let digits = behind.get(..digits_in_front(behind)).unwrap_or_default();
-    let more = digits.get(most_digits..).unwrap_or_default();
-    let written = more.bytes().all(|b| b == b'0');
-    let utc: Tz = written.then(|| "+00:00".parse().ok()).flatten()?;
-    let moment = string_to_datetime(&utc, text).ok()?;
-    Some(Moment {
-        seconds: moment.timestamp(),
-        nanoseconds: moment.timestamp_subsec_nanos().into(),
-    })
-}
-
-/// A time relative to 1970, and its nanoseconds.
-struct Moment {
-    seconds: i64,
-    nanoseconds: i64,
-}
-
-impl Moment {
-    /// In units, given the number of units per second.
-    fn in_parts(&self, parts: i64) -> Option<i64> {
-        self.seconds.checked_mul(parts)?.checked_add(self.nanoseconds / (1_000_000_000 / parts))
+    let written = behind.get(..digits_in_front(behind)).unwrap_or_default();
+    let more = written.get(digits as usize..).unwrap_or_default();
+    if !more.bytes().all(|b| b == b'0') {
+        return None;
     }
-}
-
-fn seconds(text: &str) -> Option<i64> {
-    moment(text, 0)?.in_parts(1)
-}
-
-fn milliseconds(text: &str) -> Option<i64> {
-    moment(text, 3)?.in_parts(1_000)
+    let utc: Tz = "+00:00".parse().ok()?;
+    let moment = string_to_datetime(&utc, text).ok()?;
+    let parts = i64::from(moment.timestamp_subsec_nanos()) / 10_i64.pow(9 - digits);
+    moment.timestamp().checked_mul(10_i64.pow(digits))?.checked_add(parts)
 }
 
 /// The microseconds of a time, unless it has more digits.
 pub(super) fn microseconds(text: &str) -> Option<i64> {
-    moment(text, 6)?.in_parts(1_000_000)
+    moment(text, 6)
 }
 
 fn nanoseconds(text: &str) -> Option<i64> {
-    moment(text, 9)?.in_parts(1_000_000_000)
+    moment(text, 9)
 }
 
 /// Texts can be read as this type.
@@ -269,10 +248,10 @@ pub(super) fn typed(texts: &StringArray, field: &Field, lines: &[u64]) -> Result
         DataType::Float64 => column.primitive::<Float64Type>(parsed_float)?,
         DataType::Date32 => column.primitive::<Date32Type>(Date32Type::parse)?,
         DataType::Timestamp(TimeUnit::Second, _) => {
-            column.primitive::<TimestampSecondType>(seconds)?
+            column.primitive::<TimestampSecondType>(|t| moment(t, 0))?
         }
         DataType::Timestamp(TimeUnit::Millisecond, _) => {
-            column.primitive::<TimestampMillisecondType>(milliseconds)?
+            column.primitive::<TimestampMillisecondType>(|t| moment(t, 3))?
         }
         DataType::Timestamp(TimeUnit::Microsecond, _) => {
             column.primitive::<TimestampMicrosecondType>(microseconds)?

@@ -3,7 +3,7 @@
 //! Files are fetched during planning. Servers without consent are not asked, not even after a
 //! redirect; a redirect from another machine to this one is not followed either.
 
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,9 +13,7 @@ use galeras_net::{AGENT, CONNECT_TIMEOUT, READ_TIMEOUT, causes, http_builder, re
 use sha2::Digest as _;
 
 use galeras_base::scratch::{KEPT_FREE, WholeFile, clear_place, create_private, free_bytes};
-use galeras_operator::{
-    Access, ArgError, BindContext, Consent, RefusedAccess, ServerAddress, redirect_check,
-};
+use galeras_operator::{Access, ArgError, BindContext, ServerAddress, redirect_check};
 use galeras_workflow::code::Code;
 
 /// The most bytes of a file behind a URL.
@@ -55,7 +53,8 @@ pub(super) async fn fetch(
         let error = ArgError::new("url", Code::UnsupportedUrl, "only http and https are supported");
         return Err(error.help("use `path:` for a local file"));
     }
-    if let Some(refused) = refusal(url, cx.consent.as_ref()) {
+    let access = ServerAddress::of(url).map(|to| Access::Host { to });
+    if let Some(refused) = access.and_then(|access| cx.consent.refusal(&access)) {
         let message = format!("the step {}", refused.message);
         return Err(ArgError::new("url", Code::NotAllowed, message).help(refused.help));
     }
@@ -84,7 +83,7 @@ pub(super) async fn fetch(
         hasher.update(&chunk);
         whole.file().write_all(&chunk).map_err(|e| failed(&e))?;
     }
-    let found: String = hasher.finalize().iter().map(|b| format!("{b:02x}")).collect();
+    let found = format!("{:x}", hasher.finalize());
     if let Some(wanted) = wanted
         && wanted != found
     {
@@ -97,22 +96,10 @@ pub(super) async fn fetch(
     Ok(stored)
 }
 
-/// The reason why the server of `url` may not be asked.
-fn refusal(url: &str, consent: &dyn Consent) -> Option<RefusedAccess> {
-    consent.refusal(&Access::Host { to: ServerAddress::of(url)? })
-}
-
 fn sha256_of(path: &Path) -> std::io::Result<String> {
-    let mut file = std::fs::File::open(path)?;
     let mut hasher = sha2::Sha256::new();
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        let n = file.read(&mut buffer)?;
-        if n == 0 {
-            return Ok(hasher.finalize().iter().map(|b| format!("{b:02x}")).collect());
-        }
-        hasher.update(&buffer[..n]);
-    }
+    std::io::copy(&mut std::fs::File::open(path)?, &mut hasher)?;
+    Ok(format!("{:x}", hasher.finalize()))
 }
 
 /// The bytes received by a download, and the bytes still allowed.

@@ -1,6 +1,8 @@
 //! The formats of a file: detects them, checks files, and opens them.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufReader;
 use std::path::Path;
 
 use datafusion::dataframe::DataFrame;
@@ -8,36 +10,29 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::context::SessionContext;
 use datafusion::prelude::{JsonReadOptions, ParquetReadOptions};
 use schemars::JsonSchema;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::csv_table::{csv_schema, csv_table};
-use super::declared::{DeclaredTypes, with_declared};
 use super::json_values::{check_values, has_floats};
+use super::types::{DeclaredTypes, with_declared};
 use super::{json_scan, pandas};
 use galeras_sql::session::check_parquet;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum FileFormat {
     /// Apache Parquet.
     Parquet,
     /// One JSON object per line.
+    #[strum(to_string = "JSON lines")]
     Jsonl,
     /// Comma-separated values with a header line.
+    #[strum(to_string = "CSV")]
     Csv,
     /// A JSON list of objects, or an object of columns as pandas writes it.
+    #[strum(to_string = "JSON")]
     Json,
-}
-
-impl std::fmt::Display for FileFormat {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Parquet => "Parquet",
-            Self::Jsonl => "JSON lines",
-            Self::Csv => "CSV",
-            Self::Json => "JSON",
-        })
-    }
 }
 
 impl FileFormat {
@@ -59,28 +54,27 @@ impl FileFormat {
 /// after it, an object with two equal keys, values nested too deep, and impossible metadata in
 /// Parquet.
 pub(super) fn check_whole(file: &Path, format: FileFormat) -> Result<(), String> {
-    let open = || std::fs::File::open(file).map_err(|e| e.to_string());
-    let buffered = || Ok::<_, String>(std::io::BufReader::with_capacity(1 << 16, open()?));
     match format {
         FileFormat::Json => {
             // Rows in a list, or columns in an object.
-            json_scan::scan(buffered()?, 2)?;
+            json_scan::scan(buffered(file)?, 2)?;
             if pandas::is_object(file) {
                 return Ok(());
             }
-            let rows: Vec<IgnoredRow> = serde_json::from_reader(buffered()?)
+            let rows: Vec<BTreeMap<String, IgnoredAny>> = serde_json::from_reader(buffered(file)?)
                 .map_err(|e| format!("not a JSON list: {e}"))?;
             if rows.is_empty() { Err("the list is empty".into()) } else { Ok(()) }
         }
         // Inferring the schema reads the whole file anyway.
         FileFormat::Csv => Ok(()),
-        FileFormat::Jsonl => json_scan::scan(buffered()?, 1),
+        FileFormat::Jsonl => json_scan::scan(buffered(file)?, 1),
         FileFormat::Parquet => check_parquet(file),
     }
 }
 
-/// A JSON object whose values are ignored.
-type IgnoredRow = BTreeMap<String, serde::de::IgnoredAny>;
+fn buffered(file: &Path) -> Result<BufReader<File>, String> {
+    Ok(BufReader::with_capacity(1 << 16, File::open(file).map_err(|e| e.to_string())?))
+}
 
 /// The file with its types: declared ones, and others inferred from all of it.
 ///
@@ -116,7 +110,10 @@ pub(super) async fn open(
                 ..Default::default()
             };
             let lines = format == FileFormat::Jsonl;
-            let check = || check_values(file, lines, declared).map_err(DataFusionError::Execution);
+            let check = || {
+                let values = buffered(file).and_then(|file| check_values(file, lines, declared));
+                values.map_err(DataFusionError::Execution)
+            };
             let inferred = match session.read_json(path, options.clone()).await {
                 Ok(inferred) => inferred,
                 // The reader reports the problem, but with line numbers of its current batch.

@@ -4,7 +4,7 @@
 //!
 //! This scans the bytes and does not check that the text is JSON: the reader does.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::io::BufRead;
 
 use galeras_sql::session::{MAX_COLUMN_DEPTH, MAX_COLUMNS};
@@ -51,8 +51,10 @@ struct Scan {
     /// The bytes of the current number.
     number: Vec<u8>,
     open: Vec<Bracket>,
-    /// By depth: the keys of the latest object there.
-    known: Vec<Keys>,
+    /// The number of objects so far.
+    objects: u64,
+    /// By depth: all keys, each with the number of the latest object that has it.
+    known: Vec<HashMap<Vec<u8>, u64>>,
     /// The number of different keys, counted once per depth.
     keys: usize,
 }
@@ -73,9 +75,10 @@ enum Text {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Bracket {
     List,
-    /// An object; true if a key comes next.
+    /// The object of this number; `key` is true if a key comes next.
     Object {
         key: bool,
+        number: u64,
     },
 }
 
@@ -121,29 +124,29 @@ impl Scan {
         match byte {
             b'\n' => self.line += 1,
             b'"' => match self.open.last() {
-                Some(Bracket::Object { key: true }) => {
+                Some(Bracket::Object { key: true, .. }) => {
                     self.key.clear();
                     self.text = Text::Key;
                 }
                 _ => self.text = Text::Value,
             },
             b'{' => {
-                self.open(Bracket::Object { key: true })?;
+                self.objects += 1;
+                self.open(Bracket::Object { key: true, number: self.objects })?;
                 let depth = self.open.len();
-                self.known.resize_with(self.known.len().max(depth), Keys::default);
-                self.known[depth - 1].begin();
+                self.known.resize_with(self.known.len().max(depth), HashMap::new);
             }
             b'[' => self.open(Bracket::List)?,
             b'}' | b']' => {
                 self.open.pop();
             }
             b':' => {
-                if let Some(Bracket::Object { key }) = self.open.last_mut() {
+                if let Some(Bracket::Object { key, .. }) = self.open.last_mut() {
                     *key = false;
                 }
             }
             b',' => {
-                if let Some(Bracket::Object { key }) = self.open.last_mut() {
+                if let Some(Bracket::Object { key, .. }) = self.open.last_mut() {
                     *key = true;
                 }
             }
@@ -187,24 +190,30 @@ impl Scan {
         if self.key.contains(&b'\\') {
             self.key = unescaped(&self.key);
         }
-        let Some(keys) = self.open.len().checked_sub(1).and_then(|at| self.known.get_mut(at))
-        else {
-            return Ok(());
-        };
+        let Some(Bracket::Object { number, .. }) = self.open.last() else { return Ok(()) };
+        let depth = self.open.len();
         // In an object of columns, the keys of an inner object are row labels.
-        let of_rows = self.open.len() > 1 && self.brackets > 1;
+        let of_rows = depth > 1 && self.brackets > 1;
         let of_rows = of_rows && matches!(self.open.first(), Some(Bracket::Object { .. }));
-        match keys.add(&self.key) {
-            Key::Known => return Ok(()),
-            Key::New if of_rows => return Ok(()),
-            Key::New => {
-                self.keys += 1;
-                return match self.keys > MAX_COLUMNS {
-                    true => Err(too_many_keys(line)),
-                    false => Ok(()),
-                };
+        let Some(keys) = self.known.get_mut(depth - 1) else { return Ok(()) };
+        match keys.get_mut(&self.key) {
+            Some(latest) if *latest == *number => {}
+            Some(latest) => {
+                *latest = *number;
+                return Ok(());
             }
-            Key::Twice => {}
+            None => {
+                keys.insert(self.key.clone(), *number);
+                self.keys += usize::from(!of_rows);
+                if self.keys <= MAX_COLUMNS {
+                    return Ok(());
+                }
+                return Err(format!(
+                    "line {line}: its objects have more than {MAX_COLUMNS} different keys, and each \
+                     would be a column; write them as values (`{{\"key\": …, \"value\": …}}`), or \
+                     keep the object as text"
+                ));
+            }
         }
         let name = quote(&String::from_utf8_lossy(&self.key));
         Err(format!(
@@ -212,13 +221,6 @@ impl Scan {
              kept; rename or remove one of them in the file"
         ))
     }
-}
-
-fn too_many_keys(line: u64) -> String {
-    format!(
-        "line {line}: its objects have more than {MAX_COLUMNS} different keys, and each would be a \
-         column; write them as values (`{{\"key\": …, \"value\": …}}`), or keep the object as text"
-    )
 }
 
 const SHORTEST_LOSS: usize = 19;
@@ -248,65 +250,6 @@ fn shortened(number: &str) -> String {
 fn unescaped(key: &[u8]) -> Vec<u8> {
     let quoted = [b"\"", key, b"\""].concat();
     serde_json::from_slice::<String>(&quoted).map_or_else(|_| key.to_vec(), String::into_bytes)
-}
-
-/// The keys of an object. Most objects have the same keys as the previous one, in the same order:
-/// then one comparison per key is enough.
-#[derive(Default)]
-struct Keys {
-    /// Distinct keys, concatenated, and the end of each.
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-    /// The number of these keys that the current object has.
-    same: usize,
-    /// All keys of the current object, once it differs.
-    own: Option<HashSet<Vec<u8>>>,
-    all: HashSet<Vec<u8>>,
-}
-
-/// The relation of a key to the earlier keys of its object and of others.
-enum Key {
-    /// The object already has it.
-    Twice,
-    /// An earlier object has it.
-    Known,
-    New,
-}
-
-impl Keys {
-    fn begin(&mut self) {
-        self.same = 0;
-        self.own = None;
-    }
-
-    fn known(&self, at: usize) -> Option<&[u8]> {
-        let end = *self.ends.get(at)?;
-        let start = at.checked_sub(1).and_then(|before| self.ends.get(before)).copied();
-        self.bytes.get(start.unwrap_or(0)..end)
-    }
-
-    fn add(&mut self, key: &[u8]) -> Key {
-        if self.own.is_none() {
-            if self.known(self.same) == Some(key) {
-                self.same += 1;
-                return Key::Known;
-            }
-            // From here on the object differs, and the next one may follow it.
-            let own = (0..self.same).filter_map(|at| self.known(at).map(<[u8]>::to_vec)).collect();
-            self.own = Some(own);
-            self.ends.truncate(self.same);
-            self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
-        }
-        if self.own.as_mut().is_some_and(|own| !own.insert(key.to_vec())) {
-            return Key::Twice;
-        }
-        self.bytes.extend_from_slice(key);
-        self.ends.push(self.bytes.len());
-        match !self.all.contains(key) && self.all.insert(key.to_vec()) {
-            true => Key::New,
-            false => Key::Known,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -5,10 +5,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::File;
-use std::io::{BufReader, Read};
-use std::path::Path;
-use std::rc::Rc;
+use std::io::Read;
 
 use arrow::compute::kernels::cast_utils::Parser as _;
 use arrow::datatypes::{DataType, Date32Type, Schema, TimeUnit};
@@ -16,43 +13,33 @@ use serde::de::{DeserializeSeed, Deserializer as _, Error as _, MapAccess, SeqAc
 use serde_json::{Deserializer, Number, Value};
 
 use super::csv_values::{microseconds, parsed_float, start_of};
-use super::declared::DeclaredTypes;
+use super::types::{DeclaredTypes, all_in};
 use galeras_operator::table_digest::type_name;
 use galeras_workflow::quote;
 
-/// Checks all values of a file of objects, in sequence or in a list.
+/// Checks all values of objects, in sequence or in a list.
 ///
 /// # Errors
 /// The first mistake, in words, with its line.
 pub(super) fn check_values(
-    file: &Path,
-    lines: bool,
-    declared: &DeclaredTypes,
-) -> Result<(), String> {
-    let reader = File::open(file).map_err(|e| e.to_string())?;
-    check_reader(BufReader::with_capacity(1 << 16, reader), lines, declared)
-}
-
-/// The same for a reader.
-pub(super) fn check_reader(
     reader: impl Read,
     lines: bool,
     declared: &DeclaredTypes,
 ) -> Result<(), String> {
-    let line = Rc::new(Cell::new(1));
-    let reader = LineCounter { reader, line: Rc::clone(&line), ended: false };
-    let mut reader = Deserializer::from_reader(reader);
-    let rows = Rows { declared, line, seen: RefCell::default(), mistake: RefCell::default() };
+    let line = Cell::new(1);
+    let mut reader = Deserializer::from_reader(LineCounter { reader, line: &line, ended: false });
+    let (seen, mistake) = (RefCell::default(), RefCell::default());
+    let rows = Rows { declared, line: &line, seen, mistake };
     let failed = |error: serde_json::Error| {
         rows.mistake.borrow_mut().take().unwrap_or_else(|| format!("not JSON: {error}"))
     };
     if lines {
         // The end of the file is not a row and not an error.
         while reader.end().is_err() {
-            RowSeed(&rows).deserialize(&mut reader).map_err(failed)?;
+            RowVisitor(&rows).deserialize(&mut reader).map_err(failed)?;
         }
     } else {
-        reader.deserialize_seq(ListVisitor(&rows)).map_err(failed)?;
+        reader.deserialize_seq(RowVisitor(&rows)).map_err(failed)?;
         reader.end().map_err(failed)?;
     }
     let seen = rows.seen.borrow();
@@ -61,25 +48,18 @@ pub(super) fn check_reader(
 
 /// The schema has a float, so whole numbers may be read as floats.
 pub(super) fn has_floats(schema: &Schema) -> bool {
-    fn is_float(data_type: &DataType) -> bool {
-        match data_type {
-            DataType::List(item) => is_float(item.data_type()),
-            DataType::Struct(fields) => fields.iter().any(|f| is_float(f.data_type())),
-            other => other.is_floating(),
-        }
-    }
-    schema.fields().iter().any(|field| is_float(field.data_type()))
+    !schema.fields().iter().all(|field| all_in(field.data_type(), |one| !one.is_floating()))
 }
 
 /// Counts lines. The parser reads byte by byte, and one byte past a number: that byte counts only
 /// at the next read.
-struct LineCounter<R> {
+struct LineCounter<'a, R> {
     reader: R,
-    line: Rc<Cell<u64>>,
+    line: &'a Cell<u64>,
     ended: bool,
 }
 
-impl<R: Read> Read for LineCounter<R> {
+impl<R: Read> Read for LineCounter<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let Some(one) = buffer.get_mut(..1) else { return Ok(0) };
         let read = self.reader.read(one)?;
@@ -93,7 +73,7 @@ impl<R: Read> Read for LineCounter<R> {
 
 struct Rows<'a> {
     declared: &'a DeclaredTypes,
-    line: Rc<Cell<u64>>,
+    line: &'a Cell<u64>,
     seen: RefCell<BTreeMap<String, Numbers>>,
     mistake: RefCell<Option<String>>,
 }
@@ -139,9 +119,10 @@ impl Rows<'_> {
     }
 }
 
-struct RowSeed<'a, 'b>(&'a Rows<'b>);
+/// Visits a row, or a list of them.
+struct RowVisitor<'a, 'b>(&'a Rows<'b>);
 
-impl<'de> DeserializeSeed<'de> for RowSeed<'_, '_> {
+impl<'de> DeserializeSeed<'de> for RowVisitor<'_, '_> {
     type Value = ();
 
     fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
@@ -149,7 +130,7 @@ impl<'de> DeserializeSeed<'de> for RowSeed<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for RowSeed<'_, '_> {
+impl<'de> Visitor<'de> for RowVisitor<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -172,19 +153,9 @@ impl<'de> Visitor<'de> for RowSeed<'_, '_> {
         }
         if strict { self.0.left_out(&had).map_err(failed) } else { Ok(()) }
     }
-}
-
-struct ListVisitor<'a, 'b>(&'a Rows<'b>);
-
-impl<'de> Visitor<'de> for ListVisitor<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list")
-    }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        while list.next_element_seed(RowSeed(self.0))?.is_some() {}
+        while list.next_element_seed(RowVisitor(self.0))?.is_some() {}
         Ok(())
     }
 }
@@ -242,7 +213,12 @@ fn float_keeps<T: std::str::FromStr + Copy + Into<f64>>(number: &Number) -> bool
 }
 
 fn fits(value: &Value, data_type: &DataType) -> bool {
-    let within = |number: &Number, least: i128, most: i128| {
+    let within = |number: &Number| {
+        let bits = 8 * data_type.primitive_width().unwrap_or(8) as u32;
+        let (least, most) = match data_type.is_unsigned_integer() {
+            true => (0, (1_i128 << bits) - 1),
+            false => (-(1_i128 << (bits - 1)), (1_i128 << (bits - 1)) - 1),
+        };
         let number = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
         number.is_some_and(|number| (least..=most).contains(&number))
     };
@@ -250,14 +226,7 @@ fn fits(value: &Value, data_type: &DataType) -> bool {
         (Value::Null, _)
         | (Value::Bool(_), DataType::Boolean)
         | (Value::String(_), DataType::Utf8) => true,
-        (Value::Number(n), DataType::Int8) => within(n, i8::MIN.into(), i8::MAX.into()),
-        (Value::Number(n), DataType::Int16) => within(n, i16::MIN.into(), i16::MAX.into()),
-        (Value::Number(n), DataType::Int32) => within(n, i32::MIN.into(), i32::MAX.into()),
-        (Value::Number(n), DataType::Int64) => within(n, i64::MIN.into(), i64::MAX.into()),
-        (Value::Number(n), DataType::UInt8) => within(n, 0, u8::MAX.into()),
-        (Value::Number(n), DataType::UInt16) => within(n, 0, u16::MAX.into()),
-        (Value::Number(n), DataType::UInt32) => within(n, 0, u32::MAX.into()),
-        (Value::Number(n), DataType::UInt64) => within(n, 0, u64::MAX.into()),
+        (Value::Number(n), integer) if integer.is_integer() => within(n),
         (Value::Number(n), DataType::Float32) => float_keeps::<f32>(n),
         // A number that does not fit 64 bits is a float already.
         (Value::Number(n), DataType::Float64) => n.is_f64() || float_keeps::<f64>(n),
@@ -288,7 +257,7 @@ mod tests {
         let declared = types.iter().map(|(name, data_type)| {
             ((*name).to_owned(), Arc::new(Field::new(*name, data_type.clone(), true)))
         });
-        check_reader(text.as_bytes(), lines, &declared.collect())
+        check_values(text.as_bytes(), lines, &declared.collect())
     }
 
     #[test]

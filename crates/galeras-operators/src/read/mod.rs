@@ -3,7 +3,6 @@
 mod csv_rows;
 mod csv_table;
 mod csv_values;
-mod declared;
 mod fetch;
 mod formats;
 mod json_scan;
@@ -11,7 +10,7 @@ mod json_values;
 mod pandas;
 mod types;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -25,53 +24,44 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use self::declared::DeclaredTypes;
 use self::fetch::fetch;
 use self::formats::{FileFormat, check_whole, open};
-use self::types::{check_storable, declared_types};
+use self::types::{DeclaredTypes, check_storable, declared_types};
 use galeras_base::digest::Digest;
 use galeras_base::id::ID;
 use galeras_net::secret_in;
 use galeras_operator::{
     Access, ArgError, BindContext, BoundStep, Demand, Descriptor, Effect, Fact, Grain, InputPorts,
-    LowerContext, Lowering, MAIN, Operator, Port, Ports, ServerAddress, SideFile, StepError,
-    TableSchema, TableStep, args_schema, describe, parse_args, stored_type,
+    Inputs, LowerContext, Lowering, MAIN, Operator, Port, Ports, ServerAddress, SideFile,
+    StepError, TableSchema, TableStep, args_schema, describe, parse_args, stored_type,
 };
 use galeras_sql::functions::{RowId, call};
 use galeras_sql::session::{column, guarded};
 use galeras_workflow::code::Code;
 
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 struct Args {
     /// The file, relative to the workflow file. If it is given and not empty, it is read instead of
     /// `url`.
-    #[serde(default)]
     path: Option<String>,
     /// The address of the file (http or https).
-    #[serde(default)]
     url: Option<String>,
     /// The SHA-256 of the file behind `url`, in hexadecimal digits. With it, the file is
     /// fetched once.
-    #[serde(default)]
     sha256: Option<String>,
     /// The file's format; by its suffix if absent.
-    #[serde(default)]
     format: Option<FileFormat>,
     /// New names for columns: name in the file -> name in the table.
-    #[serde(default)]
     columns: Map<String, Value>,
     /// The types of columns of CSV and JSON, in place of those that are inferred: the column (by its
     /// new name) -> its type as in a `schema:` contract (`utf8`, `int64`, `float64`, `bool`,
     /// `date`, `timestamp` …). With `!`, a value is never missing.
-    #[serde(default)]
     types: Map<String, Value>,
     /// The columns (by their new names) that identify a row, from which `id` is derived if the
     /// file has none; all columns if absent.
-    #[serde(default)]
     key: Option<Vec<String>>,
     /// Adds a column with the position of each row in the file, from 0.
-    #[serde(default)]
     position: Option<Position>,
 }
 
@@ -91,59 +81,13 @@ struct ReadOperator;
 /// The operator.
 pub const READ: &dyn Operator = &ReadOperator;
 
-const DOC: &str = r#"Read a table from a file or a URL.
-
-## What it does
-Reads Parquet, JSON lines, CSV (with a header line), a JSON list of objects, or a JSON object of
-columns as `pandas.DataFrame.to_json` writes it (row labels become the column `index`). `columns`
-renames columns. `position` adds a column with the position of a row, for files in which rows belong
-together by their order.
-
-`types` declares the types of CSV and JSON columns, by their new names. A value that does not fit is
-an error that names the line and the column; a JSON number is not a text. The types of other columns
-are inferred from the whole file. In CSV, a column has another type than text only if all of its
-values have that form: a whole number of 64 bits, a number, `true` or `false`, a day (`2024-02-29`)
-or a moment. `007`, `1e400`, `12e45` (an exponent has a sign, or one digit or a fraction in front)
-and `2020-02-30` make their column text. A whole number among fractions whose digits a float would
-lose is an error; a fraction is read as the nearest float. Some values that pandas converts are text
-here: `+5`, a number with blanks around it, `NA`, `NULL`, `Infinity`. A moment with an offset
-(`+02:00`) is turned into UTC; years go from 0001 to 9999, with nine digits after the second from
-1678 to 2261.
-
-In CSV, an empty value in quotes (`""`) is the empty text, and an empty one without quotes is null.
-Programs that quote everything also write nulls as `""`: in a column that is not text, `""` is null.
-An empty line is ignored, but in a file of one column it is a row with a null.
-
-If the table has no column `id`, one is added: 32 hexadecimal digits of BLAKE3 over the `key`
-columns, or over all columns. Ids must be unique.
-
-A file with two columns of one name, or an object with two equal keys, is refused: one of them would
-be lost. So are columns of lists and objects that are nested more than 32 deep, and whole numbers in
-JSON with more digits than a number can keep; as texts, in quotes, they keep all of them.
-
-The content of the file counts, not its path or time. A `url` is fetched when the workflow is
-planned; give its `sha256` to fetch it once and to be sure of its content. It must not contain a
-password or a token. A `path` that is not empty is read instead: so one parameter of a workflow can
-name a copy of the file.
-
-## Example
-```yaml
-data:
-  op: read
-  with: { path: data.csv, columns: { source: code }, types: { code: utf8 }, key: [code] }
-```
-
-## Cost and reuse
-Reads the file as a whole whenever its content has changed.
-"#;
-
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "read",
     version: 4,
     grain: Grain::of::<BoundRead, _>(),
     effect: Effect::Pure,
     inputs: InputPorts::None,
-    doc: DOC,
+    doc: include_str!("doc.md"),
     args_schema: args_schema::<Args>,
 };
 
@@ -158,18 +102,17 @@ impl Operator for ReadOperator {
         args: &Value,
         cx: &BindContext,
     ) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
-        let args: Args = parse_args(args)?;
+        let mut args: Args = parse_args(args)?;
+        args.path = args.path.filter(|path| !path.is_empty());
         let one = |error| vec![error];
         // Also for an unused address: the lock file would contain it.
         if let Some(secret) = args.url.as_deref().and_then(secret_in) {
-            let error =
-                ArgError::new("url", Code::BadUrl, format!("the address must not hold {secret}"));
+            let message = format!("the address must not hold {secret}");
             let help = "results and galeras.lock name the address; fetch the file yourself, \
                         and read it by its `path`";
-            return Err(one(error.help(help)));
+            return Err(one(ArgError::new("url", Code::BadUrl, message).help(help)));
         }
-        let path = args.path.as_deref().filter(|path| !path.is_empty());
-        let (at, name, file) = match (path, &args.url) {
+        let (at, name, file) = match (&args.path, &args.url) {
             (Some(path), _) => {
                 let file = cx.base.join(path);
                 if !file.is_file() {
@@ -178,16 +121,15 @@ impl Operator for ReadOperator {
                     let error = ArgError::new("path", Code::MissingFile, message);
                     return Err(one(error.help("paths are relative to the workflow file")));
                 }
-                ("path", path.to_string(), file)
+                ("path", path.clone(), file)
             }
             (None, Some(url)) => {
                 let file = fetch(url, args.sha256.as_deref(), cx).await.map_err(one)?;
                 ("url", url.clone(), file)
             }
             (None, None) => {
-                let error =
-                    ArgError::new("", Code::MissingArgument, "`read` needs `path` or `url`");
-                return Err(one(error));
+                let message = "`read` needs `path` or `url`";
+                return Err(one(ArgError::new("", Code::MissingArgument, message)));
             }
         };
         if args.sha256.is_some() && args.url.is_none() {
@@ -196,8 +138,8 @@ impl Operator for ReadOperator {
             return Err(one(ArgError::new("sha256", Code::ConflictingArguments, message)));
         }
         let Some(format) = args.format.or_else(|| FileFormat::of_suffix(&name)) else {
-            let error =
-                ArgError::new(at, Code::UnknownFormat, format!("`{name}` has no known suffix"));
+            let message = format!("`{name}` has no known suffix");
+            let error = ArgError::new(at, Code::UnknownFormat, message);
             return Err(one(error.help("add `format: parquet`, `jsonl`, `csv` or `json`")));
         };
         let declared = declared_types(&args.types, &args.columns, format)?;
@@ -214,16 +156,8 @@ impl Operator for ReadOperator {
             let message = format!("cannot read `{name}`: {why}");
             one(ArgError::new(at, Code::UnreadableFile, message))
         })?;
-        let mut step = BoundRead {
-            args,
-            name,
-            file,
-            format,
-            declared,
-            names: Vec::new(),
-            positioned: false,
-            ports: Vec::new(),
-        };
+        let (names, positioned, ports) = (Vec::new(), false, Vec::new());
+        let mut step = BoundRead { args, name, file, format, declared, names, positioned, ports };
         step.bind_schema(raw.schema().as_arrow())?;
         Ok(Box::new(step) as Box<dyn BoundStep>)
     }
@@ -248,14 +182,13 @@ impl BoundRead {
         let mut errors = Vec::new();
         if schema.fields().is_empty() {
             let message = format!("the file `{}` has no columns", self.name);
-            let local = self.args.path.as_ref().is_some_and(|path| !path.is_empty());
-            let at = if local { "path" } else { "url" };
+            let at = if self.args.path.is_some() { "path" } else { "url" };
             return Err(vec![ArgError::new(at, Code::UnreadableFile, message)]);
         }
-        let known = || schema.fields().iter().map(|f| f.name().as_str());
         for (from, to) in &self.args.columns {
             if schema.field_with_name(from).is_err() {
-                errors.push(ArgError::unknown_column(format!("columns.{from}"), from, known()));
+                let known = schema.fields().iter().map(|f| f.name().as_str());
+                errors.push(ArgError::unknown_column(format!("columns.{from}"), from, known));
             }
             if !to.is_string() {
                 let message = "the new name of a column must be a text";
@@ -275,34 +208,30 @@ impl BoundRead {
             self.names.push((field.name().clone(), new));
             fields.push(Arc::new(column));
         }
+        let unknown = |path: String, name: &str, fields: &[FieldRef]| {
+            ArgError::unknown_column(path, name, fields.iter().map(|f| f.name().as_str()))
+        };
         for name in self.args.types.keys().filter(|name| !names.contains(*name)) {
-            let known = fields.iter().map(|f| f.name().as_str());
-            errors.push(ArgError::unknown_column(format!("types.{name}"), name, known));
+            errors.push(unknown(format!("types.{name}"), name, &fields));
         }
         if let Some(position) = &self.args.position {
             for (at, name) in position.within.iter().enumerate() {
                 if !names.contains(name) {
-                    let known = fields.iter().map(|f| f.name().as_str());
-                    let path = format!("position.within[{at}]");
-                    errors.push(ArgError::unknown_column(path, name, known));
+                    errors.push(unknown(format!("position.within[{at}]"), name, &fields));
                 }
             }
             if names.insert(position.column.clone()) {
                 let about = "the position of the row, from 0";
-                let field = describe(&position.column, DataType::Int64, false, about, None);
-                fields.push(field);
+                fields.push(describe(&position.column, DataType::Int64, false, about, None));
                 self.positioned = true;
             }
         }
         for (at, name) in self.args.key.iter().flatten().enumerate() {
             if !names.contains(name) {
-                let known = fields.iter().map(|f| f.name().as_str());
-                errors.push(ArgError::unknown_column(format!("key[{at}]"), name, known));
+                errors.push(unknown(format!("key[{at}]"), name, &fields));
             }
         }
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        ArgError::none(errors)?;
         if !self.has_id() {
             let id = "derived from the key columns";
             fields.insert(0, describe(ID, DataType::Utf8, false, id, None));
@@ -348,8 +277,7 @@ impl BoundStep for BoundRead {
     }
 
     fn local_files(&self) -> Vec<(String, PathBuf)> {
-        let local = self.args.path.iter().filter(|path| !path.is_empty());
-        local.map(|_| ("path".to_string(), self.file.clone())).collect()
+        self.args.path.iter().map(|_| ("path".to_string(), self.file.clone())).collect()
     }
 
     fn fact(&self) -> Option<Fact> {
@@ -358,14 +286,13 @@ impl BoundStep for BoundRead {
 
     fn demands(&self) -> Vec<Demand> {
         match (&self.args.path, &self.args.url) {
-            (Some(path), _) if !path.is_empty() => {
+            (Some(_), _) => {
                 vec![Demand::new("path", Access::Read { path: self.file.clone() })]
             }
-            (_, Some(url)) => {
-                let host = ServerAddress::of(url).map(|to| Access::Host { to });
-                host.map(|access| Demand::new("url", access)).into_iter().collect()
+            (None, url) => {
+                let to = url.as_deref().and_then(ServerAddress::of);
+                to.map(|to| Demand::new("url", Access::Host { to })).into_iter().collect()
             }
-            _ => Vec::new(),
         }
     }
 
@@ -381,17 +308,12 @@ impl TableStep for BoundRead {
         true
     }
 
-    async fn lower(
-        &self,
-        cx: &LowerContext,
-        _: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
+    async fn lower(&self, cx: &LowerContext, _: Inputs) -> Result<Ports, StepError> {
         let position = self.args.position.as_ref().filter(|_| self.positioned);
         let session = if position.is_some() { in_order(&cx.session) } else { cx.session.clone() };
         let raw = open(&session, &self.file, self.format, &self.declared).await?;
-        let mut columns: Vec<Expr> =
-            self.names.iter().map(|(from, to)| column(from).alias(to)).collect();
-        let mut renamed = raw.select(columns.clone())?;
+        let renamed = self.names.iter().map(|(from, to)| column(from).alias(to));
+        let mut renamed = raw.select(renamed.collect::<Vec<Expr>>())?;
         let mut names: Vec<&str> = self.names.iter().map(|(_, name)| name.as_str()).collect();
         if let Some(position) = position {
             renamed = with_positions(&cx.session, renamed, position).await?;
@@ -404,7 +326,7 @@ impl TableStep for BoundRead {
             Some(key) => key.iter().map(|name| column(name)).collect(),
             None => names.iter().map(|name| column(name)).collect(),
         };
-        columns = vec![call::<RowId>(identity).alias(ID)];
+        let mut columns = vec![call::<RowId>(identity).alias(ID)];
         columns.extend(names.into_iter().map(column));
         Ok(vec![(MAIN, renamed.select(columns)?)])
     }

@@ -11,8 +11,8 @@ use arrow::json::ReaderBuilder;
 use arrow::json::reader::infer_json_schema;
 use serde_json::{Map, Value};
 
-use super::declared::{DeclaredTypes, with_declared};
-use super::json_values::{check_reader, has_floats};
+use super::json_values::{check_values, has_floats};
+use super::types::{DeclaredTypes, with_declared};
 
 const INDEX: &str = "index";
 
@@ -47,7 +47,7 @@ pub(super) fn read(file: &Path, declared: &DeclaredTypes) -> Result<RecordBatch,
     let (schema, _) = infer_json_schema(lines.as_slice(), None).map_err(|e| e.to_string())?;
     if has_floats(&schema) || !declared.is_empty() {
         // Each of these lines is a row of the file.
-        check_reader(lines.as_slice(), true, declared)
+        check_values(lines.as_slice(), true, declared)
             .map_err(|why| why.replacen("line ", "row ", 1))?;
     }
     let schema = Arc::new(with_declared(&schema, declared));

@@ -1,15 +1,26 @@
 //! The argument `types`: declared column types, and the types that a format supports.
 
-use arrow::datatypes::{DataType, Schema};
+use std::collections::BTreeMap;
+
+use arrow::datatypes::{DataType, FieldRef, Schema};
 use serde_json::{Map, Value};
 
 use super::csv_values::is_readable;
-use super::declared::DeclaredTypes;
 use super::formats::FileFormat;
 use galeras_operator::table_digest::type_name;
 use galeras_operator::{ArgError, parse_column, stored_type};
 use galeras_workflow::code::Code;
 use galeras_workflow::quote;
+
+/// The types that a workflow declares, by the names of columns in the file.
+pub(super) type DeclaredTypes = BTreeMap<String, FieldRef>;
+
+/// The schema with declared types instead of inferred ones.
+pub(super) fn with_declared(schema: &Schema, declared: &DeclaredTypes) -> Schema {
+    let fields = schema.fields().iter();
+    let fields = fields.map(|field| declared.get(field.name()).unwrap_or(field).clone());
+    Schema::new(fields.collect::<Vec<FieldRef>>())
+}
 
 /// The declared types by the column names in the file, before renaming.
 pub(super) fn declared_types(
@@ -45,12 +56,15 @@ pub(super) fn declared_types(
 }
 
 fn can_have(format: FileFormat, data_type: &DataType) -> bool {
+    if format == FileFormat::Csv { is_readable(data_type) } else { all_in(data_type, is_readable) }
+}
+
+/// `fits` is true of the type, or of all types within a list or a struct.
+pub(super) fn all_in(data_type: &DataType, fits: fn(&DataType) -> bool) -> bool {
     match data_type {
-        DataType::List(item) if format != FileFormat::Csv => can_have(format, item.data_type()),
-        DataType::Struct(fields) if format != FileFormat::Csv => {
-            fields.iter().all(|field| can_have(format, field.data_type()))
-        }
-        other => is_readable(other),
+        DataType::List(item) => all_in(item.data_type(), fits),
+        DataType::Struct(fields) => fields.iter().all(|field| all_in(field.data_type(), fits)),
+        other => fits(other),
     }
 }
 
@@ -71,17 +85,9 @@ pub(super) fn check_storable(schema: &Schema) -> Result<(), String> {
 }
 
 fn storable(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::Boolean
-        | DataType::Utf8
-        | DataType::Binary
-        | DataType::FixedSizeBinary(_)
-        | DataType::Float32
-        | DataType::Float64
-        | DataType::Date32
-        | DataType::Timestamp(_, _) => true,
-        DataType::List(item) => storable(item.data_type()),
-        DataType::Struct(fields) => fields.iter().all(|f| storable(f.data_type())),
-        other => other.is_integer(),
-    }
+    use DataType::{Binary, Boolean, Date32, FixedSizeBinary, Float32, Float64, Timestamp, Utf8};
+    all_in(data_type, |one| {
+        let plain = matches!(one, Boolean | Utf8 | Binary | FixedSizeBinary(_) | Date32);
+        plain || matches!(one, Float32 | Float64 | Timestamp(_, _)) || one.is_integer()
+    })
 }

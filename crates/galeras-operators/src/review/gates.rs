@@ -7,67 +7,56 @@ use galeras_ratings::QuestionAgreement;
 /// The rounding error allowed in a share or a kappa.
 const ROUNDING: f64 = 1e-9;
 
-pub(super) struct Gates {
-    raters: usize,
-    min_kappa: Option<f64>,
-    min_valid: Option<f64>,
-    min_rated: Option<u64>,
+/// An error that lists for every question the missing ratings or agreement.
+pub(super) fn check(
+    args: &Args,
+    agreements: &[(QuestionAgreement, usize)],
+) -> Result<(), StepError> {
+    let missing: Vec<String> =
+        agreements.iter().flat_map(|(numbers, _)| missing(args, numbers)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let message = format!("the ratings do not allow it yet: {}", missing.join("; "));
+    let help = "`galeras view` has the page on which people rate, and shows how far they agree; \
+                lower the limits only if you mean it";
+    Err(StepError::new(message).help(help))
 }
 
-impl Gates {
-    pub(super) fn of(args: &Args) -> Self {
-        let Args { raters, min_kappa, min_valid, min_rated, .. } = *args;
-        Self { raters, min_kappa, min_valid, min_rated }
+fn missing(args: &Args, numbers: &QuestionAgreement) -> Vec<String> {
+    let mut missing = Vec::new();
+    let question = &numbers.question;
+    if let Some(limit) = args.min_rated
+        && (numbers.rated_by_all as u64) < limit
+    {
+        let (found, raters) = (numbers.rated_by_all, args.raters);
+        let people = if raters == 1 { "person" } else { "people" };
+        missing.push(format!(
+            "`{question}`: {found} points have the answers of {raters} {people}, and min_rated \
+             asks for {limit}"
+        ));
     }
-
-    /// An error that lists for every question the missing ratings or agreement.
-    pub(super) fn check(&self, agreements: &[(QuestionAgreement, usize)]) -> Result<(), StepError> {
-        let missing: Vec<String> =
-            agreements.iter().flat_map(|(numbers, _)| self.missing(numbers)).collect();
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let message = format!("the ratings do not allow it yet: {}", missing.join("; "));
-        let help = "`galeras view` has the page on which people rate, and shows how far they agree; \
-                    lower the limits only if you mean it";
-        Err(StepError::new(message).help(help))
+    if let (Some(limit), Some(found)) = (args.min_valid, numbers.least_yes)
+        && found < limit - ROUNDING
+    {
+        missing.push(format!(
+            "`{question}`: a rater says yes to {} of the points, and min_valid asks for {limit}",
+            number(found)
+        ));
     }
-
-    fn missing(&self, numbers: &QuestionAgreement) -> Vec<String> {
-        let mut missing = Vec::new();
-        let question = &numbers.question;
-        if let Some(limit) = self.min_rated
-            && (numbers.rated_by_all as u64) < limit
-        {
-            let (found, raters) = (numbers.rated_by_all, self.raters);
-            let people = if raters == 1 { "person" } else { "people" };
-            missing.push(format!(
-                "`{question}`: {found} points have the answers of {raters} {people}, and min_rated \
-                 asks for {limit}"
-            ));
-        }
-        if let (Some(limit), Some(found)) = (self.min_valid, numbers.least_yes)
-            && found < limit - ROUNDING
-        {
-            missing.push(format!(
-                "`{question}`: a rater says yes to {} of the points, and min_valid asks for {limit}",
-                number(found)
-            ));
-        }
-        if let (Some(limit), Some((name, found))) = (self.min_kappa, numbers.beyond_chance())
-            && found < limit - ROUNDING
-        {
-            let left = match numbers.undecided {
-                0 => String::new(),
-                left => format!(" (they differ on {left} points)"),
-            };
-            missing.push(format!(
-                "`{question}`: {name} is {}, and min_kappa asks for {limit}{left}",
-                number(found)
-            ));
-        }
-        missing
+    if let (Some(limit), Some((name, found))) = (args.min_kappa, numbers.beyond_chance())
+        && found < limit - ROUNDING
+    {
+        let left = match numbers.undecided {
+            0 => String::new(),
+            left => format!(" (they differ on {left} points)"),
+        };
+        missing.push(format!(
+            "`{question}`: {name} is {}, and min_kappa asks for {limit}{left}",
+            number(found)
+        ));
     }
+    missing
 }
 
 /// Four decimals, without trailing zeros.

@@ -1,7 +1,6 @@
 //! `review`: ratings of data points by people, their agreement, and the rows that are dropped.
 
 mod gates;
-mod points;
 mod questions;
 mod tables;
 
@@ -9,8 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, StringArray};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Field, Schema};
 use async_trait::async_trait;
 use datafusion::common::JoinType;
 use datafusion::dataframe::DataFrame;
@@ -19,18 +17,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use self::gates::Gates;
-use self::points::{AskedPoints, asked_points};
-use self::questions::{Question, questions};
+use self::questions::{AskedPoints, Question, asked_points, questions};
 use self::tables::{AgreementRow, AnswerRow, answer_columns};
+use super::typed_rows;
 use galeras_base::id::ID;
 use galeras_operator::columns::require_column;
 use galeras_operator::rejects::{reject_table, reject_values};
 use galeras_operator::small_table::{record_batch, table_schema};
 use galeras_operator::{
     Access, ArgError, BindContext, BoundStep, Demand, Descriptor, Effect, Grain, INPUT, InputPorts,
-    LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, SideFile, StepError, TableStep,
-    Tell, TypedOperator, args_schema,
+    Inputs, LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, SideFile, StepError,
+    TableStep, Tell, TypedOperator, args_schema, take_input,
 };
 use galeras_ratings::{QuestionAgreement, RatingAnswer, Ratings};
 use galeras_sql::projection::project;
@@ -105,71 +102,6 @@ struct ReviewOperator;
 /// The operator.
 pub const REVIEW: &dyn Operator = &ReviewOperator;
 
-const DOC: &str = r#"Let people judge data points, measure their agreement, and drop the invalid ones.
-
-## What it does
-Asks each of the `questions` of each row: is this so? Two people or more answer independently, on
-the page of `galeras view` (keys `y`, `n`, `u`) or in a CSV file. The step reads the existing
-answers and does not wait. Run it again when there are more.
-
-`ratings` is a folder to keep in Git. `NAME.jsonl` has the answers of NAME, one per line: `{"id": …,
-"question": …, "answer": "yes", "note": …, "time": …}`. Lines are only ever added; the last one
-about a data point and a question counts, and `"answer": null` takes an answer back. So Git can
-merge two versions line by line: `galeras view` writes `*.jsonl merge=union` into the folder's
-`.gitattributes`. `adjudicated.jsonl` has the same lines and decides where raters differ. `NAME.csv`
-has the columns `id, question, answer` and, if wanted, `note, time`; or it is the port `sheet`,
-filled in: a line for each data point with the columns `QUESTION_1` for the one rater, `QUESTION_2`
-for the other. Answers are `y`, `n`, `u` or blank (also `yes`, `TRUE`, `1`, …). An unreadable answer
-is an error with its file and line, before anything runs.
-
-With `from: { input: all, sheet: drawn }`, people rate the rows of `sheet`, such as a sample, and
-those of `input` that they call invalid leave. Without `sheet`, they rate all of `input`. Both have
-the column `id`. A question with a condition in `applies` is asked only about rows for which it is
-true.
-
-Ports:
-- `out`: the rows of `input` without a no. `unsure` drops nothing. A decision in `adjudicated.jsonl`
-  replaces the raters' answers for its data point and question.
-- `rejects`: the others, with `rule` (the first question with a no) and `reason` (the raters with a
-  no, and their notes).
-- `agreement`: for each question the number of points, people and answers, the share of yes, percent
-  agreement, Cohen's kappa with its standard error and 95 % interval (two people), Krippendorff's
-  alpha, the points on which people differ, and those of them that are not decided. `unsure` is a
-  separate answer. Kappa and alpha are null if no point was rated twice, or all answers are the
-  same. `not_in_sheet` counts rated points that are not among those to rate: ratings of another
-  draw.
-- `sheet`: the rows to rate, with an empty column for each question and rater, for those who prefer
-  a spreadsheet.
-- `answers`: every answer that counts, with its rater, note and time.
-
-`min_rated`, `min_valid` and `min_kappa` are gates: the step fails with a list of what is missing.
-An agreement that is null passes. To have `sheet` and `agreement` before there are enough ratings,
-use two steps: one without gates, and one with them whose rows continue.
-
-## Example
-```yaml
-methods:
-  op: methods
-  with: { corpus: python-stdlib, include: ["json/*.py"] }
-drawn:
-  op: sample
-  from: methods
-  with: { n: 20, seed: 42 }
-judged:
-  op: review
-  from: { input: methods, sheet: drawn }
-  with:
-    questions:
-      whole: Is this a whole method that does something?
-      named: Does its name say what it does?
-    raters: 2
-```
-
-## Cost and reuse
-One pass over the ids, one over the rows. Runs as a whole when its input or a file of ratings changes;
-what follows runs only if another row leaves.
-"#;
-
 impl TypedOperator for ReviewOperator {
     type Args = Args;
 
@@ -179,7 +111,7 @@ impl TypedOperator for ReviewOperator {
         grain: Grain::of::<BoundReview, _>(),
         effect: Effect::Pure,
         inputs: InputPorts::OneAnd(&[SHEET]),
-        doc: DOC,
+        doc: include_str!("doc.md"),
         args_schema: args_schema::<Args>,
     };
 
@@ -202,9 +134,7 @@ impl TypedOperator for ReviewOperator {
             }
         }
         let (folder, ratings) = read_ratings(&args, &questions, cx, &mut errors);
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        ArgError::none(errors)?;
         let ports = vec![
             Port::new(MAIN, input.clone()),
             Port::new(REJECTS, reject_table(&input)),
@@ -216,7 +146,6 @@ impl TypedOperator for ReviewOperator {
     }
 }
 
-/// The location of the ratings and their content.
 fn read_ratings(
     args: &Args,
     questions: &[Question],
@@ -236,20 +165,14 @@ fn read_ratings(
         return (Some(place), Ratings::default());
     }
     let names: Vec<&str> = questions.iter().map(|question| question.name.as_str()).collect();
-    match Ratings::read(&place, &names) {
-        Ok(ratings) => (Some(place), ratings),
-        Err(found) => {
-            errors.extend(found.into_iter().map(|problem| {
-                let message = problem.to_string();
-                let error = ArgError::new("ratings", Code::UnreadableFile, message);
-                match problem.help {
-                    Some(help) => error.help(help),
-                    None => error,
-                }
-            }));
-            (Some(place), Ratings::default())
-        }
-    }
+    let ratings = Ratings::read(&place, &names).unwrap_or_else(|found| {
+        errors.extend(found.into_iter().map(|problem| {
+            let error = ArgError::new("ratings", Code::UnreadableFile, problem.to_string());
+            problem.help.into_iter().fold(error, |error, help| error.help(help))
+        }));
+        Ratings::default()
+    });
+    (Some(place), ratings)
 }
 
 #[derive(Debug)]
@@ -313,9 +236,13 @@ const DROPPED: &str = "__dropped";
 const RULE: &str = "__rule";
 const REASON: &str = "__reason";
 
+#[derive(Serialize)]
 struct DroppedRow {
+    #[serde(rename = "__dropped")]
     id: String,
+    #[serde(rename = "__rule")]
     rule: String,
+    #[serde(rename = "__reason")]
     reason: String,
 }
 
@@ -384,17 +311,6 @@ impl BoundReview {
         }
         all
     }
-
-    fn dropped_batch(rows: &[DroppedRow]) -> Result<RecordBatch, StepError> {
-        let column = |value: fn(&DroppedRow) -> &str| -> ArrayRef {
-            Arc::new(rows.iter().map(|row| Some(value(row))).collect::<StringArray>())
-        };
-        Ok(RecordBatch::try_from_iter([
-            (DROPPED, column(|row| &row.id)),
-            (RULE, column(|row| &row.rule)),
-            (REASON, column(|row| &row.reason)),
-        ])?)
-    }
 }
 
 #[async_trait]
@@ -403,13 +319,8 @@ impl TableStep for BoundReview {
         true
     }
 
-    async fn lower(
-        &self,
-        cx: &LowerContext,
-        mut inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
-        let input =
-            inputs.remove(INPUT).ok_or_else(|| StepError::new("`review` needs an input table"))?;
+    async fn lower(&self, cx: &LowerContext, mut inputs: Inputs) -> Result<Ports, StepError> {
+        let input = take_input(&mut inputs, INPUT)?;
         let sheet = inputs.remove(SHEET);
         let rated: BTreeSet<&str> = self.ratings.points();
         let to_rate = sheet.as_ref().unwrap_or(&input).clone();
@@ -422,14 +333,15 @@ impl TableStep for BoundReview {
         self.ratings.warnings.iter().for_each(|text| (cx.tell)(Tell::Warning(text.clone())));
         warn_of_strays(cx, &rated, &points, all);
         let agreements = self.agreements(&points);
-        Gates::of(&self.args).check(&agreements)?;
+        gates::check(&self.args, &agreements)?;
 
         let dropped = match self.args.drop {
             DropRows::Invalid => self.dropped(all),
             DropRows::None => Vec::new(),
         };
         let session = &cx.session;
-        let small = session.read_batch(Self::dropped_batch(&dropped)?)?;
+        let hidden = [DROPPED, RULE, REASON].map(|name| Field::new(name, DataType::Utf8, false));
+        let small = typed_rows::table(session, &Arc::new(Schema::new(hidden.to_vec())), dropped)?;
         let keyed = input.with_column(KEY, cast(column(ID), DataType::Utf8))?;
         let join = |kind: JoinType| -> Result<DataFrame, StepError> {
             Ok(small.clone().join(keyed.clone(), kind, &[DROPPED], &[KEY], None)?)
@@ -441,15 +353,13 @@ impl TableStep for BoundReview {
         let empty: Vec<(&str, Expr)> =
             empty.iter().map(|field| (field.name().as_str(), lit(""))).collect();
         let sheet = project(to_rate, &self.ports[3].table, empty)?;
-        let texts: BTreeMap<&str, &str> =
-            self.questions.iter().map(|q| (q.name.as_str(), q.text.as_str())).collect();
-        let rows: Vec<AgreementRow> = agreements
-            .into_iter()
-            .map(|(numbers, not_in_sheet)| {
-                let text = texts.get(numbers.question.as_str()).copied().unwrap_or_default();
-                AgreementRow { text: text.to_string(), numbers, not_in_sheet }
-            })
-            .collect();
+        let rows = self.questions.iter().zip(agreements);
+        let rows = rows.map(|(question, (numbers, not_in_sheet))| AgreementRow {
+            text: question.text.clone(),
+            numbers,
+            not_in_sheet,
+        });
+        let rows: Vec<AgreementRow> = rows.collect();
         Ok(vec![
             (MAIN, kept),
             (REJECTS, rejected),
@@ -460,7 +370,6 @@ impl TableStep for BoundReview {
     }
 }
 
-/// Warns about ratings of rows that do not exist.
 fn warn_of_strays(
     cx: &LowerContext,
     rated: &BTreeSet<&str>,

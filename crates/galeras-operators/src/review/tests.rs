@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::gates::Gates;
 use super::*;
 use galeras_ratings::{RaterAnswers, Rating};
 
@@ -78,7 +77,7 @@ fn gates_say_all_that_is_missing() {
     let step = step(&[("ann", ann), ("ben", ben)], RaterAnswers::new());
     let all = points(&["a", "b", "c", "d"].map(|id| (id, [true, true])));
     let agreements = step.agreements(&all);
-    let error = Gates::of(&step.args).check(&agreements).unwrap_err();
+    let error = gates::check(&step.args, &agreements).unwrap_err();
     assert_eq!(
         error.to_string(),
         "the ratings do not allow it yet: `message`: 0 points have the answers of 2 people, and \
@@ -87,7 +86,7 @@ fn gates_say_all_that_is_missing() {
     );
     let open =
         Args { min_kappa: Some(-0.5), min_valid: Some(0.5), min_rated: Some(0), ..step.args };
-    Gates::of(&open).check(&agreements).unwrap();
+    gates::check(&open, &agreements).unwrap();
 }
 
 #[test]

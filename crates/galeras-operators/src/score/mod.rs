@@ -77,8 +77,6 @@ struct ScoreOperator;
 /// The operator.
 pub const SCORE: &dyn Operator = &ScoreOperator;
 
-const DOC: &str = include_str!("doc.md");
-
 impl TypedOperator for ScoreOperator {
     type Args = Args;
 
@@ -88,7 +86,7 @@ impl TypedOperator for ScoreOperator {
         grain: Grain::of::<BoundScore, _>(),
         effect: Effect::Pure,
         inputs: InputPorts::One,
-        doc: DOC,
+        doc: include_str!("doc.md"),
         args_schema: args_schema::<Args>,
     };
 
@@ -123,11 +121,9 @@ impl TypedOperator for ScoreOperator {
             }
         }
         let weights = weights(&args.codebleu_weights, &mut errors);
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        ArgError::none(errors)?;
         let spec = ScoreSpec {
-            metrics: args.metrics,
+            metrics: args.metrics.clone(),
             mode: args.mode,
             bleu_tokenize: args.bleu_tokenize,
             bleu_smooth: args.bleu_smooth,
@@ -137,9 +133,7 @@ impl TypedOperator for ScoreOperator {
             Port::new(MAIN, input.with(&added(&spec, &args.prefix))),
             Port::new(CORPUS, corpus(&input, &args.by)),
         ];
-        let Args { reference, prediction, given, prefix, by, .. } = args;
-        let step = BoundScore { spec, reference, prediction, given, prefix, by, ports };
-        Ok(Box::new(step))
+        Ok(Box::new(BoundScore { args, spec, ports }))
     }
 }
 
@@ -191,16 +185,11 @@ fn corpus(input: &TableSchema, by: &[String]) -> TableSchema {
 
 #[derive(Debug)]
 struct BoundScore {
+    args: Args,
     spec: ScoreSpec,
-    reference: String,
-    prediction: String,
-    given: Option<String>,
-    prefix: String,
-    by: Vec<String>,
     ports: Vec<Port>,
 }
 
-/// The struct column with all scores of a row.
 const STRUCT: &str = "__scores";
 
 impl BoundScore {
@@ -210,7 +199,7 @@ impl BoundScore {
 
     fn corpus(&self, rows: DataFrame) -> Result<DataFrame, StepError> {
         let of_row = || get_field(column(STRUCT), COUNTS);
-        let groups: Vec<Expr> = self.by.iter().map(|name| column(name)).collect();
+        let groups: Vec<Expr> = self.args.by.iter().map(|name| column(name)).collect();
         let names: Vec<String> = (0..count_of_counts()).map(|at| format!("__sum{at}")).collect();
         let mut sums: Vec<Expr> = names
             .iter()
@@ -235,23 +224,23 @@ const ROWS: &str = "__rows";
 impl BoundStep for BoundScore {
     fn args(&self) -> Value {
         let mut args = serde_json::json!({
-            "reference": self.reference,
-            "prediction": self.prediction,
+            "reference": self.args.reference,
+            "prediction": self.args.prediction,
             "spec": self.spec,
-            "by": self.by,
+            "by": self.args.by,
         });
         // Only added if used, so that the keys of other results stay the same.
-        if let Some(given) = &self.given {
+        if let Some(given) = &self.args.given {
             args["given"] = given.as_str().into();
         }
-        if !self.prefix.is_empty() {
-            args["prefix"] = self.prefix.as_str().into();
+        if !self.args.prefix.is_empty() {
+            args["prefix"] = self.args.prefix.as_str().into();
         }
         args
     }
 
     fn recipe_args(&self) -> Option<Value> {
-        let mut args = self.args();
+        let mut args = BoundStep::args(self);
         args.as_object_mut().and_then(|args| args.remove("by"));
         Some(args)
     }
@@ -267,8 +256,8 @@ impl BoundStep for BoundScore {
 
 impl RowStep for BoundScore {
     fn reads(&self) -> Vec<String> {
-        let mut read = vec![self.reference.clone()];
-        for column in std::iter::once(&self.prediction).chain(&self.given) {
+        let mut read = vec![self.args.reference.clone()];
+        for column in std::iter::once(&self.args.prediction).chain(&self.args.given) {
             if !read.contains(column) {
                 read.push(column.clone());
             }
@@ -277,8 +266,8 @@ impl RowStep for BoundScore {
     }
 
     fn evaluate(&self, rows: DataFrame) -> Result<DataFrame, StepError> {
-        let texts = [column(&self.reference), column(&self.prediction)];
-        let scores = match &self.given {
+        let texts = [column(&self.args.reference), column(&self.args.prediction)];
+        let scores = match &self.args.given {
             None => call::<ScorePair>([vec![self.literal()], texts.into()].concat()),
             Some(given) => call::<ScoreContinuation>(
                 [vec![self.literal(), column(given)], texts.into()].concat(),
@@ -289,8 +278,9 @@ impl RowStep for BoundScore {
 
     fn ports(&self, rows: DataFrame) -> Result<Ports, StepError> {
         let names = self.spec.metrics.iter().flat_map(|metric| metric.columns);
-        let names: Vec<(String, &str)> =
-            names.map(|column| (format!("{}{}", self.prefix, column.name), column.name)).collect();
+        let names: Vec<(String, &str)> = names
+            .map(|column| (format!("{}{}", self.args.prefix, column.name), column.name))
+            .collect();
         let produced = names
             .iter()
             .map(|(column_name, name)| (column_name.as_str(), get_field(column(STRUCT), *name)));

@@ -1,31 +1,32 @@
 //! `validate`: rules over single rows; rows that fail are set aside with the reason.
 
-mod calls;
 mod named;
 
 use std::collections::BTreeSet;
 
 use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::dataframe::DataFrame;
-use datafusion::functions::core::expr_fn::named_struct;
+use datafusion::functions::core::expr_fn::{get_field, named_struct};
 use datafusion::functions::string::expr_fn::concat;
 use datafusion::functions_nested::make_array::make_array;
-use datafusion::logical_expr::conditional_expressions::CaseBuilder;
 use datafusion::logical_expr::{Expr, cast, lit, when};
 use datafusion::prelude::coalesce;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use self::calls::share_calls;
 use self::named::NamedCheck;
 use galeras_operator::columns::is_number;
 use galeras_operator::rejects::{reject_table, reject_values};
+use galeras_operator::table_digest::type_name;
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Entry, Grain, InputPorts, Lowering, MAIN,
     Operator, Port, Ports, REJECTS, RowStep, SUMMARY, StepError, TableSchema, TypedOperator,
     args_schema, describe,
 };
+use galeras_sql::functions::{RaiseIf, call};
 use galeras_sql::projection::{keep_hidden, project};
 use galeras_sql::session::{RowExpr, column, parse_row_expr};
 use galeras_workflow::code::Code;
@@ -76,75 +77,6 @@ struct ValidateOperator;
 /// The operator.
 pub const VALIDATE: &dyn Operator = &ValidateOperator;
 
-const DOC: &str = r#"Keep the rows that pass every rule, and explain why each other row does not.
-
-## What it does
-Checks the rules in order. A rule is a condition in SQL over the columns of one row. A row fails a
-rule for which the condition is false or null. With `on_fail: drop` (the default) the row goes to
-the port `rejects` with the columns `step`, `rule` (the first rule it failed) and `reason` (the
-condition and its values). With `flag` it is kept, and a boolean column named after the rule is true
-if it passed. With `fail` the step fails and shows a row.
-
-Ports: `out` (kept rows), `rejects`, and `summary` with `rule, checked, passed, failed`, where
-`checked` counts the rows that earlier rules let through: kept and rejected rows add up.
-
-Instead of a condition a rule may `use` a named check, the verification steps of the Galeras
-paper. Its arguments are under `with`; its name is the rule's, unless the rule has one:
-
-| check | passes if | with |
-|---|---|---|
-| `commit_in_window` | the commit's date lies in the window | `since!`, `until!`, `column` (commit_time) |
-| `method_changed` | the code differs from `code_before`, or is new | `ignore_whitespace` (false) |
-| `message_meaningful` | the message's first line says something | `min_words` (3), `column` (commit_message) |
-| `ast_features_recomputed` | `n_ast_errors`, `ast_levels`, `n_ast_nodes`, `n_identifiers` are right | `column` (code) |
-| `complexity_recomputed` | `complexity` is right | `column` (code) |
-| `nloc_recomputed` | `nloc` is right | `column` (code) |
-| `token_counts_recomputed` | `token_counts` is right | `column` (code) |
-| `n_words_recomputed` | `n_words` and `vocab_size` are right | `column` (code) |
-| `n_whitespaces_recomputed` | `n_whitespaces` is right | `column` (code) |
-| `cut_after_signature` | the whole signature stands before the cut | `column` (random_cut) |
-| `cut_inside_body` | some of the body, comments aside, stands before the cut and after it | `column` (random_cut), `rest` (cut_rest) |
-| `docstring_present` | there is a docstring that is not blank | `column` (docstring) |
-| `docstring_words` | the docstring has more than so many words | `more_than` (3), `column` (docstring) |
-| `no_one_line_body` | the body without docstring is more than one line | `column` (code) |
-| `no_pass_body` | it is more than `pass` or `...` | `column` (code) |
-| `several_returns` | there are more than so many returns | `more_than` (1), `column` (code) |
-
-Of a message's first line count words of two letters and more, without a `type(scope):` in front,
-references (`#12`, `ABC-123`), links and versions; what tools write (merges, `Bump a from 1 to
-2`) counts nothing. `message_words(message)` gives that number in any SQL.
-
-Recomputed numbers come from code that shares no counting with that of `ast`: nodes by the parser's
-own count, levels from the sizes of subtrees, words by a state machine over bytes, complexity, lines
-and tokens from the tree instead of lizard's tokens. On real methods only these differ, `complexity`
-for 4 in 10,000, `nloc` and `token_counts` for 12: there lizard, which `ast` follows, takes a line
-of the signature or one left of the body for the end of the method, a string in triple quotes for a
-docstring, or a `#` in a format specification for a comment. `python_recount(code)` gives the struct
-of these numbers in any SQL.
-
-## Example
-```yaml
-methods:
-  op: methods
-  with: { corpus: python-stdlib, include: ["json/*.py"] }
-features:
-  op: ast
-  from: methods
-valid:
-  op: validate
-  from: features
-  with:
-    rules:
-      - { name: parses, check: "n_ast_errors = 0" }
-      - { name: long_enough, check: "token_counts > 10 OR char_length(code) > 100" }
-      - { name: documented, check: "docstring IS NOT NULL", on_fail: flag }
-      - { name: says_something, check: "message_words(docstring) > 2", on_fail: flag }
-```
-
-## Cost and reuse
-Row by row: a row whose columns named by the rules are unchanged is not checked again.
-"#;
-
 impl TypedOperator for ValidateOperator {
     type Args = Args;
 
@@ -154,7 +86,7 @@ impl TypedOperator for ValidateOperator {
         grain: Grain::of::<BoundValidate, _>(),
         effect: Effect::Pure,
         inputs: InputPorts::One,
-        doc: DOC,
+        doc: include_str!("doc.md"),
         args_schema: args_schema::<Args>,
     };
 
@@ -171,22 +103,15 @@ impl TypedOperator for ValidateOperator {
                     continue;
                 }
             };
+            let path = format!("rules[{at}].name");
             if !names.insert(rule.name.clone()) {
-                errors.push(ArgError::new(
-                    format!("rules[{at}].name"),
-                    Code::DuplicateRule,
-                    format!("the rule `{}` is defined twice", rule.name),
-                ));
+                let message = format!("the rule `{}` is defined twice", rule.name);
+                errors.push(ArgError::new(&path, Code::DuplicateRule, message));
             }
             if rule.on_fail == OnFail::Flag && input.field(&rule.name).is_some() {
-                errors.push(
-                    ArgError::new(
-                        format!("rules[{at}].name"),
-                        Code::DuplicateColumn,
-                        format!("the input already has a column `{}`", rule.name),
-                    )
-                    .help("a flag rule adds a column of its name; choose another name"),
-                );
+                let message = format!("the input already has a column `{}`", rule.name);
+                let help = "a flag rule adds a column of its name; choose another name";
+                errors.push(ArgError::new(path, Code::DuplicateColumn, message).help(help));
             }
             let written = if args.rules[at].named.is_some() { "use" } else { "check" };
             let path = format!("rules[{at}].{written}");
@@ -194,17 +119,13 @@ impl TypedOperator for ValidateOperator {
                 Ok(checked) if checked.data_type == DataType::Boolean => {
                     rules.push(BoundRule { rule, checked });
                 }
-                Ok(checked) => errors.push(
-                    ArgError::new(
-                        path,
-                        Code::WrongType,
-                        format!(
-                            "a check is true or false, but this one has type {}",
-                            galeras_operator::table_digest::type_name(&checked.data_type)
-                        ),
-                    )
-                    .help("compare the value, as in `nloc > 1`"),
-                ),
+                Ok(checked) => {
+                    let found = type_name(&checked.data_type);
+                    let message =
+                        format!("a check is true or false, but this one has type {found}");
+                    let help = "compare the value, as in `nloc > 1`";
+                    errors.push(ArgError::new(path, Code::WrongType, message).help(help));
+                }
                 // The SQL of a named check is ours and is not in the user's file.
                 Err(error) if written == "use" => {
                     errors.push(ArgError { word: None, instead: None, ..error });
@@ -216,9 +137,7 @@ impl TypedOperator for ValidateOperator {
             let message = "no rule reads a column: all rows would pass, or none";
             errors.push(ArgError::new("rules", Code::ConstantRules, message));
         }
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        ArgError::none(errors)?;
         let flags: Vec<_> = rules
             .iter()
             .map(|bound: &BoundRule| &bound.rule)
@@ -252,11 +171,12 @@ fn condition(rule: &Rule, at: usize, input: &TableSchema) -> Result<Condition, A
                 let path = format!("rules[{at}].with");
                 return Err(ArgError::new(path, Code::ConflictingArguments, message));
             }
-            let Some(name) = rule.name.clone() else {
+            let missing = || {
                 let message = "a rule with a condition needs a `name`";
-                let error = ArgError::new(format!("rules[{at}]"), Code::MissingArgument, message);
-                return Err(error.help("`rejects` and `summary` show it"));
+                ArgError::new(format!("rules[{at}]"), Code::MissingArgument, message)
+                    .help("`rejects` and `summary` show it")
             };
+            let name = rule.name.clone().ok_or_else(missing)?;
             Ok(Condition { name, check: check.clone(), on_fail })
         }
         (None, Some(check)) => {
@@ -325,37 +245,12 @@ impl BoundValidate {
         coalesce(vec![rule.checked.expr.clone(), lit(false)])
     }
 
-    /// The first failing rule that is not a flag, as `value(position, rule)`.
-    fn first_failure(
-        rules: &[BoundRule],
-        value: impl Fn(usize, &BoundRule) -> Result<Expr, StepError>,
-    ) -> Result<Expr, StepError> {
-        let mut cases: Option<CaseBuilder> = None;
-        for (at, rule) in rules.iter().enumerate() {
-            if rule.rule.on_fail == OnFail::Flag {
-                continue;
-            }
-            let fails = Self::passes(rule).is_false();
-            let result = value(at, rule)?;
-            cases = Some(match cases {
-                None => when(fails, result),
-                Some(mut builder) => builder.when(fails, result),
-            });
-        }
-        match cases {
-            Some(cases) => Ok(cases.end()?),
-            None => Ok(lit(datafusion::common::ScalarValue::Null)),
-        }
-    }
-
     /// The condition and the short values it used: `nloc > 1 is false (nloc = 1)`.
     fn reason(&self, rule: &BoundRule) -> Expr {
         let mut parts = vec![lit(format!("{} is not true", rule.rule.check))];
         let mut before = " (";
         for name in &rule.checked.columns {
-            let Some(field) = self.input.field(name) else { continue };
-            let short = is_number(field.data_type());
-            if short {
+            if self.input.field(name).is_some_and(|field| is_number(field.data_type())) {
                 let value = cast(column(name), DataType::Utf8);
                 parts.push(lit(format!("{before}{name} = ")));
                 parts.push(coalesce(vec![value, lit("null")]));
@@ -382,8 +277,16 @@ impl RowStep for BoundValidate {
 
     fn evaluate(&self, rows: DataFrame) -> Result<DataFrame, StepError> {
         let (rows, rules) = share_calls(rows, &self.rules)?;
-        let failed = Self::first_failure(&rules, |at, _| Ok(lit(at as i64)))?;
-        let reason = Self::first_failure(&rules, |_, rule| Ok(self.reason(rule)))?;
+        // The first failing rule that is not a flag.
+        let failing = || {
+            let rules = rules.iter().filter(|rule| rule.rule.on_fail != OnFail::Flag);
+            rules.map(|rule| Self::passes(rule).is_false())
+        };
+        let dropping = rules.iter().enumerate().filter(|(_, r)| r.rule.on_fail != OnFail::Flag);
+        let (positions, reasons): (Vec<Expr>, Vec<Expr>) =
+            dropping.map(|(at, rule)| (lit(at as i64), self.reason(rule))).unzip();
+        let failed = first_of(failing().zip(positions), lit(ScalarValue::Null))?;
+        let reason = first_of(failing().zip(reasons), lit(ScalarValue::Null))?;
         let mut produced = vec![
             cast(failed, DataType::Int64).alias(FAILED),
             cast(reason, DataType::Utf8).alias(REASON),
@@ -395,37 +298,33 @@ impl RowStep for BoundValidate {
     }
 
     fn ports(&self, rows: DataFrame) -> Result<Ports, StepError> {
-        let mut rule: Option<CaseBuilder> = None;
-        let mut counts = Vec::new();
-        let mut summary = Vec::new();
-        let fail_rules =
-            self.rules.iter().enumerate().filter(|(_, r)| r.rule.on_fail == OnFail::Fail);
-        let fail_rules: Vec<Expr> = fail_rules.map(|(at, _)| lit(at as i64)).collect();
-        for (at, bound) in self.rules.iter().enumerate() {
-            let position = lit(at as i64);
-            let reached = || column(FAILED).is_null().or(column(FAILED).gt_eq(position.clone()));
-            let failed = match bound.rule.on_fail {
-                OnFail::Flag => reached().and(column(&bound.rule.name).is_false()),
-                _ => {
-                    rule = Some(match rule {
-                        None => when(column(FAILED).eq(position.clone()), lit(&*bound.rule.name)),
-                        Some(mut builder) => builder
-                            .when(column(FAILED).eq(position.clone()), lit(&*bound.rule.name)),
-                    });
-                    column(FAILED).eq(position.clone())
-                }
+        let count = |condition: Expr| -> Result<Expr, StepError> {
+            let one = when(condition, lit(1i64)).end()?;
+            Ok(datafusion::functions_aggregate::expr_fn::count(one))
+        };
+        let (mut names, mut fail_rules) = (Vec::new(), Vec::new());
+        let (mut counts, mut summary) = (Vec::new(), Vec::new());
+        for (at, BoundRule { rule, .. }) in self.rules.iter().enumerate() {
+            let position = || lit(at as i64);
+            let is_first = || column(FAILED).eq(position());
+            let reached = column(FAILED).is_null().or(column(FAILED).gt_eq(position()));
+            let failed = match rule.on_fail {
+                OnFail::Flag => reached.clone().and(column(&rule.name).is_false()),
+                OnFail::Drop | OnFail::Fail => is_first(),
             };
-            let count = |condition: Expr| -> Result<Expr, StepError> {
-                let one = when(condition, lit(1i64)).end()?;
-                Ok(datafusion::functions_aggregate::expr_fn::count(one))
-            };
-            counts.push(count(reached())?.alias(format!("checked{at}")));
+            if rule.on_fail != OnFail::Flag {
+                names.push((is_first(), lit(&*rule.name)));
+            }
+            if rule.on_fail == OnFail::Fail {
+                fail_rules.push(position());
+            }
+            counts.push(count(reached)?.alias(format!("checked{at}")));
             counts.push(count(failed)?.alias(format!("failed{at}")));
             let (checked, failed) =
                 (column(&format!("checked{at}")), column(&format!("failed{at}")));
             summary.push(named_struct(vec![
                 lit("rule"),
-                lit(&*bound.rule.name),
+                lit(&*rule.name),
                 lit("checked"),
                 checked.clone(),
                 lit("passed"),
@@ -434,10 +333,7 @@ impl RowStep for BoundValidate {
                 failed,
             ]));
         }
-        let rule = match rule {
-            Some(cases) => cases.end()?,
-            None => lit(""),
-        };
+        let rule = first_of(names, lit(""))?;
         let kept = rows.clone().filter(column(FAILED).is_null())?;
         let rejected = rows.clone().filter(column(FAILED).is_not_null())?;
         let flags = self
@@ -449,22 +345,66 @@ impl RowStep for BoundValidate {
         let reason = if fail_rules.is_empty() {
             column(REASON)
         } else {
-            galeras_sql::functions::call::<galeras_sql::functions::RaiseIf>(vec![
-                column(FAILED).in_list(fail_rules, false),
-                column(REASON),
-            ])
+            call::<RaiseIf>(vec![column(FAILED).in_list(fail_rules, false), column(REASON)])
         };
         let summary = rows
             .aggregate(vec![], counts)?
             .select(vec![make_array(summary).alias("rules")])?
             .unnest_columns(&["rules"])?
-            .select(["rule", "checked", "passed", "failed"].map(|name| {
-                datafusion::functions::core::expr_fn::get_field(column("rules"), name).alias(name)
-            }))?;
+            .select(
+                ["rule", "checked", "passed", "failed"]
+                    .map(|name| get_field(column("rules"), name).alias(name)),
+            )?;
         Ok(vec![
             (MAIN, project(kept, &self.ports[0].table, flags)?),
             (REJECTS, project(rejected, &self.ports[1].table, reject_values(rule, reason))?),
             (SUMMARY, summary),
         ])
     }
+}
+
+/// The value of the first pair whose condition is true; `otherwise` if there are no pairs.
+fn first_of(
+    cases: impl IntoIterator<Item = (Expr, Expr)>,
+    otherwise: Expr,
+) -> Result<Expr, StepError> {
+    let mut cases = cases.into_iter();
+    let Some((condition, value)) = cases.next() else { return Ok(otherwise) };
+    let first = when(condition, value);
+    Ok(cases.fold(first, |mut cases, (condition, value)| cases.when(condition, value)).end()?)
+}
+
+/// The prefix of functions that parse a method.
+const EXPENSIVE: &str = "python_";
+
+/// The rows with a hidden column per distinct call of an expensive function, and the rules with
+/// these columns instead of the calls: rules are checked within a CASE, from which the optimiser
+/// does not extract calls, so each mention would parse a method again.
+fn share_calls(
+    mut rows: DataFrame,
+    rules: &[BoundRule],
+) -> Result<(DataFrame, Vec<BoundRule>), StepError> {
+    let mut calls: Vec<Expr> = Vec::new();
+    let mut shared = Vec::with_capacity(rules.len());
+    for rule in rules {
+        let mut rule = rule.clone();
+        let replaced = rule.checked.expr.transform_down(|expr| {
+            let expensive = matches!(&expr, Expr::ScalarFunction(call)
+                if call.func.name().starts_with(EXPENSIVE));
+            if !expensive {
+                return Ok(Transformed::no(expr));
+            }
+            let at = calls.iter().position(|known| *known == expr).unwrap_or(calls.len());
+            if at == calls.len() {
+                calls.push(expr);
+            }
+            Ok(Transformed::yes(column(&format!("__call_{at}"))))
+        })?;
+        rule.checked.expr = replaced.data;
+        shared.push(rule);
+    }
+    for (at, call) in calls.into_iter().enumerate() {
+        rows = rows.with_column(&format!("__call_{at}"), call)?;
+    }
+    Ok((rows, shared))
 }

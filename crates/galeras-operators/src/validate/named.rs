@@ -4,7 +4,7 @@
 //! A check is a name, its arguments, and its SQL, so that a reader of a reject sees the condition
 //! itself.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use galeras_operator::columns::is_text;
 use galeras_operator::{ArgError, Choice, Entry, TableSchema};
@@ -15,7 +15,6 @@ use galeras_workflow::did_you_mean;
 /// A named check as a rule names it.
 pub(super) type NamedCheck = Choice<CheckSpec>;
 
-/// A named check.
 pub(super) struct CheckSpec {
     /// The name, which is also the default name of the rule.
     name: &'static str,
@@ -187,7 +186,18 @@ impl CheckSpec {
         for (name, value) in with {
             self.check_argument(name, value, &format!("{path}.{name}"), input)?;
         }
-        (self.sql)(&CheckArgs { check: self, with, path })
+        let default = |(name, kind): &(&str, ArgKind)| {
+            let value = match kind {
+                Date => return None,
+                Column(column) | TextColumn(column) => json!(column),
+                Count(count) => json!(count),
+                Flag(flag) => json!(flag),
+            };
+            Some((name.to_string(), value))
+        };
+        let mut all: Map<String, Value> = self.arguments.iter().filter_map(default).collect();
+        all.extend(with.clone());
+        (self.sql)(&CheckArgs { with: &all, path })
     }
 
     fn check_argument(
@@ -232,30 +242,19 @@ impl CheckSpec {
     }
 }
 
-/// The arguments of a rule, whose types were checked.
+/// The arguments of a rule, whose types were checked, and the defaults of others.
 struct CheckArgs<'a> {
-    check: &'a CheckSpec,
     with: &'a Map<String, Value>,
     path: &'a str,
 }
 
 impl CheckArgs<'_> {
-    fn default_of(&self, name: &str) -> Option<ArgKind> {
-        self.check.arguments.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
-    }
-
     fn count(&self, name: &str) -> u64 {
-        match (self.with.get(name).and_then(Value::as_u64), self.default_of(name)) {
-            (Some(count), _) | (None, Some(Count(count))) => count,
-            _ => 0,
-        }
+        self.with.get(name).and_then(Value::as_u64).unwrap_or_default()
     }
 
     fn flag(&self, name: &str) -> bool {
-        match (self.with.get(name).and_then(Value::as_bool), self.default_of(name)) {
-            (Some(flag), _) | (None, Some(Flag(flag))) => flag,
-            _ => false,
-        }
+        self.with.get(name).and_then(Value::as_bool).unwrap_or_default()
     }
 
     /// The argument `column` as an identifier in SQL.
@@ -264,10 +263,7 @@ impl CheckArgs<'_> {
     }
 
     fn named_column(&self, name: &str) -> String {
-        identifier(match (self.with.get(name).and_then(Value::as_str), self.default_of(name)) {
-            (Some(column), _) | (None, Some(Column(column) | TextColumn(column))) => column,
-            _ => name,
-        })
+        identifier(self.with.get(name).and_then(Value::as_str).unwrap_or(name))
     }
 
     /// A date in the form that the condition shows.

@@ -1,19 +1,64 @@
-//! Reads the command's output as a table: it must be complete, with exactly the declared columns.
+//! Tables in files. An input is complete and on disk before the command starts; the output must be
+//! complete, with exactly the declared columns.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek};
+use std::io::{self, BufRead, BufReader, BufWriter, IntoInnerError, Read, Seek};
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::ipc::reader::StreamReader;
+use arrow::ipc::writer::StreamWriter;
+use arrow::json::LineDelimitedWriter;
+use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Map, Value};
 
 use super::Format;
+use galeras_operator::StepError;
 use galeras_operator::table_digest::type_name;
 use galeras_sql::session::check_parquet;
+
+/// Writes the table to `path`.
+///
+/// # Errors
+/// If the file cannot be written completely, for example because the disk is full.
+pub(super) fn write_table(
+    path: &Path,
+    format: Format,
+    schema: &SchemaRef,
+    batches: &[RecordBatch],
+) -> Result<(), StepError> {
+    // The writers below do not flush this one, so it stays here.
+    let mut out = BufWriter::new(File::create(path)?);
+    match format {
+        Format::Jsonl => {
+            let mut writer = LineDelimitedWriter::new(&mut out);
+            for batch in batches {
+                writer.write(batch)?;
+            }
+            writer.finish()?;
+        }
+        Format::Arrow => {
+            let mut writer = StreamWriter::try_new(&mut out, schema)?;
+            for batch in batches {
+                writer.write(batch)?;
+            }
+            writer.finish()?;
+        }
+        Format::Parquet => {
+            let mut writer = ArrowWriter::try_new(&mut out, SchemaRef::clone(schema), None)?;
+            for batch in batches {
+                writer.write(batch)?;
+            }
+            writer.close()?;
+        }
+    }
+    // A network file system may report a full disk only now.
+    out.into_inner().map_err(IntoInnerError::into_error)?.sync_data()?;
+    Ok(())
+}
 
 /// Reads the table in the file `path`.
 ///
@@ -227,7 +272,6 @@ mod tests {
     use arrow::array::{Int64Array, StringArray};
     use arrow::datatypes::{Field, Schema};
 
-    use super::super::input::write_table;
     use super::*;
 
     fn batch() -> RecordBatch {
@@ -295,5 +339,18 @@ mod tests {
     fn bytes_that_are_no_text_are_told_with_their_place() {
         let error = rows(b"{\"id\":\"a\",\"x\":1}\n{\"id\":\"\xff\",\"x\":1}\n", Format::Jsonl);
         assert_eq!(error, Err("line 2 of its standard output: byte 8 is not UTF-8".into()));
+    }
+
+    #[test]
+    fn a_small_table_that_does_not_fit_is_an_error() {
+        // `/dev/full` accepts no bytes; small content stays in a buffer until the end.
+        let column = Arc::new(Int64Array::from(vec![1, 2, 3])) as _;
+        let batch = RecordBatch::try_from_iter([("x", column)]).unwrap();
+        for format in [Format::Jsonl, Format::Parquet, Format::Arrow] {
+            let path = Path::new("/dev/full");
+            let error = write_table(path, format, &batch.schema(), std::slice::from_ref(&batch));
+            let kind = error.unwrap_err().kind();
+            assert_eq!(kind, galeras_operator::StepErrorKind::DiskFull, "{format:?}");
+        }
     }
 }
