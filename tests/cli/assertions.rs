@@ -59,8 +59,7 @@ fn fails(assertion: &str, words: &[&str]) {
 #[track_caller]
 fn holds(assertion: &str) {
     let project = Project::new(&workflow(assertion));
-    let outcome = project.run_ok(&[]);
-    assert!(outcome.events("assertion").is_empty(), "{outcome}");
+    assert!(project.run_ok(&[]).events("assertion").is_empty());
 }
 
 #[test]
@@ -124,10 +123,8 @@ fn every_failed_assertion_is_told() {
     let project = Project::new(&workflow(
         "{ rows: { min: 4 } }\n      - { expr: 'x > 1', severity: warn }\n      - { not_null: [k] }",
     ));
-    let outcome = project.run_json(&[]).exits(3);
-    assert_eq!(outcome.events("assertion").len(), 3, "{outcome}");
-    let shown = project.run(&["run", "w.yaml"]).exits(3);
-    says(&shown.stderr, &["w.yaml:9:", "w.yaml:10:", "w.yaml:11:"]);
+    assert_eq!(project.run_json(&[]).exits(3).events("assertion").len(), 3);
+    project.run(&["run", "w.yaml"]).exits(3).reports(&["w.yaml:9:", "w.yaml:10:", "w.yaml:11:"]);
 }
 
 #[test]

@@ -104,8 +104,7 @@ fn a_bucket_is_a_store_like_a_folder() {
     assert_eq!((lab.tables_written().len(), lab.api.puts("p/actions/").len()), (0, 0));
     let rows = ["show", "w.yaml", "kept", "--cache", STORE, "--format", "json"];
     assert_eq!(lab.run(&there, &rows).exits(0).json_lines().len(), 900);
-    let listed = lab.run(&there, &["cache", "ls", "--cache", STORE]).exits(0);
-    assert!(listed.stdout.contains("3 results in 6 files"), "{listed}");
+    lab.run(&there, &["cache", "ls", "--cache", STORE]).exits(0).prints(&["3 results in 6 files"]);
     let path = lab.run(&there, &["path", "w.yaml", "kept", "--cache", STORE]).exits(0);
     assert!(path.stdout.starts_with("s3://lab/p/blobs/"), "{path}");
     // An edit computes what it changes, from tables in the bucket.
@@ -117,8 +116,7 @@ fn a_bucket_is_a_store_like_a_folder() {
 fn no_listing_is_needed_to_find_a_result() {
     let (lab, project) = (Lab::new(), project());
     lab.api.behave(|manners| manners.unlisted = true);
-    let done = lab.run_ok(&project, &["--cache", STORE]);
-    assert_eq!(statuses(&steps(&done)), ["ran"; 3], "{done}");
+    assert_eq!(statuses(&steps(&lab.run_ok(&project, &["--cache", STORE]))), ["ran"; 3]);
     fs::remove_file(project.path("kept.csv")).unwrap();
     let again = lab.run_ok(&project, &["--cache", STORE]);
     again.all_hit();
@@ -143,8 +141,7 @@ fn a_stranger_gets_all_hits_and_asks_no_model() {
     let owner = project();
     let expected = owner.run_ok(&[]);
     assert_eq!(chat.take().len(), 20);
-    let told = lab.push(&owner).exits(0).json_lines().pop().unwrap();
-    assert_eq!(told["results"], 3, "{told}");
+    assert_eq!(lab.push(&owner).exits(0).json_lines().pop().unwrap()["results"], 3);
     lab.api.take();
 
     let stranger = project();
@@ -163,8 +160,7 @@ fn a_stranger_gets_all_hits_and_asks_no_model() {
     assert_eq!((tables("GET"), tables("HEAD")), (needed, 0));
     // Of tables that no one needs the sizes are compared.
     let looks = |r: &S3Request| r.method == "HEAD" && r.key.starts_with("p/blobs/");
-    let requests = lab.api.requests();
-    assert!(requests.iter().all(|r| r.method == "GET" || looks(r)), "{requests:?}");
+    assert!(lab.api.requests().iter().all(|r| r.method == "GET" || looks(r)));
 }
 
 #[test]
@@ -182,8 +178,7 @@ fn pushed_is_pulled_and_nothing_is_sent_twice() {
     let told = lab.push(&project).exits(0).json_lines().pop().unwrap();
     assert_eq!((&told["files"], &told["bytes"]), (&0.into(), &0.into()), "{told}");
     // But for the leases.
-    let written = lab.api.puts("");
-    assert!(written.iter().all(|key| key.starts_with("p/locks/")), "{written:?}");
+    assert!(lab.api.puts("").iter().all(|key| key.starts_with("p/locks/")));
     assert!(files_below(&lab.files().join("locks")).is_empty(), "leases are given back");
 
     let other = self::project();
@@ -193,8 +188,7 @@ fn pushed_is_pulled_and_nothing_is_sent_twice() {
     let done = other.run_ok(&[]);
     done.all_hit();
     assert_eq!(done.digests(), expected.digests());
-    let verified = lab.run(&project, &["verify", "w.yaml", "--cache", STORE]).exits(0);
-    assert!(verified.stdout.contains("equal"), "{verified}");
+    lab.run(&project, &["verify", "w.yaml", "--cache", STORE]).exits(0).prints(&["equal"]);
 }
 
 #[test]
@@ -226,8 +220,7 @@ fn of_two_pushers_none_overwrites_what_the_other_sent() {
         lab.start(project, &["push", "w.yaml", "--remote", STORE, "--sign", &key])
     };
     for push in [start(&one), start(&two)] {
-        let told = push.finish().exits(0);
-        assert!(told.stdout.contains("3 results"), "{told}");
+        push.finish().exits(0).prints(&["3 results"]);
     }
     once_each(lab.tables_written(), 5);
     lab.verifies();

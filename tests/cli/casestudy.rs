@@ -198,8 +198,7 @@ fn only_the_steps_of_the_chosen_testbed_run() {
     let mut undocumented = 0;
     for row in study.rows("prompts") {
         let told = text(&row, "prompt").contains("The description for the function is:");
-        let documented = row["docstring"].is_string() && row["treatment"] == "T2";
-        assert_eq!(told, documented, "{row}");
+        assert_eq!(told, row["docstring"].is_string() && row["treatment"] == "T2", "{row}");
         undocumented += usize::from(row["docstring"].is_null());
     }
     assert!(undocumented > 0);

@@ -167,8 +167,7 @@ fn of_versions_and_copies_the_last_stays_by_either_kind_of_tokens() {
         assert!(all.iter().all(|row| rows.contains(row)), "{tokens}: {rows:?}");
     }
     // With nothing but equal texts for duplicates all are there: the numbers are no words.
-    let summary = project.read("collect/summary.csv");
-    assert!(summary.lines().nth(1).unwrap().starts_with("5,2,40"), "{summary}");
+    assert!(project.read("collect/summary.csv").lines().nth(1).unwrap().starts_with("5,2,40"));
     let wrong = project.run(&["run", "w.yaml", "--set", "repos=./r", "--set", "tokens=words"]);
     assert!(wrong.exits(2).stderr.contains("did you mean `word`?"));
 }
@@ -188,8 +187,7 @@ fn params_choose_methods_and_repositories() {
     assert_eq!(found(&project, &["exclude=a/b,rr"]).len(), 3);
     // Nothing is known of the licence of a folder; a list in a file may say it.
     assert_eq!(found(&project, &["licenses=MIT"]), []);
-    let excluded = project.read("collect/excluded.jsonl");
-    assert!(excluded.contains("\"rule\":\"license_allowed\""), "{excluded}");
+    assert!(project.read("collect/excluded.jsonl").contains("\"rule\":\"license_allowed\""));
     project.write("list.csv", "repo,url,license,stars\nr,./r,MIT,12\n");
     let listed = ["--set", "repos=list.csv", "--set", "licenses=Apache-2.0, mit"];
     project.run_ok(&listed);
@@ -237,12 +235,10 @@ fn checked(rules: &str) -> (Vec<String>, Vec<String>) {
 
 #[test]
 fn the_checks_of_commits_keep_what_they_say() {
-    let window = "        - { use: method_changed }";
-    assert_eq!(checked(window).0, ["a", "c", "d"]);
+    assert_eq!(checked("        - { use: method_changed }").0, ["a", "c", "d"]);
     let dense = "        - { use: method_changed, with: { ignore_whitespace: true } }";
     assert_eq!(checked(dense).0, ["a", "d"]);
-    let message = "        - { use: message_meaningful, with: { min_words: 2 } }";
-    assert_eq!(checked(message).0, ["a"]);
+    assert_eq!(checked("        - { use: message_meaningful, with: { min_words: 2 } }").0, ["a"]);
     let any = "        - { use: message_meaningful, with: { min_words: 1 } }";
     assert_eq!(checked(any).0, ["a", "b"]);
     let window = "        - { use: commit_in_window, with: { since: 2022-01-01, until: 2023-01-01, column: at } }";

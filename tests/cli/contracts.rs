@@ -48,8 +48,7 @@ fn a_null_in_a_column_that_promised_none_fails_the_run() {
 #[test]
 fn a_contract_that_holds_says_nothing() {
     let project = Project::new(&workflow("{ id: utf8!, x: int64! }"));
-    let outcome = project.run_ok(&[]);
-    assert!(outcome.events("assertion").is_empty(), "{outcome}");
+    assert!(project.run_ok(&[]).events("assertion").is_empty());
 }
 
 #[test]
@@ -58,8 +57,7 @@ fn a_contract_may_be_a_file() {
     project.write("contract.json", "{\"columns\": {\"id\": \"utf8!\", \"x\": \"int64\"}}");
     project.run_ok(&[]);
     project.write("contract.json", "{\"columns\": {\"id\": \"utf8!\", \"x\": \"utf8\"}}");
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), ["broken-contract w.yaml:8:13"], "{outcome}");
+    assert_eq!(project.run_json(&[]).exits(2).diagnostics(), ["broken-contract w.yaml:8:13"]);
     project.write("contract.json", "not json");
     project.run_json(&[]).exits(2);
 }

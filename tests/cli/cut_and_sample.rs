@@ -112,8 +112,7 @@ fn a_cut_depends_on_the_seed_and_the_row_only() {
     project.run_ok(&["--cache", "other"]);
     let outcome =
         project.run(&["show", "w.yaml", "testbed", "--format", "json", "--cache", "other"]);
-    let other = outcome.exits(0).json_lines();
-    assert!(other.iter().filter(|r| before.contains(r)).count() < 20);
+    assert!(outcome.exits(0).json_lines().iter().filter(|r| before.contains(r)).count() < 20);
 }
 
 #[test]

@@ -291,8 +291,7 @@ fn inputs_that_dedup_does_not_have() {
     );
     let none = workflow("data", "{ column: code }").replace("    from: data\n", "");
     let project = Project::new(&none).with("data.jsonl", "");
-    let outcome = project.run_json(&[]).exits(2);
-    assert!(outcome.stdout.contains("wrong-inputs"), "{outcome}");
+    project.run_json(&[]).exits(2).prints(&["wrong-inputs"]);
 }
 
 #[test]

@@ -98,10 +98,8 @@ fn a_source_without_rows_is_named() {
 #[test]
 fn only_what_was_asked_for_counts() {
     let project = project("5");
-    let outcome = project.run_ok(&["--select", "data"]);
-    assert_eq!(lost(&outcome), Vec::<Value>::new(), "{outcome}");
-    let outcome = project.run_ok(&["--select", "few"]);
-    assert_eq!(lost(&outcome)[0]["outputs"], json!(["a"]), "{outcome}");
+    assert_eq!(lost(&project.run_ok(&["--select", "data"])), Vec::<Value>::new());
+    assert_eq!(lost(&project.run_ok(&["--select", "few"]))[0]["outputs"], json!(["a"]));
 }
 
 #[test]

@@ -94,8 +94,7 @@ fn the_same_results_give_the_same_data_set() {
     let files = ["README.md", "croissant.json", "CITATION.cff", "data/methods.parquet"];
     let read = || files.map(|name| std::fs::read(project.path("set").join(name)).unwrap());
     let before = read();
-    let second = told(&exported(&project, &["--overwrite"]).exits(0));
-    assert_eq!((&first, before), (&second, read()));
+    assert_eq!((&first, before), (&told(&exported(&project, &["--overwrite"]).exits(0)), read()));
 }
 
 #[test]
@@ -121,15 +120,13 @@ fn tables_are_named_and_those_without_an_origin_are_refused() {
     assert!(said.stderr.contains("`total` do not say where they come from"), "{said}");
     exported(&project, &["total", "--overwrite", "--any-license"]).exits(0);
     assert!(!project.path("set/data/methods.parquet").exists(), "of the earlier export");
-    let said = exported(&project, &["nothing", "--overwrite"]).exits(2);
-    assert!(said.stderr.contains("nothing"), "{said}");
+    exported(&project, &["nothing", "--overwrite"]).exits(2).reports(&["nothing"]);
 }
 
 #[test]
 fn a_folder_with_other_files_is_left_alone() {
     let project = project().with("set/own.txt", "mine");
-    let said = exported(&project, &[]).exits(2);
-    assert!(said.stderr.contains("not empty"), "{said}");
+    exported(&project, &[]).exits(2).reports(&["not empty"]);
     exported(&project, &["--overwrite"]).exits(0);
     assert_eq!(project.read("set/own.txt"), "mine");
 }
@@ -138,7 +135,6 @@ fn a_folder_with_other_files_is_left_alone() {
 fn nothing_is_written_of_what_is_not_computed() {
     let project = project();
     project.change("count(*) AS n FROM input GROUP", "count(*) + 0 AS n FROM input GROUP");
-    let said = exported(&project, &[]).exits(1);
-    assert!(said.stderr.contains("galeras run w.yaml"), "{said}");
+    exported(&project, &[]).exits(1).reports(&["galeras run w.yaml"]);
     assert!(!project.path("set").exists());
 }

@@ -105,8 +105,7 @@ fn mistakes_are_told_before_anything_runs() {
 #[test]
 fn what_only_rows_show_fails_the_step_with_a_sentence() {
     let project = project("{ kind: scatter, x: size, y: size, low: high, high: low }");
-    let outcome = project.run(&["run", "w.yaml"]).exits(1);
-    assert!(outcome.stderr.contains("`high`"), "{outcome}");
+    project.run(&["run", "w.yaml"]).exits(1).reports(&["`high`"]);
     project.write("rows.jsonl", "{\"id\":\"a\",\"size\":null,\"low\":null,\"high\":null}\n");
     let outcome = project.run(&["check", "w.yaml"]).exits(2);
     assert!(outcome.stderr.contains("size"), "a column of nulls is no number: {outcome}");
@@ -124,8 +123,7 @@ outputs:
 ",
     );
     project.write("rows.jsonl", ROWS);
-    let outcome = project.run(&["check", "w.yaml"]).exits(2);
-    assert!(outcome.stderr.contains("a .png file is a figure"), "{outcome}");
+    project.run(&["check", "w.yaml"]).exits(2).reports(&["a .png file is a figure"]);
 }
 
 /// Text of data is text in the picture.
@@ -154,9 +152,7 @@ fn a_table_is_drawn_with_characters() {
     assert!(histogram.contains("n = 3") && histogram.lines().count() == 4, "{histogram}");
     let groups = drawn(&["--columns", "size,group"]).exits(0).stdout;
     assert!(groups.contains("one") && groups.contains("two"), "{groups}");
-    let several = drawn(&[]).exits(2).stderr;
-    assert!(several.contains("size, low, high"), "{several}");
-    let text = drawn(&["--columns", "group"]).exits(2).stderr;
-    assert!(text.contains("one column of numbers"), "{text}");
+    assert!(drawn(&[]).exits(2).stderr.contains("size, low, high"));
+    assert!(drawn(&["--columns", "group"]).exits(2).stderr.contains("one column of numbers"));
     drawn(&["--columns", "size", "--format", "json"]).exits(2);
 }

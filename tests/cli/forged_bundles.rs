@@ -105,8 +105,7 @@ fn a_bundle_that_says_less_than_it_holds_is_found() {
     };
     let verified = |files: Files, why: &str| {
         forged(files, &project.path("d.zip"));
-        let said = project.run(&["verify", "d.zip"]).exits(4);
-        assert!(said.stdout.contains(why), "{said}");
+        let said = project.run(&["verify", "d.zip"]).exits(4).prints(&[why]);
         said
     };
     // A result that the record does not name, which a run would find.
@@ -114,8 +113,7 @@ fn a_bundle_that_says_less_than_it_holds_is_found() {
         let at = step(record, "scaled");
         record["steps"].as_array_mut().unwrap().remove(at);
     });
-    let said = verified(fewer, "it is of no result of the bundle");
-    assert!(said.stdout.contains("cache/actions/"), "{said}");
+    assert!(verified(fewer, "it is of no result of the bundle").stdout.contains("cache/actions/"));
     // One that is reported to be left out, and is there with other bytes.
     let mut blob = String::new();
     let mut other = with_record(&files, |record| {
@@ -164,8 +162,7 @@ fn a_bundle_whose_outputs_cannot_be_compared_is_not_verified() {
     assert_ne!(text, other);
     files.insert("workflow/flows/w.yaml".into(), other.into_bytes());
     forged(files.clone(), &project.path("d.zip"));
-    let said = project.run(&["verify", "d.zip"]).exits(1);
-    assert!(said.stderr.contains("2 outputs were not compared"), "{said}");
+    project.run(&["verify", "d.zip"]).exits(1).reports(&["2 outputs were not compared"]);
     let said = project.run(&["verify", "d.zip", "--format", "json"]).exits(1);
     let events = said.events("not_compared");
     assert_eq!(events.len(), 1, "{said}");
@@ -174,8 +171,7 @@ fn a_bundle_whose_outputs_cannot_be_compared_is_not_verified() {
     let mut broken = with_record(&files, |record| record["program"] = "9.9.9".into());
     broken.insert("workflow/flows/w.yaml".into(), b"galeras: [".to_vec());
     forged(broken, &project.path("d.zip"));
-    let said = project.run(&["verify", "d.zip"]).exits(1);
-    assert!(said.stderr.contains("version 9.9.9 made it"), "{said}");
+    project.run(&["verify", "d.zip"]).exits(1).reports(&["version 9.9.9 made it"]);
     // A bundle without outputs shows nothing that could be compared.
     let workflow = WORKFLOW.split("outputs:").next().unwrap();
     project.write("flows/w.yaml", workflow);
