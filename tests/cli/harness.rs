@@ -218,6 +218,12 @@ impl Project {
         rows.remove(0)
     }
 
+    /// The texts in a column, in the order of the rows.
+    #[track_caller]
+    pub fn texts(&self, step: &str, column: &str) -> Vec<String> {
+        self.rows(step).iter().map(|row| text(row, column).to_owned()).collect()
+    }
+
     /// The cells of columns, `a | 1` for each row, sorted.
     #[track_caller]
     pub fn cells(&self, step: &str, columns: &str) -> Vec<String> {
@@ -343,6 +349,11 @@ pub fn marked(workflow: &str) -> (String, String) {
 #[track_caller]
 pub fn text<'a>(row: &'a Value, column: &str) -> &'a str {
     row[column].as_str().unwrap_or_else(|| panic!("{column} of {row:#}"))
+}
+
+/// The values of columns, as a list.
+pub fn values(row: &Value, columns: &str) -> Value {
+    columns.split(' ').map(|name| row[name].clone()).collect()
 }
 
 /// Rows as lines of JSON.
