@@ -50,8 +50,23 @@ pub(crate) fn computed() -> Project {
     project
 }
 
+/// A bundle in a project that computed it, with its path.
+fn bundle_of_all() -> (Project, String) {
+    let project = computed();
+    bundled(&project, &[]).exits(0);
+    let bundle = project.path("b.zip").to_string_lossy().into_owned();
+    (project, bundle)
+}
+
 pub(crate) fn bundled(project: &Project, more: &[&str]) -> Outcome {
     project.run(&[&["bundle", "flows/w.yaml", "-o", "b.zip"], more].concat())
+}
+
+/// `run flows/w.yaml` with more arguments, all of whose results are there.
+#[track_caller]
+fn finds_all(project: &Project, more: &[&str]) {
+    let args = [&["run", "flows/w.yaml", "--format", "json"], more].concat();
+    project.run(&args).exits(0).all_hit();
 }
 
 pub(crate) type Files = BTreeMap<String, Vec<u8>>;
@@ -78,12 +93,11 @@ pub(crate) fn repacked(files: &Files, to: &Path) {
     zip.finish().unwrap();
 }
 
-fn unpacked(bundle: &Path, to: &Path) {
-    for (name, bytes) in entries(bundle) {
-        let place = to.join(name);
-        fs::create_dir_all(place.parent().unwrap()).unwrap();
-        fs::write(place, bytes).unwrap();
-    }
+/// A project with the files of the bundle.
+fn unpacked(project: &Project) -> Project {
+    let other = Project::empty();
+    entries(&project.path("b.zip")).iter().for_each(|(name, bytes)| other.write(name, bytes));
+    other
 }
 
 #[test]
@@ -96,19 +110,10 @@ fn a_bundle_has_everything_and_the_same_bytes_twice() {
     bundled(&project, &[]).exits(0);
     assert!(first == fs::read(&bundle).unwrap(), "the bytes differ");
     let files = entries(&bundle);
-    for name in [
-        "README.md",
-        "report.html",
-        "bundle.json",
-        "files.b3sum",
-        "ro-crate-metadata.json",
-        "workflow/flows/w.yaml",
-        "workflow/data/rows.csv",
-        "outputs/kept.csv",
-        "outputs/out/rejected.parquet",
-        "tables/kept.rejects.csv",
-        "tables/scaled.out.csv",
-    ] {
+    let wanted = "README.md report.html bundle.json files.b3sum ro-crate-metadata.json \
+                  workflow/flows/w.yaml workflow/data/rows.csv outputs/kept.csv \
+                  outputs/out/rejected.parquet tables/kept.rejects.csv tables/scaled.out.csv";
+    for name in wanted.split(' ') {
         assert!(files.contains_key(name), "{name} is not in {:?}", files.keys());
     }
     assert_eq!(files["outputs/kept.csv"], fs::read(project.path("kept.csv")).unwrap());
@@ -135,10 +140,8 @@ fn a_bundle_has_everything_and_the_same_bytes_twice() {
 
 #[test]
 fn a_stranger_runs_it_without_computing_and_computes_it_to_the_same() {
-    let project = computed();
-    bundled(&project, &[]).exits(0);
-    let other = Project::empty();
-    unpacked(&project.path("b.zip"), &other.root());
+    let (project, _) = bundle_of_all();
+    let other = unpacked(&project);
     let file = "workflow/flows/w.yaml";
     let ran = other.run(&["run", file, "--format", "json", "--out", "new"]).exits(0);
     ran.all_hit();
@@ -150,29 +153,27 @@ fn a_stranger_runs_it_without_computing_and_computes_it_to_the_same() {
 
 #[test]
 fn results_come_from_a_bundle_as_from_any_remote() {
-    let project = computed();
-    bundled(&project, &[]).exits(0);
-    let bundle = project.path("b.zip").to_string_lossy().into_owned();
+    let (project, bundle) = bundle_of_all();
     let other = self::project();
     other.run(&["pull", "flows/w.yaml", "--from", &bundle]).exits(0).prints(&["3 results"]);
-    other.run(&["run", "flows/w.yaml", "--format", "json"]).exits(0).all_hit();
+    finds_all(&other, &[]);
     let third = self::project();
-    let args = ["run", "flows/w.yaml", "--format", "json", "--remote", &bundle];
-    third.run(&args).exits(0).all_hit();
+    finds_all(&third, &["--remote", &bundle]);
     assert_eq!(third.read("kept.csv"), project.read("kept.csv"));
-    let refused = other.run(&["push", "flows/w.yaml", "--remote", &bundle]).exits(2);
-    assert!(refused.stderr.contains("a bundle is not sent to"), "{refused}");
-    let missing = other.run(&["pull", "flows/w.yaml", "--from", "none.zip"]).exits(2);
-    assert!(missing.stderr.contains("there is no bundle none.zip"), "{missing}");
+    for (args, word) in [
+        (["push", "flows/w.yaml", "--remote", &bundle], "a bundle is not sent to"),
+        (["pull", "flows/w.yaml", "--from", "none.zip"], "there is no bundle none.zip"),
+    ] {
+        other.run(&args).exits(2).reports(&[word]);
+    }
     assert!(other.left_behind().is_empty() && third.left_behind().is_empty());
 }
 
 #[test]
 fn one_flipped_byte_is_found() {
-    let project = computed();
-    bundled(&project, &[]).exits(0);
-    let said = project.run(&["verify", "b.zip", "--recompute", "3"]).exits(0);
-    says(&said.stdout, &[" files equal", "5 of 5 tables equal"]);
+    let (project, _) = bundle_of_all();
+    let verified = project.run(&["verify", "b.zip", "--recompute", "3"]).exits(0);
+    verified.prints(&[" files equal", "5 of 5 tables equal"]);
     let whole = fs::read(project.path("b.zip")).unwrap();
     // A seeded walk over the file, which ends at its last byte.
     let places = (0..40_usize).map(|n| (n * 7919 + 13) % whole.len()).chain([whole.len() - 1]);
@@ -180,8 +181,7 @@ fn one_flipped_byte_is_found() {
         let mut damaged = whole.clone();
         damaged[at] ^= 1 << (at % 8);
         fs::write(project.path("d.zip"), damaged).unwrap();
-        let said = project.run(&["verify", "d.zip"]);
-        assert_eq!(said.code, Some(4), "byte {at}: {said}");
+        assert_eq!(project.run(&["verify", "d.zip"]).code, Some(4), "byte {at}");
     }
     fs::write(project.path("d.zip"), &whole[..whole.len() / 2]).unwrap();
     project.run(&["verify", "d.zip"]).exits(4);
@@ -189,8 +189,7 @@ fn one_flipped_byte_is_found() {
 
 #[test]
 fn damaged_missing_and_further_files_are_named() {
-    let project = computed();
-    bundled(&project, &[]).exits(0);
+    let (project, _) = bundle_of_all();
     let files = entries(&project.path("b.zip"));
     let blob = files.keys().find(|name| name.starts_with("cache/blobs/")).unwrap().clone();
     let check = |change: &dyn Fn(&mut Files), name: &str, why: &str| {
@@ -208,9 +207,7 @@ fn damaged_missing_and_further_files_are_named() {
     check(&remove, "README.md", "it is missing");
     let add = |files: &mut Files| drop(files.insert("new.txt".into(), vec![1]));
     check(&add, "new.txt", "not in the list");
-    let lead_out = |files: &mut Files| {
-        files.insert("../evil.txt".into(), vec![1]);
-    };
+    let lead_out = |files: &mut Files| drop(files.insert("../evil.txt".into(), vec![1]));
     check(&lead_out, "../evil.txt", "outside of the bundle");
     assert!(!project.root().parent().unwrap().join("evil.txt").exists());
     // Packed again with nothing changed, all files are equal, and the new packing is reported.
@@ -222,8 +219,8 @@ fn damaged_missing_and_further_files_are_named() {
 #[test]
 fn a_table_that_is_left_out_keeps_its_digest() {
     let project = computed();
-    let said = bundled(&project, &["--without", "scaled", "--without", "kept.rejects"]).exits(0);
-    assert!(said.stdout.contains("without 2 tables"), "{said}");
+    let without = ["--without", "scaled", "--without", "kept.rejects"];
+    bundled(&project, &without).exits(0).prints(&["without 2 tables"]);
     let files = entries(&project.path("b.zip"));
     assert!(!files.contains_key("outputs/out/rejected.parquet"), "{:?}", files.keys());
     assert!(!files.contains_key("tables/scaled.out.csv") && !files.contains_key("report.html"));
@@ -236,28 +233,20 @@ fn a_table_that_is_left_out_keeps_its_digest() {
     project.run(&["verify", "b.zip"]).exits(0);
     // A workflow that needs no omitted table is complete.
     let other = self::project();
-    other.edit(
-        "flows/w.yaml",
-        "  rejected: { from: kept.rejects, path: out/rejected.parquet }\n",
-        "",
-    );
-    let bundle = project.path("b.zip").to_string_lossy().into_owned();
-    let args = ["run", "flows/w.yaml", "--format", "json", "--remote", &bundle];
-    other.run(&args).exits(0).all_hit();
+    let output = "  rejected: { from: kept.rejects, path: out/rejected.parquet }\n";
+    other.edit("flows/w.yaml", output, "");
+    finds_all(&other, &["--remote", project.path("b.zip").to_str().unwrap()]);
     bundled(&project, &["--without", "scalde"]).exits(2).reports(&["scaled"]);
 }
 
 #[test]
 fn nothing_in_a_bundle_says_whose_machine_it_was_made_on() {
     let project = project().with("elsewhere/given.csv", data().replace("row", "own"));
-    let given = project.path("elsewhere/given.csv");
-    let set = format!("data={}", given.display());
+    let set = format!("data={}", project.path("elsewhere/given.csv").display());
     let command = |args: &[&str]| {
         let mut command = project.command(args);
-        command
-            .env("USER", "zaphodbb")
-            .env("LOGNAME", "zaphodbb")
-            .env("API_KEY", "sk-planted-planted");
+        command.envs([("USER", "zaphodbb"), ("LOGNAME", "zaphodbb")]);
+        command.env("API_KEY", "sk-planted-planted");
         Running::start(command).finish()
     };
     command(&["run", "flows/w.yaml", "--set", &set]).exits(0);
@@ -272,8 +261,7 @@ fn nothing_in_a_bundle_says_whose_machine_it_was_made_on() {
         }
     }
     // A setting that is a path is one of the bundle.
-    let other = Project::empty();
-    unpacked(&project.path("b.zip"), &other.root());
+    let other = unpacked(&project);
     let set = "data=workflow/given/data/given.csv";
     let args = ["run", "workflow/w.yaml", "--set", set, "--format", "json"];
     other.run(&args).exits(0).all_hit();
@@ -319,14 +307,13 @@ fn a_folder_of_ratings_goes_along() {
     with: { questions: { fine: Is it fine? }, ratings: said }
 outputs:";
     project.write("flows/w.yaml", WORKFLOW.replace("outputs:", review));
-    let no = "{\"id\":\"row00003\",\"question\":\"fine\",\"answer\":\"no\",\"time\":\"2026-01-01T12:00:00Z\"}";
+    let no = r#"{"id":"row00003","question":"fine","answer":"no","time":"2026-01-01T12:00:00Z"}"#;
     project.write("flows/said/ann.jsonl", format!("{no}\n"));
     project.write("flows/said/README.md", "Who said what.\n");
     project.write("flows/said/.gitattributes", "*.jsonl merge=union\n");
     project.run(&["run", "flows/w.yaml"]).exits(0);
     bundled(&project, &[]).exits(0);
-    let other = Project::empty();
-    unpacked(&project.path("b.zip"), &other.root());
+    let other = unpacked(&project);
     assert_eq!(other.read("workflow/flows/said/ann.jsonl"), format!("{no}\n"));
     let ran = other.run(&["run", "workflow/flows/w.yaml", "--format", "json"]).exits(0);
     ran.all_hit();
