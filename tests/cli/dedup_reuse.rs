@@ -1,8 +1,8 @@
 //! `dedup`: the same result everywhere, and a rerun that costs what changed.
 
-use std::fmt::Write as _;
+use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project};
+use crate::harness::{Outcome, Project, lines};
 
 const WORKFLOW: &str = "galeras: 1
 name: reuse
@@ -24,9 +24,8 @@ impl Numbers {
     }
 }
 
-/// Methods as lines of JSON, of which every other is like one of those before; 60 words each
-/// of 2,000.
-fn methods(count: usize) -> Vec<String> {
+/// Methods, of which every other is like one of those before; 60 words each of 2,000.
+fn methods(count: usize) -> Vec<Value> {
     let mut numbers = Numbers(7);
     let mut made: Vec<Vec<usize>> = Vec::with_capacity(count);
     for i in 0..count {
@@ -41,22 +40,17 @@ fn methods(count: usize) -> Vec<String> {
         }
         made.push(words);
     }
-    let line = |(i, words): (usize, &Vec<usize>)| {
-        let mut body = String::new();
-        for pair in words.chunks(2) {
-            let _ = write!(body, "    name_{} = value_{}\\n", pair[0], pair[1]);
-        }
-        let id = (i * 7_919) % 100_003;
-        format!(
-            "{{\"id\":\"{id:06}\",\"day\":{},\"code\":\"def f(a):\\n{body}    return a\\n\"}}\n",
-            i % 9
-        )
+    let row = |(i, words): (usize, &Vec<usize>)| {
+        let line = |pair: &[usize]| format!("    name_{} = value_{}\n", pair[0], pair[1]);
+        let body: String = words.chunks(2).map(line).collect();
+        let id = format!("{:06}", (i * 7_919) % 100_003);
+        json!({"id": id, "day": i % 9, "code": format!("def f(a):\n{body}    return a\n")})
     };
-    made.iter().enumerate().map(line).collect()
+    made.iter().enumerate().map(row).collect()
 }
 
 fn project(rows: usize) -> Project {
-    Project::new(WORKFLOW).with("data.jsonl", methods(rows).concat())
+    Project::new(WORKFLOW).with("data.jsonl", lines(&methods(rows)))
 }
 
 #[track_caller]
@@ -73,22 +67,18 @@ fn digests(outcome: &Outcome) -> Vec<(String, String)> {
 fn is_the_same_everywhere(project: &Project) {
     let lines = project.read("data.jsonl");
     let first = project.run_ok(&["--jobs", "2", "--cache", "first"]);
-    let clusters = first.step("unique")["ports"].as_array().unwrap().clone();
-    let members = clusters.iter().find(|p| p["port"] == "clusters").unwrap()["rows"].clone();
-    assert!(members.as_u64().unwrap() > 1_000, "{first}");
-    for (at, (jobs, memory)) in
-        [("1", "1GiB"), ("4", "1GiB"), ("1", "1MiB"), ("2", "1MiB"), ("4", "1MiB")]
-            .iter()
-            .enumerate()
-    {
-        if at == 2 {
-            let reversed: Vec<&str> = lines.lines().rev().collect();
-            project.write("data.jsonl", reversed.join("\n") + "\n");
-        }
-        let cache = format!("cache{at}");
+    let ports = first.step("unique")["ports"].as_array().unwrap().clone();
+    let clusters = ports.iter().find(|p| p["port"] == "clusters").unwrap();
+    assert!(clusters["rows"].as_u64().unwrap() > 1_000, "{first}");
+    let again = |jobs: &str, memory: &str| {
+        let cache = format!("cache-{jobs}-{memory}");
         let again = project.run_ok(&["--jobs", jobs, "--memory", memory, "--cache", &cache]);
         assert_eq!(digests(&again), digests(&first), "{jobs} jobs, {memory}");
-    }
+    };
+    ["1", "4"].iter().for_each(|jobs| again(jobs, "1GiB"));
+    let reversed: Vec<&str> = lines.lines().rev().collect();
+    project.write("data.jsonl", reversed.join("\n") + "\n");
+    ["1", "2", "4"].iter().for_each(|jobs| again(jobs, "1MiB"));
     assert_eq!(project.left_behind(), [] as [std::path::PathBuf; 0]);
 }
 
@@ -143,13 +133,9 @@ fn a_row_that_is_added_runs_dedup_again_with_the_result_of_a_new_store() {
     let added = line.replacen("{\"id\":\"", "{\"id\":\"x", 1);
     project.write("data.jsonl", project.read("data.jsonl") + &added + "\n");
     let second = project.run_ok(&[]);
-    assert_eq!(
-        second.statuses(),
-        "data=ran features=ran unique=ran testbed=hit",
-        "its twin is kept"
-    );
+    // Its twin is kept.
+    assert_eq!(second.statuses(), "data=ran features=ran unique=ran testbed=hit");
     assert_eq!(second.step("features")["computed_rows"], 0);
     assert_eq!(digests(&project.run_ok(&["--cache", "fresh"])), digests(&second));
-    let rejects = project.rows("unique.rejects");
-    assert!(rejects.iter().any(|row| row["id"].as_str().unwrap().starts_with('x')));
+    assert!(project.texts("unique.rejects", "id").iter().any(|id| id.starts_with('x')));
 }
