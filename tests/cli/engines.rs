@@ -20,9 +20,7 @@ steps:
 ";
 
 fn project() -> Project {
-    let project = Project::new(WORKFLOW);
-    project.write("data.csv", "id,code\na,\"def f():\n    return 1\n\"\n");
-    project
+    Project::new(WORKFLOW).with("data.csv", "id,code\na,\"def f():\n    return 1\n\"\n")
 }
 
 #[test]
@@ -51,7 +49,7 @@ fn a_plan_says_who_would_do_what() {
 fn a_build_without_clusters_says_how_to_get_one() {
     let project = project();
     let run = project.run(&["run", "w.yaml", "--engine", "df://127.0.0.1:9"]).exits(2);
-    assert!(run.stderr.contains("--features cluster"), "{run}");
+    run.reports(&["--features cluster"]);
     assert!(project.stored_nothing());
     let memory = ["run", "w.yaml", "--engine", "df://127.0.0.1:9", "--cache", "memory://x"];
     project.run(&memory).exits(2).reports(&["cannot be shared"]);
