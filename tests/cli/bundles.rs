@@ -10,7 +10,7 @@ use serde_json::Value;
 use zip::write::SimpleFileOptions;
 use zip::{ZipArchive, ZipWriter};
 
-use crate::harness::{Outcome, Project, Running, says};
+use crate::harness::{Outcome, Project, says};
 
 pub(crate) const WORKFLOW: &str = "galeras: 1
 name: study
@@ -243,14 +243,9 @@ fn a_table_that_is_left_out_keeps_its_digest() {
 fn nothing_in_a_bundle_says_whose_machine_it_was_made_on() {
     let project = project().with("elsewhere/given.csv", data().replace("row", "own"));
     let set = format!("data={}", project.path("elsewhere/given.csv").display());
-    let command = |args: &[&str]| {
-        let mut command = project.command(args);
-        command.envs([("USER", "zaphodbb"), ("LOGNAME", "zaphodbb")]);
-        command.env("API_KEY", "sk-planted-planted");
-        Running::start(command).finish()
-    };
-    command(&["run", "flows/w.yaml", "--set", &set]).exits(0);
-    command(&["bundle", "flows/w.yaml", "--set", &set, "-o", "b.zip"]).exits(0);
+    let me = [("USER", "zaphodbb"), ("LOGNAME", "zaphodbb"), ("API_KEY", "sk-planted-planted")];
+    project.run_with(&["run", "flows/w.yaml", "--set", &set], &me).exits(0);
+    project.run_with(&["bundle", "flows/w.yaml", "--set", &set, "-o", "b.zip"], &me).exits(0);
     let top = project.root().parent().unwrap().to_string_lossy().into_owned();
     let files = entries(&project.path("b.zip"));
     assert!(files.contains_key("workflow/given/data/given.csv"), "{:?}", files.keys());
@@ -270,11 +265,7 @@ fn nothing_in_a_bundle_says_whose_machine_it_was_made_on() {
 #[test]
 fn what_must_not_be_handed_on_is_refused_and_named() {
     let project = computed();
-    let with_key = |args: &[&str]| {
-        let mut command = project.command(args);
-        command.env("MY_TOKEN", "tok-planted-planted");
-        Running::start(command).finish()
-    };
+    let with_key = |args: &[&str]| project.run_with(args, &[("MY_TOKEN", "tok-planted-planted")]);
     let bundle = ["bundle", "flows/w.yaml", "-o", "b.zip"];
     project.edit("flows/w.yaml", "galeras: 1\n", "galeras: 1\n# tok-planted-planted\n");
     let said = with_key(&bundle).exits(2).reports(&["workflow/flows/w.yaml, line 2", "MY_TOKEN"]);

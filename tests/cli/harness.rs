@@ -176,6 +176,14 @@ impl Project {
         Running::start(self.command(args)).finish()
     }
 
+    /// Runs the program to its end, with more in its environment.
+    #[track_caller]
+    pub fn run_with(&self, args: &[&str], env: &[(&str, &str)]) -> Outcome {
+        let mut command = self.command(args);
+        command.envs(env.iter().copied());
+        Running::start(command).finish()
+    }
+
     /// `run w.yaml --format json` with more arguments.
     #[track_caller]
     pub fn run_json(&self, more: &[&str]) -> Outcome {
