@@ -36,38 +36,13 @@ macro_rules! each {
     };
 }
 
-each!(
-    python_outline,
-    python_measures,
-    python_pattern,
-    text_scores,
-    codebleu,
-    similarity,
-    ngram,
-    causal_graph,
-    chat_answers,
-    github_answers,
-    git_objects,
-    git_pack,
-    workflow,
-    templates,
-    row_expression,
-    sql_query,
-    lock_file,
-    manifest,
-    journal,
-    read_parquet,
-    read_csv,
-    read_json,
-    read_jsonl,
-    bundle,
-    spending,
-    ratings,
-    exec_output,
-    tokenizer_model,
-    allowed_access,
-    table_filter,
-);
+each! {
+    python_outline, python_measures, python_pattern, text_scores, codebleu, similarity, ngram,
+    causal_graph, chat_answers, github_answers, git_objects, git_pack, workflow, templates,
+    row_expression, sql_query, lock_file, manifest, journal, read_parquet, read_csv, read_json,
+    read_jsonl, bundle, spending, ratings, exec_output, tokenizer_model, allowed_access,
+    table_filter
+}
 
 fn check(name: &str) {
     let Some(target) = targets().into_iter().find(|target| target.name == name) else {
