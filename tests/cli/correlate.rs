@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, every, refused_with, text, values};
+use crate::harness::{Project, every, has, refused_with, text, values};
 use crate::regress_paired::reference;
 use crate::regress_tables::{CLOSED, OPTIMUM, csv, equal, find, holds, noise};
 
@@ -174,7 +174,7 @@ fn a_line_is_a_correlation_of_one() {
     let table = csv("x,y", (0..30).map(|i| format!("{i},{}", -3 * i)));
     for method in METHODS {
         let row = &rows(&table, &format!("outcomes: [x], variables: [y], method: {method}"))[0];
-        assert_eq!(values(row, "coefficient status"), json!([-1.0, "ok"]));
+        has(row, "coefficient status", json!([-1.0, "ok"]));
         assert!(row["p_value"].as_f64().unwrap() < 1e-25, "{row}");
     }
 }

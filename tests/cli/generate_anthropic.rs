@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::generate_faults::{rejects, survives};
 use crate::generate_openai::{answers, data, served_of};
-use crate::harness::{Outcome, Project, files_below, hides, says, values};
+use crate::harness::{Outcome, Project, files_below, has, hides, says, values};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, VERSION, code, content};
 
 pub const WORKFLOW: &str = "galeras: 1
@@ -55,7 +55,7 @@ fn messages_are_asked_as_their_api_wants_it() {
         let body = json!({"messages": row["messages"]});
         assert_eq!(values(&row, "prediction raw_response"), json!([code(&body), content(&body)]));
         let columns = "finish_reason reported_model prompt_tokens completion_tokens";
-        assert_eq!(values(&row, columns), json!(["end_turn", VERSION, 11, 7]));
+        has(&row, columns, json!(["end_turn", VERSION, 11, 7]));
     }
     // The key is nowhere.
     for file in files_below(&project.root()) {
@@ -88,7 +88,7 @@ fn instructions_and_settings_have_fields_of_their_own() {
     }
     for row in project.rows("answers") {
         assert_eq!(row["earlier_responses"].as_array().unwrap().len(), 1);
-        assert_eq!(values(&row, "prompt_tokens completion_tokens"), json!([22, 14]));
+        has(&row, "prompt_tokens completion_tokens", json!([22, 14]));
     }
 }
 
@@ -108,8 +108,7 @@ fn answers_in_blocks_are_read() {
         let (api, project) = served(1, "");
         api.script(move |_| Some(ChatFault::With(fields.clone())));
         let row = project.ran().only("answers");
-        let wanted = json!([raw, prediction, reason]);
-        assert_eq!(values(&row, "raw_response prediction finish_reason"), wanted);
+        has(&row, "raw_response prediction finish_reason", json!([raw, prediction, reason]));
         assert_eq!(api.count(), 1);
     }
     // Tokens that came from a cache were read as well.
@@ -118,8 +117,7 @@ fn answers_in_blocks_are_read() {
         "cache_creation_input_tokens": 300, "output_tokens": 4});
     api.script(move |_| Some(ChatFault::With(json!({ "usage": usage }))));
     let summary = project.ran().only("answers.summary");
-    let wanted = json!([321, 4, 0.000_329]);
-    assert_eq!(values(&summary, "prompt_tokens completion_tokens cost_usd"), wanted);
+    has(&summary, "prompt_tokens completion_tokens cost_usd", json!([321, 4, 0.000_329]));
 }
 
 #[test]

@@ -364,6 +364,12 @@ pub fn values(row: &Value, columns: &str) -> Value {
     columns.split(' ').map(|name| row[name].clone()).collect()
 }
 
+/// Fails unless the columns of the row have these values.
+#[track_caller]
+pub fn has(row: &Value, columns: &str, wanted: Value) {
+    assert_eq!(values(row, columns), wanted, "{columns} of {row}");
+}
+
 /// Rows as lines of JSON.
 pub fn lines(rows: &[Value]) -> String {
     rows.iter().map(|row| format!("{row}\n")).collect()
