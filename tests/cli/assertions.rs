@@ -46,8 +46,7 @@ fn fails(assertion: &str, words: &[&str]) {
     // With the severity `warn` it is only told.
     let entry = assertion.trim_start_matches('{').trim_end_matches('}').trim();
     project.write("w.yaml", workflow(&format!("{{ {entry}, severity: warn }}")));
-    let outcome = project.run_ok(&[]);
-    assert_eq!(outcome.statuses(), "table=hit after=ran beside=hit");
+    let outcome = project.run_ok(&[]).went("table=hit after=ran beside=hit");
     assert_eq!(outcome.events("assertion")[0]["severity"], "warn");
     project.run(&["run", "w.yaml"]).exits(0).reports(words);
     assert_eq!(project.read("log"), "ran\n", "the step ran once");

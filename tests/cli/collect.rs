@@ -71,9 +71,7 @@ fn the_shipped_workflow_collects_from_local_repositories() {
     for file in files.split(' ') {
         assert!(project.path("collect").join(file).exists(), "{file}");
     }
-    let again = project.run_ok(&["--set", "repos=./a, ./b"]);
-    again.all_hit();
-    assert_eq!(again.digests(), first.digests());
+    project.run_ok(&["--set", "repos=./a, ./b"]).all_hit_as(&first);
     let jobs = project.run_ok(&["--jobs", "1", "--cache", "other", "--out", "other"]);
     assert_eq!(jobs.digests(), first.digests());
 }

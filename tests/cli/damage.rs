@@ -192,8 +192,7 @@ fn a_flipped_bit_in_a_manifest_is_a_miss() {
     for at in (0..sound.len()).step_by(sound.len() / 12) {
         fs::write(&manifest, &sound).unwrap();
         flip(&manifest, at, (at % 8) as u32);
-        let after = project.run_ok(&[]);
-        assert_eq!(after.statuses(), "table=hit valid=ran", "{at}");
+        let after = project.run_ok(&[]).went("table=hit valid=ran");
         assert_eq!(after.digests(), before.digests());
     }
     project.verifies("cache");
@@ -225,8 +224,7 @@ fn a_truncated_file_is_computed_again_with_a_warning() {
         let blob = blob(&project, &before, "table");
         fs::OpenOptions::new().write(true).open(&blob).unwrap().set_len(length).unwrap();
         finds(&project, "wrong_size", name(&blob));
-        let after = project.run_ok(&[]);
-        assert_eq!(after.statuses(), "table=ran valid=ran");
+        let after = project.run_ok(&[]).went("table=ran valid=ran");
         assert_eq!(after.step("table")["reason"], "BLOB_MISSING");
         assert_eq!(after.digests(), before.digests());
         assert!(!after.events("warning").is_empty(), "{after}");
@@ -246,9 +244,7 @@ fn a_missing_file_is_computed_again_with_a_warning() {
     assert_eq!(planned.json_lines()[0]["steps"][1]["reason"], "BLOB_MISSING", "{planned}");
     let shown = project.run(&["run", "w.yaml"]).exits(0);
     shown.reports(&["one stored file is missing; computing again"]);
-    let after = project.run_ok(&[]);
-    after.all_hit();
-    assert_eq!(after.digests(), before.digests());
+    project.run_ok(&[]).all_hit_as(&before);
     project.verifies("cache");
 }
 
@@ -267,8 +263,7 @@ fn a_damaged_manifest_is_a_miss() {
         let (manifest, key) = manifest(&before, "table");
         project.write(&manifest, text);
         finds(&project, "damaged_manifest", &key);
-        let after = project.run_ok(&[]);
-        assert_eq!(after.statuses(), "table=ran valid=hit", "{text:?}");
+        let after = project.run_ok(&[]).went("table=ran valid=hit");
         assert_eq!(after.digests(), before.digests());
         project.verifies("cache");
     }
@@ -296,8 +291,7 @@ fn damaged_run_records_and_parts_do_no_harm() {
     project.run_ok(&[]).all_hit();
     project.run(&["plan", "w.yaml"]).exits(0);
     project.run(&["cache", "ls"]).exits(0);
-    let after = project.rerun("x > 1", "x > 0");
-    assert_eq!(after.statuses(), "table=hit valid=ran");
+    let after = project.rerun("x > 1", "x > 0").went("table=hit valid=ran");
     assert_eq!(after.digests()[0], before.digests()[0]);
 }
 

@@ -138,8 +138,7 @@ fn a_changed_file_is_a_reason_to_run() {
     project.run_ok(&[]);
     project.run_ok(&[]).all_hit();
     project.edit("data.jsonl", "1", "2");
-    let outcome = project.run_ok(&[]);
-    assert_eq!(outcome.statuses(), "good=hit table=ran after=ran");
+    let outcome = project.run_ok(&[]).went("good=hit table=ran after=ran");
     assert_eq!(outcome.step("table")["reason"], "SOURCE_MOVED");
     assert!(outcome.detail("table").contains("data.jsonl"));
 }

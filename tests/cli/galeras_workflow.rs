@@ -257,9 +257,7 @@ fn ran_apart(outcome: &Outcome) -> Vec<String> {
 fn another_threshold_is_work_for_the_deduplication_only() {
     let mut paper = paper();
     let first = paper.run(&[]).exits(0);
-    let again = paper.run(&[]).exits(0);
-    again.all_hit();
-    assert_eq!(again.digests(), first.digests());
+    paper.run(&[]).exits(0).all_hit_as(&first);
     let kept = paper.rows("with_docstring_sample").len();
     let raw = paper.rows("collected/raw_data").len();
     // A copy under another name is no duplicate any more.
@@ -335,9 +333,7 @@ fn one_more_data_point_keeps_those_before() {
     }
     // And back: nothing to do, and the same.
     paper.set("n", "40");
-    let back = paper.run(&[]).exits(0);
-    back.all_hit();
-    assert_eq!(back.digests(), first.digests());
+    paper.run(&[]).exits(0).all_hit_as(&first);
 }
 
 #[test]

@@ -561,6 +561,20 @@ impl Outcome {
         assert!(!steps.is_empty() && steps.iter().all(|s| s["status"] == "hit"), "{self}");
     }
 
+    /// Fails unless every step was a hit, with the results of an earlier run.
+    #[track_caller]
+    pub fn all_hit_as(&self, before: &Self) {
+        self.all_hit();
+        assert_eq!(self.digests(), before.digests(), "{self}");
+    }
+
+    /// Fails unless the statuses of the steps are these.
+    #[track_caller]
+    pub fn went(self, statuses: &str) -> Self {
+        assert_eq!(self.statuses(), statuses, "{self}");
+        self
+    }
+
     /// Step, port, digest of everything.
     #[track_caller]
     pub fn digests(&self) -> Vec<(String, String, String)> {
