@@ -8,10 +8,12 @@ use std::time::{Duration, SystemTime};
 
 use galeras_test_servers::chat_api::ChatApi;
 use galeras_test_servers::s3_api::{S3Api, S3Request};
+use serde_json::json;
 use tempfile::TempDir;
 
 use crate::generate_openai;
-use crate::harness::{Outcome, Project, Running, files_below};
+use crate::harness::{Outcome, Project, Running, files_below, has};
+use crate::paper::Numbers;
 use crate::remotes::{digests, fetched, project, statuses, steps};
 
 pub const STORE: &str = "s3://lab/p";
@@ -157,15 +159,15 @@ fn a_stranger_gets_all_hits_and_asks_no_model() {
     let path = owner.run(&["path", "w.yaml", "answers", "--format", "json"]).exits(0);
     let needed = path.json_lines()[0]["bytes"].as_u64().unwrap();
     assert_eq!((&fetched(&done)["files"], &fetched(&done)["bytes"]), (&1.into(), &needed.into()));
-    let tables = |method: &str| {
-        let mut requests = lab.api.requests();
-        requests.retain(|r| r.method == method && r.key.starts_with("p/blobs/"));
-        requests.iter().map(|request| request.went).sum::<u64>()
+    let requests = lab.api.requests();
+    let of_table =
+        |r: &S3Request, method: &str| r.method == method && r.key.starts_with("p/blobs/");
+    let tables = |method: &str| -> u64 {
+        requests.iter().filter(|r| of_table(r, method)).map(|request| request.went).sum()
     };
     assert_eq!((tables("GET"), tables("HEAD")), (needed, 0));
     // Of tables that no one needs the sizes are compared.
-    let looks = |r: &S3Request| r.method == "HEAD" && r.key.starts_with("p/blobs/");
-    assert!(lab.api.requests().iter().all(|r| r.method == "GET" || looks(r)));
+    assert!(requests.iter().all(|r| r.method == "GET" || of_table(r, "HEAD")), "{requests:?}");
 }
 
 #[test]
@@ -175,13 +177,13 @@ fn pushed_is_pulled_and_nothing_is_sent_twice() {
     let dry = lab.run(&project, &dry).exits(0).json_lines().pop().unwrap();
     assert!(lab.api.puts("").is_empty() && dry["files"] == 5, "{dry}");
     let told = lab.push(&project).exits(0).json_lines().pop().unwrap();
-    assert_eq!((&told["files"], &told["bytes"]), (&dry["files"], &dry["bytes"]));
+    has(&told, "files bytes", json!([5, dry["bytes"]]));
     lab.tables_written_once();
     once_each(lab.api.puts("p/actions/"), 3);
     lab.verifies();
     lab.api.take();
     let told = lab.push(&project).exits(0).json_lines().pop().unwrap();
-    assert_eq!((&told["files"], &told["bytes"]), (&0.into(), &0.into()), "{told}");
+    has(&told, "files bytes", json!([0, 0]));
     // But for the leases.
     assert!(lab.api.puts("").iter().all(|key| key.starts_with("p/locks/")));
     assert!(files_below(&lab.files().join("locks")).is_empty(), "leases are given back");
@@ -234,15 +236,19 @@ fn of_two_pushers_none_overwrites_what_the_other_sent() {
     }
 }
 
+/// A workflow whose only step runs this and gives a row.
+fn echoes(first: &str) -> String {
+    format!(
+        "galeras: 1\nsteps:\n  a:\n    op: exec\n    with:\n      command: |\n        \
+         {first}; echo '{{\"id\":\"a\"}}'\n      output: {{ id: utf8! }}\n"
+    )
+}
+
 #[test]
 fn two_runs_at_once_compute_a_step_once() {
     let lab = Lab::new();
     let count = lab.folder.path().join("count");
-    let workflow = format!(
-        "galeras: 1\nsteps:\n  a:\n    op: exec\n    with:\n      command: |\n        \
-         echo x >> {}; sleep 2; echo '{{\"id\":\"a\"}}'\n      output: {{ id: utf8! }}\n",
-        count.display()
-    );
+    let workflow = echoes(&format!("echo x >> {}; sleep 2", count.display()));
     let projects = [Project::new(&workflow), Project::new(&workflow)];
     let args = ["run", "w.yaml", "--cache", STORE, "--format", "json"];
     let runs = projects.each_ref().map(|project| lab.start(project, &args));
@@ -256,9 +262,7 @@ fn two_runs_at_once_compute_a_step_once() {
 #[test]
 fn the_lease_of_somebody_killed_is_taken_over() {
     let lab = Lab::new();
-    let workflow = "galeras: 1\nsteps:\n  a:\n    op: exec\n    with:\n      command: |\n        \
-        sleep 3; echo '{\"id\":\"a\"}'\n      output: { id: utf8! }\n";
-    let project = Project::new(workflow);
+    let project = Project::new(&echoes("sleep 3"));
     let run = lab.start(&project, &["run", "w.yaml", "--cache", STORE]);
     let locks = lab.files().join("locks");
     crate::harness::wait_for("the lease", || !files_below(&locks).is_empty());
@@ -280,8 +284,7 @@ fn what_is_old_and_unused_is_collected() {
         lab.run(&project, &[&args[..], &["--format", "json"]].concat()).exits(0)
     };
     // Another process may be about to name new files.
-    let report = gc(&["--dry-run"]).json_lines()[0]["report"].clone();
-    assert_eq!((&report["manifests"], &report["blobs"]), (&1.into(), &0.into()), "{report}");
+    has(&gc(&["--dry-run"]).json_lines()[0]["report"], "manifests blobs", json!([1, 0]));
     let before = SystemTime::now() - Duration::from_secs(2 * 86_400);
     for file in files_below(&lab.files()) {
         fs::File::options().write(true).open(file).unwrap().set_modified(before).unwrap();
@@ -299,22 +302,14 @@ fn what_is_old_and_unused_is_collected() {
 #[test]
 fn a_large_table_goes_in_parts() {
     let lab = Lab::new();
-    let project = Project::new(
-        "galeras: 1\nsteps:\n  a:\n    op: read\n    with: { path: data.csv, key: [id] }\n",
-    );
+    let project = Project::steps("  a: { op: read, with: { path: data.csv, key: [id] } }\n");
     // Text that cannot be compressed to less than 8 MiB.
-    let mut state = 1_u64;
-    let mut text = String::from("id,x\n");
-    for row in 0..6_000 {
-        text.push_str(&format!("{row},"));
-        for _ in 0..2_000 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-            text.push(char::from(alphabet[(state >> 58) as usize]));
-        }
-        text.push('\n');
-    }
-    project.write("data.csv", text);
+    let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut numbers = Numbers::new(1);
+    let mut x =
+        || -> String { (0..2_000).map(|_| char::from(alphabet[numbers.below(64)])).collect() };
+    let rows: String = (0..6_000).map(|row| format!("{row},{}\n", x())).collect();
+    project.write("data.csv", format!("id,x\n{rows}"));
     lab.run_ok(&project, &["--cache", STORE]);
     let parts = |query: &str| {
         let requests = lab.api.requests();

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::{Outcome, Project, lines};
+use crate::paper::Numbers;
 
 const WORKFLOW: &str = "galeras: 1
 name: reuse
@@ -13,20 +14,9 @@ steps:
   testbed: { op: cut, from: unique, with: { seed: 1 } }
 ";
 
-/// A generator of numbers (Knuth's MMIX).
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % n
-    }
-}
-
 /// Methods, of which every other is like one of those before; 60 words each of 2,000.
 fn methods(count: usize) -> Vec<Value> {
-    let mut numbers = Numbers(7);
+    let mut numbers = Numbers::new(7);
     let mut made: Vec<Vec<usize>> = Vec::with_capacity(count);
     for i in 0..count {
         let mut words: Vec<usize> = if i % 2 == 0 {
