@@ -159,6 +159,11 @@ fn every_data_point_is_answered_and_scored_under_three_treatments() {
         has(row, "e_n_words e_vocab_size e_n_whitespaces", wanted);
         assert!(!text(row, "docstring").trim().is_empty(), "{row}");
     }
+    // A score leads back to its commit.
+    let cell = |column| text(&scores[0], column);
+    let told = study.call(&["trace", "casestudy.yaml", cell("id")], &[]).exits(0);
+    assert_eq!(told.stdout.matches("made from row").count(), 2, "{told}");
+    told.prints(&["prompt_id", "snippet_id", "path"].map(cell));
     // Nothing is asked again.
     study.run().all_hit();
     assert_eq!(study.api.count(), 4 * points);
@@ -271,8 +276,9 @@ fn a_change_asks_for_what_is_new_only() {
     assert!(raw.iter().all(|row| row["prediction"] == row["raw_response"] && row["parses"] == 0));
 }
 
-/// A study in which the server refused the first turn of T2 of one method; that method's id.
-fn refused() -> (Study, String) {
+/// The server refuses the first turn of T2 of one method.
+#[test]
+fn prompts_without_an_answer_are_told_left_out_of_comparisons_and_asked_again() {
     let study = Study::new();
     let mut refused: Option<String> = None;
     study.api.script(move |asked| {
@@ -284,14 +290,11 @@ fn refused() -> (Study, String) {
     let unanswered = study.project.read("casestudy/unanswered.jsonl");
     assert_eq!(unanswered.lines().count(), 1);
     let row: Value = serde_json::from_str(&unanswered).unwrap();
-    assert_eq!((&row["treatment"], &row["rule"]), (&json!("T2"), &json!("content_filter")));
-    let snippet = text(&row, "snippet_id").to_owned();
-    (study, snippet)
-}
-
-#[test]
-fn prompts_without_an_answer_are_told_and_asked_again() {
-    let (study, _) = refused();
+    has(&row, "treatment rule", json!(["T2", "content_filter"]));
+    // A comparison is one of the same data points.
+    let mut answered = study.rows("scores");
+    answered.retain(|score| score["snippet_id"] != row["snippet_id"]);
+    arms_are_right(&study, &answered);
     let points = study.rows("testbed").len();
     assert_eq!(study.rows("answers").len(), 3 * points - 1);
     // The server is well again: the next run asks for the one that is missing.
@@ -301,27 +304,6 @@ fn prompts_without_an_answer_are_told_and_asked_again() {
     assert_eq!(study.api.count(), before + 2);
     paired(&study.rows("scores"), points);
     assert_eq!(study.project.read("casestudy/unanswered.jsonl"), "");
-}
-
-#[test]
-fn a_comparison_is_one_of_the_same_data_points() {
-    let (study, snippet) = refused();
-    let answered = study.rows("scores").into_iter().filter(|row| row["snippet_id"] != *snippet);
-    let answered: Vec<Value> = answered.collect();
-    arms_are_right(&study, &answered);
-}
-
-#[test]
-fn a_score_leads_back_to_its_commit() {
-    let study = Study::new();
-    study.run();
-    let scores = study.rows("scores");
-    let id = text(&scores[0], "id");
-    let told = study.call(&["trace", "casestudy.yaml", id], &[]).exits(0);
-    for column in ["prompt_id", "snippet_id", "path"] {
-        assert!(told.stdout.contains(text(&scores[0], column)), "{column}: {told}");
-    }
-    assert_eq!(told.stdout.matches("made from row").count(), 2, "{told}");
 }
 
 #[test]
