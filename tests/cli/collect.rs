@@ -83,27 +83,6 @@ fn long(name: &str, words: &str, number: i64) -> String {
     format!("def {name}(a):\n{body}    return {number}\n")
 }
 
-fn versions() -> Project {
-    let project = Project::new(COLLECT);
-    let repo = Repository::bare(project.path("r"));
-    let words = "alpha beta gamma delta epsilon zeta eta theta";
-    let other = "uno due tre quattro cinque sei sette otto";
-    let tests = "eins zwei drei vier fuenf sechs sieben acht";
-    repo.commit(
-        at(day(1))
-            .message("Add the first module")
-            .write("m.py", long("one", words, 1) + "\n\n" + &long("two", other, 1))
-            .write("tests/check.py", long("check", tests, 1)),
-    );
-    repo.commit(
-        at(day(2))
-            .message("Change what it returns")
-            .write("m.py", long("one", words, 2) + "\n\n" + &long("two", other, 1))
-            .write("copy.py", long("one", words, 3)),
-    );
-    project
-}
-
 /// The rows of `raw_data` after a run with these settings.
 #[track_caller]
 fn rows(project: &Project, set: &[&str]) -> Vec<Value> {
@@ -121,8 +100,24 @@ fn found(project: &Project, set: &str) -> Vec<String> {
 }
 
 #[test]
-fn of_versions_and_copies_the_last_stays_by_either_kind_of_tokens() {
-    let project = versions();
+fn of_versions_and_copies_the_last_stays_and_params_choose() {
+    let project = Project::new(COLLECT);
+    let repo = Repository::bare(project.path("r"));
+    let words = "alpha beta gamma delta epsilon zeta eta theta";
+    let other = "uno due tre quattro cinque sei sette otto";
+    let tests = "eins zwei drei vier fuenf sechs sieben acht";
+    repo.commit(
+        at(day(1))
+            .message("Add the first module")
+            .write("m.py", long("one", words, 1) + "\n\n" + &long("two", other, 1))
+            .write("tests/check.py", long("check", tests, 1)),
+    );
+    repo.commit(
+        at(day(2))
+            .message("Change what it returns")
+            .write("m.py", long("one", words, 2) + "\n\n" + &long("two", other, 1))
+            .write("copy.py", long("one", words, 3)),
+    );
     for tokens in ["tokens=bpe", "tokens=word"] {
         let rows = found(&project, tokens);
         // Of three versions of `one` one is left, of the last commit: the copy or the changed one.
@@ -133,11 +128,7 @@ fn of_versions_and_copies_the_last_stays_by_either_kind_of_tokens() {
     assert!(project.read("collect/summary.csv").lines().nth(1).unwrap().starts_with("5,2,40"));
     let wrong = project.run(&["run", "w.yaml", "--set", "repos=./r", "--set", "tokens=words"]);
     wrong.exits(2).reports(&["did you mean `word`?"]);
-}
-
-#[test]
-fn params_choose_methods_and_repositories() {
-    let project = versions();
+    // Parameters choose methods and repositories.
     let tests = "tests/check.py added".to_owned();
     assert_eq!(found(&project, "tests=only"), [tests.clone()]);
     assert!(!found(&project, "tests=exclude").contains(&tests));

@@ -63,7 +63,7 @@ fn rows_are_written_as_csv_and_as_parquet_to_a_file() {
 }
 
 #[test]
-fn ports_and_cells_are_shown() {
+fn ports_and_cells_are_shown_and_unknown_ones_have_a_suggestion() {
     let project = project();
     assert_eq!(project.rows("valid.rejects").len(), 10);
     assert_eq!(project.rows("valid.summary")[0]["failed"], 10);
@@ -74,11 +74,6 @@ fn ports_and_cells_are_shown() {
     {
         project.run(&["show", "w.yaml", step]).exits(2).reports(&[word]);
     }
-}
-
-#[test]
-fn unknown_columns_have_a_suggestion() {
-    let project = project();
     for (option, value, word) in [
         ("--columns", "id,sise", "did you mean `size`?"),
         ("--where", "sise > 1", "did you mean `size`?"),
@@ -106,11 +101,7 @@ fn results_that_are_not_there_are_named_with_the_command() {
     }
     // The step before is there.
     project.run(&["show", "w.yaml", "table"]).exits(0);
-}
-
-#[test]
-fn the_command_that_is_advised_works() {
-    let project = project();
+    // The command that is advised works.
     let show = ["show", "w.yaml", "cells[n=2]", "--cache", "other cache"];
     let shown = project.run(&show).exits(1);
     let advised = shown.stderr.lines().find(|l| l.trim().starts_with("galeras run")).unwrap();
@@ -182,11 +173,7 @@ fn a_reader_that_goes_away_is_no_error() {
         let outcome = Running::start(project.shell(&script)).finish();
         assert!(!outcome.stderr.contains("panicked"), "{verb}: {outcome}");
     }
-}
-
-#[test]
-fn standard_output_that_is_full_is_told() {
-    let project = project();
+    // A full standard output is one.
     let script = "\"$GALERAS\" show w.yaml table --format json > /dev/full";
     let outcome = Running::start(project.shell(script)).finish().exits(4);
     assert!(outcome.stderr.to_lowercase().contains("no space left"), "{outcome}");

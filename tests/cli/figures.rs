@@ -39,11 +39,8 @@ fn a_figure_is_written_as_its_suffix_says() {
     assert!(bytes("picture.png").starts_with(b"\x89PNG\r\n\x1a\n"));
     assert!(bytes("picture.pdf").starts_with(b"%PDF-"));
     assert!(project.read("picture.csv").starts_with("svg,caption,alt\n"));
-}
-
-#[test]
-fn a_row_without_a_number_is_counted_in_the_caption() {
-    let row = &project(BOX).ran().rows("picture")[0];
+    // A row without a number is counted in the caption.
+    let row = &project.rows("picture")[0];
     says(text(row, "caption"), &["n = 3", "1"]);
     assert!(!text(row, "alt").is_empty());
 }
