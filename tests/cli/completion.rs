@@ -112,11 +112,8 @@ fn a_workflow_with_mistakes_has_its_steps_all_the_same() {
         project.write("w.yaml", broken);
         assert_eq!(offered(&project, "galeras show w.yaml ").len(), 0);
     }
-}
-
-#[test]
-fn completing_a_word_changes_and_asks_nothing() {
-    let project = project();
+    // Completing a word changes and asks nothing.
+    project.write("w.yaml", WORKFLOW);
     project.change("path: '${{ params.data }}'", "url: 'https://example.org/data.csv'");
     assert_eq!(offered(&project, "galeras show w.yaml "), ["rows", "valid", "drawn"]);
     assert!(!project.path("cache").exists());

@@ -33,11 +33,7 @@ fn ten_rows_are_shown_to_people() {
     assert_eq!((0..100).filter(|i| shown.stdout.contains(&format!("r{i:02}"))).count(), 10);
     says(&shown.stdout, &["size", "日本"]);
     assert!(!shown.stdout.contains("\n\"x\""), "a row is one line: {shown}");
-}
-
-#[test]
-fn rows_columns_and_conditions_are_chosen() {
-    let project = project();
+    // Rows, columns and conditions are chosen.
     let asked = "show w.yaml table --columns size,id --rows 3 --format json --where".split(' ');
     let args: Vec<&str> = asked.chain(["size >= 10 AND id <> 'r11'"]).collect();
     let rows = [(10, "r10"), (12, "r12"), (13, "r13")];
@@ -130,11 +126,7 @@ fn queries_read_steps_and_ports() {
     let query = "SELECT id FROM valid ORDER BY id LIMIT 1";
     let shown = project.run(&["sql", "w.yaml", query]).exits(0);
     assert!(shown.stdout.contains("r00") && shown.stderr.is_empty(), "{shown}");
-}
-
-#[test]
-fn queries_that_are_wrong_are_told_so() {
-    let project = project();
+    // Queries that are wrong are told so.
     for (query, word) in [
         ("SELECT sise FROM valid", "did you mean `size`?"),
         ("SELECT size FROM vaild", "did you mean `valid`?"),

@@ -131,11 +131,12 @@ fn too_few_documents_are_no_error() {
 }
 
 #[test]
-fn the_first_row_is_kept_by_default() {
+fn the_first_row_is_kept_by_default_and_a_duplicate_leads_to_it() {
     let same = words(0, 25);
     let project = ran("", &[("10", &same), ("9", &same), ("09", &same), ("x", &words(50, 75))]);
     assert_eq!(kept(&project), ["09", "x"], "ids are texts");
     assert!(project.rows("unique.rejects").iter().all(|row| row["duplicate_of"] == "09"));
+    project.run(&["trace", "w.yaml", "10"]).exits(0).prints(&["unique", "09"]);
 }
 
 #[test]
@@ -347,11 +348,4 @@ fn what_is_kept_and_set_aside_is_the_table() {
     assert_eq!((number("percent"), number("expected_recall")), (37.5, 1.0));
     let sizes = project.rows("unique.clusters");
     assert_eq!(sizes.iter().map(|row| row["size"].as_i64().unwrap()).sum::<i64>(), 13);
-}
-
-#[test]
-fn a_duplicate_can_be_traced_to_the_row_that_is_kept() {
-    let same = words(0, 25);
-    let project = ran("", &[("first", &same), ("second", &same)]);
-    project.run(&["trace", "w.yaml", "second"]).exits(0).prints(&["unique", "first"]);
 }

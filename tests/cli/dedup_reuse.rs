@@ -95,16 +95,11 @@ fn the_same_holds_for_bpe() {
 }
 
 #[test]
-fn memory_and_threads_are_no_reason_to_run_again() {
-    let project = project(400);
-    project.run_ok(&["--jobs", "1", "--memory", "64MiB"]);
-    project.run_ok(&["--jobs", "2", "--memory", "2GB"]).all_hit();
-}
-
-#[test]
 fn another_threshold_reruns_dedup_and_what_follows_and_nothing_before() {
     let project = project(400);
-    let first = project.run_ok(&[]);
+    let first = project.run_ok(&["--jobs", "1", "--memory", "64MiB"]);
+    // Memory and threads are no reason to run again.
+    project.run_ok(&["--jobs", "2", "--memory", "2GB"]).all_hit();
     let second = project.rerun("threshold: 0.8", "threshold: 0.95");
     assert_eq!(second.statuses(), "data=hit features=hit unique=ran testbed=ran");
     let unique = second.step("unique");

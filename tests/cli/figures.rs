@@ -43,6 +43,7 @@ fn a_figure_is_written_as_its_suffix_says() {
     let row = &project.rows("picture")[0];
     says(text(row, "caption"), &["n = 3", "1"]);
     assert!(!text(row, "alt").is_empty());
+    a_table_is_drawn_with_characters(&project);
 }
 
 /// The same bytes, whatever the number of threads, and in another store.
@@ -121,9 +122,8 @@ fn names_are_text_and_never_markup() {
 }
 
 /// On a terminal, too.
-#[test]
-fn a_table_is_drawn_with_characters() {
-    let project = project(BOX).ran();
+#[track_caller]
+fn a_table_is_drawn_with_characters(project: &Project) {
     let drawn =
         |more: &[&str]| project.run(&[&["show", "w.yaml", "rows", "--plot"], more].concat());
     let histogram = drawn(&["--columns", "size"]).exits(0).stdout;

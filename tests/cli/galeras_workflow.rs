@@ -203,6 +203,7 @@ fn every_row_passes_the_filters_of_its_testbed() {
     let rules: BTreeSet<&str> = rejected.iter().map(|row| text(row, "rule")).collect();
     assert_eq!(rules.into_iter().collect::<Vec<_>>(), ["no_one_line_body", "no_pass_body"]);
     assert_eq!(rejected.len(), 3 * 20 * 2, "a stub and a line of each commit");
+    cuts_show_some_of_the_body_and_no_docstring(&paper);
 }
 
 /// The text that is cut is that of `column`, at a place behind what `end` gives.
@@ -221,10 +222,8 @@ fn cuts_are_right(rows: &[Value], column: &str, end: impl Fn(&Value) -> usize) {
     }
 }
 
-#[test]
-fn cuts_show_some_of_the_body_and_no_docstring() {
-    let paper = paper();
-    paper.run(&[]).exits(0);
+#[track_caller]
+fn cuts_show_some_of_the_body_and_no_docstring(paper: &Shipped) {
     let after = |row: &Value| {
         let signature = text(row, "signature");
         text(row, "code_no_docstring").find(signature).unwrap() + signature.len()
@@ -334,12 +333,7 @@ fn one_more_data_point_keeps_those_before() {
     // And back: nothing to do, and the same.
     paper.set("n", "40");
     paper.run(&[]).exits(0).all_hit_as(&first);
-}
-
-#[test]
-fn the_seed_alone_decides_and_threads_do_not() {
-    let mut paper = paper();
-    let first = paper.run(&[]).exits(0);
+    // The seed alone decides, and threads do not.
     let alone = paper.run(&["--jobs", "1", "--cache", "one", "--out", "one"]).exits(0);
     assert_eq!(alone.digests(), first.digests());
     let before = ids(&paper.rows("random_cut_sample"));
