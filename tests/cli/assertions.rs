@@ -13,13 +13,8 @@ steps:
       output: {{ id: utf8!, x: int64!, k: utf8 }}
     assert:
       - {assertion}
-  after:
-    op: sample
-    from: table
-    with: {{ n: 2, seed: 1 }}
-  beside:
-    op: exec
-    with: {{ command: 'true', output: {{ id: utf8! }} }}
+  after: {{ op: sample, from: table, with: {{ n: 2, seed: 1 }} }}
+  beside: {{ op: exec, with: {{ command: 'true', output: {{ id: utf8! }} }} }}
 outputs:
   table: {{ from: table, path: table.csv }}
   after: {{ from: after, path: after.csv }}

@@ -288,12 +288,9 @@ fn a_folder_of_ratings_goes_along() {
     // What is not computed is not bundled.
     bundled(&project, &[]).exits(1).reports(&["galeras run flows/w.yaml"]);
     assert!(!project.path("b.zip").exists());
-    let review = "  judged:
-    op: review
-    from: kept
-    with: { questions: { fine: Is it fine? }, ratings: said }
-outputs:";
-    project.write("flows/w.yaml", WORKFLOW.replace("outputs:", review));
+    let with = "{ questions: { fine: Is it fine? }, ratings: said }";
+    let review = format!("  judged: {{ op: review, from: kept, with: {with} }}\noutputs:");
+    project.edit("flows/w.yaml", "outputs:", &review);
     let no = r#"{"id":"row00003","question":"fine","answer":"no","time":"2026-01-01T12:00:00Z"}"#;
     project.write("flows/said/ann.jsonl", format!("{no}\n"));
     project.write("flows/said/README.md", "Who said what.\n");

@@ -11,18 +11,9 @@ params:
   whole: { type: bool, default: false }
   data: { type: path, default: data.csv }
 steps:
-  rows:
-    op: read
-    with: { path: '${{ params.data }}', key: [id] }
-  valid:
-    op: validate
-    from: rows
-    with: { rules: [ { name: some, check: \"id <> ''\" } ] }
-  drawn:
-    op: sample
-    from: valid
-    matrix: { n: [2, 3] }
-    with: { n: '${{ matrix.n }}', seed: 1 }
+  rows: { op: read, with: { path: '${{ params.data }}', key: [id] } }
+  valid: { op: validate, from: rows, with: { rules: [ { name: some, check: \"id <> ''\" } ] } }
+  drawn: { op: sample, from: valid, matrix: { n: [2, 3] }, with: { n: '${{ matrix.n }}', seed: 1 } }
 ";
 
 fn project() -> Project {

@@ -14,9 +14,7 @@ steps:
       command: cat data.jsonl
       files: [data.jsonl]
       output: { id: utf8!, code: utf8, before: utf8, rank: int64 }
-  corpus:
-    op: read
-    with: { path: corpus.jsonl, key: [task] }
+  corpus: { op: read, with: { path: corpus.jsonl, key: [task] } }
 ";
 
 fn workflow(from: &str, with: &str) -> String {
@@ -265,9 +263,10 @@ fn empty_tables_are_near_to_nothing() {
     ] {
         let project = project("", &data, &corpus);
         // A file without rows has no columns; an `exec` says which there would be.
-        project.change("op: read\n    with: { path: corpus.jsonl, key: [task] }", 
-            "op: exec\n    with: { command: cat corpus.jsonl, files: [corpus.jsonl], key: [task], output: { task: utf8!, text: utf8, set: utf8, unread: int64 } }");
-        project.run_ok(&[]);
+        let columns = "{ task: utf8!, text: utf8, set: utf8, unread: int64 }";
+        let exec = format!("command: cat corpus.jsonl, files: [corpus.jsonl], output: {columns}");
+        project
+            .rerun("op: read, with: { path: corpus.jsonl", &format!("op: exec, with: {{ {exec}"));
         let summary =
             values(&project.only("unique.summary"), "near near_percent rows against_rows");
         assert_eq!(summary, json!([0, 0.0, data.len(), corpus.len()]));

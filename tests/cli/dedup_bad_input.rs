@@ -277,13 +277,10 @@ fn inputs_that_dedup_does_not_have() {
 
 #[test]
 fn a_table_of_two_models_is_no_tokenizer() {
-    let models = "  two:
-    op: sql
-    from: data
-    with: { query: 'SELECT id, code AS model FROM input' }
-";
-    let text = with_tokenizer("{ input: data, tokenizer: two }", "tokens: bpe") + models;
-    let project = Project::new(&text).with("data.jsonl", texts([Some("x"), Some("y")]));
+    let project = Project::new(&with_tokenizer("{ input: data, tokenizer: two }", "tokens: bpe"));
+    let query = "SELECT id, code AS model FROM input";
+    project.append(&format!("  two: {{ op: sql, from: data, with: {{ query: '{query}' }} }}\n"));
+    project.write("data.jsonl", texts([Some("x"), Some("y")]));
     let outcome = project.run_json(&["--keep-going"]).exits(1);
     says(&outcome.detail("unique"), &["one row with a `model`"]);
 }
