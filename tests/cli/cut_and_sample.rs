@@ -104,12 +104,23 @@ fn a_cut_depends_on_the_seed_and_the_row_only() {
 }
 
 #[test]
-fn a_larger_sample_keeps_the_rows_of_a_smaller_one() {
-    let project = project(&[sampled(10, 1), sampled(15, 1), sampled(15, 2)].concat()).ran();
+fn a_sample_has_its_size_and_its_share_of_every_group() {
+    let samples = [(10, 1), (15, 1), (15, 2), (1000, 1), (0, 1)].map(|(n, seed)| sampled(n, seed));
+    let stratified = "{ fraction: 0.2, seed: 1, stratify: [kind] }";
+    let stratified = format!("  s: {{ op: sample, from: data, with: {stratified} }}\n");
+    let project = project(&(samples.concat() + &stratified)).ran();
+    // A larger one keeps the rows of a smaller one.
     let (small, large) = (ids(&project, "s10_1"), ids(&project, "s15_1"));
     assert_eq!((small.len(), large.len()), (10, 15));
     assert!(small.is_subset(&large));
     assert_ne!(large, ids(&project, "s15_2"));
+    // More rows than there are is all of them.
+    assert_eq!((ids(&project, "s1000_1").len(), ids(&project, "s0_1").len()), (60, 0));
+    let rows = project.rows("s");
+    assert_eq!(rows.len(), 12);
+    for kind in ["k0", "k1", "k2", "k3"] {
+        assert_eq!(rows.iter().filter(|r| r["kind"] == kind).count(), 3, "{kind}");
+    }
 }
 
 #[test]
@@ -127,24 +138,6 @@ fn a_sample_and_its_rejects_are_the_table_and_rows_added_displace_few() {
     let gone = before.difference(&after).count();
     let new: Vec<_> = after.difference(&before).collect();
     assert!(gone <= 10 && new.iter().all(|id| id.starts_with('9')), "{new:?}");
-}
-
-#[test]
-fn more_rows_than_there_are_is_all_of_them() {
-    let project = project(&sampled(1000, 1));
-    assert_eq!(project.run_ok(&[]).step("s1000_1")["rows"], 60);
-    assert_eq!(project.rerun("n: 1000", "n: 0").step("s1000_1")["rows"], 0);
-}
-
-#[test]
-fn a_stratified_sample_has_its_share_of_every_group() {
-    let sample =
-        "  s: { op: sample, from: data, with: { fraction: 0.2, seed: 1, stratify: [kind] } }";
-    let rows = project(sample).ran().rows("s");
-    assert_eq!(rows.len(), 12);
-    for kind in ["k0", "k1", "k2", "k3"] {
-        assert_eq!(rows.iter().filter(|r| r["kind"] == kind).count(), 3, "{kind}");
-    }
 }
 
 fn described(with: &str) -> Project {

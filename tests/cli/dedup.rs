@@ -123,14 +123,6 @@ fn true_and_false_are_no_keywords_as_in_dpu_utils() {
 }
 
 #[test]
-fn too_few_documents_are_no_error() {
-    let project = ran("", &[("a", "def f(): pass")]);
-    assert_eq!(kept(&project), ["a"]);
-    assert_eq!(project.rows("unique.clusters"), [] as [Value; 0]);
-    has(&project.only("unique.summary"), "compared too_short", json!([0, 1]));
-}
-
-#[test]
 fn the_first_row_is_kept_by_default_and_a_duplicate_leads_to_it() {
     let same = words(0, 25);
     let project = ran("", &[("10", &same), ("9", &same), ("09", &same), ("x", &words(50, 75))]);
@@ -160,10 +152,7 @@ fn thresholds_are_inclusive() {
         assert_eq!((found(share, "0"), found(above, "0")), (1, 0), "set {share}");
         assert_eq!((found("0.01", share), found("0.01", above)), (1, 0), "multiset {share}");
     }
-}
-
-#[test]
-fn with_a_threshold_of_one_only_equal_sets_are_duplicates() {
+    // With a threshold of one only equal sets are duplicates.
     let (a, b, c) = (words(0, 25), words(0, 25) + " t0", words(0, 26));
     let rows = [("a", a.as_str()), ("b", &b), ("c", &c)];
     assert_eq!(clusters(&ran("threshold: 1", &rows)), [["a", "b"]]);
@@ -182,6 +171,11 @@ fn rows_below_min_tokens_are_never_duplicates() {
     assert_eq!(clusters(&project), [vec!["a", "b", "g"], vec!["c", "d"], vec!["e", "f"]]);
     let project = ran("min_tokens: 21", &rows);
     assert!(clusters(&project).is_empty() && project.only("unique.summary")["too_short"] == 7);
+    // Too few documents are no error.
+    let project = ran("", &[("a", "def f(): pass")]);
+    assert_eq!(kept(&project), ["a"]);
+    assert_eq!(project.rows("unique.clusters"), [] as [Value; 0]);
+    has(&project.only("unique.summary"), "compared too_short", json!([0, 1]));
 }
 
 #[test]

@@ -244,10 +244,7 @@ fn arguments_that_do_not_fit_are_refused() {
     wrong(&workflow(from, with), "unknown-column", &["no column `code`", help]);
     let unknown = workflow("{ input: data, «agains: corpus }", "{ column: code }");
     wrong(&unknown, "wrong-inputs", &["no input `agains`", "against"]);
-}
-
-#[test]
-fn a_row_without_a_name_is_an_error_that_says_so() {
+    // A row without a name is an error that says so.
     let corpus = [json!({"task": "t", "text": words(0, 30), "set": null})];
     let project = project("", &[row("x", &words(0, 30))], &corpus);
     project.change("against_id: task", "against_id: set");

@@ -90,6 +90,12 @@ fn mistakes_are_told_before_anything_runs() {
     ] {
         project(arguments).run(&["check", "w.yaml"]).exits(2).reports(&[told]);
     }
+    // A table that has no picture is not written as one.
+    let steps = "  rows: { op: read, with: { path: rows.jsonl } }\n";
+    let project =
+        Project::steps(&format!("{steps}outputs: {{ png: {{ from: rows, path: rows.png }} }}\n"));
+    let project = project.with("rows.jsonl", ROWS);
+    project.run(&["check", "w.yaml"]).exits(2).reports(&["a .png file is a figure"]);
 }
 
 #[test]
@@ -99,16 +105,6 @@ fn what_only_rows_show_fails_the_step_with_a_sentence() {
     project.write("rows.jsonl", "{\"id\":\"a\",\"size\":null,\"low\":null,\"high\":null}\n");
     // A column of nulls is no number.
     project.run(&["check", "w.yaml"]).exits(2).reports(&["size"]);
-}
-
-/// A table that has no picture is not written as one.
-#[test]
-fn only_figures_are_written_as_pictures() {
-    let steps = "  rows: { op: read, with: { path: rows.jsonl } }\n";
-    let project =
-        Project::steps(&format!("{steps}outputs: {{ png: {{ from: rows, path: rows.png }} }}\n"));
-    let project = project.with("rows.jsonl", ROWS);
-    project.run(&["check", "w.yaml"]).exits(2).reports(&["a .png file is a figure"]);
 }
 
 /// Text of data is text in the picture.

@@ -253,21 +253,17 @@ fn what_nobody_counts_costs_the_most() {
     type Script = fn(&ChatRequest) -> Option<ChatFault>;
     let cut: Script = |asked| (asked.number == 0).then_some(ChatFault::CutBody);
     let untold: Script = |_| Some(ChatFault::With(json!({"usage": null})));
-    for (script, kept) in [(cut, 2), (untold, 3)] {
+    let refused: Script =
+        |asked| (asked.number < 2).then(|| ChatFault::Error(500, "e", "oops".into()));
+    // A refusal costs nothing.
+    for (script, requests, kept) in
+        [(cut, 3, "2 rows are kept"), (untold, 3, "3 rows are kept"), (refused, 5, "rows are kept")]
+    {
         let (api, project) = served(ROWS, &format!("{TEN}, concurrency: 1, max_usd: 35"));
         api.set_tokens(5, 10).script(script);
-        over_budget(&project).prints(&[&format!("{kept} rows are kept")]);
-        assert_eq!(api.take().len(), 3);
+        over_budget(&project).prints(&[kept]);
+        assert_eq!(api.take().len(), requests);
     }
-}
-
-#[test]
-fn a_refusal_costs_nothing() {
-    let (api, project) = served(ROWS, &format!("{TEN}, concurrency: 1, max_usd: 35"));
-    let oops = || ChatFault::Error(500, "internal", "oops".into());
-    api.set_tokens(5, 10).script(move |asked| (asked.number < 2).then(oops));
-    over_budget(&project);
-    assert_eq!(api.count(), 5);
 }
 
 /// Prompts count as well, and what they will cost is guessed: never too low.
