@@ -602,14 +602,18 @@ impl Outcome {
     /// Fails unless standard output has all these words.
     #[track_caller]
     pub fn prints(self, words: &[&str]) -> Self {
-        words.iter().for_each(|word| assert!(self.stdout.contains(word), "{word:?} in {self}"));
+        for word in words {
+            assert!(self.stdout.contains(word), "{word:?} in {self}");
+        }
         self
     }
 
     /// Fails unless standard error has all these words.
     #[track_caller]
     pub fn reports(self, words: &[&str]) -> Self {
-        words.iter().for_each(|word| assert!(self.stderr.contains(word), "{word:?} in {self}"));
+        for word in words {
+            assert!(self.stderr.contains(word), "{word:?} in {self}");
+        }
         self
     }
 }
