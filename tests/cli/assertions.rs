@@ -1,4 +1,4 @@
-//! `assert`: data tests gate what follows, and are no part of a step's result.
+//! `assert`: data tests gate the steps that follow. They are not part of a result.
 
 use crate::harness::{Project, every, says, text};
 
@@ -38,7 +38,7 @@ fn fails(assertion: &str, words: &[&str]) {
         assert!(!project.path(file).exists(), "{file}: what is downstream is not written");
     }
 
-    // With the severity `warn` it is only told.
+    // With the severity `warn` it is only a warning.
     let entry = assertion.trim_start_matches('{').trim_end_matches('}').trim();
     project.write("w.yaml", workflow(&format!("{{ {entry}, severity: warn }}")));
     let outcome = project.run_ok(&[]).went("table=hit after=ran beside=hit");

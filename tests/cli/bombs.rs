@@ -1,5 +1,5 @@
-//! Small files that stand for a great deal: embedded workflows that double, files without end,
-//! pipes that nobody writes to. Refused quickly, and in little memory.
+//! Small files with a large effect: embedded workflows that double, files without end, pipes without
+//! a writer. They are refused quickly, and in little memory.
 //!
 //! SQL whose values do not fit: of two types, beyond 64 bits, or a pattern that is too long.
 //! `memory_guard` has SQL that asks for all memory.
@@ -15,7 +15,7 @@ use crate::harness::{Project, Running, TIME_OUT, says};
 
 const READ: &str = "galeras: 1\nsteps:\n  data: { op: read, with: { path: d.csv } }\n";
 
-/// Runs a command; fails if it takes too long. Its exit code, what it said, and the most
+/// Runs a command; fails if it takes too long. Returns its exit code, its output, and the most
 /// memory that it had, in MiB.
 #[track_caller]
 pub fn measured(project: &Project, args: &[&str]) -> (Option<i32>, String, u64) {

@@ -1,5 +1,5 @@
 //! Buckets that refuse, are not there, or are behind a server that is down: a remote costs a warning, a
-//! store of one's own an error that says what to do, and no credential is in either.
+//! store of one's own an error with advice, and neither shows a credential.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::buckets::{Lab, STORE, computed};
 use crate::harness::{Outcome, Project, Running, patience, says};
 use crate::remotes::{project, statuses, steps};
 
-/// A remote that is of no use: the run computes and says why, once. Returns the warning.
+/// A remote cannot be used: the run computes and warns once. Returns the warning.
 #[track_caller]
 fn warns(done: &Outcome) -> String {
     assert_eq!(statuses(&steps(done)), ["ran"; 3], "{done}");
@@ -18,7 +18,7 @@ fn warns(done: &Outcome) -> String {
     told[0].clone()
 }
 
-/// None of these is in what was said.
+/// The output has none of these.
 #[track_caller]
 fn keeps_secret(said: &Outcome, secrets: &[&str]) {
     for secret in [&[SECRET, KEY_ID], secrets].concat() {
@@ -36,7 +36,7 @@ fn run_with(lab: &Lab, project: &Project, args: &[&str], env: &[(&str, &str)]) -
 const RUN: [&str; 4] = ["run", "w.yaml", "--format", "json"];
 const LS: [&str; 4] = ["cache", "ls", "--cache", STORE];
 
-/// A new project's command fails with these words, and says none of the secrets.
+/// A new project's command fails with these words, and shows none of the secrets.
 #[track_caller]
 fn refused(lab: &Lab, args: &[&str], env: &[(&str, &str)], words: &[&str], secrets: &[&str]) {
     keeps_secret(&run_with(lab, &project(), args, env).exits(4).reports(words), secrets);

@@ -69,7 +69,7 @@ impl Lab {
         self.run(project, &["push", "w.yaml", "--remote", STORE, "--format", "json"])
     }
 
-    /// `cache verify` has nothing to say.
+    /// `cache verify` finds nothing.
     #[track_caller]
     pub fn verifies(&self) {
         let args = ["cache", "verify", "--cache", STORE, "--format", "json"];
@@ -133,7 +133,7 @@ fn no_listing_is_needed_to_find_a_result() {
     let (other, _) = computed();
     lab.push(&other).exits(0);
     lab.all_fetched(&self::project(), &[]);
-    // A request for metadata cannot be told apart from one for the object.
+    // A request for metadata looks like one for the object.
     let ls = ["cache", "ls", "--cache", STORE];
     lab.run(&project, &ls).exits(4).reports(&["cannot list s3://lab/p/"]);
 }

@@ -39,7 +39,7 @@ pub(crate) fn data() -> String {
     std::iter::once("id,x\n".to_string()).chain(rows).collect()
 }
 
-/// A project whose workflow, in a folder of its own, reads a file in another one.
+/// A project whose workflow, in its own folder, reads a file in another one.
 pub(crate) fn project() -> Project {
     Project::empty().with("flows/w.yaml", WORKFLOW).with("data/rows.csv", data())
 }
@@ -285,7 +285,7 @@ fn what_must_not_be_handed_on_is_refused_and_named() {
 #[test]
 fn a_folder_of_ratings_goes_along() {
     let project = project();
-    // What is not computed is not bundled.
+    // Results that are not computed are not bundled.
     bundled(&project, &[]).exits(1).reports(&["galeras run flows/w.yaml"]);
     assert!(!project.path("b.zip").exists());
     let with = "{ questions: { fine: Is it fine? }, ratings: said }";

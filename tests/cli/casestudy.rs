@@ -63,7 +63,7 @@ pub struct Study {
 }
 
 impl Study {
-    /// The workflow alone, with what it embeds.
+    /// The workflow alone, with the files that it embeds.
     pub fn files() -> Project {
         let project = Project::empty().with("casestudy.yaml", CASESTUDY);
         project
@@ -147,7 +147,7 @@ fn every_data_point_is_answered_and_scored_under_three_treatments() {
     for row in &scores {
         let control = score_of(&scores, &row["snippet_id"], "control");
         assert_eq!(row["control_prompt_size"], control["prompt_size"]);
-        // All scores are of the method as it was cut, with the docstring that T2 tells.
+        // All scores are of the method as it was cut, with the docstring that T2 shows.
         assert!(SCORES.iter().chain(&WHOLE).all(|score| row[*score].is_number()), "{row}");
         assert_eq!(row["reference"], row["code_no_docstring"]);
         assert!(text(row, "reference").starts_with(text(row, "random_cut")), "{row}");
@@ -352,7 +352,7 @@ fn the_study_ends_with_table_3_of_its_model() {
         }
     }
     assert_eq!(lines.len(), 4 + 8 * 2 + 4 * 4 * 2);
-    // The model of the paper: what it says to adjust for.
+    // The adjustment sets of the model in the paper.
     let graph = study.rows("published_effects.graph");
     let sets = graph.iter().filter(|row| row["kind"] == "adjustment_set");
     let confounders: BTreeSet<_> = sets.flat_map(|r| text(r, "variables").split(", ")).collect();

@@ -124,7 +124,7 @@ fn of_versions_and_copies_the_last_stays_and_params_choose() {
         assert_eq!(rows.len(), 3, "{tokens}: {rows:?}");
         says(&rows.join("\n"), &["m.py added", "tests/check.py added"]);
     }
-    // With nothing but equal texts for duplicates all are there: the numbers are no words.
+    // With nothing but equal texts for duplicates all are there: numbers are not words.
     assert!(project.read("collect/summary.csv").lines().nth(1).unwrap().starts_with("5,2,40"));
     let wrong = project.run(&["run", "w.yaml", "--set", "repos=./r", "--set", "tokens=words"]);
     wrong.exits(2).reports(&["did you mean `word`?"]);
@@ -134,14 +134,14 @@ fn of_versions_and_copies_the_last_stays_and_params_choose() {
     assert!(!found(&project, "tests=exclude").contains(&tests));
     let added = found(&project, "added_only=true");
     assert!(added.len() == 3 && added.iter().all(|row| row.ends_with(" added")), "{added:?}");
-    // Owners who said no, by the name of the repository, and a folder of no known licence.
+    // Owners who refused, by the name of the repository, and a folder of no known licence.
     for (set, rule) in [("exclude=a/b, R", "not_excluded"), ("licenses=MIT", "license_allowed")] {
         assert!(found(&project, set).is_empty(), "{set}");
         let rule = format!("\"rule\":\"{rule}\"");
         says(&project.read("collect/excluded.jsonl"), &[&rule]);
     }
     assert_eq!(found(&project, "exclude=a/b,rr").len(), 3);
-    // A list in a file may say the licence.
+    // A list in a file may give the licence.
     project.write("list.csv", "repo,url,license,stars\nr,./r,MIT,12\n");
     let listed = rows(&project, &["repos=list.csv", "licenses=Apache-2.0, mit"]);
     assert_eq!(listed.len(), 3);

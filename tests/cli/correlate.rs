@@ -1,6 +1,6 @@
 //! `correlate`: the coefficients, intervals and p-values of SciPy, by groups and with missing
-//! values; what is refused, and what is wrong before anything runs.
-//! `tests/reference/regress.json` holds what SciPy finds; the script next to it makes it.
+//! values; refusals, and mistakes that are found before anything runs.
+//! `tests/reference/regress.json` has the results of SciPy; the script next to it makes it.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! A store with damaged or missing files: found, told, computed again.
+//! A store with damaged or missing files: found, reported, computed again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ fn folder_instead(file: &Path) {
     fs::create_dir(file).unwrap();
 }
 
-/// After a repair, `cache verify` has nothing to say.
+/// After a repair, `cache verify` finds nothing.
 #[track_caller]
 fn repair(project: &Project) {
     project.run(&["cache", "verify", "--repair"]).exits(0);

@@ -126,7 +126,7 @@ fn queries_read_steps_and_ports() {
     let query = "SELECT id FROM valid ORDER BY id LIMIT 1";
     let shown = project.run(&["sql", "w.yaml", query]).exits(0);
     assert!(shown.stdout.contains("r00") && shown.stderr.is_empty(), "{shown}");
-    // Queries that are wrong are told so.
+    // Wrong queries are refused.
     for (query, word) in [
         ("SELECT sise FROM valid", "did you mean `size`?"),
         ("SELECT size FROM vaild", "did you mean `valid`?"),

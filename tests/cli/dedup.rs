@@ -1,10 +1,10 @@
 //! `dedup`: which rows are duplicates of each other.
 //!
-//! `tests/reference/dedup.json` holds what dpu_utils 0.6.1 finds; the script next to it makes
-//! it. Not here: the same result everywhere and what a rerun costs (`dedup_reuse`), bad input
+//! `tests/reference/dedup.json` has the results of dpu_utils 0.6.1; the script next to it makes
+//! it. Not here: the same result everywhere and the cost of a rerun (`dedup_reuse`), bad input
 //! (`dedup_bad_input`).
 //!
-//! Also here: which row of a cluster is kept, and what the ports say of each.
+//! Also here: the kept row of a cluster, and the rows of the ports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -171,7 +171,7 @@ fn rows_below_min_tokens_are_never_duplicates() {
     assert_eq!(clusters(&project), [vec!["a", "b", "g"], vec!["c", "d"], vec!["e", "f"]]);
     let project = ran("min_tokens: 21", &rows);
     assert!(clusters(&project).is_empty() && project.only("unique.summary")["too_short"] == 7);
-    // Too few documents are no error.
+    // Too few documents are not an error.
     let project = ran("", &[("a", "def f(): pass")]);
     assert_eq!(kept(&project), ["a"]);
     assert_eq!(project.rows("unique.clusters"), [] as [Value; 0]);
@@ -187,7 +187,7 @@ fn keywords_are_dropped_before_anything_is_counted() {
     let dropped = ran("keywords: drop", &rows);
     assert_eq!(clusters(&dropped), [["a", "b"]]);
     assert_eq!(dropped.rows("unique.clusters")[1]["jaccard"], 1.0);
-    // `f`, `x` and 18 more are 20 words, and `x` once more in one of them.
+    // `f`, `x` and 18 more are 20 words, and `x` again in one of them.
     assert!(clusters(&ran("keywords: drop, min_tokens: 21", &rows)).is_empty());
 }
 
@@ -306,7 +306,7 @@ fn similarities_are_those_with_the_kept_row_of_the_cluster() {
         let wanted = json!([set, multiset, row["id"] == row["cluster"]]);
         has(row, "jaccard multiset_jaccard kept", wanted);
     }
-    // `rejects` says the same.
+    // `rejects` has the same rows.
     let told = |row: &Value, of: &str| values(row, &format!("id {of} jaccard multiset_jaccard"));
     let others = members.iter().filter(|row| row["kept"] == false);
     let others: Vec<_> = others.map(|row| told(row, "cluster")).collect();

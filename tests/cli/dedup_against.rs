@@ -1,5 +1,4 @@
-//! `dedup` with an input `against`: what is near to other tables, what the ports say of it, and what
-//! is refused.
+//! `dedup` with an input `against`: rows near to other tables, their ports, and refusals.
 
 use serde_json::{Value, json};
 
@@ -244,7 +243,7 @@ fn arguments_that_do_not_fit_are_refused() {
     wrong(&workflow(from, with), "unknown-column", &["no column `code`", help]);
     let unknown = workflow("{ input: data, «agains: corpus }", "{ column: code }");
     wrong(&unknown, "wrong-inputs", &["no input `agains`", "against"]);
-    // A row without a name is an error that says so.
+    // A row without a name is an error.
     let corpus = [json!({"task": "t", "text": words(0, 30), "set": null})];
     let project = project("", &[row("x", &words(0, 30))], &corpus);
     project.change("against_id: task", "against_id: set");
@@ -259,7 +258,7 @@ fn empty_tables_are_near_to_nothing() {
         (vec![], vec![]),
     ] {
         let project = project("", &data, &corpus);
-        // A file without rows has no columns; an `exec` says which there would be.
+        // A file without rows has no columns; an `exec` declares them.
         let columns = "{ task: utf8!, text: utf8, set: utf8, unread: int64 }";
         let exec = format!("command: cat corpus.jsonl, files: [corpus.jsonl], output: {columns}");
         project

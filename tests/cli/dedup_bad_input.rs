@@ -34,7 +34,7 @@ fn words(number: usize) -> String {
     (0..25).map(|i| format!("w{number}_{i} ")).collect()
 }
 
-/// What is wrong, once and at the mark `«`, with all of `said` in the message or its advice;
+/// One mistake, at the mark `«`, with all of these words in the message or its advice;
 /// nothing ran.
 #[track_caller]
 fn refused(workflow: &str, code: &str, said: &[&str]) {

@@ -143,7 +143,7 @@ fn numbers_as_ids_are_refused_with_advice() {
 
 #[test]
 fn long_texts_take_no_more_memory_than_there_is() {
-    // 240 MB of texts; a batch of them is larger than what a sort may take.
+    // 240 MB of texts; a batch of them is larger than a sort may take.
     let words: String = (0..3_000).map(|i| format!("name_{i:04} ")).collect();
     let long = words.repeat(40);
     let rows = (0..200)

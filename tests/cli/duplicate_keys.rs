@@ -1,4 +1,4 @@
-//! Rows that share a key: which they are, and what tells them apart.
+//! Rows that share a key: which they are, and how they differ.
 
 use crate::harness::{Project, hides, says};
 
@@ -18,7 +18,7 @@ fn the_key_and_what_differs_in_two_rows_are_shown() {
     let differs = ["path: x.py, line: 1", "path: y.py, line: 7", "`path` or `line`"];
     says(&shown.stderr, &differs);
     hides(&shown.reports(&["the key id: "]).stderr, &["note: same"]);
-    // Equal rows are said to be equal.
+    // Equal rows are called equal.
     let row = r#"{"repo":"a/b","path":"x.py"}"#;
     let shown = project(&[row, row], "[repo, path]").run(&["run", "w.yaml"]).exits(1);
     shown.reports(&["two rows are equal", "repo: a/b, path: x.py"]);

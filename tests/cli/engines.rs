@@ -43,7 +43,7 @@ fn a_plan_says_who_would_do_what() {
     let json = project.run(&[&["plan", "w.yaml", "--format", "json"], &engine[..]].concat());
     assert_eq!(json.exits(0).json_lines()[0]["steps"][4]["place"], json!("one executor"));
     assert!(!project.run(&["plan", "w.yaml"]).exits(0).stdout.contains("coordinator"));
-    // A build without clusters says how to get one.
+    // A build without clusters names the feature to build with.
     let run = project.run(&["run", "w.yaml", "--engine", "df://127.0.0.1:9"]).exits(2);
     run.reports(&["--features cluster"]);
     assert!(project.stored_nothing());

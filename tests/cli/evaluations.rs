@@ -101,13 +101,13 @@ fn hash(text: &str) -> usize {
     (text.bytes().fold(0xcbf2_9ce4_8422_2325, mix) >> 20) as usize
 }
 
-/// The last block of code that was said.
+/// The last block of code of a conversation.
 pub fn block(said: &str) -> &str {
     let (_, rest) = said.rsplit_once("```python\n").unwrap();
     rest.split("```").next().unwrap()
 }
 
-/// A model with its own opinion: some answers are right, some are not, by what was asked.
+/// A model with its own opinion: some answers are right, some are not, depending on the question.
 pub fn answer(asked: &ChatRequest) -> String {
     let said = asked.said().join("\n");
     let (block, hash) = (block(&said), hash(&said));
@@ -151,7 +151,7 @@ pub fn study(
     (study, api)
 }
 
-/// From data to effects: what is written, and whether it says what the rows say.
+/// From data to effects: the files agree with the rows.
 #[track_caller]
 fn evaluates(study: &mut Shipped, api: &ChatApi, folder: &str, outcomes: &[&str]) -> Vec<Value> {
     study.set("base_url", &api.url());

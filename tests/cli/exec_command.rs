@@ -31,7 +31,7 @@ steps:
     )
 }
 
-/// The step `table` fails, what depends on it is skipped, and the message says `words`.
+/// The step `table` fails with these words, and the steps that depend on it are skipped.
 #[track_caller]
 fn fails(command: &str, words: &[&str]) {
     let project = Project::new(&workflow(command));

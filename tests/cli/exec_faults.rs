@@ -1,4 +1,4 @@
-//! `exec`: full disks, output that breaks off, and what is left of a command when a run ends.
+//! `exec`: full disks, truncated output, and the processes of a command when a run ends.
 
 use std::fs::File;
 use std::path::Path;
@@ -47,7 +47,7 @@ fn refused(format: &str, command: &str, words: &[&str]) {
 
 #[test]
 fn an_input_that_does_not_fit_on_the_disk_is_not_cut() {
-    // 7 kB: less than what a writer holds back until it is dropped, more than there is room for.
+    // 7 kB: less than a writer holds back until it is dropped, more than there is room for.
     let project = Project::steps(
         "  small:
     op: exec
@@ -125,7 +125,7 @@ fn a_last_line_that_breaks_off_is_told() {
         let words = ["`printf", "line 2 of its standard output", "broke off"];
         refused("jsonl", &command, &words);
     }
-    // In the middle it is a line that is no JSON.
+    // In the middle it is a line that is not JSON.
     let command = format!("printf '%s\\n%s\\n' '{{\"id\":' '{row}'");
     refused("jsonl", &command, &["line 1 of its standard output", "EOF"]);
     refused("jsonl", &format!("printf '{row}\\n{{\"id\":\"\\377\"'"), &["line 2", "not UTF-8"]);
@@ -158,7 +158,7 @@ pub fn is_gone(pid: &str) -> bool {
     }
 }
 
-/// A command whose processes stand in files, one of them in a process group of its own.
+/// A command that writes the ids of its processes, one of them in another process group.
 const TREE: &str = "echo $$ > shell.pid
 sleep 600 & echo $! > child.pid
 timeout 600 sh -c 'echo $$ > group.pid; touch started; sleep 600'";

@@ -1,4 +1,4 @@
-//! `galeras check --explain CODE`: what a diagnostic code stands for.
+//! `galeras check --explain CODE`: the meaning of a diagnostic code.
 
 use serde_json::json;
 

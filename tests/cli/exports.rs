@@ -1,4 +1,4 @@
-//! `export`: a data set with the rows that may be handed on, and what strangers need to use it.
+//! `export`: a data set with the rows that may be handed on, and all that strangers need to use it.
 
 use std::fs::File;
 
@@ -115,7 +115,7 @@ fn a_folder_with_other_files_is_left_alone() {
     exported(&project, &[]).exits(2).reports(&["not empty"]);
     exported(&project, &["--overwrite"]).exits(0);
     assert_eq!(project.read("set/own.txt"), "mine");
-    // Nothing is written of what is not computed.
+    // Nothing is written before all is computed.
     std::fs::remove_dir_all(project.path("set")).unwrap();
     project.change("count(*) AS n FROM input GROUP", "count(*) + 0 AS n FROM input GROUP");
     exported(&project, &[]).exits(1).reports(&["galeras run w.yaml"]);

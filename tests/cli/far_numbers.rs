@@ -118,7 +118,7 @@ fn table(offset: f64) -> String {
     csv("arm,y,size,age,unit,paired,within,push,dose,absent", rows)
 }
 
-/// Fails unless all numbers of all rows agree, but those of columns that tell where zero is.
+/// Fails unless all numbers of all rows agree, but those of columns that depend on the zero.
 #[track_caller]
 fn agree(near: &[Value], far: &[Value], except: &[&str], relative: f64, about: &str) {
     assert_eq!(near.len(), far.len(), "{about}");

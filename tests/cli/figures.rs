@@ -1,4 +1,4 @@
-//! `figure`: pictures of tables, and what cannot be drawn.
+//! `figure`: pictures of tables, and refusals.
 
 use serde_json::json;
 
@@ -46,7 +46,7 @@ fn a_figure_is_written_as_its_suffix_says() {
     a_table_is_drawn_with_characters(&project);
 }
 
-/// The same bytes, whatever the number of threads, and in another store.
+/// The same bytes with any number of threads, and in another store.
 #[test]
 fn the_same_rows_give_the_same_bytes() {
     let drawn = |jobs| {
@@ -103,7 +103,7 @@ fn what_only_rows_show_fails_the_step_with_a_sentence() {
     let project = project("{ kind: scatter, x: size, y: size, low: high, high: low }");
     project.run(&["run", "w.yaml"]).exits(1).reports(&["`high`"]);
     project.write("rows.jsonl", "{\"id\":\"a\",\"size\":null,\"low\":null,\"high\":null}\n");
-    // A column of nulls is no number.
+    // A column of nulls has no numbers.
     project.run(&["check", "w.yaml"]).exits(2).reports(&["size"]);
 }
 
@@ -117,7 +117,7 @@ fn names_are_text_and_never_markup() {
     hides(&svg, &["<script", "\u{1b}"]);
 }
 
-/// On a terminal, too.
+/// Also on a terminal.
 #[track_caller]
 fn a_table_is_drawn_with_characters(project: &Project) {
     let drawn =

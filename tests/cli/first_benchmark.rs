@@ -1,4 +1,4 @@
-//! The page "Your first benchmark": the workflow as it stands there, on loopback.
+//! The page "Your first benchmark": the workflow in it, on loopback.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ const PAGE: &str = include_str!("../../docs/first-benchmark.md");
 
 fn workflow() -> &'static str {
     let (_, rest) = PAGE.split_once("```yaml\n").unwrap();
-    // The prompt in it has a fence of its own, which is indented.
+    // The prompt in it has its own fence, which is indented.
     &rest[..=rest.find("\n```\n").unwrap()]
 }
 
@@ -44,7 +44,7 @@ fn the_page_has_a_benchmark_that_runs() {
     let cells: BTreeSet<String> =
         lines.map(|line| line.split(',').take(3).collect::<Vec<_>>().join(" ")).collect();
     assert_eq!(cells.len(), 18, "{cells:?}");
-    // A larger sample asks for what is new alone.
+    // A larger sample asks only for the new rows.
     let more = ["--set", models.as_str(), "--set", "n=7"];
     project.run(&[&["run", "w.yaml"][..], &more[..]].concat()).exits(0);
     assert!((9..=18).contains(&api.count()), "{}", api.count());

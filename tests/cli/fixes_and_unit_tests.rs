@@ -102,7 +102,7 @@ fn places(rows: &[Value], commits: &[String]) -> Vec<String> {
     places
 }
 
-/// `rule commit method` of what a step set aside.
+/// `rule commit method` of rejected rows.
 fn rejected(rows: &[Value], commits: &[String]) -> Vec<String> {
     let one = |row: &Value| {
         format!("{} {}", text(row, "rule"), places(std::slice::from_ref(row), commits)[0])
@@ -229,7 +229,7 @@ fn tests_and_methods(tested: &Shipped, name: &str) -> [String; 2] {
         test("test_it_works", &["render"]),
         test("test_two_things", &["render", "load"]),
         test("test_nothing", &["print"]),
-        // `run` is defined twice: the one that is meant cannot be told.
+        // `run` is defined twice, and either may be meant.
         test("test_run", &["job.run"]),
         test("test_run_of_a_kind", &["job.run", "render"]),
         test("test_runs", &["job.run", "get_run"]),

@@ -1,4 +1,4 @@
-//! `verify` of bundles that someone changed and packed again, with all sums right.
+//! `verify` of bundles that were changed and packed again, with all sums right.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ fn bundle() -> (Project, Files) {
     (project, files)
 }
 
-/// Packs files as the program would: the list has their digests, and the end that of all of it.
+/// Packs files as the program would: the list has their digests, and the end that of the file.
 fn forged(mut files: Files, to: &Path) {
     files.remove("files.b3sum");
     let line = |(name, bytes): (&String, &Vec<u8>)| format!("{}  {name}\n", blake3::hash(bytes));
@@ -75,7 +75,7 @@ fn what_is_shown_of_tables_is_what_they_give_whatever_the_sums_say() {
     forge("outputs/best.csv", &rename, "the workflow does not write it");
     let drop_table = replace("bundle.json", "\"tables/scaled.out.csv\"", "null");
     forge("tables/scaled.out.csv", &drop_table, "of no result of the bundle");
-    // Another version may write a table in other words, and says so.
+    // Another version may write a table in other words, and is named.
     let version = |files: &mut Files| {
         let said = format!("\"program\": \"{}\"", env!("CARGO_PKG_VERSION"));
         replace("bundle.json", &said, "\"program\": \"9.9.9\"")(files);
@@ -126,7 +126,7 @@ fn a_bundle_that_says_less_than_it_holds_is_found() {
     let said = verified(other, &blob);
     let words = ["not have the digest in its name", "bytes"];
     assert!(words.iter().any(|word| said.stdout.contains(word)), "{said}");
-    // Parts of row-precise reuse are in no bundle: nothing says what they are computed from.
+    // Parts of row-precise reuse are in no bundle: their inputs are not recorded.
     let mut part = files.clone();
     part.insert("cache/memo/00/part.json".into(), b"{}".to_vec());
     verified(part, "cache/memo/00/part.json: it is of no result");

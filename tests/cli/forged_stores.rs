@@ -1,7 +1,7 @@
-//! Results that have the right key and other tables than the workflow says, in a store elsewhere and
-//! in the own one: they are not used, and one warning says why.
+//! Results with the right key and other tables than the workflow declares, in the own store and in a
+//! remote: they are not used, and one warning gives the reason.
 //!
-//! Remotes whose manifests and servers lie about sizes: each lie is told, costs the result that it is
+//! Remotes whose manifests and servers lie about sizes: each lie is reported, costs the result that it is
 //! about, and nothing else.
 
 use std::fs;
@@ -52,7 +52,7 @@ fn described(batch: &RecordBatch) -> (Value, Digest, u64) {
     (serde_json::to_value(columns).unwrap(), digest, rows)
 }
 
-/// Makes `stored` the table of the step `table` of a store, whose manifest says that it is `said`.
+/// Makes `stored` the table of the step `table` of a store, whose manifest describes `said`.
 fn forge(store: &Path, stored: &RecordBatch, said: &RecordBatch, key: &str) {
     let mut file = Vec::new();
     let mut writer = ArrowWriter::try_new(&mut file, stored.schema(), None).unwrap();
@@ -103,7 +103,7 @@ fn a_result_with_other_tables_than_the_workflow_says_is_computed() {
     let twice = table(&[("id", texts(&["a", "a"])), ("y", two.clone())]);
     let turned = table(&[("id", texts(&["b", "a"])), ("y", two)]);
     let nulls = table(&[("id", ab), ("y", numbers(&[Some(1), None]))]);
-    // The table, what its manifest says of it, and what is said of that here and elsewhere.
+    // The table, the one in its manifest, and the warnings here and elsewhere.
     let other_type = "column `y` of its table is float64";
     let cases = [
         (&float, &float, "id", "column `y` of its table `out` is float64, not int64", None),
@@ -147,7 +147,7 @@ fn a_plan_says_why_a_stored_result_is_not_used() {
     let twice = table(&[("id", texts(&["a", "a"])), ("y", numbers(&[Some(1), Some(2)]))]);
     forge(&project.path("cache"), &twice, &twice, "id");
     project.run(&["plan", "w.yaml"]).exits(0).prints(&["two rows of its table have one key"]);
-    // What reads it does not get it either.
+    // `show` does not get it either.
     assert_ne!(project.run(&["show", "w.yaml", "table"]).code, Some(0));
 }
 
@@ -163,7 +163,7 @@ fn a_column_that_is_required_now_has_the_same_results() {
     assert_eq!(second.warnings(), [""; 0], "{second}");
 }
 
-/// The result of a step in a remote: the file of its manifest, and what is in it.
+/// The result of a step in a remote: the file of its manifest, and its content.
 pub fn manifest_of(remote: &Path, step: &str) -> (String, Value) {
     let manifests = files_below(&remote.join("actions")).into_iter();
     let mut read = manifests.map(|file| {
@@ -173,7 +173,7 @@ pub fn manifest_of(remote: &Path, step: &str) -> (String, Value) {
     read.find(|(_, manifest)| manifest["labels"]["step"] == step).unwrap()
 }
 
-/// The same manifest with a digest of its own that fits.
+/// The same manifest with its own digest.
 pub fn sealed(manifest: &Value) -> String {
     let mut body = manifest.clone();
     body.as_object_mut().unwrap().remove("integrity");
@@ -232,7 +232,7 @@ fn a_pull_takes_the_rest_and_says_what_is_missing() {
         assert_eq!(statuses(&steps(&done)), ["hit", "hit", "ran"], "{done}");
         assert_eq!(digests(&steps(&done)), digests(&expected));
     }
-    // A table that is damaged is noticed when it comes, and is no less missing.
+    // A table that is damaged is noticed when it comes, and is missing as well.
     let path = remote.join(&of_blob);
     let mut content = fs::read(&path).unwrap();
     content[100] ^= 1;
@@ -241,7 +241,7 @@ fn a_pull_takes_the_rest_and_says_what_is_missing() {
     let pulled = pull(&other, remote.to_str().unwrap()).exits(1);
     assert_eq!(missing(&pulled), json!(["kept"]), "{pulled}");
     pulled.reports(&["its content does not have the digest in its name"]);
-    // What nobody has sent is no lie.
+    // A result that was never sent is not a lie.
     fs::remove_file(remote.join(&of_last)).unwrap();
     let pulled = pull(&project(), remote.to_str().unwrap()).exits(0);
     pulled.reports(&["neither store has the results of kept"]);

@@ -1,5 +1,5 @@
 //! `workflows/galeras.yaml` on three small repositories: what is in the five testbeds, that
-//! Tables I and II are theirs, and what is computed again after a change.
+//! Tables I and II are theirs, and which steps run after a change.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -259,7 +259,7 @@ fn another_threshold_is_work_for_the_deduplication_only() {
     paper.run(&[]).exits(0).all_hit_as(&first);
     let kept = paper.rows("with_docstring_sample").len();
     let raw = paper.rows("collected/raw_data").len();
-    // A copy under another name is no duplicate any more.
+    // A copy under another name is not a duplicate any more.
     paper.set("threshold", "0.97");
     let higher = paper.run(&[]).exits(0);
     for step in ["collected/mined", "collected/features", "collected/changes"] {

@@ -93,7 +93,7 @@ fn a_bucket_that_is_not_there_and_an_account_that_is_none_are_told() {
 
 const LS: [&str; 4] = ["cache", "ls", "--cache", STORE];
 
-/// A server of a machine's account; one without a token says nothing.
+/// A server of a machine's account; one without a token does not answer.
 fn metadata_server(token: Option<&'static str>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

@@ -1,4 +1,4 @@
-//! `generate` with `endpoint: completions`, where a text goes on, and the log-probabilities of both
+//! `generate` with `endpoint: completions`, where a text continues, and the log-probabilities of both
 //! endpoints.
 
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ fn a_text_goes_on_without_a_chat_around_it() {
         assert!(row.get("logprob_sum").is_none(), "{row}");
     }
     project.run_ok(&[]).all_hit();
-    // What is made of an answer is no question.
+    // Another way to read an answer asks nothing.
     project.rerun("prompt: code", "prompt: code, extract: code");
     for row in project.rows("answers") {
         assert_eq!(row["prediction"], goes_on(&json!({"prompt": row["code"]})).trim_end());

@@ -1,4 +1,4 @@
-//! Servers that fail, die or talk nonsense: what is tried again, what is said, and that all other
+//! Servers that fail, die or talk nonsense: retries, messages, and that all other
 //! prompts get their answers.
 //!
 //! `generate` within limits: money, pace, and waits that a server asks for.
@@ -14,7 +14,7 @@ use crate::generate_openai::{WORKFLOW, answers, served, served_of};
 use crate::harness::{Outcome, Project, Running, flat, has, patience, says, text, wait_for};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest, error};
 
-/// Quick tries, so that a test of all that fails takes seconds.
+/// Quick tries, so that a test of failures takes seconds.
 const QUICK: &str = "tries: 2, timeout_seconds: 1";
 
 fn raw(status: u16, body: Value) -> ChatFault {
@@ -64,7 +64,7 @@ pub fn survives(workflow: &str, fault: ChatFault) {
     assert!(outcome.warnings().is_empty(), "{fault:?}: {outcome}");
 }
 
-/// No prompt will be answered: the step ends after these requests at most, and says this.
+/// No prompt will be answered: the step ends with these words after four requests at most.
 #[track_caller]
 fn ends(fault: ChatFault, words: &[&str]) {
     let (api, project) = served(40, "concurrency: 4");
@@ -203,7 +203,7 @@ fn warnings_are_not_as_many_as_rows() {
     assert_eq!(counts.map(|port| project.rows(port).len()), [200, 0, 0]);
 }
 
-/// A row without a conversation is no failure of the server: it is not tried again.
+/// A row without a conversation does not count as a failure of the server: it is not tried again.
 #[test]
 fn a_text_that_is_null_is_rejected() {
     let (api, project) = served(2, "messages: code");
@@ -266,7 +266,7 @@ fn what_nobody_counts_costs_the_most() {
     }
 }
 
-/// Prompts count as well, and what they will cost is guessed: never too low.
+/// Prompts count as well, and their cost is guessed, never too low.
 #[test]
 fn what_was_really_spent_is_within_the_limit() {
     for (concurrency, tokens) in [(1, 12), (8, 12), (8, 60)] {

@@ -256,7 +256,7 @@ fn waiting(project: &Project) -> Running {
     second
 }
 
-/// The second run waits for the first one, which is killed: it continues with what is there.
+/// The second run waits for the first one, which is killed: it continues with the kept answers.
 #[test]
 fn a_run_takes_over_from_one_that_is_killed_while_it_waits() {
     let (api, project) = served(ROWS, "concurrency: 4");
