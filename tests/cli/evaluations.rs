@@ -63,11 +63,6 @@ fn commits(
     }
 }
 
-fn fixes(study: &Shipped) {
-    let message = |n| format!("Fix what part {n} gives for nothing");
-    commits(study, buggy, "Add the first module of it", message);
-}
-
 pub fn documented(study: &Shipped) {
     let code = |n: usize| {
         let doc = format!("{}.", said_of(n));
@@ -277,7 +272,8 @@ fn tests_of_one_method_are_one_cluster() {
 #[test]
 fn fixes_are_measured_before_they_are_made_and_compared_with_the_bug() {
     let (mut study, api) = study("bugfix.yaml", answer);
-    fixes(&study);
+    let message = |n| format!("Fix what part {n} gives for nothing");
+    commits(&study, buggy, "Add the first module of it", message);
     let outcomes = ["bleu", "codebleu", "similarity", "chrf", "parses", "exact_match", "nearer"];
     let scores = evaluates(&mut study, &api, "bugfix", &outcomes);
     let mut mended = BTreeSet::new();

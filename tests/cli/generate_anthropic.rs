@@ -205,10 +205,8 @@ fn nothing_is_asked_twice() {
 fn the_key_of_the_own_server_is_known_by_its_name() {
     let project = Project::new(&WORKFLOW.replace("base_url: 'URL', ", "").replace(", MORE", ""));
     project.write("data.jsonl", data(0..1));
-    let outcome = project.run_json(&[]).exits(2);
-    let found = outcome.events("diagnostic");
-    assert_eq!((found.len(), &found[0]["code"]), (1, &json!("missing-secret")), "{outcome}");
-    says(&found[0]["message"].to_string(), &["ANTHROPIC_API_KEY"]);
+    let found = project.refused_once("missing-secret", "ANTHROPIC_API_KEY");
+    says(&found["message"].to_string(), &["ANTHROPIC_API_KEY"]);
     // For another server it is asked for.
     let other =
         "model: tiny, base_url: 'https://models.example.org', api_key_env: ANTHROPIC_API_KEY";
