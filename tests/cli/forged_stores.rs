@@ -43,15 +43,6 @@ fn table(columns: &[(&str, ArrayRef)]) -> RecordBatch {
     RecordBatch::try_from_iter(columns.iter().map(|(name, array)| (*name, array.clone()))).unwrap()
 }
 
-/// The JSON of the columns of a table, its logical digest, and its rows.
-fn described(batch: &RecordBatch) -> (Value, Digest, u64) {
-    let mut hasher = TableHasher::new(&batch.schema());
-    hasher.update(batch).unwrap();
-    let (columns, rows) = hasher.finish();
-    let digest = table_digest(&columns, rows);
-    (serde_json::to_value(columns).unwrap(), digest, rows)
-}
-
 /// Makes `stored` the table of the step `table` of a store, whose manifest describes `said`.
 fn forge(store: &Path, stored: &RecordBatch, said: &RecordBatch, key: &str) {
     let mut file = Vec::new();
@@ -63,7 +54,10 @@ fn forge(store: &Path, stored: &RecordBatch, said: &RecordBatch, key: &str) {
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join(format!("{blob}.parquet")), &file).unwrap();
     let (path, mut manifest) = manifest_of(store, "table");
-    let (columns, digest, rows) = described(said);
+    let mut hasher = TableHasher::new(&said.schema());
+    hasher.update(said).unwrap();
+    let (columns, rows) = hasher.finish();
+    let digest = table_digest(&columns, rows);
     let said = json!({
         "blob": blob, "bytes": file.len(), "rows": rows, "digest": digest, "columns": columns,
         "key": [key],
