@@ -1,4 +1,4 @@
-//! What is fuzzed: functions of bytes that must neither panic nor see a promise broken.
+//! Fuzz targets: functions of bytes that must neither panic nor see a promise broken.
 //!
 //! | file | holds |
 //! |---|---|
@@ -15,7 +15,7 @@
 //! `cargo test`; `fuzz/libfuzzer` is the program that searches by coverage, which
 //! `benches/fuzz.sh` builds and runs.
 
-// A broken promise is a panic: that is how a fuzzer is told.
+// A broken promise is a panic, which a fuzzer reports.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod chat;
@@ -66,7 +66,7 @@ pub fn targets() -> Vec<Target> {
     all
 }
 
-/// The texts of an input, which lines of `%%` part. What is no UTF-8 is replaced.
+/// The texts of an input, which lines of `%%` part. Bytes that are not UTF-8 are replaced.
 fn texts(input: &[u8]) -> Vec<String> {
     String::from_utf8_lossy(input).split("\n%%\n").map(str::to_owned).collect()
 }

@@ -1,5 +1,5 @@
 //! Targets of the engine: what it reads of a workflow, the files of stores, of users and of
-//! strangers, and what is typed.
+//! strangers, and typed input.
 
 mod bundles;
 mod given;
@@ -72,7 +72,7 @@ fn folder() -> PathBuf {
     FOLDER.with(|folder| folder.path().to_path_buf())
 }
 
-/// Plans the workflow file in `folder`, and looks at what is said about it.
+/// Plans the workflow file in `folder`, and checks its diagnostics.
 async fn planned(folder: &Path, text: &str) -> Option<Plan> {
     let file = folder.join("w.yaml");
     std::fs::write(&file, text).unwrap();
