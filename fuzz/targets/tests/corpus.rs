@@ -1,8 +1,8 @@
 //! Every target over its committed inputs, and over the same changes of them in every run.
 //!
 //! An input that once broke a target is in its corpus, so it is run here without any fuzzer.
-//! `GALERAS_FUZZ_SECONDS` gives a target more time for changed inputs than one second,
-//! and `GALERAS_FUZZ_SEED` which ones.
+//! `GALERAS_FUZZ_SECONDS` sets the time of a target for changed inputs, which is one second, and
+//! `GALERAS_FUZZ_SEED` selects them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
