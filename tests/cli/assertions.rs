@@ -1,6 +1,8 @@
-//! `assert`: data tests gate what follows, and are no part of a step's result.
+//! `assert`: data tests gate the steps that follow. They are not part of a result.
+//!
+//! `schema`: promises of a step. Types are checked before anything runs, nulls afterwards.
 
-use crate::harness::{Project, says};
+use crate::harness::{Project, every, refused, says, text};
 
 fn workflow(assertion: &str) -> String {
     format!(
@@ -13,13 +15,8 @@ steps:
       output: {{ id: utf8!, x: int64!, k: utf8 }}
     assert:
       - {assertion}
-  after:
-    op: sample
-    from: table
-    with: {{ n: 2, seed: 1 }}
-  beside:
-    op: exec
-    with: {{ command: 'true', output: {{ id: utf8! }} }}
+  after: {{ op: sample, from: table, with: {{ n: 2, seed: 1 }} }}
+  beside: {{ op: exec, with: {{ command: 'true', output: {{ id: utf8! }} }} }}
 outputs:
   table: {{ from: table, path: table.csv }}
   after: {{ from: after, path: after.csv }}
@@ -36,68 +33,51 @@ fn fails(assertion: &str, words: &[&str]) {
     let found = outcome.events("assertion");
     assert_eq!(found.len(), 1, "{outcome}");
     assert_eq!((&found[0]["severity"], &found[0]["step"]), (&"error".into(), &"table".into()));
-    let shown = project.run(&["run", "w.yaml"]).exits(3);
-    for word in words.iter().chain(&["w.yaml:9:9"]) {
-        assert!(found[0]["message"].as_str().unwrap().contains(word), "{word}: {outcome}");
-        assert!(shown.stderr.contains(word), "{word}: {shown}");
-    }
+    let all = [words, &["w.yaml:9:9"]].concat();
+    says(text(&found[0], "message"), &all);
+    project.run(&["run", "w.yaml"]).exits(3).reports(&all);
     for file in ["table.csv", "after.csv"] {
         assert!(!project.path(file).exists(), "{file}: what is downstream is not written");
     }
 
-    // With the severity `warn` it is only told.
+    // With the severity `warn` it is only a warning.
     let entry = assertion.trim_start_matches('{').trim_end_matches('}').trim();
     project.write("w.yaml", workflow(&format!("{{ {entry}, severity: warn }}")));
-    let outcome = project.run_ok(&[]);
-    assert_eq!(outcome.statuses(), "table=hit after=ran beside=hit");
+    let outcome = project.run_ok(&[]).went("table=hit after=ran beside=hit");
     assert_eq!(outcome.events("assertion")[0]["severity"], "warn");
-    let shown = project.run(&["run", "w.yaml"]).exits(0);
-    assert!(words.iter().all(|w| shown.stderr.contains(w)), "{shown}");
+    project.run(&["run", "w.yaml"]).exits(0).reports(words);
     assert_eq!(project.read("log"), "ran\n", "the step ran once");
 }
 
-#[track_caller]
-fn holds(assertion: &str) {
-    let project = Project::new(&workflow(assertion));
-    let outcome = project.run_ok(&[]);
-    assert!(outcome.events("assertion").is_empty(), "{outcome}");
+#[test]
+fn assertions_that_do_not_hold_fail() {
+    let cases = [
+        ("{ expr: 'x > 1' }", &["x > 1", "1 rows", "id = a"][..]),
+        // An expression that is null does not hold.
+        ("{ expr: \"k <> 'w'\" }", &["1 rows", "id = b"]),
+        ("{ unique: [x] }", &["unique", "x = 2"]),
+        ("{ not_null: [id, k] }", &["not_null", "id = b"]),
+        ("{ accepted_values: { column: k, values: [u, w] } }", &["accepted_values", "id = c"]),
+        ("{ rows: { min: 4 } }", &["rows", "3 rows"]),
+        ("{ rows: { max: 2 } }", &["rows", "3 rows"]),
+    ];
+    every(cases.map(|case| (case.0, case)), |(assertion, words)| fails(assertion, words));
 }
 
 #[test]
-fn expressions_hold_for_every_row() {
-    fails("{ expr: 'x > 1' }", &["x > 1", "1 rows", "id = a"]);
-    holds("{ expr: 'x > 0' }");
-}
-
-#[test]
-fn an_expression_that_is_null_does_not_hold() {
-    fails("{ expr: \"k <> 'w'\" }", &["1 rows", "id = b"]);
-}
-
-#[test]
-fn values_occur_once() {
-    fails("{ unique: [x] }", &["unique", "x = 2"]);
-    holds("{ unique: [id] }");
-    holds("{ unique: [x, k] }");
-}
-
-#[test]
-fn nulls_are_found() {
-    fails("{ not_null: [id, k] }", &["not_null", "id = b"]);
-    holds("{ not_null: [id, x] }");
-}
-
-#[test]
-fn values_are_accepted() {
-    fails("{ accepted_values: { column: k, values: [u, w] } }", &["accepted_values", "id = c"]);
-    holds("{ accepted_values: { column: x, values: [1, 2] } }");
-}
-
-#[test]
-fn rows_are_counted() {
-    fails("{ rows: { min: 4 } }", &["rows", "3 rows"]);
-    fails("{ rows: { max: 2 } }", &["rows", "3 rows"]);
-    holds("{ rows: { min: 3, max: 3 } }");
+fn assertions_that_hold_say_nothing() {
+    let cases = [
+        "{ expr: 'x > 0' }",
+        "{ unique: [id] }",
+        "{ unique: [x, k] }",
+        "{ not_null: [id, x] }",
+        "{ accepted_values: { column: x, values: [1, 2] } }",
+        "{ rows: { min: 3, max: 3 } }",
+    ];
+    every(cases.map(|assertion| (assertion, assertion)), |assertion| {
+        let outcome = Project::new(&workflow(assertion)).run_ok(&[]);
+        assert!(outcome.events("assertion").is_empty(), "{outcome}");
+    });
 }
 
 #[test]
@@ -124,10 +104,8 @@ fn every_failed_assertion_is_told() {
     let project = Project::new(&workflow(
         "{ rows: { min: 4 } }\n      - { expr: 'x > 1', severity: warn }\n      - { not_null: [k] }",
     ));
-    let outcome = project.run_json(&[]).exits(3);
-    assert_eq!(outcome.events("assertion").len(), 3, "{outcome}");
-    let shown = project.run(&["run", "w.yaml"]).exits(3);
-    says(&shown.stderr, &["w.yaml:9:", "w.yaml:10:", "w.yaml:11:"]);
+    assert_eq!(project.run_json(&[]).exits(3).events("assertion").len(), 3);
+    project.run(&["run", "w.yaml"]).exits(3).reports(&["w.yaml:9:", "w.yaml:10:", "w.yaml:11:"]);
 }
 
 #[test]
@@ -144,17 +122,65 @@ fn other_ports_are_tested_too() {
       - { rows: { max: 0 }, port: rejects }
 ",
     );
-    let outcome = project.run_json(&[]).exits(3);
-    let message = outcome.events("assertion")[0]["message"].as_str().unwrap().to_owned();
-    says(&message, &["rejects", "w.yaml:11:9"]);
+    let found = project.run_json(&[]).exits(3).events("assertion");
+    says(text(&found[0], "message"), &["rejects", "w.yaml:11:9"]);
 }
 
 #[test]
 fn params_work_in_assertions() {
-    let text = workflow("{ rows: { min: '${{ params.least }}' } }")
-        .replace("galeras: 1\n", "galeras: 1\nparams:\n  least: { type: int, default: 4 }\n");
-    let project = Project::new(&text);
+    let project = Project::new(&workflow("{ rows: { min: '${{ params.least }}' } }"));
+    project.change("steps:\n", "params: { least: { type: int, default: 4 } }\nsteps:\n");
     project.run_json(&[]).exits(3);
     project.run_ok(&["--set", "least=3"]);
     assert_eq!(project.read("log"), "ran\n");
+}
+
+/// A workflow with a contract.
+fn promise(schema: &str) -> String {
+    format!(
+        "galeras: 1
+steps:
+  table:
+    op: exec
+    with:
+      command: touch ran; printf '{{\"id\":\"a\",\"x\":1,\"k\":null}}\\n'
+      output: {{ id: utf8!, x: int64, k: utf8 }}
+    schema: {schema}
+  after: {{ op: sample, from: table, with: {{ n: 2, seed: 1 }} }}
+"
+    )
+}
+
+#[test]
+fn wrong_types_and_missing_columns_are_found_before_anything_runs() {
+    for (schema, words) in [
+        ("{ id: utf8!, x: «utf8 }", &["`x`", "int64", "utf8"][..]),
+        ("{ id: utf8!, x: «float64 }", &["`x`", "int64", "float64"]),
+        ("{ «idd: utf8!, x: int64 }", &["did you mean `id`?"]),
+    ] {
+        refused(&promise(schema), "broken-contract", words);
+    }
+}
+
+#[test]
+fn a_null_in_a_column_that_promised_none_fails_the_run() {
+    let project = Project::new(&promise("{ id: utf8!, x: int64!, k: utf8! }"));
+    let outcome = project.run_json(&[]).exits(3);
+    assert_eq!(outcome.finished()["status"], "assert_failed");
+    assert_eq!(outcome.statuses(), "table=failed after=skipped");
+    says(text(&outcome.events("assertion")[0], "message"), &["k", "id = a", "w.yaml:8:"]);
+    assert_eq!(project.rerun("k: utf8! }", "k: utf8 }").statuses(), "table=hit after=ran");
+}
+
+#[test]
+fn a_contract_that_holds_says_nothing_and_may_be_a_file() {
+    let project = Project::new(&promise("{ id: utf8!, x: int64! }"));
+    assert!(project.run_ok(&[]).events("assertion").is_empty());
+    let project = Project::new(&promise("contract.json"));
+    project.write("contract.json", r#"{"columns": {"id": "utf8!", "x": "int64"}}"#);
+    project.run_ok(&[]);
+    project.edit("contract.json", "int64", "utf8");
+    assert_eq!(project.run_json(&[]).exits(2).diagnostics(), ["broken-contract w.yaml:8:13"]);
+    project.write("contract.json", "not json");
+    project.run_json(&[]).exits(2);
 }

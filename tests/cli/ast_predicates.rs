@@ -1,6 +1,8 @@
 //! `python_has` and `python_count`: tests on the syntax of methods, in rules and in SQL.
 
-use crate::harness::Project;
+use serde_json::json;
+
+use crate::harness::{Project, lines, values};
 
 const WORKFLOW: &str = r#"galeras: 1
 steps:
@@ -23,33 +25,30 @@ steps:
 "#;
 
 fn project() -> Project {
-    let project = Project::new(WORKFLOW);
     let rows = [
-        ("a", r"def f(x):\n    try:\n        return eval(x)\n    except E:\n        return 1\n"),
-        ("b", r"def g(x):\n    '''Does what try: does.'''\n    return x\n"),
-        ("c", r"def h(:\n    try:\n        pass\n    finally:\n        eval(eval(x))\n"),
+        (
+            "a",
+            Some("def f(x):\n    try:\n        return eval(x)\n    except E:\n        return 1\n"),
+        ),
+        ("b", Some("def g(x):\n    '''Does what try: does.'''\n    return x\n")),
+        ("c", Some("def h(:\n    try:\n        pass\n    finally:\n        eval(eval(x))\n")),
+        ("d", None),
     ];
-    let text: String = rows
-        .iter()
-        .map(|(id, code)| format!("{{\"id\":\"{id}\",\"code\":\"{code}\"}}\n"))
-        .collect();
-    project.write("data.jsonl", format!("{text}{{\"id\":\"d\",\"code\":null}}\n"));
-    project
+    let rows = rows.map(|(id, code)| json!({"id": id, "code": code}));
+    Project::new(WORKFLOW).with("data.jsonl", lines(&rows))
 }
 
 #[test]
 fn a_docstring_fools_no_predicate() {
     let project = project().ran();
-    let ids = |step: &str| -> Vec<String> {
-        project.rows(step).iter().map(|r| r["id"].as_str().unwrap_or_default().into()).collect()
-    };
-    assert_eq!(ids("tries"), ["a", "c"]);
+    assert_eq!(project.texts("tries", "id"), ["a", "c"]);
     let rows = project.rows("counted");
-    let of = |id: &str| rows.iter().find(|r| r["id"] == id).cloned().unwrap_or_default();
-    assert_eq!((of("a")["returns"].as_i64(), of("a")["evals"].as_i64()), (Some(2), Some(1)));
-    assert_eq!((of("b")["returns"].as_i64(), of("b")["fooled"].as_bool()), (Some(1), Some(true)));
-    assert_eq!(of("c")["evals"].as_i64(), Some(2));
-    assert!(of("d")["returns"].is_null());
+    let of =
+        |id: &str, columns: &str| values(rows.iter().find(|row| row["id"] == id).unwrap(), columns);
+    assert_eq!(of("a", "returns evals"), json!([2, 1]));
+    assert_eq!(of("b", "returns fooled"), json!([1, true]));
+    assert_eq!(of("c", "evals"), json!([2]));
+    assert_eq!(of("d", "returns"), json!([null]));
 }
 
 #[test]
@@ -63,8 +62,6 @@ fn a_wrong_pattern_is_found_before_anything_runs() {
         ("#eq?", "#like?", "predicate `#like?`"),
     ] {
         project.write("w.yaml", WORKFLOW.replace(from, to));
-        let outcome = project.run_json(&[]);
-        assert_eq!(outcome.code, Some(2), "{to}: {}", outcome.stderr);
-        assert!(outcome.stdout.contains(wanted), "{to}: {}", outcome.stdout);
+        project.run_json(&[]).exits(2).prints(&[wanted]);
     }
 }

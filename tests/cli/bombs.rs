@@ -1,5 +1,5 @@
-//! Small files that stand for a great deal: embedded workflows that double, files without end,
-//! pipes that nobody writes to. Refused quickly, and in little memory.
+//! Small files with a large effect: embedded workflows that double, files without end, pipes without
+//! a writer. They are refused quickly, and in little memory.
 //!
 //! SQL whose values do not fit: of two types, beyond 64 bits, or a pattern that is too long.
 //! `memory_guard` has SQL that asks for all memory.
@@ -11,11 +11,11 @@ use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::harness::{Project, TIME_OUT, says};
+use crate::harness::{Project, Running, TIME_OUT, says};
 
 const READ: &str = "galeras: 1\nsteps:\n  data: { op: read, with: { path: d.csv } }\n";
 
-/// Runs a command; fails if it takes too long. Its exit code, what it said, and the most
+/// Runs a command; fails if it takes too long. Returns its exit code, its output, and the most
 /// memory that it had, in MiB.
 #[track_caller]
 pub fn measured(project: &Project, args: &[&str]) -> (Option<i32>, String, u64) {
@@ -46,18 +46,25 @@ pub fn measured(project: &Project, args: &[&str]) -> (Option<i32>, String, u64) 
     (status.code(), text.split_whitespace().collect::<Vec<_>>().join(" "), most)
 }
 
-/// What is refused within little memory, with this code of a diagnostic and these words.
+/// The command refuses the workflow within little memory, with these words.
+#[track_caller]
+fn refuses_with(project: &Project, args: &[&str], words: &[&str]) {
+    let (exit, said, most) = measured(project, args);
+    assert_eq!(exit, Some(2), "{said}");
+    says(&said, words);
+    assert!(most < 700, "{most} MiB");
+}
+
+/// Like [`refuses_with`], with this code of a diagnostic.
 #[track_caller]
 fn refuses(project: &Project, verb: &str, code: &str, words: &str) {
-    let (exit, said, most) = measured(project, &[verb, "w.yaml", "--format", "json"]);
-    assert_eq!(exit, Some(2), "{said}");
-    says(&said, &[&format!("\"code\":\"{code}\""), words]);
-    assert!(most < 700, "{most} MiB");
+    let code = format!("\"code\":\"{code}\"");
+    refuses_with(project, &[verb, "w.yaml", "--format", "json"], &[&code, words]);
 }
 
 /// Seventeen files, each of which embeds the next one twice.
 fn doubling(with: &str) -> Project {
-    let project = Project::new("galeras: 1\nsteps:\n  a: { uses: f1.yaml }\n");
+    let project = Project::steps("  a: { uses: f1.yaml }\n").with("d.csv", "id\na\n");
     for i in 1..17 {
         let next = i + 1;
         let text = format!(
@@ -66,9 +73,7 @@ fn doubling(with: &str) -> Project {
         );
         project.write(&format!("f{i}.yaml"), text);
     }
-    project.write("f17.yaml", format!("galeras: 1\nparams: {{ p: x }}\n{}", &READ[11..]));
-    project.write("d.csv", "id\na\n");
-    project
+    project.with("f17.yaml", format!("galeras: 1\nparams: {{ p: x }}\n{}", &READ[11..]))
 }
 
 #[test]
@@ -76,59 +81,38 @@ fn files_that_embed_each_other_twice_are_refused_quickly() {
     for with in ["", ", with: { p: '${{ params.p }}y' }"] {
         let project = doubling(with);
         for verb in ["check", "plan", "graph"] {
-            let args: &[&str] = &[verb, "w.yaml"];
-            let (exit, said, most) = measured(&project, args);
-            assert_eq!(exit, Some(2), "{said}");
-            assert!(said.contains("plan-limit"), "{said}");
-            says(&said, &["the plan would embed more than 10000 workflows", "[w.yaml:3:3]"]);
-            assert!(most < 700, "{most} MiB");
+            let words = "the plan would embed more than 10000 workflows";
+            refuses_with(&project, &[verb, "w.yaml"], &["plan-limit", words, "[w.yaml:3:3]"]);
         }
     }
 }
 
 #[test]
 fn a_plan_has_at_most_so_many_steps() {
-    let values: Vec<String> = (0..240).map(|i| i.to_string()).collect();
-    let inner = format!(
-        "galeras: 1\nsteps:\n  data: {{ op: read, matrix: {{ k: [{}] }}, with: {{ path: d.csv }} }}\n",
-        values.join(", ")
-    );
-    let project = Project::new(&format!(
-        "galeras: 1\nsteps:\n  a: {{ uses: inner.yaml, matrix: {{ m: [{}] }} }}\n",
-        values.join(", ")
-    ));
-    project.write("inner.yaml", inner);
-    project.write("d.csv", "id\na\n");
+    let values = (0..240).map(|i| i.to_string()).collect::<Vec<_>>().join(", ");
+    let outer = format!("  a: {{ uses: inner.yaml, matrix: {{ m: [{values}] }} }}\n");
+    let inner = READ.replace("op: read", &format!("op: read, matrix: {{ k: [{values}] }}"));
+    let project = Project::steps(&outer).with("inner.yaml", inner).with("d.csv", "id\na\n");
     refuses(&project, "check", "plan-limit", "the plan would have more than 50000 steps");
 }
 
 /// A chain of files, each of which embeds the next one.
 fn chain(files: usize) -> Project {
-    let project = Project::new("galeras: 1\nsteps:\n  a: { uses: f1.yaml }\n");
+    let project = Project::steps("  a: { uses: f1.yaml }\n").with("d.csv", "id\na\n");
+    let output = |from: &str| format!("outputs:\n  t: {{ from: {from}, path: t.csv }}\n");
     for i in 1..files {
-        let text = format!(
-            "galeras: 1\nsteps:\n  a: {{ uses: f{}.yaml }}\noutputs:\n  \
-             t: {{ from: a.t, path: t.csv }}\n",
-            i + 1
-        );
-        project.write(&format!("f{i}.yaml"), text);
+        let steps = format!("galeras: 1\nsteps:\n  a: {{ uses: f{}.yaml }}\n", i + 1);
+        project.write(&format!("f{i}.yaml"), steps + &output("a.t"));
     }
-    project.write(
-        &format!("f{files}.yaml"),
-        format!("{READ}outputs:\n  t: {{ from: data, path: t.csv }}\n"),
-    );
-    project.write("d.csv", "id\na\n");
-    project
+    project.with(&format!("f{files}.yaml"), format!("{READ}{}", output("data")))
 }
 
 #[test]
 fn depth_is_not_a_cycle() {
     for files in [17, 64] {
-        let project = chain(files);
-        project.run_ok(&[]);
+        chain(files).run_ok(&[]);
     }
-    let deep = chain(65);
-    refuses(&deep, "check", "plan-limit", "workflows embed one another more than 64 deep");
+    refuses(&chain(65), "check", "plan-limit", "workflows embed one another more than 64 deep");
     let cyclic = chain(17);
     cyclic.write("f17.yaml", "galeras: 1\nsteps:\n  a: { uses: f3.yaml }\n");
     refuses(&cyclic, "check", "cycle", "`f3.yaml` embeds itself");
@@ -173,16 +157,11 @@ fn a_named_pipe_is_not_waited_for() {
     pipe("d.yaml");
     project.write("w.yaml", "galeras: 1\nsteps:\n  a: { uses: d.yaml }\n");
     refuses(&project, "run", "missing-file", "d.yaml");
-}
-
-#[test]
-fn a_workflow_may_come_through_a_pipe() {
-    let project = Project::empty().with("d.csv", "id\na\n");
+    // A workflow may come through a pipe.
     let text = READ.replace("d.csv", &project.path("d.csv").display().to_string());
     project.write("w.yaml", text);
     let outcome = project.shell("cat w.yaml | exec \"$GALERAS\" check /dev/stdin");
-    let outcome = crate::harness::Running::start(outcome).finish().exits(0);
-    assert!(outcome.stdout.contains("ok, 1 steps"), "{outcome}");
+    Running::start(outcome).finish().exits(0).prints(&["ok, 1 steps"]);
 }
 
 #[test]
@@ -199,9 +178,8 @@ fn a_download_that_is_too_large_is_refused_before_it_comes() {
             let _ = stream.read(&mut [0]);
         }
     });
-    let project = Project::new(&format!(
-        "galeras: 1\nsteps:\n  data: {{ op: read, with: {{ url: 'http://{address}/d.csv' }} }}\n"
-    ));
+    let project =
+        Project::new(&READ.replace("path: d.csv", &format!("url: 'http://{address}/d.csv'")));
     refuses(&project, "run", "unreachable-url", "it has more than 16384 MiB");
     assert!(project.stored_nothing());
 }
@@ -209,12 +187,9 @@ fn a_download_that_is_too_large_is_refused_before_it_comes() {
 const DATA: &str = "{\"id\":\"a\",\"x\":1}\n{\"id\":\"b\",\"x\":2}\n";
 
 fn project(step: &str, sql: &str) -> Project {
-    let project = Project::new(&format!(
-        "galeras: 1\nsteps:\n  data: {{ op: read, with: {{ path: d.jsonl }} }}\n  out:\n    \
-         op: {step}: >-\n          {sql}\n"
-    ));
-    project.write("d.jsonl", DATA);
-    project
+    let data = "  data: { op: read, with: { path: d.jsonl } }\n";
+    let steps = format!("{data}  out:\n    op: {step}: >-\n          {sql}\n");
+    Project::steps(&steps).with("d.jsonl", DATA)
 }
 
 fn check_of(sql: &str) -> Project {
@@ -230,13 +205,11 @@ fn query_of(sql: &str) -> Project {
 
 #[test]
 fn an_expression_over_one_row_contains_no_query() {
-    let with: Vec<String> = (1..41)
-        .map(|i| format!("a{i} AS (SELECT id FROM a{} UNION ALL SELECT id FROM a{})", i - 1, i - 1))
-        .collect();
-    let with = format!(
-        "WITH a0 AS (SELECT id FROM (VALUES (1)) AS v (id)), {} SELECT id FROM a40",
-        with.join(", ")
-    );
+    let twice =
+        |i: u32| format!(", a{i} AS (SELECT id FROM a{0} UNION ALL SELECT id FROM a{0})", i - 1);
+    let all: String = (1..41).map(twice).collect();
+    let with =
+        format!("WITH a0 AS (SELECT id FROM (VALUES (1)) AS v (id)){all} SELECT id FROM a40");
     let outcome = check_of(&format!("x IN ({with})")).run_json(&[]).exits(2);
     assert!(outcome.diagnostics()[0].starts_with("not-a-row-expression w.yaml:11:"), "{outcome}");
 }
@@ -247,45 +220,33 @@ fn values_of_two_types_become_one_that_holds_both_or_an_error() {
         let shown = project.run(&["show", "w.yaml", "out", "--format", "json"]).exits(0);
         shown.stdout.trim().replace('\n', " ")
     };
-    let united = query_of("SELECT id, x AS v FROM input UNION ALL SELECT 'c', 'q'");
-    united.run_ok(&[]);
-    assert!(table(&united).contains(r#""id":"c","v":"q""#), "{}", table(&united));
-    let cases =
-        query_of("SELECT id, CASE WHEN x > 1 THEN 1 WHEN x = 1 THEN 'a' END AS v FROM input");
-    cases.run_ok(&[]);
-    assert!(table(&cases).contains(r#""id":"a","v":"a""#), "{}", table(&cases));
-    let fractions = query_of("SELECT id, x AS v FROM input UNION ALL SELECT 'c', 1.5");
-    fractions.run_ok(&[]);
-    assert!(table(&fractions).contains(r#""id":"c","v":1.5"#), "{}", table(&fractions));
-    let signs = |big: &str| {
-        query_of(&format!(
-            "SELECT id, x AS v FROM input UNION ALL SELECT 'c', CAST({big} AS BIGINT UNSIGNED)"
-        ))
-    };
-    let small = signs("7");
-    small.run_ok(&[]);
-    assert!(table(&small).contains(r#""id":"c","v":7"#), "{}", table(&small));
-    let large = signs("18446744073709551615").run(&["run", "w.yaml"]).exits(1);
-    assert!(large.stderr.contains("18446744073709551615"), "{large}");
-    let cases = query_of("SELECT id, CASE WHEN x > 1 THEN x ELSE 'small' END AS v FROM input");
-    cases.run_ok(&[]);
-    assert!(table(&cases).contains(r#""v":"small""#), "{}", table(&cases));
+    let with = |value: &str| format!("SELECT id, x AS v FROM input UNION ALL SELECT 'c', {value}");
+    for (query, wanted) in [
+        (with("'q'"), r#""id":"c","v":"q""#),
+        (with("1.5"), r#""id":"c","v":1.5"#),
+        (with("CAST(7 AS BIGINT UNSIGNED)"), r#""id":"c","v":7"#),
+        (
+            "SELECT id, CASE WHEN x > 1 THEN 1 WHEN x = 1 THEN 'a' END AS v FROM input".into(),
+            r#""id":"a","v":"a""#,
+        ),
+        (
+            "SELECT id, CASE WHEN x > 1 THEN x ELSE 'small' END AS v FROM input".into(),
+            r#""v":"small""#,
+        ),
+    ] {
+        says(&table(&query_of(&query).ran()), &[wanted]);
+    }
+    let large = query_of(&with("CAST(18446744073709551615 AS BIGINT UNSIGNED)"));
+    large.run(&["run", "w.yaml"]).exits(1).reports(&["18446744073709551615"]);
 }
 
 #[test]
 fn a_sum_that_64_bits_do_not_hold_is_an_error() {
-    for sum in ["sum(y)", "sum(DISTINCT y + x) OVER ()", "sum(y) OVER (ORDER BY id)"] {
-        let query = format!(
-            "SELECT 'k' AS id, {sum} AS s FROM (SELECT id, x, 9223372036854775800 + x AS y FROM input) AS t"
-        );
-        let query = match sum.contains("OVER") {
-            true => query.replace("'k' AS id", "id"),
-            false => query,
-        };
-        let project = query_of(&query.replace("DISTINCT ", ""));
-        let outcome = project.run_json(&[]).exits(1);
-        let said = outcome.to_string();
-        assert!(said.contains("more than 64 bits hold"), "{sum}: {said}");
+    for columns in ["'k' AS id, sum(y)", "id, sum(y + x) OVER ()", "id, sum(y) OVER (ORDER BY id)"]
+    {
+        let rows = "SELECT id, x, 9223372036854775800 + x AS y FROM input";
+        let outcome = query_of(&format!("SELECT {columns} AS s FROM ({rows}) AS t")).run_json(&[]);
+        says(&outcome.exits(1).to_string(), &["more than 64 bits hold"]);
     }
 }
 
@@ -293,6 +254,6 @@ fn a_sum_that_64_bits_do_not_hold_is_an_error() {
 fn a_syntax_pattern_of_brackets_is_refused() {
     let sql = format!("python_has(id, '{}')", "(".repeat(400_000));
     let (exit, said, _) = measured(&check_of(&sql), &["check", "w.yaml"]);
-    assert_eq!(exit, Some(2), "{}", &said[..said.len().min(2_000)]);
-    assert!(said.contains("8192 are the most"), "{}", &said[..said.len().min(2_000)]);
+    let about = &said[..said.len().min(2_000)];
+    assert!(exit == Some(2) && said.contains("8192 are the most"), "{exit:?}: {about}");
 }

@@ -1,8 +1,6 @@
 //! Stores and remotes in buckets of S3, on `s3s-fs`: the same results as in a folder, nothing sent twice,
 //! no listing needed, and leases instead of locks.
-//!
-//! Lives here, too: the server that these tests share. Does not live here: servers that refuse or are
-//! not there (`bucket_faults`).
+//! `bucket_faults` has servers that refuse or are not there.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,10 +8,12 @@ use std::time::{Duration, SystemTime};
 
 use galeras_test_servers::chat_api::ChatApi;
 use galeras_test_servers::s3_api::{S3Api, S3Request};
+use serde_json::json;
 use tempfile::TempDir;
 
 use crate::generate_openai;
-use crate::harness::{Outcome, Project, Running, files_below};
+use crate::harness::{Outcome, Project, Running, files_below, has};
+use crate::paper::Numbers;
 use crate::remotes::{digests, fetched, project, statuses, steps};
 
 pub const STORE: &str = "s3://lab/p";
@@ -55,13 +55,21 @@ impl Lab {
         self.run(project, &[&["run", "w.yaml", "--format", "json"], more].concat()).exits(0)
     }
 
+    /// Runs with the remote, which has all results.
+    #[track_caller]
+    fn all_fetched(&self, project: &Project, more: &[&str]) -> Outcome {
+        let done = self.run_ok(project, &[&["--remote", STORE], more].concat());
+        assert_eq!(statuses(&steps(&done)), ["hit (remote)"; 3], "{done}");
+        done
+    }
+
     /// Sends what the project has computed.
     #[track_caller]
     pub fn push(&self, project: &Project) -> Outcome {
         self.run(project, &["push", "w.yaml", "--remote", STORE, "--format", "json"])
     }
 
-    /// `cache verify` has nothing to say.
+    /// `cache verify` finds nothing.
     #[track_caller]
     pub fn verifies(&self) {
         let args = ["cache", "verify", "--cache", STORE, "--format", "json"];
@@ -69,9 +77,10 @@ impl Lab {
         assert_eq!(found.json_lines().last().unwrap()["findings"], 0, "{found}");
     }
 
-    /// The tables that were written, once for each time.
-    fn tables_written(&self) -> Vec<String> {
-        self.api.puts("p/blobs/")
+    /// Each of the five tables was written once.
+    #[track_caller]
+    fn tables_written_once(&self) {
+        once_each(self.api.puts("p/blobs/"), 5);
     }
 }
 
@@ -101,11 +110,10 @@ fn a_bucket_is_a_store_like_a_folder() {
     lab.verifies();
     lab.api.take();
     lab.run_ok(&there, &["--cache", STORE]).all_hit();
-    assert_eq!((lab.tables_written().len(), lab.api.puts("p/actions/").len()), (0, 0));
+    assert_eq!((lab.api.puts("p/blobs/").len(), lab.api.puts("p/actions/").len()), (0, 0));
     let rows = ["show", "w.yaml", "kept", "--cache", STORE, "--format", "json"];
     assert_eq!(lab.run(&there, &rows).exits(0).json_lines().len(), 900);
-    let listed = lab.run(&there, &["cache", "ls", "--cache", STORE]).exits(0);
-    assert!(listed.stdout.contains("3 results in 6 files"), "{listed}");
+    lab.run(&there, &["cache", "ls", "--cache", STORE]).exits(0).prints(&["3 results in 6 files"]);
     let path = lab.run(&there, &["path", "w.yaml", "kept", "--cache", STORE]).exits(0);
     assert!(path.stdout.starts_with("s3://lab/p/blobs/"), "{path}");
     // An edit computes what it changes, from tables in the bucket.
@@ -117,19 +125,17 @@ fn a_bucket_is_a_store_like_a_folder() {
 fn no_listing_is_needed_to_find_a_result() {
     let (lab, project) = (Lab::new(), project());
     lab.api.behave(|manners| manners.unlisted = true);
-    let done = lab.run_ok(&project, &["--cache", STORE]);
-    assert_eq!(statuses(&steps(&done)), ["ran"; 3], "{done}");
+    assert_eq!(statuses(&steps(&lab.run_ok(&project, &["--cache", STORE]))), ["ran"; 3]);
     fs::remove_file(project.path("kept.csv")).unwrap();
     let again = lab.run_ok(&project, &["--cache", STORE]);
     again.all_hit();
     assert_eq!(again.warnings(), [""; 0], "{again}");
     let (other, _) = computed();
     lab.push(&other).exits(0);
-    let done = lab.run_ok(&self::project(), &["--remote", STORE]);
-    assert_eq!(statuses(&steps(&done)), ["hit (remote)"; 3], "{done}");
-    // A request for metadata cannot be told apart from one for the object.
-    let ls = lab.run(&project, &["cache", "ls", "--cache", STORE]).exits(4);
-    assert!(ls.stderr.contains("cannot list s3://lab/p/"), "{ls}");
+    lab.all_fetched(&self::project(), &[]);
+    // A request for metadata looks like one for the object.
+    let ls = ["cache", "ls", "--cache", STORE];
+    lab.run(&project, &ls).exits(4).reports(&["cannot list s3://lab/p/"]);
 }
 
 #[test]
@@ -143,28 +149,25 @@ fn a_stranger_gets_all_hits_and_asks_no_model() {
     let owner = project();
     let expected = owner.run_ok(&[]);
     assert_eq!(chat.take().len(), 20);
-    let told = lab.push(&owner).exits(0).json_lines().pop().unwrap();
-    assert_eq!(told["results"], 3, "{told}");
+    assert_eq!(lab.push(&owner).exits(0).json_lines().pop().unwrap()["results"], 3);
     lab.api.take();
 
     let stranger = project();
-    let done = lab.run_ok(&stranger, &["--remote", STORE]);
-    assert_eq!(statuses(&steps(&done)), ["hit (remote)"; 3], "{done}");
+    let done = lab.all_fetched(&stranger, &[]);
     assert_eq!((done.digests(), chat.take().len()), (expected.digests(), 0));
     assert_eq!(stranger.read("answers.jsonl"), owner.read("answers.jsonl"));
     let path = owner.run(&["path", "w.yaml", "answers", "--format", "json"]).exits(0);
     let needed = path.json_lines()[0]["bytes"].as_u64().unwrap();
     assert_eq!((&fetched(&done)["files"], &fetched(&done)["bytes"]), (&1.into(), &needed.into()));
-    let tables = |method: &str| {
-        let mut requests = lab.api.requests();
-        requests.retain(|r| r.method == method && r.key.starts_with("p/blobs/"));
-        requests.iter().map(|request| request.went).sum::<u64>()
+    let requests = lab.api.requests();
+    let of_table =
+        |r: &S3Request, method: &str| r.method == method && r.key.starts_with("p/blobs/");
+    let tables = |method: &str| -> u64 {
+        requests.iter().filter(|r| of_table(r, method)).map(|request| request.went).sum()
     };
     assert_eq!((tables("GET"), tables("HEAD")), (needed, 0));
     // Of tables that no one needs the sizes are compared.
-    let looks = |r: &S3Request| r.method == "HEAD" && r.key.starts_with("p/blobs/");
-    let requests = lab.api.requests();
-    assert!(requests.iter().all(|r| r.method == "GET" || looks(r)), "{requests:?}");
+    assert!(requests.iter().all(|r| r.method == "GET" || of_table(r, "HEAD")), "{requests:?}");
 }
 
 #[test]
@@ -174,27 +177,23 @@ fn pushed_is_pulled_and_nothing_is_sent_twice() {
     let dry = lab.run(&project, &dry).exits(0).json_lines().pop().unwrap();
     assert!(lab.api.puts("").is_empty() && dry["files"] == 5, "{dry}");
     let told = lab.push(&project).exits(0).json_lines().pop().unwrap();
-    assert_eq!((&told["files"], &told["bytes"]), (&dry["files"], &dry["bytes"]));
-    once_each(lab.tables_written(), 5);
+    has(&told, "files bytes", json!([5, dry["bytes"]]));
+    lab.tables_written_once();
     once_each(lab.api.puts("p/actions/"), 3);
     lab.verifies();
     lab.api.take();
     let told = lab.push(&project).exits(0).json_lines().pop().unwrap();
-    assert_eq!((&told["files"], &told["bytes"]), (&0.into(), &0.into()), "{told}");
+    has(&told, "files bytes", json!([0, 0]));
     // But for the leases.
-    let written = lab.api.puts("");
-    assert!(written.iter().all(|key| key.starts_with("p/locks/")), "{written:?}");
+    assert!(lab.api.puts("").iter().all(|key| key.starts_with("p/locks/")));
     assert!(files_below(&lab.files().join("locks")).is_empty(), "leases are given back");
 
     let other = self::project();
     let pull = ["pull", "w.yaml", "--remote", STORE];
     assert!(lab.run(&other, &pull).exits(0).stdout.contains("3 results"));
     other.verifies("cache");
-    let done = other.run_ok(&[]);
-    done.all_hit();
-    assert_eq!(done.digests(), expected.digests());
-    let verified = lab.run(&project, &["verify", "w.yaml", "--cache", STORE]).exits(0);
-    assert!(verified.stdout.contains("equal"), "{verified}");
+    other.run_ok(&[]).all_hit_as(&expected);
+    lab.run(&project, &["verify", "w.yaml", "--cache", STORE]).exits(0).prints(&["equal"]);
 }
 
 #[test]
@@ -210,11 +209,10 @@ fn whoever_is_killed_while_pushing_goes_on_from_there() {
     }
     lab.api.behave(|manners| manners.put_delay = Duration::ZERO);
     lab.push(&project).exits(0);
-    once_each(lab.tables_written(), 5);
+    lab.tables_written_once();
     lab.verifies();
-    let done = lab.run_ok(&self::project(), &["--remote", STORE]);
+    let done = lab.all_fetched(&self::project(), &[]);
     assert_eq!(digests(&steps(&done)), digests(&steps(&expected)));
-    assert_eq!(statuses(&steps(&done)), ["hit (remote)"; 3], "{done}");
 }
 
 #[test]
@@ -226,46 +224,45 @@ fn of_two_pushers_none_overwrites_what_the_other_sent() {
         lab.start(project, &["push", "w.yaml", "--remote", STORE, "--sign", &key])
     };
     for push in [start(&one), start(&two)] {
-        let told = push.finish().exits(0);
-        assert!(told.stdout.contains("3 results"), "{told}");
+        push.finish().exits(0).prints(&["3 results"]);
     }
-    once_each(lab.tables_written(), 5);
+    lab.tables_written_once();
     lab.verifies();
     // Both signatures of each result are there: they were added to one another.
     for signer in [&one, &two] {
         let public = signer.read("key.pub");
         let other = project().with("signers", format!("who@example.org {public}"));
-        let done = lab.run_ok(&other, &["--remote", STORE, "--allowed-signers", "signers"]);
-        assert_eq!(statuses(&steps(&done)), ["hit (remote)"; 3], "{done}");
+        lab.all_fetched(&other, &["--allowed-signers", "signers"]);
     }
+}
+
+/// A workflow whose only step runs this and gives a row.
+fn echoes(first: &str) -> String {
+    format!(
+        "galeras: 1\nsteps:\n  a:\n    op: exec\n    with:\n      command: |\n        \
+         {first}; echo '{{\"id\":\"a\"}}'\n      output: {{ id: utf8! }}\n"
+    )
 }
 
 #[test]
 fn two_runs_at_once_compute_a_step_once() {
     let lab = Lab::new();
     let count = lab.folder.path().join("count");
-    let workflow = format!(
-        "galeras: 1\nsteps:\n  a:\n    op: exec\n    with:\n      command: |\n        \
-         echo x >> {}; sleep 2; echo '{{\"id\":\"a\"}}'\n      output: {{ id: utf8! }}\n",
-        count.display()
-    );
+    let workflow = echoes(&format!("echo x >> {}; sleep 2", count.display()));
     let projects = [Project::new(&workflow), Project::new(&workflow)];
     let args = ["run", "w.yaml", "--cache", STORE, "--format", "json"];
     let runs = projects.each_ref().map(|project| lab.start(project, &args));
     let done = runs.map(|run| run.finish().exits(0));
     assert_eq!(fs::read_to_string(&count).unwrap(), "x\n", "{}\n{}", done[0], done[1]);
-    let mut said: Vec<String> = done.iter().flat_map(Outcome::warnings).collect();
-    assert_eq!(said.pop().unwrap(), "waiting for another run of the same step");
-    assert!(said.is_empty(), "{said:?}");
+    let said: Vec<String> = done.iter().flat_map(Outcome::warnings).collect();
+    assert_eq!(said, ["waiting for another run of the same step"]);
     assert_eq!(done[0].digests(), done[1].digests());
 }
 
 #[test]
 fn the_lease_of_somebody_killed_is_taken_over() {
     let lab = Lab::new();
-    let workflow = "galeras: 1\nsteps:\n  a:\n    op: exec\n    with:\n      command: |\n        \
-        sleep 3; echo '{\"id\":\"a\"}'\n      output: { id: utf8! }\n";
-    let project = Project::new(workflow);
+    let project = Project::new(&echoes("sleep 3"));
     let run = lab.start(&project, &["run", "w.yaml", "--cache", STORE]);
     let locks = lab.files().join("locks");
     crate::harness::wait_for("the lease", || !files_below(&locks).is_empty());
@@ -287,8 +284,7 @@ fn what_is_old_and_unused_is_collected() {
         lab.run(&project, &[&args[..], &["--format", "json"]].concat()).exits(0)
     };
     // Another process may be about to name new files.
-    let report = gc(&["--dry-run"]).json_lines()[0]["report"].clone();
-    assert_eq!((&report["manifests"], &report["blobs"]), (&1.into(), &0.into()), "{report}");
+    has(&gc(&["--dry-run"]).json_lines()[0]["report"], "manifests blobs", json!([1, 0]));
     let before = SystemTime::now() - Duration::from_secs(2 * 86_400);
     for file in files_below(&lab.files()) {
         fs::File::options().write(true).open(file).unwrap().set_modified(before).unwrap();
@@ -306,22 +302,14 @@ fn what_is_old_and_unused_is_collected() {
 #[test]
 fn a_large_table_goes_in_parts() {
     let lab = Lab::new();
-    let project = Project::new(
-        "galeras: 1\nsteps:\n  a:\n    op: read\n    with: { path: data.csv, key: [id] }\n",
-    );
+    let project = Project::steps("  a: { op: read, with: { path: data.csv, key: [id] } }\n");
     // Text that cannot be compressed to less than 8 MiB.
-    let mut state = 1_u64;
-    let mut text = String::from("id,x\n");
-    for row in 0..6_000 {
-        text.push_str(&format!("{row},"));
-        for _ in 0..2_000 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-            text.push(char::from(alphabet[(state >> 58) as usize]));
-        }
-        text.push('\n');
-    }
-    project.write("data.csv", text);
+    let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut numbers = Numbers::new(1);
+    let mut x =
+        || -> String { (0..2_000).map(|_| char::from(alphabet[numbers.below(64)])).collect() };
+    let rows: String = (0..6_000).map(|row| format!("{row},{}\n", x())).collect();
+    project.write("data.csv", format!("id,x\n{rows}"));
     lab.run_ok(&project, &["--cache", STORE]);
     let parts = |query: &str| {
         let requests = lab.api.requests();

@@ -10,7 +10,7 @@ use serde_json::Value;
 use zip::write::SimpleFileOptions;
 use zip::{ZipArchive, ZipWriter};
 
-use crate::harness::{Outcome, Project, Running, says};
+use crate::harness::{Outcome, Project, says};
 
 pub(crate) const WORKFLOW: &str = "galeras: 1
 name: study
@@ -39,7 +39,7 @@ pub(crate) fn data() -> String {
     std::iter::once("id,x\n".to_string()).chain(rows).collect()
 }
 
-/// A project whose workflow, in a folder of its own, reads a file in another one.
+/// A project whose workflow, in its own folder, reads a file in another one.
 pub(crate) fn project() -> Project {
     Project::empty().with("flows/w.yaml", WORKFLOW).with("data/rows.csv", data())
 }
@@ -50,8 +50,23 @@ pub(crate) fn computed() -> Project {
     project
 }
 
+/// A bundle in a project that computed it, with its path.
+fn bundle_of_all() -> (Project, String) {
+    let project = computed();
+    bundled(&project, &[]).exits(0);
+    let bundle = project.path("b.zip").to_string_lossy().into_owned();
+    (project, bundle)
+}
+
 pub(crate) fn bundled(project: &Project, more: &[&str]) -> Outcome {
     project.run(&[&["bundle", "flows/w.yaml", "-o", "b.zip"], more].concat())
+}
+
+/// `run flows/w.yaml` with more arguments, all of whose results are there.
+#[track_caller]
+fn finds_all(project: &Project, more: &[&str]) {
+    let args = [&["run", "flows/w.yaml", "--format", "json"], more].concat();
+    project.run(&args).exits(0).all_hit();
 }
 
 pub(crate) type Files = BTreeMap<String, Vec<u8>>;
@@ -78,12 +93,11 @@ pub(crate) fn repacked(files: &Files, to: &Path) {
     zip.finish().unwrap();
 }
 
-fn unpacked(bundle: &Path, to: &Path) {
-    for (name, bytes) in entries(bundle) {
-        let place = to.join(name);
-        fs::create_dir_all(place.parent().unwrap()).unwrap();
-        fs::write(place, bytes).unwrap();
-    }
+/// A project with the files of the bundle.
+fn unpacked(project: &Project) -> Project {
+    let other = Project::empty();
+    entries(&project.path("b.zip")).iter().for_each(|(name, bytes)| other.write(name, bytes));
+    other
 }
 
 #[test]
@@ -96,19 +110,10 @@ fn a_bundle_has_everything_and_the_same_bytes_twice() {
     bundled(&project, &[]).exits(0);
     assert!(first == fs::read(&bundle).unwrap(), "the bytes differ");
     let files = entries(&bundle);
-    for name in [
-        "README.md",
-        "report.html",
-        "bundle.json",
-        "files.b3sum",
-        "ro-crate-metadata.json",
-        "workflow/flows/w.yaml",
-        "workflow/data/rows.csv",
-        "outputs/kept.csv",
-        "outputs/out/rejected.parquet",
-        "tables/kept.rejects.csv",
-        "tables/scaled.out.csv",
-    ] {
+    let wanted = "README.md report.html bundle.json files.b3sum ro-crate-metadata.json \
+                  workflow/flows/w.yaml workflow/data/rows.csv outputs/kept.csv \
+                  outputs/out/rejected.parquet tables/kept.rejects.csv tables/scaled.out.csv";
+    for name in wanted.split(' ') {
         assert!(files.contains_key(name), "{name} is not in {:?}", files.keys());
     }
     assert_eq!(files["outputs/kept.csv"], fs::read(project.path("kept.csv")).unwrap());
@@ -135,46 +140,40 @@ fn a_bundle_has_everything_and_the_same_bytes_twice() {
 
 #[test]
 fn a_stranger_runs_it_without_computing_and_computes_it_to_the_same() {
-    let project = computed();
-    bundled(&project, &[]).exits(0);
-    let other = Project::empty();
-    unpacked(&project.path("b.zip"), &other.root());
+    let (project, _) = bundle_of_all();
+    let other = unpacked(&project);
     let file = "workflow/flows/w.yaml";
     let ran = other.run(&["run", file, "--format", "json", "--out", "new"]).exits(0);
     ran.all_hit();
     assert_eq!(other.read("new/kept.csv"), project.read("kept.csv"));
     let again = other.run(&["run", file, "--format", "json", "--cache", "new-cache"]).exits(0);
     assert_eq!(again.digests(), ran.digests());
-    let said = other.run(&["verify", file, "--recompute", "3"]).exits(0);
-    assert!(said.stdout.contains("5 of 5 tables equal"), "{said}");
+    other.run(&["verify", file, "--recompute", "3"]).exits(0).prints(&["5 of 5 tables equal"]);
 }
 
 #[test]
 fn results_come_from_a_bundle_as_from_any_remote() {
-    let project = computed();
-    bundled(&project, &[]).exits(0);
-    let bundle = project.path("b.zip").to_string_lossy().into_owned();
+    let (project, bundle) = bundle_of_all();
     let other = self::project();
-    let pulled = other.run(&["pull", "flows/w.yaml", "--from", &bundle]).exits(0);
-    assert!(pulled.stdout.contains("3 results"), "{pulled}");
-    other.run(&["run", "flows/w.yaml", "--format", "json"]).exits(0).all_hit();
+    other.run(&["pull", "flows/w.yaml", "--from", &bundle]).exits(0).prints(&["3 results"]);
+    finds_all(&other, &[]);
     let third = self::project();
-    let args = ["run", "flows/w.yaml", "--format", "json", "--remote", &bundle];
-    third.run(&args).exits(0).all_hit();
+    finds_all(&third, &["--remote", &bundle]);
     assert_eq!(third.read("kept.csv"), project.read("kept.csv"));
-    let refused = other.run(&["push", "flows/w.yaml", "--remote", &bundle]).exits(2);
-    assert!(refused.stderr.contains("a bundle is not sent to"), "{refused}");
-    let missing = other.run(&["pull", "flows/w.yaml", "--from", "none.zip"]).exits(2);
-    assert!(missing.stderr.contains("there is no bundle none.zip"), "{missing}");
+    for (args, word) in [
+        (["push", "flows/w.yaml", "--remote", &bundle], "a bundle is not sent to"),
+        (["pull", "flows/w.yaml", "--from", "none.zip"], "there is no bundle none.zip"),
+    ] {
+        other.run(&args).exits(2).reports(&[word]);
+    }
     assert!(other.left_behind().is_empty() && third.left_behind().is_empty());
 }
 
 #[test]
 fn one_flipped_byte_is_found() {
-    let project = computed();
-    bundled(&project, &[]).exits(0);
-    let said = project.run(&["verify", "b.zip", "--recompute", "3"]).exits(0);
-    says(&said.stdout, &[" files equal", "5 of 5 tables equal"]);
+    let (project, _) = bundle_of_all();
+    let verified = project.run(&["verify", "b.zip", "--recompute", "3"]).exits(0);
+    verified.prints(&[" files equal", "5 of 5 tables equal"]);
     let whole = fs::read(project.path("b.zip")).unwrap();
     // A seeded walk over the file, which ends at its last byte.
     let places = (0..40_usize).map(|n| (n * 7919 + 13) % whole.len()).chain([whole.len() - 1]);
@@ -182,8 +181,7 @@ fn one_flipped_byte_is_found() {
         let mut damaged = whole.clone();
         damaged[at] ^= 1 << (at % 8);
         fs::write(project.path("d.zip"), damaged).unwrap();
-        let said = project.run(&["verify", "d.zip"]);
-        assert_eq!(said.code, Some(4), "byte {at}: {said}");
+        assert_eq!(project.run(&["verify", "d.zip"]).code, Some(4), "byte {at}");
     }
     fs::write(project.path("d.zip"), &whole[..whole.len() / 2]).unwrap();
     project.run(&["verify", "d.zip"]).exits(4);
@@ -191,8 +189,7 @@ fn one_flipped_byte_is_found() {
 
 #[test]
 fn damaged_missing_and_further_files_are_named() {
-    let project = computed();
-    bundled(&project, &[]).exits(0);
+    let (project, _) = bundle_of_all();
     let files = entries(&project.path("b.zip"));
     let blob = files.keys().find(|name| name.starts_with("cache/blobs/")).unwrap().clone();
     let check = |change: &dyn Fn(&mut Files), name: &str, why: &str| {
@@ -210,24 +207,20 @@ fn damaged_missing_and_further_files_are_named() {
     check(&remove, "README.md", "it is missing");
     let add = |files: &mut Files| drop(files.insert("new.txt".into(), vec![1]));
     check(&add, "new.txt", "not in the list");
-    let lead_out = |files: &mut Files| {
-        files.insert("../evil.txt".into(), vec![1]);
-    };
+    let lead_out = |files: &mut Files| drop(files.insert("../evil.txt".into(), vec![1]));
     check(&lead_out, "../evil.txt", "outside of the bundle");
     assert!(!project.root().parent().unwrap().join("evil.txt").exists());
     // Packed again with nothing changed, all files are equal, and the new packing is reported.
-    let said = check(&|_| {}, "d.zip", "packed again");
-    assert_eq!(said.stdout.lines().count(), 2, "{said}");
+    assert_eq!(check(&|_| {}, "d.zip", "packed again").stdout.lines().count(), 2);
     project.write("e.zip", "PK nothing");
-    let said = project.run(&["verify", "e.zip"]).exits(4);
-    assert!(said.stderr.contains("not a zip file"), "{said}");
+    project.run(&["verify", "e.zip"]).exits(4).reports(&["not a zip file"]);
 }
 
 #[test]
 fn a_table_that_is_left_out_keeps_its_digest() {
     let project = computed();
-    let said = bundled(&project, &["--without", "scaled", "--without", "kept.rejects"]).exits(0);
-    assert!(said.stdout.contains("without 2 tables"), "{said}");
+    let without = ["--without", "scaled", "--without", "kept.rejects"];
+    bundled(&project, &without).exits(0).prints(&["without 2 tables"]);
     let files = entries(&project.path("b.zip"));
     assert!(!files.contains_key("outputs/out/rejected.parquet"), "{:?}", files.keys());
     assert!(!files.contains_key("tables/scaled.out.csv") && !files.contains_key("report.html"));
@@ -240,33 +233,19 @@ fn a_table_that_is_left_out_keeps_its_digest() {
     project.run(&["verify", "b.zip"]).exits(0);
     // A workflow that needs no omitted table is complete.
     let other = self::project();
-    other.edit(
-        "flows/w.yaml",
-        "  rejected: { from: kept.rejects, path: out/rejected.parquet }\n",
-        "",
-    );
-    let bundle = project.path("b.zip").to_string_lossy().into_owned();
-    let args = ["run", "flows/w.yaml", "--format", "json", "--remote", &bundle];
-    other.run(&args).exits(0).all_hit();
-    let unknown = bundled(&project, &["--without", "scalde"]).exits(2);
-    assert!(unknown.stderr.contains("scaled"), "{unknown}");
+    let output = "  rejected: { from: kept.rejects, path: out/rejected.parquet }\n";
+    other.edit("flows/w.yaml", output, "");
+    finds_all(&other, &["--remote", project.path("b.zip").to_str().unwrap()]);
+    bundled(&project, &["--without", "scalde"]).exits(2).reports(&["scaled"]);
 }
 
 #[test]
 fn nothing_in_a_bundle_says_whose_machine_it_was_made_on() {
     let project = project().with("elsewhere/given.csv", data().replace("row", "own"));
-    let given = project.path("elsewhere/given.csv");
-    let set = format!("data={}", given.display());
-    let command = |args: &[&str]| {
-        let mut command = project.command(args);
-        command
-            .env("USER", "zaphodbb")
-            .env("LOGNAME", "zaphodbb")
-            .env("API_KEY", "sk-planted-planted");
-        Running::start(command).finish()
-    };
-    command(&["run", "flows/w.yaml", "--set", &set]).exits(0);
-    command(&["bundle", "flows/w.yaml", "--set", &set, "-o", "b.zip"]).exits(0);
+    let set = format!("data={}", project.path("elsewhere/given.csv").display());
+    let me = [("USER", "zaphodbb"), ("LOGNAME", "zaphodbb"), ("API_KEY", "sk-planted-planted")];
+    project.run_with(&["run", "flows/w.yaml", "--set", &set], &me).exits(0);
+    project.run_with(&["bundle", "flows/w.yaml", "--set", &set, "-o", "b.zip"], &me).exits(0);
     let top = project.root().parent().unwrap().to_string_lossy().into_owned();
     let files = entries(&project.path("b.zip"));
     assert!(files.contains_key("workflow/given/data/given.csv"), "{:?}", files.keys());
@@ -277,8 +256,7 @@ fn nothing_in_a_bundle_says_whose_machine_it_was_made_on() {
         }
     }
     // A setting that is a path is one of the bundle.
-    let other = Project::empty();
-    unpacked(&project.path("b.zip"), &other.root());
+    let other = unpacked(&project);
     let set = "data=workflow/given/data/given.csv";
     let args = ["run", "workflow/w.yaml", "--set", set, "--format", "json"];
     other.run(&args).exits(0).all_hit();
@@ -287,15 +265,10 @@ fn nothing_in_a_bundle_says_whose_machine_it_was_made_on() {
 #[test]
 fn what_must_not_be_handed_on_is_refused_and_named() {
     let project = computed();
-    let with_key = |args: &[&str]| {
-        let mut command = project.command(args);
-        command.env("MY_TOKEN", "tok-planted-planted");
-        Running::start(command).finish()
-    };
+    let with_key = |args: &[&str]| project.run_with(args, &[("MY_TOKEN", "tok-planted-planted")]);
     let bundle = ["bundle", "flows/w.yaml", "-o", "b.zip"];
     project.edit("flows/w.yaml", "galeras: 1\n", "galeras: 1\n# tok-planted-planted\n");
-    let said = with_key(&bundle).exits(2);
-    says(&said.stderr, &["workflow/flows/w.yaml, line 2", "MY_TOKEN"]);
+    let said = with_key(&bundle).exits(2).reports(&["workflow/flows/w.yaml, line 2", "MY_TOKEN"]);
     assert!(!said.stderr.contains("tok-planted") && !project.path("b.zip").exists(), "{said}");
     project.edit("flows/w.yaml", "# tok-planted-planted\n", "");
     // In the cell of a table.
@@ -306,35 +279,25 @@ fn what_must_not_be_handed_on_is_refused_and_named() {
     let absolute = project.path("data/rows.csv").to_string_lossy().into_owned();
     project.edit("flows/w.yaml", "../data/rows.csv", &absolute);
     project.run(&["run", "flows/w.yaml"]).exits(0);
-    let said = project.run(&bundle).exits(2);
-    assert!(said.stderr.contains("absolute path"), "{said}");
-}
-
-#[test]
-fn what_is_not_computed_is_not_bundled() {
-    let project = project();
-    let said = bundled(&project, &[]).exits(1);
-    assert!(said.stderr.contains("galeras run flows/w.yaml"), "{said}");
-    assert!(!project.path("b.zip").exists());
+    project.run(&bundle).exits(2).reports(&["absolute path"]);
 }
 
 #[test]
 fn a_folder_of_ratings_goes_along() {
     let project = project();
-    let review = "  judged:
-    op: review
-    from: kept
-    with: { questions: { fine: Is it fine? }, ratings: said }
-outputs:";
-    project.write("flows/w.yaml", WORKFLOW.replace("outputs:", review));
-    let no = "{\"id\":\"row00003\",\"question\":\"fine\",\"answer\":\"no\",\"time\":\"2026-01-01T12:00:00Z\"}";
+    // Results that are not computed are not bundled.
+    bundled(&project, &[]).exits(1).reports(&["galeras run flows/w.yaml"]);
+    assert!(!project.path("b.zip").exists());
+    let with = "{ questions: { fine: Is it fine? }, ratings: said }";
+    let review = format!("  judged: {{ op: review, from: kept, with: {with} }}\noutputs:");
+    project.edit("flows/w.yaml", "outputs:", &review);
+    let no = r#"{"id":"row00003","question":"fine","answer":"no","time":"2026-01-01T12:00:00Z"}"#;
     project.write("flows/said/ann.jsonl", format!("{no}\n"));
     project.write("flows/said/README.md", "Who said what.\n");
     project.write("flows/said/.gitattributes", "*.jsonl merge=union\n");
     project.run(&["run", "flows/w.yaml"]).exits(0);
     bundled(&project, &[]).exits(0);
-    let other = Project::empty();
-    unpacked(&project.path("b.zip"), &other.root());
+    let other = unpacked(&project);
     assert_eq!(other.read("workflow/flows/said/ann.jsonl"), format!("{no}\n"));
     let ran = other.run(&["run", "workflow/flows/w.yaml", "--format", "json"]).exits(0);
     ran.all_hit();

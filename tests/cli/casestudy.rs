@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project, text};
-use crate::model_comparisons::{effects_are_right, mean, paired, same};
+use crate::harness::{Outcome, Project, has, text, values};
+use crate::model_comparisons::{average, effects_are_right, mean, paired, same};
 use crate::paper::{history, table};
 use crate::published_shape::{differences, of_rows, published};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, MODEL};
@@ -43,12 +43,10 @@ fn arms_are_right(study: &Study, rows: &[Value]) {
             same(&line[treatment], mean(rows, treatment, score), &what);
         }
         for baseline in ["echo", "reference"] {
-            let of = baselines.iter().filter(|row| row["baseline"] == baseline);
-            let of = of.filter(|row| points.contains(text(row, "snippet_id")));
-            let values: Vec<f64> = of.map(|row| row[score].as_f64().unwrap()).collect();
-            assert_eq!(values.len(), points.len(), "{score} of {baseline}");
-            let average = values.iter().sum::<f64>() / values.len() as f64;
-            same(&line[baseline], average, &format!("{score} of {baseline}"));
+            let mut of: Vec<&Value> = baselines.iter().collect();
+            of.retain(|r| r["baseline"] == baseline && points.contains(text(r, "snippet_id")));
+            assert_eq!(of.len(), points.len(), "{score} of {baseline}");
+            same(&line[baseline], average(of, score), &format!("{score} of {baseline}"));
         }
         // An echo has written nothing, however much of the whole it has; the right answer is right.
         if ["bleu", "chrf", "similarity", "exact_match", "rouge_l"].contains(&score) {
@@ -65,18 +63,13 @@ pub struct Study {
 }
 
 impl Study {
-    /// The workflow alone, with what it embeds.
+    /// The workflow alone, with the files that it embeds.
     pub fn files() -> Project {
-        let project = Project::empty();
-        for (name, content) in [
-            ("casestudy.yaml", CASESTUDY),
-            ("galeras.yaml", GALERAS),
-            ("collect.yaml", COLLECT),
-            ("ratings/README.md", RATINGS),
-        ] {
-            project.write(name, content);
-        }
+        let project = Project::empty().with("casestudy.yaml", CASESTUDY);
         project
+            .with("galeras.yaml", GALERAS)
+            .with("collect.yaml", COLLECT)
+            .with("ratings/README.md", RATINGS)
     }
 
     pub fn new() -> Self {
@@ -86,29 +79,34 @@ impl Study {
     }
 
     pub fn call(&self, verb: &[&str], more: &[&str]) -> Outcome {
-        let mut args: Vec<String> = verb.iter().map(ToString::to_string).collect();
-        let own = [
-            "repos=./a".into(),
-            "n=12".into(),
-            format!("model={MODEL}"),
-            format!("base_url={}", self.api.url()),
-        ];
-        for value in own.iter().chain(&self.more) {
-            args.extend(["--set".to_owned(), value.clone()]);
-        }
-        args.extend(more.iter().map(ToString::to_string));
-        self.project.run(&args.iter().map(String::as_str).collect::<Vec<_>>())
+        let (model, url) = (format!("model={MODEL}"), format!("base_url={}", self.api.url()));
+        let own = ["repos=./a", "n=12", &model, &url];
+        let set = own.into_iter().chain(self.more.iter().map(String::as_str));
+        let set: Vec<&str> = set.flat_map(|value| ["--set", value]).collect();
+        self.project.run(&[verb, &set, more].concat())
+    }
+
+    /// Runs the study.
+    #[track_caller]
+    fn tried(&self) -> Outcome {
+        self.call(&["run", "casestudy.yaml", "--format", "json"], &[])
     }
 
     #[track_caller]
     pub fn run(&self) -> Outcome {
-        self.call(&["run", "casestudy.yaml", "--format", "json"], &[]).exits(0)
+        self.tried().exits(0)
     }
 
     #[track_caller]
     pub fn rows(&self, step: &str) -> Vec<Value> {
         self.call(&["show", "casestudy.yaml", step, "--format", "json"], &[]).exits(0).json_lines()
     }
+}
+
+/// The score of a data point under a treatment.
+fn score_of<'a>(scores: &'a [Value], point: &Value, treatment: &str) -> &'a Value {
+    let of = |row: &&Value| row["snippet_id"] == *point && row["treatment"] == treatment;
+    scores.iter().find(of).unwrap()
 }
 
 #[test]
@@ -141,31 +139,31 @@ fn every_data_point_is_answered_and_scored_under_three_treatments() {
         }
     }
     let spent = table(&study.project.read("casestudy/spent.csv"));
-    assert_eq!((spent.len(), spent[0]["answers"].as_str()), (1, (4 * points).to_string().as_str()));
+    assert_eq!((spent.len(), &spent[0]["answers"]), (1, &(4 * points).to_string()));
     let corpus = table(&study.project.read("casestudy/corpus_scores.csv"));
     assert_eq!(corpus.len(), 3 * 10);
     assert!(corpus.iter().all(|row| row["rows"] == points.to_string()), "{corpus:?}");
     // The size of the control prompt goes with all three.
     for row in &scores {
-        let control = scores
-            .iter()
-            .find(|c| c["snippet_id"] == row["snippet_id"] && c["treatment"] == "control")
-            .unwrap();
+        let control = score_of(&scores, &row["snippet_id"], "control");
         assert_eq!(row["control_prompt_size"], control["prompt_size"]);
-        // All scores are of the method as it was cut, with the docstring that T2 tells.
-        assert!(SCORES.iter().all(|score| row[*score].is_number()), "{row}");
-        assert!(WHOLE.iter().all(|score| row[*score].is_number()), "{row}");
+        // All scores are of the method as it was cut, with the docstring that T2 shows.
+        assert!(SCORES.iter().chain(&WHOLE).all(|score| row[*score].is_number()), "{row}");
         assert_eq!(row["reference"], row["code_no_docstring"]);
         assert!(text(row, "reference").starts_with(text(row, "random_cut")), "{row}");
         // The features of an answer are those that Python counts.
         let prediction = text(row, "prediction");
         let words: Vec<&str> = prediction.split_whitespace().collect();
         let distinct: BTreeSet<&str> = words.iter().copied().collect();
-        assert_eq!(row["e_n_words"], words.len(), "{row}");
-        assert_eq!(row["e_vocab_size"], distinct.len(), "{row}");
-        assert_eq!(row["e_n_whitespaces"], prediction.matches(' ').count(), "{row}");
+        let wanted = json!([words.len(), distinct.len(), prediction.matches(' ').count()]);
+        has(row, "e_n_words e_vocab_size e_n_whitespaces", wanted);
         assert!(!text(row, "docstring").trim().is_empty(), "{row}");
     }
+    // A score leads back to its commit.
+    let cell = |column| text(&scores[0], column);
+    let told = study.call(&["trace", "casestudy.yaml", cell("id")], &[]).exits(0);
+    assert_eq!(told.stdout.matches("made from row").count(), 2, "{told}");
+    told.prints(&["prompt_id", "snippet_id", "path"].map(cell));
     // Nothing is asked again.
     study.run().all_hit();
     assert_eq!(study.api.count(), 4 * points);
@@ -186,9 +184,8 @@ fn only_the_steps_of_the_chosen_testbed_run() {
         assert!(steps.contains(name), "{name}: {steps:?}");
     }
     for step in ["random_cut", "commit_gen", "table_1", "sheet", "collected/per_repository"] {
-        let runs = step == "sheet";
         // The gate reads the ratings of the sheet.
-        assert_eq!(steps.contains(step), runs, "{step}: {steps:?}");
+        assert_eq!(steps.contains(step), step == "sheet", "{step}: {steps:?}");
     }
     study.more.push("testbed=random_cut".into());
     let other = study.run();
@@ -198,8 +195,7 @@ fn only_the_steps_of_the_chosen_testbed_run() {
     let mut undocumented = 0;
     for row in study.rows("prompts") {
         let told = text(&row, "prompt").contains("The description for the function is:");
-        let documented = row["docstring"].is_string() && row["treatment"] == "T2";
-        assert_eq!(told, documented, "{row}");
+        assert_eq!(told, row["docstring"].is_string() && row["treatment"] == "T2", "{row}");
         undocumented += usize::from(row["docstring"].is_null());
     }
     assert!(undocumented > 0);
@@ -209,8 +205,7 @@ fn only_the_steps_of_the_chosen_testbed_run() {
     }
     // Any other testbed is none of the choices.
     study.more.push("testbed=with_docstrings".into());
-    let refused = study.call(&["run", "casestudy.yaml", "--format", "json"], &[]).exits(2);
-    assert!(refused.stdout.contains("did you mean `with_docstring`?"), "{refused}");
+    study.tried().exits(2).prints(&["did you mean `with_docstring`?"]);
 }
 
 #[test]
@@ -240,17 +235,15 @@ fn the_prompts_are_those_of_the_paper() {
                     "Remember you have a Python function named {}, the function starts with the following code {cut}. The description for the function is: {docstring} ",
                     text(&row, "fun_name")
                 );
-                assert_eq!(said[1], ask);
-                assert_eq!(
-                    said[2],
-                    "remove comments; remove summary; remove description; Return only the code"
-                );
+                let then =
+                    "remove comments; remove summary; remove description; Return only the code";
+                assert_eq!(said[1..], [&*ask, then]);
             }
         }
     }
     // The second turn of T2 sees the answer to the first.
-    let second: Vec<_> =
-        study.api.asked().into_iter().filter(|asked| asked.last().starts_with("remove")).collect();
+    let mut second = study.api.asked();
+    second.retain(|asked| asked.last().starts_with("remove"));
     assert_eq!(second.len(), study.rows("testbed").len());
     assert!(second.iter().all(|asked| asked.said().len() == 4 && asked.said()[2].contains("```")));
 }
@@ -269,12 +262,9 @@ fn a_change_asks_for_what_is_new_only() {
     let tokens = table(&study.project.read("casestudy/table_tokens.csv"));
     // More samples are no more methods.
     let blocks = tokens.iter().find(|line| line["category"] == "blocks").unwrap();
-    let references: i64 = study
-        .rows("tokens")
-        .iter()
-        .filter(|row| row["treatment"] == "control" && row["sample"] == 0)
-        .map(|row| row["reference_blocks"].as_i64().unwrap())
-        .sum();
+    let mut rows = study.rows("tokens");
+    rows.retain(|row| row["treatment"] == "control" && row["sample"] == 0);
+    let references: i64 = rows.iter().map(|row| row["reference_blocks"].as_i64().unwrap()).sum();
     assert_eq!(blocks["reference"], references.to_string());
     // Another way of taking code out of answers, or of scoring them, asks no one.
     study.more.push("extract=raw".into());
@@ -286,8 +276,9 @@ fn a_change_asks_for_what_is_new_only() {
     assert!(raw.iter().all(|row| row["prediction"] == row["raw_response"] && row["parses"] == 0));
 }
 
-/// A study in which the server refused the first turn of T2 of one method; that method's id.
-fn refused() -> (Study, String) {
+/// The server refuses the first turn of T2 of one method.
+#[test]
+fn prompts_without_an_answer_are_told_left_out_of_comparisons_and_asked_again() {
     let study = Study::new();
     let mut refused: Option<String> = None;
     study.api.script(move |asked| {
@@ -299,14 +290,11 @@ fn refused() -> (Study, String) {
     let unanswered = study.project.read("casestudy/unanswered.jsonl");
     assert_eq!(unanswered.lines().count(), 1);
     let row: Value = serde_json::from_str(&unanswered).unwrap();
-    assert_eq!((&row["treatment"], &row["rule"]), (&json!("T2"), &json!("content_filter")));
-    let snippet = text(&row, "snippet_id").to_owned();
-    (study, snippet)
-}
-
-#[test]
-fn prompts_without_an_answer_are_told_and_asked_again() {
-    let (study, _) = refused();
+    has(&row, "treatment rule", json!(["T2", "content_filter"]));
+    // A comparison is one of the same data points.
+    let mut answered = study.rows("scores");
+    answered.retain(|score| score["snippet_id"] != row["snippet_id"]);
+    arms_are_right(&study, &answered);
     let points = study.rows("testbed").len();
     assert_eq!(study.rows("answers").len(), 3 * points - 1);
     // The server is well again: the next run asks for the one that is missing.
@@ -319,34 +307,11 @@ fn prompts_without_an_answer_are_told_and_asked_again() {
 }
 
 #[test]
-fn a_comparison_is_one_of_the_same_data_points() {
-    let (study, snippet) = refused();
-    let answered = study.rows("scores").into_iter().filter(|row| row["snippet_id"] != *snippet);
-    let answered: Vec<Value> = answered.collect();
-    arms_are_right(&study, &answered);
-}
-
-#[test]
-fn a_score_leads_back_to_its_commit() {
-    let study = Study::new();
-    study.run();
-    let scores = study.rows("scores");
-    let id = text(&scores[0], "id");
-    let told = study.call(&["trace", "casestudy.yaml", id], &[]).exits(0);
-    for column in ["prompt_id", "snippet_id", "path"] {
-        assert!(told.stdout.contains(text(&scores[0], column)), "{column}: {told}");
-    }
-    assert_eq!(told.stdout.matches("made from row").count(), 2, "{told}");
-}
-
-#[test]
 fn the_study_is_stopped_before_it_costs_too_much() {
     let mut study = Study::new();
     study.more.extend(["max_usd=0.001".into(), "usd_output=100".into()]);
-    let outcome = study.call(&["run", "casestudy.yaml", "--format", "json"], &[]);
-    assert_eq!(outcome.code, Some(1), "{outcome}");
+    let detail = study.tried().exits(1).detail("answers");
     assert_eq!(study.api.count(), 0);
-    let detail = text(&outcome.step("answers"), "detail").to_owned();
     assert!(detail.contains("0.001") || detail.contains("max_usd"), "{detail}");
 }
 
@@ -371,17 +336,9 @@ fn the_study_ends_with_table_3_of_its_model() {
         let similarity = mean(&scores, treatment, "whole_similarity");
         close(cell("avg. Levenshtein", "sim.", treatment), similarity);
     }
-    let covariates = [
-        "prompt_size",
-        "n_whitespaces",
-        "token_counts",
-        "nloc",
-        "complexity",
-        "n_ast_nodes",
-        "n_ast_errors",
-        "ast_levels",
-    ];
-    for row in covariates {
+    let covariates = "prompt_size n_whitespaces token_counts nloc complexity n_ast_nodes \
+                      n_ast_errors ast_levels";
+    for row in covariates.split(' ') {
         for (measure, arm) in [("dist.", "control"), ("sim.", "T1"), ("dist.", "T2")] {
             let found = cell(row, measure, arm);
             assert!(found == "refused" || found.parse::<f64>().unwrap().abs() <= 1.0, "{row}");
@@ -395,29 +352,25 @@ fn the_study_ends_with_table_3_of_its_model() {
         }
     }
     assert_eq!(lines.len(), 4 + 8 * 2 + 4 * 4 * 2);
-    // The model of the paper: what it says to adjust for.
+    // The adjustment sets of the model in the paper.
     let graph = study.rows("published_effects.graph");
-    let sets: Vec<&Value> = graph.iter().filter(|row| row["kind"] == "adjustment_set").collect();
-    assert!(!sets.is_empty());
-    let (mut confounders, mut modifiers) = (BTreeSet::new(), BTreeSet::new());
-    for row in sets {
-        confounders.extend(text(row, "variables").split(", ").map(str::to_owned));
-    }
+    let sets = graph.iter().filter(|row| row["kind"] == "adjustment_set");
+    let confounders: BTreeSet<_> = sets.flat_map(|r| text(r, "variables").split(", ")).collect();
     let four = ["control_prompt_size", "n_whitespaces", "nloc", "token_counts"];
-    assert_eq!(confounders, four.map(str::to_owned).into());
-    for row in study.rows("published_effects.modifiers") {
-        modifiers.insert(text(&row, "modifier").to_owned());
-    }
-    let paper = ["ast_levels", "complexity", "n_ast_errors", "n_ast_nodes"];
-    assert_eq!(modifiers, paper.map(str::to_owned).into());
+    assert_eq!(confounders, four.into());
+    let rows = study.rows("published_effects.modifiers");
+    let modifiers: BTreeSet<_> = rows.iter().map(|row| text(row, "modifier")).collect();
+    assert_eq!(modifiers, ["ast_levels", "complexity", "n_ast_errors", "n_ast_nodes"].into());
 }
 
 #[test]
 fn answers_are_written_in_the_published_shape() {
     let mut study = Study::new();
     study.run();
-    let rows: Vec<Value> =
-        serde_json::from_str(&study.project.read("casestudy/published.json")).unwrap();
+    let read = |study: &Study| -> Vec<Value> {
+        serde_json::from_str(&study.project.read("casestudy/published.json")).unwrap()
+    };
+    let rows = read(&study);
     let points = study.rows("testbed");
     assert_eq!(rows.len(), points.len());
     assert_eq!(differences(&published(), &of_rows(&rows), ""), ["galeras_id: ours alone"]);
@@ -426,27 +379,17 @@ fn answers_are_written_in_the_published_shape() {
         let point = points.iter().find(|point| point["id"] == row["galeras_id"]).unwrap();
         assert_eq!((&row["code"], &row["url"]), (&point["code_no_docstring"], &point["url"]));
         for treatment in TREATMENTS {
-            let answer = scores
-                .iter()
-                .find(|answer| {
-                    answer["snippet_id"] == row["galeras_id"] && answer["treatment"] == treatment
-                })
-                .unwrap();
+            let answer = score_of(&scores, &row["galeras_id"], treatment);
             let (prompt, predicted) = (&row[treatment]["prompt"], &row[treatment]["predicted"]);
             assert!(text(prompt, "template").contains("{{ random_cut }}"), "{row}");
-            assert_eq!(prompt["p_n_words"], answer["prompt_size"]);
-            assert_eq!(prompt["vocab_size"], answer["p_vocab_size"]);
-            assert_eq!(prompt["n_whitespaces"], answer["p_n_whitespaces"]);
-            assert_eq!(predicted["prediction"], answer["prediction"]);
-            assert_eq!(predicted["n_words"], answer["e_n_words"]);
-            assert_eq!(predicted["vocab_size"], answer["e_vocab_size"]);
-            assert_eq!(predicted["n_whitespaces"], answer["e_n_whitespaces"]);
+            let wanted = values(answer, "prompt_size p_vocab_size p_n_whitespaces");
+            assert_eq!(values(prompt, "p_n_words vocab_size n_whitespaces"), wanted);
+            let wanted = values(answer, "prediction e_n_words e_vocab_size e_n_whitespaces");
+            assert_eq!(values(predicted, "prediction n_words vocab_size n_whitespaces"), wanted);
         }
     }
     // Of several answers to a prompt it has the first.
     study.more.push("samples=2".into());
     study.run();
-    let again: Vec<Value> =
-        serde_json::from_str(&study.project.read("casestudy/published.json")).unwrap();
-    assert_eq!(again, rows);
+    assert_eq!(read(&study), rows);
 }

@@ -1,24 +1,21 @@
 //! `correlate`: the coefficients, intervals and p-values of SciPy, by groups and with missing
-//! values; what is refused, and what is wrong before anything runs.
-//! `tests/reference/regress.json` holds what SciPy finds; the script next to it makes it.
+//! values; refusals, and mistakes that are found before anything runs.
+//! `tests/reference/regress.json` has the results of SciPy; the script next to it makes it.
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, every, refused_with, text};
+use crate::harness::{Project, every, has, refused_with, text, values};
 use crate::regress_paired::reference;
 use crate::regress_tables::{CLOSED, OPTIMUM, csv, equal, find, holds, noise};
 
 fn workflow(steps: &[(&str, &str)]) -> String {
-    let mut text = String::from(
-        "galeras: 1
-steps:
-  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
-",
-    );
-    for (name, with) in steps {
-        text += &format!("  {name}:\n    op: correlate\n    from: data\n    with: {{ {with} }}\n");
-    }
-    text
+    let data =
+        "data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }";
+    let step = |(name, with): &(&str, &str)| {
+        format!("  {name}:\n    op: correlate\n    from: data\n    with: {{ {with} }}\n")
+    };
+    let steps: String = steps.iter().map(step).collect();
+    format!("galeras: 1\nsteps:\n  {data}\n{steps}")
 }
 
 #[track_caller]
@@ -48,13 +45,9 @@ fn coefficients_are_scipys() {
     let peer = &reference()["correlations"];
     for method in METHODS {
         let with = "outcomes: [a, b], variables: [c, d, e], missing: drop";
-        let project = ran(
-            peer["csv"].as_str().unwrap(),
-            &[
-                ("found", &format!("{with}, method: {method}")),
-                ("level", &format!("outcomes: [a], variables: [b], method: {method}, alpha: 0.01")),
-            ],
-        );
+        let found = format!("{with}, method: {method}");
+        let level = format!("outcomes: [a], variables: [b], method: {method}, alpha: 0.01");
+        let project = ran(text(peer, "csv"), &[("found", &found), ("level", &level)]);
         let rows = project.rows("found");
         assert_eq!(rows.len(), 6);
         for wanted in peer[method]["all"].as_array().unwrap() {
@@ -72,13 +65,12 @@ fn coefficients_are_scipys() {
         assert!(text(&level[0], "note").contains("99 % CI"), "{}", level[0]);
     }
     // Pearson's is the default.
-    let with = "outcomes: [a], variables: [c]";
-    let rows = rows(peer["csv"].as_str().unwrap(), with);
+    let rows = rows(text(peer, "csv"), "outcomes: [a], variables: [c]");
     assert_eq!(text(&rows[0], "method"), "pearson");
-    let names: Vec<&String> = rows[0].as_object().unwrap().keys().collect();
+    let names: Vec<&str> = rows[0].as_object().unwrap().keys().map(String::as_str).collect();
     let wanted = "outcome variable method status reason coefficient ci_low ci_high p_value n \
                   n_missing note";
-    assert_eq!(names, wanted.split(' ').collect::<Vec<_>>());
+    assert_eq!(names.join(" "), wanted);
 }
 
 #[test]
@@ -86,13 +78,12 @@ fn groups_are_correlated_apart_also_that_without_a_value() {
     let peer = &reference()["correlations"];
     for method in METHODS {
         let with = format!("outcomes: [a], variables: [b, d], by: [kind], method: {method}");
-        let rows = rows(peer["csv"].as_str().unwrap(), &with);
+        let rows = rows(text(peer, "csv"), &with);
         let groups = peer[method]["groups"].as_array().unwrap();
         assert_eq!((rows.len(), groups.len()), (6, 6));
         for wanted in groups {
-            let row = rows
-                .iter()
-                .find(|row| row["kind"] == wanted["kind"] && row["variable"] == wanted["variable"]);
+            let of = |row: &Value| values(row, "kind variable");
+            let row = rows.iter().find(|row| of(row) == of(wanted));
             agrees(row.unwrap_or_else(|| panic!("{wanted} in {rows:#?}")), wanted);
         }
     }
@@ -127,14 +118,12 @@ fn reason(table: &str, with: &str) -> String {
 
 #[test]
 fn missing_values_are_refused_and_counted() {
-    let table = csv(
-        "x,y",
-        (0..30).map(|i| {
-            let x = if i % 10 == 3 { String::new() } else { i.to_string() };
-            let y = if i % 15 == 4 { String::new() } else { (i * i % 17).to_string() };
-            format!("{x},{y}")
-        }),
-    );
+    let row = |i: usize| {
+        let x = if i % 10 == 3 { String::new() } else { i.to_string() };
+        let y = if i % 15 == 4 { String::new() } else { (i * i % 17).to_string() };
+        format!("{x},{y}")
+    };
+    let table = csv("x,y", (0..30).map(row));
     for method in METHODS {
         let told = reason(&table, &format!(", method: {method}"));
         let wanted = "5 of 30 rows lack one of the two values (missing: drop leaves such rows out)";
@@ -145,26 +134,17 @@ fn missing_values_are_refused_and_counted() {
 }
 
 #[test]
-fn a_number_that_is_none_counts_as_missing() {
-    let table = csv(
-        "x,y",
-        (0..12)
-            .map(|i| format!("{i},{}", if i == 7 { "NaN".into() } else { format!("{}.5", i * i) })),
-    );
+fn numbers_that_are_none_count_as_missing_and_infinite_ones_are_refused() {
+    // `x` and `y` of 12 rows, with this `y` in some.
+    let table = |value: &str, of: fn(usize) -> bool| {
+        let y = |i: usize| if of(i) { value.into() } else { format!("{}.5", i * i) };
+        csv("x,y", (0..12).map(|i| format!("{i},{}", y(i))))
+    };
     let wanted = "1 of 12 rows lack one of the two values (missing: drop leaves such rows out)";
-    assert_eq!(reason(&table, ""), wanted);
-}
-
-#[test]
-fn infinite_values_are_refused() {
+    assert_eq!(reason(&table("NaN", |i| i == 7), ""), wanted);
     for value in ["inf", "-inf"] {
-        let table = csv(
-            "x,y",
-            (0..12).map(|i| {
-                format!("{i},{}", if i % 6 == 1 { value.into() } else { format!("{}.5", i * i) })
-            }),
-        );
         for with in ["", ", missing: drop", ", method: spearman"] {
+            let table = table(value, |i| i % 6 == 1);
             assert_eq!(reason(&table, with), "values are infinite in 2 rows");
         }
     }
@@ -193,9 +173,9 @@ fn constants_and_few_rows_are_refused() {
 fn a_line_is_a_correlation_of_one() {
     let table = csv("x,y", (0..30).map(|i| format!("{i},{}", -3 * i)));
     for method in METHODS {
-        let rows = rows(&table, &format!("outcomes: [x], variables: [y], method: {method}"));
-        assert_eq!((&rows[0]["coefficient"], text(&rows[0], "status")), (&json!(-1.0), "ok"));
-        assert!(rows[0]["p_value"].as_f64().unwrap() < 1e-25, "{}", rows[0]);
+        let row = &rows(&table, &format!("outcomes: [x], variables: [y], method: {method}"))[0];
+        has(row, "coefficient status", json!([-1.0, "ok"]));
+        assert!(row["p_value"].as_f64().unwrap() < 1e-25, "{row}");
     }
 }
 
@@ -208,11 +188,9 @@ fn an_empty_table_has_one_row_that_says_so() {
   found: { op: correlate, from: data, with: { outcomes: [x], variables: [y] } }
   grouped: { op: correlate, from: data, with: { outcomes: [x], variables: [y], by: [k] } }
 ",
-    );
-    project.run_ok(&[]);
-    let rows = project.rows("found");
-    assert_eq!(rows.len(), 1);
-    assert_eq!(text(&rows[0], "reason"), "too few rows: 0, at least 3 are needed");
+    )
+    .ran();
+    assert_eq!(text(&project.only("found"), "reason"), "too few rows: 0, at least 3 are needed");
     assert!(project.rows("grouped").is_empty());
 }
 
@@ -244,13 +222,11 @@ fn the_order_of_rows_does_not_count() {
 
 #[test]
 fn a_large_table_gives_the_same_each_time() {
-    let table = csv(
-        "n,k,x,y",
-        (0..60_000u64).map(|i| {
-            let x = noise(i, 0);
-            format!("{i},{},{x}.{},{}.3", i % 7, noise(i, 1), x + 3 * noise(i, 2))
-        }),
-    );
+    let row = |i: u64| {
+        let x = noise(i, 0);
+        format!("{i},{},{x}.{},{}.3", i % 7, noise(i, 1), x + 3 * noise(i, 2))
+    };
+    let table = csv("n,k,x,y", (0..60_000).map(row));
     for method in METHODS {
         let with = format!("outcomes: [x], variables: [y], by: [k], method: {method}");
         let project = Project::new(&workflow(&[("found", &with)])).with("data.csv", &table);

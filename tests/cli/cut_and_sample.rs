@@ -2,30 +2,30 @@
 
 use std::collections::HashSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::harness::{Project, text};
+use crate::harness::{Project, lines, text};
 
 fn project(steps: &str) -> Project {
-    let project = Project::new(&format!(
-        "galeras: 1\nsteps:\n  data: {{ op: read, with: {{ path: data.jsonl }} }}\n{steps}"
-    ));
-    let mut rows = String::new();
-    for i in 0..60 {
-        let doc = if i % 3 == 0 { "    \\\"\\\"\\\"Doc: é, ü.\\\"\\\"\\\"\\n" } else { "" };
-        let body: String = (0..i % 9).map(|j| format!("\\tb{j} = a * {i}  # x\\n")).collect();
-        let body = body.replace('\t', "    ");
-        rows.push_str(&format!(
-            "{{\"id\":\"{i:03}\",\"kind\":\"k{}\",\"code\":\"def f{i}(a, b=1):\\n{doc}{body}    return a + b\\n\"}}\n",
-            i % 4
-        ));
-    }
-    project.write("data.jsonl", rows);
-    project
+    let row = |i: usize| {
+        let doc = if i % 3 == 0 { "    \"\"\"Doc: é, ü.\"\"\"\n" } else { "" };
+        let body: String = (0..i % 9).map(|j| format!("\tb{j} = a * {i}  # x\n")).collect();
+        let code = format!("def f{i}(a, b=1):\n{doc}{body}    return a + b\n");
+        json!({"id": format!("{i:03}"), "kind": format!("k{}", i % 4), "code": code})
+    };
+    let rows: Vec<_> = (0..60).map(row).collect();
+    let steps = format!("  data: {{ op: read, with: {{ path: data.jsonl }} }}\n{steps}");
+    Project::steps(&steps).with("data.jsonl", lines(&rows))
 }
 
-fn ids(rows: &[Value]) -> HashSet<String> {
-    rows.iter().map(|r| text(r, "id").to_owned()).collect()
+/// The ids of a port.
+fn ids(project: &Project, port: &str) -> HashSet<String> {
+    project.texts(port, "id").into_iter().collect()
+}
+
+/// The step `testbed`.
+fn cut(with: &str) -> String {
+    format!("  testbed: {{ op: cut, from: data, with: {{ seed: 7, {with} }} }}\n")
 }
 
 fn sampled(n: usize, seed: usize) -> String {
@@ -36,18 +36,12 @@ fn sampled(n: usize, seed: usize) -> String {
 #[test]
 fn a_share_of_the_rest_leaves_docstrings_in_place_and_shows_the_body() {
     let doc = "Says what it does, at length, again. ".repeat(20);
-    let code = format!(
-        "def f(a):\\n    \\\"\\\"\\\"{doc}\\\"\\\"\\\"\\n    b = a + 1\\n    c = b * 2\\n    return c\\n"
-    );
-    let rows: String =
-        (0..40).map(|i| format!("{{\"id\":\"{i:03}\",\"code\":\"{code}\"}}\n")).collect();
+    let code =
+        format!("def f(a):\n    \"\"\"{doc}\"\"\"\n    b = a + 1\n    c = b * 2\n    return c\n");
+    let rows: Vec<_> = (0..40).map(|i| json!({"id": format!("{i:03}"), "code": code})).collect();
     for (share, some) in [("text", false), ("rest", true)] {
-        let project = project(&format!(
-            "  testbed: {{ op: cut, from: data, with: {{ seed: 7, after: docstring, share_of: {share} }} }}\n"
-        ));
-        project.write("data.jsonl", &rows);
-        project.run_ok(&[]);
-        let cut = project.rows("testbed");
+        let project = project(&cut(&format!("after: docstring, share_of: {share}")));
+        let cut = project.with("data.jsonl", lines(&rows)).ran().rows("testbed");
         assert_eq!(cut.len(), 40);
         let mut places = HashSet::new();
         for row in &cut {
@@ -66,13 +60,9 @@ fn a_share_of_the_rest_leaves_docstrings_in_place_and_shows_the_body() {
 fn the_two_parts_of_a_cut_are_the_text() {
     for at in ["space", "token", "line"] {
         for after in ["signature", "none"] {
-            let step = format!(
-                "  testbed: {{ op: cut, from: data, with: {{ seed: 7, at: {at}, after: {after} }} }}\n"
-            );
-            let project = project(&step);
-            let outcome = project.run_ok(&[]);
+            let project = project(&cut(&format!("at: {at}, after: {after}"))).ran();
             let rows = project.rows("testbed");
-            assert_eq!(rows.len() + project.rows("testbed.rejects").len(), 60, "{outcome}");
+            assert_eq!(rows.len() + project.rows("testbed.rejects").len(), 60);
             assert!(rows.len() > 30, "{at} {after}: {} rows", rows.len());
             for row in &rows {
                 let (code, head, rest) =
@@ -95,76 +85,37 @@ fn the_two_parts_of_a_cut_are_the_text() {
 
 #[test]
 fn a_cut_depends_on_the_seed_and_the_row_only() {
-    let step = "  testbed: { op: cut, from: data, with: { seed: 7 } }\n";
-    let project = project(step).ran();
+    let project = project(&cut("")).ran();
     let before = project.rows("testbed");
+    let other = || {
+        project.run_ok(&["--cache", "other"]);
+        let show = ["show", "w.yaml", "testbed", "--format", "json", "--cache", "other"];
+        project.run(&show).exits(0).json_lines()
+    };
     // Half of the rows are gone: the others are cut as before.
     let half: String =
         project.read("data.jsonl").lines().step_by(2).map(|l| format!("{l}\n")).collect();
     project.write("data.jsonl", half);
-    project.run_ok(&["--cache", "other"]);
-    let outcome =
-        project.run(&["show", "w.yaml", "testbed", "--format", "json", "--cache", "other"]);
-    for row in outcome.exits(0).json_lines() {
+    for row in other() {
         assert!(before.contains(&row), "{row}");
     }
     project.change("seed: 7", "seed: 8");
-    project.run_ok(&["--cache", "other"]);
-    let outcome =
-        project.run(&["show", "w.yaml", "testbed", "--format", "json", "--cache", "other"]);
-    let other = outcome.exits(0).json_lines();
-    assert!(other.iter().filter(|r| before.contains(r)).count() < 20);
+    assert!(other().iter().filter(|r| before.contains(r)).count() < 20);
 }
 
 #[test]
-fn a_larger_sample_keeps_the_rows_of_a_smaller_one() {
-    let project = project(&[sampled(10, 1), sampled(15, 1), sampled(15, 2)].concat()).ran();
-    let (small, large) = (ids(&project.rows("s10_1")), ids(&project.rows("s15_1")));
+fn a_sample_has_its_size_and_its_share_of_every_group() {
+    let samples = [(10, 1), (15, 1), (15, 2), (1000, 1), (0, 1)].map(|(n, seed)| sampled(n, seed));
+    let stratified = "{ fraction: 0.2, seed: 1, stratify: [kind] }";
+    let stratified = format!("  s: {{ op: sample, from: data, with: {stratified} }}\n");
+    let project = project(&(samples.concat() + &stratified)).ran();
+    // A larger one keeps the rows of a smaller one.
+    let (small, large) = (ids(&project, "s10_1"), ids(&project, "s15_1"));
     assert_eq!((small.len(), large.len()), (10, 15));
     assert!(small.is_subset(&large));
-    assert_ne!(large, ids(&project.rows("s15_2")));
-}
-
-#[test]
-fn a_sample_and_its_rejects_are_the_table() {
-    let project = project(&sampled(15, 1)).ran();
-    let (kept, rest) = (ids(&project.rows("s15_1")), ids(&project.rows("s15_1.rejects")));
-    assert!(kept.is_disjoint(&rest));
-    assert_eq!(kept.len() + rest.len(), 60);
-}
-
-#[test]
-fn rows_added_to_the_table_displace_few_of_a_sample() {
-    let project = project(&sampled(15, 1)).ran();
-    let before = ids(&project.rows("s15_1"));
-    let more = project
-        .read("data.jsonl")
-        .lines()
-        .take(10)
-        .map(|l| l.replace("\"id\":\"0", "\"id\":\"9") + "\n")
-        .collect::<String>();
-    project.write("data.jsonl", project.read("data.jsonl") + &more);
-    project.run_ok(&[]);
-    let after = ids(&project.rows("s15_1"));
-    assert_eq!(after.len(), 15);
-    let gone = before.difference(&after).count();
-    let new: Vec<_> = after.difference(&before).collect();
-    assert!(gone <= 10 && new.iter().all(|id| id.starts_with('9')), "{new:?}");
-}
-
-#[test]
-fn more_rows_than_there_are_is_all_of_them() {
-    let project = project(&sampled(1000, 1));
-    assert_eq!(project.run_ok(&[]).step("s1000_1")["rows"], 60);
-    assert_eq!(project.rerun("n: 1000", "n: 0").step("s1000_1")["rows"], 0);
-}
-
-#[test]
-fn a_stratified_sample_has_its_share_of_every_group() {
-    let project = project(
-        "  s: { op: sample, from: data, with: { fraction: 0.2, seed: 1, stratify: [kind] } }\n",
-    );
-    project.run_ok(&[]);
+    assert_ne!(large, ids(&project, "s15_2"));
+    // More rows than there are is all of them.
+    assert_eq!((ids(&project, "s1000_1").len(), ids(&project, "s0_1").len()), (60, 0));
     let rows = project.rows("s");
     assert_eq!(rows.len(), 12);
     for kind in ["k0", "k1", "k2", "k3"] {
@@ -173,13 +124,35 @@ fn a_stratified_sample_has_its_share_of_every_group() {
 }
 
 #[test]
-fn statistics_are_those_of_the_textbook() {
-    let project = Project::new(
-        "galeras: 1\nsteps:\n  data: { op: read, with: { path: data.csv } }\n  table: { op: describe, from: data, with: { columns: [x], by: [g] } }\n",
-    );
-    project.write("data.csv", "id,g,x\n1,a,1\n2,a,2\n3,a,4\n4,a,\n5,b,3\n");
+fn a_sample_and_its_rejects_are_the_table_and_rows_added_displace_few() {
+    let project = project(&sampled(15, 1)).ran();
+    let (before, rest) = (ids(&project, "s15_1"), ids(&project, "s15_1.rejects"));
+    assert!(before.is_disjoint(&rest));
+    assert_eq!(before.len() + rest.len(), 60);
+    let more = |l: &str| l.replace("\"id\":\"0", "\"id\":\"9") + "\n";
+    let more: String = project.read("data.jsonl").lines().take(10).map(more).collect();
+    project.write("data.jsonl", project.read("data.jsonl") + &more);
     project.run_ok(&[]);
-    let rows = project.rows("table");
+    let after = ids(&project, "s15_1");
+    assert_eq!(after.len(), 15);
+    let gone = before.difference(&after).count();
+    let new: Vec<_> = after.difference(&before).collect();
+    assert!(gone <= 10 && new.iter().all(|id| id.starts_with('9')), "{new:?}");
+}
+
+fn described(with: &str) -> Project {
+    Project::steps(&format!(
+        "  data: {{ op: read, with: {{ path: data.csv }} }}
+  table: {{ op: describe, from: data, with: {{ {with} }} }}
+"
+    ))
+}
+
+#[test]
+fn statistics_are_those_of_the_textbook() {
+    let project = described("columns: [x], by: [g]");
+    project.write("data.csv", "id,g,x\n1,a,1\n2,a,2\n3,a,4\n4,a,\n5,b,3\n");
+    let rows = project.ran().rows("table");
     let a = rows.iter().find(|r| r["g"] == "a").unwrap();
     let number = |name: &str| a[name].as_f64().unwrap();
     assert_eq!(a["n"], 3);
@@ -200,13 +173,9 @@ fn statistics_are_those_of_the_textbook() {
 fn the_interval_of_clusters_is_that_of_a_regression_on_a_constant() {
     let peer: Value =
         serde_json::from_str(include_str!("../reference/describe_clusters.json")).unwrap();
-    let project = Project::new(&format!(
-        "galeras: 1\nsteps:\n  data: {{ op: read, with: {{ path: data.csv }} }}\n  table: {{ op: describe, from: data, with: {{ columns: [x, y], by: [g], cluster: repo, alpha: {} }} }}\n",
-        peer["alpha"]
-    ));
-    let data = peer["csv"].as_str().unwrap();
-    project.write("data.csv", data);
-    project.run_ok(&[]);
+    let with = format!("columns: [x, y], by: [g], cluster: repo, alpha: {}", peer["alpha"]);
+    let data = text(&peer, "csv");
+    let project = described(&with).with("data.csv", data).ran();
     let rows = project.rows("table");
     for wanted in peer["expected"].as_array().unwrap() {
         let same = |r: &&Value| r["g"] == wanted["group"] && r["column"] == wanted["column"];
@@ -220,7 +189,6 @@ fn the_interval_of_clusters_is_that_of_a_regression_on_a_constant() {
     let (first, rest) = data.split_once("\n0,a,").unwrap();
     let rest = rest.split_once(',').unwrap().1;
     project.write("data.csv", format!("{first}\n0,a,,{rest}"));
-    let failed = project.run(&["run", "w.yaml"]);
-    assert_eq!(failed.code, Some(1));
-    assert!(failed.stderr.contains("1 rows have no cluster: `repo` is null"), "{}", failed.stderr);
+    let failed = project.run(&["run", "w.yaml"]).exits(1);
+    failed.reports(&["1 rows have no cluster: `repo` is null"]);
 }

@@ -1,11 +1,11 @@
-//! A store with damaged or missing files: found, told, computed again.
+//! A store with damaged or missing files: found, reported, computed again.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project, files_below};
+use crate::harness::{Outcome, Project, files_below, text};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -23,43 +23,52 @@ fn project() -> (Project, Outcome) {
     (project, outcome)
 }
 
+/// The file of the manifest of a step, and its key.
+fn manifest(outcome: &Outcome, step: &str) -> (String, String) {
+    let key = text(&outcome.step(step), "key").to_owned();
+    (format!("cache/actions/{}/{key}.json", &key[..2]), key)
+}
+
 fn blob(project: &Project, outcome: &Outcome, step: &str) -> PathBuf {
-    let key = outcome.step(step)["key"].as_str().unwrap().to_owned();
-    let manifest = project.read(&format!("cache/actions/{}/{key}.json", &key[..2]));
-    let manifest: Value = serde_json::from_str(&manifest).unwrap();
-    let digest = manifest["ports"][0]["blob"].as_str().unwrap().to_owned();
+    let text = project.read(&manifest(outcome, step).0);
+    let manifest: Value = serde_json::from_str(&text).unwrap();
+    let digest = manifest["ports"][0]["blob"].as_str().unwrap();
     project.path(&format!("cache/blobs/{}/{digest}.parquet", &digest[..2]))
+}
+
+/// Removes a file and makes a folder of its name.
+fn folder_instead(file: &Path) {
+    fs::remove_file(file).unwrap();
+    fs::create_dir(file).unwrap();
+}
+
+/// After a repair, `cache verify` finds nothing.
+#[track_caller]
+fn repair(project: &Project) {
+    project.run(&["cache", "verify", "--repair"]).exits(0);
+    project.verifies("cache");
 }
 
 #[track_caller]
 fn finds(project: &Project, kind: &str, object: &str) {
     let found = project.run(&["cache", "verify", "--format", "json"]).exits(4);
-    let findings = found.events("finding");
-    assert!(!findings.is_empty(), "{found}");
-    let wanted = |f: &Value| {
-        f["finding"]["kind"] == kind && f["finding"]["object"].as_str().unwrap().contains(object)
-    };
-    assert!(findings.iter().any(wanted), "{kind} {object}: {found}");
-    let shown = project.run(&["cache", "verify"]).exits(4);
-    assert!(shown.stdout.contains(object), "{shown}");
+    let mut findings = found.events("finding").into_iter().map(|event| event["finding"].clone());
+    let wanted = |f: Value| f["kind"] == kind && text(&f, "object").contains(object);
+    assert!(findings.any(wanted), "{kind} {object}: {found}");
+    project.run(&["cache", "verify"]).exits(4).prints(&[object]);
 }
 
 #[test]
 fn a_flipped_byte_is_found_and_repaired() {
     let (project, before) = project();
     let blob = blob(&project, &before, "table");
-    let mut bytes = fs::read(&blob).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 0xff;
-    fs::write(&blob, bytes).unwrap();
-    let name = blob.file_name().unwrap().to_str().unwrap().to_owned();
-    finds(&project, "damaged_blob", &name);
-    project.run(&["cache", "verify", "--repair"]);
-    project.verifies("cache");
-    let after = project.run_ok(&[]);
-    assert_eq!(after.digests(), before.digests());
+    flip(&blob, 70, 4);
+    finds(&project, "damaged_blob", name(&blob));
+    repair(&project);
     // Results computed from the file may be wrong: the time of the damage is unknown.
-    assert_eq!(after.statuses(), "table=ran valid=ran");
+    assert!(files_below(&project.path("cache/actions")).is_empty());
+    let after = project.run_ok(&[]).went("table=ran valid=ran");
+    assert_eq!(after.digests(), before.digests());
     project.verifies("cache");
     assert!(blob.exists());
 }
@@ -68,20 +77,19 @@ fn a_flipped_byte_is_found_and_repaired() {
 fn a_damaged_file_that_is_read_ends_in_no_wrong_result() {
     let (project, before) = project();
     let blob = blob(&project, &before, "table");
-    let mut bytes = fs::read(&blob).unwrap();
     // All of the data is lost, the size is right.
-    bytes.fill(7);
-    fs::write(&blob, bytes).unwrap();
-    project.change("x > 1", "x > 0");
-    let first = project.run_json(&[]);
-    assert!(!first.stderr.contains("panicked"), "{first}");
+    fs::write(&blob, vec![7_u8; fs::read(&blob).unwrap().len()]).unwrap();
     // Missing or damaged is a miss with a warning, never an error.
-    assert_eq!(first.code, Some(0), "{first}");
+    let first = project.rerun("x > 1", "x > 0");
     assert_eq!(first.step("valid")["rows"], 2);
     assert!(!first.events("warning").is_empty(), "{first}");
 }
 
-fn flip(path: &std::path::Path, at: usize, bit: u32) {
+fn name(file: &Path) -> &str {
+    file.file_name().unwrap().to_str().unwrap()
+}
+
+fn flip(path: &Path, at: usize, bit: u32) {
     let mut bytes = fs::read(path).unwrap();
     let at = at % bytes.len();
     bytes[at] ^= 1 << bit;
@@ -127,37 +135,21 @@ fn a_folder_in_the_place_of_a_file_is_repaired() {
     for step in ["table", "valid"] {
         let (project, before) = project();
         let blob = blob(&project, &before, step);
-        fs::remove_file(&blob).unwrap();
-        fs::create_dir(&blob).unwrap();
+        folder_instead(&blob);
         fs::write(blob.join("inside"), "x").unwrap();
         assert_eq!(project.run_ok(&[]).digests(), before.digests());
         project.verifies("cache");
 
-        fs::remove_file(&blob).unwrap();
-        fs::create_dir(&blob).unwrap();
-        finds(&project, "damaged_blob", blob.file_name().unwrap().to_str().unwrap());
-        project.run(&["cache", "verify", "--repair"]).exits(0);
-        project.verifies("cache");
+        folder_instead(&blob);
+        finds(&project, "damaged_blob", name(&blob));
+        repair(&project);
         assert_eq!(project.run_ok(&[]).digests(), before.digests());
     }
     // A manifest as well.
     let (project, before) = project();
-    let key = before.step("table")["key"].as_str().unwrap().to_owned();
-    let manifest = project.path(&format!("cache/actions/{}/{key}.json", &key[..2]));
-    fs::remove_file(&manifest).unwrap();
-    fs::create_dir(&manifest).unwrap();
+    folder_instead(&project.path(&manifest(&before, "table").0));
     assert_eq!(project.run_ok(&[]).digests(), before.digests());
     project.verifies("cache");
-}
-
-#[test]
-fn a_repair_forgets_what_was_computed_from_damage() {
-    let (project, before) = project();
-    flip(&blob(&project, &before, "table"), 70, 4);
-    project.run(&["cache", "verify", "--repair"]).exits(0);
-    let manifests = files_below(&project.path("cache/actions"));
-    assert!(manifests.is_empty(), "{manifests:?}");
-    assert_eq!(project.run_ok(&[]).digests(), before.digests());
 }
 
 #[test]
@@ -176,21 +168,18 @@ fn the_outcome_of_a_data_test_is_not_believed_when_it_is_damaged() {
     }
     flip(&outcomes[0], 9, 1);
     finds(&project, "damaged_outcome", "checks/");
-    project.run(&["cache", "verify", "--repair"]).exits(0);
-    project.verifies("cache");
+    repair(&project);
 }
 
 #[test]
 fn a_flipped_bit_in_a_manifest_is_a_miss() {
     let (project, before) = project();
-    let key = before.step("valid")["key"].as_str().unwrap().to_owned();
-    let manifest = project.path(&format!("cache/actions/{}/{key}.json", &key[..2]));
+    let manifest = project.path(&manifest(&before, "valid").0);
     let sound = fs::read(&manifest).unwrap();
     for at in (0..sound.len()).step_by(sound.len() / 12) {
         fs::write(&manifest, &sound).unwrap();
         flip(&manifest, at, (at % 8) as u32);
-        let after = project.run_ok(&[]);
-        assert_eq!(after.statuses(), "table=hit valid=ran", "{at}");
+        let after = project.run_ok(&[]).went("table=hit valid=ran");
         assert_eq!(after.digests(), before.digests());
     }
     project.verifies("cache");
@@ -207,12 +196,9 @@ fn an_untouched_file_is_hashed_once() {
     for noise in ["", "noise\n\u{0}\n"] {
         project.write("cache/verified.log", noise);
         project.run_ok(&[]).all_hit();
-        let lines = project.read("cache/verified.log");
-        let lines = lines.lines().filter(|line| line.len() > 90).count();
-        assert_eq!(
-            lines, 8,
-            "the table and the three of the validation: hashes, and compared rows"
-        );
+        let log = project.read("cache/verified.log");
+        // The table and the three of the validation: hashes, and compared rows.
+        assert_eq!(log.lines().filter(|line| line.len() > 90).count(), 8, "{log}");
     }
     flip(&blob(&project, &before, "valid"), 33, 3);
     assert_eq!(project.run_ok(&[]).statuses(), "table=hit valid=ran");
@@ -224,9 +210,8 @@ fn a_truncated_file_is_computed_again_with_a_warning() {
         let (project, before) = project();
         let blob = blob(&project, &before, "table");
         fs::OpenOptions::new().write(true).open(&blob).unwrap().set_len(length).unwrap();
-        finds(&project, "wrong_size", blob.file_name().unwrap().to_str().unwrap());
-        let after = project.run_ok(&[]);
-        assert_eq!(after.statuses(), "table=ran valid=ran");
+        finds(&project, "wrong_size", name(&blob));
+        let after = project.run_ok(&[]).went("table=ran valid=ran");
         assert_eq!(after.step("table")["reason"], "BLOB_MISSING");
         assert_eq!(after.digests(), before.digests());
         assert!(!after.events("warning").is_empty(), "{after}");
@@ -237,39 +222,28 @@ fn a_truncated_file_is_computed_again_with_a_warning() {
 }
 
 #[test]
-fn a_missing_file_is_computed_again_with_a_warning() {
+fn a_missing_file_is_computed_again_with_a_warning_and_nothing_before_it() {
     let (project, before) = project();
     let blob = blob(&project, &before, "valid");
     fs::remove_file(&blob).unwrap();
-    finds(&project, "missing_blob", blob.file_name().unwrap().to_str().unwrap());
+    finds(&project, "missing_blob", name(&blob));
     let planned = project.run(&["plan", "w.yaml", "--format", "json"]).exits(0);
     assert_eq!(planned.json_lines()[0]["steps"][1]["reason"], "BLOB_MISSING", "{planned}");
     let shown = project.run(&["run", "w.yaml"]).exits(0);
-    assert!(shown.stderr.contains("one stored file is missing; computing again"), "{shown}");
-    let after = project.run_ok(&[]);
-    after.all_hit();
-    assert_eq!(after.digests(), before.digests());
-    project.verifies("cache");
-}
-
-#[test]
-fn a_missing_file_does_not_run_what_comes_before() {
-    let (project, before) = project();
-    fs::remove_file(blob(&project, &before, "valid")).unwrap();
-    assert_eq!(project.run_ok(&[]).statuses(), "table=hit valid=ran");
+    shown.reports(&["one stored file is missing; computing again"]);
     assert_eq!(project.read("log"), "ran\n");
+    project.run_ok(&[]).all_hit_as(&before);
+    project.verifies("cache");
 }
 
 #[test]
 fn a_damaged_manifest_is_a_miss() {
     for text in ["", "{", "null", "{\"format\": 2}", "\u{0}\u{0}\u{0}"] {
         let (project, before) = project();
-        let key = before.step("table")["key"].as_str().unwrap().to_owned();
-        let manifest = format!("cache/actions/{}/{key}.json", &key[..2]);
+        let (manifest, key) = manifest(&before, "table");
         project.write(&manifest, text);
         finds(&project, "damaged_manifest", &key);
-        let after = project.run_ok(&[]);
-        assert_eq!(after.statuses(), "table=ran valid=hit", "{text:?}");
+        let after = project.run_ok(&[]).went("table=ran valid=hit");
         assert_eq!(after.digests(), before.digests());
         project.verifies("cache");
     }
@@ -278,8 +252,7 @@ fn a_damaged_manifest_is_a_miss() {
 #[test]
 fn a_manifest_under_a_wrong_key_is_found() {
     let (project, before) = project();
-    let key = before.step("table")["key"].as_str().unwrap().to_owned();
-    let manifest = format!("cache/actions/{}/{key}.json", &key[..2]);
+    let (manifest, key) = manifest(&before, "table");
     let text = project.read(&manifest);
     assert!(text.contains("echo ran"), "the pre-image is in it");
     project.write(&manifest, text.replacen("echo ran", "echo RAN", 1));
@@ -298,17 +271,16 @@ fn damaged_run_records_and_parts_do_no_harm() {
     project.run_ok(&[]).all_hit();
     project.run(&["plan", "w.yaml"]).exits(0);
     project.run(&["cache", "ls"]).exits(0);
-    let after = project.rerun("x > 1", "x > 0");
-    assert_eq!(after.statuses(), "table=hit valid=ran");
+    let after = project.rerun("x > 1", "x > 0").went("table=hit valid=ran");
     assert_eq!(after.digests()[0], before.digests()[0]);
 }
 
 #[test]
 fn strange_files_in_the_store_do_no_harm() {
     let (project, _) = project();
-    project.write("cache/blobs/README", "hello");
-    project.write("cache/blobs/00/x.parquet", "hello");
-    project.write("cache/.DS_Store", "hello");
+    for file in ["cache/blobs/README", "cache/blobs/00/x.parquet", "cache/.DS_Store"] {
+        project.write(file, "hello");
+    }
     project.run_ok(&[]).all_hit();
     project.run(&["cache", "ls"]).exits(0);
     project.run(&["cache", "gc", "--keep-runs", "5"]).exits(0);

@@ -1,20 +1,23 @@
 //! `dedup`: which rows are duplicates of each other.
 //!
-//! `tests/reference/dedup.json` holds what dpu_utils 0.6.1 finds; the script next to it makes
-//! it. Not here: which row is kept and what the ports say (`dedup_ports`), the same result
-//! everywhere and what a rerun costs (`dedup_reuse`), bad input (`dedup_bad_input`).
+//! `tests/reference/dedup.json` has the results of dpu_utils 0.6.1; the script next to it makes
+//! it. Not here: the same result everywhere and the cost of a rerun (`dedup_reuse`), bad input
+//! (`dedup_bad_input`).
 //!
-//! `dedup`: which row of a cluster is kept, and what the ports say of each.
+//! Also here: the kept row of a cluster, and the rows of the ports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::harness::{Project, says, text};
+use crate::harness::{Project, every, has, lines, says, text, values};
 
-pub const DPU_UTILS: &str = include_str!("../reference/dedup.json");
+/// The results of dpu_utils.
+fn peer() -> Value {
+    serde_json::from_str(include_str!("../reference/dedup.json")).unwrap()
+}
 
-pub fn project(with: &str) -> Project {
+fn project(with: &str) -> Project {
     Project::steps(&format!(
         "  data:
     op: exec
@@ -27,17 +30,21 @@ pub fn project(with: &str) -> Project {
     ))
 }
 
+/// The project after a run on these rows.
 #[track_caller]
-pub fn ran(with: &str, texts: &[(&str, &str)]) -> Project {
-    let project = project(with);
-    write(&project, texts.iter().map(|(id, code)| json!({"id": id, "code": code})));
-    project.run_ok(&[]);
-    project
+fn computed(with: &str, rows: &[Value]) -> Project {
+    project(with).with("data.jsonl", lines(rows)).ran()
 }
 
-pub fn write(project: &Project, rows: impl IntoIterator<Item = Value>) {
-    let lines: String = rows.into_iter().map(|row| format!("{row}\n")).collect();
-    project.write("data.jsonl", lines);
+#[track_caller]
+fn ran(with: &str, texts: &[(&str, &str)]) -> Project {
+    let rows: Vec<_> = texts.iter().map(|(id, code)| json!({"id": id, "code": code})).collect();
+    computed(with, &rows)
+}
+
+/// The rows of texts by id.
+fn coded(texts: &Map<String, Value>) -> Vec<Value> {
+    texts.iter().map(|(id, code)| json!({"id": id, "code": code})).collect()
 }
 
 /// The words `t<from>` to `t<to - 1>`.
@@ -45,7 +52,7 @@ pub fn words(from: usize, to: usize) -> String {
     (from..to).map(|i| format!("t{i}")).collect::<Vec<_>>().join(" ")
 }
 
-pub fn clusters(project: &Project) -> Vec<Vec<String>> {
+fn clusters(project: &Project) -> Vec<Vec<String>> {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for row in project.rows("unique.clusters") {
         found.entry(text(&row, "cluster").into()).or_default().push(text(&row, "id").into());
@@ -57,14 +64,7 @@ pub fn clusters(project: &Project) -> Vec<Vec<String>> {
 }
 
 pub fn kept(project: &Project) -> Vec<String> {
-    project.rows("unique").iter().map(|row| text(row, "id").to_owned()).collect()
-}
-
-#[track_caller]
-pub fn summary(project: &Project) -> Value {
-    let rows = project.rows("unique.summary");
-    assert_eq!(rows.len(), 1, "{rows:?}");
-    rows[0].clone()
+    project.texts("unique", "id")
 }
 
 /// The arguments of a case as YAML.
@@ -74,35 +74,26 @@ fn arguments(with: &Value) -> String {
     arguments.map(|(name, value)| format!("{name}: {}, ", word(value))).collect()
 }
 
-/// The duplicates of dpu_utils among the `texts`, with the settings `asked`.
-#[track_caller]
-fn agrees_with_dpu_utils(name: &str, texts: &Value, asked: &Value) {
-    let project = project(&arguments(&asked["with"]));
-    let texts = texts.as_object().unwrap();
-    write(&project, texts.iter().map(|(id, code)| json!({"id": id, "code": code})));
-    project.run_ok(&[]);
-    let wanted: Vec<Vec<String>> = serde_json::from_value(asked["clusters"].clone()).unwrap();
-    assert_eq!(clusters(&project), wanted, "{name}");
-    // Which one of each is kept is left to chance there.
-    let others: BTreeSet<&String> = wanted.iter().flat_map(|cluster| &cluster[1..]).collect();
-    let mut rest: Vec<&String> = texts.keys().filter(|id| !others.contains(id)).collect();
-    rest.sort();
-    assert_eq!(kept(&project).iter().collect::<Vec<_>>(), rest, "{name}");
-    let compared = asked["compared"].as_array().unwrap().len();
-    let summary = summary(&project);
-    assert_eq!(summary["compared"], compared, "{name}: {summary}");
-    assert_eq!(summary["too_short"], texts.len() - compared, "{name}: {summary}");
-}
-
 #[test]
 fn the_cases_of_dpu_utils_give_the_same() {
-    let peer: Value = serde_json::from_str(DPU_UTILS).unwrap();
+    let peer = peer();
     let cases = peer["cases"].as_object().unwrap();
     assert!(cases.len() > 15);
-    for (name, case) in cases {
-        // Without any document, dpu_utils raises an error; here there are no duplicates then.
-        agrees_with_dpu_utils(name, &case["texts"], case);
-    }
+    // Without any document, dpu_utils raises an error; here there are no duplicates then.
+    every(cases, |case| {
+        let texts = case["texts"].as_object().unwrap();
+        let project = computed(&arguments(&case["with"]), &coded(texts));
+        let wanted: Vec<Vec<String>> = serde_json::from_value(case["clusters"].clone()).unwrap();
+        assert_eq!(clusters(&project), wanted);
+        // Which one of each is kept is left to chance there.
+        let others: BTreeSet<&String> = wanted.iter().flat_map(|cluster| &cluster[1..]).collect();
+        let mut rest: Vec<&String> = texts.keys().filter(|id| !others.contains(id)).collect();
+        rest.sort();
+        assert_eq!(kept(&project).iter().collect::<Vec<_>>(), rest);
+        let compared = case["compared"].as_array().unwrap().len();
+        let wanted = json!([compared, texts.len() - compared]);
+        has(&project.only("unique.summary"), "compared too_short", wanted);
+    });
 }
 
 #[test]
@@ -110,13 +101,12 @@ fn a_token_after_a_space_counts_unlike_in_dpu_utils() {
     let code: String = (b'a'..=b'y').map(|c| format!(" {0}{0}{0}", char::from(c))).collect();
     let project = project("tokens: bpe");
     project.change("dedup, from: data,", "dedup, from: { input: data, tokenizer: bpe },");
-    let bpe = "  bpe: { op: tokenizer, from: data, with: { column: code } }\n";
-    project.append(bpe);
-    write(&project, ["a", "b"].map(|id| json!({"id": id, "code": code})));
-    project.run_ok(&[]);
+    project.append("  bpe: { op: tokenizer, from: data, with: { column: code } }\n");
+    let rows = ["a", "b"].map(|id| json!({"id": id, "code": code}));
+    let project = project.with("data.jsonl", lines(&rows)).ran();
     let model: Value = serde_json::from_str(text(&project.rows("bpe")[0], "model")).unwrap();
     assert!(model["model"]["vocab"]["Ġaaa"].is_number(), "a word is one token with its space");
-    assert_eq!(summary(&project)["compared"], 2);
+    assert_eq!(project.only("unique.summary")["compared"], 2);
     assert_eq!(clusters(&project), [["a", "b"]]);
 }
 
@@ -133,20 +123,12 @@ fn true_and_false_are_no_keywords_as_in_dpu_utils() {
 }
 
 #[test]
-fn too_few_documents_are_no_error() {
-    let project = ran("", &[("a", "def f(): pass")]);
-    assert_eq!(kept(&project), ["a"]);
-    assert_eq!(project.rows("unique.clusters"), [] as [Value; 0]);
-    let summary = summary(&project);
-    assert_eq!((&summary["compared"], &summary["too_short"]), (&json!(0), &json!(1)));
-}
-
-#[test]
-fn the_first_row_is_kept_by_default() {
+fn the_first_row_is_kept_by_default_and_a_duplicate_leads_to_it() {
     let same = words(0, 25);
     let project = ran("", &[("10", &same), ("9", &same), ("09", &same), ("x", &words(50, 75))]);
     assert_eq!(kept(&project), ["09", "x"], "ids are texts");
     assert!(project.rows("unique.rejects").iter().all(|row| row["duplicate_of"] == "09"));
+    project.run(&["trace", "w.yaml", "10"]).exits(0).prints(&["unique", "09"]);
 }
 
 #[test]
@@ -170,10 +152,7 @@ fn thresholds_are_inclusive() {
         assert_eq!((found(share, "0"), found(above, "0")), (1, 0), "set {share}");
         assert_eq!((found("0.01", share), found("0.01", above)), (1, 0), "multiset {share}");
     }
-}
-
-#[test]
-fn with_a_threshold_of_one_only_equal_sets_are_duplicates() {
+    // With a threshold of one only equal sets are duplicates.
     let (a, b, c) = (words(0, 25), words(0, 25) + " t0", words(0, 26));
     let rows = [("a", a.as_str()), ("b", &b), ("c", &c)];
     assert_eq!(clusters(&ran("threshold: 1", &rows)), [["a", "b"]]);
@@ -182,24 +161,21 @@ fn with_a_threshold_of_one_only_equal_sets_are_duplicates() {
 
 #[test]
 fn rows_below_min_tokens_are_never_duplicates() {
-    let (short, enough) = (words(0, 19), words(20, 40));
-    let repeated = "x ".repeat(20);
-    let rows = [
-        ("a", short.as_str()),
-        ("b", &short),
-        ("c", &enough),
-        ("d", &enough),
-        ("e", &repeated),
-        ("f", &repeated),
-        ("g", &short),
-    ];
+    let (short, enough, again) = (words(0, 19), words(20, 40), "x ".repeat(20));
+    let codes = [&short, &short, &enough, &enough, &again, &again, &short].map(String::as_str);
+    let rows: Vec<_> = ["a", "b", "c", "d", "e", "f", "g"].into_iter().zip(codes).collect();
     let project = ran("", &rows);
     assert_eq!(clusters(&project), [["c", "d"], ["e", "f"]], "repetitions count");
     assert_eq!(kept(&project), ["a", "b", "c", "e", "g"]);
     let project = ran("min_tokens: 19", &rows);
     assert_eq!(clusters(&project), [vec!["a", "b", "g"], vec!["c", "d"], vec!["e", "f"]]);
     let project = ran("min_tokens: 21", &rows);
-    assert!(clusters(&project).is_empty() && summary(&project)["too_short"] == 7);
+    assert!(clusters(&project).is_empty() && project.only("unique.summary")["too_short"] == 7);
+    // Too few documents are not an error.
+    let project = ran("", &[("a", "def f(): pass")]);
+    assert_eq!(kept(&project), ["a"]);
+    assert_eq!(project.rows("unique.clusters"), [] as [Value; 0]);
+    has(&project.only("unique.summary"), "compared too_short", json!([0, 1]));
 }
 
 #[test]
@@ -211,26 +187,20 @@ fn keywords_are_dropped_before_anything_is_counted() {
     let dropped = ran("keywords: drop", &rows);
     assert_eq!(clusters(&dropped), [["a", "b"]]);
     assert_eq!(dropped.rows("unique.clusters")[1]["jaccard"], 1.0);
-    // `f`, `x` and 18 more are 20 words, and `x` once more in one of them.
+    // `f`, `x` and 18 more are 20 words, and `x` again in one of them.
     assert!(clusters(&ran("keywords: drop, min_tokens: 21", &rows)).is_empty());
 }
 
 #[test]
 fn minhash_finds_some_of_the_duplicates_and_no_others() {
-    let peer: Value = serde_json::from_str(DPU_UTILS).unwrap();
-    let texts = peer["many"]["texts"].as_object().unwrap();
+    let rows = coded(peer()["many"]["texts"].as_object().unwrap());
     for threshold in ["0.8", "0.5", "0.95"] {
-        let [exact, minhash] = ["exact", "minhash"].map(|method| {
-            let project = project(&format!("method: {method}, threshold: {threshold}"));
-            write(&project, texts.iter().map(|(id, code)| json!({"id": id, "code": code})));
-            project.run_ok(&[]);
-            project
-        });
-        let recall = summary(&minhash)["expected_recall"].as_f64().unwrap();
+        let [exact, minhash] = ["exact", "minhash"]
+            .map(|method| computed(&format!("method: {method}, threshold: {threshold}"), &rows));
+        let recall = minhash.only("unique.summary")["expected_recall"].as_f64().unwrap();
         assert!((0.95..=1.0).contains(&recall), "{threshold}: {recall}");
-        assert_eq!(summary(&exact)["expected_recall"], 1.0);
-        let all = clusters(&exact);
-        let found = clusters(&minhash);
+        assert_eq!(exact.only("unique.summary")["expected_recall"], 1.0);
+        let (all, found) = (clusters(&exact), clusters(&minhash));
         for cluster in &found {
             let within = |larger: &Vec<String>| cluster.iter().all(|id| larger.contains(id));
             assert!(all.iter().any(within), "{threshold}: {cluster:?}");
@@ -238,10 +208,6 @@ fn minhash_finds_some_of_the_duplicates_and_no_others() {
         let count = |clusters: &[Vec<String>]| clusters.iter().map(|c| c.len() - 1).sum::<usize>();
         assert!(count(&found) * 10 >= count(&all) * 9, "{} of {}", count(&found), count(&all));
     }
-}
-
-fn ids(rows: &[Value]) -> Vec<&str> {
-    rows.iter().map(|row| text(row, "id")).collect()
 }
 
 /// Set and multiset Jaccard similarity by definition, of texts whose words are all kept.
@@ -281,11 +247,9 @@ fn the_kept_row_is_the_first_or_last_by_the_order_and_nulls_never_win() {
         ("order_by: [id]", "a"),
         ("order_by: [id], keep: last", "f"),
     ] {
-        let project = project(with);
         let row =
             |(id, rank, day)| json!({"id": id, "rank": rank, "day": day, "code": words(0, 25)});
-        write(&project, RANKED.into_iter().map(row));
-        project.run_ok(&[]);
+        let project = computed(with, &RANKED.map(row));
         assert_eq!(kept(&project), [wanted], "{with}");
         let rejects = project.rows("unique.rejects");
         assert!(rejects.iter().all(|row| row["duplicate_of"] == wanted), "{with}");
@@ -297,10 +261,8 @@ fn the_kept_row_is_the_first_or_last_by_the_order_and_nulls_never_win() {
 #[test]
 fn nulls_win_where_there_is_nothing_else() {
     for (with, wanted) in [("order_by: [rank]", "a"), ("order_by: [rank], keep: last", "b")] {
-        let project = project(with);
-        write(&project, ["a", "b"].map(|id| json!({"id": id, "code": words(0, 25)})));
-        project.run_ok(&[]);
-        assert_eq!(kept(&project), [wanted], "{with}");
+        let same = words(0, 25);
+        assert_eq!(kept(&ran(with, &[("a", &same), ("b", &same)])), [wanted], "{with}");
     }
 }
 
@@ -319,8 +281,7 @@ fn rows_that_are_similar_through_others_are_one_cluster() {
     for (reject, (id, code)) in rejects.iter().zip(&texts[1..]) {
         let (set, multiset) = similarities(code, &texts[0].1);
         assert_eq!((text(reject, "id"), text(reject, "duplicate_of")), (id.as_str(), "c0"));
-        let found = (&reject["jaccard"], &reject["multiset_jaccard"]);
-        assert_eq!(found, (&json!(set), &json!(multiset)));
+        has(reject, "jaccard multiset_jaccard", json!([set, multiset]));
         assert_eq!(text(reject, "reason").contains("through other"), set < 0.8, "{reject}");
     }
     assert!(rejects[4]["jaccard"].as_f64().unwrap() < 0.5, "{}", rejects[4]);
@@ -328,63 +289,51 @@ fn rows_that_are_similar_through_others_are_one_cluster() {
 
 #[test]
 fn similarities_are_those_with_the_kept_row_of_the_cluster() {
-    let peer: Value = serde_json::from_str(DPU_UTILS).unwrap();
     // Words that do not count would have to be left out here as well.
     let counts = |word: &&str| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-    let texts = peer["many"]["texts"].as_object().unwrap().iter();
-    let texts: BTreeMap<String, String> = texts
-        .map(|(id, code)| {
-            let words: Vec<&str> = code.as_str().unwrap().split(' ').filter(counts).collect();
-            (id.clone(), words.join(" "))
-        })
-        .collect();
-    let project = project("keep: last, threshold: 0.7");
-    write(&project, texts.iter().map(|(id, code)| json!({"id": id, "code": code})));
-    project.run_ok(&[]);
+    let mut peer = peer();
+    let texts = peer["many"]["texts"].as_object_mut().unwrap();
+    for code in texts.values_mut() {
+        let words: Vec<&str> = code.as_str().unwrap().split(' ').filter(counts).collect();
+        *code = words.join(" ").into();
+    }
+    let project = computed("keep: last, threshold: 0.7", &coded(texts));
     let members = project.rows("unique.clusters");
     assert!(members.len() > 100);
     for row in &members {
-        let (set, multiset) = similarities(&texts[text(row, "id")], &texts[text(row, "cluster")]);
-        assert_eq!(row["jaccard"], set, "{row}");
-        assert_eq!(row["multiset_jaccard"], multiset, "{row}");
-        assert_eq!(row["kept"], row["id"] == row["cluster"]);
+        let code = |column| texts[text(row, column)].as_str().unwrap();
+        let (set, multiset) = similarities(code("id"), code("cluster"));
+        let wanted = json!([set, multiset, row["id"] == row["cluster"]]);
+        has(row, "jaccard multiset_jaccard kept", wanted);
     }
-    // `rejects` says the same.
-    let told = |row: &Value, of: &str| {
-        [&row["id"], &row[of], &row["jaccard"], &row["multiset_jaccard"]].map(Clone::clone)
-    };
-    let others: Vec<_> = members.iter().filter(|row| row["kept"] == false).collect();
+    // `rejects` has the same rows.
+    let told = |row: &Value, of: &str| values(row, &format!("id {of} jaccard multiset_jaccard"));
+    let others = members.iter().filter(|row| row["kept"] == false);
+    let others: Vec<_> = others.map(|row| told(row, "cluster")).collect();
     let rejects = project.rows("unique.rejects");
-    assert_eq!(rejects.len(), others.len());
-    for (reject, other) in rejects.iter().zip(others) {
-        assert_eq!(told(reject, "duplicate_of"), told(other, "cluster"));
-    }
+    let rejects: Vec<_> = rejects.iter().map(|row| told(row, "duplicate_of")).collect();
+    assert_eq!(rejects, others);
 }
 
 #[test]
 fn what_is_kept_and_set_aside_is_the_table() {
     let (a, b) = (words(0, 25), words(50, 75));
     let (nearly, short) = (words(0, 24), words(0, 10));
-    let project = project("");
     let texts = [Some(&a), Some(&b), Some(&nearly), None, Some(&short), Some(&a), Some(&b), None];
-    let rows = texts.into_iter().enumerate();
-    write(&project, rows.map(|(i, code)| json!({"id": format!("r{i}"), "code": code, "rank": i})));
-    let outcome = project.run_ok(&[]);
-    let kept = project.rows("unique");
-    assert_eq!(ids(&kept), ["r0", "r1", "r3", "r4", "r7"], "{outcome}");
-    assert_eq!(kept[1], json!({"id": "r1", "code": b, "rank": 1, "day": null}));
-    let rejects = project.rows("unique.rejects");
-    assert_eq!(ids(&rejects), ["r2", "r5", "r6"]);
-    let first = rejects[0].as_object().unwrap();
-    let columns: Vec<&str> = first.keys().map(String::as_str).collect();
-    let input = ["id", "code", "rank", "day"];
-    let added = ["step", "rule", "reason", "duplicate_of", "jaccard", "multiset_jaccard"];
-    assert_eq!(columns, [&input[..], &added].concat());
-    assert_eq!((&first["step"], &first["rule"]), (&json!("unique"), &json!("duplicate")));
-    assert_eq!((&first["rank"], &first["jaccard"]), (&json!(2), &json!(0.96)));
-    says(first["reason"].as_str().unwrap(), &["similar to r0", "0.960"]);
+    let row = |(i, code)| json!({"id": format!("r{i}"), "code": code, "rank": i});
+    let project = computed("", &texts.into_iter().enumerate().map(row).collect::<Vec<_>>());
+    assert_eq!(kept(&project), ["r0", "r1", "r3", "r4", "r7"]);
+    let wanted = json!({"id": "r1", "code": b, "rank": 1, "day": null});
+    assert_eq!(project.rows("unique")[1], wanted);
+    assert_eq!(project.texts("unique.rejects", "id"), ["r2", "r5", "r6"]);
+    let first = project.rows("unique.rejects").remove(0);
+    let columns: Vec<&str> = first.as_object().unwrap().keys().map(String::as_str).collect();
+    let wanted = "id code rank day step rule reason duplicate_of jaccard multiset_jaccard";
+    assert_eq!(columns.join(" "), wanted);
+    has(&first, "step rule rank jaccard", json!(["unique", "duplicate", 2, 0.96]));
+    says(text(&first, "reason"), &["similar to r0", "0.960"]);
 
-    let summary = summary(&project);
+    let summary = project.only("unique.summary");
     let number = |name: &str| summary[name].as_f64().unwrap();
     assert_eq!(number("rows"), number("kept") + number("duplicates"));
     assert_eq!(number("rows"), number("compared") + number("too_short") + number("nulls"));
@@ -393,11 +342,4 @@ fn what_is_kept_and_set_aside_is_the_table() {
     assert_eq!((number("percent"), number("expected_recall")), (37.5, 1.0));
     let sizes = project.rows("unique.clusters");
     assert_eq!(sizes.iter().map(|row| row["size"].as_i64().unwrap()).sum::<i64>(), 13);
-}
-
-#[test]
-fn a_duplicate_can_be_traced_to_the_row_that_is_kept() {
-    let same = words(0, 25);
-    let project = ran("", &[("first", &same), ("second", &same)]);
-    says(&project.run(&["trace", "w.yaml", "second"]).exits(0).stdout, &["unique", "first"]);
 }

@@ -1,10 +1,9 @@
-//! `dedup` with an input `against`: what is near to other tables, what the ports say of it, and what
-//! is refused.
+//! `dedup` with an input `against`: rows near to other tables, their ports, and refusals.
 
 use serde_json::{Value, json};
 
-use crate::dedup::{kept, summary, words};
-use crate::harness::{Project, lines, refused_with, says, text};
+use crate::dedup::{kept, words};
+use crate::harness::{Project, has, lines, refused_with, says, text, values};
 
 const READ: &str = "galeras: 1
 steps:
@@ -14,21 +13,20 @@ steps:
       command: cat data.jsonl
       files: [data.jsonl]
       output: { id: utf8!, code: utf8, before: utf8, rank: int64 }
-  corpus:
-    op: read
-    with: { path: corpus.jsonl, key: [task] }
+  corpus: { op: read, with: { path: corpus.jsonl, key: [task] } }
 ";
 
 fn workflow(from: &str, with: &str) -> String {
     format!("{READ}  unique:\n    op: dedup\n    from: {from}\n    with: {with}\n")
 }
 
+fn tables(workflow: &str, data: &[Value], corpus: &[Value]) -> Project {
+    Project::new(workflow).with("data.jsonl", lines(data)).with("corpus.jsonl", lines(corpus))
+}
+
 fn project(with: &str, data: &[Value], corpus: &[Value]) -> Project {
     let with = format!("{{ column: code, against_column: text, against_id: task, {with} }}");
-    let project = Project::new(&workflow("{ input: data, against: corpus }", &with));
-    project.write("data.jsonl", lines(data));
-    project.write("corpus.jsonl", lines(corpus));
-    project
+    tables(&workflow("{ input: data, against: corpus }", &with), data, corpus)
 }
 
 fn row(id: &str, code: &str) -> Value {
@@ -72,30 +70,21 @@ fn rows_near_to_another_table_are_set_aside_with_what_they_are_near_to() {
     assert_eq!(near(&project), pairs(&[("a-similar", "T/1"), ("b-contained", "T/2")]));
     let rejects = project.rows("unique.rejects");
     let columns: Vec<&str> = rejects[0].as_object().unwrap().keys().map(String::as_str).collect();
-    let input = ["id", "code", "before", "rank", "step", "rule", "reason", "duplicate_of"];
-    let added = ["near_to", "near_to_source", "jaccard", "multiset_jaccard"];
-    assert_eq!(columns, [&input[..], &added, &["containment_8", "containment_13"]].concat());
+    let wanted = "id code before rank step rule reason duplicate_of near_to near_to_source jaccard \
+                  multiset_jaccard containment_8 containment_13";
+    assert_eq!(columns.join(" "), wanted);
     let [similar, contained, duplicate] = rejects.as_slice() else { panic!("{rejects:?}") };
-    let seen = [&similar["jaccard"], &similar["containment_8"], &similar["containment_13"]];
-    assert_eq!(seen, [&json!(0.96), &json!(17.0 / 18.0), &json!(12.0 / 13.0)]);
-    let seen = (&similar["near_to_source"], &similar["duplicate_of"]);
-    assert_eq!(seen, (&json!("set of \"T/1\""), &Value::Null));
+    let similarities = "jaccard containment_8 containment_13";
+    has(similar, similarities, json!([0.96, 17.0 / 18.0, 12.0 / 13.0]));
+    has(contained, similarities, json!([25.0 / 725.0, 1.0, 1.0]));
+    let seen = values(similar, "near_to_source duplicate_of");
+    assert_eq!(seen, json!(["set of \"T/1\"", null]));
     assert!(text(similar, "reason").starts_with("similar to T/1 of set of"), "{similar}");
-    assert_eq!(contained["jaccard"], 25.0 / 725.0);
-    let seen = (&contained["containment_8"], &contained["containment_13"]);
-    assert_eq!(seen, (&json!(1.0), &json!(1.0)));
     says(text(contained, "reason"), &["contained in T/2", "1.000 of its 8-grams"]);
-    let found = (&duplicate["rule"], &duplicate["duplicate_of"]);
-    assert_eq!(found, (&json!("duplicate"), &json!("c-other")));
-    for column in ["near_to", "near_to_source", "containment_8", "containment_13"] {
-        assert_eq!(duplicate[column], Value::Null, "{column}");
-    }
-    let clusters = project.rows("unique.clusters");
-    assert_eq!(
-        clusters.iter().map(|row| text(row, "id")).collect::<Vec<_>>(),
-        ["c-other", "d-same-as-c"]
-    );
-    let summary = summary(&project);
+    let columns = "rule duplicate_of near_to near_to_source containment_8 containment_13";
+    has(duplicate, columns, json!(["duplicate", "c-other", null, null, null, null]));
+    assert_eq!(project.texts("unique.clusters", "id"), ["c-other", "d-same-as-c"]);
+    let summary = project.only("unique.summary");
     let number = |name: &str| summary[name].as_f64().unwrap();
     let names =
         ["rows", "duplicates", "near", "near_similar", "kept", "compared", "too_short", "nulls"];
@@ -103,8 +92,7 @@ fn rows_near_to_another_table_are_set_aside_with_what_they_are_near_to() {
     let names = ["against_rows", "against_compared", "against_too_short", "against_nulls"];
     assert_eq!(names.map(number), [4.0, 2.0, 1.0, 1.0]);
     assert_eq!(number("near_percent"), 100.0 * 2.0 / 6.0);
-    let trace = project.run(&["trace", "w.yaml", "b-contained"]).exits(0);
-    assert!(trace.stdout.contains("T/2"), "{trace}");
+    project.run(&["trace", "w.yaml", "b-contained"]).exits(0).prints(&["T/2"]);
 }
 
 #[test]
@@ -115,11 +103,8 @@ fn rows_of_the_other_table_are_in_no_cluster_and_the_rest_is_as_if_near_rows_had
     assert_eq!(kept(&alone), ["a"]);
     let project = project("", &data, &[task(json!("t"), &words(2, 24))]);
     // By `containment_8` alone, `a` and `c` have 13 of 15 8-grams of it.
-    project.change(
-        "against_id: task,",
-        "against_id: task, containment_8: 0, against_threshold: 0.99,",
-    );
-    project.run_ok(&[]);
+    let with = "against_id: task, containment_8: 0, against_threshold: 0.99,";
+    project.rerun("against_id: task,", with);
     assert_eq!(near(&project), pairs(&[("b", "t")]));
     assert_eq!(kept(&project), ["a", "c"]);
     assert_eq!(project.rows("unique.clusters"), [] as [Value; 0]);
@@ -177,10 +162,8 @@ fn a_row_may_be_compared_with_all_with_others_or_with_itself() {
         ("same", pairs(&[("same", "same")])),
     ] {
         let with = format!("{{ column: code, against_column: before, against_ids: {ids} }}");
-        let project = Project::new(&workflow("{ input: data, against: data }", &with));
-        project.write("data.jsonl", lines(&data));
-        project.write("corpus.jsonl", lines(&[task(json!(1), "x")]));
-        project.run_ok(&[]);
+        let workflow = workflow("{ input: data, against: data }", &with);
+        let project = tables(&workflow, &data, &[task(json!(1), "x")]).ran();
         assert_eq!(near(&project), wanted, "{ids}");
     }
 }
@@ -196,17 +179,11 @@ fn several_tables_go_through_a_union_which_tells_them_apart() {
         "{ input: data, against: both }",
         "{ column: code, against_column: text, against_id: task, against_source: split }",
     );
-    let project = Project::new(&yaml.replace("  unique:", &format!("{more}  unique:")));
-    project.write("data.jsonl", lines(&[row("a", &a), row("b", &b)]));
-    project.write(
-        "corpus.jsonl",
-        lines(&[task(json!(1), &a), task(json!(2), &a), task(json!(3), &b)]),
-    );
-    project.run_ok(&[]);
-    let rejects = project.rows("unique.rejects");
-    let found: Vec<_> =
-        rejects.iter().map(|r| [text(r, "near_to"), text(r, "near_to_source")]).collect();
-    assert_eq!(found, [["1", "train"], ["3", "test"]]);
+    let data = [row("a", &a), row("b", &b)];
+    let corpus = [task(json!(1), &a), task(json!(2), &a), task(json!(3), &b)];
+    let project = tables(&(yaml + more), &data, &corpus).ran();
+    let found = project.cells("unique.rejects", "id near_to near_to_source");
+    assert_eq!(found, ["a | 1 | train", "b | 3 | test"]);
 }
 
 #[test]
@@ -216,14 +193,14 @@ fn only_columns_that_are_named_make_it_run_again() {
     let project = project("", &data, std::slice::from_ref(&corpus)).ran();
     let mut other = corpus.clone();
     (other["unread"], other["set"]) = (json!(2), json!("another"));
-    project.write("corpus.jsonl", lines(&[other]));
-    assert_eq!(project.run_ok(&[]).status("unique"), "hit");
-    project.write("corpus.jsonl", lines(&[task(json!("u"), &words(0, 40))]));
-    assert_eq!(project.run_ok(&[]).status("unique"), "ran");
+    for (task, wanted) in [(other, "hit"), (task(json!("u"), &words(0, 40)), "ran")] {
+        project.write("corpus.jsonl", lines(&[task]));
+        assert_eq!(project.run_ok(&[]).status("unique"), wanted);
+    }
     assert_eq!(near(&project), pairs(&[("x", "u")]));
     // Defaults that are written out are defaults.
-    project.change("against_id: task,", "against_id: task, containment_8: 0.7, against_ids: any,");
-    assert_eq!(project.run_ok(&[]).status("unique"), "hit");
+    let with = "against_id: task, containment_8: 0.7, against_ids: any,";
+    assert_eq!(project.rerun("against_id: task,", with).status("unique"), "hit");
 }
 
 #[track_caller]
@@ -235,7 +212,7 @@ fn wrong(text: &str, code: &str, words: &[&str]) {
 #[test]
 fn arguments_that_do_not_fit_are_refused() {
     let both = "{ input: data, against: corpus }";
-    let fit = "column: code, against_column: text, against_id: task";
+    let fit = "against_column: text, against_id: task";
     for (argument, value) in [
         ("against_column", "text"),
         ("against_id", "task"),
@@ -250,32 +227,23 @@ fn arguments_that_do_not_fit_are_refused() {
         let needs = format!("`{argument}` needs the input `against`");
         wrong(&workflow("data", &with), "conflicting-arguments", &[&needs, "from: {"]);
     }
-    let with = "{ column: code, against_column: «txt, against_id: task }";
-    wrong(&workflow(both, with), "unknown-column", &["txt", "text"]);
-    let with = "{ column: code, against_column: «unread, against_id: task }";
-    wrong(&workflow(both, with), "wrong-type", &["int64", "text is needed"]);
+    let above = "`against_threshold` must be above 0";
+    for (with, code, words) in [
+        ("against_column: «txt, against_id: task", "unknown-column", &["txt", "text"][..]),
+        ("against_column: «unread, against_id: task", "wrong-type", &["int64", "text is needed"]),
+        (&format!("{fit}, against_source: «sett"), "unknown-column", &["set"]),
+        (&format!("{fit}, against_threshold: «0"), "out-of-range", &[above]),
+        (&format!("{fit}, against_ids: «mine"), "wrong-value", &["other"]),
+    ] {
+        wrong(&workflow(both, &format!("{{ column: code, {with} }}")), code, words);
+    }
     let from = "{ input: data, «against: corpus }";
     let help = "name another column in `against_column`";
     let with = "{ column: code, against_id: task }";
     wrong(&workflow(from, with), "unknown-column", &["no column `code`", help]);
-    wrong(
-        &workflow(both, &format!("{{ {fit}, against_source: «sett }}")),
-        "unknown-column",
-        &["set"],
-    );
-    wrong(
-        &workflow(both, &format!("{{ {fit}, against_threshold: «0 }}")),
-        "out-of-range",
-        &["`against_threshold` must be above 0"],
-    );
-    let with = format!("{{ {fit}, against_ids: «mine }}");
-    wrong(&workflow(both, &with), "wrong-value", &["other"]);
     let unknown = workflow("{ input: data, «agains: corpus }", "{ column: code }");
     wrong(&unknown, "wrong-inputs", &["no input `agains`", "against"]);
-}
-
-#[test]
-fn a_row_without_a_name_is_an_error_that_says_so() {
+    // A row without a name is an error.
     let corpus = [json!({"task": "t", "text": words(0, 30), "set": null})];
     let project = project("", &[row("x", &words(0, 30))], &corpus);
     project.change("against_id: task", "against_id: set");
@@ -290,14 +258,14 @@ fn empty_tables_are_near_to_nothing() {
         (vec![], vec![]),
     ] {
         let project = project("", &data, &corpus);
-        // A file without rows has no columns; an `exec` says which there would be.
-        project.change("op: read\n    with: { path: corpus.jsonl, key: [task] }", 
-            "op: exec\n    with: { command: cat corpus.jsonl, files: [corpus.jsonl], key: [task], output: { task: utf8!, text: utf8, set: utf8, unread: int64 } }");
-        project.run_ok(&[]);
-        let summary = summary(&project);
-        assert_eq!((&summary["near"], &summary["near_percent"]), (&json!(0), &json!(0.0)));
-        assert_eq!(summary["rows"], data.len());
-        assert_eq!(summary["against_rows"], corpus.len());
+        // A file without rows has no columns; an `exec` declares them.
+        let columns = "{ task: utf8!, text: utf8, set: utf8, unread: int64 }";
+        let exec = format!("command: cat corpus.jsonl, files: [corpus.jsonl], output: {columns}");
+        project
+            .rerun("op: read, with: { path: corpus.jsonl", &format!("op: exec, with: {{ {exec}"));
+        let summary =
+            values(&project.only("unique.summary"), "near near_percent rows against_rows");
+        assert_eq!(summary, json!([0, 0.0, data.len(), corpus.len()]));
         assert_eq!(kept(&project).len(), data.len());
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project, refused_with, says};
+use crate::harness::{Project, has, hides, lines, refused_with, says};
 
 /// A release build takes a few seconds for the largest of these tables.
 const BOUND: Duration = Duration::from_secs(30);
@@ -24,13 +24,9 @@ fn workflow(from: &str, with: &str) -> String {
     format!("{HEAD}  unique:\n    op: dedup\n    from: {from}\n    with: {with}\n")
 }
 
-fn lines(rows: impl IntoIterator<Item = Value>) -> String {
-    rows.into_iter().map(|row| format!("{row}\n")).collect()
-}
-
 fn texts<'a>(texts: impl IntoIterator<Item = Option<&'a str>>) -> String {
-    let rows = texts.into_iter().enumerate();
-    lines(rows.map(|(i, code)| json!({"id": format!("{i:06}"), "code": code})))
+    let row = |(i, code): (usize, Option<&str>)| json!({"id": format!("{i:06}"), "code": code});
+    lines(&texts.into_iter().enumerate().map(row).collect::<Vec<_>>())
 }
 
 /// 25 words that other numbers do not have.
@@ -38,11 +34,20 @@ fn words(number: usize) -> String {
     (0..25).map(|i| format!("w{number}_{i} ")).collect()
 }
 
-/// What is wrong, once and at the mark `«`, with all of `said` in the message or its advice;
+/// One mistake, at the mark `«`, with all of these words in the message or its advice;
 /// nothing ran.
 #[track_caller]
 fn refused(workflow: &str, code: &str, said: &[&str]) {
     refused_with(&[("data.jsonl", &texts([None]))], workflow, code, said);
+}
+
+/// Refused for one mistake, with these words.
+#[track_caller]
+fn refused_anywhere(workflow: &str, words: &[&str]) {
+    let project = Project::new(workflow).with("data.jsonl", "").with("t.json", "{}");
+    let outcome = project.run_json(&[]).exits(2);
+    assert_eq!(outcome.diagnostics().len(), 1, "{outcome}");
+    outcome.prints(words);
 }
 
 #[track_caller]
@@ -57,7 +62,7 @@ fn summary(with: &str, data: &str) -> (Project, Value) {
     project.write("data.jsonl", data);
     let outcome = project.run_ok(&[]);
     assert!(outcome.took < BOUND, "{:?}", outcome.took);
-    let row = project.rows("unique.summary").remove(0);
+    let row = project.only("unique.summary");
     let number = |name: &str| row[name].as_i64().unwrap();
     assert_eq!(number("rows"), number("kept") + number("duplicates"), "{row}");
     assert_eq!(number("rows"), number("compared") + number("too_short") + number("nulls"), "{row}");
@@ -65,16 +70,12 @@ fn summary(with: &str, data: &str) -> (Project, Value) {
     (project, row)
 }
 
-fn numbers<const N: usize>(summary: &Value, names: [&str; N]) -> [i64; N] {
-    names.map(|name| summary[name].as_i64().unwrap())
-}
-
 #[test]
 fn no_rows_at_all() {
     for method in ["exact", "minhash"] {
         let (project, summary) = summary(&format!("method: {method}"), "");
-        assert_eq!(numbers(&summary, ["rows", "kept", "duplicates", "clusters"]), [0; 4]);
-        assert_eq!((&summary["percent"], &summary["largest_cluster"]), (&json!(0.0), &json!(0)));
+        let names = "rows kept duplicates clusters largest_cluster percent";
+        has(&summary, names, json!([0, 0, 0, 0, 0, 0.0]));
         for port in ["unique", "unique.rejects", "unique.clusters"] {
             assert_eq!(project.rows(port), [] as [Value; 0], "{port}");
         }
@@ -85,13 +86,11 @@ fn no_rows_at_all() {
 fn nulls_among_others() {
     let code = words(0);
     let (_, nothing) = summary("min_tokens: 0", &texts([None; 40]));
-    assert_eq!(numbers(&nothing, ["rows", "kept", "nulls", "compared"]), [40, 40, 40, 0]);
+    has(&nothing, "rows kept nulls compared", json!([40, 40, 40, 0]));
     let (project, summary) = summary("", &texts([None, Some(&*code), None, Some(&*code), None]));
-    assert_eq!(numbers(&summary, ["nulls", "compared", "duplicates"]), [3, 2, 1]);
-    let ids =
-        |port| project.rows(port).into_iter().map(|row| row["id"].clone()).collect::<Vec<_>>();
-    assert_eq!(ids("unique"), ["000000", "000001", "000002", "000004"]);
-    assert_eq!(ids("unique.rejects"), ["000003"]);
+    has(&summary, "nulls compared duplicates", json!([3, 2, 1]));
+    assert_eq!(project.texts("unique", "id"), ["000000", "000001", "000002", "000004"]);
+    assert_eq!(project.texts("unique.rejects", "id"), ["000003"]);
 }
 
 #[test]
@@ -100,10 +99,10 @@ fn texts_without_a_word_are_no_duplicates() {
     for min_tokens in [0, 1] {
         let with = format!("min_tokens: {min_tokens}, multiset_threshold: 0");
         let (_, summary) = summary(&with, &texts(empty.into_iter().cycle().take(70)));
-        assert_eq!(numbers(&summary, ["kept", "duplicates", "too_short"]), [70, 0, 70]);
+        has(&summary, "kept duplicates too_short", json!([70, 0, 70]));
     }
     let (_, one) = summary("min_tokens: 0", &texts(["x", "(x)", "y", ""].map(Some)));
-    assert_eq!(numbers(&one, ["compared", "duplicates", "too_short"]), [3, 1, 1]);
+    has(&one, "compared duplicates too_short", json!([3, 1, 1]));
 }
 
 #[test]
@@ -114,7 +113,7 @@ fn a_method_of_ten_megabytes() {
     let small = words(0);
     let all = [&*long, &small, &long, &one_word, &small].map(Some);
     let (project, summary) = summary("", &texts(all));
-    assert_eq!(numbers(&summary, ["compared", "too_short", "duplicates"]), [4, 1, 2]);
+    has(&summary, "compared too_short duplicates", json!([4, 1, 2]));
     let pairs = project.cells("unique.rejects", "id duplicate_of");
     assert_eq!(pairs, ["000002 | 000000", "000004 | 000001"]);
 }
@@ -130,20 +129,20 @@ fn more_words_than_the_memory_holds_are_an_error_that_says_so() {
 }
 
 #[test]
-fn thresholds_out_of_bounds() {
+fn thresholds_that_are_out_of_bounds_or_no_numbers() {
     wrong("threshold: «0", "out-of-range", &["above 0", "every row would be a duplicate"]);
     wrong("threshold: «0.0", "out-of-range", &["above 0"]);
-    wrong("threshold: «-1", "wrong-value", &["threshold"]);
-    wrong("threshold: «2", "wrong-value", &["threshold"]);
-    wrong("threshold: «1.0000001", "wrong-value", &["threshold"]);
-    wrong("multiset_threshold: «-0.1", "wrong-value", &["multiset_threshold"]);
-    wrong("multiset_threshold: «1.5", "wrong-value", &["multiset_threshold"]);
-    wrong("min_tokens: «-1", "wrong-value", &["min_tokens"]);
+    for (name, value) in [
+        ("threshold", "-1"),
+        ("threshold", "2"),
+        ("threshold", "1.0000001"),
+        ("multiset_threshold", "-0.1"),
+        ("multiset_threshold", "1.5"),
+        ("min_tokens", "-1"),
+    ] {
+        wrong(&format!("{name}: «{value}"), "wrong-value", &[name]);
+    }
     wrong("min_tokens: «1.5", "wrong-type", &["min_tokens"]);
-}
-
-#[test]
-fn thresholds_that_are_no_numbers() {
     for word in ["NaN", "nan", "'0.8'", "high", "[0.8]", "80%"] {
         wrong(&format!("threshold: «{word}"), "wrong-type", &["threshold"]);
     }
@@ -182,10 +181,7 @@ fn columns_that_do_not_fit() {
     wrong("order_by: [path, «sise]", "unknown-column", &["`sise`", "did you mean `size`?"]);
     wrong("order_by: [«more]", "wrong-type", &["`more`"]);
     wrong("order_by: «path", "wrong-type", &["order_by"]);
-    let project = Project::new(&step("{ threshold: 0.8 }")).with("data.jsonl", "");
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics().len(), 1, "{outcome}");
-    assert!(outcome.stdout.contains("missing-argument") && outcome.stdout.contains("column"));
+    refused_anywhere(&step("{ threshold: 0.8 }"), &["missing-argument", "column"]);
     wrong("«treshold: 0.8", "unknown-argument", &["did you mean `threshold`?"]);
     wrong("tokens: «words", "wrong-value", &["did you mean `word`?"]);
     wrong("method: «lsh", "wrong-value", &["exact", "minhash"]);
@@ -194,25 +190,21 @@ fn columns_that_do_not_fit() {
 /// The steps `data`, `other` (a query over it) and `unique` (of that).
 fn after_a_query(query: &str, key: &str) -> Project {
     let other = format!(
-        "  other:\n    op: sql\n    from: data\n    with: {{ query: '{query}', key: [{key}] }}\n"
+        "  other:\n    op: sql\n    from: data\n    with: {{ query: '{query}', key: [{key}] }}\n  unique:"
     );
-    let project = Project::new(
-        &workflow("other", "{ column: code }").replace("  unique:", &format!("{other}  unique:")),
-    );
-    project.write("data.jsonl", texts([None]));
-    project
+    let workflow = workflow("other", "{ column: code }").replace("  unique:", &other);
+    Project::new(&workflow).with("data.jsonl", texts([None]))
 }
 
 #[track_caller]
 fn query_refused(query: &str, key: &str, said: &[&str]) {
     let project = after_a_query(query, key);
-    let outcome: Outcome = project.run_json(&[]).exits(2);
+    let outcome = project.run_json(&[]).exits(2);
     let found = outcome.events("diagnostic");
     assert_eq!(found.len(), 1, "{outcome}");
     // The step as a whole, in line 13.
     assert!(found[0]["line"].as_u64().unwrap() >= 13, "{outcome}");
-    let told = found[0].to_string();
-    assert!(said.iter().all(|word| told.contains(word)), "{said:?}: {told}");
+    says(&found[0].to_string(), said);
     assert!(!project.path("ran").exists() && project.stored_nothing());
 }
 
@@ -235,11 +227,8 @@ fn with_tokenizer(from: &str, with: &str) -> String {
 fn tokenizers_that_are_missing_or_too_many() {
     let both = "{ input: data, tokenizer: bpe }";
     let one_too_few = with_tokenizer("data", "tokens: «bpe");
-    refused(
-        &one_too_few,
-        "missing-argument",
-        &["`tokens: bpe` needs a tokenizer", "tokenizer_file"],
-    );
+    let words = ["`tokens: bpe` needs a tokenizer", "tokenizer_file"];
+    refused(&one_too_few, "missing-argument", &words);
     let dropping = with_tokenizer(both, "tokens: bpe, keywords: «drop");
     refused(&dropping, "conflicting-arguments", &["`keywords: drop` goes with `tokens: word`"]);
     for (from, with, said) in [
@@ -248,11 +237,7 @@ fn tokenizers_that_are_missing_or_too_many() {
         (both, "tokens: word, tokenizer_file: t.json", "`tokens: word` needs no tokenizer"),
         ("data", "tokenizer_file: t.json", "`tokens: word` needs no tokenizer"),
     ] {
-        let project = Project::new(&with_tokenizer(from, with)).with("data.jsonl", "");
-        project.write("t.json", "{}");
-        let outcome = project.run_json(&[]).exits(2);
-        assert_eq!(outcome.diagnostics().len(), 1, "{outcome}");
-        says(&outcome.stdout, &["conflicting-arguments", said]);
+        refused_anywhere(&with_tokenizer(from, with), &["conflicting-arguments", said]);
     }
 }
 
@@ -260,19 +245,18 @@ fn tokenizers_that_are_missing_or_too_many() {
 fn tokenizer_files_that_are_none() {
     let missing = with_tokenizer("data", "tokens: bpe, tokenizer_file: «t.json");
     refused(&missing, "missing-file", &["t.json"]);
-    for content in ["", "{}", "[]", "no JSON", "{\"model\":{\"type\":\"BPE\"}}", "\u{0}"] {
-        let project = Project::new(&missing.replace('«', ""));
-        project.write("data.jsonl", texts([Some("x")]));
+    let project = Project::new(&missing.replace('«', "")).with("data.jsonl", texts([Some("x")]));
+    let run = |content: &[u8]| {
         project.write("t.json", content);
         let outcome = project.run(&["run", "w.yaml"]);
-        assert!(matches!(outcome.code, Some(1 | 2)), "{content}: {outcome}");
-        says(&outcome.stderr, &["t.json", "tokenizer"]);
-        assert!(!outcome.stderr.contains("panicked"), "{content}: {outcome}");
+        assert!(matches!(outcome.code, Some(1 | 2)), "{content:?}: {outcome}");
+        hides(&outcome.stderr, &["panicked"]);
+        outcome.reports(&["t.json"])
+    };
+    for content in ["", "{}", "[]", "no JSON", "{\"model\":{\"type\":\"BPE\"}}", "\u{0}"] {
+        run(content.as_bytes()).reports(&["tokenizer"]);
     }
-    let project = Project::new(&missing.replace('«', "")).with("data.jsonl", texts([Some("x")]));
-    project.write("t.json", [0xff, 0xfe, 0x00]);
-    let outcome = project.run(&["run", "w.yaml"]);
-    assert!(matches!(outcome.code, Some(1 | 2)) && outcome.stderr.contains("t.json"), "{outcome}");
+    run(&[0xff, 0xfe, 0x00]);
 }
 
 #[test]
@@ -282,28 +266,21 @@ fn inputs_that_dedup_does_not_have() {
     refused(&misspelt, "wrong-inputs", &["no input `tokeniser`", "`input`", "tokenizer"]);
     let unnamed = with_tokenizer("{ «tokenizer: bpe }", with);
     refused(&unnamed, "wrong-inputs", &["needs an input called `input`"]);
-    let no_model = Project::new(&with_tokenizer("{ input: data, tokenizer: data }", with));
-    no_model.write("data.jsonl", "");
-    let outcome = no_model.run_json(&[]).exits(2);
-    says(
-        &outcome.stdout,
-        &["has no text column `model`", "give it the result of a `tokenizer` step"],
-    );
+    let no_model = with_tokenizer("{ input: data, tokenizer: data }", with);
+    let words = ["has no text column `model`", "give it the result of a `tokenizer` step"];
     let none = workflow("data", "{ column: code }").replace("    from: data\n", "");
-    let project = Project::new(&none).with("data.jsonl", "");
-    let outcome = project.run_json(&[]).exits(2);
-    assert!(outcome.stdout.contains("wrong-inputs"), "{outcome}");
+    for (workflow, words) in [(no_model, &words[..]), (none, &["wrong-inputs"])] {
+        let project = Project::new(&workflow).with("data.jsonl", "");
+        project.run_json(&[]).exits(2).prints(words);
+    }
 }
 
 #[test]
 fn a_table_of_two_models_is_no_tokenizer() {
-    let models = "  two:
-    op: sql
-    from: data
-    with: { query: 'SELECT id, code AS model FROM input' }
-";
-    let text = with_tokenizer("{ input: data, tokenizer: two }", "tokens: bpe") + models;
-    let project = Project::new(&text).with("data.jsonl", texts([Some("x"), Some("y")]));
+    let project = Project::new(&with_tokenizer("{ input: data, tokenizer: two }", "tokens: bpe"));
+    let query = "SELECT id, code AS model FROM input";
+    project.append(&format!("  two: {{ op: sql, from: data, with: {{ query: '{query}' }} }}\n"));
+    project.write("data.jsonl", texts([Some("x"), Some("y")]));
     let outcome = project.run_json(&["--keep-going"]).exits(1);
     says(&outcome.detail("unique"), &["one row with a `model`"]);
 }

@@ -1,8 +1,9 @@
 //! `dedup`: the same result everywhere, and a rerun that costs what changed.
 
-use std::fmt::Write as _;
+use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project};
+use crate::harness::{Outcome, Project, lines};
+use crate::paper::Numbers;
 
 const WORKFLOW: &str = "galeras: 1
 name: reuse
@@ -13,21 +14,9 @@ steps:
   testbed: { op: cut, from: unique, with: { seed: 1 } }
 ";
 
-/// A generator of numbers (Knuth's MMIX).
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % n
-    }
-}
-
-/// Methods as lines of JSON, of which every other is like one of those before; 60 words each
-/// of 2,000.
-fn methods(count: usize) -> Vec<String> {
-    let mut numbers = Numbers(7);
+/// Methods, of which every other is like one of those before; 60 words each of 2,000.
+fn methods(count: usize) -> Vec<Value> {
+    let mut numbers = Numbers::new(7);
     let mut made: Vec<Vec<usize>> = Vec::with_capacity(count);
     for i in 0..count {
         let mut words: Vec<usize> = if i % 2 == 0 {
@@ -41,22 +30,17 @@ fn methods(count: usize) -> Vec<String> {
         }
         made.push(words);
     }
-    let line = |(i, words): (usize, &Vec<usize>)| {
-        let mut body = String::new();
-        for pair in words.chunks(2) {
-            let _ = write!(body, "    name_{} = value_{}\\n", pair[0], pair[1]);
-        }
-        let id = (i * 7_919) % 100_003;
-        format!(
-            "{{\"id\":\"{id:06}\",\"day\":{},\"code\":\"def f(a):\\n{body}    return a\\n\"}}\n",
-            i % 9
-        )
+    let row = |(i, words): (usize, &Vec<usize>)| {
+        let line = |pair: &[usize]| format!("    name_{} = value_{}\n", pair[0], pair[1]);
+        let body: String = words.chunks(2).map(line).collect();
+        let id = format!("{:06}", (i * 7_919) % 100_003);
+        json!({"id": id, "day": i % 9, "code": format!("def f(a):\n{body}    return a\n")})
     };
-    made.iter().enumerate().map(line).collect()
+    made.iter().enumerate().map(row).collect()
 }
 
 fn project(rows: usize) -> Project {
-    Project::new(WORKFLOW).with("data.jsonl", methods(rows).concat())
+    Project::new(WORKFLOW).with("data.jsonl", lines(&methods(rows)))
 }
 
 #[track_caller]
@@ -73,22 +57,18 @@ fn digests(outcome: &Outcome) -> Vec<(String, String)> {
 fn is_the_same_everywhere(project: &Project) {
     let lines = project.read("data.jsonl");
     let first = project.run_ok(&["--jobs", "2", "--cache", "first"]);
-    let clusters = first.step("unique")["ports"].as_array().unwrap().clone();
-    let members = clusters.iter().find(|p| p["port"] == "clusters").unwrap()["rows"].clone();
-    assert!(members.as_u64().unwrap() > 1_000, "{first}");
-    for (at, (jobs, memory)) in
-        [("1", "1GiB"), ("4", "1GiB"), ("1", "1MiB"), ("2", "1MiB"), ("4", "1MiB")]
-            .iter()
-            .enumerate()
-    {
-        if at == 2 {
-            let reversed: Vec<&str> = lines.lines().rev().collect();
-            project.write("data.jsonl", reversed.join("\n") + "\n");
-        }
-        let cache = format!("cache{at}");
+    let ports = first.step("unique")["ports"].as_array().unwrap().clone();
+    let clusters = ports.iter().find(|p| p["port"] == "clusters").unwrap();
+    assert!(clusters["rows"].as_u64().unwrap() > 1_000, "{first}");
+    let again = |jobs: &str, memory: &str| {
+        let cache = format!("cache-{jobs}-{memory}");
         let again = project.run_ok(&["--jobs", jobs, "--memory", memory, "--cache", &cache]);
         assert_eq!(digests(&again), digests(&first), "{jobs} jobs, {memory}");
-    }
+    };
+    ["1", "4"].iter().for_each(|jobs| again(jobs, "1GiB"));
+    let reversed: Vec<&str> = lines.lines().rev().collect();
+    project.write("data.jsonl", reversed.join("\n") + "\n");
+    ["1", "2", "4"].iter().for_each(|jobs| again(jobs, "1MiB"));
     assert_eq!(project.left_behind(), [] as [std::path::PathBuf; 0]);
 }
 
@@ -115,16 +95,11 @@ fn the_same_holds_for_bpe() {
 }
 
 #[test]
-fn memory_and_threads_are_no_reason_to_run_again() {
-    let project = project(400);
-    project.run_ok(&["--jobs", "1", "--memory", "64MiB"]);
-    project.run_ok(&["--jobs", "2", "--memory", "2GB"]).all_hit();
-}
-
-#[test]
 fn another_threshold_reruns_dedup_and_what_follows_and_nothing_before() {
     let project = project(400);
-    let first = project.run_ok(&[]);
+    let first = project.run_ok(&["--jobs", "1", "--memory", "64MiB"]);
+    // Memory and threads are no reason to run again.
+    project.run_ok(&["--jobs", "2", "--memory", "2GB"]).all_hit();
     let second = project.rerun("threshold: 0.8", "threshold: 0.95");
     assert_eq!(second.statuses(), "data=hit features=hit unique=ran testbed=ran");
     let unique = second.step("unique");
@@ -132,8 +107,7 @@ fn another_threshold_reruns_dedup_and_what_follows_and_nothing_before() {
     assert!(unique["rows"].as_u64() > first.step("unique")["rows"].as_u64(), "{second}");
     // The rows that were kept before are cut already.
     assert_eq!(second.step("testbed")["reused_rows"], first.step("testbed")["rows"], "{second}");
-    let why = project.run(&["explain", "w.yaml", "unique"]).exits(0);
-    assert!(why.stdout.contains("threshold"), "{why}");
+    project.run(&["explain", "w.yaml", "unique"]).exits(0).prints(&["threshold"]);
     project.rerun("threshold: 0.95", "threshold: 0.8").all_hit();
 }
 
@@ -144,13 +118,9 @@ fn a_row_that_is_added_runs_dedup_again_with_the_result_of_a_new_store() {
     let added = line.replacen("{\"id\":\"", "{\"id\":\"x", 1);
     project.write("data.jsonl", project.read("data.jsonl") + &added + "\n");
     let second = project.run_ok(&[]);
-    assert_eq!(
-        second.statuses(),
-        "data=ran features=ran unique=ran testbed=hit",
-        "its twin is kept"
-    );
+    // Its twin is kept.
+    assert_eq!(second.statuses(), "data=ran features=ran unique=ran testbed=hit");
     assert_eq!(second.step("features")["computed_rows"], 0);
     assert_eq!(digests(&project.run_ok(&["--cache", "fresh"])), digests(&second));
-    let rejects = project.rows("unique.rejects");
-    assert!(rejects.iter().any(|row| row["id"].as_str().unwrap().starts_with('x')));
+    assert!(project.texts("unique.rejects", "id").iter().any(|id| id.starts_with('x')));
 }

@@ -20,14 +20,8 @@ fn holds(faults: u32, args: &[&str]) {
 #[test]
 fn a_failing_disk_never_leads_to_another_result() {
     holds(20, &["--workloads", "run,again,exec,push,pull,report", "--sample", "20"]);
-}
-
-#[test]
-fn no_paid_answer_is_lost_with_the_name_of_a_new_folder() {
+    // No paid answer is lost with the name of a new folder.
     holds(1, &["--only", "run:crash:350"]);
-}
-
-#[test]
-fn no_output_stays_without_the_store_that_knows_whose_it_is() {
+    // No output stays without the store that knows whose it is.
     holds(1, &["--only", "mine:torn:170"]);
 }

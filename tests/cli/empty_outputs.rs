@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project, says};
+use crate::harness::{Outcome, Project, flat, has, says, text};
 use crate::repository::{Mining, NEW_YEAR, Repository, at, def};
 
 const WORKFLOW: &str = "galeras: 1
@@ -24,8 +24,15 @@ outputs:
 
 fn project(least: &str) -> Project {
     let project = Project::new(&WORKFLOW.replace("LEAST", least));
-    project.write("data.csv", "id,x\na,1\nb,2\nc,3\n");
-    project
+    project.with("data.csv", "id,x\na,1\nb,2\nc,3\n")
+}
+
+/// The event that a port has no rows.
+fn no_rows(step: &str, outputs: &[&str], read: u64, rejected: Value) -> Value {
+    json!({
+        "event": "no_rows", "step": step, "port": "out", "outputs": outputs, "read": read,
+        "rejected": rejected,
+    })
 }
 
 /// The events about lost rows, without their words.
@@ -40,23 +47,22 @@ fn lost(outcome: &Outcome) -> Vec<Value> {
 #[test]
 fn the_step_where_the_last_row_went_is_named() {
     let project = project("5");
-    let wanted = json!({
-        "event": "no_rows", "step": "valid", "port": "out", "outputs": ["a", "b"], "read": 3,
-        "rejected": { "port": "valid.rejects", "rows": 3 },
-    });
+    let rejected = json!({"port": "valid.rejects", "rows": 3});
+    let wanted = no_rows("valid", &["a", "b"], 3, rejected);
     for _ in 0..2 {
         let outcome = project.run_ok(&[]);
         assert_eq!(lost(&outcome), std::slice::from_ref(&wanted), "{outcome}");
         // At the end: after the outputs, before the last line.
-        let kinds: Vec<Value> =
-            outcome.json_lines().iter().map(|event| event["event"].clone()).collect();
+        let events = outcome.json_lines();
+        let kinds: Vec<&str> = events.iter().map(|event| text(event, "event")).collect();
         assert_eq!(kinds[kinds.len() - 3..], ["output", "no_rows", "finished"], "{outcome}");
     }
-    let outcome = project.run(&["run", "w.yaml"]).exits(0);
-    let told = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
     let words = "warning: no rows in the output `a` and 1 other: step `valid` read 3 rows and gave \
                  none; `valid.rejects` has 3 rows, with the reasons";
-    assert!(told.contains(words), "{outcome}");
+    says(&flat(&project.run(&["run", "w.yaml"]).exits(0).stderr), &[words]);
+    // Only what was asked for counts.
+    assert_eq!(lost(&project.run_ok(&["--select", "data"])), Vec::<Value>::new());
+    assert_eq!(lost(&project.run_ok(&["--select", "few"]))[0]["outputs"], json!(["a"]));
 }
 
 #[test]
@@ -77,31 +83,16 @@ fn a_step_that_loses_rows_of_a_rejects_port_is_named() {
     let none = "  none:\n    op: sql\n    from: { gone: valid.rejects, kept: valid }\n    with: { \
                 query: 'SELECT gone.id FROM gone JOIN kept ON gone.id = kept.id', key: [id] }\n";
     project.change("outputs:\n", &format!("{none}outputs:\n"));
-    let wanted = json!({
-        "event": "no_rows", "step": "none", "port": "out", "outputs": ["d"], "read": 3,
-        "rejected": null,
-    });
-    assert_eq!(lost(&project.run_ok(&[])), [wanted]);
+    assert_eq!(lost(&project.run_ok(&[])), [no_rows("none", &["d"], 3, Value::Null)]);
 }
 
 #[test]
 fn a_source_without_rows_is_named() {
     let project = project("0").with("data.csv", "id,x\n");
     project.change("x > 0", "id > 'a'");
-    let outcome = project.run(&["run", "w.yaml"]).exits(0);
-    let told = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-    let words = "no rows in the output `a` and 2 others: step `data` made none";
-    assert!(told.contains(words), "{outcome}");
-    assert_eq!(told.matches("warning:").count(), 1, "{outcome}");
-}
-
-#[test]
-fn only_what_was_asked_for_counts() {
-    let project = project("5");
-    let outcome = project.run_ok(&["--select", "data"]);
-    assert_eq!(lost(&outcome), Vec::<Value>::new(), "{outcome}");
-    let outcome = project.run_ok(&["--select", "few"]);
-    assert_eq!(lost(&outcome)[0]["outputs"], json!(["a"]), "{outcome}");
+    let told = flat(&project.run(&["run", "w.yaml"]).exits(0).stderr);
+    says(&told, &["no rows in the output `a` and 2 others: step `data` made none"]);
+    assert_eq!(told.matches("warning:").count(), 1, "{told}");
 }
 
 #[test]
@@ -110,18 +101,15 @@ fn a_matrix_is_walked_cell_by_cell() {
     project.change("from: data, with", "from: data, matrix: { least: [0, 9] }, with");
     project.change("check: x > 5", "check: 'x > ${{ matrix.least }}'");
     let text = project.read("w.yaml");
-    let outputs = text.find("outputs:").unwrap();
-    let outputs = format!(
-        "{}outputs:\n  all: {{ from: 'few[*]', path: all.csv }}\n  nine: {{ from: \
-         'few[least=9]', path: nine.csv }}\n",
-        &text[..outputs]
-    );
-    project.write("w.yaml", outputs);
-    let outcome = project.run_ok(&[]);
-    let lost = lost(&outcome);
-    assert_eq!(lost.len(), 1, "{outcome}");
-    let found = (&lost[0]["step"], &lost[0]["outputs"]);
-    assert_eq!(found, (&json!("valid[least=9]"), &json!(["nine"])));
+    let (steps, _) = text.split_once("outputs:").unwrap();
+    let outputs = "outputs:
+  all: { from: 'few[*]', path: all.csv }
+  nine: { from: 'few[least=9]', path: nine.csv }
+";
+    project.write("w.yaml", format!("{steps}{outputs}"));
+    let lost = lost(&project.run_ok(&[]));
+    assert_eq!(lost.len(), 1, "{lost:?}");
+    has(&lost[0], "step outputs", json!(["valid[least=9]", ["nine"]]));
 }
 
 #[test]
@@ -130,16 +118,9 @@ fn a_window_without_a_commit_is_told() {
     mining.repo.commit(at(NEW_YEAR - 9_000_000).write("m.py", def("f", 1)));
     for _ in 0..2 {
         let outcome = mining.project.run_ok(&[]);
-        let wanted = json!({
-            "event": "no_rows", "step": "mined", "port": "out", "outputs": [], "read": 1,
-            "rejected": null,
-        });
-        assert_eq!(lost(&outcome), [wanted], "{outcome}");
-        let told = outcome.events("no_rows")[0]["message"].clone();
-        says(
-            told.as_str().unwrap(),
-            &["step `mined` read 1 row and gave none", "no commit from 2022-01-01", "2023"],
-        );
+        assert_eq!(lost(&outcome), [no_rows("mined", &[], 1, Value::Null)], "{outcome}");
+        let words = ["step `mined` read 1 row and gave none", "no commit from 2022-01-01", "2023"];
+        says(text(&outcome.events("no_rows")[0], "message"), &words);
     }
     // Of several repositories, those without one are named.
     let other = Repository::bare(mining.project.path("other"));
@@ -151,8 +132,8 @@ fn a_window_without_a_commit_is_told() {
         let warnings = outcome.events("warning");
         let [told] = warnings.as_slice() else { panic!("{outcome}") };
         assert_eq!(told["step"], "mined");
-        let told = told["message"].as_str().unwrap();
-        assert!(told.starts_with("no rows from the repo `r`: no commit from 2022"), "{told}");
+        let words = "no rows from the repo `r`: no commit from 2022";
+        assert!(text(told, "message").starts_with(words), "{told}");
     }
     mining.repo.commit(at(NEW_YEAR).write("m.py", def("f", 2)));
     let outcome = mining.project.run_ok(&["--force", "repos"]);

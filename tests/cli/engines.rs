@@ -20,9 +20,7 @@ steps:
 ";
 
 fn project() -> Project {
-    let project = Project::new(WORKFLOW);
-    project.write("data.csv", "id,code\na,\"def f():\n    return 1\n\"\n");
-    project
+    Project::new(WORKFLOW).with("data.csv", "id,code\na,\"def f():\n    return 1\n\"\n")
 }
 
 #[test]
@@ -44,17 +42,11 @@ fn a_plan_says_who_would_do_what() {
     }
     let json = project.run(&[&["plan", "w.yaml", "--format", "json"], &engine[..]].concat());
     assert_eq!(json.exits(0).json_lines()[0]["steps"][4]["place"], json!("one executor"));
-    let embedded = project.run(&["plan", "w.yaml"]).exits(0);
-    assert!(!embedded.stdout.contains("coordinator"), "{embedded}");
-}
-
-#[test]
-fn a_build_without_clusters_says_how_to_get_one() {
-    let project = project();
+    assert!(!project.run(&["plan", "w.yaml"]).exits(0).stdout.contains("coordinator"));
+    // A build without clusters names the feature to build with.
     let run = project.run(&["run", "w.yaml", "--engine", "df://127.0.0.1:9"]).exits(2);
-    assert!(run.stderr.contains("--features cluster"), "{run}");
+    run.reports(&["--features cluster"]);
     assert!(project.stored_nothing());
     let memory = ["run", "w.yaml", "--engine", "df://127.0.0.1:9", "--cache", "memory://x"];
-    let run = project.run(&memory).exits(2);
-    assert!(run.stderr.contains("cannot be shared"), "{run}");
+    project.run(&memory).exits(2).reports(&["cannot be shared"]);
 }

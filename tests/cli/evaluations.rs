@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::harness::text;
+use crate::harness::{hides, text};
 use crate::model_comparisons::{average, effects_are_right, mean, paired, same_rounded};
 use crate::paper::{Numbers, Shipped, file, method, table};
 use crate::repository::{Repository, at, day};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest, MODEL};
 
 const METHODS: usize = 14;
+const TEXT_SCORES: [&str; 4] = ["bleu", "chrf", "rouge_l", "similarity"];
 
 /// The fix: one branch more in front of the last line of a method.
 const FIX: &str = "    if len([0]) > 1:\n        return None\n";
@@ -27,15 +28,8 @@ fn buggy(n: usize) -> String {
 
 fn longer(code: &str, n: usize) -> String {
     let list = vec![n.to_string(); n % 3 + 1].join(", ");
-    let more: String = (0..n % 5)
-        .map(|step| {
-            format!(
-                "    step_{step} = [{list}]
-"
-            )
-        })
-        .collect();
-    before_the_end(code, &more)
+    let line = |step| format!("    step_{step} = [{list}]\n");
+    before_the_end(code, &(0..n % 5).map(line).collect::<String>())
 }
 
 /// The code with these lines in front of its last one.
@@ -69,11 +63,6 @@ fn commits(
     }
 }
 
-fn fixes(study: &Shipped) {
-    let message = |n| format!("Fix what part {n} gives for nothing");
-    commits(study, buggy, "Add the first module of it", message);
-}
-
 pub fn documented(study: &Shipped) {
     let code = |n: usize| {
         let doc = format!("{}.", said_of(n));
@@ -96,10 +85,8 @@ fn methods_and_tests(study: &Shipped, ends: &[&str]) {
         )
     };
     let methods: Vec<String> = (0..METHODS).map(buggy).collect();
-    let tests: Vec<String> = (0..METHODS)
-        .flat_map(|n| (0..ends.len()).map(move |of| (n, of)))
-        .map(|(n, of)| test(n, of))
-        .collect();
+    let tests = (0..METHODS).flat_map(|n| (0..ends.len()).map(move |of| (n, of)));
+    let tests: Vec<String> = tests.map(|(n, of)| test(n, of)).collect();
     let commit = at(day(2)).message("Add the library and its tests");
     repo.commit(commit.write("lib.py", file(&methods)).write("tests/test_lib.py", file(&tests)));
 }
@@ -109,13 +96,13 @@ fn hash(text: &str) -> usize {
     (text.bytes().fold(0xcbf2_9ce4_8422_2325, mix) >> 20) as usize
 }
 
-/// The last block of code that was said.
+/// The last block of code of a conversation.
 pub fn block(said: &str) -> &str {
     let (_, rest) = said.rsplit_once("```python\n").unwrap();
     rest.split("```").next().unwrap()
 }
 
-/// A model with its own opinion: some answers are right, some are not, by what was asked.
+/// A model with its own opinion: some answers are right, some are not, depending on the question.
 pub fn answer(asked: &ChatRequest) -> String {
     let said = asked.said().join("\n");
     let (block, hash) = (block(&said), hash(&said));
@@ -159,7 +146,7 @@ pub fn study(
     (study, api)
 }
 
-/// From data to effects: what is written, and whether it says what the rows say.
+/// From data to effects: the files agree with the rows.
 #[track_caller]
 fn evaluates(study: &mut Shipped, api: &ChatApi, folder: &str, outcomes: &[&str]) -> Vec<Value> {
     study.set("base_url", &api.url());
@@ -197,20 +184,16 @@ fn evaluates(study: &mut Shipped, api: &ChatApi, folder: &str, outcomes: &[&str]
     }
     let effects = read("effects.csv");
     effects_are_right(&effects, &scores, outcomes.len());
-    let estimated = |estimator: &str| {
-        let lines = table(&effects).into_iter().filter(|line| line["status"] == "ok");
-        lines.filter(|line| line["estimator"] == estimator).count()
-    };
     for estimator in ["paired", "ols", "lin"] {
-        let number = estimated(estimator);
+        let mut lines = table(&effects);
+        lines.retain(|line| line["status"] == "ok" && line["estimator"] == estimator);
+        let number = lines.len();
         assert!(number >= outcomes.len(), "{number} by {estimator}: {effects}");
     }
     assert!(table(&read("refutations.csv")).len() >= 3 * outcomes.len());
 
     // Nothing runs and no one is asked again.
-    let again = study.run(&[]).exits(0);
-    again.all_hit();
-    assert_eq!(again.digests(), outcome.digests());
+    study.run(&[]).exits(0).all_hit_as(&outcome);
     assert_eq!(api.count(), 4 * testbed.len());
     scores
 }
@@ -219,8 +202,7 @@ fn evaluates(study: &mut Shipped, api: &ChatApi, folder: &str, outcomes: &[&str]
 fn summaries_are_asked_for_without_the_docstring_and_scored_with_it() {
     let (mut study, api) = study("summarize.yaml", answer);
     documented(&study);
-    let outcomes = ["bleu", "chrf", "rouge_l", "similarity"];
-    let scores = evaluates(&mut study, &api, "summarize", &outcomes);
+    let scores = evaluates(&mut study, &api, "summarize", &TEXT_SCORES);
     for row in &scores {
         let docstring = text(row, "reference");
         assert!(docstring.starts_with("Return what part "), "{row}");
@@ -231,16 +213,14 @@ fn summaries_are_asked_for_without_the_docstring_and_scored_with_it() {
     }
     // Only what leads to this testbed has run.
     let ran = study.run(&[]).exits(0).statuses();
-    assert!(!ran.contains("/fixes/") && !ran.contains("/unit_tests/"), "{ran}");
-    assert!(!ran.contains("random_cut") && !ran.contains("commit_gen"), "{ran}");
+    hides(&ran, &["/fixes/", "/unit_tests/", "random_cut", "commit_gen"]);
 }
 
 #[test]
 fn commit_messages_are_asked_for_with_both_versions_of_a_method() {
     let (mut study, api) = study("commits.yaml", answer);
     documented(&study);
-    let outcomes = ["bleu", "chrf", "rouge_l", "similarity"];
-    let scores = evaluates(&mut study, &api, "commits", &outcomes);
+    let scores = evaluates(&mut study, &api, "commits", &TEXT_SCORES);
     for row in &scores {
         let (prompt, message) = (text(row, "prompt"), text(row, "reference"));
         assert!(message.starts_with("Return what part "), "{row}");
@@ -261,13 +241,11 @@ fn tests_are_scored_by_what_they_call_and_assert_too() {
     let mut seen = BTreeSet::new();
     for row in &scores {
         let prediction = text(row, "prediction");
-        let (called, asserted) =
-            (row["calls_it"].as_f64().unwrap(), row["asserts"].as_f64().unwrap());
-        let call = format!("{}(", text(row, "callee"));
-        assert_eq!(called == 1.0, prediction.contains(&call), "{row}");
+        let found = ["calls_it", "asserts"].map(|score| row[score].as_f64().unwrap() == 1.0);
+        let calls = prediction.contains(&format!("{}(", text(row, "callee")));
         let asserts = prediction.contains("assert ") || prediction.contains("raises(");
-        assert_eq!(asserted == 1.0, asserts, "{row}");
-        seen.insert((called == 1.0, asserted == 1.0));
+        assert_eq!(found, [calls, asserts], "{row}");
+        seen.insert(found);
         assert!(!text(row, "prompt").contains(text(row, "reference")), "{row}");
     }
     assert_eq!(seen.len(), 3, "all kinds of answers: {seen:?}");
@@ -294,7 +272,8 @@ fn tests_of_one_method_are_one_cluster() {
 #[test]
 fn fixes_are_measured_before_they_are_made_and_compared_with_the_bug() {
     let (mut study, api) = study("bugfix.yaml", answer);
-    fixes(&study);
+    let message = |n| format!("Fix what part {n} gives for nothing");
+    commits(&study, buggy, "Add the first module of it", message);
     let outcomes = ["bleu", "codebleu", "similarity", "chrf", "parses", "exact_match", "nearer"];
     let scores = evaluates(&mut study, &api, "bugfix", &outcomes);
     let mut mended = BTreeSet::new();
@@ -312,11 +291,8 @@ fn fixes_are_measured_before_they_are_made_and_compared_with_the_bug() {
     }
     assert_eq!(mended.len(), 2, "some are mended");
     // An echo is near, and no fix.
-    let echo: Vec<Value> = study
-        .rows("evaluation/baseline_scores")
-        .into_iter()
-        .filter(|row| row["baseline"] == "echo")
-        .collect();
+    let mut echo = study.rows("evaluation/baseline_scores");
+    echo.retain(|row| row["baseline"] == "echo");
     for row in &echo {
         assert!(row["similarity"].as_f64().unwrap() > 0.7, "{row}");
         assert_eq!((row["exact_match"].as_f64(), row["nearer"].as_f64()), (Some(0.0), Some(0.0)));

@@ -1,14 +1,11 @@
-//! `exec`: full disks, output that breaks off, and what is left of a command when a run ends.
+//! `exec`: full disks, truncated output, and the processes of a command when a run ends.
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::Arc;
 
-use arrow::array::{Int64Array, RecordBatch};
-use arrow::ipc::writer::StreamWriter;
-use parquet::arrow::ArrowWriter;
 use serde_json::json;
 
+use crate::exec_command::{batch, write};
 use crate::harness::{Outcome, Project, Running, says, wait_for};
 
 /// A step `table` that is computed by a command, one line or several.
@@ -50,7 +47,7 @@ fn refused(format: &str, command: &str, words: &[&str]) {
 
 #[test]
 fn an_input_that_does_not_fit_on_the_disk_is_not_cut() {
-    // 7 kB: less than what a writer holds back until it is dropped, more than there is room for.
+    // 7 kB: less than a writer holds back until it is dropped, more than there is room for.
     let project = Project::steps(
         "  small:
     op: exec
@@ -128,80 +125,58 @@ fn a_last_line_that_breaks_off_is_told() {
         let words = ["`printf", "line 2 of its standard output", "broke off"];
         refused("jsonl", &command, &words);
     }
-    // In the middle it is a line that is no JSON.
+    // In the middle it is a line that is not JSON.
     let command = format!("printf '%s\\n%s\\n' '{{\"id\":' '{row}'");
     refused("jsonl", &command, &["line 1 of its standard output", "EOF"]);
     refused("jsonl", &format!("printf '{row}\\n{{\"id\":\"\\377\"'"), &["line 2", "not UTF-8"]);
-    refused(
-        "jsonl",
-        &format!("printf '\\376{row}\\n{row}\\n'"),
-        &["line 1", "byte 1", "not UTF-8"],
-    );
+    let command = format!("printf '\\376{row}\\n{row}\\n'");
+    refused("jsonl", &command, &["line 1", "byte 1", "not UTF-8"]);
 }
 
-fn batch() -> RecordBatch {
-    let ids = arrow::array::StringArray::from(vec!["a", "b", "c"]);
-    let xs = Int64Array::from(vec![1, 2, 3]);
-    RecordBatch::try_from_iter([("id", Arc::new(ids) as _), ("x", Arc::new(xs) as _)]).unwrap()
-}
-
-/// The file `data` is no table if `cut` bytes are missing at its end.
-fn breaks_off(format: &str, cuts: &[u64], write: impl Fn(&File), words: &[&str]) {
-    let project = Project::new(&workflow(format, "cat data"));
-    for cut in cuts {
-        let file = File::create(project.path("data")).unwrap();
-        write(&file);
-        file.set_len(file.metadata().unwrap().len() - cut).unwrap();
-        let failed = project.run_json(&["--force", "table"]).exits(1);
-        fails(&failed, "table", &[&["`cat data`"], words].concat());
+#[test]
+fn a_file_without_its_end_is_no_table() {
+    // Eight bytes are the mark of the end of a stream: without it, all batches are there.
+    for (format, batches, cuts) in
+        [("arrow", 2, &[1_u64, 4, 8, 12, 300][..]), ("parquet", 1, &[1, 4, 8, 100])]
+    {
+        let project = Project::new(&workflow(format, "cat data"));
+        for cut in cuts {
+            let file = File::create(project.path("data")).unwrap();
+            write(format, &file, &vec![batch(&["a", "b", "c"], &[1, 2, 3]); batches]);
+            file.set_len(file.metadata().unwrap().len() - cut).unwrap();
+            let failed = project.run_json(&["--force", "table"]).exits(1);
+            fails(&failed, "table", &["`cat data`", "broke off"]);
+        }
     }
 }
 
-#[test]
-fn an_arrow_stream_without_its_end_is_no_table() {
-    let write = |file: &File| {
-        let mut writer = StreamWriter::try_new(file, &batch().schema()).unwrap();
-        writer.write(&batch()).unwrap();
-        writer.write(&batch()).unwrap();
-        writer.finish().unwrap();
-    };
-    // Eight bytes are the mark of the end: without it, all batches are there.
-    breaks_off("arrow", &[1, 4, 8, 12, 300], write, &["broke off"]);
-}
-
-#[test]
-fn a_parquet_file_without_its_end_is_no_table() {
-    let write = |file: &File| {
-        let mut writer =
-            ArrowWriter::try_new(file.try_clone().unwrap(), batch().schema(), None).unwrap();
-        writer.write(&batch()).unwrap();
-        writer.close().unwrap();
-    };
-    breaks_off("parquet", &[1, 4, 8, 100], write, &["broke off"]);
-}
-
 /// True if a process has ended. It may stay as a zombie.
-fn is_gone(pid: &str) -> bool {
+pub fn is_gone(pid: &str) -> bool {
     match std::fs::read_to_string(Path::new("/proc").join(pid.trim()).join("stat")) {
         Ok(stat) => stat.rsplit(')').next().is_some_and(|s| s.trim().starts_with('Z')),
         Err(_) => true,
     }
 }
 
-/// A command whose processes stand in files, one of them in a process group of its own.
+/// A command that writes the ids of its processes, one of them in another process group.
 const TREE: &str = "echo $$ > shell.pid
 sleep 600 & echo $! > child.pid
 timeout 600 sh -c 'echo $$ > group.pid; touch started; sleep 600'";
 const PIDS: [&str; 3] = ["shell.pid", "child.pid", "group.pid"];
 
+/// A run, begun with these words of a shell, whose command has started.
+fn started(project: &Project, begin: &str) -> Running {
+    let run = format!("{begin} \"$GALERAS\" run w.yaml --format json --allow exec");
+    let running = Running::start(project.shell(&run));
+    wait_for("the command", || project.path("started").exists());
+    running
+}
+
 /// The command `TREE`, ended by the signals.
 fn ended_by(signals: &[&str]) -> (Project, Outcome) {
     let project = Project::new(&workflow("jsonl", TREE));
     // Tests may run under `nohup`, whose ignored SIGHUP the program would respect.
-    let run = "run w.yaml --format json --allow exec";
-    let run = format!("exec env --default-signal=HUP \"$GALERAS\" {run}");
-    let running = Running::start(project.shell(&run));
-    wait_for("the command", || project.path("started").exists());
+    let running = started(&project, "exec env --default-signal=HUP");
     for signal in signals {
         running.signal(signal);
     }
@@ -228,13 +203,9 @@ fn a_killed_run_leaves_no_process_and_its_files_go_with_the_next_run() {
     assert_eq!(outcome.code, None, "{outcome}");
     assert_eq!(project.left_behind().len(), 1, "{:?}", project.left_behind());
     project.write(".galeras-Dead00.part", "half of an output");
-    let next = "galeras: 1
-steps:
-  table: { op: read, with: { path: data.jsonl } }
-outputs:
-  out: { from: table, path: out.csv }
-";
-    project.write("w.yaml", next);
+    let steps = "steps: { table: { op: read, with: { path: data.jsonl } } }";
+    let outputs = "outputs: { out: { from: table, path: out.csv } }";
+    project.write("w.yaml", format!("galeras: 1\n{steps}\n{outputs}\n"));
     project.write("data.jsonl", "{\"id\":\"a\"}\n");
     project.run_ok(&[]);
     assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
@@ -252,11 +223,7 @@ fn a_running_run_keeps_its_files_while_another_sweeps() {
   slow: {{ op: exec, from: table, with: {{ command: {wait}, output: {{ id: utf8! }} }} }}
 "
     ));
-    // Tests may run under `nohup`, whose ignored SIGHUP the program would respect.
-    let run = "run w.yaml --format json --allow exec";
-    let run = format!("exec env --default-signal=HUP \"$GALERAS\" {run}");
-    let running = Running::start(project.shell(&run));
-    wait_for("the command", || project.path("started").exists());
+    let running = started(&project, "exec");
     project.write("other.yaml", workflow("jsonl", "true"));
     project.run(&["run", "other.yaml", "--cache", "other"]).exits(0);
     assert_eq!(project.left_behind().len(), 1, "{:?}", project.left_behind());
@@ -271,9 +238,7 @@ fn nohup_outlives_the_terminal() {
     let command =
         "touch started; until test -e go; do sleep 0.02; done; echo '{\"id\":\"a\",\"x\":1}'";
     let project = Project::new(&workflow("jsonl", command));
-    let script = "trap '' HUP; exec \"$GALERAS\" run w.yaml --format json --allow exec";
-    let running = Running::start(project.shell(script));
-    wait_for("the command", || project.path("started").exists());
+    let running = started(&project, "trap '' HUP; exec");
     running.signal("HUP");
     project.write("go", "");
     assert_eq!(running.finish().exits(0).finished()["status"], "ok");

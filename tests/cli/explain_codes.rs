@@ -1,25 +1,22 @@
-//! `galeras check --explain CODE`: what a diagnostic code stands for.
+//! `galeras check --explain CODE`: the meaning of a diagnostic code.
 
-use crate::harness::{Project, says};
+use serde_json::json;
+
+use crate::harness::{Project, has, says, text};
 
 #[test]
-fn a_code_is_explained_without_a_workflow() {
+fn a_code_is_explained_without_a_workflow_also_as_json() {
     let project = Project::empty();
     let explained = project.run(&["check", "--explain", "unknown-column"]).exits(0);
-    let text = &explained.stdout;
-    assert!(text.starts_with("unknown-column: A column does not exist.\n\n"), "{explained}");
-    assert!(text.contains("\n```yaml\n") && text.ends_with("```\n"), "{explained}");
+    let said = &explained.stdout;
+    assert!(said.starts_with("unknown-column: A column does not exist.\n\n"), "{explained}");
+    assert!(said.contains("\n```yaml\n") && said.ends_with("```\n"), "{explained}");
     assert!(explained.stderr.is_empty(), "{explained}");
-}
-
-#[test]
-fn an_explanation_is_also_given_as_json() {
-    let project = Project::empty();
     let args = ["check", "--explain", "cycle", "--format", "json"];
     let line = project.run(&args).exits(0).json_lines().remove(0);
-    assert_eq!((&line["event"], &line["code"]), (&"explanation".into(), &"cycle".into()));
-    assert_eq!(line["title"], "Steps need each other's results.");
-    assert!(line["explanation"].as_str().unwrap().contains("from"), "{line}");
+    let title = "Steps need each other's results.";
+    has(&line, "event code title", json!(["explanation", "cycle", title]));
+    says(text(&line, "explanation"), &["from"]);
 }
 
 #[test]
@@ -29,23 +26,20 @@ fn what_check_reports_can_be_explained() {
     let lines = checked.json_lines();
     let code = lines[0]["code"].as_str().unwrap();
     assert_eq!(code, "unknown-operator", "{checked}");
-    let explained = project.run(&["check", "--explain", code]).exits(0);
-    assert!(explained.stdout.contains("galeras ops"), "{explained}");
+    project.run(&["check", "--explain", code]).exits(0).prints(&["galeras ops"]);
 }
 
 #[test]
 fn an_unknown_code_is_refused_with_the_one_that_was_meant() {
     let project = Project::empty();
-    let refused = project.run(&["check", "--explain", "unknown-colum"]).exits(2);
-    assert!(refused.stderr.contains("did you mean `unknown-column`?"), "{refused}");
-    assert!(refused.stdout.is_empty(), "{refused}");
-    let refused = project.run(&["check", "--explain", "E0308"]).exits(2);
-    says(&refused.stderr, &["there is no diagnostic code `E0308`", "yaml-syntax"]);
-}
-
-#[test]
-fn files_are_either_checked_or_not() {
-    let project = Project::empty();
+    for (code, words) in [
+        ("unknown-colum", &["did you mean `unknown-column`?"][..]),
+        ("E0308", &["there is no diagnostic code `E0308`", "yaml-syntax"]),
+    ] {
+        let refused = project.run(&["check", "--explain", code]).exits(2).reports(words);
+        assert!(refused.stdout.is_empty(), "{refused}");
+    }
+    // Files are either checked or not.
     project.run(&["check"]).exits(2);
     project.run(&["check", "w.yaml", "--explain", "cycle"]).exits(2);
 }

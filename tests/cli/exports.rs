@@ -1,11 +1,11 @@
-//! `export`: a data set with the rows that may be handed on, and what strangers need to use it.
+//! `export`: a data set with the rows that may be handed on, and all that strangers need to use it.
 
 use std::fs::File;
 
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project, says};
+use crate::harness::{Outcome, Project, has, hides, says, text};
 
 const WORKFLOW: &str = "galeras: 1
 name: study
@@ -32,10 +32,9 @@ dan/unknown,NOASSERTION,https://example.org/dan/unknown
 fn project() -> Project {
     let project = Project::new(WORKFLOW).with("repos.csv", REPOSITORIES);
     let repos = ["ada/lovely", "bob/free", "cyd/copyleft", "dan/unknown", "eve/absent"];
-    let rows =
-        (0..50).map(|i| format!("m{i:03},{},\"def f():\n  return {i}\",{i}\n", repos[i % 5]));
-    let text: String = std::iter::once("id,repo,code,size\n".to_string()).chain(rows).collect();
-    project.write("methods.csv", text);
+    let row = |i: usize| format!("m{i:03},{},\"def f():\n  return {i}\",{i}\n", repos[i % 5]);
+    let rows: String = (0..50).map(row).collect();
+    project.write("methods.csv", format!("id,repo,code,size\n{rows}"));
     project.run(&["run", "w.yaml"]).exits(0);
     project
 }
@@ -67,35 +66,22 @@ fn rows_without_a_known_permissive_licence_are_left_out_and_counted() {
     assert_eq!(rows(&project, "methods.parquet"), 20);
     let card = project.read("set/README.md");
     assert!(card.starts_with("---\npretty_name: \"study\"\n"), "{card}");
-    says(
-        &card,
-        &[
-            "license: \"other\"",
-            "num_examples: 20",
-            "| `methods` | methods | 20 | 30 |",
-            "| methods | out: 50 |",
-        ],
-    );
-    assert!(card.contains(table["digest"].as_str().unwrap()), "{card}");
+    says(&card, &["license: \"other\"", "num_examples: 20", text(table, "digest")]);
+    says(&card, &["| `methods` | methods | 20 | 30 |", "| methods | out: 50 |"]);
     let attribution = project.read("set/ATTRIBUTION.md");
-    assert!(attribution.contains("| ada/lovely | MIT | 10 |"), "{attribution}");
-    assert!(!attribution.contains("cyd/copyleft"), "{attribution}");
-    assert!(project.read("set/CITATION.cff").contains("The authors of study"));
+    says(&attribution, &["| ada/lovely | MIT | 10 |"]);
+    hides(&attribution, &["cyd/copyleft"]);
+    says(&project.read("set/CITATION.cff"), &["The authors of study"]);
     assert!(project.path("set/workflow/w.yaml").exists());
     let croissant: Value = serde_json::from_str(&project.read("set/croissant.json")).unwrap();
     assert_eq!(croissant["recordSet"][0]["field"].as_array().unwrap().len(), 4);
     assert!(project.left_behind().is_empty());
-}
-
-#[test]
-fn the_same_results_give_the_same_data_set() {
-    let project = project();
-    let first = told(&exported(&project, &[]).exits(0));
+    // The same results give the same data set.
+    let first = told(&said);
     let files = ["README.md", "croissant.json", "CITATION.cff", "data/methods.parquet"];
     let read = || files.map(|name| std::fs::read(project.path("set").join(name)).unwrap());
     let before = read();
-    let second = told(&exported(&project, &["--overwrite"]).exits(0));
-    assert_eq!((&first, before), (&second, read()));
+    assert_eq!((&first, before), (&told(&exported(&project, &["--overwrite"]).exits(0)), read()));
 }
 
 #[test]
@@ -103,9 +89,8 @@ fn any_licence_is_a_decision_and_an_owner_who_said_no_stays_out() {
     let project = project();
     let said = exported(&project, &["--any-license", "--exclude", "ADA", "--exclude", "bob/free"]);
     let table = told(&said.exits(0))["tables"][0].clone();
-    assert_eq!(table["rows"], 30);
-    assert_eq!(table["left_out"], json!({"its owner said no": 20}));
-    assert_eq!(table["licenses"], json!({"": 20, "GPL-3.0": 10}));
+    let wanted = json!([30, {"its owner said no": 20}, {"": 20, "GPL-3.0": 10}]);
+    has(&table, "rows left_out licenses", wanted);
     assert!(project.read("set/README.md").contains("--any-license"));
 }
 
@@ -121,24 +106,18 @@ fn tables_are_named_and_those_without_an_origin_are_refused() {
     assert!(said.stderr.contains("`total` do not say where they come from"), "{said}");
     exported(&project, &["total", "--overwrite", "--any-license"]).exits(0);
     assert!(!project.path("set/data/methods.parquet").exists(), "of the earlier export");
-    let said = exported(&project, &["nothing", "--overwrite"]).exits(2);
-    assert!(said.stderr.contains("nothing"), "{said}");
+    exported(&project, &["nothing", "--overwrite"]).exits(2).reports(&["nothing"]);
 }
 
 #[test]
 fn a_folder_with_other_files_is_left_alone() {
     let project = project().with("set/own.txt", "mine");
-    let said = exported(&project, &[]).exits(2);
-    assert!(said.stderr.contains("not empty"), "{said}");
+    exported(&project, &[]).exits(2).reports(&["not empty"]);
     exported(&project, &["--overwrite"]).exits(0);
     assert_eq!(project.read("set/own.txt"), "mine");
-}
-
-#[test]
-fn nothing_is_written_of_what_is_not_computed() {
-    let project = project();
+    // Nothing is written before all is computed.
+    std::fs::remove_dir_all(project.path("set")).unwrap();
     project.change("count(*) AS n FROM input GROUP", "count(*) + 0 AS n FROM input GROUP");
-    let said = exported(&project, &[]).exits(1);
-    assert!(said.stderr.contains("galeras run w.yaml"), "{said}");
+    exported(&project, &[]).exits(1).reports(&["galeras run w.yaml"]);
     assert!(!project.path("set").exists());
 }

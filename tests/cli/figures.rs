@@ -1,6 +1,8 @@
-//! `figure`: pictures of tables, and what cannot be drawn.
+//! `figure`: pictures of tables, and refusals.
 
-use crate::harness::Project;
+use serde_json::json;
+
+use crate::harness::{Project, hides, lines, says, text};
 
 const ROWS: &str = r#"{"id":"a","size":1.5,"group":"one","low":1.0,"high":2.0}
 {"id":"b","size":2.5,"group":"two","low":2.0,"high":3.0}
@@ -22,8 +24,7 @@ outputs:
   csv: {{ from: picture, path: picture.csv }}
 "
     ));
-    project.write("rows.jsonl", ROWS);
-    project
+    project.with("rows.jsonl", ROWS)
 }
 
 const BOX: &str = "{ kind: box, y: size, x: group, title: Sizes }";
@@ -38,28 +39,23 @@ fn a_figure_is_written_as_its_suffix_says() {
     assert!(bytes("picture.png").starts_with(b"\x89PNG\r\n\x1a\n"));
     assert!(bytes("picture.pdf").starts_with(b"%PDF-"));
     assert!(project.read("picture.csv").starts_with("svg,caption,alt\n"));
+    // A row without a number is counted in the caption.
+    let row = &project.rows("picture")[0];
+    says(text(row, "caption"), &["n = 3", "1"]);
+    assert!(!text(row, "alt").is_empty());
+    a_table_is_drawn_with_characters(&project);
 }
 
-#[test]
-fn a_row_without_a_number_is_counted_in_the_caption() {
-    let project = project(BOX).ran();
-    let rows = project.rows("picture");
-    let caption = rows[0]["caption"].as_str().unwrap();
-    assert!(caption.contains("n = 3") && caption.contains('1'), "{caption}");
-    assert!(!rows[0]["alt"].as_str().unwrap().is_empty());
-}
-
-/// The same bytes, whatever the number of threads, and in another store.
+/// The same bytes with any number of threads, and in another store.
 #[test]
 fn the_same_rows_give_the_same_bytes() {
-    let first = project(BOX);
-    first.run_ok(&["--jobs", "1"]);
-    let second = project(BOX);
-    second.run_ok(&["--jobs", "4"]);
-    for name in ["picture.svg", "picture.png", "picture.pdf"] {
-        let bytes = |project: &Project| std::fs::read(project.path(name)).unwrap();
-        assert!(bytes(&first) == bytes(&second), "{name}");
-    }
+    let drawn = |jobs| {
+        let project = project(BOX);
+        project.run_ok(&["--jobs", jobs]);
+        ["svg", "png", "pdf"]
+            .map(|end| std::fs::read(project.path(&format!("picture.{end}"))).unwrap())
+    };
+    assert!(drawn("1") == drawn("4"), "the bytes differ");
 }
 
 #[test]
@@ -72,14 +68,10 @@ fn only_a_column_that_is_drawn_makes_a_figure_anew() {
 
 #[test]
 fn the_order_of_rows_can_be_said() {
-    let stages = "{ kind: funnel, x: group, y: size, order_by: [-size] }";
-    let project = project(stages);
-    project.write(
-        "rows.jsonl",
-        "{\"id\":\"a\",\"size\":5,\"group\":\"last\"}\n{\"id\":\"b\",\"size\":50,\"group\":\"first\"}\n",
-    );
-    project.run_ok(&[]);
-    let svg = project.read("picture.svg");
+    let project = project("{ kind: funnel, x: group, y: size, order_by: [-size] }");
+    let row = |id, size, group| json!({"id": id, "size": size, "group": group});
+    let rows = [row("a", 5, "last"), row("b", 50, "first")];
+    let svg = project.with("rows.jsonl", lines(&rows)).ran().read("picture.svg");
     assert!(svg.find(">first").unwrap() < svg.find(">last").unwrap(), "{svg}");
 }
 
@@ -96,67 +88,44 @@ fn mistakes_are_told_before_anything_runs() {
         ("{ kind: histogram, x: size, bins: 0 }", "`bins` must be at least 1"),
         ("{ kind: histogram, x: size, order_by: [nothing] }", "nothing"),
     ] {
-        let project = project(arguments);
-        let outcome = project.run(&["check", "w.yaml"]).exits(2);
-        assert!(outcome.stderr.contains(told), "{arguments}: {told} in {outcome}");
+        project(arguments).run(&["check", "w.yaml"]).exits(2).reports(&[told]);
     }
+    // A table that has no picture is not written as one.
+    let steps = "  rows: { op: read, with: { path: rows.jsonl } }\n";
+    let project =
+        Project::steps(&format!("{steps}outputs: {{ png: {{ from: rows, path: rows.png }} }}\n"));
+    let project = project.with("rows.jsonl", ROWS);
+    project.run(&["check", "w.yaml"]).exits(2).reports(&["a .png file is a figure"]);
 }
 
 #[test]
 fn what_only_rows_show_fails_the_step_with_a_sentence() {
     let project = project("{ kind: scatter, x: size, y: size, low: high, high: low }");
-    let outcome = project.run(&["run", "w.yaml"]).exits(1);
-    assert!(outcome.stderr.contains("`high`"), "{outcome}");
+    project.run(&["run", "w.yaml"]).exits(1).reports(&["`high`"]);
     project.write("rows.jsonl", "{\"id\":\"a\",\"size\":null,\"low\":null,\"high\":null}\n");
-    let outcome = project.run(&["check", "w.yaml"]).exits(2);
-    assert!(outcome.stderr.contains("size"), "a column of nulls is no number: {outcome}");
-}
-
-/// A table that has no picture is not written as one.
-#[test]
-fn only_figures_are_written_as_pictures() {
-    let project = Project::new(
-        "galeras: 1
-steps:
-  rows: { op: read, with: { path: rows.jsonl } }
-outputs:
-  png: { from: rows, path: rows.png }
-",
-    );
-    project.write("rows.jsonl", ROWS);
-    let outcome = project.run(&["check", "w.yaml"]).exits(2);
-    assert!(outcome.stderr.contains("a .png file is a figure"), "{outcome}");
+    // A column of nulls has no numbers.
+    project.run(&["check", "w.yaml"]).exits(2).reports(&["size"]);
 }
 
 /// Text of data is text in the picture.
 #[test]
 fn names_are_text_and_never_markup() {
     let project = project("{ kind: bar, x: group, y: size }");
-    project.write(
-        "rows.jsonl",
-        "{\"id\":\"a\",\"size\":1,\"group\":\"</text><script>alert(1)</script>\\u001b[31m\"}\n",
-    );
-    project.run_ok(&[]);
-    let svg = project.read("picture.svg");
-    assert!(!svg.contains("<script") && !svg.contains('\u{1b}'), "{svg}");
+    let group = "</text><script>alert(1)</script>\u{1b}[31m";
+    let row = json!({"id": "a", "size": 1, "group": group});
+    let svg = project.with("rows.jsonl", lines(&[row])).ran().read("picture.svg");
+    hides(&svg, &["<script", "\u{1b}"]);
 }
 
-/// On a terminal, too.
-#[test]
-fn a_table_is_drawn_with_characters() {
-    let project = project(BOX).ran();
-    let drawn = |more: &[&str]| {
-        let mut args = vec!["show", "w.yaml", "rows", "--plot"];
-        args.extend(more);
-        project.run(&args)
-    };
+/// Also on a terminal.
+#[track_caller]
+fn a_table_is_drawn_with_characters(project: &Project) {
+    let drawn =
+        |more: &[&str]| project.run(&[&["show", "w.yaml", "rows", "--plot"], more].concat());
     let histogram = drawn(&["--columns", "size"]).exits(0).stdout;
     assert!(histogram.contains("n = 3") && histogram.lines().count() == 4, "{histogram}");
-    let groups = drawn(&["--columns", "size,group"]).exits(0).stdout;
-    assert!(groups.contains("one") && groups.contains("two"), "{groups}");
-    let several = drawn(&[]).exits(2).stderr;
-    assert!(several.contains("size, low, high"), "{several}");
-    let text = drawn(&["--columns", "group"]).exits(2).stderr;
-    assert!(text.contains("one column of numbers"), "{text}");
+    drawn(&["--columns", "size,group"]).exits(0).prints(&["one", "two"]);
+    drawn(&[]).exits(2).reports(&["size, low, high"]);
+    drawn(&["--columns", "group"]).exits(2).reports(&["one column of numbers"]);
     drawn(&["--columns", "size", "--format", "json"]).exits(2);
 }

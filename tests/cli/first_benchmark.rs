@@ -1,4 +1,4 @@
-//! The page "Your first benchmark": the workflow as it stands there, on loopback.
+//! The page "Your first benchmark": the workflow in it, on loopback.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ const PAGE: &str = include_str!("../../docs/first-benchmark.md");
 
 fn workflow() -> &'static str {
     let (_, rest) = PAGE.split_once("```yaml\n").unwrap();
-    // The prompt in it has a fence of its own, which is indented.
+    // The prompt in it has its own fence, which is indented.
     &rest[..=rest.find("\n```\n").unwrap()]
 }
 
@@ -27,10 +27,8 @@ fn the_page_has_a_benchmark_that_runs() {
     // The prompts cost nothing, and then a plan knows what the answers do.
     run(&["run", "w.yaml", "--select", "prompts"]);
     assert_eq!(api.count(), 0);
-    let plan = run(&["plan", "w.yaml"]);
-    assert!(plan.stdout.contains("requests"), "{plan}");
-    let done = run(&["run", "w.yaml"]);
-    assert!(done.stdout.contains("ci_low"), "{done}");
+    assert!(run(&["plan", "w.yaml"]).stdout.contains("requests"));
+    assert!(run(&["run", "w.yaml"]).stdout.contains("ci_low"));
     // Two seeds may cut a short method at the same place: equal prompts share their answer.
     let asked = api.take();
     let texts: BTreeSet<(String, String)> =
@@ -46,7 +44,7 @@ fn the_page_has_a_benchmark_that_runs() {
     let cells: BTreeSet<String> =
         lines.map(|line| line.split(',').take(3).collect::<Vec<_>>().join(" ")).collect();
     assert_eq!(cells.len(), 18, "{cells:?}");
-    // A larger sample asks for what is new alone.
+    // A larger sample asks only for the new rows.
     let more = ["--set", models.as_str(), "--set", "n=7"];
     project.run(&[&["run", "w.yaml"][..], &more[..]].concat()).exits(0);
     assert!((9..=18).contains(&api.count()), "{}", api.count());

@@ -1,9 +1,9 @@
 //! `workflows/fixes.yaml` and `workflows/unit_tests.yaml` on small repositories: which pairs they
 //! find, and which not.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::harness::{Outcome, text};
+use crate::harness::{has, text};
 use crate::paper::{Shipped, file, method, sorted};
 use crate::repository::{Repository, at, day};
 
@@ -102,7 +102,7 @@ fn places(rows: &[Value], commits: &[String]) -> Vec<String> {
     places
 }
 
-/// `rule commit method` of what a step set aside.
+/// `rule commit method` of rejected rows.
 fn rejected(rows: &[Value], commits: &[String]) -> Vec<String> {
     let one = |row: &Value| {
         format!("{} {}", text(row, "rule"), places(std::slice::from_ref(row), commits)[0])
@@ -128,9 +128,8 @@ fn fixes_are_told_by_message_size_and_what_they_change() {
         let name = text(row, "qualified_name");
         assert_eq!(text(row, "buggy"), version(name, 1).trim_end());
         assert_eq!(text(row, "fixed"), version(name, 2).trim_end());
-        assert_eq!((&row["repo"], &row["path"]), (&"a".into(), &"pkg/m.py".into()));
-        assert_eq!((&row["changed_lines"], &row["nloc"]), (&2.into(), &7.into()), "{row}");
-        assert_eq!(row["complexity"], 4, "for, if, or: {row}");
+        // The complexity is of for, if and or.
+        has(row, "repo path changed_lines nloc complexity", json!(["a", "pkg/m.py", 2, 7, 4]));
     }
     // The second fix of a method is a duplicate of the first, which came before.
     let duplicates = fixed.rows("unique.rejects");
@@ -144,42 +143,27 @@ fn fixes_are_told_by_message_size_and_what_they_change() {
     let added = |rule: &String| rule.starts_with("says_that_it_fixes 00 ");
     assert_eq!(rules.iter().filter(|rule| added(rule)).count(), 15);
     rules.retain(|rule| !added(rule));
-    assert_eq!(
-        rules,
-        [
-            "changes_few_lines 15 long",
-            "has_a_before 14 more",
-            "method_changed 13 spaced",
-            "no_one_line_body 16 line",
-            "says_no_typo 03 m3",
-            "says_no_typo 09 m9",
-            "says_no_typo 12 m11",
-            "says_that_it_fixes 05 m7",
-            "says_that_it_fixes 06 m7",
-            "says_that_it_fixes 07 m7",
-            "touches_few_methods 04 m4",
-            "touches_few_methods 04 m5",
-            "touches_few_methods 04 m6",
-        ]
-    );
+    let expected = "changes_few_lines 15 long, has_a_before 14 more, method_changed 13 spaced, \
+                    no_one_line_body 16 line, says_no_typo 03 m3, says_no_typo 09 m9, \
+                    says_no_typo 12 m11, says_that_it_fixes 05 m7, says_that_it_fixes 06 m7, \
+                    says_that_it_fixes 07 m7, touches_few_methods 04 m4, \
+                    touches_few_methods 04 m5, touches_few_methods 04 m6";
+    assert_eq!(rules.join(", "), expected);
 }
 
 #[test]
 fn a_larger_fix_is_one_if_the_params_say_so() {
     let mut fixed = Shipped::new("fixes.yaml", "./a");
     let commits = fixes(&fixed, "a");
-    fixed.set("max_methods", "3");
-    fixed.set("max_lines", "44");
-    fixed.run(&[]).exits(0);
-    let found = places(&fixed.rows("testbed"), &commits);
-    let expected =
-        ["01 m0", "02 m1", "02 m2", "04 m4", "04 m5", "04 m6", "08 m8", "10 m10", "15 long"];
-    assert_eq!(found, expected);
-    fixed.set("max_methods", "1");
-    fixed.set("max_lines", "43");
-    fixed.run(&[]).exits(0);
-    let found = places(&fixed.rows("testbed"), &commits);
-    assert_eq!(found, ["01 m0", "08 m8", "10 m10", "17 m1", "18 m2"]);
+    for (methods, lines, wanted) in [
+        ("3", "44", "01 m0, 02 m1, 02 m2, 04 m4, 04 m5, 04 m6, 08 m8, 10 m10, 15 long"),
+        ("1", "43", "01 m0, 08 m8, 10 m10, 17 m1, 18 m2"),
+    ] {
+        fixed.set("max_methods", methods);
+        fixed.set("max_lines", lines);
+        fixed.run(&[]).exits(0);
+        assert_eq!(places(&fixed.rows("testbed"), &commits).join(", "), wanted);
+    }
     fixed.set("n", "2");
     fixed.run(&[]).exits(0);
     assert_eq!(fixed.rows("sampled").len(), 2);
@@ -212,13 +196,11 @@ fn a_fork_gives_duplicates_and_a_table_shows_the_checks() {
 fn test(name: &str, calls: &[&str]) -> String {
     let seed = name.bytes().fold(3, |seed: u64, byte| seed * 137 % 1_000_003 + u64::from(byte));
     let mut words = crate::paper::Numbers::new(seed);
-    let mut body: String = calls
-        .iter()
-        .map(|call| {
-            let [a, b, c] = [words.word(), words.word(), words.word()];
-            format!("    {a} = {call}({b}, {c}=1)\n    assert {a}.{} == 7\n", words.word())
-        })
-        .collect();
+    let called = |call: &&str| {
+        let [a, b, c] = [words.word(), words.word(), words.word()];
+        format!("    {a} = {call}({b}, {c}=1)\n    assert {a}.{} == 7\n", words.word())
+    };
+    let mut body: String = calls.iter().map(called).collect();
     let rest = words.words(12).replace(' ', ", ");
     body.push_str(&format!("    assertEqual([{rest}], None)\n"));
     format!("def {name}(self):\n{body}")
@@ -247,7 +229,7 @@ fn tests_and_methods(tested: &Shipped, name: &str) -> [String; 2] {
         test("test_it_works", &["render"]),
         test("test_two_things", &["render", "load"]),
         test("test_nothing", &["print"]),
-        // `run` is defined twice: the one that is meant cannot be told.
+        // `run` is defined twice, and either may be meant.
         test("test_run", &["job.run"]),
         test("test_run_of_a_kind", &["job.run", "render"]),
         test("test_runs", &["job.run", "get_run"]),
@@ -278,12 +260,8 @@ fn tests_and_methods(tested: &Shipped, name: &str) -> [String; 2] {
 /// `test -> method, how` of pairs.
 fn pairs(rows: &[Value]) -> Vec<String> {
     let pair = |row: &Value| {
-        format!(
-            "{} -> {}, {}",
-            text(row, "test_name"),
-            text(row, "qualified_name"),
-            text(row, "linked_by")
-        )
+        let [test, name, how] = ["test_name", "qualified_name", "linked_by"].map(|c| text(row, c));
+        format!("{test} -> {name}, {how}")
     };
     let mut pairs: Vec<String> = rows.iter().map(pair).collect();
     pairs.sort_unstable();
@@ -305,27 +283,17 @@ fn tests_are_paired_with_the_method_of_their_name_or_their_only_call() {
     tested.run(&[]).exits(0);
     let rows = tested.rows("checked");
     assert_eq!(pairs(&rows), PAIRS);
-    let rejects = tested.rows("checked.rejects");
-    let mut rules: Vec<String> = rejects
-        .iter()
-        .map(|row| format!("{} {}", text(row, "test_name"), text(row, "rule")))
-        .collect();
+    let rule = |row: &Value| format!("{} {}", text(row, "test_name"), text(row, "rule"));
+    let mut rules: Vec<String> = tested.rows("checked.rejects").iter().map(rule).collect();
     rules.sort_unstable();
-    assert_eq!(
-        rules,
-        [
-            "test_load test_over_10_tokens",
-            "test_shortcut method_of_more_than_a_line",
-            "test_unmade no_pass_body",
-        ]
-    );
+    let wanted = "test_load test_over_10_tokens, test_shortcut method_of_more_than_a_line, \
+                  test_unmade no_pass_body";
+    assert_eq!(rules.join(", "), wanted);
     // One of the two tests that are equal but for their names.
     let testbed = tested.rows("testbed");
     let duplicates = tested.rows("testbed.rejects");
     assert_eq!((testbed.len(), duplicates.len()), (PAIRS.len() - 1, 1));
-    let kept: Vec<String> =
-        pairs(&testbed).into_iter().filter(|p| p.starts_with("test_render")).collect();
-    assert_eq!(kept.len(), 1);
+    assert_eq!(pairs(&testbed).iter().filter(|p| p.starts_with("test_render")).count(), 1);
     assert!(text(&duplicates[0], "test_name").starts_with("test_render"));
 
     let row = rows.iter().find(|row| row["fun_name"] == "parse_url").unwrap();
@@ -354,29 +322,20 @@ fn pairs_stay_within_a_repository() {
     let repo = Repository::bare(tested.project.path("b"));
     let methods = file(&[version("render", 5), version("run", 6)]);
     let tests = file(&[test("test_load_things", &["load"]), test("test_run_once", &["x.run"])]);
-    repo.commit(
-        at(day(5))
-            .message("Add methods and tests")
-            .write("m.py", methods)
-            .write("tests/t.py", tests),
-    );
+    let commit = at(day(5)).message("Add methods and tests");
+    repo.commit(commit.write("m.py", methods).write("tests/t.py", tests));
     let outcome = tested.run(&[]).exits(0);
     let rows = tested.rows("checked");
-    let of = |repo: &str| -> Vec<Value> {
-        rows.iter().filter(|row| row["repo"] == repo).cloned().collect()
-    };
-    assert_eq!(pairs(&of("b")), ["test_run_once -> run, name"]);
-    assert_eq!(pairs(&of("a")), PAIRS);
+    let (of_a, of_b): (Vec<Value>, _) = rows.into_iter().partition(|row| row["repo"] == "a");
+    assert!(of_b.iter().all(|row| row["repo"] == "b"), "{of_b:?}");
+    assert_eq!(pairs(&of_b), ["test_run_once -> run, name"]);
+    assert_eq!(pairs(&of_a), PAIRS);
     let summary = tested.csv("unit_tests/summary.csv");
     assert_eq!((summary[0]["rows"].as_str(), summary[0]["duplicates"].as_str()), ("8", "1"));
     assert_eq!(sorted(&tested.rows("testbed"), "id").len(), 7);
-    written(&tested, &outcome);
-    tested.run(&["--jobs", "1"]).exits(0).all_hit();
-}
-
-fn written(tested: &Shipped, outcome: &Outcome) {
     for name in ["testbed", "rejected", "duplicates"] {
         let path = format!("unit_tests/{name}.parquet");
         assert!(tested.project.path(&path).exists(), "{name}: {outcome}");
     }
+    tested.run(&["--jobs", "1"]).exits(0).all_hit();
 }

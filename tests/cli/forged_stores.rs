@@ -1,7 +1,7 @@
-//! Results that have the right key and other tables than the workflow says, in a store elsewhere and
-//! in the own one: they are not used, and one warning says why.
+//! Results with the right key and other tables than the workflow declares, in the own store and in a
+//! remote: they are not used, and one warning gives the reason.
 //!
-//! Remotes whose manifests and servers lie about sizes: each lie is told, costs the result that it is
+//! Remotes whose manifests and servers lie about sizes: each lie is reported, costs the result that it is
 //! about, and nothing else.
 
 use std::fs;
@@ -43,16 +43,7 @@ fn table(columns: &[(&str, ArrayRef)]) -> RecordBatch {
     RecordBatch::try_from_iter(columns.iter().map(|(name, array)| (*name, array.clone()))).unwrap()
 }
 
-/// The JSON of the columns of a table, its logical digest, and its rows.
-fn described(batch: &RecordBatch) -> (Value, Digest, u64) {
-    let mut hasher = TableHasher::new(&batch.schema());
-    hasher.update(batch).unwrap();
-    let (columns, rows) = hasher.finish();
-    let digest = table_digest(&columns, rows);
-    (serde_json::to_value(columns).unwrap(), digest, rows)
-}
-
-/// Makes `stored` the table of the step `table` of a store, whose manifest says that it is `said`.
+/// Makes `stored` the table of the step `table` of a store, whose manifest describes `said`.
 fn forge(store: &Path, stored: &RecordBatch, said: &RecordBatch, key: &str) {
     let mut file = Vec::new();
     let mut writer = ArrowWriter::try_new(&mut file, stored.schema(), None).unwrap();
@@ -63,19 +54,24 @@ fn forge(store: &Path, stored: &RecordBatch, said: &RecordBatch, key: &str) {
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join(format!("{blob}.parquet")), &file).unwrap();
     let (path, mut manifest) = manifest_of(store, "table");
-    let (columns, digest, rows) = described(said);
-    let port = &mut manifest["ports"][0];
-    for (member, value) in [
-        ("blob", json!(blob)),
-        ("bytes", json!(file.len())),
-        ("rows", json!(rows)),
-        ("digest", json!(digest)),
-        ("columns", columns),
-        ("key", json!([key])),
-    ] {
-        port[member] = value;
-    }
+    let mut hasher = TableHasher::new(&said.schema());
+    hasher.update(said).unwrap();
+    let (columns, rows) = hasher.finish();
+    let digest = table_digest(&columns, rows);
+    let said = json!({
+        "blob": blob, "bytes": file.len(), "rows": rows, "digest": digest, "columns": columns,
+        "key": [key],
+    });
+    let port = manifest["ports"][0].as_object_mut().unwrap();
+    port.extend(said.as_object().unwrap().clone());
     fs::write(store.join(path), sealed(&manifest)).unwrap();
+}
+
+/// The only warning has these words.
+#[track_caller]
+fn warned_once(done: &Outcome, words: &str) {
+    let told = done.warnings();
+    assert!(told.len() == 1 && told[0].contains(words), "{words}: {done}");
 }
 
 fn copied(from: &Path, to: &Path) {
@@ -101,7 +97,8 @@ fn a_result_with_other_tables_than_the_workflow_says_is_computed() {
     let twice = table(&[("id", texts(&["a", "a"])), ("y", two.clone())]);
     let turned = table(&[("id", texts(&["b", "a"])), ("y", two)]);
     let nulls = table(&[("id", ab), ("y", numbers(&[Some(1), None]))]);
-    // The table, what its manifest says of it, and what is said of that here and elsewhere.
+    // The table, the one in its manifest, and the warnings here and elsewhere.
+    let other_type = "column `y` of its table is float64";
     let cases = [
         (&float, &float, "id", "column `y` of its table `out` is float64, not int64", None),
         (&lacks, &lacks, "id", "its table `out` lacks the column `y`", None),
@@ -110,13 +107,7 @@ fn a_result_with_other_tables_than_the_workflow_says_is_computed() {
         (&twice, &twice, "id", "two rows of its table have one key", None),
         (&turned, &turned, "id", "its rows are not in the order of their key", None),
         (&nulls, &nulls, "id", "column `y` of its table has nulls", None),
-        (
-            &float,
-            &good,
-            "id",
-            "column `y` of its table is float64",
-            Some("is not what its manifest"),
-        ),
+        (&float, &good, "id", other_type, Some("is not what its manifest")),
         (&lacks, &good, "id", "its table lacks the column `y`", Some("lacks the column y of its")),
     ];
     for (stored, said, key, here, elsewhere) in cases {
@@ -129,8 +120,7 @@ fn a_result_with_other_tables_than_the_workflow_says_is_computed() {
             let words = if remote { elsewhere.unwrap_or(here) } else { here };
 
             let done = project.run_ok(more);
-            let told = done.warnings();
-            assert!(told.len() == 1 && told[0].contains(words), "{words}: {done}");
+            warned_once(&done, words);
             let hit = if remote { "hit (remote)" } else { "hit" };
             assert_eq!(statuses(&steps(&done)), ["ran", hit], "{words}: {done}");
             assert_eq!(digests(&steps(&done)), digests(&steps(&expected)), "{words}");
@@ -150,11 +140,9 @@ fn a_plan_says_why_a_stored_result_is_not_used() {
     let project = Project::new(WORKFLOW).ran();
     let twice = table(&[("id", texts(&["a", "a"])), ("y", numbers(&[Some(1), Some(2)]))]);
     forge(&project.path("cache"), &twice, &twice, "id");
-    let plan = project.run(&["plan", "w.yaml"]).exits(0);
-    assert!(plan.stdout.contains("two rows of its table have one key"), "{plan}");
-    // What reads it does not get it either.
-    let shown = project.run(&["show", "w.yaml", "table"]);
-    assert_ne!(shown.code, Some(0), "{shown}");
+    project.run(&["plan", "w.yaml"]).exits(0).prints(&["two rows of its table have one key"]);
+    // `show` does not get it either.
+    assert_ne!(project.run(&["show", "w.yaml", "table"]).code, Some(0));
 }
 
 /// Columns that are required or not are the same values: an edit of that alone computes nothing
@@ -163,14 +151,13 @@ fn a_plan_says_why_a_stored_result_is_not_used() {
 fn a_column_that_is_required_now_has_the_same_results() {
     let project = Project::new(&WORKFLOW.replace("y: int64!", "y: int64"));
     let first = project.run_ok(&[]);
-    project.edit("w.yaml", "y: int64", "y: int64!");
-    let second = project.run_ok(&[]);
+    let second = project.rerun("y: int64", "y: int64!");
     assert_eq!(statuses(&steps(&second)), ["ran", "hit"], "{second}");
     assert_eq!(digests(&steps(&second)), digests(&steps(&first)));
     assert_eq!(second.warnings(), [""; 0], "{second}");
 }
 
-/// The result of a step in a remote: the file of its manifest, and what is in it.
+/// The result of a step in a remote: the file of its manifest, and its content.
 pub fn manifest_of(remote: &Path, step: &str) -> (String, Value) {
     let manifests = files_below(&remote.join("actions")).into_iter();
     let mut read = manifests.map(|file| {
@@ -180,13 +167,13 @@ pub fn manifest_of(remote: &Path, step: &str) -> (String, Value) {
     read.find(|(_, manifest)| manifest["labels"]["step"] == step).unwrap()
 }
 
-/// The same manifest with a digest of its own that fits.
+/// The same manifest with its own digest.
 pub fn sealed(manifest: &Value) -> String {
     let mut body = manifest.clone();
     body.as_object_mut().unwrap().remove("integrity");
     let text = serde_json::to_string_pretty(&body).unwrap();
     let text = text.strip_suffix("\n}").unwrap();
-    let digest = galeras_base::digest::Digest::of(text.as_bytes());
+    let digest = Digest::of(text.as_bytes());
     format!("{text},\n  \"integrity\": \"{digest}\"\n}}\n")
 }
 
@@ -212,8 +199,7 @@ fn a_size_that_is_not_the_tables_is_told_though_nobody_needs_the_table() {
         for place in [remote.to_str().unwrap(), &server.url] {
             let other = project();
             let done = other.run_ok(&["--remote", place]);
-            let told = done.warnings();
-            assert!(told.len() == 1 && told[0].contains(&words), "{wrong}: {done}");
+            warned_once(&done, &words);
             let lied_about = statuses(&steps(&done));
             assert_eq!(lied_about, ["hit (remote)", "ran", "hit (remote)"], "{wrong}: {done}");
             assert_eq!(digests(&steps(&done)), digests(&expected));
@@ -234,23 +220,23 @@ fn a_pull_takes_the_rest_and_says_what_is_missing() {
         let other = project();
         let pulled = pull(&other, &server.url).exits(1);
         says(&pulled.stderr, &[why, "1 of 3 steps have no result here"]);
-        assert_eq!(missing(&pulled), serde_json::json!(["kept"]), "{pulled}");
+        assert_eq!(missing(&pulled), json!(["kept"]), "{pulled}");
         other.verifies("cache");
         let done = other.run_ok(&[]);
         assert_eq!(statuses(&steps(&done)), ["hit", "hit", "ran"], "{done}");
         assert_eq!(digests(&steps(&done)), digests(&expected));
     }
-    // A table that is damaged is noticed when it comes, and is no less missing.
+    // A table that is damaged is noticed when it comes, and is missing as well.
     let path = remote.join(&of_blob);
     let mut content = fs::read(&path).unwrap();
     content[100] ^= 1;
     fs::write(&path, content).unwrap();
     let other = project();
     let pulled = pull(&other, remote.to_str().unwrap()).exits(1);
-    assert!(pulled.stderr.contains("its content does not have the digest in its name"), "{pulled}");
-    assert_eq!(missing(&pulled), serde_json::json!(["kept"]), "{pulled}");
-    // What nobody has sent is no lie.
+    assert_eq!(missing(&pulled), json!(["kept"]), "{pulled}");
+    pulled.reports(&["its content does not have the digest in its name"]);
+    // A result that was never sent is not a lie.
     fs::remove_file(remote.join(&of_last)).unwrap();
     let pulled = pull(&project(), remote.to_str().unwrap()).exits(0);
-    assert!(pulled.stderr.contains("neither store has the results of kept"), "{pulled}");
+    pulled.reports(&["neither store has the results of kept"]);
 }

@@ -1,13 +1,14 @@
 //! `workflows/galeras.yaml` on three small repositories: what is in the five testbeds, that
-//! Tables I and II are theirs, and what is computed again after a change.
+//! Tables I and II are theirs, and which steps run after a change.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::harness::{Outcome, text};
+use crate::harness::{Outcome, has, text};
 use crate::model_comparisons::same;
-use crate::paper::{Shipped, paper, sorted};
+use crate::paper::{Shipped, method, paper, sorted};
+use crate::repository::{at, day};
 
 /// Steps of the testbeds by the names in the tables.
 const TESTBEDS: [(&str, &str); 5] = [
@@ -90,11 +91,8 @@ fn both_tables_are_those_of_the_testbeds() {
         }
     }
     let table_2 = paper.csv("galeras/table_2.csv");
-    let kinds: Vec<[&str; 3]> = table_2
-        .iter()
-        .map(|row| ["task", "testbed", "type"].map(|column| row[column].as_str()))
-        .collect();
-    assert_eq!(kinds, KINDS);
+    let kind = |row: &BTreeMap<String, String>| ["task", "testbed", "type"].map(|c| row[c].clone());
+    assert_eq!(table_2.iter().map(kind).collect::<Vec<_>>(), KINDS);
     let mut found = 0;
     for (name, step) in TESTBEDS {
         let rows = paper.rows(step);
@@ -113,10 +111,11 @@ fn both_tables_are_those_of_the_testbeds() {
         assert!(outcome.stdout.lines().any(|l| line(&l)), "{name}\n{}", outcome.stdout);
     }
     assert!(found > 10, "{found} duplicates");
-    for file in TESTBEDS.map(|(_, step)| step) {
-        assert!(paper.project.path(&format!("galeras/{file}.parquet")).exists(), "{file}");
-        let duplicates = format!("galeras/{file}_duplicates.parquet");
-        assert!(paper.project.path(&duplicates).exists(), "{file}");
+    for (_, file) in TESTBEDS {
+        for end in ["", "_duplicates"] {
+            let file = format!("galeras/{file}{end}.parquet");
+            assert!(paper.project.path(&file).exists(), "{file}");
+        }
     }
 }
 
@@ -175,44 +174,36 @@ fn every_row_passes_the_filters_of_its_testbed() {
         for row in &rows {
             let number = |column: &str| row[column].as_u64().unwrap() as usize;
             assert!(number("token_counts") > 10 || chars(row, "code") > 100, "{name}: {row}");
-            assert!(!text(row, "fun_name").starts_with("stub"), "{name}: {row}");
-            assert!(!text(row, "fun_name").starts_with("line"), "{name}: {row}");
+            let other = ["stub", "line"].iter().any(|w| text(row, "fun_name").starts_with(w));
+            assert!(!other, "{name}: {row}");
             assert!(text(row, "commit_time").starts_with("2022"), "{name}: {row}");
             assert!(number("n_ast_errors") == 0 && number("nloc") > 2, "{name}: {row}");
             if name != "RandomCut" {
-                let docstring = text(row, "docstring");
-                let words = docstring.split_whitespace().count();
+                let words = text(row, "docstring").split_whitespace().count();
                 assert_eq!(words, number("d_n_words"), "{name}: {row}");
-                assert!(words > 3, "{name}: {row}");
-                assert!(
-                    name == "CommitGen" || words > 10 || docstring.chars().count() > 50,
-                    "{name}: {row}"
-                );
+                let long = words > 10 || chars(row, "docstring") > 50;
+                assert!(words > 3 && (name == "CommitGen" || long), "{name}: {row}");
             }
             if name == "CommitGen" {
                 assert!(row["code_before"].is_string() && row["change"] == "modified", "{row}");
-                let message = text(row, "commit_message");
-                let words = message.split_whitespace().count();
-                assert!(words > 10 || message.chars().count() > 50, "{message}");
+                let words = text(row, "commit_message").split_whitespace().count();
+                assert!(words > 10 || chars(row, "commit_message") > 50, "{row}");
             }
         }
     }
     // The same data points, drawn apart.
     assert_ne!(paper.rows("from_docstring_sample"), paper.rows("summarization_gen_sample"));
     // No filter lets everything through, or nothing.
-    let counts: BTreeMap<&str, usize> =
-        ["verified", "long_enough", "with_docstrings", "documented", "commit_gen_points"]
-            .into_iter()
-            .map(|step| (step, paper.rows(step).len()))
-            .collect();
-    assert!(counts["verified"] > counts["long_enough"], "{counts:?}");
-    assert!(counts["long_enough"] > counts["with_docstrings"], "{counts:?}");
-    assert!(counts["with_docstrings"] > counts["documented"], "{counts:?}");
-    assert!(counts["with_docstrings"] > counts["commit_gen_points"], "{counts:?}");
+    for last in ["documented", "commit_gen_points"] {
+        let steps = ["verified", "long_enough", "with_docstrings", last];
+        let counts = steps.map(|step| paper.rows(step).len());
+        assert!(counts.is_sorted_by(|a, b| a > b), "{counts:?} {last}");
+    }
     let rejected = paper.rows("verified.rejects");
     let rules: BTreeSet<&str> = rejected.iter().map(|row| text(row, "rule")).collect();
     assert_eq!(rules.into_iter().collect::<Vec<_>>(), ["no_one_line_body", "no_pass_body"]);
     assert_eq!(rejected.len(), 3 * 20 * 2, "a stub and a line of each commit");
+    cuts_show_some_of_the_body_and_no_docstring(&paper);
 }
 
 /// The text that is cut is that of `column`, at a place behind what `end` gives.
@@ -231,23 +222,19 @@ fn cuts_are_right(rows: &[Value], column: &str, end: impl Fn(&Value) -> usize) {
     }
 }
 
-#[test]
-fn cuts_show_some_of_the_body_and_no_docstring() {
-    let paper = paper();
-    paper.run(&[]).exits(0);
-    let after = |row: &Value, column: &str, part: &str| {
-        let part = text(row, part);
-        text(row, column).find(part).unwrap() + part.len()
+#[track_caller]
+fn cuts_show_some_of_the_body_and_no_docstring(paper: &Shipped) {
+    let after = |row: &Value| {
+        let signature = text(row, "signature");
+        text(row, "code_no_docstring").find(signature).unwrap() + signature.len()
     };
     for (step, documented) in [("random_cut", false), ("with_docstring", true)] {
         let rows = paper.rows(step);
-        cuts_are_right(&rows, "code_no_docstring", |row| {
-            after(row, "code_no_docstring", "signature")
-        });
+        cuts_are_right(&rows, "code_no_docstring", after);
         for row in &rows {
             let cut = text(row, "random_cut");
             assert!(cut.starts_with("def ") && !cut.contains("\"\"\""), "{step}: {row}");
-            let front = &cut[after(row, "code_no_docstring", "signature")..];
+            let front = &cut[after(row)..];
             assert!(!front.trim().is_empty(), "{step}: no body in front: {row}");
             assert!(!text(row, "cut_rest").trim().is_empty(), "{step}: nothing behind: {row}");
             // The docstring is for the prompt.
@@ -269,12 +256,10 @@ fn ran_apart(outcome: &Outcome) -> Vec<String> {
 fn another_threshold_is_work_for_the_deduplication_only() {
     let mut paper = paper();
     let first = paper.run(&[]).exits(0);
-    let again = paper.run(&[]).exits(0);
-    again.all_hit();
-    assert_eq!(again.digests(), first.digests());
+    paper.run(&[]).exits(0).all_hit_as(&first);
     let kept = paper.rows("with_docstring_sample").len();
     let raw = paper.rows("collected/raw_data").len();
-    // A copy under another name is no duplicate any more.
+    // A copy under another name is not a duplicate any more.
     paper.set("threshold", "0.97");
     let higher = paper.run(&[]).exits(0);
     for step in ["collected/mined", "collected/features", "collected/changes"] {
@@ -336,10 +321,8 @@ fn one_more_data_point_keeps_those_before() {
     paper.set("n", "41");
     let larger = paper.run(&[]).exits(0);
     let apart = ["commit_gen", "random_cut", "with_docstring"];
-    let mut expected: Vec<String> =
-        ["duplicates", "features", "table_1", "table_1_numbers", "table_2", "testbeds"]
-            .map(str::to_owned)
-            .into();
+    let tables = ["duplicates", "features", "table_1", "table_1_numbers", "table_2", "testbeds"];
+    let mut expected: Vec<String> = tables.map(str::to_owned).into();
     expected.extend(apart.iter().flat_map(|step| [step.to_string(), format!("{step}_sample")]));
     expected.sort_unstable();
     assert_eq!(ran_apart(&larger), expected);
@@ -349,15 +332,8 @@ fn one_more_data_point_keeps_those_before() {
     }
     // And back: nothing to do, and the same.
     paper.set("n", "40");
-    let back = paper.run(&[]).exits(0);
-    back.all_hit();
-    assert_eq!(back.digests(), first.digests());
-}
-
-#[test]
-fn the_seed_alone_decides_and_threads_do_not() {
-    let mut paper = paper();
-    let first = paper.run(&[]).exits(0);
+    paper.run(&[]).exits(0).all_hit_as(&first);
+    // The seed alone decides, and threads do not.
     let alone = paper.run(&["--jobs", "1", "--cache", "one", "--out", "one"]).exits(0);
     assert_eq!(alone.digests(), first.digests());
     let before = ids(&paper.rows("random_cut_sample"));
@@ -372,24 +348,13 @@ fn a_new_commit_is_mined_and_the_rest_stays() {
     let paper = paper();
     paper.run(&[]).exits(0);
     let before = ids(&paper.rows("random_cut_points"));
-    let more = crate::paper::method("another_one", 5_000, None, 3);
-    let repo = &paper.repos[1];
-    repo.commit(
-        crate::repository::at(crate::repository::day(360))
-            .message("Add another one of them")
-            .write("another.py", more),
-    );
-    let outcome = paper.run(&[]).exits(0);
-    let mined = outcome.step("collected/mined");
-    assert_eq!(
-        (&mined["status"], mined["reused_rows"].as_u64()),
-        (&"ran".into(), Some(2)),
-        "{mined}"
-    );
+    let commit = at(day(360)).message("Add another one of them");
+    paper.repos[1].commit(commit.write("another.py", method("another_one", 5_000, None, 3)));
+    let mined = paper.run(&[]).exits(0).step("collected/mined");
+    has(&mined, "status reused_rows", json!(["ran", 2]));
     let after = ids(&paper.rows("random_cut_points"));
     assert!(before.is_subset(&after));
     assert_eq!(after.len(), before.len() + 1);
     let traced = after.difference(&before).next().unwrap();
-    let traced = paper.trace(traced).exits(0);
-    assert!(traced.stdout.contains("another.py"), "{traced}");
+    paper.trace(traced).exits(0).prints(&["another.py"]);
 }

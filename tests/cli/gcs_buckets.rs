@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use galeras_test_servers::gcs_api::GcsApi;
 
-use crate::harness::{Outcome, Project, Running, patience, says};
+use crate::harness::{Outcome, Project, hides, patience};
 use crate::remotes::{project, statuses, steps};
 
 const STORE: &str = "gs://lab/p";
@@ -18,9 +18,8 @@ const STORE: &str = "gs://lab/p";
 #[track_caller]
 fn run(api: &GcsApi, project: &Project, args: &[&str]) -> Outcome {
     project.write("account.json", api.service_account());
-    let mut command = project.command(args);
-    command.env("GOOGLE_SERVICE_ACCOUNT", project.path("account.json"));
-    Running::start(command).finish()
+    let account = project.path("account.json");
+    project.run_with(args, &[("GOOGLE_SERVICE_ACCOUNT", account.to_str().unwrap())])
 }
 
 #[track_caller]
@@ -44,8 +43,7 @@ fn it_is_a_store_like_a_folder() {
     assert_eq!(there.read("kept.csv"), here.read("kept.csv"));
     verifies(&api);
     run_ok(&api, &there, &["--cache", STORE]).all_hit();
-    let listed = run(&api, &there, &["cache", "ls", "--cache", STORE]).exits(0);
-    assert!(listed.stdout.contains("3 results in 6 files"), "{listed}");
+    run(&api, &there, &LS).exits(0).prints(&["3 results in 6 files"]);
     // Leases are given back.
     assert!(api.keys().iter().all(|key| !key.starts_with("p/locks/")), "{:?}", api.keys());
     let gc = ["cache", "gc", "--max-bytes", "0", "--cache", STORE];
@@ -75,36 +73,27 @@ fn what_was_pushed_there_are_hits_for_others() {
     other.verifies("cache");
     owner.run_ok(&["--set", "most=100"]);
     let push = ["push", "w.yaml", "--set", "most=100", "--remote", STORE];
-    let told = run(&api, &owner, &push).exits(4);
-    says(&told.stderr, &["cannot write gs://lab/p/", "403 Forbidden (AccessDenied)"]);
+    let words = ["cannot write gs://lab/p/", "403 Forbidden (AccessDenied)"];
+    run(&api, &owner, &push).exits(4).reports(&words);
 }
 
 #[test]
 fn a_bucket_that_is_not_there_and_an_account_that_is_none_are_told() {
     let (api, project) = (GcsApi::start(), project());
-    let told = run(&api, &project, &["cache", "ls", "--cache", "gs://nobody/p"]).exits(4);
-    assert!(told.stderr.contains("there is no such bucket"), "{told}");
+    let gone = ["cache", "ls", "--cache", "gs://nobody/p"];
+    run(&api, &project, &gone).exits(4).reports(&["there is no such bucket"]);
     project.write("wrong.json", "{\"private_key\": [\"hunter2\"], \"client_email\": 7}");
     for file in ["wrong.json", "missing.json"] {
-        let mut command = project.command(&["cache", "ls", "--cache", STORE]);
-        command.env("GOOGLE_SERVICE_ACCOUNT", project.path(file));
-        let told = Running::start(command).finish().exits(4);
-        assert!(told.stderr.contains("cannot open gs://lab/p"), "{told}");
-        assert!(!told.stderr.contains("hunter2"), "{told}");
+        let account = project.path(file);
+        let env = [("GOOGLE_SERVICE_ACCOUNT", account.to_str().unwrap())];
+        let told = project.run_with(&LS, &env).exits(4).reports(&["cannot open gs://lab/p"]);
+        hides(&told.stderr, &["hunter2"]);
     }
-}
-
-/// The program with another environment, of which no one else's server is asked for a token.
-#[track_caller]
-fn run_as(project: &Project, args: &[&str], env: &[(&str, &str)]) -> Outcome {
-    let mut command = project.command(args);
-    command.envs(env.iter().copied());
-    Running::start(command).finish()
 }
 
 const LS: [&str; 4] = ["cache", "ls", "--cache", STORE];
 
-/// A server of a machine's account; one without a token says nothing.
+/// A server of a machine's account; one without a token does not answer.
 fn metadata_server(token: Option<&'static str>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -142,14 +131,11 @@ fn without_credentials_it_is_said_soon_which_are_missing() {
     for (machine, cache) in [(mute, "of-mute"), (nobody, "of-nobody")] {
         let env = [("GOOGLE_BASE_URL", api.url()), ("GCE_METADATA_HOST", &machine)];
         let env = [&env[..], &[("GCE_METADATA_IP", &machine)]].concat();
-        let told = run_as(&project, &LS, &env).exits(4);
-        says(
-            &told.stderr,
-            &["the environment has no credentials", "GOOGLE_APPLICATION_CREDENTIALS"],
-        );
+        let words = ["the environment has no credentials", "GOOGLE_APPLICATION_CREDENTIALS"];
+        let told = project.run_with(&LS, &env).exits(4).reports(&words);
         assert!(told.took < patience(5), "{:?}", told.took);
         let args = ["run", "w.yaml", "--remote", STORE, "--cache", cache, "--format", "json"];
-        let done = run_as(&project, &[&args[..], &["--overwrite"]].concat(), &env).exits(0);
+        let done = project.run_with(&[&args[..], &["--overwrite"]].concat(), &env).exits(0);
         assert_eq!(statuses(&steps(&done)), ["ran"; 3], "{done}");
         let told = done.warnings();
         assert!(told.len() == 1 && told[0].contains("no credentials"), "{told:?}");
@@ -165,7 +151,7 @@ fn a_public_bucket_is_read_by_nobody_in_particular() {
     api.admit(|token| token.is_none());
     let env = [("GOOGLE_BASE_URL", api.url()), ("GOOGLE_SKIP_SIGNATURE", "true")];
     let args = ["run", "w.yaml", "--format", "json", "--remote", STORE];
-    let done = run_as(&other, &args, &env).exits(0);
+    let done = other.run_with(&args, &env).exits(0);
     assert_eq!(statuses(&steps(&done)), ["hit (remote)"; 3], "{done}");
     assert_eq!(done.digests(), expected.digests());
 }
@@ -177,14 +163,13 @@ fn the_account_of_the_machine_is_asked_for_lack_of_others() {
     let machine = metadata_server(Some("hunter2-machine"));
     let env = [("GOOGLE_BASE_URL", api.url()), ("GCE_METADATA_HOST", &machine)];
     let run = ["run", "w.yaml", "--format", "json", "--cache", STORE];
-    let done = run_as(&project, &run, &env).exits(0);
-    assert_eq!(statuses(&steps(&done)), ["ran"; 3], "{done}");
-    run_as(&project, &run, &env).all_hit();
+    assert_eq!(statuses(&steps(&project.run_with(&run, &env).exits(0))), ["ran"; 3]);
+    project.run_with(&run, &env).all_hit();
     let other = metadata_server(Some("hunter2-other"));
     let env = [("GOOGLE_BASE_URL", api.url()), ("GCE_METADATA_HOST", &other)];
-    let told = run_as(&project, &LS, &env).exits(4);
-    assert!(told.stderr.contains("401 Unauthorized (AuthenticationRequired)"), "{told}");
-    assert!(!told.stderr.contains("hunter2"), "{told}");
+    let told = project.run_with(&LS, &env).exits(4);
+    let told = told.reports(&["401 Unauthorized (AuthenticationRequired)"]);
+    hides(&told.stderr, &["hunter2"]);
 }
 
 fn pem(text: &str) -> Vec<u8> {
@@ -198,8 +183,7 @@ fn claims_of(part: &str) -> serde_json::Value {
 
 #[test]
 fn a_service_account_signs_what_it_asks_with() {
-    let there = Command::new("ssh-keygen").arg("-?").stderr(Stdio::null()).status().is_ok();
-    if !there {
+    if Command::new("ssh-keygen").arg("-?").stderr(Stdio::null()).status().is_err() {
         return;
     }
     let (api, project) = (GcsApi::start(), project());
@@ -238,8 +222,8 @@ fn a_service_account_signs_what_it_asks_with() {
     for name in ["GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_SERVICE_ACCOUNT"] {
         let env = [("GOOGLE_BASE_URL", api.url()), (name, file)];
         let run = ["run", "w.yaml", "--format", "json", "--cache", STORE];
-        run_as(&project, &run, &env).exits(0);
-        run_as(&project, &run, &env).all_hit();
+        project.run_with(&run, &env).exits(0);
+        project.run_with(&run, &env).all_hit();
     }
     // The key of another account.
     fs::remove_file(&key).unwrap();
@@ -248,6 +232,6 @@ fn a_service_account_signs_what_it_asks_with() {
     other["private_key"] = project.read("account").into();
     project.write("account.json", other.to_string());
     let env = [("GOOGLE_BASE_URL", api.url()), ("GOOGLE_APPLICATION_CREDENTIALS", file)];
-    let told = run_as(&project, &LS, &env).exits(4);
-    assert!(told.stderr.contains("401 Unauthorized (AuthenticationRequired)"), "{told}");
+    let told = project.run_with(&LS, &env).exits(4);
+    told.reports(&["401 Unauthorized (AuthenticationRequired)"]);
 }

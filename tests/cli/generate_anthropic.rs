@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::generate_faults::{rejects, survives};
 use crate::generate_openai::{answers, data, served_of};
-use crate::harness::{Outcome, Project, Running, files_below, says};
+use crate::harness::{Outcome, Project, files_below, has, hides, says, values};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, VERSION, code, content};
 
 pub const WORKFLOW: &str = "galeras: 1
@@ -19,9 +19,7 @@ steps:
 ";
 
 fn with_key(project: &Project, args: &[&str]) -> Outcome {
-    let mut command = project.command(args);
-    command.env("MY_KEY", KEY).env("ANTHROPIC_API_KEY", KEY);
-    Running::start(command).finish()
+    project.run_with(args, &[("MY_KEY", KEY), ("ANTHROPIC_API_KEY", KEY)])
 }
 
 const KEY: &str = "sk-ant-api03-0aVerySecretKey_7f3d9b21c5";
@@ -48,18 +46,16 @@ fn messages_are_asked_as_their_api_wants_it() {
         assert_eq!(asked.header("x-api-key"), Some(KEY));
         assert_eq!(asked.header("anthropic-version"), Some("2023-06-01"));
         assert_eq!(asked.header("authorization"), None);
-        let message = json!({"role": "user", "content": asked.last()});
+        let messages = json!([{"role": "user", "content": asked.last()}]);
         let wanted =
-            json!({"model": "tiny", "messages": [message], "max_tokens": 64, "stream": false});
+            json!({"model": "tiny", "messages": messages, "max_tokens": 64, "stream": false});
         assert_eq!(asked.body, wanted);
     }
     for row in project.rows("answers") {
         let body = json!({"messages": row["messages"]});
-        let [prediction, raw] = [code(&body), content(&body)];
-        assert_eq!((&row["prediction"], &row["raw_response"]), (&json!(prediction), &json!(raw)));
-        let ends = (&row["finish_reason"], &row["reported_model"]);
-        assert_eq!(ends, (&json!("end_turn"), &json!(VERSION)));
-        assert_eq!((&row["prompt_tokens"], &row["completion_tokens"]), (&json!(11), &json!(7)));
+        assert_eq!(values(&row, "prediction raw_response"), json!([code(&body), content(&body)]));
+        let columns = "finish_reason reported_model prompt_tokens completion_tokens";
+        has(&row, columns, json!(["end_turn", VERSION, 11, 7]));
     }
     // The key is nowhere.
     for file in files_below(&project.root()) {
@@ -92,7 +88,7 @@ fn instructions_and_settings_have_fields_of_their_own() {
     }
     for row in project.rows("answers") {
         assert_eq!(row["earlier_responses"].as_array().unwrap().len(), 1);
-        assert_eq!((&row["prompt_tokens"], &row["completion_tokens"]), (&json!(22), &json!(14)));
+        has(&row, "prompt_tokens completion_tokens", json!([22, 14]));
     }
 }
 
@@ -102,34 +98,26 @@ fn answers_in_blocks_are_read() {
     let text = |text: &str| json!({"type": "text", "text": text});
     let fenced = [think, text("```python\nx = 1\n"), text("```")];
     let refusal = [text("I cannot")];
+    let stopped = "stop_sequence";
     for (fields, raw, prediction, reason) in [
         (json!({ "content": fenced }), "```python\nx = 1\n```", "x = 1", "end_turn"),
         (json!({"content": [], "stop_reason": "max_tokens"}), "", "", "max_tokens"),
         (json!({"content": refusal, "stop_reason": "refusal"}), "I cannot", "", "refusal"),
-        (
-            json!({"content": "x = 2", "stop_reason": "stop_sequence"}),
-            "x = 2",
-            "x = 2",
-            "stop_sequence",
-        ),
+        (json!({"content": "x = 2", "stop_reason": stopped}), "x = 2", "x = 2", stopped),
     ] {
         let (api, project) = served(1, "");
         api.script(move |_| Some(ChatFault::With(fields.clone())));
-        project.run_ok(&[]);
-        let row = project.only("answers");
-        assert_eq!((&row["raw_response"], &row["prediction"]), (&json!(raw), &json!(prediction)));
-        assert_eq!((row["finish_reason"].as_str(), api.count()), (Some(reason), 1));
+        let row = project.ran().only("answers");
+        has(&row, "raw_response prediction finish_reason", json!([raw, prediction, reason]));
+        assert_eq!(api.count(), 1);
     }
     // Tokens that came from a cache were read as well.
     let (api, project) = served(1, "price: { input: 1, output: 2 }");
     let usage = json!({"input_tokens": 1, "cache_read_input_tokens": 20,
         "cache_creation_input_tokens": 300, "output_tokens": 4});
     api.script(move |_| Some(ChatFault::With(json!({ "usage": usage }))));
-    project.run_ok(&[]);
-    let summary = project.only("answers.summary");
-    let tokens = (&summary["prompt_tokens"], &summary["completion_tokens"]);
-    assert_eq!(tokens, (&json!(321), &json!(4)));
-    assert_eq!(summary["cost_usd"].as_f64(), Some(0.000_329));
+    let summary = project.ran().only("answers.summary");
+    has(&summary, "prompt_tokens completion_tokens cost_usd", json!([321, 4, 0.000_329]));
 }
 
 #[test]
@@ -171,9 +159,7 @@ fn ends(fault: ChatFault, words: &[&str]) {
     let outcome = with_key(&project, &["run", "w.yaml", "--format", "json"]).exits(1);
     says(&outcome.detail("answers"), words);
     assert_eq!(api.count(), 1, "{outcome}");
-    for text in [&outcome.stdout, &outcome.stderr] {
-        assert!(!text.contains(&KEY[12..28]), "{outcome}");
-    }
+    hides(&format!("{}{}", outcome.stdout, outcome.stderr), &[&KEY[12..28]]);
 }
 
 #[test]
@@ -219,16 +205,13 @@ fn nothing_is_asked_twice() {
 fn the_key_of_the_own_server_is_known_by_its_name() {
     let project = Project::new(&WORKFLOW.replace("base_url: 'URL', ", "").replace(", MORE", ""));
     project.write("data.jsonl", data(0..1));
-    let outcome = project.run_json(&[]).exits(2);
-    let found = outcome.events("diagnostic");
-    assert_eq!(found.len(), 1, "{outcome}");
-    assert_eq!(found[0]["code"], "missing-secret", "{outcome}");
-    assert!(found[0]["message"].to_string().contains("ANTHROPIC_API_KEY"), "{outcome}");
+    let found = project.refused_once("missing-secret", "ANTHROPIC_API_KEY");
+    says(&found["message"].to_string(), &["ANTHROPIC_API_KEY"]);
     // For another server it is asked for.
     let other =
         "model: tiny, base_url: 'https://models.example.org', api_key_env: ANTHROPIC_API_KEY";
     project.change("model: tiny", other);
     let outcome = with_key(&project, &["run", "w.yaml", "--format", "json"]).exits(2);
     assert_eq!(outcome.events("diagnostic")[0]["code"], "not-allowed", "{outcome}");
-    assert!(outcome.stdout.contains("env:ANTHROPIC_API_KEY=models.example.org"), "{outcome}");
+    outcome.prints(&["env:ANTHROPIC_API_KEY=models.example.org"]);
 }

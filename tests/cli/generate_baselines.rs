@@ -1,10 +1,8 @@
 //! `generate` with `provider: echo` and `provider: reference`: what every model is measured against.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
-use crate::harness::{Project, lines};
+use crate::harness::{Project, has, lines};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -23,12 +21,10 @@ steps:
 
 /// Texts of which an extraction would make something else.
 fn data() -> Vec<Value> {
-    let all = [
+    let fence = "def g():\n    \"\"\"\n    ```\n    x";
+    let all: [(&str, &str); 5] = [
         ("def f(a):", "def f(a):\n    return a\n\n"),
-        (
-            "def g():\n    \"\"\"\n    ```\n    x",
-            "def g():\n    \"\"\"\n    ```\n    x\n    ```\n    \"\"\"\r\n",
-        ),
+        (fence, &format!("{fence}\n    ```\n    \"\"\"\r\n")),
         ("", "pass"),
         ("<think>", "<think>\nx = '</think>'"),
         ("é\u{202e}\u{0}", "é\u{202e}\u{0}\u{1b}[31m"),
@@ -41,6 +37,10 @@ fn project(rows: &[Value]) -> Project {
     Project::new(WORKFLOW).with("data.jsonl", lines(rows))
 }
 
+fn without_prompts(rows: &[Value]) -> Project {
+    project(rows).with("w.yaml", WORKFLOW.replace("from: prompts", "from: data"))
+}
+
 #[test]
 fn what_was_given_comes_back_and_the_reference_is_right() {
     let project = project(&data());
@@ -49,15 +49,13 @@ fn what_was_given_comes_back_and_the_reference_is_right() {
         let rows = project.rows(step);
         assert_eq!(rows.len(), 10);
         for row in rows {
-            assert_eq!((&row["prediction"], &row["raw_response"]), (&row[column], &row[column]));
-            assert_eq!((&row["model"], &row["sample"]), (&json!(model), &json!(0)));
-            assert_eq!(row["finish_reason"], "stop");
-            for name in ["prompt_tokens", "completion_tokens", "reported_model"] {
-                assert_eq!(row[name], Value::Null, "{name}");
-            }
+            let columns = "prediction raw_response model sample finish_reason prompt_tokens \
+                           completion_tokens reported_model";
+            let wanted = json!([row[column], row[column], model, 0, "stop", null, null, null]);
+            has(&row, columns, wanted);
         }
         let summary = project.only(&format!("{step}.summary"));
-        assert_eq!((&summary["rows"], &summary["cost_usd"]), (&json!(10), &Value::Null));
+        has(&summary, "rows cost_usd", json!([10, null]));
         assert!(project.rows(&format!("{step}.rejects")).is_empty());
     }
     assert_eq!(project.run_ok(&["--jobs", "1", "--cache", "other"]).digests(), outcome.digests());
@@ -68,26 +66,15 @@ fn what_was_given_comes_back_and_the_reference_is_right() {
 fn without_a_column_the_last_message_of_the_user_comes_back() {
     let project = project(&data()[..1]);
     project.rerun("echo, given: begin }", "echo, model: parrot, samples: 2 }");
-    let mut told: BTreeMap<(String, u64), (String, String)> = BTreeMap::new();
-    for row in project.rows("echo") {
-        let text = |name: &str| row[name].as_str().unwrap().to_owned();
-        assert_eq!(text("model"), "parrot");
-        let key = (text("treatment"), row["sample"].as_u64().unwrap());
-        told.insert(key, (text("raw_response"), text("prediction")));
-    }
     // The code of a chat is taken out of its fence.
-    let control =
-        ("Complete this:\n```python\ndef f(a):\n```".to_string(), "def f(a):".to_string());
-    let turns = ("Go on.".to_string(), "Go on.".to_string());
-    let wanted = [
-        ("control", 0, &control),
-        ("control", 1, &control),
-        ("two_turns", 0, &turns),
-        ("two_turns", 1, &turns),
-    ];
-    let wanted =
-        wanted.map(|(treatment, sample, said)| ((treatment.to_string(), sample), said.clone()));
-    assert_eq!(told, BTreeMap::from(wanted));
+    let control = "Complete this:\n```python\ndef f(a):\n``` | def f(a):";
+    let turns = "Go on. | Go on.";
+    let wanted = [("control", 0), ("control", 1), ("two_turns", 0), ("two_turns", 1)];
+    let wanted = wanted.map(|(treatment, sample)| {
+        let said = if treatment == "control" { control } else { turns };
+        format!("parrot | {treatment} | {sample} | {said}")
+    });
+    assert_eq!(project.cells("echo", "model treatment sample raw_response prediction"), wanted);
     assert_eq!(project.only("echo.summary")["rows"], 4);
     project.rerun("model: parrot", "model: parrot, extract: raw");
     assert!(project.rows("echo").iter().all(|row| row["prediction"] == row["raw_response"]));
@@ -95,10 +82,7 @@ fn without_a_column_the_last_message_of_the_user_comes_back() {
 
 #[test]
 fn no_prompt_is_needed() {
-    let project = project(&data());
-    project.write("w.yaml", project.read("w.yaml").replace("from: prompts", "from: data"));
-    project.run_ok(&[]);
-    let rows = project.rows("echo");
+    let rows = without_prompts(&data()).ran().rows("echo");
     assert_eq!(rows.len(), 5);
     let own = |row: &Value| row["prediction"] == row["begin"] && row["prompt_id"] != row["id"];
     assert!(rows.iter().all(own));
@@ -109,14 +93,12 @@ fn nothing_to_give_is_set_aside() {
     let mut rows = data();
     rows[1]["begin"] = Value::Null;
     rows[2]["code"] = Value::Null;
-    let project = project(&rows);
-    project.write("w.yaml", project.read("w.yaml").replace("from: prompts", "from: data"));
-    project.run_ok(&[]);
+    let project = without_prompts(&rows).ran();
     for (step, id, column) in [("echo", "d1", "begin"), ("best", "d2", "code")] {
         assert_eq!(project.rows(step).len(), 4);
         let reject = project.only(&format!("{step}.rejects"));
-        assert_eq!((&reject["id"], &reject["rule"]), (&json!(id), &json!("column")));
-        assert_eq!(reject["reason"], format!("the column `{column}` is null"));
+        let wanted = json!([id, "column", format!("the column `{column}` is null")]);
+        has(&reject, "id rule reason", wanted);
     }
     // An empty table gives an empty one.
     project.write("data.jsonl", "{\"id\":\"a\",\"begin\":\"x\",\"code\":\"y\"}\n");
@@ -141,8 +123,8 @@ fn scores_lie_between_the_two() {
   low: { op: score, from: echo, with: { reference: code } }
   high: { op: score, from: best, with: { reference: code } }
 ",
-    );
-    project.run_ok(&[]);
+    )
+    .ran();
     let high = project.rows("high");
     assert!(high.len() > 20);
     for row in &high {

@@ -1,10 +1,10 @@
-//! `generate` with `endpoint: completions`, where a text goes on, and the log-probabilities of both
+//! `generate` with `endpoint: completions`, where a text continues, and the log-probabilities of both
 //! endpoints.
 
 use serde_json::{Value, json};
 
 use crate::generate_openai::{answers, served_of};
-use crate::harness::Project;
+use crate::harness::{Project, has, lines, values};
 use galeras_test_servers::chat_api::dialects::{code, content, goes_on, tokens};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, VERSION};
 
@@ -29,27 +29,23 @@ fn sum(text: &str) -> f64 {
 #[test]
 fn a_text_goes_on_without_a_chat_around_it() {
     let (api, project) = served(3, "");
-    let outcome = project.run_ok(&[]);
-    assert!(outcome.warnings().is_empty(), "{outcome}");
+    assert!(project.run_ok(&[]).warnings().is_empty());
     let asked = api.asked();
     assert_eq!(asked.len(), 3);
     for asked in &asked {
         assert_eq!(asked.path, "POST /v1/completions");
-        let wanted = json!({"model": "tiny", "prompt": asked.last(), "stream": false});
-        assert_eq!(asked.body, wanted);
+        assert_eq!(asked.body, json!({"model": "tiny", "prompt": asked.last(), "stream": false}));
     }
     for row in project.rows("answers") {
-        let body = json!({"prompt": row["code"]});
-        assert_eq!(row["raw_response"], goes_on(&body));
-        assert_eq!(row["prediction"], goes_on(&body), "all of it is what comes next");
-        let found = (&row["finish_reason"], &row["reported_model"]);
-        assert_eq!(found, (&json!("stop"), &json!(VERSION)));
-        assert_eq!((&row["prompt_tokens"], &row["completion_tokens"]), (&json!(11), &json!(7)));
-        assert_eq!(row["earlier_responses"], json!([]));
+        // All of it is what comes next.
+        let next = goes_on(&json!({"prompt": row["code"]}));
+        let columns = "raw_response prediction finish_reason reported_model prompt_tokens \
+                       completion_tokens earlier_responses";
+        has(&row, columns, json!([next, next, "stop", VERSION, 11, 7, []]));
         assert!(row.get("logprob_sum").is_none(), "{row}");
     }
     project.run_ok(&[]).all_hit();
-    // What is made of an answer is no question.
+    // Another way to read an answer asks nothing.
     project.rerun("prompt: code", "prompt: code, extract: code");
     for row in project.rows("answers") {
         assert_eq!(row["prediction"], goes_on(&json!({"prompt": row["code"]})).trim_end());
@@ -93,17 +89,16 @@ fn what_a_request_says() {
 #[test]
 fn the_middle_is_filled_in() {
     let (api, project) = served(1, "suffix: after");
-    let row = |(id, code, after)| format!("{}\n", json!({"id": id, "code": code, "after": after}));
-    let rows: [(&str, Option<&str>, Option<&str>); 6] = [
-        ("a", Some("x"), Some("y")),
-        ("b", Some("x"), Some("z")),
-        ("c", Some("x"), Some("y")),
-        ("d", None, Some("y")),
-        ("e", Some("x"), None),
-        ("f", Some(""), Some("y")),
+    let row = |id, code: Option<&str>, after: Option<&str>| json!({"id": id, "code": code, "after": after});
+    let rows = [
+        row("a", Some("x"), Some("y")),
+        row("b", Some("x"), Some("z")),
+        row("c", Some("x"), Some("y")),
+        row("d", None, Some("y")),
+        row("e", Some("x"), None),
+        row("f", Some(""), Some("y")),
     ];
-    let rows = rows.map(row);
-    project.write("data.jsonl", rows.concat());
+    project.write("data.jsonl", lines(&rows));
     let outcome = project.run_ok(&[]);
     // Equal texts with equal ends share an answer.
     assert_eq!((api.count(), outcome.step("answers")["rows"].as_u64()), (3, Some(4)));
@@ -127,8 +122,7 @@ fn chats_and_texts_do_not_share_answers() {
     assert_eq!(api.count(), 4);
     for row in project.rows("answers") {
         let body = json!({"messages": [{"role": "user", "content": row["code"]}]});
-        let found = (&row["prediction"], &row["raw_response"]);
-        assert_eq!(found, (&json!(code(&body)), &json!(content(&body))));
+        assert_eq!(values(&row, "prediction raw_response"), json!([code(&body), content(&body)]));
     }
 }
 
@@ -145,18 +139,15 @@ fn log_probabilities_are_columns_at_both_endpoints() {
         for row in project.rows("answers") {
             let text = row["raw_response"].as_str().unwrap();
             let wanted = tokens(text);
-            let told = row["token_logprobs"].as_array().unwrap().iter();
-            let told: Vec<(String, f64)> = told
-                .map(|t| (t["token"].as_str().unwrap().into(), t["logprob"].as_f64().unwrap()))
-                .collect();
-            assert_eq!(told, wanted, "chat: {chat}");
-            assert_eq!(row["n_logprobs"], wanted.len());
-            assert_eq!(row["logprob_sum"].as_f64(), Some(sum(text)));
-            assert_eq!(row["logprob_mean"].as_f64(), Some(sum(text) / wanted.len() as f64));
+            let of = |(token, logprob)| json!({"token": token, "logprob": logprob});
+            let told: Vec<Value> = wanted.iter().cloned().map(of).collect();
+            let (n, sum) = (wanted.len(), sum(text));
+            let columns = "token_logprobs n_logprobs logprob_sum logprob_mean";
+            has(&row, columns, json!([told, n, sum, sum / n as f64]));
         }
         // Answers that were kept are the same to the last bit.
-        project.change("logprobs: true", "logprobs: true, price: { input: 1, output: 1 }");
-        let kept = project.run_ok(&[]);
+        let kept =
+            project.rerun("logprobs: true", "logprobs: true, price: { input: 1, output: 1 }");
         assert_eq!(api.count(), 2, "answers are kept with their log-probabilities");
         assert_eq!(kept.step("answers")["digest"], fresh.step("answers")["digest"]);
         // Those that were asked for without are not the same question.
@@ -180,24 +171,20 @@ fn log_probabilities_that_the_server_does_not_give_are_null() {
         let (api, project) = served(1, "logprobs: true");
         let choice = json!({"text": "x", "finish_reason": "stop", "logprobs": logprobs});
         api.script(move |_| Some(ChatFault::With(json!({ "choices": [choice] }))));
-        project.run_ok(&[]);
-        let row = project.only("answers");
-        assert_eq!((api.count(), &row["prediction"]), (1, &json!("x")), "{logprobs}");
-        for name in ["logprob_sum", "logprob_mean", "n_logprobs", "token_logprobs"] {
-            assert_eq!(row[name], Value::Null, "{name}: {logprobs}");
-        }
+        let row = project.ran().only("answers");
+        let columns = "prediction logprob_sum logprob_mean n_logprobs token_logprobs";
+        has(&row, columns, json!(["x", null, null, null, null]));
+        assert_eq!(api.count(), 1, "{logprobs}");
     }
     // A token without a number makes the sum unknown, and is shown.
     let (api, project) = served(1, "logprobs: true");
     let logprobs = json!({"tokens": ["a", "b"], "token_logprobs": [null, -0.5]});
     let choice = json!({"text": "ab", "finish_reason": "stop", "logprobs": logprobs});
     api.script(move |_| Some(ChatFault::With(json!({ "choices": [choice] }))));
-    project.run_ok(&[]);
-    let row = project.only("answers");
-    assert_eq!((&row["logprob_sum"], &row["logprob_mean"]), (&Value::Null, &Value::Null));
-    assert_eq!(row["n_logprobs"], 1);
-    let wanted = json!([{"token": "a", "logprob": null}, {"token": "b", "logprob": -0.5}]);
-    assert_eq!(row["token_logprobs"], wanted);
+    let row = project.ran().only("answers");
+    let told = json!([{"token": "a", "logprob": null}, {"token": "b", "logprob": -0.5}]);
+    let columns = "logprob_sum logprob_mean n_logprobs token_logprobs";
+    has(&row, columns, json!([null, null, 1, told]));
 }
 
 /// Columns of that name in the input are the input's, unless log-probabilities are asked for.

@@ -1,4 +1,4 @@
-//! Servers that fail, die or talk nonsense: what is tried again, what is said, and that all other
+//! Servers that fail, die or talk nonsense: retries, messages, and that all other
 //! prompts get their answers.
 //!
 //! `generate` within limits: money, pace, and waits that a server asks for.
@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::generate_openai::{WORKFLOW, answers, project, served, served_of};
-use crate::harness::{Outcome, Project, Running, flat, patience, says, text, wait_for};
+use crate::generate_openai::{WORKFLOW, answers, served, served_of};
+use crate::harness::{Outcome, Project, Running, flat, has, patience, says, text, wait_for};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest, error};
 
-/// Quick tries, so that a test of all that fails takes seconds.
+/// Quick tries, so that a test of failures takes seconds.
 const QUICK: &str = "tries: 2, timeout_seconds: 1";
 
 fn raw(status: u16, body: Value) -> ChatFault {
@@ -35,9 +35,7 @@ pub fn rejects(workflow: &str, fault: ChatFault, tries: usize, rule: &str, words
     api.spoil("f1(", fault.clone());
     let told = project.run_ok(&[]).warnings();
     let reject = project.only("answers.rejects");
-    let found = ["rule", "code", "step"].map(|column| text(&reject, column));
-    assert_eq!(found, [rule, "def f1(a):", "answers"], "{fault:?}: {reject}");
-    assert_eq!(reject["sample"], 0);
+    has(&reject, "rule code step sample", json!([rule, "def f1(a):", "answers", 0]));
     let reason = text(&reject, "reason");
     says(reason, words);
     assert!(told.len() == 1 && told[0].contains(reason), "{fault:?}: {told:?}");
@@ -66,7 +64,7 @@ pub fn survives(workflow: &str, fault: ChatFault) {
     assert!(outcome.warnings().is_empty(), "{fault:?}: {outcome}");
 }
 
-/// No prompt will be answered: the step ends after these requests at most, and says this.
+/// No prompt will be answered: the step ends with these words after four requests at most.
 #[track_caller]
 fn ends(fault: ChatFault, words: &[&str]) {
     let (api, project) = served(40, "concurrency: 4");
@@ -146,10 +144,8 @@ fn what_will_not_change_ends_the_step_at_once() {
     ends(raw(403, json!({"error": "forbidden"})), &["HTTP 403", "forbidden"]);
     ends(ChatFault::Error(402, "e", "Pay".into()), &["no money left", "Pay"]);
     ends(ChatFault::Error(429, "insufficient_quota", "Pay".into()), &["quota", "Pay"]);
-    ends(
-        ChatFault::Limited("retry-after", "4000".into()),
-        &["HTTP 429", "1 h 6 min", "start again"],
-    );
+    let limited = ChatFault::Limited("retry-after", "4000".into());
+    ends(limited, &["HTTP 429", "1 h 6 min", "start again"]);
     ends(ChatFault::Stream, &["streams its answer", "event-stream"]);
     let to = vec![("location".to_owned(), "https://elsewhere.example/v1?key=x".to_owned())];
     ends(ChatFault::Raw(308, to, String::new()), &["redirects to https://elsewhere.example/v1, "]);
@@ -171,17 +167,14 @@ fn an_address_without_its_end_is_told() {
 /// Earlier answers are kept, and reported as kept.
 #[test]
 fn a_step_that_ends_early_keeps_its_answers() {
-    let api = ChatApi::start();
+    let (api, project) = served(20, "concurrency: 1");
     let gone = || ChatFault::Error(404, "model_not_found", "The model does not exist".into());
     api.script(move |asked| (asked.number >= 7).then(gone));
-    let project = project(&api, 20, "concurrency: 1");
-    let outcome = project.run_json(&[]).exits(1);
-    says(&outcome.detail("answers"), &["has no model `tiny`", "the answers for 7 rows are kept"]);
+    project.fails("answers", &["has no model `tiny`", "the answers for 7 rows are kept"]);
     assert_eq!(api.take().len(), 8);
     api.heal();
-    let outcome = project.run_ok(&[]);
+    assert_eq!(project.run_ok(&[]).step("answers")["reused_rows"], 7);
     assert_eq!(api.count(), 13);
-    assert_eq!(outcome.step("answers")["reused_rows"], 7);
 }
 
 /// Requests under way may have been paid: their answers are taken although the step ends.
@@ -205,26 +198,23 @@ fn answers_under_way_are_kept_when_the_step_ends() {
 fn warnings_are_not_as_many_as_rows() {
     let (api, project) = served(200, "");
     api.script(|_| Some(ChatFault::Error(400, "bad", "no way".into())));
-    let outcome = project.run_ok(&[]);
-    assert_eq!(outcome.warnings().len(), 1, "{outcome}");
+    assert_eq!(project.run_ok(&[]).warnings().len(), 1);
     let counts = ["answers.rejects", "answers", "answers.summary"];
     assert_eq!(counts.map(|port| project.rows(port).len()), [200, 0, 0]);
 }
 
-/// A row without a conversation is no failure of the server: it is not tried again.
+/// A row without a conversation does not count as a failure of the server: it is not tried again.
 #[test]
 fn a_text_that_is_null_is_rejected() {
     let (api, project) = served(2, "messages: code");
     project.write("data.jsonl", "{\"id\":\"a\",\"code\":\"x y\"}\n{\"id\":\"b\",\"code\":null}\n");
     project.rerun("    from: prompts\n", "    from: data\n");
     let reject = project.only("answers.rejects");
-    assert_eq!((&reject["id"], &reject["rule"]), (&json!("b"), &json!("messages")));
+    has(&reject, "id rule", json!(["b", "messages"]));
     says(text(&reject, "reason"), &["`code`"]);
     // The other text is asked as it is.
-    assert_eq!(
-        (project.rows("answers").len(), counts(&api)),
-        (1, BTreeMap::from([("x y".into(), 1)]))
-    );
+    project.only("answers");
+    assert_eq!(counts(&api), BTreeMap::from([("x y".into(), 1)]));
     project.run_ok(&[]).all_hit();
 }
 
@@ -232,24 +222,23 @@ fn a_text_that_is_null_is_rejected() {
 const TEN: &str = "price: { input: 0, output: 1000000 }, max_tokens: 10";
 const ROWS: usize = 40;
 
+/// The run ends after $30 of $35.
 #[track_caller]
-fn over_budget(project: &Project, spent: &str, limit: &str) -> Outcome {
-    project.fails("answers", &["limit of the cost", spent, limit, "max_usd"])
+fn over_budget(project: &Project) -> Outcome {
+    project.fails("answers", &["limit of the cost", "$30.00", "$35.00", "max_usd"])
 }
 
 #[test]
 fn the_run_stops_before_the_request_that_would_pass_the_limit() {
     for concurrency in [1, 8] {
-        let api = ChatApi::start();
+        let (api, project) =
+            served(ROWS, &format!("{TEN}, concurrency: {concurrency}, max_usd: 35"));
         api.set_tokens(5, 10).set_latency(Duration::from_millis(10));
-        let project =
-            project(&api, ROWS, &format!("{TEN}, concurrency: {concurrency}, max_usd: 35"));
-        let outcome = over_budget(&project, "$30.00", "$35.00");
-        assert_eq!(api.take().len(), 3, "{outcome}");
-        let detail = outcome.step("answers")["detail"].to_string();
-        assert!(detail.contains("the answers for 3 rows are kept"), "{detail}");
+        let detail = over_budget(&project).detail("answers");
+        says(&detail, &["the answers for 3 rows are kept"]);
+        assert_eq!(api.take().len(), 3, "{detail}");
         // Money spent by one run counts in the next.
-        over_budget(&project, "$30.00", "$35.00");
+        over_budget(&project);
         assert_eq!(api.take().len(), 0);
         // A higher limit uses what was paid.
         let outcome = project.rerun("max_usd: 35", "max_usd: 400");
@@ -261,38 +250,29 @@ fn the_run_stops_before_the_request_that_would_pass_the_limit() {
 
 #[test]
 fn what_nobody_counts_costs_the_most() {
-    let cut: fn(&ChatRequest) -> Option<ChatFault> =
-        |asked| (asked.number == 0).then_some(ChatFault::CutBody);
-    let untold: fn(&ChatRequest) -> Option<ChatFault> =
-        |_| Some(ChatFault::With(serde_json::json!({"usage": null})));
-    for (script, kept) in [(cut, 2), (untold, 3)] {
+    type Script = fn(&ChatRequest) -> Option<ChatFault>;
+    let cut: Script = |asked| (asked.number == 0).then_some(ChatFault::CutBody);
+    let untold: Script = |_| Some(ChatFault::With(json!({"usage": null})));
+    let refused: Script =
+        |asked| (asked.number < 2).then(|| ChatFault::Error(500, "e", "oops".into()));
+    // A refusal costs nothing.
+    for (script, requests, kept) in
+        [(cut, 3, "2 rows are kept"), (untold, 3, "3 rows are kept"), (refused, 5, "rows are kept")]
+    {
         let (api, project) = served(ROWS, &format!("{TEN}, concurrency: 1, max_usd: 35"));
         api.set_tokens(5, 10).script(script);
-        let outcome = over_budget(&project, "$30.00", "$35.00");
-        assert_eq!(api.take().len(), 3);
-        assert!(outcome.stdout.contains(&format!("{kept} rows are kept")), "{outcome}");
+        over_budget(&project).prints(&[kept]);
+        assert_eq!(api.take().len(), requests);
     }
 }
 
-#[test]
-fn a_refusal_costs_nothing() {
-    let (api, project) = served(ROWS, &format!("{TEN}, concurrency: 1, max_usd: 35"));
-    api.set_tokens(5, 10);
-    api.script(|asked| {
-        (asked.number < 2).then(|| ChatFault::Error(500, "internal", "oops".into()))
-    });
-    over_budget(&project, "$30.00", "$35.00");
-    assert_eq!(api.count(), 5);
-}
-
-/// Prompts count as well, and what they will cost is guessed: never too low.
+/// Prompts count as well, and their cost is guessed, never too low.
 #[test]
 fn what_was_really_spent_is_within_the_limit() {
     for (concurrency, tokens) in [(1, 12), (8, 12), (8, 60)] {
-        let api = ChatApi::start();
-        api.set_tokens(tokens, 3).set_latency(Duration::from_millis(5));
         let more = "price: { input: 1000000, output: 2000000 }, max_tokens: 10, max_usd: 1500";
-        let project = project(&api, 200, &format!("{more}, concurrency: {concurrency}"));
+        let (api, project) = served(200, &format!("{more}, concurrency: {concurrency}"));
+        api.set_tokens(tokens, 3).set_latency(Duration::from_millis(5));
         let outcome = project.run_json(&[]).exits(1);
         let spent = api.count() as u64 * (tokens + 6);
         assert!(spent <= 1_500, "{spent}: {outcome}");
@@ -312,8 +292,7 @@ fn requests_keep_their_pace() {
     let at = gaps(&api.asked());
     for (i, one) in at.iter().enumerate() {
         for (j, other) in at.iter().enumerate().skip(i + 1) {
-            let least = (j - i) as f64 * 0.5 - 0.3;
-            assert!(other - one >= least, "{i} {j}: {at:?}");
+            assert!(other - one >= (j - i) as f64 * 0.5 - 0.3, "{i} {j}: {at:?}");
         }
     }
     assert!(outcome.took < patience(6), "{:?} {at:?}", outcome.took);
@@ -321,10 +300,8 @@ fn requests_keep_their_pace() {
 
 #[test]
 fn tokens_keep_their_pace() {
-    let api = ChatApi::start();
+    let (api, project) = served(5, "tokens_per_minute: 12000, max_tokens: 100, concurrency: 8");
     api.set_tokens(100, 100);
-    let more = "tokens_per_minute: 12000, max_tokens: 100, concurrency: 8";
-    let project = project(&api, 5, more);
     let outcome = project.run_ok(&[]);
     // Two hundred a second are allowed, and as many are used by each.
     let at = gaps(&api.asked());
@@ -370,11 +347,9 @@ fn all_requests_wait_and_the_wait_is_shown() {
     assert_eq!((asked.len(), answers(&project).len()), (25, 24));
     // When the refusal was sent, and had time to arrive.
     let refused = asked[8].at + Duration::from_millis(50);
-    let early = asked.iter().filter(|a| {
-        let after = a.at.saturating_duration_since(refused).as_secs_f64();
-        (0.3..3.9).contains(&after)
-    });
-    assert_eq!(early.count(), 0, "{:?}", gaps(&asked));
+    let after = |a: &ChatRequest| a.at.saturating_duration_since(refused).as_secs_f64();
+    let early = asked.iter().any(|a| (0.3..3.9).contains(&after(a)));
+    assert!(!early, "{:?}", gaps(&asked));
     let told = outcome.events("activity");
     let waiting = |e: &&Value| e["waiting"] == true && e["text"].to_string().contains("HTTP 429");
     assert_eq!(told.iter().filter(waiting).count(), 1, "{told:?}");
@@ -388,10 +363,9 @@ fn a_long_wait_ends_at_once_when_it_is_interrupted() {
         ("", Some(ChatFault::Hang)),
         ("timeout_seconds: 3000", Some(ChatFault::Error(500, "internal", "oops".into()))),
     ] {
-        let api = ChatApi::start();
+        let (api, project) = served(20, more);
         let script = fault.clone();
         api.script(move |_| script.clone());
-        let project = project(&api, 20, more);
         let running = Running::start(project.command(&["run", "w.yaml", "--format", "json"]));
         wait_for("a request", || api.count() > 0);
         thread::sleep(Duration::from_millis(500));

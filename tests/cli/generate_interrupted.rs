@@ -5,8 +5,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
+
 use crate::generate_openai::{answers, data, served, workflow};
-use crate::harness::{Outcome, Project, Running, every, files_below, patience, wait_for};
+use crate::harness::{Outcome, Project, Running, every, files_below, has, patience, wait_for};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest};
 
 const ROWS: usize = 60;
@@ -25,7 +27,7 @@ fn questions(asked: &[ChatRequest]) -> BTreeSet<String> {
 /// The rows that the run counted as done, by its events in a file.
 fn counted(project: &Project, events: &str) -> u64 {
     let text = fs::read_to_string(project.path(events)).unwrap_or_default();
-    let events = text.lines().filter_map(|l| serde_json::from_str::<serde_json::Value>(l).ok());
+    let events = text.lines().filter_map(|l| serde_json::from_str::<Value>(l).ok());
     let answers = events.filter(|e| e["event"] == "progress" && e["step"] == "answers");
     answers.filter_map(|e| e["done"].as_u64()).max().unwrap_or(0)
 }
@@ -33,6 +35,15 @@ fn counted(project: &Project, events: &str) -> u64 {
 fn start(project: &Project, events: &str, more: &str) -> Running {
     let script = format!("exec \"$GALERAS\" run w.yaml --format json {more} > {events}");
     Running::start(project.shell(&script))
+}
+
+/// Starts a run, and waits until all first answers count.
+#[track_caller]
+fn started(api: &ChatApi, project: &Project, more: &str) -> Running {
+    answer_first(api, BEFORE);
+    let running = start(project, "events", more);
+    wait_for("the answers", || counted(project, "events") >= BEFORE as u64);
+    running
 }
 
 /// Starts a run, and ends it by a signal when all first answers count.
@@ -43,9 +54,7 @@ fn stopped(
     signal: &str,
     more: &str,
 ) -> (Outcome, Vec<ChatRequest>) {
-    answer_first(api, BEFORE);
-    let running = start(project, "events", more);
-    wait_for("the answers", || counted(project, "events") >= BEFORE as u64);
+    let running = started(api, project, more);
     let at = Instant::now();
     running.signal(signal);
     let outcome = running.finish();
@@ -111,8 +120,7 @@ fn after_a_kill_only_what_has_no_answer_is_asked() {
         project.verifies("cache");
         then(&project);
         let step = goes_on(&api, &project, &answered, ROWS - BEFORE + lost).step("answers");
-        let found = (step["reused_rows"].as_u64(), step["reason"].as_str());
-        assert_eq!(found, (Some((BEFORE - lost) as u64), Some("PREV_FAILED")));
+        has(&step, "reused_rows reason", json!([BEFORE - lost, "PREV_FAILED"]));
         // The answers of the last run outlive a clean-up as well.
         clean_up(&project);
         project.verifies("cache");
@@ -174,10 +182,8 @@ fn a_conversation_that_was_killed_goes_on_at_its_turn() {
 #[test]
 fn what_a_failed_run_was_answered_outlives_a_clean_up() {
     let (api, project) = served(ROWS, "concurrency: 1");
-    api.script(|asked| {
-        let fatal = || ChatFault::Error(401, "invalid_api_key", "no".into());
-        (asked.number >= BEFORE).then(fatal)
-    });
+    let fatal = || ChatFault::Error(401, "invalid_api_key", "no".into());
+    api.script(move |asked| (asked.number >= BEFORE).then(fatal));
     project.fails("answers", &["30 rows are kept"]);
     let answered = api.take()[..BEFORE].to_vec();
     assert!(journals(&project).is_empty());
@@ -190,7 +196,7 @@ fn what_a_failed_run_was_answered_outlives_a_clean_up() {
 fn a_forced_run_that_was_killed_asks_only_for_the_rest() {
     let (api, project) = served(ROWS, "concurrency: 4");
     let before = project.run_ok(&[]);
-    let (_, _) = stopped(&api, &project, "KILL", "--force answers");
+    stopped(&api, &project, "KILL", "--force answers");
     // The result from before is still there.
     let outcome = project.run_ok(&[]);
     outcome.all_hit();
@@ -201,29 +207,30 @@ fn a_forced_run_that_was_killed_asks_only_for_the_rest() {
 #[test]
 fn two_runs_at_a_time_ask_nothing_twice() {
     let (api, project) = served(ROWS, "concurrency: 4");
-    api.set_latency(Duration::from_millis(20));
-    let run = || Running::start(project.command(&["run", "w.yaml", "--format", "json"]));
-    let (one, two) = (run(), run());
-    let (one, two) = (one.finish().exits(0), two.finish().exits(0));
-    assert_eq!((api.count(), questions(&api.asked()).len()), (ROWS, ROWS));
+    let [one, two] = both(&api, &project, ["w.yaml", "w.yaml"], ROWS);
     assert_eq!(one.digests(), two.digests());
+}
+
+/// Runs two workflows at a time, whose steps need so many answers together.
+#[track_caller]
+fn both(api: &ChatApi, project: &Project, files: [&str; 2], asked: usize) -> [Outcome; 2] {
+    api.set_latency(Duration::from_millis(20));
+    let run = |file| Running::start(project.command(&["run", file, "--format", "json"]));
+    let both = files.map(run).map(|running| running.finish().exits(0));
+    assert_eq!((api.count(), questions(&api.asked()).len()), (asked, asked), "{}", both[0]);
     project.verifies("cache");
+    both
 }
 
 #[test]
 fn two_workflows_at_a_time_ask_nothing_twice() {
     let (api, project) = served(40, "concurrency: 4");
-    api.set_latency(Duration::from_millis(20));
     let other = workflow(&api, "concurrency: 8, extract: raw")
         .replace("galeras: 1\n", "galeras: 1\nname: other\n")
         .replace("data.jsonl", "more.jsonl");
     project.write("other.yaml", other);
     project.write("more.jsonl", data(20..60));
-    let run = |file: &str| Running::start(project.command(&["run", file, "--format", "json"]));
-    let (one, two) = (run("w.yaml"), run("other.yaml"));
-    let both = [one.finish().exits(0), two.finish().exits(0)];
-    assert_eq!((api.count(), questions(&api.asked()).len()), (60, 60), "{}", both[0]);
-    project.verifies("cache");
+    both(&api, &project, ["w.yaml", "other.yaml"], 60);
 }
 
 /// Two steps of one run that ask the same: each question goes out once.
@@ -239,17 +246,22 @@ fn two_steps_of_a_run_ask_nothing_twice() {
     assert_eq!((answers(&project).len(), project.rows("others").len()), (20, 20));
 }
 
-/// The second run waits for the first one, which is killed: it continues with what is there.
-#[test]
-fn a_run_takes_over_from_one_that_is_killed_while_it_waits() {
-    let (api, project) = served(ROWS, "concurrency: 4");
-    answer_first(&api, BEFORE);
-    let first = start(&project, "events", "");
-    wait_for("the answers", || counted(&project, "events") >= BEFORE as u64);
-    let second = start(&project, "events2", "");
+/// Starts a second run, and waits until it waits for the first one.
+#[track_caller]
+fn waiting(project: &Project) -> Running {
+    let second = start(project, "events2", "");
     wait_for("the wait", || {
         fs::read_to_string(project.path("events2")).unwrap_or_default().contains("another run")
     });
+    second
+}
+
+/// The second run waits for the first one, which is killed: it continues with the kept answers.
+#[test]
+fn a_run_takes_over_from_one_that_is_killed_while_it_waits() {
+    let (api, project) = served(ROWS, "concurrency: 4");
+    let first = started(&api, &project, "");
+    let second = waiting(&project);
     let answered = api.take()[..BEFORE].to_vec();
     api.heal();
     first.signal("KILL");
@@ -267,10 +279,7 @@ fn a_run_that_waits_for_another_can_be_interrupted() {
     api.script(|_| Some(ChatFault::Hang));
     let first = start(&project, "events", "");
     wait_for("the first request", || api.count() > 0);
-    let second = start(&project, "events2", "");
-    wait_for("the wait", || {
-        fs::read_to_string(project.path("events2")).unwrap_or_default().contains("another run")
-    });
+    let second = waiting(&project);
     let at = Instant::now();
     second.signal("INT");
     second.finish().exits(130);

@@ -182,6 +182,14 @@ impl Project {
         Running::start(self.command(args)).finish()
     }
 
+    /// Runs the program to its end, with more in its environment.
+    #[track_caller]
+    pub fn run_with(&self, args: &[&str], env: &[(&str, &str)]) -> Outcome {
+        let mut command = self.command(args);
+        command.envs(env.iter().copied());
+        Running::start(command).finish()
+    }
+
     /// `run w.yaml --format json` with more arguments. Without any, and with values of params, it
     /// runs in this process if it can.
     #[track_caller]
@@ -243,6 +251,12 @@ impl Project {
         let mut rows = self.rows(port);
         assert_eq!(rows.len(), 1, "{port}: {rows:?}");
         rows.remove(0)
+    }
+
+    /// The texts in a column, in the order of the rows.
+    #[track_caller]
+    pub fn texts(&self, step: &str, column: &str) -> Vec<String> {
+        self.rows(step).iter().map(|row| text(row, column).to_owned()).collect()
     }
 
     /// The cells of columns, `a | 1` for each row, sorted.
@@ -370,6 +384,17 @@ pub fn marked(workflow: &str) -> (String, String) {
 #[track_caller]
 pub fn text<'a>(row: &'a Value, column: &str) -> &'a str {
     row[column].as_str().unwrap_or_else(|| panic!("{column} of {row:#}"))
+}
+
+/// The values of columns, as a list.
+pub fn values(row: &Value, columns: &str) -> Value {
+    columns.split(' ').map(|name| row[name].clone()).collect()
+}
+
+/// Fails unless the columns of the row have these values.
+#[track_caller]
+pub fn has(row: &Value, columns: &str, wanted: Value) {
+    assert_eq!(values(row, columns), wanted, "{columns} of {row}");
 }
 
 /// Rows as lines of JSON.
@@ -563,6 +588,20 @@ impl Outcome {
         assert!(!steps.is_empty() && steps.iter().all(|s| s["status"] == "hit"), "{self}");
     }
 
+    /// Fails unless every step was a hit, with the results of an earlier run.
+    #[track_caller]
+    pub fn all_hit_as(&self, before: &Self) {
+        self.all_hit();
+        assert_eq!(self.digests(), before.digests(), "{self}");
+    }
+
+    /// Fails unless the statuses of the steps are these.
+    #[track_caller]
+    pub fn went(self, statuses: &str) -> Self {
+        assert_eq!(self.statuses(), statuses, "{self}");
+        self
+    }
+
     /// Step, port, digest of everything.
     #[track_caller]
     pub fn digests(&self) -> Vec<(String, String, String)> {
@@ -586,6 +625,24 @@ impl Outcome {
         };
         self.events("diagnostic").iter().map(place).collect()
     }
+
+    /// Fails unless standard output has all these words.
+    #[track_caller]
+    pub fn prints(self, words: &[&str]) -> Self {
+        for word in words {
+            assert!(self.stdout.contains(word), "{word:?} in {self}");
+        }
+        self
+    }
+
+    /// Fails unless standard error has all these words.
+    #[track_caller]
+    pub fn reports(self, words: &[&str]) -> Self {
+        for word in words {
+            assert!(self.stderr.contains(word), "{word:?} in {self}");
+        }
+        self
+    }
 }
 
 /// Columns of a row, as a list.
@@ -607,12 +664,95 @@ impl Project {
         self.run(&[args, &["--format", "json"]].concat()).exits(0).json_lines().remove(0)
     }
 
-    /// Runs the program with more variables of the environment.
+    /// Starts what [`Project::run_json`] runs.
+    pub fn start(&self, more: &[&str]) -> Running {
+        Running::start(self.command(&[&["run", "w.yaml", "--format", "json"], more].concat()))
+    }
+
+    /// Refused for just this mistake, `code file:line:column`, with these words.
     #[track_caller]
-    pub fn run_in_env(&self, variables: &[(&str, &str)], args: &[&str]) -> Outcome {
-        let mut command = self.command(args);
-        command.envs(variables.iter().copied());
-        Running::start(command).finish()
+    pub fn refuses(&self, more: &[&str], found: &str, words: &[&str]) -> Outcome {
+        let outcome = self.run_json(more).exits(2);
+        assert_eq!(outcome.diagnostics(), [found], "{outcome}");
+        outcome.prints(words)
+    }
+}
+
+impl Outcome {
+    /// Fails unless every step was a hit, with the results of an earlier run.
+    #[track_caller]
+    pub fn all_hit_as(&self, before: &Self) {
+        self.all_hit();
+        assert_eq!(self.digests(), before.digests(), "{self}");
+    }
+
+    /// Fails unless the statuses of the steps are these.
+    #[track_caller]
+    pub fn went(self, statuses: &str) -> Self {
+        assert_eq!(self.statuses(), statuses, "{self}");
+        self
+    }
+
+    /// Step, port, digest of everything.
+    #[track_caller]
+    pub fn digests(&self) -> Vec<(String, String, String)> {
+        let text = |v: &Value| v.as_str().unwrap().to_owned();
+        let finished = self.finished();
+        let steps = finished["steps"].as_array().unwrap();
+        let of = |s: &Value| {
+            let step = text(&s["step"]);
+            let ports = s["ports"].as_array().unwrap().clone();
+            ports.into_iter().map(move |p| (step.clone(), text(&p["port"]), text(&p["digest"])))
+        };
+        steps.iter().flat_map(of).collect()
+    }
+
+    /// The diagnostics of a refused workflow as `code file:line:column`.
+    #[track_caller]
+    pub fn diagnostics(&self) -> Vec<String> {
+        let place = |d: &Value| {
+            let text = |name: &str| d[name].as_str().unwrap().to_owned();
+            format!("{} {}:{}:{}", text("code"), text("file"), d["line"], d["column"])
+        };
+        self.events("diagnostic").iter().map(place).collect()
+    }
+
+    /// Fails unless standard output has all these words.
+    #[track_caller]
+    pub fn prints(self, words: &[&str]) -> Self {
+        for word in words {
+            assert!(self.stdout.contains(word), "{word:?} in {self}");
+        }
+        self
+    }
+
+    /// Fails unless standard error has all these words.
+    #[track_caller]
+    pub fn reports(self, words: &[&str]) -> Self {
+        for word in words {
+            assert!(self.stderr.contains(word), "{word:?} in {self}");
+        }
+        self
+    }
+}
+
+/// Columns of a row, as a list.
+pub fn fields(row: &Value, columns: &str) -> Value {
+    columns.split(' ').map(|name| row[name].clone()).collect()
+}
+
+impl Project {
+    /// The rows of a port, asked for with more arguments.
+    #[track_caller]
+    pub fn rows_with(&self, port: &str, more: &[&str]) -> Vec<Value> {
+        let args = [&["show", "w.yaml", port, "--format", "json"], more].concat();
+        self.run(&args).exits(0).json_lines()
+    }
+
+    /// The first line that a verb writes as JSON.
+    #[track_caller]
+    pub fn answer(&self, args: &[&str]) -> Value {
+        self.run(&[args, &["--format", "json"]].concat()).exits(0).json_lines().remove(0)
     }
 
     /// Starts what [`Project::run_json`] runs.

@@ -17,7 +17,6 @@ mod bundles;
 mod casestudy;
 mod collect;
 mod completion;
-mod contracts;
 mod correlate;
 mod cut_and_sample;
 mod damage;

@@ -122,7 +122,7 @@ impl Sink for Checked {
     }
 }
 
-/// Mines all Python files of all commits, twice: what each commit changed is found when it is mined,
+/// Mines all Python files of all commits, twice: the changes of a commit are found when it is mined,
 /// as in a folder, or for all of them before, as in a fetched repository.
 fn mine_all(folder: &Path, head: ObjectId) {
     let Some(repository) = said(Repository::open(folder)) else { return };
@@ -156,7 +156,7 @@ fn mine_all(folder: &Path, head: ObjectId) {
     assert!(!nothing || other.iter().flatten().all(|piece| piece.methods.is_empty()), "{other:?}");
 }
 
-/// What is mined of each piece; `None` of one that ends with an error.
+/// The results of each piece; `None` of one that ends with an error.
 fn mined(
     repository: Repository,
     plan: MinePlan,

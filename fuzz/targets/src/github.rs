@@ -8,7 +8,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
 use crate::chat::FastClock;
-use crate::loopback::{Loopback, Replies, Reply, replies};
+use crate::loopback::{Loopback, Reply, harmless, replies};
 
 /// No text of the client may contain it, for any answer of the server.
 const TOKEN: &str = "ghp_FuzzZq3vN8wLr5Ty7Kp2";
@@ -33,7 +33,7 @@ pub(crate) fn answers(input: &[u8]) {
     }
     // By rank, by hand, and everything.
     for limit in [Some(2), Some(1500), None] {
-        world.server.set(Replies { get: get.clone(), post: Vec::new() });
+        world.server.set(get.clone());
         let clock = FastClock::new();
         let token = Secret::new("FUZZ_TOKEN", TOKEN).unwrap();
         let client = GithubClient::new(&world.server.url("api"), Some(token)).unwrap();
@@ -53,12 +53,7 @@ pub(crate) fn answers(input: &[u8]) {
                 ids.dedup();
                 assert_eq!(ids.len(), repositories.len(), "a repository is there twice");
             }
-            Err(error) => {
-                let text = error.to_string();
-                assert!(!text.is_empty());
-                assert!(!text.chars().any(char::is_control), "it steers a terminal: {text:?}");
-                said.lock().unwrap().push(text);
-            }
+            Err(error) => said.lock().unwrap().push(harmless(&error)),
         }
         let said = said.into_inner().unwrap();
         assert!(!said.iter().any(|text| text.contains(TOKEN)), "the token is shown: {said:?}");

@@ -1,23 +1,21 @@
-//! What is fuzzed: functions of bytes that must neither panic nor see a promise broken.
+//! Fuzz targets: functions of bytes that must neither panic nor see a promise broken.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `python`, `scores`, `naive` | Python, patterns in it, and scores; what they must equal |
+//! | `python`, `scores` | Python, patterns in it, and scores; what they must equal |
 //! | `graph`, `ngram`, `similarity` | the other algorithms, against brute force |
 //! | `chat`, `github` | the answers of a model server, and of GitHub |
 //! | `git`, `git_script` | Git objects and packs |
 //! | `loopback` | the server on this machine that gives the answers |
 //! | `engine` | workflow files, templates, SQL, stored files, tables, bundles, what else users give |
-//! | `corpus`, `mutate` | committed inputs, and changes of them without a fuzzer |
+//! | `corpus` | committed inputs, and changes of them without a fuzzer |
 //!
 //! A target is a [`Target`] in [`targets`]; its committed inputs are in `fuzz/corpus/NAME`, its
 //! words, if it has any, in `fuzz/dictionaries/NAME.dict`. `tests/corpus.rs` runs all of them in
 //! `cargo test`; `fuzz/libfuzzer` is the program that searches by coverage, which
 //! `benches/fuzz.sh` builds and runs.
-//!
-//! Does not live here: any libFuzzer, so that this is built as all the rest is.
 
-// A broken promise is a panic: that is how a fuzzer is told.
+// A broken promise is a panic, which a fuzzer reports.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod chat;
@@ -29,15 +27,12 @@ mod git_script;
 mod github;
 mod graph;
 mod loopback;
-mod mutate;
-mod naive;
 mod ngram;
 mod python;
 mod scores;
 mod similarity;
 
-pub use corpus::{CorpusFile, corpus, dictionary};
-pub use mutate::Mutator;
+pub use corpus::{CorpusFile, Mutator, corpus, dictionary};
 
 /// A function that is fuzzed.
 #[derive(Clone, Copy, Debug)]
@@ -71,12 +66,12 @@ pub fn targets() -> Vec<Target> {
     all
 }
 
-/// The texts of an input, which lines of `%%` part. What is no UTF-8 is replaced.
+/// The texts of an input, which lines of `%%` part. Bytes that are not UTF-8 are replaced.
 fn texts(input: &[u8]) -> Vec<String> {
     String::from_utf8_lossy(input).split("\n%%\n").map(str::to_owned).collect()
 }
 
-/// Whether a score is between 0 and 1, but for the last bits of a sum.
+/// True for a score between 0 and 1, but for the last bits of a sum.
 fn is_share(score: f64) -> bool {
     (0.0..=1.0 + 1e-9).contains(&score)
 }

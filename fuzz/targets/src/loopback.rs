@@ -14,24 +14,17 @@ pub(crate) struct Reply {
     pub(crate) body: Vec<u8>,
 }
 
-/// The answers to GET and those to POST: the first is given first, the last again and again.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Replies {
-    pub(crate) get: Vec<Reply>,
-    pub(crate) post: Vec<Reply>,
-}
-
 /// The server. It ends with the process.
 pub(crate) struct Loopback {
     port: u16,
-    replies: Arc<Mutex<Replies>>,
+    replies: Arc<Mutex<Vec<Reply>>>,
 }
 
 impl Loopback {
     pub(crate) fn start() -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
-        let replies = Arc::new(Mutex::new(Replies::default()));
+        let replies = Arc::new(Mutex::new(Vec::new()));
         let shared = Arc::clone(&replies);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -47,42 +40,32 @@ impl Loopback {
         format!("http://127.0.0.1:{}/{path}", self.port)
     }
 
-    /// Sets the replies to the next requests.
-    pub(crate) fn set(&self, replies: Replies) {
+    /// Sets the replies to the next requests; the last one is repeated.
+    pub(crate) fn set(&self, replies: Vec<Reply>) {
         *self.replies.lock().unwrap_or_else(PoisonError::into_inner) = replies;
     }
 }
 
-fn serve(stream: TcpStream, replies: &Mutex<Replies>) -> io::Result<()> {
+fn serve(stream: TcpStream, replies: &Mutex<Vec<Reply>>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream);
-    loop {
-        let Some(post) = read_request(&mut reader)? else { return Ok(()) };
+    while read_request(&mut reader)? {
         let reply = {
-            let mut replies = replies.lock().unwrap_or_else(PoisonError::into_inner);
-            let list = if post { &mut replies.post } else { &mut replies.get };
-            let reply = list.first().cloned();
-            if list.len() > 1 {
-                list.remove(0);
-            }
-            reply
+            let mut list = replies.lock().unwrap_or_else(PoisonError::into_inner);
+            if list.len() > 1 { list.remove(0) } else { list[0].clone() }
         };
-        let reply = reply.unwrap_or(Reply { status: 404, head: Vec::new(), body: Vec::new() });
         reader.get_mut().write_all(&encoded(&reply))?;
     }
+    Ok(())
 }
 
-/// Reads a request; whether it is a POST. None at the end of the connection.
-fn read_request(reader: &mut BufReader<TcpStream>) -> io::Result<Option<bool>> {
-    let mut first = String::new();
-    if reader.read_line(&mut first)? == 0 {
-        return Ok(None);
-    }
+/// Reads a request; false at the end of the connection.
+fn read_request(reader: &mut BufReader<TcpStream>) -> io::Result<bool> {
     let (mut length, mut line) = (0, String::new());
     loop {
         line.clear();
         if reader.read_line(&mut line)? == 0 {
-            return Ok(None);
+            return Ok(false);
         }
         let line = line.trim_end().to_ascii_lowercase();
         if line.is_empty() {
@@ -93,7 +76,15 @@ fn read_request(reader: &mut BufReader<TcpStream>) -> io::Result<Option<bool>> {
         }
     }
     io::copy(&mut reader.by_ref().take(length), &mut io::sink())?;
-    Ok(Some(first.starts_with("POST")))
+    Ok(true)
+}
+
+/// The message of an error, which steers no terminal.
+pub(crate) fn harmless(error: &impl ToString) -> String {
+    let text = error.to_string();
+    assert!(!text.is_empty());
+    assert!(!text.chars().any(char::is_control), "it steers a terminal: {text:?}");
+    text
 }
 
 fn encoded(reply: &Reply) -> Vec<u8> {

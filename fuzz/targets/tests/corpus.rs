@@ -1,8 +1,8 @@
 //! Every target over its committed inputs, and over the same changes of them in every run.
 //!
 //! An input that once broke a target is in its corpus, so it is run here without any fuzzer.
-//! `GALERAS_FUZZ_SECONDS` says how long a target gets for changed inputs instead of one second,
-//! and `GALERAS_FUZZ_SEED` which ones.
+//! `GALERAS_FUZZ_SECONDS` sets the time of a target for changed inputs, which is one second, and
+//! `GALERAS_FUZZ_SEED` selects them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
@@ -23,7 +23,7 @@ const MOST_BYTES: usize = 4096;
 /// Changed inputs of a target in a run without settings.
 const MOST_INPUTS: u32 = 400;
 
-/// No input of a few kilobytes takes so long, in whatever build, on whatever machine.
+/// No input of a few kilobytes takes so long in any build on any machine.
 const LONGEST: Duration = Duration::from_secs(60);
 
 macro_rules! each {
@@ -36,38 +36,13 @@ macro_rules! each {
     };
 }
 
-each!(
-    python_outline,
-    python_measures,
-    python_pattern,
-    text_scores,
-    codebleu,
-    similarity,
-    ngram,
-    causal_graph,
-    chat_answers,
-    github_answers,
-    git_objects,
-    git_pack,
-    workflow,
-    templates,
-    row_expression,
-    sql_query,
-    lock_file,
-    manifest,
-    journal,
-    read_parquet,
-    read_csv,
-    read_json,
-    read_jsonl,
-    bundle,
-    spending,
-    ratings,
-    exec_output,
-    tokenizer_model,
-    allowed_access,
-    table_filter,
-);
+each! {
+    python_outline, python_measures, python_pattern, text_scores, codebleu, similarity, ngram,
+    causal_graph, chat_answers, github_answers, git_objects, git_pack, workflow, templates,
+    row_expression, sql_query, lock_file, manifest, journal, read_parquet, read_csv, read_json,
+    read_jsonl, bundle, spending, ratings, exec_output, tokenizer_model, allowed_access,
+    table_filter
+}
 
 fn check(name: &str) {
     let Some(target) = targets().into_iter().find(|target| target.name == name) else {
@@ -97,7 +72,7 @@ fn check(name: &str) {
     println!("{name}: {} committed inputs, {done} changed ones", files.len());
 }
 
-/// Runs one input; if it breaks the target, keeps it and says where.
+/// Runs one input; if it breaks the target, keeps it and names its place.
 fn run(target: Target, input: &[u8], what: &str) {
     let begun = Instant::now();
     let ended = catch_unwind(AssertUnwindSafe(|| (target.run)(input)));

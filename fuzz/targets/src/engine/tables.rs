@@ -11,23 +11,8 @@ use galeras_operator::{FullConsent, LowerContext, Lowering, RunEnv};
 use galeras_sql::session::{guarded, session};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) fn parquet(input: &[u8]) {
-    read("parquet", input);
-}
-
-pub(crate) fn csv(input: &[u8]) {
-    read("csv", input);
-}
-
-pub(crate) fn json(input: &[u8]) {
-    read("json", input);
-}
-
-pub(crate) fn json_lines(input: &[u8]) {
-    read("jsonl", input);
-}
-
-fn read(suffix: &str, input: &[u8]) {
+/// A file of this suffix.
+pub(crate) fn read(suffix: &str, input: &[u8]) {
     let folder = super::folder();
     std::fs::write(folder.join(format!("data.{suffix}")), input).unwrap();
     let text =
