@@ -58,8 +58,7 @@ fn a_path_is_that_of_the_stored_file() {
     assert!(std::path::Path::new(path).is_absolute(), "{told}");
     let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
     assert_eq!(reader.metadata().file_metadata().num_rows(), 1);
-    let told = project.run(&["path", "w.yaml", "kept.rejects", "--format", "json"]).exits(0);
-    let told = &told.json_lines()[0];
+    let told = &project.json(&["path", "w.yaml", "kept.rejects"])[0];
     assert_eq!((&told["rows"], told["path"].as_str()), (&json!(1), Some(path)));
     let script = "ls -l \"$($GALERAS path w.yaml kept)\"";
     Running::start(project.shell(script)).finish().exits(0);
@@ -74,7 +73,7 @@ fn a_store_in_a_folder_with_an_odd_name_has_paths_too() {
     let cache = "odd \u{202e} näme";
     project.run_ok(&["--cache", cache]);
     let script = format!("cat \"$(\"$GALERAS\" path w.yaml kept --cache '{cache}')\" | head -c 4");
-    let told = Running::start(project.shell(&script)).finish().exits(0);
+    let told = project.sh(&script).exits(0);
     assert_eq!(told.stdout, "PAR1", "{told}");
 }
 
@@ -111,10 +110,8 @@ fn runs_of_other_workflows_are_not_among_them() {
     project.run(&["run", "sub/w.yaml"]).exits(0);
     project.run(&["run", "./w.yaml"]).exits(0);
     assert_eq!(runs(&project).len(), 2);
-    let other = project.run(&["runs", "sub/w.yaml", "--format", "json"]).exits(0);
-    assert_eq!(other.json_lines().len(), 1);
-    let other = project.run(&["runs", "sub/../w.yaml", "--format", "json"]).exits(0);
-    assert_eq!(other.json_lines().len(), 2);
+    assert_eq!(project.json(&["runs", "sub/w.yaml"]).len(), 1);
+    assert_eq!(project.json(&["runs", "sub/../w.yaml"]).len(), 2);
 }
 
 #[test]
@@ -176,10 +173,8 @@ fn a_difference_is_told_by_step_column_and_row() {
 #[test]
 fn a_run_is_like_itself() {
     let project = project().ran();
-    let shown = project.run(&["diff", "w.yaml", "last", "last"]).exits(0);
-    assert!(shown.stdout.contains("all 3 are the same"), "{shown}");
-    let told = project.run(&["diff", "w.yaml", "last", "last", "--format", "json"]).exits(0);
-    assert_eq!(told.json_lines().len(), 1);
+    project.run(&["diff", "w.yaml", "last", "last"]).exits(0).prints(&["all 3 are the same"]);
+    assert_eq!(project.json(&["diff", "w.yaml", "last", "last"]).len(), 1);
 }
 
 #[test]
@@ -217,8 +212,7 @@ fn rows_that_cannot_be_matched_are_said_to_be() {
     let scaled = table(&told, "scaled", "out");
     let why = scaled["not_compared"].as_str().unwrap();
     assert_eq!(why, "the key was id and is note: rows cannot be matched");
-    let shown = project.run(&["diff", "w.yaml", "last~1", "last"]).exits(0);
-    assert!(shown.stdout.contains("not compared: the key was id"), "{shown}");
+    project.cli("diff w.yaml last~1 last").exits(0).prints(&["not compared: the key was id"]);
 }
 
 #[test]
@@ -235,11 +229,9 @@ fn results_that_were_removed_are_said_to_be() {
 #[test]
 fn runs_are_named_by_the_beginning_of_their_ids() {
     let project = project();
-    let told = project.run(&["diff", "w.yaml", "last~1", "last"]).exits(1);
-    assert!(told.stderr.contains("no run of w.yaml is recorded"), "{told}");
+    project.cli("diff w.yaml last~1 last").exits(1).reports(&["no run of w.yaml is recorded"]);
     project.run_ok(&[]);
-    let told = project.run(&["diff", "w.yaml", "last~1", "last"]).exits(2);
-    assert!(told.stderr.contains("only one run is recorded"), "{told}");
+    project.cli("diff w.yaml last~1 last").exits(2).reports(&["only one run is recorded"]);
     project.run_ok(&["--set", "factor=3"]);
     let ids: Vec<String> =
         runs(&project).iter().map(|run| run["run"].as_str().unwrap().to_owned()).collect();
@@ -248,11 +240,9 @@ fn runs_are_named_by_the_beginning_of_their_ids() {
         let told = project.run(&["diff", "w.yaml", &ids[1], name, "--format", "json"]).exits(0);
         assert_eq!(told.json_lines()[0]["new"]["run"], json!(ids[0]), "{name}");
     }
-    let told = project.run(&["diff", "w.yaml", "2", "last"]).exits(2);
-    assert!(told.stderr.contains("2 runs begin with `2`"), "{told}");
+    project.run(&["diff", "w.yaml", "2", "last"]).exits(2).reports(&["2 runs begin with `2`"]);
     for wrong in ["yesterday", "last-1", "", "last~x"] {
-        let told = project.run(&["diff", "w.yaml", wrong, "last"]).exits(2);
-        assert!(told.stderr.contains("`last~1`"), "{wrong}: {told}");
+        project.run(&["diff", "w.yaml", wrong, "last"]).exits(2).reports(&["`last~1`"]);
     }
     let told = project.run(&["diff", "w.yaml", "last~1", "last", "--select", "scald"]).exits(2);
     assert!(told.stderr.contains("did you mean `scaled`?"), "{told}");

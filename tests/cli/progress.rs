@@ -194,7 +194,7 @@ fn the_last_words_come_last_and_say_where_to_look() {
     let look = text.lines().last().unwrap();
     assert_eq!(look, "to see rows: galeras show w.yaml methods --cache 'other cache'");
     let command = look.strip_prefix("to see rows: galeras ").unwrap();
-    let shown = Running::start(project.shell(&format!("\"$GALERAS\" {command}"))).finish();
+    let shown = project.sh(&format!("\"$GALERAS\" {command}"));
     assert!(shown.exits(0).stdout.contains("a.py"));
 }
 
@@ -210,7 +210,7 @@ fn the_command_that_shows_rows_works_whatever_the_names_are() {
     let look = outcome.stderr.lines().last().unwrap();
     assert_eq!(look, r"to see rows: galeras show 'it'\''s w.yaml' 'few[least=0]'");
     let command = look.strip_prefix("to see rows: galeras ").unwrap();
-    let shown = Running::start(project.shell(&format!("\"$GALERAS\" {command}"))).finish();
+    let shown = project.sh(&format!("\"$GALERAS\" {command}"));
     assert!(shown.exits(0).stdout.contains("nloc"));
 }
 

@@ -32,10 +32,7 @@ fn wrong(with: &str, code: &str, words: &[&str]) {
 fn project(rows: &[Value], with: &str) -> Project {
     let text = workflow(with);
     let (_, prompts) = text.split_once("  prompts:\n").unwrap();
-    let project = Project::new(&format!(
-        "galeras: 1\nsteps:\n  table: {{ op: read, with: {{ path: data.jsonl }} }}\n  prompts:\n{prompts}"
-    ));
-    project.write("data.jsonl", rows.iter().map(|row| format!("{row}\n")).collect::<String>());
+    let project = Project::new(&format!( "galeras: 1\nsteps:\n  table: {{ op: read, with: {{ path: data.jsonl }} }}\n  prompts:\n{prompts}" )).with("data.jsonl", rows.iter().map(|row| format!("{row}\n")).collect::<String>());
     project
 }
 

@@ -264,8 +264,7 @@ fn treatments_with_odd_names() {
 #[test]
 fn a_treatment_may_say_the_same_of_every_row() {
     let project =
-        project(&methods(), "treatments: { a: Write a program., b: ['{{ 1 + 1 }}', Go.] }");
-    project.run_ok(&[]);
+        project(&methods(), "treatments: { a: Write a program., b: ['{{ 1 + 1 }}', Go.] }").ran();
     let rows = project.rows("prompts");
     assert_eq!((rows.len(), ids(&rows).len()), (6, 6));
     let said = |row: &Value| row["prompt"] == "Write a program." || row["prompt"] == "2\nGo.";
@@ -415,8 +414,7 @@ fn the_id_of_a_prompt_leads_to_its_data_point() {
     let project = project(&methods(), TWO).ran();
     let prompts = project.rows("prompts");
     let row = of(&prompts, "b", "control");
-    let told = project.run(&["trace", "w.yaml", &text(row, "id"), "--format", "json"]).exits(0);
-    let told = told.json_lines().remove(0);
+    let told = project.json(&["trace", "w.yaml", &text(row, "id")]).remove(0);
     let steps = |row: &Value| -> Vec<String> {
         row["places"].as_array().unwrap().iter().map(|place| text(place, "step")).collect()
     };
@@ -428,7 +426,6 @@ fn the_id_of_a_prompt_leads_to_its_data_point() {
     says(&shown.stdout, &[&text(row, "id"), "control", "made from row b", "prompts", "data"]);
     // An id is found, even if others begin like it.
     for snippet in ["a", "b", "c"] {
-        let told = project.run(&["trace", "w.yaml", snippet, "--format", "json"]).exits(0);
-        assert_eq!(steps(&told.json_lines()[0]), ["data"]);
+        assert_eq!(steps(&project.json(&["trace", "w.yaml", snippet])[0]), ["data"]);
     }
 }

@@ -188,12 +188,10 @@ fn rows_of_treatments_become_one_of_the_data_point() {
 fn what_the_shape_cannot_hold_is_refused() {
     let twice = [answer("1", "a", "T1"), answer("2", "a", "T1")];
     let (project, _) = shaped(&twice, "path: o.json, shape: galeras");
-    let outcome = project.run_json(&[]).exits(1);
-    assert!(outcome.stdout.contains("several of a under T1"), "{outcome}");
+    project.run_json(&[]).exits(1).prints(&["several of a under T1"]);
     assert!(!project.path("o.json").exists());
     let (project, _) = shaped(&[answer("1", "a", "code")], "path: o.json, shape: galeras");
-    let outcome = project.run_json(&[]).exits(1);
-    assert!(outcome.stdout.contains("a treatment is called `code`"), "{outcome}");
+    project.run_json(&[]).exits(1).prints(&["a treatment is called `code`"]);
 }
 
 #[test]
@@ -204,8 +202,7 @@ fn mistakes_are_found_before_anything_runs() {
         ("path: o.json, shapes: galeras", "unknown-key", "did you mean `shape`?"),
     ] {
         let (project, place) = shaped(&[answer("1", "a", "T1")], rest);
-        let outcome = project.run_json(&[]).exits(2);
-        assert!(outcome.stdout.contains(says), "{says}: {outcome}");
+        let outcome = project.run_json(&[]).exits(2).prints(&[says]);
         assert!(outcome.diagnostics()[0].starts_with(code), "{outcome}");
         if rest.contains('«') {
             assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")]);
@@ -216,6 +213,5 @@ fn mistakes_are_found_before_anything_runs() {
         row.as_object_mut().unwrap().remove(name);
     }
     let (project, _) = shaped(&[row], "path: o.json, shape: galeras");
-    let outcome = project.run_json(&[]).exits(2);
-    assert!(outcome.stdout.contains("`fun_name`, `p_vocab_size`"), "{outcome}");
+    project.run_json(&[]).exits(2).prints(&["`fun_name`, `p_vocab_size`"]);
 }

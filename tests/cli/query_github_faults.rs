@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::harness::{Outcome, Project, Running, files_below, patience, wait_for};
+use crate::harness::{Outcome, Project, Running, files_below, patience, says, wait_for};
 use crate::query_github::{
     PAPER, TOKEN, heads, hidden, names, project, project_at, repos, run_with,
 };
@@ -165,8 +165,7 @@ fn without_a_terminal_a_long_wait_is_shown() {
     // Plain lines come every ten seconds at most.
     thread::sleep(Duration::from_secs(12));
     running.signal("INT");
-    let outcome = running.finish().exits(130);
-    assert!(outcome.stderr.contains("waiting") && outcome.stderr.contains("limit"), "{outcome}");
+    running.finish().exits(130).reports(&["waiting", "limit"]);
 }
 
 /// 2,600 repositories, so that a search has several slices.
@@ -232,14 +231,11 @@ fn a_wait_of_a_day_is_an_error_at_once() {
     api.script(move |n, _| (n >= all - 8).then_some(GithubFault::Primary { reset_in: 86_400 }));
     let outcome = project.run(&["run", "w.yaml"]).exits(1);
     let flat = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-    for words in ["GitHub's rate limit is used up until 20", "run again later"] {
-        assert!(flat.contains(words), "{words}: {outcome}");
-    }
+    says(&flat, &["GitHub's rate limit is used up until 20", "run again later"]);
     let before = api.searches();
     api.forget();
     api.script(|_, _| None);
-    let planned = project.run(&["plan", "w.yaml"]).exits(0);
-    assert!(planned.stdout.contains("PREV_FAILED"), "{planned}");
+    project.run(&["plan", "w.yaml"]).exits(0).prints(&["PREV_FAILED"]);
     assert_eq!(project.run_ok(&[]).digests(), undisturbed.digests());
     resumed(&before, &api.searches(), all);
 }
@@ -290,9 +286,7 @@ fn a_server_that_stays_dead_is_an_error_with_help() {
         let outcome = Outcome { code: output.status.code(), stdout, stderr, took: Duration::ZERO };
         let outcome = outcome.exits(1);
         let flat = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-        for words in ["GitHub cannot be reached", "8 tries", "run again later"] {
-            assert!(flat.contains(words), "{words}: {outcome}");
-        }
+        says(&flat, &["GitHub cannot be reached", "8 tries", "run again later"]);
         outcome
     });
 }
@@ -377,8 +371,7 @@ fn half_answered() -> (GithubApi, Gate, Project) {
     };
     api.set_repos(with_gate(2));
     gate.set(503);
-    let project = project(&api, PAPER, "");
-    project.run_ok(&[]);
+    let project = project(&api, PAPER, "").ran();
     assert_eq!(names(&project, "repos.rejects"), ["o/r0002"]);
     let mut moved = with_gate(3);
     moved[0].head = "77".repeat(20);
@@ -401,8 +394,7 @@ fn force_asks_anew_after_a_failure_too() {
 fn lock_asks_anew_after_a_failure_too() {
     let (_api, gate, project) = half_answered();
     gate.set(500);
-    let failed = project.run(&["lock", "w.yaml"]).exits(1);
-    assert!(failed.stderr.contains("galeras.lock was not changed"), "{failed}");
+    project.run(&["lock", "w.yaml"]).exits(1).reports(&["galeras.lock was not changed"]);
     assert!(!project.path("galeras.lock").exists());
     gate.set(OPEN);
     project.run(&["lock", "w.yaml"]).exits(0);
@@ -483,8 +475,7 @@ fn a_damaged_answer_that_quotes_the_token_is_shown_without_it() {
 fn a_ranking_that_cannot_be_had_is_found_before_anything_is_asked() {
     let api = GithubApi::start(repos(2));
     let project = project(&api, PAPER, ", limit: 1001, sort: help-wanted-issues");
-    let outcome = project.run_json(&[]).exits(2);
-    assert!(outcome.stdout.contains("help-wanted-issues ranks at most 1000"), "{outcome}");
+    project.run_json(&[]).exits(2).prints(&["help-wanted-issues ranks at most 1000"]);
     assert_eq!(api.requests().len(), 0);
 }
 

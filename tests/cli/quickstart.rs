@@ -18,8 +18,7 @@ const SCORES: [&str; 10] = [
 #[test]
 fn what_init_writes_runs() {
     let project = Project::empty();
-    let made = project.run(&["init", "first"]).exits(0);
-    assert!(made.stdout.contains("  cd first\n  galeras run workflow.yaml\n"), "{made}");
+    project.run(&["init", "first"]).exits(0).prints(&["  cd first\n  galeras run workflow.yaml\n"]);
     assert!(!project.read("first/workflow.yaml").contains("quickstart.yaml"));
     project.run(&["check", "first/workflow.yaml"]).exits(0);
     let file = "first/workflow.yaml";
@@ -178,12 +177,10 @@ fn the_quickstart_goes_from_methods_to_scores_without_a_server() {
 #[test]
 fn init_overwrites_nothing() {
     let project = Project::empty().with("workflow.yaml", "mine");
-    let made = project.run(&["init"]).exits(2);
-    assert!(made.stderr.contains("workflow.yaml"), "{made}");
+    project.run(&["init"]).exits(2).reports(&["workflow.yaml"]);
     assert_eq!(project.read("workflow.yaml"), "mine");
     project.write("other/.gitignore", "mine\n");
-    let made = project.run(&["init", "other"]).exits(0);
-    assert!(made.stdout.contains("lines to other/.gitignore"), "{made}");
+    project.run(&["init", "other"]).exits(0).prints(&["lines to other/.gitignore"]);
     let ignored = project.read("other/.gitignore");
     assert!(ignored.starts_with("mine\n# galeras\n/cache/\n"), "{ignored}");
     // Entries that are there already are not added, however they are written.

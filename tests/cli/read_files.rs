@@ -69,8 +69,7 @@ fn columns_are_renamed_and_make_the_key() {
     let ids = |rows: &[serde_json::Value]| rows.iter().map(|r| r["id"].clone()).collect::<Vec<_>>();
     assert_eq!(ids(&before), ids(&project.rows("data")));
     project.change("source: code", "sauce: code");
-    let outcome = project.run_json(&[]).exits(2);
-    assert!(outcome.stdout.contains("did you mean `source`?"), "{outcome}");
+    project.run_json(&[]).exits(2).prints(&["did you mean `source`?"]);
 }
 
 #[test]
@@ -132,12 +131,9 @@ fn ids_that_are_null_are_refused() {
 
 #[test]
 fn paths_are_relative_to_the_workflow_file() {
-    let project = Project::empty();
-    project.write(
-        "sub/w.yaml",
-        "galeras: 1\nsteps:\n  data: { op: read, with: { path: ../d.csv } }\n",
-    );
-    project.write("d.csv", "id\na\n");
+    let project = Project::empty()
+        .with("sub/w.yaml", "galeras: 1\nsteps:\n  data: { op: read, with: { path: ../d.csv } }\n")
+        .with("d.csv", "id\na\n");
     project.run(&["run", "sub/w.yaml"]).exits(0);
     // A path on the command line is relative to where it was typed.
     project.write(

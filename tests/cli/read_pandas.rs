@@ -169,9 +169,8 @@ fn a_file_that_has_the_column_keeps_it() {
 
 #[test]
 fn another_position_is_another_table() {
-    let project = Project::new(&workflow("path: d.csv, key: [y]"));
-    project.write("d.csv", "arm,y\nc,1\nt,2\n");
-    project.run_ok(&[]);
+    let project =
+        Project::new(&workflow("path: d.csv, key: [y]")).with("d.csv", "arm,y\nc,1\nt,2\n").ran();
     project.change("key: [y]", "key: [y], position: { column: at }");
     assert_eq!(project.run_ok(&[]).status("data"), "ran");
     assert_eq!(project.run_ok(&[]).status("data"), "hit");
@@ -296,7 +295,6 @@ fn a_url_that_gives_another_file_is_refused() {
     // Neither a path nor a URL, and an empty path alone.
     for with in ["position: { column: at }", "path: ''"] {
         let project = Project::new(&workflow(with));
-        let outcome = project.run_json(&[]).exits(2);
-        assert!(outcome.stdout.contains("`read` needs `path` or `url`"), "{outcome}");
+        project.run_json(&[]).exits(2).prints(&["`read` needs `path` or `url`"]);
     }
 }

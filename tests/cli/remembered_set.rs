@@ -57,8 +57,7 @@ fn looking_goes_by_the_last_run() {
     // Given settings count, and so do the defaults if they are asked for.
     assert_eq!(shown(&project, &["--set", "n=2"]), (2, String::new()));
     assert_eq!(shown(&project, &["--defaults"]), (2, String::new()));
-    let both = project.run(&["show", "w.yaml", "some", "--defaults", "--set", "n=2"]).exits(2);
-    assert!(both.stderr.contains("cannot be used with"), "{both}");
+    project.cli("show w.yaml some --defaults --set n=2").exits(2).reports(&["cannot be used with"]);
 
     let sql = ["sql", "w.yaml", "SELECT count(*) AS n FROM some", "--format", "json"];
     let asked = project.run(&sql).exits(0);
@@ -82,12 +81,10 @@ fn every_workflow_has_its_own_last_run() {
     project.run_ok(&["--set", "n=3"]);
     project.run(&["run", "copy.yaml", "--set", "n=4"]).exits(0);
     assert_eq!(shown(&project, &[]).0, 3);
-    let copy = project.run(&["show", "copy.yaml", "some", "--format", "json"]).exits(0);
-    assert_eq!(copy.json_lines().len(), 4);
+    assert_eq!(project.json(&["show", "copy.yaml", "some"]).len(), 4);
     // A link to a file is that file.
     std::os::unix::fs::symlink("copy.yaml", project.path("link.yaml")).unwrap();
-    let linked = project.run(&["show", "link.yaml", "some", "--format", "json"]).exits(0);
-    assert_eq!(linked.json_lines().len(), 4);
+    assert_eq!(project.json(&["show", "link.yaml", "some"]).len(), 4);
     // Another store knows of no run.
     let other = project.run(&["show", "w.yaml", "some", "--cache", "other"]).exits(1);
     assert!(!other.stderr.contains("last run"), "{other}");
@@ -106,8 +103,7 @@ fn a_run_that_failed_or_selected_is_remembered_and_one_that_was_refused_is_not()
     // A param that the workflow no longer has is reported to come from the last run.
     project.change("  n: { type: int, default: 2 }\n", "");
     project.change("'${{ params.n }}'", "2");
-    let gone = project.run(&["show", "w.yaml", "some"]).exits(2);
-    assert!(gone.stderr.contains(NOTE) && gone.stderr.contains("no param `n`"), "{gone}");
+    project.run(&["show", "w.yaml", "some"]).exits(2).reports(&[NOTE, "no param `n`"]);
     project.run(&["show", "w.yaml", "rows", "--defaults"]).exits(0);
 }
 

@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::harness::{Project, says};
+use crate::harness::Project;
 use crate::remembered_set::run_in;
 
 /// 2022-01-01T00:00:00Z in seconds since 1970.
@@ -455,8 +455,7 @@ fn two_clones_in_folders_of_one_name_are_told_apart() {
     // Names that were given twice are a conflict.
     project.write("list.csv", "repo,url\nx,./r\nx,../mine/repo\n");
     let args = ["run", "flows/w.yaml", "--set", "repos=list.csv"];
-    let refused = run_in(&project, ".", &args).exits(2);
-    says(&refused.stderr, &["would both be called `x`", "columns"]);
+    run_in(&project, ".", &args).exits(2).reports(&["would both be called `x`", "columns"]);
 }
 
 #[test]

@@ -169,8 +169,6 @@ fn a_row_that_fails_ends_the_step_and_names_the_rule() {
 #[test]
 fn the_plan_says_how_much_memory_a_run_takes() {
     let project = project(10);
-    let planned = project.run(&["plan", "w.yaml", "--memory", "3GiB"]).exits(0);
-    assert!(planned.stdout.contains("3.0 GiB of memory"), "{planned}");
-    let planned = project.run(&["plan", "w.yaml", "--memory", "512KiB"]).exits(2);
-    assert!(planned.stderr.contains("at least 1MiB"), "{planned}");
+    project.run(&["plan", "w.yaml", "--memory", "3GiB"]).exits(0).prints(&["3.0 GiB of memory"]);
+    project.run(&["plan", "w.yaml", "--memory", "512KiB"]).exits(2).reports(&["at least 1MiB"]);
 }

@@ -5,7 +5,7 @@ use std::fs::File;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 
-use crate::harness::{Project, Running, says};
+use crate::harness::{Project, says};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -100,8 +100,7 @@ fn ids_are_short_for_people_and_whole_for_programs() {
 #[test]
 fn what_is_left_out_is_said_with_an_option_that_exists() {
     let project = project();
-    let shown = project.run(&["show", "w.yaml", "table"]).exits(0);
-    assert!(shown.stdout.contains("… 30 more rows (use --rows)"), "{shown}");
+    project.run(&["show", "w.yaml", "table"]).exits(0).prints(&["… 30 more rows (use --rows)"]);
     let shown = project.run(&["show", "w.yaml", "table", "--rows", "100"]).exits(0);
     assert!(!shown.stdout.contains("more rows"), "{shown}");
     let wide = "SELECT text a, text b, text c, text d, text e, text f, text g, text h FROM cut";
@@ -112,8 +111,7 @@ fn what_is_left_out_is_said_with_an_option_that_exists() {
 #[test]
 fn statistics_describe_every_column() {
     let project = project();
-    let told = project.run(&["show", "w.yaml", "table", "--stats", "--format", "json"]).exits(0);
-    let columns = told.json_lines();
+    let columns = project.json(&["show", "w.yaml", "table", "--stats"]);
     let column = |name: &str| columns.iter().find(|c| c["column"] == name).unwrap();
     let n = column("n");
     assert_eq!(n["type"], "int64");
@@ -159,7 +157,7 @@ fn statistics_are_of_the_rows_and_columns_that_are_asked_for() {
 #[test]
 fn parquet_and_arrow_go_to_a_pipe() {
     let project = project();
-    let run = |script: &str| Running::start(project.shell(script)).finish().exits(0);
+    let run = |script: &str| project.sh(script).exits(0);
     run("\"$GALERAS\" show w.yaml cut --format parquet > t.parquet");
     let reader =
         ParquetRecordBatchReaderBuilder::try_new(File::open(project.path("t.parquet")).unwrap());
@@ -188,7 +186,7 @@ fn a_terminal_gets_no_binary_data() {
     for format in ["parquet", "arrow"] {
         let verb = format!("show w.yaml cut --format {format}");
         let script = format!("script -qec '\"$GALERAS\" {verb}' /dev/null < /dev/null");
-        let told = Running::start(project.shell(&script)).finish();
+        let told = project.sh(&script);
         assert_eq!(told.code, Some(2), "{told}");
         assert!(told.stdout.contains("not for a terminal; add -o PATH"), "{told}");
     }

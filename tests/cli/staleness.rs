@@ -205,11 +205,7 @@ fn the_order_of_columns_is_part_of_a_result() {
 
 #[test]
 fn an_embedded_workflow_that_changed_is_seen() {
-    let project = Project::new(
-        "galeras: 1\nsteps:\n  sub: { uses: ./sub.yaml }\n  all: { op: sql, from: sub.t, with: { query: SELECT * FROM input } }\n",
-    );
-    project.write("sub.yaml", format!("{TABLE}outputs: {{ t: {{ from: table, path: t.csv }} }}\n"));
-    project.run_ok(&[]);
+    let project = Project::new( "galeras: 1\nsteps:\n  sub: { uses: ./sub.yaml }\n  all: { op: sql, from: sub.t, with: { query: SELECT * FROM input } }\n", ).with("sub.yaml", format!("{TABLE}outputs: {{ t: {{ from: table, path: t.csv }} }}\n")).ran();
     assert_eq!(project.rows("all").len(), 4);
     project.edit("sub.yaml", "1 2 3 4", "1 2 3");
     project.run_ok(&[]);

@@ -20,8 +20,7 @@ fn blobs(project: &Project) -> usize {
 #[test]
 fn results_are_listed() {
     let project = Project::new(WORKFLOW);
-    let empty = project.run(&["cache", "ls"]).exits(0);
-    assert!(empty.stdout.contains("0 results"), "{empty}");
+    project.run(&["cache", "ls"]).exits(0).prints(&["0 results"]);
     project.run_ok(&[]);
     let shown = project.run(&["cache", "ls"]).exits(0);
     let lines: Vec<&str> = shown.stdout.lines().collect();
@@ -76,8 +75,7 @@ fn what_no_recent_run_needs_is_removed() {
 #[test]
 fn a_store_is_emptied_to_a_size() {
     let project = Project::new(WORKFLOW).ran();
-    let removed = project.run(&["cache", "gc", "--max-bytes", "0", "--format", "json"]).exits(0);
-    assert_eq!(removed.json_lines()[0]["event"], "gc");
+    assert_eq!(project.json(&["cache", "gc", "--max-bytes", "0"])[0]["event"], "gc");
     assert_eq!(blobs(&project), 0);
     project.verifies("cache");
     assert_eq!(project.run_ok(&[]).statuses(), "table=ran valid=ran");
@@ -97,8 +95,7 @@ fn sizes_have_units_and_what_is_freed_is_said() {
     assert!(freed.as_u64().unwrap() > 0 && left.as_u64().unwrap() <= 1000, "{dry}");
     project.run_ok(&[]).all_hit();
     let held = ["cache", "gc", "--max-bytes", "0", "--keep-runs", "1"];
-    let held = project.run(&held).exits(0);
-    assert!(held.stdout.contains("kept by --keep-runs"), "{held}");
+    project.run(&held).exits(0).prints(&["kept by --keep-runs"]);
     for size in ["10 XB", "-1", "much", "1.2.3MB", ""] {
         let refused = project.run(&["cache", "gc", &format!("--max-bytes={size}")]).exits(2);
         assert!(refused.stderr.contains("512MB") || size.is_empty(), "{refused}");
@@ -128,10 +125,8 @@ fn workflows_are_told_apart_by_what_they_take() {
     assert_eq!(told[0]["workflow"], "larger");
     assert_eq!(told[0]["bytes"].as_u64(), Some(sum("larger")));
     assert_eq!((&told[1]["results"], told[1]["bytes"].as_u64()), (&2.into(), Some(sum("kept"))));
-    let steps = project.run(&["cache", "ls", "--by", "step"]).exits(0);
-    assert!(steps.stdout.contains("larger/table") && steps.stdout.contains("kept/valid"));
-    let operators = project.run(&["cache", "ls", "--by", "operator"]).exits(0);
-    assert!(operators.stdout.contains("exec") && operators.stdout.contains("validate"));
+    project.run(&["cache", "ls", "--by", "step"]).exits(0).prints(&["larger/table", "kept/valid"]);
+    project.run(&["cache", "ls", "--by", "operator"]).exits(0).prints(&["exec", "validate"]);
 }
 
 #[test]
@@ -150,8 +145,7 @@ fn a_store_that_is_read_is_not_emptied() {
         }
         Err(_) => true,
     });
-    let busy = project.run(&["cache", "gc", "--max-bytes", "0"]).exits(4);
-    assert!(busy.stderr.contains("a command that reads it"), "says why: {busy}");
+    project.cli("cache gc --max-bytes 0").exits(4).reports(&["a command that reads it"]);
     assert_eq!(std::fs::read_to_string(project.path("pipe")).unwrap().lines().count(), 51);
     showing.finish().exits(0);
     project.run(&["cache", "gc", "--max-bytes", "0"]).exits(0);
@@ -182,7 +176,6 @@ fn a_store_in_use_is_not_emptied() {
 #[test]
 fn a_sound_store_is_said_to_be_so() {
     let project = Project::new(WORKFLOW).ran();
-    let shown = project.run(&["cache", "verify"]).exits(0);
-    assert!(shown.stdout.contains("found 0 problems"), "{shown}");
+    let shown = project.run(&["cache", "verify"]).exits(0).prints(&["found 0 problems"]);
     assert!(shown.stderr.is_empty(), "{shown}");
 }

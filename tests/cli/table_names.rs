@@ -104,10 +104,8 @@ fn every_verb_takes_these_names() {
     let project = project();
     let explained = project.run(&["explain", "w.yaml", "testbed[size=2]"]).exits(0);
     assert_eq!(explained.stdout.matches("op sample").count(), 2, "{explained}");
-    let told = project.run(&["explain", "w.yaml", "testbed[*]", "--format", "json"]).exits(0);
-    assert_eq!(told.json_lines().len(), 4);
-    let explained = project.run(&["explain", "w.yaml", "single.raw_data"]).exits(0);
-    assert!(explained.stdout.contains("single/valid: op validate"), "{explained}");
+    assert_eq!(project.json(&["explain", "w.yaml", "testbed[*]"]).len(), 4);
+    project.cli("explain w.yaml single.raw_data").exits(0).prints(&["single/valid: op validate"]);
     let paths = project.run(&["path", "w.yaml", "testbed[*].rejects"]).exits(0);
     assert_eq!(paths.stdout.lines().count(), 4, "{paths}");
     let id = project.rows("testbed[size=3,kind=b]")[0]["id"].as_str().unwrap().to_owned();
@@ -160,10 +158,8 @@ fn many_cells_are_not_listed_one_by_one() {
     let sizes = (1..=60).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
     let project = Project::new(&WORKFLOW.replace("[2, 3]", &format!("[{sizes}]")));
     project.write("collect.yaml", INNER);
-    let told = project.run(&["show", "w.yaml", "tesbed"]).exits(2);
-    assert!(told.stderr.contains("did you mean `testbed`?"), "{told}");
-    let told = project.run(&["show", "w.yaml", "testbed"]).exits(2);
-    assert!(told.stderr.contains("`testbed` has 120 cells"), "{told}");
+    project.run(&["show", "w.yaml", "tesbed"]).exits(2).reports(&["did you mean `testbed`?"]);
+    let told = project.cli("show w.yaml testbed").exits(2).reports(&["`testbed` has 120 cells"]);
     assert!(told.stderr.contains("and 115 more") && told.stderr.len() < 400, "{told}");
 }
 

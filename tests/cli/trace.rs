@@ -48,8 +48,7 @@ fn a_kept_row_leads_to_its_file_and_line() {
         &shown.stdout,
         &[&id, "pkg/mod.py", &format!("start_line {line}"), "methods", "testbed", "src"],
     );
-    let told = project.run(&["trace", "w.yaml", &id, "--format", "json"]).exits(0);
-    let told = &told.json_lines()[0];
+    let told = &project.json(&["trace", "w.yaml", &id])[0];
     let places = told["places"].as_array().unwrap();
     let steps: Vec<&str> = places.iter().filter_map(|p| p["step"].as_str()).collect();
     assert_eq!(steps, ["methods", "features", "valid", "sampled", "testbed"]);
@@ -117,16 +116,14 @@ fn kept_and_rejected_rows_add_up_at_every_step() {
         let of = |name: &str| place["counts"][name].as_u64().unwrap();
         assert_eq!(of("input"), of("kept") + of("rejected"), "{place}");
     }
-    let shown = project.run(&["trace", "w.yaml", &id]).exits(0);
-    assert!(shown.stdout.contains("10 = 6 kept + 4 rejected"), "{shown}");
+    project.run(&["trace", "w.yaml", &id]).exits(0).prints(&["10 = 6 kept + 4 rejected"]);
 }
 
 #[test]
 fn the_beginning_of_an_id_is_enough() {
     let project = project();
     let id = id(&project.rows("testbed"), 0);
-    let shown = project.run(&["trace", "w.yaml", &id[..12]]).exits(0);
-    assert!(shown.stdout.contains(&id), "{shown}");
+    project.run(&["trace", "w.yaml", &id[..12]]).exits(0).prints(&[&id]);
 }
 
 #[test]

@@ -32,8 +32,7 @@ outputs:
 ";
 
 fn project() -> Project {
-    let project = Project::new(OUTER).with("sub/collect.yaml", INNER);
-    project.write(
+    let project = Project::new(OUTER).with("sub/collect.yaml", INNER).with(
         "sub/data.jsonl",
         (1..=5).map(|i| format!("{{\"id\":\"{i}\",\"x\":{i}}}\n")).collect::<String>(),
     );
