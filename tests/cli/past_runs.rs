@@ -11,9 +11,7 @@ const WORKFLOW: &str = "galeras: 1
 params:
   factor: { type: int, default: 2 }
 steps:
-  table:
-    op: read
-    with: { path: data.csv, key: [id] }
+  table: { op: read, with: { path: data.csv, key: [id] } }
   scaled:
     op: sql
     from: table

@@ -12,9 +12,7 @@ const WORKFLOW: &str = "galeras: 1
 name: counts
 params: { least: { type: int, default: 0 } }
 steps:
-  methods:
-    op: methods
-    with: { dir: code }
+  methods: { op: methods, with: { dir: code } }
   features:
     op: ast
     from: methods
@@ -194,8 +192,7 @@ fn the_last_words_come_last_and_say_where_to_look() {
     let look = text.lines().last().unwrap();
     assert_eq!(look, "to see rows: galeras show w.yaml methods --cache 'other cache'");
     let command = look.strip_prefix("to see rows: galeras ").unwrap();
-    let shown = project.sh(&format!("\"$GALERAS\" {command}"));
-    assert!(shown.exits(0).stdout.contains("a.py"));
+    assert!(project.sh(&format!("\"$GALERAS\" {command}")).exits(0).stdout.contains("a.py"));
 }
 
 #[test]
@@ -210,15 +207,13 @@ fn the_command_that_shows_rows_works_whatever_the_names_are() {
     let look = outcome.stderr.lines().last().unwrap();
     assert_eq!(look, r"to see rows: galeras show 'it'\''s w.yaml' 'few[least=0]'");
     let command = look.strip_prefix("to see rows: galeras ").unwrap();
-    let shown = project.sh(&format!("\"$GALERAS\" {command}"));
-    assert!(shown.exits(0).stdout.contains("nloc"));
+    assert!(project.sh(&format!("\"$GALERAS\" {command}")).exits(0).stdout.contains("nloc"));
 }
 
 #[test]
 fn a_run_that_failed_says_where_to_look_only_if_there_are_rows() {
     let project = project();
-    let test = "from: methods\n    assert: [ { expr: 'nloc > 900' } ]";
-    project.change("from: methods", test);
+    project.change("from: methods", "from: methods\n    assert: [ { expr: 'nloc > 900' } ]");
     let outcome = project.run(&["run", "w.yaml"]).exits(3);
     assert!(outcome.stderr.ends_with("\nto see rows: galeras show w.yaml features\n"), "{outcome}");
     project.run(&["show", "w.yaml", "features"]).exits(0);

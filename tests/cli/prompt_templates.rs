@@ -214,10 +214,8 @@ fn templates_have_loops_conditions_filters_and_lists() {
         &windows,
         &[("{{ code }}", code), ("a\r\n{{ code }}b", &between), ("{{ code }}\n", code)],
     );
-    let functions =
-        json!({"id": "a", "range": "R", "dict": "D", "debug": "B", "loop": "L", "namespace": "N"});
     all_written(
-        &functions,
+        &json!({"id": "a", "range": "R", "dict": "D", "debug": "B", "loop": "L", "namespace": "N"}),
         &[
             ("{{ id }} {{ range }}", "a R"),
             ("{{ id }} {{ dict }}", "a D"),
@@ -327,8 +325,7 @@ fn ids_come_from_the_data_point_and_the_treatment_alone() {
     let after = project.rows("prompts");
     assert_eq!(after.len(), 4 * 3);
     for row in &before {
-        let same = of(&after, &text(row, "snippet_id"), &text(row, "treatment"));
-        assert_eq!(same["id"], row["id"]);
+        assert_eq!(of(&after, &text(row, "snippet_id"), &text(row, "treatment"))["id"], row["id"]);
     }
     assert!(ids(&before).is_subset(&ids(&after)));
     // The untouched template says the same.

@@ -110,8 +110,7 @@ fn testbeds_have_the_keys_and_types_of_the_published_files() {
     assert_eq!(numbers.len(), ids.len());
     // Nothing is written again, and the rows are counted as they are in the file.
     paper.set("seed", "42");
-    let again = paper.run(&[]).exits(0);
-    for event in again.events("output") {
+    for event in paper.run(&[]).exits(0).events("output") {
         assert_eq!(event["written"], false, "{event}");
     }
 }

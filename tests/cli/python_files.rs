@@ -6,16 +6,11 @@ use crate::harness::{Outcome, Project, patience};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
-  methods:
-    op: methods
-    with: { dir: src }
+  methods: { op: methods, with: { dir: src } }
   features:
     op: ast
     from: methods
-  testbed:
-    op: cut
-    from: features
-    with: { seed: 1 }
+  testbed: { op: cut, from: features, with: { seed: 1 } }
 ";
 
 const GOOD: &str = "def good(a, b):\n    \"\"\"Adds.\"\"\"\n    return a + b\n";
@@ -138,8 +133,7 @@ fn nul_bytes() {
 fn bytes_that_are_no_text() {
     let (project, _) = run_on("latin.py", b"def f():\n    return '\xe9\xff'\n");
     rejected(&project, "latin.py", "utf-8");
-    let again = project.run_ok(&[]);
-    again.all_hit();
+    project.run_ok(&[]).all_hit();
 }
 
 #[test]

@@ -85,8 +85,7 @@ fn the_papers_search_finds_just_what_matches() {
     assert_eq!(shown.stdout, expected.trim_start().replace("URL", &api.url()));
     assert!(project.rows("repos.rejects").is_empty());
     assert_eq!(api.searches().len(), 1);
-    let again = project.run_ok(&["--cache", "other", "--jobs", "1"]);
-    assert_eq!(again.digests(), outcome.digests());
+    assert_eq!(project.run_ok(&["--cache", "other", "--jobs", "1"]).digests(), outcome.digests());
     // The types are those of the catalogue, whatever the values are.
     let sql = "SELECT arrow_typeof(stars), arrow_typeof(pushed_at), arrow_typeof(fork) FROM repos";
     let types = project.run(&["sql", "w.yaml", sql, "--format", "json"]).exits(0);
@@ -113,8 +112,7 @@ fn what_github_does_not_know_is_null() {
 fn a_search_that_finds_nothing_is_an_empty_table() {
     let api = GithubApi::start(Vec::new());
     let project = project(&api, PAPER, "");
-    let outcome = project.run_ok(&[]);
-    assert_eq!(outcome.step("repos")["rows"], 0);
+    assert_eq!(project.run_ok(&[]).step("repos")["rows"], 0);
     project.run_ok(&[]).all_hit();
     assert_eq!(api.requests().len(), 1);
 }
@@ -199,8 +197,7 @@ fn nothing_is_asked_again_without_a_reason() {
     project.edit("w.yaml", "    with:\n", "    with:\n      token_env: ANOTHER_NAME\n");
     run_with(&project, &[("ANOTHER_NAME", "ghp_three")], RUN).exits(0).all_hit();
     project.write("w.yaml", project.read("w.yaml").replace("  repos:\n", "  found:\n"));
-    let renamed = project.run_ok(&[]);
-    renamed.all_hit();
+    project.run_ok(&[]).all_hit();
     assert_eq!(api.requests().len(), 0);
     let forced = project.run_ok(&["--force", "found"]);
     assert_eq!(forced.step("found")["reason"], "FORCED");
@@ -221,8 +218,7 @@ fn another_question_is_asked() {
     ] {
         api.forget();
         project.edit("w.yaml", old, new);
-        let outcome = project.run_ok(&[]);
-        assert_eq!(outcome.step("repos")["reason"], "ARG_CHANGED", "{new}");
+        assert_eq!(project.run_ok(&[]).step("repos")["reason"], "ARG_CHANGED", "{new}");
         assert_eq!(api.searches().len(), 1, "{new}");
     }
     // Back again: that answer is stored.
@@ -348,8 +344,7 @@ fn a_locked_answer_is_used_although_the_world_moves() {
     assert_eq!(names(&project, "repos"), ["o/r0001", "o/r0002", "o/r0003"]);
     assert_ne!(run.step("repos")["digest"], free.step("repos")["digest"]);
     // Nothing is asked by a new store, a frozen run, or by force, which says so.
-    let elsewhere = project.run_ok(&["--frozen", "--cache", "empty"]);
-    assert_eq!(elsewhere.digests(), run.digests());
+    assert_eq!(project.run_ok(&["--frozen", "--cache", "empty"]).digests(), run.digests());
     let forced = project.run_ok(&["--force", "repos"]);
     assert_eq!(forced.digests(), run.digests());
     let warning = forced.events("warning");
@@ -363,8 +358,7 @@ fn a_locked_answer_is_used_although_the_world_moves() {
     // Locked again, it is the new world.
     project.edit("w.yaml", "\n      limit: 2", "");
     project.run(&["lock", "w.yaml"]).exits(0);
-    let after = project.run_ok(&["--frozen"]);
-    assert_eq!(after.step("repos")["rows"], 4);
+    assert_eq!(project.run_ok(&["--frozen"]).step("repos")["rows"], 4);
     assert_eq!(project.rows("repos")[0]["head_sha"], "77".repeat(20));
 }
 

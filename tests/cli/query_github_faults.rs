@@ -135,8 +135,7 @@ fn a_page_that_lacks_repositories_is_made_good() {
     let undisturbed = project.run_ok(&["--cache", "undisturbed"]);
     api.forget();
     api.faults(vec![(1, GithubFault::Omit(7))]);
-    let outcome = project.run_ok(&[]);
-    assert_eq!(outcome.digests(), undisturbed.digests());
+    assert_eq!(project.run_ok(&[]).digests(), undisturbed.digests());
     // Forever short: the run says so and goes on.
     api.script(|_, request| (request.param("page") == "1").then_some(GithubFault::Omit(1)));
     let outcome = project.run_ok(&["--cache", "short"]);
@@ -214,8 +213,7 @@ fn a_wait_of_an_hour_ends_at_once_and_is_resumed() {
         assert_eq!(before.len(), at + 1, "nothing is asked while the limit lasts");
         api.forget();
         api.script(|_, _| None);
-        let after = project.run_ok(&["--cache", signal]);
-        assert_eq!(after.digests(), undisturbed.digests());
+        assert_eq!(project.run_ok(&["--cache", signal]).digests(), undisturbed.digests());
         resumed(&before, &api.searches(), all);
         project.verifies(signal);
     }
@@ -310,8 +308,7 @@ fn finished_heads_are_not_asked_again() {
         thread::sleep(Duration::from_millis(300));
         let asked = Instant::now();
         running.signal(signal);
-        let code = running.finish().code;
-        assert_eq!(code, (signal == "INT").then_some(130));
+        assert_eq!(running.finish().code, (signal == "INT").then_some(130));
         assert!(asked.elapsed() < patience(2), "{:?}", asked.elapsed());
         api.forget();
         gate.set(OPEN);
@@ -343,8 +340,7 @@ fn repositories_that_cannot_be_reached_are_recorded() {
         assert_eq!((&reject["step"], &reject["rule"]), (&json!("repos"), &json!("reachable")));
         assert!(reject["reason"].as_str().unwrap().contains(answer), "{reject}");
     }
-    let warned = outcome.events("warning");
-    assert_eq!(warned.len(), 2, "{outcome}");
+    assert_eq!(outcome.events("warning").len(), 2, "{outcome}");
     // The server is back: that one is tried again, and nothing else.
     api.forget();
     gate.set(OPEN);

@@ -170,8 +170,7 @@ fn the_quickstart_goes_from_methods_to_scores_without_a_server() {
     assert_eq!(corpus.len(), 3 * 10);
     assert!(corpus.iter().all(|row| row["rows"] == 30), "{corpus:?}");
     // Again: nothing is computed.
-    let again = project.run(&[&["run", "w.yaml", "--format", "json"], &set[..]].concat()).exits(0);
-    again.all_hit();
+    project.run(&[&["run", "w.yaml", "--format", "json"], &set[..]].concat()).exits(0).all_hit();
 }
 
 #[test]

@@ -125,8 +125,7 @@ fn marks_and_ends_of_lines_of_windows_are_no_part_of_the_data() {
 
 #[test]
 fn ids_that_are_null_are_refused() {
-    let project = project("d.csv", "id,x\na,1\n,2\n");
-    project.fails("data", &["id", "null"]);
+    project("d.csv", "id,x\na,1\n,2\n").fails("data", &["id", "null"]);
 }
 
 #[test]

@@ -47,8 +47,7 @@ fn refuses(project: &Project, words: &[&str]) {
         ends_well(&outcome);
         // The message is wrapped.
         let flat: String = outcome.stderr.replace('│', " ");
-        let flat = flat.split_whitespace().collect::<Vec<_>>().join(" ");
-        says(&flat, words);
+        says(&flat.split_whitespace().collect::<Vec<_>>().join(" "), words);
     }
     assert!(project.stored_nothing());
 }
@@ -174,8 +173,7 @@ fn more_columns_than_a_query_can_have_are_refused_at_once() {
     );
     assert!(started.elapsed() < TIME_OUT / 4, "{:?}", started.elapsed());
     // As many as are allowed are planned at once.
-    let wide = project("d.csv", format!("id{}\n", header(9_999)));
-    wide.run(&["check", "w.yaml"]).exits(0);
+    project("d.csv", format!("id{}\n", header(9_999))).run(&["check", "w.yaml"]).exits(0);
 }
 
 #[test]
@@ -203,8 +201,7 @@ fn digits_that_would_be_lost_are_refused() {
     let words = ["the whole number 12345678901234567891 has more digits", "in quotes"];
     let lines = "{\"id\":\"a\",\"x\":1}\n{\"id\":\"b\",\"x\":12345678901234567891}\n";
     refuses(&project("d.jsonl", lines), &[&words[..], &["line 2"]].concat());
-    let list = "[{\"id\":\"a\",\"x\":12345678901234567891}]";
-    refuses(&project("d.json", list), &words);
+    refuses(&project("d.json", "[{\"id\":\"a\",\"x\":12345678901234567891}]"), &words);
     refuses(&project("d.json", "{\"x\":{\"0\":12345678901234567891}}"), &words);
     // Texts keep all of theirs, in CSV too.
     let kept = project("d.csv", "id,x\na,12345678901234567891\n").ran();
@@ -234,8 +231,7 @@ fn a_time_that_no_calendar_has_is_refused() {
         let more = "outputs:\n  o: { from: data, path: o.jsonl }\n";
         project.write("w.yaml", format!("{}{more}", project.read("w.yaml")));
         let outcome = project.run(&["run", "w.yaml"]).exits(1);
-        let words = "the column `t` has a ";
-        assert!(outcome.stderr.contains(words), "{outcome}");
+        assert!(outcome.stderr.contains("the column `t` has a "), "{outcome}");
         assert!(outcome.stderr.contains("that no calendar has"), "{outcome}");
         assert!(!project.path("o.jsonl").exists());
     }

@@ -96,8 +96,7 @@ fn positions_count_within_groups_or_in_the_whole_file() {
     // By the new name of a column; several columns; a group without a value.
     let csv = "a,b,n\nx,1,0\n,1,1\nx,2,2\nx,1,3\n,1,4\nx,2,5\n";
     let with = ", columns: { a: arm }, position: { column: at, within: [arm, b] }, key: [n]";
-    let found = rows("d.csv", csv, with);
-    for row in &found {
+    for row in &rows("d.csv", csv, with) {
         assert_eq!(row["at"], i64::from(row["n"].as_i64().unwrap() > 2), "{row}");
     }
 }
@@ -108,8 +107,7 @@ fn rows_of_the_same_values_are_told_apart_by_their_position() {
     assert_eq!(rows("d.csv", csv, ", position: { column: row }, key: [row]").len(), 4);
     // Also where no key is named: the position is one of all columns.
     assert_eq!(rows("d.csv", csv, ", position: { column: row, within: [arm] }").len(), 4);
-    let project = Project::new(&workflow("path: d.csv")).with("d.csv", csv);
-    project.run_json(&[]).exits(1);
+    Project::new(&workflow("path: d.csv")).with("d.csv", csv).run_json(&[]).exits(1);
 }
 
 /// Reads a file of 200,000 rows, which is large enough to be read in parts, and fails unless the
@@ -206,10 +204,8 @@ fn mistakes_in_positions() {
     wrong("d.csv", csv, with, "unknown-column", &["did you mean `arm`?"]);
     let with = "path: d.csv, position: { «colum: at }";
     wrong("d.csv", csv, with, "unknown-argument", &["did you mean `column`?"]);
-    let with = "path: d.csv, position: «at";
-    wrong("d.csv", csv, with, "wrong-type", &[]);
-    let with = "path: d.csv, position: { column: at, within: «arm }";
-    wrong("d.csv", csv, with, "wrong-type", &[]);
+    wrong("d.csv", csv, "path: d.csv, position: «at", "wrong-type", &[]);
+    wrong("d.csv", csv, "path: d.csv, position: { column: at, within: «arm }", "wrong-type", &[]);
     // The old name is none any more.
     let with = "path: d.csv, columns: { arm: a }, position: { column: at, within: [«arm] }";
     wrong("d.csv", csv, with, "unknown-column", &["`arm`"]);
@@ -280,8 +276,7 @@ fn a_copy_is_named_from_the_current_folder() {
     project.write("flows/beside.json", PANDAS);
     project.write("here.json", PANDAS);
     for file in ["flows/beside.json", "here.json"] {
-        let set = format!("data={file}");
-        project.run(&["run", "flows/w.yaml", "--set", &set]).exits(0);
+        project.run(&["run", "flows/w.yaml", "--set", &format!("data={file}")]).exits(0);
     }
     assert_eq!(asked.load(Ordering::SeqCst), 0);
 }

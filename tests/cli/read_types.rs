@@ -19,8 +19,7 @@ fn project(file: &str, content: impl AsRef<[u8]>, more: &str) -> Project {
 #[track_caller]
 fn refuses(file: &str, content: impl AsRef<[u8]>, more: &str, words: &[&str]) {
     let outcome = project(file, content, more).run(&["check", "w.yaml"]).exits(2);
-    let flat = outcome.stderr.replace('│', " ");
-    says(&flat.split_whitespace().collect::<Vec<_>>().join(" "), words);
+    says(&outcome.stderr.replace('│', " ").split_whitespace().collect::<Vec<_>>().join(" "), words);
 }
 
 #[test]
@@ -46,10 +45,9 @@ fn read_names_the_value_that_does_not_fit() {
         ", types: { day: date }",
         &["`d.csv`: line 4: the column `day` is `2020-02-30`"],
     );
-    let lines = "{\"id\":\"a\",\"n\":1}\n{\"id\":\"b\",\"n\":1.5}\n";
     refuses(
         "d.jsonl",
-        lines,
+        "{\"id\":\"a\",\"n\":1}\n{\"id\":\"b\",\"n\":1.5}\n",
         ", types: { n: int64 }",
         &["line 2: the column `n` is `1.5`, not int64"],
     );

@@ -39,8 +39,7 @@ fn a_unit_in_two_clusters_is_refused_by_every_estimator() {
     let row =
         |i: u64| format!("{},{},{},{}", ["t", "c"][i as usize % 2], noise(i, 1), i / 2, i % 7);
     let rows = analysed(&csv("arm,y,unit,place", (0..60).map(row)), with).rows("effects");
-    let reason = "30 units have rows in two clusters or more: a unit must lie within one";
-    is_refused(&rows[0], reason);
+    is_refused(&rows[0], "30 units have rows in two clusters or more: a unit must lie within one");
 }
 
 #[test]

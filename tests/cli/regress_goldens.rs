@@ -457,8 +457,7 @@ fn instruments_give_two_stage_least_squares() {
         let row = find(&rows, &[("estimator", "iv"), ("estimand", "late"), ("status", "ok")]);
         holds(row, "estimate", CARD_IV, CLOSED);
         holds(row, "standard_error", iv, CLOSED);
-        let first = format!("First-stage F = {f} ({kind}).");
-        assert!(text(row, "note").contains(&first), "{row}");
+        assert!(text(row, "note").contains(&format!("First-stage F = {f} ({kind}).")), "{row}");
         assert_eq!(row["primary"], true);
     }
 }

@@ -230,8 +230,7 @@ fn confounders_are_checked_against_the_graph() {
         .map(|(at, line)| if at == 0 { line.into() } else { format!("{line},{}", at * at % 13) })
         .collect();
     let with = format!("{}, graph: '{}', confounders: [Z, W]", roles(&dag), dagitty(&dag));
-    let project = analysed(&(table.join("\n") + "\n"), &with);
-    for row in project.rows("effects") {
+    for row in analysed(&(table.join("\n") + "\n"), &with).rows("effects") {
         assert_eq!(text(&row, "reason"), "the confounder `W` is not in the graph");
     }
 }
@@ -289,8 +288,7 @@ fn instruments_of_the_graph_are_used() {
     let wanted = find(&given, &[("estimator", "iv"), ("status", "ok")]);
     for step in ["graph", "both"] {
         let rows = project.rows(step);
-        let row = find(&rows, &[("estimator", "iv")]);
-        assert_eq!(row, wanted, "{step}");
+        assert_eq!(find(&rows, &[("estimator", "iv")]), wanted, "{step}");
         let reason = "by the graph no set of columns blocks the backdoor paths; the effect is \
                       identified by the instrument `Z` only (estimators: [iv])";
         refuses(find(&rows, &[("estimator", "ols")]), reason);
@@ -358,8 +356,7 @@ fn a_graph_without_an_effect_says_so() {
     let rows = project.rows("effects.graph");
     let row = find(&rows, &[("kind", "identification")]);
     assert!(text(row, "note").contains("the graph says that the effect is zero"), "{row}");
-    let estimates = project.rows("effects");
-    assert_eq!(find(&estimates, &[("estimator", "ols")])["adjusted_for"], json!("Z"));
+    assert_eq!(find(&project.rows("effects"), &[("estimator", "ols")])["adjusted_for"], json!("Z"));
 }
 
 #[test]

@@ -46,8 +46,7 @@ fn all(code: &str, cases: &[(&str, &[&str])]) {
 
 #[track_caller]
 fn sound(with: &str) {
-    let project = Project::new(&workflow(&format!("{LEAST}{with}")));
-    project.run(&["check", "w.yaml"]).exits(0);
+    Project::new(&workflow(&format!("{LEAST}{with}"))).run(&["check", "w.yaml"]).exits(0);
 }
 
 #[test]

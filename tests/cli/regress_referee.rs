@@ -29,8 +29,7 @@ pub fn measure(project: &Project, step: &str, analysis: &str, measure: &str) -> 
 #[track_caller]
 fn ratios(project: &Project, step: &str, peer: &Value, near: f64) {
     for name in ["risk_ratio", "risk_ratio_low", "risk_ratio_high", "evalue", "evalue_ci"] {
-        let row = measure(project, step, "evalue", name);
-        holds(&row, "value", peer[name].as_f64().unwrap(), near);
+        holds(&measure(project, step, "evalue", name), "value", peer[name].as_f64().unwrap(), near);
     }
 }
 

@@ -50,8 +50,7 @@ fn refuses(table: &str, with: &str, reason: &str) {
     for row in &rows {
         is_refused(row, reason);
     }
-    let summary = project.rows("effects.summary");
-    for row in &summary {
+    for row in &project.rows("effects.summary") {
         assert_eq!((text(row, "status"), text(row, "p_adj")), ("refused", ""), "{row}");
         for column in ["estimate", "ci_low", "ci_high"] {
             assert!(row[column].is_null(), "{row}");
@@ -132,8 +131,7 @@ fn a_control_that_no_row_has() {
     }
     assert_eq!(project.rows("effects").len(), 2, "one row for each arm there is");
     let rows = analysed(&table, &format!("{TWO}, treatments: [t, T1]")).rows("effects");
-    let row = find(&rows, &[("treatment", "T1")]);
-    is_refused(row, "no row has `T1` as `arm`: it is `c` and `t`");
+    is_refused(find(&rows, &[("treatment", "T1")]), "no row has `T1` as `arm`: it is `c` and `t`");
     // The other contrast has its number, adjusted for one test.
     let row = find(&rows, &[("treatment", "t"), ("status", "ok")]);
     assert_eq!(row["p_value"], row["p_adjusted"]);
@@ -165,8 +163,7 @@ fn an_empty_table() {
 fn a_constant_outcome() {
     let table = rows(40, |_, arm, _, x, w| format!("{arm},7,{x},{w}"));
     let with = TWO.replace("[y]", "[y, w]");
-    let project = analysed(&table, &with);
-    assert_eq!(find(&project.rows("effects"), &[("outcome", "w")])["status"], "ok");
+    assert_eq!(find(&analysed(&table, &with).rows("effects"), &[("outcome", "w")])["status"], "ok");
     // Constant within each arm, but not the same: nothing to judge the difference by.
     let table = rows(40, |_, arm, _, x, w| {
         format!("{arm},{},{x},{w}", arm.len() + usize::from(arm == "t"))
@@ -252,8 +249,7 @@ fn infinite_values() {
     for missing in ["", ", missing: drop"] {
         refuses(&table, &format!("{TWO}{missing}"), "`y` is infinite in 2 rows");
         let with = TWO.replace("[y]", "[w]");
-        let project = analysed(&table, &format!("{with}, confounders: [x]{missing}"));
-        for row in project.rows("effects") {
+        for row in analysed(&table, &format!("{with}, confounders: [x]{missing}")).rows("effects") {
             is_refused(&row, "`x` is infinite in 1 row");
         }
     }

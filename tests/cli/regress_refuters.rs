@@ -229,8 +229,7 @@ fn estimators_with_covariates_are_refuted_too() {
                 _ => None,
             };
             if let Some(reason) = inapplicable {
-                let status = (text(row, "status"), text(row, "reason"));
-                assert_eq!(status, ("not_applicable", reason));
+                assert_eq!((text(row, "status"), text(row, "reason")), ("not_applicable", reason));
                 assert_eq!((&row["simulations"], &row["failed"]), (&json!(0), &json!(0)));
                 assert!(row["new_effect"].is_null() && row["p_value"].is_null(), "{row}");
                 assert_eq!(row["estimate"], found["estimate"]);

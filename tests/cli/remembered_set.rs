@@ -9,13 +9,8 @@ params:
   data: { type: path, default: data.csv }
   label: { type: string, default: plain }
 steps:
-  rows:
-    op: read
-    with: { path: '${{ params.data }}', key: [id] }
-  some:
-    op: sample
-    from: rows
-    with: { n: '${{ params.n }}', seed: 1 }
+  rows: { op: read, with: { path: '${{ params.data }}', key: [id] } }
+  some: { op: sample, from: rows, with: { n: '${{ params.n }}', seed: 1 } }
   labelled:
     op: sql
     from: some
@@ -169,8 +164,7 @@ fn quoted(text: &str) -> String {
 fn nothing_that_was_set_steers_a_terminal() {
     let project = project();
     let long = "x".repeat(500);
-    let set = format!("label=\u{1b}[2J\u{202e}{long}");
-    project.run_ok(&["--set", &set]);
+    project.run_ok(&["--set", &format!("label=\u{1b}[2J\u{202e}{long}")]);
     let shown = project.run(&["show", "w.yaml", "labelled"]).exits(0);
     assert!(!shown.stderr.contains(['\u{1b}', '\u{202e}']), "{shown}");
     assert!(shown.stderr.contains(r"\x1b[2J\u202e"), "{shown}");

@@ -402,8 +402,7 @@ fn a_remote_outside_of_the_workflow_needs_consent() {
     assert_eq!(statuses(&steps(&done)), ["hit (remote)"; 3], "{done}");
     other.run(&["push", "w.yaml", "--allow", &allow]).exits(2).reports(&["writ"]);
     // Public servers without TLS are asked about as all others are.
-    let plain = project_with("http://192.0.2.1/store");
-    plain.run(&["run", "w.yaml"]).exits(2).reports(&["host:"]);
+    project_with("http://192.0.2.1/store").run(&["run", "w.yaml"]).exits(2).reports(&["host:"]);
     for wrong in ["''", "'s3://'", "'https://'"] {
         project_with(wrong).run(&["check", "w.yaml"]).exits(2).reports(&["w.yaml:2:9"]);
     }

@@ -8,21 +8,13 @@ description: How large are **methods**?
 params:
   least: { type: float, default: 2, help: the least size }
 steps:
-  rows:
-    op: read
-    with: { path: rows.jsonl }
+  rows: { op: read, with: { path: rows.jsonl } }
   large:
     op: validate
     from: rows
     with: { rules: [ { name: large_enough, check: 'size >= ${{ params.least }}' } ] }
-  picture:
-    op: figure
-    from: large
-    with: { kind: histogram, x: size }
-  counted:
-    op: describe
-    from: large
-    with: { columns: [size] }
+  picture: { op: figure, from: large, with: { kind: histogram, x: size } }
+  counted: { op: describe, from: large, with: { columns: [size] } }
 outputs:
   counted: { from: counted, path: counted.csv, show: true }
 ";

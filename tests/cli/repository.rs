@@ -182,8 +182,7 @@ impl Repository {
         }
         if parents.is_empty() {
             // Without it, a branch that exists would be continued.
-            let reset = format!("reset refs/heads/{branch}\n\n");
-            input.splice(0..0, reset.into_bytes());
+            input.splice(0..0, format!("reset refs/heads/{branch}\n\n").into_bytes());
         }
         input.extend_from_slice(&changes);
         input.extend_from_slice(b"\nget-mark :1\ndone\n");
@@ -483,12 +482,8 @@ fn an_embedding_workflow_gives_paths_of_its_own_folder() {
 params:
   repos: { type: repos, default: ./theirs/repo }
 steps:
-  inner:
-    uses: ./flows/w.yaml
-    with: { repos: '${{ params.repos }}' }
-  named:
-    uses: ./flows/w.yaml
-    with: { repos: mine/repo/../repo }
+  inner: { uses: ./flows/w.yaml, with: { repos: '${{ params.repos }}' } }
+  named: { uses: ./flows/w.yaml, with: { repos: mine/repo/../repo } }
 ",
     );
     let addresses = |more: &[&str]| -> Vec<String> {

@@ -222,8 +222,7 @@ fn ratings_that_cannot_be_read_are_told_before_anything_runs() {
     project.write("ratings/Ann.csv", "id,question,answer\n");
     refused(&project, "of the same rater");
     std::fs::remove_file(project.path("ratings/Ann.csv")).unwrap();
-    let large = std::fs::File::create(project.path("ratings/big.jsonl")).unwrap();
-    large.set_len(1 << 30).unwrap();
+    std::fs::File::create(project.path("ratings/big.jsonl")).unwrap().set_len(1 << 30).unwrap();
     refused(&project, "1024 MiB");
     std::fs::remove_dir_all(project.path("ratings")).unwrap();
     refused(&project, "the folder `ratings` does not exist");

@@ -55,8 +55,7 @@ impl Owner {
 
     #[track_caller]
     fn push(&self, place: &str, env: &Variables) {
-        let push = ["push", "casestudy.yaml", "--remote", place];
-        self.call(&self.project, &push, &[], env).exits(0);
+        self.call(&self.project, &["push", "casestudy.yaml", "--remote", place], &[], env).exits(0);
     }
 
     /// The sizes of the tables that outputs are written from, by their logical digests.
@@ -87,8 +86,7 @@ impl Owner {
                 let digest = port["digest"].as_str().unwrap();
                 if wanted.contains(digest) {
                     // The file of the table, and those that hold columns of it.
-                    let layers = port["layers"].as_array().into_iter().flatten();
-                    for file in layers.chain([port]) {
+                    for file in port["layers"].as_array().into_iter().flatten().chain([port]) {
                         let blob = file["blob"].as_str().unwrap().to_string();
                         sizes.insert(blob, file["bytes"].as_u64().unwrap());
                     }

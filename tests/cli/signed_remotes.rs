@@ -399,8 +399,7 @@ fn without_ssh_keygen_only_signatures_are_out_of_reach() {
             crate::harness::Running::start(command).finish()
         });
         let place = ["--remote", remote, "--allowed-signers", "team.signers"];
-        let told = with_path(other.command(&[&["run", "w.yaml"], &place[..]].concat()));
-        let told = told.exits(code);
+        let told = with_path(other.command(&[&["run", "w.yaml"], &place[..]].concat())).exits(code);
         with_path(other.command(&["run", "w.yaml", "--remote", remote])).exits(0);
         told.stderr
     };

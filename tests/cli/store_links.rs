@@ -10,9 +10,7 @@ use crate::harness::{Outcome, Project, files_below, says};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
-  table:
-    op: exec
-    with: { command: 'echo ''{\"id\":\"a\"}''', output: { id: utf8! } }
+  table: { op: exec, with: { command: 'echo ''{\"id\":\"a\"}''', output: { id: utf8! } } }
 ";
 
 const VERBS: [&[&str]; 3] = [

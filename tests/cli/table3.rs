@@ -401,8 +401,7 @@ fn effects_change_with_covariates_as_in_the_reference() {
     let Some(table) = table() else { return };
     let rows = table.rows("effects.modifiers");
     for (at, (_, treatment, control)) in CONTRASTS.into_iter().enumerate() {
-        let peer = theirs(at);
-        for (modifier, slope) in peer["cate"].as_object().unwrap() {
+        for (modifier, slope) in theirs(at)["cate"].as_object().unwrap() {
             let here: Vec<Value> = rows
                 .iter()
                 .filter(|row| row["treatment"] == treatment && row["control"] == control)

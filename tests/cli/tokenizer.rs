@@ -19,10 +19,7 @@ steps:
       command: touch ran; cat data.jsonl
       files: [data.jsonl]
       output: { id: utf8!, code: utf8, size: int64 }
-  bpe:
-    op: tokenizer
-    from: data
-    with: { column: code }
+  bpe: { op: tokenizer, from: data, with: { column: code } }
 outputs:
   model: { from: bpe, path: out/tokenizer.json, column: model }
 ";

@@ -92,8 +92,7 @@ fn kept_and_rejected_rows_add_up_at_every_step() {
         let ports = summary["ports"].as_array().unwrap().clone();
         ports.iter().find(|p| p["port"] == port).unwrap()["rows"].as_u64().unwrap()
     };
-    let steps = ["methods", "features", "valid", "sampled", "testbed"];
-    for pair in steps.windows(2) {
+    for pair in ["methods", "features", "valid", "sampled", "testbed"].windows(2) {
         let kept = rows(pair[1], "out");
         assert_eq!(rows(pair[0], "out"), kept + rows(pair[1], "rejects"), "{}", pair[1]);
     }

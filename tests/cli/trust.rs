@@ -338,8 +338,7 @@ fn what_has_changed_is_asked_again() {
     project.write("copy/w.yaml", program(ROW));
     project.write("copy/data", "1");
     let args = ["run", "copy/w.yaml", "--format", "json"];
-    let copy = Running::start(project.command_as_typed(&args)).finish().exits(2);
-    assert_eq!(flags(&copy), ["exec"]);
+    assert_eq!(flags(&Running::start(project.command_as_typed(&args)).finish().exits(2)), ["exec"]);
     // Consent can be taken back.
     unattended(&project).exits(0);
     std::fs::remove_dir_all(project.path("cache")).unwrap();

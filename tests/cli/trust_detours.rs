@@ -82,9 +82,8 @@ fn a_git_server_does_not_send_us_into_a_private_network() {
     let outcome = run(&project, &[]).exits(0);
     let rejects = project.rows("mined.rejects");
     assert_eq!(rejects.len(), 1, "{outcome}");
-    let reason = rejects[0]["reason"].as_str().unwrap();
     says(
-        reason,
+        rejects[0]["reason"].as_str().unwrap(),
         &[
             "redirects to http://10.255.255.1:9, which was not agreed to",
             "--allow host:http://10.255.255.1:9",
@@ -127,14 +126,11 @@ fn a_setting_is_a_path_only_as_a_whole() {
         "galeras: 1
 params: { sep: { type: string, default: x }, file: { type: string, default: rows.csv } }
 steps:
-  rows:
-    op: read
-    with: { path: \"${{ params.sep }}OUTSIDE\", format: csv, key: [id] }
+  rows: { op: read, with: { path: \"${{ params.sep }}OUTSIDE\", format: csv, key: [id] } }
 ",
     );
     project.write("../outside.csv", "id\n1\n");
-    let outside = project.path("../outside.csv").canonicalize().unwrap();
-    let outside = outside.display().to_string();
+    let outside = project.path("../outside.csv").canonicalize().unwrap().display().to_string();
     project.change("OUTSIDE", outside.trim_start_matches('/'));
     asks(&run(&project, &["--set", "sep=/"]).exits(2), &format!("read:{outside}"));
     assert!(project.stored_nothing());

@@ -138,9 +138,7 @@ steps:
 #[test]
 fn what_does_not_come_out_again_is_shown_by_rows_and_columns() {
     let project = Project::new(FICKLE);
-    let ran = project.run_json(&[]);
-    let ran = ran.exits(0);
-    assert_eq!(ran.status("rows"), "ran");
+    assert_eq!(project.run_json(&[]).exits(0).status("rows"), "ran");
     let args = ["verify", "w.yaml", "--recompute", "1", "--allow", "exec"];
     let said = project.run(&args).exits(4);
     says(

@@ -206,8 +206,7 @@ fn tables_are_shown_sorted_and_filtered_page_by_page() {
     assert!(any.contains("rows 1 to 1 of 1") && any.contains("p119"));
     let wrong = server.page("/table?name=points&column=n&op=eq&value=%3Cscript%3E");
     assert!(wrong.contains("holds numbers") && !wrong.contains("<script>”"), "{wrong}");
-    let row = server.page("/row?name=points&at=7");
-    says(&row, &["hl-keyword", "p007"]);
+    says(&server.page("/row?name=points&at=7"), &["hl-keyword", "p007"]);
     let host = server.host();
     let headers = [("Host", host.as_str()), ("Cookie", &server.cookie())];
     for path in ["/table?name=pionts", "/nothing", "/row?name=points&at=1200"] {

@@ -26,23 +26,15 @@ description: NAME
 params:
   who: { type: string, default: NAME }
 steps:
-  data:
-    op: read
-    with: { path: FILE, key: [id] }
+  data: { op: read, with: { path: FILE, key: [id] } }
   valid:
     op: validate
     from: data
     with: { rules: [ { name: big, check: n > 1 } ] }
     assert:
       - { expr: COLUMN = 'x', severity: warn }
-  cells:
-    op: sql
-    matrix: { m: [NAME, b] }
-    from: data
-    with: { query: SELECT * FROM input }
-  repos:
-    op: query
-    with: { repos: [REPO] }
+  cells: { op: sql, matrix: { m: [NAME, b] }, from: data, with: { query: SELECT * FROM input } }
+  repos: { op: query, with: { repos: [REPO] } }
 outputs:
   valid: { from: valid, path: OUTPUT, show: true }
 ";
