@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project, Running, says, wait_for};
+use crate::harness::{Outcome, Project, Running, wait_for};
 
 /// Three files of Python, two methods each, and what reads them.
 const WORKFLOW: &str = "galeras: 1
@@ -54,21 +54,23 @@ fn files_are_counted_as_files_and_rows_as_rows() {
         event.unwrap_or_else(|| panic!("no {kind} of {step}\n{outcome}"))
     };
     assert_eq!(of("step_started", "methods")["unit"], "files");
-    let total = of("step_total", "methods");
-    assert_eq!((&total["unit"], &total["total"]), (&"files".into(), &3.into()));
-    let progress = of("progress", "methods");
-    assert_eq!((&progress["unit"], &progress["done"]), (&"files".into(), &3.into()));
     let methods = outcome.step("methods");
-    assert_eq!((&methods["unit"], &methods["computed_rows"]), (&"files".into(), &3.into()));
-    assert_eq!(methods["rows"], 6);
-    let features = of("progress", "features");
-    assert_eq!((&features["unit"], &features["done"]), (&"rows".into(), &6.into()));
+    for (told, unit, column, count) in [
+        (of("step_total", "methods"), "files", "total", 3),
+        (of("progress", "methods"), "files", "done", 3),
+        (of("progress", "features"), "rows", "done", 6),
+        (methods.clone(), "files", "computed_rows", 3),
+        (methods, "files", "rows", 6),
+    ] {
+        assert_eq!((&told["unit"], &told[column]), (&unit.into(), &count.into()), "{told}");
+    }
     // One file is new: it has a method more.
     project.write("code/d.py", "def d(x):\n    y = x\n    return y\n");
-    let outcome = run_piped(&project, &[]).exits(0);
-    says(&outcome.stderr, &["1 file computed, 3 reused", "1 row computed, 6 reused"]);
-    let total = "(1 file and 8 rows computed, 3 files and 6 rows reused) in ";
-    assert!(outcome.stderr.contains(total), "{outcome}");
+    run_piped(&project, &[]).exits(0).reports(&[
+        "1 file computed, 3 reused",
+        "1 row computed, 6 reused",
+        "(1 file and 8 rows computed, 3 files and 6 rows reused) in ",
+    ]);
 }
 
 #[test]
@@ -112,11 +114,8 @@ fn no_line_is_wrapped_in_a_pipe() {
     assert_eq!(words, expected, "{outcome}");
     // A narrow terminal gets what fits.
     let mut narrow = piped(&project, &["--force", "methods"]);
-    let outcome = Running::start({
-        narrow.env("COLUMNS", "30");
-        narrow
-    });
-    let outcome = outcome.finish().exits(0);
+    narrow.env("COLUMNS", "30");
+    let outcome = Running::start(narrow).finish().exits(0);
     let to_copy = |line: &&str| !line.starts_with("to see rows: ");
     for line in outcome.stderr.lines().filter(to_copy) {
         assert!(line.chars().count() <= 30, "{line}\n{outcome}");
@@ -173,10 +172,8 @@ fn the_time_left_is_told_from_earlier_runs_and_otherwise_not_at_all() {
 #[test]
 fn the_last_words_come_last_and_say_where_to_look() {
     let project = project();
-    let merged = |more: &str| {
-        let script = format!("\"$GALERAS\" run w.yaml {more} 2>&1");
-        Running::start(project.shell(&script)).finish().exits(0).stdout
-    };
+    let merged =
+        |more: &str| project.sh(&format!("\"$GALERAS\" run w.yaml {more} 2>&1")).exits(0).stdout;
     for _ in 0..2 {
         let text = merged("--set least=1");
         let lines: Vec<&str> = text.lines().collect();
@@ -184,14 +181,12 @@ fn the_last_words_come_last_and_say_where_to_look() {
         assert!(table.ends_with('3') && ended.starts_with("ok: 3 steps, "), "{text}");
         assert_eq!(*look, "to see rows: galeras show w.yaml few --set least=1");
     }
-    let text = merged("--set least=900");
-    let look = text.lines().last().unwrap();
     // The output has no rows: the last step that has any is named.
-    assert_eq!(look, "to see rows: galeras show w.yaml features --set least=900");
+    let look = "to see rows: galeras show w.yaml features --set least=900";
+    assert_eq!(merged("--set least=900").lines().last(), Some(look));
+    let command = "show w.yaml methods --cache 'other cache'";
     let text = merged("--select methods --cache 'other cache'");
-    let look = text.lines().last().unwrap();
-    assert_eq!(look, "to see rows: galeras show w.yaml methods --cache 'other cache'");
-    let command = look.strip_prefix("to see rows: galeras ").unwrap();
+    assert_eq!(text.lines().last().unwrap(), format!("to see rows: galeras {command}"));
     assert!(project.sh(&format!("\"$GALERAS\" {command}")).exits(0).stdout.contains("a.py"));
 }
 

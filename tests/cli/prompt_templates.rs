@@ -5,12 +5,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, says};
+use crate::harness::{Project, lines, says};
 
 fn project(rows: &[Value], with: &str) -> Project {
-    let project = Project::new(&workflow(with));
-    write(&project, rows);
-    project
+    Project::new(&workflow(with)).with("data.jsonl", lines(rows))
 }
 
 fn workflow(with: &str) -> String {
@@ -28,13 +26,12 @@ steps:
 }
 
 fn write(project: &Project, rows: &[Value]) {
-    project.write("data.jsonl", rows.iter().map(|row| format!("{row}\n")).collect::<String>());
+    project.write("data.jsonl", lines(rows));
 }
 
 #[track_caller]
 fn prompts(row: Value, with: &str) -> Vec<Value> {
-    let project = project(&[row], with).ran();
-    project.rows("prompts")
+    project(&[row], with).ran().rows("prompts")
 }
 
 fn text(row: &Value, column: &str) -> String {
@@ -136,17 +133,15 @@ fn sizes_are_counted_over_the_prompt() {
     let row = json!({"id": "a", "x": "to be  or\tnot\nto  be\u{a0}é é"});
     let rows = prompts(row.clone(), "treatments: { t: 'x {{ x }} x' }\nsystem: '{{ x }} {{ x }}'");
     // x to be or not to be é é x; the space that does not break a line parts words as well.
-    assert_eq!(rows[0]["prompt_size"], 10);
-    assert_eq!(rows[0]["p_vocab_size"], 6);
-    // U+0020 only: 1 + 1 + 2 + 2 + 1 + 1.
-    assert_eq!(rows[0]["p_n_whitespaces"], 8);
+    // White space is U+0020 only: 1 + 1 + 2 + 2 + 1 + 1.
+    let sizes = ["prompt_size", "p_vocab_size", "p_n_whitespaces"];
+    assert_eq!(sizes.map(|column| rows[0][column].clone()), [10, 6, 8]);
     // A list of turns is joined by line breaks, which are words' ends and no spaces.
     let rows = prompts(
         row,
         "treatments: { t: ['a b{{ x | first | trim | replace(\"t\", \"\") }}', c, a] }",
     );
-    let counts = ["prompt_size", "p_vocab_size", "p_n_whitespaces"].map(|c| rows[0][c].clone());
-    assert_eq!(counts, [4, 3, 1]);
+    assert_eq!(sizes.map(|column| rows[0][column].clone()), [4, 3, 1]);
 }
 
 /// The text that each template, written as one line of YAML, makes of a row.
@@ -272,12 +267,13 @@ fn a_treatment_may_say_the_same_of_every_row() {
 #[test]
 fn columns_of_a_prompt_before_are_replaced() {
     let project = project(&methods(), "treatments: { a: '{{ code }}', b: '{{ note }}' }");
-    let more = "  again:
+    project.append(
+        "  again:
     op: prompt
     from: prompts
     with: { treatments: { c: 'You said: {{ prompt }} {{ treatment }} {{ snippet_id }}' } }
-";
-    project.append(more);
+",
+    );
     project.run_ok(&[]);
     let (before, rows) = (project.rows("prompts"), project.rows("again"));
     assert_eq!(rows.len(), 6);
@@ -385,16 +381,8 @@ fn a_matrix_makes_prompts_of_each_cell() {
         "    from: data\n",
         "    from: data\n    matrix: { language: [C, Rust], kind: [short] }\n",
     );
-    let more = "  all:
-    op: sql
-    from: prompts[*]
-    with:
-      query: SELECT language, treatment, snippet_id, prompt FROM input
-      key: [language, treatment, snippet_id]
-";
-    project.append(more);
     project.run_ok(&[]);
-    let rows = project.rows("all");
+    let rows = project.rows("prompts[*]");
     assert_eq!(rows.len(), 2 * 2 * 3);
     let wanted = |row: &Value| match row["treatment"].as_str().unwrap() {
         "kind" => text(row, "prompt").starts_with("Be short: "),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::harness::{Project, marked, text};
+use crate::harness::{Project, lines, marked, text};
 use crate::paper::paper;
 
 pub fn published() -> Value {
@@ -90,9 +90,7 @@ fn testbeds_have_the_keys_and_types_of_the_published_files() {
             ids.insert((number, text(row, "galeras_id").to_owned()));
             let documentation = &row["documentation"];
             match point["docstring"].as_str() {
-                None => {
-                    assert!(row["d_id"].is_null() && documentation["n_words"].is_null());
-                }
+                None => assert!(row["d_id"].is_null() && documentation["n_words"].is_null()),
                 Some(docstring) => {
                     let words: Vec<&str> = docstring.split_whitespace().collect();
                     let distinct: BTreeSet<&str> = words.iter().copied().collect();
@@ -125,14 +123,8 @@ outputs:
   out: {{ from: points, {rest} }}
 "
     );
-    let (text, place) = match text.contains('«') {
-        true => marked(&text),
-        false => (text, String::new()),
-    };
-    let project = Project::new(&text);
-    let lines: Vec<String> = rows.iter().map(Value::to_string).collect();
-    project.write("points.jsonl", lines.join("\n"));
-    (project, place)
+    let (text, place) = if text.contains('«') { marked(&text) } else { (text, String::new()) };
+    (Project::new(&text).with("points.jsonl", lines(rows)), place)
 }
 
 fn answer(id: &str, snippet: &str, treatment: &str) -> Value {
@@ -154,12 +146,12 @@ fn rows_of_treatments_become_one_of_the_data_point() {
         answer("2", "a", "it's \"odd\""),
         answer("3", "b", "control"),
     ];
-    for (path, lines) in [("o.json", false), ("o.jsonl", true)] {
+    for (path, by_line) in [("o.json", false), ("o.jsonl", true)] {
         let (project, _) = shaped(&rows, &format!("path: {path}, shape: galeras"));
         let outcome = project.run_ok(&[]);
         assert_eq!(outcome.events("output")[0]["rows"], 2, "{outcome}");
         let read = project.read(path);
-        let written: Vec<Value> = match lines {
+        let written: Vec<Value> = match by_line {
             true => read.lines().map(|line| serde_json::from_str(line).unwrap()).collect(),
             false => serde_json::from_str(&read).unwrap(),
         };
@@ -174,8 +166,7 @@ fn rows_of_treatments_become_one_of_the_data_point() {
         assert_eq!(b["it's \"odd\""]["predicted"]["prediction"], Value::Null);
         assert_eq!(a["documentation"]["vocab_size"], 0);
         // Again: the file is known, and so is how many rows it has.
-        let again = project.run_ok(&[]);
-        let event = again.events("output")[0].clone();
+        let event = &project.run_ok(&[]).events("output")[0];
         assert_eq!((&event["written"], &event["rows"]), (&json!(false), &json!(2)));
     }
     let (project, _) = shaped(&rows, "path: o.parquet, shape: galeras");
