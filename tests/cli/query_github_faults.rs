@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::harness::{Outcome, Project, Running, files_below, patience, says, wait_for};
+use crate::harness::{
+    Outcome, Project, Running, files_below, flat, patience, says, text, wait_for,
+};
 use crate::query_github::{
     PAPER, TOKEN, heads, hidden, names, project, project_at, repos, run_with,
 };
@@ -18,8 +20,7 @@ use galeras_test_servers::github_api::{GithubApi, GithubFault, Repo};
 
 /// The texts of what the run was busy with.
 fn activities(outcome: &Outcome) -> Vec<String> {
-    let text = |e: &serde_json::Value| e["text"].as_str().unwrap().to_owned();
-    outcome.events("activity").iter().map(text).collect()
+    outcome.events("activity").iter().map(|event| text(event, "text").to_owned()).collect()
 }
 
 /// A connection to a server that can be spoilt at any time.
@@ -141,7 +142,7 @@ fn a_page_that_lacks_repositories_is_made_good() {
     let outcome = project.run_ok(&["--cache", "short"]);
     let told = outcome.events("warning");
     assert!(!told.is_empty() && outcome.step("repos")["rows"].as_u64().unwrap() < 250, "{outcome}");
-    assert!(told[0]["message"].as_str().unwrap().contains("GitHub counts"), "{outcome}");
+    says(text(&told[0], "message"), &["GitHub counts"]);
 }
 
 #[test]
@@ -202,10 +203,8 @@ fn a_wait_of_an_hour_ends_at_once_and_is_resumed() {
         let outcome = running.finish();
         assert!(asked.elapsed() < patience(2), "{:?}", asked.elapsed());
         if signal == "INT" {
-            assert_eq!(
-                (outcome.code, outcome.finished()["status"].as_str()),
-                (Some(130), Some("interrupted"))
-            );
+            let ended = (outcome.code, outcome.finished()["status"].clone());
+            assert_eq!(ended, (Some(130), "interrupted".into()));
             let told = activities(&outcome);
             assert!(told.last().unwrap().starts_with("waiting 36"), "{told:?}");
         }
@@ -228,8 +227,7 @@ fn a_wait_of_a_day_is_an_error_at_once() {
     api.forget();
     api.script(move |n, _| (n >= all - 8).then_some(GithubFault::Primary { reset_in: 86_400 }));
     let outcome = project.run(&["run", "w.yaml"]).exits(1);
-    let flat = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-    says(&flat, &["GitHub's rate limit is used up until 20", "run again later"]);
+    says(&flat(&outcome.stderr), &["GitHub's rate limit is used up until 20", "run again later"]);
     let before = api.searches();
     api.forget();
     api.script(|_, _| None);
@@ -281,11 +279,8 @@ fn a_server_that_stays_dead_is_an_error_with_help() {
         let output = command.output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-        let outcome = Outcome { code: output.status.code(), stdout, stderr, took: Duration::ZERO };
-        let outcome = outcome.exits(1);
-        let flat = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-        says(&flat, &["GitHub cannot be reached", "8 tries", "run again later"]);
-        outcome
+        says(&flat(&stderr), &["GitHub cannot be reached", "8 tries", "run again later"]);
+        Outcome { code: output.status.code(), stdout, stderr, took: Duration::ZERO }.exits(1)
     });
 }
 
@@ -333,12 +328,12 @@ fn repositories_that_cannot_be_reached_are_recorded() {
     let project = project(&api, PAPER, "");
     let outcome = project.run_ok(&[]);
     assert_eq!(names(&project, "repos"), ["o/r0002", "o/r0003", "o/r0004"]);
+    let found = project.cells("repos.rejects", "repo step rule");
+    assert_eq!(found, ["o/r0001 | repos | reachable", "o/r0005 | repos | reachable"]);
     let rejects = project.rows("repos.rejects");
-    assert_eq!(names(&project, "repos.rejects"), ["o/r0001", "o/r0005"]);
     assert_eq!(rejects[0]["clone_url"], format!("{}/o/gone.git", api.url()));
     for (reject, answer) in rejects.iter().zip(["status 404", "status 500"]) {
-        assert_eq!((&reject["step"], &reject["rule"]), (&json!("repos"), &json!("reachable")));
-        assert!(reject["reason"].as_str().unwrap().contains(answer), "{reject}");
+        says(text(reject, "reason"), &[answer]);
     }
     assert_eq!(outcome.events("warning").len(), 2, "{outcome}");
     // The server is back: that one is tried again, and nothing else.
@@ -424,20 +419,17 @@ fn refused(status: u16, message: &str, words: &[&str]) {
     });
     api.script(move |_, _| Some(GithubFault::Raw(status, Vec::new(), body.to_string())));
     let project = project(&api, PAPER, "");
+    let with_token =
+        |project: &Project, args: &[&str]| run_with(project, &[("GITHUB_TOKEN", TOKEN)], args);
     for format in ["human", "json"] {
         api.forget();
-        let args = ["run", "w.yaml", "--format", format];
-        let outcome = run_with(&project, &[("GITHUB_TOKEN", TOKEN)], &args).exits(1);
+        let outcome = with_token(&project, &["run", "w.yaml", "--format", format]).exits(1);
         hidden(&project, &outcome);
-        let text = if format == "json" { &outcome.stdout } else { &outcome.stderr };
-        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        for words in words {
-            assert!(flat.contains(words), "{words}: {outcome}");
-        }
+        let told = if format == "json" { &outcome.stdout } else { &outcome.stderr };
+        says(&flat(told), words);
         assert_eq!(api.requests().len(), 1);
     }
-    let explained = run_with(&project, &[("GITHUB_TOKEN", TOKEN)], &["explain", "w.yaml", "repos"]);
-    hidden(&project, &explained);
+    hidden(&project, &with_token(&project, &["explain", "w.yaml", "repos"]));
 }
 
 #[test]
