@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, refused_with};
+use crate::harness::{Project, every, refused_with};
 
 fn workflow(with: &str) -> String {
     format!("galeras: 1\nsteps:\n  data:\n    op: read\n    with: {{ {with} }}\n")
@@ -73,12 +73,8 @@ fn labels_may_be_words_and_columns_objects_of_lists() {
 
 #[test]
 fn columns_are_renamed_and_the_format_may_be_told() {
-    let project = Project::new(&workflow(
-        "path: d.txt, format: json, columns: { y: outcome, index: at }, key: [at]",
-    ));
-    project.write("d.txt", PANDAS);
-    project.run_ok(&[]);
-    let found = project.rows("data");
+    let with = ", format: json, columns: { y: outcome, index: at }, key: [at]";
+    let found = rows("d.txt", PANDAS, with);
     assert_eq!(found.len(), 6);
     assert!(found.iter().all(|row| row["outcome"].is_i64() && row["at"].is_i64()), "{found:?}");
 }
@@ -114,26 +110,23 @@ fn rows_of_the_same_values_are_told_apart_by_their_position() {
 /// positions of rows are their numbers `n`.
 #[track_caller]
 fn positions_are_numbers(file: &str, content: &[u8]) {
-    let project = Project::new(&format!(
-        "{}  wrong:
+    let with = format!("path: {file}, position: {{ column: row }}, key: [n]");
+    let project = Project::new(&workflow(&with)).with(file, content);
+    project.append(
+        "  wrong:
     op: sql
     from: data
-    with: {{ query: 'SELECT id, n, row FROM input WHERE n <> row' }}
+    with: { query: 'SELECT id, n, row FROM input WHERE n <> row' }
   all:
     op: sql
     from: data
-    with: {{ query: 'SELECT count(*) AS n, max(row) AS last FROM input', key: [n] }}
+    with: { query: 'SELECT count(*) AS n, max(row) AS last FROM input', key: [n] }
 ",
-        workflow(&format!("path: {file}, position: {{ column: row }}, key: [n]"))
-    ));
-    project.write(file, content);
+    );
     for jobs in ["1", "2", "4"] {
         let cache = format!("cache{jobs}");
         project.run_ok(&["--jobs", jobs, "--cache", &cache]);
-        let show = |step: &str| {
-            let args = ["show", "w.yaml", step, "--format", "json", "--cache", &cache];
-            project.run(&args).exits(0).json_lines()
-        };
+        let show = |step: &str| project.json(&["show", "w.yaml", step, "--cache", &cache]);
         let wrong = show("wrong");
         assert!(wrong.is_empty(), "{file}, {jobs} jobs: {} such as {}", wrong.len(), wrong[0]);
         assert_eq!(show("all")[0], json!({"n": 200_000, "last": 199_999}));
@@ -156,13 +149,13 @@ fn positions_of_a_large_file_are_those_in_the_file() {
 fn a_file_that_has_the_column_keeps_it() {
     let csv = "arm,unit,y\nc,7,1\nc,9,2\nt,9,3\nt,7,4\n";
     let with = ", position: { column: unit, within: [arm] }, key: [arm, unit]";
-    let found = rows("d.csv", csv, with);
-    let units: Vec<i64> = found.iter().map(|row| row["unit"].as_i64().unwrap()).collect();
-    assert_eq!(units.iter().sum::<i64>(), 32, "{found:?}");
+    let sum = |with: &str| -> i64 {
+        rows("d.csv", csv, with).iter().map(|row| row["unit"].as_i64().unwrap()).sum()
+    };
+    assert_eq!(sum(with), 32);
     // Also one that has got the name.
     let with = ", columns: { y: unit, unit: other }, position: { column: unit }, key: [other, arm]";
-    let found = rows("d.csv", csv, with);
-    assert_eq!(found.iter().map(|row| row["unit"].as_i64().unwrap()).sum::<i64>(), 10);
+    assert_eq!(sum(with), 10);
 }
 
 #[test]
@@ -199,16 +192,21 @@ fn files_that_are_no_table() {
 
 #[test]
 fn mistakes_in_positions() {
-    let csv = "arm,y\nc,1\nt,2\n";
-    let with = "path: d.csv, position: { column: at, within: [«armm] }";
-    wrong("d.csv", csv, with, "unknown-column", &["did you mean `arm`?"]);
-    let with = "path: d.csv, position: { «colum: at }";
-    wrong("d.csv", csv, with, "unknown-argument", &["did you mean `column`?"]);
-    wrong("d.csv", csv, "path: d.csv, position: «at", "wrong-type", &[]);
-    wrong("d.csv", csv, "path: d.csv, position: { column: at, within: «arm }", "wrong-type", &[]);
-    // The old name is none any more.
-    let with = "path: d.csv, columns: { arm: a }, position: { column: at, within: [«arm] }";
-    wrong("d.csv", csv, with, "unknown-column", &["`arm`"]);
+    let cases: [(&str, &str, &[&str]); 5] = [
+        ("position: { column: at, within: [«armm] }", "unknown-column", &["did you mean `arm`?"]),
+        ("position: { «colum: at }", "unknown-argument", &["did you mean `column`?"]),
+        ("position: «at", "wrong-type", &[]),
+        ("position: { column: at, within: «arm }", "wrong-type", &[]),
+        // The old name is none any more.
+        (
+            "columns: { arm: a }, position: { column: at, within: [«arm] }",
+            "unknown-column",
+            &["`arm`"],
+        ),
+    ];
+    every(cases.map(|case| (case.0, case)), |(with, code, words)| {
+        wrong("d.csv", "arm,y\nc,1\nt,2\n", &format!("path: d.csv, {with}"), code, words);
+    });
 }
 
 /// A server that answers every request with this, and counts them.
