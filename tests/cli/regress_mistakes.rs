@@ -1,7 +1,7 @@
 //! `regress`: mistakes in the arguments are found before anything runs, with their place. What the
 //! data forbid is in `regress_refusals`.
 
-use crate::harness::{Project, every, refused, says};
+use crate::harness::{Project, every, refused, says, text};
 
 fn workflow(with: &str) -> String {
     let with: String = with.lines().map(|line| format!("      {line}\n")).collect();
@@ -123,21 +123,30 @@ fn a_column_with_two_roles() {
 
 #[test]
 fn numbers_out_of_range() {
-    for alpha in ["0.0", "1.0"] {
-        more(&format!("alpha: «{alpha}"), "out-of-range", &["between 0 and 1"]);
-        more(&format!("subset_fraction: «{alpha}"), "out-of-range", &["between 0 and 1"]);
+    for argument in ["alpha", "subset_fraction"] {
+        for (value, code, words) in [
+            ("0.0", "out-of-range", &["between 0 and 1"][..]),
+            ("1.0", "out-of-range", &["between 0 and 1"]),
+            ("-0.1", "wrong-value", &[]),
+            ("1.5", "wrong-value", &[]),
+        ] {
+            more(&format!("{argument}: «{value}"), code, words);
+        }
     }
-    for alpha in ["-0.1", "1.5"] {
-        more(&format!("alpha: «{alpha}"), "wrong-value", &[]);
-        more(&format!("subset_fraction: «{alpha}"), "wrong-value", &[]);
-    }
-    more("penalty: «0", "out-of-range", &["above 0", "scikit-learn"]);
-    more("penalty: «-1.0", "out-of-range", &["above 0"]);
     for clip in ["[0.0, 0.9]", "[0.1, 1.0]", "[0.9, 0.1]", "[0.5, 0.5]"] {
         more(&format!("clip: «{clip}"), "out-of-range", &["`clip`", "between 0 and 1"]);
     }
     more("clip: «[0.1]", "wrong-value", &["`clip`"]);
-    more("clip: «[0.1, 0.2, 0.3]", "out-of-range", &["`clip`"]);
+    let cases: [(&str, &[&str]); 6] = [
+        ("penalty: «0", &["above 0", "scikit-learn"]),
+        ("penalty: «-1.0", &["above 0"]),
+        ("clip: «[0.1, 0.2, 0.3]", &["`clip`"]),
+        // Margins.
+        ("equivalence: { margin: «0 }", &["above 0"]),
+        ("equivalence: { margins: { y: «-1 } }", &["above 0"]),
+        ("alpha: «0.5\nequivalence: { margin: 1 }", &["below 0.5"]),
+    ];
+    all("out-of-range", &cases);
     more("max_clipped: «1.5", "wrong-value", &[]);
     for range in ["[1, 0]", "[1, 1]", "[1]", "[0, 1, 2]"] {
         let with = format!("ranges: «{{ y: {range} }}");
@@ -183,10 +192,9 @@ fn values_of_another_type() {
 fn arguments_that_are_missing() {
     for argument in LEAST.lines() {
         let project = Project::new(&workflow(&LEAST.replace(&format!("{argument}\n"), "")));
-        let outcome = project.run_json(&[]).exits(2);
-        let found = outcome.events("diagnostic");
-        assert_eq!(found.len(), 1, "{outcome}");
-        says(found[0]["message"].as_str().unwrap(), &[argument.split(':').next().unwrap()]);
+        let found = project.run_json(&[]).exits(2).events("diagnostic");
+        assert_eq!(found.len(), 1, "{found:?}");
+        says(text(&found[0], "message"), &[argument.split(':').next().unwrap()]);
     }
 }
 
@@ -271,16 +279,4 @@ fn graphs() {
     );
     sound("graph: 'dag { arm -> y; z [latent]; z -> y; place [latent]; place -> arm }'");
     sound("graph: 'digraph { arm -> y; x -> {arm y} }'");
-}
-
-#[test]
-fn margins_out_of_range() {
-    all(
-        "out-of-range",
-        &[
-            ("equivalence: { margin: «0 }", &["above 0"]),
-            ("equivalence: { margins: { y: «-1 } }", &["above 0"]),
-            ("alpha: «0.5\nequivalence: { margin: 1 }", &["below 0.5"]),
-        ],
-    );
 }

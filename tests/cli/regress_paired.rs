@@ -5,9 +5,8 @@
 use serde_json::{Value, json};
 
 use crate::harness::{Project, says, text};
-use crate::regress_tables;
 use crate::regress_tables::{
-    CLOSED, OPTIMUM, analysed, csv, equal, find, holds, number, ran_with, status, workflow,
+    self, CLOSED, OPTIMUM, analysed, csv, equal, find, holds, number, ran_with, status, workflow,
 };
 
 pub fn reference() -> Value {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use galeras_test_servers::static_files::{Manners, Request, StaticFiles};
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project, Running, files_below, says};
+use crate::harness::{Outcome, Project, Running, files_below, flat, says, text};
 
 const WORKFLOW: &str = "galeras: 1
 params:
@@ -52,32 +52,38 @@ pub fn pushed() -> (Project, PathBuf, Vec<Value>) {
 }
 
 pub fn steps(done: &Outcome) -> Vec<Value> {
-    let lines = done.json_lines();
-    lines.last().unwrap()["steps"].as_array().unwrap().clone()
+    done.finished()["steps"].as_array().unwrap().clone()
 }
 
 pub fn digests(steps: &[Value]) -> BTreeMap<String, String> {
-    let pair = |step: &Value| (step["step"].as_str().unwrap().into(), step["digest"].to_string());
-    steps.iter().map(pair).collect()
+    steps.iter().map(|step| (text(step, "step").into(), step["digest"].to_string())).collect()
 }
 
 /// What became of each step: `ran`, `hit`, `hit (remote)`.
 pub fn statuses(steps: &[Value]) -> Vec<String> {
     let word = |step: &Value| {
         let remote = if step["remote"] == true { " (remote)" } else { "" };
-        format!("{}{remote}", step["status"].as_str().unwrap())
+        format!("{}{remote}", text(step, "status"))
     };
     steps.iter().map(word).collect()
 }
 
 pub fn fetched(done: &Outcome) -> Value {
-    done.json_lines().into_iter().find(|line| line["event"] == "fetched").unwrap()
+    done.events("fetched").remove(0)
 }
 
+/// The steps were all taken from the remote or the store (`status`), with the results of `expected`.
+#[track_caller]
+fn became(done: &Outcome, status: &str, expected: &[Value]) {
+    let steps = steps(done);
+    assert_eq!(statuses(&steps), [status; 3], "{done}");
+    assert_eq!(digests(&steps), digests(expected));
+}
+
+#[track_caller]
 fn is_all_hits_of_the_remote(other: &Project, remote: &str, expected: &[Value]) -> Outcome {
     let done = other.run_ok(&["--remote", remote]);
-    assert_eq!(statuses(&steps(&done)), ["hit (remote)"; 3], "{done}");
-    assert_eq!(digests(&steps(&done)), digests(expected));
+    became(&done, "hit (remote)", expected);
     assert_eq!(done.warnings(), [""; 0], "{done}");
     done
 }
@@ -89,9 +95,8 @@ fn a_stranger_with_an_empty_store_gets_all_hits_and_moves_what_the_outputs_need(
     let done = is_all_hits_of_the_remote(&other, remote.to_str().unwrap(), &expected);
     assert_eq!(other.read("kept.csv"), project.read("kept.csv"));
     // The table of the output, and none of those before it: their data tests were answered.
-    let path = project.run(&["path", "w.yaml", "kept", "--format", "json"]).exits(0);
     assert_eq!(fetched(&done)["files"], 1);
-    assert_eq!(fetched(&done)["bytes"], path.json_lines()[0]["bytes"]);
+    assert_eq!(fetched(&done)["bytes"], project.json(&["path", "w.yaml", "kept"])[0]["bytes"]);
     other.verifies("cache");
     // Nothing is fetched twice.
     let again = other.run_ok(&["--remote", remote.to_str().unwrap()]);
@@ -113,10 +118,10 @@ fn people_are_told_where_a_hit_comes_from() {
     let other = self::project();
     let remote = remote.to_str().unwrap();
     let plan = other.run(&["plan", "w.yaml", "--remote", remote]).exits(0);
-    assert!(plan.stdout.contains("in the remote") && plan.stdout.contains("3 of 3"), "{plan}");
+    plan.prints(&["in the remote", "3 of 3"]);
     assert!(other.stored_nothing(), "a plan stores nothing");
     let done = other.run(&["run", "w.yaml", "--remote", remote]).exits(0);
-    says(&done.stderr, &["hit (remote)", "fetched 1 table ("]);
+    done.reports(&["hit (remote)", "fetched 1 table ("]);
 }
 
 #[test]
@@ -145,17 +150,14 @@ fn what_was_pulled_needs_no_remote_any_more() {
     let other = self::project();
     let remote = remote.to_str().unwrap();
     let pull = |more: &[&str]| {
-        let args = [&["pull", "w.yaml", "--remote", remote, "--format", "json"], more].concat();
-        other.run(&args).exits(0).json_lines().pop().unwrap()
+        other.json(&[&["pull", "w.yaml", "--remote", remote], more].concat()).pop().unwrap()
     };
     let dry = pull(&["--dry-run"]);
     assert_eq!((&dry["results"], &dry["files"]), (&3.into(), &5.into()), "{dry}");
     assert!(other.stored_nothing());
     let told = pull(&[]);
     assert_eq!((&told["files"], &told["bytes"]), (&dry["files"], &dry["bytes"]));
-    let done = other.run_ok(&[]);
-    assert_eq!(statuses(&steps(&done)), ["hit"; 3]);
-    assert_eq!(digests(&steps(&done)), digests(&expected));
+    became(&other.run_ok(&[]), "hit", &expected);
     other.verifies("cache");
     assert_eq!(pull(&[])["results"], 0);
 }
@@ -164,8 +166,7 @@ fn what_was_pulled_needs_no_remote_any_more() {
 fn nothing_is_sent_twice() {
     let (project, remote, _) = pushed();
     let before = files_below(&remote);
-    let args = ["push", "w.yaml", "--remote", "remote", "--format", "json"];
-    let told = project.run(&args).exits(0).json_lines().pop().unwrap();
+    let told = project.json(&["push", "w.yaml", "--remote", "remote"]).pop().unwrap();
     assert_eq!((&told["files"], &told["bytes"]), (&0.into(), &0.into()), "{told}");
     assert_eq!(files_below(&remote), before);
 }
@@ -175,11 +176,10 @@ fn what_is_not_computed_is_not_sent_and_said() {
     let project = project();
     project.run_ok(&["--select", "scaled"]);
     let told = project.run(&["push", "w.yaml", "--remote", "remote"]).exits(1);
-    assert!(told.stderr.contains("1 of 3 steps") && told.stderr.contains("galeras run w.yaml"));
-    let told = self::project();
-    let pulled =
-        told.run(&["pull", "w.yaml", "--remote", project.path("remote").to_str().unwrap()]);
-    assert!(pulled.exits(0).stderr.contains("neither store has the results of kept"));
+    told.reports(&["1 of 3 steps", "galeras run w.yaml"]);
+    let remote = project.path("remote");
+    let pulled = self::project().run(&["pull", "w.yaml", "--remote", remote.to_str().unwrap()]);
+    pulled.exits(0).reports(&["neither store has the results of kept"]);
     project.run(&["push", "w.yaml"]).exits(2).reports(&["--remote"]);
 }
 
@@ -216,16 +216,14 @@ fn a_remote_that_is_down_is_a_warning() {
     for url in [refusing, overloaded, mute] {
         let other = self::project();
         let done = other.run_ok(&["--remote", &url]);
-        assert_eq!(statuses(&steps(&done)), ["ran"; 3], "{done}");
-        assert_eq!(digests(&steps(&done)), digests(&expected));
+        became(&done, "ran", &expected);
         let told = done.warnings();
         assert_eq!(told.len(), 1, "{done}");
         assert!(told[0].starts_with("the remote cannot be reached"), "{done}");
         // What is here already is not asked for; of an empty store everything is.
         other.run(&["pull", "w.yaml", "--remote", &url]).exits(0);
-        let other = self::project();
-        let pull = other.run(&["pull", "w.yaml", "--remote", &url]).exits(4);
-        assert!(pull.stderr.contains("the remote cannot be reached"), "{pull}");
+        let pull = self::project().run(&["pull", "w.yaml", "--remote", &url]).exits(4);
+        pull.reports(&["the remote cannot be reached"]);
     }
 }
 
@@ -247,8 +245,7 @@ fn a_remote_does_not_lead_to_other_servers() {
     });
     let project = project();
     let outcome = project.run(&["run", "w.yaml", "--remote", &remote]).exits(0);
-    let flat = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-    says(&flat, &["redirects to http://127.0.0.1:", "which is not followed"]);
+    says(&flat(&outcome.stderr), &["redirects to http://127.0.0.1:", "which is not followed"]);
     assert!(other.accept().is_err(), "nobody was asked");
 }
 
@@ -341,9 +338,7 @@ fn whoever_is_killed_goes_on_from_there() {
         }
     }
     Running::start(other.command(&["pull", "w.yaml", "--remote", remote])).finish().exits(0);
-    let done = other.run_ok(&[]);
-    assert_eq!(statuses(&steps(&done)), ["hit"; 3]);
-    assert_eq!(digests(&steps(&done)), digests(&expected));
+    became(&other.run_ok(&[]), "hit", &expected);
 }
 
 #[test]
@@ -357,9 +352,8 @@ fn addresses_with_secrets_are_refused_and_not_quoted() {
 }
 
 fn project_with(remote: &str) -> Project {
-    let project = Project::new(&WORKFLOW.replacen('\n', &format!("\nremote: {remote}\n"), 1));
-    project.write("data.csv", data());
-    project
+    Project::new(&WORKFLOW.replacen('\n', &format!("\nremote: {remote}\n"), 1))
+        .with("data.csv", data())
 }
 
 /// As after a fresh checkout: neither results nor outputs.
@@ -375,15 +369,12 @@ fn a_workflow_names_its_remote() {
     project.run(&["push", "w.yaml"]).exits(0);
     forget(&project);
     project.run(&["plan", "w.yaml"]).exits(0).prints(&["in the remote"]);
-    let done = project.run_ok(&[]);
-    assert_eq!(statuses(&steps(&done)), ["hit (remote)"; 3], "{done}");
-    assert_eq!(digests(&steps(&done)), digests(&expected));
+    became(&project.run_ok(&[]), "hit (remote)", &expected);
     // Its folder is beside the file that names it, wherever it is called from.
     forget(&project);
-    assert!(project.run(&["pull", "../project/w.yaml"]).exits(0).stdout.contains("3 results"));
+    project.run(&["pull", "../project/w.yaml"]).exits(0).prints(&["3 results"]);
     forget(&project);
-    let done = project.run_ok(&["--remote", ""]);
-    assert_eq!(statuses(&steps(&done)), ["ran"; 3], "{done}");
+    became(&project.run_ok(&["--remote", ""]), "ran", &expected);
 }
 
 #[test]
@@ -391,9 +382,8 @@ fn a_remote_outside_of_the_workflow_needs_consent() {
     let (_shared, remote, _) = pushed();
     let other = project_with(remote.to_str().unwrap());
     other.run(&["run", "w.yaml"]).exits(2).reports(&["`remote` reads", "--allow"]);
-    let plan = other.run(&["plan", "w.yaml"]).exits(0);
+    let plan = other.run(&["plan", "w.yaml"]).exits(0).prints(&["`remote` reads"]);
     assert!(!plan.stdout.contains("in the remote"), "it was looked at: {plan}");
-    assert!(plan.stdout.contains("`remote` reads"), "{plan}");
     for verb in ["push", "pull"] {
         other.run(&[verb, "w.yaml"]).exits(2).reports(&["--allow"]);
     }
