@@ -62,22 +62,16 @@ impl Owner {
     fn needed(&self) -> BTreeMap<String, u64> {
         let digests = self.truth.digests();
         let (_, outputs) = CASESTUDY.split_once("\noutputs:").unwrap();
-        let names =
-            outputs.lines().filter_map(|line| line.split_once("from: ").map(|(_, rest)| rest));
-        let wanted: BTreeSet<&str> = names
-            .map(|rest| {
-                let name = rest.split([',', ' ', '}']).next().unwrap();
-                // An output of the workflow that is embedded.
-                let name =
-                    if name == "testbeds.checks" { "testbeds/verified.summary" } else { name };
-                let (step, port) = name.split_once('.').unwrap_or((name, "out"));
-                let of = |step: &str, port: &str| {
-                    let mut all = digests.iter();
-                    all.find(|d| d.0 == step && d.1 == port).map(|d| d.2.as_str())
-                };
-                of(step, port).unwrap()
-            })
-            .collect();
+        let names = outputs.lines().filter_map(|line| line.split_once("from: "));
+        let digest = |(_, rest): (&str, &str)| {
+            let name = rest.split([',', ' ', '}']).next().unwrap();
+            // An output of the workflow that is embedded.
+            let name = if name == "testbeds.checks" { "testbeds/verified.summary" } else { name };
+            let (step, port) = name.split_once('.').unwrap_or((name, "out"));
+            let found = digests.iter().find(|d| d.0 == step && d.1 == port);
+            found.unwrap().2.as_str()
+        };
+        let wanted: BTreeSet<&str> = names.map(digest).collect();
         assert!(wanted.len() > 20, "{wanted:?}");
         let mut sizes = BTreeMap::new();
         for file in files_below(&self.project.path("cache/actions")) {
@@ -164,10 +158,9 @@ fn a_stranger_takes_it_from_remotes_of_every_kind() {
             }
             _ => (fetched(&done)["bytes"].as_u64().unwrap(), 0),
         };
-        let stored = files_below(&other.path("cache/blobs"));
-        let stored: u64 = stored.iter().map(|file| fs::metadata(file).unwrap().len()).sum();
-        let names = files_below(&other.path("cache/blobs"));
-        let names = names.iter().map(|file| file.file_stem().unwrap().to_str().unwrap());
+        let blobs = files_below(&other.path("cache/blobs"));
+        let stored: u64 = blobs.iter().map(|file| fs::metadata(file).unwrap().len()).sum();
+        let names = blobs.iter().map(|file| file.file_stem().unwrap().to_str().unwrap());
         let more: Vec<&str> = names.filter(|name| !needed.contains_key(*name)).collect();
         assert_eq!(more, [""; 0], "{place}");
         println!("{place}: {moved} bytes of tables, {all_bytes} in all, needed {wanted}");

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use galeras_test_servers::static_files::{Manners, StaticFiles};
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project, files_below, says};
+use crate::harness::{Outcome, Project, Running, files_below, says};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -45,21 +45,29 @@ fn public(name: &str) -> String {
 }
 
 fn project_of(workflow: &str) -> Project {
-    let project = Project::new(workflow);
-    let rows = (0..500).map(|i| format!("row{i:05},{i}\n"));
-    project
-        .write("data.csv", std::iter::once("id,x\n".to_string()).chain(rows).collect::<String>());
-    project.write("team.signers", format!("# who signs\nada@example.org {}", public("ada")));
-    project
+    let rows: String = (0..500).map(|i| format!("row{i:05},{i}\n")).collect();
+    Project::new(workflow)
+        .with("data.csv", format!("id,x\n{rows}"))
+        .with("team.signers", format!("# who signs\nada@example.org {}", public("ada")))
+}
+
+/// A project whose workflow names a remote.
+fn project_with(remote: &str) -> Project {
+    project_of(&WORKFLOW.replacen('\n', &format!("\nremote: {remote}\n"), 1))
+}
+
+/// Sends the results to a folder, signed by ada.
+#[track_caller]
+fn push_signed(project: &Project) -> Outcome {
+    let sign = format!("--sign={}", key("ada").display());
+    project.run(&["push", "w.yaml", "--remote", "remote", &sign]).exits(0)
 }
 
 /// A project that has computed all and sent it, signed by ada, and where to.
 fn signed() -> (Project, PathBuf, Outcome) {
     let project = project_of(WORKFLOW);
     let done = project.run_ok(&[]);
-    let key = key("ada");
-    let args = ["push", "w.yaml", "--remote", "remote", "--sign", key.to_str().unwrap()];
-    project.run(&args).exits(0).prints(&["2 results; 2 signed"]);
+    push_signed(&project).prints(&["2 results; 2 signed"]);
     let remote = project.path("remote");
     (project, remote, done)
 }
@@ -90,9 +98,13 @@ fn demanded(remote: &str) -> Outcome {
 }
 
 fn hits(done: &Outcome) -> usize {
-    let finished = done.finished();
-    let steps = finished["steps"].as_array().unwrap();
-    steps.iter().filter(|step| step["status"] == "hit").count()
+    done.statuses().matches("=hit").count()
+}
+
+/// So many results were taken from the remote, and so many warnings were given.
+#[track_caller]
+fn took(done: &Outcome, results: usize, warnings: usize) {
+    assert_eq!((hits(done), done.warnings().len()), (results, warnings), "{done}");
 }
 
 #[test]
@@ -101,16 +113,16 @@ fn signed_results_are_taken_and_unsigned_ones_computed() {
     let remote_text = remote.to_str().unwrap();
     for place in [remote_text.to_string(), StaticFiles::start(&remote, Manners::Good).url] {
         let done = demanded(&place);
-        assert_eq!((hits(&done), done.warnings().len()), (2, 0), "{done}");
+        took(&done, 2, 0);
         assert_eq!(done.digests(), truth.digests());
     }
     let unsigned = project.path("unsigned");
     project.run(&["push", "w.yaml", "--remote", "unsigned"]).exits(0);
     let done = demanded(unsigned.to_str().unwrap());
-    assert_eq!((hits(&done), done.digests()), (0, truth.digests()), "{done}");
-    let told = done.warnings();
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told.iter().all(|t| t.contains("is not signed (allowed signers: team.signers)")));
+    took(&done, 0, 2);
+    assert_eq!(done.digests(), truth.digests());
+    let words = "is not signed (allowed signers: team.signers)";
+    assert!(done.warnings().iter().all(|told| told.contains(words)), "{done}");
     // Without the demand they are as good as ever.
     let any = project_of(WORKFLOW).run_ok(&["--remote", unsigned.to_str().unwrap()]);
     assert_eq!(hits(&any), 2, "{any}");
@@ -152,16 +164,15 @@ fn each_lie_about_a_signature_is_told_and_computed() {
     for (words, lie) in lies {
         lie();
         let done = demanded(remote.to_str().unwrap());
-        let told = done.warnings();
-        assert_eq!(told.len(), 1, "{words}: {done}");
-        assert!(told[0].contains(words), "{words}: {told:?}");
-        assert_eq!((hits(&done), done.digests()), (1, truth.digests()), "{words}: {done}");
+        took(&done, 1, 1);
+        says(&done.warnings()[0], &[words]);
+        assert_eq!(done.digests(), truth.digests(), "{words}");
         // `plan` and `pull` say it, too.
         let other = project_of(WORKFLOW);
         let place = ["--remote", remote.to_str().unwrap(), "--allowed-signers", "team.signers"];
         other.run(&[&["plan", "w.yaml"], &place[..]].concat()).exits(0).reports(&[words]);
         let pull = other.run(&[&["pull", "w.yaml"], &place[..]].concat()).exits(1);
-        assert!(pull.stderr.contains(words) && pull.stdout.contains("1 result"), "{pull}");
+        pull.reports(&[words]).prints(&["1 result"]);
         other.verifies("cache");
         fs::write(signature_of(&files[0]), &whole).unwrap();
         fs::write(&files[0], &manifest).unwrap();
@@ -184,9 +195,7 @@ steps:
 ";
     let project = project_of(workflow);
     project.run_ok(&["--allow", "exec"]);
-    let key = key("ada");
-    let args = ["push", "w.yaml", "--remote", "remote", "--sign", key.to_str().unwrap()];
-    project.run(&args).exits(0);
+    push_signed(&project);
     let remote = project.path("remote");
     let of_step = |name: &str| {
         let named = |file: &PathBuf| {
@@ -198,39 +207,30 @@ steps:
     fs::remove_file(signature_of(&of_step("more"))).unwrap();
     let place = ["--remote", remote.to_str().unwrap(), "--allowed-signers", "team.signers"];
     let done = project_of(workflow).run_ok(&place);
-    assert_eq!((done.status("rows"), done.status("more")), ("hit".into(), "ran".into()), "{done}");
-    let told = done.warnings();
-    assert_eq!(told.len(), 1, "{done}");
-    assert!(told[0].contains("is not signed"), "{done}");
+    assert_eq!(done.statuses(), "rows=hit more=ran");
+    took(&done, 1, 1);
+    says(&done.warnings()[0], &["is not signed"]);
 }
 
 #[test]
 fn a_workflow_demands_signatures_of_any_remote() {
     let (project, remote, _) = signed();
-    let demanding = |remote: &str| {
-        let mapping =
-            "\nremote: { url: URL, allowed_signers: team.signers }\n".replace("URL", remote);
-        project_of(&WORKFLOW.replacen('\n', &mapping, 1))
-    };
+    let demanding =
+        |url: &str| project_with(&format!("{{ url: {url}, allowed_signers: team.signers }}"));
     project.run(&["push", "w.yaml", "--remote", "unsigned"]).exits(0);
     let (good, bad) = (remote.to_str().unwrap(), project.path("unsigned"));
     let bad = bad.to_str().unwrap();
     let allow = |place: &str| format!("read:{place}");
-    let done = demanding(good).run_ok(&["--allow", &allow(good)]);
-    assert_eq!((hits(&done), done.warnings().len()), (2, 0), "{done}");
-    let done = demanding(bad).run_ok(&["--allow", &allow(bad)]);
-    assert_eq!((hits(&done), done.warnings().len()), (0, 2), "{done}");
+    took(&demanding(good).run_ok(&["--allow", &allow(good)]), 2, 0);
+    took(&demanding(bad).run_ok(&["--allow", &allow(bad)]), 0, 2);
     // Whatever remote the user names, unless they say so.
-    let done = demanding(good).run_ok(&["--remote", bad]);
-    assert_eq!((hits(&done), done.warnings().len()), (0, 2), "{done}");
-    let done = demanding(good).run_ok(&["--remote", bad, "--allowed-signers", ""]);
-    assert_eq!((hits(&done), done.warnings().len()), (2, 0), "{done}");
+    took(&demanding(good).run_ok(&["--remote", bad]), 0, 2);
+    took(&demanding(good).run_ok(&["--remote", bad, "--allowed-signers", ""]), 2, 0);
     // The user's own list is in the place of the workflow's.
     let other = demanding(good);
     other.write("mine.signers", format!("bob {}", public("bob")));
-    let allow = allow(good);
-    let done = other.run_ok(&["--allow", &allow, "--allowed-signers", "mine.signers"]);
-    assert_eq!((hits(&done), done.warnings().len()), (0, 2), "{done}");
+    let done = other.run_ok(&["--allow", &allow(good), "--allowed-signers", "mine.signers"]);
+    took(&done, 0, 2);
 }
 
 #[test]
@@ -239,8 +239,7 @@ fn a_file_of_signers_outside_of_the_workflow_needs_consent() {
     let signers = elsewhere.path().join("signers");
     fs::write(&signers, "sk-secret-in-here").unwrap();
     let signers = signers.to_str().unwrap();
-    let mapping = format!("\nremote: {{ url: shared, allowed_signers: {signers} }}\n");
-    let other = project_of(&WORKFLOW.replacen('\n', &mapping, 1));
+    let other = project_with(&format!("{{ url: shared, allowed_signers: {signers} }}"));
     for args in [&["run", "w.yaml"][..], &["push", "w.yaml"], &["pull", "w.yaml"]] {
         let refused = other.run(args).exits(2).reports(&["`remote` reads"]);
         assert!(!refused.stderr.contains("line 1"), "it was read: {refused}");
@@ -288,8 +287,7 @@ fn keys_and_lists_that_cannot_be_used_are_refused_before_anything_is_done() {
         project.run(&args).exits(2).reports(&[words]);
     }
     for wrong in ["{ allowed_signers: team.signers }", "{ url: x, signers: y }", "[x]"] {
-        let wrong = project_of(&WORKFLOW.replacen('\n', &format!("\nremote: {wrong}\n"), 1));
-        wrong.run(&["check", "w.yaml"]).exits(2).reports(&["w.yaml:2:"]);
+        project_with(wrong).run(&["check", "w.yaml"]).exits(2).reports(&["w.yaml:2:"]);
     }
 }
 
@@ -339,10 +337,10 @@ fn a_result_that_is_computed_again_is_not_signed_any_more() {
     // A signature of something else is damage.
     let files = manifests(&remote);
     fs::copy(signature_of(&files[1]), signature_of(&files[0])).unwrap();
-    let found = project.run(&["verify", "w.yaml", "--cache", "remote"]).exits(4);
-    assert!(found.stdout.contains("not a signature of the manifest"), "{found}");
-    let found = project.run(&["cache", "verify", "--cache", "remote"]).exits(4);
-    assert!(found.stdout.contains("not a signature of the manifest"), "{found}");
+    for verb in ["verify w.yaml", "cache verify"] {
+        let found = project.cli(&format!("{verb} --cache remote")).exits(4);
+        found.prints(&["not a signature of the manifest"]);
+    }
     project.run(&["cache", "verify", "--repair", "--cache", "remote"]).exits(0);
     project.verifies("remote");
     // What belongs to no result is collected.
@@ -394,10 +392,11 @@ fn without_ssh_keygen_only_signatures_are_out_of_reach() {
             fs::write(&file, format!("#!/bin/sh\n{program}\n")).unwrap();
             fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
         }
-        let (other, with_path) = (project_of(WORKFLOW), |mut command: Command| {
+        let other = project_of(WORKFLOW);
+        let with_path = |mut command: Command| {
             command.env("PATH", &folder);
-            crate::harness::Running::start(command).finish()
-        });
+            Running::start(command).finish()
+        };
         let place = ["--remote", remote, "--allowed-signers", "team.signers"];
         let told = with_path(other.command(&[&["run", "w.yaml"], &place[..]].concat())).exits(code);
         with_path(other.command(&["run", "w.yaml", "--remote", remote])).exits(0);

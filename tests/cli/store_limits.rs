@@ -63,20 +63,18 @@ fn large() -> Project {
             .replace("x: int64! }\n    assert", "x: int64!, s: utf8! }\n    assert"),
     );
     let mut state = 1_u64;
-    let mut rows = String::new();
-    for i in 1..=20_000 {
-        rows.push_str(&format!("{{\"id\":\"{i}\",\"x\":{i},\"s\":\""));
-        for _ in 0..16 {
-            // A generator of Marsaglia's kind; any will do.
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            rows.push_str(&format!("{state:016x}"));
-        }
-        rows.push_str("\"}\n");
-    }
-    project.write("data.jsonl", rows);
-    project
+    // A generator of Marsaglia's kind; any will do.
+    let mut word = |_: u32| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        format!("{state:016x}")
+    };
+    let row = |i: u32| {
+        let text: String = (0..16).map(&mut word).collect();
+        format!("{{\"id\":\"{i}\",\"x\":{i},\"s\":\"{text}\"}}\n")
+    };
+    project.with("data.jsonl", (1..=20_000).map(row).collect::<String>())
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::harness::Project;
+use crate::harness::{Project, lines, says, text};
 
 const STRATIFIED: &str = "galeras: 1
 steps:
@@ -114,17 +114,16 @@ const METHODS: [(&str, &str, &str); 9] = [
 ];
 
 fn cutting(with: &str) -> Project {
-    let project = Project::steps(&format!(
+    let row = |id: &str, code: &str| json!({"id": id, "code": code});
+    let mut rows: Vec<Value> = METHODS.iter().map(|(id, code, _)| row(id, code)).collect();
+    rows.push(row("only", "def f(x):\n    \"\"\"Nothing but a docstring.\"\"\""));
+    Project::steps(&format!(
         "  data: {{ op: read, with: {{ path: data.jsonl }} }}
   testbed: {{ op: cut, from: data, with: {{ seed: 3, {with} }} }}
 "
-    ));
-    let row = |id: &str, code: &str| json!({"id": id, "code": code}).to_string() + "\n";
-    let mut data: String = METHODS.iter().map(|(id, code, _)| row(id, code)).collect();
-    data += &row("only", "def f(x):\n    \"\"\"Nothing but a docstring.\"\"\"");
-    project.write("data.jsonl", data);
-    project.run_ok(&[]);
-    project
+    ))
+    .with("data.jsonl", lines(&rows))
+    .ran()
 }
 
 #[test]
@@ -143,10 +142,9 @@ fn a_cut_after_the_docstring_lies_in_no_docstring() {
                 let least = code.find(end).unwrap() + end.len();
                 assert!(head.len() >= least, "{at} {shares} {id}: {head:?}");
             }
-            let rejects = project.rows("testbed.rejects");
-            assert_eq!((rejects.len(), &rejects[0]["id"]), (1, &json!("only")));
-            let reason = rejects[0]["reason"].as_str().unwrap();
-            assert!(reason.contains("after the docstring"), "{reason}");
+            let reject = project.only("testbed.rejects");
+            assert_eq!(reject["id"], "only");
+            says(text(&reject, "reason"), &["after the docstring"]);
         }
     }
 }
