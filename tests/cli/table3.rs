@@ -41,18 +41,17 @@ impl Table {
     fn run(workflow: &str, more: &[&str]) -> Option<Self> {
         let data = published()?;
         let project = Project::new(workflow);
-        let mut set = vec!["--set".to_owned(), format!("data={}", data.display())];
-        set.extend(more.iter().map(|word| (*word).to_owned()));
-        let words: Vec<&str> = set.iter().map(String::as_str).collect();
-        let outcome = project.run_json(&words).exits(0);
+        let set = format!("data={}", data.display());
+        let outcome = project.run_ok(&[&["--set", &set], more].concat());
+        let set = [&["--set", &set], more].concat().into_iter().map(str::to_owned).collect();
         Some(Self { project, set, outcome })
     }
 
     #[track_caller]
     fn rows(&self, step: &str) -> Vec<Value> {
-        let mut words = vec!["show", "w.yaml", step, "--format", "json"];
+        let mut words = vec!["show", "w.yaml", step];
         words.extend(self.set.iter().map(String::as_str));
-        self.project.run(&words).exits(0).json_lines()
+        self.project.json(&words)
     }
 }
 
@@ -196,13 +195,11 @@ fn the_printed_effects_are_found_again_but_for_matching() {
                 let key = if name == "ref_ipw" { "ate_hajek" } else { "ate" };
                 holds(row, "estimate", float(&peer[name][key]), CLOSED);
             }
-            let error = if estimator == "weighting" {
-                WEIGHTED[at]
-            } else {
-                float(&peer["paired_PRIMARY"]["se"])
-            };
             // That of weighting is the jackknife's, which is near the sandwich with so many units.
-            let near = if estimator == "weighting" { 2e-3 } else { OPTIMUM };
+            let (error, near) = match estimator {
+                "weighting" => (WEIGHTED[at], 2e-3),
+                _ => (float(&peer["paired_PRIMARY"]["se"]), OPTIMUM),
+            };
             holds(row, "standard_error", error, near);
         }
         let row = find(&rows, &[("treatment", treatment), ("estimator", "matching")]);
@@ -225,6 +222,21 @@ fn the_printed_effects_are_found_again_but_for_matching() {
 /// The standard errors of inverse propensity weighting, clustered by snippet (numpy).
 const WEIGHTED: [f64; 2] = [9.018394075221508, 7.400623324806941];
 
+/// The row holds the numbers that a peer has under these names: estimate, standard error, degrees of
+/// freedom, p-value and interval.
+#[track_caller]
+fn check(row: &Value, peer: &Value, names: &[&str]) {
+    let columns = ["estimate", "standard_error", "df", "p_value"];
+    for (column, name) in columns.iter().zip(names) {
+        let near = if *column == "p_value" { OPTIMUM } else { CLOSED };
+        holds(row, column, float(&peer[*name]), near);
+    }
+    if let Some(interval) = names.get(4) {
+        holds(row, "ci_low", float(&peer[*interval][0]), CLOSED);
+        holds(row, "ci_high", float(&peer[*interval][1]), CLOSED);
+    }
+}
+
 #[test]
 fn the_design_is_paired() {
     let Some(table) = table() else { return };
@@ -234,30 +246,18 @@ fn the_design_is_paired() {
         let paired = &peer["paired_PRIMARY"];
         let row = of(&rows, at, &[("estimator", "paired"), ("status", "ok")]);
         assert_eq!((&row["primary"], &row["n_pairs"]), (&json!(true), &paired["n_pairs"]));
-        for (column, name) in
-            [("estimate", "mean_diff"), ("standard_error", "se"), ("statistic", "t"), ("df", "df")]
-        {
-            holds(row, column, float(&paired[name]), CLOSED);
-        }
-        holds(row, "ci_low", float(&paired["ci"][0]), CLOSED);
-        holds(row, "ci_high", float(&paired["ci"][1]), CLOSED);
-        holds(row, "p_value", float(&paired["p"]), OPTIMUM);
+        check(row, paired, &["mean_diff", "se", "df", "p", "ci"]);
+        holds(row, "statistic", float(&paired["t"]), CLOSED);
         let holm = &reference()["multiplicity_3_contrasts"]["holm"][contrast];
         holds(row, "p_adjusted", float(holm), OPTIMUM);
         assert_eq!((&row["n"], &row["n_missing"]), (&json!(5846), &json!(0)));
 
-        let naive = &peer["naive_difference_in_means"];
         let row = of(&rows, at, &[("estimator", "difference")]);
-        holds(row, "estimate", float(&naive["ate"]), CLOSED);
-        holds(row, "standard_error", float(&naive["se_welch_WRONG_ignores_pairing"]), CLOSED);
-        holds(row, "df", float(&naive["welch_df"]), CLOSED);
-        holds(row, "p_value", float(&naive["welch_p"]), OPTIMUM);
-        holds(row, "ci_low", float(&naive["welch_ci"][0]), CLOSED);
-        holds(row, "ci_high", float(&naive["welch_ci"][1]), CLOSED);
+        let names = ["ate", "se_welch_WRONG_ignores_pairing", "welch_df", "welch_p", "welch_ci"];
+        check(row, &peer["naive_difference_in_means"], &names);
 
         let row = of(&rows, at, &[("estimator", "ols"), ("se_kind", "CR2")]);
-        holds(row, "estimate", float(&peer["ols_4confounders"]["ate"]), CLOSED);
-        holds(row, "standard_error", float(&peer["ols_4confounders"]["se_CR2"]), CLOSED);
+        check(row, &peer["ols_4confounders"], &["ate", "se_CR2"]);
         let four = "z_prompt_size, z_n_whitespaces, z_token_counts, z_nloc";
         assert_eq!(text(row, "adjusted_for"), four);
         let row = of(&rows, at, &[("estimator", "lin"), ("se_kind", "CR2")]);
@@ -422,12 +422,8 @@ fn effects_change_with_covariates_as_in_the_reference() {
                 holds(row, "estimate", float(&group[2]), CLOSED);
                 holds(row, "standard_error", float(&group[3]), CLOSED);
                 let (_, high) = group[0].as_str().unwrap().split_once(", ").unwrap();
-                equal(
-                    number(row, "high"),
-                    high.trim_end_matches(']').parse().unwrap(),
-                    1e-3,
-                    "high",
-                );
+                let high = high.trim_end_matches(']').parse().unwrap();
+                equal(number(row, "high"), high, 1e-3, "high");
             }
         }
     }
