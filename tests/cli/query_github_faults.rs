@@ -1,7 +1,7 @@
 //! `query` with `github:` when GitHub fails, limits, dies or lies.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpStream};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -36,16 +36,9 @@ const SILENT: u16 = 2;
 
 impl Gate {
     fn start(target: &str) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = format!("http://{}", listener.local_addr().unwrap());
         let state = Arc::new(AtomicU16::new(OPEN));
         let (seen, target) = (state.clone(), target.trim_start_matches("http://").to_owned());
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let (state, target) = (seen.clone(), target.clone());
-                thread::spawn(move || relay(stream, &target, &state));
-            }
-        });
+        let address = galeras_test_servers::listen(move |_, stream| relay(stream, &target, &seen));
         Self { address, state }
     }
 

@@ -2,10 +2,10 @@
 //! of a URL.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use galeras_test_servers::listen;
 use serde_json::{Value, json};
 
 use crate::harness::{Project, every, refused_with};
@@ -211,24 +211,17 @@ fn mistakes_in_positions() {
 
 /// A server that answers every request with this, and counts them.
 fn server(content: &'static str) -> (String, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let Ok(mut stream) = stream else { return };
-            let mut request = [0; 4096];
-            let _ = stream.read(&mut request);
-            count.fetch_add(1, Ordering::SeqCst);
-            let length = content.len();
-            let head =
-                format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
-            let _ = stream.write_all(head.as_bytes());
-            let _ = stream.write_all(content.as_bytes());
-        }
+    let address = listen(move |_, mut stream| {
+        let _ = stream.read(&mut [0; 4096]);
+        count.fetch_add(1, Ordering::SeqCst);
+        let length = content.len();
+        let head =
+            format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
+        let _ = stream.write_all(format!("{head}{content}").as_bytes());
     });
-    (format!("http://{address}/d.json"), asked)
+    (format!("{address}/d.json"), asked)
 }
 
 const SHA256: &str = "46abc9a1871730a283ddd65bedaca06dccc77931cd32aaa94ba55c35ffb5bf36";

@@ -7,6 +7,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
+use galeras_test_servers::listen;
 use galeras_test_servers::static_files::{Manners, Request, StaticFiles};
 use serde_json::Value;
 
@@ -233,15 +234,11 @@ fn a_remote_does_not_lead_to_other_servers() {
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     other.set_nonblocking(true).unwrap();
     let there = format!("http://{}/x", other.local_addr().unwrap());
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let remote = format!("http://{}", listener.local_addr().unwrap());
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            let _ = stream.read(&mut [0; 4096]);
-            let answer =
-                format!("HTTP/1.1 302 Found\r\nlocation: {there}\r\ncontent-length: 0\r\n\r\n");
-            let _ = stream.write_all(answer.as_bytes());
-        }
+    let remote = listen(move |_, mut stream| {
+        let _ = stream.read(&mut [0; 4096]);
+        let answer =
+            format!("HTTP/1.1 302 Found\r\nlocation: {there}\r\ncontent-length: 0\r\n\r\n");
+        let _ = stream.write_all(answer.as_bytes());
     });
     let project = project();
     let outcome = project.run(&["run", "w.yaml", "--remote", &remote]).exits(0);

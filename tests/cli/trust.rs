@@ -2,7 +2,6 @@
 //! run, what was allowed and no more, and what was agreed to is not asked again.
 
 use std::io::Write as _;
-use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -44,18 +43,14 @@ struct Listener {
 
 impl Listener {
     fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
         let asked = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&asked);
-        std::thread::spawn(move || {
-            for mut stream in listener.incoming().flatten() {
-                counted.fetch_add(1, Ordering::SeqCst);
-                let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
-                let _ = std::io::Read::read(&mut stream, &mut [0; 4096]);
-                let answer = "HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\n\r\nno";
-                let _ = stream.write_all(answer.as_bytes());
-            }
+        let url = galeras_test_servers::listen(move |_, mut stream| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
+            let _ = std::io::Read::read(&mut stream, &mut [0; 4096]);
+            let answer = "HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\n\r\nno";
+            let _ = stream.write_all(answer.as_bytes());
         });
         Self { url, asked }
     }

@@ -4,7 +4,7 @@
 pub mod dialects;
 
 use std::io::{BufReader, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
@@ -15,7 +15,7 @@ use serde_json::Value;
 use self::dialects::Dialect;
 pub use self::dialects::{code, content, error};
 pub use crate::http::Headers;
-use crate::http::{self, Request};
+use crate::http::{self, Request, Response};
 
 /// The model that is served, and how the server calls it.
 pub const MODEL: &str = "tiny";
@@ -128,8 +128,6 @@ pub struct ChatApi {
 impl ChatApi {
     /// Serves on a free port.
     pub fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = format!("http://{}", listener.local_addr().unwrap());
         let state = State {
             asked: Vec::new(),
             script: Box::new(|_| None),
@@ -139,16 +137,11 @@ impl ChatApi {
             bill: Bill::default(),
             latency: Duration::ZERO,
         };
-        let state = Arc::new(Mutex::new(state));
+        let (state, address) = (Arc::new(Mutex::new(state)), String::new());
         let api = Self { state, address, under_way: Arc::default(), most: Arc::default() };
         let served = api.clone();
-        thread::spawn(move || {
-            for (connection, stream) in listener.incoming().flatten().enumerate() {
-                let api = served.clone();
-                thread::spawn(move || api.serve(connection, stream));
-            }
-        });
-        api
+        let address = http::listen(move |connection, stream| served.serve(connection, stream));
+        Self { address, ..api }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -296,7 +289,7 @@ impl ChatApi {
             None => (200, vec![], whole),
             Some(ChatFault::Slow(time)) => {
                 thread::sleep(time);
-                return done(&asked, send(stream, 200, &[], &whole));
+                (200, vec![], whole)
             }
             Some(ChatFault::Hang) => {
                 let _ = reader.read(&mut [0]);
@@ -308,10 +301,8 @@ impl ChatApi {
                 return None;
             }
             Some(ChatFault::CutBody) => {
-                let head = head(200, &[], whole.len());
-                let half = &whole.as_bytes()[..whole.len() / 2];
-                let _ = stream.write_all(&[head.as_bytes(), half].concat());
-                return None;
+                let half = whole.len() / 2;
+                return response(200, vec![], whole).send(stream, half);
             }
             Some(ChatFault::Huge(bytes, told)) => return huge(stream, bytes, told),
             Some(ChatFault::Raw(status, headers, body)) => (status, headers, body),
@@ -339,13 +330,17 @@ impl ChatApi {
             }
             Some(ChatFault::With(fields)) => (200, vec![], with(good, &fields)),
         };
-        done(&asked, send(stream, status, &headers, &body))
+        let sent = response(status, headers, body).send(stream, usize::MAX);
+        asked.answered.store(sent.is_some(), Ordering::SeqCst);
+        sent
     }
 }
 
-fn done(asked: &ChatRequest, sent: Option<()>) -> Option<()> {
-    asked.answered.store(sent.is_some(), Ordering::SeqCst);
-    sent
+/// An answer in JSON, unless its headers say something else.
+fn response(status: u16, headers: Headers, body: String) -> Response {
+    let plain = http::header(&headers, "content-type").is_none();
+    let response = Response { status, headers, body: body.into() };
+    if plain { response.with("content-type", "application/json") } else { response }
 }
 
 fn with(mut good: Value, fields: &Value) -> String {
@@ -357,25 +352,6 @@ fn with(mut good: Value, fields: &Value) -> String {
         }
     }
     good.to_string()
-}
-
-fn head(status: u16, headers: &[(String, String)], length: usize) -> String {
-    let mut headers = headers.to_vec();
-    if http::header(&headers, "content-type").is_none() {
-        headers.push(("content-type".into(), "application/json".into()));
-    }
-    http::head(status, &headers, length)
-}
-
-fn send(
-    mut stream: &TcpStream,
-    status: u16,
-    headers: &[(String, String)],
-    body: &str,
-) -> Option<()> {
-    // In one piece: otherwise the kernel holds the second one back for a while.
-    let whole = head(status, headers, body.len()) + body;
-    stream.write_all(whole.as_bytes()).ok()
 }
 
 /// An answer of so many bytes, made while it is sent.

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::io::BufReader;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 
 use crate::http::{self, Request, Response};
@@ -85,15 +85,10 @@ fn about(object: &StoredObject, status: u16, body: Vec<u8>) -> Response {
 
 impl GcsApi {
     pub fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
         let state = Arc::new(Mutex::new(State::default()));
         let served = Arc::clone(&state);
-        std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                let (stream, state) = (stream.unwrap(), Arc::clone(&served));
-                std::thread::spawn(move || converse(stream, &state));
-            }
+        let url = http::listen(move |_, stream| {
+            converse(stream, &served);
         });
         Self { url, state }
     }

@@ -1,7 +1,9 @@
 //! As much HTTP as the servers need: requests, answers, addresses.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread;
 
 /// Names and values. Those of requests have their names in lower case.
 pub type Headers = Vec<(String, String)>;
@@ -30,6 +32,21 @@ impl Request {
     pub fn header(&self, name: &str) -> Vec<&str> {
         self.headers.iter().filter(|(n, _)| n == name).map(|(_, value)| value.as_str()).collect()
     }
+}
+
+/// Listens on a free port, and answers each connection in a thread of its own, with its number
+/// from 0. Returns the address. The threads end with the process.
+pub fn listen(answer: impl Fn(usize, TcpStream) + Send + Sync + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let answer = Arc::new(answer);
+    thread::spawn(move || {
+        for (number, stream) in listener.incoming().flatten().enumerate() {
+            let answer = Arc::clone(&answer);
+            thread::spawn(move || answer(number, stream));
+        }
+    });
+    address
 }
 
 /// The first value of a header.

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufReader, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -44,24 +44,16 @@ const BEYOND: u64 = 1 << 50;
 impl StaticFiles {
     /// Serves the files below `folder`.
     pub fn start(folder: &Path, manners: Manners) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
         let requests = Arc::new(Mutex::new(Vec::new()));
         let overstated = Arc::new(Mutex::new(None));
         let (folder, told) = (folder.to_path_buf(), Arc::clone(&requests));
         let about = Arc::clone(&overstated);
-        std::thread::spawn(move || {
-            let mut kept = Vec::new();
-            for stream in listener.incoming() {
-                let stream = stream.unwrap();
-                if manners == Manners::Mute {
-                    kept.push(stream);
-                    continue;
-                }
-                let (folder, told) = (folder.clone(), Arc::clone(&told));
-                let about = Arc::clone(&about);
-                std::thread::spawn(move || answer(stream, &folder, manners, &told, &about));
+        let url = http::listen(move |_, stream| {
+            // The connection stays open.
+            while manners == Manners::Mute {
+                std::thread::park();
             }
+            answer(stream, &folder, manners, &told, &about);
         });
         Self { url, requests, overstated }
     }
