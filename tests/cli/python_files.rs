@@ -114,11 +114,23 @@ fn bytes_that_are_no_text() {
     project.run_ok(&[]).all_hit();
 }
 
+/// A declared encoding, a byte order mark, tabs.
 #[test]
-fn a_declared_encoding_is_used() {
-    let (project, _) =
-        run_on("latin.py", b"# -*- coding: latin-1 -*-\ndef f():\n    return '\xe9'\n");
-    assert_eq!(methods_of(&project, "latin.py")[0]["code"], "def f():\n    return 'é'");
+fn what_a_file_is_written_in_does_not_change_its_methods() {
+    let latin = b"# -*- coding: latin-1 -*-\ndef f():\n    return '\xe9'\n";
+    let tabs = "class A:\n\tdef f(self):\n\t\tif self:\n\t\t\treturn 1\n";
+    for (name, content, line, code) in [
+        ("latin.py", &latin[..], 2, "def f():\n    return 'é'"),
+        ("bom.py", "\u{feff}def f():\n    return 1\n".as_bytes(), 1, "def f():\n    return 1"),
+        ("tabs.py", tabs.as_bytes(), 2, "def f(self):\n\t\tif self:\n\t\t\treturn 1"),
+    ] {
+        let (project, _) = run_on(name, content);
+        let found = methods_of(&project, name);
+        assert_eq!((found.len(), text(&found[0], "code")), (1, code), "{name}");
+        assert_eq!(found[0]["start_line"], line, "{name}");
+        let features = project.rows("features");
+        assert!(features.iter().all(|f| f["n_ast_errors"] == 0), "{features:?}");
+    }
 }
 
 #[test]
@@ -128,27 +140,6 @@ fn line_ends_of_windows() {
     assert_eq!(found.len(), 1);
     assert_eq!((&found[0]["start_line"], &found[0]["end_line"]), (&json!(1), &json!(3)));
     assert_eq!(project.rows("testbed").len(), 2);
-}
-
-#[test]
-fn a_byte_order_mark() {
-    let (project, _) = run_on("bom.py", "\u{feff}def f():\n    return 1\n");
-    let found = methods_of(&project, "bom.py");
-    assert_eq!((found.len(), text(&found[0], "code")), (1, "def f():\n    return 1"));
-    assert_eq!(found[0]["start_line"], 1);
-    let features = project.rows("features");
-    assert!(features.iter().all(|f| f["n_ast_errors"] == 0), "{features:?}");
-}
-
-#[test]
-fn tabs() {
-    let (project, _) =
-        run_on("tabs.py", "class A:\n\tdef f(self):\n\t\tif self:\n\t\t\treturn 1\n");
-    let found = methods_of(&project, "tabs.py");
-    assert_eq!(found[0]["code"], "def f(self):\n\t\tif self:\n\t\t\treturn 1");
-    let features = project.rows("features");
-    let f = features.iter().find(|m| m["fun_name"] == "f").unwrap();
-    assert_eq!(f["n_ast_errors"], 0, "{f}");
 }
 
 #[test]

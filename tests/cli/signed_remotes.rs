@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 use galeras_test_servers::static_files::{Manners, StaticFiles};
 use serde_json::Value;
 
+use crate::forged_stores::sealed;
 use crate::harness::{Outcome, Project, Running, files_below, says};
 
 const WORKFLOW: &str = "galeras: 1
@@ -149,16 +150,10 @@ fn each_lie_about_a_signature_is_told_and_computed() {
         }),
         // A manifest that says something else of its key, with a digest of its own that fits.
         ("the signature is of something else", &|| {
-            let text = String::from_utf8(manifest.clone()).unwrap();
-            let mut value: Value = serde_json::from_str(&text).unwrap();
+            let mut value: Value = serde_json::from_slice(&manifest).unwrap();
             let theirs: Value = serde_json::from_slice(&fs::read(&files[1]).unwrap()).unwrap();
             value["ports"] = theirs["ports"].clone();
-            value.as_object_mut().unwrap().remove("integrity");
-            let text = serde_json::to_string_pretty(&value).unwrap();
-            let text = text.strip_suffix("\n}").unwrap();
-            let digest = galeras_base::digest::Digest::of(text.as_bytes());
-            let forged = format!("{text},\n  \"integrity\": \"{digest}\"\n}}\n");
-            fs::write(&files[0], forged).unwrap();
+            fs::write(&files[0], sealed(&value)).unwrap();
         }),
     ];
     for (words, lie) in lies {

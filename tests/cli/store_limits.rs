@@ -163,15 +163,11 @@ fn a_full_disk_for_temporary_files_is_told() {
 }
 
 #[test]
-fn a_store_that_is_a_file_is_told() {
+fn a_store_that_is_a_file_or_behind_an_unknown_kind_of_address_is_told() {
     let project = Project::new(WORKFLOW).with("store", "not a folder");
-    project.run(&["run", "w.yaml", "--cache", "store"]).exits(4).reports(&["store"]);
-}
-
-#[test]
-fn a_store_behind_an_unknown_kind_of_address_is_told() {
-    let project = Project::new(WORKFLOW);
-    project.run(&["run", "w.yaml", "--cache", "gopher://host/path"]).exits(4).reports(&["gopher"]);
+    for (place, word) in [("store", "store"), ("gopher://host/path", "gopher")] {
+        project.run(&["run", "w.yaml", "--cache", place]).exits(4).reports(&[word]);
+    }
 }
 
 #[test]

@@ -219,9 +219,5 @@ fn forge(project: &Project, other: &Project, step: &str) {
         fs::create_dir_all(own.parent().unwrap()).unwrap();
         fs::copy(blob, own).unwrap();
     }
-    forged.as_object_mut().unwrap().remove("integrity");
-    let text = serde_json::to_string_pretty(&forged).unwrap();
-    let text = text.strip_suffix("\n}").unwrap();
-    let digest = galeras_base::digest::Digest::of(text.as_bytes());
-    fs::write(file, format!("{text},\n  \"integrity\": \"{digest}\"\n}}\n")).unwrap();
+    fs::write(file, crate::forged_stores::sealed(&forged)).unwrap();
 }
