@@ -63,8 +63,7 @@ fn a_path_is_that_of_the_stored_file() {
     assert_eq!(reader.metadata().file_metadata().num_rows(), 1);
     let told = &project.json(&["path", "w.yaml", "kept.rejects"])[0];
     assert_eq!((&told["rows"], told["path"].as_str()), (&json!(1), Some(path)));
-    let script = "ls -l \"$($GALERAS path w.yaml kept)\"";
-    project.sh(script).exits(0);
+    project.sh("ls -l \"$($GALERAS path w.yaml kept)\"").exits(0);
     // As the workflow stands now, and no older result.
     let told = project.run(&["path", "w.yaml", "kept", "--set", "factor=3"]).exits(1);
     assert!(told.stdout.is_empty() && told.stderr.contains("factor=3"), "{told}");
@@ -184,8 +183,7 @@ fn params_columns_and_steps_that_differ_are_named() {
     project.run_ok(&["--set", "factor=3"]);
     let told = diff(&project, &[]);
     assert_eq!(told[0]["params"], json!([{"name": "factor", "old": 2, "new": 3}]));
-    let found = verdicts(&told).join(", ");
-    says(&found, &["table same", "counted added"]);
+    says(&verdicts(&told).join(", "), &["table same", "counted added"]);
     let scaled = table(&told, "scaled", "out");
     assert_eq!(scaled["columns"]["removed"], json!(["note"]));
     assert_eq!(scaled["columns"]["added"], json!(["remark", "id2"]));

@@ -149,8 +149,7 @@ fn what_is_left_out_makes_the_rest_a_choice() {
         project.change("[paired]", "[paired, ols]");
         lock(&project, &[]);
         project.change(old, new);
-        let said = format!("effect: 0 of {left} estimates are as registered");
-        run(&project).reports(&[&said, why]);
+        run(&project).reports(&[&format!("effect: 0 of {left} estimates are as registered"), why]);
         assert!(
             estimates(&project).iter().all(|line| line.ends_with(&format!(": {why}"))),
             "{new}"

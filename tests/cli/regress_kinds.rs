@@ -80,8 +80,7 @@ fn other_estimators_do_not_absorb() {
     let with = "treatment: arm, control: '0', outcomes: [y], absorb: [repo],
       estimators: [ols, lin]";
     let project = analysed(peer["csv"].as_str().unwrap(), with);
-    let row = estimate(&project, "effects", "lin");
-    reasons(&row, "not_applicable", &["only `ols` does"]);
+    reasons(&estimate(&project, "effects", "lin"), "not_applicable", &["only `ols` does"]);
 }
 
 #[test]
@@ -123,10 +122,9 @@ fn levels() -> String {
 
 #[test]
 fn texts_are_indicators_of_their_levels() {
-    let with = "treatment: arm, control: '0', outcomes: [y], estimators: [ols, weighting, lin]";
     let project = ran_with(
         &levels(),
-        with,
+        "treatment: arm, control: '0', outcomes: [y], estimators: [ols, weighting, lin]",
         &[
             ("text", "confounders: [language]"),
             ("numbers", "confounders: [is_c, is_python]"),

@@ -123,8 +123,7 @@ fn another_seed_gives_other_refutations_and_the_same_estimates() {
 
 #[test]
 fn the_names_of_units_and_columns_that_are_not_named_do_not_matter() {
-    let with = "unit: unit, seed: 7, simulations: 10";
-    let project = project(with);
+    let project = project("unit: unit, seed: 7, simulations: 10");
     let first = digests(&project, "cache", "2");
     // A column that is not read does not even make the step run again.
     project.write("data.csv", table(|at| at).replace(",x\n", ",spare\n"));

@@ -108,8 +108,7 @@ fn paths_keep_their_meaning_in_another_folder() {
     let file = ["../w.yaml", "--cache", &cache];
     let ran = run_in(&project, "sub", &[&["run"], &file[..], &set].concat()).exits(0);
     assert!(ran.stdout.is_empty(), "{ran}");
-    let told = format!("with --set data=other.csv --set n=4 {NOTE}\n");
-    assert_eq!(shown(&project, &[]), (4, told));
+    assert_eq!(shown(&project, &[]), (4, format!("with --set data=other.csv --set n=4 {NOTE}\n")));
     assert!(project.cells("some", "id").iter().all(|id| id.starts_with('b')));
     // The suggested command works from this folder.
     project.change("seed: 1", "seed: 2");

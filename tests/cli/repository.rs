@@ -466,8 +466,7 @@ fn what_is_not_there_is_named_in_full() {
         ("repos=none.csv", "project/none.csv` does not exist"),
         ("repos=mine", "flows/../mine` is not a git repository"),
     ] {
-        let args = ["check", "flows/w.yaml", "--set", list];
-        let refused = run_in(&project, ".", &args).exits(2);
+        let refused = run_in(&project, ".", &["check", "flows/w.yaml", "--set", list]).exits(2);
         // Long paths are broken anywhere.
         let whole = flat(&refused.stderr.replace('·', " ")).replace(' ', "");
         assert!(whole.contains(&said.replace(' ', "")), "{said}: {refused}");

@@ -129,8 +129,7 @@ fn sound_parts_are_read_beside_damaged_ones() {
         Running::start(project.shell(&format!("cp -r cache {cache}"))).finish().exits(0);
         let parts = files_below(&project.path(&format!("{cache}/memo")));
         assert!(parts.len() > 1);
-        let some = parts.iter().skip(damaged).step_by(2);
-        some.for_each(|part| damage(&project, &cache, part, 8));
+        parts.iter().skip(damaged).step_by(2).for_each(|part| damage(&project, &cache, part, 8));
         let again = project.run_ok(&["--memory", "1MiB", "--cache", &cache]);
         let (computed, reused) = counts(&again, "features");
         assert!(computed > 1_000 && reused > 1_000, "{computed} computed, {reused} reused");

@@ -379,7 +379,6 @@ fn weights_are_shares() {
         let rows = project.rows("scores");
         let found: Vec<f64> = rows.iter().map(|row| row["codebleu"].as_f64().unwrap()).collect();
         let before = before.get_or_insert_with(|| found.clone());
-        let same = found.iter().zip(before.iter()).all(|(a, b)| (a - b).abs() < 1e-12);
-        assert!(same, "{weights}");
+        assert!(found.iter().zip(before.iter()).all(|(a, b)| (a - b).abs() < 1e-12), "{weights}");
     }
 }

@@ -224,8 +224,7 @@ fn a_workflow_demands_signatures_of_any_remote() {
     // The user's own list is in the place of the workflow's.
     let other = demanding(good);
     other.write("mine.signers", format!("bob {}", public("bob")));
-    let done = other.run_ok(&["--allow", &allow(good), "--allowed-signers", "mine.signers"]);
-    took(&done, 0, 2);
+    took(&other.run_ok(&["--allow", &allow(good), "--allowed-signers", "mine.signers"]), 0, 2);
 }
 
 #[test]

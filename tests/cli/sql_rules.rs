@@ -149,8 +149,7 @@ fn ties_do_not_depend_on_threads() {
             .write("w.yaml", format!("{READ}  asked: {{ op: sql, from: data, with: {with} }}\n"));
         let mut digests = std::collections::BTreeSet::new();
         for (i, jobs) in ["1", "2", "3", "8", "8"].into_iter().enumerate() {
-            let cache = format!("cache{at}-{i}");
-            let outcome = project.run_json(&["--jobs", jobs, "--cache", &cache]);
+            let outcome = project.run_json(&["--jobs", jobs, "--cache", &format!("cache{at}-{i}")]);
             // Refusing it is right as well.
             if outcome.code != Some(2) {
                 digests.insert(outcome.exits(0).step("asked")["digest"].to_string());

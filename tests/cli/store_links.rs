@@ -66,8 +66,7 @@ fn replace(project: &Project, name: &str, to: &str) {
 #[track_caller]
 fn refuses(outcome: &Outcome, words: &str) {
     assert_eq!(outcome.code, Some(4), "{outcome}");
-    let end = "delete the link, or name the folder it leads to";
-    says(&flat(&outcome.stderr), &[words, end]);
+    says(&flat(&outcome.stderr), &[words, "delete the link, or name the folder it leads to"]);
 }
 
 #[test]

@@ -93,8 +93,7 @@ fn sizes_have_units_and_what_is_freed_is_said() {
     let (freed, left) = (&dry["report"]["bytes"], &dry["left_bytes"]);
     assert!(freed.as_u64().unwrap() > 0 && left.as_u64().unwrap() <= 1000, "{dry}");
     project.run_ok(&[]).all_hit();
-    let held = project.cli("cache gc --max-bytes 0 --keep-runs 1").exits(0);
-    held.prints(&["kept by --keep-runs"]);
+    project.cli("cache gc --max-bytes 0 --keep-runs 1").exits(0).prints(&["kept by --keep-runs"]);
     for size in ["10 XB", "-1", "much", "1.2.3MB", ""] {
         let refused = project.run(&["cache", "gc", &format!("--max-bytes={size}")]).exits(2);
         assert!(refused.stderr.contains("512MB") || size.is_empty(), "{refused}");

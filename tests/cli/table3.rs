@@ -226,8 +226,7 @@ const WEIGHTED: [f64; 2] = [9.018394075221508, 7.400623324806941];
 /// freedom, p-value and interval.
 #[track_caller]
 fn check(row: &Value, peer: &Value, names: &[&str]) {
-    let columns = ["estimate", "standard_error", "df", "p_value"];
-    for (column, name) in columns.iter().zip(names) {
+    for (column, name) in ["estimate", "standard_error", "df", "p_value"].iter().zip(names) {
         let near = if *column == "p_value" { OPTIMUM } else { CLOSED };
         holds(row, column, float(&peer[*name]), near);
     }

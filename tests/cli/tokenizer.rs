@@ -150,8 +150,7 @@ fn a_vocabulary_has_the_bytes_and_at_most_a_million_tokens() {
     for (size, said) in [("255", "256"), ("0", "256"), ("-1", "vocab_size"), ("1000001", "1000000")]
     {
         let with = format!("{{ column: code, vocab_size: «{size} }}");
-        let outcome = wrong(&with, "wrong-value", &[]);
-        says(&outcome.stdout.replace(',', ""), &[said]);
+        says(&wrong(&with, "wrong-value", &[]).stdout.replace(',', ""), &[said]);
     }
     for size in ["256", "257", "1000000"] {
         let project = project(&format!("vocab_size: {size}"), &["ab ab", "ab"]).ran();

@@ -101,8 +101,7 @@ fn kept_and_rejected_rows_add_up_at_every_step() {
     }
     assert_eq!(checked, 10);
     let id = id(&project.rows("testbed"), 0);
-    let told = project.json(&["trace", "w.yaml", &id]);
-    for place in &told[0]["places"].as_array().unwrap()[1..] {
+    for place in &project.json(&["trace", "w.yaml", &id])[0]["places"].as_array().unwrap()[1..] {
         let of = |name: &str| place["counts"][name].as_u64().unwrap();
         assert_eq!(of("input"), of("kept") + of("rejected"), "{place}");
     }

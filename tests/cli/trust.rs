@@ -339,8 +339,7 @@ fn a_stored_result_needs_no_consent() {
     let project = Project::new(&program(ROW)).with("data", "1").ran();
     unattended(&project).exits(0).all_hit();
     let args = ["run", "w.yaml", "--format", "json", "--force", "rows"];
-    let forced = Running::start(project.command_as_typed(&args)).finish().exits(2);
-    assert_eq!(flags(&forced), ["exec"]);
+    assert_eq!(flags(&Running::start(project.command_as_typed(&args)).finish().exits(2)), ["exec"]);
 }
 
 #[test]

@@ -61,8 +61,7 @@ fn an_address_with_two_hosts_is_asked_of_none() {
         project.write("repos.csv", format!("repo,clone_url,head_sha\nr,{address},{head}\n"));
         run(&project, &["--allow", "host:ssh://evil.example"]).exits(0);
         assert!(!project.path("ssh-ran").exists(), "{address}");
-        let reject = project.only("mined.rejects");
-        says(text(&reject, "reason"), &["cannot be used as a repository"]);
+        says(text(&project.only("mined.rejects"), "reason"), &["cannot be used as a repository"]);
     }
 }
 

@@ -207,10 +207,9 @@ fn data_for_programs_is_as_it_is() {
 
 #[test]
 fn what_programs_and_servers_say_is_made_visible() {
-    let octal = "\\033[31m\\033]0;t\\007\\r\\b\\177\\302\\2332J\\342\\200\\256";
     let project = Project::new(&format!(
         "galeras: 1\nsteps:\n  a:\n    op: exec\n    with:\n      command: \"printf 'boom {}' >&2; exit 3\"\n      output: {{ id: utf8! }}\n",
-        octal.replace('\\', "\\\\")
+        "\\033[31m\\033]0;t\\007\\r\\b\\177\\302\\2332J\\342\\200\\256".replace('\\', "\\\\")
     ));
     let outcome = project.run(&["run", "w.yaml"]).exits(1).reports(&["boom \\u{1b}[31m"]);
     harmless("exec", &outcome);
