@@ -55,7 +55,7 @@ fn looking_goes_by_the_last_run() {
     let sql = ["sql", "w.yaml", "SELECT count(*) AS n FROM some", "--format", "json"];
     let asked = project.run(&sql).exits(0);
     assert_eq!((asked.json_lines()[0]["n"].as_u64(), &asked.stderr), (Some(3), &said));
-    let explained = project.run(&["explain", "w.yaml", "some", "--format", "json"]).exits(0);
+    let explained = project.cli("explain w.yaml some --format json").exits(0);
     assert_eq!(explained.json_lines()[0]["state"], "hit", "{explained}");
     assert_eq!(explained.stderr, said);
     let traced = project.run(&["trace", "w.yaml", "a"]);
@@ -118,8 +118,7 @@ fn paths_keep_their_meaning_in_another_folder() {
     let expected =
         format!("galeras run w.yaml --set data={} --set n=4 --select some", data.display());
     assert_eq!(command, expected, "{missing}");
-    let pasted = command.replacen("galeras", "\"$GALERAS\"", 1);
-    Running::start(project.shell(&pasted)).finish().exits(0);
+    project.sh(&command.replacen("galeras", "\"$GALERAS\"", 1)).exits(0);
     assert_eq!(shown(&project, &[]).0, 4);
     // The same from where it was first run.
     let below = run_in(&project, "sub", &["show", "../w.yaml", "some", "--cache", &cache]).exits(0);
@@ -142,10 +141,9 @@ fn suggested_commands_can_be_pasted() {
         let missing = project.run(&["show", "w.yaml", "labelled", "--set", &set]).exits(1);
         let command = missing.stderr.lines().last().unwrap().trim();
         assert!(command.starts_with("galeras run w.yaml --set "), "{missing}");
-        let pasted =
-            format!("exec bash -c {}", quoted(&command.replacen("galeras", "\"$GALERAS\"", 1)));
-        Running::start(project.shell(&pasted)).finish().exits(0);
-        let rows = project.run(&["show", "w.yaml", "labelled", "--format", "json"]).exits(0);
+        let pasted = command.replacen("galeras", "\"$GALERAS\"", 1);
+        project.sh(&format!("exec bash -c {}", quoted(&pasted))).exits(0);
+        let rows = project.cli("show w.yaml labelled --format json").exits(0);
         assert_eq!(rows.json_lines()[0]["label"], label, "{rows}");
         assert_eq!(rows.stderr.lines().count(), 1, "{rows}");
         assert!(!project.path("hit").exists(), "{label:?}");
@@ -180,8 +178,7 @@ fn what_is_not_allowed_is_asked_for_with_the_whole_command() {
         command,
         r"galeras run w.yaml --set 'label=it'\''s' --cache 'my store' --select ran --allow exec"
     );
-    let pasted = command.replacen("galeras", "\"$GALERAS\"", 1);
-    Running::start(project.shell(&pasted)).finish().exits(0);
+    project.sh(&command.replacen("galeras", "\"$GALERAS\"", 1)).exits(0);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project, Running, files_below, says};
+use crate::harness::{Outcome, Project, files_below, says};
 
 const WORKFLOW: &str = "\
 galeras: 1
@@ -101,7 +101,7 @@ fn no_row_is_read_from_a_damaged_part() {
     let fresh = project.run_ok(&["--cache", "fresh"]);
     for at in 0..8 {
         let cache = format!("cache-{at}");
-        Running::start(project.shell(&format!("cp -r cache {cache}"))).finish().exits(0);
+        project.sh(&format!("cp -r cache {cache}")).exits(0);
         let parts = files_below(&project.path(&format!("{cache}/memo")));
         assert!(!parts.is_empty());
         // The middle of each eighth.
@@ -126,7 +126,7 @@ fn sound_parts_are_read_beside_damaged_ones() {
     let fresh = project.run_ok(&["--cache", "fresh"]);
     for damaged in 0..2 {
         let cache = format!("cache-{damaged}");
-        Running::start(project.shell(&format!("cp -r cache {cache}"))).finish().exits(0);
+        project.sh(&format!("cp -r cache {cache}")).exits(0);
         let parts = files_below(&project.path(&format!("{cache}/memo")));
         assert!(parts.len() > 1);
         parts.iter().skip(damaged).step_by(2).for_each(|part| damage(&project, &cache, part, 8));
