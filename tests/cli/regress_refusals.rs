@@ -80,30 +80,18 @@ fn tables_that_are_too_small_or_constant() {
         format!("{arm},{y},{x},{w}")
     });
     let constant = rows(40, |_, arm, _, x, w| format!("{arm},7,{x},{w}"));
+    let same = few("arm,y", 20, &|i| format!("c,{i}"));
+    let paired = ", unit: unit, estimators: [paired, ols, difference]";
+    let adjusted = ", confounders: [x], estimators: [difference, ols, aipw, matching]";
+    let missing = "2 rows are without a value of `y` or `arm` (missing: drop leaves such rows out)";
     let cases = [
         (nine, "", "too few rows: 9, at least 10 are needed"),
-        (
-            units,
-            ", unit: unit, estimators: [paired, ols, difference]",
-            "too few units: 9, at least 10 are needed",
-        ),
+        (units, paired, "too few units: 9, at least 10 are needed"),
         (one("t", "c"), "", "too few rows: 1 row of `t`, at least 2 are needed"),
         (one("c", "t"), "", "too few rows: 1 row of `c`, at least 2 are needed"),
-        (
-            few("arm,y", 20, &|i| format!("c,{i}")),
-            "",
-            "`arm` has one level only, so that there is nothing to compare",
-        ),
-        (
-            constant,
-            ", confounders: [x], estimators: [difference, ols, aipw, matching]",
-            "`y` is constant: it is 7 in all rows",
-        ),
-        (
-            nan,
-            "",
-            "2 rows are without a value of `y` or `arm` (missing: drop leaves such rows out)",
-        ),
+        (same, "", "`arm` has one level only, so that there is nothing to compare"),
+        (constant, adjusted, "`y` is constant: it is 7 in all rows"),
+        (nan, "", missing),
     ];
     every(cases.map(|case| (case.2, case)), |(table, more, reason)| {
         refuses(&table, &format!("{TWO}{more}"), reason);
@@ -113,12 +101,11 @@ fn tables_that_are_too_small_or_constant() {
 #[test]
 fn a_control_that_no_row_has() {
     let table = rows(40, |_, arm, y, x, w| format!("{arm},{y},{x},{w}"));
-    let with = TWO.replace("control: c", "control: Control");
-    let project = analysed(&table, &with);
-    for row in project.rows("effects") {
-        is_refused(&row, "no row has `Control` as `arm`: it is `c` and `t`");
+    let found = analysed(&table, &TWO.replace("control: c", "control: Control")).rows("effects");
+    assert_eq!(found.len(), 2, "one row for each arm there is");
+    for row in &found {
+        is_refused(row, "no row has `Control` as `arm`: it is `c` and `t`");
     }
-    assert_eq!(project.rows("effects").len(), 2, "one row for each arm there is");
     let rows = analysed(&table, &format!("{TWO}, treatments: [t, T1]")).rows("effects");
     is_refused(find(&rows, &[("treatment", "T1")]), "no row has `T1` as `arm`: it is `c` and `t`");
     // The other contrast has its number, adjusted for one test.
@@ -195,7 +182,7 @@ fn missing_units_and_clusters_are_counted() {
     let told = "(missing: drop leaves such rows out)";
     let with = format!("{TWO}, unit: unit");
     refuses(&table, &with, &format!("1 row is without a value of `y` or `unit` or `arm` {told}"));
-    let with = format!("{TWO}, unit: unit, cluster: place");
+    let with = format!("{with}, cluster: place");
     let words = "3 rows are without a value of `y` or `unit` or `place` or `arm`";
     refuses(&table, &with, &format!("{words} {told}"));
     let project = analysed(&table, &format!("{with}, missing: drop"));
@@ -429,9 +416,8 @@ fn estimators_that_do_not_estimate_the_estimand_are_not_applicable() {
             assert!(row["estimate"].is_null(), "{row}");
         }
         // Without a choice of estimators the estimand is weighted for.
-        let rows = project.rows("usual");
-        let row = find(&rows, &[("estimator", "weighting"), ("status", "ok")]);
-        assert_eq!((rows.len(), text(row, "estimand")), (1, estimand));
+        let usual = project.cells("usual", "estimator status estimand");
+        assert_eq!(usual, [format!("weighting | ok | {estimand}")]);
     }
 }
 
