@@ -134,15 +134,11 @@ fn another_analysis_or_another_exclusion_is_a_deviation() {
 
 #[test]
 fn what_is_left_out_makes_the_rest_a_choice() {
+    let arms = "all arms were registered, and some are left out";
     for (old, new, left, why) in [
         ("[quality, speed]", "[quality]", 2, "the registered outcome `speed` is left out"),
         ("[paired, ols]", "[paired]", 2, "the registered estimator `ols` is left out"),
-        (
-            "      seed: 1\n",
-            "      seed: 1\n      treatments: [T1]\n",
-            4,
-            "all arms were registered, and some are left out",
-        ),
+        ("seed: 1", "seed: 1\n      treatments: [T1]", 4, arms),
     ] {
         let project = project();
         project.change("[quality]", "[quality, speed]");

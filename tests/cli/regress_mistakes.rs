@@ -97,15 +97,13 @@ fn a_column_with_two_roles() {
             ("by: [«n]", &["column of the result"]),
         ],
     );
+    let confounder = "`x` is already the confounder";
     all(
         "conflicting-arguments",
         &[
             ("confounders: [«y]", &["`y` is already the outcome"]),
             ("modifiers: [«y]", &["`y` is already the outcome"]),
-            (
-                "confounders: [x]\nestimators: [iv]\ninstruments: [«x]",
-                &["`x` is already the confounder"],
-            ),
+            ("confounders: [x]\nestimators: [iv]\ninstruments: [«x]", &[confounder]),
             ("unit: n\nconfounders: [«n]", &["`n` is already the unit"]),
             ("unit: «arm", &["it differs within units"]),
             ("cluster: «arm", &["each arm would be a single one"]),
@@ -200,14 +198,12 @@ fn arguments_that_are_missing() {
 
 #[test]
 fn arguments_that_conflict() {
+    let instrument = "`iv` needs an instrument";
     all(
         "conflicting-arguments",
         &[
             ("estimators: [«paired]", &["`paired` needs a unit", "unit: <column>"]),
-            (
-                "confounders: [x]\nestimators: [«iv]",
-                &["`iv` needs an instrument", "instruments: [<column>]"],
-            ),
+            ("confounders: [x]\nestimators: [«iv]", &[instrument, "instruments: [<column>]"]),
             ("estimators: [ols, «ols]", &["`ols` is listed twice"]),
             ("refuters: [subset, «subset]", &["twice"]),
             ("cluster: place\nstandard_errors: «HC2", &["HC2 ignores `cluster`"]),
@@ -251,6 +247,8 @@ fn every_mistake_is_told_at_once() {
 
 #[test]
 fn graphs() {
+    let no_column = "a node `z`, but the input has no such column";
+    let no_number = "the node `place` of the graph is not a column of numbers";
     all(
         "bad-graph",
         &[
@@ -267,14 +265,8 @@ fn graphs() {
             ("graph: |\n  «dag {\n    arm -> y\n    x -- y\n  }", &["line 3 of the graph"]),
             ("graph: «'dag { x -> y }'", &["the graph has no node `arm`"]),
             ("graph: «'dag { arm -> x }'", &["the graph has no node `y`"]),
-            (
-                "graph: «'dag { arm -> y; z -> y }'",
-                &["a node `z`, but the input has no such column", "`name [latent]`"],
-            ),
-            (
-                "graph: «'dag { arm -> y; place -> y }'",
-                &["the node `place` of the graph is not a column of numbers"],
-            ),
+            ("graph: «'dag { arm -> y; z -> y }'", &[no_column, "`name [latent]`"]),
+            ("graph: «'dag { arm -> y; place -> y }'", &[no_number]),
         ],
     );
     sound("graph: 'dag { arm -> y; z [latent]; z -> y; place [latent]; place -> arm }'");

@@ -172,19 +172,14 @@ fn files_are_sources_by_their_content_and_their_raters() {
 #[test]
 fn ratings_that_cannot_be_read_are_told_before_anything_runs() {
     let project = project(3);
+    let line = |question: &str, answer: &str| {
+        format!("{{\"id\":\"p00\",\"question\":\"{question}\",\"answer\":\"{answer}\"}}\n")
+    };
     for (name, text, told) in [
         ("ann.jsonl", "{\"id\":\"p00\"\n", "ann.jsonl, line 1"),
         ("ann.jsonl", "<<<<<<< HEAD\n", "Git left a conflict"),
-        (
-            "ann.jsonl",
-            "{\"id\":\"p00\",\"question\":\"cod\",\"answer\":\"y\"}\n",
-            "did you mean `code`",
-        ),
-        (
-            "ann.jsonl",
-            "{\"id\":\"p00\",\"question\":\"code\",\"answer\":\"x\"}\n",
-            "`x` is not an answer",
-        ),
+        ("ann.jsonl", &line("cod", "y"), "did you mean `code`"),
+        ("ann.jsonl", &line("code", "x"), "`x` is not an answer"),
         ("ann.csv", "id,code_1\np00,y\n", "there is no column `message_1`"),
         ("ann.csv", "id,code_1,message_1\np00,maybe,y\n", "`maybe` is not an answer"),
         ("ann.csv", "id,code_1,message_1\np00,y,y\np00,n,y\n", "was rated in line 2 already"),
@@ -228,11 +223,7 @@ fn mistakes_in_the_arguments_are_found_when_it_is_planned() {
         ("applies: { message:", "applies: { massage:", "did you mean `message`"),
         ("message <> ''", "length(message)", "neither true nor false"),
         ("message <> ''", "massage <> ''", "there is no column `massage`"),
-        (
-            "questions: { message: Does it say what?, code: Is it whole? }",
-            "questions: {}",
-            "questions",
-        ),
+        ("{ message: Does it say what?, code: Is it whole? }", "{}", "questions"),
     ] {
         project.change(old, new);
         refused(&project, told);

@@ -98,6 +98,7 @@ fn brackets_without_end() {
     let minus = format!("x = {}1", "-".repeat(20_000));
     let lists = "[".repeat(20_000) + &"{".repeat(20_000);
     let blocks: String = (0..500).map(|depth| format!("{}if x:\n", " ".repeat(depth))).collect();
+    let names: String = (0..5_000).map(|i| format!("a{i} = a{}\n", i / 2)).collect();
     scored(
         &ALL[..2],
         &[
@@ -109,11 +110,7 @@ fn brackets_without_end() {
             ("quotes", CODE, &"'\"".repeat(10_000)),
             ("dots", CODE, &"x.".repeat(20_000)),
             ("lambdas", CODE, &format!("x = {}1", "lambda: ".repeat(5_000))),
-            (
-                "names",
-                CODE,
-                &(0..5_000).map(|i| format!("a{i} = a{}\n", i / 2)).collect::<String>(),
-            ),
+            ("names", CODE, &names),
         ],
         |mode, rows, _| {
             for (id, row) in rows {

@@ -346,6 +346,7 @@ fn sensitivity_is_that_of_the_reference() {
             let row = of(&rows, at, &[("analysis", analysis), ("measure", measure)]);
             holds(row, "value", float(value), if is_p { OPTIMUM } else { CLOSED });
         };
+        let sensemakr = "sensemakr_ols_4confounders";
         for (analysis, of, measure, name) in [
             ("location", "robust_location", "median", "median_diff"),
             ("location", "robust_location", "hodges_lehmann", "hodges_lehmann"),
@@ -365,15 +366,10 @@ fn sensitivity_is_that_of_the_reference() {
             ("evalue", "evalue_paired_se", "risk_ratio_high", "rr_hi"),
             ("evalue", "evalue_paired_se", "evalue", "evalue_point"),
             ("evalue", "evalue_paired_se", "evalue_ci", "evalue_ci"),
-            ("robustness_ols", "sensemakr_ols_4confounders", "partial_r2", "partial_r2"),
-            ("robustness_ols", "sensemakr_ols_4confounders", "partial_f2", "partial_f2"),
-            ("robustness_ols", "sensemakr_ols_4confounders", "robustness_value", "rv_q"),
-            (
-                "robustness_ols",
-                "sensemakr_ols_4confounders",
-                "robustness_value_alpha",
-                "rv_q_alpha",
-            ),
+            ("robustness_ols", sensemakr, "partial_r2", "partial_r2"),
+            ("robustness_ols", sensemakr, "partial_f2", "partial_f2"),
+            ("robustness_ols", sensemakr, "robustness_value", "rv_q"),
+            ("robustness_ols", sensemakr, "robustness_value_alpha", "rv_q_alpha"),
             ("rosenbaum", "rosenbaum", "gamma_star", "gamma_star_p05_one_sided"),
             ("power", "power", "minimum_detectable_effect", "mde80_paired"),
         ] {
