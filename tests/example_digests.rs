@@ -36,11 +36,11 @@ struct Pin {
     port: String,
 }
 
-/// What is pinned there.
+/// The pinned result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct PinnedResult {
     version: u64,
-    /// What the operator is given.
+    /// A hash of the operator's input.
     example: String,
     digest: String,
 }

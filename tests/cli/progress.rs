@@ -109,7 +109,7 @@ fn no_line_is_wrapped_in_a_pipe() {
         outcome.stderr.lines().map(|line| line.split_whitespace().next().unwrap_or("")).collect();
     let step = format!("few_{long}");
     let expected = ["counts:", "methods", "warning:", "features", &step, &step, "up", "ok:", "to"];
-    // The detail of what changed has a line of its own.
+    // The detail of a change has a separate line.
     let words: Vec<&str> = words.into_iter().filter(|word| !word.starts_with("with.")).collect();
     assert_eq!(words, expected, "{outcome}");
     // A narrow terminal gets what fits.
@@ -161,7 +161,7 @@ fn the_time_left_is_told_from_earlier_runs_and_otherwise_not_at_all() {
     let told = waited(&project, "--force slow", known);
     let known: Vec<f64> = told.iter().filter_map(Value::as_f64).collect();
     assert!(known.iter().all(|seconds| (0.0..100.0).contains(seconds)), "{told:?}");
-    // A step that is new, of which nobody knows how long it takes: nothing is said of the whole.
+    // A new step, whose time is unknown: no time is reported for the whole.
     project.change("  after:", "  other: { op: sql, from: slow, with: { query: SELECT id FROM input, key: [id] } }\n  after:");
     project.change("echo '{\"id\":\"a\"}'", "echo '{\"id\":\"b\"}'");
     let told = waited(&project, "", |told| told.len() > 2);

@@ -29,7 +29,7 @@ struct Gate {
     state: Arc<AtomicU16>,
 }
 
-/// What a [`Gate`] does with requests; any other number is the status it answers.
+/// The states of a [`Gate`]; any other number is the status it answers with.
 const OPEN: u16 = 0;
 const DEAD: u16 = 1;
 const SILENT: u16 = 2;
@@ -364,7 +364,7 @@ fn half_answered() -> (GithubApi, Gate, Project) {
     (api, gate, project)
 }
 
-/// “`--force` asks anew.”
+/// `--force` asks again.
 #[test]
 fn force_asks_anew_after_a_failure_too() {
     let (_api, _gate, project) = half_answered();
@@ -373,7 +373,7 @@ fn force_asks_anew_after_a_failure_too() {
     assert_eq!(project.rows("repos")[0]["head_sha"], "77".repeat(20));
 }
 
-/// “`galeras lock` asks anew, too.”
+/// `galeras lock` also asks again.
 #[test]
 fn lock_asks_anew_after_a_failure_too() {
     let (_api, gate, project) = half_answered();

@@ -1,5 +1,5 @@
-//! `push`, `pull` and `--remote`: somebody else's results are as good as computed, and what a remote
-//! gives is never believed.
+//! `push`, `pull` and `--remote`: results of other people are as good as computed, and a remote is
+//! never believed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -60,7 +60,7 @@ pub fn digests(steps: &[Value]) -> BTreeMap<String, String> {
     steps.iter().map(|step| (text(step, "step").into(), step["digest"].to_string())).collect()
 }
 
-/// What became of each step: `ran`, `hit`, `hit (remote)`.
+/// The status of each step: `ran`, `hit`, `hit (remote)`.
 pub fn statuses(steps: &[Value]) -> Vec<String> {
     let word = |step: &Value| {
         let remote = if step["remote"] == true { " (remote)" } else { "" };
@@ -228,7 +228,7 @@ fn a_remote_that_is_down_is_a_warning() {
     }
 }
 
-/// Who agreed to ask a server did not agree to ask another one.
+/// Consent to ask one server is not consent to ask another.
 #[test]
 fn a_remote_does_not_lead_to_other_servers() {
     let other = TcpListener::bind("127.0.0.1:0").unwrap();

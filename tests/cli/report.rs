@@ -97,7 +97,7 @@ fn nothing_else_is_replaced() {
     project.run(&["report", "w.yaml"]).exits(2).reports(&["a file that Galeras did not write"]);
     assert_eq!(project.read("w.html"), "my own page");
     project.run(&["report", "w.yaml", "--overwrite"]).exits(0);
-    // A report takes the place of a report.
+    // A report may replace a report.
     project.run(&["report", "w.yaml"]).exits(0);
     project.run(&["report", "w.yaml", "-o", "deep/er/page.html"]).exits(0);
     assert!(project.path("deep/er/page.html").is_file());

@@ -28,7 +28,7 @@ pub fn day(n: i64) -> i64 {
     NEW_YEAR + n * DAY + DAY / 2
 }
 
-/// A repository below a folder of its own.
+/// A repository in a separate folder.
 pub struct Repository {
     /// The path for `git -C` and for Galeras.
     pub path: PathBuf,

@@ -1,5 +1,5 @@
-//! `push --sign`, `--allowed-signers` and `remote: { allowed_signers: … }`: a remote of which only what
-//! somebody signed is taken.
+//! `push --sign`, `--allowed-signers` and `remote: { allowed_signers: … }`: only signed results of a
+//! remote are used.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -93,7 +93,7 @@ fn sign(manifest: &Path, name: &str, namespace: &str) {
     fs::write(signature_of(manifest), signed.stdout).unwrap();
 }
 
-/// What somebody with an empty store sees who demands signatures by the team.
+/// The run of a user with an empty store who demands signatures by the team.
 fn demanded(remote: &str) -> Outcome {
     project_of(WORKFLOW).run_ok(&["--remote", remote, "--allowed-signers", "team.signers"])
 }
@@ -148,7 +148,7 @@ fn each_lie_about_a_signature_is_told_and_computed() {
         ("cannot be read", &|| {
             fs::write(signature_of(&files[0]), &whole[..whole.len() / 2]).unwrap();
         }),
-        // A manifest that says something else of its key, with a digest of its own that fits.
+        // A manifest with other results for its key, and a digest that fits.
         ("the signature is of something else", &|| {
             let mut value: Value = serde_json::from_slice(&manifest).unwrap();
             let theirs: Value = serde_json::from_slice(&fs::read(&files[1]).unwrap()).unwrap();
@@ -177,7 +177,7 @@ fn each_lie_about_a_signature_is_told_and_computed() {
 
 #[test]
 fn a_warning_is_told_even_if_it_was_met_before_the_run() {
-    // A command that nobody agreed to makes `run` ask the remote beforehand what will not run.
+    // A command without consent makes `run` ask the remote beforehand for steps that need not run.
     let workflow = "galeras: 1
 steps:
   rows:
@@ -221,7 +221,7 @@ fn a_workflow_demands_signatures_of_any_remote() {
     // Whatever remote the user names, unless they say so.
     took(&demanding(good).run_ok(&["--remote", bad]), 0, 2);
     took(&demanding(good).run_ok(&["--remote", bad, "--allowed-signers", ""]), 2, 0);
-    // The user's own list is in the place of the workflow's.
+    // The user's own list replaces the workflow's.
     let other = demanding(good);
     other.write("mine.signers", format!("bob {}", public("bob")));
     took(&other.run_ok(&["--allow", &allow(good), "--allowed-signers", "mine.signers"]), 0, 2);
@@ -305,7 +305,7 @@ fn signatures_go_along_and_several_may_sign() {
         let place = ["--remote", next.to_str().unwrap(), "--allowed-signers", "one.signers"];
         assert_eq!(hits(&third.run_ok(&place)), 2);
     }
-    // Somebody who computed the same elsewhere and signs nothing breaks no signature.
+    // A user who computed the same elsewhere and signs nothing breaks no signature.
     let fourth = project_of(WORKFLOW).ran();
     let before: Vec<Vec<u8>> = manifests(&next).iter().map(|f| fs::read(f).unwrap()).collect();
     fourth.run(&["push", "w.yaml", "--remote", next.to_str().unwrap()]).exits(0);

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::harness::{Project, files_below};
 
-/// A small file system of its own; gone when dropped.
+/// A small separate file system; gone when dropped.
 struct Mount(PathBuf);
 
 impl Mount {

@@ -52,7 +52,7 @@ fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     files_below(folder).into_iter().map(|file| (file.clone(), fs::read(file).unwrap())).collect()
 }
 
-/// Puts a link to `to` in the place of a file or a folder of the project.
+/// Replaces a file or a folder of the project with a link to `to`.
 fn replace(project: &Project, name: &str, to: &str) {
     let path = project.path(name);
     match path.is_dir() {

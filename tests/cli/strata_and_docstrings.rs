@@ -60,7 +60,7 @@ fn one_row_more_keeps_every_row_in_every_stratum() {
 
 #[test]
 fn a_hundred_rows_more_keep_three_thousand() {
-    // Strata of very different sizes, and nulls, which are a stratum of their own.
+    // Strata of very different sizes, and nulls, which are a separate stratum.
     let kind = |i: usize| match i % 97 {
         0 => Value::Null,
         k => json!(format!("k{}", (k as f64).sqrt() as usize)),

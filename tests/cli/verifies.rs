@@ -200,8 +200,8 @@ fn rows_that_were_not_computed_from_their_input_are_found() {
     project.run(&["verify", "w.yaml", "--recompute", "3"]).exits(4).prints(&["kept differs"]);
 }
 
-/// Puts the tables of a step of another store instead of those of a result, in a manifest with a
-/// digest of its own that fits.
+/// Replaces the tables of a result with those of another store, in a manifest with a digest that
+/// fits.
 fn forge(project: &Project, other: &Project, step: &str) {
     let manifest = |project: &Project| {
         let files = stored(project, "actions").into_iter();

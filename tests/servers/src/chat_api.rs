@@ -38,7 +38,7 @@ pub struct ChatRequest {
     pub body: Value,
     /// When it was read.
     pub at: Instant,
-    /// Whether an answer was sent to its last byte.
+    /// True if an answer was sent to its last byte.
     pub answered: Arc<AtomicBool>,
 }
 
@@ -62,7 +62,7 @@ impl ChatRequest {
     }
 }
 
-/// What is done with a request instead of answering it well.
+/// A fault instead of a good answer.
 #[derive(Clone, Debug)]
 pub enum ChatFault {
     /// Any answer: status, more headers, body.
@@ -98,7 +98,7 @@ pub enum ChatFault {
 type Script = Box<dyn FnMut(&ChatRequest) -> Option<ChatFault> + Send>;
 type Meter = Box<dyn FnMut(&ChatRequest) -> (u64, u64) + Send>;
 
-/// What the server has billed: tokens of prompts and of answers.
+/// The bill so far: tokens of prompts and of answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bill {
     pub requests: u64,
@@ -148,7 +148,7 @@ impl ChatApi {
         self.state.lock().unwrap()
     }
 
-    /// What `base_url` is: `http://127.0.0.1:PORT/v1`.
+    /// The `base_url`: `http://127.0.0.1:PORT/v1`.
     pub fn url(&self) -> String {
         format!("{}/v1", self.address)
     }
@@ -199,8 +199,8 @@ impl ChatApi {
         self
     }
 
-    /// What all requests have cost so far: each is billed when it arrives, as a model begins to
-    /// write then, whoever waits for it.
+    /// The cost of all requests so far. Each is billed when it arrives, as a model begins to write
+    /// then, even if the client is gone.
     pub fn bill(&self) -> Bill {
         self.state().bill
     }

@@ -42,7 +42,7 @@ struct State {
     last: u64,
     requests: Vec<GcsRequest>,
     read_only: bool,
-    /// Whether whoever has this token is answered.
+    /// True if a client with this token is answered.
     admits: Option<Admission>,
 }
 
@@ -112,7 +112,7 @@ impl GcsApi {
         self.state.lock().unwrap().admits = Some(Box::new(admits));
     }
 
-    /// Whether nothing may be written or removed.
+    /// From now on nothing may be written or removed, or all may.
     pub fn read_only(&self, read_only: bool) {
         self.state.lock().unwrap().read_only = read_only;
     }

@@ -61,7 +61,7 @@ impl Repo {
     }
 }
 
-/// What goes wrong with one answer.
+/// A fault of one answer.
 #[derive(Clone, Debug)]
 pub enum GithubFault {
     /// 403, and nothing remains until so many seconds from now.

@@ -34,8 +34,8 @@ impl Request {
     }
 }
 
-/// Listens on a free port, and answers each connection in a thread of its own, with its number
-/// from 0. Returns the address. The threads end with the process.
+/// Listens on a free port, and answers each connection in a separate thread, with its number from 0.
+/// Returns the address. The threads end with the process.
 pub fn listen(answer: impl Fn(usize, TcpStream) + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());

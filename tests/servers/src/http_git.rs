@@ -21,7 +21,7 @@ use base64::prelude::BASE64_STANDARD;
 
 use crate::http;
 
-/// What the server does instead of answering.
+/// A fault instead of an answer.
 #[derive(Clone, Debug)]
 pub enum GitFault {
     /// Answers with this status and no body.
