@@ -1,4 +1,4 @@
-//! Committed files that are generated from the code are fresh: schemas, contracts, the pages and the
+//! Files generated from the code and committed are fresh: schemas, contracts, the pages and the
 //! table of operators. `GALERAS_UPDATE=1 cargo test -p galeras-tests --test docs` writes it anew.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unreachable_pub)]

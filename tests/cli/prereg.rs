@@ -1,4 +1,4 @@
-//! `prereg`: `galeras lock` registers an analysis before there are answers, and a run says which
+//! `prereg`: `galeras lock` registers an analysis before there are answers, and a run reports which
 //! estimates are as registered.
 
 use serde_json::{Value, json};
@@ -110,7 +110,7 @@ fn what_was_registered_stays_registered_and_the_rest_is_exploratory() {
     let speed = findings.iter().find(|row| row["outcome"] == "speed").unwrap();
     let end = "(Exploratory: the outcome `speed` is not registered.)";
     assert!(text(speed, "sentence").ends_with(end), "{speed}");
-    // A run in which nothing is computed says it as well.
+    // A run in which nothing is computed also reports it.
     run(&project).reports(&["effect: 1 of 4 estimates are as registered"]);
 }
 
@@ -200,7 +200,7 @@ fn a_registration_is_only_added_to_and_only_when_asked() {
     assert_eq!(both[1]["with"]["outcomes"], json!(["speed"]));
     project.run_ok(&[]);
     assert_eq!(estimates(&project), ["speed paired: registered"]);
-    // The earlier one still counts for what it says.
+    // The earlier one still counts for its outcomes.
     project.rerun("[speed]", "[speed, quality]");
     assert_eq!(estimates(&project), ["quality paired: registered", "speed paired: registered"]);
     // Neither an edit of the file's form nor another lock loses it.

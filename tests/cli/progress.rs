@@ -145,7 +145,7 @@ fn waited(project: &Project, more: &str, ready: impl Fn(&[Value]) -> bool) -> Ve
         let told = events.filter(|event| event["event"] == "run_progress");
         told.map(|event| event["seconds_left"].clone()).collect()
     };
-    wait_for("what is told of the run", || ready(&told()));
+    wait_for("the progress of the run", || ready(&told()));
     project.write("go", "");
     running.finish().exits(0);
     told()

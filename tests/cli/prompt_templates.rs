@@ -324,7 +324,7 @@ fn ids_come_from_the_data_point_and_the_treatment_alone() {
         assert_eq!(of(&after, &text(row, "snippet_id"), &text(row, "treatment"))["id"], row["id"]);
     }
     assert!(ids(&before).is_subset(&ids(&after)));
-    // The untouched template says the same.
+    // The untouched template gives the same text.
     let said = |rows: &[Value]| text(of(rows, "b", "control"), "prompt");
     assert_eq!(said(&before), said(&after));
     // The same text under another name is another prompt.

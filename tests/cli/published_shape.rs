@@ -12,7 +12,7 @@ pub fn published() -> Value {
     serde_json::from_str(include_str!("../reference/published_fields.json")).unwrap()
 }
 
-/// The type of a value, or the types of its keys; a null says nothing.
+/// The type of a value, or the types of its keys; a null has no type.
 fn kind(value: &Value) -> Value {
     match value {
         Value::Null => Value::Null,

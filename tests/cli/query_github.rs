@@ -337,7 +337,7 @@ fn a_locked_answer_is_used_although_the_world_moves() {
     let run = project.run_ok(&[]);
     assert_eq!(names(&project, "repos"), ["o/r0001", "o/r0002", "o/r0003"]);
     assert_ne!(run.step("repos")["digest"], free.step("repos")["digest"]);
-    // Nothing is asked by a new store, a frozen run, or by force, which says so.
+    // Nothing is asked by a new store, a frozen run, or by force, which warns.
     assert_eq!(project.run_ok(&["--frozen", "--cache", "empty"]).digests(), run.digests());
     let forced = project.run_ok(&["--force", "repos"]);
     assert_eq!(forced.digests(), run.digests());

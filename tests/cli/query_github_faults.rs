@@ -82,7 +82,7 @@ fn relay(mut client: TcpStream, target: &str, state: &AtomicU16) {
 }
 
 /// A run that has to end well although the `n`th search goes wrong, with the result of an
-/// undisturbed one; it waits for what is told.
+/// undisturbed one, and its wait is reported.
 #[track_caller]
 fn survives(fault: GithubFault, waits: &str) {
     let api = GithubApi::start(repos(250));
@@ -130,7 +130,7 @@ fn a_page_that_lacks_repositories_is_made_good() {
     api.forget();
     api.faults(vec![(1, GithubFault::Omit(7))]);
     assert_eq!(project.run_ok(&[]).digests(), undisturbed.digests());
-    // Forever short: the run says so and goes on.
+    // Forever short: the run warns and continues.
     api.script(|_, request| (request.param("page") == "1").then_some(GithubFault::Omit(1)));
     let outcome = project.run_ok(&["--cache", "short"]);
     let told = outcome.events("warning");
@@ -147,7 +147,7 @@ fn without_a_terminal_a_short_wait_hangs_nothing() {
     assert!(outcome.took < patience(20), "{:?}", outcome.took);
 }
 
-/// “GitHub's limits are obeyed as its headers tell (a wait is shown)”.
+/// GitHub's limits are obeyed as its headers state them (a wait is shown).
 #[test]
 fn without_a_terminal_a_long_wait_is_shown() {
     let api = GithubApi::start(repos(3));
@@ -402,7 +402,7 @@ fn a_frozen_run_needs_no_server() {
 }
 
 /// An answer that GitHub gives at once and for good: the run fails with these words, after one
-/// request, and tells no token although the answer quotes it.
+/// request, and shows no token although the answer quotes it.
 #[track_caller]
 fn refused(status: u16, message: &str, words: &[&str]) {
     let api = GithubApi::start(repos(1));
@@ -450,7 +450,7 @@ fn a_damaged_answer_that_quotes_the_token_is_shown_without_it() {
     hidden(&project, &outcome);
 }
 
-/// GitHub does not tell the numbers that it ranks by, so that more than 1,000 cannot be had;
+/// GitHub does not return the numbers that it ranks by, so that more than 1,000 cannot be had;
 /// that is known beforehand.
 #[test]
 fn a_ranking_that_cannot_be_had_is_found_before_anything_is_asked() {
@@ -460,7 +460,7 @@ fn a_ranking_that_cannot_be_had_is_found_before_anything_is_asked() {
     assert_eq!(api.requests().len(), 0);
 }
 
-/// A dropped row says where and why (P6), whoever asked.
+/// A dropped row has the place and the reason (P6), also in a locked answer.
 #[test]
 fn a_locked_answer_keeps_its_rejects() {
     let api = GithubApi::start(repos(2));

@@ -12,7 +12,7 @@ use crate::regress_tables::{
     status,
 };
 
-/// Rows whose covariate moves arm and outcome, under `TWO` and more, and what peers say of them.
+/// Rows whose covariate moves arm and outcome, under `TWO` and more, and the numbers of the peers.
 fn confounded<M: AsRef<str>>(steps: &[(&str, M)]) -> (Value, Project) {
     let peer = reference()["confounded"].clone();
     let project = ran_with(text(&peer, "csv"), TWO, steps);

@@ -109,7 +109,7 @@ fn arms_that_look_the_same_are_named() {
     assert!(!messages.iter().any(|message| message.contains("white space")), "{messages:#?}");
 }
 
-/// The note of the primary estimate and a warning say this; of fine data neither does.
+/// The note of the primary estimate and a warning have these words; for fine data neither has.
 #[track_caller]
 fn flagged(table: &str, wanted: &str) {
     let (project, messages) = warned(table, TWO);

@@ -15,7 +15,7 @@ use crate::regress_tables::{
     CLOSED, OPTIMUM, analysed, csv, equal, find, has_value, holds, lacks, number, ran_with,
 };
 
-/// A data set: its rows, what the peers say of it, and how its arms are written.
+/// A data set: its rows, the numbers of the peers, and the names of its arms.
 struct Golden {
     file: &'static str,
     csv: &'static str,

@@ -41,7 +41,7 @@ fn measures_are_those_of_the_peers() {
         holds(&row, "estimate", log.exp(), OPTIMUM);
         holds(&row, "standard_error", error, OPTIMUM);
         holds(&row, "statistic", log / error, OPTIMUM);
-        // A ratio's interval is not symmetric, and has 1 in it if and only if p says so.
+        // A ratio's interval is not symmetric, and has 1 in it if and only if p is that large.
         let (low, high) = (number(&row, "ci_low"), number(&row, "ci_high"));
         assert!((low * high / (2.0 * log).exp() - 1.0).abs() < 1e-9, "{row}");
         assert_eq!(low <= 1.0 && 1.0 <= high, number(&row, "p_value") >= 0.05, "{row}");

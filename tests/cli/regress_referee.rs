@@ -11,7 +11,7 @@ use crate::regress_tables::{
     CLOSED, OPTIMUM, analysed, csv, estimate, find, holds, noise, number, ran_with, reasons,
 };
 
-/// A table and what the peers say of it.
+/// A table and the numbers of the peers.
 pub fn peer(name: &str) -> Value {
     let all: Value =
         serde_json::from_str(include_str!("../reference/regress_referee.json")).unwrap();

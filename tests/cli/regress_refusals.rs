@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::harness::{Project, every, hides, says, text};
 use crate::regress_tables::{analysed, csv, find, lacks, noise, number, ran_with, workflow};
 
-/// Rows of two arms: `arm`, `y`, and covariates `x` and `w` that tell no one apart.
+/// Rows of two arms: `arm`, `y`, and covariates `x` and `w` that do not separate the arms.
 pub fn rows(n: u64, row: impl Fn(u64, &str, i64, i64, i64) -> String) -> String {
     let made = (0..n).map(|i| {
         let arm = if noise(i, 4) % 2 == 0 { "t" } else { "c" };
@@ -31,7 +31,7 @@ pub fn is_refused(row: &Value, reason: &str) {
     hides(reason, &["NaN", "inf,", "#", "defect"]);
 }
 
-/// The step's estimators all refuse for this reason, its refuters and its summary say so, and the
+/// The step's estimators all refuse for this reason, so do its refuters and its summary, and the
 /// run succeeds with a warning.
 #[track_caller]
 fn refuses(table: &str, with: &str, reason: &str) {
@@ -295,7 +295,7 @@ fn a_covariate_of_the_answer_is_a_bad_control() {
 
 pub const PROPENSITY: &str = "estimators: [ols, matching, stratification, weighting, aipw]";
 
-/// The reason where covariates tell the arms apart.
+/// The reason where covariates separate the arms.
 const SEPARATED: &str = "no overlap: the covariates tell all treated units from all controls \
      without error (complete separation), so that no unit has its like in the other arm";
 

@@ -137,7 +137,7 @@ fn any_web_server_is_a_remote() {
         assert!(got.iter().all(|r| r.bytes > 0), "{requests:?}");
         let is_blob = |r: &&Request| r.path.starts_with("/blobs/");
         assert_eq!(got.into_iter().filter(is_blob).count(), 1, "{requests:?}");
-        // The sizes of the tables are compared with what the manifests say, and nothing is fetched for it.
+        // The sizes of the tables are compared with the manifests, and nothing is fetched for it.
         assert!(looks.iter().all(|r| r.method == "HEAD" && is_blob(r)), "{requests:?}");
         assert_eq!(looks.len(), 5, "{requests:?}");
         let told = other.run(&["push", "w.yaml", "--remote", &server.url]);

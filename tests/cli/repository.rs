@@ -146,7 +146,7 @@ impl Repository {
         repository
     }
 
-    /// Runs git in the repository; what it says without white space around it.
+    /// Runs git in the repository, and returns its trimmed output.
     #[track_caller]
     pub fn git(&self, args: &[&str]) -> String {
         self.git_with(args, b"")

@@ -239,7 +239,7 @@ fn a_corpus_is_not_the_mean_of_its_rows() {
             let corpus = scored.corpus(mode, metric);
             assert_eq!(corpus["rows"], 2);
             let value = corpus["value"].as_f64().unwrap();
-            // The long text has more n-grams, and so more to say.
+            // The long text has more n-grams, and so more weight.
             assert!(value > mean + 0.05, "{mode} {metric}: {value}, mean {mean}");
         }
     }

@@ -5,7 +5,7 @@ use crate::harness::{Project, files_below, marked, says, text};
 
 const SECRET: &str = "hunter2";
 
-/// Every verb refuses the workflow at the mark, and nothing that it says or leaves has the secret.
+/// Every verb refuses the workflow at the mark, and no output or file has the secret.
 #[track_caller]
 fn refused(steps: &str, words: &str, more: &[(&str, &str)]) {
     let (workflow, place) = marked(&format!("galeras: 1\nsteps:\n  a:\n    {steps}\n"));

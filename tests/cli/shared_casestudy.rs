@@ -91,7 +91,7 @@ impl Owner {
     }
 }
 
-/// The arguments that say which repository and which model.
+/// The arguments for the repository and the model.
 fn sets(git: &HttpGit, api: &ChatApi) -> Vec<&'static str> {
     let values = [
         format!("repos={}", git.url("a")),

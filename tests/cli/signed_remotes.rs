@@ -1,5 +1,5 @@
-//! `push --sign`, `--allowed-signers` and `remote: { allowed_signers: … }`: only signed results of a
-//! remote are used.
+//! `push --sign`, `--allowed-signers` and `remote: { allowed_signers: … }`: only signed results of
+//! a remote are used.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -162,7 +162,7 @@ fn each_lie_about_a_signature_is_told_and_computed() {
         took(&done, 1, 1);
         says(&done.warnings()[0], &[words]);
         assert_eq!(done.digests(), truth.digests(), "{words}");
-        // `plan` and `pull` say it, too.
+        // `plan` and `pull` also report it.
         let other = project_of(WORKFLOW);
         let place = ["--remote", remote.to_str().unwrap(), "--allowed-signers", "team.signers"];
         other.run(&[&["plan", "w.yaml"], &place[..]].concat()).exits(0).reports(&[words]);
@@ -218,7 +218,7 @@ fn a_workflow_demands_signatures_of_any_remote() {
     let allow = |place: &str| format!("read:{place}");
     took(&demanding(good).run_ok(&["--allow", &allow(good)]), 2, 0);
     took(&demanding(bad).run_ok(&["--allow", &allow(bad)]), 0, 2);
-    // Whatever remote the user names, unless they say so.
+    // Any remote that the user names, unless they waive it.
     took(&demanding(good).run_ok(&["--remote", bad]), 0, 2);
     took(&demanding(good).run_ok(&["--remote", bad, "--allowed-signers", ""]), 2, 0);
     // The user's own list replaces the workflow's.

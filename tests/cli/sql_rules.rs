@@ -29,7 +29,7 @@ fn refused(query: &str, word: &str) {
     let outcome = project.run_json(&[]).exits(2);
     let found = outcome.diagnostics();
     assert_eq!(found.len(), 1, "{outcome}");
-    // The word that is wrong, if it can be told, else the whole query.
+    // The wrong word if it is known, else the whole query.
     says(&found[0], &[&format!("w.yaml:{}:", place.split(':').next().unwrap())]);
     let message = outcome.events("diagnostic")[0].to_string();
     says(&message.to_lowercase(), &[&word.to_lowercase()]);
@@ -122,7 +122,7 @@ fn columns_that_a_query_does_not_name_do_not_run_it() {
 
 const READ: &str = "galeras: 1\nsteps:\n  data: { op: read, with: { path: data.jsonl } }\n";
 
-/// Rows that are equal in what they are ordered by may not be told apart by their arrival.
+/// Rows that are equal in what they are ordered by may not be ordered by their arrival.
 #[test]
 fn ties_do_not_depend_on_threads() {
     let rows: String = (0..20_000)

@@ -1,5 +1,5 @@
-//! Every verb says that it could not print; none minds a reader who has had enough. Files that are
-//! written by name are whole or as they were.
+//! Every verb reports that it could not print; none minds a reader who has had enough. Files
+//! that are written by name are whole or as they were.
 
 use crate::harness::{Outcome, Project, files_below};
 

@@ -213,7 +213,7 @@ fn the_printed_effects_are_found_again_but_for_matching() {
     let rows = table.rows("effects");
     assert_eq!(rows.len(), 24);
     assert_eq!(rows.iter().filter(|row| row["status"] == "refused").count(), 3);
-    // Both tables tell what does not fit, and the run continues.
+    // Both tables warn of mismatches, and the run continues.
     let told = table.outcome.events("assertion");
     assert_eq!(told.len(), 2, "{}", table.outcome);
     assert!(told.iter().all(|event| event["severity"] == "warn"));

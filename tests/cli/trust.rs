@@ -111,7 +111,7 @@ fn looking_at_a_workflow_runs_and_sends_nothing() {
     }
 }
 
-/// The system calls say the same: no program but our own, no connection to anywhere.
+/// The system calls agree: no program but our own, no connection to anywhere.
 #[test]
 fn looking_at_a_workflow_makes_no_system_call_for_it() {
     let works = Command::new("strace").args(["-o", "/dev/null", "true"]).output();
@@ -179,7 +179,7 @@ fn a_run_stops_before_anything_and_names_all_of_it() {
     let mut sorted = wanted.clone();
     sorted.sort();
     assert_eq!(line, format!("galeras run w.yaml --allow {}", sorted.join(",")), "{human}");
-    // A plan says so before.
+    // A plan reports it before.
     let plan = run(&project, &listener, &["plan", "w.yaml", "--format", "json"]).exits(0);
     let asks = plan.events("plan")[0]["asks"].as_array().unwrap().clone();
     assert_eq!(asks.iter().map(|ask| text(ask, "allow")).collect::<Vec<_>>(), wanted);

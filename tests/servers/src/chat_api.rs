@@ -81,7 +81,7 @@ pub enum ChatFault {
     Malformed,
     /// 200 without a choice.
     NoChoices,
-    /// An answer of so many bytes, and whether its header says its length.
+    /// An answer of so many bytes, and whether its header has its length.
     Huge(usize, bool),
     /// The answer as a stream of events.
     Stream,
@@ -190,7 +190,7 @@ impl ChatApi {
         self
     }
 
-    /// Every request takes as many tokens as this says from now on, of the prompt and of the answer.
+    /// Every request takes this many tokens from now on, of the prompt and of the answer.
     pub fn set_meter(
         &self,
         meter: impl FnMut(&ChatRequest) -> (u64, u64) + Send + 'static,
@@ -336,7 +336,7 @@ impl ChatApi {
     }
 }
 
-/// An answer in JSON, unless its headers say something else.
+/// An answer in JSON, unless its headers have another type.
 fn response(status: u16, headers: Headers, body: String) -> Response {
     let plain = http::header(&headers, "content-type").is_none();
     let response = Response { status, headers, body: body.into() };

@@ -77,7 +77,7 @@ pub struct HttpGit {
 }
 
 impl HttpGit {
-    /// Serves all repositories below `root`, whatever their settings say.
+    /// Serves all repositories below `root`, with any settings.
     pub fn start(root: &Path) -> Self {
         Self::start_at(root, 0)
     }

@@ -17,7 +17,7 @@ pub enum Manners {
     WithoutRanges,
     /// It ends the connection in the middle of every large answer.
     Cuts,
-    /// It accepts connections and says nothing.
+    /// It accepts connections and does not answer.
     Mute,
     /// It answers 503.
     Overloaded,
