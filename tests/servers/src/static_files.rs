@@ -49,9 +49,11 @@ impl StaticFiles {
         let (folder, told) = (folder.to_path_buf(), Arc::clone(&requests));
         let about = Arc::clone(&overstated);
         let url = http::listen(move |_, stream| {
-            // The connection stays open.
-            while manners == Manners::Mute {
-                std::thread::park();
+            if manners == Manners::Mute {
+                // The connection stays open.
+                loop {
+                    std::thread::park();
+                }
             }
             answer(stream, &folder, manners, &told, &about);
         });
