@@ -7,7 +7,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unreachable_pub)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 
@@ -36,17 +36,17 @@ struct Pin {
     port: String,
 }
 
-/// What is pinned there.
+/// The pinned result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct PinnedResult {
     version: u64,
-    /// What the operator is given.
+    /// A hash of the operator's input.
     example: String,
     digest: String,
 }
 
 impl PinnedResult {
-    /// Whether a result may take the place of this one without a new version.
+    /// True if a result may replace this one without a new version.
     fn may_become(&self, new: &Self) -> bool {
         self.digest == new.digest || new.version > self.version || new.example != self.example
     }
@@ -57,23 +57,14 @@ type Results = BTreeMap<Pin, PinnedResult>;
 #[test]
 fn a_changed_result_has_a_new_version() {
     let (pinned, now) = (read_pins(), results_of_all_examples());
-    let mut stale: Vec<String> = Vec::new();
     for (pin, old) in &pinned {
         let Some(new) = now.get(pin) else { continue };
-        assert!(
-            old.version <= new.version,
-            "the version of `{}` fell from {} to {}",
-            pin.operator,
-            old.version,
-            new.version
-        );
+        let (Pin { operator, port }, was, is) = (pin, old.version, new.version);
+        assert!(was <= is, "the version of `{operator}` fell from {was} to {is}");
         assert!(
             old.may_become(new),
-            "`{}` version {} gives another result at `{}` of its example:\n  \
+            "`{operator}` version {is} gives another result at `{port}` of its example:\n  \
              was {}\n  is  {}\nraise the operator's version, or undo the change",
-            pin.operator,
-            new.version,
-            pin.port,
             old.digest,
             new.digest
         );
@@ -82,13 +73,13 @@ fn a_changed_result_has_a_new_version() {
         fs::write(root().join(FILE), text(&now)).unwrap();
         return;
     }
-    for (pin, new) in &now {
-        if pinned.get(pin) != Some(new) {
-            stale.push(format!("`{}` at `{}`", pin.operator, pin.port));
-        }
-    }
-    let gone = pinned.keys().filter(|pin| !now.contains_key(pin));
-    stale.extend(gone.map(|pin| format!("`{}` at `{}` (gone)", pin.operator, pin.port)));
+    let mut pins: BTreeSet<&Pin> = now.keys().chain(pinned.keys()).collect();
+    pins.retain(|pin| now.get(*pin) != pinned.get(*pin));
+    let name = |pin: &Pin| {
+        let gone = if now.contains_key(pin) { "" } else { " (gone)" };
+        format!("`{}` at `{}`{gone}", pin.operator, pin.port)
+    };
+    let stale: Vec<String> = pins.into_iter().map(name).collect();
     assert!(
         stale.is_empty(),
         "{FILE} is stale: {}; run GALERAS_UPDATE=1 cargo test -p galeras-tests --test \

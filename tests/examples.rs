@@ -33,7 +33,7 @@ pub fn operators() -> Vec<(String, u64)> {
     galeras(&["ops", "--format", "json"]).lines().map(of).collect()
 }
 
-/// Whether an example names repositories on GitHub: it can be checked, but not run everywhere.
+/// True if an example names repositories on GitHub: it can be checked, but not run everywhere.
 pub fn needs_a_network(operator: &str) -> bool {
     ["query", "mine"].contains(&operator)
 }

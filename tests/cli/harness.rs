@@ -792,3 +792,43 @@ impl Outcome {
         self
     }
 }
+
+impl Project {
+    /// Runs the program with the words of a line as arguments.
+    #[track_caller]
+    pub fn cli(&self, line: &str) -> Outcome {
+        self.run(&line.split(' ').collect::<Vec<_>>())
+    }
+
+    /// The JSON lines of a command, which has to succeed.
+    #[track_caller]
+    pub fn json(&self, args: &[&str]) -> Vec<Value> {
+        self.run(&[args, &["--format", "json"]].concat()).exits(0).json_lines()
+    }
+
+    /// Runs a shell script in which `$GALERAS` is the program.
+    #[track_caller]
+    pub fn sh(&self, script: &str) -> Outcome {
+        Running::start(self.shell(script)).finish()
+    }
+}
+
+impl Outcome {
+    /// Fails unless standard output has all these words.
+    #[track_caller]
+    pub fn prints(self, words: &[&str]) -> Self {
+        for word in words {
+            assert!(self.stdout.contains(word), "{word:?} in {self}");
+        }
+        self
+    }
+
+    /// Fails unless standard error has all these words.
+    #[track_caller]
+    pub fn reports(self, words: &[&str]) -> Self {
+        for word in words {
+            assert!(self.stderr.contains(word), "{word:?} in {self}");
+        }
+        self
+    }
+}

@@ -5,15 +5,13 @@ use std::fs::File;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 
-use crate::harness::{Project, Running, says};
+use crate::harness::{Project, says, text};
 
 const WORKFLOW: &str = "galeras: 1
 params:
   factor: { type: int, default: 2 }
 steps:
-  table:
-    op: read
-    with: { path: data.csv, key: [id] }
+  table: { op: read, with: { path: data.csv, key: [id] } }
   scaled:
     op: sql
     from: table
@@ -33,12 +31,17 @@ fn project() -> Project {
 }
 
 fn runs(project: &Project) -> Vec<Value> {
-    project.run(&["runs", "w.yaml", "--format", "json"]).exits(0).json_lines()
+    project.json(&["runs", "w.yaml"])
 }
 
 fn diff(project: &Project, more: &[&str]) -> Vec<Value> {
-    let args = [&["diff", "w.yaml", "last~1", "last", "--format", "json"], more].concat();
-    project.run(&args).exits(0).json_lines()
+    project.json(&[&["diff", "w.yaml", "last~1", "last"], more].concat())
+}
+
+/// The steps with their verdicts.
+fn verdicts(told: &[Value]) -> Vec<String> {
+    let steps = told[0]["steps"].as_array().unwrap().iter();
+    steps.map(|step| format!("{} {}", text(step, "step"), text(step, "verdict"))).collect()
 }
 
 fn table<'a>(told: &'a [Value], step: &str, port: &str) -> &'a Value {
@@ -58,11 +61,9 @@ fn a_path_is_that_of_the_stored_file() {
     assert!(std::path::Path::new(path).is_absolute(), "{told}");
     let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
     assert_eq!(reader.metadata().file_metadata().num_rows(), 1);
-    let told = project.run(&["path", "w.yaml", "kept.rejects", "--format", "json"]).exits(0);
-    let told = &told.json_lines()[0];
+    let told = &project.json(&["path", "w.yaml", "kept.rejects"])[0];
     assert_eq!((&told["rows"], told["path"].as_str()), (&json!(1), Some(path)));
-    let script = "ls -l \"$($GALERAS path w.yaml kept)\"";
-    Running::start(project.shell(script)).finish().exits(0);
+    project.sh("ls -l \"$($GALERAS path w.yaml kept)\"").exits(0);
     // As the workflow stands now, and no older result.
     let told = project.run(&["path", "w.yaml", "kept", "--set", "factor=3"]).exits(1);
     assert!(told.stdout.is_empty() && told.stderr.contains("factor=3"), "{told}");
@@ -74,7 +75,7 @@ fn a_store_in_a_folder_with_an_odd_name_has_paths_too() {
     let cache = "odd \u{202e} näme";
     project.run_ok(&["--cache", cache]);
     let script = format!("cat \"$(\"$GALERAS\" path w.yaml kept --cache '{cache}')\" | head -c 4");
-    let told = Running::start(project.shell(&script)).finish().exits(0);
+    let told = project.sh(&script).exits(0);
     assert_eq!(told.stdout, "PAR1", "{told}");
 }
 
@@ -111,10 +112,8 @@ fn runs_of_other_workflows_are_not_among_them() {
     project.run(&["run", "sub/w.yaml"]).exits(0);
     project.run(&["run", "./w.yaml"]).exits(0);
     assert_eq!(runs(&project).len(), 2);
-    let other = project.run(&["runs", "sub/w.yaml", "--format", "json"]).exits(0);
-    assert_eq!(other.json_lines().len(), 1);
-    let other = project.run(&["runs", "sub/../w.yaml", "--format", "json"]).exits(0);
-    assert_eq!(other.json_lines().len(), 2);
+    assert_eq!(project.json(&["runs", "sub/w.yaml"]).len(), 1);
+    assert_eq!(project.json(&["runs", "sub/../w.yaml"]).len(), 2);
 }
 
 #[test]
@@ -132,16 +131,9 @@ fn a_difference_is_told_by_step_column_and_row() {
     project.write("data.csv", "id,x,note\na,1,one\nb,2,TWO\nc,3,three\nd,9,four\nf,6,six\n");
     project.run_ok(&[]);
     let told = diff(&project, &[]);
-    let verdicts: Vec<(&str, &str)> = told[0]["steps"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|s| (s["step"].as_str().unwrap(), s["verdict"].as_str().unwrap()))
-        .collect();
-    assert_eq!(verdicts, [("table", "differs"), ("scaled", "differs"), ("kept", "differs")]);
+    assert_eq!(verdicts(&told), ["table differs", "scaled differs", "kept differs"]);
     let scaled = table(&told, "scaled", "out");
-    let found = (&scaled["added"], &scaled["removed"], &scaled["changed"], &scaled["same"]);
-    assert_eq!(found, (&json!(1), &json!(1), &json!(2), &json!(2)));
+    assert_eq!(["added", "removed", "changed", "same"].map(|n| scaled[n].clone()), [1, 1, 2, 2]);
     assert_eq!(scaled["columns"]["changed"], json!({"y": 1, "note": 1}));
     assert_eq!(
         scaled["examples"],
@@ -176,10 +168,8 @@ fn a_difference_is_told_by_step_column_and_row() {
 #[test]
 fn a_run_is_like_itself() {
     let project = project().ran();
-    let shown = project.run(&["diff", "w.yaml", "last", "last"]).exits(0);
-    assert!(shown.stdout.contains("all 3 are the same"), "{shown}");
-    let told = project.run(&["diff", "w.yaml", "last", "last", "--format", "json"]).exits(0);
-    assert_eq!(told.json_lines().len(), 1);
+    project.run(&["diff", "w.yaml", "last", "last"]).exits(0).prints(&["all 3 are the same"]);
+    assert_eq!(project.json(&["diff", "w.yaml", "last", "last"]).len(), 1);
 }
 
 #[test]
@@ -193,11 +183,7 @@ fn params_columns_and_steps_that_differ_are_named() {
     project.run_ok(&["--set", "factor=3"]);
     let told = diff(&project, &[]);
     assert_eq!(told[0]["params"], json!([{"name": "factor", "old": 2, "new": 3}]));
-    let verdict = |step: &str| {
-        let steps = told[0]["steps"].as_array().unwrap();
-        steps.iter().find(|s| s["step"] == step).unwrap()["verdict"].clone()
-    };
-    assert_eq!((verdict("table"), verdict("counted")), (json!("same"), json!("added")));
+    says(&verdicts(&told).join(", "), &["table same", "counted added"]);
     let scaled = table(&told, "scaled", "out");
     assert_eq!(scaled["columns"]["removed"], json!(["note"]));
     assert_eq!(scaled["columns"]["added"], json!(["remark", "id2"]));
@@ -214,11 +200,9 @@ fn rows_that_cannot_be_matched_are_said_to_be() {
     let project = project().ran();
     project.rerun("note FROM input'\n      key: [id]", "note FROM input'\n      key: [note]");
     let told = diff(&project, &["--select", "scaled"]);
-    let scaled = table(&told, "scaled", "out");
-    let why = scaled["not_compared"].as_str().unwrap();
-    assert_eq!(why, "the key was id and is note: rows cannot be matched");
-    let shown = project.run(&["diff", "w.yaml", "last~1", "last"]).exits(0);
-    assert!(shown.stdout.contains("not compared: the key was id"), "{shown}");
+    let why = "the key was id and is note: rows cannot be matched";
+    assert_eq!(table(&told, "scaled", "out")["not_compared"], why);
+    project.cli("diff w.yaml last~1 last").exits(0).prints(&["not compared: the key was id"]);
 }
 
 #[test]
@@ -226,33 +210,26 @@ fn results_that_were_removed_are_said_to_be() {
     let project = project().ran();
     project.run_ok(&["--set", "factor=3"]);
     project.run(&["cache", "gc", "--keep-runs", "1"]).exits(0);
-    let told = diff(&project, &[]);
-    let scaled = table(&told, "scaled", "out");
-    let why = scaled["not_compared"].as_str().unwrap();
-    assert_eq!(why, "of the first run, the table is no longer in the store");
+    let why = "of the first run, the table is no longer in the store";
+    assert_eq!(table(&diff(&project, &[]), "scaled", "out")["not_compared"], why);
 }
 
 #[test]
 fn runs_are_named_by_the_beginning_of_their_ids() {
     let project = project();
-    let told = project.run(&["diff", "w.yaml", "last~1", "last"]).exits(1);
-    assert!(told.stderr.contains("no run of w.yaml is recorded"), "{told}");
+    project.cli("diff w.yaml last~1 last").exits(1).reports(&["no run of w.yaml is recorded"]);
     project.run_ok(&[]);
-    let told = project.run(&["diff", "w.yaml", "last~1", "last"]).exits(2);
-    assert!(told.stderr.contains("only one run is recorded"), "{told}");
+    project.cli("diff w.yaml last~1 last").exits(2).reports(&["only one run is recorded"]);
     project.run_ok(&["--set", "factor=3"]);
-    let ids: Vec<String> =
-        runs(&project).iter().map(|run| run["run"].as_str().unwrap().to_owned()).collect();
-    let (time, digits) = ids[0].rsplit_once('-').unwrap();
-    for name in [ids[0].as_str(), time, digits, "last", "last~0"] {
-        let told = project.run(&["diff", "w.yaml", &ids[1], name, "--format", "json"]).exits(0);
-        assert_eq!(told.json_lines()[0]["new"]["run"], json!(ids[0]), "{name}");
+    let runs = runs(&project);
+    let (new, old) = (text(&runs[0], "run"), text(&runs[1], "run"));
+    let (time, digits) = new.rsplit_once('-').unwrap();
+    for name in [new, time, digits, "last", "last~0"] {
+        assert_eq!(project.json(&["diff", "w.yaml", old, name])[0]["new"]["run"], new, "{name}");
     }
-    let told = project.run(&["diff", "w.yaml", "2", "last"]).exits(2);
-    assert!(told.stderr.contains("2 runs begin with `2`"), "{told}");
+    project.run(&["diff", "w.yaml", "2", "last"]).exits(2).reports(&["2 runs begin with `2`"]);
     for wrong in ["yesterday", "last-1", "", "last~x"] {
-        let told = project.run(&["diff", "w.yaml", wrong, "last"]).exits(2);
-        assert!(told.stderr.contains("`last~1`"), "{wrong}: {told}");
+        project.run(&["diff", "w.yaml", wrong, "last"]).exits(2).reports(&["`last~1`"]);
     }
     let told = project.run(&["diff", "w.yaml", "last~1", "last", "--select", "scald"]).exits(2);
     assert!(told.stderr.contains("did you mean `scaled`?"), "{told}");
@@ -268,11 +245,6 @@ fn the_difference_of_matrix_cells_is_told_cell_by_cell() {
     project.rerun("check: y < 10", "check: 'y <= ${{ matrix.most }}'");
     project.rerun("most: [4, 8]", "most: [4, 6]");
     let told = diff(&project, &["--select", "kept[*]"]);
-    let verdicts: Vec<String> = told[0]["steps"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|s| format!("{} {}", s["step"].as_str().unwrap(), s["verdict"].as_str().unwrap()))
-        .collect();
-    assert_eq!(verdicts, ["kept[most=4] same", "kept[most=6] added", "kept[most=8] removed"]);
+    let wanted = ["kept[most=4] same", "kept[most=6] added", "kept[most=8] removed"];
+    assert_eq!(verdicts(&told), wanted);
 }

@@ -16,17 +16,9 @@ use crate::harness::{Outcome, Project, files_below};
 const WORKFLOW: &str = "galeras: 1
 name: once
 steps:
-  methods:
-    op: read
-    with: { path: methods.jsonl }
-  marked:
-    op: sql
-    from: methods
-    with: { query: \"SELECT *, length(code) AS n FROM input\" }
-  long:
-    op: validate
-    from: marked
-    with: { rules: [ { name: long, check: n % 3 > 0 } ] }
+  methods: { op: read, with: { path: methods.jsonl } }
+  marked: { op: sql, from: methods, with: { query: \"SELECT *, length(code) AS n FROM input\" } }
+  long: { op: validate, from: marked, with: { rules: [ { name: long, check: n % 3 > 0 } ] } }
   asked:
     op: prompt
     from: long
@@ -35,10 +27,7 @@ steps:
     op: sql
     from: long
     with: { query: \"SELECT count(*) AS rows, sum(n) AS n FROM input\" }
-  nothing:
-    op: sql
-    from: long
-    with: { query: \"SELECT * FROM input WHERE n < 0\" }
+  nothing: { op: sql, from: long, with: { query: \"SELECT * FROM input WHERE n < 0\" } }
 outputs:
   long: { from: long, path: long.parquet }
   table: { from: table, path: table.csv }
@@ -101,8 +90,7 @@ fn every_stored_file_is_the_table_that_show_shows() {
     let (project, outcome) = project();
     let (mut seen, mut files) = (BTreeSet::new(), BTreeSet::new());
     for step in ["methods", "marked", "long", "asked", "table", "nothing"] {
-        let manifest = manifest(&project, &outcome, step);
-        for port in manifest["ports"].as_array().unwrap() {
+        for port in manifest(&project, &outcome, step)["ports"].as_array().unwrap() {
             let name = match port["port"].as_str().unwrap() {
                 "out" => step.to_string(),
                 port => format!("{step}.{port}"),
@@ -149,8 +137,7 @@ fn a_result_of_an_older_format_is_computed_again() {
     assert_eq!(after.status("long"), "ran");
     assert_eq!(after.digests(), before.digests());
     project.write(&file, crate::forged_stores::sealed(&old));
-    let freed = project.run(&["cache", "gc"]).exits(0);
-    assert!(freed.stdout.contains(": 1 result"), "{freed}");
+    project.run(&["cache", "gc"]).exits(0).prints(&[": 1 result"]);
 }
 
 #[test]
@@ -168,8 +155,7 @@ fn damage_of_a_table_is_no_result_of_what_reads_it() {
     project.run_ok(&[]).all_hit();
 
     fs::remove_file(blob(&project, &after, "methods")).unwrap();
-    let found = project.run(&["cache", "verify"]).exits(4);
-    assert!(found.stdout.contains("missing"), "{found}");
+    project.run(&["cache", "verify"]).exits(4).prints(&["missing"]);
     project.run(&["cache", "verify", "--repair"]);
     assert_eq!(project.run_ok(&[]).digests(), before.digests());
     project.verifies("cache");
@@ -179,7 +165,7 @@ fn damage_of_a_table_is_no_result_of_what_reads_it() {
 fn a_table_of_two_results_stays_when_one_of_them_goes() {
     let (project, before) = project();
     // The query gives the same rows under another key, so that the first result of it is of no use.
-    project.change("AS n FROM input\" }\n  long", "AS n FROM input WHERE true\" }\n  long");
+    project.change("(code) AS n FROM input", "(code) AS n FROM input WHERE true");
     assert_eq!(project.run_ok(&[]).digests(), before.digests());
     project.edit("methods.jsonl", "def f7()", "def g7()");
     project.run_ok(&[]);

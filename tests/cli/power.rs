@@ -14,8 +14,7 @@ fn assumed(with: &str) -> String {
 
 #[track_caller]
 fn planned(with: &str) -> Vec<Value> {
-    let project = Project::new(&assumed(with)).ran();
-    project.rows("plan")
+    Project::new(&assumed(with)).ran().rows("plan")
 }
 
 #[test]
@@ -36,6 +35,19 @@ fn power_and_sizes_are_those_of_statsmodels() {
     }
 }
 
+/// A project that has run these steps on a pilot: name and arguments.
+#[track_caller]
+fn piloted(csv: &str, steps: &[(&str, &str)]) -> Project {
+    let head =
+        "  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }\n";
+    let step = |(name, with): &(&str, &str)| {
+        let with = format!("treatment: arm, unit: unit, {with}");
+        format!("  {name}: {{ op: power, from: data, with: {{ {with} }} }}\n")
+    };
+    let steps: String = steps.iter().map(step).collect();
+    Project::steps(&format!("{head}{steps}")).with("data.csv", csv).ran()
+}
+
 #[test]
 fn a_pilot_gives_the_standard_deviations_of_its_mean_squares() {
     let peer = peer("pilot");
@@ -44,31 +56,10 @@ fn a_pilot_gives_the_standard_deviations_of_its_mean_squares() {
         let arm = if row[0] == true { "t" } else { "c" };
         format!("{arm},{},u{unit},k{}", row[1], unit / 3)
     });
-    let step = |name: &str, more: &str| {
-        format!(
-            "  {name}:
-    op: power
-    from: data
-    with:
-      treatment: arm
-      control: c
-      unit: unit
-      outcomes: [y]
-      units: [40, 90]
-      samples: [1, 5]
-{more}"
-        )
-    };
-    let project = Project::steps(&format!(
-        "  data:
-    op: read
-    with: {{ path: data.csv, position: {{ column: row }}, key: [row] }}
-{}{}",
-        step("plain", ""),
-        step("clustered", "      cluster: place\n      cluster_size: 3\n")
-    ));
-    project.write("data.csv", csv("arm,y,unit,place", rows));
-    project.run_ok(&[]);
+    let design = "control: c, outcomes: [y], units: [40, 90], samples: [1, 5]";
+    let clustered = format!("{design}, cluster: place, cluster_size: 3");
+    let steps = [("plain", design), ("clustered", &clustered)];
+    let project = piloted(&csv("arm,y,unit,place", rows), &steps);
     let of = |name: &str| peer[name].as_f64().unwrap();
     let row = &project.rows("plain.components")[0];
     holds(row, "sd_sample", of("sample"), CLOSED);
@@ -125,21 +116,12 @@ fn a_pilot_that_says_nothing_is_refused_row_by_row() {
         let y = if arm == "u" { String::new() } else { noise(i, 0).to_string() };
         format!("{},{arm},{y},7", i / 4)
     });
-    let step = |name: &str, more: &str| {
-        format!(
-            "  {name}:\n    op: power\n    from: data\n    with: {{ treatment: arm, unit: unit, \
-             units: [50], effects: [3], {more} }}\n"
-        )
-    };
-    let project = Project::new(&format!(
-        "galeras: 1\nsteps:\n  data:\n    op: read\n    with: {{ path: data.csv, position: {{ column: \
-         row }}, key: [row] }}\n{}{}{}",
-        step("missing", "control: c, outcomes: [y, same]"),
-        step("dropped", "control: c, outcomes: [y], missing: drop"),
-        step("stranger", "control: none, outcomes: [same]")
-    ));
-    project.write("data.csv", csv("unit,arm,y,same", rows));
-    project.run_ok(&[]);
+    let steps = [
+        ("missing", "units: [50], effects: [3], control: c, outcomes: [y, same]"),
+        ("dropped", "units: [50], effects: [3], control: c, outcomes: [y], missing: drop"),
+        ("stranger", "units: [50], effects: [3], control: none, outcomes: [same]"),
+    ];
+    let project = piloted(&csv("unit,arm,y,same", rows), &steps);
     for row in project.rows("missing") {
         assert_eq!((text(&row, "status"), &row["power"]), ("refused", &Value::Null), "{row}");
         assert!(text(&row, "note").contains(text(&row, "reason")), "{row}");

@@ -1,9 +1,9 @@
-//! `prereg`: `galeras lock` registers an analysis before there are answers, and a run says which
+//! `prereg`: `galeras lock` registers an analysis before there are answers, and a run reports which
 //! estimates are as registered.
 
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project, says};
+use crate::harness::{Outcome, Project, says, text};
 
 const WORKFLOW: &str = "galeras: 1
 prereg: effect
@@ -68,36 +68,29 @@ fn registrations(project: &Project) -> Vec<Value> {
     lock["registrations"].as_array().cloned().unwrap_or_default()
 }
 
-/// The estimates: outcome and estimator, whether it is registered, and why not.
-fn estimates(project: &Project) -> Vec<(String, bool, Option<String>)> {
-    let rows = project.rows("effect").into_iter().map(|row| {
-        let name =
-            format!("{} {}", row["outcome"].as_str().unwrap(), row["estimator"].as_str().unwrap());
-        let deviation = row["deviation"].as_str().map(str::to_string);
-        (name, row["registered"].as_bool().unwrap(), deviation)
-    });
-    rows.collect()
-}
-
-fn registered(name: &str) -> (String, bool, Option<String>) {
-    (name.to_string(), true, None)
-}
-
-fn exploratory(name: &str, why: &str) -> (String, bool, Option<String>) {
-    (name.to_string(), false, Some(why.to_string()))
+/// The estimates, `quality ols: ` with why one is not registered, in the order of their names.
+#[track_caller]
+fn estimates(project: &Project) -> Vec<String> {
+    let line = |row: &Value| {
+        let registered = row["registered"].as_bool().unwrap();
+        let why = if registered { "registered" } else { text(row, "deviation") };
+        assert_eq!(row["deviation"].is_null(), registered, "{row}");
+        format!("{} {}: {why}", text(row, "outcome"), text(row, "estimator"))
+    };
+    let mut lines: Vec<String> = project.rows("effect").iter().map(line).collect();
+    lines.sort();
+    lines
 }
 
 #[test]
 fn what_was_registered_stays_registered_and_the_rest_is_exploratory() {
     let project = project();
-    let said = lock(&project, &[]);
-    assert!(said.stderr.contains("effect is registered, before there are results"), "{said}");
-    let outcome = run(&project);
-    assert!(outcome.stderr.contains("effect: 1 of 1 estimates are as registered"), "{outcome}");
-    assert_eq!(estimates(&project), [registered("quality paired")]);
+    lock(&project, &[]).reports(&["effect is registered, before there are results"]);
+    run(&project).reports(&["effect: 1 of 1 estimates are as registered"]);
+    assert_eq!(estimates(&project), ["quality paired: registered"]);
     let finding = &project.rows("effect.findings")[0];
     assert_eq!(finding["registered"], true);
-    let sentence = finding["sentence"].as_str().unwrap();
+    let sentence = text(finding, "sentence");
     assert!(sentence.contains("(Registered on 20"), "{sentence}");
     assert!(sentence.ends_with("before there were results.)"), "{sentence}");
 
@@ -105,28 +98,20 @@ fn what_was_registered_stays_registered_and_the_rest_is_exploratory() {
     project.change("[quality]", "[quality, speed]");
     project.change("[paired]", "[paired, ols]");
     project.change("[placebo]", "[placebo, subset]");
-    let outcome = run(&project);
-    assert!(outcome.stderr.contains("effect: 1 of 4 estimates are as registered"), "{outcome}");
-    let speed = "the outcome `speed` is not registered";
+    run(&project).reports(&["effect: 1 of 4 estimates are as registered"]);
     let expected = [
-        exploratory("quality ols", "the estimator `ols` is not registered"),
-        registered("quality paired"),
-        exploratory("speed ols", speed),
-        exploratory("speed paired", speed),
+        "quality ols: the estimator `ols` is not registered",
+        "quality paired: registered",
+        "speed ols: the outcome `speed` is not registered",
+        "speed paired: the outcome `speed` is not registered",
     ];
-    let mut found = estimates(&project);
-    found.sort();
-    assert_eq!(found, expected);
-    let sentences: Vec<Value> = project.rows("effect.findings");
-    let speed = sentences.iter().find(|row| row["outcome"] == "speed").unwrap();
-    let sentence = speed["sentence"].as_str().unwrap();
-    assert!(
-        sentence.ends_with("(Exploratory: the outcome `speed` is not registered.)"),
-        "{sentence}"
-    );
-    // A run in which nothing is computed says it as well.
-    let again = run(&project);
-    assert!(again.stderr.contains("effect: 1 of 4 estimates are as registered"), "{again}");
+    assert_eq!(estimates(&project), expected);
+    let findings = project.rows("effect.findings");
+    let speed = findings.iter().find(|row| row["outcome"] == "speed").unwrap();
+    let end = "(Exploratory: the outcome `speed` is not registered.)";
+    assert!(text(speed, "sentence").ends_with(end), "{speed}");
+    // A run in which nothing is computed also reports it.
+    run(&project).reports(&["effect: 1 of 4 estimates are as registered"]);
 }
 
 #[test]
@@ -140,53 +125,44 @@ fn another_analysis_or_another_exclusion_is_a_deviation() {
         let project = project();
         lock(&project, &[]);
         project.rerun(old, new);
-        assert_eq!(estimates(&project), [exploratory("quality paired", why)], "{new}");
+        assert_eq!(estimates(&project), [format!("quality paired: {why}")], "{new}");
         // Back again, it is what was registered.
         project.rerun(new, old);
-        assert_eq!(estimates(&project), [registered("quality paired")], "{new}");
+        assert_eq!(estimates(&project), ["quality paired: registered"], "{new}");
     }
 }
 
 #[test]
 fn what_is_left_out_makes_the_rest_a_choice() {
-    let two = |project: &Project| {
-        project.change("[quality]", "[quality, speed]");
-        project.change("[paired]", "[paired, ols]");
-    };
+    let arms = "all arms were registered, and some are left out";
     for (old, new, left, why) in [
         ("[quality, speed]", "[quality]", 2, "the registered outcome `speed` is left out"),
         ("[paired, ols]", "[paired]", 2, "the registered estimator `ols` is left out"),
-        (
-            "      seed: 1\n",
-            "      seed: 1\n      treatments: [T1]\n",
-            4,
-            "all arms were registered, and some are left out",
-        ),
+        ("seed: 1", "seed: 1\n      treatments: [T1]", 4, arms),
     ] {
         let project = project();
-        two(&project);
+        project.change("[quality]", "[quality, speed]");
+        project.change("[paired]", "[paired, ols]");
         lock(&project, &[]);
         project.change(old, new);
-        let outcome = run(&project);
-        let said = format!("effect: 0 of {left} estimates are as registered");
-        assert!(outcome.stderr.contains(&said) && outcome.stderr.contains(why), "{outcome}");
-        assert!(estimates(&project).iter().all(|(_, _, d)| d.as_deref() == Some(why)), "{new}");
+        run(&project).reports(&[&format!("effect: 0 of {left} estimates are as registered"), why]);
+        assert!(
+            estimates(&project).iter().all(|line| line.ends_with(&format!(": {why}"))),
+            "{new}"
+        );
     }
 }
 
 #[test]
 fn what_is_registered_after_the_answers_is_exploratory() {
     let project = project();
-    let outcome = run(&project);
-    assert!(outcome.stderr.contains("`prereg` names it, but it is not registered"), "{outcome}");
+    run(&project).reports(&["`prereg` names it, but it is not registered"]);
     let why = "not registered: `galeras lock` registers it";
-    assert_eq!(estimates(&project), [exploratory("quality paired", why)]);
-    let said = lock(&project, &[]);
-    assert!(said.stderr.contains("there are results already (step answers is computed)"), "{said}");
+    assert_eq!(estimates(&project), [format!("quality paired: {why}")]);
+    lock(&project, &[]).reports(&["there are results already (step answers is computed)"]);
     assert_eq!(registrations(&project)[0]["before_results"], false);
     project.run_ok(&[]);
-    let why = "registered when there were results";
-    assert_eq!(estimates(&project), [exploratory("quality paired", why)]);
+    assert_eq!(estimates(&project), ["quality paired: registered when there were results"]);
 }
 
 #[test]
@@ -200,12 +176,10 @@ fn without_answers_the_input_of_the_analysis_counts() {
         .replace("op: generate", "op: sql");
     project.write("w.yaml", &workflow);
     project.run_ok(&["--select", "answers"]);
-    let said = lock(&project, &[]);
-    assert!(said.stderr.contains("effect is registered, before there are results"), "{said}");
+    lock(&project, &[]).reports(&["effect is registered, before there are results"]);
     std::fs::remove_file(project.path("galeras.lock")).unwrap();
     project.run_ok(&[]);
-    let said = lock(&project, &[]);
-    assert!(said.stderr.contains("there are results already (step scores is computed)"), "{said}");
+    lock(&project, &[]).reports(&["there are results already (step scores is computed)"]);
 }
 
 #[test]
@@ -214,27 +188,21 @@ fn a_registration_is_only_added_to_and_only_when_asked() {
     lock(&project, &[]);
     let first = registrations(&project);
     assert_eq!(first.len(), 1);
-    let said = lock(&project, &[]);
-    assert!(said.stderr.contains("effect is registered since 20"), "{said}");
+    lock(&project, &[]).reports(&["effect is registered since 20"]);
     assert_eq!(registrations(&project), first);
     project.change("[quality]", "[speed]");
-    let said = lock(&project, &[]);
-    says(
-        &said.stderr,
-        &["is another analysis now; the registration stays", "galeras lock --amend"],
-    );
+    let said = lock(&project, &[]).reports(&["galeras lock --amend"]);
+    says(&said.stderr, &["is another analysis now; the registration stays"]);
     assert_eq!(registrations(&project), first);
     lock(&project, &["--amend"]);
     let both = registrations(&project);
     assert_eq!((both.len(), &both[0]), (2, &first[0]));
     assert_eq!(both[1]["with"]["outcomes"], json!(["speed"]));
     project.run_ok(&[]);
-    assert_eq!(estimates(&project), [registered("speed paired")]);
-    // The earlier one still counts for what it says.
+    assert_eq!(estimates(&project), ["speed paired: registered"]);
+    // The earlier one still counts for its outcomes.
     project.rerun("[speed]", "[speed, quality]");
-    let mut found = estimates(&project);
-    found.sort();
-    assert_eq!(found, [registered("quality paired"), registered("speed paired")]);
+    assert_eq!(estimates(&project), ["quality paired: registered", "speed paired: registered"]);
     // Neither an edit of the file's form nor another lock loses it.
     lock(&project, &[]);
     assert_eq!(registrations(&project), both);
@@ -252,15 +220,13 @@ fn groups_and_contrasts_are_registered_one_by_one() {
     let rows = project.rows("effect");
     assert_eq!(rows.len(), 4);
     for row in rows {
-        let (arm, registered) = (row["treatment"].as_str().unwrap(), &row["registered"]);
-        assert_eq!(*registered, json!(arm == "T1"), "{row}");
-        if arm == "T2" {
+        assert_eq!(row["registered"], row["treatment"] == "T1", "{row}");
+        if row["treatment"] == "T2" {
             assert_eq!(row["deviation"], "`T2` against `control` is not registered");
         }
     }
-    let findings = project.rows("effect.findings");
-    let sentence = findings[0]["sentence"].as_str().unwrap();
-    assert!(sentence.starts_with("Where `early` is "), "{sentence}");
+    let finding = &project.rows("effect.findings")[0];
+    assert!(text(finding, "sentence").starts_with("Where `early` is "), "{finding}");
 }
 
 #[test]
@@ -274,8 +240,7 @@ fn a_name_that_no_analysis_has_is_a_mistake() {
         ("[1]", "wrong-type", "a step under `prereg` must be a string"),
     ] {
         project.write("w.yaml", WORKFLOW.replace("prereg: effect", &format!("prereg: {prereg}")));
-        let outcome = project.run(&["check", "w.yaml"]).exits(2);
-        says(&outcome.stderr, &[code, message]);
+        project.run(&["check", "w.yaml"]).exits(2).reports(&[code, message]);
     }
     says(&project.run(&["check", "w.yaml"]).exits(2).stderr, &["prereg"]);
 }
@@ -302,14 +267,11 @@ fn a_lock_file_that_is_edited_by_hand_is_read_or_refused() {
     let text = project.read("galeras.lock");
     project.write("galeras.lock", text.replace("\"treatment\": \"treatment\"", "\"treatment\": 7"));
     project.run_ok(&[]);
-    let why = "registered by another version of galeras";
-    assert_eq!(estimates(&project), [exploratory("quality paired", why)]);
+    assert_eq!(estimates(&project), ["quality paired: registered by another version of galeras"]);
     let damaged = text.replace("\"before_results\": true", "\"before_results\": 1");
     project.write("galeras.lock", &damaged);
-    let outcome = project.run(&["run", "w.yaml"]).exits(2);
-    assert!(outcome.stderr.contains("bad-lock"), "{outcome}");
+    project.run(&["run", "w.yaml"]).exits(2).reports(&["bad-lock"]);
     // Locking again would lose what was registered.
-    let outcome = project.run(&["lock", "w.yaml"]).exits(2);
-    assert!(outcome.stderr.contains("it holds registrations"), "{outcome}");
+    project.run(&["lock", "w.yaml"]).exits(2).reports(&["it holds registrations"]);
     assert_eq!(project.read("galeras.lock"), damaged);
 }

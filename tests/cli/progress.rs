@@ -5,16 +5,14 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project, Running, says, wait_for};
+use crate::harness::{Outcome, Project, Running, wait_for};
 
 /// Three files of Python, two methods each, and what reads them.
 const WORKFLOW: &str = "galeras: 1
 name: counts
 params: { least: { type: int, default: 0 } }
 steps:
-  methods:
-    op: methods
-    with: { dir: code }
+  methods: { op: methods, with: { dir: code } }
   features:
     op: ast
     from: methods
@@ -56,21 +54,23 @@ fn files_are_counted_as_files_and_rows_as_rows() {
         event.unwrap_or_else(|| panic!("no {kind} of {step}\n{outcome}"))
     };
     assert_eq!(of("step_started", "methods")["unit"], "files");
-    let total = of("step_total", "methods");
-    assert_eq!((&total["unit"], &total["total"]), (&"files".into(), &3.into()));
-    let progress = of("progress", "methods");
-    assert_eq!((&progress["unit"], &progress["done"]), (&"files".into(), &3.into()));
     let methods = outcome.step("methods");
-    assert_eq!((&methods["unit"], &methods["computed_rows"]), (&"files".into(), &3.into()));
-    assert_eq!(methods["rows"], 6);
-    let features = of("progress", "features");
-    assert_eq!((&features["unit"], &features["done"]), (&"rows".into(), &6.into()));
+    for (told, unit, column, count) in [
+        (of("step_total", "methods"), "files", "total", 3),
+        (of("progress", "methods"), "files", "done", 3),
+        (of("progress", "features"), "rows", "done", 6),
+        (methods.clone(), "files", "computed_rows", 3),
+        (methods, "files", "rows", 6),
+    ] {
+        assert_eq!((&told["unit"], &told[column]), (&unit.into(), &count.into()), "{told}");
+    }
     // One file is new: it has a method more.
     project.write("code/d.py", "def d(x):\n    y = x\n    return y\n");
-    let outcome = run_piped(&project, &[]).exits(0);
-    says(&outcome.stderr, &["1 file computed, 3 reused", "1 row computed, 6 reused"]);
-    let total = "(1 file and 8 rows computed, 3 files and 6 rows reused) in ";
-    assert!(outcome.stderr.contains(total), "{outcome}");
+    run_piped(&project, &[]).exits(0).reports(&[
+        "1 file computed, 3 reused",
+        "1 row computed, 6 reused",
+        "(1 file and 8 rows computed, 3 files and 6 rows reused) in ",
+    ]);
 }
 
 #[test]
@@ -109,16 +109,13 @@ fn no_line_is_wrapped_in_a_pipe() {
         outcome.stderr.lines().map(|line| line.split_whitespace().next().unwrap_or("")).collect();
     let step = format!("few_{long}");
     let expected = ["counts:", "methods", "warning:", "features", &step, &step, "up", "ok:", "to"];
-    // The detail of what changed has a line of its own.
+    // The detail of a change has a separate line.
     let words: Vec<&str> = words.into_iter().filter(|word| !word.starts_with("with.")).collect();
     assert_eq!(words, expected, "{outcome}");
     // A narrow terminal gets what fits.
     let mut narrow = piped(&project, &["--force", "methods"]);
-    let outcome = Running::start({
-        narrow.env("COLUMNS", "30");
-        narrow
-    });
-    let outcome = outcome.finish().exits(0);
+    narrow.env("COLUMNS", "30");
+    let outcome = Running::start(narrow).finish().exits(0);
     let to_copy = |line: &&str| !line.starts_with("to see rows: ");
     for line in outcome.stderr.lines().filter(to_copy) {
         assert!(line.chars().count() <= 30, "{line}\n{outcome}");
@@ -148,7 +145,7 @@ fn waited(project: &Project, more: &str, ready: impl Fn(&[Value]) -> bool) -> Ve
         let told = events.filter(|event| event["event"] == "run_progress");
         told.map(|event| event["seconds_left"].clone()).collect()
     };
-    wait_for("what is told of the run", || ready(&told()));
+    wait_for("the progress of the run", || ready(&told()));
     project.write("go", "");
     running.finish().exits(0);
     told()
@@ -164,7 +161,7 @@ fn the_time_left_is_told_from_earlier_runs_and_otherwise_not_at_all() {
     let told = waited(&project, "--force slow", known);
     let known: Vec<f64> = told.iter().filter_map(Value::as_f64).collect();
     assert!(known.iter().all(|seconds| (0.0..100.0).contains(seconds)), "{told:?}");
-    // A step that is new, of which nobody knows how long it takes: nothing is said of the whole.
+    // A new step, whose time is unknown: no time is reported for the whole.
     project.change("  after:", "  other: { op: sql, from: slow, with: { query: SELECT id FROM input, key: [id] } }\n  after:");
     project.change("echo '{\"id\":\"a\"}'", "echo '{\"id\":\"b\"}'");
     let told = waited(&project, "", |told| told.len() > 2);
@@ -175,10 +172,8 @@ fn the_time_left_is_told_from_earlier_runs_and_otherwise_not_at_all() {
 #[test]
 fn the_last_words_come_last_and_say_where_to_look() {
     let project = project();
-    let merged = |more: &str| {
-        let script = format!("\"$GALERAS\" run w.yaml {more} 2>&1");
-        Running::start(project.shell(&script)).finish().exits(0).stdout
-    };
+    let merged =
+        |more: &str| project.sh(&format!("\"$GALERAS\" run w.yaml {more} 2>&1")).exits(0).stdout;
     for _ in 0..2 {
         let text = merged("--set least=1");
         let lines: Vec<&str> = text.lines().collect();
@@ -186,16 +181,13 @@ fn the_last_words_come_last_and_say_where_to_look() {
         assert!(table.ends_with('3') && ended.starts_with("ok: 3 steps, "), "{text}");
         assert_eq!(*look, "to see rows: galeras show w.yaml few --set least=1");
     }
-    let text = merged("--set least=900");
-    let look = text.lines().last().unwrap();
     // The output has no rows: the last step that has any is named.
-    assert_eq!(look, "to see rows: galeras show w.yaml features --set least=900");
+    let look = "to see rows: galeras show w.yaml features --set least=900";
+    assert_eq!(merged("--set least=900").lines().last(), Some(look));
+    let command = "show w.yaml methods --cache 'other cache'";
     let text = merged("--select methods --cache 'other cache'");
-    let look = text.lines().last().unwrap();
-    assert_eq!(look, "to see rows: galeras show w.yaml methods --cache 'other cache'");
-    let command = look.strip_prefix("to see rows: galeras ").unwrap();
-    let shown = Running::start(project.shell(&format!("\"$GALERAS\" {command}"))).finish();
-    assert!(shown.exits(0).stdout.contains("a.py"));
+    assert_eq!(text.lines().last().unwrap(), format!("to see rows: galeras {command}"));
+    assert!(project.sh(&format!("\"$GALERAS\" {command}")).exits(0).stdout.contains("a.py"));
 }
 
 #[test]
@@ -210,15 +202,13 @@ fn the_command_that_shows_rows_works_whatever_the_names_are() {
     let look = outcome.stderr.lines().last().unwrap();
     assert_eq!(look, r"to see rows: galeras show 'it'\''s w.yaml' 'few[least=0]'");
     let command = look.strip_prefix("to see rows: galeras ").unwrap();
-    let shown = Running::start(project.shell(&format!("\"$GALERAS\" {command}"))).finish();
-    assert!(shown.exits(0).stdout.contains("nloc"));
+    assert!(project.sh(&format!("\"$GALERAS\" {command}")).exits(0).stdout.contains("nloc"));
 }
 
 #[test]
 fn a_run_that_failed_says_where_to_look_only_if_there_are_rows() {
     let project = project();
-    let test = "from: methods\n    assert: [ { expr: 'nloc > 900' } ]";
-    project.change("from: methods", test);
+    project.change("from: methods", "from: methods\n    assert: [ { expr: 'nloc > 900' } ]");
     let outcome = project.run(&["run", "w.yaml"]).exits(3);
     assert!(outcome.stderr.ends_with("\nto see rows: galeras show w.yaml features\n"), "{outcome}");
     project.run(&["show", "w.yaml", "features"]).exits(0);

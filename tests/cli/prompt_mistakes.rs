@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, every, patience, refused};
+use crate::harness::{Project, every, lines, patience, refused, text};
 
 fn workflow(with: &str) -> String {
     let with: String = with.lines().map(|line| format!("      {line}\n")).collect();
@@ -32,11 +32,10 @@ fn wrong(with: &str, code: &str, words: &[&str]) {
 fn project(rows: &[Value], with: &str) -> Project {
     let text = workflow(with);
     let (_, prompts) = text.split_once("  prompts:\n").unwrap();
-    let project = Project::new(&format!(
-        "galeras: 1\nsteps:\n  table: {{ op: read, with: {{ path: data.jsonl }} }}\n  prompts:\n{prompts}"
-    ));
-    project.write("data.jsonl", rows.iter().map(|row| format!("{row}\n")).collect::<String>());
-    project
+    Project::steps(&format!(
+        "  table: {{ op: read, with: {{ path: data.jsonl }} }}\n  prompts:\n{prompts}"
+    ))
+    .with("data.jsonl", lines(rows))
 }
 
 /// The arguments with the mark at the only mistake, the code, words of the message.
@@ -135,18 +134,15 @@ fn with_nulls() -> Vec<Value> {
     ]
 }
 
-/// The ids of the rows that are answered and those that are not, with rule and reason.
+/// The ids of the rows that are answered, and those that are not: `id, rule: reason`.
 #[track_caller]
-fn told(with: &str) -> (Vec<String>, Vec<(String, String, String)>) {
+fn told(with: &str) -> (Vec<String>, Vec<String>) {
     let project = project(&with_nulls(), with).ran();
-    let text = |row: &Value, name: &str| row[name].as_str().unwrap().to_owned();
-    let mut kept: Vec<String> =
-        project.rows("prompts").iter().map(|row| text(row, "snippet_id")).collect();
-    kept.sort();
+    let kept = project.cells("prompts", "snippet_id");
     let rejects = project.rows("prompts.rejects");
     assert!(rejects.iter().all(|row| row["step"] == "prompts"), "{rejects:?}");
-    let told = rejects.iter().map(|r| (text(r, "id"), text(r, "rule"), text(r, "reason")));
-    (kept, told.collect())
+    let line = |r: &Value| format!("{}, {}: {}", text(r, "id"), text(r, "rule"), text(r, "reason"));
+    (kept, rejects.iter().map(line).collect())
 }
 
 #[test]
@@ -158,13 +154,7 @@ fn a_null_that_is_written_sets_the_row_aside_under_all_treatments() {
     );
     // So that a comparison of the treatments stays paired.
     assert_eq!(kept, ["a", "a"]);
-    assert_eq!(
-        rejects,
-        [
-            ("b".into(), "doc".into(), "the column `doc` is null".into()),
-            ("c".into(), "bare".into(), "the column `code` is null".into()),
-        ]
-    );
+    assert_eq!(rejects, ["b, doc: the column `doc` is null", "c, bare: the column `code` is null"]);
 }
 
 #[test]
@@ -204,37 +194,22 @@ const WRITES_A_NULL: [&str; 19] = [
     "{{ doc | tojson }}",
 ];
 
-/// The reason why row `b` was set aside under each of [`WRITES_A_NULL`], if it was.
-fn of_nulls() -> Vec<(&'static str, Option<String>)> {
-    let of = |template: &'static str| {
-        let (_, rejects) = told(&format!("treatments: {{ t: \"{template}\" }}"));
-        let reason = rejects.into_iter().find(|(id, ..)| id == "b").map(|(.., reason)| reason);
-        (template, reason)
-    };
-    WRITES_A_NULL.into_iter().map(of).collect()
-}
-
+/// Row `b` is set aside, and the reason names the column.
 #[test]
 fn a_null_is_not_written_in_any_way() {
-    let written = of_nulls().into_iter().filter(|(_, reason)| reason.is_none());
-    let written: Vec<&str> = written.map(|(template, _)| template).collect();
-    assert!(written.is_empty(), "{written:#?}");
-}
-
-#[test]
-fn the_reason_names_the_column_that_is_null() {
-    let named = |reason: &str| ["`doc`", "`names`", "`at`"].iter().any(|n| reason.contains(n));
-    let silent =
-        of_nulls().into_iter().filter(|(_, reason)| reason.as_deref().is_some_and(|r| !named(r)));
-    let silent: Vec<_> = silent.collect();
-    assert!(silent.is_empty(), "{silent:#?}");
+    every(WRITES_A_NULL.map(|template| (template, template)), |template| {
+        let (_, rejects) = told(&format!("treatments: {{ t: \"{template}\" }}"));
+        let reject = rejects.iter().find(|reject| reject.starts_with("b, ")).expect("not written");
+        let (_, reason) = reject.split_once(": ").unwrap();
+        assert!(["`doc`", "`names`", "`at`"].iter().any(|n| reason.contains(n)), "{reason}");
+    });
 }
 
 #[test]
 fn a_system_message_is_written_for_every_row_as_well() {
     let (kept, rejects) = told("system: '{{ doc }}'\ntreatments: { t: Go. }");
     assert_eq!(kept, ["a", "c"]);
-    assert_eq!(rejects[0].2, "the column `doc` is null");
+    assert!(rejects[0].ends_with(": the column `doc` is null"), "{rejects:?}");
 }
 
 #[test]
@@ -242,12 +217,11 @@ fn a_row_that_cannot_be_written_says_why() {
     let rows = [json!({"id": "a", "n": 0, "x": "a"}), json!({"id": "b", "n": 2, "x": "b"})];
     let project = project(&rows, "treatments:\n  t: |\n    Half:\n    {{ 4 // n }}").ran();
     assert_eq!(project.rows("prompts").len(), 1);
-    let rejects = project.rows("prompts.rejects");
-    assert_eq!((&rejects[0]["id"], &rejects[0]["rule"]), (&json!("a"), &json!("t")));
-    let reason = rejects[0]["reason"].as_str().unwrap();
-    assert!(reason.contains("line 2") && !reason.contains('\n'), "{reason}");
     // The columns of the row are there, to look at it.
-    assert_eq!((&rejects[0]["x"], &rejects[0]["n"]), (&json!("a"), &json!(0)));
+    assert_eq!(project.cells("prompts.rejects", "id rule x n"), ["a | t | a | 0"]);
+    let reject = project.only("prompts.rejects");
+    let reason = text(&reject, "reason");
+    assert!(reason.contains("line 2") && !reason.contains('\n'), "{reason}");
 }
 
 #[test]

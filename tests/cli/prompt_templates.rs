@@ -5,12 +5,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, says};
+use crate::harness::{Project, lines, says};
 
 fn project(rows: &[Value], with: &str) -> Project {
-    let project = Project::new(&workflow(with));
-    write(&project, rows);
-    project
+    Project::new(&workflow(with)).with("data.jsonl", lines(rows))
 }
 
 fn workflow(with: &str) -> String {
@@ -28,13 +26,12 @@ steps:
 }
 
 fn write(project: &Project, rows: &[Value]) {
-    project.write("data.jsonl", rows.iter().map(|row| format!("{row}\n")).collect::<String>());
+    project.write("data.jsonl", lines(rows));
 }
 
 #[track_caller]
 fn prompts(row: Value, with: &str) -> Vec<Value> {
-    let project = project(&[row], with).ran();
-    project.rows("prompts")
+    project(&[row], with).ran().rows("prompts")
 }
 
 fn text(row: &Value, column: &str) -> String {
@@ -136,17 +133,15 @@ fn sizes_are_counted_over_the_prompt() {
     let row = json!({"id": "a", "x": "to be  or\tnot\nto  be\u{a0}é é"});
     let rows = prompts(row.clone(), "treatments: { t: 'x {{ x }} x' }\nsystem: '{{ x }} {{ x }}'");
     // x to be or not to be é é x; the space that does not break a line parts words as well.
-    assert_eq!(rows[0]["prompt_size"], 10);
-    assert_eq!(rows[0]["p_vocab_size"], 6);
-    // U+0020 only: 1 + 1 + 2 + 2 + 1 + 1.
-    assert_eq!(rows[0]["p_n_whitespaces"], 8);
+    // White space is U+0020 only: 1 + 1 + 2 + 2 + 1 + 1.
+    let sizes = ["prompt_size", "p_vocab_size", "p_n_whitespaces"];
+    assert_eq!(sizes.map(|column| rows[0][column].clone()), [10, 6, 8]);
     // A list of turns is joined by line breaks, which are words' ends and no spaces.
     let rows = prompts(
         row,
         "treatments: { t: ['a b{{ x | first | trim | replace(\"t\", \"\") }}', c, a] }",
     );
-    let counts = ["prompt_size", "p_vocab_size", "p_n_whitespaces"].map(|c| rows[0][c].clone());
-    assert_eq!(counts, [4, 3, 1]);
+    assert_eq!(sizes.map(|column| rows[0][column].clone()), [4, 3, 1]);
 }
 
 /// The text that each template, written as one line of YAML, makes of a row.
@@ -214,10 +209,8 @@ fn templates_have_loops_conditions_filters_and_lists() {
         &windows,
         &[("{{ code }}", code), ("a\r\n{{ code }}b", &between), ("{{ code }}\n", code)],
     );
-    let functions =
-        json!({"id": "a", "range": "R", "dict": "D", "debug": "B", "loop": "L", "namespace": "N"});
     all_written(
-        &functions,
+        &json!({"id": "a", "range": "R", "dict": "D", "debug": "B", "loop": "L", "namespace": "N"}),
         &[
             ("{{ id }} {{ range }}", "a R"),
             ("{{ id }} {{ dict }}", "a D"),
@@ -264,8 +257,7 @@ fn treatments_with_odd_names() {
 #[test]
 fn a_treatment_may_say_the_same_of_every_row() {
     let project =
-        project(&methods(), "treatments: { a: Write a program., b: ['{{ 1 + 1 }}', Go.] }");
-    project.run_ok(&[]);
+        project(&methods(), "treatments: { a: Write a program., b: ['{{ 1 + 1 }}', Go.] }").ran();
     let rows = project.rows("prompts");
     assert_eq!((rows.len(), ids(&rows).len()), (6, 6));
     let said = |row: &Value| row["prompt"] == "Write a program." || row["prompt"] == "2\nGo.";
@@ -275,12 +267,13 @@ fn a_treatment_may_say_the_same_of_every_row() {
 #[test]
 fn columns_of_a_prompt_before_are_replaced() {
     let project = project(&methods(), "treatments: { a: '{{ code }}', b: '{{ note }}' }");
-    let more = "  again:
+    project.append(
+        "  again:
     op: prompt
     from: prompts
     with: { treatments: { c: 'You said: {{ prompt }} {{ treatment }} {{ snippet_id }}' } }
-";
-    project.append(more);
+",
+    );
     project.run_ok(&[]);
     let (before, rows) = (project.rows("prompts"), project.rows("again"));
     assert_eq!(rows.len(), 6);
@@ -328,11 +321,10 @@ fn ids_come_from_the_data_point_and_the_treatment_alone() {
     let after = project.rows("prompts");
     assert_eq!(after.len(), 4 * 3);
     for row in &before {
-        let same = of(&after, &text(row, "snippet_id"), &text(row, "treatment"));
-        assert_eq!(same["id"], row["id"]);
+        assert_eq!(of(&after, &text(row, "snippet_id"), &text(row, "treatment"))["id"], row["id"]);
     }
     assert!(ids(&before).is_subset(&ids(&after)));
-    // The untouched template says the same.
+    // The untouched template gives the same text.
     let said = |rows: &[Value]| text(of(rows, "b", "control"), "prompt");
     assert_eq!(said(&before), said(&after));
     // The same text under another name is another prompt.
@@ -389,16 +381,8 @@ fn a_matrix_makes_prompts_of_each_cell() {
         "    from: data\n",
         "    from: data\n    matrix: { language: [C, Rust], kind: [short] }\n",
     );
-    let more = "  all:
-    op: sql
-    from: prompts[*]
-    with:
-      query: SELECT language, treatment, snippet_id, prompt FROM input
-      key: [language, treatment, snippet_id]
-";
-    project.append(more);
     project.run_ok(&[]);
-    let rows = project.rows("all");
+    let rows = project.rows("prompts[*]");
     assert_eq!(rows.len(), 2 * 2 * 3);
     let wanted = |row: &Value| match row["treatment"].as_str().unwrap() {
         "kind" => text(row, "prompt").starts_with("Be short: "),
@@ -415,8 +399,7 @@ fn the_id_of_a_prompt_leads_to_its_data_point() {
     let project = project(&methods(), TWO).ran();
     let prompts = project.rows("prompts");
     let row = of(&prompts, "b", "control");
-    let told = project.run(&["trace", "w.yaml", &text(row, "id"), "--format", "json"]).exits(0);
-    let told = told.json_lines().remove(0);
+    let told = project.json(&["trace", "w.yaml", &text(row, "id")]).remove(0);
     let steps = |row: &Value| -> Vec<String> {
         row["places"].as_array().unwrap().iter().map(|place| text(place, "step")).collect()
     };
@@ -428,7 +411,6 @@ fn the_id_of_a_prompt_leads_to_its_data_point() {
     says(&shown.stdout, &[&text(row, "id"), "control", "made from row b", "prompts", "data"]);
     // An id is found, even if others begin like it.
     for snippet in ["a", "b", "c"] {
-        let told = project.run(&["trace", "w.yaml", snippet, "--format", "json"]).exits(0);
-        assert_eq!(steps(&told.json_lines()[0]), ["data"]);
+        assert_eq!(steps(&project.json(&["trace", "w.yaml", snippet])[0]), ["data"]);
     }
 }

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::harness::{Project, marked, text};
+use crate::harness::{Project, lines, marked, text};
 use crate::paper::paper;
 
 pub fn published() -> Value {
     serde_json::from_str(include_str!("../reference/published_fields.json")).unwrap()
 }
 
-/// The type of a value, or the types of its keys; a null says nothing.
+/// The type of a value, or the types of its keys; a null has no type.
 fn kind(value: &Value) -> Value {
     match value {
         Value::Null => Value::Null,
@@ -90,9 +90,7 @@ fn testbeds_have_the_keys_and_types_of_the_published_files() {
             ids.insert((number, text(row, "galeras_id").to_owned()));
             let documentation = &row["documentation"];
             match point["docstring"].as_str() {
-                None => {
-                    assert!(row["d_id"].is_null() && documentation["n_words"].is_null());
-                }
+                None => assert!(row["d_id"].is_null() && documentation["n_words"].is_null()),
                 Some(docstring) => {
                     let words: Vec<&str> = docstring.split_whitespace().collect();
                     let distinct: BTreeSet<&str> = words.iter().copied().collect();
@@ -110,8 +108,7 @@ fn testbeds_have_the_keys_and_types_of_the_published_files() {
     assert_eq!(numbers.len(), ids.len());
     // Nothing is written again, and the rows are counted as they are in the file.
     paper.set("seed", "42");
-    let again = paper.run(&[]).exits(0);
-    for event in again.events("output") {
+    for event in paper.run(&[]).exits(0).events("output") {
         assert_eq!(event["written"], false, "{event}");
     }
 }
@@ -126,14 +123,8 @@ outputs:
   out: {{ from: points, {rest} }}
 "
     );
-    let (text, place) = match text.contains('«') {
-        true => marked(&text),
-        false => (text, String::new()),
-    };
-    let project = Project::new(&text);
-    let lines: Vec<String> = rows.iter().map(Value::to_string).collect();
-    project.write("points.jsonl", lines.join("\n"));
-    (project, place)
+    let (text, place) = if text.contains('«') { marked(&text) } else { (text, String::new()) };
+    (Project::new(&text).with("points.jsonl", lines(rows)), place)
 }
 
 fn answer(id: &str, snippet: &str, treatment: &str) -> Value {
@@ -155,12 +146,12 @@ fn rows_of_treatments_become_one_of_the_data_point() {
         answer("2", "a", "it's \"odd\""),
         answer("3", "b", "control"),
     ];
-    for (path, lines) in [("o.json", false), ("o.jsonl", true)] {
+    for (path, by_line) in [("o.json", false), ("o.jsonl", true)] {
         let (project, _) = shaped(&rows, &format!("path: {path}, shape: galeras"));
         let outcome = project.run_ok(&[]);
         assert_eq!(outcome.events("output")[0]["rows"], 2, "{outcome}");
         let read = project.read(path);
-        let written: Vec<Value> = match lines {
+        let written: Vec<Value> = match by_line {
             true => read.lines().map(|line| serde_json::from_str(line).unwrap()).collect(),
             false => serde_json::from_str(&read).unwrap(),
         };
@@ -175,8 +166,7 @@ fn rows_of_treatments_become_one_of_the_data_point() {
         assert_eq!(b["it's \"odd\""]["predicted"]["prediction"], Value::Null);
         assert_eq!(a["documentation"]["vocab_size"], 0);
         // Again: the file is known, and so is how many rows it has.
-        let again = project.run_ok(&[]);
-        let event = again.events("output")[0].clone();
+        let event = &project.run_ok(&[]).events("output")[0];
         assert_eq!((&event["written"], &event["rows"]), (&json!(false), &json!(2)));
     }
     let (project, _) = shaped(&rows, "path: o.parquet, shape: galeras");
@@ -188,12 +178,10 @@ fn rows_of_treatments_become_one_of_the_data_point() {
 fn what_the_shape_cannot_hold_is_refused() {
     let twice = [answer("1", "a", "T1"), answer("2", "a", "T1")];
     let (project, _) = shaped(&twice, "path: o.json, shape: galeras");
-    let outcome = project.run_json(&[]).exits(1);
-    assert!(outcome.stdout.contains("several of a under T1"), "{outcome}");
+    project.run_json(&[]).exits(1).prints(&["several of a under T1"]);
     assert!(!project.path("o.json").exists());
     let (project, _) = shaped(&[answer("1", "a", "code")], "path: o.json, shape: galeras");
-    let outcome = project.run_json(&[]).exits(1);
-    assert!(outcome.stdout.contains("a treatment is called `code`"), "{outcome}");
+    project.run_json(&[]).exits(1).prints(&["a treatment is called `code`"]);
 }
 
 #[test]
@@ -204,8 +192,7 @@ fn mistakes_are_found_before_anything_runs() {
         ("path: o.json, shapes: galeras", "unknown-key", "did you mean `shape`?"),
     ] {
         let (project, place) = shaped(&[answer("1", "a", "T1")], rest);
-        let outcome = project.run_json(&[]).exits(2);
-        assert!(outcome.stdout.contains(says), "{says}: {outcome}");
+        let outcome = project.run_json(&[]).exits(2).prints(&[says]);
         assert!(outcome.diagnostics()[0].starts_with(code), "{outcome}");
         if rest.contains('«') {
             assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")]);
@@ -216,6 +203,5 @@ fn mistakes_are_found_before_anything_runs() {
         row.as_object_mut().unwrap().remove(name);
     }
     let (project, _) = shaped(&[row], "path: o.json, shape: galeras");
-    let outcome = project.run_json(&[]).exits(2);
-    assert!(outcome.stdout.contains("`fun_name`, `p_vocab_size`"), "{outcome}");
+    project.run_json(&[]).exits(2).prints(&["`fun_name`, `p_vocab_size`"]);
 }

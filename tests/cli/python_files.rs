@@ -2,20 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project, patience};
+use crate::harness::{Outcome, Project, every, patience, text};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
-  methods:
-    op: methods
-    with: { dir: src }
+  methods: { op: methods, with: { dir: src } }
   features:
     op: ast
     from: methods
-  testbed:
-    op: cut
-    from: features
-    with: { seed: 1 }
+  testbed: { op: cut, from: features, with: { seed: 1 } }
 ";
 
 const GOOD: &str = "def good(a, b):\n    \"\"\"Adds.\"\"\"\n    return a + b\n";
@@ -50,68 +45,46 @@ fn methods_of(project: &Project, path: &str) -> Vec<Value> {
 /// The file is rejected, with a reason that has `word`.
 #[track_caller]
 fn rejected(project: &Project, path: &str, word: &str) {
-    let rejects = project.rows("methods.rejects");
-    assert_eq!(rejects.len(), 1, "{rejects:?}");
-    assert_eq!(rejects[0]["path"], path);
-    let reason = rejects[0]["reason"].as_str().unwrap();
-    assert!(reason.to_lowercase().contains(word), "{reason}");
+    let reject = project.only("methods.rejects");
+    assert_eq!(reject["path"], path);
+    assert!(text(&reject, "reason").to_lowercase().contains(word), "{reject}");
 }
 
 #[test]
 fn an_ordinary_file_gives_its_methods() {
-    let text = "class A:\n    @property\n    def p(self):\n        return 1\n\n\nasync def q():\n    pass\n";
-    let (project, _) = run_on("pkg/mod.py", text);
+    let code = "class A:\n    @property\n    def p(self):\n        return 1\n\n\nasync def q():\n    pass\n";
+    let (project, _) = run_on("pkg/mod.py", code);
     let found = methods_of(&project, "pkg/mod.py");
     assert_eq!(found.len(), 2);
     let p = found.iter().find(|m| m["fun_name"] == "p").unwrap();
-    assert_eq!(p["qualified_name"], "A.p");
-    assert_eq!(p["file_name"], "mod.py");
+    let about = ["qualified_name", "file_name", "code"].map(|column| text(p, column));
+    assert_eq!(about, ["A.p", "mod.py", "def p(self):\n        return 1"]);
     assert_eq!((&p["start_line"], &p["end_line"]), (&json!(3), &json!(4)));
-    assert_eq!(p["code"], "def p(self):\n        return 1");
-    assert_eq!(p["id"].as_str().unwrap().len(), 32);
+    assert_eq!(text(p, "id").len(), 32);
 }
 
 #[test]
-fn parentheses_nested_100_000_deep() {
-    let deep = format!("def f():\n    return {}1{}\n", "(".repeat(100_000), ")".repeat(100_000));
-    let (_, outcome) = run_on("deep.py", deep);
-    assert!(outcome.took < patience(20), "{:?}", outcome.took);
-}
-
-#[test]
-fn blocks_nested_100_000_deep() {
-    let mut deep = String::from("def f():\n");
-    for level in 1..=2_000 {
-        deep.push_str(&" ".repeat(level));
-        deep.push_str("if x:\n");
-    }
-    deep.push_str(&" ".repeat(2_001));
-    deep.push_str("pass\n");
-    let (_, outcome) = run_on("deep.py", deep);
-    assert!(outcome.took < patience(20), "{:?}", outcome.took);
+fn what_is_nested_100_000_deep_is_read_in_time() {
+    let brackets = format!("    return {}1{}", "(".repeat(100_000), ")".repeat(100_000));
+    let levels = (1..=2_000).map(|level| format!("{}if x:\n", " ".repeat(level)));
+    let blocks = format!("{}{}pass", levels.collect::<String>(), " ".repeat(2_001));
     // 100,000 levels need 5 GB of indentation; on one line they are as deep and no Python.
-    let deep = format!("def f():\n    {}pass\n", "if x: ".repeat(100_000));
-    let (_, outcome) = run_on("deep.py", deep);
-    assert!(outcome.took < patience(20), "{:?}", outcome.took);
-}
-
-#[test]
-fn other_things_nested_100_000_deep() {
+    let line = format!("    {}pass", "if x: ".repeat(100_000));
+    let mut cases = vec![("brackets", brackets), ("blocks", blocks), ("line", line)];
     for open in ["[", "{", "f(", "not ", "lambda: ", "x.", "x[", "- ", "(\n"] {
-        let deep = format!("def f():\n    return {}\n", open.repeat(100_000));
-        let (_, outcome) = run_on("deep.py", deep);
-        assert!(outcome.took < patience(20), "{open}: {:?}", outcome.took);
+        cases.push((open, format!("    return {}", open.repeat(100_000))));
     }
+    every(cases, |body| {
+        let (_, outcome) = run_on("deep.py", format!("def f():\n{body}\n"));
+        assert!(outcome.took < patience(20), "{:?}", outcome.took);
+    });
 }
 
 #[test]
 fn functions_nested_deep_with_nested_ones_wanted() {
     let project = Project::new(&WORKFLOW.replace("dir: src", "dir: src, nested: true"));
-    let mut deep = String::new();
-    for level in 0..1_500 {
-        deep.push_str(&format!("{}def f{level}():\n", " ".repeat(level)));
-    }
-    deep.push_str(&format!("{}pass\n", " ".repeat(1_500)));
+    let deep = (0..1_500).map(|level| format!("{}def f{level}():\n", " ".repeat(level)));
+    let deep = format!("{}{}pass\n", deep.collect::<String>(), " ".repeat(1_500));
     project.write("src/deep.py", deep);
     project.write("src/good.py", GOOD);
     let outcome = project.run_ok(&[]);
@@ -138,15 +111,26 @@ fn nul_bytes() {
 fn bytes_that_are_no_text() {
     let (project, _) = run_on("latin.py", b"def f():\n    return '\xe9\xff'\n");
     rejected(&project, "latin.py", "utf-8");
-    let again = project.run_ok(&[]);
-    again.all_hit();
+    project.run_ok(&[]).all_hit();
 }
 
+/// A declared encoding, a byte order mark, tabs.
 #[test]
-fn a_declared_encoding_is_used() {
-    let (project, _) =
-        run_on("latin.py", b"# -*- coding: latin-1 -*-\ndef f():\n    return '\xe9'\n");
-    assert_eq!(methods_of(&project, "latin.py")[0]["code"], "def f():\n    return 'é'");
+fn what_a_file_is_written_in_does_not_change_its_methods() {
+    let latin = b"# -*- coding: latin-1 -*-\ndef f():\n    return '\xe9'\n";
+    let tabs = "class A:\n\tdef f(self):\n\t\tif self:\n\t\t\treturn 1\n";
+    for (name, content, line, code) in [
+        ("latin.py", &latin[..], 2, "def f():\n    return 'é'"),
+        ("bom.py", "\u{feff}def f():\n    return 1\n".as_bytes(), 1, "def f():\n    return 1"),
+        ("tabs.py", tabs.as_bytes(), 2, "def f(self):\n\t\tif self:\n\t\t\treturn 1"),
+    ] {
+        let (project, _) = run_on(name, content);
+        let found = methods_of(&project, name);
+        assert_eq!((found.len(), text(&found[0], "code")), (1, code), "{name}");
+        assert_eq!(found[0]["start_line"], line, "{name}");
+        let features = project.rows("features");
+        assert!(features.iter().all(|f| f["n_ast_errors"] == 0), "{features:?}");
+    }
 }
 
 #[test]
@@ -159,33 +143,9 @@ fn line_ends_of_windows() {
 }
 
 #[test]
-fn a_byte_order_mark() {
-    let (project, _) = run_on("bom.py", "\u{feff}def f():\n    return 1\n");
-    let found = methods_of(&project, "bom.py");
-    assert_eq!(found.len(), 1);
-    assert_eq!(found[0]["code"], "def f():\n    return 1");
-    assert_eq!(found[0]["start_line"], 1);
-    let features = project.rows("features");
-    assert!(features.iter().all(|f| f["n_ast_errors"] == 0), "{features:?}");
-}
-
-#[test]
-fn tabs() {
-    let (project, _) =
-        run_on("tabs.py", "class A:\n\tdef f(self):\n\t\tif self:\n\t\t\treturn 1\n");
-    let found = methods_of(&project, "tabs.py");
-    assert_eq!(found[0]["code"], "def f(self):\n\t\tif self:\n\t\t\treturn 1");
-    let features = project.rows("features");
-    let f = features.iter().find(|m| m["fun_name"] == "f").unwrap();
-    assert_eq!(f["n_ast_errors"], 0, "{f}");
-}
-
-#[test]
 fn one_line_of_50_megabytes() {
-    let mut text = String::from("def f():\n    return '");
-    text.push_str(&"x".repeat(50 << 20));
-    text.push_str("'\n");
-    let (project, outcome) = run_on("long.py", text);
+    let (project, outcome) =
+        run_on("long.py", format!("def f():\n    return '{}'\n", "x".repeat(50 << 20)));
     assert!(outcome.took < patience(30), "{:?}", outcome.took);
     rejected(&project, "long.py", "limit");
 }
@@ -230,10 +190,8 @@ fn names_of_files_may_be_odd() {
         project.write(name, GOOD);
     }
     project.write("src/good.txt", GOOD);
-    let bytes = std::ffi::OsStr::new("src/").to_owned();
-    let mut bytes = std::os::unix::ffi::OsStringExt::into_vec(bytes);
-    bytes.extend_from_slice(b"\xff.py");
-    let name: std::ffi::OsString = std::os::unix::ffi::OsStringExt::from_vec(bytes);
+    let name: std::ffi::OsString =
+        std::os::unix::ffi::OsStringExt::from_vec(b"src/\xff.py".to_vec());
     std::fs::write(project.root().join(name), GOOD).unwrap();
     project.run_ok(&[]);
     let found = project.rows("methods").len() + project.rows("methods.rejects").len();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project, Running, files_below, marked};
+use crate::harness::{Outcome, Project, Running, files_below, flat, marked, says, text};
 use crate::repository::{Repository, at, day, def};
 use galeras_test_servers::github_api::{GithubApi, GithubFault, Repo};
 use galeras_test_servers::http_git::HttpGit;
@@ -45,10 +45,9 @@ pub fn heads(api: &GithubApi) -> BTreeMap<String, usize> {
     asked
 }
 
-/// `repo` of all rows of a port.
 #[track_caller]
 pub fn names(project: &Project, port: &str) -> Vec<String> {
-    project.rows(port).iter().map(|row| row["repo"].as_str().unwrap().to_owned()).collect()
+    project.rows(port).iter().map(|row| text(row, "repo").to_owned()).collect()
 }
 
 #[test]
@@ -81,18 +80,15 @@ fn the_papers_search_finds_just_what_matches() {
 {"repo":"a-b/least","clone_url":"URL/a-b/least.git","default_branch":"trunk/x","stars":1001,"size_kb":30000,"pushed_at":"2022-01-01T00:00:00Z","fork":false,"language":"Python","license":null,"head_sha":"0000000000000000000000000000000000000002"}
 {"repo":"z/plain","clone_url":"URL/z/plain.git","default_branch":"main","stars":2000,"size_kb":50000,"pushed_at":"2023-01-05T12:00:00Z","fork":false,"language":"Python","license":"MIT","head_sha":"9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f"}
 "#;
-    let shown = project.run(&["show", "w.yaml", "repos", "--format", "json"]).exits(0);
-    assert_eq!(shown.stdout, expected.trim_start().replace("URL", &api.url()));
+    let expected = expected.trim_start().replace("URL", &api.url());
+    assert_eq!(project.cli("show w.yaml repos --format json").exits(0).stdout, expected);
     assert!(project.rows("repos.rejects").is_empty());
     assert_eq!(api.searches().len(), 1);
-    let again = project.run_ok(&["--cache", "other", "--jobs", "1"]);
-    assert_eq!(again.digests(), outcome.digests());
+    assert_eq!(project.run_ok(&["--cache", "other", "--jobs", "1"]).digests(), outcome.digests());
     // The types are those of the catalogue, whatever the values are.
     let sql = "SELECT arrow_typeof(stars), arrow_typeof(pushed_at), arrow_typeof(fork) FROM repos";
     let types = project.run(&["sql", "w.yaml", sql, "--format", "json"]).exits(0);
-    for word in ["Int64", "Timestamp", "UTC", "Boolean"] {
-        assert!(types.stdout.contains(word), "{types}");
-    }
+    says(&types.stdout, &["Int64", "Timestamp", "UTC", "Boolean"]);
 }
 
 #[test]
@@ -103,9 +99,8 @@ fn what_github_does_not_know_is_null() {
         r#"{{"total_count":1,"incomplete_results":false,"items":[{{"id":1,"full_name":"o/r","clone_url":"{url}/o/r.git","default_branch":"main","stargazers_count":0,"size":0,"created_at":"2020-01-01T00:00:00Z","updated_at":null,"pushed_at":null,"fork":true,"language":null,"license":{{"key":"other","spdx_id":null}}}}]}}"#
     );
     api.faults(vec![(0, GithubFault::Raw(200, Vec::new(), body))]);
-    let project = project(&api, "r fork:true", "");
-    project.run_ok(&[]);
-    let row = project.rows("repos").remove(0);
+    let project = project(&api, "r fork:true", "").ran();
+    let row = project.only("repos");
     for column in ["pushed_at", "language", "license"] {
         assert_eq!(row.get(column), Some(&Value::Null), "{column}: {row}");
     }
@@ -116,8 +111,7 @@ fn what_github_does_not_know_is_null() {
 fn a_search_that_finds_nothing_is_an_empty_table() {
     let api = GithubApi::start(Vec::new());
     let project = project(&api, PAPER, "");
-    let outcome = project.run_ok(&[]);
-    assert_eq!(outcome.step("repos")["rows"], 0);
+    assert_eq!(project.run_ok(&[]).step("repos")["rows"], 0);
     project.run_ok(&[]).all_hit();
     assert_eq!(api.requests().len(), 1);
 }
@@ -153,7 +147,7 @@ fn a_large_search_is_found_whole_and_stored() {
     let found: BTreeMap<String, String> = project
         .rows("repos")
         .iter()
-        .map(|r| (r["repo"].as_str().unwrap().into(), r["head_sha"].as_str().unwrap().into()))
+        .map(|r| (text(r, "repo").into(), text(r, "head_sha").into()))
         .collect();
     let wanted = population().into_iter().filter(|r| r.stars > 1_000);
     let wanted: BTreeMap<String, String> = wanted.map(|r| (r.full_name, r.head)).collect();
@@ -201,22 +195,18 @@ fn nothing_is_asked_again_without_a_reason() {
     }
     project.edit("w.yaml", "    with:\n", "    with:\n      token_env: ANOTHER_NAME\n");
     run_with(&project, &[("ANOTHER_NAME", "ghp_three")], RUN).exits(0).all_hit();
-    project.write("w.yaml", project.read("w.yaml").replace("  repos:\n", "  found:\n"));
-    let renamed = project.run_ok(&[]);
-    renamed.all_hit();
+    project.rerun("  repos:\n", "  found:\n").all_hit();
     assert_eq!(api.requests().len(), 0);
-    let forced = project.run_ok(&["--force", "found"]);
-    assert_eq!(forced.step("found")["reason"], "FORCED");
-    assert_eq!(forced.step("found")["rows"], 4);
-    assert_ne!(forced.step("found")["digest"], before.step("repos")["digest"]);
+    let forced = project.run_ok(&["--force", "found"]).step("found");
+    assert_eq!((&forced["reason"], &forced["rows"]), (&"FORCED".into(), &4.into()));
+    assert_ne!(forced["digest"], before.step("repos")["digest"]);
     assert_eq!((api.searches().len(), heads(&api).len()), (1, 4));
 }
 
 #[test]
 fn another_question_is_asked() {
     let api = GithubApi::start(repos(3));
-    let project = project(&api, PAPER, ", limit: 3, sort: stars");
-    project.run_ok(&[]);
+    let project = project(&api, PAPER, ", limit: 3, sort: stars").ran();
     for (old, new) in [
         ("limit: 3", "limit: 2"),
         ("sort: stars", "sort: updated"),
@@ -225,8 +215,7 @@ fn another_question_is_asked() {
     ] {
         api.forget();
         project.edit("w.yaml", old, new);
-        let outcome = project.run_ok(&[]);
-        assert_eq!(outcome.step("repos")["reason"], "ARG_CHANGED", "{new}");
+        assert_eq!(project.run_ok(&[]).step("repos")["reason"], "ARG_CHANGED", "{new}");
         assert_eq!(api.searches().len(), 1, "{new}");
     }
     // Back again: that answer is stored.
@@ -246,8 +235,7 @@ fn limit_and_sort_choose() {
     let api = GithubApi::start(all);
     let find = |more: &str| {
         api.forget();
-        let project = project(&api, PAPER, more);
-        project.run_ok(&[]);
+        let project = project(&api, PAPER, more).ran();
         names(&project, "repos")
     };
     assert_eq!(find(", limit: 2, sort: stars"), ["o/r2099", "o/r2100"]);
@@ -269,15 +257,12 @@ fn a_branch_is_followed_or_missed() {
     let api = GithubApi::start(all);
     let project = project(&api, PAPER, ", branch: dev");
     let outcome = project.run_ok(&[]);
-    let rows = project.rows("repos");
-    assert_eq!(rows.len(), 1, "{outcome}");
-    assert_eq!((&rows[0]["default_branch"], &rows[0]["repo"]), (&"dev".into(), &"o/r0002".into()));
-    assert_eq!(rows[0]["head_sha"], format!("{:040x}", 2));
-    let rejects = project.rows("repos.rejects");
-    assert_eq!(names(&project, "repos.rejects"), ["o/r0001", "o/r0003"]);
-    for reject in &rejects {
-        assert_eq!((&reject["step"], &reject["rule"]), (&"repos".into(), &"reachable".into()));
-        assert!(reject["reason"].as_str().unwrap().contains("no branch `dev`"), "{reject}");
+    let kept = project.cells("repos", "default_branch repo head_sha");
+    assert_eq!(kept, [format!("dev | o/r0002 | {:040x}", 2)], "{outcome}");
+    let rejects = project.cells("repos.rejects", "repo step rule");
+    assert_eq!(rejects, ["o/r0001 | repos | reachable", "o/r0003 | repos | reachable"]);
+    for reject in project.rows("repos.rejects") {
+        says(text(&reject, "reason"), &["no branch `dev`"]);
     }
     project.run_ok(&[]).all_hit();
 }
@@ -302,10 +287,9 @@ fn refused(with: &str, code: &str, words: &str) {
     let project = Project::new(&text);
     let outcome = project.run_json(&[]).exits(2);
     assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
-    let shown = project.run(&["run", "w.yaml"]).exits(2);
-    let flat = shown.stderr.replace("\n  │ ", " ");
-    assert!(flat.contains(words) && flat.contains('─'), "{shown}");
-    assert!(shown.stderr.contains(&format!("w.yaml:{place}")) && project.stored_nothing());
+    let shown = project.cli("run w.yaml").exits(2).reports(&[&format!("w.yaml:{place}"), "─"]);
+    says(&flat(&shown.stderr), &[words]);
+    assert!(project.stored_nothing());
 }
 
 #[test]
@@ -325,10 +309,11 @@ fn what_is_wrong_is_found_before_anything_is_asked() {
     refused("repos: [a/b], sort: «stars", "conflicting-arguments", "belongs to `github`");
     refused("github: a, base_url: «'ftp://h'", "bad-url", "https://");
     refused("github: a, base_url: «'http://u:secret@h'", "bad-url", "password");
-    let project =
-        Project::new("galeras: 1\nsteps:\n  repos:\n    op: query\n    with: { token_env: T }\n");
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), ["missing-argument w.yaml:3:3"], "{outcome}");
+    Project::steps("  repos:\n    op: query\n    with: { token_env: T }\n").refused_at(
+        "3:3",
+        "missing-argument",
+        &[],
+    );
     // The search counts again as soon as the list is gone.
     refused(&format!("{base}: «'stars:>many', repos: [a/b]"), "bad-query", "`stars:>many`");
 }
@@ -352,25 +337,21 @@ fn a_locked_answer_is_used_although_the_world_moves() {
     let run = project.run_ok(&[]);
     assert_eq!(names(&project, "repos"), ["o/r0001", "o/r0002", "o/r0003"]);
     assert_ne!(run.step("repos")["digest"], free.step("repos")["digest"]);
-    // Nothing is asked by a new store, a frozen run, or by force, which says so.
-    let elsewhere = project.run_ok(&["--frozen", "--cache", "empty"]);
-    assert_eq!(elsewhere.digests(), run.digests());
+    // Nothing is asked by a new store, a frozen run, or by force, which warns.
+    assert_eq!(project.run_ok(&["--frozen", "--cache", "empty"]).digests(), run.digests());
     let forced = project.run_ok(&["--force", "repos"]);
     assert_eq!(forced.digests(), run.digests());
-    let warning = forced.events("warning");
-    assert!(warning[0]["message"].as_str().unwrap().contains("pinned by galeras.lock"), "{forced}");
+    says(&forced.warnings()[0], &["pinned by galeras.lock"]);
     assert_eq!(api.requests().len(), 0);
     // Another token or comment is the same question; another limit is not.
     project.edit("w.yaml", "with:\n", "with: # about\n      token_env: OTHER\n");
     project.run_ok(&["--frozen"]).all_hit();
     project.edit("w.yaml", "with:", "with:\n      limit: 2");
-    let refused = project.run_json(&["--frozen"]).exits(2);
-    assert!(refused.stdout.contains("galeras.lock does not answer"), "{refused}");
+    project.run_json(&["--frozen"]).exits(2).prints(&["galeras.lock does not answer"]);
     // Locked again, it is the new world.
     project.edit("w.yaml", "\n      limit: 2", "");
     project.run(&["lock", "w.yaml"]).exits(0);
-    let after = project.run_ok(&["--frozen"]);
-    assert_eq!(after.step("repos")["rows"], 4);
+    assert_eq!(project.run_ok(&["--frozen"]).step("repos")["rows"], 4);
     assert_eq!(project.rows("repos")[0]["head_sha"], "77".repeat(20));
 }
 
@@ -399,16 +380,15 @@ fn the_token_goes_to_the_api_only() {
         api.set_repos(all);
         let project = project(&api, PAPER, more);
         let variables = [(name, TOKEN), ("OTHER_TOKEN", "ghp_other")];
-        let run = |args: &[&str]| {
-            let outcome = run_with(&project, &variables, args).exits(0);
-            hidden(&project, &outcome);
-            outcome
-        };
-        run(&["run", "w.yaml", "--format", "json"]);
-        run(&["run", "w.yaml", "--force", "repos"]);
-        run(&["show", "w.yaml", "repos"]);
-        run(&["explain", "w.yaml", "repos", "--format", "json"]);
-        run(&["lock", "w.yaml"]);
+        for args in [
+            RUN,
+            &["run", "w.yaml", "--force", "repos"],
+            &["show", "w.yaml", "repos"],
+            &["explain", "w.yaml", "repos", "--format", "json"],
+            &["lock", "w.yaml"],
+        ] {
+            hidden(&project, &run_with(&project, &variables, args).exits(0));
+        }
         for request in api.requests() {
             let sent = request.header("authorization");
             match request.path.as_str() {
@@ -453,8 +433,7 @@ fn a_query_that_github_does_not_take_is_told() {
     let api = GithubApi::start(repos(1));
     let project = project(&api, "'colour:red stars:>1'", "");
     let outcome = project.run(&["run", "w.yaml"]).exits(1);
-    let flat = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(flat.contains("unknown qualifier colour"), "{outcome}");
+    says(&flat(&outcome.stderr), &["unknown qualifier colour"]);
     assert_eq!(api.requests().len(), 1);
     // A token that cannot be one is no reason to ask.
     let odd = run_with(&project, &[("GITHUB_TOKEN", "two words")], &["run", "w.yaml"]).exits(1);
@@ -467,7 +446,7 @@ fn steps_with_one_search_do_not_stand_in_each_others_way() {
     api.faults(vec![(0, GithubFault::Slow(Duration::from_millis(500)))]);
     let project = project(&api, PAPER, "");
     let step = project.read("w.yaml").split_once("steps:\n").unwrap().1.replace("repos:", "tips:");
-    project.write("w.yaml", format!("{}{step}      branch: main\n", project.read("w.yaml")));
+    project.append(&format!("{step}      branch: main\n"));
     let outcome = project.run_ok(&["--jobs", "2"]);
     assert_eq!(outcome.statuses(), "repos=ran tips=ran");
     assert_eq!(outcome.step("repos")["digest"], outcome.step("tips")["digest"]);
@@ -483,8 +462,8 @@ fn what_a_search_finds_is_mined() {
     let mut all = repos(1);
     all[0].clone_url = Some(server.url("r.git"));
     api.set_repos(all);
-    let mine = "  methods:\n    op: mine\n    from: repos\n    with: { since: 2022-01-01, until: 2023-01-01 }\n";
-    project.write("w.yaml", project.read("w.yaml") + mine);
+    let with = "{ since: 2022-01-01, until: 2023-01-01 }";
+    project.append(&format!("  methods: {{ op: mine, from: repos, with: {with} }}\n"));
     let outcome = run_with(&project, &[("GITHUB_TOKEN", TOKEN)], RUN).exits(0);
     assert_eq!(project.rows("repos")[0]["head_sha"], commits[1]);
     let mined = project.rows("methods");

@@ -1,7 +1,7 @@
 //! `query` with `github:` when GitHub fails, limits, dies or lies.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpStream};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::harness::{Outcome, Project, Running, files_below, patience, wait_for};
+use crate::harness::{
+    Outcome, Project, Running, files_below, flat, patience, says, text, wait_for,
+};
 use crate::query_github::{
     PAPER, TOKEN, heads, hidden, names, project, project_at, repos, run_with,
 };
@@ -18,8 +20,7 @@ use galeras_test_servers::github_api::{GithubApi, GithubFault, Repo};
 
 /// The texts of what the run was busy with.
 fn activities(outcome: &Outcome) -> Vec<String> {
-    let text = |e: &serde_json::Value| e["text"].as_str().unwrap().to_owned();
-    outcome.events("activity").iter().map(text).collect()
+    outcome.events("activity").iter().map(|event| text(event, "text").to_owned()).collect()
 }
 
 /// A connection to a server that can be spoilt at any time.
@@ -28,23 +29,16 @@ struct Gate {
     state: Arc<AtomicU16>,
 }
 
-/// What a [`Gate`] does with requests; any other number is the status it answers.
+/// The states of a [`Gate`]; any other number is the status it answers with.
 const OPEN: u16 = 0;
 const DEAD: u16 = 1;
 const SILENT: u16 = 2;
 
 impl Gate {
     fn start(target: &str) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = format!("http://{}", listener.local_addr().unwrap());
         let state = Arc::new(AtomicU16::new(OPEN));
         let (seen, target) = (state.clone(), target.trim_start_matches("http://").to_owned());
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let (state, target) = (seen.clone(), target.clone());
-                thread::spawn(move || relay(stream, &target, &state));
-            }
-        });
+        let address = galeras_test_servers::listen(move |_, stream| relay(stream, &target, &seen));
         Self { address, state }
     }
 
@@ -88,7 +82,7 @@ fn relay(mut client: TcpStream, target: &str, state: &AtomicU16) {
 }
 
 /// A run that has to end well although the `n`th search goes wrong, with the result of an
-/// undisturbed one; it waits for what is told.
+/// undisturbed one, and its wait is reported.
 #[track_caller]
 fn survives(fault: GithubFault, waits: &str) {
     let api = GithubApi::start(repos(250));
@@ -135,14 +129,13 @@ fn a_page_that_lacks_repositories_is_made_good() {
     let undisturbed = project.run_ok(&["--cache", "undisturbed"]);
     api.forget();
     api.faults(vec![(1, GithubFault::Omit(7))]);
-    let outcome = project.run_ok(&[]);
-    assert_eq!(outcome.digests(), undisturbed.digests());
-    // Forever short: the run says so and goes on.
+    assert_eq!(project.run_ok(&[]).digests(), undisturbed.digests());
+    // Forever short: the run warns and continues.
     api.script(|_, request| (request.param("page") == "1").then_some(GithubFault::Omit(1)));
     let outcome = project.run_ok(&["--cache", "short"]);
     let told = outcome.events("warning");
     assert!(!told.is_empty() && outcome.step("repos")["rows"].as_u64().unwrap() < 250, "{outcome}");
-    assert!(told[0]["message"].as_str().unwrap().contains("GitHub counts"), "{outcome}");
+    says(text(&told[0], "message"), &["GitHub counts"]);
 }
 
 #[test]
@@ -154,7 +147,7 @@ fn without_a_terminal_a_short_wait_hangs_nothing() {
     assert!(outcome.took < patience(20), "{:?}", outcome.took);
 }
 
-/// “GitHub's limits are obeyed as its headers tell (a wait is shown)”.
+/// GitHub's limits are obeyed as its headers state them (a wait is shown).
 #[test]
 fn without_a_terminal_a_long_wait_is_shown() {
     let api = GithubApi::start(repos(3));
@@ -165,8 +158,7 @@ fn without_a_terminal_a_long_wait_is_shown() {
     // Plain lines come every ten seconds at most.
     thread::sleep(Duration::from_secs(12));
     running.signal("INT");
-    let outcome = running.finish().exits(130);
-    assert!(outcome.stderr.contains("waiting") && outcome.stderr.contains("limit"), "{outcome}");
+    running.finish().exits(130).reports(&["waiting", "limit"]);
 }
 
 /// 2,600 repositories, so that a search has several slices.
@@ -204,10 +196,8 @@ fn a_wait_of_an_hour_ends_at_once_and_is_resumed() {
         let outcome = running.finish();
         assert!(asked.elapsed() < patience(2), "{:?}", asked.elapsed());
         if signal == "INT" {
-            assert_eq!(
-                (outcome.code, outcome.finished()["status"].as_str()),
-                (Some(130), Some("interrupted"))
-            );
+            let ended = (outcome.code, outcome.finished()["status"].clone());
+            assert_eq!(ended, (Some(130), "interrupted".into()));
             let told = activities(&outcome);
             assert!(told.last().unwrap().starts_with("waiting 36"), "{told:?}");
         }
@@ -215,8 +205,7 @@ fn a_wait_of_an_hour_ends_at_once_and_is_resumed() {
         assert_eq!(before.len(), at + 1, "nothing is asked while the limit lasts");
         api.forget();
         api.script(|_, _| None);
-        let after = project.run_ok(&["--cache", signal]);
-        assert_eq!(after.digests(), undisturbed.digests());
+        assert_eq!(project.run_ok(&["--cache", signal]).digests(), undisturbed.digests());
         resumed(&before, &api.searches(), all);
         project.verifies(signal);
     }
@@ -231,15 +220,11 @@ fn a_wait_of_a_day_is_an_error_at_once() {
     api.forget();
     api.script(move |n, _| (n >= all - 8).then_some(GithubFault::Primary { reset_in: 86_400 }));
     let outcome = project.run(&["run", "w.yaml"]).exits(1);
-    let flat = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-    for words in ["GitHub's rate limit is used up until 20", "run again later"] {
-        assert!(flat.contains(words), "{words}: {outcome}");
-    }
+    says(&flat(&outcome.stderr), &["GitHub's rate limit is used up until 20", "run again later"]);
     let before = api.searches();
     api.forget();
     api.script(|_, _| None);
-    let planned = project.run(&["plan", "w.yaml"]).exits(0);
-    assert!(planned.stdout.contains("PREV_FAILED"), "{planned}");
+    project.run(&["plan", "w.yaml"]).exits(0).prints(&["PREV_FAILED"]);
     assert_eq!(project.run_ok(&[]).digests(), undisturbed.digests());
     resumed(&before, &api.searches(), all);
 }
@@ -287,13 +272,8 @@ fn a_server_that_stays_dead_is_an_error_with_help() {
         let output = command.output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-        let outcome = Outcome { code: output.status.code(), stdout, stderr, took: Duration::ZERO };
-        let outcome = outcome.exits(1);
-        let flat = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-        for words in ["GitHub cannot be reached", "8 tries", "run again later"] {
-            assert!(flat.contains(words), "{words}: {outcome}");
-        }
-        outcome
+        says(&flat(&stderr), &["GitHub cannot be reached", "8 tries", "run again later"]);
+        Outcome { code: output.status.code(), stdout, stderr, took: Duration::ZERO }.exits(1)
     });
 }
 
@@ -316,8 +296,7 @@ fn finished_heads_are_not_asked_again() {
         thread::sleep(Duration::from_millis(300));
         let asked = Instant::now();
         running.signal(signal);
-        let code = running.finish().code;
-        assert_eq!(code, (signal == "INT").then_some(130));
+        assert_eq!(running.finish().code, (signal == "INT").then_some(130));
         assert!(asked.elapsed() < patience(2), "{:?}", asked.elapsed());
         api.forget();
         gate.set(OPEN);
@@ -342,15 +321,14 @@ fn repositories_that_cannot_be_reached_are_recorded() {
     let project = project(&api, PAPER, "");
     let outcome = project.run_ok(&[]);
     assert_eq!(names(&project, "repos"), ["o/r0002", "o/r0003", "o/r0004"]);
+    let found = project.cells("repos.rejects", "repo step rule");
+    assert_eq!(found, ["o/r0001 | repos | reachable", "o/r0005 | repos | reachable"]);
     let rejects = project.rows("repos.rejects");
-    assert_eq!(names(&project, "repos.rejects"), ["o/r0001", "o/r0005"]);
     assert_eq!(rejects[0]["clone_url"], format!("{}/o/gone.git", api.url()));
     for (reject, answer) in rejects.iter().zip(["status 404", "status 500"]) {
-        assert_eq!((&reject["step"], &reject["rule"]), (&json!("repos"), &json!("reachable")));
-        assert!(reject["reason"].as_str().unwrap().contains(answer), "{reject}");
+        says(text(reject, "reason"), &[answer]);
     }
-    let warned = outcome.events("warning");
-    assert_eq!(warned.len(), 2, "{outcome}");
+    assert_eq!(outcome.events("warning").len(), 2, "{outcome}");
     // The server is back: that one is tried again, and nothing else.
     api.forget();
     gate.set(OPEN);
@@ -377,8 +355,7 @@ fn half_answered() -> (GithubApi, Gate, Project) {
     };
     api.set_repos(with_gate(2));
     gate.set(503);
-    let project = project(&api, PAPER, "");
-    project.run_ok(&[]);
+    let project = project(&api, PAPER, "").ran();
     assert_eq!(names(&project, "repos.rejects"), ["o/r0002"]);
     let mut moved = with_gate(3);
     moved[0].head = "77".repeat(20);
@@ -387,7 +364,7 @@ fn half_answered() -> (GithubApi, Gate, Project) {
     (api, gate, project)
 }
 
-/// “`--force` asks anew.”
+/// `--force` asks again.
 #[test]
 fn force_asks_anew_after_a_failure_too() {
     let (_api, _gate, project) = half_answered();
@@ -396,13 +373,12 @@ fn force_asks_anew_after_a_failure_too() {
     assert_eq!(project.rows("repos")[0]["head_sha"], "77".repeat(20));
 }
 
-/// “`galeras lock` asks anew, too.”
+/// `galeras lock` also asks again.
 #[test]
 fn lock_asks_anew_after_a_failure_too() {
     let (_api, gate, project) = half_answered();
     gate.set(500);
-    let failed = project.run(&["lock", "w.yaml"]).exits(1);
-    assert!(failed.stderr.contains("galeras.lock was not changed"), "{failed}");
+    project.run(&["lock", "w.yaml"]).exits(1).reports(&["galeras.lock was not changed"]);
     assert!(!project.path("galeras.lock").exists());
     gate.set(OPEN);
     project.run(&["lock", "w.yaml"]).exits(0);
@@ -426,7 +402,7 @@ fn a_frozen_run_needs_no_server() {
 }
 
 /// An answer that GitHub gives at once and for good: the run fails with these words, after one
-/// request, and tells no token although the answer quotes it.
+/// request, and shows no token although the answer quotes it.
 #[track_caller]
 fn refused(status: u16, message: &str, words: &[&str]) {
     let api = GithubApi::start(repos(1));
@@ -436,20 +412,17 @@ fn refused(status: u16, message: &str, words: &[&str]) {
     });
     api.script(move |_, _| Some(GithubFault::Raw(status, Vec::new(), body.to_string())));
     let project = project(&api, PAPER, "");
+    let with_token =
+        |project: &Project, args: &[&str]| run_with(project, &[("GITHUB_TOKEN", TOKEN)], args);
     for format in ["human", "json"] {
         api.forget();
-        let args = ["run", "w.yaml", "--format", format];
-        let outcome = run_with(&project, &[("GITHUB_TOKEN", TOKEN)], &args).exits(1);
+        let outcome = with_token(&project, &["run", "w.yaml", "--format", format]).exits(1);
         hidden(&project, &outcome);
-        let text = if format == "json" { &outcome.stdout } else { &outcome.stderr };
-        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        for words in words {
-            assert!(flat.contains(words), "{words}: {outcome}");
-        }
+        let told = if format == "json" { &outcome.stdout } else { &outcome.stderr };
+        says(&flat(told), words);
         assert_eq!(api.requests().len(), 1);
     }
-    let explained = run_with(&project, &[("GITHUB_TOKEN", TOKEN)], &["explain", "w.yaml", "repos"]);
-    hidden(&project, &explained);
+    hidden(&project, &with_token(&project, &["explain", "w.yaml", "repos"]));
 }
 
 #[test]
@@ -477,18 +450,17 @@ fn a_damaged_answer_that_quotes_the_token_is_shown_without_it() {
     hidden(&project, &outcome);
 }
 
-/// GitHub does not tell the numbers that it ranks by, so that more than 1,000 cannot be had;
+/// GitHub does not return the numbers that it ranks by, so that more than 1,000 cannot be had;
 /// that is known beforehand.
 #[test]
 fn a_ranking_that_cannot_be_had_is_found_before_anything_is_asked() {
     let api = GithubApi::start(repos(2));
     let project = project(&api, PAPER, ", limit: 1001, sort: help-wanted-issues");
-    let outcome = project.run_json(&[]).exits(2);
-    assert!(outcome.stdout.contains("help-wanted-issues ranks at most 1000"), "{outcome}");
+    project.run_json(&[]).exits(2).prints(&["help-wanted-issues ranks at most 1000"]);
     assert_eq!(api.requests().len(), 0);
 }
 
-/// A dropped row says where and why (P6), whoever asked.
+/// A dropped row has the place and the reason (P6), also in a locked answer.
 #[test]
 fn a_locked_answer_keeps_its_rejects() {
     let api = GithubApi::start(repos(2));

@@ -18,23 +18,20 @@ const SCORES: [&str; 10] = [
 #[test]
 fn what_init_writes_runs() {
     let project = Project::empty();
-    let made = project.run(&["init", "first"]).exits(0);
-    assert!(made.stdout.contains("  cd first\n  galeras run workflow.yaml\n"), "{made}");
+    project.run(&["init", "first"]).exits(0).prints(&["  cd first\n  galeras run workflow.yaml\n"]);
     assert!(!project.read("first/workflow.yaml").contains("quickstart.yaml"));
     project.run(&["check", "first/workflow.yaml"]).exits(0);
     let file = "first/workflow.yaml";
-    let run = |more: &[&str]| {
-        let args = [&["run", file, "--format", "json", "--out", "first"], more].concat();
-        project.run(&args).exits(0)
+    let run = |set: &str| {
+        project.run(&["run", file, "--format", "json", "--out", "first", "--set", set]).exits(0)
     };
-    let first = run(&["--set", "n=50"]);
+    let first = run("n=50");
     assert!(first.step("methods")["rows"].as_u64().unwrap() > 10_000, "{first}");
     assert_eq!(first.step("testbed")["rows"], 50);
     assert_eq!(first.step("table_1")["rows"], 8);
     assert_eq!(first.events("assertion").len(), 0, "{first}");
     let kept = first.step("valid")["rows"].as_u64().unwrap();
-    let rejected =
-        std::fs::read_to_string(project.path("first/quickstart/rejected.jsonl")).unwrap();
+    let rejected = project.read("first/quickstart/rejected.jsonl");
     let methods = first.step("features")["rows"].as_u64().unwrap();
     assert_eq!(kept + rejected.lines().count() as u64, methods);
     assert!(project.path("first/quickstart/testbed.parquet").exists());
@@ -61,10 +58,10 @@ fn what_init_writes_runs() {
     assert_eq!(seen, "?? .gitignore\n?? workflow.yaml\n");
 
     // Again: nothing runs. A larger testbed: only what hangs on the number.
-    let again = run(&["--set", "n=50"]);
+    let again = run("n=50");
     again.all_hit();
     assert_eq!(again.digests(), first.digests());
-    let larger = run(&["--set", "n=60"]);
+    let larger = run("n=60");
     assert_eq!(
         larger.statuses(),
         "methods=hit features=hit valid=hit unique=hit sampled=ran testbed=ran table_1=ran \
@@ -74,23 +71,17 @@ fn what_init_writes_runs() {
     let testbed = larger.step("testbed");
     assert_eq!((&testbed["computed_rows"], &testbed["reused_rows"]), (&10.into(), &50.into()));
 
-    // A row leads back to its file.
-    let args = ["show", file, "testbed", "--set", "n=60", "--rows", "1", "--format", "json"];
-    let row = project.run(&args).exits(0).json_lines().remove(0);
-    let traced =
-        project.run(&["trace", file, row["id"].as_str().unwrap(), "--set", "n=60"]).exits(0);
-    assert!(traced.stdout.contains(row["path"].as_str().unwrap()), "{traced}");
-    assert!(traced.stdout.contains("python-stdlib"), "{traced}");
-
-    // So does a score, by way of its prompt.
-    let args = ["show", file, "scores", "--set", "n=60", "--rows", "1", "--format", "json"];
-    let score = project.run(&args).exits(0).json_lines().remove(0);
-    let traced =
-        project.run(&["trace", file, score["id"].as_str().unwrap(), "--set", "n=60"]).exits(0);
-    for column in ["prompt_id", "snippet_id", "path"] {
-        assert!(traced.stdout.contains(score[column].as_str().unwrap()), "{column}: {traced}");
-    }
-    assert_eq!(traced.stdout.matches("made from row").count(), 2, "{traced}");
+    // A row leads back to its file; so does a score, by way of its prompt.
+    let traced = |step: &str| {
+        let row = project.json(&["show", file, step, "--set", "n=60", "--rows", "1"]).remove(0);
+        let traced = project.run(&["trace", file, text(&row, "id"), "--set", "n=60"]).exits(0);
+        (row, traced.stdout)
+    };
+    let (row, told) = traced("testbed");
+    says(&told, &[text(&row, "path"), "python-stdlib"]);
+    let (score, told) = traced("scores");
+    says(&told, &["prompt_id", "snippet_id", "path"].map(|column| text(&score, column)));
+    assert_eq!(told.matches("made from row").count(), 2, "{told}");
 }
 
 #[test]
@@ -98,10 +89,7 @@ fn the_quickstart_goes_from_methods_to_scores_without_a_server() {
     let project = Project::new(QUICKSTART);
     let set = ["--set", "n=30"];
     let shown = project.run(&[&["run", "w.yaml"], &set[..]].concat()).exits(0);
-    let rows = |step: &str| {
-        let args = [&["show", "w.yaml", step, "--format", "json"], &set[..]].concat();
-        project.run(&args).exits(0).json_lines()
-    };
+    let rows = |step: &str| project.json(&[&["show", "w.yaml", step], &set[..]].concat());
     let scores = rows("whole_scores");
     assert_eq!(rows("testbed").len(), 30);
     paired(&scores, 30);
@@ -171,19 +159,16 @@ fn the_quickstart_goes_from_methods_to_scores_without_a_server() {
     assert_eq!(corpus.len(), 3 * 10);
     assert!(corpus.iter().all(|row| row["rows"] == 30), "{corpus:?}");
     // Again: nothing is computed.
-    let again = project.run(&[&["run", "w.yaml", "--format", "json"], &set[..]].concat()).exits(0);
-    again.all_hit();
+    project.run(&[&["run", "w.yaml", "--format", "json"], &set[..]].concat()).exits(0).all_hit();
 }
 
 #[test]
 fn init_overwrites_nothing() {
     let project = Project::empty().with("workflow.yaml", "mine");
-    let made = project.run(&["init"]).exits(2);
-    assert!(made.stderr.contains("workflow.yaml"), "{made}");
+    project.run(&["init"]).exits(2).reports(&["workflow.yaml"]);
     assert_eq!(project.read("workflow.yaml"), "mine");
     project.write("other/.gitignore", "mine\n");
-    let made = project.run(&["init", "other"]).exits(0);
-    assert!(made.stdout.contains("lines to other/.gitignore"), "{made}");
+    project.run(&["init", "other"]).exits(0).prints(&["lines to other/.gitignore"]);
     let ignored = project.read("other/.gitignore");
     assert!(ignored.starts_with("mine\n# galeras\n/cache/\n"), "{ignored}");
     // Entries that are there already are not added, however they are written.
@@ -194,29 +179,21 @@ fn init_overwrites_nothing() {
     project.run(&["init", "file"]).exits(4);
 }
 
+const JSON: &str =
+    "  methods: { op: methods, with: { corpus: python-stdlib, include: ['json/*.py'] } }\n";
+
 #[test]
 fn part_of_the_corpus_is_chosen_by_pattern() {
-    let project = Project::steps(
-        "  methods: { op: methods, with: { corpus: python-stdlib, include: ['json/*.py'] } }
-",
-    );
-    let outcome = project.run_ok(&[]);
-    let rows = project.rows("methods");
-    assert!(
-        rows.len() > 10 && rows.iter().all(|r| r["path"].as_str().unwrap().starts_with("json/"))
-    );
-    assert!(rows.iter().all(|r| r["repo"] == "python-stdlib"), "{outcome}");
+    let rows = Project::steps(JSON).ran().rows("methods");
+    assert!(rows.len() > 10 && rows.iter().all(|r| text(r, "path").starts_with("json/")));
+    assert!(rows.iter().all(|r| r["repo"] == "python-stdlib"), "{rows:?}");
     assert!(rows.iter().any(|r| r["qualified_name"] == "JSONEncoder.encode"));
 }
 
 #[test]
 fn people_see_a_line_per_step_and_a_summary() {
-    let project = Project::steps(
-        "  methods: { op: methods, with: { corpus: python-stdlib, include: ['json/*.py'] } }
-outputs:
-  methods: { from: methods, path: methods.csv }
-",
-    );
+    let outputs = "outputs:\n  methods: { from: methods, path: methods.csv }\n";
+    let project = Project::steps(&format!("{JSON}{outputs}"));
     let shown = project.run(&["run", "w.yaml"]).exits(0);
     assert!(shown.stdout.is_empty(), "{shown}");
     says(&shown.stderr, &["methods", "ran", "NEW", "rows", "methods.csv"]);

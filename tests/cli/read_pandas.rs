@@ -2,13 +2,13 @@
 //! of a URL.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use galeras_test_servers::listen;
 use serde_json::{Value, json};
 
-use crate::harness::{Project, refused_with};
+use crate::harness::{Project, every, refused_with};
 
 fn workflow(with: &str) -> String {
     format!("galeras: 1\nsteps:\n  data:\n    op: read\n    with: {{ {with} }}\n")
@@ -73,12 +73,8 @@ fn labels_may_be_words_and_columns_objects_of_lists() {
 
 #[test]
 fn columns_are_renamed_and_the_format_may_be_told() {
-    let project = Project::new(&workflow(
-        "path: d.txt, format: json, columns: { y: outcome, index: at }, key: [at]",
-    ));
-    project.write("d.txt", PANDAS);
-    project.run_ok(&[]);
-    let found = project.rows("data");
+    let with = ", format: json, columns: { y: outcome, index: at }, key: [at]";
+    let found = rows("d.txt", PANDAS, with);
     assert_eq!(found.len(), 6);
     assert!(found.iter().all(|row| row["outcome"].is_i64() && row["at"].is_i64()), "{found:?}");
 }
@@ -96,8 +92,7 @@ fn positions_count_within_groups_or_in_the_whole_file() {
     // By the new name of a column; several columns; a group without a value.
     let csv = "a,b,n\nx,1,0\n,1,1\nx,2,2\nx,1,3\n,1,4\nx,2,5\n";
     let with = ", columns: { a: arm }, position: { column: at, within: [arm, b] }, key: [n]";
-    let found = rows("d.csv", csv, with);
-    for row in &found {
+    for row in &rows("d.csv", csv, with) {
         assert_eq!(row["at"], i64::from(row["n"].as_i64().unwrap() > 2), "{row}");
     }
 }
@@ -108,34 +103,30 @@ fn rows_of_the_same_values_are_told_apart_by_their_position() {
     assert_eq!(rows("d.csv", csv, ", position: { column: row }, key: [row]").len(), 4);
     // Also where no key is named: the position is one of all columns.
     assert_eq!(rows("d.csv", csv, ", position: { column: row, within: [arm] }").len(), 4);
-    let project = Project::new(&workflow("path: d.csv")).with("d.csv", csv);
-    project.run_json(&[]).exits(1);
+    Project::new(&workflow("path: d.csv")).with("d.csv", csv).run_json(&[]).exits(1);
 }
 
 /// Reads a file of 200,000 rows, which is large enough to be read in parts, and fails unless the
 /// positions of rows are their numbers `n`.
 #[track_caller]
 fn positions_are_numbers(file: &str, content: &[u8]) {
-    let project = Project::new(&format!(
-        "{}  wrong:
+    let with = format!("path: {file}, position: {{ column: row }}, key: [n]");
+    let project = Project::new(&workflow(&with)).with(file, content);
+    project.append(
+        "  wrong:
     op: sql
     from: data
-    with: {{ query: 'SELECT id, n, row FROM input WHERE n <> row' }}
+    with: { query: 'SELECT id, n, row FROM input WHERE n <> row' }
   all:
     op: sql
     from: data
-    with: {{ query: 'SELECT count(*) AS n, max(row) AS last FROM input', key: [n] }}
+    with: { query: 'SELECT count(*) AS n, max(row) AS last FROM input', key: [n] }
 ",
-        workflow(&format!("path: {file}, position: {{ column: row }}, key: [n]"))
-    ));
-    project.write(file, content);
+    );
     for jobs in ["1", "2", "4"] {
         let cache = format!("cache{jobs}");
         project.run_ok(&["--jobs", jobs, "--cache", &cache]);
-        let show = |step: &str| {
-            let args = ["show", "w.yaml", step, "--format", "json", "--cache", &cache];
-            project.run(&args).exits(0).json_lines()
-        };
+        let show = |step: &str| project.json(&["show", "w.yaml", step, "--cache", &cache]);
         let wrong = show("wrong");
         assert!(wrong.is_empty(), "{file}, {jobs} jobs: {} such as {}", wrong.len(), wrong[0]);
         assert_eq!(show("all")[0], json!({"n": 200_000, "last": 199_999}));
@@ -158,20 +149,19 @@ fn positions_of_a_large_file_are_those_in_the_file() {
 fn a_file_that_has_the_column_keeps_it() {
     let csv = "arm,unit,y\nc,7,1\nc,9,2\nt,9,3\nt,7,4\n";
     let with = ", position: { column: unit, within: [arm] }, key: [arm, unit]";
-    let found = rows("d.csv", csv, with);
-    let units: Vec<i64> = found.iter().map(|row| row["unit"].as_i64().unwrap()).collect();
-    assert_eq!(units.iter().sum::<i64>(), 32, "{found:?}");
+    let sum = |with: &str| -> i64 {
+        rows("d.csv", csv, with).iter().map(|row| row["unit"].as_i64().unwrap()).sum()
+    };
+    assert_eq!(sum(with), 32);
     // Also one that has got the name.
     let with = ", columns: { y: unit, unit: other }, position: { column: unit }, key: [other, arm]";
-    let found = rows("d.csv", csv, with);
-    assert_eq!(found.iter().map(|row| row["unit"].as_i64().unwrap()).sum::<i64>(), 10);
+    assert_eq!(sum(with), 10);
 }
 
 #[test]
 fn another_position_is_another_table() {
-    let project = Project::new(&workflow("path: d.csv, key: [y]"));
-    project.write("d.csv", "arm,y\nc,1\nt,2\n");
-    project.run_ok(&[]);
+    let project =
+        Project::new(&workflow("path: d.csv, key: [y]")).with("d.csv", "arm,y\nc,1\nt,2\n").ran();
     project.change("key: [y]", "key: [y], position: { column: at }");
     assert_eq!(project.run_ok(&[]).status("data"), "ran");
     assert_eq!(project.run_ok(&[]).status("data"), "hit");
@@ -202,40 +192,36 @@ fn files_that_are_no_table() {
 
 #[test]
 fn mistakes_in_positions() {
-    let csv = "arm,y\nc,1\nt,2\n";
-    let with = "path: d.csv, position: { column: at, within: [«armm] }";
-    wrong("d.csv", csv, with, "unknown-column", &["did you mean `arm`?"]);
-    let with = "path: d.csv, position: { «colum: at }";
-    wrong("d.csv", csv, with, "unknown-argument", &["did you mean `column`?"]);
-    let with = "path: d.csv, position: «at";
-    wrong("d.csv", csv, with, "wrong-type", &[]);
-    let with = "path: d.csv, position: { column: at, within: «arm }";
-    wrong("d.csv", csv, with, "wrong-type", &[]);
-    // The old name is none any more.
-    let with = "path: d.csv, columns: { arm: a }, position: { column: at, within: [«arm] }";
-    wrong("d.csv", csv, with, "unknown-column", &["`arm`"]);
+    let cases: [(&str, &str, &[&str]); 5] = [
+        ("position: { column: at, within: [«armm] }", "unknown-column", &["did you mean `arm`?"]),
+        ("position: { «colum: at }", "unknown-argument", &["did you mean `column`?"]),
+        ("position: «at", "wrong-type", &[]),
+        ("position: { column: at, within: «arm }", "wrong-type", &[]),
+        // The old name is none any more.
+        (
+            "columns: { arm: a }, position: { column: at, within: [«arm] }",
+            "unknown-column",
+            &["`arm`"],
+        ),
+    ];
+    every(cases.map(|case| (case.0, case)), |(with, code, words)| {
+        wrong("d.csv", "arm,y\nc,1\nt,2\n", &format!("path: d.csv, {with}"), code, words);
+    });
 }
 
 /// A server that answers every request with this, and counts them.
 fn server(content: &'static str) -> (String, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let Ok(mut stream) = stream else { return };
-            let mut request = [0; 4096];
-            let _ = stream.read(&mut request);
-            count.fetch_add(1, Ordering::SeqCst);
-            let length = content.len();
-            let head =
-                format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
-            let _ = stream.write_all(head.as_bytes());
-            let _ = stream.write_all(content.as_bytes());
-        }
+    let address = listen(move |_, mut stream| {
+        let _ = stream.read(&mut [0; 4096]);
+        count.fetch_add(1, Ordering::SeqCst);
+        let length = content.len();
+        let head =
+            format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
+        let _ = stream.write_all(format!("{head}{content}").as_bytes());
     });
-    (format!("http://{address}/d.json"), asked)
+    (format!("{address}/d.json"), asked)
 }
 
 const SHA256: &str = "46abc9a1871730a283ddd65bedaca06dccc77931cd32aaa94ba55c35ffb5bf36";
@@ -281,8 +267,7 @@ fn a_copy_is_named_from_the_current_folder() {
     project.write("flows/beside.json", PANDAS);
     project.write("here.json", PANDAS);
     for file in ["flows/beside.json", "here.json"] {
-        let set = format!("data={file}");
-        project.run(&["run", "flows/w.yaml", "--set", &set]).exits(0);
+        project.run(&["run", "flows/w.yaml", "--set", &format!("data={file}")]).exits(0);
     }
     assert_eq!(asked.load(Ordering::SeqCst), 0);
 }
@@ -296,7 +281,6 @@ fn a_url_that_gives_another_file_is_refused() {
     // Neither a path nor a URL, and an empty path alone.
     for with in ["position: { column: at }", "path: ''"] {
         let project = Project::new(&workflow(with));
-        let outcome = project.run_json(&[]).exits(2);
-        assert!(outcome.stdout.contains("`read` needs `path` or `url`"), "{outcome}");
+        project.run_json(&[]).exits(2).prints(&["`read` needs `path` or `url`"]);
     }
 }

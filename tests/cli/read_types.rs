@@ -2,25 +2,21 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Decimal128Array, RecordBatch, StringArray};
-use parquet::arrow::ArrowWriter;
+use arrow::array::{ArrayRef, Decimal128Array, StringArray};
 use serde_json::json;
 
-use crate::harness::{Project, says};
+use crate::harness::{Project, flat, says};
+use crate::read_hostile::written;
 
 fn project(file: &str, content: impl AsRef<[u8]>, more: &str) -> Project {
-    let project = Project::new(&format!(
-        "galeras: 1\nsteps:\n  data: {{ op: read, with: {{ path: '{file}'{more} }} }}\n"
-    ));
-    project.write(file, content);
-    project
+    Project::steps(&format!("  data: {{ op: read, with: {{ path: '{file}'{more} }} }}\n"))
+        .with(file, content)
 }
 
 #[track_caller]
 fn refuses(file: &str, content: impl AsRef<[u8]>, more: &str, words: &[&str]) {
     let outcome = project(file, content, more).run(&["check", "w.yaml"]).exits(2);
-    let flat = outcome.stderr.replace('│', " ");
-    says(&flat.split_whitespace().collect::<Vec<_>>().join(" "), words);
+    says(&flat(&outcome.stderr), words);
 }
 
 #[test]
@@ -46,10 +42,9 @@ fn read_names_the_value_that_does_not_fit() {
         ", types: { day: date }",
         &["`d.csv`: line 4: the column `day` is `2020-02-30`"],
     );
-    let lines = "{\"id\":\"a\",\"n\":1}\n{\"id\":\"b\",\"n\":1.5}\n";
     refuses(
         "d.jsonl",
-        lines,
+        "{\"id\":\"a\",\"n\":1}\n{\"id\":\"b\",\"n\":1.5}\n",
         ", types: { n: int64 }",
         &["line 2: the column `n` is `1.5`, not int64"],
     );
@@ -72,8 +67,7 @@ fn read_infers_nothing_that_would_lose_what_is_written() {
 #[test]
 fn read_gives_empty_texts_and_nulls_back_as_they_were_written() {
     let project = project("d.jsonl", "{\"id\":\"a\",\"s\":\"\"}\n{\"id\":\"b\",\"s\":null}\n", "");
-    let more = "outputs:\n  o: { from: data, path: o.csv }\n";
-    project.write("w.yaml", format!("{}{more}", project.read("w.yaml")));
+    project.append("outputs:\n  o: { from: data, path: o.csv }\n");
     let first = project.run_ok(&[]).step("data")["digest"].clone();
     assert_eq!(project.read("o.csv"), "id,s\na,\"\"\nb,\n");
     project.write("w.yaml", "galeras: 1\nsteps:\n  data: { op: read, with: { path: o.csv } }\n");
@@ -94,9 +88,6 @@ fn read_says_where_a_file_is_wrong() {
     refuses("d.jsonl", "{\"id\":\"a\"}\n{\"id\":\"b\"}\n{\"id\":}\n", "", &["`d.jsonl`", "line 3"]);
     let ids: ArrayRef = Arc::new(StringArray::from(vec!["a"]));
     let money: ArrayRef = Arc::new(Decimal128Array::from(vec![1]));
-    let batch = RecordBatch::try_from_iter([("id", ids), ("money", money)]).unwrap();
-    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
-    writer.write(&batch).unwrap();
     let words = ["`d.parquet`: its column `money`", "cannot be stored"];
-    refuses("d.parquet", writer.into_inner().unwrap(), "", &words);
+    refuses("d.parquet", written(&[("id", ids), ("money", money)]), "", &words);
 }

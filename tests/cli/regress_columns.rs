@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::{Project, text};
-use crate::regress_tables::{csv, find, noise, number, ran, ran_with};
+use crate::regress_tables::{analysed, csv, find, noise, number, ran_with};
 
 /// 60 units under two arms: outcome and covariate as numbers, `passed` as true and false.
 fn table(header: &str, arms: [&str; 2]) -> String {
@@ -43,10 +43,15 @@ fn numbers(project: &Project, step: &str) -> Vec<Vec<Value>> {
 const STEP: &str = "outcomes: [y], unit: unit, confounders: [x], modifiers: [x],
       estimators: [paired, ols, weighting], refuters: [placebo, subset], simulations: 5";
 
+#[track_caller]
+fn plain_numbers() -> Vec<Vec<Value>> {
+    let with = format!("treatment: arm, control: c, {STEP}");
+    numbers(&analysed(&table(PLAIN, ["c", "t"]), &with), "effects")
+}
+
 #[test]
 fn arms_may_be_numbers_or_true_and_false() {
-    let with = format!("treatment: arm, control: c, {STEP}");
-    let plain = numbers(&ran(&table(PLAIN, ["c", "t"]), &[("effects", &with)]), "effects");
+    let plain = plain_numbers();
     for (arms, control) in [
         (["0", "1"], "0"),
         (["false", "true"], "false"),
@@ -54,7 +59,7 @@ fn arms_may_be_numbers_or_true_and_false() {
         (["-3", "12"], "-3"),
     ] {
         let with = format!("treatment: arm, control: '{control}', {STEP}");
-        let project = ran(&table(PLAIN, arms), &[("effects", &with)]);
+        let project = analysed(&table(PLAIN, arms), &with);
         assert_eq!(numbers(&project, "effects"), plain, "{arms:?}");
         assert_eq!(text(&project.rows("effects")[0], "treatment"), arms[1]);
     }
@@ -64,13 +69,8 @@ fn arms_may_be_numbers_or_true_and_false() {
 fn true_and_false_are_one_and_zero() {
     let with = "treatment: arm, control: c, unit: unit, estimators: [paired, ols],
       refuters: [placebo], simulations: 5";
-    let project = ran(
-        &table(PLAIN, ["c", "t"]),
-        &[
-            ("passed", &format!("{with}, outcomes: [passed]")),
-            ("bit", &format!("{with}, outcomes: [bit]")),
-        ],
-    );
+    let steps = [("passed", "outcomes: [passed]"), ("bit", "outcomes: [bit]")];
+    let project = ran_with(&table(PLAIN, ["c", "t"]), with, &steps);
     for port in ["", ".refutations", ".sensitivity"] {
         let of = |step: &str| numbers_of(&project, step, &[port]);
         assert_eq!(of("passed"), of("bit"), "{port}");
@@ -89,15 +89,12 @@ fn true_and_false_are_one_and_zero() {
 
 #[test]
 fn odd_names_of_columns_and_arms() {
-    let with = format!("treatment: arm, control: c, {STEP}");
-    let plain = numbers(&ran(&table(PLAIN, ["c", "t"]), &[("effects", &with)]), "effects");
     let odd = "treatment: Arm Name, control: 'é, \"c\"', outcomes: [Y.1], unit: select,
       confounders: ['größe''s'], modifiers: ['größe''s'], estimators: [paired, ols, weighting],
       refuters: [placebo, subset], simulations: 5";
     let arms = ["\"é, \"\"c\"\"\"", "#0"];
-    let table = table("select,Arm Name,Y.1,passed,bit,größe's", arms);
-    let project = ran(&table, &[("effects", odd)]);
-    assert_eq!(numbers(&project, "effects"), plain);
+    let project = analysed(&table("select,Arm Name,Y.1,passed,bit,größe's", arms), odd);
+    assert_eq!(numbers(&project, "effects"), plain_numbers());
     let rows = project.rows("effects");
     let row = find(&rows, &[("estimator", "ols"), ("outcome", "Y.1"), ("treatment", "#0")]);
     assert_eq!((text(row, "control"), text(row, "adjusted_for")), ("é, \"c\"", "größe's"));
@@ -112,15 +109,10 @@ fn units_may_be_numbers_and_clusters_times() {
         format!("{},{arm},{},2024-01-0{day},{day}", i / 2, noise(i, 1) + noise(i / 2, 0))
     });
     let with = "treatment: arm, control: c, outcomes: [y], unit: unit";
-    let project = ran(
-        &csv("unit,arm,y,day,number", rows),
-        &[
-            ("day", &format!("{with}, cluster: day")),
-            ("number", &format!("{with}, cluster: number")),
-        ],
-    );
-    let (day, number) = (project.rows("day"), project.rows("number"));
-    assert_eq!(day, number);
+    let steps = [("day", "cluster: day"), ("number", "cluster: number")];
+    let project = ran_with(&csv("unit,arm,y,day,number", rows), with, &steps);
+    let day = project.rows("day");
+    assert_eq!(day, project.rows("number"));
     assert_eq!(day[0]["n_clusters"], 9);
 }
 
@@ -172,12 +164,13 @@ fn columns_of_groups_keep_their_types_in_correlations() {
     project.run_ok(&[]);
     let rows = project.rows("found");
     assert_eq!(rows.len(), 4);
-    for row in rows.iter().filter(|row| row["variable"] == "y") {
+    for row in &rows {
+        if row["variable"] == "on" {
+            assert_eq!(text(row, "reason"), "`on` has one value only");
+            continue;
+        }
         assert_eq!((&row["k"].is_i64(), &row["method"]), (&true, &json!("pearson")), "{row}");
         assert!(text(row, "day").starts_with("2024-01-0"), "{row}");
-    }
-    for row in rows.iter().filter(|row| row["variable"] == "on") {
-        assert_eq!(text(row, "reason"), "`on` has one value only");
     }
     assert_eq!(text(&project.rows("other")[0], "status"), "ok");
 }
@@ -189,7 +182,7 @@ fn an_arm_may_be_called_like_a_contrast() {
         format!("{},{arm},{}", i / 4, noise(i, 0))
     });
     let with = "treatment: arm, control: c, outcomes: [y], unit: unit, contrasts: all";
-    let project = ran(&csv("unit,arm,y", rows), &[("effects", with)]);
+    let project = analysed(&csv("unit,arm,y", rows), with);
     assert_eq!(project.rows("effects").len(), 6);
     assert_eq!(project.rows("effects.summary").len(), 6);
 }

@@ -8,14 +8,14 @@ use crate::harness::{Project, says, text};
 use crate::regress_paired::reference;
 use crate::regress_refusals::{TWO, is_refused};
 use crate::regress_tables::{
-    OPTIMUM, agrees, analysed, csv, estimate, find, holds, lacks, noise, number, ran, ran_with,
+    OPTIMUM, agrees, analysed, csv, estimate, find, holds, lacks, noise, number, ran_with, reasons,
     status,
 };
 
-/// Rows whose covariate moves arm and outcome, and what peers say of them.
-fn confounded(steps: &[(&str, &str)]) -> (Value, Project) {
+/// Rows whose covariate moves arm and outcome, under `TWO` and more, and the numbers of the peers.
+fn confounded<M: AsRef<str>>(steps: &[(&str, M)]) -> (Value, Project) {
     let peer = reference()["confounded"].clone();
-    let project = ran(peer["csv"].as_str().unwrap(), steps);
+    let project = ran_with(text(&peer, "csv"), TWO, steps);
     (peer, project)
 }
 
@@ -23,13 +23,11 @@ const NUMBERS: [&str; 5] = ["estimate", "standard_error", "ci_low", "ci_high", "
 
 #[test]
 fn modifiers_are_adjusted_for_confounders_and_know_clusters() {
-    let with = format!("{TWO}, confounders: [x], modifiers: [m, flag]");
-    let steps = [
-        ("adjusted", with.as_str()),
-        ("places", &format!("{with}, cluster: place")),
-        ("plain", &format!("{TWO}, modifiers: [m, flag]")),
-    ];
-    let (peer, project) = confounded(&steps);
+    let (peer, project) = confounded(&[
+        ("adjusted", "confounders: [x], modifiers: [m, flag]"),
+        ("places", "confounders: [x], modifiers: [m, flag], cluster: place"),
+        ("plain", "modifiers: [m, flag]"),
+    ]);
     for (step, slope, groups) in
         [("adjusted", "slope", "groups"), ("places", "slope_place", "groups_place")]
     {
@@ -104,21 +102,18 @@ fn what_forbids_an_estimate_forbids_its_modification() {
         ("arm -> m; m -> y; arm -> y", "by the graph the treatment changes it"),
     ];
     for (graph, reason) in graphs {
-        let with = format!("{TWO}, graph: 'dag {{ {graph} }}', modifiers: [m]");
-        let (_, project) = confounded(&[("effects", &with)]);
-        let rows = project.rows("effects.modifiers");
-        assert_eq!(rows.len(), 1, "{rows:?}");
-        lacks(&rows[0], &[reason]);
+        let with = format!("graph: 'dag {{ {graph} }}', modifiers: [m]");
+        let (_, project) = confounded(&[("effects", with)]);
+        lacks(&project.only("effects.modifiers"), &[reason]);
     }
 }
 
 #[test]
 fn weights_are_those_of_the_estimand() {
-    let with = format!("{TWO}, confounders: [x], estimators: [weighting]");
     let names = ["ate", "att", "atc", "ato"];
-    let peer = reference()["confounded"].clone();
-    let steps = names.map(|name| (name, format!("estimand: {name}")));
-    let project = ran_with(peer["csv"].as_str().unwrap(), &with, &steps);
+    let with = "confounders: [x], estimators: [weighting]";
+    let (peer, project) =
+        confounded(&names.map(|name| (name, format!("{with}, estimand: {name}"))));
     for name in names {
         let peer = &peer["balance"][name];
         let theirs = |column: &str| peer[column].as_f64().unwrap();
@@ -136,20 +131,19 @@ fn weights_are_those_of_the_estimand() {
 #[test]
 fn clusters_have_students_t_and_there_must_be_ten() {
     // The peer has the plain sandwich.
-    let with = format!("{TWO}, confounders: [x], cluster: place, standard_errors: CR0");
-    let estimators = "estimators: [weighting, stratification, aipw, ols]";
-    let (peer, project) = confounded(&[("effects", &format!("{with}, {estimators}"))]);
+    let with = "confounders: [x], cluster: place, standard_errors: CR0, estimators: [weighting, \
+                stratification, aipw, ols]";
+    let (peer, project) = confounded(&[("effects", with)]);
     let row = estimate(&project, "effects", "weighting");
     for column in ["estimate", "standard_error", "ci_low", "ci_high", "p_value", "df"] {
         holds(&row, column, peer["weighting"][column].as_f64().unwrap(), OPTIMUM);
     }
-    let table = peer["csv"].as_str().unwrap().lines().enumerate();
-    let few = table.map(|(at, line)| match at {
-        0 => format!("{line},few"),
-        _ => format!("{line},{}", at % 9),
+    let few = text(&peer, "csv").lines().enumerate().map(|(at, line)| match at {
+        0 => format!("{line},few\n"),
+        _ => format!("{line},{}\n", at % 9),
     });
-    let few: String = few.map(|line| line + "\n").collect();
-    let project = analysed(&few, &format!("{}, {estimators}", with.replace("place", "few")));
+    let with = format!("{TWO}, {}", with.replace("place", "few"));
+    let project = analysed(&few.collect::<String>(), &with);
     for (estimator, needed) in [("weighting", 10), ("stratification", 20), ("aipw", 10)] {
         let row = estimate(&project, "effects", estimator);
         is_refused(&row, &format!("too few clusters: 9, at least {needed} are needed"));
@@ -177,10 +171,8 @@ fn an_arm_in_one_cluster_is_none() {
 
 #[test]
 fn with_clusters_the_default_knows_them() {
-    let (_, project) = confounded(&[("effects", &format!("{TWO}, cluster: place"))]);
-    let rows = project.rows("effects");
-    assert_eq!(rows.len(), 1);
-    assert_eq!((text(&rows[0], "estimator"), text(&rows[0], "se_kind")), ("ols", "CR2"));
+    let (_, project) = confounded(&[("effects", "cluster: place")]);
+    assert_eq!(project.cells("effects", "estimator se_kind"), ["ols | CR2"]);
 }
 
 /// 40 units with rows in one arm only.
@@ -204,10 +196,8 @@ fn a_placebo_needs_units_in_both_arms() {
     let project = analysed(&halves(), &with);
     let rows = project.rows("effects.refutations");
     let row = find(&rows, &[("estimator", "ols"), ("refuter", "placebo")]);
-    assert_eq!(text(row, "status"), "not_applicable", "{row}");
-    assert!(text(row, "reason").contains("units with one arm only"), "{row}");
-    let row = find(&rows, &[("estimator", "ols"), ("refuter", "subset")]);
-    assert_eq!(text(row, "status"), "ok", "{row}");
+    reasons(row, "not_applicable", &["units with one arm only"]);
+    find(&rows, &[("estimator", "ols"), ("refuter", "subset"), ("status", "ok")]);
 }
 
 #[test]
@@ -242,16 +232,14 @@ fn friedmans_test_is_refused_with_the_estimates() {
         assert!(text(row, "reason").starts_with(reason), "{row}");
     }
     let project = analysed(&table(10, None), &format!("{TWO}, unit: unit"));
-    let rows = project.rows("effects.sensitivity");
-    assert_eq!(text(find(&rows, &[("measure", "friedman_chi2")]), "status"), "ok");
+    find(&project.rows("effects.sensitivity"), &[("measure", "friedman_chi2"), ("status", "ok")]);
 }
 
 #[test]
 fn a_unit_that_is_the_cluster_is_a_unit() {
     let peer = reference()["three_arms"].clone();
-    let with = "treatment: arm, control: c, outcomes: [y], unit: unit, modifiers: [size]";
-    let both = format!("{with}, cluster: unit");
-    let project = ran(peer["csv"].as_str().unwrap(), &[("unit", with), ("both", &both)]);
+    let with = format!("{TWO}, unit: unit, modifiers: [size]");
+    let project = ran_with(text(&peer, "csv"), &with, &[("unit", ""), ("both", "cluster: unit")]);
     for port in ["", ".sensitivity", ".modifiers"] {
         let rows = |step: &str| project.rows(&format!("{step}{port}"));
         assert_eq!(rows("unit"), rows("both"), "{port}");

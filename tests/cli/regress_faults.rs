@@ -1,19 +1,14 @@
 //! `regress`: data of which every number could be computed, and would be wrong or mean something
 //! else than it seems.
 
-use std::fmt::Write as _;
-
-use crate::harness::{Project, text};
+use crate::harness::{Project, hides, says, text};
 use crate::regress_refusals::{TWO, is_refused};
 use crate::regress_tables::{analysed, csv, find, noise, number, workflow};
 
 #[track_caller]
 fn warned(table: &str, with: &str) -> (Project, Vec<String>) {
     let project = Project::new(&workflow(&[("effects", with)])).with("data.csv", table);
-    let outcome = project.run_ok(&[]);
-    let messages = outcome.json_lines();
-    let messages = messages.iter().filter_map(|event| event["message"].as_str());
-    let messages = messages.map(str::to_owned).collect();
+    let messages = project.run_ok(&[]).warnings();
     (project, messages)
 }
 
@@ -39,8 +34,7 @@ fn a_unit_in_two_clusters_is_refused_by_every_estimator() {
     let row =
         |i: u64| format!("{},{},{},{}", ["t", "c"][i as usize % 2], noise(i, 1), i / 2, i % 7);
     let rows = analysed(&csv("arm,y,unit,place", (0..60).map(row)), with).rows("effects");
-    let reason = "30 units have rows in two clusters or more: a unit must lie within one";
-    is_refused(&rows[0], reason);
+    is_refused(&rows[0], "30 units have rows in two clusters or more: a unit must lie within one");
 }
 
 #[test]
@@ -50,7 +44,7 @@ fn integers_beyond_the_doubles_are_refused_for_what_they_are() {
         let rows = analysed(&csv("arm,y", rows), TWO).rows("effects");
         let reason = text(&rows[0], "reason");
         assert!(reason.starts_with("`y` has integers of 2^53 or more in "), "{reason}");
-        assert!(reason.contains("subtract a constant"), "{reason}");
+        says(reason, &["subtract a constant"]);
     }
     // Doubles so far from zero that they differ in their last digits only.
     let rows = (0..60).map(|i| format!("{},{}", arm(i), 1.0e15 + 0.125 * (i % 4) as f64));
@@ -115,7 +109,7 @@ fn arms_that_look_the_same_are_named() {
     assert!(!messages.iter().any(|message| message.contains("white space")), "{messages:#?}");
 }
 
-/// The note of the primary estimate and a warning say this; of fine data neither does.
+/// The note of the primary estimate and a warning have these words; for fine data neither has.
 #[track_caller]
 fn flagged(table: &str, wanted: &str) {
     let (project, messages) = warned(table, TWO);
@@ -133,20 +127,14 @@ fn rows_that_decide_an_interval_are_flagged() {
     let tail = |i: u64| (std::f64::consts::PI * ((i * 77 % 200) as f64 + 0.5) / 200.0 - 1.57).tan();
     let heavy = (0..200).map(|i| format!("{},{}", arm(i), tail(i)));
     flagged(&csv("arm,y", heavy), "`y` has a heavy tail: one row of 200 carries ");
-    let mut twice = String::new();
-    for i in (0..100).chain(0..100) {
-        writeln!(twice, "{},{}.{}", arm(i), noise(i, 1), i).unwrap();
-    }
+    let twice = (0..100).chain(0..100).map(|i| format!("{},{}.{i}", arm(i), noise(i, 1)));
     let wanted = "200 of 200 rows are copies of others in arm, outcome and covariates";
-    flagged(&csv("arm,y", twice.lines().map(str::to_owned)), wanted);
+    flagged(&csv("arm,y", twice), wanted);
 
     let fine = (0..200).map(|i| format!("{},{}", arm(i), noise(i, 1)));
     let (project, messages) = warned(&csv("arm,y", fine), TWO);
     let note = text(&project.rows("effects")[0], "note").to_owned();
-    for word in ["heavy", "copies", "all but"] {
-        assert!(!note.contains(word), "{note}");
-        assert!(!messages.iter().any(|message| message.contains(word)), "{messages:#?}");
-    }
+    hides(&format!("{note} {messages:?}"), &["heavy", "copies", "all but"]);
 }
 
 #[test]

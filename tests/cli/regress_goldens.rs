@@ -12,10 +12,10 @@ use serde_json::Value;
 use crate::harness::text;
 use crate::regress_paired::reference;
 use crate::regress_tables::{
-    CLOSED, OPTIMUM, analysed, csv, equal, find, holds, lacks, number, ran_with,
+    CLOSED, OPTIMUM, analysed, csv, equal, find, has_value, holds, lacks, number, ran_with,
 };
 
-/// A data set: its rows, what the peers say of it, and how its arms are written.
+/// A data set: its rows, the numbers of the peers, and the names of its arms.
 struct Golden {
     file: &'static str,
     csv: &'static str,
@@ -109,11 +109,8 @@ fn regressions_have_the_standard_errors_of_statsmodels() {
     let mut without = 0;
     let kinds = ["classic", "HC0", "HC1", "HC2", "HC3"];
     for golden in goldens() {
-        let mut steps = kinds
-            .map(str::to_lowercase)
-            .into_iter()
-            .zip(kinds.map(|kind| format!("estimators: [ols, lin], standard_errors: {kind}")))
-            .collect::<Vec<_>>();
+        let with = "estimators: [ols, lin], standard_errors";
+        let mut steps = kinds.map(|kind| (kind.to_lowercase(), format!("{with}: {kind}"))).to_vec();
         steps.push(("effects".into(), String::new()));
         let project = ran_with(golden.csv, &golden.adjusted(), &steps);
         let covariates: Vec<&str> = golden.covariates().collect();
@@ -150,8 +147,8 @@ fn regressions_have_the_standard_errors_of_statsmodels() {
             ("robustness_value", "rv_q"),
             ("robustness_value_alpha", "rv_q_alpha"),
         ] {
-            let row = find(&rows, &[("analysis", "robustness"), ("measure", measure)]);
-            holds(row, "value", theirs(&golden.json["sensemakr"], name), CLOSED);
+            let wanted = [("analysis", "robustness"), ("measure", measure)];
+            has_value(&rows, &wanted, theirs(&golden.json["sensemakr"], name), CLOSED);
         }
     }
     assert_eq!(without, 2, "HC2 and HC3 of the interacted regression on IHDP");
@@ -204,12 +201,8 @@ fn propensity_estimators_balance_and_overlap_are_those_of_the_optimum() {
                         assert_eq!(found, ("not_applicable", &*reason));
                         continue;
                     }
-                    holds(
-                        ok(estimator),
-                        "estimate",
-                        theirs(peer, &format!("{of}/{estimand}")),
-                        OPTIMUM,
-                    );
+                    let value = theirs(peer, &format!("{of}/{estimand}"));
+                    holds(ok(estimator), "estimate", value, OPTIMUM);
                     assert!(number(ok(estimator), "standard_error") > 0.0);
                 }
                 if estimand != "ato" {
@@ -311,10 +304,13 @@ fn pairs(of: impl IntoIterator<Item = (f64, f64)>) -> String {
 
 const PAIRED: &str = "treatment: arm, control: c, outcomes: [y], unit: unit";
 
+fn closed_form() -> Value {
+    serde_json::from_str(include_str!("../reference/causal/closed_form.json")).unwrap()
+}
+
 #[test]
 fn rosenbaums_bounds_are_those_of_the_book() {
-    let peer: Value =
-        serde_json::from_str(include_str!("../reference/causal/closed_form.json")).unwrap();
+    let peer = closed_form();
     let list = |of: &Value| -> Vec<f64> {
         of.as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect()
     };
@@ -323,34 +319,30 @@ fn rosenbaums_bounds_are_those_of_the_book() {
     let project = analysed(&pairs(tiny.into_iter().map(|d| (d, 0.0))), PAIRED);
     let rows = project.rows("effects.sensitivity");
     for gamma in ["1", "1.5", "2", "3"] {
-        let measure = format!("p_upper_{gamma}");
-        let row = find(&rows, &[("analysis", "rosenbaum"), ("measure", &measure)]);
-        holds(row, "value", peer["rosenbaum_tiny"]["p"][gamma].as_f64().unwrap(), CLOSED);
+        let wanted = [("analysis", "rosenbaum"), ("measure", &*format!("p_upper_{gamma}"))];
+        has_value(&rows, &wanted, peer["rosenbaum_tiny"]["p"][gamma].as_f64().unwrap(), CLOSED);
     }
     let lead = &peer["lead_33_pairs"];
     let (treated, control) = (list(&lead["treated"]), list(&lead["control"]));
     let project = analysed(&pairs(treated.into_iter().zip(control)), PAIRED);
     let rows = project.rows("effects.sensitivity");
     for gamma in ["1", "2", "3"] {
-        let measure = format!("p_upper_{gamma}");
-        let row = find(&rows, &[("measure", &measure)]);
-        holds(row, "value", lead["p_upper"][gamma].as_f64().unwrap(), CLOSED);
+        let wanted = [("measure", &*format!("p_upper_{gamma}"))];
+        has_value(&rows, &wanted, lead["p_upper"][gamma].as_f64().unwrap(), CLOSED);
     }
-    holds(find(&rows, &[("measure", "gamma_star")]), "value", theirs(lead, "gamma_star"), CLOSED);
-    let shift = find(&rows, &[("analysis", "location"), ("measure", "hodges_lehmann")]);
-    holds(shift, "value", theirs(lead, "hodges_lehmann"), CLOSED);
+    has_value(&rows, &[("measure", "gamma_star")], theirs(lead, "gamma_star"), CLOSED);
+    let wanted = [("analysis", "location"), ("measure", "hodges_lehmann")];
+    has_value(&rows, &wanted, theirs(lead, "hodges_lehmann"), CLOSED);
     // The effect that is found with 80 % power is 2.80 standard errors.
     let se = number(&project.rows("effects")[0], "standard_error");
-    let row = find(&rows, &[("analysis", "power"), ("measure", "minimum_detectable_effect")]);
-    holds(row, "value", se * theirs(&peer, "mde80_z"), CLOSED);
+    let wanted = [("analysis", "power"), ("measure", "minimum_detectable_effect")];
+    has_value(&rows, &wanted, se * theirs(&peer, "mde80_z"), CLOSED);
 }
 
 #[test]
 fn an_evalue_is_that_of_the_paper() {
     // Both arms have the deviation 1 and a standard error of 0.1 lies behind the difference.
-    let peer: Value =
-        serde_json::from_str(include_str!("../reference/causal/closed_form.json")).unwrap();
-    let peer = &peer["evalue_smd"]["est=0.5,se=0.1,sd=1"];
+    let peer = &closed_form()["evalue_smd"]["est=0.5,se=0.1,sd=1"];
     // 200 rows of each arm at +-d about their mean: variance 200 d^2 / 199 = 1.
     let d = (199.0_f64 / 200.0).sqrt();
     let rows = (0..400).map(|row| {
@@ -360,8 +352,7 @@ fn an_evalue_is_that_of_the_paper() {
             _ => format!("c,{side}"),
         }
     });
-    let with = "treatment: arm, control: c, outcomes: [y]";
-    let project = analysed(&csv("arm,y", rows), with);
+    let project = analysed(&csv("arm,y", rows), "treatment: arm, control: c, outcomes: [y]");
     let row = &project.rows("effects")[0];
     holds(row, "estimate", 0.5, CLOSED);
     holds(row, "standard_error", 0.1, CLOSED);
@@ -374,8 +365,12 @@ fn an_evalue_is_that_of_the_paper() {
         ("evalue", "evalue_point"),
         ("evalue_ci", "evalue_ci"),
     ] {
-        let row = find(&rows, &[("analysis", "evalue"), ("measure", measure)]);
-        holds(row, "value", theirs(peer, name), CLOSED);
+        has_value(
+            &rows,
+            &[("analysis", "evalue"), ("measure", measure)],
+            theirs(peer, name),
+            CLOSED,
+        );
     }
 }
 
@@ -415,11 +410,8 @@ fn p_values_are_adjusted_as_by_benjamini_and_hochberg() {
         ("benjamini_hochberg", "fdr_bh"),
         ("benjamini_yekutieli", "fdr_by"),
     ];
-    let steps: Vec<(String, String)> = methods
-        .iter()
-        .map(|(adjust, _)| ((*adjust).to_string(), format!("{with}, adjust: {adjust}")))
-        .collect();
-    let project = ran_with(&csv(&header, rows), "", &steps);
+    let steps = methods.map(|(adjust, _)| (adjust, format!("adjust: {adjust}")));
+    let project = ran_with(&csv(&header, rows), &with, &steps);
     for (adjust, name) in methods {
         let rows = project.rows(adjust);
         assert_eq!(rows.len(), 15);
@@ -444,11 +436,8 @@ fn instruments_give_two_stage_least_squares() {
     let with = "treatment: college, control: 'no', outcomes: [lwage], instruments: [nearc4],
       confounders: [exper, black, south, married, smsa], estimators: [iv, ols]";
     let kinds = ["classic", "HC0", "HC1", "HC2", "HC3"];
-    let steps: Vec<(String, String)> = kinds
-        .iter()
-        .map(|kind| (kind.to_lowercase(), format!("{with}, standard_errors: {kind}")))
-        .collect();
-    let project = ran_with(&csv(&header, rows), "", &steps);
+    let steps = kinds.map(|kind| (kind.to_lowercase(), format!("standard_errors: {kind}")));
+    let project = ran_with(&csv(&header, rows), with, &steps);
     for (kind, ols, iv, f) in CARD {
         let rows = project.rows(&kind.to_lowercase());
         let row = find(&rows, &[("estimator", "ols")]);
@@ -457,8 +446,7 @@ fn instruments_give_two_stage_least_squares() {
         let row = find(&rows, &[("estimator", "iv"), ("estimand", "late"), ("status", "ok")]);
         holds(row, "estimate", CARD_IV, CLOSED);
         holds(row, "standard_error", iv, CLOSED);
-        let first = format!("First-stage F = {f} ({kind}).");
-        assert!(text(row, "note").contains(&first), "{row}");
+        assert!(text(row, "note").contains(&format!("First-stage F = {f} ({kind}).")), "{row}");
         assert_eq!(row["primary"], true);
     }
 }

@@ -27,27 +27,17 @@ fn names(of: &Value) -> Vec<&str> {
 
 /// A graph of the file in dagitty's words.
 fn dagitty(dag: &Value) -> String {
-    let mut text = String::from("dag { ");
-    for name in names(&dag["latent"]) {
-        text += &format!("{name} [latent] ");
-    }
-    for edge in names(&dag["edges"]) {
-        text += &format!("{} ", edge.replace('>', " -> "));
-    }
-    text + "}"
+    let latent = names(&dag["latent"]).into_iter().map(|name| format!("{name} [latent] "));
+    let edges = names(&dag["edges"]).into_iter().map(|edge| edge.replace('>', " -> ") + " ");
+    format!("dag {{ {}}}", latent.chain(edges).collect::<String>())
 }
 
 /// The same in DOT.
 fn dot(dag: &Value) -> String {
-    let mut text = String::from("digraph { ");
-    for name in names(&dag["latent"]) {
-        text += &format!("\"{name}\" [latent=\"yes\"]; ");
-    }
-    for edge in names(&dag["edges"]) {
-        let (from, to) = edge.split_once('>').unwrap();
-        text += &format!("{from} -> {{ {to} }}; ");
-    }
-    text + "}"
+    let latent = names(&dag["latent"]).into_iter();
+    let latent = latent.map(|name| format!("\"{name}\" [latent=\"yes\"]; "));
+    let edges = names(&dag["edges"]).into_iter().map(|edge| edge.replace('>', " -> { ") + " }; ");
+    format!("digraph {{ {}}}", latent.chain(edges).collect::<String>())
 }
 
 /// A table with a column for every node that is observed; the treatment has two values.
@@ -70,8 +60,7 @@ fn table(dag: &Value) -> String {
 }
 
 fn roles(dag: &Value) -> String {
-    let (treatment, outcome) =
-        (dag["treatment"].as_str().unwrap(), dag["outcome"].as_str().unwrap());
+    let (treatment, outcome) = (text(dag, "treatment"), text(dag, "outcome"));
     format!("treatment: {treatment}, control: '0', outcomes: [{outcome}]")
 }
 
@@ -127,15 +116,11 @@ fn sets_instruments_and_independencies_are_those_of_brute_force() {
             .filter(|row| row["kind"] == "independence")
             .map(|row| (set(text(row, "variables")), set(text(row, "given"))))
             .collect();
-        let mut wanted = BTreeSet::new();
-        for one in dag["implied_ci_minimal"].as_array().unwrap() {
-            let pair: BTreeSet<String> =
-                [&one[0], &one[1]].iter().map(|name| name.as_str().unwrap().to_owned()).collect();
-            for given in sets_of(&one[2]) {
-                wanted.insert((pair.clone(), given));
-            }
-        }
-        assert_eq!(independent, wanted, "{name}");
+        let wanted = dag["implied_ci_minimal"].as_array().unwrap().iter().flat_map(|one| {
+            let pair = set_of(&json!([one[0], one[1]]));
+            sets_of(&one[2]).into_iter().map(move |given| (pair.clone(), given))
+        });
+        assert_eq!(independent, wanted.collect(), "{name}");
         let used = find(&rows, &[("kind", "adjustment_set")]);
         if minimal.is_empty() {
             assert_eq!(text(used, "status"), "refused", "{name}");
@@ -191,16 +176,15 @@ fn estimators_adjust_for_what_the_graph_says() {
 #[test]
 fn the_estimate_is_that_with_the_confounders_given() {
     let dag = dags()["pearl_six_covariates"].clone();
+    let graph = format!("graph: '{}'", dagitty(&dag));
+    let steps = [
+        ("graph", graph.clone()),
+        ("given", "confounders: [X1, X4]".into()),
+        ("both", format!("confounders: [X4, X5], {graph}")),
+        ("same", "confounders: [X4, X5]".into()),
+    ];
     let with = format!("{}, estimators: [ols, weighting]", roles(&dag));
-    let project = ran(
-        &table(&dag),
-        &[
-            ("graph", &format!("{with}, graph: '{}'", dagitty(&dag))),
-            ("given", &format!("{with}, confounders: [X1, X4]")),
-            ("both", &format!("{with}, confounders: [X4, X5], graph: '{}'", dagitty(&dag))),
-            ("same", &format!("{with}, confounders: [X4, X5]")),
-        ],
-    );
+    let project = ran_with(&table(&dag), &with, &steps);
     assert_eq!(project.rows("graph"), project.rows("given"));
     assert_eq!(project.rows("both"), project.rows("same"));
 }
@@ -223,15 +207,11 @@ fn confounders_are_checked_against_the_graph() {
         }
     }
     let dag = dags()["fork"].clone();
-    let table = table(&dag).replacen("X,Y,Z\n", "X,Y,Z,W\n", 1);
-    let table: Vec<String> = table
-        .lines()
-        .enumerate()
-        .map(|(at, line)| if at == 0 { line.into() } else { format!("{line},{}", at * at % 13) })
-        .collect();
+    let table = table(&dag);
+    let rows = table.lines().enumerate().skip(1);
+    let table = csv("X,Y,Z,W", rows.map(|(at, line)| format!("{line},{}", at * at % 13)));
     let with = format!("{}, graph: '{}', confounders: [Z, W]", roles(&dag), dagitty(&dag));
-    let project = analysed(&(table.join("\n") + "\n"), &with);
-    for row in project.rows("effects") {
+    for row in analysed(&table, &with).rows("effects") {
         assert_eq!(text(&row, "reason"), "the confounder `W` is not in the graph");
     }
 }
@@ -275,22 +255,19 @@ fn instrument() -> String {
 #[test]
 fn instruments_of_the_graph_are_used() {
     let dag = dags()["instrument"].clone();
+    let graph = format!("graph: '{}'", dagitty(&dag));
+    let steps = [
+        ("graph", graph.clone()),
+        ("given", "instruments: [Z]".into()),
+        ("both", format!("instruments: [Z], {graph}")),
+    ];
     let with = format!("{}, estimators: [iv, ols]", roles(&dag));
-    let graph = dagitty(&dag);
-    let project = ran(
-        &instrument(),
-        &[
-            ("graph", &format!("{with}, graph: '{graph}'")),
-            ("given", &format!("{with}, instruments: [Z]")),
-            ("both", &format!("{with}, instruments: [Z], graph: '{graph}'")),
-        ],
-    );
+    let project = ran_with(&instrument(), &with, &steps);
     let given = project.rows("given");
     let wanted = find(&given, &[("estimator", "iv"), ("status", "ok")]);
     for step in ["graph", "both"] {
         let rows = project.rows(step);
-        let row = find(&rows, &[("estimator", "iv")]);
-        assert_eq!(row, wanted, "{step}");
+        assert_eq!(find(&rows, &[("estimator", "iv")]), wanted, "{step}");
         let reason = "by the graph no set of columns blocks the backdoor paths; the effect is \
                       identified by the instrument `Z` only (estimators: [iv])";
         refuses(find(&rows, &[("estimator", "ols")]), reason);
@@ -358,8 +335,7 @@ fn a_graph_without_an_effect_says_so() {
     let rows = project.rows("effects.graph");
     let row = find(&rows, &[("kind", "identification")]);
     assert!(text(row, "note").contains("the graph says that the effect is zero"), "{row}");
-    let estimates = project.rows("effects");
-    assert_eq!(find(&estimates, &[("estimator", "ols")])["adjusted_for"], json!("Z"));
+    assert_eq!(find(&project.rows("effects"), &[("estimator", "ols")])["adjusted_for"], json!("Z"));
 }
 
 #[test]
@@ -400,14 +376,8 @@ fn each_outcome_is_analysed_as_if_it_were_alone() {
     let with = format!(
         "treatment: X, control: '0', estimators: [iv, ols], confounders: [C, D], graph: '{graph}'"
     );
-    let project = ran(
-        &csv("X,Y,V,A,B,C,D", rows),
-        &[
-            ("both", &format!("{with}, outcomes: [Y, V]")),
-            ("y", &format!("{with}, outcomes: [Y]")),
-            ("v", &format!("{with}, outcomes: [V]")),
-        ],
-    );
+    let steps = [("both", "outcomes: [Y, V]"), ("y", "outcomes: [Y]"), ("v", "outcomes: [V]")];
+    let project = ran_with(&csv("X,Y,V,A,B,C,D", rows), &with, &steps);
     let both = project.rows("both");
     for (step, outcome) in [("y", "Y"), ("v", "V")] {
         for estimator in ["iv", "ols"] {
@@ -431,15 +401,12 @@ fn implied_independencies_are_tested() {
     let mut tested = 0;
     for row in rows.iter().filter(|row| row["kind"] == "independence") {
         assert_eq!(text(row, "outcome"), "");
-        let pair = text(row, "variables").replace(',', "");
-        let name = match text(row, "given") {
-            "" => pair.clone(),
-            given => format!("{pair} | {given}"),
+        let (a, b) = text(row, "variables").split_once(", ").unwrap();
+        let given = match text(row, "given") {
+            "" => String::new(),
+            given => format!(" | {given}"),
         };
-        let turned = {
-            let (a, b) = pair.split_once(' ').unwrap();
-            name.replacen(&pair, &format!("{b} {a}"), 1)
-        };
+        let (name, turned) = (format!("{a} {b}{given}"), format!("{b} {a}{given}"));
         let wanted = peer.get(&name).or(peer.get(&turned)).unwrap_or_else(|| panic!("{name}"));
         holds(row, "coefficient", wanted["coefficient"].as_f64().unwrap(), OPTIMUM);
         holds(row, "p_value", wanted["p_value"].as_f64().unwrap(), OPTIMUM);

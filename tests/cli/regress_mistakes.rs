@@ -1,7 +1,7 @@
 //! `regress`: mistakes in the arguments are found before anything runs, with their place. What the
 //! data forbid is in `regress_refusals`.
 
-use crate::harness::{Project, every, refused, says};
+use crate::harness::{Project, every, refused, says, text};
 
 fn workflow(with: &str) -> String {
     let with: String = with.lines().map(|line| format!("      {line}\n")).collect();
@@ -46,8 +46,7 @@ fn all(code: &str, cases: &[(&str, &[&str])]) {
 
 #[track_caller]
 fn sound(with: &str) {
-    let project = Project::new(&workflow(&format!("{LEAST}{with}")));
-    project.run(&["check", "w.yaml"]).exits(0);
+    Project::new(&workflow(&format!("{LEAST}{with}"))).run(&["check", "w.yaml"]).exits(0);
 }
 
 #[test]
@@ -98,15 +97,13 @@ fn a_column_with_two_roles() {
             ("by: [«n]", &["column of the result"]),
         ],
     );
+    let confounder = "`x` is already the confounder";
     all(
         "conflicting-arguments",
         &[
             ("confounders: [«y]", &["`y` is already the outcome"]),
             ("modifiers: [«y]", &["`y` is already the outcome"]),
-            (
-                "confounders: [x]\nestimators: [iv]\ninstruments: [«x]",
-                &["`x` is already the confounder"],
-            ),
+            ("confounders: [x]\nestimators: [iv]\ninstruments: [«x]", &[confounder]),
             ("unit: n\nconfounders: [«n]", &["`n` is already the unit"]),
             ("unit: «arm", &["it differs within units"]),
             ("cluster: «arm", &["each arm would be a single one"]),
@@ -124,21 +121,30 @@ fn a_column_with_two_roles() {
 
 #[test]
 fn numbers_out_of_range() {
-    for alpha in ["0.0", "1.0"] {
-        more(&format!("alpha: «{alpha}"), "out-of-range", &["between 0 and 1"]);
-        more(&format!("subset_fraction: «{alpha}"), "out-of-range", &["between 0 and 1"]);
+    for argument in ["alpha", "subset_fraction"] {
+        for (value, code, words) in [
+            ("0.0", "out-of-range", &["between 0 and 1"][..]),
+            ("1.0", "out-of-range", &["between 0 and 1"]),
+            ("-0.1", "wrong-value", &[]),
+            ("1.5", "wrong-value", &[]),
+        ] {
+            more(&format!("{argument}: «{value}"), code, words);
+        }
     }
-    for alpha in ["-0.1", "1.5"] {
-        more(&format!("alpha: «{alpha}"), "wrong-value", &[]);
-        more(&format!("subset_fraction: «{alpha}"), "wrong-value", &[]);
-    }
-    more("penalty: «0", "out-of-range", &["above 0", "scikit-learn"]);
-    more("penalty: «-1.0", "out-of-range", &["above 0"]);
     for clip in ["[0.0, 0.9]", "[0.1, 1.0]", "[0.9, 0.1]", "[0.5, 0.5]"] {
         more(&format!("clip: «{clip}"), "out-of-range", &["`clip`", "between 0 and 1"]);
     }
     more("clip: «[0.1]", "wrong-value", &["`clip`"]);
-    more("clip: «[0.1, 0.2, 0.3]", "out-of-range", &["`clip`"]);
+    let cases: [(&str, &[&str]); 6] = [
+        ("penalty: «0", &["above 0", "scikit-learn"]),
+        ("penalty: «-1.0", &["above 0"]),
+        ("clip: «[0.1, 0.2, 0.3]", &["`clip`"]),
+        // Margins.
+        ("equivalence: { margin: «0 }", &["above 0"]),
+        ("equivalence: { margins: { y: «-1 } }", &["above 0"]),
+        ("alpha: «0.5\nequivalence: { margin: 1 }", &["below 0.5"]),
+    ];
+    all("out-of-range", &cases);
     more("max_clipped: «1.5", "wrong-value", &[]);
     for range in ["[1, 0]", "[1, 1]", "[1]", "[0, 1, 2]"] {
         let with = format!("ranges: «{{ y: {range} }}");
@@ -184,23 +190,20 @@ fn values_of_another_type() {
 fn arguments_that_are_missing() {
     for argument in LEAST.lines() {
         let project = Project::new(&workflow(&LEAST.replace(&format!("{argument}\n"), "")));
-        let outcome = project.run_json(&[]).exits(2);
-        let found = outcome.events("diagnostic");
-        assert_eq!(found.len(), 1, "{outcome}");
-        says(found[0]["message"].as_str().unwrap(), &[argument.split(':').next().unwrap()]);
+        let found = project.run_json(&[]).exits(2).events("diagnostic");
+        assert_eq!(found.len(), 1, "{found:?}");
+        says(text(&found[0], "message"), &[argument.split(':').next().unwrap()]);
     }
 }
 
 #[test]
 fn arguments_that_conflict() {
+    let instrument = "`iv` needs an instrument";
     all(
         "conflicting-arguments",
         &[
             ("estimators: [«paired]", &["`paired` needs a unit", "unit: <column>"]),
-            (
-                "confounders: [x]\nestimators: [«iv]",
-                &["`iv` needs an instrument", "instruments: [<column>]"],
-            ),
+            ("confounders: [x]\nestimators: [«iv]", &[instrument, "instruments: [<column>]"]),
             ("estimators: [ols, «ols]", &["`ols` is listed twice"]),
             ("refuters: [subset, «subset]", &["twice"]),
             ("cluster: place\nstandard_errors: «HC2", &["HC2 ignores `cluster`"]),
@@ -244,6 +247,8 @@ fn every_mistake_is_told_at_once() {
 
 #[test]
 fn graphs() {
+    let no_column = "a node `z`, but the input has no such column";
+    let no_number = "the node `place` of the graph is not a column of numbers";
     all(
         "bad-graph",
         &[
@@ -260,28 +265,10 @@ fn graphs() {
             ("graph: |\n  «dag {\n    arm -> y\n    x -- y\n  }", &["line 3 of the graph"]),
             ("graph: «'dag { x -> y }'", &["the graph has no node `arm`"]),
             ("graph: «'dag { arm -> x }'", &["the graph has no node `y`"]),
-            (
-                "graph: «'dag { arm -> y; z -> y }'",
-                &["a node `z`, but the input has no such column", "`name [latent]`"],
-            ),
-            (
-                "graph: «'dag { arm -> y; place -> y }'",
-                &["the node `place` of the graph is not a column of numbers"],
-            ),
+            ("graph: «'dag { arm -> y; z -> y }'", &[no_column, "`name [latent]`"]),
+            ("graph: «'dag { arm -> y; place -> y }'", &[no_number]),
         ],
     );
     sound("graph: 'dag { arm -> y; z [latent]; z -> y; place [latent]; place -> arm }'");
     sound("graph: 'digraph { arm -> y; x -> {arm y} }'");
-}
-
-#[test]
-fn margins_out_of_range() {
-    all(
-        "out-of-range",
-        &[
-            ("equivalence: { margin: «0 }", &["above 0"]),
-            ("equivalence: { margins: { y: «-1 } }", &["above 0"]),
-            ("alpha: «0.5\nequivalence: { margin: 1 }", &["below 0.5"]),
-        ],
-    );
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Project, says, text};
 use crate::regress_tables::{
-    CLOSED, OPTIMUM, analysed, csv, equal, find, holds, number, ran_with, status, workflow,
+    self, CLOSED, OPTIMUM, analysed, csv, equal, find, holds, number, ran_with, status, workflow,
 };
 
 pub fn reference() -> Value {
@@ -32,11 +32,19 @@ fn row_of<'a>(rows: &'a [Value], peer: &Value, estimator: &str) -> &'a Value {
 /// Estimate, standard error, statistic, degrees of freedom, interval and p-value.
 #[track_caller]
 fn agrees(row: &Value, peer: &Value) {
-    assert_eq!(row["status"], "ok", "{row}");
-    for column in ["estimate", "standard_error", "statistic", "df", "ci_low", "ci_high"] {
+    let columns = ["estimate", "standard_error", "statistic", "df", "ci_low", "ci_high", "p_value"];
+    regress_tables::agrees(row, peer, &columns);
+}
+
+/// The slope of a modifier with its interval and p-values.
+#[track_caller]
+fn slopes(row: &Value, peer: &Value) {
+    for column in ["estimate", "standard_error", "ci_low", "ci_high"] {
         holds(row, column, peer[column].as_f64().unwrap(), CLOSED);
     }
-    holds(row, "p_value", peer["p_value"].as_f64().unwrap(), OPTIMUM);
+    for column in ["p_value", "q_value"] {
+        holds(row, column, peer[column].as_f64().unwrap(), OPTIMUM);
+    }
 }
 
 #[test]
@@ -99,16 +107,16 @@ fn the_summary_has_a_line_for_each_primary_estimate() {
     let rows = project.rows("effects.summary");
     assert_eq!(rows.len(), 6, "paired is primary wherever it stands");
     for contrast in peer["contrasts"].as_array().unwrap() {
-        let name = match contrast["control"].as_str().unwrap() {
-            "c" => contrast["treatment"].as_str().unwrap().to_owned(),
-            control => format!("{} - {control}", contrast["treatment"].as_str().unwrap()),
+        let name = match text(contrast, "control") {
+            "c" => text(contrast, "treatment").to_owned(),
+            control => format!("{} - {control}", text(contrast, "treatment")),
         };
-        let outcome = contrast["outcome"].as_str().unwrap();
-        let row = find(&rows, &[("treatment", &name), ("outcome", outcome)]);
-        holds(row, "estimate", contrast["estimate"].as_f64().unwrap(), 5e-4);
+        let wanted = [("treatment", &*name), ("outcome", text(contrast, "outcome"))];
+        let row = find(&rows, &wanted);
         assert_eq!((&row["n"], text(row, "status")), (&json!(60), "ok"));
-        holds(row, "ci_low", contrast["ci_low"].as_f64().unwrap(), 5e-4);
-        holds(row, "ci_high", contrast["ci_high"].as_f64().unwrap(), 5e-4);
+        for column in ["estimate", "ci_low", "ci_high"] {
+            holds(row, column, number(contrast, column), 5e-4);
+        }
         let p: f64 = text(row, "p_adj").parse().unwrap();
         equal(p, contrast["holm"].as_f64().unwrap(), 5e-2, "p");
     }
@@ -183,12 +191,7 @@ fn effects_change_with_modifiers() {
                 .cloned()
                 .collect();
             let bin = |at: usize| here.iter().find(|row| row["bin"] == at).unwrap();
-            for column in ["estimate", "standard_error", "ci_low", "ci_high"] {
-                holds(bin(0), column, slope[column].as_f64().unwrap(), CLOSED);
-            }
-            for column in ["p_value", "q_value"] {
-                holds(bin(0), column, slope[column].as_f64().unwrap(), OPTIMUM);
-            }
+            slopes(bin(0), slope);
             assert_eq!((&bin(0)["n"], &bin(0)["low"]), (&json!(60), &Value::Null));
             for (at, group) in slope["groups"].as_array().unwrap().iter().enumerate() {
                 let row = bin(at + 1);
@@ -217,12 +220,7 @@ fn without_units_modifiers_interact_with_the_treatment() {
     let rows = project.rows("effects.modifiers");
     for (modifier, slope) in peer["modifiers"].as_object().unwrap() {
         let row = rows.iter().find(|row| row["modifier"] == *modifier && row["bin"] == 0).unwrap();
-        for column in ["estimate", "standard_error", "ci_low", "ci_high"] {
-            holds(row, column, slope[column].as_f64().unwrap(), CLOSED);
-        }
-        for column in ["p_value", "q_value"] {
-            holds(row, column, slope[column].as_f64().unwrap(), OPTIMUM);
-        }
+        slopes(row, slope);
     }
     let balance = project.rows("effects.balance");
     assert_eq!(balance.len(), 2, "modifiers are in the table of balance");
@@ -264,14 +262,8 @@ fn several_answers_of_a_unit_are_averaged_first() {
     let row = find(&rows, &[("estimator", "paired")]);
     agrees(row, &peer["paired"]);
     assert_eq!((&row["n"], &row["n_pairs"]), (&peer["rows"], &peer["pairs"]));
-    says(
-        text(row, "note"),
-        &[
-            "6 units lack an arm and are left out.",
-            "Several rows of a unit under one arm are averaged first.",
-            "34 pairs",
-        ],
-    );
+    let averaged = "Several rows of a unit under one arm are averaged first.";
+    says(text(row, "note"), &["6 units lack an arm and are left out.", averaged, "34 pairs"]);
     // A regression uses the same units.
     agrees(find(&rows, &[("estimator", "ols"), ("se_kind", "CR2")]), &peer["ols"]);
     let row = find(&rows, &[("estimator", "difference")]);
@@ -309,16 +301,10 @@ fn the_paired_estimate_is_primary_whether_it_is_named_or_not() {
         let with = format!("treatment: arm, control: c, outcomes: [y], unit: unit{estimators}");
         let project = analysed(&pairs(20), &with);
         let rows = project.rows("effects");
-        let primary: Vec<&str> = rows
-            .iter()
-            .filter(|row| row["primary"] == true)
-            .map(|row| text(row, "estimator"))
-            .collect();
-        assert_eq!(primary, ["paired"], "{estimators}");
+        let primary: Vec<&Value> = rows.iter().filter(|row| row["primary"] == true).collect();
+        assert_eq!((primary.len(), text(primary[0], "estimator")), (1, "paired"), "{estimators}");
         assert_eq!(rows.len(), if estimators.is_empty() { 1 } else { 2 });
-        let summary = project.rows("effects.summary");
-        let row = find(&rows, &[("estimator", "paired")]);
-        assert_eq!((summary.len(), &summary[0]["estimate"]), (1, &row["estimate"]));
+        assert_eq!(project.only("effects.summary")["estimate"], primary[0]["estimate"]);
     }
 }
 
@@ -326,23 +312,17 @@ fn the_paired_estimate_is_primary_whether_it_is_named_or_not() {
 fn the_summary_fits_a_terminal() {
     let peer = reference()["three_arms"].clone();
     let with = format!("{THREE}, outcomes: [y, z], contrasts: all");
-    let project = Project::new(&format!(
-        "{}outputs:\n  summary: {{ from: effects.summary, path: s.csv, show: true }}\n",
-        workflow(&[("effects", &with)])
-    ));
-    project.write("data.csv", peer["csv"].as_str().unwrap());
+    let project =
+        Project::new(&workflow(&[("effects", &with)])).with("data.csv", text(&peer, "csv"));
+    project.append("outputs:\n  summary: { from: effects.summary, path: s.csv, show: true }\n");
     let shown = project.run(&["run", "w.yaml"]).exits(0);
     // Only the name of the difference may be cut from the screen.
     let cut = shown.stdout.replace("… 1 more column: measure (in the file)", "");
     assert!(!cut.contains('…'), "nothing else is cut\n{shown}");
     assert!(shown.stdout.lines().all(|line| line.chars().count() <= 80), "{shown}");
     for row in project.rows("effects.summary") {
-        for column in ["ci_low", "ci_high"] {
-            let number = row[column].as_f64().unwrap().to_string();
-            assert!(shown.stdout.contains(&number), "{column} of {row}\n{shown}");
-        }
-        for column in ["outcome", "treatment", "p_adj"] {
-            assert!(shown.stdout.contains(text(&row, column)), "{column} of {row}\n{shown}");
-        }
+        let [low, high] = ["ci_low", "ci_high"].map(|column| number(&row, column).to_string());
+        let words = ["outcome", "treatment", "p_adj"].map(|column| text(&row, column));
+        says(&shown.stdout, &[&words[..], &[low.as_str(), high.as_str()]].concat());
     }
 }

@@ -56,6 +56,19 @@ pub fn find<'a>(rows: &'a [Value], wanted: &[(&str, &str)]) -> &'a Value {
     row
 }
 
+/// Fails unless the row has this status, and a reason with these words.
+#[track_caller]
+pub fn reasons(row: &Value, status: &str, words: &[&str]) {
+    assert_eq!(text(row, "status"), status, "{row:#}");
+    says(text(row, "reason"), words);
+}
+
+/// Fails unless the one row with these texts holds a number as its `value`.
+#[track_caller]
+pub fn has_value(rows: &[Value], wanted: &[(&str, &str)], theirs: f64, relative: f64) {
+    holds(find(rows, wanted), "value", theirs, relative);
+}
+
 #[track_caller]
 pub fn number(row: &Value, column: &str) -> f64 {
     row[column].as_f64().unwrap_or_else(|| panic!("{column} of {row:#}"))

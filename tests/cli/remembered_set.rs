@@ -9,13 +9,8 @@ params:
   data: { type: path, default: data.csv }
   label: { type: string, default: plain }
 steps:
-  rows:
-    op: read
-    with: { path: '${{ params.data }}', key: [id] }
-  some:
-    op: sample
-    from: rows
-    with: { n: '${{ params.n }}', seed: 1 }
+  rows: { op: read, with: { path: '${{ params.data }}', key: [id] } }
+  some: { op: sample, from: rows, with: { n: '${{ params.n }}', seed: 1 } }
   labelled:
     op: sql
     from: some
@@ -27,9 +22,7 @@ fn csv(name: &str, rows: usize) -> String {
 }
 
 fn project() -> Project {
-    let project = Project::new(WORKFLOW).with("data.csv", csv("a", 9));
-    project.write("sub/other.csv", csv("b", 9));
-    project
+    Project::new(WORKFLOW).with("data.csv", csv("a", 9)).with("sub/other.csv", csv("b", 9))
 }
 
 pub fn run_in(project: &Project, folder: &str, args: &[&str]) -> Outcome {
@@ -57,13 +50,12 @@ fn looking_goes_by_the_last_run() {
     // Given settings count, and so do the defaults if they are asked for.
     assert_eq!(shown(&project, &["--set", "n=2"]), (2, String::new()));
     assert_eq!(shown(&project, &["--defaults"]), (2, String::new()));
-    let both = project.run(&["show", "w.yaml", "some", "--defaults", "--set", "n=2"]).exits(2);
-    assert!(both.stderr.contains("cannot be used with"), "{both}");
+    project.cli("show w.yaml some --defaults --set n=2").exits(2).reports(&["cannot be used with"]);
 
     let sql = ["sql", "w.yaml", "SELECT count(*) AS n FROM some", "--format", "json"];
     let asked = project.run(&sql).exits(0);
     assert_eq!((asked.json_lines()[0]["n"].as_u64(), &asked.stderr), (Some(3), &said));
-    let explained = project.run(&["explain", "w.yaml", "some", "--format", "json"]).exits(0);
+    let explained = project.cli("explain w.yaml some --format json").exits(0);
     assert_eq!(explained.json_lines()[0]["state"], "hit", "{explained}");
     assert_eq!(explained.stderr, said);
     let traced = project.run(&["trace", "w.yaml", "a"]);
@@ -82,12 +74,10 @@ fn every_workflow_has_its_own_last_run() {
     project.run_ok(&["--set", "n=3"]);
     project.run(&["run", "copy.yaml", "--set", "n=4"]).exits(0);
     assert_eq!(shown(&project, &[]).0, 3);
-    let copy = project.run(&["show", "copy.yaml", "some", "--format", "json"]).exits(0);
-    assert_eq!(copy.json_lines().len(), 4);
+    assert_eq!(project.json(&["show", "copy.yaml", "some"]).len(), 4);
     // A link to a file is that file.
     std::os::unix::fs::symlink("copy.yaml", project.path("link.yaml")).unwrap();
-    let linked = project.run(&["show", "link.yaml", "some", "--format", "json"]).exits(0);
-    assert_eq!(linked.json_lines().len(), 4);
+    assert_eq!(project.json(&["show", "link.yaml", "some"]).len(), 4);
     // Another store knows of no run.
     let other = project.run(&["show", "w.yaml", "some", "--cache", "other"]).exits(1);
     assert!(!other.stderr.contains("last run"), "{other}");
@@ -106,8 +96,7 @@ fn a_run_that_failed_or_selected_is_remembered_and_one_that_was_refused_is_not()
     // A param that the workflow no longer has is reported to come from the last run.
     project.change("  n: { type: int, default: 2 }\n", "");
     project.change("'${{ params.n }}'", "2");
-    let gone = project.run(&["show", "w.yaml", "some"]).exits(2);
-    assert!(gone.stderr.contains(NOTE) && gone.stderr.contains("no param `n`"), "{gone}");
+    project.run(&["show", "w.yaml", "some"]).exits(2).reports(&[NOTE, "no param `n`"]);
     project.run(&["show", "w.yaml", "rows", "--defaults"]).exits(0);
 }
 
@@ -119,10 +108,8 @@ fn paths_keep_their_meaning_in_another_folder() {
     let file = ["../w.yaml", "--cache", &cache];
     let ran = run_in(&project, "sub", &[&["run"], &file[..], &set].concat()).exits(0);
     assert!(ran.stdout.is_empty(), "{ran}");
-    let rows = project.run(&["show", "w.yaml", "some", "--format", "json"]).exits(0);
-    assert_eq!(rows.json_lines().len(), 4);
-    assert!(rows.json_lines().iter().all(|row| row["id"].as_str().unwrap().starts_with('b')));
-    assert_eq!(rows.stderr, format!("with --set data=other.csv --set n=4 {NOTE}\n"));
+    assert_eq!(shown(&project, &[]), (4, format!("with --set data=other.csv --set n=4 {NOTE}\n")));
+    assert!(project.cells("some", "id").iter().all(|id| id.starts_with('b')));
     // The suggested command works from this folder.
     project.change("seed: 1", "seed: 2");
     let missing = project.run(&["show", "w.yaml", "some"]).exits(1);
@@ -131,8 +118,7 @@ fn paths_keep_their_meaning_in_another_folder() {
     let expected =
         format!("galeras run w.yaml --set data={} --set n=4 --select some", data.display());
     assert_eq!(command, expected, "{missing}");
-    let pasted = command.replacen("galeras", "\"$GALERAS\"", 1);
-    Running::start(project.shell(&pasted)).finish().exits(0);
+    project.sh(&command.replacen("galeras", "\"$GALERAS\"", 1)).exits(0);
     assert_eq!(shown(&project, &[]).0, 4);
     // The same from where it was first run.
     let below = run_in(&project, "sub", &["show", "../w.yaml", "some", "--cache", &cache]).exits(0);
@@ -155,10 +141,9 @@ fn suggested_commands_can_be_pasted() {
         let missing = project.run(&["show", "w.yaml", "labelled", "--set", &set]).exits(1);
         let command = missing.stderr.lines().last().unwrap().trim();
         assert!(command.starts_with("galeras run w.yaml --set "), "{missing}");
-        let pasted =
-            format!("exec bash -c {}", quoted(&command.replacen("galeras", "\"$GALERAS\"", 1)));
-        Running::start(project.shell(&pasted)).finish().exits(0);
-        let rows = project.run(&["show", "w.yaml", "labelled", "--format", "json"]).exits(0);
+        let pasted = command.replacen("galeras", "\"$GALERAS\"", 1);
+        project.sh(&format!("exec bash -c {}", quoted(&pasted))).exits(0);
+        let rows = project.cli("show w.yaml labelled --format json").exits(0);
         assert_eq!(rows.json_lines()[0]["label"], label, "{rows}");
         assert_eq!(rows.stderr.lines().count(), 1, "{rows}");
         assert!(!project.path("hit").exists(), "{label:?}");
@@ -173,8 +158,7 @@ fn quoted(text: &str) -> String {
 fn nothing_that_was_set_steers_a_terminal() {
     let project = project();
     let long = "x".repeat(500);
-    let set = format!("label=\u{1b}[2J\u{202e}{long}");
-    project.run_ok(&["--set", &set]);
+    project.run_ok(&["--set", &format!("label=\u{1b}[2J\u{202e}{long}")]);
     let shown = project.run(&["show", "w.yaml", "labelled"]).exits(0);
     assert!(!shown.stderr.contains(['\u{1b}', '\u{202e}']), "{shown}");
     assert!(shown.stderr.contains(r"\x1b[2J\u202e"), "{shown}");
@@ -194,8 +178,7 @@ fn what_is_not_allowed_is_asked_for_with_the_whole_command() {
         command,
         r"galeras run w.yaml --set 'label=it'\''s' --cache 'my store' --select ran --allow exec"
     );
-    let pasted = command.replacen("galeras", "\"$GALERAS\"", 1);
-    Running::start(project.shell(&pasted)).finish().exits(0);
+    project.sh(&command.replacen("galeras", "\"$GALERAS\"", 1)).exits(0);
 }
 
 #[test]

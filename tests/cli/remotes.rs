@@ -1,5 +1,5 @@
-//! `push`, `pull` and `--remote`: somebody else's results are as good as computed, and what a remote
-//! gives is never believed.
+//! `push`, `pull` and `--remote`: results of other people are as good as computed, and a remote is
+//! never believed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,10 +7,11 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
+use galeras_test_servers::listen;
 use galeras_test_servers::static_files::{Manners, Request, StaticFiles};
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project, Running, files_below, says};
+use crate::harness::{Outcome, Project, Running, files_below, flat, says, text};
 
 const WORKFLOW: &str = "galeras: 1
 params:
@@ -47,38 +48,43 @@ pub fn pushed() -> (Project, PathBuf, Vec<Value>) {
     let project = project();
     let done = project.run_ok(&[]);
     let remote = project.path("remote");
-    let told = project.run(&["push", "w.yaml", "--remote", "remote"]).exits(0);
-    assert!(told.stdout.contains("3 results"), "{told}");
+    project.run(&["push", "w.yaml", "--remote", "remote"]).exits(0).prints(&["3 results"]);
     (project, remote, steps(&done))
 }
 
 pub fn steps(done: &Outcome) -> Vec<Value> {
-    let lines = done.json_lines();
-    lines.last().unwrap()["steps"].as_array().unwrap().clone()
+    done.finished()["steps"].as_array().unwrap().clone()
 }
 
 pub fn digests(steps: &[Value]) -> BTreeMap<String, String> {
-    let pair = |step: &Value| (step["step"].as_str().unwrap().into(), step["digest"].to_string());
-    steps.iter().map(pair).collect()
+    steps.iter().map(|step| (text(step, "step").into(), step["digest"].to_string())).collect()
 }
 
-/// What became of each step: `ran`, `hit`, `hit (remote)`.
+/// The status of each step: `ran`, `hit`, `hit (remote)`.
 pub fn statuses(steps: &[Value]) -> Vec<String> {
     let word = |step: &Value| {
         let remote = if step["remote"] == true { " (remote)" } else { "" };
-        format!("{}{remote}", step["status"].as_str().unwrap())
+        format!("{}{remote}", text(step, "status"))
     };
     steps.iter().map(word).collect()
 }
 
 pub fn fetched(done: &Outcome) -> Value {
-    done.json_lines().into_iter().find(|line| line["event"] == "fetched").unwrap()
+    done.events("fetched").remove(0)
 }
 
+/// The steps were all taken from the remote or the store (`status`), with the results of `expected`.
+#[track_caller]
+fn became(done: &Outcome, status: &str, expected: &[Value]) {
+    let steps = steps(done);
+    assert_eq!(statuses(&steps), [status; 3], "{done}");
+    assert_eq!(digests(&steps), digests(expected));
+}
+
+#[track_caller]
 fn is_all_hits_of_the_remote(other: &Project, remote: &str, expected: &[Value]) -> Outcome {
     let done = other.run_ok(&["--remote", remote]);
-    assert_eq!(statuses(&steps(&done)), ["hit (remote)"; 3], "{done}");
-    assert_eq!(digests(&steps(&done)), digests(expected));
+    became(&done, "hit (remote)", expected);
     assert_eq!(done.warnings(), [""; 0], "{done}");
     done
 }
@@ -90,9 +96,8 @@ fn a_stranger_with_an_empty_store_gets_all_hits_and_moves_what_the_outputs_need(
     let done = is_all_hits_of_the_remote(&other, remote.to_str().unwrap(), &expected);
     assert_eq!(other.read("kept.csv"), project.read("kept.csv"));
     // The table of the output, and none of those before it: their data tests were answered.
-    let path = project.run(&["path", "w.yaml", "kept", "--format", "json"]).exits(0);
     assert_eq!(fetched(&done)["files"], 1);
-    assert_eq!(fetched(&done)["bytes"], path.json_lines()[0]["bytes"]);
+    assert_eq!(fetched(&done)["bytes"], project.json(&["path", "w.yaml", "kept"])[0]["bytes"]);
     other.verifies("cache");
     // Nothing is fetched twice.
     let again = other.run_ok(&["--remote", remote.to_str().unwrap()]);
@@ -114,10 +119,10 @@ fn people_are_told_where_a_hit_comes_from() {
     let other = self::project();
     let remote = remote.to_str().unwrap();
     let plan = other.run(&["plan", "w.yaml", "--remote", remote]).exits(0);
-    assert!(plan.stdout.contains("in the remote") && plan.stdout.contains("3 of 3"), "{plan}");
+    plan.prints(&["in the remote", "3 of 3"]);
     assert!(other.stored_nothing(), "a plan stores nothing");
     let done = other.run(&["run", "w.yaml", "--remote", remote]).exits(0);
-    says(&done.stderr, &["hit (remote)", "fetched 1 table ("]);
+    done.reports(&["hit (remote)", "fetched 1 table ("]);
 }
 
 #[test]
@@ -132,7 +137,7 @@ fn any_web_server_is_a_remote() {
         assert!(got.iter().all(|r| r.bytes > 0), "{requests:?}");
         let is_blob = |r: &&Request| r.path.starts_with("/blobs/");
         assert_eq!(got.into_iter().filter(is_blob).count(), 1, "{requests:?}");
-        // The sizes of the tables are compared with what the manifests say, and nothing is fetched for it.
+        // The sizes of the tables are compared with the manifests, and nothing is fetched for it.
         assert!(looks.iter().all(|r| r.method == "HEAD" && is_blob(r)), "{requests:?}");
         assert_eq!(looks.len(), 5, "{requests:?}");
         let told = other.run(&["push", "w.yaml", "--remote", &server.url]);
@@ -146,17 +151,14 @@ fn what_was_pulled_needs_no_remote_any_more() {
     let other = self::project();
     let remote = remote.to_str().unwrap();
     let pull = |more: &[&str]| {
-        let args = [&["pull", "w.yaml", "--remote", remote, "--format", "json"], more].concat();
-        other.run(&args).exits(0).json_lines().pop().unwrap()
+        other.json(&[&["pull", "w.yaml", "--remote", remote], more].concat()).pop().unwrap()
     };
     let dry = pull(&["--dry-run"]);
     assert_eq!((&dry["results"], &dry["files"]), (&3.into(), &5.into()), "{dry}");
     assert!(other.stored_nothing());
     let told = pull(&[]);
     assert_eq!((&told["files"], &told["bytes"]), (&dry["files"], &dry["bytes"]));
-    let done = other.run_ok(&[]);
-    assert_eq!(statuses(&steps(&done)), ["hit"; 3]);
-    assert_eq!(digests(&steps(&done)), digests(&expected));
+    became(&other.run_ok(&[]), "hit", &expected);
     other.verifies("cache");
     assert_eq!(pull(&[])["results"], 0);
 }
@@ -165,8 +167,7 @@ fn what_was_pulled_needs_no_remote_any_more() {
 fn nothing_is_sent_twice() {
     let (project, remote, _) = pushed();
     let before = files_below(&remote);
-    let args = ["push", "w.yaml", "--remote", "remote", "--format", "json"];
-    let told = project.run(&args).exits(0).json_lines().pop().unwrap();
+    let told = project.json(&["push", "w.yaml", "--remote", "remote"]).pop().unwrap();
     assert_eq!((&told["files"], &told["bytes"]), (&0.into(), &0.into()), "{told}");
     assert_eq!(files_below(&remote), before);
 }
@@ -176,13 +177,11 @@ fn what_is_not_computed_is_not_sent_and_said() {
     let project = project();
     project.run_ok(&["--select", "scaled"]);
     let told = project.run(&["push", "w.yaml", "--remote", "remote"]).exits(1);
-    assert!(told.stderr.contains("1 of 3 steps") && told.stderr.contains("galeras run w.yaml"));
-    let told = self::project();
-    let pulled =
-        told.run(&["pull", "w.yaml", "--remote", project.path("remote").to_str().unwrap()]);
-    assert!(pulled.exits(0).stderr.contains("neither store has the results of kept"));
-    let unnamed = project.run(&["push", "w.yaml"]).exits(2);
-    assert!(unnamed.stderr.contains("--remote"), "{unnamed}");
+    told.reports(&["1 of 3 steps", "galeras run w.yaml"]);
+    let remote = project.path("remote");
+    let pulled = self::project().run(&["pull", "w.yaml", "--remote", remote.to_str().unwrap()]);
+    pulled.exits(0).reports(&["neither store has the results of kept"]);
+    project.run(&["push", "w.yaml"]).exits(2).reports(&["--remote"]);
 }
 
 #[test]
@@ -218,39 +217,32 @@ fn a_remote_that_is_down_is_a_warning() {
     for url in [refusing, overloaded, mute] {
         let other = self::project();
         let done = other.run_ok(&["--remote", &url]);
-        assert_eq!(statuses(&steps(&done)), ["ran"; 3], "{done}");
-        assert_eq!(digests(&steps(&done)), digests(&expected));
+        became(&done, "ran", &expected);
         let told = done.warnings();
         assert_eq!(told.len(), 1, "{done}");
         assert!(told[0].starts_with("the remote cannot be reached"), "{done}");
         // What is here already is not asked for; of an empty store everything is.
         other.run(&["pull", "w.yaml", "--remote", &url]).exits(0);
-        let other = self::project();
-        let pull = other.run(&["pull", "w.yaml", "--remote", &url]).exits(4);
-        assert!(pull.stderr.contains("the remote cannot be reached"), "{pull}");
+        let pull = self::project().run(&["pull", "w.yaml", "--remote", &url]).exits(4);
+        pull.reports(&["the remote cannot be reached"]);
     }
 }
 
-/// Who agreed to ask a server did not agree to ask another one.
+/// Consent to ask one server is not consent to ask another.
 #[test]
 fn a_remote_does_not_lead_to_other_servers() {
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     other.set_nonblocking(true).unwrap();
     let there = format!("http://{}/x", other.local_addr().unwrap());
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let remote = format!("http://{}", listener.local_addr().unwrap());
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            let _ = stream.read(&mut [0; 4096]);
-            let answer =
-                format!("HTTP/1.1 302 Found\r\nlocation: {there}\r\ncontent-length: 0\r\n\r\n");
-            let _ = stream.write_all(answer.as_bytes());
-        }
+    let remote = listen(move |_, mut stream| {
+        let _ = stream.read(&mut [0; 4096]);
+        let answer =
+            format!("HTTP/1.1 302 Found\r\nlocation: {there}\r\ncontent-length: 0\r\n\r\n");
+        let _ = stream.write_all(answer.as_bytes());
     });
     let project = project();
     let outcome = project.run(&["run", "w.yaml", "--remote", &remote]).exits(0);
-    let flat = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-    says(&flat, &["redirects to http://127.0.0.1:", "which is not followed"]);
+    says(&flat(&outcome.stderr), &["redirects to http://127.0.0.1:", "which is not followed"]);
     assert!(other.accept().is_err(), "nobody was asked");
 }
 
@@ -343,9 +335,7 @@ fn whoever_is_killed_goes_on_from_there() {
         }
     }
     Running::start(other.command(&["pull", "w.yaml", "--remote", remote])).finish().exits(0);
-    let done = other.run_ok(&[]);
-    assert_eq!(statuses(&steps(&done)), ["hit"; 3]);
-    assert_eq!(digests(&steps(&done)), digests(&expected));
+    became(&other.run_ok(&[]), "hit", &expected);
 }
 
 #[test]
@@ -359,9 +349,8 @@ fn addresses_with_secrets_are_refused_and_not_quoted() {
 }
 
 fn project_with(remote: &str) -> Project {
-    let project = Project::new(&WORKFLOW.replacen('\n', &format!("\nremote: {remote}\n"), 1));
-    project.write("data.csv", data());
-    project
+    Project::new(&WORKFLOW.replacen('\n', &format!("\nremote: {remote}\n"), 1))
+        .with("data.csv", data())
 }
 
 /// As after a fresh checkout: neither results nor outputs.
@@ -376,43 +365,32 @@ fn a_workflow_names_its_remote() {
     let expected = steps(&project.run_ok(&[]));
     project.run(&["push", "w.yaml"]).exits(0);
     forget(&project);
-    let plan = project.run(&["plan", "w.yaml"]).exits(0);
-    assert!(plan.stdout.contains("in the remote"), "{plan}");
-    let done = project.run_ok(&[]);
-    assert_eq!(statuses(&steps(&done)), ["hit (remote)"; 3], "{done}");
-    assert_eq!(digests(&steps(&done)), digests(&expected));
+    project.run(&["plan", "w.yaml"]).exits(0).prints(&["in the remote"]);
+    became(&project.run_ok(&[]), "hit (remote)", &expected);
     // Its folder is beside the file that names it, wherever it is called from.
     forget(&project);
-    assert!(project.run(&["pull", "../project/w.yaml"]).exits(0).stdout.contains("3 results"));
+    project.run(&["pull", "../project/w.yaml"]).exits(0).prints(&["3 results"]);
     forget(&project);
-    let done = project.run_ok(&["--remote", ""]);
-    assert_eq!(statuses(&steps(&done)), ["ran"; 3], "{done}");
+    became(&project.run_ok(&["--remote", ""]), "ran", &expected);
 }
 
 #[test]
 fn a_remote_outside_of_the_workflow_needs_consent() {
     let (_shared, remote, _) = pushed();
     let other = project_with(remote.to_str().unwrap());
-    let refused = other.run(&["run", "w.yaml"]).exits(2);
-    says(&refused.stderr, &["`remote` reads", "--allow"]);
-    let plan = other.run(&["plan", "w.yaml"]).exits(0);
+    other.run(&["run", "w.yaml"]).exits(2).reports(&["`remote` reads", "--allow"]);
+    let plan = other.run(&["plan", "w.yaml"]).exits(0).prints(&["`remote` reads"]);
     assert!(!plan.stdout.contains("in the remote"), "it was looked at: {plan}");
-    assert!(plan.stdout.contains("`remote` reads"), "{plan}");
     for verb in ["push", "pull"] {
-        let refused = other.run(&[verb, "w.yaml"]).exits(2);
-        assert!(refused.stderr.contains("--allow"), "{refused}");
+        other.run(&[verb, "w.yaml"]).exits(2).reports(&["--allow"]);
     }
     let allow = format!("read:{}", remote.display());
     let done = other.run_ok(&["--allow", &allow]);
     assert_eq!(statuses(&steps(&done)), ["hit (remote)"; 3], "{done}");
-    let write = other.run(&["push", "w.yaml", "--allow", &allow]).exits(2);
-    assert!(write.stderr.contains("writ"), "reading is not writing: {write}");
+    other.run(&["push", "w.yaml", "--allow", &allow]).exits(2).reports(&["writ"]);
     // Public servers without TLS are asked about as all others are.
-    let plain = project_with("http://192.0.2.1/store");
-    let refused = plain.run(&["run", "w.yaml"]).exits(2);
-    assert!(refused.stderr.contains("host:"), "{refused}");
+    project_with("http://192.0.2.1/store").run(&["run", "w.yaml"]).exits(2).reports(&["host:"]);
     for wrong in ["''", "'s3://'", "'https://'"] {
-        let told = project_with(wrong).run(&["check", "w.yaml"]).exits(2);
-        assert!(told.stderr.contains("w.yaml:2:9"), "{wrong}: {told}");
+        project_with(wrong).run(&["check", "w.yaml"]).exits(2).reports(&["w.yaml:2:9"]);
     }
 }

@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::harness::{Project, says};
+use crate::harness::{Project, flat, text};
 use crate::remembered_set::run_in;
 
 /// 2022-01-01T00:00:00Z in seconds since 1970.
@@ -28,7 +28,7 @@ pub fn day(n: i64) -> i64 {
     NEW_YEAR + n * DAY + DAY / 2
 }
 
-/// A repository below a folder of its own.
+/// A repository in a separate folder.
 pub struct Repository {
     /// The path for `git -C` and for Galeras.
     pub path: PathBuf,
@@ -146,7 +146,7 @@ impl Repository {
         repository
     }
 
-    /// Runs git in the repository; what it says without white space around it.
+    /// Runs git in the repository, and returns its trimmed output.
     #[track_caller]
     pub fn git(&self, args: &[&str]) -> String {
         self.git_with(args, b"")
@@ -169,11 +169,12 @@ impl Repository {
         let Commit { author, committer, message, branch, parents, changes } = commit;
         let tip = || self.tips.borrow().get(&branch).cloned().into_iter().collect();
         let parents = parents.unwrap_or_else(tip);
-        let mut input = format!("commit refs/heads/{branch}\nmark :1\n");
-        input.push_str(&format!("author Ann <ann@example.org> {author}\n"));
-        input.push_str(&format!("committer Con <con@example.org> {committer}\n"));
-        let mut input = input.into_bytes();
-        input.extend_from_slice(format!("data {}\n", message.len()).as_bytes());
+        let mut input = format!(
+            "commit refs/heads/{branch}\nmark :1\nauthor Ann <ann@example.org> {author}\n\
+             committer Con <con@example.org> {committer}\ndata {}\n",
+            message.len()
+        )
+        .into_bytes();
         input.extend_from_slice(&message);
         input.push(b'\n');
         for (at, parent) in parents.iter().enumerate() {
@@ -182,8 +183,7 @@ impl Repository {
         }
         if parents.is_empty() {
             // Without it, a branch that exists would be continued.
-            let reset = format!("reset refs/heads/{branch}\n\n");
-            input.splice(0..0, reset.into_bytes());
+            input.splice(0..0, format!("reset refs/heads/{branch}\n\n").into_bytes());
         }
         input.extend_from_slice(&changes);
         input.extend_from_slice(b"\nget-mark :1\ndone\n");
@@ -341,9 +341,8 @@ impl Mined {
     pub fn of(&self, commit: &str) -> Vec<String> {
         let rows = self.rows.iter().filter(|row| row["commit_id"] == commit);
         let told = rows.map(|row| {
-            let text = |name: &str| row[name].as_str().unwrap();
+            let [path, name, change] = ["path", "qualified_name", "change"].map(|c| text(row, c));
             let lines = format!("{}-{}", row["start_line"], row["end_line"]);
-            let (path, name, change) = (text("path"), text("qualified_name"), text("change"));
             format!("{path} {name} {lines} {change} {}", row["changed_lines"])
         });
         told.collect()
@@ -403,25 +402,26 @@ fn repositories(project: &Project, folder: &str, file: &str, more: &[&str]) -> V
     let args = ["show", file, "repos", "--format", "json", "--cache", &cache];
     let rows = run_in(project, folder, &args).exits(0).json_lines();
     assert_eq!(ran.step("mined")["rows"].as_u64(), Some(rows.len() as u64), "{ran}");
-    let text = |row: &serde_json::Value, name: &str| row[name].as_str().unwrap().to_string();
-    rows.iter().map(|row| [text(row, "repo"), text(row, "clone_url")]).collect()
+    rows.iter().map(|row| ["repo", "clone_url"].map(|name| text(row, name).to_owned())).collect()
 }
 
 #[test]
 fn paths_of_the_command_line_start_in_the_current_folder() {
     let project = project();
-    let expected = [["repo".to_string(), "../mine/repo".to_string()]];
+    // No path of this machine is in the result.
+    for (folder, file, set) in [
+        (".", "flows/w.yaml", "repos=./mine/repo"),
+        ("mine", "../flows/w.yaml", "repos=./repo"),
+        ("flows", "w.yaml", "repos=../mine/repo"),
+    ] {
+        let found = repositories(&project, folder, file, &["--set", set]);
+        assert_eq!(found, [["repo", "../mine/repo"]], "{folder}");
+    }
     let set = ["--set", "repos=mine/../mine/repo"];
-    let above = repositories(&project, ".", "flows/w.yaml", &["--set", "repos=./mine/repo"]);
-    assert_eq!(above, expected);
-    let beside = repositories(&project, "mine", "../flows/w.yaml", &["--set", "repos=./repo"]);
-    assert_eq!(beside, expected, "no path of this machine is in the result");
-    let inside = repositories(&project, "flows", "w.yaml", &["--set", "repos=../mine/repo"]);
-    assert_eq!(inside, expected);
     assert_eq!(repositories(&project, ".", "flows/w.yaml", &set)[0][0], "repo");
     // The default starts in the workflow's folder, wherever one is.
     let own = repositories(&project, "mine", "../flows/w.yaml", &[]);
-    assert_eq!(own, [["r".to_string(), "./r".to_string()]]);
+    assert_eq!(own, [["r", "./r"]]);
     // One that was written as an absolute path stays one.
     let whole = project.path("mine/repo").display().to_string();
     let set = format!("repos={whole}");
@@ -455,8 +455,7 @@ fn two_clones_in_folders_of_one_name_are_told_apart() {
     // Names that were given twice are a conflict.
     project.write("list.csv", "repo,url\nx,./r\nx,../mine/repo\n");
     let args = ["run", "flows/w.yaml", "--set", "repos=list.csv"];
-    let refused = run_in(&project, ".", &args).exits(2);
-    says(&refused.stderr, &["would both be called `x`", "columns"]);
+    run_in(&project, ".", &args).exits(2).reports(&["would both be called `x`", "columns"]);
 }
 
 #[test]
@@ -467,11 +466,10 @@ fn what_is_not_there_is_named_in_full() {
         ("repos=none.csv", "project/none.csv` does not exist"),
         ("repos=mine", "flows/../mine` is not a git repository"),
     ] {
-        let args = ["check", "flows/w.yaml", "--set", list];
-        let refused = run_in(&project, ".", &args).exits(2);
-        let flat = refused.stderr.replace(['\n', '│', '·'], " ");
-        let flat: String = flat.split_whitespace().collect::<Vec<_>>().join("");
-        assert!(flat.contains(&said.replace(' ', "")), "{said}: {refused}");
+        let refused = run_in(&project, ".", &["check", "flows/w.yaml", "--set", list]).exits(2);
+        // Long paths are broken anywhere.
+        let whole = flat(&refused.stderr.replace('·', " ")).replace(' ', "");
+        assert!(whole.contains(&said.replace(' ', "")), "{said}: {refused}");
     }
 }
 
@@ -484,25 +482,16 @@ fn an_embedding_workflow_gives_paths_of_its_own_folder() {
 params:
   repos: { type: repos, default: ./theirs/repo }
 steps:
-  inner:
-    uses: ./flows/w.yaml
-    with: { repos: '${{ params.repos }}' }
-  named:
-    uses: ./flows/w.yaml
-    with: { repos: mine/repo/../repo }
+  inner: { uses: ./flows/w.yaml, with: { repos: '${{ params.repos }}' } }
+  named: { uses: ./flows/w.yaml, with: { repos: mine/repo/../repo } }
 ",
     );
-    let addresses = |more: &[&str]| -> Vec<String> {
+    let addresses = |more: &[&str]| {
         let args = [&["run", "../outer.yaml", "--cache", "../cache"], more].concat();
         run_in(&project, "mine", &args).exits(0);
-        let show = |step: &str| {
-            let args = ["show", "outer.yaml", step, "--format", "json"];
-            let rows = project.run(&args).exits(0).json_lines();
-            rows[0]["clone_url"].as_str().unwrap().to_string()
-        };
-        vec![show("inner/repos"), show("named/repos")]
+        let show = |step| project.json(&["show", "outer.yaml", step])[0]["clone_url"].clone();
+        [show("inner/repos"), show("named/repos")]
     };
-    let named = "../mine/repo/../repo".to_string();
-    assert_eq!(addresses(&[]), ["../theirs/repo".to_string(), named.clone()]);
-    assert_eq!(addresses(&["--set", "repos=./repo"]), ["../mine/repo".to_string(), named]);
+    assert_eq!(addresses(&[]), ["../theirs/repo", "../mine/repo/../repo"]);
+    assert_eq!(addresses(&["--set", "repos=./repo"]), ["../mine/repo", "../mine/repo/../repo"]);
 }

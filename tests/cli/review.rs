@@ -30,12 +30,10 @@ steps:
 "#;
 
 fn project(points: usize) -> Project {
-    let project = Project::new(WORKFLOW);
     let line = |n| format!("p{n:02},f{n},{}\n", if n % 3 == 2 { "\"\"" } else { "says" });
     let lines: String = (0..points).map(line).collect();
-    project.write("points.csv", format!("id,code,message\n{lines}"));
-    project.write("ratings/README.md", "");
-    project
+    let points = format!("id,code,message\n{lines}");
+    Project::new(WORKFLOW).with("points.csv", points).with("ratings/README.md", "")
 }
 
 /// A file of answers to the question `code`, of the points from the first on.
@@ -59,8 +57,7 @@ fn ids(rows: &[Value]) -> Vec<&str> {
 
 #[track_caller]
 fn refused(project: &Project, reason: &str) -> Outcome {
-    let outcome = project.run_json(&[]).exits(2);
-    assert!(outcome.stdout.contains(reason), "no `{reason}` in {outcome}");
+    let outcome = project.run_json(&[]).exits(2).prints(&[reason]);
     outcome
 }
 
@@ -96,21 +93,9 @@ fn what_people_call_invalid_leaves_with_the_reason() {
     );
     project.run_ok(&[]);
     assert_eq!(ids(&project.rows("judged")), ["p00", "p02", "p03", "p04", "p05", "p07"]);
-    let gone = project.rows("judged.rejects");
-    let told: Vec<(&str, &str, &str)> = gone
-        .iter()
-        .map(|row| {
-            let text = |name: &str| row[name].as_str().unwrap();
-            (text("id"), text("rule"), text("reason"))
-        })
-        .collect();
-    assert_eq!(
-        told,
-        [
-            ("p01", "code", "code: no by ann, ben (a fragment)"),
-            ("p06", "message", "message: no by ben"),
-        ]
-    );
+    let gone =
+        ["p01 | code | code: no by ann, ben (a fragment)", "p06 | message | message: no by ben"];
+    assert_eq!(project.cells("judged.rejects", "id rule reason"), gone);
     let code = agreement(&project, "code");
     assert_eq!((&code["disagreements"], &code["undecided"]), (&1.into(), &0.into()));
     assert_eq!(code["rated_by_all"], 4);
@@ -119,9 +104,7 @@ fn what_people_call_invalid_leaves_with_the_reason() {
         "ratings/adjudicated.jsonl",
         "{\"id\":\"p00\",\"question\":\"code\",\"answer\":\"no\"}\n",
     );
-    let mut ben = project.read("ratings/ben.csv");
-    ben.push_str("p06,message,,\n");
-    project.write("ratings/ben.csv", ben);
+    project.write("ratings/ben.csv", project.read("ratings/ben.csv") + "p06,message,,\n");
     project.run_ok(&[]);
     assert_eq!(ids(&project.rows("judged.rejects")), ["p00", "p01", "p03"]);
 }
@@ -140,13 +123,9 @@ fn numbers_are_of_two_people_or_more() {
     file(&project, "ben", &ben);
     project.run_ok(&[]);
     let row = agreement(&project, "code");
-    let near = |name: &str, wanted: f64| {
+    for (name, wanted) in [("kappa", 0.4), ("agreement", 0.7), ("least_yes", 0.5), ("yes", 0.55)] {
         assert!((row[name].as_f64().unwrap() - wanted).abs() < 1e-11, "{name} of {row}");
-    };
-    near("kappa", 0.4);
-    near("agreement", 0.7);
-    near("least_yes", 0.5);
-    near("yes", 0.55);
+    }
     assert!(row["kappa_low"].as_f64().unwrap() < 0.4 && row["kappa_high"].as_f64().unwrap() > 0.4);
     file(&project, "cas", &ann);
     project.run_ok(&[]);
@@ -166,10 +145,8 @@ fn gates_stop_what_follows_and_say_what_is_missing() {
         ("min_rated=11", "`code`: 10 points have the answers of 2 people, and min_rated asks"),
         ("min_rated=1", "`message`: 0 points have the answers of 2 people, and min_rated asks"),
     ] {
-        let outcome = project.run_json(&["--set", set]).exits(1);
-        assert_eq!(outcome.status("gated"), "failed", "{}", outcome.statuses());
-        assert_eq!(outcome.status("after"), "skipped", "{}", outcome.statuses());
-        assert!(outcome.stdout.contains(told), "{set}: {outcome}");
+        let outcome = project.run_json(&["--set", set]).exits(1).prints(&[told]);
+        assert!(outcome.statuses().ends_with(" gated=failed after=skipped"), "{set}: {outcome}");
     }
     project.run_json(&["--set", "min_kappa=-0.2", "--set", "min_valid=0.9"]).exits(0);
 }
@@ -195,19 +172,14 @@ fn files_are_sources_by_their_content_and_their_raters() {
 #[test]
 fn ratings_that_cannot_be_read_are_told_before_anything_runs() {
     let project = project(3);
+    let line = |question: &str, answer: &str| {
+        format!("{{\"id\":\"p00\",\"question\":\"{question}\",\"answer\":\"{answer}\"}}\n")
+    };
     for (name, text, told) in [
         ("ann.jsonl", "{\"id\":\"p00\"\n", "ann.jsonl, line 1"),
         ("ann.jsonl", "<<<<<<< HEAD\n", "Git left a conflict"),
-        (
-            "ann.jsonl",
-            "{\"id\":\"p00\",\"question\":\"cod\",\"answer\":\"y\"}\n",
-            "did you mean `code`",
-        ),
-        (
-            "ann.jsonl",
-            "{\"id\":\"p00\",\"question\":\"code\",\"answer\":\"x\"}\n",
-            "`x` is not an answer",
-        ),
+        ("ann.jsonl", &line("cod", "y"), "did you mean `code`"),
+        ("ann.jsonl", &line("code", "x"), "`x` is not an answer"),
         ("ann.csv", "id,code_1\np00,y\n", "there is no column `message_1`"),
         ("ann.csv", "id,code_1,message_1\np00,maybe,y\n", "`maybe` is not an answer"),
         ("ann.csv", "id,code_1,message_1\np00,y,y\np00,n,y\n", "was rated in line 2 already"),
@@ -223,8 +195,7 @@ fn ratings_that_cannot_be_read_are_told_before_anything_runs() {
     project.write("ratings/Ann.csv", "id,question,answer\n");
     refused(&project, "of the same rater");
     std::fs::remove_file(project.path("ratings/Ann.csv")).unwrap();
-    let large = std::fs::File::create(project.path("ratings/big.jsonl")).unwrap();
-    large.set_len(1 << 30).unwrap();
+    std::fs::File::create(project.path("ratings/big.jsonl")).unwrap().set_len(1 << 30).unwrap();
     refused(&project, "1024 MiB");
     std::fs::remove_dir_all(project.path("ratings")).unwrap();
     refused(&project, "the folder `ratings` does not exist");
@@ -237,12 +208,9 @@ fn a_line_that_was_cut_off_and_ratings_of_other_data_are_warned_of() {
     let text = "{\"id\":\"p00\",\"question\":\"code\",\"answer\":\"y\"}\n{\"id\":\"p0";
     project.write("ratings/ann.jsonl", text);
     project.write("ratings/ben.jsonl", "{\"id\":\"zz\",\"question\":\"code\",\"answer\":\"n\"}\n");
-    let outcome = project.run_json(&[]).exits(0);
-    let warned: String = outcome.events("warning").iter().map(ToString::to_string).collect();
-    says(
-        &warned,
-        &["the last line is cut off", "1 rated data points are not in the table, `zz` among them"],
-    );
+    let warned = project.run_ok(&[]).warnings().concat();
+    let words = "1 rated data points are not in the table, `zz` among them";
+    says(&warned, &["the last line is cut off", words]);
     assert_eq!(agreement(&project, "code")["not_in_sheet"], 1);
     assert_eq!(project.rows("judged").len(), 3);
 }
@@ -255,11 +223,7 @@ fn mistakes_in_the_arguments_are_found_when_it_is_planned() {
         ("applies: { message:", "applies: { massage:", "did you mean `message`"),
         ("message <> ''", "length(message)", "neither true nor false"),
         ("message <> ''", "massage <> ''", "there is no column `massage`"),
-        (
-            "questions: { message: Does it say what?, code: Is it whole? }",
-            "questions: {}",
-            "questions",
-        ),
+        ("{ message: Does it say what?, code: Is it whole? }", "{}", "questions"),
     ] {
         project.change(old, new);
         refused(&project, told);

@@ -3,10 +3,11 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::path::Path;
 
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project, Running, files_below};
+use crate::harness::{Outcome, Project, files_below, says};
 
 const WORKFLOW: &str = "\
 galeras: 1
@@ -46,8 +47,9 @@ fn project(rows: usize) -> Project {
     Project::new(WORKFLOW).with("data.jsonl", methods(rows, |_| false))
 }
 
+/// The rows of a step that were computed and reused.
 #[track_caller]
-fn counts(outcome: &Outcome, step: &str) -> (u64, u64) {
+pub fn counts(outcome: &Outcome, step: &str) -> (u64, u64) {
     let step = outcome.step(step);
     (step["computed_rows"].as_u64().unwrap(), step["reused_rows"].as_u64().unwrap())
 }
@@ -67,25 +69,29 @@ fn threads_and_memory_change_nothing() {
     assert_eq!(project.left_behind(), [] as [std::path::PathBuf; 0]);
 }
 
+/// A few rows are new, or a few of a large part are found again.
 #[test]
 fn only_changed_rows_are_computed_whatever_the_memory() {
-    let project = project(7_000).ran();
-    let changed = |row: usize| row % 100 == 1 && row % 3 != 2;
-    project.write("data.jsonl", methods(7_000, changed));
-    let again = project.run_ok(&["--memory", "1MiB"]);
-    let rows = (0..7_000).filter(|row| changed(*row)).count() as u64;
-    assert_eq!(counts(&again, "features"), (rows, 7_000 - rows), "{again}");
-    assert_eq!(again.digests(), project.run_ok(&["--cache", "fresh"]).digests());
+    let few = |row: usize| row % 100 == 1 && row % 3 != 2;
+    let most = |row: usize| row % 100 != 1;
+    for changed in [few as fn(usize) -> bool, most] {
+        let project = project(7_000).ran().with("data.jsonl", methods(7_000, changed));
+        let again = project.run_ok(&["--memory", "1MiB"]);
+        let rows = (0..7_000).filter(|row| changed(*row)).count() as u64;
+        assert_eq!(counts(&again, "features"), (rows, 7_000 - rows), "{again}");
+        assert_eq!(again.digests(), project.run_ok(&["--cache", "fresh"]).digests());
+    }
 }
 
-#[test]
-fn a_few_rows_of_a_large_part_are_found() {
-    let project = project(7_000).ran();
-    let changed = |row: usize| row % 100 != 1;
-    project.write("data.jsonl", methods(7_000, changed));
-    let again = project.run_ok(&["--memory", "1MiB"]);
-    assert_eq!(counts(&again, "features"), (6_930, 70), "{again}");
-    assert_eq!(again.digests(), project.run_ok(&["--cache", "fresh"]).digests());
+/// Flips a bit of the table of a part of a step, at so many sixteenths of it.
+fn damage(project: &Project, cache: &str, part: &Path, sixteenths: usize) {
+    let part: Value = serde_json::from_slice(&fs::read(part).unwrap()).unwrap();
+    let blob = part["blob"].as_str().unwrap();
+    let blob = project.path(&format!("{cache}/blobs/{}/{blob}.parquet", &blob[..2]));
+    let mut bytes = fs::read(&blob).unwrap();
+    let at = sixteenths * bytes.len() / 16;
+    bytes[at] ^= 1;
+    fs::write(&blob, bytes).unwrap();
 }
 
 /// Files read row by row are checked against their digest first, as whole files are.
@@ -95,18 +101,11 @@ fn no_row_is_read_from_a_damaged_part() {
     let fresh = project.run_ok(&["--cache", "fresh"]);
     for at in 0..8 {
         let cache = format!("cache-{at}");
-        Running::start(project.shell(&format!("cp -r cache {cache}"))).finish().exits(0);
+        project.sh(&format!("cp -r cache {cache}")).exits(0);
         let parts = files_below(&project.path(&format!("{cache}/memo")));
         assert!(!parts.is_empty());
-        for part in parts {
-            let part: Value = serde_json::from_slice(&fs::read(part).unwrap()).unwrap();
-            let blob = part["blob"].as_str().unwrap();
-            let blob = project.path(&format!("{cache}/blobs/{}/{blob}.parquet", &blob[..2]));
-            let mut bytes = fs::read(&blob).unwrap();
-            let middle_of_eighth = (2 * at + 1) * bytes.len() / 16;
-            bytes[middle_of_eighth] ^= 1;
-            fs::write(&blob, bytes).unwrap();
-        }
+        // The middle of each eighth.
+        parts.iter().for_each(|part| damage(&project, &cache, part, 2 * at + 1));
         let again = project.run_ok(&["--memory", "1MiB", "--cache", &cache]);
         assert_eq!(counts(&again, "features"), (7_000, 0), "{again}");
         assert_eq!(again.digests(), fresh.digests(), "{at}");
@@ -127,19 +126,10 @@ fn sound_parts_are_read_beside_damaged_ones() {
     let fresh = project.run_ok(&["--cache", "fresh"]);
     for damaged in 0..2 {
         let cache = format!("cache-{damaged}");
-        Running::start(project.shell(&format!("cp -r cache {cache}"))).finish().exits(0);
-        let mut parts = files_below(&project.path(&format!("{cache}/memo")));
-        parts.sort();
+        project.sh(&format!("cp -r cache {cache}")).exits(0);
+        let parts = files_below(&project.path(&format!("{cache}/memo")));
         assert!(parts.len() > 1);
-        for part in parts.iter().skip(damaged).step_by(2) {
-            let part: Value = serde_json::from_slice(&fs::read(part).unwrap()).unwrap();
-            let blob = part["blob"].as_str().unwrap();
-            let blob = project.path(&format!("{cache}/blobs/{}/{blob}.parquet", &blob[..2]));
-            let mut bytes = fs::read(&blob).unwrap();
-            let middle = bytes.len() / 2;
-            bytes[middle] ^= 1;
-            fs::write(&blob, bytes).unwrap();
-        }
+        parts.iter().skip(damaged).step_by(2).for_each(|part| damage(&project, &cache, part, 8));
         let again = project.run_ok(&["--memory", "1MiB", "--cache", &cache]);
         let (computed, reused) = counts(&again, "features");
         assert!(computed > 1_000 && reused > 1_000, "{computed} computed, {reused} reused");
@@ -161,16 +151,13 @@ fn a_row_that_fails_ends_the_step_and_names_the_rule() {
     let project = project(3_000);
     project.change("check: \"n_words < 16\"", "check: \"n_words < 9\", on_fail: fail");
     let run = project.run_json(&["--jobs", "2"]).exits(1);
-    let failed = run.step("valid");
-    assert_eq!(failed["status"], "failed", "{run}");
-    assert!(failed["detail"].as_str().unwrap().contains("n_words < 9 is not true"), "{run}");
+    assert_eq!(run.status("valid"), "failed", "{run}");
+    says(&run.detail("valid"), &["n_words < 9 is not true"]);
 }
 
 #[test]
 fn the_plan_says_how_much_memory_a_run_takes() {
     let project = project(10);
-    let planned = project.run(&["plan", "w.yaml", "--memory", "3GiB"]).exits(0);
-    assert!(planned.stdout.contains("3.0 GiB of memory"), "{planned}");
-    let planned = project.run(&["plan", "w.yaml", "--memory", "512KiB"]).exits(2);
-    assert!(planned.stderr.contains("at least 1MiB"), "{planned}");
+    project.run(&["plan", "w.yaml", "--memory", "3GiB"]).exits(0).prints(&["3.0 GiB of memory"]);
+    project.run(&["plan", "w.yaml", "--memory", "512KiB"]).exits(2).reports(&["at least 1MiB"]);
 }

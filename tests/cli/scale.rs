@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::harness::{Outcome, Project};
+use crate::harness::{Outcome, Project, text};
 
 /// Far more than any of these takes, far less than what grows with the square.
 const AMPLE: Duration = Duration::from_secs(30);
@@ -17,9 +17,7 @@ steps:
 ";
 
 fn project(steps: &str) -> Project {
-    let project = Project::new(&format!("{TABLE}{steps}"));
-    project.write("t.csv", "id,x\na,1\nb,2\nc,3\nd,4\n");
-    project
+    Project::new(&format!("{TABLE}{steps}")).with("t.csv", "id,x\na,1\nb,2\nc,3\nd,4\n")
 }
 
 #[track_caller]
@@ -31,21 +29,17 @@ fn in_time(project: &Project, args: &[&str]) -> Outcome {
 
 #[test]
 fn thousands_of_steps_are_planned() {
-    let mut steps = String::new();
-    for at in 0..1500 {
+    let step = |at: usize| {
         let before = if at == 0 { "t".to_string() } else { format!("chain{}", at - 1) };
-        let _ = writeln!(
-            steps,
-            "  chain{at}: {{ op: sample, from: {before}, with: {{ n: 3, seed: 1 }} }}"
-        );
-        let _ =
-            writeln!(steps, "  fan{at}: {{ op: sample, from: t, with: {{ n: 2, seed: {at} }} }}");
-    }
-    let project = project(&steps);
-    let checked = in_time(&project, &["check", "w.yaml"]).exits(0);
-    assert!(checked.stdout.contains("ok, 3001 steps"), "{checked}");
-    let planned = in_time(&project, &["plan", "w.yaml"]).exits(0);
-    assert!(planned.stdout.contains("0 of 3001 steps are stored"), "{planned}");
+        format!(
+            "  chain{at}: {{ op: sample, from: {before}, with: {{ n: 3, seed: 1 }} }}
+  fan{at}: {{ op: sample, from: t, with: {{ n: 2, seed: {at} }} }}
+"
+        )
+    };
+    let project = project(&(0..1500).map(step).collect::<String>());
+    in_time(&project, &["check", "w.yaml"]).exits(0).prints(&["ok, 3001 steps"]);
+    in_time(&project, &["plan", "w.yaml"]).exits(0).prints(&["0 of 3001 steps are stored"]);
 }
 
 #[test]
@@ -72,8 +66,7 @@ fn hundreds_of_cells_meet_their_own_and_are_united() {
 ",
         seeds.join(", ")
     ));
-    let checked = in_time(&project, &["check", "w.yaml"]).exits(0);
-    assert!(checked.stdout.contains("ok, 603 steps"), "{checked}");
+    in_time(&project, &["check", "w.yaml"]).exits(0).prints(&["ok, 603 steps"]);
     in_time(&project, &["run", "w.yaml", "--format", "json"]).exits(0);
     let rows = project.rows("all");
     assert_eq!(rows.len(), 300);
@@ -97,15 +90,12 @@ fn a_step_cannot_have_the_cells_of_everything_times_everything() {
 
 #[test]
 fn a_name_that_was_meant_is_found_among_thousands() {
-    let mut steps = String::new();
-    for at in 0..2000 {
-        let _ = writeln!(steps, "  step_{at}: {{ op: sample, from: setp_{at}, with: {{ n: 1 }} }}");
-    }
-    let project = project(&steps);
+    let step = |at| format!("  step_{at}: {{ op: sample, from: setp_{at}, with: {{ n: 1 }} }}\n");
+    let project = project(&(0..2000).map(step).collect::<String>());
     let outcome = in_time(&project, &["check", "w.yaml", "--format", "json"]).exits(2);
     let first = &outcome.json_lines()[0];
-    assert_eq!(first["code"], "unknown-step");
-    assert_eq!(first["help"], "did you mean `step_0`?");
+    let found = (text(first, "code"), text(first, "help"));
+    assert_eq!(found, ("unknown-step", "did you mean `step_0`?"));
 }
 
 #[test]
@@ -135,8 +125,6 @@ outputs:
     assert_eq!(about.len(), COLUMNS);
     // The rows 10 to 49 times 7.
     let seventh = about.iter().find(|row| row["column"] == "c7").unwrap();
-    assert_eq!(seventh["n"], 40);
-    assert_eq!(seventh["mean"], 29.5 * 7.0);
-    assert_eq!(seventh["median"], 29.5 * 7.0);
-    assert_eq!(seventh["max"], 49.0 * 7.0);
+    let numbers = ["n", "mean", "median", "max"].map(|name| seventh[name].as_f64().unwrap());
+    assert_eq!(numbers, [40.0, 29.5 * 7.0, 29.5 * 7.0, 49.0 * 7.0]);
 }

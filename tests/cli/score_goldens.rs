@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::harness::Project;
+use crate::harness::{Project, lines};
 
 fn goldens() -> Value {
     serde_json::from_str(include_str!("../reference/scores.json")).unwrap()
@@ -35,10 +35,7 @@ fn scored(rows: &[Value], with: &str) -> Project {
 
 #[track_caller]
 fn ran(rows: &[Value], steps: &str) -> Project {
-    let project = Project::new(&format!("{READ}{steps}"));
-    project.write("data.jsonl", rows.iter().map(|row| format!("{row}\n")).collect::<String>());
-    project.run_ok(&[]);
-    project
+    Project::new(&format!("{READ}{steps}")).with("data.jsonl", lines(rows)).ran()
 }
 
 /// The rows of a step by their id.
@@ -85,11 +82,11 @@ fn bleu_with_other_tokens_and_smoothing() {
     let mut steps = String::new();
     for tokens in ["13a", "none", "intl", "char"] {
         for smooth in ["exp", "floor", "add-k", "none"] {
-            let with = format!("bleu_tokenize: {tokens}, bleu_smooth: {smooth}");
+            let with = format!("metrics: [bleu], bleu_tokenize: {tokens}, bleu_smooth: {smooth}");
             let step = smooth.replace("-", "_");
-            steps.push_str(&format!(
-                "  s_{tokens}_{step}: {{ op: score, from: data, with: {{ reference: code, metrics: [bleu], {with} }} }}\n"
-            ));
+            steps += &format!(
+                "  s_{tokens}_{step}: {{ op: score, from: data, with: {{ reference: code, {with} }} }}\n"
+            );
         }
     }
     let project = ran(&pairs(), &steps);
@@ -98,11 +95,8 @@ fn bleu_with_other_tokens_and_smoothing() {
             let step = format!("s_{tokens}_{}", smooth.replace('-', "_"));
             let rows = by_id(&project, &step);
             for (name, theirs) in theirs.as_object().unwrap() {
-                close(
-                    &rows[name]["bleu"],
-                    theirs.as_f64().unwrap() / 100.0,
-                    &format!("{step} {name}"),
-                );
+                let theirs = theirs.as_f64().unwrap() / 100.0;
+                close(&rows[name]["bleu"], theirs, &format!("{step} {name}"));
             }
             // All fifteen as one text.
             let corpus = project.rows(&format!("{step}.corpus"));
@@ -247,12 +241,9 @@ fn an_echo_gets_nothing_and_the_reference_all() {
         assert_eq!(row["levenshtein"], missing, "{row}");
         assert_eq!(row["exact_match"], 0);
     }
-    let by_id = |rows: Vec<Value>| -> BTreeMap<String, Value> {
-        rows.into_iter().map(|row| (row["id"].as_str().unwrap().to_owned(), row)).collect()
-    };
-    let whole = by_id(project.rows("whole"));
-    for (step, rows) in ["rest", "laid_out"].map(|step| (step, by_id(project.rows(step)))) {
-        for (id, row) in &rows {
+    let whole = by_id(&project, "whole");
+    for step in ["rest", "laid_out"] {
+        for (id, row) in &by_id(&project, step) {
             for column in ["bleu", "chrf", "similarity", "levenshtein", "exact_match", "codebleu"] {
                 assert_eq!(row[column], whole[id][column], "{step} {column}: {row}");
             }
@@ -275,26 +266,18 @@ fn an_echo_gets_nothing_and_the_reference_all() {
 
 #[test]
 fn what_does_not_fit_is_said() {
-    let rows = |given: &str| {
-        let project = Project::new(
-            "galeras: 1\nsteps:\n  data: { op: read, with: { path: data.jsonl } }\n  \
-             scores: { op: score, from: data, with: { reference: code, given: given } }\n",
-        );
+    let given = |given: &str| {
         let row = json!({"id": "1", "code": "a = 1\nb = 2\n", "given": given, "prediction": "b"});
-        project.write("data.jsonl", format!("{row}\n"));
-        project
+        let with = "{ reference: code, given: given }";
+        let step = format!("  scores: {{ op: score, from: data, with: {with} }}\n");
+        Project::new(&format!("{READ}{step}")).with("data.jsonl", lines(&[row]))
     };
-    let other = rows("c = 3").run(&["run", "w.yaml"]);
-    assert_eq!(other.code, Some(1));
-    assert!(other.stderr.contains("does not begin with the given text"), "{}", other.stderr);
+    let other = given("c = 3").run(&["run", "w.yaml"]).exits(1);
+    other.reports(&["does not begin with the given text"]);
     // Nothing is left to write: there is nothing to score.
-    let project = rows("a = 1\nb = 2");
-    project.run_ok(&[]);
-    let row = &project.rows("scores")[0];
+    let row = given("a = 1\nb = 2").ran().only("scores");
     assert!(row["bleu"].is_null() && row["levenshtein"].is_null(), "{row}");
-    let project = rows("");
+    let project = given("");
     project.change("given: given", "given: gven");
-    let unknown = project.run(&["run", "w.yaml"]);
-    assert_eq!(unknown.code, Some(2));
-    assert!(unknown.stderr.contains("given"), "{}", unknown.stderr);
+    project.run(&["run", "w.yaml"]).exits(2).reports(&["given"]);
 }

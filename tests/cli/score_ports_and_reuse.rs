@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, lines};
+use crate::harness::{Outcome, Project, lines};
 use crate::score_odd_texts::COLUMNS;
 
 const WORKFLOW: &str = "galeras: 1
@@ -36,9 +36,15 @@ fn project(rows: &[Value]) -> Project {
     Project::new(WORKFLOW).with("data.jsonl", lines(rows))
 }
 
+/// Writes the workflow with other arguments, and runs it.
+#[track_caller]
+fn run_with(project: &Project, with: &str) -> Outcome {
+    set(project, with);
+    project.run_ok(&[])
+}
+
 fn set(project: &Project, with: &str) {
-    let text = WORKFLOW.replace(", by: [treatment]", with);
-    project.write("w.yaml", text);
+    project.write("w.yaml", WORKFLOW.replace(", by: [treatment]", with));
 }
 
 /// The names of the columns of a step, without those of the input.
@@ -102,8 +108,7 @@ fn only_the_chosen_scores_are_there() {
         ("[parses, levenshtein]", vec!["parses", "levenshtein"], vec![]),
         ("[exact_match, codebleu]", codebleu, published),
     ] {
-        set(&project, &format!(", metrics: {metrics}"));
-        project.run_ok(&[]);
+        run_with(&project, &format!(", metrics: {metrics}"));
         assert_eq!(added(&project), columns, "{metrics}");
         let metrics = corpus(&project, &[]).into_keys().map(|(_, metric)| metric);
         assert_eq!(metrics.collect::<Vec<String>>(), of_corpus);
@@ -113,12 +118,10 @@ fn only_the_chosen_scores_are_there() {
 #[test]
 fn another_column_may_hold_the_prediction() {
     let project = project(&data());
-    set(&project, ", prediction: note, metrics: [levenshtein, similarity]");
-    project.run_ok(&[]);
+    run_with(&project, ", prediction: note, metrics: [levenshtein, similarity]");
     assert!(project.rows("scores").iter().all(|row| row["levenshtein"].as_u64().unwrap() > 30));
     // Also the reference itself.
-    set(&project, ", prediction: code");
-    project.run_ok(&[]);
+    run_with(&project, ", prediction: code");
     let perfect =
         |row: &Value| row["exact_match"] == 1 && row["bleu"] == 1.0 && row["codebleu"] == 1.0;
     assert!(project.rows("scores").iter().all(perfect));
@@ -150,10 +153,9 @@ fn a_group_has_the_scores_of_its_rows_as_one_text() {
         assert_eq!(found[&("\"alone\"".into(), metric.into())].0, alone[metric], "{metric}");
     }
     // A group does not know of the others.
-    set(&project, "");
     rows.retain(|row| row["treatment"] == "t1");
     project.write("data.jsonl", lines(&rows));
-    project.run_ok(&[]);
+    run_with(&project, "");
     let whole = corpus(&project, &[]);
     for metric in CORPUS {
         let of_group = &found[&("\"t1\"".into(), metric.into())];
@@ -171,15 +173,13 @@ fn groups_of_several_columns_and_of_nulls() {
         row["even"] = json!(i % 2 == 0);
     }
     let project = project(&rows);
-    set(&project, ", by: [note, part], metrics: [bleu]");
-    project.run_ok(&[]);
+    run_with(&project, ", by: [note, part], metrics: [bleu]");
     let found = corpus(&project, &["note", "part"]);
     let keys: Vec<(&str, u64)> =
         found.iter().map(|(key, value)| (key.0.as_str(), value.1)).collect();
     assert_eq!(keys, [("\"n\",0", 10), ("\"n\",1", 10), ("null,0", 10), ("null,1", 10)]);
     for by in ["share", "even"] {
-        set(&project, &format!(", by: [{by}], metrics: [bleu]"));
-        project.run_ok(&[]);
+        run_with(&project, &format!(", by: [{by}], metrics: [bleu]"));
         assert_eq!(project.rows("scores.corpus").len(), 2, "{by}");
     }
 }
@@ -191,15 +191,13 @@ fn a_change_of_the_metrics_or_groups() {
     assert_eq!(first.step("scores")["computed_rows"], 40);
     let before = project.rows("scores");
     // Other groups need no score again.
-    set(&project, ", by: [note]");
-    let grouped = project.run_ok(&[]);
+    let grouped = run_with(&project, ", by: [note]");
     assert_eq!(grouped.status("scores"), "ran");
     assert_eq!(grouped.step("scores")["computed_rows"], 0, "{grouped}");
     assert_eq!(corpus(&project, &["note"]).len(), 10);
     assert_eq!(project.rows("scores"), before);
     // Fewer metrics have the same values.
-    set(&project, ", metrics: [chrf, bleu]");
-    project.run_ok(&[]);
+    run_with(&project, ", metrics: [chrf, bleu]");
     for (row, before) in project.rows("scores").iter().zip(&before) {
         assert_eq!((&row["chrf"], &row["bleu"]), (&before["chrf"], &before["bleu"]));
     }
@@ -223,8 +221,7 @@ fn only_new_pairs_are_scored() {
     let second = project.run_ok(&[]);
     let step = second.step("scores");
     assert_eq!((&step["computed_rows"], &step["reused_rows"]), (&json!(2), &json!(39)), "{second}");
-    let fresh = project.run_ok(&["--cache", "fresh", "--jobs", "1"]);
-    assert_eq!(fresh.digests(), second.digests());
+    assert_eq!(project.run_ok(&["--cache", "fresh", "--jobs", "1"]).digests(), second.digests());
     // A group is another one, and no row has to be scored.
     let mut rows = data();
     rows[0]["treatment"] = json!("t9");
@@ -376,16 +373,12 @@ fn columns_that_cannot_be_scored() {
 #[test]
 fn weights_are_shares() {
     let project = project(&data());
-    let mut before: Option<Vec<Value>> = None;
+    let mut before: Option<Vec<f64>> = None;
     for weights in ["[0.1, 0.2, 0.3, 0.4]", "[1, 2, 3, 4]", "[10, 20, 30, 40]"] {
-        set(&project, &format!(", metrics: [codebleu], codebleu_weights: {weights}"));
-        project.run_ok(&[]);
+        run_with(&project, &format!(", metrics: [codebleu], codebleu_weights: {weights}"));
         let rows = project.rows("scores");
-        let found: Vec<Value> = rows.iter().map(|row| row["codebleu"].clone()).collect();
-        let close =
-            |(a, b): (&Value, &Value)| (a.as_f64().unwrap() - b.as_f64().unwrap()).abs() < 1e-12;
-        let same = before.as_ref().is_none_or(|before| found.iter().zip(before).all(close));
-        assert!(same, "{weights}");
-        before = Some(found);
+        let found: Vec<f64> = rows.iter().map(|row| row["codebleu"].as_f64().unwrap()).collect();
+        let before = before.get_or_insert_with(|| found.clone());
+        assert!(found.iter().zip(before.iter()).all(|(a, b)| (a - b).abs() < 1e-12), "{weights}");
     }
 }

@@ -55,30 +55,23 @@ impl Owner {
 
     #[track_caller]
     fn push(&self, place: &str, env: &Variables) {
-        let push = ["push", "casestudy.yaml", "--remote", place];
-        self.call(&self.project, &push, &[], env).exits(0);
+        self.call(&self.project, &["push", "casestudy.yaml", "--remote", place], &[], env).exits(0);
     }
 
     /// The sizes of the tables that outputs are written from, by their logical digests.
     fn needed(&self) -> BTreeMap<String, u64> {
         let digests = self.truth.digests();
         let (_, outputs) = CASESTUDY.split_once("\noutputs:").unwrap();
-        let names =
-            outputs.lines().filter_map(|line| line.split_once("from: ").map(|(_, rest)| rest));
-        let wanted: BTreeSet<&str> = names
-            .map(|rest| {
-                let name = rest.split([',', ' ', '}']).next().unwrap();
-                // An output of the workflow that is embedded.
-                let name =
-                    if name == "testbeds.checks" { "testbeds/verified.summary" } else { name };
-                let (step, port) = name.split_once('.').unwrap_or((name, "out"));
-                let of = |step: &str, port: &str| {
-                    let mut all = digests.iter();
-                    all.find(|d| d.0 == step && d.1 == port).map(|d| d.2.as_str())
-                };
-                of(step, port).unwrap()
-            })
-            .collect();
+        let names = outputs.lines().filter_map(|line| line.split_once("from: "));
+        let digest = |(_, rest): (&str, &str)| {
+            let name = rest.split([',', ' ', '}']).next().unwrap();
+            // An output of the workflow that is embedded.
+            let name = if name == "testbeds.checks" { "testbeds/verified.summary" } else { name };
+            let (step, port) = name.split_once('.').unwrap_or((name, "out"));
+            let found = digests.iter().find(|d| d.0 == step && d.1 == port);
+            found.unwrap().2.as_str()
+        };
+        let wanted: BTreeSet<&str> = names.map(digest).collect();
         assert!(wanted.len() > 20, "{wanted:?}");
         let mut sizes = BTreeMap::new();
         for file in files_below(&self.project.path("cache/actions")) {
@@ -87,8 +80,7 @@ impl Owner {
                 let digest = port["digest"].as_str().unwrap();
                 if wanted.contains(digest) {
                     // The file of the table, and those that hold columns of it.
-                    let layers = port["layers"].as_array().into_iter().flatten();
-                    for file in layers.chain([port]) {
+                    for file in port["layers"].as_array().into_iter().flatten().chain([port]) {
                         let blob = file["blob"].as_str().unwrap().to_string();
                         sizes.insert(blob, file["bytes"].as_u64().unwrap());
                     }
@@ -99,7 +91,7 @@ impl Owner {
     }
 }
 
-/// The arguments that say which repository and which model.
+/// The arguments for the repository and the model.
 fn sets(git: &HttpGit, api: &ChatApi) -> Vec<&'static str> {
     let values = [
         format!("repos={}", git.url("a")),
@@ -166,10 +158,9 @@ fn a_stranger_takes_it_from_remotes_of_every_kind() {
             }
             _ => (fetched(&done)["bytes"].as_u64().unwrap(), 0),
         };
-        let stored = files_below(&other.path("cache/blobs"));
-        let stored: u64 = stored.iter().map(|file| fs::metadata(file).unwrap().len()).sum();
-        let names = files_below(&other.path("cache/blobs"));
-        let names = names.iter().map(|file| file.file_stem().unwrap().to_str().unwrap());
+        let blobs = files_below(&other.path("cache/blobs"));
+        let stored: u64 = blobs.iter().map(|file| fs::metadata(file).unwrap().len()).sum();
+        let names = blobs.iter().map(|file| file.file_stem().unwrap().to_str().unwrap());
         let more: Vec<&str> = names.filter(|name| !needed.contains_key(*name)).collect();
         assert_eq!(more, [""; 0], "{place}");
         println!("{place}: {moved} bytes of tables, {all_bytes} in all, needed {wanted}");

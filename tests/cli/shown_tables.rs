@@ -5,7 +5,7 @@ use std::fs::File;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 
-use crate::harness::{Project, Running, says};
+use crate::harness::{Project, lines, says};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -38,38 +38,31 @@ fn id(n: u64) -> String {
 }
 
 fn project() -> Project {
-    let project = Project::new(WORKFLOW);
-    let rows: String = (1..=40_u64)
-        .map(|n| {
-            let row = json!({
-                "text": "é".repeat(n as usize), "n": n, "id": id(n),
-                "tags": if n == 3 { Value::Null } else { json!(["a\"b", null, "c,d\n"]) },
-                "about": {"a": n, "b": null},
-            });
-            format!("{row}\n")
+    let row = |n: u64| {
+        json!({
+            "text": "é".repeat(n as usize), "n": n, "id": id(n),
+            "tags": if n == 3 { Value::Null } else { json!(["a\"b", null, "c,d\n"]) },
+            "about": {"a": n, "b": null},
         })
-        .collect();
-    project.write("data.jsonl", rows);
-    project.run_ok(&[]);
-    project
+    };
+    Project::new(WORKFLOW).with("data.jsonl", lines(&(1..=40).map(row).collect::<Vec<_>>())).ran()
 }
 
-fn header(shown: &str) -> Vec<&str> {
-    shown.lines().next().unwrap().split_whitespace().collect()
+/// The words of the header of `show w.yaml` with these words.
+#[track_caller]
+fn shown_header(project: &Project, words: &str) -> Vec<String> {
+    let shown = project.cli(&format!("show w.yaml {words}")).exits(0);
+    shown.stdout.lines().next().unwrap().split_whitespace().map(str::to_owned).collect()
 }
 
 #[test]
 fn people_see_keys_first_then_what_the_step_made() {
     let project = project();
-    let shown = project.run(&["show", "w.yaml", "cut"]).exits(0);
-    assert_eq!(header(&shown.stdout), ["id", "twice", "half", "text", "n"], "{shown}");
-    let shown = project.run(&["show", "w.yaml", "cells[*]"]).exits(0);
-    assert_eq!(header(&shown.stdout)[..3], ["size", "id", "text"], "{shown}");
-    let shown = project.run(&["show", "w.yaml", "cells[size=1].rejects"]).exits(0);
-    assert_eq!(header(&shown.stdout)[..2], ["id", "step"], "{shown}");
+    assert_eq!(shown_header(&project, "cut"), ["id", "twice", "half", "text", "n"]);
+    assert_eq!(shown_header(&project, "cells[*]")[..3], ["size", "id", "text"]);
+    assert_eq!(shown_header(&project, "cells[size=1].rejects")[..2], ["id", "step"]);
     // An explicit choice of columns keeps its order, and programs get the table's own order.
-    let shown = project.run(&["show", "w.yaml", "cut", "--columns", "n,id"]).exits(0);
-    assert_eq!(header(&shown.stdout), ["n", "id"]);
+    assert_eq!(shown_header(&project, "cut --columns n,id"), ["n", "id"]);
     let csv = project.run(&["show", "w.yaml", "cut", "--format", "csv"]).exits(0);
     assert!(csv.stdout.starts_with("text,n,id,twice,half\n"), "{csv}");
 }
@@ -77,17 +70,15 @@ fn people_see_keys_first_then_what_the_step_made() {
 #[test]
 fn ids_are_short_for_people_and_whole_for_programs() {
     let project = project();
-    let shown = project.run(&["show", "w.yaml", "cut", "--columns", "id", "--where", "n > 2"]);
-    let shown = shown.exits(0).stdout;
-    let ids: Vec<&str> = shown.lines().skip(2).take(10).collect();
-    assert!(ids.iter().all(|id| id.len() == 10), "{shown}");
+    let ids = |condition: &str| -> Vec<String> {
+        let args = ["show", "w.yaml", "cut", "--columns", "id", "--where", condition];
+        project.run(&args).exits(0).stdout.lines().skip(2).map(str::to_owned).collect()
+    };
+    let some = ids("n > 2");
+    assert!(some.iter().take(10).all(|id| id.len() == 10), "{some:?}");
     // As many digits as tell them apart.
-    let shown = project.run(&["show", "w.yaml", "cut", "--columns", "id", "--where", "n <= 2"]);
-    let shown = shown.exits(0).stdout;
-    assert_eq!(shown.lines().skip(2).collect::<Vec<_>>(), ["abcdef012345678", "abcdef012345679"]);
-    let short = "abcdef012345678";
-    let traced = project.run(&["trace", "w.yaml", short]).exits(0);
-    assert!(traced.stdout.contains(&id(1)), "{traced}");
+    assert_eq!(ids("n <= 2"), ["abcdef012345678", "abcdef012345679"]);
+    project.run(&["trace", "w.yaml", "abcdef012345678"]).exits(0).prints(&[&id(1)]);
     for format in ["json", "csv"] {
         let shown = project.run(&["show", "w.yaml", "cut", "--format", format]).exits(0);
         assert!((1..=40).all(|n| shown.stdout.contains(&id(n))), "{format}");
@@ -100,8 +91,7 @@ fn ids_are_short_for_people_and_whole_for_programs() {
 #[test]
 fn what_is_left_out_is_said_with_an_option_that_exists() {
     let project = project();
-    let shown = project.run(&["show", "w.yaml", "table"]).exits(0);
-    assert!(shown.stdout.contains("… 30 more rows (use --rows)"), "{shown}");
+    project.run(&["show", "w.yaml", "table"]).exits(0).prints(&["… 30 more rows (use --rows)"]);
     let shown = project.run(&["show", "w.yaml", "table", "--rows", "100"]).exits(0);
     assert!(!shown.stdout.contains("more rows"), "{shown}");
     let wide = "SELECT text a, text b, text c, text d, text e, text f, text g, text h FROM cut";
@@ -112,24 +102,22 @@ fn what_is_left_out_is_said_with_an_option_that_exists() {
 #[test]
 fn statistics_describe_every_column() {
     let project = project();
-    let told = project.run(&["show", "w.yaml", "table", "--stats", "--format", "json"]).exits(0);
-    let columns = told.json_lines();
+    let columns = project.json(&["show", "w.yaml", "table", "--stats"]);
     let column = |name: &str| columns.iter().find(|c| c["column"] == name).unwrap();
-    let n = column("n");
-    assert_eq!(n["type"], "int64");
-    assert_eq!((&n["rows"], &n["nulls"], &n["distinct"]), (&json!(40), &json!(0), &json!(40)));
-    assert_eq!((&n["min"], &n["max"], &n["mean"]), (&json!(1), &json!(40), &json!(20.5)));
-    assert_eq!((&n["q1"], &n["median"], &n["q3"]), (&json!(10.75), &json!(20.5), &json!(30.25)));
-    assert_eq!(n["of"], "values");
+    let n = json!({
+        "column": "n", "type": "int64", "rows": 40, "nulls": 0, "distinct": 40, "of": "values",
+        "min": 1, "q1": 10.75, "median": 20.5, "q3": 30.25, "max": 40, "mean": 20.5,
+    });
+    for (name, value) in n.as_object().unwrap() {
+        assert_eq!(column("n")[name], *value, "{name}");
+    }
     let text = column("text");
     assert_eq!((&text["of"], &text["max"]), (&json!("lengths"), &json!(40)), "characters");
     let tags = column("tags");
     assert_eq!((&tags["nulls"], &tags["mean"]), (&json!(1), &json!(3.0)));
-    let about = column("about");
-    let found = (&about["of"], &about["min"], &about["distinct"]);
-    assert_eq!(found, (&json!(""), &Value::Null, &json!(40)));
-    let shown = project.run(&["show", "w.yaml", "table", "--stats"]).exits(0);
-    assert_eq!(header(&shown.stdout)[..3], ["column", "type", "nulls"], "{shown}");
+    let about = ["of", "min", "distinct"].map(|name| column("about")[name].clone());
+    assert_eq!(about, [json!(""), Value::Null, json!(40)]);
+    assert_eq!(shown_header(&project, "table --stats")[..3], ["column", "type", "nulls"]);
     let csv = project.run(&["show", "w.yaml", "table", "--stats", "--format", "csv"]).exits(0);
     assert!(csv.stdout.contains("\nn,int64,40,0,40,values,1,10.75,20.5,30.25,40,20.5\n"), "{csv}");
     project.run(&["show", "w.yaml", "table", "--stats", "--format", "parquet"]).exits(2);
@@ -138,28 +126,26 @@ fn statistics_describe_every_column() {
 #[test]
 fn statistics_are_of_the_rows_and_columns_that_are_asked_for() {
     let project = project();
-    let stats = |more: &[&str]| {
-        let args = [&["show", "w.yaml", "table", "--stats", "--format", "json"], more].concat();
-        project.run(&args).exits(0).json_lines()
+    let stats = |condition: &str| {
+        let columns = ["--columns", "n", "--where", condition];
+        project.json(&[&["show", "w.yaml", "table", "--stats"], &columns[..]].concat())
     };
-    let some = stats(&["--columns", "n", "--where", "n > 30"]);
+    let some = stats("n > 30");
     assert_eq!((some.len(), &some[0]["rows"], &some[0]["min"]), (1, &json!(10), &json!(31)));
-    let none = stats(&["--columns", "n", "--where", "n > 99"]);
+    let none = stats("n > 99");
     assert_eq!((&none[0]["rows"], &none[0]["mean"]), (&json!(0), &Value::Null));
-    let united = project.run(&["show", "w.yaml", "cells[*]", "--stats", "--format", "json"]);
-    let united = united.exits(0).json_lines();
-    assert_eq!(united.last().unwrap()["column"], "size");
-    assert_eq!((&united[0]["rows"], &united.last().unwrap()["distinct"]), (&json!(3), &json!(2)));
-    project
-        .run(&["show", "w.yaml", "table", "--stats", "-o", "s.json", "--format", "json"])
-        .exits(0);
+    let united = project.json(&["show", "w.yaml", "cells[*]", "--stats"]);
+    let last = united.last().unwrap();
+    assert_eq!((&united[0]["rows"], &last["distinct"]), (&json!(3), &json!(2)));
+    assert_eq!(last["column"], "size");
+    project.cli("show w.yaml table --stats -o s.json --format json").exits(0);
     assert_eq!(project.read("s.json").lines().count(), 5);
 }
 
 #[test]
 fn parquet_and_arrow_go_to_a_pipe() {
     let project = project();
-    let run = |script: &str| Running::start(project.shell(script)).finish().exits(0);
+    let run = |script: &str| project.sh(script).exits(0);
     run("\"$GALERAS\" show w.yaml cut --format parquet > t.parquet");
     let reader =
         ParquetRecordBatchReaderBuilder::try_new(File::open(project.path("t.parquet")).unwrap());
@@ -188,9 +174,7 @@ fn a_terminal_gets_no_binary_data() {
     for format in ["parquet", "arrow"] {
         let verb = format!("show w.yaml cut --format {format}");
         let script = format!("script -qec '\"$GALERAS\" {verb}' /dev/null < /dev/null");
-        let told = Running::start(project.shell(&script)).finish();
-        assert_eq!(told.code, Some(2), "{told}");
-        assert!(told.stdout.contains("not for a terminal; add -o PATH"), "{told}");
+        project.sh(&script).exits(2).prints(&["not for a terminal; add -o PATH"]);
     }
 }
 
@@ -200,14 +184,8 @@ fn csv_holds_lists_and_structs_as_json() {
     let args = ["show", "w.yaml", "table", "--columns", "n,tags,about", "--format", "csv"];
     let csv = project.run(&args).exits(0).stdout;
     let cell = "\"[\"\"a\\\"\"b\"\",null,\"\"c,d\\n\"\"]\"";
-    says(
-        &csv,
-        &[
-            &format!("\n1,{cell},\"{{\"\"a\"\":1,\"\"b\"\":null}}\"\n"),
-            "\n3,,\"{\"\"a\"\":3,\"\"b\"\":null}\"\n",
-        ],
-    );
+    let about = |a: u8| format!("\"{{\"\"a\"\":{a},\"\"b\"\":null}}\"\n");
+    says(&csv, &[&format!("\n1,{cell},{}", about(1)), &format!("\n3,,{}", about(3))]);
     // Output files are written by the same code.
-    let file = project.read("nested.csv");
-    assert!(file.contains(cell) && file.contains("\"{\"\"a\"\":40,\"\"b\"\":null}\""), "{file}");
+    says(&project.read("nested.csv"), &[cell, about(40).trim_end()]);
 }

@@ -1,5 +1,5 @@
-//! `push --sign`, `--allowed-signers` and `remote: { allowed_signers: … }`: a remote of which only what
-//! somebody signed is taken.
+//! `push --sign`, `--allowed-signers` and `remote: { allowed_signers: … }`: only signed results of
+//! a remote are used.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,7 +10,8 @@ use std::sync::LazyLock;
 use galeras_test_servers::static_files::{Manners, StaticFiles};
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project, files_below, says};
+use crate::forged_stores::sealed;
+use crate::harness::{Outcome, Project, Running, files_below, says};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -45,22 +46,29 @@ fn public(name: &str) -> String {
 }
 
 fn project_of(workflow: &str) -> Project {
-    let project = Project::new(workflow);
-    let rows = (0..500).map(|i| format!("row{i:05},{i}\n"));
-    project
-        .write("data.csv", std::iter::once("id,x\n".to_string()).chain(rows).collect::<String>());
-    project.write("team.signers", format!("# who signs\nada@example.org {}", public("ada")));
-    project
+    let rows: String = (0..500).map(|i| format!("row{i:05},{i}\n")).collect();
+    Project::new(workflow)
+        .with("data.csv", format!("id,x\n{rows}"))
+        .with("team.signers", format!("# who signs\nada@example.org {}", public("ada")))
+}
+
+/// A project whose workflow names a remote.
+fn project_with(remote: &str) -> Project {
+    project_of(&WORKFLOW.replacen('\n', &format!("\nremote: {remote}\n"), 1))
+}
+
+/// Sends the results to a folder, signed by ada.
+#[track_caller]
+fn push_signed(project: &Project) -> Outcome {
+    let sign = format!("--sign={}", key("ada").display());
+    project.run(&["push", "w.yaml", "--remote", "remote", &sign]).exits(0)
 }
 
 /// A project that has computed all and sent it, signed by ada, and where to.
 fn signed() -> (Project, PathBuf, Outcome) {
     let project = project_of(WORKFLOW);
     let done = project.run_ok(&[]);
-    let key = key("ada");
-    let args = ["push", "w.yaml", "--remote", "remote", "--sign", key.to_str().unwrap()];
-    let told = project.run(&args).exits(0);
-    assert!(told.stdout.contains("2 results; 2 signed"), "{told}");
+    push_signed(&project).prints(&["2 results; 2 signed"]);
     let remote = project.path("remote");
     (project, remote, done)
 }
@@ -85,15 +93,19 @@ fn sign(manifest: &Path, name: &str, namespace: &str) {
     fs::write(signature_of(manifest), signed.stdout).unwrap();
 }
 
-/// What somebody with an empty store sees who demands signatures by the team.
+/// The run of a user with an empty store who demands signatures by the team.
 fn demanded(remote: &str) -> Outcome {
     project_of(WORKFLOW).run_ok(&["--remote", remote, "--allowed-signers", "team.signers"])
 }
 
 fn hits(done: &Outcome) -> usize {
-    let finished = done.finished();
-    let steps = finished["steps"].as_array().unwrap();
-    steps.iter().filter(|step| step["status"] == "hit").count()
+    done.statuses().matches("=hit").count()
+}
+
+/// So many results were taken from the remote, and so many warnings were given.
+#[track_caller]
+fn took(done: &Outcome, results: usize, warnings: usize) {
+    assert_eq!((hits(done), done.warnings().len()), (results, warnings), "{done}");
 }
 
 #[test]
@@ -102,16 +114,16 @@ fn signed_results_are_taken_and_unsigned_ones_computed() {
     let remote_text = remote.to_str().unwrap();
     for place in [remote_text.to_string(), StaticFiles::start(&remote, Manners::Good).url] {
         let done = demanded(&place);
-        assert_eq!((hits(&done), done.warnings().len()), (2, 0), "{done}");
+        took(&done, 2, 0);
         assert_eq!(done.digests(), truth.digests());
     }
     let unsigned = project.path("unsigned");
     project.run(&["push", "w.yaml", "--remote", "unsigned"]).exits(0);
     let done = demanded(unsigned.to_str().unwrap());
-    assert_eq!((hits(&done), done.digests()), (0, truth.digests()), "{done}");
-    let told = done.warnings();
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told.iter().all(|t| t.contains("is not signed (allowed signers: team.signers)")));
+    took(&done, 0, 2);
+    assert_eq!(done.digests(), truth.digests());
+    let words = "is not signed (allowed signers: team.signers)";
+    assert!(done.warnings().iter().all(|told| told.contains(words)), "{done}");
     // Without the demand they are as good as ever.
     let any = project_of(WORKFLOW).run_ok(&["--remote", unsigned.to_str().unwrap()]);
     assert_eq!(hits(&any), 2, "{any}");
@@ -136,34 +148,26 @@ fn each_lie_about_a_signature_is_told_and_computed() {
         ("cannot be read", &|| {
             fs::write(signature_of(&files[0]), &whole[..whole.len() / 2]).unwrap();
         }),
-        // A manifest that says something else of its key, with a digest of its own that fits.
+        // A manifest with other results for its key, and a digest that fits.
         ("the signature is of something else", &|| {
-            let text = String::from_utf8(manifest.clone()).unwrap();
-            let mut value: Value = serde_json::from_str(&text).unwrap();
+            let mut value: Value = serde_json::from_slice(&manifest).unwrap();
             let theirs: Value = serde_json::from_slice(&fs::read(&files[1]).unwrap()).unwrap();
             value["ports"] = theirs["ports"].clone();
-            value.as_object_mut().unwrap().remove("integrity");
-            let text = serde_json::to_string_pretty(&value).unwrap();
-            let text = text.strip_suffix("\n}").unwrap();
-            let digest = galeras_base::digest::Digest::of(text.as_bytes());
-            let forged = format!("{text},\n  \"integrity\": \"{digest}\"\n}}\n");
-            fs::write(&files[0], forged).unwrap();
+            fs::write(&files[0], sealed(&value)).unwrap();
         }),
     ];
     for (words, lie) in lies {
         lie();
         let done = demanded(remote.to_str().unwrap());
-        let told = done.warnings();
-        assert_eq!(told.len(), 1, "{words}: {done}");
-        assert!(told[0].contains(words), "{words}: {told:?}");
-        assert_eq!((hits(&done), done.digests()), (1, truth.digests()), "{words}: {done}");
-        // `plan` and `pull` say it, too.
+        took(&done, 1, 1);
+        says(&done.warnings()[0], &[words]);
+        assert_eq!(done.digests(), truth.digests(), "{words}");
+        // `plan` and `pull` also report it.
         let other = project_of(WORKFLOW);
         let place = ["--remote", remote.to_str().unwrap(), "--allowed-signers", "team.signers"];
-        let plan = other.run(&[&["plan", "w.yaml"], &place[..]].concat()).exits(0);
-        assert!(plan.stderr.contains(words), "{plan}");
+        other.run(&[&["plan", "w.yaml"], &place[..]].concat()).exits(0).reports(&[words]);
         let pull = other.run(&[&["pull", "w.yaml"], &place[..]].concat()).exits(1);
-        assert!(pull.stderr.contains(words) && pull.stdout.contains("1 result"), "{pull}");
+        pull.reports(&[words]).prints(&["1 result"]);
         other.verifies("cache");
         fs::write(signature_of(&files[0]), &whole).unwrap();
         fs::write(&files[0], &manifest).unwrap();
@@ -173,7 +177,7 @@ fn each_lie_about_a_signature_is_told_and_computed() {
 
 #[test]
 fn a_warning_is_told_even_if_it_was_met_before_the_run() {
-    // A command that nobody agreed to makes `run` ask the remote beforehand what will not run.
+    // A command without consent makes `run` ask the remote beforehand for steps that need not run.
     let workflow = "galeras: 1
 steps:
   rows:
@@ -186,9 +190,7 @@ steps:
 ";
     let project = project_of(workflow);
     project.run_ok(&["--allow", "exec"]);
-    let key = key("ada");
-    let args = ["push", "w.yaml", "--remote", "remote", "--sign", key.to_str().unwrap()];
-    project.run(&args).exits(0);
+    push_signed(&project);
     let remote = project.path("remote");
     let of_step = |name: &str| {
         let named = |file: &PathBuf| {
@@ -200,39 +202,29 @@ steps:
     fs::remove_file(signature_of(&of_step("more"))).unwrap();
     let place = ["--remote", remote.to_str().unwrap(), "--allowed-signers", "team.signers"];
     let done = project_of(workflow).run_ok(&place);
-    assert_eq!((done.status("rows"), done.status("more")), ("hit".into(), "ran".into()), "{done}");
-    let told = done.warnings();
-    assert_eq!(told.len(), 1, "{done}");
-    assert!(told[0].contains("is not signed"), "{done}");
+    assert_eq!(done.statuses(), "rows=hit more=ran");
+    took(&done, 1, 1);
+    says(&done.warnings()[0], &["is not signed"]);
 }
 
 #[test]
 fn a_workflow_demands_signatures_of_any_remote() {
     let (project, remote, _) = signed();
-    let demanding = |remote: &str| {
-        let mapping =
-            "\nremote: { url: URL, allowed_signers: team.signers }\n".replace("URL", remote);
-        project_of(&WORKFLOW.replacen('\n', &mapping, 1))
-    };
+    let demanding =
+        |url: &str| project_with(&format!("{{ url: {url}, allowed_signers: team.signers }}"));
     project.run(&["push", "w.yaml", "--remote", "unsigned"]).exits(0);
     let (good, bad) = (remote.to_str().unwrap(), project.path("unsigned"));
     let bad = bad.to_str().unwrap();
     let allow = |place: &str| format!("read:{place}");
-    let done = demanding(good).run_ok(&["--allow", &allow(good)]);
-    assert_eq!((hits(&done), done.warnings().len()), (2, 0), "{done}");
-    let done = demanding(bad).run_ok(&["--allow", &allow(bad)]);
-    assert_eq!((hits(&done), done.warnings().len()), (0, 2), "{done}");
-    // Whatever remote the user names, unless they say so.
-    let done = demanding(good).run_ok(&["--remote", bad]);
-    assert_eq!((hits(&done), done.warnings().len()), (0, 2), "{done}");
-    let done = demanding(good).run_ok(&["--remote", bad, "--allowed-signers", ""]);
-    assert_eq!((hits(&done), done.warnings().len()), (2, 0), "{done}");
-    // The user's own list is in the place of the workflow's.
+    took(&demanding(good).run_ok(&["--allow", &allow(good)]), 2, 0);
+    took(&demanding(bad).run_ok(&["--allow", &allow(bad)]), 0, 2);
+    // Any remote that the user names, unless they waive it.
+    took(&demanding(good).run_ok(&["--remote", bad]), 0, 2);
+    took(&demanding(good).run_ok(&["--remote", bad, "--allowed-signers", ""]), 2, 0);
+    // The user's own list replaces the workflow's.
     let other = demanding(good);
     other.write("mine.signers", format!("bob {}", public("bob")));
-    let allow = allow(good);
-    let done = other.run_ok(&["--allow", &allow, "--allowed-signers", "mine.signers"]);
-    assert_eq!((hits(&done), done.warnings().len()), (0, 2), "{done}");
+    took(&other.run_ok(&["--allow", &allow(good), "--allowed-signers", "mine.signers"]), 0, 2);
 }
 
 #[test]
@@ -241,16 +233,13 @@ fn a_file_of_signers_outside_of_the_workflow_needs_consent() {
     let signers = elsewhere.path().join("signers");
     fs::write(&signers, "sk-secret-in-here").unwrap();
     let signers = signers.to_str().unwrap();
-    let mapping = format!("\nremote: {{ url: shared, allowed_signers: {signers} }}\n");
-    let other = project_of(&WORKFLOW.replacen('\n', &mapping, 1));
+    let other = project_with(&format!("{{ url: shared, allowed_signers: {signers} }}"));
     for args in [&["run", "w.yaml"][..], &["push", "w.yaml"], &["pull", "w.yaml"]] {
-        let refused = other.run(args).exits(2);
-        assert!(refused.stderr.contains("`remote` reads"), "{refused}");
+        let refused = other.run(args).exits(2).reports(&["`remote` reads"]);
         assert!(!refused.stderr.contains("line 1"), "it was read: {refused}");
     }
     let allow = format!("read:{signers}");
-    let broken = other.run(&["run", "w.yaml", "--allow", &allow]).exits(2);
-    assert!(broken.stderr.contains("line 1"), "{broken}");
+    let broken = other.run(&["run", "w.yaml", "--allow", &allow]).exits(2).reports(&["line 1"]);
     assert!(!broken.stderr.contains("sk-secret"), "{broken}");
 }
 
@@ -289,13 +278,10 @@ fn keys_and_lists_that_cannot_be_used_are_refused_before_anything_is_done() {
     ] {
         project.write("bad.signers", text);
         let args = ["run", "w.yaml", "--remote", "remote", "--allowed-signers", "bad.signers"];
-        let refused = project.run(&args).exits(2);
-        assert!(refused.stderr.contains(words), "{words}: {refused}");
+        project.run(&args).exits(2).reports(&[words]);
     }
     for wrong in ["{ allowed_signers: team.signers }", "{ url: x, signers: y }", "[x]"] {
-        let wrong = project_of(&WORKFLOW.replacen('\n', &format!("\nremote: {wrong}\n"), 1));
-        let told = wrong.run(&["check", "w.yaml"]).exits(2);
-        assert!(told.stderr.contains("w.yaml:2:"), "{told}");
+        project_with(wrong).run(&["check", "w.yaml"]).exits(2).reports(&["w.yaml:2:"]);
     }
 }
 
@@ -319,7 +305,7 @@ fn signatures_go_along_and_several_may_sign() {
         let place = ["--remote", next.to_str().unwrap(), "--allowed-signers", "one.signers"];
         assert_eq!(hits(&third.run_ok(&place)), 2);
     }
-    // Somebody who computed the same elsewhere and signs nothing breaks no signature.
+    // A user who computed the same elsewhere and signs nothing breaks no signature.
     let fourth = project_of(WORKFLOW).ran();
     let before: Vec<Vec<u8>> = manifests(&next).iter().map(|f| fs::read(f).unwrap()).collect();
     fourth.run(&["push", "w.yaml", "--remote", next.to_str().unwrap()]).exits(0);
@@ -328,8 +314,7 @@ fn signatures_go_along_and_several_may_sign() {
     assert_eq!(hits(&demanded(next.to_str().unwrap())), 2);
     // A bundle keeps them.
     other.run(&["bundle", "w.yaml", "-o", "b.zip"]).exits(0);
-    let verified = other.run(&["verify", "b.zip", "--allowed-signers", "team.signers"]).exits(0);
-    assert!(verified.stdout.contains(who), "{verified}");
+    other.run(&["verify", "b.zip", "--allowed-signers", "team.signers"]).exits(0).prints(&[who]);
     assert_eq!(hits(&demanded(other.path("b.zip").to_str().unwrap())), 2);
 }
 
@@ -342,15 +327,14 @@ fn a_result_that_is_computed_again_is_not_signed_any_more() {
     own.run_ok(&["--force", "scaled"]);
     assert_eq!(files_below(&own.path("cache/signatures")).len(), 1);
     own.verifies("cache");
-    let said = own.run(&["verify", "w.yaml"]).exits(0);
-    assert!(said.stdout.contains("1 of 2 results not signed"), "{said}");
+    own.run(&["verify", "w.yaml"]).exits(0).prints(&["1 of 2 results not signed"]);
     // A signature of something else is damage.
     let files = manifests(&remote);
     fs::copy(signature_of(&files[1]), signature_of(&files[0])).unwrap();
-    let found = project.run(&["verify", "w.yaml", "--cache", "remote"]).exits(4);
-    assert!(found.stdout.contains("not a signature of the manifest"), "{found}");
-    let found = project.run(&["cache", "verify", "--cache", "remote"]).exits(4);
-    assert!(found.stdout.contains("not a signature of the manifest"), "{found}");
+    for verb in ["verify w.yaml", "cache verify"] {
+        let found = project.cli(&format!("{verb} --cache remote")).exits(4);
+        found.prints(&["not a signature of the manifest"]);
+    }
     project.run(&["cache", "verify", "--repair", "--cache", "remote"]).exits(0);
     project.verifies("remote");
     // What belongs to no result is collected.
@@ -402,13 +386,13 @@ fn without_ssh_keygen_only_signatures_are_out_of_reach() {
             fs::write(&file, format!("#!/bin/sh\n{program}\n")).unwrap();
             fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
         }
-        let (other, with_path) = (project_of(WORKFLOW), |mut command: Command| {
+        let other = project_of(WORKFLOW);
+        let with_path = |mut command: Command| {
             command.env("PATH", &folder);
-            crate::harness::Running::start(command).finish()
-        });
+            Running::start(command).finish()
+        };
         let place = ["--remote", remote, "--allowed-signers", "team.signers"];
-        let told = with_path(other.command(&[&["run", "w.yaml"], &place[..]].concat()));
-        let told = told.exits(code);
+        let told = with_path(other.command(&[&["run", "w.yaml"], &place[..]].concat())).exits(code);
         with_path(other.command(&["run", "w.yaml", "--remote", remote])).exits(0);
         told.stderr
     };

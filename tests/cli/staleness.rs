@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::Project;
+use crate::harness::{Project, says};
 
 const TABLE: &str = "galeras: 1
 steps:
@@ -35,7 +35,7 @@ outputs:
     assert_eq!(outcome.status("cells[kind=c]"), "hit");
     assert_eq!(outcome.status("all"), "ran");
     assert_eq!(project.rows("all")[1], json!({"kind": "c", "n": 2}));
-    assert!(project.read("all.csv").contains(",c\n"), "{}", project.read("all.csv"));
+    says(&project.read("all.csv"), &[",c\n"]);
     // And a key that has another name.
     project.change("kind: [a, c]", "sort: [a, c]");
     project.change(
@@ -60,14 +60,11 @@ outputs:
     ));
     project.run_ok(&[]);
     assert_eq!(project.rows("names")[0]["step"], "valid");
-    let text = project
-        .read("w.yaml")
-        .replace("  valid:", "  checked:")
-        .replace("from: valid", "from: checked");
-    project.write("w.yaml", text);
+    let text = project.read("w.yaml").replace("  valid:", "  checked:");
+    project.write("w.yaml", text.replace("from: valid", "from: checked"));
     project.run_ok(&[]);
     assert_eq!(project.rows("names")[0]["step"], "checked");
-    assert!(project.read("rejected.csv").contains("checked"), "{}", project.read("rejected.csv"));
+    says(&project.read("rejected.csv"), &["checked"]);
 }
 
 #[test]
@@ -88,12 +85,14 @@ fn files_that_change_places_are_seen() {
     assert_ne!(project.rows("table"), before);
 }
 
+fn methods() -> Project {
+    Project::steps("  methods: { op: methods, with: { dir: src } }\n")
+        .with("src/a.py", "def f():\n    return 1\n")
+}
+
 #[test]
 fn a_renamed_source_file_is_seen() {
-    let project =
-        Project::new("galeras: 1\nsteps:\n  methods: { op: methods, with: { dir: src } }\n");
-    project.write("src/a.py", "def f():\n    return 1\n");
-    project.run_ok(&[]);
+    let project = methods().ran();
     std::fs::rename(project.path("src/a.py"), project.path("src/b.py")).unwrap();
     project.run_ok(&[]);
     assert_eq!(project.rows("methods")[0]["path"], "b.py");
@@ -103,19 +102,12 @@ fn a_renamed_source_file_is_seen() {
     project.write("src/b.py", "def g():\n    return 2\n");
     project.write("src/c.py", "def f():\n    return 1\n");
     project.run_ok(&[]);
-    let names: Vec<(String, String)> = project
-        .rows("methods")
-        .iter()
-        .map(|r| (r["path"].to_string(), r["fun_name"].to_string()))
-        .collect();
-    assert!(names.contains(&("\"b.py\"".into(), "\"g\"".into())), "{names:?}");
+    assert_eq!(project.cells("methods", "path fun_name"), ["b.py | g", "c.py | f"]);
 }
 
 #[test]
 fn a_renamed_folder_is_seen_in_the_column_repo() {
-    let project =
-        Project::new("galeras: 1\nsteps:\n  methods: { op: methods, with: { dir: src } }\n");
-    project.write("src/a.py", "def f():\n    return 1\n");
+    let project = methods();
     let first = project.run_ok(&[]);
     std::fs::rename(project.path("src"), project.path("lib")).unwrap();
     let second = project.rerun("dir: src", "dir: lib");
@@ -205,11 +197,7 @@ fn the_order_of_columns_is_part_of_a_result() {
 
 #[test]
 fn an_embedded_workflow_that_changed_is_seen() {
-    let project = Project::new(
-        "galeras: 1\nsteps:\n  sub: { uses: ./sub.yaml }\n  all: { op: sql, from: sub.t, with: { query: SELECT * FROM input } }\n",
-    );
-    project.write("sub.yaml", format!("{TABLE}outputs: {{ t: {{ from: table, path: t.csv }} }}\n"));
-    project.run_ok(&[]);
+    let project = Project::new( "galeras: 1\nsteps:\n  sub: { uses: ./sub.yaml }\n  all: { op: sql, from: sub.t, with: { query: SELECT * FROM input } }\n", ).with("sub.yaml", format!("{TABLE}outputs: {{ t: {{ from: table, path: t.csv }} }}\n")).ran();
     assert_eq!(project.rows("all").len(), 4);
     project.edit("sub.yaml", "1 2 3 4", "1 2 3");
     project.run_ok(&[]);

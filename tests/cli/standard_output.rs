@@ -1,7 +1,7 @@
-//! Every verb says that it could not print; none minds a reader who has had enough. Files that are
-//! written by name are whole or as they were.
+//! Every verb reports that it could not print; none minds a reader who has had enough. Files
+//! that are written by name are whole or as they were.
 
-use crate::harness::{Outcome, Project, Running, files_below, says};
+use crate::harness::{Outcome, Project, files_below};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -27,26 +27,17 @@ const VERBS: &[&str] = &[
     "cache gc --dry-run --keep-runs 1 --format json", "completions bash", "init new",
 ];
 
-/// A project with results, of which one is longer than any pipe.
 fn project() -> Project {
-    let project = Project::new(WORKFLOW);
     let rows = (0..10_000).map(|i| format!("{{\"id\":\"r{i:05}\",\"size\":{i}}}\n"));
-    project.write("data.jsonl", rows.collect::<String>());
-    project.run_ok(&[]);
-    project
-}
-
-fn shell(project: &Project, script: &str) -> Outcome {
-    Running::start(project.shell(script)).finish()
+    Project::new(WORKFLOW).with("data.jsonl", rows.collect::<String>()).ran()
 }
 
 #[test]
 fn every_verb_says_that_it_could_not_print() {
     let project = project();
     for verb in VERBS {
-        let outcome = shell(&project, &format!("exec \"$GALERAS\" {verb} >/dev/full"));
-        assert_eq!(outcome.code, Some(4), "{verb}: {outcome}");
-        assert!(outcome.stderr.contains("No space left"), "{verb}: {outcome}");
+        let outcome = project.sh(&format!("exec \"$GALERAS\" {verb} >/dev/full")).exits(4);
+        let outcome = outcome.reports(&["No space left"]);
         let errors = outcome.stderr.lines().filter(|line| line.starts_with("error: "));
         assert_eq!(errors.count(), 1, "{verb}: {outcome}");
         std::fs::remove_dir_all(project.path("new")).ok();
@@ -56,11 +47,10 @@ fn every_verb_says_that_it_could_not_print() {
 #[test]
 fn what_went_wrong_first_decides_the_exit() {
     let project = project().with("bad.yaml", "galeras: 1\nstep: {}\n");
-    let outcome = shell(&project, "exec \"$GALERAS\" check bad.yaml --format json >/dev/full");
-    let outcome = outcome.exits(2);
-    assert!(outcome.stderr.contains("No space left"), "{outcome}");
+    let outcome = project.sh("exec \"$GALERAS\" check bad.yaml --format json >/dev/full");
+    outcome.exits(2).reports(&["No space left"]);
     project.change("size < 9000", "no_such_column < 9000");
-    shell(&project, "exec \"$GALERAS\" run w.yaml --format json >/dev/full").exits(2);
+    project.sh("exec \"$GALERAS\" run w.yaml --format json >/dev/full").exits(2);
 }
 
 #[test]
@@ -68,7 +58,7 @@ fn no_verb_minds_a_reader_who_has_had_enough() {
     let project = project();
     for verb in VERBS {
         let script = format!("{{ \"$GALERAS\" {verb}; echo $? >status; }} | head -c 1");
-        let outcome = shell(&project, &script).exits(0);
+        let outcome = project.sh(&script).exits(0);
         assert_eq!(project.read("status"), "0\n", "{verb}: {outcome}");
         assert!(!outcome.stderr.contains("error:"), "{verb}: {outcome}");
         std::fs::remove_dir_all(project.path("new")).ok();
@@ -77,7 +67,7 @@ fn no_verb_minds_a_reader_who_has_had_enough() {
 
 /// Files may have 4096 bytes, as on a disk that is about to be full.
 fn cramped(project: &Project, verb: &str) -> Outcome {
-    shell(project, &format!("trap '' XFSZ; ulimit -f 8; exec \"$GALERAS\" {verb}"))
+    project.sh(&format!("trap '' XFSZ; ulimit -f 8; exec \"$GALERAS\" {verb}"))
 }
 
 #[test]
@@ -86,10 +76,9 @@ fn a_named_file_is_whole_or_as_it_was() {
     for (format, name) in [("json", "a.json"), ("csv", "a.csv"), ("parquet", "a.parquet")] {
         project.write(name, "old");
         let show = format!("show w.yaml table --format {format} -o {name}");
-        let outcome = cramped(&project, &show).exits(4);
-        says(&outcome.stderr, &[name, "File too large"]);
+        cramped(&project, &show).exits(4).reports(&[name, "File too large"]);
         assert_eq!(project.read(name), "old");
-        shell(&project, &format!("exec \"$GALERAS\" {show}")).exits(0);
+        project.sh(&format!("exec \"$GALERAS\" {show}")).exits(0);
         assert!(std::fs::metadata(project.path(name)).unwrap().len() > 4096);
     }
     let hidden = |path: &std::path::PathBuf| path.display().to_string().contains("/.galeras-");
@@ -104,7 +93,7 @@ fn a_link_stays_a_link_and_a_device_a_device() {
     project.run(&[&show.split(' ').collect::<Vec<_>>()[..], &["-o", "rows.csv"]].concat()).exits(0);
     assert!(project.path("rows.csv").is_symlink());
     assert_eq!(project.read("elsewhere/rows.csv"), "id,size\nr00000,0\n");
-    let printed = shell(&project, &format!("\"$GALERAS\" {show} -o /dev/stdout | cat")).exits(0);
+    let printed = project.sh(&format!("\"$GALERAS\" {show} -o /dev/stdout | cat")).exits(0);
     assert_eq!(printed.stdout, "id,size\nr00000,0\n");
 }
 
@@ -112,8 +101,7 @@ fn a_link_stays_a_link_and_a_device_a_device() {
 fn a_workflow_to_start_from_is_whole_or_absent() {
     let project = Project::empty();
     let script = "trap '' XFSZ; ulimit -f 1; exec \"$GALERAS\" init new";
-    let outcome = shell(&project, script).exits(4);
-    assert!(outcome.stderr.contains("workflow.yaml"), "{outcome}");
+    project.sh(script).exits(4).reports(&["workflow.yaml"]);
     assert!(files_below(&project.root()).is_empty());
     project.run(&["init", "new"]).exits(0);
     project.run(&["check", "new/workflow.yaml"]).exits(0);

@@ -6,13 +6,11 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::harness::{Outcome, Project, files_below, says};
+use crate::harness::{Outcome, Project, files_below, flat, says};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
-  table:
-    op: exec
-    with: { command: 'echo ''{\"id\":\"a\"}''', output: { id: utf8! } }
+  table: { op: exec, with: { command: 'echo ''{\"id\":\"a\"}''', output: { id: utf8! } } }
 ";
 
 const VERBS: [&[&str]; 3] = [
@@ -54,7 +52,7 @@ fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     files_below(folder).into_iter().map(|file| (file.clone(), fs::read(file).unwrap())).collect()
 }
 
-/// Puts a link to `to` in the place of a file or a folder of the project.
+/// Replaces a file or a folder of the project with a link to `to`.
 fn replace(project: &Project, name: &str, to: &str) {
     let path = project.path(name);
     match path.is_dir() {
@@ -68,32 +66,14 @@ fn replace(project: &Project, name: &str, to: &str) {
 #[track_caller]
 fn refuses(outcome: &Outcome, words: &str) {
     assert_eq!(outcome.code, Some(4), "{outcome}");
-    let said = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-    says(&said, &[words, "delete the link, or name the folder it leads to"]);
+    says(&flat(&outcome.stderr), &[words, "delete the link, or name the folder it leads to"]);
 }
 
 #[test]
 fn no_verb_follows_a_folder_of_a_store_that_is_a_link() {
-    let names = [
-        "actions",
-        "blobs",
-        "blobs/01",
-        "checks",
-        "downloads",
-        "downloads/git",
-        "downloads/git/mirror",
-        "locks",
-        "locks/store",
-        "memo",
-        "memo/01",
-        "outputs",
-        "runs",
-        "signatures",
-        "tmp",
-        "verified.log",
-        "work",
-    ];
-    for name in names {
+    let names = "actions blobs blobs/01 checks downloads downloads/git downloads/git/mirror locks \
+                 locks/store memo memo/01 outputs runs signatures tmp verified.log work";
+    for name in names.split(' ') {
         let project = Project::new(WORKFLOW).ran();
         let before = victims(&project);
         let up = "../".repeat(name.matches('/').count() + 1);
@@ -108,8 +88,7 @@ fn no_verb_follows_a_folder_of_a_store_that_is_a_link() {
             assert_eq!(contents(&project.path("victims")), before, "{name}: {outcome}");
         }
         // Named, it is no other.
-        let outcome = project.run(&["cache", "gc", "--cache", "./cache"]).exits(4);
-        assert!(outcome.stderr.contains("it is a link to"), "{outcome}");
+        project.run(&["cache", "gc", "--cache", "./cache"]).exits(4).reports(&["it is a link to"]);
     }
 }
 
@@ -133,30 +112,18 @@ fn a_store_is_a_link_only_if_somebody_names_it() {
 #[test]
 fn files_that_are_not_the_stores_stay_where_they_are() {
     let project = Project::new(WORKFLOW).ran();
-    let names = [
-        "tmp/thesis.tex",
-        "tmp/.env",
-        "actions/notes.json",
-        "actions/01/notes.json",
-        "blobs/notes.txt",
-        "blobs/01/notes.parquet",
-        "checks/01/notes.json",
-        "memo/01/notes/notes.json",
-        "outputs/notes/01/notes.json",
-        "runs/notes.json",
-        "signatures/notes.sig",
-        "work/notes/chapter",
-        "whole/notes.parquet",
-        "notes.txt",
-    ];
-    for name in names {
+    let names = "tmp/thesis.tex tmp/.env actions/notes.json actions/01/notes.json blobs/notes.txt \
+                 blobs/01/notes.parquet checks/01/notes.json memo/01/notes/notes.json \
+                 outputs/notes/01/notes.json runs/notes.json signatures/notes.sig \
+                 work/notes/chapter whole/notes.parquet notes.txt";
+    for name in names.split(' ') {
         let file = format!("cache/{name}");
         project.write(&file, "mine");
         made_old(&project.path(&file));
     }
     for verb in VERBS {
         project.run(verb).exits(0);
-        for name in names {
+        for name in names.split(' ') {
             assert_eq!(project.read(&format!("cache/{name}")), "mine", "{verb:?} {name}");
         }
     }

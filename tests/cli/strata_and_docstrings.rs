@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::harness::Project;
+use crate::harness::{Project, lines, says, text};
 
 const STRATIFIED: &str = "galeras: 1
 steps:
@@ -60,7 +60,7 @@ fn one_row_more_keeps_every_row_in_every_stratum() {
 
 #[test]
 fn a_hundred_rows_more_keep_three_thousand() {
-    // Strata of very different sizes, and nulls, which are a stratum of their own.
+    // Strata of very different sizes, and nulls, which are a separate stratum.
     let kind = |i: usize| match i % 97 {
         0 => Value::Null,
         k => json!(format!("k{}", (k as f64).sqrt() as usize)),
@@ -77,54 +77,38 @@ fn a_hundred_rows_more_keep_three_thousand() {
 }
 
 /// Methods by name, with the last characters of what a cut comes after.
-const METHODS: [(&str, &str, &str); 9] = [
-    (
-        "one_line",
-        "def f(x):\n    \"\"\"Say what it does, and why.\"\"\"\n    y = x + 1\n    return y * 2\n",
-        "why.\"\"\"",
-    ),
-    (
-        "lines",
-        "def f(x):\n    '''Say: what\n\n    it (does) = and\n    '''\n    y = x + 1\n    return y * 2\n",
-        "and\n    '''",
-    ),
-    (
-        "raw",
-        "def f(x):\n    r\"\"\"A \\d doc é, ü.\"\"\"\n    y = x + 1\n    return y\n",
-        "ü.\"\"\"",
-    ),
-    ("plain", "def f(x):\n    'A doc of one line'\n    y = x + 1\n    return y\n", "line'"),
-    ("parts", "def f(x):\n    'A doc ' 'in two parts'\n    y = x + 1\n    return y\n", "parts'"),
-    (
-        "async",
-        "async def f(x, y='a b'):\n    \"\"\"A doc.\"\"\"\n    z = await x + y\n    return z\n",
-        "doc.\"\"\"",
-    ),
-    (
-        "comment",
-        "def f(x):\n    # About it.\n    \"\"\"A doc after all.\"\"\"\n    y = x + 1\n    return y\n",
-        "all.\"\"\"",
-    ),
-    ("none", "def f(x, y={'a': 1}):\n    z = 'no docstring: ' + x\n    return z + y\n", "1}):"),
-    (
-        "late",
-        "def f(x):\n    y = x\n    \"\"\"No docstring.\"\"\"\n    return y + 1 + 2 + 3\n",
-        "f(x):",
-    ),
-];
+fn methods() -> Vec<(&'static str, String, &'static str)> {
+    let with_doc = |id, doc: &str, value: &str, end| {
+        (id, format!("def f(x):\n    {doc}\n    y = x + 1\n    return {value}\n"), end)
+    };
+    let coroutine =
+        "async def f(x, y='a b'):\n    \"\"\"A doc.\"\"\"\n    z = await x + y\n    return z\n";
+    let none = "def f(x, y={'a': 1}):\n    z = 'no docstring: ' + x\n    return z + y\n";
+    let late = "def f(x):\n    y = x\n    \"\"\"No docstring.\"\"\"\n    return y + 1 + 2 + 3\n";
+    vec![
+        with_doc("one_line", "\"\"\"Say what it does, and why.\"\"\"", "y * 2", "why.\"\"\""),
+        with_doc("lines", "'''Say: what\n\n    it (does) = and\n    '''", "y * 2", "and\n    '''"),
+        with_doc("raw", "r\"\"\"A \\d doc é, ü.\"\"\"", "y", "ü.\"\"\""),
+        with_doc("plain", "'A doc of one line'", "y", "line'"),
+        with_doc("parts", "'A doc ' 'in two parts'", "y", "parts'"),
+        with_doc("comment", "# About it.\n    \"\"\"A doc after all.\"\"\"", "y", "all.\"\"\""),
+        ("async", coroutine.into(), "doc.\"\"\""),
+        ("none", none.into(), "1}):"),
+        ("late", late.into(), "f(x):"),
+    ]
+}
 
 fn cutting(with: &str) -> Project {
-    let project = Project::steps(&format!(
+    let row = |id: &str, code: &str| json!({"id": id, "code": code});
+    let mut rows: Vec<Value> = methods().iter().map(|(id, code, _)| row(id, code)).collect();
+    rows.push(row("only", "def f(x):\n    \"\"\"Nothing but a docstring.\"\"\""));
+    Project::steps(&format!(
         "  data: {{ op: read, with: {{ path: data.jsonl }} }}
   testbed: {{ op: cut, from: data, with: {{ seed: 3, {with} }} }}
 "
-    ));
-    let row = |id: &str, code: &str| json!({"id": id, "code": code}).to_string() + "\n";
-    let mut data: String = METHODS.iter().map(|(id, code, _)| row(id, code)).collect();
-    data += &row("only", "def f(x):\n    \"\"\"Nothing but a docstring.\"\"\"");
-    project.write("data.jsonl", data);
-    project.run_ok(&[]);
-    project
+    ))
+    .with("data.jsonl", lines(&rows))
+    .ran()
 }
 
 #[test]
@@ -135,43 +119,34 @@ fn a_cut_after_the_docstring_lies_in_no_docstring() {
         {
             let project = cutting(&format!("after: docstring, at: {at}, {shares}"));
             let rows = project.rows("testbed");
-            assert_eq!(rows.len(), METHODS.len(), "{at} {shares}");
+            let methods = methods();
+            assert_eq!(rows.len(), methods.len(), "{at} {shares}");
             for row in &rows {
-                let (id, code, end) = *METHODS.iter().find(|m| row["id"] == m.0).unwrap();
-                let head = row["random_cut"].as_str().unwrap();
-                assert_eq!(format!("{head}{}", row["cut_rest"].as_str().unwrap()), code);
+                let (id, code, end) = methods.iter().find(|m| row["id"] == m.0).unwrap();
+                let head = text(row, "random_cut");
+                assert_eq!(format!("{head}{}", text(row, "cut_rest")), *code);
                 let least = code.find(end).unwrap() + end.len();
                 assert!(head.len() >= least, "{at} {shares} {id}: {head:?}");
             }
-            let rejects = project.rows("testbed.rejects");
-            assert_eq!((rejects.len(), &rejects[0]["id"]), (1, &json!("only")));
-            let reason = rejects[0]["reason"].as_str().unwrap();
-            assert!(reason.contains("after the docstring"), "{reason}");
+            let reject = project.only("testbed.rejects");
+            assert_eq!(reject["id"], "only");
+            says(text(&reject, "reason"), &["after the docstring"]);
         }
     }
 }
 
+/// Without a docstring, or far behind it, the cut is that after the signature.
 #[test]
-fn without_a_docstring_the_cut_is_that_after_the_signature() {
+fn a_docstring_moves_only_cuts_that_would_lie_before_its_end() {
     let cuts =
-        |after: &str| cutting(&format!("after: {after}, min: 0.1, max: 0.9")).rows("testbed");
-    let (docstring, signature) = (cuts("docstring"), cuts("signature"));
-    for id in ["none", "late"] {
-        let of = |rows: &[Value]| rows.iter().find(|row| row["id"] == id).unwrap().clone();
-        assert_eq!(of(&docstring), of(&signature), "{id}");
-    }
-    let differ = |row: &&Value| !signature.contains(row);
-    assert!(docstring.iter().filter(differ).count() > 1);
-}
-
-#[test]
-fn a_cut_behind_the_docstring_anyway_is_the_same() {
+        |after: &str, shares: &str| cutting(&format!("after: {after}, {shares}")).rows("testbed");
     // At nine tenths every cut lies in the body.
-    let cuts =
-        |after: &str| cutting(&format!("after: {after}, min: 0.9, max: 0.95")).rows("testbed");
-    let signature = cuts("signature");
-    for row in cuts("docstring") {
-        assert!(signature.contains(&row), "{row}");
+    for (shares, same) in [("min: 0.1, max: 0.9", false), ("min: 0.9, max: 0.95", true)] {
+        let (docstring, signature) = (cuts("docstring", shares), cuts("signature", shares));
+        let moved = docstring.iter().filter(|row| !signature.contains(row));
+        let moved: Vec<&str> = moved.map(|row| text(row, "id")).collect();
+        assert!(if same { moved.is_empty() } else { moved.len() > 1 }, "{moved:?}");
+        assert!(!moved.contains(&"none") && !moved.contains(&"late"), "{moved:?}");
     }
 }
 
@@ -179,6 +154,6 @@ fn a_cut_behind_the_docstring_anyway_is_the_same() {
 fn a_share_of_one_cuts_at_the_last_place() {
     for at in ["space", "token", "line"] {
         let project = cutting(&format!("after: docstring, at: {at}, min: 1, max: 1"));
-        assert_eq!(project.rows("testbed").len(), METHODS.len(), "{at}");
+        assert_eq!(project.rows("testbed").len(), methods().len(), "{at}");
     }
 }

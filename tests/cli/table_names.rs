@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, says};
+use crate::harness::{Project, says, text};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -47,7 +47,7 @@ fn project() -> Project {
 }
 
 fn sql(project: &Project, query: &str) -> Vec<Value> {
-    project.run(&["sql", "w.yaml", query, "--format", "json"]).exits(0).json_lines()
+    project.json(&["sql", "w.yaml", query])
 }
 
 #[test]
@@ -55,10 +55,8 @@ fn all_cells_are_one_table_with_their_keys() {
     let project = project();
     let rows = project.rows("testbed[*]");
     assert_eq!(rows.len(), 2 + 2 + 3 + 3);
-    let keys: Vec<(i64, &str)> = rows
-        .iter()
-        .map(|row| (row["size"].as_i64().unwrap(), row["kind"].as_str().unwrap()))
-        .collect();
+    let keys: Vec<_> =
+        rows.iter().map(|row| (row["size"].as_i64().unwrap(), text(row, "kind"))).collect();
     let expected = [[(2, "a"); 2].as_slice(), &[(2, "b"); 2], &[(3, "a"); 3], &[(3, "b"); 3]];
     assert_eq!(keys, expected.concat(), "one cell after the other");
     let counted =
@@ -104,24 +102,21 @@ fn every_verb_takes_these_names() {
     let project = project();
     let explained = project.run(&["explain", "w.yaml", "testbed[size=2]"]).exits(0);
     assert_eq!(explained.stdout.matches("op sample").count(), 2, "{explained}");
-    let told = project.run(&["explain", "w.yaml", "testbed[*]", "--format", "json"]).exits(0);
-    assert_eq!(told.json_lines().len(), 4);
-    let explained = project.run(&["explain", "w.yaml", "single.raw_data"]).exits(0);
-    assert!(explained.stdout.contains("single/valid: op validate"), "{explained}");
+    assert_eq!(project.json(&["explain", "w.yaml", "testbed[*]"]).len(), 4);
+    project.cli("explain w.yaml single.raw_data").exits(0).prints(&["single/valid: op validate"]);
     let paths = project.run(&["path", "w.yaml", "testbed[*].rejects"]).exits(0);
     assert_eq!(paths.stdout.lines().count(), 4, "{paths}");
-    let id = project.rows("testbed[size=3,kind=b]")[0]["id"].as_str().unwrap().to_owned();
-    let traced =
-        project.run(&["trace", "w.yaml", &id, "--in", "testbed[kind=b]", "--format", "json"]);
-    let traced = traced.exits(0).json_lines().remove(0);
-    let steps: Vec<&str> =
-        traced["places"].as_array().unwrap().iter().filter_map(|p| p["step"].as_str()).collect();
+    let rows = project.rows("testbed[size=3,kind=b]");
+    let args = ["trace", "w.yaml", text(&rows[0], "id"), "--in", "testbed[kind=b]"];
+    let traced = project.json(&args).remove(0);
+    let places = traced["places"].as_array().unwrap().iter();
+    let steps: Vec<&str> = places.filter_map(|place| place["step"].as_str()).collect();
     assert_eq!(steps[0], "table");
     assert!(steps[1..].iter().all(|step| step.ends_with("kind=b]")), "{steps:?}");
-    let traced = project.run(&["trace", "w.yaml", "7", "--in", "testbed[*]"]).exits(1);
-    assert!(traced.stderr.contains("`testbed[*]` has no row with the id 7"), "{traced}");
-    let selected = project.run(&["run", "w.yaml", "--select", "testbed[*]", "--format", "json"]);
-    assert_eq!(selected.exits(0).finished()["steps"].as_array().unwrap().len(), 5);
+    let traced = project.cli("trace w.yaml 7 --in testbed[*]").exits(1);
+    traced.reports(&["`testbed[*]` has no row with the id 7"]);
+    let selected = project.run_ok(&["--select", "testbed[*]"]).finished();
+    assert_eq!(selected["steps"].as_array().unwrap().len(), 5);
 }
 
 #[test]
@@ -151,8 +146,8 @@ fn a_slip_gets_one_suggestion_and_no_list_of_cells() {
             assert!(told.stderr.len() < 400, "{name}: {told}");
         }
     }
-    let told = project.run(&["run", "w.yaml", "--select", "tesbed[size=2]"]).exits(2);
-    assert!(told.stderr.contains("did you mean `testbed`?"), "{told}");
+    let told = project.cli("run w.yaml --select tesbed[size=2]").exits(2);
+    told.reports(&["did you mean `testbed`?"]);
 }
 
 #[test]
@@ -160,10 +155,8 @@ fn many_cells_are_not_listed_one_by_one() {
     let sizes = (1..=60).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
     let project = Project::new(&WORKFLOW.replace("[2, 3]", &format!("[{sizes}]")));
     project.write("collect.yaml", INNER);
-    let told = project.run(&["show", "w.yaml", "tesbed"]).exits(2);
-    assert!(told.stderr.contains("did you mean `testbed`?"), "{told}");
-    let told = project.run(&["show", "w.yaml", "testbed"]).exits(2);
-    assert!(told.stderr.contains("`testbed` has 120 cells"), "{told}");
+    project.run(&["show", "w.yaml", "tesbed"]).exits(2).reports(&["did you mean `testbed`?"]);
+    let told = project.cli("show w.yaml testbed").exits(2).reports(&["`testbed` has 120 cells"]);
     assert!(told.stderr.contains("and 115 more") && told.stderr.len() < 400, "{told}");
 }
 
@@ -177,8 +170,7 @@ fn cells_that_are_not_there_yet_are_said_to_be_with_the_command() {
         let advised = told.stderr.lines().find(|line| line.trim().starts_with("galeras run"));
         let command = advised.unwrap().trim().replacen("galeras", "\"$GALERAS\"", 1);
         if size == 4 {
-            let command = command + " --allow exec";
-            crate::harness::Running::start(project.shell(&command)).finish().exits(0);
+            project.sh(&(command + " --allow exec")).exits(0);
         }
         assert_eq!(project.rows(&format!("testbed[size={size}]")).len(), 2 * size);
     }
@@ -199,9 +191,8 @@ fn a_query_with_brackets_but_no_quotes_is_told_about_them() {
 
 #[test]
 fn a_value_that_the_notation_cannot_hold_is_reached_by_the_full_name() {
-    let project = Project::new(&WORKFLOW.replace("kind: [a, b]", "kind: ['x]y.z', 'a=b,c/d']"));
-    project.write("collect.yaml", INNER);
-    project.run_ok(&[]);
+    let text = WORKFLOW.replace("kind: [a, b]", "kind: ['x]y.z', 'a=b,c/d']");
+    let project = Project::new(&text).with("collect.yaml", INNER).ran();
     assert_eq!(project.rows("testbed[size=2,kind=x]y.z]").len(), 2);
     assert_eq!(project.rows("testbed[size=3,kind=a=b,c/d]").len(), 3);
     assert_eq!(project.rows("testbed[size=3,kind=x]y.z].rejects").len(), 3);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, marked};
+use crate::harness::{Project, lines, refused};
 
 #[rustfmt::skip]
 const CATEGORIES: [&str; 10] = [
@@ -11,19 +11,17 @@ const CATEGORIES: [&str; 10] = [
 ];
 
 fn project(rows: &[Value], with: &str) -> Project {
-    let project = Project::steps(&format!(
+    Project::steps(&format!(
         "  data: {{ op: read, with: {{ path: data.jsonl }} }}
   tokens: {{ op: taxonomy, from: data, with: {{ column: code{with} }} }}
 "
-    ));
-    project.write("data.jsonl", rows.iter().map(|row| format!("{row}\n")).collect::<String>());
-    project
+    ))
+    .with("data.jsonl", lines(rows))
 }
 
 #[track_caller]
 fn counts(code: &str, with: &str) -> [i64; 10] {
-    let project = project(&[json!({"id": "a", "code": code})], with).ran();
-    let row = project.rows("tokens").remove(0);
+    let row = project(&[json!({"id": "a", "code": code})], with).ran().only("tokens");
     CATEGORIES.map(|name| row[name].as_i64().unwrap_or_else(|| panic!("{name}: {row}")))
 }
 
@@ -117,14 +115,13 @@ fn a_null_has_nulls() {
 fn two_texts_of_a_row_side_by_side() {
     let rows = [json!({"id": "a", "code": "if x: pass", "made": "for x in y: pass"})];
     let project = project(&rows, ", prefix: reference_");
-    let text = project.read("w.yaml");
-    project
-        .write("w.yaml", text + "  both: { op: taxonomy, from: tokens, with: { column: made } }\n");
+    project.append("  both: { op: taxonomy, from: tokens, with: { column: made } }\n");
     project.run_ok(&[]);
     let row = &project.rows("both")[0];
-    assert_eq!((&row["reference_conditional"], &row["conditional"]), (&json!(1), &json!(0)));
-    assert_eq!((&row["reference_loops"], &row["loops"]), (&json!(0), &json!(1)));
-    assert_eq!((&row["reference_blocks"], &row["blocks"]), (&json!(2), &json!(2)));
+    for (name, reference, made) in [("conditional", 1, 0), ("loops", 0, 1), ("blocks", 2, 2)] {
+        let found = (&row[format!("reference_{name}")], &row[name]);
+        assert_eq!(found, (&json!(reference), &json!(made)), "{name}");
+    }
     assert_eq!(row.as_object().unwrap().len(), 3 + 2 * 10);
 }
 
@@ -137,8 +134,8 @@ fn only_new_texts_are_counted() {
     };
     let project = project(&rows(10), "");
     assert_eq!(project.run_ok(&[]).step("tokens")["computed_rows"], 10);
-    project
-        .write("data.jsonl", rows(12).iter().rev().map(|r| format!("{r}\n")).collect::<String>());
+    let turned: Vec<Value> = rows(12).into_iter().rev().collect();
+    project.write("data.jsonl", lines(&turned));
     let more = project.run_ok(&[]);
     assert_eq!(more.step("tokens")["computed_rows"], 2, "{more}");
     assert_eq!(project.run_ok(&["--cache", "fresh", "--jobs", "1"]).digests(), more.digests());
@@ -155,7 +152,7 @@ fn arguments_that_are_wrong() {
         ("{ column: code, mode: «published }", "wrong-value"),
         ("{ column: code, «prefiks: x }", "unknown-argument"),
     ] {
-        let (text, place) = marked(&format!(
+        let workflow = format!(
             "galeras: 1
 steps:
   table:
@@ -165,10 +162,7 @@ steps:
       output: {{ id: utf8!, code: utf8!, size: int64! }}
   tokens: {{ op: taxonomy, from: table, with: {with} }}
 "
-        ));
-        let project = Project::new(&text);
-        let outcome = project.run_json(&[]).exits(2);
-        assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
-        assert!(!project.path("ran").exists());
+        );
+        refused(&workflow, code, &[]);
     }
 }

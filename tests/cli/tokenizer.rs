@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project, marked};
+use crate::harness::{Outcome, Project, refused_with, says};
 
 const PYTHON: &str = include_str!("../reference/tokenizer.json");
 
@@ -19,10 +19,7 @@ steps:
       command: touch ran; cat data.jsonl
       files: [data.jsonl]
       output: { id: utf8!, code: utf8, size: int64 }
-  bpe:
-    op: tokenizer
-    from: data
-    with: { column: code }
+  bpe: { op: tokenizer, from: data, with: { column: code } }
 outputs:
   model: { from: bpe, path: out/tokenizer.json, column: model }
 ";
@@ -34,10 +31,8 @@ fn lines<'a>(texts: impl IntoIterator<Item = Option<&'a str>>) -> String {
 }
 
 fn project(with: &str, texts: &[&str]) -> Project {
-    let project =
-        Project::new(&WORKFLOW.replace("column: code }", &format!("column: code, {with} }}")));
-    project.write("data.jsonl", lines(texts.iter().map(|text| Some(*text))));
-    project
+    Project::new(&WORKFLOW.replace("column: code }", &format!("column: code, {with} }}")))
+        .with("data.jsonl", lines(texts.iter().map(|text| Some(*text))))
 }
 
 fn methods() -> Vec<String> {
@@ -57,9 +52,7 @@ fn methods_project(with: &str) -> Project {
 
 #[track_caller]
 fn row(project: &Project) -> Value {
-    let rows = project.rows("bpe");
-    assert_eq!(rows.len(), 1);
-    rows[0].clone()
+    project.only("bpe")
 }
 
 #[track_caller]
@@ -145,17 +138,19 @@ fn nulls_are_left_out_and_no_text_gives_the_bytes() {
     assert_eq!(model(&project)["model"]["merges"], json!([["a", "b"]]));
 }
 
+/// The arguments have one mistake, at the mark `«`.
+#[track_caller]
+fn wrong(with: &str, code: &str, words: &[&str]) -> Outcome {
+    let workflow = WORKFLOW.replace("{ column: code }", with);
+    refused_with(&[("data.jsonl", "")], &workflow, code, words)
+}
+
 #[test]
 fn a_vocabulary_has_the_bytes_and_at_most_a_million_tokens() {
     for (size, said) in [("255", "256"), ("0", "256"), ("-1", "vocab_size"), ("1000001", "1000000")]
     {
-        let (text, place) =
-            marked(&WORKFLOW.replace("code }", &format!("code, vocab_size: «{size} }}")));
-        let project = Project::new(&text).with("data.jsonl", "");
-        let outcome = project.run_json(&[]).exits(2);
-        assert_eq!(outcome.diagnostics(), [format!("wrong-value w.yaml:{place}")], "{outcome}");
-        assert!(outcome.stdout.replace(',', "").contains(said), "{said}: {outcome}");
-        assert!(!project.path("ran").exists() && project.stored_nothing());
+        let with = format!("{{ column: code, vocab_size: «{size} }}");
+        says(&wrong(&with, "wrong-value", &[]).stdout.replace(',', ""), &[said]);
     }
     for size in ["256", "257", "1000000"] {
         let project = project(&format!("vocab_size: {size}"), &["ab ab", "ab"]).ran();
@@ -172,11 +167,7 @@ fn columns_and_kinds_that_there_are_not() {
         ("{ column: code, kind: «unigram }", "wrong-value", "byte_bpe"),
         ("{ column: code, «vocab: 300 }", "unknown-argument", "vocab_size"),
     ] {
-        let (text, place) = marked(&WORKFLOW.replace("{ column: code }", with));
-        let project = Project::new(&text).with("data.jsonl", "");
-        let outcome = project.run_json(&[]).exits(2);
-        assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
-        assert!(outcome.stdout.contains(said), "{said}: {outcome}");
+        wrong(with, code, &[said]);
     }
 }
 

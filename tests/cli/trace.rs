@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::{Project, says};
+use crate::harness::{Project, says, text};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -21,19 +21,15 @@ steps:
 
 fn project() -> Project {
     let project = Project::new(WORKFLOW);
-    let mut text = String::from("x = 1\n\n\n");
-    for i in 0..10 {
-        text.push_str(&format!("def f{i}(a):\n    b = a + {i}\n    return b\n\n\n"));
-    }
-    text.push_str("def short(): pass\n\n\ndef broken():\n    return (1 +\n");
-    project.write("src/pkg/mod.py", text);
-    project.write("src/bad.py", b"\xff\xfe\xff");
-    project.run_ok(&[]);
-    project
+    let sound = (0..10).map(|i| format!("def f{i}(a):\n    b = a + {i}\n    return b\n\n\n"));
+    let sound: String = sound.collect();
+    let odd = "def short(): pass\n\n\ndef broken():\n    return (1 +\n";
+    project.write("src/pkg/mod.py", format!("x = 1\n\n\n{sound}{odd}"));
+    project.with("src/bad.py", b"\xff\xfe\xff").ran()
 }
 
 fn id(rows: &[Value], at: usize) -> String {
-    rows[at]["id"].as_str().unwrap().to_owned()
+    text(&rows[at], "id").to_owned()
 }
 
 #[test]
@@ -48,8 +44,7 @@ fn a_kept_row_leads_to_its_file_and_line() {
         &shown.stdout,
         &[&id, "pkg/mod.py", &format!("start_line {line}"), "methods", "testbed", "src"],
     );
-    let told = project.run(&["trace", "w.yaml", &id, "--format", "json"]).exits(0);
-    let told = &told.json_lines()[0];
+    let told = &project.json(&["trace", "w.yaml", &id])[0];
     let places = told["places"].as_array().unwrap();
     let steps: Vec<&str> = places.iter().filter_map(|p| p["step"].as_str()).collect();
     assert_eq!(steps, ["methods", "features", "valid", "sampled", "testbed"]);
@@ -67,20 +62,15 @@ fn a_dropped_row_leads_to_the_step_and_the_rule() {
         ("methods.rejects", "methods", "readable"),
     ] {
         let rows = project.rows(port);
-        let row = rows
-            .iter()
-            .find(|r| rule.is_empty() || r["rule"] == rule)
-            .unwrap_or_else(|| panic!("{port} {rule}: {rows:?}"));
-        let id = row["id"].as_str().unwrap();
+        let row = rows.iter().find(|row| rule.is_empty() || row["rule"] == rule).unwrap();
+        let id = text(row, "id");
         let shown = project.run(&["trace", "w.yaml", id]).exits(0);
-        let dropped = shown.stdout.lines().find(|l| l.contains("dropped"));
-        let dropped = dropped.unwrap_or_else(|| panic!("{shown}"));
-        assert!(dropped.trim().starts_with(step) && dropped.contains(rule), "{shown}");
-        let reason = row["reason"].as_str().unwrap();
-        assert!(dropped.contains(reason.lines().next().unwrap()), "{shown}");
-        let told = project.run(&["trace", "w.yaml", id, "--format", "json"]).exits(0);
-        let last = told.json_lines()[0]["places"].as_array().unwrap().last().unwrap().clone();
-        assert_eq!((&last["step"], &last["port"]), (&step.into(), &"rejects".into()));
+        let dropped = shown.stdout.lines().find(|line| line.contains("dropped")).unwrap();
+        assert!(dropped.trim().starts_with(step), "{shown}");
+        says(dropped, &[rule, text(row, "reason").lines().next().unwrap()]);
+        let told = &project.json(&["trace", "w.yaml", id])[0];
+        let last = told["places"].as_array().unwrap().last().unwrap();
+        assert_eq!((text(last, "step"), text(last, "port")), (step, "rejects"));
     }
 }
 
@@ -93,8 +83,7 @@ fn kept_and_rejected_rows_add_up_at_every_step() {
         let ports = summary["ports"].as_array().unwrap().clone();
         ports.iter().find(|p| p["port"] == port).unwrap()["rows"].as_u64().unwrap()
     };
-    let steps = ["methods", "features", "valid", "sampled", "testbed"];
-    for pair in steps.windows(2) {
+    for pair in ["methods", "features", "valid", "sampled", "testbed"].windows(2) {
         let kept = rows(pair[1], "out");
         assert_eq!(rows(pair[0], "out"), kept + rows(pair[1], "rejects"), "{}", pair[1]);
     }
@@ -112,21 +101,18 @@ fn kept_and_rejected_rows_add_up_at_every_step() {
     }
     assert_eq!(checked, 10);
     let id = id(&project.rows("testbed"), 0);
-    let told = project.run(&["trace", "w.yaml", &id, "--format", "json"]).exits(0);
-    for place in &told.json_lines()[0]["places"].as_array().unwrap()[1..] {
+    for place in &project.json(&["trace", "w.yaml", &id])[0]["places"].as_array().unwrap()[1..] {
         let of = |name: &str| place["counts"][name].as_u64().unwrap();
         assert_eq!(of("input"), of("kept") + of("rejected"), "{place}");
     }
-    let shown = project.run(&["trace", "w.yaml", &id]).exits(0);
-    assert!(shown.stdout.contains("10 = 6 kept + 4 rejected"), "{shown}");
+    project.run(&["trace", "w.yaml", &id]).exits(0).prints(&["10 = 6 kept + 4 rejected"]);
 }
 
 #[test]
 fn the_beginning_of_an_id_is_enough() {
     let project = project();
     let id = id(&project.rows("testbed"), 0);
-    let shown = project.run(&["trace", "w.yaml", &id[..12]]).exits(0);
-    assert!(shown.stdout.contains(&id), "{shown}");
+    project.run(&["trace", "w.yaml", &id[..12]]).exits(0).prints(&[&id]);
 }
 
 #[test]

@@ -2,7 +2,6 @@
 //! run, what was allowed and no more, and what was agreed to is not asked again.
 
 use std::io::Write as _;
-use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project, Running, files_below, says};
+use crate::harness::{Outcome, Project, Running, files_below, says, text};
 use crate::repository::{Repository, at, day};
 
 /// It runs a program, sends a variable to a foreign host, reads and writes outside of its folder.
@@ -44,18 +43,14 @@ struct Listener {
 
 impl Listener {
     fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
         let asked = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&asked);
-        std::thread::spawn(move || {
-            for mut stream in listener.incoming().flatten() {
-                counted.fetch_add(1, Ordering::SeqCst);
-                let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
-                let _ = std::io::Read::read(&mut stream, &mut [0; 4096]);
-                let answer = "HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\n\r\nno";
-                let _ = stream.write_all(answer.as_bytes());
-            }
+        let url = galeras_test_servers::listen(move |_, mut stream| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
+            let _ = std::io::Read::read(&mut stream, &mut [0; 4096]);
+            let answer = "HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\n\r\nno";
+            let _ = stream.write_all(answer.as_bytes());
         });
         Self { url, asked }
     }
@@ -116,7 +111,7 @@ fn looking_at_a_workflow_runs_and_sends_nothing() {
     }
 }
 
-/// The system calls say the same: no program but our own, no connection to anywhere.
+/// The system calls agree: no program but our own, no connection to anywhere.
 #[test]
 fn looking_at_a_workflow_makes_no_system_call_for_it() {
     let works = Command::new("strace").args(["-o", "/dev/null", "true"]).output();
@@ -144,12 +139,12 @@ fn looking_at_a_workflow_makes_no_system_call_for_it() {
 
 /// The flags of what the diagnostics ask for, in their order.
 #[track_caller]
-fn flags(outcome: &Outcome) -> Vec<String> {
+pub fn flags(outcome: &Outcome) -> Vec<String> {
     let diagnostics = outcome.events("diagnostic");
     assert!(diagnostics.iter().all(|d| d["code"] == "not-allowed"), "{outcome}");
-    let help = |d: &Value| d["help"].as_str().unwrap().to_owned();
-    let flag = |help: String| help.strip_prefix("allow it with --allow ").unwrap().to_owned();
-    diagnostics.iter().map(help).map(flag).collect()
+    let flag =
+        |d: &Value| text(d, "help").strip_prefix("allow it with --allow ").unwrap().to_owned();
+    diagnostics.iter().map(flag).collect()
 }
 
 #[test]
@@ -170,15 +165,13 @@ fn a_run_stops_before_anything_and_names_all_of_it() {
     assert_eq!(flags(&json), wanted);
     let places = ["6:22", "9:19", "17:72", "19:31"];
     assert_eq!(json.diagnostics(), places.map(|place| format!("not-allowed w.yaml:{place}")));
-    let messages: Vec<String> =
-        json.events("diagnostic").iter().map(|d| d["message"].to_string()).collect();
-    for (message, words) in messages.iter().zip([
+    for (diagnostic, words) in json.events("diagnostic").iter().zip([
         &["step `hit` runs a program", "touch hit #", "u{1b}[31m"][..],
         &["step `stolen` reads", "outside.csv"],
         &["step `sent` sends", "HOME", "http://evil.example", "unencrypted"],
         &["output `left` writes", "elsewhere/left.csv"],
     ]) {
-        assert!(words.iter().all(|word| message.contains(word)), "{message}: {words:?}");
+        says(&diagnostic["message"].to_string(), words);
     }
     let human = run(&project, &listener, &["run", "w.yaml"]).exits(2);
     untouched(&project, &listener, &human);
@@ -186,23 +179,18 @@ fn a_run_stops_before_anything_and_names_all_of_it() {
     let mut sorted = wanted.clone();
     sorted.sort();
     assert_eq!(line, format!("galeras run w.yaml --allow {}", sorted.join(",")), "{human}");
-    // A plan says so before.
+    // A plan reports it before.
     let plan = run(&project, &listener, &["plan", "w.yaml", "--format", "json"]).exits(0);
     let asks = plan.events("plan")[0]["asks"].as_array().unwrap().clone();
-    assert_eq!(asks.iter().map(|a| a["allow"].as_str().unwrap()).collect::<Vec<_>>(), wanted);
+    assert_eq!(asks.iter().map(|ask| text(ask, "allow")).collect::<Vec<_>>(), wanted);
     let plan = run(&project, &listener, &["plan", "w.yaml"]).exits(0);
-    says(
-        &plan.stdout,
-        &[
-            "a run would ask for your consent to this:",
-            "step `hit` runs a program: `touch hit #\\u{1b}[31m`",
-        ],
-    );
     untouched(&project, &listener, &plan);
+    let program = "step `hit` runs a program: `touch hit #\\u{1b}[31m`";
+    plan.prints(&["a run would ask for your consent to this:", program]);
     // The workflow asks for the version of the model, and its key goes there.
     let lock = run(&project, &listener, &["lock", "w.yaml"]).exits(2);
     untouched(&project, &listener, &lock);
-    says(&lock.stderr, &["galeras lock w.yaml --allow env:HOME=http://evil.example"]);
+    lock.reports(&["galeras lock w.yaml --allow env:HOME=http://evil.example"]);
     assert!(!project.path("galeras.lock").exists());
 }
 
@@ -244,8 +232,7 @@ fn what_is_allowed_is_done_and_no_more() {
     assert!(project.path("hit").exists(), "{all}");
     assert!(project.path("../elsewhere/left.csv").exists(), "{all}");
     for wrong in ["execute", "env:HOME", "read:", "network", "exec,,", "host:"] {
-        let outcome = run(&["--allow", wrong]).exits(2);
-        assert!(outcome.stderr.contains("--allow"), "{outcome}");
+        run(&["--allow", wrong]).exits(2).reports(&["--allow"]);
     }
 }
 
@@ -276,8 +263,8 @@ fn on_a_terminal(project: &Project, typed: &str) -> Outcome {
     // The keyboard stays until the program has ended.
     let output = child.wait_with_output().unwrap();
     drop(stdin);
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    let [stdout, stderr] =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     Outcome { code: output.status.code(), stdout, stderr, took: Duration::ZERO }
 }
 
@@ -294,8 +281,7 @@ fn consent_is_asked_once_in_full_and_remembered() {
     let project = Project::new(&program(&format!("{ROW}\n        : {}", "long ".repeat(200))));
     project.write("data", "1");
     for no in ["n\n", "\n", "maybe\n", "no\n"] {
-        let refused = on_a_terminal(&project, no).exits(2);
-        assert!(refused.stdout.contains("nothing was run"), "{refused}");
+        on_a_terminal(&project, no).exits(2).prints(&["nothing was run"]);
         assert!(!project.path("seen").exists());
     }
     let agreed = on_a_terminal(&project, "y\n").exits(0);
@@ -340,8 +326,7 @@ fn what_has_changed_is_asked_again() {
     project.write("copy/w.yaml", program(ROW));
     project.write("copy/data", "1");
     let args = ["run", "copy/w.yaml", "--format", "json"];
-    let copy = Running::start(project.command_as_typed(&args)).finish().exits(2);
-    assert_eq!(flags(&copy), ["exec"]);
+    assert_eq!(flags(&Running::start(project.command_as_typed(&args)).finish().exits(2)), ["exec"]);
     // Consent can be taken back.
     unattended(&project).exits(0);
     std::fs::remove_dir_all(project.path("cache")).unwrap();
@@ -354,8 +339,7 @@ fn a_stored_result_needs_no_consent() {
     let project = Project::new(&program(ROW)).with("data", "1").ran();
     unattended(&project).exits(0).all_hit();
     let args = ["run", "w.yaml", "--format", "json", "--force", "rows"];
-    let forced = Running::start(project.command_as_typed(&args)).finish().exits(2);
-    assert_eq!(flags(&forced), ["exec"]);
+    assert_eq!(flags(&Running::start(project.command_as_typed(&args)).finish().exits(2)), ["exec"]);
 }
 
 #[test]
@@ -369,19 +353,18 @@ fn servers_of_the_local_network_and_without_encryption_are_not_asked_unasked() {
         let project = Project::new(&format!(
             "galeras: 1\nsteps:\n  data:\n    op: read\n    with: {{ url: '{url}' }}\n"
         ));
-        for verb in ["check", "run", "plan"] {
-            let args = [verb, "w.yaml", "--format", "json"];
+        let refused = |verb: &str, more: &[&str]| {
+            let args = [&[verb, "w.yaml", "--format", "json"], more].concat();
             let mut program = command(&project, &listener, &args);
             program.env("HTTPS_PROXY", &listener.url).env("https_proxy", &listener.url);
-            let outcome = Running::start(program).finish().exits(2);
-            assert_eq!(flags(&outcome), [format!("host:{host}")], "{verb}");
+            Running::start(program).finish().exits(2)
+        };
+        for verb in ["check", "run", "plan"] {
+            assert_eq!(flags(&refused(verb, &[])), [format!("host:{host}")], "{verb}");
         }
         assert_eq!(listener.asked(), 0);
         // Once it is allowed, the server is asked; it does not have the file.
-        let args = ["check", "w.yaml", "--format", "json", "--allow", &format!("host:{host}")];
-        let mut program = command(&project, &listener, &args);
-        program.env("HTTPS_PROXY", &listener.url).env("https_proxy", &listener.url);
-        let outcome = Running::start(program).finish().exits(2);
+        let outcome = refused("check", &["--allow", &format!("host:{host}")]);
         assert_eq!(outcome.events("diagnostic")[0]["code"], "unreachable-url", "{outcome}");
         assert!(listener.asked.swap(0, Ordering::SeqCst) > 0);
     }
@@ -405,9 +388,8 @@ fn a_folder_from_a_table_is_not_mined_unasked() {
     let row = |path: &str| format!("repo,clone_url,head_sha\nr,{path},{head}\n");
     project.write("repos.csv", row("../private"));
     let refused = unattended(&project).exits(0);
-    let rejected = project.rows("mined.rejects");
-    assert_eq!((project.rows("mined").len(), rejected.len()), (0, 1), "{refused}");
-    says(rejected[0]["reason"].as_str().unwrap(), &["private", "--allow read:"]);
+    assert!(project.rows("mined").is_empty(), "{refused}");
+    says(text(&project.only("mined.rejects"), "reason"), &["private", "--allow read:"]);
     let allowed = project.run_json(&["--allow", "read:../private"]).exits(0);
     assert_eq!(project.rows("mined").len(), 1, "{allowed}");
 }

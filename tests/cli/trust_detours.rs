@@ -3,8 +3,9 @@
 
 use std::os::unix::fs::symlink;
 
-use crate::harness::{Outcome, Project, Running, says};
+use crate::harness::{Outcome, Project, Running, says, text};
 use crate::repository::{Repository, at, day};
+use crate::trust::flags;
 use galeras_test_servers::http_git::{GitFault, HttpGit};
 
 const TABLE: &str = "galeras: 1
@@ -33,10 +34,7 @@ fn run(project: &Project, more: &[&str]) -> Outcome {
 /// The permission that the only diagnostic asks for.
 #[track_caller]
 fn asks(outcome: &Outcome, flag: &str) {
-    let diagnostics = outcome.events("diagnostic");
-    assert_eq!(diagnostics.len(), 1, "{outcome}");
-    assert_eq!(diagnostics[0]["code"], "not-allowed", "{outcome}");
-    assert_eq!(diagnostics[0]["help"], format!("allow it with --allow {flag}"), "{outcome}");
+    assert_eq!(flags(outcome), [flag]);
 }
 
 /// To some parsers the host ends at `#`, to others it begins behind `@`.
@@ -61,12 +59,9 @@ fn an_address_with_two_hosts_is_asked_of_none() {
         let project = Project::new(MINED);
         let head = "1".repeat(40);
         project.write("repos.csv", format!("repo,clone_url,head_sha\nr,{address},{head}\n"));
-        let outcome = run(&project, &["--allow", "host:ssh://evil.example"]).exits(0);
+        run(&project, &["--allow", "host:ssh://evil.example"]).exits(0);
         assert!(!project.path("ssh-ran").exists(), "{address}");
-        let rejects = project.rows("mined.rejects");
-        assert_eq!(rejects.len(), 1, "{outcome}");
-        let reason = rejects[0]["reason"].as_str().unwrap();
-        assert!(reason.contains("cannot be used as a repository"), "{reason}");
+        says(text(&project.only("mined.rejects"), "reason"), &["cannot be used as a repository"]);
     }
 }
 
@@ -79,17 +74,10 @@ fn a_git_server_does_not_send_us_into_a_private_network() {
     let row = |url: &str| format!("repo,clone_url,head_sha\nr,{url},{head}\n");
     project.write("repos.csv", row(&server.url("r")));
     server.fail("info/refs", 9, GitFault::Redirect("http://10.255.255.1:9".into()));
-    let outcome = run(&project, &[]).exits(0);
-    let rejects = project.rows("mined.rejects");
-    assert_eq!(rejects.len(), 1, "{outcome}");
-    let reason = rejects[0]["reason"].as_str().unwrap();
-    says(
-        reason,
-        &[
-            "redirects to http://10.255.255.1:9, which was not agreed to",
-            "--allow host:http://10.255.255.1:9",
-        ],
-    );
+    run(&project, &[]).exits(0);
+    let reject = project.only("mined.rejects");
+    let words = "redirects to http://10.255.255.1:9, which was not agreed to";
+    says(text(&reject, "reason"), &[words, "--allow host:http://10.255.255.1:9"]);
     assert_eq!(server.take_seen().len(), 1, "it was asked once");
     // The next run asks again.
     server.heal();
@@ -109,8 +97,7 @@ fn a_report_behind_a_link_is_an_output_like_others() {
     assert!(project.stored_nothing());
     // A selection has no report.
     run(&project, &["--select", "rows"]).exits(0);
-    let outcome = typed(&project, &["report", "w.yaml"]).exits(2);
-    assert!(outcome.stderr.contains(&format!("--allow {flag}")), "{outcome}");
+    typed(&project, &["report", "w.yaml"]).exits(2).reports(&[&format!("--allow {flag}")]);
     assert!(!there.exists());
     typed(&project, &["report", "w.yaml", "--allow", &flag]).exits(0);
     std::fs::remove_file(&there).unwrap();
@@ -127,14 +114,11 @@ fn a_setting_is_a_path_only_as_a_whole() {
         "galeras: 1
 params: { sep: { type: string, default: x }, file: { type: string, default: rows.csv } }
 steps:
-  rows:
-    op: read
-    with: { path: \"${{ params.sep }}OUTSIDE\", format: csv, key: [id] }
+  rows: { op: read, with: { path: \"${{ params.sep }}OUTSIDE\", format: csv, key: [id] } }
 ",
     );
     project.write("../outside.csv", "id\n1\n");
-    let outside = project.path("../outside.csv").canonicalize().unwrap();
-    let outside = outside.display().to_string();
+    let outside = project.path("../outside.csv").canonicalize().unwrap().display().to_string();
     project.change("OUTSIDE", outside.trim_start_matches('/'));
     asks(&run(&project, &["--set", "sep=/"]).exits(2), &format!("read:{outside}"));
     assert!(project.stored_nothing());

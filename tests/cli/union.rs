@@ -1,6 +1,6 @@
 //! `union`: tables under each other.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::harness::{Project, every, refused};
 
@@ -20,30 +20,16 @@ fn workflow(rest: &str) -> String {
     )
 }
 
-const UNION: &str = "  all:
-    op: union
-    from: { Second: b, First: a }
-    with: { label: source }
-";
-
-fn cells(rows: &[Value]) -> Vec<(String, String, i64)> {
-    let text = |v: &Value| v.as_str().unwrap().to_owned();
-    rows.iter().map(|r| (text(&r["source"]), text(&r["id"]), r["x"].as_i64().unwrap())).collect()
-}
+const UNION: &str =
+    "  all: { op: union, from: { Second: b, First: a }, with: { label: source } }\n";
 
 #[test]
 fn rows_of_all_tables_are_there_under_their_labels() {
     let project = Project::new(&workflow(UNION));
     let outcome = project.run_ok(&[]);
-    let row = |source: &str, id: &str, x| (source.to_owned(), id.to_owned(), x);
-    let expected = [
-        row("First", "1", 10),
-        row("First", "2", 20),
-        row("Second", "1", 10),
-        row("Second", "3", 30),
-    ];
     // An id in two tables is two rows: the label is a part of the key.
-    assert_eq!(cells(&project.rows("all")), expected);
+    let expected = ["First | 1 | 10", "First | 2 | 20", "Second | 1 | 10", "Second | 3 | 30"];
+    assert_eq!(project.cells("all", "source id x"), expected);
     // The order in the file changes nothing, and neither do the names of the steps.
     let digests = outcome.digests();
     let again = project.rerun("{ Second: b, First: a }", "{ First: a, Second: b }");
@@ -72,12 +58,9 @@ fn it_equals_the_query_that_does_the_same() {
 
 #[test]
 fn columns_choose_from_tables_that_differ() {
-    let text = "  all:
-    op: union
-    from: { A: a, C: c }
-    with: { label: source, columns: [x] }
-";
-    let project = Project::new(&workflow(text)).ran();
+    let with = "{ label: source, columns: [x] }";
+    let step = format!("  all: {{ op: union, from: {{ A: a, C: c }}, with: {with} }}\n");
+    let project = Project::new(&workflow(&step)).ran();
     assert_eq!(project.rows("all")[2], json!({"source": "C", "id": "9", "x": 90}));
     // A column that is not taken changes nothing.
     assert_eq!(project.rerun("\"y\":1", "\"y\":2").statuses(), "a=hit b=hit c=ran all=hit");
@@ -94,14 +77,8 @@ fn ports_and_united_cells_are_tables_too() {
     op: union
     from: { In: 'part[*]', Out: 'part[*].rejects' }
     with: { label: source, columns: [x] }
-  one:
-    op: union
-    from: { Only: b }
-    with: { label: source }
-  cell:
-    op: union
-    from: { Part: part, B: b }
-    with: { label: source }
+  one: { op: union, from: { Only: b }, with: { label: source } }
+  cell: { op: union, from: { Part: part, B: b }, with: { label: source } }
 ";
     let project = Project::new(&workflow(text));
     let outcome = project.run_ok(&[]);
@@ -118,14 +95,8 @@ fn tables_without_rows_have_none_in_the_union() {
     op: sql
     from: a
     with: { query: 'SELECT id, x FROM input WHERE x > 100' }
-  all:
-    op: union
-    from: { A: a, None: none }
-    with: { label: source }
-  nothing:
-    op: union
-    from: { A: none, B: none }
-    with: { label: source }
+  all: { op: union, from: { A: a, None: none }, with: { label: source } }
+  nothing: { op: union, from: { A: none, B: none }, with: { label: source } }
 ";
     let outcome = Project::new(&workflow(text)).run_ok(&[]);
     let found = (&outcome.step("all")["rows"], &outcome.step("nothing")["rows"]);

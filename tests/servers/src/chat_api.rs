@@ -4,7 +4,7 @@
 pub mod dialects;
 
 use std::io::{BufReader, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
@@ -15,7 +15,7 @@ use serde_json::Value;
 use self::dialects::Dialect;
 pub use self::dialects::{code, content, error};
 pub use crate::http::Headers;
-use crate::http::{self, Request};
+use crate::http::{self, Request, Response};
 
 /// The model that is served, and how the server calls it.
 pub const MODEL: &str = "tiny";
@@ -38,7 +38,7 @@ pub struct ChatRequest {
     pub body: Value,
     /// When it was read.
     pub at: Instant,
-    /// Whether an answer was sent to its last byte.
+    /// True if an answer was sent to its last byte.
     pub answered: Arc<AtomicBool>,
 }
 
@@ -62,7 +62,7 @@ impl ChatRequest {
     }
 }
 
-/// What is done with a request instead of answering it well.
+/// A fault instead of a good answer.
 #[derive(Clone, Debug)]
 pub enum ChatFault {
     /// Any answer: status, more headers, body.
@@ -81,7 +81,7 @@ pub enum ChatFault {
     Malformed,
     /// 200 without a choice.
     NoChoices,
-    /// An answer of so many bytes, and whether its header says its length.
+    /// An answer of so many bytes, and whether its header has its length.
     Huge(usize, bool),
     /// The answer as a stream of events.
     Stream,
@@ -98,7 +98,7 @@ pub enum ChatFault {
 type Script = Box<dyn FnMut(&ChatRequest) -> Option<ChatFault> + Send>;
 type Meter = Box<dyn FnMut(&ChatRequest) -> (u64, u64) + Send>;
 
-/// What the server has billed: tokens of prompts and of answers.
+/// The bill so far: tokens of prompts and of answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bill {
     pub requests: u64,
@@ -128,8 +128,6 @@ pub struct ChatApi {
 impl ChatApi {
     /// Serves on a free port.
     pub fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = format!("http://{}", listener.local_addr().unwrap());
         let state = State {
             asked: Vec::new(),
             script: Box::new(|_| None),
@@ -139,23 +137,18 @@ impl ChatApi {
             bill: Bill::default(),
             latency: Duration::ZERO,
         };
-        let state = Arc::new(Mutex::new(state));
+        let (state, address) = (Arc::new(Mutex::new(state)), String::new());
         let api = Self { state, address, under_way: Arc::default(), most: Arc::default() };
         let served = api.clone();
-        thread::spawn(move || {
-            for (connection, stream) in listener.incoming().flatten().enumerate() {
-                let api = served.clone();
-                thread::spawn(move || api.serve(connection, stream));
-            }
-        });
-        api
+        let address = http::listen(move |connection, stream| served.serve(connection, stream));
+        Self { address, ..api }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
     }
 
-    /// What `base_url` is: `http://127.0.0.1:PORT/v1`.
+    /// The `base_url`: `http://127.0.0.1:PORT/v1`.
     pub fn url(&self) -> String {
         format!("{}/v1", self.address)
     }
@@ -197,7 +190,7 @@ impl ChatApi {
         self
     }
 
-    /// Every request takes as many tokens as this says from now on, of the prompt and of the answer.
+    /// Every request takes this many tokens from now on, of the prompt and of the answer.
     pub fn set_meter(
         &self,
         meter: impl FnMut(&ChatRequest) -> (u64, u64) + Send + 'static,
@@ -206,8 +199,8 @@ impl ChatApi {
         self
     }
 
-    /// What all requests have cost so far: each is billed when it arrives, as a model begins to
-    /// write then, whoever waits for it.
+    /// The cost of all requests so far. Each is billed when it arrives, as a model begins to write
+    /// then, even if the client is gone.
     pub fn bill(&self) -> Bill {
         self.state().bill
     }
@@ -296,7 +289,7 @@ impl ChatApi {
             None => (200, vec![], whole),
             Some(ChatFault::Slow(time)) => {
                 thread::sleep(time);
-                return done(&asked, send(stream, 200, &[], &whole));
+                (200, vec![], whole)
             }
             Some(ChatFault::Hang) => {
                 let _ = reader.read(&mut [0]);
@@ -308,10 +301,8 @@ impl ChatApi {
                 return None;
             }
             Some(ChatFault::CutBody) => {
-                let head = head(200, &[], whole.len());
-                let half = &whole.as_bytes()[..whole.len() / 2];
-                let _ = stream.write_all(&[head.as_bytes(), half].concat());
-                return None;
+                let half = whole.len() / 2;
+                return response(200, vec![], whole).send(stream, half);
             }
             Some(ChatFault::Huge(bytes, told)) => return huge(stream, bytes, told),
             Some(ChatFault::Raw(status, headers, body)) => (status, headers, body),
@@ -339,13 +330,17 @@ impl ChatApi {
             }
             Some(ChatFault::With(fields)) => (200, vec![], with(good, &fields)),
         };
-        done(&asked, send(stream, status, &headers, &body))
+        let sent = response(status, headers, body).send(stream, usize::MAX);
+        asked.answered.store(sent.is_some(), Ordering::SeqCst);
+        sent
     }
 }
 
-fn done(asked: &ChatRequest, sent: Option<()>) -> Option<()> {
-    asked.answered.store(sent.is_some(), Ordering::SeqCst);
-    sent
+/// An answer in JSON, unless its headers have another type.
+fn response(status: u16, headers: Headers, body: String) -> Response {
+    let plain = http::header(&headers, "content-type").is_none();
+    let response = Response { status, headers, body: body.into() };
+    if plain { response.with("content-type", "application/json") } else { response }
 }
 
 fn with(mut good: Value, fields: &Value) -> String {
@@ -357,25 +352,6 @@ fn with(mut good: Value, fields: &Value) -> String {
         }
     }
     good.to_string()
-}
-
-fn head(status: u16, headers: &[(String, String)], length: usize) -> String {
-    let mut headers = headers.to_vec();
-    if http::header(&headers, "content-type").is_none() {
-        headers.push(("content-type".into(), "application/json".into()));
-    }
-    http::head(status, &headers, length)
-}
-
-fn send(
-    mut stream: &TcpStream,
-    status: u16,
-    headers: &[(String, String)],
-    body: &str,
-) -> Option<()> {
-    // In one piece: otherwise the kernel holds the second one back for a while.
-    let whole = head(status, headers, body.len()) + body;
-    stream.write_all(whole.as_bytes()).ok()
 }
 
 /// An answer of so many bytes, made while it is sent.

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::io::BufReader;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 
 use crate::http::{self, Request, Response};
@@ -42,7 +42,7 @@ struct State {
     last: u64,
     requests: Vec<GcsRequest>,
     read_only: bool,
-    /// Whether whoever has this token is answered.
+    /// True if a client with this token is answered.
     admits: Option<Admission>,
 }
 
@@ -85,15 +85,10 @@ fn about(object: &StoredObject, status: u16, body: Vec<u8>) -> Response {
 
 impl GcsApi {
     pub fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
         let state = Arc::new(Mutex::new(State::default()));
         let served = Arc::clone(&state);
-        std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                let (stream, state) = (stream.unwrap(), Arc::clone(&served));
-                std::thread::spawn(move || converse(stream, &state));
-            }
+        let url = http::listen(move |_, stream| {
+            converse(stream, &served);
         });
         Self { url, state }
     }
@@ -117,7 +112,7 @@ impl GcsApi {
         self.state.lock().unwrap().admits = Some(Box::new(admits));
     }
 
-    /// Whether nothing may be written or removed.
+    /// From now on nothing may be written or removed, or all may.
     pub fn read_only(&self, read_only: bool) {
         self.state.lock().unwrap().read_only = read_only;
     }

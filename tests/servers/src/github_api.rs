@@ -4,7 +4,7 @@
 //! It really evaluates queries (`query`), and records what it was asked.
 
 use std::io::BufReader;
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 mod query;
 
 pub use crate::http::Request;
-use crate::http::{Response, encode, read_request};
+use crate::http::{Response, encode, listen, read_request};
 
 /// A repository on the server. Times are `YYYY-MM-DDTHH:MM:SSZ`.
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ impl Repo {
     }
 }
 
-/// What goes wrong with one answer.
+/// A fault of one answer.
 #[derive(Clone, Debug)]
 pub enum GithubFault {
     /// 403, and nothing remains until so many seconds from now.
@@ -105,18 +105,13 @@ pub struct GithubApi(Arc<Mutex<State>>);
 impl GithubApi {
     /// Serves these repositories on a free port.
     pub fn start(repos: Vec<Repo>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = format!("http://{}", listener.local_addr().unwrap());
         let script: Script = Box::new(|_, _| None);
-        let state = State { repos, requests: Vec::new(), searches: 0, script, address };
+        let (requests, address) = (Vec::new(), String::new());
+        let state = State { repos, requests, searches: 0, script, address };
         let api = Self(Arc::new(Mutex::new(state)));
         let served = api.clone();
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let api = served.clone();
-                thread::spawn(move || api.serve(stream));
-            }
-        });
+        let address = listen(move |_, stream| served.serve(stream));
+        api.state().address = address;
         api
     }
 

@@ -1,7 +1,9 @@
 //! As much HTTP as the servers need: requests, answers, addresses.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread;
 
 /// Names and values. Those of requests have their names in lower case.
 pub type Headers = Vec<(String, String)>;
@@ -32,12 +34,27 @@ impl Request {
     }
 }
 
+/// Listens on a free port, and answers each connection in a thread, with its number from 0.
+/// Returns the address. The threads end with the process.
+pub fn listen(answer: impl Fn(usize, TcpStream) + Send + Sync + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let answer = Arc::new(answer);
+    thread::spawn(move || {
+        for (number, stream) in listener.incoming().flatten().enumerate() {
+            let answer = Arc::clone(&answer);
+            thread::spawn(move || answer(number, stream));
+        }
+    });
+    address
+}
+
 /// The first value of a header.
 pub(crate) fn header<'a>(headers: &'a Headers, name: &str) -> Option<&'a str> {
     headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
 }
 
-/// The next request of a connection; none at its end. Whoever waits for it is told to send the body.
+/// The next request of a connection; none at its end. A client that waits is asked for the body.
 pub(crate) fn read_request<S: Read + Write>(reader: &mut BufReader<S>) -> Option<Request> {
     let line = read_line(reader)?;
     let mut words = line.split_whitespace();
@@ -89,7 +106,7 @@ fn read_chunks(reader: &mut impl BufRead, body: &mut Vec<u8>) -> Option<()> {
     }
 }
 
-/// The head of an answer up to the empty line, which says how long the body is.
+/// The head of an answer up to the empty line, with the length of the body.
 pub(crate) fn head(status: u16, headers: &[(String, String)], length: usize) -> String {
     let mut head = format!("HTTP/1.1 {status} Status\r\ncontent-length: {length}\r\n");
     for (name, value) in headers {

@@ -21,7 +21,7 @@ use base64::prelude::BASE64_STANDARD;
 
 use crate::http;
 
-/// What the server does instead of answering.
+/// A fault instead of an answer.
 #[derive(Clone, Debug)]
 pub enum GitFault {
     /// Answers with this status and no body.
@@ -77,7 +77,7 @@ pub struct HttpGit {
 }
 
 impl HttpGit {
-    /// Serves all repositories below `root`, whatever their settings say.
+    /// Serves all repositories below `root`, with any settings.
     pub fn start(root: &Path) -> Self {
         Self::start_at(root, 0)
     }

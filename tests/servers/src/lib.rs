@@ -9,6 +9,7 @@ pub mod gcs_api;
 pub mod github_api;
 mod http;
 pub mod http_git;
+pub use http::listen;
 #[cfg(feature = "s3")]
 pub mod s3_api;
 pub mod static_files;

@@ -105,7 +105,7 @@ impl S3Api {
         fs::create_dir(self.state.root.join(name)).unwrap();
     }
 
-    /// What a client of the only user has in its environment.
+    /// The environment of a client of the only user.
     pub fn env(&self) -> [(&'static str, String); 5] {
         [
             ("AWS_ACCESS_KEY_ID", KEY_ID.into()),

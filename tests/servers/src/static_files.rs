@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufReader, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +17,7 @@ pub enum Manners {
     WithoutRanges,
     /// It ends the connection in the middle of every large answer.
     Cuts,
-    /// It accepts connections and says nothing.
+    /// It accepts connections and does not answer.
     Mute,
     /// It answers 503.
     Overloaded,
@@ -44,24 +44,18 @@ const BEYOND: u64 = 1 << 50;
 impl StaticFiles {
     /// Serves the files below `folder`.
     pub fn start(folder: &Path, manners: Manners) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
         let requests = Arc::new(Mutex::new(Vec::new()));
         let overstated = Arc::new(Mutex::new(None));
         let (folder, told) = (folder.to_path_buf(), Arc::clone(&requests));
         let about = Arc::clone(&overstated);
-        std::thread::spawn(move || {
-            let mut kept = Vec::new();
-            for stream in listener.incoming() {
-                let stream = stream.unwrap();
-                if manners == Manners::Mute {
-                    kept.push(stream);
-                    continue;
+        let url = http::listen(move |_, stream| {
+            if manners == Manners::Mute {
+                // The connection stays open.
+                loop {
+                    std::thread::park();
                 }
-                let (folder, told) = (folder.clone(), Arc::clone(&told));
-                let about = Arc::clone(&about);
-                std::thread::spawn(move || answer(stream, &folder, manners, &told, &about));
             }
+            answer(stream, &folder, manners, &told, &about);
         });
         Self { url, requests, overstated }
     }

@@ -1,9 +1,9 @@
-//! What a good answer and an error look like, in each of the protocols: OpenAI's chat completions
-//! and completions, Anthropic's messages.
+//! Good answers and errors in each of the protocols: OpenAI's chat completions and completions,
+//! Anthropic's messages.
 
 use serde_json::{Value, json};
 
-/// What a path is served in.
+/// The protocol of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     Chat,

@@ -10,7 +10,7 @@ type Test = Box<dyn Fn(&Repo) -> bool>;
 pub(crate) struct Query(Vec<Test>);
 
 impl Query {
-    /// Reads a search string, or says what GitHub would.
+    /// Reads a search string, or returns GitHub's error.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut tests: Vec<Test> = Vec::new();
         let mut forks = "false";
