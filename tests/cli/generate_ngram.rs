@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project, fields, lines, text};
+use crate::harness::{Outcome, Project, lines, text, values};
 
 /// Rows of `data.jsonl` are completed by a model of the texts of `train.jsonl`.
 const WORKFLOW: &str = "galeras: 1
@@ -172,7 +172,7 @@ fn answers_are_code_that_goes_on() {
         let tokens = row["completion_tokens"].as_u64().unwrap();
         assert!(tokens <= 40 && row["prompt_tokens"].as_u64().unwrap() > 0, "{row}");
         assert_eq!(row["finish_reason"] == "length", tokens == 40, "{row}");
-        assert_eq!(fields(row, "model sample earlier_responses"), json!(["ngram", 0, []]));
+        assert_eq!(values(row, "model sample earlier_responses"), json!(["ngram", 0, []]));
         // Everything of the prompt is there.
         assert!(row["treatment"].is_string() && row["code"].is_string(), "{row}");
     }
@@ -182,7 +182,7 @@ fn answers_are_code_that_goes_on() {
     let sum = |name: &str| rows.iter().map(|row| row[name].as_u64().unwrap()).sum::<u64>();
     let summary = project.only("answers.summary");
     let wanted = json!([rows.len(), sum("completion_tokens"), sum("prompt_tokens"), null]);
-    assert_eq!(fields(&summary, "rows completion_tokens prompt_tokens cost_usd"), wanted);
+    assert_eq!(values(&summary, "rows completion_tokens prompt_tokens cost_usd"), wanted);
     assert!(project.rows("answers.rejects").is_empty());
 }
 
@@ -268,7 +268,7 @@ fn a_model_without_texts_has_nothing_to_say() {
         let text_of = project.read("w.yaml").replace("train: train", "train: none");
         project.write("w.yaml", text_of + &none);
         project.run_ok(&[]);
-        let found = fields(&project.only("answers"), "prediction finish_reason completion_tokens");
+        let found = values(&project.only("answers"), "prediction finish_reason completion_tokens");
         assert_eq!(found, json!([CUT, "stop", 0]), "{train}");
     }
 }
@@ -330,7 +330,7 @@ fn other_columns_may_be_learned_from_and_completed() {
         .collect();
     let project = project(&[json!({"id": "a", "random_cut": "x", "begin": CUT})], &train);
     project.rerun("seed: 1", "seed: 1, code: begin, train_column: text, order: 4, model: m");
-    let found = fields(&project.only("answers"), "prediction model reported_model");
+    let found = values(&project.only("answers"), "prediction model reported_model");
     assert_eq!(found, json!([METHOD.trim_end(), "m", null]));
 }
 

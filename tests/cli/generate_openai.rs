@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, fields};
+use crate::harness::{Project, values};
 use galeras_test_servers::chat_api::{
     ChatApi, ChatFault, ChatRequest, MODEL, TOKENS, VERSION, code, content,
 };
@@ -95,12 +95,12 @@ fn every_prompt_gets_a_row_with_its_answer() {
         let columns = "prediction raw_response finish_reason model reported_model sample \
                        prompt_tokens completion_tokens earlier_responses";
         let wanted = json!([code(body), content(body), "stop", MODEL, VERSION, 0, 11, 7, []]);
-        assert_eq!(fields(row, columns), wanted);
+        assert_eq!(values(row, columns), wanted);
     }
     let ids: BTreeSet<&str> = rows.iter().map(|row| row["id"].as_str().unwrap()).collect();
     assert_eq!(ids.len(), 3);
     assert!(project.rows("answers.rejects").is_empty());
-    assert_eq!(fields(&outcome.step("answers"), "computed_rows reused_rows"), json!([3, 0]));
+    assert_eq!(values(&outcome.step("answers"), "computed_rows reused_rows"), json!([3, 0]));
     project.verifies("cache");
 }
 
@@ -148,7 +148,7 @@ fn samples_have_seeds_keys_ids_and_answers_of_their_own() {
         let body = json!({"messages": row["messages"], "seed": 40 + sample});
         assert_eq!(row["prediction"], code(&body));
     }
-    assert_eq!(fields(&project.only("answers.summary"), "rows answers"), json!([10, 10]));
+    assert_eq!(values(&project.only("answers.summary"), "rows answers"), json!([10, 10]));
     // Without a seed the request of every sample is the same, and still each has its answer.
     let api = ChatApi::start();
     let numbered = |asked: &ChatRequest| json!({"content": format!("number {}", asked.number)});
@@ -211,9 +211,9 @@ fn a_conversation_goes_on_with_the_answers() {
             messages.push(json!({"role": "assistant", "content": content(&body)}));
         }
         let columns = "raw_response earlier_responses prompt_tokens completion_tokens";
-        assert_eq!(fields(&row, columns), json!([said[2], said[..2], 33, 21]));
+        assert_eq!(values(&row, columns), json!([said[2], said[..2], 33, 21]));
     }
-    assert_eq!(fields(&project.only("answers.summary"), "rows answers"), json!([4, 12]));
+    assert_eq!(values(&project.only("answers.summary"), "rows answers"), json!([4, 12]));
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn prompts_that_say_the_same_share_an_answer() {
     assert_eq!(keys, ["x | 0", "x | 1", "y | 0", "y | 1"], "{said:?}");
     // Paid once.
     let summary = project.only("answers.summary");
-    assert_eq!(fields(&summary, "rows answers prompt_tokens"), json!([8, 4, 44]));
+    assert_eq!(values(&summary, "rows answers prompt_tokens"), json!([8, 4, 44]));
     assert_eq!(outcome.events("progress").last().unwrap()["done"], 8);
     // A template without columns is one question.
     let (api, project) = served(3, "");
@@ -288,7 +288,7 @@ fn answers_in_every_dialect_are_read() {
         api.script(move |_| Some(fault.clone()));
         let project = project(&api, 1, "").ran();
         let prediction = if reason == "refusal" { "" } else { raw };
-        let found = fields(&project.only("answers"), "raw_response prediction finish_reason");
+        let found = values(&project.only("answers"), "raw_response prediction finish_reason");
         assert_eq!(found, json!([raw, prediction, reason]), "{message}");
         assert_eq!(api.count(), 1, "{message}");
     }
@@ -304,7 +304,7 @@ fn answers_in_every_dialect_are_read() {
     for (extract, prediction) in [("code", "x = 1"), ("raw", said)] {
         project.write("w.yaml", workflow(&api, &format!("extract: {extract}")));
         project.run_ok(&[]);
-        let found = fields(&project.only("answers"), "prediction raw_response");
+        let found = values(&project.only("answers"), "prediction raw_response");
         assert_eq!(found, json!([prediction, said]));
     }
     assert_eq!(api.count(), 1, "a change of the extraction is no question");

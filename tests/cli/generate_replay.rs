@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, every, fields, lines, says, text};
+use crate::harness::{Project, every, lines, says, text, values};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -55,10 +55,10 @@ fn answers_are_found_by_columns_or_ids() {
     for row in project.rows("answers") {
         let prompt = prompts.iter().find(|prompt| prompt["id"] == row["prompt_id"]).unwrap();
         let columns = "snippet_id treatment prompt messages code n";
-        assert_eq!(fields(&row, columns), fields(prompt, columns));
+        assert_eq!(values(&row, columns), values(prompt, columns));
         let columns = "model sample finish_reason reported_model prompt_tokens completion_tokens \
                        earlier_responses";
-        assert_eq!(fields(&row, columns), json!(["replay", 0, null, null, null, null, []]));
+        assert_eq!(values(&row, columns), json!(["replay", 0, null, null, null, null, []]));
     }
     assert!(project.rows("answers.rejects").is_empty());
     // The order of the answers does not count.
@@ -108,7 +108,7 @@ fn columns_of_answers_are_taken_over() {
             |g: &&Value| g["snippet_id"] == row["snippet_id"] && g["treatment"] == row["treatment"];
         let found = given.iter().find(of).unwrap();
         let columns = "finish_reason reported_model prompt_tokens completion_tokens";
-        assert_eq!(fields(&row, columns), fields(found, columns));
+        assert_eq!(values(&row, columns), values(found, columns));
         assert!(row.get("comment").is_none(), "{row}");
     }
     let columns = "reported_model rows answers prompt_tokens completion_tokens";
@@ -142,7 +142,7 @@ fn samples_are_told_apart() {
     assert!(before.iter().all(|id| ids.contains(id)));
     // The last one has no second answer.
     let reject = project.only("answers.rejects");
-    assert_eq!(fields(&reject, "sample rule"), json!([1, "answer"]));
+    assert_eq!(values(&reject, "sample rule"), json!([1, "answer"]));
     says(text(&reject, "reason"), &["snippet_id = d3", "treatment = b", "sample = 1"]);
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::generate_openai::{answers, data, project, served, workflow};
-use crate::harness::{Outcome, Project, fields, says};
+use crate::harness::{Outcome, Project, says, values};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest};
 
 /// The last messages of the requests since the last call, sorted.
@@ -47,7 +47,7 @@ fn new_rows_and_samples_are_asked_alone() {
     project.write("data.jsonl", data(0..6));
     let outcome = project.run_ok(&[]);
     assert_eq!(taken(&api), ["Complete this: def f5(a):"]);
-    assert_eq!(fields(&outcome.step("answers"), "computed_rows reused_rows"), json!([1, 5]));
+    assert_eq!(values(&outcome.step("answers"), "computed_rows reused_rows"), json!([1, 5]));
     assert_eq!(said(&project)[..5], before);
     // Fewer rows, and the same again.
     project.write("data.jsonl", data(2..4));
@@ -75,7 +75,7 @@ fn how_it_is_asked_is_no_part_of_the_result() {
     let base = "price: { input: 1, output: 1 }, max_tokens: 9";
     let project = project(&api, 3, base);
     let first = project.run_ok(&[]);
-    asks_nothing(&api, &project).repeats(&first);
+    asks_nothing(&api, &project).all_hit_as(&first);
     for more in [
         "concurrency: 3",
         "requests_per_minute: 100",
@@ -86,7 +86,7 @@ fn how_it_is_asked_is_no_part_of_the_result() {
         "api_key_env: NOT_SET_AT_ALL",
     ] {
         project.write("w.yaml", workflow(&api, &format!("{base}, {more}")));
-        asks_nothing(&api, &project).repeats(&first);
+        asks_nothing(&api, &project).all_hit_as(&first);
     }
     // The same server, written in another way.
     project.write("w.yaml", workflow(&api, base).replace("/v1'", "/v1/'"));
@@ -98,7 +98,7 @@ fn what_is_made_of_the_answers_asks_nothing() {
     let (api, project) = served(3, "seed: 1");
     project.run_ok(&[]);
     unlike(&api);
-    let rows = |outcome: Outcome| fields(&outcome.step("answers"), "computed_rows reused_rows");
+    let rows = |outcome: Outcome| values(&outcome.step("answers"), "computed_rows reused_rows");
     project.change("seed: 1", "seed: 1, extract: raw");
     assert_eq!(rows(asks_nothing(&api, &project)), json!([0, 3]));
     project.change("seed: 1", "seed: 1, price: { input: 1, output: 2 }");
@@ -278,7 +278,7 @@ fn conversations_that_begin_the_same_share_the_beginning() {
     project.run_ok(&[]);
     assert_eq!(api.count(), 2);
     let summary = project.only("answers.summary");
-    assert_eq!(fields(&summary, "rows answers cost_usd"), json!([2, 2, 36e-6]));
+    assert_eq!(values(&summary, "rows answers cost_usd"), json!([2, 2, 36e-6]));
     // A beginning that is refused is refused for all who share it.
     let (api, project) = served(2, "");
     api.spoil("f1(", ChatFault::Error(400, "bad", "no way".into()));

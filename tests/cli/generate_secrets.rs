@@ -144,17 +144,17 @@ fn a_missing_key_is_found_before_anything_runs() {
     let wanted = [format!("missing-secret w.yaml:{place}")];
     for value in [None, Some(""), Some(" \n")] {
         let variables = value.map(|value| (NAME, value));
-        let start = |args: &[&str]| project.run_in_env(variables.as_slice(), args).exits(2);
+        let start = |args: &[&str]| project.run_with(args, variables.as_slice()).exits(2);
         let outcome = start(&RUN);
         assert_eq!(outcome.diagnostics(), wanted, "{outcome}");
         assert_eq!(outcome.finished()["status"], "invalid");
         let place = format!("w.yaml:{place}");
         let words = [place.as_str(), NAME, "·", "not set"];
-        start(&["run", "w.yaml"]).complains(&words);
+        start(&["run", "w.yaml"]).reports(&words);
         let planned = start(&["plan", "w.yaml", "--format", "json"]);
         assert_eq!(planned.diagnostics(), wanted, "{planned}");
-        start(&["plan", "w.yaml"]).complains(&[NAME]).prints(&["answers"]);
-        start(&["lock", "w.yaml"]).complains(&[NAME]);
+        start(&["plan", "w.yaml"]).reports(&[NAME]).prints(&["answers"]);
+        start(&["lock", "w.yaml"]).reports(&[NAME]);
     }
     assert!(project.stored_nothing(), "not even the first step was run");
     assert_eq!(api.count(), 0);
@@ -175,7 +175,7 @@ fn only_steps_that_run_need_their_key() {
     project.run_ok(&["--select", "prompts"]);
     let first = run(&project, &RUN).exits(0);
     // All hits.
-    project.run_ok(&[]).repeats(&first);
+    project.run_ok(&[]).all_hit_as(&first);
     project.run(&["plan", "w.yaml"]).exits(0);
     project.run(&["show", "w.yaml", "answers"]).exits(0);
     // A new row needs it.
@@ -191,7 +191,7 @@ fn a_key_that_cannot_be_sent_is_told_without_it() {
     let api = ChatApi::start();
     let (project, _) = without_key(&api);
     for bad in ["two words of mine", "schlüssel-mit-umlaut"] {
-        let outcome = project.run_in_env(&[(NAME, bad)], &RUN).exits(2);
+        let outcome = project.run_with(&RUN, &[(NAME, bad)]).exits(2);
         assert!(outcome.stdout.contains(NAME) && !outcome.stdout.contains(bad), "{outcome}");
     }
     assert_eq!(api.count(), 0);

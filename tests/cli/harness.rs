@@ -302,6 +302,50 @@ impl Project {
         outcome
     }
 
+    /// The rows of a port, asked for with more arguments.
+    #[track_caller]
+    pub fn rows_with(&self, port: &str, more: &[&str]) -> Vec<Value> {
+        let args = [&["show", "w.yaml", port, "--format", "json"], more].concat();
+        self.run(&args).exits(0).json_lines()
+    }
+
+    /// The JSON lines of a command, which has to succeed.
+    #[track_caller]
+    pub fn json(&self, args: &[&str]) -> Vec<Value> {
+        self.run(&[args, &["--format", "json"]].concat()).exits(0).json_lines()
+    }
+
+    /// The first line that a verb writes as JSON.
+    #[track_caller]
+    pub fn answer(&self, args: &[&str]) -> Value {
+        self.json(args).remove(0)
+    }
+
+    /// Runs the program with the words of a line as arguments.
+    #[track_caller]
+    pub fn cli(&self, line: &str) -> Outcome {
+        self.run(&line.split(' ').collect::<Vec<_>>())
+    }
+
+    /// Runs a shell script in which `$GALERAS` is the program.
+    #[track_caller]
+    pub fn sh(&self, script: &str) -> Outcome {
+        Running::start(self.shell(script)).finish()
+    }
+
+    /// Starts what [`Project::run_json`] runs.
+    pub fn start(&self, more: &[&str]) -> Running {
+        Running::start(self.command(&[&["run", "w.yaml", "--format", "json"], more].concat()))
+    }
+
+    /// Refused for just this mistake, `code file:line:column`, with these words.
+    #[track_caller]
+    pub fn refuses(&self, more: &[&str], found: &str, words: &[&str]) -> Outcome {
+        let outcome = self.run_json(more).exits(2);
+        assert_eq!(outcome.diagnostics(), [found], "{outcome}");
+        outcome.prints(words)
+    }
+
     /// True if no result, run or temporary file is stored.
     pub fn stored_nothing(&self) -> bool {
         ["actions", "blobs", "runs", "memo", "tmp"]
@@ -590,9 +634,10 @@ impl Outcome {
 
     /// Fails unless every step was a hit, with the results of an earlier run.
     #[track_caller]
-    pub fn all_hit_as(&self, before: &Self) {
+    pub fn all_hit_as(self, before: &Self) -> Self {
         self.all_hit();
         assert_eq!(self.digests(), before.digests(), "{self}");
+        self
     }
 
     /// Fails unless the statuses of the steps are these.
@@ -626,150 +671,6 @@ impl Outcome {
         self.events("diagnostic").iter().map(place).collect()
     }
 
-    /// Fails unless standard output has all these words.
-    #[track_caller]
-    pub fn prints(self, words: &[&str]) -> Self {
-        for word in words {
-            assert!(self.stdout.contains(word), "{word:?} in {self}");
-        }
-        self
-    }
-
-    /// Fails unless standard error has all these words.
-    #[track_caller]
-    pub fn reports(self, words: &[&str]) -> Self {
-        for word in words {
-            assert!(self.stderr.contains(word), "{word:?} in {self}");
-        }
-        self
-    }
-}
-
-/// Columns of a row, as a list.
-pub fn fields(row: &Value, columns: &str) -> Value {
-    columns.split(' ').map(|name| row[name].clone()).collect()
-}
-
-impl Project {
-    /// The rows of a port, asked for with more arguments.
-    #[track_caller]
-    pub fn rows_with(&self, port: &str, more: &[&str]) -> Vec<Value> {
-        let args = [&["show", "w.yaml", port, "--format", "json"], more].concat();
-        self.run(&args).exits(0).json_lines()
-    }
-
-    /// The first line that a verb writes as JSON.
-    #[track_caller]
-    pub fn answer(&self, args: &[&str]) -> Value {
-        self.run(&[args, &["--format", "json"]].concat()).exits(0).json_lines().remove(0)
-    }
-
-    /// Starts what [`Project::run_json`] runs.
-    pub fn start(&self, more: &[&str]) -> Running {
-        Running::start(self.command(&[&["run", "w.yaml", "--format", "json"], more].concat()))
-    }
-
-    /// Refused for just this mistake, `code file:line:column`, with these words.
-    #[track_caller]
-    pub fn refuses(&self, more: &[&str], found: &str, words: &[&str]) -> Outcome {
-        let outcome = self.run_json(more).exits(2);
-        assert_eq!(outcome.diagnostics(), [found], "{outcome}");
-        outcome.prints(words)
-    }
-}
-
-impl Outcome {
-    /// Fails unless every step was a hit, with the results of an earlier run.
-    #[track_caller]
-    pub fn all_hit_as(&self, before: &Self) {
-        self.all_hit();
-        assert_eq!(self.digests(), before.digests(), "{self}");
-    }
-
-    /// Fails unless the statuses of the steps are these.
-    #[track_caller]
-    pub fn went(self, statuses: &str) -> Self {
-        assert_eq!(self.statuses(), statuses, "{self}");
-        self
-    }
-
-    /// Step, port, digest of everything.
-    #[track_caller]
-    pub fn digests(&self) -> Vec<(String, String, String)> {
-        let text = |v: &Value| v.as_str().unwrap().to_owned();
-        let finished = self.finished();
-        let steps = finished["steps"].as_array().unwrap();
-        let of = |s: &Value| {
-            let step = text(&s["step"]);
-            let ports = s["ports"].as_array().unwrap().clone();
-            ports.into_iter().map(move |p| (step.clone(), text(&p["port"]), text(&p["digest"])))
-        };
-        steps.iter().flat_map(of).collect()
-    }
-
-    /// The diagnostics of a refused workflow as `code file:line:column`.
-    #[track_caller]
-    pub fn diagnostics(&self) -> Vec<String> {
-        let place = |d: &Value| {
-            let text = |name: &str| d[name].as_str().unwrap().to_owned();
-            format!("{} {}:{}:{}", text("code"), text("file"), d["line"], d["column"])
-        };
-        self.events("diagnostic").iter().map(place).collect()
-    }
-
-    /// Fails unless standard output has all these words.
-    #[track_caller]
-    pub fn prints(self, words: &[&str]) -> Self {
-        for word in words {
-            assert!(self.stdout.contains(word), "{word:?} in {self}");
-        }
-        self
-    }
-
-    /// Fails unless standard error has all these words.
-    #[track_caller]
-    pub fn reports(self, words: &[&str]) -> Self {
-        for word in words {
-            assert!(self.stderr.contains(word), "{word:?} in {self}");
-        }
-        self
-    }
-}
-
-/// Columns of a row, as a list.
-pub fn fields(row: &Value, columns: &str) -> Value {
-    columns.split(' ').map(|name| row[name].clone()).collect()
-}
-
-impl Project {
-    /// The rows of a port, asked for with more arguments.
-    #[track_caller]
-    pub fn rows_with(&self, port: &str, more: &[&str]) -> Vec<Value> {
-        let args = [&["show", "w.yaml", port, "--format", "json"], more].concat();
-        self.run(&args).exits(0).json_lines()
-    }
-
-    /// The first line that a verb writes as JSON.
-    #[track_caller]
-    pub fn answer(&self, args: &[&str]) -> Value {
-        self.run(&[args, &["--format", "json"]].concat()).exits(0).json_lines().remove(0)
-    }
-
-    /// Starts what [`Project::run_json`] runs.
-    pub fn start(&self, more: &[&str]) -> Running {
-        Running::start(self.command(&[&["run", "w.yaml", "--format", "json"], more].concat()))
-    }
-
-    /// Refused for just this mistake, `code file:line:column`, with these words.
-    #[track_caller]
-    pub fn refuses(&self, more: &[&str], found: &str, words: &[&str]) -> Outcome {
-        let outcome = self.run_json(more).exits(2);
-        assert_eq!(outcome.diagnostics(), [found], "{outcome}");
-        outcome.prints(words)
-    }
-}
-
-impl Outcome {
     /// Fails unless standard output has all these words.
     #[track_caller]
     pub fn prints(self, words: &[&str]) -> Self {
@@ -779,56 +680,8 @@ impl Outcome {
 
     /// Fails unless standard error has all these words.
     #[track_caller]
-    pub fn complains(self, words: &[&str]) -> Self {
-        says(&self.stderr, words);
-        self
-    }
-
-    /// Fails unless every step was a hit, with the results of an earlier run.
-    #[track_caller]
-    pub fn repeats(self, earlier: &Self) -> Self {
-        self.all_hit();
-        assert_eq!(self.digests(), earlier.digests(), "{self}");
-        self
-    }
-}
-
-impl Project {
-    /// Runs the program with the words of a line as arguments.
-    #[track_caller]
-    pub fn cli(&self, line: &str) -> Outcome {
-        self.run(&line.split(' ').collect::<Vec<_>>())
-    }
-
-    /// The JSON lines of a command, which has to succeed.
-    #[track_caller]
-    pub fn json(&self, args: &[&str]) -> Vec<Value> {
-        self.run(&[args, &["--format", "json"]].concat()).exits(0).json_lines()
-    }
-
-    /// Runs a shell script in which `$GALERAS` is the program.
-    #[track_caller]
-    pub fn sh(&self, script: &str) -> Outcome {
-        Running::start(self.shell(script)).finish()
-    }
-}
-
-impl Outcome {
-    /// Fails unless standard output has all these words.
-    #[track_caller]
-    pub fn prints(self, words: &[&str]) -> Self {
-        for word in words {
-            assert!(self.stdout.contains(word), "{word:?} in {self}");
-        }
-        self
-    }
-
-    /// Fails unless standard error has all these words.
-    #[track_caller]
     pub fn reports(self, words: &[&str]) -> Self {
-        for word in words {
-            assert!(self.stderr.contains(word), "{word:?} in {self}");
-        }
+        says(&self.stderr, words);
         self
     }
 }

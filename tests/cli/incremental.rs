@@ -62,7 +62,7 @@ fn computed() -> (Project, Outcome) {
 #[test]
 fn a_second_run_computes_nothing_and_jobs_change_nothing() {
     let (project, before) = computed();
-    let after = project.run_ok(&[]).repeats(&before);
+    let after = project.run_ok(&[]).all_hit_as(&before);
     assert!(after.events("step_started").is_empty(), "{after}");
     for step in after.finished()["steps"].as_array().unwrap() {
         assert_eq!(step["computed_rows"], 0);
@@ -128,10 +128,10 @@ fn the_same_in_other_words_changes_nothing() {
         project.write(&format!("moved/{name}"), text);
     }
     project.write("moved/w.yaml", WORKFLOW);
-    project.run(&["run", "moved/w.yaml", "--format", "json"]).exits(0).repeats(&before);
+    project.run(&["run", "moved/w.yaml", "--format", "json"]).exits(0).all_hit_as(&before);
     // The number of jobs and the working directory.
     for jobs in ["1", "2", "7"] {
-        project.run_ok(&["--jobs", jobs]).repeats(&before);
+        project.run_ok(&["--jobs", jobs]).all_hit_as(&before);
     }
     let mut command =
         project.command(&["run", "../../w.yaml", "--cache", "../../cache", "--format", "json"]);
@@ -244,7 +244,7 @@ fn force_computes_a_step_again_and_select_what_it_needs() {
     assert_eq!(outcome.statuses(), "methods=ran features=ran valid=ran");
     let outcome = project.run_ok(&["--select", "table", "--select", "methods"]);
     assert_eq!(outcome.statuses(), "methods=hit features=hit valid=hit testbed=ran table=ran");
-    project.run(&["show", "w.yaml", "lengths"]).exits(1).complains(&["not computed yet"]);
+    project.run(&["show", "w.yaml", "lengths"]).exits(1).reports(&["not computed yet"]);
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn an_explanation_has_arguments_inputs_and_results() {
     let told = project.answer(&["explain", "w.yaml", "rest"]);
     assert_eq!(told["preimage"]["operator"], "sample");
     assert_eq!(told["key"], told["manifest"]["key"]);
-    project.run(&["explain", "w.yaml", "rset"]).exits(2).complains(&["did you mean `rest`?"]);
+    project.run(&["explain", "w.yaml", "rset"]).exits(2).reports(&["did you mean `rest`?"]);
 }
 
 #[test]
@@ -84,13 +84,13 @@ fn values_of_the_environment_are_stored_nowhere() {
     let mut said = String::new();
     for verb in [&["run", "w.yaml"][..], &["explain", "w.yaml", "table"]] {
         let args = [verb, &["--format", "json"]].concat();
-        let outcome = project.run_in_env(&[("TOKEN", "hush-hush")], &args).exits(0);
+        let outcome = project.run_with(&args, &[("TOKEN", "hush-hush")]).exits(0);
         said.push_str(&outcome.stdout.replace("$TOKEN\\\" = hush-hush", ""));
     }
     assert!(!said.contains("hush-hush"), "{said}");
     let secret = b"hush-hush-twice";
     let variables = [("TOKEN", "hush-hush"), ("OTHER", "hush-hush-twice")];
-    project.run_in_env(&variables, &["run", "w.yaml", "--force", "table"]).exits(0);
+    project.run_with(&["run", "w.yaml", "--force", "table"], &variables).exits(0);
     for file in files_below(&project.path("cache")) {
         let bytes = std::fs::read(&file).unwrap();
         assert!(!bytes.windows(secret.len()).any(|w| w == secret), "{}", file.display());
@@ -136,7 +136,7 @@ fn operators_are_listed_and_documented() {
         let real: Vec<_> = found.iter().filter(|d| !d.starts_with("missing-file")).collect();
         assert!(real.is_empty(), "{name}: {checked}");
     }
-    project.run(&["ops", "sampel"]).exits(2).complains(&["did you mean `sample`?"]);
+    project.run(&["ops", "sampel"]).exits(2).reports(&["did you mean `sample`?"]);
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn schemas_are_json() {
     assert!(cut.to_string().contains("\"seed\""), "{cut}");
     let table = parse(&["schema", "random_cut"]);
     assert!(table["columns"]["random_cut"].as_str().unwrap().starts_with("utf8"));
-    project.run(&["schema", "cuts"]).exits(2).complains(&["did you mean `cut`?"]);
+    project.run(&["schema", "cuts"]).exits(2).reports(&["did you mean `cut`?"]);
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn what_is_no_workflow_is_one_mistake_at_its_place() {
         let found = invalid(&Project::new(text)).diagnostics();
         assert!(found.len() == 1 && found[0].starts_with(start), "{text:?}: {found:?}");
     }
-    let shown = Project::new(syntax).run(&["run", "w.yaml"]).exits(2).complains(&["w.yaml:3:"]);
+    let shown = Project::new(syntax).run(&["run", "w.yaml"]).exits(2).reports(&["w.yaml:3:"]);
     assert!(shown.stdout.is_empty(), "{shown}");
 }
 
@@ -43,7 +43,7 @@ fn files_that_cannot_be_read_are_named() {
     for (file, said) in
         [("w.yaml", "cannot read w.yaml"), (".", "is a folder"), ("bytes.yaml", "not UTF-8")]
     {
-        project.run(&["run", file]).exits(2).complains(&[said]);
+        project.run(&["run", file]).exits(2).reports(&[said]);
     }
 }
 
@@ -293,7 +293,7 @@ fn settings_and_steps_on_the_command_line_that_are_none() {
         ("seed", "unknown-option --set:1:1", ""),
     ] {
         project.refuses(&["--set", setting], wanted, &[help]);
-        project.run(&["run", "w.yaml", "--set", setting]).exits(2).complains(&[setting]);
+        project.run(&["run", "w.yaml", "--set", setting]).exits(2).reports(&[setting]);
         assert!(!project.path("ran").exists() && project.stored_nothing());
     }
     // Two mistakes on the command line and one in the file are three.
@@ -304,7 +304,7 @@ fn settings_and_steps_on_the_command_line_that_are_none() {
     let project = Project::new(&workflow(""));
     for option in ["--select", "--force"] {
         let args = ["run", "w.yaml", option, "tabel"];
-        project.run(&args).exits(2).complains(&["did you mean `table`?"]);
+        project.run(&args).exits(2).reports(&["did you mean `table`?"]);
         assert!(!project.path("ran").exists());
         let outcome = project.run_json(&[option, "tabel"]).exits(2);
         assert_eq!(outcome.finished()["status"], "invalid", "{outcome}");
@@ -446,7 +446,7 @@ fn the_command_line_itself() {
         let shown = project.run(args).exits(2);
         assert!(shown.stdout.is_empty() && !shown.stderr.is_empty(), "{args:?}: {shown}");
     }
-    project.run(&["run", "w.yaml", "--job", "2"]).exits(2).complains(&["--jobs"]);
+    project.run(&["run", "w.yaml", "--job", "2"]).exits(2).reports(&["--jobs"]);
     let help = project.run(&["--help"]).exits(0);
     assert!(help.stdout.contains("interrupted") && help.stderr.is_empty(), "{help}");
     project.run(&["--version"]).exits(0);

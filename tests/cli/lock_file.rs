@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::generate_anthropic::WORKFLOW as ANTHROPIC;
 use crate::generate_completions::WORKFLOW as COMPLETIONS;
 use crate::generate_openai::{self, answers, data, served, served_of};
-use crate::harness::{Outcome, Project, fields, marked, says};
+use crate::harness::{Outcome, Project, marked, says, values};
 use crate::repository::{Repository, at, day, def, mined, workflow};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest, MODEL, VERSION};
 use galeras_test_servers::http_git::{GitFault, HttpGit};
@@ -38,10 +38,10 @@ fn drifts(project: &Project, now: &str) -> Outcome {
 #[test]
 fn locking_asks_one_small_question_and_pins_the_version() {
     let (api, project) = served(20, "max_tokens: 500, temperature: 0.5, samples: 3");
-    lock(&project).complains(&["1 model pinned"]);
+    lock(&project).reports(&["1 model pinned"]);
     let asked = api.take();
     assert_eq!(asked.len(), 1);
-    assert_eq!(fields(&asked[0].body, "max_tokens model"), json!([1, MODEL]));
+    assert_eq!(values(&asked[0].body, "max_tokens model"), json!([1, MODEL]));
     assert!(asked[0].text.len() < 300, "{}", asked[0].text);
     let wanted = json!([{
         "operator": "generate", "of": {"base_url": api.url(), "model": MODEL},
@@ -49,11 +49,11 @@ fn locking_asks_one_small_question_and_pins_the_version() {
     }]);
     assert_eq!(locked(&project)["versions"], wanted);
     assert!(project.stored_nothing(), "nothing was computed");
-    lock(&project).complains(&["up to date"]);
+    lock(&project).reports(&["up to date"]);
     let (api, project) = served(1, "extra_body: { max_completion_tokens: 50 }");
     lock(&project);
     let body = api.take().remove(0).body;
-    assert_eq!(fields(&body, "max_tokens max_completion_tokens"), json!([null, 50]));
+    assert_eq!(values(&body, "max_tokens max_completion_tokens"), json!([null, 50]));
 }
 
 /// The question goes to the endpoint of the step, in its protocol.
@@ -88,7 +88,7 @@ fn every_protocol_is_asked_in_its_words() {
             }
             None => json!({"base_url": base, "model": "tiny"}),
         };
-        assert_eq!(fields(&locked(&project)["versions"][0], "of version"), json!([of, VERSION]));
+        assert_eq!(values(&locked(&project)["versions"][0], "of version"), json!([of, VERSION]));
         let before = project.run_ok(&["--frozen"]);
         assert_eq!(project.run_ok(&["--frozen"]).digests(), before.digests());
         api.set_version(Some("tiny-2"));
@@ -105,7 +105,7 @@ fn a_frozen_run_needs_a_pin() {
     let (text, place) = marked(&text);
     let project = Project::new(&text).with("data.jsonl", data(0..3));
     project.refuses(&["--frozen"], &format!("not-locked w.yaml:{place}"), &[]);
-    project.run(&FROZEN).exits(2).complains(&["galeras lock w.yaml"]);
+    project.run(&FROZEN).exits(2).reports(&["galeras lock w.yaml"]);
     assert!(project.stored_nothing());
     assert_eq!(api.count(), 0);
     lock(&project);
@@ -189,7 +189,7 @@ fn another_version_ends_the_run_until_the_model_is_locked_anew() {
 fn a_server_without_a_name_or_with_an_error_cannot_be_pinned() {
     let (api, project) = served(2, "");
     api.set_version(None);
-    project.run(&["lock", "w.yaml"]).exits(1).complains(&["does not say which model"]);
+    project.run(&["lock", "w.yaml"]).exits(1).reports(&["does not say which model"]);
     assert!(!project.path("galeras.lock").exists());
     // One that had a name and has none now.
     api.set_version(Some(VERSION));
@@ -203,7 +203,7 @@ fn a_server_without_a_name_or_with_an_error_cannot_be_pinned() {
     let before = project.read("galeras.lock");
     api.set_version(Some("tiny-2026-02-02"));
     api.script(|_| Some(ChatFault::Error(500, "internal", "oops".into())));
-    project.run(&["lock", "w.yaml"]).exits(1).complains(&["answers", "oops"]);
+    project.run(&["lock", "w.yaml"]).exits(1).reports(&["answers", "oops"]);
     assert_eq!(project.read("galeras.lock"), before);
 }
 
@@ -215,7 +215,7 @@ fn steps_with_the_same_model_are_asked_about_once() {
     let more = step.replace("model: tiny", "model: tiny, temperature: 1");
     let other = step.replace("model: tiny", "model: huge");
     project.write("w.yaml", format!("{text}  more:\n{more}  other:\n{other}"));
-    lock(&project).complains(&["2 models pinned"]);
+    lock(&project).reports(&["2 models pinned"]);
     let mut asked: Vec<String> = api.take().iter().map(|a| a.body["model"].to_string()).collect();
     asked.sort();
     assert_eq!(asked, ["\"huge\"", "\"tiny\""]);
@@ -253,7 +253,7 @@ fn remote() -> (Project, Repository, HttpGit) {
 #[test]
 fn a_run_uses_the_pinned_commits_although_the_world_has_moved_on() {
     let (project, repo) = project();
-    lock(&project).complains(&["galeras.lock"]);
+    lock(&project).reports(&["galeras.lock"]);
     repo.commit(at(day(2)).write("m.py", def("f", 2)));
     let outcome = project.run_ok(&[]);
     assert_eq!(mined(&project).rows.len(), 1, "{outcome}");
@@ -279,8 +279,8 @@ fn the_file_says_what_was_asked_and_answered() {
     let lock = locked(&project);
     assert_eq!(lock["galeras_lock"], 1);
     let snapshot = &lock["snapshots"][0];
-    assert_eq!(fields(snapshot, "operator workflows"), json!(["query", ["w.yaml"]]));
-    let row = fields(&snapshot["rows"][0], "repo clone_url head_sha");
+    assert_eq!(values(snapshot, "operator workflows"), json!(["query", ["w.yaml"]]));
+    let row = values(&snapshot["rows"][0], "repo clone_url head_sha");
     assert_eq!(row, json!(["r", "./r", repo.git(&["rev-parse", "main"])]));
     // One repository is one line, and no place of this machine is in it.
     let text = project.read("galeras.lock");
@@ -288,7 +288,7 @@ fn the_file_says_what_was_asked_and_answered() {
     assert!(!text.contains(project.root().to_str().unwrap()), "{text}");
     assert!(text.ends_with('\n'));
     // Locking twice says that nothing changed.
-    self::lock(&project).complains(&["up to date"]);
+    self::lock(&project).reports(&["up to date"]);
     assert_eq!(project.read("galeras.lock"), text);
 }
 
@@ -304,7 +304,7 @@ fn a_run_with_another_program_than_the_locks_says_so_and_a_frozen_one_is_refused
     let found = "other-program w.yaml:1:1";
     assert_eq!(project.run_ok(&[]).diagnostics(), [found]);
     project.refuses(&["--frozen"], found, &[]);
-    project.run(&FROZEN).exits(2).complains(&["written by galeras 0.0.9"]);
+    project.run(&FROZEN).exits(2).reports(&["written by galeras 0.0.9"]);
     // Locking again with this program is what it takes.
     lock(&project);
     project.run_ok(&["--frozen"]).all_hit();
@@ -316,12 +316,12 @@ fn a_frozen_run_without_a_lock_or_of_a_branch_of_mine_is_refused() {
     let project = Project::new(&text);
     Repository::bare(project.path("r")).commit(at(day(1)).write("m.py", def("f", 1)));
     project.refuses(&["--frozen"], &format!("not-locked w.yaml:{place}"), &[]);
-    project.run(&FROZEN).exits(2).complains(&["galeras lock w.yaml"]);
+    project.run(&FROZEN).exits(2).reports(&["galeras lock w.yaml"]);
     assert!(project.stored_nothing());
     let (text, place) = marked(&workflow("./r", "branch: main").replace("  mined:", "  «mined:"));
     let project = Project::new(&text);
     Repository::bare(project.path("r")).commit(at(day(1)).write("m.py", def("f", 1)));
-    lock(&project).complains(&["mined", "not pinned"]);
+    lock(&project).reports(&["mined", "not pinned"]);
     let outcome = project.refuses(&["--frozen"], &format!("not-locked w.yaml:{place}"), &[]);
     says(&outcome.events("diagnostic")[0]["message"].to_string(), &["main", "query"]);
     project.run_ok(&[]);
@@ -399,7 +399,7 @@ fn an_edited_lock_file_is_refused() {
             let outcome = project.run_json(args).exits(2);
             assert_eq!(outcome.events("diagnostic")[0]["code"], "bad-lock", "{text}\n{outcome}");
         }
-        project.run(&["run", "w.yaml"]).exits(2).complains(&["galeras.lock"]);
+        project.run(&["run", "w.yaml"]).exits(2).reports(&["galeras.lock"]);
     }
     // `lock` writes it again.
     lock(&project);
@@ -461,7 +461,7 @@ fn what_cannot_be_reached_leaves_the_file_untouched() {
     let (project, repo, server) = remote();
     let busy = || GitFault::StatusWith(503, vec![("Retry-After".into(), "0".into())]);
     server.fail("r/", 100, busy());
-    project.run(&["lock", "w.yaml"]).exits(1).complains(&["galeras.lock"]);
+    project.run(&["lock", "w.yaml"]).exits(1).reports(&["galeras.lock"]);
     assert!(!project.path("galeras.lock").exists());
     server.heal();
     lock(&project);

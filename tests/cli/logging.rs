@@ -22,7 +22,7 @@ fn project() -> Project {
 
 #[track_caller]
 fn run(project: &Project, more: &[&str], variables: &[(&str, &str)]) -> Outcome {
-    project.run_in_env(variables, &[&["run", "w.yaml"], more].concat())
+    project.run_with(&[&["run", "w.yaml"], more].concat(), variables)
 }
 
 const DEBUG: (&str, &str) = ("GALERAS_LOG", "galeras=debug");

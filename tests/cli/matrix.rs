@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project, fields, refused};
+use crate::harness::{Outcome, Project, refused, values};
 
 const TABLE: &str = "galeras: 1
 steps:
@@ -51,7 +51,7 @@ outputs:
     assert_eq!(digest("cells[size=2,kind=a]"), digest("cells[size=2,kind=b]"));
     assert_eq!(project.rows("cells[size=3,kind=a]").len(), 3);
     // A key is typed as its values are.
-    let keys: Vec<Value> = project.rows("all").iter().map(|row| fields(row, "size kind")).collect();
+    let keys: Vec<Value> = project.rows("all").iter().map(|row| values(row, "size kind")).collect();
     let of = |size: usize| ["a", "b"].map(|kind| vec![json!([size, kind]); size]).concat();
     assert_eq!(keys, [of(2), of(3)].concat());
     // An output may be all cells, and a step may read one.

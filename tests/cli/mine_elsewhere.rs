@@ -146,7 +146,7 @@ fn messages_of_ssh_do_not_steer_the_terminal() {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         let args = ["run", "w.yaml", "--force", "repos", "--allow", "host:ssh://example.test"];
         let command = [("GIT_SSH_COMMAND", path.to_str().unwrap())];
-        let outcome = project.run_in_env(&command, &args).exits(0);
+        let outcome = project.run_with(&args, &command).exits(0);
         let said = format!("{}{}", outcome.stdout, outcome.stderr);
         assert!(!said.contains(['\x1b', '\x07']), "{said:?}");
         says(&flat(&said), &["git reports: \\u{1b}]0;owned\\u{7}welcome"]);
@@ -220,9 +220,9 @@ fn a_private_repository_behind_a_host_alias_of_ssh_is_mined() {
     program(&project, "../bin/ssh", script);
     let bin = project.path("../bin").display().to_string();
     let path = format!("{bin}:{}", std::env::var("PATH").unwrap());
-    let run = |args: &[&str]| project.run_in_env(&[("PATH", path.as_str())], args);
+    let run = |args: &[&str]| project.run_with(args, &[("PATH", path.as_str())]);
     // It uses the user's keys, and so it needs consent.
-    run(&["run", "w.yaml"]).exits(2).complains(&["host:ssh://lab"]);
+    run(&["run", "w.yaml"]).exits(2).reports(&["host:ssh://lab"]);
     let args = ["run", "w.yaml", "--format", "json", "--allow", "host:ssh://lab"];
     is_mined(&project, &run(&args).exits(0));
 }
@@ -260,7 +260,7 @@ fn without_git_folders_are_mined_and_servers_are_rejects_that_say_so() {
     fs::create_dir(project.path("../bin")).unwrap();
     let path = project.path("../bin").display().to_string();
     let args = ["run", "w.yaml", "--format", "json"];
-    let outcome = project.run_in_env(&[("PATH", path.as_str())], &args).exits(0);
+    let outcome = project.run_with(&args, &[("PATH", path.as_str())]).exits(0);
     assert_eq!(mined(&project).column("repo"), ["near"], "{outcome}");
     says(&project.cells("repos.rejects", "reason")[0], &["install git 2.36 or later"]);
     // The next run asks again.

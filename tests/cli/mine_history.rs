@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, fields, patience, says};
+use crate::harness::{Project, patience, says, values};
 use crate::mine_damage::{entry, object};
 use crate::repository::{
     Commit, Mined, Mining, NEW_YEAR, Repository, at, day, def, defs, mined, workflow, workflow_of,
@@ -499,7 +499,7 @@ fn the_date_of_the_committer_counts_whatever_its_zone_and_order() {
         at(old).authored(inside, "+0000").message("a").write("m.py", def("f", 1)),
         at(inside).authored(old, "-0800").message("b").write("m.py", def("f", 2)),
     ]);
-    let row = fields(mined.only(), "commit_message commit_time author_time");
+    let row = values(mined.only(), "commit_message commit_time author_time");
     assert_eq!(row, json!(["b", "2022-01-04T12:00:00Z", "2021-12-20T10:13:20Z"]));
     let mining = Mining::new();
     // A new year's morning in Auckland is an old year's evening in UTC.
@@ -637,7 +637,7 @@ fn merges_are_left_out_or_compared_with_their_first_parent() {
 fn messages_keep_their_lines_and_letters() {
     let message = "Fix “f”\n\nBecause:\n\t- it was wrong\n\n";
     let (_, mined) = mine([at(day(1)).message(message).write("m.py", def("f", 1))]);
-    let row = fields(mined.only(), "commit_message repo url file_name");
+    let row = values(mined.only(), "commit_message repo url file_name");
     assert_eq!(row, json!([message.trim_end(), "r", "./r", "m.py"]));
     let mining = Mining::new();
     mining.repo.commit(at(day(1)).write("m.py", def("f", 1)));
@@ -670,7 +670,7 @@ fn renames_are_followed_and_copies_and_rewritten_files_are_new() {
         mining.repo.commit(at(day(1)).delete("a.py").write("pkg/b.py", defs(&[0, 0, 7, 0, 0, 0])));
     let mined = mining.mine();
     assert_eq!(mined.of(&id), ["pkg/b.py f2 9-10 modified 2"]);
-    let row = fields(mined.only(), "code_before code file_name");
+    let row = values(mined.only(), "code_before code file_name");
     assert_eq!(row, json!([def("f2", 0).trim_end(), def("f2", 7).trim_end(), "b.py"]));
     let mining = with_file("a.py");
     let text =

@@ -61,7 +61,7 @@ fn names_that_could_be_options_are_refused_before_anybody_is_asked() {
         refused(&workflow(&format!("«\"{control}\""), ""), "bad-repository");
     }
     let project = Project::new(&workflow("'owner/-x'", ""));
-    project.run(&["lock", "w.yaml"]).exits(2).complains(&["`-x` starts with `-`"]);
+    project.run(&["lock", "w.yaml"]).exits(2).reports(&["`-x` starts with `-`"]);
     let (text, place) = marked(&workflow("", "").replace("[]", "«list.csv"));
     let project = Project::new(&text).with("list.csv", "owner/-x\n");
     project.refuses(&[], &format!("unreadable-file w.yaml:{place}"), &[]);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::harness::{Outcome, Project, Running, fields, files_below, patience, wait_for};
+use crate::harness::{Outcome, Project, Running, files_below, patience, values, wait_for};
 use crate::repository::{NEW_YEAR, Repository, at, day, def, defs, git, mined, workflow};
 use galeras_test_servers::http_git::{GitFault, HttpGit};
 
@@ -189,7 +189,7 @@ fn a_transfer_that_fails_is_a_reject_and_tried_again_by_the_next_run() {
     assert_eq!(found.rejects[0]["repo"], "r");
     remote.server.heal();
     let step = remote.project.run_ok(&[]).step("mined");
-    assert_eq!(fields(&step, "computed_rows reused_rows"), json!([1, 1]));
+    assert_eq!(values(&step, "computed_rows reused_rows"), json!([1, 1]));
 }
 
 #[test]
@@ -310,7 +310,7 @@ fn an_interrupted_run_keeps_the_repositories_that_are_finished() {
     running.finish().exits(130);
     remote.server.heal();
     let outcome = remote.project.run_ok(&[]);
-    assert_eq!(fields(&outcome.step("mined"), "computed_rows reused_rows"), json!([1, 1]));
+    assert_eq!(values(&outcome.step("mined"), "computed_rows reused_rows"), json!([1, 1]));
     assert_eq!(remote.project.run_ok(&["--cache", "fresh"]).digests(), outcome.digests());
 }
 

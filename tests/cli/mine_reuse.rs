@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project, fields};
+use crate::harness::{Outcome, Project, values};
 use crate::repository::{Mining, NEW_YEAR, Repository, at, day, def, defs, mined, workflow};
 
 fn counts(outcome: &Outcome) -> (u64, u64) {
@@ -69,7 +69,7 @@ fn an_argument_of_mine_mines_again_and_a_later_step_does_not() {
     assert_eq!(second.step("mined")["rows"], 6);
     project
         .rerun("until: 2022-01-02", "until: '2023-01-01T00:00:00Z', merges: false")
-        .repeats(&first);
+        .all_hit_as(&first);
     // A later step does not mine.
     let project = self::project(&["a"], "");
     let later = "  some:\n    op: sample\n    from: mined\n    with: { n: 2, seed: 1 }\n";
@@ -89,7 +89,7 @@ fn a_commit_on_another_branch_and_a_dirty_work_tree_change_nothing() {
     project.write("a/m.py", "def dirty(): pass\n");
     repo.git(&["tag", "v1"]);
     repo.git(&["gc", "-q"]);
-    project.run_ok(&[]).repeats(&first);
+    project.run_ok(&[]).all_hit_as(&first);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn projects_and_repositories_that_were_moved_are_not_mined_again() {
     let moved = Project::new(&project.read("w.yaml"));
     fs::rename(project.path("a"), moved.path("a")).unwrap();
     fs::rename(project.path("cache"), moved.path("cache")).unwrap();
-    moved.run_ok(&[]).repeats(&first);
+    moved.run_ok(&[]).all_hit_as(&first);
     assert_eq!(moved.run_ok(&["--cache", "fresh"]).digests(), first.digests());
     // A repository that was moved is not mined again.
     let project = Project::new(&workflow("{ repo: r, url: ./old }", ""));
@@ -182,7 +182,7 @@ fn a_row_leads_back_to_its_commit() {
         let places = told["places"].as_array().unwrap();
         places.iter().find(|place| place["step"] == name).unwrap_or(&Value::Null).clone()
     };
-    let values = fields(&place("mined")["values"], "commit_id path repo");
+    let values = values(&place("mined")["values"], "commit_id path repo");
     assert_eq!(values, json!([id, "pkg/m.py", "r"]), "{told}");
     // Rejects can be traced as well.
     let reject = found.rejects[0]["id"].as_str().unwrap();

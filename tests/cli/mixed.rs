@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, every, fields, package, refused_with, says, text};
+use crate::harness::{Project, every, package, refused_with, says, text, values};
 use crate::regress_tables::{csv, find, noise};
 
 fn workflow(with: &str) -> String {
@@ -71,7 +71,7 @@ fn sleepstudy_is_as_lmertest_prints_it() {
     let fit = &project.rows("fitted.fit")[0];
     prints(fit, "criterion", 1743.628, 3);
     let columns = "converged singular groups parameters";
-    assert_eq!(fields(fit, columns), json!([true, false, "subject: 18", 6]));
+    assert_eq!(values(fit, columns), json!([true, false, "subject: 18", 6]));
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn what_cannot_be_fitted_is_refused() {
     assert!(reason(&gap, "outcomes: [y], fixed: [arm], random: [g]").starts_with(wanted));
     let kept = fitted(&gap, "outcomes: [y], fixed: [arm], random: [g], missing: drop");
     let fit = &kept.rows("fitted.fit")[0];
-    assert_eq!(fields(fit, "n n_missing"), json!([78, 2]));
+    assert_eq!(values(fit, "n n_missing"), json!([78, 2]));
     assert!(text(fit, "note").contains("2 rows without a value are left out."), "{fit}");
 
     let base = "outcomes: [y], fixed: [arm], base: { arm: none }, random: [g]";

@@ -152,14 +152,14 @@ fn a_model_to_compare_with_that_is_not_among_the_models_is_known_before_anybody_
     study.set("models", &models(&api, &["small", "medium"]));
     // The default is a model that these are not.
     for verb in ["check", "plan", "run"] {
-        study.verb(verb).exits(2).complains(&[
+        study.verb(verb).exits(2).reports(&[
             "no cell of `models` has model=gpt-3.5-turbo",
             "${{ params.against }}",
             "known here: `small`, `medium`",
         ]);
     }
     study.set("against", "smal");
-    study.verb("check").exits(2).complains(&["did you mean `small`?"]);
+    study.verb("check").exits(2).reports(&["did you mean `small`?"]);
     study.set("against", "medium");
     study.verb("check").exits(0);
     assert_eq!(api.count(), 0);
@@ -207,12 +207,12 @@ fn every_task_can_be_evaluated_by_itself_and_is_checked() {
     // Prompts of one task do not fit another one, which is known before anybody is asked.
     study.set("task", "commits");
     let asked = api.count();
-    study.verb("check").exits(2).complains(&["there is no column `random_cut`"]);
+    study.verb("check").exits(2).reports(&["there is no column `random_cut`"]);
     let others = "{control: 'Why {{ code_before }} to {{ code }}?', other: '{{ code }}'}";
     study.set("treatments", others);
     study.verb("check").exits(0);
     study.set("task", "comits");
-    study.verb("check").exits(2).complains(&["did you mean `commits`?"]);
+    study.verb("check").exits(2).reports(&["did you mean `commits`?"]);
     assert_eq!(api.count(), asked);
 }
 

@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::generate_openai::data;
-use crate::harness::{Project, Running, fields, files_below, flat, says, wait_for};
+use crate::harness::{Project, Running, files_below, flat, says, values, wait_for};
 use galeras_test_servers::chat_api::{Bill, ChatApi, ChatFault};
 
 /// An answer of ten tokens, the most, costs ten dollars; prompts cost nothing.
@@ -161,7 +161,7 @@ fn a_budget_that_is_none_or_without_prices_is_refused() {
         ("budget: { max_usd: 1e-30 }", "wrong-value", "18 decimals"),
     ] {
         let outcome = project(budget, &steps).run(&["check", "w.yaml"]).exits(2);
-        says(&flat(&outcome.complains(&[code]).stderr), &[word]);
+        says(&flat(&outcome.reports(&[code]).stderr), &[word]);
     }
     let more = format!("{TEN}, max_usd: '${{{{ matrix.most }}}}'");
     let differing = cells(&api, &more).replace("[a, b, c]", "[a], most: [1, 2]");
@@ -202,14 +202,14 @@ fn what_plan_says_holds() {
                 concurrency: 8";
     let project = project("", &step(&api, "answers", more));
     let unknown = planned(&project, "answers");
-    assert_eq!(fields(&unknown, "model requests usd"), json!(["tiny", null, null]));
+    assert_eq!(values(&unknown, "model requests usd"), json!(["tiny", null, null]));
     let text = project.run(&["plan", "w.yaml"]).exits(0).stdout;
     says(&text, &["requests to tiny at http", "how many is known when `prompts` has run"]);
     project.run_ok(&["--select", "prompts"]);
     let said = planned(&project, "answers");
     let requests = 2 * ROWS as u64;
     let wanted = json!([requests, 0, 50 * requests]);
-    assert_eq!(fields(&said, "requests answered completion_tokens"), wanted);
+    assert_eq!(values(&said, "requests answered completion_tokens"), wanted);
     project.run_ok(&[]);
     let bill = api.bill();
     assert_eq!(bill.requests, requests);
@@ -221,7 +221,7 @@ fn what_plan_says_holds() {
     // One row more.
     project.write("data.jsonl", data(0..ROWS + 1));
     project.run_ok(&["--select", "prompts"]);
-    assert_eq!(fields(&planned(&project, "answers"), "requests answered"), json!([2, requests]));
+    assert_eq!(values(&planned(&project, "answers"), "requests answered"), json!([2, requests]));
     assert_eq!(api.bill(), bill, "a plan asks nobody");
     // Each turn is a request, which reads the answers before it.
     let api = ChatApi::start();

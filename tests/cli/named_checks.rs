@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, fields, says, told};
+use crate::harness::{Project, says, told, values};
 
 /// Methods of all sorts; all features of theirs are right as `ast` measures them.
 const GOOD: [(&str, &str); 10] = [
@@ -109,7 +109,7 @@ fn a_false_or_missing_number_is_rejected() {
                 );
                 let project = project(&good(), &query, &[&format!("{{ use: {check} }}")]).ran();
                 let row = project.only("valid.rejects");
-                let found = fields(&row, "id step rule");
+                let found = values(&row, "id step rule");
                 assert_eq!(found, json!(["nested", "valid", check]), "{check} {column}");
                 let reason = row["reason"].as_str().unwrap();
                 let told = format!("{column} = {}", row[column]);
@@ -345,11 +345,11 @@ fn sql_counts_methods_and_names_what_they_call() {
     let counted = &rows[0]["counted"];
     let columns = "n_ast_errors n_identifiers n_words vocab_size n_returns complexity \
                    one_line_body pass_body";
-    assert_eq!(fields(counted, columns), json!([0, 6, 9, 8, 2, 2, false, false]), "{counted}");
+    assert_eq!(values(counted, columns), json!([0, 6, 9, 8, 2, 2, false, false]), "{counted}");
     for field in ["n_ast_nodes", "ast_levels", "n_whitespaces"] {
         assert!(counted[field].as_i64().unwrap() > 5, "{field} of {counted}");
     }
-    assert_eq!(fields(&rows[0], "calls n_returns"), json!([["b", "c", "d"], 2]));
+    assert_eq!(values(&rows[0], "calls n_returns"), json!([["b", "c", "d"], 2]));
     let none = &rows[1];
     assert!(none["n_returns"].is_null() && none["calls"].is_null(), "{none}");
     let empty = none["counted"].as_object();

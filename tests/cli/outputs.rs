@@ -8,7 +8,7 @@ use arrow::datatypes::Int64Type;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project, fields, refused_with, says};
+use crate::harness::{Outcome, Project, refused_with, says, values};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -57,15 +57,15 @@ fn files_have_the_rows_in_the_order_of_the_key() {
     let batches: Vec<_> = reader.map(Result::unwrap).collect();
     assert_eq!(batches.len(), 1);
     let names: Vec<String> =
-        batches[0].schema().fields().iter().map(|f| f.name().clone()).collect();
+        batches[0].schema().values().iter().map(|f| f.name().clone()).collect();
     assert_eq!(names, ["id", "x", "f", "b", "s"]);
     assert_eq!(batches[0].column(0).as_string::<i32>().value(0), "a");
     assert_eq!(batches[0].column(1).as_primitive::<Int64Type>().value(1), 2);
 
     let lines: Vec<Value> =
         project.read("out/table.jsonl").lines().map(|l| serde_json::from_str(l).unwrap()).collect();
-    assert_eq!(fields(&lines[0], "id x f b s"), json!(["a", null, 1e300, null, null]));
-    assert_eq!(fields(&lines[1], "id x f b s"), json!(["b", 2, 0.1, true, "a \"q\", b\nc é"]));
+    assert_eq!(values(&lines[0], "id x f b s"), json!(["a", null, 1e300, null, null]));
+    assert_eq!(values(&lines[1], "id x f b s"), json!(["b", 2, 0.1, true, "a \"q\", b\nc é"]));
 
     let array: Vec<Value> = serde_json::from_str(&project.read("out/table.json")).unwrap();
     assert_eq!(array, lines);
@@ -74,7 +74,7 @@ fn files_have_the_rows_in_the_order_of_the_key() {
     assert_eq!(project.read("out/valid.csv"), "id,x,f,b,s\nb,2,0.1,true,\"a \"\"q\"\", b\nc é\"\n");
 
     let reject: Value = serde_json::from_str(&project.read("out/rejects.jsonl")).unwrap();
-    assert_eq!(fields(&reject, "id step rule"), json!(["a", "valid", "known"]));
+    assert_eq!(values(&reject, "id step rule"), json!(["a", "valid", "known"]));
     assert!(reject["reason"].as_str().unwrap().contains("x IS NOT NULL"), "{reject}");
 }
 
@@ -306,12 +306,12 @@ fn memory_is_a_size_that_may_be_given_in_the_environment() {
     {
         let argument = format!("--memory={size}");
         let words = ["--memory", "write a size such as 512MB or 4GiB"];
-        let outcome = project.run(&["run", "w.yaml", &argument]).exits(2).complains(&words);
+        let outcome = project.run(&["run", "w.yaml", &argument]).exits(2).reports(&words);
         assert_eq!(outcome.stdout, "");
     }
     for size in ["1KB", "0", "1023KiB", "1MB", "0.5MiB", "1048575"] {
         let args = ["run", "w.yaml", "--memory", size];
-        project.run(&args).exits(2).complains(&["at least 1MiB is needed"]);
+        project.run(&args).exits(2).reports(&["at least 1MiB is needed"]);
     }
     assert!(!project.path("ran").exists() && project.stored_nothing());
     for size in ["1MiB", "1048576", "1.5gib", "2 GB", " 64mb ", "1024KiB", "99999999999999999999GB"]
@@ -320,9 +320,9 @@ fn memory_is_a_size_that_may_be_given_in_the_environment() {
     }
     let project = shown();
     let run = |size: &str, more: &[&str]| {
-        project.run_in_env(&[("GALERAS_MEMORY", size)], &[&["run", "w.yaml"], more].concat())
+        project.run_with(&[&["run", "w.yaml"], more].concat(), &[("GALERAS_MEMORY", size)])
     };
-    run("12 bananas", &[]).exits(2).complains(&["write a size such as"]);
+    run("12 bananas", &[]).exits(2).reports(&["write a size such as"]);
     run("64MiB", &[]).exits(0);
     run("1KB", &["--memory", "64MiB"]).exits(0);
 }
