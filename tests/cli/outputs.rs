@@ -57,7 +57,7 @@ fn files_have_the_rows_in_the_order_of_the_key() {
     let batches: Vec<_> = reader.map(Result::unwrap).collect();
     assert_eq!(batches.len(), 1);
     let names: Vec<String> =
-        batches[0].schema().values().iter().map(|f| f.name().clone()).collect();
+        batches[0].schema().fields().iter().map(|f| f.name().clone()).collect();
     assert_eq!(names, ["id", "x", "f", "b", "s"]);
     assert_eq!(batches[0].column(0).as_string::<i32>().value(0), "a");
     assert_eq!(batches[0].column(1).as_primitive::<Int64Type>().value(1), 2);
