@@ -130,7 +130,7 @@ fn of_versions_and_copies_the_last_stays_and_params_choose() {
     wrong.exits(2).reports(&["did you mean `word`?"]);
     // Parameters choose methods and repositories.
     let tests = "tests/check.py added".to_owned();
-    assert_eq!(found(&project, "tests=only"), [tests.clone()]);
+    assert_eq!(found(&project, "tests=only"), std::slice::from_ref(&tests));
     assert!(!found(&project, "tests=exclude").contains(&tests));
     let added = found(&project, "added_only=true");
     assert!(added.len() == 3 && added.iter().all(|row| row.ends_with(" added")), "{added:?}");

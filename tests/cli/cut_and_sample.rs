@@ -8,7 +8,7 @@ use crate::harness::{Project, lines, text};
 
 fn project(steps: &str) -> Project {
     let row = |i: usize| {
-        let doc = if i % 3 == 0 { "    \"\"\"Doc: é, ü.\"\"\"\n" } else { "" };
+        let doc = if i.is_multiple_of(3) { "    \"\"\"Doc: é, ü.\"\"\"\n" } else { "" };
         let body: String = (0..i % 9).map(|j| format!("\tb{j} = a * {i}  # x\n")).collect();
         let code = format!("def f{i}(a, b=1):\n{doc}{body}    return a + b\n");
         json!({"id": format!("{i:03}"), "kind": format!("k{}", i % 4), "code": code})

@@ -17,7 +17,7 @@ fn project(rest: &str) -> Project {
     Project::new(&format!("{TABLE}{rest}"))
 }
 
-fn values(rows: &[Value], column: &str) -> Vec<Value> {
+fn column_of(rows: &[Value], column: &str) -> Vec<Value> {
     rows.iter().map(|r| r[column].clone()).collect()
 }
 
@@ -82,7 +82,7 @@ fn a_step_behind_matrices_is_expanded_with_them() {
     assert_eq!(outcome.step("next[size=2]")["rows"], 2);
     assert_eq!(outcome.step("next[size=3]")["rows"], 3);
     let rows = project.rows("last");
-    assert_eq!(values(&rows, "size"), [2, 2, 3, 3, 3]);
+    assert_eq!(column_of(&rows, "size"), [2, 2, 3, 3, 3]);
     for row in rows {
         assert_eq!(row["x"].as_i64().unwrap(), 10 * row["old"].as_i64().unwrap());
     }
@@ -153,7 +153,7 @@ fn a_step_may_read_ports_and_two_steps_under_names() {
     let mut all = [project.cells("part", "x"), project.cells("rest", "x")].concat();
     all.sort();
     assert_eq!(all, ["1", "2", "3", "4", "5", "6"]);
-    assert_eq!(values(&project.rows("rests"), "n"), [5, 4]);
+    assert_eq!(column_of(&project.rows("rests"), "n"), [5, 4]);
     // A step may read two steps under names.
     let project = self::project(
         "  part:

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::harness::{Project, marked};
-use crate::repository::{NEW_YEAR, Repository, at, day, def, mined, workflow, workflow_of};
+use crate::repository::{NEW_YEAR, Repository, at, day, def, workflow, workflow_of};
 
 /// Just one diagnostic, at the mark `«`; nothing ran.
 #[track_caller]

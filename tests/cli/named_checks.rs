@@ -255,7 +255,8 @@ fn methods_are_kept_by_their_docstrings_bodies_and_returns() {
         ("two", "def f(a):\n    if a: return 1\n    return 2\n"),
     ];
     let documented = &["five", "four", "three"];
-    let cases: [(&[(&str, &str)], &str, &[&str]); 10] = [
+    type Case<'a> = (&'a [(&'a str, &'a str)], &'a str, &'a [&'a str]);
+    let cases: [Case<'_>; 10] = [
         (&DOCSTRINGS, "docstring_present", documented),
         (&DOCSTRINGS, "docstring_words", &["five", "four"]),
         (&DOCSTRINGS, "docstring_words, with: { more_than: 4 }", &["five"]),

@@ -466,5 +466,4 @@ fn two_runs_of_one_workflow_do_not_stand_in_each_others_way() {
     project.change("touch ran;", "sleep 0.3;");
     let runs = [(); 3].map(|()| project.start(&["--cache", "cache"])).map(Running::finish);
     assert!(runs.map(|outcome| written(&outcome.exits(0))).contains(&true));
-    assert!(finished.contains(&true));
 }

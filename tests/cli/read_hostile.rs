@@ -30,7 +30,7 @@ fn parquet(names: &[&str]) -> Vec<u8> {
     let texts: ArrayRef =
         Arc::new(StringArray::from_iter_values((0..500).map(|i| format!("row {i}"))));
     let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..500));
-    let column = |at: usize| Arc::clone(if at % 2 == 0 { &texts } else { &numbers });
+    let column = |at: usize| Arc::clone(if at.is_multiple_of(2) { &texts } else { &numbers });
     let columns: Vec<_> = (0..).map(column).zip(names).map(|(c, name)| (*name, c)).collect();
     written(&columns)
 }

@@ -57,8 +57,7 @@ fn ids(rows: &[Value]) -> Vec<&str> {
 
 #[track_caller]
 fn refused(project: &Project, reason: &str) -> Outcome {
-    let outcome = project.run_json(&[]).exits(2).prints(&[reason]);
-    outcome
+    project.run_json(&[]).exits(2).prints(&[reason])
 }
 
 #[test]

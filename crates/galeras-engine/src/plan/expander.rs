@@ -303,9 +303,7 @@ mod tests {
 
     #[test]
     fn a_plan_may_have_as_many_as_the_limits_say_and_no_more() {
-        let mut extent = Extent::default();
-        extent.embedded = MAX_EMBEDDED;
-        extent.steps = MAX_STEPS;
+        let mut extent = Extent { embedded: MAX_EMBEDDED, steps: MAX_STEPS, ..Extent::default() };
         assert_eq!(extent.excess(), None);
         extent.steps += 1;
         assert_eq!(extent.excess().as_deref(), Some("the plan would have more than 50000 steps"));

@@ -261,7 +261,9 @@ pub(super) struct AgreementQuery {
     step: String,
 }
 
-const COLUMNS: [(&str, fn(&QuestionAgreement) -> Value); 14] = [
+type Column = (&'static str, fn(&QuestionAgreement) -> Value);
+
+const COLUMNS: [Column; 14] = [
     ("question", |of| json!(of.question)),
     ("points", |of| json!(of.points)),
     ("raters", |of| json!(of.raters)),
