@@ -79,17 +79,21 @@ impl Study {
     }
 
     pub fn call(&self, verb: &[&str], more: &[&str]) -> Outcome {
-        let (model, url) = (format!("model={MODEL}"), format!("base_url={}", self.api.url()));
-        let own = ["repos=./a", "n=12", &model, &url];
-        let set = own.into_iter().chain(self.more.iter().map(String::as_str));
-        let set: Vec<&str> = set.flat_map(|value| ["--set", value]).collect();
+        let set = self.settings();
+        let set: Vec<&str> = set.iter().flat_map(|value| ["--set", value]).collect();
         self.project.run(&[verb, &set, more].concat())
+    }
+
+    fn settings(&self) -> Vec<String> {
+        let (model, url) = (format!("model={MODEL}"), format!("base_url={}", self.api.url()));
+        let own = ["repos=./a".to_owned(), "n=12".to_owned(), model, url];
+        own.into_iter().chain(self.more.iter().cloned()).collect()
     }
 
     /// Runs the study.
     #[track_caller]
     fn tried(&self) -> Outcome {
-        self.call(&["run", "casestudy.yaml", "--format", "json"], &[])
+        self.project.run_file("casestudy.yaml", &self.settings())
     }
 
     #[track_caller]
@@ -99,7 +103,7 @@ impl Study {
 
     #[track_caller]
     pub fn rows(&self, step: &str) -> Vec<Value> {
-        self.call(&["show", "casestudy.yaml", step, "--format", "json"], &[]).exits(0).json_lines()
+        self.project.rows_of("casestudy.yaml", step, &self.settings())
     }
 }
 
@@ -164,6 +168,8 @@ fn every_data_point_is_answered_and_scored_under_three_treatments() {
     let told = study.call(&["trace", "casestudy.yaml", cell("id")], &[]).exits(0);
     assert_eq!(told.stdout.matches("made from row").count(), 2, "{told}");
     told.prints(&["prompt_id", "snippet_id", "path"].map(cell));
+    the_prompts_are_those_of_the_paper(&study);
+    the_study_ends_with_table_3_of_its_model(&study);
     // Nothing is asked again.
     study.run().all_hit();
     assert_eq!(study.api.count(), 4 * points);
@@ -208,10 +214,7 @@ fn only_the_steps_of_the_chosen_testbed_run() {
     study.tried().exits(2).prints(&["did you mean `with_docstring`?"]);
 }
 
-#[test]
-fn the_prompts_are_those_of_the_paper() {
-    let study = Study::new();
-    study.run();
+fn the_prompts_are_those_of_the_paper(study: &Study) {
     for row in study.rows("prompts") {
         let cut = text(&row, "random_cut");
         let messages = row["messages"].as_array().unwrap();
@@ -252,6 +255,7 @@ fn the_prompts_are_those_of_the_paper() {
 fn a_change_asks_for_what_is_new_only() {
     let mut study = Study::new();
     study.run();
+    let published = answers_are_written_in_the_published_shape(&study);
     let before = study.api.count();
     let points = study.rows("testbed").len();
     // One sample more.
@@ -259,6 +263,8 @@ fn a_change_asks_for_what_is_new_only() {
     study.run();
     assert_eq!(study.api.count(), 2 * before);
     assert_eq!(study.rows("scores").len(), 2 * 3 * points);
+    // Of several answers to a prompt the published shape has the first.
+    assert_eq!(published_rows(&study), published);
     let tokens = table(&study.project.read("casestudy/table_tokens.csv"));
     // More samples are no more methods.
     let blocks = tokens.iter().find(|line| line["category"] == "blocks").unwrap();
@@ -316,10 +322,7 @@ fn the_study_is_stopped_before_it_costs_too_much() {
 }
 
 /// The table of a model instead of Table III.
-#[test]
-fn the_study_ends_with_table_3_of_its_model() {
-    let study = Study::new();
-    study.run();
+fn the_study_ends_with_table_3_of_its_model(study: &Study) {
     let scores = study.rows("scores");
     let lines = table(&study.project.read("casestudy/table_3.csv"));
     let cell = |row: &str, measure: &str, arm: &str| {
@@ -363,14 +366,12 @@ fn the_study_ends_with_table_3_of_its_model() {
     assert_eq!(modifiers, ["ast_levels", "complexity", "n_ast_errors", "n_ast_nodes"].into());
 }
 
-#[test]
-fn answers_are_written_in_the_published_shape() {
-    let mut study = Study::new();
-    study.run();
-    let read = |study: &Study| -> Vec<Value> {
-        serde_json::from_str(&study.project.read("casestudy/published.json")).unwrap()
-    };
-    let rows = read(&study);
+fn published_rows(study: &Study) -> Vec<Value> {
+    serde_json::from_str(&study.project.read("casestudy/published.json")).unwrap()
+}
+
+fn answers_are_written_in_the_published_shape(study: &Study) -> Vec<Value> {
+    let rows = published_rows(study);
     let points = study.rows("testbed");
     assert_eq!(rows.len(), points.len());
     assert_eq!(differences(&published(), &of_rows(&rows), ""), ["galeras_id: ours alone"]);
@@ -388,8 +389,5 @@ fn answers_are_written_in_the_published_shape() {
             assert_eq!(values(predicted, "prediction n_words vocab_size n_whitespaces"), wanted);
         }
     }
-    // Of several answers to a prompt it has the first.
-    study.more.push("samples=2".into());
-    study.run();
-    assert_eq!(read(&study), rows);
+    rows
 }

@@ -86,10 +86,8 @@ fn long(name: &str, words: &str, number: i64) -> String {
 /// The rows of `raw_data` after a run with these settings.
 #[track_caller]
 fn rows(project: &Project, set: &[&str]) -> Vec<Value> {
-    let set: Vec<&str> = set.iter().flat_map(|value| ["--set", value]).collect();
-    project.run_ok(&set);
-    let show = [&["show", "w.yaml", "raw_data", "--format", "json"], &set[..]].concat();
-    project.run(&show).exits(0).json_lines()
+    project.run_file("w.yaml", set).exits(0);
+    project.rows_of("w.yaml", "raw_data", set)
 }
 
 /// `path change` of the methods that are found with a setting.

@@ -198,15 +198,21 @@ impl Project {
             ["--set", setting] => Some(*setting),
             _ => None,
         });
-        if let Some(settings) = settings.collect::<Option<Vec<_>>>()
-            && let Some((outcome, computed)) =
-                run_here(&self.root(), &self.dir.path().join("home"), &settings)
-        {
-            *self.computed.lock().unwrap() = computed;
-            return outcome;
+        match settings.collect::<Option<Vec<_>>>() {
+            Some(settings) => self.run_file("w.yaml", &settings),
+            None => self.run(&[&["run", "w.yaml", "--format", "json"], more].concat()),
         }
-        let args = [&["run", "w.yaml", "--format", "json"], more].concat();
-        self.run(&args)
+    }
+
+    /// Runs a workflow with these values of params, in this process if it can.
+    #[track_caller]
+    pub fn run_file(&self, file: &str, set: &[impl AsRef<str>]) -> Outcome {
+        let (home, set) = (self.dir.path().join("home"), texts(set));
+        let Some((outcome, computed)) = run_here(&self.root(), &home, file, &set) else {
+            return self.run(&[&["run", file, "--format", "json"], &*as_flags(&set)].concat());
+        };
+        *self.computed.lock().unwrap() = computed;
+        outcome
     }
 
     /// Like [`Project::run_json`], and it has to succeed.
@@ -234,15 +240,19 @@ impl Project {
     #[track_caller]
     pub fn rows(&self, step: &str) -> Vec<Value> {
         let computed = self.computed.lock().unwrap();
-        let rows = computed.as_ref().and_then(|found| found.rows(&self.read("w.yaml"), step));
+        let rows = computed.as_ref().and_then(|found| found.rows(&self.path("w.yaml"), step));
         drop(computed);
-        rows.unwrap_or_else(|| self.shown_rows(step))
+        rows.unwrap_or_else(|| self.json(&["show", "w.yaml", step]))
     }
 
-    /// The same by the program.
+    /// The rows of a step of a workflow with these values of params.
     #[track_caller]
-    pub fn shown_rows(&self, step: &str) -> Vec<Value> {
-        self.run(&["show", "w.yaml", step, "--format", "json"]).exits(0).json_lines()
+    pub fn rows_of(&self, file: &str, step: &str, set: &[impl AsRef<str>]) -> Vec<Value> {
+        let (computed, set) = (self.computed.lock().unwrap(), texts(set));
+        let same = computed.as_ref().filter(|found| found.set == set);
+        let rows = same.and_then(|found| found.rows(&self.path(file), step));
+        drop(computed);
+        rows.unwrap_or_else(|| self.json(&[&["show", file, step], &*as_flags(&set)].concat()))
     }
 
     /// The only row of a port.
@@ -359,6 +369,14 @@ impl Project {
         let found = self.run(&["cache", "verify", "--cache", cache, "--format", "json"]).exits(0);
         assert_eq!(found.json_lines().last().unwrap()["findings"], 0, "{found}");
     }
+}
+
+fn texts(set: &[impl AsRef<str>]) -> Vec<String> {
+    set.iter().map(|setting| setting.as_ref().to_owned()).collect()
+}
+
+fn as_flags(set: &[String]) -> Vec<&str> {
+    set.iter().flat_map(|setting| ["--set", setting]).collect()
 }
 
 /// The workflow is refused for one mistake, of this code and at the mark `«`, with these words.

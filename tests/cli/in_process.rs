@@ -1,12 +1,13 @@
 //! Runs of workflows in the process of the test, which is all that a test of an operator needs.
 //!
-//! The steps of `run w.yaml --format json --allow exec` and of `show --format json`, without their
+//! The steps of `run FILE --format json --allow exec` and of `show --format json`, without their
 //! program. A workflow that needs more than planning and computing (consent, a requirement that is
 //! missing, a report, a remote) is left to the program.
 
 use std::collections::HashSet;
+use std::fs;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Instant;
 
@@ -40,8 +41,11 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
 
 /// The results of a run.
 pub struct Computed {
-    /// The text of the workflow.
-    workflow: String,
+    /// The workflow's file and its text.
+    file: PathBuf,
+    text: String,
+    /// The values of params, `name=value`.
+    pub set: Vec<String>,
     plan: Arc<Plan>,
     store: Store,
     manifests: Box<StepManifests>,
@@ -62,11 +66,15 @@ impl Write for Shared {
     }
 }
 
-/// Runs `w.yaml` of a project with these values of params, `name=value`; `None` if it is a run for
+/// Runs a workflow of the project at `root` with these values of params; `None` if it is a run for
 /// the program.
-pub fn run_here(root: &Path, home: &Path, set: &[&str]) -> Option<(Outcome, Option<Computed>)> {
-    let set = set.iter().map(ToString::to_string).collect();
-    on_a_deep_stack(|| RUNTIME.block_on(perform(root, home, set)))
+pub fn run_here(
+    root: &Path,
+    home: &Path,
+    file: &str,
+    set: &[String],
+) -> Option<(Outcome, Option<Computed>)> {
+    on_a_deep_stack(|| RUNTIME.block_on(perform(root, home, root.join(file), set.to_vec())))
 }
 
 /// Does this on a thread with the stack of the program's.
@@ -81,10 +89,10 @@ fn on_a_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 async fn perform(
     root: &Path,
     home: &Path,
+    file: PathBuf,
     set: Vec<String>,
 ) -> Option<(Outcome, Option<Computed>)> {
     let started = Instant::now();
-    let file = root.join("w.yaml");
     let cache = root.join("cache");
     let ground = Ground::new(&file, root, Some(home), &set, Some(root));
     let memory = TrustMemory::of_user(file.clone());
@@ -148,7 +156,7 @@ async fn perform(
         outputs: Some(outputs),
         remembered: Some(RunSettings {
             path,
-            set,
+            set: set.clone(),
             set_folder: root.to_string_lossy().into_owned(),
         }),
         keep_going: false,
@@ -165,9 +173,9 @@ async fn perform(
         RunStatus::AssertFailed => 3,
         _ => return None,
     };
-    let workflow = std::fs::read_to_string(&file).ok()?;
+    let text = fs::read_to_string(&file).ok()?;
     let manifests = outcome.manifests.into_boxed_slice();
-    Some((ended(code), Some(Computed { workflow, plan: planned, store, manifests })))
+    Some((ended(code), Some(Computed { file, text, set, plan: planned, store, manifests })))
 }
 
 fn tell(out: &Shared, diagnostics: &Diagnostics) {
@@ -180,8 +188,9 @@ fn tell(out: &Shared, diagnostics: &Diagnostics) {
 
 impl Computed {
     /// The rows of a port, if the workflow is still the one that ran and the port is computed.
-    pub fn rows(&self, workflow: &str, port: &str) -> Option<Vec<Value>> {
-        let input = (self.workflow == workflow).then(|| self.plan.table(port).ok())??;
+    pub fn rows(&self, file: &Path, port: &str) -> Option<Vec<Value>> {
+        let same = self.file == file && fs::read_to_string(file).is_ok_and(|now| now == self.text);
+        let input = same.then(|| self.plan.table(port).ok())??;
         if input.tables.iter().any(|table| self.manifests[table.step].is_none()) {
             return None;
         }

@@ -49,10 +49,13 @@ impl Shipped {
 
     #[track_caller]
     fn call(&self, before: &[&str], more: &[&str]) -> Outcome {
-        let set: Vec<String> =
-            self.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let set = self.settings();
         let set: Vec<&str> = set.iter().flat_map(|set| ["--set", set.as_str()]).collect();
         self.project.run(&[before, &set, more].concat())
+    }
+
+    fn settings(&self) -> Vec<String> {
+        self.params.iter().map(|(name, value)| format!("{name}={value}")).collect()
     }
 
     /// Runs a verb on the workflow.
@@ -70,13 +73,16 @@ impl Shipped {
     /// Runs the workflow; events on standard output.
     #[track_caller]
     pub fn run(&self, more: &[&str]) -> Outcome {
-        self.call(&["run", self.file, "--format", "json"], more)
+        match more {
+            [] => self.project.run_file(self.file, &self.settings()),
+            more => self.call(&["run", self.file, "--format", "json"], more),
+        }
     }
 
     /// The rows of a step or a port.
     #[track_caller]
     pub fn rows(&self, step: &str) -> Vec<Value> {
-        self.call(&["show", self.file, step, "--format", "json"], &[]).exits(0).json_lines()
+        self.project.rows_of(self.file, step, &self.settings())
     }
 
     /// The trace of a data point.

@@ -38,26 +38,25 @@ struct Table {
 
 impl Table {
     #[track_caller]
-    fn run(workflow: &str, more: &[&str]) -> Option<Self> {
+    fn run(workflow: &str, set: &[&str]) -> Option<Self> {
         let data = published()?;
         let project = Project::new(workflow);
-        let set = format!("data={}", data.display());
-        let outcome = project.run_ok(&[&["--set", &set], more].concat());
-        let set = [&["--set", &set], more].concat().into_iter().map(str::to_owned).collect();
+        let more = set.iter().map(ToString::to_string);
+        let set: Vec<String> =
+            std::iter::once(format!("data={}", data.display())).chain(more).collect();
+        let outcome = project.run_file("w.yaml", &set).exits(0);
         Some(Self { project, set, outcome })
     }
 
     #[track_caller]
     fn rows(&self, step: &str) -> Vec<Value> {
-        let mut words = vec!["show", "w.yaml", step];
-        words.extend(self.set.iter().map(String::as_str));
-        self.project.json(&words)
+        self.project.rows_of("w.yaml", step, &self.set)
     }
 }
 
 #[track_caller]
 fn table() -> Option<Table> {
-    Table::run(WORKFLOW, &["--set", "simulations=20"])
+    Table::run(WORKFLOW, &["simulations=20"])
 }
 
 /// The contrasts by their names in the reference.
@@ -470,8 +469,9 @@ fn refuters_do_not_shake_the_paired_effects() {
 fn the_same_numbers_each_time() {
     let Some(table) = table() else { return };
     for jobs in ["1", "4"] {
-        let more = ["--set", "simulations=20", "--jobs", jobs];
-        let Some(again) = Table::run(WORKFLOW, &more) else { return };
-        assert_eq!(again.outcome.digests(), table.outcome.digests(), "{jobs} jobs");
+        let data = &table.set[0];
+        let more = ["--set", data, "--set", "simulations=20", "--jobs", jobs, "--cache", jobs];
+        let again = table.project.run_ok(&more);
+        assert_eq!(again.digests(), table.outcome.digests(), "{jobs} jobs");
     }
 }

@@ -66,42 +66,6 @@ struct AstOperator;
 /// The operator.
 pub const AST: &dyn Operator = &AstOperator;
 
-const DOC: &str = r#"Measure methods: syntax tree, lines, tokens, words, complexity.
-
-## What it does
-Parses the text of each row with tree-sitter and adds the chosen features, by default all:
-
-- `signature`, `docstring` (null without one), `d_n_words`, `code_no_docstring`, `parameters`;
-  what is a docstring follows the published pipeline, which splits the text at triple quotes:
-  another text in triple quotes counts too, one in single quotes does not;
-- `ast_errors`, `n_ast_errors` (ERROR nodes), `ast_levels` (height), `n_ast_nodes` (nodes
-  without the root), `n_identifiers` (distinct), all of the text with its docstring;
-- `complexity`, `nloc`, `token_counts` as lizard 1.24 counts them, without three of its faults:
-  a one-line `def` does not swallow what follows, `#lizard forgives` hides nothing, and
-  `GENERATED CODE` does not stop the count;
-- `n_words`, `vocab_size`, `n_whitespaces` of the code without its docstring;
-- `n_returns`, without those of nested functions.
-
-A feature replaces an input column of its name. A row whose text is null or too large to be
-parsed goes to the port `rejects` with `step`, `rule` and `reason`.
-
-## Example
-```yaml
-methods:
-  op: methods
-  with: { corpus: python-stdlib, include: ["json/*.py"] }
-features:
-  op: ast
-  from: methods
-  with: { column: code }
-```
-
-## Cost and reuse
-Row by row: about half the time of parsing alone, as nearly all methods are so plain that their tree
-is known without it; the others are parsed. Only rows whose text was never measured before are read,
-regardless of other changes in the table.
-"#;
-
 impl TypedOperator for AstOperator {
     type Args = Args;
 
@@ -111,7 +75,7 @@ impl TypedOperator for AstOperator {
         grain: Grain::of::<BoundAst, _>(),
         effect: Effect::Pure,
         inputs: InputPorts::One,
-        doc: DOC,
+        doc: include_str!("ast.md"),
         args_schema: args_schema::<Args>,
     };
 

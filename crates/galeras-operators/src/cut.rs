@@ -98,36 +98,6 @@ struct CutOperator;
 /// The operator.
 pub const CUT: &dyn Operator = &CutOperator;
 
-const DOC: &str = r#"Cut methods at a random place, for completion tasks.
-
-## What it does
-Draws a share r uniformly from [`min`, `max`], from the seed and the row's `id`, and cuts the text
-at the last boundary before `r * length`: a space (as the published RandomCut testbed), a token or a
-line. With `after: signature` (the default) a cut is never inside the signature, with `after:
-docstring` not inside the docstring either: the first boundary after it is used instead. So a method
-whose signature or docstring is the larger part of it shows little or nothing of its body before the
-cut. With `share_of: rest` the share is of the text after these, without its indentation, and the
-cut is inside it: for testbeds that keep docstrings in place.
-
-Adds `random_cut` (what comes before), `cut_rest` (what comes after: the two together are the
-text) and `cut_at` (characters before the cut). A row that cannot be cut goes to the port
-`rejects` with `step`, `rule` and `reason`.
-
-## Example
-```yaml
-methods:
-  op: methods
-  with: { corpus: python-stdlib, include: ["json/*.py"] }
-testbed:
-  op: cut
-  from: methods
-  with: { seed: 42, min: 0.4, max: 0.65, at: space }
-```
-
-## Cost and reuse
-Row by row: only rows with a new `id` or text are cut.
-"#;
-
 impl TypedOperator for CutOperator {
     type Args = Args;
 
@@ -137,7 +107,7 @@ impl TypedOperator for CutOperator {
         grain: Grain::of::<BoundCut, _>(),
         effect: Effect::Seeded,
         inputs: InputPorts::One,
-        doc: DOC,
+        doc: include_str!("cut.md"),
         args_schema: args_schema::<Args>,
     };
 

@@ -50,40 +50,6 @@ struct DescribeOperator;
 /// The operator.
 pub const DESCRIBE: &dyn Operator = &DescribeOperator;
 
-const DOC: &str = r#"Summarise numeric columns: count, mean, deviation, quartiles.
-
-## What it does
-Gives one row per column (and per combination of the `by` columns) with `n` (values that are
-not null), `mean`, `std` (sample standard deviation, divisor n - 1), the mean's `standard_error`
-and interval `ci_low` to `ci_high`, `min`, `q1`, `median`, `q3` (linear interpolation, as NumPy's
-default) and `max`. All are exact: they do not depend on the order of rows or the number of threads.
-Of whole numbers beyond 2^53 the mean and the deviation are those of the numbers themselves; `min`,
-`max` and the quartiles are the nearest doubles.
-
-The interval is Student's, with n - 1 degrees of freedom. It takes rows as independent. Methods of
-one repository or answers to one prompt are not: name that column in `cluster`, and the standard
-error is the cluster-robust one of a regression on a constant (CR1, as statsmodels' and Stata's), the
-degrees of freedom those of the clusters, whose number is in `n_clusters`. Fewer than some thirty
-clusters of unequal size make even this interval too short. One row or one cluster has none.
-
-## Example
-```yaml
-methods:
-  op: methods
-  with: { corpus: python-stdlib, include: ["json/*.py"] }
-features:
-  op: ast
-  from: methods
-table:
-  op: describe
-  from: features
-  with: { columns: [nloc, complexity], by: [path] }
-```
-
-## Cost and reuse
-Runs as a whole, but only when one of the named columns has changed.
-"#;
-
 impl TypedOperator for DescribeOperator {
     type Args = Args;
 
@@ -93,7 +59,7 @@ impl TypedOperator for DescribeOperator {
         grain: Grain::of::<BoundDescribe, _>(),
         effect: Effect::Pure,
         inputs: InputPorts::One,
-        doc: DOC,
+        doc: include_str!("describe.md"),
         args_schema: args_schema::<Args>,
     };
 

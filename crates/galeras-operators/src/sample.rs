@@ -54,37 +54,6 @@ struct SampleOperator;
 /// The operator.
 pub const SAMPLE: &dyn Operator = &SampleOperator;
 
-const DOC: &str = r#"Draw rows at random, the same ones every time.
-
-## What it does
-Gives every row a number from the seed and its `id` and keeps the rows with the smallest ones
-(bottom-k sampling). So the sample does not depend on the order of rows, asking for more rows
-keeps those drawn before, and rows added to the table displace only as many as they must.
-
-Give either `n` or `fraction`. With `stratify`, every combination of the named columns gets its
-share of the rows (by the method of Sainte-Laguë, under which a larger sample keeps every row of
-a smaller one), drawn in the same way within the combination.
-
-Two steps with the same seed draw the same rows as far as they can; with another `salt` their
-draws are independent.
-
-Ports: `out` (the sample) and `rejects` (the other rows, with `step, rule, reason`).
-
-## Example
-```yaml
-methods:
-  op: methods
-  with: { corpus: python-stdlib, include: ["json/*.py"] }
-sampled:
-  op: sample
-  from: methods
-  with: { n: 20, seed: 42, stratify: [path] }
-```
-
-## Cost and reuse
-One pass over the ids, one over the rows. Runs as a whole when its input changes.
-"#;
-
 impl TypedOperator for SampleOperator {
     type Args = Args;
 
@@ -94,7 +63,7 @@ impl TypedOperator for SampleOperator {
         grain: Grain::of::<BoundSample, _>(),
         effect: Effect::Seeded,
         inputs: InputPorts::One,
-        doc: DOC,
+        doc: include_str!("sample.md"),
         args_schema: args_schema::<Args>,
     };
 

@@ -39,50 +39,13 @@ struct SqlOperator;
 /// The operator.
 pub const SQL: &dyn Operator = &SqlOperator;
 
-const DOC: &str = r#"Compute a table with SQL.
-
-## What it does
-Runs one SELECT of DataFusion's SQL over the inputs. With a plain `from` the table is called
-`input`; with `from: { left: a, right: b }` the tables are `left` and `right`. The result is
-stored in the order of `key` (`id` if there is such a column, else all columns), whose values
-must be unique together.
-
-The result may depend on the input rows only: clocks, random numbers,
-aggregates that depend on how rows are split, and LIMIT or array_agg without an ORDER BY that
-includes the key are refused. Sums, means, deviations and correlations
-are exact, whatever the order of the rows.
-
-The value of `${{ params.x }}` or `${{ matrix.x }}` enters the query as a literal of its type, and
-is never read as SQL: a text gets its quotes (`WHERE repo = ${{ params.repo }}`), or fits into
-those around it (`LIKE '${{ params.begin }}%'`). In double quotes it is the name of a column:
-`"${{ params.column }}"`.
-
-## Example
-```yaml
-methods:
-  op: methods
-  with: { corpus: python-stdlib, include: ["json/*.py"] }
-per_file:
-  op: sql
-  from: methods
-  with:
-    query: |
-      SELECT path, count(*) AS methods, max(end_line - start_line + 1) AS longest
-      FROM input GROUP BY path
-    key: [path]
-```
-
-## Cost and reuse
-Runs as a whole, but only when a column that the query names has changed.
-"#;
-
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "sql",
     version: 2,
     grain: Grain::of::<BoundSql, _>(),
     effect: Effect::Pure,
     inputs: InputPorts::Any,
-    doc: DOC,
+    doc: include_str!("sql.md"),
     args_schema: args_schema::<Args>,
 };
 

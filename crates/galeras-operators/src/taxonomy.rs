@@ -47,47 +47,6 @@ struct TaxonomyOperator;
 /// The operator.
 pub const TAXONOMY: &dyn Operator = &TaxonomyOperator;
 
-const DOC: &str = r#"Count the tokens of a text by category.
-
-## What it does
-Adds the ten token categories of the Galeras paper, as counts:
-
-| column | tokens |
-|---|---|
-| `blocks` | `{ } [ ] ( ) :` `return` `pass` `yield` `with` |
-| `exceptions` | `try` `except` `finally` `raise` |
-| `oop` | `class` |
-| `tests` | `assert` |
-| `declaration` | `import` `from` `as` `def` `lambda` `async` `await` `global` `nonlocal` `del` |
-| `conditional` | `if` `elif` `else` `match` `case` |
-| `loops` | `for` `while` `break` `continue` |
-| `operators` | arithmetic, comparison and assignment; `and` `or` `not` `in` `is` |
-| `casting` | built-in type names: `int` `float` `str` `bool` `bytes` `bytearray` `complex` `list` `tuple` `dict` `set` `frozenset` |
-| `extra_tokens` | `@` `...` `None` `True` `False` |
-
-Names, numbers, strings, `, . ; ->` and comments are in no category. Broken and incomplete code also
-has counts. A null has nulls.
-
-The published lists were made for Java and adapted: `elif`, `def` and `and` are missing, `import`,
-`from`, `break` and `:` are in two categories, names such as `this` count. `mode: compat` counts by
-these lists. They do not give the numbers of the paper, which counted the pieces of a BPE model,
-within comments and strings as well.
-
-## Example
-```yaml
-methods:
-  op: methods
-  with: { corpus: python-stdlib, include: ["json/*.py"] }
-tokens:
-  op: taxonomy
-  from: methods
-  with: { column: code }
-```
-
-## Cost and reuse
-Row by row: some 100 MB/s and core, without a syntax tree.
-"#;
-
 impl TypedOperator for TaxonomyOperator {
     type Args = Args;
 
@@ -97,7 +56,7 @@ impl TypedOperator for TaxonomyOperator {
         grain: Grain::of::<BoundTaxonomy, _>(),
         effect: Effect::Pure,
         inputs: InputPorts::One,
-        doc: DOC,
+        doc: include_str!("taxonomy.md"),
         args_schema: args_schema::<Args>,
     };
 

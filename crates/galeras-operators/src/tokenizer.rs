@@ -56,40 +56,6 @@ struct TokenizerOperator;
 /// The operator.
 pub const TOKENIZER: &dyn Operator = &TokenizerOperator;
 
-const DOC: &str = r#"Learn a tokenizer from a column.
-
-## What it does
-Trains a byte-level BPE on the texts of a column (nulls are left out): texts are split as by GPT-2,
-and the most frequent pair of tokens becomes a new token until there are `vocab_size`, or no pair
-occurs twice. There are no special tokens. The model equals, merge by merge, that of Hugging Face's
-`tokenizers`, except that words of more than 1,000 characters are learned in parts. Texts of more
-than 4 MB are [read in pieces](../limits.md#tokenizers).
-
-The port `model` is a table of one row: `kind`, `vocab_size` (the size reached), `texts` (how many
-were read) and `model`, the content of a `tokenizer.json`. `dedup` takes it at its port
-`tokenizer`; for Python, write it as it is and load it with `Tokenizer.from_file`:
-
-```text
-outputs:
-  tokenizer: { from: bpe, path: tokenizer.json, column: model }
-```
-
-## Example
-```yaml
-methods:
-  op: methods
-  with: { corpus: python-stdlib, include: ["json/*.py"] }
-bpe:
-  op: tokenizer
-  from: methods
-  with: { column: code, vocab_size: 512 }
-```
-
-## Cost and reuse
-About a second for 10 MB of code. Runs as a whole, but only when the named column has changed;
-the model does not depend on the order of rows.
-"#;
-
 impl TypedOperator for TokenizerOperator {
     type Args = Args;
 
@@ -99,7 +65,7 @@ impl TypedOperator for TokenizerOperator {
         grain: Grain::of::<BoundTokenizer, _>(),
         effect: Effect::Pure,
         inputs: InputPorts::One,
-        doc: DOC,
+        doc: include_str!("tokenizer.md"),
         args_schema: args_schema::<Args>,
     };
 

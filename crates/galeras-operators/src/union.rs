@@ -37,43 +37,6 @@ struct UnionOperator;
 /// The operator.
 pub const UNION: &dyn Operator = &UnionOperator;
 
-const DOC: &str = r#"Stack tables, with a column that names the table of each row.
-
-## What it does
-`from` names the tables, and these names become the values of the column `label`: with
-`from: { RandomCut: random_cut, CommitGen: commit_gen }` and `label: testbed` there is a column
-`testbed` with `RandomCut` or `CommitGen` in each row. The label comes first; the other columns
-are those of the table whose name is the first in the alphabet.
-
-All tables need the same columns with the same types, in any order. If they have different columns,
-`columns` names those to take. The columns of the key are always there.
-
-Rows of different tables may have one `id`: the data points of two testbeds drawn from the same
-methods do. So the label is the first part of the key, and the key of the tables, which must be
-the same for all of them, is the rest. Nothing is dropped, not even rows that are equal.
-
-The cells of one matrix step need no `union`: `from: "step[*]"` puts them under each other, with
-the keys of the matrix as columns.
-
-## Example
-```yaml
-methods:
-  op: methods
-  with: { corpus: python-stdlib, include: ["json/*.py"] }
-short:
-  op: validate
-  from: methods
-  with: { rules: [ { name: short, check: "end_line - start_line < 20" } ] }
-by_size:
-  op: union
-  from: { Short: short, Long: short.rejects }
-  with: { label: size, columns: [path, qualified_name, start_line, end_line] }
-```
-
-## Cost and reuse
-Reads and writes each table once, and only when a column has changed that is taken from it.
-"#;
-
 impl TypedOperator for UnionOperator {
     type Args = Args;
 
@@ -83,7 +46,7 @@ impl TypedOperator for UnionOperator {
         grain: Grain::of::<BoundUnion, _>(),
         effect: Effect::Pure,
         inputs: InputPorts::Any,
-        doc: DOC,
+        doc: include_str!("union.md"),
         args_schema: args_schema::<Args>,
     };
 

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -56,6 +57,12 @@ pub struct Worker {
     orders: Mutex<Vec<(String, Arc<Job>)>>,
     /// The time of the last failure that other executors may not have.
     failed: Mutex<Option<Instant>>,
+}
+
+/// The file of an item that was started.
+#[derive(Serialize, Deserialize)]
+struct Attempt {
+    executor: String,
 }
 
 struct Job {
@@ -109,7 +116,8 @@ impl Worker {
         let begun = format!("{BEGUN}/{item}");
         let before = self.store.work_names(job, &begun).await?;
         let attempt = self.store.new_job();
-        self.store.put_work(job, &format!("{begun}/{attempt}"), &self.name).await?;
+        let this = Attempt { executor: self.name.clone() };
+        self.store.put_work(job, &format!("{begun}/{attempt}"), &this).await?;
         let warnings = Arc::new(Warnings::default());
         let ended = match before.len() {
             attempts @ ATTEMPTS.. => {
@@ -157,7 +165,8 @@ impl Worker {
     async fn beginners(&self, job: &str, begun: &str) -> Result<Vec<String>, StoreError> {
         let mut names = Vec::new();
         for attempt in self.store.work_names(job, begun).await? {
-            names.extend(self.store.work::<String>(job, &format!("{begun}/{attempt}")).await?);
+            let attempt = self.store.work::<Attempt>(job, &format!("{begun}/{attempt}")).await?;
+            names.extend(attempt.map(|attempt| attempt.executor));
         }
         names.sort();
         names.dedup();
