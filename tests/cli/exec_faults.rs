@@ -41,7 +41,7 @@ fn fails(outcome: &Outcome, step: &str, words: &[&str]) {
 #[track_caller]
 fn refused(format: &str, command: &str, words: &[&str]) {
     let project = Project::new(&workflow(format, command));
-    fails(&project.run_json(&[]).exits(1), "table", words);
+    fails(&project.run_program().exits(1), "table", words);
     assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
 }
 
@@ -207,7 +207,7 @@ fn a_killed_run_leaves_no_process_and_its_files_go_with_the_next_run() {
     let outputs = "outputs: { out: { from: table, path: out.csv } }";
     project.write("w.yaml", format!("galeras: 1\n{steps}\n{outputs}\n"));
     project.write("data.jsonl", "{\"id\":\"a\"}\n");
-    project.run_ok(&[]);
+    project.run_program().exits(0);
     assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
     assert!(!project.path(".galeras-Dead00.part").exists());
     assert_eq!(project.read("out.csv"), "id\na\n");

@@ -128,7 +128,7 @@ fn what_fails_in_passing_is_asked_again() {
         error(429, &[("retry-after", "0")], "rate_limit_error", "Slow down"),
         error(200, &[], "overloaded_error", "Overloaded"),
         ChatFault::NoChoices,
-        ChatFault::Raw(200, vec![], half.replace("\"text\"}", "3}")),
+        ChatFault::Raw(200, vec![], half.replace("}]", ",\"text\":3}]")),
         ChatFault::Raw(200, vec![], json!({"content": 7}).to_string()),
         ChatFault::Raw(200, vec![], "[".repeat(50_000)),
     ] {

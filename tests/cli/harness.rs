@@ -72,7 +72,8 @@ impl Project {
         self.dir.path().join("project")
     }
 
-    /// The files and folders that commands left behind in `TMPDIR`.
+    /// The files and folders that programs left behind in `TMPDIR`. Runs in this process have
+    /// another one.
     pub fn left_behind(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.dir.path().join("tmp")).unwrap();
         entries.map(|e| e.unwrap().path()).collect()
@@ -202,6 +203,12 @@ impl Project {
             Some(settings) => self.run_file("w.yaml", &settings),
             None => self.run(&[&["run", "w.yaml", "--format", "json"], more].concat()),
         }
+    }
+
+    /// The same by the program.
+    #[track_caller]
+    pub fn run_program(&self) -> Outcome {
+        self.run(&["run", "w.yaml", "--format", "json"])
     }
 
     /// Runs a workflow with these values of params, in this process if it can.
