@@ -144,9 +144,7 @@ impl RowSet {
     pub(super) fn restricted(self, args: &Args, frame: &AnalysisFrame, kept: &[u32]) -> Self {
         let columns =
             |all: &[Vec<f64>]| all.iter().map(|column| gather(column, kept)).collect::<Vec<_>>();
-        let codes = |codes: &Option<Vec<u32>>| {
-            codes.as_ref().map(|codes| dense(kept.iter().map(|row| codes[*row as usize])))
-        };
+        let codes = |codes: &Vec<u32>| dense(kept.iter().map(|row| codes[*row as usize]));
         let rows = UsableRows { kept: gather(&self.rows, kept), ..UsableRows::default() };
         let comparisons = self.comparisons.into_iter().map(|comparison| Comparison {
             values: gather(&comparison.values, kept),
@@ -159,8 +157,9 @@ impl RowSet {
         Self {
             comparisons: comparisons.collect(),
             treated: gather(&self.treated, kept),
-            units: codes(&self.units),
-            clusters: codes(&self.clusters),
+            units: self.units.as_ref().map(codes),
+            clusters: self.clusters.as_ref().map(codes),
+            absorbed: self.absorbed.iter().map(codes).collect(),
             covariates: columns(&self.covariates),
             instruments: columns(&self.instruments),
             rows: rows.kept,
