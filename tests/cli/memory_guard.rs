@@ -65,7 +65,7 @@ fn texts_that_no_column_holds_are_errors_of_the_step_or_the_template() {
         assert_eq!(outcome.statuses(), "data=ran out=failed");
     }
     let project = template("{{ id | indent(9223372036854775807) }}");
-    project.run_json(&[]).exits(4).reports(&["while it worked on `out`"]);
+    project.run_program().exits(4).reports(&["while it worked on `out`"]);
     let project = template("{{ 'ab' * 9223372036854775807 }}").ran();
     let reasons = project.cells("out.rejects", "reason");
     let repeated = reasons.iter().all(|reason| reason.contains("repeat"));

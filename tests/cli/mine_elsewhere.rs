@@ -70,7 +70,7 @@ fn a_folder_that_is_named_needs_consent_for_where_it_leads() {
     for (how, lead) in LEADS {
         let (project, _) = project(&workflow("./r", ""), lead);
         let private = project.path("../private").canonicalize().unwrap();
-        not_allowed(&project.run_json(&[]).exits(2), &private);
+        not_allowed(&project.run_program().exits(2), &private);
         assert!(project.stored_nothing(), "{how}");
         project.run(&["plan", "w.yaml"]).exits(0).prints(&[private.to_str().unwrap()]);
         project.run_ok(&["--allow", "read:../private"]);
@@ -85,7 +85,7 @@ fn a_folder_of_a_row_that_leads_elsewhere_is_put_aside_with_the_flag() {
     for (how, lead) in LEADS {
         let (project, head) = project(&text, lead);
         project.write("heads.csv", format!("repo,clone_url,head_sha\nr,./r,{head}\n"));
-        project.run_ok(&[]);
+        project.run_program().exits(0);
         let found = mined(&project);
         assert!(found.rows.is_empty(), "{how}");
         let reason = found.rejects[0]["reason"].as_str().unwrap();
@@ -125,7 +125,7 @@ fn a_folder_with_a_file_without_an_end_is_a_reject_that_names_it() {
     config.set_len(1 << 40).unwrap();
     let pipe = project.path("s/shallow");
     assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
-    let outcome = project.run_ok(&[]);
+    let outcome = project.run_program().exits(0);
     assert_eq!(mined(&project).column("repo"), ["good"], "{outcome}");
     let rejects = project.cells("repos.rejects", "repo reason");
     assert_eq!(rejects.len(), 2, "{rejects:?}");
@@ -178,7 +178,7 @@ fn program(project: &Project, name: &str, text: &str) -> String {
 fn is_mined(project: &Project, outcome: &Outcome) {
     assert_eq!(outcome.events("warning").len(), 0, "{outcome}");
     assert_eq!(mined(project).rows.len(), 3, "{outcome}");
-    project.run_ok(&[]).all_hit();
+    project.run_program().exits(0).all_hit();
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn a_private_repository_over_https_is_mined_with_the_users_credential_helper() {
         fs::remove_dir_all(project.path("refused")).unwrap();
     }
     project.write("../home/.gitconfig", format!("{tls}[credential]\n\thelper = {helper}\n"));
-    let outcome = project.run_ok(&[]);
+    let outcome = project.run_program().exits(0);
     is_mined(&project, &outcome);
     let all = format!("{outcome}{:?}", mined(&project).rows);
     assert!(!all.contains("s3cr3t"), "{all}");
@@ -237,7 +237,7 @@ fn instead_of_and_proxies_of_the_user_count() {
     project.write("w.yaml", workflow(&format!("{{ repo: r, url: '{url}' }}"), ""));
     let config = format!("[url \"{}/\"]\n\tinsteadOf = https://git.example.org/\n", server.base());
     project.write("../home/.gitconfig", config);
-    is_mined(&project, &project.run_ok(&[]));
+    is_mined(&project, &project.run_program().exits(0));
     assert_eq!(mined(&project).rows[0]["url"], url);
     server.take_seen();
     project.write("w.yaml", workflow("{ repo: r, url: 'http://git.example.org/r' }", ""));
@@ -264,7 +264,7 @@ fn without_git_folders_are_mined_and_servers_are_rejects_that_say_so() {
     assert_eq!(mined(&project).column("repo"), ["near"], "{outcome}");
     says(&project.cells("repos.rejects", "reason")[0], &["install git 2.36 or later"]);
     // The next run asks again.
-    let outcome = project.run_ok(&[]);
+    let outcome = project.run_program().exits(0);
     assert_eq!(outcome.step("mined")["rows"], 4, "{outcome}");
     let _ = repo;
 }
