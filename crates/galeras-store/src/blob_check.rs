@@ -250,7 +250,6 @@ fn entry(line: &[u8]) -> Option<(Digest, FileIdentity)> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use std::fs::OpenOptions;
 

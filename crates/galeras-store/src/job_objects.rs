@@ -78,7 +78,6 @@ fn work_name(job: &str, name: &str) -> Result<String, StoreError> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

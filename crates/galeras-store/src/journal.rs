@@ -159,7 +159,6 @@ fn entry(line: &[u8]) -> Option<JournalEntry> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -166,7 +166,6 @@ const OTHERS_WRITE: u32 = 0o022;
 const OTHERS: u32 = 0o077;
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
 

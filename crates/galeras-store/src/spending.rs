@@ -264,7 +264,6 @@ fn sums<'a>(sessions: impl Iterator<Item = &'a Expenses>) -> Expenses {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use std::fs;
 

@@ -252,7 +252,6 @@ fn unknown(name: &str, start: usize) -> TypeError {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
 

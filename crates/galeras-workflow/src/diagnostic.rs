@@ -247,7 +247,6 @@ impl<'a> IntoIterator for &'a Diagnostics {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
 

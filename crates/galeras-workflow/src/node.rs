@@ -297,7 +297,6 @@ impl Node {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use crate::source::Source;
     use crate::{Diagnostics, load};

@@ -139,7 +139,6 @@ fn cells(inner: &str) -> Result<Cells, String> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
     use crate::diagnostic::Diagnostics;

@@ -329,7 +329,6 @@ impl SourceCode for Excerpt {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
     use crate::code::Code;

@@ -244,7 +244,6 @@ fn before_substitution(
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use crate::{Diagnostics, load};

@@ -126,7 +126,6 @@ impl PartialEq for SourceSpan {
 impl Eq for SourceSpan {}
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
 

@@ -190,7 +190,6 @@ fn unknown_key(r: &Ref, source: &Arc<Source>, scope: &Scope) -> Option<Diagnosti
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
     use crate::expr::collect_refs;

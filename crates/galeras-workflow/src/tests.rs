@@ -1,5 +1,4 @@
 //! Tests of the whole layer: files in, specifications and diagnostics out.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::time::{Duration, Instant};
 

@@ -459,7 +459,6 @@ fn first_word(content: &str) -> &str {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use crate::{Diagnostics, Source, load};
 

@@ -291,7 +291,6 @@ fn kind(message: &str) -> GitErrorKind {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod unit_tests {
     use super::*;
 

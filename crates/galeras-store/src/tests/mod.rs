@@ -1,5 +1,4 @@
 //! Behaviour of a whole store, in folders and in memory.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod damage;
 mod gc;
