@@ -8,7 +8,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use strum::VariantNames as _;
+use strum::{EnumString, IntoStaticStr, VariantNames};
 
 use super::diagnostic::{Diagnostic, Diagnostics, quote};
 use super::node::{Node, Value};
@@ -21,19 +21,7 @@ pub(super) const CLOSE: &str = "}}";
 const MAX_PER_STRING: usize = 200;
 
 /// The source of an expression's value.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    strum::VariantNames,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum Namespace {
     /// The workflow's `params`.

@@ -6,6 +6,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use strum::{EnumString, IntoStaticStr, VariantNames};
+
 use super::columns::ItemType;
 use super::node::Node;
 use super::source::{Source, Span};
@@ -82,17 +84,7 @@ pub struct BudgetSpec {
 }
 
 /// The type of a parameter.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    strum::VariantNames,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum ParamType {
     /// A 64-bit integer.
@@ -283,7 +275,7 @@ pub enum AssertSeverity {
 }
 
 /// The condition of an assertion. `VARIANTS` are the keys of the kinds in a workflow.
-#[derive(Debug, Clone, PartialEq, strum::VariantNames)]
+#[derive(Debug, Clone, PartialEq, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum AssertKind {
     /// `unique: [a, b]`: no two rows agree in all of these columns.
@@ -432,9 +424,7 @@ impl ReportPart {
 }
 
 /// Sections of a report that need no table.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantNames,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum KnownPart {
     /// The steps and their results.
