@@ -12,7 +12,7 @@ use super::spec::{KnownPart, ReportPart, ReportSection, ReportSpec, Text};
 use crate::code::Code;
 
 /// A section has exactly one of these keys.
-const PARTS: [&str; 5] = ["text", "findings", "figure", "table", "rows"];
+pub(super) const PARTS: [&str; 5] = ["text", "findings", "figure", "table", "rows"];
 
 impl WorkflowReader<'_> {
     pub(super) fn report(&mut self, node: &Node) -> Option<ReportSpec> {
