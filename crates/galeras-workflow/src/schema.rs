@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use strum::VariantNames as _;
 
 use super::columns::ScalarType;
-use super::read_report::PARTS;
+use super::read::REPORT_PARTS;
 use super::spec::{AssertKind, KnownPart, ParamType};
 
 const NAME: &str = "^[A-Za-z_][A-Za-z0-9_-]*$";
@@ -273,7 +273,7 @@ fn report_schema() -> Value {
     let section = json!({
         "type": "object",
         "additionalProperties": false,
-        "oneOf": PARTS.map(|name| json!({ "required": [name] })),
+        "oneOf": REPORT_PARTS.map(|name| json!({ "required": [name] })),
         "properties": {
             "heading": { "type": "string", "description": "The text above it." },
             "caption": { "type": "string", "description": "The text below a figure or a table." },
