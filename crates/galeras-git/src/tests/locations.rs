@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::TestRepository;
+use super::{TestRepository, fails};
 use crate::{GitErrorKind, GitServer, RepositoryLocation, shown_url};
 
 #[test]
@@ -103,9 +103,7 @@ fn folders() {
     made.git(&["clone", "-q", "--bare", "repo", "./-x"], b"");
     assert!(RepositoryLocation::parse("-x", root).is_err());
     assert!(RepositoryLocation::parse("./-x", root).is_ok());
-    let error = RepositoryLocation::parse("plain", root).unwrap_err();
-    assert_eq!(error.kind, GitErrorKind::NotFound);
-    assert!(error.message.contains("not a git repository"), "{error}");
+    fails(RepositoryLocation::parse("plain", root), GitErrorKind::NotFound, "not a git repository");
 }
 
 #[test]
