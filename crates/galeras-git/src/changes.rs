@@ -111,10 +111,8 @@ impl TreeChanges {
 }
 
 /// The files that `include` matches and that differ between the trees of two commits. Links,
-/// submodules and folders are not files. Folders that are the same are not looked into.
-///
-/// # Errors
-/// `Damaged` if a tree is missing or damaged, `Malformed` if one is not what git writes, `Limit`
+/// submodules and folders are not files. Folders that are the same are not looked into. The error
+/// is `Damaged` if a tree is missing or damaged, `Malformed` if one is not what git writes, `Limit`
 /// if there is more than `limits` allow. No more than these limits is in memory.
 pub(super) fn tree_changes(
     objects: &mut Objects,

@@ -56,11 +56,9 @@ pub(super) struct History {
 
 /// The commits reachable from `head` whose committer date lies in the window.
 ///
-/// Commits with several parents are left out unless `merges` is set.
-///
-/// # Errors
-/// `Damaged` if a commit is missing or cannot be decoded, `Limit` if one is too large,
-/// `Interrupted` if `interrupt` is set.
+/// Commits with several parents are left out unless `merges` is set. The error is `Damaged` if a
+/// commit is missing or cannot be decoded, `Limit` if one is too large, `Interrupted` if
+/// `interrupt` is set.
 pub(super) fn history(
     repository: &Repository,
     head: ObjectId,

@@ -27,11 +27,9 @@ pub(super) struct Layout {
 }
 
 /// Finds the places outside of the folder `dir` that the repository in it leads to. `judge` is
-/// asked about each, as a path behind all links, before anything in it is read.
-///
-/// # Errors
-/// Those of `judge`; `Damaged` if something is not a file that should be one, `Limit` if a file is
-/// too large or if there is too much. A folder without a repository is not an error.
+/// asked about each, as a path behind all links, before anything in it is read. Errors are those of
+/// `judge`; `Damaged` if something is not a file that should be one, `Limit` if a file is too large
+/// or if there is too much. A folder without a repository is not an error.
 pub fn places(dir: &Path, judge: Judge<'_>) -> Result<(), GitError> {
     Layout::of(dir, judge).map(drop)
 }
@@ -253,10 +251,8 @@ impl Survey<'_> {
     }
 }
 
-/// Checks that gix can read a file as a whole.
-///
-/// # Errors
-/// `Damaged` if it is not a file, `Limit` if it has more bytes than `most`.
+/// Checks that gix can read a file as a whole. The error is `Damaged` if it is not a file, `Limit`
+/// if it has more bytes than `most`.
 fn check_file(path: &Path, about: &Metadata, most: u64) -> Result<(), GitError> {
     let kind = about.file_type();
     if !kind.is_file() {

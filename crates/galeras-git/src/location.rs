@@ -64,14 +64,12 @@ impl RepositoryLocation {
     /// Reads `text`: a URL (http, https, git, ssh, file), `user@host:path`, or a folder
     /// relative to `base`.
     ///
-    /// A text that starts with `-` is refused, as a program could take it for an option, and so
-    /// is one with a control character. Of the others, one that names an existing repository in
-    /// a folder is that folder, even if it looks like a URL; otherwise the rules of `git help urls`
-    /// apply. URLs that a program could take for an option or a command are refused.
-    ///
-    /// # Errors
-    /// `NotFound` if the folder does not exist or is not a repository, `Other` for schemes and
-    /// URLs that are not accepted.
+    /// A text that starts with `-` is refused, as a program could take it for an option, and so is
+    /// one with a control character. Of the others, one that names an existing repository in a
+    /// folder is that folder, even if it looks like a URL; otherwise the rules of `git help urls`
+    /// apply. URLs that a program could take for an option or a command are refused. The error is
+    /// `NotFound` if the folder does not exist or is not a repository, `Other` for schemes and URLs
+    /// that are not accepted.
     pub fn parse(text: &str, base: &Path) -> Result<Self, GitError> {
         if text.is_empty() {
             return Err(GitError::other("the address of the repository is empty"));

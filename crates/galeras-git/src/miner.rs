@@ -55,16 +55,10 @@ pub struct ChangedMethod<'a> {
 
 /// Where the methods of a piece go.
 pub trait Sink {
-    /// Takes a method.
-    ///
-    /// # Errors
-    /// If the sink takes no more; the piece then ends.
+    /// Takes a method. Fails if the sink takes no more; the piece then ends.
     fn method(&mut self, commit: &CommitFacts, changed: ChangedMethod<'_>) -> Result<(), GitError>;
     /// Takes a commit, or a file of it, that could not be mined: the rule it broke, as a stable
-    /// word, and the reason, as a sentence.
-    ///
-    /// # Errors
-    /// If the sink takes no more; the piece then ends.
+    /// word, and the reason, as a sentence. Fails if the sink takes no more; the piece then ends.
     fn refused(
         &mut self,
         commit: &str,
@@ -72,10 +66,7 @@ pub trait Sink {
         rule: &'static str,
         reason: &str,
     ) -> Result<(), GitError>;
-    /// Hands on what the sink still holds: nothing more comes.
-    ///
-    /// # Errors
-    /// If it cannot be handed on.
+    /// Hands on what the sink still holds: nothing more comes. Fails if it cannot be handed on.
     fn end(&mut self) -> Result<(), GitError>;
 }
 
@@ -104,12 +95,9 @@ impl Mining {
     /// Mines a piece of the plan on this thread. `done` takes the number of commits that were
     /// finished since its last call. The refusals of the plan itself come with the first piece.
     ///
-    /// One commit is in memory at a time, and a sink that blocks stops the thread, so that memory does
-    /// not grow with the history.
-    ///
-    /// # Errors
-    /// `Interrupted` if `interrupt` is set, and what the sink returns. Damaged objects are
-    /// refusals.
+    /// One commit is in memory at a time, and a sink that blocks stops the thread, so that memory
+    /// does not grow with the history. The error is `Interrupted` if `interrupt` is set, or what
+    /// the sink returns. Damaged objects are refusals.
     pub fn mine(
         &self,
         piece: usize,

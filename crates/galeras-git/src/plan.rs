@@ -149,11 +149,9 @@ impl MinePlan {
     }
 
     /// Finds the changes of all commits, and keeps them. Compares trees on `options.jobs` threads.
-    ///
-    /// # Errors
-    /// `Interrupted` if `interrupt` is set; `Limit` if the commits change more than fits in memory,
-    /// or if too many of them are beyond the limits of one commit. A damaged tree only refuses its
-    /// commit, and so does one that is not what git writes.
+    /// The error is `Interrupted` if `interrupt` is set; `Limit` if the commits change more than
+    /// fits in memory, or if too many of them are beyond the limits of one commit. A damaged tree
+    /// only refuses its commit, and so does one that is not what git writes.
     pub fn compare(
         &self,
         repository: &Repository,
@@ -221,12 +219,10 @@ fn too_much() -> GitError {
     ))
 }
 
-/// The trees that are compared, each once: those of the commits of the window and of
-/// their first parents. Reads commits only, so that the trees can be fetched afterwards.
-///
-/// # Errors
-/// `Damaged` if a commit that is reachable from `head` is missing or cannot be decoded;
-/// `Interrupted` if `interrupt` is set.
+/// The trees that are compared, each once: those of the commits of the window and of their first
+/// parents. Reads commits only, so that the trees can be fetched afterwards. The error is `Damaged`
+/// if a commit that is reachable from `head` is missing or cannot be decoded; `Interrupted` if
+/// `interrupt` is set.
 pub fn trees(
     repository: &Repository,
     head: ObjectId,
@@ -248,10 +244,7 @@ pub fn trees(
     Ok(trees)
 }
 
-/// The commits of the window. Reads commits only.
-///
-/// # Errors
-/// As [`trees`].
+/// The commits of the window. Reads commits only. Errors are those of [`trees`].
 pub fn plan(
     repository: &Repository,
     head: ObjectId,

@@ -20,10 +20,8 @@ use super::limits::PairLimits;
 /// For each added file the position of the deleted one that it was; `None` if it is new.
 ///
 /// `content` gives the bytes of a file, `None` if it is not to be compared. Beyond the limits only
-/// equal contents are pairs.
-///
-/// # Errors
-/// Those of `content`: which files are pairs depends on all of them.
+/// equal contents are pairs. Errors are those of `content`: which files are pairs depends on all of
+/// them.
 pub(super) fn renames(
     deleted: &[File],
     added: &[File],

@@ -58,21 +58,16 @@ pub struct Objects {
 }
 
 impl Repository {
-    /// Opens the repository in `dir`, bare or with a work tree, also if it leads elsewhere. Only the
-    /// repository's configuration is read, and no program is run.
-    ///
-    /// # Errors
-    /// [`GitErrorKind::NotFound`] if there is none, [`GitErrorKind::Damaged`] if it cannot be
-    /// read, [`GitErrorKind::Limit`] if something in it is too large.
+    /// Opens the repository in `dir`, bare or with a work tree, also if it leads elsewhere. Only
+    /// the repository's configuration is read, and no program is run. The error is
+    /// [`GitErrorKind::NotFound`] if there is none, [`GitErrorKind::Damaged`] if it cannot be read,
+    /// [`GitErrorKind::Limit`] if something in it is too large.
     pub fn open(dir: &Path) -> Result<Self, GitError> {
         Self::open_judged(dir, &mut |_| Ok(()))
     }
 
     /// As [`Self::open`], if `judge` lets it: see [`places`](super::places). Nothing is read from
-    /// any other place.
-    ///
-    /// # Errors
-    /// As [`Self::open`], and those of `judge`.
+    /// any other place. Errors are those of [`Self::open`] and of `judge`.
     pub fn open_judged(dir: &Path, judge: Judge<'_>) -> Result<Self, GitError> {
         let layout = Layout::of(dir, judge)?;
         let settings = [
@@ -99,11 +94,8 @@ impl Repository {
     }
 
     /// The commit at the tip of `branch` (a name without `refs/heads/`), or of the branch that is
-    /// checked out.
-    ///
-    /// # Errors
-    /// [`GitErrorKind::NotFound`] if there is no such branch or it has no commit,
-    /// [`GitErrorKind::Damaged`] if `HEAD` or the branch cannot be read.
+    /// checked out. The error is [`GitErrorKind::NotFound`] if there is no such branch or it has no
+    /// commit, [`GitErrorKind::Damaged`] if `HEAD` or the branch cannot be read.
     pub fn head(&self, branch: Option<&str>) -> Result<Head, GitError> {
         let repository = self.0.to_thread_local();
         let Some(name) = branch else {
@@ -124,9 +116,7 @@ impl Repository {
         Ok(Head { branch: name.to_string(), commit: commit.ok_or_else(no_branch)? })
     }
 
-    /// The commits whose parents were cut off, if this is a shallow clone.
-    ///
-    /// # Errors
+    /// The commits whose parents were cut off, if this is a shallow clone. The error is
     /// [`GitErrorKind::Damaged`] if the list cannot be read.
     pub fn shallow(&self) -> Result<Vec<ObjectId>, GitError> {
         let repository = self.0.to_thread_local();
@@ -175,11 +165,9 @@ fn tip(
     Err(GitError::damaged("a reference names another one, and so on without an end"))
 }
 
-/// Runs `work` on a repository that may hold anything. The code that takes packs apart is not
-/// ours: where it gives up with a panic, the repository is damaged.
-///
-/// # Errors
-/// Those of `work`; `Damaged` if it panics.
+/// Runs `work` on a repository that may hold anything. The code that takes packs apart is not ours:
+/// where it gives up with a panic, the repository is damaged. Errors are those of `work`; `Damaged`
+/// if it panics.
 pub fn guarded<T>(work: impl FnOnce() -> Result<T, GitError>) -> Result<T, GitError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         Err(GitError::damaged("the repository cannot be read: its reader panicked"))
@@ -194,11 +182,9 @@ impl Objects {
         Ok(header.size)
     }
 
-    /// The bytes of an object of this kind, which are those that its id is made of.
-    ///
-    /// # Errors
-    /// `Damaged` if it is missing, of another kind, or has other bytes; `Limit` if it has more
-    /// than [`OBJECT_BYTES`].
+    /// The bytes of an object of this kind, which are those that its id is made of. The error is
+    /// `Damaged` if it is missing, of another kind, or has other bytes; `Limit` if it has more than
+    /// [`OBJECT_BYTES`].
     pub(super) fn bytes(&mut self, id: ObjectId, kind: Kind) -> Result<&[u8], GitError> {
         let found = match self.handle.find(&id, &mut self.buffer) {
             Ok(data) => data,

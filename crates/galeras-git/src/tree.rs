@@ -54,10 +54,8 @@ impl TreeReader {
         self.bytes.get(entry.name.clone()).unwrap_or_default()
     }
 
-    /// Takes the next entry, and reads the one after it.
-    ///
-    /// # Errors
-    /// `Malformed` if that breaks a rule of git: a word of `git fsck` is in the message.
+    /// Takes the next entry, and reads the one after it. The error is `Malformed` if that breaks a
+    /// rule of git: a word of `git fsck` is in the message.
     pub(super) fn next(&mut self) -> Result<Option<Entry>, GitError> {
         let after = self.read()?;
         Ok(std::mem::replace(&mut self.head, after))

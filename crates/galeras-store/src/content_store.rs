@@ -59,10 +59,8 @@ impl fmt::Debug for Store {
 impl Store {
     /// Opens the store at a folder's path or a URL: `file://`, `s3://` with the cargo feature `s3`,
     /// `gs://` with the cargo feature `gcs`, `memory://` for tests. The folder is created by the
-    /// first write, and no request is sent yet.
-    ///
-    /// # Errors
-    /// If the location is not one of a store, or a folder of the store is a link.
+    /// first write, and no request is sent yet. Fails if the location is not one of a store, or a
+    /// folder of the store is a link.
     pub async fn open(location: &str) -> Result<Self, StoreError> {
         Self::open_with(location, OWN_STORE)
     }
@@ -76,10 +74,8 @@ impl Store {
     }
 
     /// Opens a store that results come from: as [`Store::open`], or the address of any web server
-    /// with a store's files (`https://`), which can only be read.
-    ///
-    /// # Errors
-    /// As [`Store::open`].
+    /// with a store's files (`https://`), which can only be read. Errors are those of
+    /// [`Store::open`].
     pub async fn open_remote(location: &str) -> Result<Self, StoreError> {
         match web_address(location)? {
             None => Self::open_with(location, REMOTE),

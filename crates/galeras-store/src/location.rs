@@ -40,11 +40,9 @@ pub enum StoreLocation {
 }
 
 impl StoreLocation {
-    /// Parses a folder's path or a URL.
-    ///
-    /// # Errors
-    /// [`StoreErrorKind::Unsupported`] if the location is empty, is a URL of another scheme, or
-    /// contains a password or a key, which is not quoted.
+    /// Parses a folder's path or a URL. The error is [`StoreErrorKind::Unsupported`] if the
+    /// location is empty, is a URL of another scheme, or contains a password or a key, which is not
+    /// quoted.
     pub fn parse(location: &str) -> Result<Self, StoreError> {
         if location.is_empty() {
             return Err(unsupported("a store", "its location is empty"));
@@ -102,9 +100,7 @@ impl StoreLocation {
     }
 }
 
-/// The address of a web server, if the location is one.
-///
-/// # Errors
+/// The address of a web server, if the location is one. The error is
 /// [`StoreErrorKind::Unsupported`] if it is not a URL, or contains a password or a key, which is
 /// not quoted.
 pub(super) fn web_address(location: &str) -> Result<Option<Url>, StoreError> {
@@ -131,12 +127,10 @@ fn unsupported(place: impl fmt::Display, cause: impl Into<String>) -> StoreError
     StoreError::new(StoreErrorKind::Unsupported, "open", place, cause)
 }
 
-/// Creates the folder `name` in `parent` if it does not exist. Only its owner may enter it.
-///
-/// # Errors
-/// [`StoreErrorKind::ReadOnly`] if one of the two belongs to another user, or if other users may
-/// write to it, who could then put files or links into it; the error of the system if it cannot be
-/// created.
+/// Creates the folder `name` in `parent` if it does not exist. Only its owner may enter it. The
+/// error is [`StoreErrorKind::ReadOnly`] if one of the two belongs to another user, or if other
+/// users may write to it, who could then put files or links into it; the error of the system if it
+/// cannot be created.
 pub fn private_folder(parent: &Path, name: &str) -> Result<PathBuf, StoreError> {
     let folder = parent.join(name);
     let failed = |error| StoreError::at("use", &folder, error);

@@ -289,11 +289,8 @@ struct Lease {
 
 impl Lease {
     /// Takes the lease called `name`; `None` if the server has no leases. `on_wait` is called once
-    /// if another process has it.
-    ///
-    /// # Errors
-    /// If the bucket cannot be reached. The kind is [`StoreErrorKind::Busy`] after
-    /// [`WaitPolicy::GiveUp`].
+    /// if another process has it. Fails if the bucket cannot be reached. The kind is
+    /// [`StoreErrorKind::Busy`] after [`WaitPolicy::GiveUp`].
     async fn take(
         bucket: &Arc<BucketBackend>,
         name: &str,

@@ -80,10 +80,8 @@ impl SpendingLedger {
         }
     }
 
-    /// The possible spending of every process, summed, since each account was last closed.
-    ///
-    /// # Errors
-    /// If the file cannot be read, or is damaged so that the spending is unknown.
+    /// The possible spending of every process, summed, since each account was last closed. Fails if
+    /// the file cannot be read, or is damaged so that the spending is unknown.
     pub fn spent(&self) -> Result<Expenses, StoreError> {
         if !self.path.exists() {
             return Ok(Expenses::new());
@@ -98,10 +96,8 @@ impl SpendingLedger {
         self.explained(read())
     }
 
-    /// Closes these accounts, whose questions are answered: they start again at zero.
-    ///
-    /// # Errors
-    /// If the file cannot be written, or is damaged.
+    /// Closes these accounts, whose questions are answered: they start again at zero. Fails if the
+    /// file cannot be written, or is damaged.
     pub fn close(&self, accounts: &[String]) -> Result<(), StoreError> {
         if accounts.is_empty() {
             return Ok(());

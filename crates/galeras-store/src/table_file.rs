@@ -25,10 +25,8 @@ use super::object_name::blob_name;
 use galeras_base::digest::Digest;
 
 impl Store {
-    /// The table in this blob; `None` if the store is not a folder.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
+    /// The table in this blob; `None` if the store is not a folder. Fails if the file cannot be
+    /// read.
     pub fn table_file(&self, blob: &Digest) -> Result<Option<TableFile>> {
         let Some(path) = self.local_blob(blob) else { return Ok(None) };
         TableFile::open(File::open(path)?).map(Some)
@@ -122,10 +120,7 @@ impl TableFile {
     }
 
     /// Reads columns, given by their positions in the schema and in its order, of ordered ranges of
-    /// rows, at most `batch` rows at a time.
-    ///
-    /// # Errors
-    /// If there is no such row.
+    /// rows, at most `batch` rows at a time. Fails if there is no such row.
     pub fn read(
         &self,
         columns: &[usize],

@@ -110,10 +110,8 @@ impl Store {
     }
 
     /// Copies a table that `to` lacks; returns true if it did. An existing table was not compared
-    /// with its manifest ([`Store::judge`]) or with the shape.
-    ///
-    /// # Errors
-    /// As [`Store::copy_file`].
+    /// with its manifest ([`Store::judge`]) or with the shape. Errors are those of
+    /// [`Store::copy_file`].
     pub async fn copy_table(
         &self,
         to: &Store,
@@ -142,10 +140,7 @@ impl Store {
 
     /// Copies the file of a table into `to`, and calls `progress` with the number of new bytes. The
     /// file is hashed on its way. It gets its name in `to` only if it matches the manifest and the
-    /// shape.
-    ///
-    /// # Errors
-    /// If the source or the target fails, or the table is wrong.
+    /// shape. Fails if the source or the target fails, or the table is wrong.
     pub async fn copy_file(
         &self,
         to: &Store,

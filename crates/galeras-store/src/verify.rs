@@ -115,10 +115,8 @@ fn add_claim(claims: &mut Claims, manifest: &Manifest, port: &PortArtifact) {
 impl Store {
     /// Checks every blob against its name, every table against its manifest, and every manifest
     /// against its key. `progress` is called with the number of bytes checked since the last call.
-    /// Changes nothing; temporary files are not damage.
-    ///
-    /// # Errors
-    /// If the store cannot be read at all. A damaged object is a finding.
+    /// Changes nothing; temporary files are not damage. Fails if the store cannot be read at all. A
+    /// damaged object is a finding.
     pub async fn verify(
         &self,
         progress: &(impl Fn(u64) + ?Sized),
@@ -197,10 +195,8 @@ impl Store {
     }
 
     /// Checks only the tables of these results, except those that `absent` accepts as missing.
-    /// Returns the number of files that were read, and the damage.
-    ///
-    /// # Errors
-    /// If the store cannot be read at all. A damaged object is a finding.
+    /// Returns the number of files that were read, and the damage. Fails if the store cannot be
+    /// read at all. A damaged object is a finding.
     pub async fn verify_results(
         &self,
         results: &[Arc<Manifest>],

@@ -49,20 +49,16 @@ impl WorkflowReader<'_> {
     }
 }
 
-/// Parses a reference of its own text, as on a command line.
-///
-/// # Errors
-/// The mistake, at its place in `text`.
+/// Parses a reference of its own text, as on a command line. The error is the mistake, at its place
+/// in `text`.
 pub fn parse_step_ref(text: &str) -> Result<StepRef, Box<Diagnostic>> {
     let source = Source::new("the name of a table", text);
     let node = Node::from_json(&serde_json::Value::from(text), Span::new(0, text.len()));
     parse_reference(&node, &source)
 }
 
-/// Parses the reference in a string node, whose expressions have values.
-///
-/// # Errors
-/// The mistake, at its place.
+/// Parses the reference in a string node, whose expressions have values. The error is the mistake,
+/// at its place.
 pub fn parse_reference(node: &Node, source: &Arc<Source>) -> Result<StepRef, Box<Diagnostic>> {
     let text = node.as_str().unwrap_or("");
     let part = |start: usize, end: usize| node.part_span(source.text(), start, end);

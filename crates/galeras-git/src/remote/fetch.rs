@@ -27,12 +27,10 @@ pub struct Head {
 }
 
 /// The newest commit of `branch` (a name without `refs/heads/`), or of the default branch, of the
-/// repository at `url` (http, https, git or ssh), as `git ls-remote` reports it.
-///
-/// # Errors
-/// `NotFound` if there is no such repository or branch, or no commit; `Denied` if the server
-/// denies access; `Transient` if git is missing, or if the network or the server still fails at the
-/// last attempt; `NotAgreed` if the server redirects to one that needs consent; `Interrupted`.
+/// repository at `url` (http, https, git or ssh), as `git ls-remote` reports it. The error is
+/// `NotFound` if there is no such repository or branch, or no commit; `Denied` if the server denies
+/// access; `Transient` if git is missing, or if the network or the server still fails at the last
+/// attempt; `NotAgreed` if the server redirects to one that needs consent; `Interrupted`.
 pub fn remote_head(url: &str, branch: Option<&str>, net: &Network) -> Result<Head, GitError> {
     let mut remote = Remote::new(url, net)?;
     remote.begin("commits");
@@ -84,12 +82,9 @@ pub struct Fetcher {
 impl Fetcher {
     /// Opens the bare repository in the folder `dir`, or creates it. The server is not asked yet.
     /// Waits while another process fetches into the folder, and reads the packs that are there
-    /// once, to verify their checksums.
-    ///
-    /// # Errors
-    /// `Transient` if git is missing or too old, `Interrupted` if the flag is set while waiting,
-    /// `Damaged` if a pack in the folder is not what was written or if a folder is where a file
-    /// should be, `Other` if the file system fails.
+    /// once, to verify their checksums. The error is `Transient` if git is missing or too old,
+    /// `Interrupted` if the flag is set while waiting, `Damaged` if a pack in the folder is not
+    /// what was written or if a folder is where a file should be, `Other` if the file system fails.
     pub fn open(url: &str, dir: &Path, net: &Network) -> Result<Self, GitError> {
         let remote = Remote::new(url, net)?;
         let folder = Folder::open(dir, &remote)?;
@@ -114,11 +109,8 @@ impl Fetcher {
     }
 
     /// Fetches `head` and all its ancestors, without trees and files. A server that cannot leave
-    /// them out sends all. Requests nothing if the commits are there.
-    ///
-    /// # Errors
-    /// `NotFound` if the server does not have `head`, `Damaged` if its pack is corrupt; else as
-    /// [`remote_head`].
+    /// them out sends all. Requests nothing if the commits are there. The error is `NotFound` if
+    /// the server does not have `head`, `Damaged` if its pack is corrupt; else as [`remote_head`].
     pub fn commits(&mut self, head: ObjectId) -> Result<FetchSize, GitError> {
         self.remote.begin("commits");
         let mut received = FetchSize::default();
@@ -132,19 +124,15 @@ impl Fetcher {
     }
 
     /// Fetches those of the trees `ids` that are not in the folder, with all trees below them. A
-    /// server that does not send single objects sends all of `head`.
-    ///
-    /// # Errors
-    /// `NotFound` if the server does not have an object; else as [`Self::commits`].
+    /// server that does not send single objects sends all of `head`. The error is `NotFound` if the
+    /// server does not have an object; else as [`Self::commits`].
     pub fn trees(&mut self, head: ObjectId, ids: &[ObjectId]) -> Result<FetchSize, GitError> {
         self.objects(head, ids, "trees", TREES)
     }
 
     /// Fetches those of the files `ids` that are not in the folder, in batches, each of which stays
-    /// if a later one fails. A server that does not send single objects sends all of `head`.
-    ///
-    /// # Errors
-    /// As [`Self::trees`].
+    /// if a later one fails. A server that does not send single objects sends all of `head`. Errors
+    /// are those of [`Self::trees`].
     pub fn files(&mut self, head: ObjectId, ids: &[ObjectId]) -> Result<FetchSize, GitError> {
         self.objects(head, ids, "files", self.batch)
     }

@@ -37,11 +37,9 @@ pub(super) struct Folder {
 
 impl Folder {
     /// Opens the folder at `path` or makes it, waits until no other process uses it, and removes
-    /// unfinished files of a killed process.
-    ///
-    /// # Errors
-    /// `Interrupted` while waiting, `Damaged` if a pack or an index has changed, or if
-    /// a link is where a folder should be; else those of the file system.
+    /// unfinished files of a killed process. The error is `Interrupted` while waiting, `Damaged` if
+    /// a pack or an index has changed, or if a link is where a folder should be; else those of the
+    /// file system.
     pub(super) fn open(path: &Path, remote: &Remote) -> Result<Self, GitError> {
         let objects = path.join("objects");
         for folder in [path, &objects, &objects.join("pack"), &path.join("refs/heads")] {
@@ -208,10 +206,8 @@ fn open_index(file: &Path) -> Result<index::File, GitError> {
     })
 }
 
-/// Opens an index and reads its pack: both end in a checksum.
-///
-/// # Errors
-/// `Damaged` if one of them has changed, or if they do not belong together.
+/// Opens an index and reads its pack: both end in a checksum. The error is `Damaged` if one of them
+/// has changed, or if they do not belong together.
 fn checked(file: &Path, net: &Network) -> Result<index::File, GitError> {
     let index = open_index(file)?;
     let pack = file.with_extension("pack");

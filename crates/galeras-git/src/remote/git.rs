@@ -230,10 +230,8 @@ impl Remote {
     }
 
     /// Runs a command and repeats it after errors that may pass; returns its standard output.
-    ///
-    /// # Errors
-    /// `Interrupted`, `Limit`, `NotAgreed` for a redirect that the user must agree to, and the
-    /// error that git's messages describe.
+    /// Errors are `Interrupted`, `Limit`, `NotAgreed` for a redirect that the user must agree to,
+    /// and the error that git's messages describe.
     pub(super) fn run(&mut self, task: &Task<'_>) -> Result<Vec<u8>, GitError> {
         let mut wait = self.net.backoff;
         let counted = self.activity.clone();
