@@ -131,11 +131,8 @@ impl Survey<'_> {
         let known = |folder: &PathBuf| place.starts_with(folder);
         if !known(&self.root) && !self.outside.iter().any(known) {
             if self.outside.len() >= PLACES {
-                let message = format!(
-                    "{} leads to more than {PLACES} places outside of it",
-                    self.root.display()
-                );
-                return Err(GitError::limit(message));
+                let what = format!("leads to more than {PLACES} places outside of it");
+                return Err(self.too_much(&what));
             }
             (self.judge)(&place)?;
             self.outside.push(place.clone());
@@ -181,11 +178,8 @@ impl Survey<'_> {
                 continue;
             }
             if found.len() > ALTERNATES {
-                let message = format!(
-                    "{} borrows objects from more than {ALTERNATES} folders",
-                    self.root.display()
-                );
-                return Err(GitError::limit(message));
+                let what = format!("borrows objects from more than {ALTERNATES} folders");
+                return Err(self.too_much(&what));
             }
             self.object_files(&place)?;
             if let Some(list) = self.file(&place.join("info/alternates"), POINTER_BYTES)? {
@@ -233,9 +227,7 @@ impl Survey<'_> {
             let entry = entry.map_err(error)?;
             self.entries += 1;
             if self.entries > ENTRIES {
-                let message =
-                    format!("{} has more than {ENTRIES} files in it", self.root.display());
-                return Err(GitError::limit(message));
+                return Err(self.too_much(&format!("has more than {ENTRIES} files in it")));
             }
             let kind = entry.file_type().map_err(error)?;
             if !kind.is_file() {
@@ -248,6 +240,10 @@ impl Survey<'_> {
         }
         found.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         Ok(found)
+    }
+
+    fn too_much(&self, what: &str) -> GitError {
+        GitError::limit(format!("{} {what}", self.root.display()))
     }
 }
 

@@ -214,12 +214,10 @@ impl Write for BlobWriter {
 impl Store {
     /// A new, empty blob.
     pub fn blob_writer(&self) -> Result<BlobWriter, StoreError> {
+        let failed = |error| StoreError::at("write", &std::env::temp_dir(), error);
         let file = match &self.inner.backend {
             Backend::Folder(folder) => BlobFile::Temp(folder.temp()?),
-            Backend::Bucket(_) => BlobFile::Nameless(
-                tempfile::tempfile()
-                    .map_err(|error| StoreError::at("write", &std::env::temp_dir(), error))?,
-            ),
+            Backend::Bucket(_) => BlobFile::Nameless(tempfile::tempfile().map_err(failed)?),
         };
         Ok(BlobWriter { file, hasher: blake3::Hasher::new(), bytes: 0 })
     }

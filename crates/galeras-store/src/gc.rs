@@ -65,12 +65,9 @@ impl Store {
         if let Some((name, format)) = contents.other_formats.iter().find(|f| f.1 > MANIFEST_VERSION)
         {
             // Its blobs are not known here and would all be collected.
-            return Err(StoreError::new(
-                StoreErrorKind::Unsupported,
-                "clean",
-                self.location(),
-                format!("{name} has format {format}, written by a newer galeras; use that"),
-            ));
+            let cause = format!("{name} has format {format}, written by a newer galeras; use that");
+            let newer = StoreErrorKind::Unsupported;
+            return Err(StoreError::new(newer, "clean", self.location(), cause));
         }
         let runs = self.recent_runs(usize::MAX).await?;
         let now = SystemTime::now();

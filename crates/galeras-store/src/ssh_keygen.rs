@@ -113,11 +113,8 @@ impl Signature {
             return Ok(known?);
         }
         let file = scratch(&self.0)?;
-        let answer = ssh_keygen(
-            &["-Y", "check-novalidate", "-n", SIGNATURE_NAMESPACE, "-s"],
-            &[file.path()],
-            message,
-        )?;
+        let args = ["-Y", "check-novalidate", "-n", SIGNATURE_NAMESPACE, "-s"];
+        let answer = ssh_keygen(&args, &[file.path()], message)?;
         // Good "galeras-manifest" signature with ED25519 key SHA256:…
         let key = answer.stdout.split_whitespace().find(|word| word.starts_with("SHA256:"));
         let is = |words: &str| answer.stderr.contains(words);
@@ -246,11 +243,8 @@ impl SigningKey {
 
 fn sign(file: &Path, message: &[u8]) -> Result<Signature, SigningKeyError> {
     // With `-P`, an encrypted key is an error; without it there would be a prompt per signature.
-    let answer = ssh_keygen(
-        &["-q", "-P", "", "-Y", "sign", "-n", SIGNATURE_NAMESPACE, "-f"],
-        &[file],
-        message,
-    )?;
+    let args = ["-q", "-P", "", "-Y", "sign", "-n", SIGNATURE_NAMESPACE, "-f"];
+    let answer = ssh_keygen(&args, &[file], message)?;
     if answer.success && answer.stdout.starts_with(BEGIN) {
         return Ok(Signature(answer.stdout));
     }

@@ -133,10 +133,8 @@ impl TableFile {
             return Err(ParquetError::General(format!("there is no row {at} of {rows}")));
         }
         let (groups, selection) = row_selection(&self.groups, ranges);
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(
-            self.file.clone(),
-            self.metadata.clone(),
-        );
+        let (file, metadata) = (self.file.clone(), self.metadata.clone());
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
         let mask = ProjectionMask::roots(builder.parquet_schema(), columns.iter().copied());
         let builder =
             builder.with_projection(mask).with_row_groups(groups).with_batch_size(batch.max(1));

@@ -22,25 +22,20 @@ impl WorkflowReader<'_> {
     /// Reads the reference in a string node, which may contain expressions.
     pub(super) fn reference_in(&mut self, node: &Node) -> Reference {
         if !node.as_str().is_some_and(has_expression) {
-            let parsed = parse_reference(node, self.source);
-            return parsed.map_or_else(
-                |problem| {
+            return match parse_reference(node, self.source) {
+                Ok(reference) => Reference::Fixed(reference),
+                Err(problem) => {
                     self.push(*problem);
                     Reference::Invalid(node.span)
-                },
-                Reference::Fixed,
-            );
+                }
+            };
         }
         let before = self.diagnostics.len();
         let used = collect_refs(node, self.source, self.diagnostics);
         for cell in used.iter().filter(|used| used.namespace == Namespace::Matrix) {
             let message = format!("{} is not allowed in a reference", quote(&cell.to_string()));
-            self.fail(
-                Code::BadExpression,
-                message,
-                cell.span,
-                "only params can: which steps a step reads is the same for all of its cells",
-            );
+            let help = "only params can: which steps a step reads is the same for all of its cells";
+            self.fail(Code::BadExpression, message, cell.span, help);
         }
         match self.diagnostics.len() == before {
             true => Reference::Open(node.clone()),

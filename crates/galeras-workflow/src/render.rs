@@ -160,9 +160,7 @@ impl Report {
         places.extend(near.iter().map(|(span, _)| span));
         let excerpt = Excerpt::new(&d.span.source, &places);
         let mut labels = vec![excerpt.label(&d.span, d.label.as_deref(), true)];
-        for (span, note) in near {
-            labels.push(excerpt.label(span, Some(note), false));
-        }
+        labels.extend(near.iter().map(|(span, note)| excerpt.label(span, Some(note), false)));
         Self {
             code: Some(d.code.name()),
             message: escape_lines(&d.message).into_owned(),

@@ -223,10 +223,8 @@ fn checked(file: &Path, net: &Network) -> Result<index::File, GitError> {
     let data = data.map_err(|error| damaged(&pack, &error.probable_cause()))?;
     let found = data.verify_checksum(&mut progress, &net.interrupt);
     if found.map_err(|error| damaged(&pack, &error.probable_cause()))? != index.pack_checksum() {
-        return Err(GitError::damaged(format!(
-            "`{}` is the index of another pack",
-            file.display()
-        )));
+        let index = file.display();
+        return Err(GitError::damaged(format!("`{index}` is the index of another pack")));
     }
     Ok(index)
 }
