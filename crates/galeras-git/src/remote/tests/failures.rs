@@ -33,14 +33,6 @@ fn passing_errors_are_tried_again() {
 }
 
 #[test]
-fn four_attempts_are_enough() {
-    let served = TestServer::new();
-    served.server.fail("", 99, GitFault::Status(502));
-    fails(served.head(), GitErrorKind::Transient, "502");
-    assert_eq!((served.server.count(""), served.net.waits()), (4, 3));
-}
-
-#[test]
 fn waits_as_long_as_the_server_asks() {
     let served = TestServer::new();
     let after = vec![("Retry-After".to_string(), "1".to_string())];
@@ -65,20 +57,22 @@ fn ssh_that_does_not_work() {
 }
 
 #[test]
-fn refusals_are_not_tried_again() {
+fn refusals_are_not_tried_again_and_failures_four_times() {
     let mut served = TestServer::new();
-    for (status, kind) in [
-        (401, GitErrorKind::Denied),
-        (403, GitErrorKind::Denied),
-        (404, GitErrorKind::NotFound),
-        (410, GitErrorKind::NotFound),
-        (418, GitErrorKind::Other),
+    for (status, kind, attempts) in [
+        (401, GitErrorKind::Denied, 1),
+        (403, GitErrorKind::Denied, 1),
+        (404, GitErrorKind::NotFound, 1),
+        (410, GitErrorKind::NotFound, 1),
+        (418, GitErrorKind::Other, 1),
+        (502, GitErrorKind::Transient, 4),
     ] {
         served.net = Net::new();
         served.server.fail("", 99, GitFault::Status(status));
         served.server.take_seen();
         fails(served.head(), kind, &status.to_string());
-        assert_eq!((served.server.count(""), served.net.waits()), (1, 0));
+        let tried = (served.server.count(""), served.net.waits());
+        assert_eq!(tried, (attempts, attempts - 1), "{status}");
         served.server.heal();
     }
     // A password is not shown.
