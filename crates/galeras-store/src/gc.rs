@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::backend::{Backend, ObjectEntry};
 use super::content_store::{Store, StoreContents};
-use super::error::{StoreError, StoreErrorKind};
+use super::error::{Result, StoreError, StoreErrorKind};
 use super::job_objects::WORK;
 use super::manifest::{MANIFEST_VERSION, Manifest, MemoPart};
 use super::object_name::{manifest_name, memo_name};
@@ -54,7 +54,7 @@ pub struct GcReport {
 impl Store {
     /// Removes the objects that the policy does not keep. It locks the whole store: if a run holds
     /// it, the error has the kind [`StoreErrorKind::Busy`].
-    pub async fn gc(&self, policy: GcPolicy) -> Result<GcReport, StoreError> {
+    pub async fn gc(&self, policy: GcPolicy) -> Result<GcReport> {
         let backend = &self.inner.backend;
         let folder = backend.folder();
         if folder.is_some_and(|folder| !folder.root.is_dir()) {

@@ -10,7 +10,7 @@ use galeras_net::secret_in;
 use serde_json::json;
 use url::Url;
 
-use super::error::{StoreError, StoreErrorKind};
+use super::error::{Result, StoreError, StoreErrorKind};
 use galeras_base::digest::Digest;
 
 /// The folders in a store that is a folder.
@@ -43,7 +43,7 @@ impl StoreLocation {
     /// Parses a folder's path or a URL. The error is [`StoreErrorKind::Unsupported`] if the
     /// location is empty, is a URL of another scheme, or contains a password or a key, which is not
     /// quoted.
-    pub fn parse(location: &str) -> Result<Self, StoreError> {
+    pub fn parse(location: &str) -> Result<Self> {
         if location.is_empty() {
             return Err(unsupported("a store", "its location is empty"));
         }
@@ -103,7 +103,7 @@ impl StoreLocation {
 /// The address of a web server, if the location is one. The error is
 /// [`StoreErrorKind::Unsupported`] if it is not a URL, or contains a password or a key, which is
 /// not quoted.
-pub(super) fn web_address(location: &str) -> Result<Option<Url>, StoreError> {
+pub(super) fn web_address(location: &str) -> Result<Option<Url>> {
     if !["http://", "https://"].iter().any(|scheme| location.starts_with(scheme)) {
         return Ok(None);
     }
@@ -131,7 +131,7 @@ fn unsupported(place: impl fmt::Display, cause: impl Into<String>) -> StoreError
 /// error is [`StoreErrorKind::ReadOnly`] if one of the two belongs to another user, or if other
 /// users may write to it, who could then put files or links into it; the error of the system if it
 /// cannot be created.
-pub fn private_folder(parent: &Path, name: &str) -> Result<PathBuf, StoreError> {
+pub fn private_folder(parent: &Path, name: &str) -> Result<PathBuf> {
     let folder = parent.join(name);
     let failed = |error| StoreError::at("use", &folder, error);
     // New folders above it are private as well, as in the XDG specification.

@@ -26,7 +26,7 @@ use tracing::debug;
 
 use super::backend::{Backend, BucketBackend, ConditionalPut};
 use super::content_store::Store;
-use super::error::{StoreError, StoreErrorKind};
+use super::error::{Result, StoreError, StoreErrorKind};
 use super::local_files::{open_or_create, without_links};
 use super::run_record::random;
 use galeras_base::digest::Digest;
@@ -67,7 +67,7 @@ impl LockGuard {
 impl Store {
     /// Takes the lock called `name` alone, and waits while another task or process has it.
     /// `on_wait` is called once, if it has to wait. Dropping the future ends the wait.
-    pub async fn lock(&self, name: &str, on_wait: impl FnOnce()) -> Result<LockGuard, StoreError> {
+    pub async fn lock(&self, name: &str, on_wait: impl FnOnce()) -> Result<LockGuard> {
         let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
         let name = if plain && name != STORE && !name.is_empty() && name.len() <= 100 {
             name.to_string()
@@ -82,12 +82,12 @@ impl Store {
     }
 
     /// While this guard lives, nothing is collected. Waits while another process cleans the store.
-    pub async fn shared_lock(&self) -> Result<LockGuard, StoreError> {
+    pub async fn shared_lock(&self) -> Result<LockGuard> {
         self.wait_for(STORE, File::try_lock_shared, || {}).await
     }
 
     /// As [`shared_lock`](Self::shared_lock), for readers: it creates no file in a new store.
-    pub async fn reading_lock(&self) -> Result<LockGuard, StoreError> {
+    pub async fn reading_lock(&self) -> Result<LockGuard> {
         let folder = self.inner.backend.folder();
         match folder.map(|folder| folder.path("locks").join(STORE)) {
             Some(path) if path.is_file() => self.shared_lock().await,
@@ -97,7 +97,7 @@ impl Store {
 
     /// Takes the whole store, to clean it. Does not wait: if a run or a reader holds the store, the
     /// error has the kind [`StoreErrorKind::Busy`]. A process can take it several times.
-    pub async fn exclusive_lock(&self) -> Result<LockGuard, StoreError> {
+    pub async fn exclusive_lock(&self) -> Result<LockGuard> {
         // It is held here, so that the second of two tasks gets the lock of the first.
         let mut known = self.inner.exclusive.lock().await;
         if let Some(held) = known.as_ref().and_then(Weak::upgrade) {
@@ -119,7 +119,7 @@ impl Store {
         Ok(guard)
     }
 
-    fn exclusive_file(&self) -> Result<LockGuard, StoreError> {
+    fn exclusive_file(&self) -> Result<LockGuard> {
         let Some(file) = self.lock_file(STORE)? else { return Ok(LockGuard::NOTHING) };
         match file.try_lock() {
             Ok(()) => Ok(LockGuard::of(file)),
@@ -148,7 +148,7 @@ impl Store {
         name: &str,
         attempt: fn(&File) -> Result<(), TryLockError>,
         on_wait: impl FnOnce(),
-    ) -> Result<LockGuard, StoreError> {
+    ) -> Result<LockGuard> {
         let Some(file) = self.lock_file(name)? else { return Ok(LockGuard::NOTHING) };
         let mut on_wait = Some(on_wait);
         loop {
@@ -172,7 +172,7 @@ impl Store {
     }
 
     /// The file to lock; `None` if it does not exist and cannot be created.
-    fn lock_file(&self, name: &str) -> Result<Option<File>, StoreError> {
+    fn lock_file(&self, name: &str) -> Result<Option<File>> {
         let Some(folder) = self.inner.backend.folder() else { return Ok(None) };
         let path = folder.path("locks").join(name);
         match open_lock(&path) {
@@ -296,7 +296,7 @@ impl Lease {
         name: &str,
         policy: WaitPolicy,
         on_wait: impl FnOnce(),
-    ) -> Result<Option<Self>, StoreError> {
+    ) -> Result<Option<Self>> {
         let own = LeaseContent::new();
         let mut on_wait = Some(on_wait);
         let mut seen: Option<(Vec<u8>, Instant)> = None;

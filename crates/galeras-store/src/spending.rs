@@ -17,7 +17,7 @@ use std::sync::{Mutex, PoisonError};
 use galeras_chat::{Expense, SpendingLog};
 use serde::{Deserialize, Serialize};
 
-use super::error::{StoreError, StoreErrorKind};
+use super::error::{Result, StoreError, StoreErrorKind};
 use super::local_files::open_or_create;
 use super::log_lines::{self, SUM, append, whole_lines};
 use super::run_record::random;
@@ -82,7 +82,7 @@ impl SpendingLedger {
 
     /// The possible spending of every process, summed, since each account was last closed. Fails if
     /// the file cannot be read, or is damaged so that the spending is unknown.
-    pub fn spent(&self) -> Result<Expenses, StoreError> {
+    pub fn spent(&self) -> Result<Expenses> {
         if !self.path.exists() {
             return Ok(Expenses::new());
         }
@@ -98,7 +98,7 @@ impl SpendingLedger {
 
     /// Closes these accounts, whose questions are answered: they start again at zero. Fails if the
     /// file cannot be written, or is damaged.
-    pub fn close(&self, accounts: &[String]) -> Result<(), StoreError> {
+    pub fn close(&self, accounts: &[String]) -> Result<()> {
         if accounts.is_empty() {
             return Ok(());
         }
@@ -124,7 +124,7 @@ impl SpendingLedger {
     fn locked<T>(
         &self,
         work: impl FnOnce(&mut File, &mut LedgerState) -> Result<T, LedgerProblem>,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let attempt = || -> Result<_, LedgerProblem> {
             self.check_place()?;
@@ -153,7 +153,7 @@ impl SpendingLedger {
         if self.path.is_dir() { Err(LedgerProblem::Damaged) } else { Ok(()) }
     }
 
-    fn explained<T>(&self, result: Result<T, LedgerProblem>) -> Result<T, StoreError> {
+    fn explained<T>(&self, result: Result<T, LedgerProblem>) -> Result<T> {
         result.map_err(|problem| match problem {
             LedgerProblem::Io(error) => StoreError::at("write", &self.path, error),
             LedgerProblem::Damaged => {
