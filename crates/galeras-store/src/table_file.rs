@@ -221,13 +221,8 @@ mod tests {
         };
         assert_eq!(selectors(&[]), (vec![], vec![]));
         assert_eq!(selectors(&[5..5]), (vec![], vec![]));
-        assert_eq!(
-            selectors(&[3..4, 8..12, 32..35]),
-            (
-                vec![0, 1, 3],
-                vec![(true, 3), (false, 1), (true, 4), (false, 4), (true, 10), (false, 3)]
-            )
-        );
+        let rows = vec![(true, 3), (false, 1), (true, 4), (false, 4), (true, 10), (false, 3)];
+        assert_eq!(selectors(&[3..4, 8..12, 32..35]), (vec![0, 1, 3], rows));
         assert_eq!(selectors(&[0..35]), (vec![0, 1, 2, 3], vec![(false, 35)]));
         assert_eq!(selectors(&[10..20]), (vec![1], vec![(false, 10)]));
     }

@@ -480,16 +480,12 @@ mod tests {
     #[test]
     fn mistakes_are_found_where_they_were_made() {
         let expression = "${{ params.seed }}";
+        let over_lines = "    with: {\n      n: 1,\n      seed: ${{ params.seed }}\n    }\n";
         for (rest, words, marked, line) in [
             ("    with: { n: 5, seed: ${{ params.seed }} }\n", "needs quotes", expression, 5),
             ("    with: { seed: ${{ params.seed }}, n: 5 }\n", "needs quotes", expression, 5),
             ("    with: { a: [ ${{ params.seed }} ] }\n", "needs quotes", expression, 5),
-            (
-                "    with: {\n      n: 1,\n      seed: ${{ params.seed }}\n    }\n",
-                "needs quotes",
-                expression,
-                7,
-            ),
+            (over_lines, "needs quotes", expression, 7),
             ("  s:\n    op sample\n    from: m\n", "colon", "op", 6),
             ("  s\n    op: sample\n", "colon", "s", 5),
             ("  s:\n    op:sample\n    from: m\n", "colon", ":", 6),
