@@ -14,9 +14,8 @@ use gix::ObjectId;
 use gix::objs::Kind;
 
 use super::changes::{File, TreeChanges};
-use super::commit::CommitText;
 use super::error::{GitError, GitErrorKind};
-use super::history::Commit;
+use super::history::{Commit, CommitText};
 use super::limits::PairLimits;
 use super::lines::{Hunk, hunks, overlap};
 use super::plan::{CommitChanges, MineOptions, MinePlan};
