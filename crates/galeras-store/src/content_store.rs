@@ -96,16 +96,10 @@ impl Store {
         let url =
             Url::parse("file:///").map_err(|error| StoreError::of("open", location, error))?;
         let backend = Backend::Folder(Arc::new(FolderBackend::new(folder)));
-        Ok(Self {
-            inner: Arc::new(StoreInner {
-                location: location.to_string(),
-                backend,
-                objects: Arc::new(LocalFileSystem::new()),
-                root,
-                url,
-                exclusive: Default::default(),
-            }),
-        })
+        let (location, objects) = (location.to_string(), Arc::new(LocalFileSystem::new()));
+        let exclusive = Default::default();
+        let inner = StoreInner { location, backend, objects, root, url, exclusive };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     fn open_objects(url: &Url, objects: Arc<dyn ObjectStore>) -> Result<Self> {

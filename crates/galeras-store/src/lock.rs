@@ -48,7 +48,8 @@ pub(super) type HeldLock = dyn Any + Send + Sync;
 #[derive(Debug)]
 #[must_use = "the lock ends when the guard is dropped"]
 pub struct LockGuard {
-    held: Option<Arc<HeldLock>>,
+    /// `None` if there was nothing to lock: in a read-only folder, or a bucket without leases.
+    pub(super) held: Option<Arc<HeldLock>>,
 }
 
 impl LockGuard {
@@ -56,11 +57,6 @@ impl LockGuard {
 
     fn of(lock: impl Any + Send + Sync) -> Self {
         Self { held: Some(Arc::new(lock)) }
-    }
-
-    /// False if there was nothing to lock: in a read-only folder, or a bucket without leases.
-    pub fn is_held(&self) -> bool {
-        self.held.is_some()
     }
 }
 

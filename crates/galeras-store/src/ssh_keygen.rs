@@ -249,12 +249,13 @@ fn sign(file: &Path, message: &[u8]) -> Result<Signature, SigningKeyError> {
         return Ok(Signature(answer.stdout));
     }
     let is = |words: &str| answer.stderr.contains(words);
+    let last = answer.stderr.lines().map(str::trim).rfind(|line| !line.is_empty());
     Err(match () {
         () if is("incorrect passphrase") => SigningKeyError::Encrypted,
         () if is("UNPROTECTED PRIVATE KEY") => SigningKeyError::Permissions,
         () if is("Couldn't load public key") || is("invalid format") => SigningKeyError::NotAKey,
         () if is("No private key found") => SigningKeyError::Public,
-        () => SshKeygenError::Failed(answer.last_words()).into(),
+        () => SshKeygenError::Failed(last.unwrap_or("it gave no reason").into()).into(),
     })
 }
 
@@ -386,13 +387,6 @@ struct Answer {
     success: bool,
     stdout: String,
     stderr: String,
-}
-
-impl Answer {
-    fn last_words(&self) -> String {
-        let words = self.stderr.lines().map(str::trim).rfind(|line| !line.is_empty());
-        words.unwrap_or("it gave no reason").into()
-    }
 }
 
 /// Runs `ssh-keygen ARGS PATHS`, without a shell. Each path and name follows a flag that takes a

@@ -349,7 +349,7 @@ fn relax(schema: &mut Value) {
 fn relax_child(schema: &mut Value) {
     if !is_scalar(schema) {
         relax(schema);
-        if !is_collection(schema) {
+        if !is_within(schema, &["array", "object", "null"]) {
             return;
         }
     } else if is_free_string(schema) {
@@ -390,11 +390,6 @@ fn is_scalar(schema: &Value) -> bool {
     }
     let choices = schema.get("oneOf").or_else(|| schema.get("anyOf")).and_then(Value::as_array);
     choices.is_some_and(|all| !all.is_empty() && all.iter().all(is_scalar))
-}
-
-/// A list or a mapping, or nothing.
-fn is_collection(schema: &Value) -> bool {
-    is_within(schema, &["array", "object", "null"])
 }
 
 /// A string without conditions already accepts an expression.

@@ -88,7 +88,7 @@ impl Fetcher {
     pub fn open(url: &str, dir: &Path, net: &Network) -> Result<Self, GitError> {
         let remote = Remote::new(url, net)?;
         let folder = Folder::open(dir, &remote)?;
-        let reused = folder.has_packs();
+        let reused = !folder.packs.is_empty();
         Ok(Self { remote, folder, reused, batch: BATCH })
     }
 

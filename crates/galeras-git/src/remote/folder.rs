@@ -29,7 +29,7 @@ const TIPS_FILE: &str = "galeras-tips";
 /// A folder that belongs to this process as long as this lives.
 pub(super) struct Folder {
     pub(super) path: PathBuf,
-    packs: Vec<(PathBuf, index::File)>,
+    pub(super) packs: Vec<(PathBuf, index::File)>,
     /// The commits whose whole history is there.
     pub(super) tips: Vec<ObjectId>,
     _lock: File,
@@ -137,11 +137,6 @@ impl Folder {
         let mut files: Vec<PathBuf> = files.map_err(|error| GitError::io("read", &packs, error))?;
         files.sort_unstable();
         Ok(files)
-    }
-
-    /// Returns true if something has been fetched.
-    pub(super) fn has_packs(&self) -> bool {
-        !self.packs.is_empty()
     }
 
     pub(super) fn contains(&self, id: &gix::oid) -> bool {
