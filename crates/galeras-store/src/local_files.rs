@@ -35,10 +35,7 @@ pub fn refuse_links(root: &Path) -> Result<()> {
 /// Returns an error of kind [`StoreErrorKind::Linked`] if a path, which the user did not name, is a
 /// link.
 pub fn refuse_link(path: &Path) -> Result<()> {
-    match path.is_symlink() {
-        true => Err(linked(path)),
-        false => Ok(()),
-    }
+    if path.is_symlink() { Err(linked(path)) } else { Ok(()) }
 }
 
 fn linked(path: &Path) -> StoreError {

@@ -32,15 +32,8 @@ pub struct OutputOrigin {
     pub version: String,
 }
 
-/// The names of the parts of an origin in the metadata of a Parquet file.
-const PAIRS: [&str; 6] = [
-    "galeras.workflow",
-    "galeras.file",
-    "galeras.step",
-    "galeras.port",
-    "galeras.table_digest",
-    "galeras.version",
-];
+/// The names of the parts of an origin in the metadata of a Parquet file, after `galeras.`.
+const PAIRS: [&str; 6] = ["workflow", "file", "step", "port", "table_digest", "version"];
 
 impl OutputOrigin {
     /// Returns true if the names of the workflow and of its file are the same.
@@ -53,12 +46,16 @@ impl OutputOrigin {
         let table = self.table.to_string();
         let Self { workflow, file, step, port, version, .. } = self;
         let values = [workflow, file, step, port, &table, version];
-        PAIRS.iter().zip(values).map(|(key, value)| (key.to_string(), value.clone())).collect()
+        let pair = |(key, value): (&str, &String)| (format!("galeras.{key}"), value.clone());
+        PAIRS.into_iter().zip(values).map(pair).collect()
     }
 
     /// The origin in key-value metadata, if it is complete.
     pub fn from_pairs(pairs: &[(String, String)]) -> Option<Self> {
-        let value = |key: &str| pairs.iter().find(|(name, _)| name == key).map(|(_, v)| v.clone());
+        let value = |key: &str| {
+            let is = |name: &str| name.strip_prefix("galeras.") == Some(key);
+            pairs.iter().find(|(name, _)| is(name)).map(|(_, value)| value.clone())
+        };
         let [workflow, file, step, port, table, version] = PAIRS.map(value);
         Some(Self {
             workflow: workflow?,

@@ -140,10 +140,7 @@ impl TableFile {
             builder.with_projection(mask).with_row_groups(groups).with_batch_size(batch.max(1));
         // To select every row would only cost time.
         let skips = selection.iter().any(|selector| selector.skip);
-        match skips {
-            true => builder.with_row_selection(selection).build(),
-            false => builder.build(),
-        }
+        if skips { builder.with_row_selection(selection).build() } else { builder.build() }
     }
 }
 

@@ -119,10 +119,7 @@ fn credentials(line: &str) -> Vec<Range<usize>> {
         let rest = &line[start..];
         let authority = &rest[..rest.find(ends).unwrap_or(rest.len())];
         let user = &authority[..authority.rfind('@')?];
-        let from = match line[..scheme].ends_with("ssh") {
-            true => user.find(':')? + 1,
-            false => 0,
-        };
+        let from = if line[..scheme].ends_with("ssh") { user.find(':')? + 1 } else { 0 };
         Some(start + from..start + user.len())
     });
     let queries = line.match_indices("://").filter_map(|(mark, _)| {

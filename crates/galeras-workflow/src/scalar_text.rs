@@ -97,10 +97,7 @@ impl Walk<'_> {
         // At the very end: just after the last character.
         let last = self.at.0.min(self.raw.len());
         let start = start.or((range.start == self.value.len()).then_some(last))?;
-        match range.is_empty() {
-            true => Some((start, start)),
-            false => Some((start, end?)),
-        }
+        if range.is_empty() { Some((start, start)) } else { Some((start, end?)) }
     }
 
     fn step(&mut self) -> Option<()> {

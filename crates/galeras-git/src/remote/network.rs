@@ -48,10 +48,7 @@ impl Network {
 
     /// Returns an error if the interrupt flag is set.
     pub(super) fn check(&self) -> Result<(), GitError> {
-        match self.interrupt.load(Ordering::Relaxed) {
-            true => Err(GitError::interrupted()),
-            false => Ok(()),
-        }
+        if self.interrupt.load(Ordering::Relaxed) { Err(GitError::interrupted()) } else { Ok(()) }
     }
 
     /// Sleeps for `time`.

@@ -8,18 +8,10 @@ use crate::{GitErrorKind, GitServer, RepositoryLocation, shown_url};
 
 #[test]
 fn urls() {
-    for text in [
-        "https://github.com/a/b",
-        "HTTPS://github.com/a/B.git",
-        "http://localhost:8080/x",
-        "https://user:secret@example.org/x",
-        "git://example.org/x",
-        "ssh://git@example.org:22/x",
-        "git@github.com:a/b.git",
-        "example.org:x",
-        "git://[::1]:9418/x",
-        "[::1]:x",
-    ] {
+    let urls = "https://github.com/a/b HTTPS://github.com/a/B.git http://localhost:8080/x \
+                https://user:secret@example.org/x git://example.org/x ssh://git@example.org:22/x \
+                git@github.com:a/b.git example.org:x git://[::1]:9418/x [::1]:x";
+    for text in urls.split(' ') {
         let location = RepositoryLocation::parse(text, Path::new("/nowhere")).unwrap();
         let expected = text.replace("HTTPS", "https");
         assert_eq!(location, RepositoryLocation::Remote(expected), "{text}");
