@@ -137,8 +137,7 @@ impl Survey<'_> {
             (self.judge)(&place)?;
             self.outside.push(place.clone());
         }
-        let about = fs::metadata(&place);
-        let about = about.map_err(|error| GitError::io("read", path, error))?;
+        let about = fs::metadata(&place).map_err(|error| GitError::io("read", path, error))?;
         Ok(Some((place, about)))
     }
 
@@ -183,10 +182,8 @@ impl Survey<'_> {
             }
             self.object_files(&place)?;
             if let Some(list) = self.file(&place.join("info/alternates"), POINTER_BYTES)? {
-                let text = fs::read(&list);
-                let text = text.map_err(|error| GitError::io("read", &list, error))?;
-                let others = gix::odb::alternate::parse(&text);
-                let others = others.map_err(GitError::damaged)?;
+                let text = fs::read(&list).map_err(|error| GitError::io("read", &list, error))?;
+                let others = gix::odb::alternate::parse(&text).map_err(GitError::damaged)?;
                 // Relative to the first folder, as in gix.
                 waiting.extend(others.into_iter().map(|other| path.join(other)));
             }

@@ -379,8 +379,7 @@ fn yaml_error(source: &Arc<Source>, error: &Error) -> Diagnostic {
     if let Error::AliasError { error, .. } = inner {
         inner = error.without_snippet();
     }
-    let start = inner.location().or_else(|| error.location());
-    let start = start.map_or(0, |l| offset(source, &l));
+    let start = inner.location().or_else(|| error.location()).map_or(0, |l| offset(source, &l));
     let (code, message, help) = explain(inner);
     if code == Code::YamlSyntax
         && help.is_none()

@@ -265,8 +265,7 @@ impl Excerpt {
             return;
         }
         let (head, tail) = line.split_at_checked(focus).unwrap_or((line, ""));
-        let from = head.char_indices().rev().take(CROP.0).last();
-        let from = from.map_or(head.len(), |(i, _)| i);
+        let from = head.char_indices().rev().take(CROP.0).last().map_or(head.len(), |(i, _)| i);
         let to = tail.char_indices().nth(CROP.1);
         let to = head.len() + to.map_or(tail.len(), |(i, _)| i);
         if from > 0 {
