@@ -27,8 +27,10 @@ const PARALLEL: usize = 8;
 /// A manifest with the bytes that it is stored as.
 #[derive(Clone, Debug)]
 pub struct StoredManifest {
-    manifest: Manifest,
-    bytes: Vec<u8>,
+    /// The content.
+    pub manifest: Manifest,
+    /// The bytes, which are signed.
+    pub bytes: Vec<u8>,
 }
 
 impl StoredManifest {
@@ -43,25 +45,10 @@ impl StoredManifest {
         Manifest::parse(&bytes).map(|manifest| Self { manifest, bytes })
     }
 
-    /// The content.
-    pub fn manifest(&self) -> &Manifest {
-        &self.manifest
-    }
-
-    /// Drops the bytes.
-    pub fn into_manifest(self) -> Manifest {
-        self.manifest
-    }
-
-    /// The bytes that are signed.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
     /// Keeps the good signatures of this manifest, the first of each key. They are checked with
     /// `ssh-keygen`.
     pub async fn own(&self, signatures: SignatureFile) -> Result<SignatureFile> {
-        if signatures.signatures().is_empty() {
+        if signatures.signatures.is_empty() {
             return Ok(SignatureFile::default());
         }
         let bytes = self.bytes.clone();
@@ -197,11 +184,11 @@ fn signature_state(
     manifest: &[u8],
     allowed: Option<&AllowedSigners>,
 ) -> Result<Vec<(SignerKey, Option<String>)>, SignatureError> {
-    if file.is_damaged() {
+    if file.damaged {
         return Err(SignatureRefusal::Unreadable.into());
     }
     let mut signers = Vec::new();
-    for signature in file.signatures() {
+    for signature in &file.signatures {
         let key = signature.check(manifest)?;
         let name = match allowed.map(|list| list.principals(&key, signature, manifest)) {
             Some(Ok(name)) => Some(name),

@@ -132,8 +132,10 @@ impl Signature {
 /// The signatures in one file, one after the other. `ssh-keygen -Y verify` looks at the first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SignatureFile {
-    signatures: Vec<Signature>,
-    damaged: bool,
+    /// In the order of the file.
+    pub(super) signatures: Vec<Signature>,
+    /// True if a part of the file is not a signature.
+    pub(super) damaged: bool,
 }
 
 impl SignatureFile {
@@ -153,19 +155,9 @@ impl SignatureFile {
         file
     }
 
-    /// Returns true if a part of the file is not a signature.
-    pub fn is_damaged(&self) -> bool {
-        self.damaged
-    }
-
     /// Returns true if the file is empty.
     pub fn is_empty(&self) -> bool {
         self.signatures.is_empty() && !self.damaged
-    }
-
-    /// The signatures, in the order of the file.
-    pub fn signatures(&self) -> &[Signature] {
-        &self.signatures
     }
 
     /// Adds signatures.
@@ -309,11 +301,11 @@ impl AllowedSigners {
 
     /// Returns the principals of the first good signature of `message` by an allowed signer.
     pub fn accept(&self, file: &SignatureFile, message: &[u8]) -> Result<String, SignatureError> {
-        let mut closest = match file.is_damaged() {
+        let mut closest = match file.damaged {
             true => SignatureRefusal::Unreadable,
             false => SignatureRefusal::Unsigned,
         };
-        for signature in file.signatures() {
+        for signature in &file.signatures {
             let judged = signature.check(message);
             match judged.and_then(|key| self.principals(&key, signature, message)) {
                 Err(SignatureError::Refused(refusal)) => closest = closest.max(refusal),

@@ -74,7 +74,7 @@ impl Store {
             Err(ManifestError::OtherFormat(_)) => return Ok(Offer::Nothing),
             Err(ManifestError::Damaged(cause)) => return Ok(Offer::Unusable(cause)),
         };
-        let manifest = stored.manifest();
+        let manifest = &stored.manifest;
         if manifest.key != *key || manifest.preimage.key() != *key {
             return Ok(Offer::Unusable("it has the result of another key".into()));
         }
