@@ -77,14 +77,8 @@ impl TreeChanges {
         files.map(|file| file.path.len() as u64 + 80).sum()
     }
 
-    /// A file that is added, or modified from `before`.
-    fn change(
-        &mut self,
-        path: String,
-        before: Option<ObjectId>,
-        blob: ObjectId,
-        include: &GlobSet,
-    ) {
+    /// A file that is added, or modified from `old`.
+    fn change(&mut self, path: String, old: Option<ObjectId>, blob: ObjectId, include: &GlobSet) {
         if !include.is_match(&path) {
             let suffix = suffix(&path);
             if let Some(files) = self.passed_over.get_mut(suffix) {
@@ -95,8 +89,8 @@ impl TreeChanges {
             return;
         }
         let file = File { path: path.into(), blob };
-        match before {
-            Some(before) => self.modified.push((before, file)),
+        match old {
+            Some(old) => self.modified.push((old, file)),
             None => self.added.push(file),
         }
     }

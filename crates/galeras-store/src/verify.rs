@@ -307,13 +307,8 @@ impl Store {
 
 impl Finding {
     /// Damage that is repaired by removing `remove`.
-    fn new(
-        kind: FindingKind,
-        object: &str,
-        detail: impl Into<String>,
-        remove: Vec<String>,
-    ) -> Self {
-        let (object, detail) = (object.to_string(), detail.into());
+    fn new(kind: FindingKind, name: &str, detail: impl Into<String>, remove: Vec<String>) -> Self {
+        let (object, detail) = (name.to_string(), detail.into());
         Self { kind, object, detail, steps: Vec::new(), remove, wrong: None }
     }
 

@@ -35,13 +35,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn mistake(
-        &self,
-        message: impl Into<String>,
-        span: Span,
-        help: impl Into<String>,
-    ) -> Diagnostic {
-        Diagnostic::error(Code::YamlSyntax, message, self.source, span).with_help(help)
+    fn mistake(&self, what: impl Into<String>, span: Span, help: impl Into<String>) -> Diagnostic {
+        Diagnostic::error(Code::YamlSyntax, what, self.source, span).with_help(help)
     }
 
     fn complains(&self, words: &[&str]) -> bool {
