@@ -11,7 +11,7 @@ use gix::bstr::ByteSlice;
 use gix::objs::Kind;
 use globset::GlobSet;
 
-use super::error::GitError;
+use super::error::{GitError, Result};
 use super::limits::{PATH_BYTES, TreeLimits};
 use super::repository::Objects;
 use super::tree::{Entry, EntryKind, TreeReader, order, path_text};
@@ -114,7 +114,7 @@ pub(super) fn tree_changes(
     after: ObjectId,
     include: &GlobSet,
     limits: &TreeLimits,
-) -> Result<TreeChanges, GitError> {
+) -> Result<TreeChanges> {
     let mut changes = TreeChanges::default();
     if before == Some(after) {
         return Ok(changes);
@@ -182,8 +182,8 @@ type EntryPair = (Option<Entry>, Option<Entry>);
 
 impl Walk<'_> {
     /// Reads the folders, whose entries come next.
-    fn enter(&mut self, old: Option<ObjectId>, new: Option<ObjectId>) -> Result<(), GitError> {
-        let mut open = |tree: Option<ObjectId>| -> Result<Option<TreeReader>, GitError> {
+    fn enter(&mut self, old: Option<ObjectId>, new: Option<ObjectId>) -> Result<()> {
+        let mut open = |tree: Option<ObjectId>| -> Result<Option<TreeReader>> {
             let Some(tree) = tree else { return Ok(None) };
             let bytes = self.objects.bytes(tree, Kind::Tree)?.to_vec();
             self.bytes += bytes.len() as u64;
@@ -201,7 +201,7 @@ impl Walk<'_> {
     }
 
     /// The next entries, whose path is `path` then.
-    fn step(&mut self) -> Result<Option<EntryPair>, GitError> {
+    fn step(&mut self) -> Result<Option<EntryPair>> {
         while let Some(pair) = self.pairs.last_mut() {
             self.path.truncate(pair.path);
             let side = pair.earlier();

@@ -31,6 +31,9 @@ pub enum GitErrorKind {
     Other,
 }
 
+/// A result of reading or fetching a repository.
+pub(crate) type Result<T, E = GitError> = std::result::Result<T, E>;
+
 /// An error with a message for people: one sentence, without credentials.
 #[derive(Clone, Debug)]
 pub struct GitError {

@@ -15,7 +15,7 @@ use gix::actor::SignatureRef;
 use gix::bstr::ByteSlice;
 use gix::objs::Kind;
 
-use super::error::GitError;
+use super::error::{GitError, Result};
 use super::limits::COMMIT_BYTES;
 use super::repository::{Objects, Repository};
 
@@ -69,7 +69,7 @@ pub(super) fn history(
     window: Window,
     merges: bool,
     interrupt: &AtomicBool,
-) -> Result<History, GitError> {
+) -> Result<History> {
     let mut objects = repository.objects();
     let shallow: HashSet<ObjectId> = repository.shallow()?.into_iter().collect();
     let mut seen = HashSet::from([head]);
@@ -112,7 +112,7 @@ pub(super) fn history(
 }
 
 /// The tree of a commit.
-pub(super) fn tree_of(objects: &mut Objects, commit: ObjectId) -> Result<ObjectId, GitError> {
+pub(super) fn tree_of(objects: &mut Objects, commit: ObjectId) -> Result<ObjectId> {
     Ok(CommitText::read(commit, objects.bytes(commit, Kind::Commit)?)?.tree)
 }
 
@@ -132,7 +132,7 @@ pub(super) struct CommitText<'a> {
 
 impl<'a> CommitText<'a> {
     /// Reads the commit `id`.
-    pub(super) fn read(id: ObjectId, bytes: &'a [u8]) -> Result<Self, GitError> {
+    pub(super) fn read(id: ObjectId, bytes: &'a [u8]) -> Result<Self> {
         let (head, message) = match bytes.find(b"\n\n") {
             Some(end) => (&bytes[..end], &bytes[end + 2..]),
             None => (bytes.strip_suffix(b"\n").unwrap_or(bytes), &b""[..]),
@@ -181,7 +181,7 @@ mod tests {
 
     const ID: &str = "1111111111111111111111111111111111111111";
 
-    fn read(text: &str) -> Result<CommitText<'_>, GitError> {
+    fn read(text: &str) -> Result<CommitText<'_>> {
         CommitText::read(ObjectId::from_hex(ID.as_bytes()).unwrap(), text.as_bytes())
     }
 

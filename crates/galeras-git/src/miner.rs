@@ -14,7 +14,7 @@ use gix::ObjectId;
 use gix::objs::Kind;
 
 use super::changes::{File, TreeChanges};
-use super::error::{GitError, GitErrorKind};
+use super::error::{GitError, GitErrorKind, Result};
 use super::history::{Commit, CommitText};
 use super::limits::PairLimits;
 use super::lines::{Hunk, hunks, overlap};
@@ -55,7 +55,7 @@ pub struct ChangedMethod<'a> {
 /// Where the methods of a piece go.
 pub trait Sink {
     /// Takes a method. Fails if the sink takes no more; the piece then ends.
-    fn method(&mut self, commit: &CommitFacts, changed: ChangedMethod<'_>) -> Result<(), GitError>;
+    fn method(&mut self, commit: &CommitFacts, changed: ChangedMethod<'_>) -> Result<()>;
     /// Takes a commit, or a file of it, that could not be mined: the rule it broke, as a stable
     /// word, and the reason, as a sentence. Fails if the sink takes no more; the piece then ends.
     fn refused(
@@ -64,9 +64,9 @@ pub trait Sink {
         path: Option<&str>,
         rule: &'static str,
         reason: &str,
-    ) -> Result<(), GitError>;
+    ) -> Result<()>;
     /// Hands on what the sink still holds: nothing more comes. Fails if it cannot be handed on.
-    fn end(&mut self) -> Result<(), GitError>;
+    fn end(&mut self) -> Result<()>;
 }
 
 /// A repository whose planned commits are mined, piece by piece, by as many threads as call.
@@ -103,7 +103,7 @@ impl Mining {
         sink: &mut dyn Sink,
         interrupt: &AtomicBool,
         done: &dyn Fn(usize),
-    ) -> Result<(), GitError> {
+    ) -> Result<()> {
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let objects = idle().pop().unwrap_or_else(|| self.repository.objects());
         let mut miner = Miner { objects, sources: &self.sources, options: &self.options };
@@ -131,7 +131,7 @@ impl Miner<'_> {
         sink: &mut dyn Sink,
         interrupt: &AtomicBool,
         done: &dyn Fn(usize),
-    ) -> Result<(), GitError> {
+    ) -> Result<()> {
         if piece == 0 {
             for (id, rule, reason) in &plan.refused {
                 sink.refused(&id.to_string(), None, rule, reason)?;
@@ -160,7 +160,7 @@ impl Miner<'_> {
         commit: &Commit,
         changes: &CommitChanges,
         sink: &mut dyn Sink,
-    ) -> Result<(), GitError> {
+    ) -> Result<()> {
         let refuse = |sink: &mut dyn Sink, error: &GitError, reason: String| {
             let rule = match error.kind {
                 GitErrorKind::Malformed => "tree",
@@ -202,10 +202,7 @@ impl Miner<'_> {
     }
 
     /// The files that may have been renamed, and for each added file the position of its origin.
-    fn origins(
-        &mut self,
-        changes: &TreeChanges,
-    ) -> Result<(Vec<File>, Vec<Option<usize>>), GitError> {
+    fn origins(&mut self, changes: &TreeChanges) -> Result<(Vec<File>, Vec<Option<usize>>)> {
         let deleted: Vec<File> = match changes.added.is_empty() {
             true => Vec::new(),
             false => changes.deleted.iter().chain(&changes.deleted_others).cloned().collect(),
@@ -328,7 +325,7 @@ fn text<'a>(source: &'a Source, method: &OutlineMethod<'_>) -> &'a str {
     source.text.get(method.start_byte as usize..method.end_byte as usize).unwrap_or_default()
 }
 
-fn facts(objects: &mut Objects, commit: &Commit) -> Result<CommitFacts, GitError> {
+fn facts(objects: &mut Objects, commit: &Commit) -> Result<CommitFacts> {
     let text = CommitText::read(commit.id, objects.bytes(commit.id, Kind::Commit)?)?;
     Ok(CommitFacts {
         id: commit.id.to_string(),

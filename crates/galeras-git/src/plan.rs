@@ -9,7 +9,7 @@ use gix::ObjectId;
 use globset::GlobSet;
 
 use super::changes::{TreeChanges, tree_changes};
-use super::error::{GitError, GitErrorKind};
+use super::error::{GitError, GitErrorKind, Result};
 use super::history::{Commit, History, Window, history, tree_of};
 use super::limits::{CHANGED_BYTES, COMMITS_BEYOND, TreeLimits};
 use super::repository::{Objects, Repository, guarded};
@@ -34,7 +34,7 @@ pub struct MineOptions {
 }
 
 /// The changes of a commit, or the reason why it cannot be mined.
-pub(super) type CommitChanges = Result<TreeChanges, GitError>;
+pub(super) type CommitChanges = Result<TreeChanges>;
 
 /// The commits to mine. Their changes are found piece by piece when they are needed, or for all
 /// commits in advance.
@@ -112,7 +112,7 @@ impl MinePlan {
         piece: usize,
         include: &GlobSet,
         interrupt: &AtomicBool,
-    ) -> Result<Vec<CommitChanges>, GitError> {
+    ) -> Result<Vec<CommitChanges>> {
         let mut results = Vec::new();
         let mut bytes = 0;
         // Packs make older trees from newer ones: the newer ones are at hand then.
@@ -157,7 +157,7 @@ impl MinePlan {
         repository: &Repository,
         options: &MineOptions,
         interrupt: &AtomicBool,
-    ) -> Result<(), GitError> {
+    ) -> Result<()> {
         let next = AtomicUsize::new(0);
         let work = || {
             let mut objects = repository.objects();
@@ -228,7 +228,7 @@ pub fn trees(
     head: ObjectId,
     options: &MineOptions,
     interrupt: &AtomicBool,
-) -> Result<Vec<ObjectId>, GitError> {
+) -> Result<Vec<ObjectId>> {
     let History { commits, .. } =
         history(repository, head, options.window, options.merges, interrupt)?;
     let mut objects = repository.objects();
@@ -250,7 +250,7 @@ pub fn plan(
     head: ObjectId,
     options: &MineOptions,
     interrupt: &AtomicBool,
-) -> Result<MinePlan, GitError> {
+) -> Result<MinePlan> {
     let History { commits, cut_off, undated } =
         history(repository, head, options.window, options.merges, interrupt)?;
     let mut plan = MinePlan { commits, ..MinePlan::default() };

@@ -13,7 +13,7 @@ use gix::odb::pack::{self, index};
 
 use super::git::{REMOTE, Remote};
 use super::network::{Network, POLL};
-use crate::error::GitError;
+use crate::error::{GitError, Result};
 
 /// The configuration of an empty repository.
 const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n\
@@ -40,7 +40,7 @@ impl Folder {
     /// unfinished files of a killed process. The error is `Interrupted` while waiting, `Damaged` if
     /// a pack or an index has changed, or if a link is where a folder should be; else those of the
     /// file system.
-    pub(super) fn open(path: &Path, remote: &Remote) -> Result<Self, GitError> {
+    pub(super) fn open(path: &Path, remote: &Remote) -> Result<Self> {
         let objects = path.join("objects");
         for folder in [path, &objects, &objects.join("pack"), &path.join("refs/heads")] {
             fs::create_dir_all(folder).map_err(|error| GitError::io("make", folder, error))?;
@@ -76,7 +76,7 @@ impl Folder {
     }
 
     /// Makes a new folder of git's own files. The history of the commits `haves` is complete.
-    pub(super) fn reset_git_dir(&self, haves: &[ObjectId]) -> Result<(), GitError> {
+    pub(super) fn reset_git_dir(&self, haves: &[ObjectId]) -> Result<()> {
         let folder = self.git_dir();
         remove_folder(&folder)?;
         let refs = folder.join("refs");
@@ -96,7 +96,7 @@ impl Folder {
     }
 
     /// Removes unfinished packs, and everything else than packs that git would read.
-    fn clean(&self) -> Result<(), GitError> {
+    fn clean(&self) -> Result<()> {
         self.reset_git_dir(&[])?;
         remove_folder(&self.objects().join("info"))?;
         for file in self.pack_files()? {
@@ -112,7 +112,7 @@ impl Folder {
         Ok(())
     }
 
-    fn load(&mut self, net: &Network) -> Result<(), GitError> {
+    fn load(&mut self, net: &Network) -> Result<()> {
         for file in self.pack_files()?.into_iter().filter(|file| is_index(file)) {
             let index = checked(&file, net)?;
             self.packs.push((file, index));
@@ -130,7 +130,7 @@ impl Folder {
     }
 
     /// The files of the folder of packs, in the order of names.
-    fn pack_files(&self) -> Result<Vec<PathBuf>, GitError> {
+    fn pack_files(&self) -> Result<Vec<PathBuf>> {
         let packs = self.pack_folder();
         let files = fs::read_dir(&packs)
             .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>());
@@ -145,7 +145,7 @@ impl Folder {
     }
 
     /// Remembers that the history of `tip` is there.
-    pub(super) fn add_tip(&mut self, tip: ObjectId) -> Result<(), GitError> {
+    pub(super) fn add_tip(&mut self, tip: ObjectId) -> Result<()> {
         self.tips.retain(|known| *known != tip);
         self.tips.push(tip);
         self.tips.drain(..self.tips.len().saturating_sub(TIPS));
@@ -154,7 +154,7 @@ impl Folder {
     }
 
     /// Opens the packs that git has written, and returns their bytes and objects.
-    pub(super) fn adopt(&mut self) -> Result<(u64, u64), GitError> {
+    pub(super) fn adopt(&mut self) -> Result<(u64, u64)> {
         let (mut bytes, mut objects) = (0, 0);
         for file in self.pack_files()?.into_iter().filter(|file| is_index(file)) {
             if self.packs.iter().all(|(known, _)| *known != file) {
@@ -170,7 +170,7 @@ impl Folder {
     }
 
     /// Writes a small file so that it is there as a whole or as it was.
-    fn write(&self, file: &Path, text: &str) -> Result<(), GitError> {
+    fn write(&self, file: &Path, text: &str) -> Result<()> {
         let error = |error| GitError::io("write", file, error);
         let mut temporary = tempfile::NamedTempFile::new_in(self.git_dir()).map_err(error)?;
         temporary.write_all(text.as_bytes()).map_err(error)?;
@@ -181,7 +181,7 @@ impl Folder {
 }
 
 /// Removes a folder, or a link in its place.
-fn remove_folder(folder: &Path) -> Result<(), GitError> {
+fn remove_folder(folder: &Path) -> Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(GitError::io("remove", folder, error))
@@ -194,7 +194,7 @@ fn is_index(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension == "idx")
 }
 
-fn open_index(file: &Path) -> Result<index::File, GitError> {
+fn open_index(file: &Path) -> Result<index::File> {
     index::File::at(file, gix::hash::Kind::Sha1).map_err(|error| {
         let why = error.probable_cause();
         GitError::damaged(format!("the index `{}` cannot be read: {why}", file.display()))
@@ -203,7 +203,7 @@ fn open_index(file: &Path) -> Result<index::File, GitError> {
 
 /// Opens an index and reads its pack: both end in a checksum. The error is `Damaged` if one of them
 /// has changed, or if they do not belong together.
-fn checked(file: &Path, net: &Network) -> Result<index::File, GitError> {
+fn checked(file: &Path, net: &Network) -> Result<index::File> {
     let index = open_index(file)?;
     let pack = file.with_extension("pack");
     let damaged = |file: &Path, why: &dyn std::fmt::Display| {
@@ -225,7 +225,7 @@ fn checked(file: &Path, net: &Network) -> Result<index::File, GitError> {
 }
 
 /// Takes the lock of the operating system on `path`, which ends with the process at the latest.
-fn lock(path: &Path, remote: &Remote) -> Result<File, GitError> {
+fn lock(path: &Path, remote: &Remote) -> Result<File> {
     let error = |error: io::Error| GitError::io("lock", path, error);
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
     let file = file.map_err(error)?;
