@@ -65,21 +65,19 @@ impl StoreLocation {
                 format!("the URL holds {secret}, which ends up in logs; set {instead} instead");
             return Err(unsupported(shown, cause));
         }
+        let lacks = |name: &str, feature: &str| {
+            let build = format!("cargo install galeras --features {feature}");
+            format!("this build has no {name}; build with `{build}`")
+        };
         match url.scheme() {
             "file" => match url.to_file_path() {
                 Ok(path) => Ok(Self::Folder(path)),
                 Err(()) => Err(unsupported(shown, "write file:///absolute/path")),
             },
             "memory" => Ok(Self::Memory(url)),
-            "s3" if !cfg!(feature = "s3") => {
-                let cause =
-                    "this build has no S3; build with `cargo install galeras --features s3`";
-                Err(unsupported(shown, cause))
-            }
+            "s3" if !cfg!(feature = "s3") => Err(unsupported(shown, lacks("S3", "s3"))),
             "gs" if !cfg!(feature = "gcs") => {
-                let cause = "this build has no Google Cloud Storage; build with `cargo install \
-                             galeras --features gcs`";
-                Err(unsupported(shown, cause))
+                Err(unsupported(shown, lacks("Google Cloud Storage", "gcs")))
             }
             "s3" | "gs" if url.host_str().is_none_or(str::is_empty) => {
                 Err(unsupported(shown, format!("write {}://bucket/prefix", url.scheme())))

@@ -178,17 +178,6 @@ async fn damage_in_a_bucket_is_found() {
 }
 
 #[tokio::test]
-async fn a_repair_is_refused_during_a_run() {
-    let (folder, store) = new_store().await;
-    let manifest = put_result(&store, 1, "").await;
-    fs::remove_file(store.local_blob(&manifest.ports[0].blob).unwrap()).unwrap();
-    let findings = store.verify(&|_| {}).await.unwrap();
-    let _run = open(folder.path()).await.shared_lock().await.unwrap();
-    let error = store.repair(&findings).await.unwrap_err();
-    assert_eq!(error.kind(), StoreErrorKind::Busy);
-}
-
-#[tokio::test]
 async fn only_results_that_were_computed_from_damage_are_forgotten() {
     let (_folder, store) = new_store().await;
     let first = put_result(&store, 1, "").await;
