@@ -235,13 +235,7 @@ impl WorkflowReader<'_> {
         if key == "text" {
             return self.fixed_text(value, "`text`").map(ReportPart::Text);
         }
-        let from = self.reference(value)?;
-        Some(match key {
-            "findings" => ReportPart::Findings(from),
-            "figure" => ReportPart::Figure(from),
-            "table" => ReportPart::Table(from),
-            _ => ReportPart::Rows(from),
-        })
+        Some(ReportPart::Table(key.parse().ok()?, self.reference(value)?))
     }
 
     fn section_columns(&mut self, node: &Node) -> Vec<Text> {

@@ -389,14 +389,8 @@ pub struct ReportSection {
 pub enum ReportPart {
     /// Markdown.
     Text(Text),
-    /// The sentences of a table of findings.
-    Findings(Reference),
-    /// The pictures of a table with a column `svg`.
-    Figure(Reference),
-    /// A table to read.
-    Table(Reference),
-    /// Single rows: question, answer, and reference.
-    Rows(Reference),
+    /// A table, in this form.
+    Table(TableView, Reference),
     /// Information that the program has without a table.
     Known(KnownPart),
 }
@@ -404,23 +398,27 @@ pub enum ReportPart {
 impl ReportPart {
     /// The table of the section.
     pub fn table(&self) -> Option<&Reference> {
-        match self {
-            Self::Findings(from) | Self::Figure(from) | Self::Table(from) | Self::Rows(from) => {
-                Some(from)
-            }
-            Self::Text(_) | Self::Known(_) => None,
-        }
+        if let Self::Table(_, from) = self { Some(from) } else { None }
     }
 
     /// The same, mutable.
     pub fn table_mut(&mut self) -> Option<&mut Reference> {
-        match self {
-            Self::Findings(from) | Self::Figure(from) | Self::Table(from) | Self::Rows(from) => {
-                Some(from)
-            }
-            Self::Text(_) | Self::Known(_) => None,
-        }
+        if let Self::Table(_, from) = self { Some(from) } else { None }
     }
+}
+
+/// The forms in which a report shows a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString)]
+#[strum(serialize_all = "lowercase")]
+pub enum TableView {
+    /// The sentences of a table of findings.
+    Findings,
+    /// The pictures of a table with a column `svg`.
+    Figure,
+    /// A table to read.
+    Table,
+    /// Single rows: question, answer, and reference.
+    Rows,
 }
 
 /// Sections of a report that need no table.
