@@ -228,14 +228,8 @@ struct LeaseContent {
 
 impl LeaseContent {
     fn new() -> Self {
-        let process = std::process::id();
-        Self {
-            holder: format!("{:016x}", random()),
-            machine: machine(),
-            process,
-            started: start_of(process),
-            beat: 0,
-        }
+        let (process, holder) = (std::process::id(), format!("{:016x}", random()));
+        Self { holder, machine: machine(), process, started: start_of(process), beat: 0 }
     }
 
     fn bytes(&self) -> Vec<u8> {

@@ -400,11 +400,8 @@ fn ssh_keygen(args: &[&str], paths: &[&Path], input: &[u8]) -> Result<Answer, Ss
     }
     let output = child.wait_with_output().map_err(failed)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let answer = Answer {
-        success: output.status.success(),
-        stdout: text(&output.stdout),
-        stderr: text(&output.stderr),
-    };
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    let answer = Answer { success: output.status.success(), stdout, stderr };
     let unknown =
         ["usage: ssh-keygen", "Unsupported operation", "unknown option", "illegal option"];
     let is_unknown = !answer.success && unknown.iter().any(|words| answer.stderr.contains(words));

@@ -97,14 +97,8 @@ pub fn parse_reference(node: &Node, source: &Arc<Source>) -> Result<StepRef, Box
             return Err(fail(&message, after, text.len()));
         }
     };
-    Ok(StepRef {
-        step: step.to_owned(),
-        port,
-        cells,
-        span: node.span,
-        step_span: part(0, step_end),
-        port_span,
-    })
+    let (step, step_span) = (step.to_owned(), part(0, step_end));
+    Ok(StepRef { step, port, cells, span: node.span, step_span, port_span })
 }
 
 fn cells(inner: &str) -> Result<Cells, String> {

@@ -239,12 +239,8 @@ impl Excerpt {
         let first = lines.clone().min().unwrap_or(1);
         let last = lines.max().unwrap_or(1) + CONTEXT;
         let first_line = first.saturating_sub(CONTEXT).max(1);
-        let mut out = Self {
-            source: Arc::clone(source),
-            text: String::new(),
-            first_line,
-            pieces: Vec::new(),
-        };
+        let (text, pieces) = (String::new(), Vec::new());
+        let mut out = Self { source: Arc::clone(source), text, first_line, pieces };
         for line in first_line..=last {
             let Some(span) = source.line_span(line) else { break };
             if line > first_line {
