@@ -110,17 +110,14 @@ impl FolderBackend {
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<ObjectEntry>> {
+        use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
         let top = self.path(prefix);
         let mut entries = Vec::new();
         for entry in walkdir::WalkDir::new(&top) {
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(error) => match error.io_error().map(io::Error::kind) {
-                    Some(
-                        io::ErrorKind::NotFound
-                        | io::ErrorKind::NotADirectory
-                        | io::ErrorKind::PermissionDenied,
-                    ) => continue,
+                    Some(NotFound | NotADirectory | PermissionDenied) => continue,
                     _ => return Err(StoreError::of("list", top.display(), error)),
                 },
             };
