@@ -155,8 +155,8 @@ impl LookArgs {
         }
         // A file that does not exist is reported when it is read.
         let Some(path) = real_path(&self.workflow.file) else { return Ok(given) };
-        let last = store.last_run(|run| run.path == path).await?;
-        match last.and_then(|run| run.settings()).filter(|settings| !settings.set.is_empty()) {
+        let last = store.last_run(|run| run.settings.path == path).await?;
+        match last.map(|run| run.settings).filter(|settings| !settings.set.is_empty()) {
             None => Ok(given),
             Some(RunSettings { set, set_folder, .. }) => {
                 note(&mention(&set));

@@ -131,11 +131,8 @@ mod tests {
         ] {
             let error = ErrorBody::read(body.as_bytes());
             assert_eq!(error.message, message, "{body}");
-            assert_eq!(
-                (error.words.as_slice(), error.status),
-                (words.iter().map(|w| w.to_string()).collect::<Vec<_>>().as_slice(), status),
-                "{body}"
-            );
+            assert_eq!(error.words, words, "{body}");
+            assert_eq!(error.status, status, "{body}");
         }
     }
 

@@ -11,7 +11,7 @@ use gix::bstr::ByteSlice;
 use gix::objs::Kind;
 use globset::GlobSet;
 
-use super::error::GitError;
+use super::error::{GitError, Result};
 use super::limits::{PATH_BYTES, TreeLimits};
 use super::repository::Objects;
 use super::tree::{Entry, EntryKind, TreeReader, order, path_text};
@@ -77,14 +77,8 @@ impl TreeChanges {
         files.map(|file| file.path.len() as u64 + 80).sum()
     }
 
-    /// A file that is added, or modified from `before`.
-    fn change(
-        &mut self,
-        path: String,
-        before: Option<ObjectId>,
-        blob: ObjectId,
-        include: &GlobSet,
-    ) {
+    /// A file that is added, or modified from `old`.
+    fn change(&mut self, path: String, old: Option<ObjectId>, blob: ObjectId, include: &GlobSet) {
         if !include.is_match(&path) {
             let suffix = suffix(&path);
             if let Some(files) = self.passed_over.get_mut(suffix) {
@@ -95,8 +89,8 @@ impl TreeChanges {
             return;
         }
         let file = File { path: path.into(), blob };
-        match before {
-            Some(before) => self.modified.push((before, file)),
+        match old {
+            Some(old) => self.modified.push((old, file)),
             None => self.added.push(file),
         }
     }
@@ -111,10 +105,8 @@ impl TreeChanges {
 }
 
 /// The files that `include` matches and that differ between the trees of two commits. Links,
-/// submodules and folders are not files. Folders that are the same are not looked into.
-///
-/// # Errors
-/// `Damaged` if a tree is missing or damaged, `Malformed` if one is not what git writes, `Limit`
+/// submodules and folders are not files. Folders that are the same are not looked into. The error
+/// is `Damaged` if a tree is missing or damaged, `Malformed` if one is not what git writes, `Limit`
 /// if there is more than `limits` allow. No more than these limits is in memory.
 pub(super) fn tree_changes(
     objects: &mut Objects,
@@ -122,7 +114,7 @@ pub(super) fn tree_changes(
     after: ObjectId,
     include: &GlobSet,
     limits: &TreeLimits,
-) -> Result<TreeChanges, GitError> {
+) -> Result<TreeChanges> {
     let mut changes = TreeChanges::default();
     if before == Some(after) {
         return Ok(changes);
@@ -190,8 +182,8 @@ type EntryPair = (Option<Entry>, Option<Entry>);
 
 impl Walk<'_> {
     /// Reads the folders, whose entries come next.
-    fn enter(&mut self, old: Option<ObjectId>, new: Option<ObjectId>) -> Result<(), GitError> {
-        let mut open = |tree: Option<ObjectId>| -> Result<Option<TreeReader>, GitError> {
+    fn enter(&mut self, old: Option<ObjectId>, new: Option<ObjectId>) -> Result<()> {
+        let mut open = |tree: Option<ObjectId>| -> Result<Option<TreeReader>> {
             let Some(tree) = tree else { return Ok(None) };
             let bytes = self.objects.bytes(tree, Kind::Tree)?.to_vec();
             self.bytes += bytes.len() as u64;
@@ -209,7 +201,7 @@ impl Walk<'_> {
     }
 
     /// The next entries, whose path is `path` then.
-    fn step(&mut self) -> Result<Option<EntryPair>, GitError> {
+    fn step(&mut self) -> Result<Option<EntryPair>> {
         while let Some(pair) = self.pairs.last_mut() {
             self.path.truncate(pair.path);
             let side = pair.earlier();

@@ -31,6 +31,9 @@ pub enum GitErrorKind {
     Other,
 }
 
+/// A result of reading or fetching a repository.
+pub(crate) type Result<T, E = GitError> = std::result::Result<T, E>;
+
 /// An error with a message for people: one sentence, without credentials.
 #[derive(Clone, Debug)]
 pub struct GitError {
@@ -87,13 +90,11 @@ impl GitError {
 
     /// An error of the local file system.
     pub(crate) fn io(doing: &str, path: &std::path::Path, error: io::Error) -> Self {
+        use io::ErrorKind::{AlreadyExists, InvalidData, IsADirectory, NotADirectory};
         let message = format!("cannot {doing} `{}`: {error}", path.display());
         // Somebody replaced a file by a folder, or a text by other bytes.
         let kind = match error.kind() {
-            io::ErrorKind::NotADirectory
-            | io::ErrorKind::IsADirectory
-            | io::ErrorKind::AlreadyExists
-            | io::ErrorKind::InvalidData => GitErrorKind::Damaged,
+            NotADirectory | IsADirectory | AlreadyExists | InvalidData => GitErrorKind::Damaged,
             _ => GitErrorKind::Other,
         };
         Self { source: Some(Arc::new(error)), ..Self::new(kind, message) }

@@ -9,11 +9,11 @@ use std::fs::{self, FileType, Metadata};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
-use super::error::GitError;
+use super::error::{GitError, Result};
 use super::limits::{ALTERNATES, CONFIG_BYTES, ENTRIES, LISTED_BYTES, PLACES, POINTER_BYTES};
 
 /// Decides if a place that a repository leads to may be read.
-pub type Judge<'a> = &'a mut dyn FnMut(&Path) -> Result<(), GitError>;
+pub type Judge<'a> = &'a mut dyn FnMut(&Path) -> Result<()>;
 
 /// Where the parts of a repository are, behind all links.
 #[derive(Debug, Default)]
@@ -27,18 +27,16 @@ pub(super) struct Layout {
 }
 
 /// Finds the places outside of the folder `dir` that the repository in it leads to. `judge` is
-/// asked about each, as a path behind all links, before anything in it is read.
-///
-/// # Errors
-/// Those of `judge`; `Damaged` if something is not a file that should be one, `Limit` if a file is
-/// too large or if there is too much. A folder without a repository is not an error.
-pub fn places(dir: &Path, judge: Judge<'_>) -> Result<(), GitError> {
+/// asked about each, as a path behind all links, before anything in it is read. Errors are those of
+/// `judge`; `Damaged` if something is not a file that should be one, `Limit` if a file is too large
+/// or if there is too much. A folder without a repository is not an error.
+pub fn places(dir: &Path, judge: Judge<'_>) -> Result<()> {
     Layout::of(dir, judge).map(drop)
 }
 
 impl Layout {
     /// The parts of the repository in the folder `dir`, bare or with a work tree.
-    pub(super) fn of(dir: &Path, judge: Judge<'_>) -> Result<Self, GitError> {
+    pub(super) fn of(dir: &Path, judge: Judge<'_>) -> Result<Self> {
         let root = dir.canonicalize().unwrap_or_else(|_| dir.to_path_buf());
         let mut survey =
             Survey { root, judge, outside: Vec::new(), entries: 0, seen: HashSet::new() };
@@ -55,7 +53,7 @@ impl Layout {
     }
 
     /// Checks that a repository that was opened is made of just these parts.
-    pub(super) fn check(&self, opened: &gix::Repository) -> Result<(), GitError> {
+    pub(super) fn check(&self, opened: &gix::Repository) -> Result<()> {
         let is = |path: &Path, place: &Path| path.canonicalize().is_ok_and(|path| path == place);
         let store = opened.objects.store_ref();
         let same = is(opened.git_dir(), &self.git_dir)
@@ -87,7 +85,7 @@ struct Survey<'a> {
 impl Survey<'_> {
     /// The parts of the repository that a folder with `HEAD` belongs to, or the folder that a
     /// `.git` file names; `None` if there is neither.
-    fn layout(&mut self, path: &Path) -> Result<Option<Layout>, GitError> {
+    fn layout(&mut self, path: &Path) -> Result<Option<Layout>> {
         let Some((place, about)) = self.place(path)? else { return Ok(None) };
         let mut git_dir = place;
         if about.is_file() {
@@ -127,28 +125,24 @@ impl Survey<'_> {
     }
 
     /// The place behind all links, if it may be read, and its metadata; `None` if it does not exist.
-    fn place(&mut self, path: &Path) -> Result<Option<(PathBuf, Metadata)>, GitError> {
+    fn place(&mut self, path: &Path) -> Result<Option<(PathBuf, Metadata)>> {
         // A path that cannot be followed cannot be read either.
         let Ok(place) = path.canonicalize() else { return Ok(None) };
         let known = |folder: &PathBuf| place.starts_with(folder);
         if !known(&self.root) && !self.outside.iter().any(known) {
             if self.outside.len() >= PLACES {
-                let message = format!(
-                    "{} leads to more than {PLACES} places outside of it",
-                    self.root.display()
-                );
-                return Err(GitError::limit(message));
+                let what = format!("leads to more than {PLACES} places outside of it");
+                return Err(self.too_much(&what));
             }
             (self.judge)(&place)?;
             self.outside.push(place.clone());
         }
-        let about = fs::metadata(&place);
-        let about = about.map_err(|error| GitError::io("read", path, error))?;
+        let about = fs::metadata(&place).map_err(|error| GitError::io("read", path, error))?;
         Ok(Some((place, about)))
     }
 
     /// Where a file is that gix reads as a whole; `None` if there is none.
-    fn file(&mut self, path: &Path, most: u64) -> Result<Option<PathBuf>, GitError> {
+    fn file(&mut self, path: &Path, most: u64) -> Result<Option<PathBuf>> {
         match self.place(path)? {
             Some((place, about)) if !about.is_dir() => {
                 check_file(path, &about, most)?;
@@ -159,7 +153,7 @@ impl Survey<'_> {
     }
 
     /// Looks at all references in a folder and the folders in it.
-    fn refs(&mut self, path: &Path) -> Result<(), GitError> {
+    fn refs(&mut self, path: &Path) -> Result<()> {
         let mut waiting = vec![path.to_path_buf()];
         while let Some(folder) = waiting.pop() {
             for (path, _) in self.entries(&folder, POINTER_BYTES)? {
@@ -174,7 +168,7 @@ impl Survey<'_> {
     }
 
     /// The folder of objects, with those that it borrows from.
-    fn objects(&mut self, path: &Path) -> Result<Vec<PathBuf>, GitError> {
+    fn objects(&mut self, path: &Path) -> Result<Vec<PathBuf>> {
         let mut found = Vec::new();
         let mut waiting = vec![path.to_path_buf()];
         while let Some(folder) = waiting.pop() {
@@ -183,18 +177,13 @@ impl Survey<'_> {
                 continue;
             }
             if found.len() > ALTERNATES {
-                let message = format!(
-                    "{} borrows objects from more than {ALTERNATES} folders",
-                    self.root.display()
-                );
-                return Err(GitError::limit(message));
+                let what = format!("borrows objects from more than {ALTERNATES} folders");
+                return Err(self.too_much(&what));
             }
             self.object_files(&place)?;
             if let Some(list) = self.file(&place.join("info/alternates"), POINTER_BYTES)? {
-                let text = fs::read(&list);
-                let text = text.map_err(|error| GitError::io("read", &list, error))?;
-                let others = gix::odb::alternate::parse(&text);
-                let others = others.map_err(GitError::damaged)?;
+                let text = fs::read(&list).map_err(|error| GitError::io("read", &list, error))?;
+                let others = gix::odb::alternate::parse(&text).map_err(GitError::damaged)?;
                 // Relative to the first folder, as in gix.
                 waiting.extend(others.into_iter().map(|other| path.join(other)));
             }
@@ -204,7 +193,7 @@ impl Survey<'_> {
     }
 
     /// Looks at packs and single objects, which are not read as a whole.
-    fn object_files(&mut self, objects: &Path) -> Result<(), GitError> {
+    fn object_files(&mut self, objects: &Path) -> Result<()> {
         for path in self.entries(objects, u64::MAX)?.into_iter().map(|(path, _)| path) {
             let name = path.file_name().map(|name| name.as_encoded_bytes()).unwrap_or_default();
             let single = name.len() == 2 && name.iter().all(u8::is_ascii_hexdigit);
@@ -224,7 +213,7 @@ impl Survey<'_> {
 
     /// The entries of a folder except plain files, which must have at most `most` bytes; none if
     /// the folder was listed before. They are sorted, so that `judge` always sees the same order.
-    fn entries(&mut self, folder: &Path, most: u64) -> Result<Vec<(PathBuf, FileType)>, GitError> {
+    fn entries(&mut self, folder: &Path, most: u64) -> Result<Vec<(PathBuf, FileType)>> {
         let Some((place, about)) = self.place(folder)? else { return Ok(Vec::new()) };
         if !about.is_dir() || !self.seen.insert(place.clone()) {
             return Ok(Vec::new());
@@ -235,9 +224,7 @@ impl Survey<'_> {
             let entry = entry.map_err(error)?;
             self.entries += 1;
             if self.entries > ENTRIES {
-                let message =
-                    format!("{} has more than {ENTRIES} files in it", self.root.display());
-                return Err(GitError::limit(message));
+                return Err(self.too_much(&format!("has more than {ENTRIES} files in it")));
             }
             let kind = entry.file_type().map_err(error)?;
             if !kind.is_file() {
@@ -251,13 +238,15 @@ impl Survey<'_> {
         found.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         Ok(found)
     }
+
+    fn too_much(&self, what: &str) -> GitError {
+        GitError::limit(format!("{} {what}", self.root.display()))
+    }
 }
 
-/// Checks that gix can read a file as a whole.
-///
-/// # Errors
-/// `Damaged` if it is not a file, `Limit` if it has more bytes than `most`.
-fn check_file(path: &Path, about: &Metadata, most: u64) -> Result<(), GitError> {
+/// Checks that gix can read a file as a whole. The error is `Damaged` if it is not a file, `Limit`
+/// if it has more bytes than `most`.
+fn check_file(path: &Path, about: &Metadata, most: u64) -> Result<()> {
     let kind = about.file_type();
     if !kind.is_file() {
         let what = match kind {
@@ -280,7 +269,7 @@ fn check_file(path: &Path, about: &Metadata, most: u64) -> Result<(), GitError> 
 
 /// Refuses a folder whose name can be spelt in two ways if both are there: a setting of the
 /// repository (`core.precomposeUnicode`) has gix take the other one.
-fn check_spelling(folder: &Path) -> Result<(), GitError> {
+fn check_spelling(folder: &Path) -> Result<()> {
     let other = gix::utils::str::precompose_path(folder.into());
     if *other == *folder || !other.exists() {
         return Ok(());

@@ -2,13 +2,12 @@
 //! changed.
 //!
 //! `location` reads addresses of folders and servers, `remote` fetches from servers, and `layout` finds
-//! the places that a folder leads to, before anything there is read; `repository`, `commit`,
-//! `history`, `tree` and `changes` read objects, within `limits`; `renames`, `lines`, `sources` and
+//! the places that a folder leads to, before anything there is read; `repository`, `history`,
+//! `tree` and `changes` read objects, within `limits`; `renames`, `lines`, `sources` and
 //! `miner` find changed methods, of the commits that `plan` lists and cuts into pieces. Nothing
 //! here knows of tables.
 
 mod changes;
-mod commit;
 mod error;
 mod history;
 mod layout;

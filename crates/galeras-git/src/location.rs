@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use gix::url::Scheme;
 use url::Url;
 
-use super::error::{GitError, GitErrorKind};
+use super::error::{GitError, GitErrorKind, Result};
 
 /// Where a repository is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,15 +64,13 @@ impl RepositoryLocation {
     /// Reads `text`: a URL (http, https, git, ssh, file), `user@host:path`, or a folder
     /// relative to `base`.
     ///
-    /// A text that starts with `-` is refused, as a program could take it for an option, and so
-    /// is one with a control character. Of the others, one that names an existing repository in
-    /// a folder is that folder, even if it looks like a URL; otherwise the rules of `git help urls`
-    /// apply. URLs that a program could take for an option or a command are refused.
-    ///
-    /// # Errors
-    /// `NotFound` if the folder does not exist or is not a repository, `Other` for schemes and
-    /// URLs that are not accepted.
-    pub fn parse(text: &str, base: &Path) -> Result<Self, GitError> {
+    /// A text that starts with `-` is refused, as a program could take it for an option, and so is
+    /// one with a control character. Of the others, one that names an existing repository in a
+    /// folder is that folder, even if it looks like a URL; otherwise the rules of `git help urls`
+    /// apply. URLs that a program could take for an option or a command are refused. The error is
+    /// `NotFound` if the folder does not exist or is not a repository, `Other` for schemes and URLs
+    /// that are not accepted.
+    pub fn parse(text: &str, base: &Path) -> Result<Self> {
         if text.is_empty() {
             return Err(GitError::other("the address of the repository is empty"));
         }
@@ -167,7 +165,7 @@ fn split_host(text: &str) -> Option<(&str, &str)> {
     Some((&text[..colon], &text[colon + 1..]))
 }
 
-fn remote(text: &str, scheme: &str, rest: &str) -> Result<RepositoryLocation, GitError> {
+fn remote(text: &str, scheme: &str, rest: &str) -> Result<RepositoryLocation> {
     checked(text)?;
     let authority = rest.split('/').next().unwrap_or(rest);
     let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
@@ -187,12 +185,7 @@ fn remote(text: &str, scheme: &str, rest: &str) -> Result<RepositoryLocation, Gi
 }
 
 /// The repository at `address`, if all programs take the same part of it for its host.
-fn located(
-    text: &str,
-    address: String,
-    user: &str,
-    host: &str,
-) -> Result<RepositoryLocation, GitError> {
+fn located(text: &str, address: String, user: &str, host: &str) -> Result<RepositoryLocation> {
     if user.starts_with('-') {
         return Err(refused(text, "its user starts with `-`"));
     }
@@ -212,7 +205,7 @@ fn located(
     Ok(RepositoryLocation::Remote(address))
 }
 
-fn file(text: &str) -> Result<RepositoryLocation, GitError> {
+fn file(text: &str) -> Result<RepositoryLocation> {
     let url = Url::parse(text).map_err(|error| refused(text, &error.to_string()))?;
     let folder = url.to_file_path().map_err(|()| refused(text, "it names no folder"))?;
     if is_repository(&folder) {
@@ -233,7 +226,7 @@ fn is_host(host: &str) -> bool {
 }
 
 /// Line breaks and the like could smuggle further lines into a protocol.
-fn checked(text: &str) -> Result<(), GitError> {
+fn checked(text: &str) -> Result<()> {
     if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
         return Err(refused(text, "it has a space or a control character in it"));
     }

@@ -14,9 +14,8 @@ use gix::ObjectId;
 use gix::objs::Kind;
 
 use super::changes::{File, TreeChanges};
-use super::commit::CommitText;
-use super::error::{GitError, GitErrorKind};
-use super::history::Commit;
+use super::error::{GitError, GitErrorKind, Result};
+use super::history::{Commit, CommitText};
 use super::limits::PairLimits;
 use super::lines::{Hunk, hunks, overlap};
 use super::plan::{CommitChanges, MineOptions, MinePlan};
@@ -55,28 +54,19 @@ pub struct ChangedMethod<'a> {
 
 /// Where the methods of a piece go.
 pub trait Sink {
-    /// Takes a method.
-    ///
-    /// # Errors
-    /// If the sink takes no more; the piece then ends.
-    fn method(&mut self, commit: &CommitFacts, changed: ChangedMethod<'_>) -> Result<(), GitError>;
+    /// Takes a method. Fails if the sink takes no more; the piece then ends.
+    fn method(&mut self, commit: &CommitFacts, changed: ChangedMethod<'_>) -> Result<()>;
     /// Takes a commit, or a file of it, that could not be mined: the rule it broke, as a stable
-    /// word, and the reason, as a sentence.
-    ///
-    /// # Errors
-    /// If the sink takes no more; the piece then ends.
+    /// word, and the reason, as a sentence. Fails if the sink takes no more; the piece then ends.
     fn refused(
         &mut self,
         commit: &str,
         path: Option<&str>,
         rule: &'static str,
         reason: &str,
-    ) -> Result<(), GitError>;
-    /// Hands on what the sink still holds: nothing more comes.
-    ///
-    /// # Errors
-    /// If it cannot be handed on.
-    fn end(&mut self) -> Result<(), GitError>;
+    ) -> Result<()>;
+    /// Hands on what the sink still holds: nothing more comes. Fails if it cannot be handed on.
+    fn end(&mut self) -> Result<()>;
 }
 
 /// A repository whose planned commits are mined, piece by piece, by as many threads as call.
@@ -104,19 +94,16 @@ impl Mining {
     /// Mines a piece of the plan on this thread. `done` takes the number of commits that were
     /// finished since its last call. The refusals of the plan itself come with the first piece.
     ///
-    /// One commit is in memory at a time, and a sink that blocks stops the thread, so that memory does
-    /// not grow with the history.
-    ///
-    /// # Errors
-    /// `Interrupted` if `interrupt` is set, and what the sink returns. Damaged objects are
-    /// refusals.
+    /// One commit is in memory at a time, and a sink that blocks stops the thread, so that memory
+    /// does not grow with the history. The error is `Interrupted` if `interrupt` is set, or what
+    /// the sink returns. Damaged objects are refusals.
     pub fn mine(
         &self,
         piece: usize,
         sink: &mut dyn Sink,
         interrupt: &AtomicBool,
         done: &dyn Fn(usize),
-    ) -> Result<(), GitError> {
+    ) -> Result<()> {
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let objects = idle().pop().unwrap_or_else(|| self.repository.objects());
         let mut miner = Miner { objects, sources: &self.sources, options: &self.options };
@@ -144,7 +131,7 @@ impl Miner<'_> {
         sink: &mut dyn Sink,
         interrupt: &AtomicBool,
         done: &dyn Fn(usize),
-    ) -> Result<(), GitError> {
+    ) -> Result<()> {
         if piece == 0 {
             for (id, rule, reason) in &plan.refused {
                 sink.refused(&id.to_string(), None, rule, reason)?;
@@ -173,7 +160,7 @@ impl Miner<'_> {
         commit: &Commit,
         changes: &CommitChanges,
         sink: &mut dyn Sink,
-    ) -> Result<(), GitError> {
+    ) -> Result<()> {
         let refuse = |sink: &mut dyn Sink, error: &GitError, reason: String| {
             let rule = match error.kind {
                 GitErrorKind::Malformed => "tree",
@@ -215,10 +202,7 @@ impl Miner<'_> {
     }
 
     /// The files that may have been renamed, and for each added file the position of its origin.
-    fn origins(
-        &mut self,
-        changes: &TreeChanges,
-    ) -> Result<(Vec<File>, Vec<Option<usize>>), GitError> {
+    fn origins(&mut self, changes: &TreeChanges) -> Result<(Vec<File>, Vec<Option<usize>>)> {
         let deleted: Vec<File> = match changes.added.is_empty() {
             true => Vec::new(),
             false => changes.deleted.iter().chain(&changes.deleted_others).cloned().collect(),
@@ -341,7 +325,7 @@ fn text<'a>(source: &'a Source, method: &OutlineMethod<'_>) -> &'a str {
     source.text.get(method.start_byte as usize..method.end_byte as usize).unwrap_or_default()
 }
 
-fn facts(objects: &mut Objects, commit: &Commit) -> Result<CommitFacts, GitError> {
+fn facts(objects: &mut Objects, commit: &Commit) -> Result<CommitFacts> {
     let text = CommitText::read(commit.id, objects.bytes(commit.id, Kind::Commit)?)?;
     Ok(CommitFacts {
         id: commit.id.to_string(),

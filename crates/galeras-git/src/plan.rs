@@ -9,7 +9,7 @@ use gix::ObjectId;
 use globset::GlobSet;
 
 use super::changes::{TreeChanges, tree_changes};
-use super::error::{GitError, GitErrorKind};
+use super::error::{GitError, GitErrorKind, Result};
 use super::history::{Commit, History, Window, history, tree_of};
 use super::limits::{CHANGED_BYTES, COMMITS_BEYOND, TreeLimits};
 use super::repository::{Objects, Repository, guarded};
@@ -34,7 +34,7 @@ pub struct MineOptions {
 }
 
 /// The changes of a commit, or the reason why it cannot be mined.
-pub(super) type CommitChanges = Result<TreeChanges, GitError>;
+pub(super) type CommitChanges = Result<TreeChanges>;
 
 /// The commits to mine. Their changes are found piece by piece when they are needed, or for all
 /// commits in advance.
@@ -112,7 +112,7 @@ impl MinePlan {
         piece: usize,
         include: &GlobSet,
         interrupt: &AtomicBool,
-    ) -> Result<Vec<CommitChanges>, GitError> {
+    ) -> Result<Vec<CommitChanges>> {
         let mut results = Vec::new();
         let mut bytes = 0;
         // Packs make older trees from newer ones: the newer ones are at hand then.
@@ -149,17 +149,15 @@ impl MinePlan {
     }
 
     /// Finds the changes of all commits, and keeps them. Compares trees on `options.jobs` threads.
-    ///
-    /// # Errors
-    /// `Interrupted` if `interrupt` is set; `Limit` if the commits change more than fits in memory,
-    /// or if too many of them are beyond the limits of one commit. A damaged tree only refuses its
-    /// commit, and so does one that is not what git writes.
+    /// The error is `Interrupted` if `interrupt` is set; `Limit` if the commits change more than
+    /// fits in memory, or if too many of them are beyond the limits of one commit. A damaged tree
+    /// only refuses its commit, and so does one that is not what git writes.
     pub fn compare(
         &self,
         repository: &Repository,
         options: &MineOptions,
         interrupt: &AtomicBool,
-    ) -> Result<(), GitError> {
+    ) -> Result<()> {
         let next = AtomicUsize::new(0);
         let work = || {
             let mut objects = repository.objects();
@@ -221,18 +219,16 @@ fn too_much() -> GitError {
     ))
 }
 
-/// The trees that are compared, each once: those of the commits of the window and of
-/// their first parents. Reads commits only, so that the trees can be fetched afterwards.
-///
-/// # Errors
-/// `Damaged` if a commit that is reachable from `head` is missing or cannot be decoded;
-/// `Interrupted` if `interrupt` is set.
+/// The trees that are compared, each once: those of the commits of the window and of their first
+/// parents. Reads commits only, so that the trees can be fetched afterwards. The error is `Damaged`
+/// if a commit that is reachable from `head` is missing or cannot be decoded; `Interrupted` if
+/// `interrupt` is set.
 pub fn trees(
     repository: &Repository,
     head: ObjectId,
     options: &MineOptions,
     interrupt: &AtomicBool,
-) -> Result<Vec<ObjectId>, GitError> {
+) -> Result<Vec<ObjectId>> {
     let History { commits, .. } =
         history(repository, head, options.window, options.merges, interrupt)?;
     let mut objects = repository.objects();
@@ -248,16 +244,13 @@ pub fn trees(
     Ok(trees)
 }
 
-/// The commits of the window. Reads commits only.
-///
-/// # Errors
-/// As [`trees`].
+/// The commits of the window. Reads commits only. Errors are those of [`trees`].
 pub fn plan(
     repository: &Repository,
     head: ObjectId,
     options: &MineOptions,
     interrupt: &AtomicBool,
-) -> Result<MinePlan, GitError> {
+) -> Result<MinePlan> {
     let History { commits, cut_off, undated } =
         history(repository, head, options.window, options.merges, interrupt)?;
     let mut plan = MinePlan { commits, ..MinePlan::default() };

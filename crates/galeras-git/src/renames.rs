@@ -14,22 +14,20 @@ use std::hash::BuildHasher;
 use gix::ObjectId;
 
 use super::changes::File;
-use super::error::GitError;
+use super::error::Result;
 use super::limits::PairLimits;
 
 /// For each added file the position of the deleted one that it was; `None` if it is new.
 ///
 /// `content` gives the bytes of a file, `None` if it is not to be compared. Beyond the limits only
-/// equal contents are pairs.
-///
-/// # Errors
-/// Those of `content`: which files are pairs depends on all of them.
+/// equal contents are pairs. Errors are those of `content`: which files are pairs depends on all of
+/// them.
 pub(super) fn renames(
     deleted: &[File],
     added: &[File],
     limits: &PairLimits,
-    mut content: impl FnMut(ObjectId) -> Result<Option<Vec<u8>>, GitError>,
-) -> Result<Vec<Option<usize>>, GitError> {
+    mut content: impl FnMut(ObjectId) -> Result<Option<Vec<u8>>>,
+) -> Result<Vec<Option<usize>>> {
     let mut pairs = Pairs { of_added: vec![None; added.len()], taken: vec![false; deleted.len()] };
     if deleted.is_empty() || added.is_empty() {
         return Ok(pairs.of_added);
@@ -152,8 +150,8 @@ fn similar_files<F>(
     kept: &[F],
     others: &[F],
     limits: &PairLimits,
-    mut content: impl FnMut(&F) -> Result<Option<Vec<u8>>, GitError>,
-) -> Result<Option<Vec<SimilarFiles>>, GitError> {
+    mut content: impl FnMut(&F) -> Result<Option<Vec<u8>>>,
+) -> Result<Option<Vec<SimilarFiles>>> {
     let mut bytes_left = limits.bytes;
     let mut profile = |file: &F| {
         if bytes_left == 0 {

@@ -13,7 +13,7 @@ use gix::odb::pack::cache::Object;
 use gix::odb::pack::cache::lru::MemoryCappedHashmap as DeltaCache;
 use gix::odb::pack::cache::object::MemoryCappedHashmap as ObjectCache;
 
-use super::error::{GitError, GitErrorKind};
+use super::error::{GitError, GitErrorKind, Result};
 use super::layout::{Judge, Layout};
 use super::limits::OBJECT_BYTES;
 use super::remote::Head;
@@ -58,22 +58,17 @@ pub struct Objects {
 }
 
 impl Repository {
-    /// Opens the repository in `dir`, bare or with a work tree, also if it leads elsewhere. Only the
-    /// repository's configuration is read, and no program is run.
-    ///
-    /// # Errors
-    /// [`GitErrorKind::NotFound`] if there is none, [`GitErrorKind::Damaged`] if it cannot be
-    /// read, [`GitErrorKind::Limit`] if something in it is too large.
-    pub fn open(dir: &Path) -> Result<Self, GitError> {
+    /// Opens the repository in `dir`, bare or with a work tree, also if it leads elsewhere. Only
+    /// the repository's configuration is read, and no program is run. The error is
+    /// [`GitErrorKind::NotFound`] if there is none, [`GitErrorKind::Damaged`] if it cannot be read,
+    /// [`GitErrorKind::Limit`] if something in it is too large.
+    pub fn open(dir: &Path) -> Result<Self> {
         Self::open_judged(dir, &mut |_| Ok(()))
     }
 
     /// As [`Self::open`], if `judge` lets it: see [`places`](super::places). Nothing is read from
-    /// any other place.
-    ///
-    /// # Errors
-    /// As [`Self::open`], and those of `judge`.
-    pub fn open_judged(dir: &Path, judge: Judge<'_>) -> Result<Self, GitError> {
+    /// any other place. Errors are those of [`Self::open`] and of `judge`.
+    pub fn open_judged(dir: &Path, judge: Judge<'_>) -> Result<Self> {
         let layout = Layout::of(dir, judge)?;
         let settings = [
             // Objects may claim sizes up to here.
@@ -99,12 +94,9 @@ impl Repository {
     }
 
     /// The commit at the tip of `branch` (a name without `refs/heads/`), or of the branch that is
-    /// checked out.
-    ///
-    /// # Errors
-    /// [`GitErrorKind::NotFound`] if there is no such branch or it has no commit,
-    /// [`GitErrorKind::Damaged`] if `HEAD` or the branch cannot be read.
-    pub fn head(&self, branch: Option<&str>) -> Result<Head, GitError> {
+    /// checked out. The error is [`GitErrorKind::NotFound`] if there is no such branch or it has no
+    /// commit, [`GitErrorKind::Damaged`] if `HEAD` or the branch cannot be read.
+    pub fn head(&self, branch: Option<&str>) -> Result<Head> {
         let repository = self.0.to_thread_local();
         let Some(name) = branch else {
             let head = repository.find_reference("HEAD").map_err(GitError::damaged)?;
@@ -124,11 +116,9 @@ impl Repository {
         Ok(Head { branch: name.to_string(), commit: commit.ok_or_else(no_branch)? })
     }
 
-    /// The commits whose parents were cut off, if this is a shallow clone.
-    ///
-    /// # Errors
+    /// The commits whose parents were cut off, if this is a shallow clone. The error is
     /// [`GitErrorKind::Damaged`] if the list cannot be read.
-    pub fn shallow(&self) -> Result<Vec<ObjectId>, GitError> {
+    pub fn shallow(&self) -> Result<Vec<ObjectId>> {
         let repository = self.0.to_thread_local();
         let commits = repository.shallow_commits().map_err(GitError::damaged)?;
         Ok(commits.map(|list| list.iter().copied().collect()).unwrap_or_default())
@@ -153,10 +143,7 @@ fn not_found(message: String) -> GitError {
 ///
 /// Step by step, as git has it: a reference names another one below `refs` or nothing. gix would go
 /// on to any file of the folder.
-fn tip(
-    repository: &gix::Repository,
-    reference: gix::Reference<'_>,
-) -> Result<Option<ObjectId>, GitError> {
+fn tip(repository: &gix::Repository, reference: gix::Reference<'_>) -> Result<Option<ObjectId>> {
     let mut reference = reference;
     for _ in 0..REFERENCES {
         let Some(name) = reference.target().try_name().map(ToOwned::to_owned) else {
@@ -175,12 +162,10 @@ fn tip(
     Err(GitError::damaged("a reference names another one, and so on without an end"))
 }
 
-/// Runs `work` on a repository that may hold anything. The code that takes packs apart is not
-/// ours: where it gives up with a panic, the repository is damaged.
-///
-/// # Errors
-/// Those of `work`; `Damaged` if it panics.
-pub fn guarded<T>(work: impl FnOnce() -> Result<T, GitError>) -> Result<T, GitError> {
+/// Runs `work` on a repository that may hold anything. The code that takes packs apart is not ours:
+/// where it gives up with a panic, the repository is damaged. Errors are those of `work`; `Damaged`
+/// if it panics.
+pub fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         Err(GitError::damaged("the repository cannot be read: its reader panicked"))
     })
@@ -188,18 +173,16 @@ pub fn guarded<T>(work: impl FnOnce() -> Result<T, GitError>) -> Result<T, GitEr
 
 impl Objects {
     /// The size of an object in bytes, without unpacking it.
-    pub(super) fn size(&mut self, id: ObjectId) -> Result<u64, GitError> {
+    pub(super) fn size(&mut self, id: ObjectId) -> Result<u64> {
         let header = self.handle.try_header(&id).map_err(GitError::damaged)?;
         let header = header.ok_or_else(|| GitError::damaged(format!("object {id} is missing")))?;
         Ok(header.size)
     }
 
-    /// The bytes of an object of this kind, which are those that its id is made of.
-    ///
-    /// # Errors
-    /// `Damaged` if it is missing, of another kind, or has other bytes; `Limit` if it has more
-    /// than [`OBJECT_BYTES`].
-    pub(super) fn bytes(&mut self, id: ObjectId, kind: Kind) -> Result<&[u8], GitError> {
+    /// The bytes of an object of this kind, which are those that its id is made of. The error is
+    /// `Damaged` if it is missing, of another kind, or has other bytes; `Limit` if it has more than
+    /// [`OBJECT_BYTES`].
+    pub(super) fn bytes(&mut self, id: ObjectId, kind: Kind) -> Result<&[u8]> {
         let found = match self.handle.find(&id, &mut self.buffer) {
             Ok(data) => data,
             Err(error) => {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use gix::ObjectId;
 use gix::objs::Kind;
 
-use super::error::{GitError, GitErrorKind};
+use super::error::{GitErrorKind, Result};
 use super::repository::Objects;
 use galeras_python::{Ends, Outline, ParseError, Pieces, PythonParser, decode_source, with_parser};
 
@@ -95,7 +95,7 @@ impl Sources {
     }
 
     /// The version with that content, or why it cannot be mined.
-    pub(super) fn get(&self, objects: &mut Objects, blob: ObjectId) -> Result<Version, GitError> {
+    pub(super) fn get(&self, objects: &mut Objects, blob: ObjectId) -> Result<Version> {
         let known = || self.generations.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(version) = known().get(blob) {
             return Ok(version);
@@ -109,7 +109,7 @@ impl Sources {
         Ok(version)
     }
 
-    fn read(&self, objects: &mut Objects, blob: ObjectId) -> Result<Version, GitError> {
+    fn read(&self, objects: &mut Objects, blob: ObjectId) -> Result<Version> {
         let size = objects.size(blob)?;
         if size > self.max_bytes {
             let (size, limit) = (size.div_ceil(1024), self.max_bytes / 1024);

@@ -10,7 +10,7 @@ use std::ops::Range;
 use gix::ObjectId;
 use gix::bstr::{BStr, ByteSlice};
 
-use super::error::{GitError, GitErrorKind};
+use super::error::{GitError, GitErrorKind, Result};
 
 /// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(super) struct TreeReader {
 
 impl TreeReader {
     /// Reads the first entry of the tree `id` with that content.
-    pub(super) fn new(id: ObjectId, bytes: Vec<u8>) -> Result<Self, GitError> {
+    pub(super) fn new(id: ObjectId, bytes: Vec<u8>) -> Result<Self> {
         let mut reader = Self { id, bytes, at: 0, head: None, open: Vec::new() };
         reader.head = reader.read()?;
         Ok(reader)
@@ -54,16 +54,14 @@ impl TreeReader {
         self.bytes.get(entry.name.clone()).unwrap_or_default()
     }
 
-    /// Takes the next entry, and reads the one after it.
-    ///
-    /// # Errors
-    /// `Malformed` if that breaks a rule of git: a word of `git fsck` is in the message.
-    pub(super) fn next(&mut self) -> Result<Option<Entry>, GitError> {
+    /// Takes the next entry, and reads the one after it. The error is `Malformed` if that breaks a
+    /// rule of git: a word of `git fsck` is in the message.
+    pub(super) fn next(&mut self) -> Result<Option<Entry>> {
         let after = self.read()?;
         Ok(std::mem::replace(&mut self.head, after))
     }
 
-    fn read(&mut self) -> Result<Option<Entry>, GitError> {
+    fn read(&mut self) -> Result<Option<Entry>> {
         let Some(rest) = self.bytes.get(self.at..).filter(|rest| !rest.is_empty()) else {
             return Ok(None);
         };
@@ -82,7 +80,7 @@ impl TreeReader {
         Ok(Some(entry))
     }
 
-    fn check_name(&self, entry: &Entry) -> Result<(), GitError> {
+    fn check_name(&self, entry: &Entry) -> Result<()> {
         let bytes = self.name(entry);
         let word = match bytes {
             b"" => "emptyName",
@@ -95,7 +93,7 @@ impl TreeReader {
         Err(self.bad(&entry.name, "name", word))
     }
 
-    fn check_place(&mut self, entry: &Entry) -> Result<(), GitError> {
+    fn check_place(&mut self, entry: &Entry) -> Result<()> {
         match self.head.as_ref().map_or(Ordering::Less, |last| order(self, last, self, entry)) {
             Ordering::Less => {}
             Ordering::Equal => return Err(self.bad(&entry.name, "name", "duplicateEntries")),
@@ -192,7 +190,7 @@ mod tests {
         entries.iter().flat_map(one).collect()
     }
 
-    fn read(bytes: Vec<u8>) -> Result<Vec<(EntryKind, String)>, GitError> {
+    fn read(bytes: Vec<u8>) -> Result<Vec<(EntryKind, String)>> {
         let mut reader = TreeReader::new(ObjectId::null(gix::hash::Kind::Sha1), bytes)?;
         let mut entries = Vec::new();
         while let Some(entry) = reader.next()? {

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use tokio::task::JoinHandle;
 
 use super::blob_check::VerifiedFiles;
-use super::error::{StoreError, StoreErrorKind};
+use super::error::{Result, StoreError, StoreErrorKind};
 use super::local_files::{VERIFIED, place};
 use super::object_name::is_own;
 use super::server_error::ServerError;
@@ -65,14 +65,14 @@ impl FolderBackend {
     }
 
     /// A new temporary file. Those that killed processes left are removed.
-    pub(super) fn temp(&self) -> Result<WholeFile, StoreError> {
+    pub(super) fn temp(&self) -> Result<WholeFile> {
         let folder = self.root.join("tmp");
         make_folder(&folder)
             .and_then(|()| WholeFile::create_in(&folder))
             .map_err(|error| StoreError::at("write", &self.root, error))
     }
 
-    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let temp = self.temp()?;
         let path = self.path(name);
         temp.file()
@@ -82,7 +82,7 @@ impl FolderBackend {
     }
 
     /// The content of a file; `None` if it does not exist or cannot be read.
-    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    fn read(&self, name: &str) -> Result<Option<Vec<u8>>> {
         use io::ErrorKind::{InvalidData, IsADirectory, NotADirectory, NotFound, PermissionDenied};
         let path = self.path(name);
         let read = || {
@@ -109,18 +109,15 @@ impl FolderBackend {
         }
     }
 
-    fn list(&self, prefix: &str) -> Result<Vec<ObjectEntry>, StoreError> {
+    fn list(&self, prefix: &str) -> Result<Vec<ObjectEntry>> {
+        use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
         let top = self.path(prefix);
         let mut entries = Vec::new();
         for entry in walkdir::WalkDir::new(&top) {
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(error) => match error.io_error().map(io::Error::kind) {
-                    Some(
-                        io::ErrorKind::NotFound
-                        | io::ErrorKind::NotADirectory
-                        | io::ErrorKind::PermissionDenied,
-                    ) => continue,
+                    Some(NotFound | NotADirectory | PermissionDenied) => continue,
                     _ => return Err(StoreError::of("list", top.display(), error)),
                 },
             };
@@ -148,7 +145,7 @@ impl Backend {
     }
 
     /// The content of an object; `None` if it does not exist or cannot be read.
-    pub(super) async fn read(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    pub(super) async fn read(&self, name: &str) -> Result<Option<Vec<u8>>> {
         match self {
             Self::Folder(folder) => {
                 let (folder, name) = (Arc::clone(folder), name.to_string());
@@ -159,7 +156,7 @@ impl Backend {
     }
 
     /// Writes an object, or replaces it: whole or not at all.
-    pub(super) async fn write(&self, name: &str, bytes: Vec<u8>) -> Result<(), StoreError> {
+    pub(super) async fn write(&self, name: &str, bytes: Vec<u8>) -> Result<()> {
         match self {
             Self::Folder(folder) => {
                 let (folder, name) = (Arc::clone(folder), name.to_string());
@@ -170,7 +167,7 @@ impl Backend {
     }
 
     /// The size of an object; `None` if it does not exist.
-    pub(super) async fn size(&self, name: &str) -> Result<Option<u64>, StoreError> {
+    pub(super) async fn size(&self, name: &str) -> Result<Option<u64>> {
         match self {
             Self::Folder(folder) => {
                 let about = tokio::fs::metadata(folder.path(name)).await.ok();
@@ -181,7 +178,7 @@ impl Backend {
     }
 
     /// Removes an object; returns true if it existed.
-    pub(super) async fn remove(&self, name: &str) -> Result<bool, StoreError> {
+    pub(super) async fn remove(&self, name: &str) -> Result<bool> {
         match self {
             Self::Folder(folder) => {
                 use io::ErrorKind::{NotADirectory, NotFound};
@@ -202,10 +199,7 @@ impl Backend {
     }
 
     /// Removes objects; returns how many existed.
-    pub(super) async fn remove_all(
-        &self,
-        names: impl IntoIterator<Item = String>,
-    ) -> Result<u64, StoreError> {
+    pub(super) async fn remove_all(&self, names: impl IntoIterator<Item = String>) -> Result<u64> {
         if let Self::Bucket(bucket) = self {
             return bucket.remove_all(names.into_iter().collect()).await;
         }
@@ -217,7 +211,7 @@ impl Backend {
     }
 
     /// The objects below `prefix`, sorted by name, without files of the user.
-    pub(super) async fn list(&self, prefix: &str) -> Result<Vec<ObjectEntry>, StoreError> {
+    pub(super) async fn list(&self, prefix: &str) -> Result<Vec<ObjectEntry>> {
         let mut entries = match self {
             Self::Folder(folder) => {
                 let (folder, prefix) = (Arc::clone(folder), prefix.to_string());
@@ -231,10 +225,7 @@ impl Backend {
     }
 
     /// As [`Self::read_all`], for optional objects: none in a bucket that may not be listed.
-    pub(super) async fn read_listable(
-        &self,
-        prefix: &str,
-    ) -> Result<Vec<(ObjectEntry, Vec<u8>)>, StoreError> {
+    pub(super) async fn read_listable(&self, prefix: &str) -> Result<Vec<(ObjectEntry, Vec<u8>)>> {
         match self.read_all(prefix).await {
             Err(error) if error.is_forbidden() => {
                 tracing::warn!("{error}");
@@ -246,10 +237,7 @@ impl Backend {
 
     /// The objects below `prefix` with their contents, sorted by name. An unreadable object is
     /// empty.
-    pub(super) async fn read_all(
-        &self,
-        prefix: &str,
-    ) -> Result<Vec<(ObjectEntry, Vec<u8>)>, StoreError> {
+    pub(super) async fn read_all(&self, prefix: &str) -> Result<Vec<(ObjectEntry, Vec<u8>)>> {
         futures::stream::iter(self.list(prefix).await?)
             .map(|entry| async move {
                 let bytes = self.read(&entry.name).await?.unwrap_or_default();
@@ -299,7 +287,7 @@ impl BucketBackend {
     }
 
     /// The content of an object; `None` if it does not exist.
-    pub(super) async fn read(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    pub(super) async fn read(&self, name: &str) -> Result<Option<Vec<u8>>> {
         Ok(self.read_version(name).await?.map(|(bytes, _)| bytes))
     }
 
@@ -307,7 +295,7 @@ impl BucketBackend {
     pub(super) async fn read_version(
         &self,
         name: &str,
-    ) -> Result<Option<(Vec<u8>, UpdateVersion)>, StoreError> {
+    ) -> Result<Option<(Vec<u8>, UpdateVersion)>> {
         let failed = |error| self.failed("read", name, error);
         let object = match self.objects.get(&self.path(name)).await {
             Ok(object) => object,
@@ -328,11 +316,7 @@ impl BucketBackend {
     }
 
     /// Writes an object, or replaces it: whole or not at all.
-    pub(super) async fn write(
-        &self,
-        name: &str,
-        bytes: impl Into<PutPayload>,
-    ) -> Result<(), StoreError> {
+    pub(super) async fn write(&self, name: &str, bytes: impl Into<PutPayload>) -> Result<()> {
         let put = self.objects.put(&self.path(name), bytes.into()).await;
         put.map(|_| ()).map_err(|error| self.failed("write", name, error))
     }
@@ -344,7 +328,7 @@ impl BucketBackend {
         name: &str,
         bytes: impl Into<PutPayload>,
         condition: PutMode,
-    ) -> Result<ConditionalPut, StoreError> {
+    ) -> Result<ConditionalPut> {
         let replaces = matches!(condition, PutMode::Update(_));
         let put = self.objects.put_opts(&self.path(name), bytes.into(), condition.into()).await;
         match put {
@@ -360,7 +344,7 @@ impl BucketBackend {
     }
 
     /// The size of an object; `None` if it does not exist.
-    pub(super) async fn size(&self, name: &str) -> Result<Option<u64>, StoreError> {
+    pub(super) async fn size(&self, name: &str) -> Result<Option<u64>> {
         match self.objects.head(&self.path(name)).await {
             Ok(about) => Ok(Some(about.size)),
             Err(Error::NotFound { .. }) => Ok(None),
@@ -370,13 +354,13 @@ impl BucketBackend {
 
     /// Removes an object; returns true if it existed. Looks first, so that a user without the right
     /// to remove objects gets no error if there is nothing to remove.
-    pub(super) async fn remove(&self, name: &str) -> Result<bool, StoreError> {
+    pub(super) async fn remove(&self, name: &str) -> Result<bool> {
         Ok(self.size(name).await?.is_some() && self.delete(name).await?)
     }
 
     /// Removes an object that most likely exists; returns false if the server reports that it did
     /// not.
-    pub(super) async fn delete(&self, name: &str) -> Result<bool, StoreError> {
+    pub(super) async fn delete(&self, name: &str) -> Result<bool> {
         match self.objects.delete(&self.path(name)).await {
             Ok(()) => Ok(true),
             Err(Error::NotFound { .. }) => Ok(false),
@@ -386,7 +370,7 @@ impl BucketBackend {
 
     /// Removes objects that were listed, many with one request where the server supports that.
     /// Returns the number of removed objects.
-    pub(super) async fn remove_all(&self, names: Vec<String>) -> Result<u64, StoreError> {
+    pub(super) async fn remove_all(&self, names: Vec<String>) -> Result<u64> {
         let paths: Vec<_> = names.iter().map(|name| Ok(self.path(name))).collect();
         let mut removed = self.objects.delete_stream(futures::stream::iter(paths).boxed());
         let mut count = 0;
@@ -401,7 +385,7 @@ impl BucketBackend {
     }
 
     /// The objects below `prefix`, in no order.
-    pub(super) async fn list(&self, prefix: &str) -> Result<Vec<ObjectEntry>, StoreError> {
+    pub(super) async fn list(&self, prefix: &str) -> Result<Vec<ObjectEntry>> {
         let listing = self.objects.list(Some(&self.path(prefix))).map_ok(|about| ObjectEntry {
             name: inside(&self.root, &about.location),
             bytes: about.size,
@@ -433,8 +417,8 @@ fn inside(root: &ObjectPath, path: &ObjectPath) -> String {
 
 /// Runs blocking work on a thread for it.
 pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, StoreError> {
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
         let cause = error.to_string();
         Err(StoreError::new(StoreErrorKind::Io, "finish", "an operation of the store", cause))

@@ -10,7 +10,7 @@ use tokio::io::AsyncReadExt as _;
 
 use super::backend::{Backend, BucketBackend, ConditionalPut, FolderBackend, blocking};
 use super::content_store::Store;
-use super::error::StoreError;
+use super::error::{Result, StoreError};
 use super::local_files::place;
 use super::object_name::blob_name;
 use galeras_base::digest::Digest;
@@ -63,17 +63,13 @@ impl BlobWriter {
 
     /// Completes the blob: makes it durable and gives it its name, or uploads it. Returns its
     /// digest and size. Content that the store already has is stored once.
-    pub async fn commit(self, store: &Store) -> Result<(Digest, u64), StoreError> {
+    pub async fn commit(self, store: &Store) -> Result<(Digest, u64)> {
         self.finish(store, false).await
     }
 
     /// As [`commit`](Self::commit). If the blob is `new`, as the store lacked it before, and
     /// another process has stored it since then, it is not replaced.
-    pub(super) async fn finish(
-        self,
-        store: &Store,
-        new: bool,
-    ) -> Result<(Digest, u64), StoreError> {
+    pub(super) async fn finish(self, store: &Store, new: bool) -> Result<(Digest, u64)> {
         let (digest, bytes) = (Digest::from(self.hasher.finalize()), self.bytes);
         match &store.inner.backend {
             Backend::Folder(folder) => {
@@ -90,7 +86,7 @@ impl BlobWriter {
 
 /// Gives a blob its name. An existing blob is replaced: that costs nothing and repairs a damaged
 /// one.
-fn name_blob(folder: &FolderBackend, file: BlobFile, digest: &Digest) -> Result<(), StoreError> {
+fn name_blob(folder: &FolderBackend, file: BlobFile, digest: &Digest) -> Result<()> {
     let path = folder.path(&blob_name(digest));
     let failed = |error| StoreError::at("write", &path, error);
     let temp = match file {
@@ -117,7 +113,7 @@ async fn upload(
     name: &str,
     bytes: u64,
     new: bool,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     if bytes > PART {
         return upload_parts(bucket, &blob, name, bytes).await;
     }
@@ -148,7 +144,7 @@ async fn upload_parts(
     blob: &BlobFile,
     name: &str,
     bytes: u64,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let failed = |error: object_store::Error| bucket.failed("write", name, error);
     let file = blob.rewound().and_then(|file| file.try_clone());
     let mut file = tokio::fs::File::from_std(file.map_err(|error| from_disk(&error))?);
@@ -213,13 +209,11 @@ impl Write for BlobWriter {
 
 impl Store {
     /// A new, empty blob.
-    pub fn blob_writer(&self) -> Result<BlobWriter, StoreError> {
+    pub fn blob_writer(&self) -> Result<BlobWriter> {
+        let failed = |error| StoreError::at("write", &std::env::temp_dir(), error);
         let file = match &self.inner.backend {
             Backend::Folder(folder) => BlobFile::Temp(folder.temp()?),
-            Backend::Bucket(_) => BlobFile::Nameless(
-                tempfile::tempfile()
-                    .map_err(|error| StoreError::at("write", &std::env::temp_dir(), error))?,
-            ),
+            Backend::Bucket(_) => BlobFile::Nameless(tempfile::tempfile().map_err(failed)?),
         };
         Ok(BlobWriter { file, hasher: blake3::Hasher::new(), bytes: 0 })
     }

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::backend::{Backend, FolderBackend, blocking};
 use super::content_store::Store;
-use super::error::StoreError;
+use super::error::Result;
 use super::local_files::without_links;
 use super::log_lines;
 use super::manifest::{Manifest, RecipeParts};
@@ -51,7 +51,7 @@ impl Store {
         blob: &Digest,
         bytes: u64,
         level: VerifyLevel,
-    ) -> Result<BlobState, StoreError> {
+    ) -> Result<BlobState> {
         match &self.inner.backend {
             Backend::Folder(folder) => {
                 let (folder, blob) = (Arc::clone(folder), *blob);
@@ -79,7 +79,7 @@ impl Store {
         &self,
         manifest: &Manifest,
         level: VerifyLevel,
-    ) -> Result<Vec<(Digest, BlobState)>, StoreError> {
+    ) -> Result<Vec<(Digest, BlobState)>> {
         let blobs = manifest.ports.iter().map(|port| (port.blob, port.bytes));
         let blobs: BTreeSet<(Digest, u64)> = blobs.collect();
         let mut states = Vec::with_capacity(blobs.len());
@@ -103,7 +103,7 @@ impl Store {
 
     /// The finished parts of a recipe with sound blobs, sorted by blob, and the damaged blobs,
     /// whose parts are forgotten.
-    pub async fn memo_parts(&self, recipe: &Digest) -> Result<RecipeParts, StoreError> {
+    pub async fn memo_parts(&self, recipe: &Digest) -> Result<RecipeParts> {
         let mut parts = self.listed_parts(recipe).await?;
         parts.sort_by_key(|part| part.blob);
         let mut sorted = RecipeParts::default();
@@ -250,7 +250,6 @@ fn entry(line: &[u8]) -> Option<(Digest, FileIdentity)> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use std::fs::OpenOptions;
 

@@ -20,7 +20,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::backend::{Backend, BucketBackend, FolderBackend, ObjectEntry, below};
-use super::error::{StoreError, StoreErrorKind};
+use super::error::{Result, StoreError, StoreErrorKind};
 use super::integrity::{seal, unseal};
 use super::local_files::refuse_links;
 use super::location::{StoreLocation, shown, web_address};
@@ -59,15 +59,13 @@ impl fmt::Debug for Store {
 impl Store {
     /// Opens the store at a folder's path or a URL: `file://`, `s3://` with the cargo feature `s3`,
     /// `gs://` with the cargo feature `gcs`, `memory://` for tests. The folder is created by the
-    /// first write, and no request is sent yet.
-    ///
-    /// # Errors
-    /// If the location is not one of a store, or a folder of the store is a link.
-    pub async fn open(location: &str) -> Result<Self, StoreError> {
+    /// first write, and no request is sent yet. Fails if the location is not one of a store, or a
+    /// folder of the store is a link.
+    pub async fn open(location: &str) -> Result<Self> {
         Self::open_with(location, OWN_STORE)
     }
 
-    fn open_with(location: &str, retries: RetryConfig) -> Result<Self, StoreError> {
+    fn open_with(location: &str, retries: RetryConfig) -> Result<Self> {
         match StoreLocation::parse(location)? {
             StoreLocation::Folder(path) => Self::open_folder(location, &path),
             StoreLocation::Memory(url) => Self::open_objects(&url, Arc::new(InMemory::new())),
@@ -76,11 +74,9 @@ impl Store {
     }
 
     /// Opens a store that results come from: as [`Store::open`], or the address of any web server
-    /// with a store's files (`https://`), which can only be read.
-    ///
-    /// # Errors
-    /// As [`Store::open`].
-    pub async fn open_remote(location: &str) -> Result<Self, StoreError> {
+    /// with a store's files (`https://`), which can only be read. Errors are those of
+    /// [`Store::open`].
+    pub async fn open_remote(location: &str) -> Result<Self> {
         match web_address(location)? {
             None => Self::open_with(location, REMOTE),
             // The address is the root of the objects: paths are within it.
@@ -91,7 +87,7 @@ impl Store {
         }
     }
 
-    fn open_folder(location: &str, path: &Path) -> Result<Self, StoreError> {
+    fn open_folder(location: &str, path: &Path) -> Result<Self> {
         let failed = |error| StoreError::at("open", path, error);
         let folder = resolve(&std::path::absolute(path).map_err(failed)?);
         refuse_links(&folder)?;
@@ -100,19 +96,13 @@ impl Store {
         let url =
             Url::parse("file:///").map_err(|error| StoreError::of("open", location, error))?;
         let backend = Backend::Folder(Arc::new(FolderBackend::new(folder)));
-        Ok(Self {
-            inner: Arc::new(StoreInner {
-                location: location.to_string(),
-                backend,
-                objects: Arc::new(LocalFileSystem::new()),
-                root,
-                url,
-                exclusive: Default::default(),
-            }),
-        })
+        let (location, objects) = (location.to_string(), Arc::new(LocalFileSystem::new()));
+        let exclusive = Default::default();
+        let inner = StoreInner { location, backend, objects, root, url, exclusive };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
-    fn open_objects(url: &Url, objects: Arc<dyn ObjectStore>) -> Result<Self, StoreError> {
+    fn open_objects(url: &Url, objects: Arc<dyn ObjectStore>) -> Result<Self> {
         let root = ObjectPath::from_url_path(url.path())
             .map_err(|error| StoreError::of("open", shown(url), error))?;
         let mut base = url.clone();
@@ -158,27 +148,27 @@ impl Store {
 
     /// The manifest of a key; `None` if there is none, if it is damaged, or if it has another
     /// format. Its blobs are checked by [`Store::unsound_blobs`].
-    pub async fn manifest(&self, key: &Digest) -> Result<Option<Manifest>, StoreError> {
+    pub async fn manifest(&self, key: &Digest) -> Result<Option<Manifest>> {
         let bytes = self.inner.backend.read(&manifest_name(key)).await?;
         let manifest = bytes.and_then(|bytes| Manifest::parse(&bytes).ok());
         Ok(manifest.filter(|manifest| manifest.key == *key))
     }
 
     /// Stores a manifest, unsigned. Its blobs must have been committed before.
-    pub async fn put_manifest(&self, manifest: &Manifest) -> Result<(), StoreError> {
+    pub async fn put_manifest(&self, manifest: &Manifest) -> Result<()> {
         // The signatures are of the earlier manifest.
         self.inner.backend.remove(&signature_name(&manifest.key)).await?;
         self.write_sealed(&manifest_name(&manifest.key), manifest).await
     }
 
     /// Removes a manifest, if there is one. Its blobs stay until they are collected.
-    pub async fn forget(&self, key: &Digest) -> Result<(), StoreError> {
+    pub async fn forget(&self, key: &Digest) -> Result<()> {
         self.inner.backend.remove(&manifest_name(key)).await?;
         self.inner.backend.remove(&signature_name(key)).await.map(|_| ())
     }
 
     /// The finished parts of a recipe. Their blobs are not checked.
-    pub async fn listed_parts(&self, recipe: &Digest) -> Result<Vec<MemoPart>, StoreError> {
+    pub async fn listed_parts(&self, recipe: &Digest) -> Result<Vec<MemoPart>> {
         let entries = self.inner.backend.read_listable(&memo_folder(recipe)).await?;
         let parts = entries.into_iter().filter_map(|(entry, bytes)| {
             let part = MemoPart::parse(&bytes).ok()?;
@@ -188,12 +178,12 @@ impl Store {
     }
 
     /// Adds a finished part to a recipe. Its blob must have been committed before.
-    pub async fn put_memo_part(&self, recipe: &Digest, part: &MemoPart) -> Result<(), StoreError> {
+    pub async fn put_memo_part(&self, recipe: &Digest, part: &MemoPart) -> Result<()> {
         self.write_sealed(&memo_name(recipe, part), part).await
     }
 
     /// Stores the record of a run, replacing the one with the same id.
-    pub async fn put_run(&self, run: &RunRecord) -> Result<(), StoreError> {
+    pub async fn put_run(&self, run: &RunRecord) -> Result<()> {
         let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'.';
         if run.id.is_empty() || run.id.starts_with('.') || !run.id.bytes().all(plain) {
             let cause = "the run's id is not a plain name";
@@ -203,21 +193,18 @@ impl Store {
     }
 
     /// The newest runs, newest first. Records that cannot be read are left out.
-    pub async fn recent_runs(&self, limit: usize) -> Result<Vec<RunRecord>, StoreError> {
+    pub async fn recent_runs(&self, limit: usize) -> Result<Vec<RunRecord>> {
         self.runs().await?.take(limit).try_collect().await
     }
 
     /// The newest run that satisfies a condition.
-    pub async fn last_run(
-        &self,
-        wanted: impl Fn(&RunRecord) -> bool,
-    ) -> Result<Option<RunRecord>, StoreError> {
+    pub async fn last_run(&self, wanted: impl Fn(&RunRecord) -> bool) -> Result<Option<RunRecord>> {
         let runs = self.runs().await?.try_filter(|run| futures::future::ready(wanted(run)));
         std::pin::pin!(runs).try_next().await
     }
 
     /// The runs, newest first, read on demand.
-    async fn runs(&self) -> Result<impl Stream<Item = Result<RunRecord, StoreError>>, StoreError> {
+    async fn runs(&self) -> Result<impl Stream<Item = Result<RunRecord>>> {
         let backend = &self.inner.backend;
         let entries = backend.list("runs").await?;
         let runs = futures::stream::iter(entries.into_iter().rev())
@@ -244,13 +231,13 @@ impl Store {
         key: &Digest,
         value: &Value,
         reads: Vec<Digest>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let outcome = StoredOutcome { key: *key, reads, value: value.clone() };
         self.write_sealed(&check_name(key), &outcome).await
     }
 
     /// Every stored result, newest first.
-    pub async fn list(&self) -> Result<Vec<Manifest>, StoreError> {
+    pub async fn list(&self) -> Result<Vec<Manifest>> {
         let entries = self.inner.backend.read_all("actions").await?;
         let mut manifests: Vec<Manifest> = entries
             .into_iter()
@@ -264,7 +251,7 @@ impl Store {
     }
 
     /// The size of the store.
-    pub async fn usage(&self) -> Result<StoreUsage, StoreError> {
+    pub async fn usage(&self) -> Result<StoreUsage> {
         let backend = &self.inner.backend;
         let blobs = backend.list("blobs").await?;
         Ok(StoreUsage {
@@ -277,11 +264,7 @@ impl Store {
     }
 
     /// Stores a small object with its digest.
-    pub(super) async fn write_sealed(
-        &self,
-        name: &str,
-        value: &impl Serialize,
-    ) -> Result<(), StoreError> {
+    pub(super) async fn write_sealed(&self, name: &str, value: &impl Serialize) -> Result<()> {
         let bytes = seal(value).map_err(|error| StoreError::of("write", name, error))?;
         self.inner.backend.write(name, bytes).await
     }
@@ -329,7 +312,7 @@ pub(super) struct StoreContents {
 }
 
 impl StoreContents {
-    pub(super) async fn of(store: &Store) -> Result<Self, StoreError> {
+    pub(super) async fn of(store: &Store) -> Result<Self> {
         let backend = &store.inner.backend;
         let mut contents = Self::default();
         for (ObjectEntry { name, .. }, bytes) in backend.read_all("actions").await? {

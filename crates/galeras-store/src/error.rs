@@ -31,6 +31,9 @@ pub enum StoreErrorKind {
     Linked,
 }
 
+/// A result of an operation of the store.
+pub(super) type Result<T, E = StoreError> = std::result::Result<T, E>;
+
 /// A failure of the store: the operation, the place and the cause.
 ///
 /// Displayed in one line, `cannot write /data/cache: No space left on device`.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::backend::{Backend, ObjectEntry};
 use super::content_store::{Store, StoreContents};
-use super::error::{StoreError, StoreErrorKind};
+use super::error::{Result, StoreError, StoreErrorKind};
 use super::job_objects::WORK;
 use super::manifest::{MANIFEST_VERSION, Manifest, MemoPart};
 use super::object_name::{manifest_name, memo_name};
@@ -54,7 +54,7 @@ pub struct GcReport {
 impl Store {
     /// Removes the objects that the policy does not keep. It locks the whole store: if a run holds
     /// it, the error has the kind [`StoreErrorKind::Busy`].
-    pub async fn gc(&self, policy: GcPolicy) -> Result<GcReport, StoreError> {
+    pub async fn gc(&self, policy: GcPolicy) -> Result<GcReport> {
         let backend = &self.inner.backend;
         let folder = backend.folder();
         if folder.is_some_and(|folder| !folder.root.is_dir()) {
@@ -65,12 +65,9 @@ impl Store {
         if let Some((name, format)) = contents.other_formats.iter().find(|f| f.1 > MANIFEST_VERSION)
         {
             // Its blobs are not known here and would all be collected.
-            return Err(StoreError::new(
-                StoreErrorKind::Unsupported,
-                "clean",
-                self.location(),
-                format!("{name} has format {format}, written by a newer galeras; use that"),
-            ));
+            let cause = format!("{name} has format {format}, written by a newer galeras; use that");
+            let newer = StoreErrorKind::Unsupported;
+            return Err(StoreError::new(newer, "clean", self.location(), cause));
         }
         let runs = self.recent_runs(usize::MAX).await?;
         let now = SystemTime::now();

@@ -41,7 +41,6 @@ pub(super) fn unseal<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use serde_json::{Value, json};
 

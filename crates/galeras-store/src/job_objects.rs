@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::content_store::Store;
-use super::error::{StoreError, StoreErrorKind};
+use super::error::{Result, StoreError, StoreErrorKind};
 use super::integrity::unseal;
 use super::run_record::random;
 
@@ -20,27 +20,18 @@ impl Store {
 
     /// Stores an object of a job; `name` may have folders. Like the name of the job, it may contain
     /// letters, digits and `-`; other names are an error of each of these functions.
-    pub async fn put_work(
-        &self,
-        job: &str,
-        name: &str,
-        value: &impl Serialize,
-    ) -> Result<(), StoreError> {
+    pub async fn put_work(&self, job: &str, name: &str, value: &impl Serialize) -> Result<()> {
         self.write_sealed(&work_name(job, name)?, value).await
     }
 
     /// An object of a job; `None` if there is none, or if it is damaged.
-    pub async fn work<T: DeserializeOwned>(
-        &self,
-        job: &str,
-        name: &str,
-    ) -> Result<Option<T>, StoreError> {
+    pub async fn work<T: DeserializeOwned>(&self, job: &str, name: &str) -> Result<Option<T>> {
         let bytes = self.inner.backend.read(&work_name(job, name)?).await?;
         Ok(bytes.and_then(|bytes| unseal(&bytes).ok()))
     }
 
     /// The names of the objects in a folder of a job, without the folder.
-    pub async fn work_names(&self, job: &str, folder: &str) -> Result<Vec<String>, StoreError> {
+    pub async fn work_names(&self, job: &str, folder: &str) -> Result<Vec<String>> {
         let folder = work_name(job, folder)?;
         let entries = self.inner.backend.list(&folder).await?.into_iter();
         let inside =
@@ -49,12 +40,12 @@ impl Store {
     }
 
     /// Removes an object of a job.
-    pub async fn forget_work(&self, job: &str, name: &str) -> Result<(), StoreError> {
+    pub async fn forget_work(&self, job: &str, name: &str) -> Result<()> {
         self.inner.backend.remove(&work_name(job, name)?).await.map(|_| ())
     }
 
     /// Removes the objects of a job.
-    pub async fn end_job(&self, job: &str) -> Result<(), StoreError> {
+    pub async fn end_job(&self, job: &str) -> Result<()> {
         let entries = self.inner.backend.list(&work_name(job, "")?).await?;
         self.inner.backend.remove_all(entries.into_iter().map(|entry| entry.name)).await?;
         if let Some(folder) = self.inner.backend.folder() {
@@ -66,7 +57,7 @@ impl Store {
 }
 
 /// `work/JOB/NAME`, or the folder of the job.
-fn work_name(job: &str, name: &str) -> Result<String, StoreError> {
+fn work_name(job: &str, name: &str) -> Result<String> {
     let plain = |part: &str| {
         !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
     };
@@ -78,7 +69,6 @@ fn work_name(job: &str, name: &str) -> Result<String, StoreError> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

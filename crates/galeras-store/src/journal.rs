@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::error::StoreError;
+use super::error::{Result, StoreError};
 use super::local_files::open_or_create;
 use super::log_lines::{self, SUM, append, whole_lines};
 use galeras_base::digest::Digest;
@@ -41,10 +41,7 @@ struct PendingLine {
 impl AnswerJournal {
     /// Opens or creates the journal of `recipe` in `folder`, and returns the answers in it. Waits
     /// while another process has it open.
-    pub async fn open(
-        folder: &Path,
-        recipe: &Digest,
-    ) -> Result<(Self, Vec<JournalEntry>), StoreError> {
+    pub async fn open(folder: &Path, recipe: &Digest) -> Result<(Self, Vec<JournalEntry>)> {
         let path = Self::place(folder, recipe);
         let failed = |error: io::Error| StoreError::at("write", &path, error);
         make_lasting_folder(folder).map_err(failed)?;
@@ -74,7 +71,7 @@ impl AnswerJournal {
 
     /// The answers in the journal of `recipe` in `folder`, which another process may have open.
     /// There need not be a journal.
-    pub fn peek(folder: &Path, recipe: &Digest) -> Result<Vec<JournalEntry>, StoreError> {
+    pub fn peek(folder: &Path, recipe: &Digest) -> Result<Vec<JournalEntry>> {
         let path = Self::place(folder, recipe);
         match fs::read(&path) {
             Ok(content) => Ok(entries(whole_lines(&content))),
@@ -92,7 +89,7 @@ impl AnswerJournal {
 
     /// Keeps an answer; it is on disk when this returns. After an error nothing of it is in the
     /// file.
-    pub async fn keep(&self, question: &Digest, answer: &str) -> Result<(), StoreError> {
+    pub async fn keep(&self, question: &Digest, answer: &str) -> Result<()> {
         let failed = |error: io::Error| StoreError::at("write", &self.path, error);
         let ended = || failed(io::Error::other("the journal's thread has ended"));
         let (kept, done) = oneshot::channel();
@@ -102,7 +99,7 @@ impl AnswerJournal {
     }
 
     /// Removes the file, when its answers are kept elsewhere.
-    pub fn remove(self) -> Result<(), StoreError> {
+    pub fn remove(self) -> Result<()> {
         drop(self.queue);
         // The lock is held until the name is gone.
         let file = self.writer.join();
@@ -159,7 +156,6 @@ fn entry(line: &[u8]) -> Option<JournalEntry> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

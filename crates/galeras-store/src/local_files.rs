@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-use super::error::{StoreError, StoreErrorKind};
+use super::error::{Result, StoreError, StoreErrorKind};
 use super::location::STORE_FOLDERS;
 use galeras_base::scratch::{WholeFile, clear_place, make_folder};
 
@@ -18,7 +18,7 @@ pub(super) const VERIFIED: &str = "verified.log";
 /// Returns an error of kind [`StoreErrorKind::Linked`] if a folder of the store at `root` is a
 /// link. A link to a single table is allowed: the table is compared with its digest when it is
 /// read, and a write replaces the link.
-pub fn refuse_links(root: &Path) -> Result<(), StoreError> {
+pub fn refuse_links(root: &Path) -> Result<()> {
     for name in STORE_FOLDERS.iter().chain([&VERIFIED]) {
         // Downloads and parts have folders within their folders.
         let depth = if matches!(*name, "downloads" | "memo") { 2 } else { 1 };
@@ -34,11 +34,8 @@ pub fn refuse_links(root: &Path) -> Result<(), StoreError> {
 
 /// Returns an error of kind [`StoreErrorKind::Linked`] if a path, which the user did not name, is a
 /// link.
-pub fn refuse_link(path: &Path) -> Result<(), StoreError> {
-    match path.is_symlink() {
-        true => Err(linked(path)),
-        false => Ok(()),
-    }
+pub fn refuse_link(path: &Path) -> Result<()> {
+    if path.is_symlink() { Err(linked(path)) } else { Ok(()) }
 }
 
 fn linked(path: &Path) -> StoreError {

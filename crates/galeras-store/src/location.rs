@@ -10,7 +10,7 @@ use galeras_net::secret_in;
 use serde_json::json;
 use url::Url;
 
-use super::error::{StoreError, StoreErrorKind};
+use super::error::{Result, StoreError, StoreErrorKind};
 use galeras_base::digest::Digest;
 
 /// The folders in a store that is a folder.
@@ -40,12 +40,10 @@ pub enum StoreLocation {
 }
 
 impl StoreLocation {
-    /// Parses a folder's path or a URL.
-    ///
-    /// # Errors
-    /// [`StoreErrorKind::Unsupported`] if the location is empty, is a URL of another scheme, or
-    /// contains a password or a key, which is not quoted.
-    pub fn parse(location: &str) -> Result<Self, StoreError> {
+    /// Parses a folder's path or a URL. The error is [`StoreErrorKind::Unsupported`] if the
+    /// location is empty, is a URL of another scheme, or contains a password or a key, which is not
+    /// quoted.
+    pub fn parse(location: &str) -> Result<Self> {
         if location.is_empty() {
             return Err(unsupported("a store", "its location is empty"));
         }
@@ -67,21 +65,19 @@ impl StoreLocation {
                 format!("the URL holds {secret}, which ends up in logs; set {instead} instead");
             return Err(unsupported(shown, cause));
         }
+        let lacks = |name: &str, feature: &str| {
+            let build = format!("cargo install galeras --features {feature}");
+            format!("this build has no {name}; build with `{build}`")
+        };
         match url.scheme() {
             "file" => match url.to_file_path() {
                 Ok(path) => Ok(Self::Folder(path)),
                 Err(()) => Err(unsupported(shown, "write file:///absolute/path")),
             },
             "memory" => Ok(Self::Memory(url)),
-            "s3" if !cfg!(feature = "s3") => {
-                let cause =
-                    "this build has no S3; build with `cargo install galeras --features s3`";
-                Err(unsupported(shown, cause))
-            }
+            "s3" if !cfg!(feature = "s3") => Err(unsupported(shown, lacks("S3", "s3"))),
             "gs" if !cfg!(feature = "gcs") => {
-                let cause = "this build has no Google Cloud Storage; build with `cargo install \
-                             galeras --features gcs`";
-                Err(unsupported(shown, cause))
+                Err(unsupported(shown, lacks("Google Cloud Storage", "gcs")))
             }
             "s3" | "gs" if url.host_str().is_none_or(str::is_empty) => {
                 Err(unsupported(shown, format!("write {}://bucket/prefix", url.scheme())))
@@ -102,12 +98,10 @@ impl StoreLocation {
     }
 }
 
-/// The address of a web server, if the location is one.
-///
-/// # Errors
+/// The address of a web server, if the location is one. The error is
 /// [`StoreErrorKind::Unsupported`] if it is not a URL, or contains a password or a key, which is
 /// not quoted.
-pub(super) fn web_address(location: &str) -> Result<Option<Url>, StoreError> {
+pub(super) fn web_address(location: &str) -> Result<Option<Url>> {
     if !["http://", "https://"].iter().any(|scheme| location.starts_with(scheme)) {
         return Ok(None);
     }
@@ -131,13 +125,11 @@ fn unsupported(place: impl fmt::Display, cause: impl Into<String>) -> StoreError
     StoreError::new(StoreErrorKind::Unsupported, "open", place, cause)
 }
 
-/// Creates the folder `name` in `parent` if it does not exist. Only its owner may enter it.
-///
-/// # Errors
-/// [`StoreErrorKind::ReadOnly`] if one of the two belongs to another user, or if other users may
-/// write to it, who could then put files or links into it; the error of the system if it cannot be
-/// created.
-pub fn private_folder(parent: &Path, name: &str) -> Result<PathBuf, StoreError> {
+/// Creates the folder `name` in `parent` if it does not exist. Only its owner may enter it. The
+/// error is [`StoreErrorKind::ReadOnly`] if one of the two belongs to another user, or if other
+/// users may write to it, who could then put files or links into it; the error of the system if it
+/// cannot be created.
+pub fn private_folder(parent: &Path, name: &str) -> Result<PathBuf> {
     let folder = parent.join(name);
     let failed = |error| StoreError::at("use", &folder, error);
     // New folders above it are private as well, as in the XDG specification.
@@ -166,7 +158,6 @@ const OTHERS_WRITE: u32 = 0o022;
 const OTHERS: u32 = 0o077;
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
 

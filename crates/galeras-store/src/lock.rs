@@ -26,7 +26,7 @@ use tracing::debug;
 
 use super::backend::{Backend, BucketBackend, ConditionalPut};
 use super::content_store::Store;
-use super::error::{StoreError, StoreErrorKind};
+use super::error::{Result, StoreError, StoreErrorKind};
 use super::local_files::{open_or_create, without_links};
 use super::run_record::random;
 use galeras_base::digest::Digest;
@@ -48,7 +48,8 @@ pub(super) type HeldLock = dyn Any + Send + Sync;
 #[derive(Debug)]
 #[must_use = "the lock ends when the guard is dropped"]
 pub struct LockGuard {
-    held: Option<Arc<HeldLock>>,
+    /// `None` if there was nothing to lock: in a read-only folder, or a bucket without leases.
+    pub(super) held: Option<Arc<HeldLock>>,
 }
 
 impl LockGuard {
@@ -57,17 +58,12 @@ impl LockGuard {
     fn of(lock: impl Any + Send + Sync) -> Self {
         Self { held: Some(Arc::new(lock)) }
     }
-
-    /// False if there was nothing to lock: in a read-only folder, or a bucket without leases.
-    pub fn is_held(&self) -> bool {
-        self.held.is_some()
-    }
 }
 
 impl Store {
     /// Takes the lock called `name` alone, and waits while another task or process has it.
     /// `on_wait` is called once, if it has to wait. Dropping the future ends the wait.
-    pub async fn lock(&self, name: &str, on_wait: impl FnOnce()) -> Result<LockGuard, StoreError> {
+    pub async fn lock(&self, name: &str, on_wait: impl FnOnce()) -> Result<LockGuard> {
         let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
         let name = if plain && name != STORE && !name.is_empty() && name.len() <= 100 {
             name.to_string()
@@ -82,12 +78,12 @@ impl Store {
     }
 
     /// While this guard lives, nothing is collected. Waits while another process cleans the store.
-    pub async fn shared_lock(&self) -> Result<LockGuard, StoreError> {
+    pub async fn shared_lock(&self) -> Result<LockGuard> {
         self.wait_for(STORE, File::try_lock_shared, || {}).await
     }
 
     /// As [`shared_lock`](Self::shared_lock), for readers: it creates no file in a new store.
-    pub async fn reading_lock(&self) -> Result<LockGuard, StoreError> {
+    pub async fn reading_lock(&self) -> Result<LockGuard> {
         let folder = self.inner.backend.folder();
         match folder.map(|folder| folder.path("locks").join(STORE)) {
             Some(path) if path.is_file() => self.shared_lock().await,
@@ -97,7 +93,7 @@ impl Store {
 
     /// Takes the whole store, to clean it. Does not wait: if a run or a reader holds the store, the
     /// error has the kind [`StoreErrorKind::Busy`]. A process can take it several times.
-    pub async fn exclusive_lock(&self) -> Result<LockGuard, StoreError> {
+    pub async fn exclusive_lock(&self) -> Result<LockGuard> {
         // It is held here, so that the second of two tasks gets the lock of the first.
         let mut known = self.inner.exclusive.lock().await;
         if let Some(held) = known.as_ref().and_then(Weak::upgrade) {
@@ -119,7 +115,7 @@ impl Store {
         Ok(guard)
     }
 
-    fn exclusive_file(&self) -> Result<LockGuard, StoreError> {
+    fn exclusive_file(&self) -> Result<LockGuard> {
         let Some(file) = self.lock_file(STORE)? else { return Ok(LockGuard::NOTHING) };
         match file.try_lock() {
             Ok(()) => Ok(LockGuard::of(file)),
@@ -148,7 +144,7 @@ impl Store {
         name: &str,
         attempt: fn(&File) -> Result<(), TryLockError>,
         on_wait: impl FnOnce(),
-    ) -> Result<LockGuard, StoreError> {
+    ) -> Result<LockGuard> {
         let Some(file) = self.lock_file(name)? else { return Ok(LockGuard::NOTHING) };
         let mut on_wait = Some(on_wait);
         loop {
@@ -172,7 +168,7 @@ impl Store {
     }
 
     /// The file to lock; `None` if it does not exist and cannot be created.
-    fn lock_file(&self, name: &str) -> Result<Option<File>, StoreError> {
+    fn lock_file(&self, name: &str) -> Result<Option<File>> {
         let Some(folder) = self.inner.backend.folder() else { return Ok(None) };
         let path = folder.path("locks").join(name);
         match open_lock(&path) {
@@ -232,14 +228,8 @@ struct LeaseContent {
 
 impl LeaseContent {
     fn new() -> Self {
-        let process = std::process::id();
-        Self {
-            holder: format!("{:016x}", random()),
-            machine: machine(),
-            process,
-            started: start_of(process),
-            beat: 0,
-        }
+        let (process, holder) = (std::process::id(), format!("{:016x}", random()));
+        Self { holder, machine: machine(), process, started: start_of(process), beat: 0 }
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -289,17 +279,14 @@ struct Lease {
 
 impl Lease {
     /// Takes the lease called `name`; `None` if the server has no leases. `on_wait` is called once
-    /// if another process has it.
-    ///
-    /// # Errors
-    /// If the bucket cannot be reached. The kind is [`StoreErrorKind::Busy`] after
-    /// [`WaitPolicy::GiveUp`].
+    /// if another process has it. Fails if the bucket cannot be reached. The kind is
+    /// [`StoreErrorKind::Busy`] after [`WaitPolicy::GiveUp`].
     async fn take(
         bucket: &Arc<BucketBackend>,
         name: &str,
         policy: WaitPolicy,
         on_wait: impl FnOnce(),
-    ) -> Result<Option<Self>, StoreError> {
+    ) -> Result<Option<Self>> {
         let own = LeaseContent::new();
         let mut on_wait = Some(on_wait);
         let mut seen: Option<(Vec<u8>, Instant)> = None;

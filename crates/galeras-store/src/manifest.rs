@@ -215,7 +215,6 @@ pub struct RecipeParts {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
 
@@ -235,14 +234,10 @@ mod tests {
     fn keys_are_pinned() {
         let value = serde_json::to_value(preimage()).unwrap();
         assert_eq!(Digest::of_json(&value), preimage().key(), "the digest of the JSON");
-        assert_eq!(
-            preimage().key().to_string(),
-            "06aa5f08e47897b5fcc3406bf439e42ca56f23bdab7a0aee9f126850430c21b1"
-        );
-        assert_eq!(
-            preimage().recipe().to_string(),
-            "a4a7b7936b803968f75774c085600f3539563fed967623939267f78dbb27edbe"
-        );
+        let key = "06aa5f08e47897b5fcc3406bf439e42ca56f23bdab7a0aee9f126850430c21b1";
+        assert_eq!(preimage().key().to_string(), key);
+        let recipe = "a4a7b7936b803968f75774c085600f3539563fed967623939267f78dbb27edbe";
+        assert_eq!(preimage().recipe().to_string(), recipe);
     }
 
     #[test]
@@ -271,10 +266,9 @@ mod tests {
 
     #[test]
     fn the_digest_of_some_columns_ignores_the_others_and_their_order() {
-        let column = |name: &str, content: &[u8]| ColumnDigest {
-            name: name.into(),
-            data_type: "utf8".into(),
-            digest: Digest::of(content),
+        let column = |name: &str, content: &[u8]| {
+            let (data_type, digest) = ("utf8".into(), Digest::of(content));
+            ColumnDigest { name: name.into(), data_type, digest }
         };
         let port = |columns: Vec<ColumnDigest>| PortArtifact {
             port: "out".into(),

@@ -10,7 +10,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::backend::{ObjectEntry, blocking};
 use super::content_store::Store;
-use super::error::{StoreError, StoreErrorKind};
+use super::error::{Result, StoreError, StoreErrorKind};
 use super::integrity::seal;
 use super::manifest::{Manifest, ManifestError};
 use super::object_name::{manifest_name, signature_name};
@@ -27,13 +27,15 @@ const PARALLEL: usize = 8;
 /// A manifest with the bytes that it is stored as.
 #[derive(Clone, Debug)]
 pub struct StoredManifest {
-    manifest: Manifest,
-    bytes: Vec<u8>,
+    /// The content.
+    pub manifest: Manifest,
+    /// The bytes, which are signed.
+    pub bytes: Vec<u8>,
 }
 
 impl StoredManifest {
     /// The manifest as this program stores it.
-    pub fn of(manifest: Manifest) -> Result<Self, StoreError> {
+    pub fn of(manifest: Manifest) -> Result<Self> {
         let name = manifest_name(&manifest.key);
         let bytes = seal(&manifest).map_err(|error| StoreError::of("write", name, error))?;
         Ok(Self { manifest, bytes })
@@ -43,25 +45,10 @@ impl StoredManifest {
         Manifest::parse(&bytes).map(|manifest| Self { manifest, bytes })
     }
 
-    /// The content.
-    pub fn manifest(&self) -> &Manifest {
-        &self.manifest
-    }
-
-    /// Drops the bytes.
-    pub fn into_manifest(self) -> Manifest {
-        self.manifest
-    }
-
-    /// The bytes that are signed.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
     /// Keeps the good signatures of this manifest, the first of each key. They are checked with
     /// `ssh-keygen`.
-    pub async fn own(&self, signatures: SignatureFile) -> Result<SignatureFile, StoreError> {
-        if signatures.signatures().is_empty() {
+    pub async fn own(&self, signatures: SignatureFile) -> Result<SignatureFile> {
+        if signatures.signatures.is_empty() {
             return Ok(SignatureFile::default());
         }
         let bytes = self.bytes.clone();
@@ -97,7 +84,7 @@ pub enum SignatureState {
 
 impl Store {
     /// Reads the signatures of a result. None of them is checked.
-    pub async fn signatures(&self, key: &Digest) -> Result<SignatureFile, StoreError> {
+    pub async fn signatures(&self, key: &Digest) -> Result<SignatureFile> {
         let bytes = self.inner.backend.read(&signature_name(key)).await?.unwrap_or_default();
         Ok(SignatureFile::parse(&String::from_utf8_lossy(&bytes)))
     }
@@ -108,7 +95,7 @@ impl Store {
         &self,
         key: &Digest,
         allowed: Option<&AllowedSigners>,
-    ) -> Result<SignatureState, StoreError> {
+    ) -> Result<SignatureState> {
         let file = self.signatures(key).await?;
         let manifest = self.inner.backend.read(&manifest_name(key)).await?;
         let (Some(manifest), false) = (manifest, file.is_empty()) else {
@@ -129,7 +116,7 @@ impl Store {
         &self,
         keys: impl IntoIterator<Item = Digest>,
         allowed: Option<&AllowedSigners>,
-    ) -> Result<Vec<(Digest, SignatureState)>, StoreError> {
+    ) -> Result<Vec<(Digest, SignatureState)>> {
         let state = |key| async move { Ok((key, self.signature_state(&key, allowed).await?)) };
         futures::stream::iter(keys).map(state).buffered(PARALLEL).try_collect().await
     }
@@ -140,7 +127,7 @@ impl Store {
         &self,
         manifest: &StoredManifest,
         signatures: SignatureFile,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let key = &manifest.manifest.key;
         let signatures = manifest.own(signatures).await?;
         // Before the manifest, so that a reader of the manifest finds its signatures.
@@ -157,7 +144,7 @@ impl Store {
     pub(super) async fn wrong_signatures(
         &self,
         manifests: &[Manifest],
-    ) -> Result<Vec<(String, String)>, StoreError> {
+    ) -> Result<Vec<(String, String)>> {
         let there = self.inner.backend.list(FOLDER).await?;
         let there: HashSet<String> = there.into_iter().map(|entry| entry.name).collect();
         let signed: Vec<&Manifest> =
@@ -174,7 +161,7 @@ impl Store {
     pub(super) async fn loose_signatures<'a>(
         &self,
         kept: impl Iterator<Item = &'a Digest>,
-    ) -> Result<Vec<ObjectEntry>, StoreError> {
+    ) -> Result<Vec<ObjectEntry>> {
         let kept: HashSet<String> = kept.map(signature_name).collect();
         let mut loose = self.inner.backend.list(FOLDER).await?;
         loose.retain(|entry| !kept.contains(&entry.name));
@@ -182,7 +169,7 @@ impl Store {
     }
 
     /// Writes an object unless it has this content.
-    pub(super) async fn write_changed(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+    pub(super) async fn write_changed(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let backend = &self.inner.backend;
         if backend.read(name).await?.is_some_and(|there| there == bytes) {
             return Ok(());
@@ -197,11 +184,11 @@ fn signature_state(
     manifest: &[u8],
     allowed: Option<&AllowedSigners>,
 ) -> Result<Vec<(SignerKey, Option<String>)>, SignatureError> {
-    if file.is_damaged() {
+    if file.damaged {
         return Err(SignatureRefusal::Unreadable.into());
     }
     let mut signers = Vec::new();
-    for signature in file.signatures() {
+    for signature in &file.signatures {
         let key = signature.check(manifest)?;
         let name = match allowed.map(|list| list.principals(&key, signature, manifest)) {
             Some(Ok(name)) => Some(name),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::content_store::Store;
-use super::error::StoreError;
+use super::error::Result;
 use super::integrity::unseal;
 use galeras_base::digest::Digest;
 
@@ -32,15 +32,8 @@ pub struct OutputOrigin {
     pub version: String,
 }
 
-/// The names of the parts of an origin in the metadata of a Parquet file.
-const PAIRS: [&str; 6] = [
-    "galeras.workflow",
-    "galeras.file",
-    "galeras.step",
-    "galeras.port",
-    "galeras.table_digest",
-    "galeras.version",
-];
+/// The names of the parts of an origin in the metadata of a Parquet file, after `galeras.`.
+const PAIRS: [&str; 6] = ["workflow", "file", "step", "port", "table_digest", "version"];
 
 impl OutputOrigin {
     /// Returns true if the names of the workflow and of its file are the same.
@@ -53,12 +46,16 @@ impl OutputOrigin {
         let table = self.table.to_string();
         let Self { workflow, file, step, port, version, .. } = self;
         let values = [workflow, file, step, port, &table, version];
-        PAIRS.iter().zip(values).map(|(key, value)| (key.to_string(), value.clone())).collect()
+        let pair = |(key, value): (&str, &String)| (format!("galeras.{key}"), value.clone());
+        PAIRS.into_iter().zip(values).map(pair).collect()
     }
 
     /// The origin in key-value metadata, if it is complete.
     pub fn from_pairs(pairs: &[(String, String)]) -> Option<Self> {
-        let value = |key: &str| pairs.iter().find(|(name, _)| name == key).map(|(_, v)| v.clone());
+        let value = |key: &str| {
+            let is = |name: &str| name.strip_prefix("galeras.") == Some(key);
+            pairs.iter().find(|(name, _)| is(name)).map(|(_, value)| value.clone())
+        };
         let [workflow, file, step, port, table, version] = PAIRS.map(value);
         Some(Self {
             workflow: workflow?,
@@ -90,24 +87,24 @@ pub struct OutputRecord {
 
 impl Store {
     /// Stores the record of an output, replacing an earlier one of this content, origin and place.
-    pub async fn put_output(&self, record: &OutputRecord) -> Result<(), StoreError> {
+    pub async fn put_output(&self, record: &OutputRecord) -> Result<()> {
         self.write_sealed(&output_name(record), record).await
     }
 
     /// The records of a content, the newest last. Damaged ones are left out.
-    pub async fn outputs_of(&self, content: &Digest) -> Result<Vec<OutputRecord>, StoreError> {
+    pub async fn outputs_of(&self, content: &Digest) -> Result<Vec<OutputRecord>> {
         let records = self.outputs_below(&content_folder(content)).await?;
         Ok(records.into_iter().filter(|record| record.content == *content).collect())
     }
 
     /// The records of a place, the newest last. This reads every record.
-    pub async fn outputs_at(&self, place: &Digest) -> Result<Vec<OutputRecord>, StoreError> {
+    pub async fn outputs_at(&self, place: &Digest) -> Result<Vec<OutputRecord>> {
         let records = self.outputs_below(FOLDER).await?;
         Ok(records.into_iter().filter(|record| record.place == *place).collect())
     }
 
     /// The names of records that are older than `cutoff` and whose files were replaced since.
-    pub(super) async fn superseded_outputs(&self, cutoff: &str) -> Result<Vec<String>, StoreError> {
+    pub(super) async fn superseded_outputs(&self, cutoff: &str) -> Result<Vec<String>> {
         let records = self.outputs_below(FOLDER).await?;
         let last: HashMap<Digest, String> =
             records.iter().map(|record| (record.place, output_name(record))).collect();
@@ -119,7 +116,7 @@ impl Store {
         Ok(replaced.collect())
     }
 
-    async fn outputs_below(&self, folder: &str) -> Result<Vec<OutputRecord>, StoreError> {
+    async fn outputs_below(&self, folder: &str) -> Result<Vec<OutputRecord>> {
         let entries = self.inner.backend.read_listable(folder).await?;
         let mut records: Vec<OutputRecord> = entries
             .into_iter()

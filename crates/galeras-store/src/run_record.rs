@@ -21,16 +21,9 @@ pub struct RunRecord {
     pub workflow: String,
     /// The workflow's file, as it was given.
     pub file: String,
-    /// The workflow's file behind all links; empty if later commands do not use this run's
-    /// settings.
-    #[serde(default)]
-    pub path: String,
-    /// The settings of the command line, as they were given: `name=value`.
-    #[serde(default)]
-    pub set: Vec<String>,
-    /// The folder from which relative paths in `set` start.
-    #[serde(default)]
-    pub set_folder: String,
+    /// Its settings; without a path if later commands do not use them.
+    #[serde(flatten)]
+    pub settings: RunSettings,
     /// The start, RFC 3339 in UTC.
     pub started: String,
     /// Absent while it runs, and forever if it was killed.
@@ -44,7 +37,8 @@ pub struct RunRecord {
 }
 
 /// The settings with which a workflow was run, for later commands about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RunSettings {
     /// The workflow's file behind all links.
     pub path: String,
@@ -62,31 +56,13 @@ impl RunRecord {
             id: format!("{}-{:08x}", formatted(now, COMPACT), random() >> 32),
             workflow: workflow.into(),
             file: file.into(),
-            path: String::new(),
-            set: Vec::new(),
-            set_folder: String::new(),
+            settings: RunSettings::default(),
             started: rfc3339(now),
             status: None,
             seconds: 0.0,
             steps: Vec::new(),
             params: serde_json::Value::Object(serde_json::Map::new()),
         }
-    }
-
-    /// Records settings for later commands.
-    pub fn remember(&mut self, settings: Option<&RunSettings>) {
-        if let Some(RunSettings { path, set, set_folder }) = settings.cloned() {
-            (self.path, self.set, self.set_folder) = (path, set, set_folder);
-        }
-    }
-
-    /// The settings for later commands.
-    pub fn settings(&self) -> Option<RunSettings> {
-        (!self.path.is_empty()).then(|| RunSettings {
-            path: self.path.clone(),
-            set: self.set.clone(),
-            set_folder: self.set_folder.clone(),
-        })
     }
 }
 

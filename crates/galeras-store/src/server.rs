@@ -228,7 +228,6 @@ impl MultipartUpload for ServerUpload {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

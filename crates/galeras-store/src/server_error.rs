@@ -143,16 +143,13 @@ mod tests {
         use StoreErrorKind::{Denied, Io};
         let quoting = "400 Bad Request: <?xml version=\"1.0\"?>\n<Error><Code>ExpiredToken</Code>\
                        <Message>x</Message><Token-0>hunter2</Token-0></Error>";
+        let token = "400 Bad Request: <Code>InvalidToken</Code>";
         for (response, kind, words) in [
             (quoting, Denied, "400 Bad Request (ExpiredToken)"),
             ("503 Service Unavailable: ", Io, "503 Service Unavailable"),
             ("403 Forbidden: <Code>\u{1b}[31m hunter2</Code>", Denied, "403 Forbidden"),
             ("401 Unauthorized: ", Denied, "401 Unauthorized"),
-            (
-                "400 Bad Request: <Code>InvalidToken</Code>",
-                Denied,
-                "400 Bad Request (InvalidToken)",
-            ),
+            (token, Denied, "400 Bad Request (InvalidToken)"),
             ("400 Bad Request: <Code>BadDigest</Code>", Io, "400 Bad Request (BadDigest)"),
         ] {
             let error = answered(response);

@@ -17,7 +17,7 @@ use std::sync::{Mutex, PoisonError};
 use galeras_chat::{Expense, SpendingLog};
 use serde::{Deserialize, Serialize};
 
-use super::error::{StoreError, StoreErrorKind};
+use super::error::{Result, StoreError, StoreErrorKind};
 use super::local_files::open_or_create;
 use super::log_lines::{self, SUM, append, whole_lines};
 use super::run_record::random;
@@ -80,11 +80,9 @@ impl SpendingLedger {
         }
     }
 
-    /// The possible spending of every process, summed, since each account was last closed.
-    ///
-    /// # Errors
-    /// If the file cannot be read, or is damaged so that the spending is unknown.
-    pub fn spent(&self) -> Result<Expenses, StoreError> {
+    /// The possible spending of every process, summed, since each account was last closed. Fails if
+    /// the file cannot be read, or is damaged so that the spending is unknown.
+    pub fn spent(&self) -> Result<Expenses> {
         if !self.path.exists() {
             return Ok(Expenses::new());
         }
@@ -98,11 +96,9 @@ impl SpendingLedger {
         self.explained(read())
     }
 
-    /// Closes these accounts, whose questions are answered: they start again at zero.
-    ///
-    /// # Errors
-    /// If the file cannot be written, or is damaged.
-    pub fn close(&self, accounts: &[String]) -> Result<(), StoreError> {
+    /// Closes these accounts, whose questions are answered: they start again at zero. Fails if the
+    /// file cannot be written, or is damaged.
+    pub fn close(&self, accounts: &[String]) -> Result<()> {
         if accounts.is_empty() {
             return Ok(());
         }
@@ -128,7 +124,7 @@ impl SpendingLedger {
     fn locked<T>(
         &self,
         work: impl FnOnce(&mut File, &mut LedgerState) -> Result<T, LedgerProblem>,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let attempt = || -> Result<_, LedgerProblem> {
             self.check_place()?;
@@ -157,7 +153,7 @@ impl SpendingLedger {
         if self.path.is_dir() { Err(LedgerProblem::Damaged) } else { Ok(()) }
     }
 
-    fn explained<T>(&self, result: Result<T, LedgerProblem>) -> Result<T, StoreError> {
+    fn explained<T>(&self, result: Result<T, LedgerProblem>) -> Result<T> {
         result.map_err(|problem| match problem {
             LedgerProblem::Io(error) => StoreError::at("write", &self.path, error),
             LedgerProblem::Damaged => {
@@ -264,7 +260,6 @@ fn sums<'a>(sessions: impl Iterator<Item = &'a Expenses>) -> Expenses {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use std::fs;
 

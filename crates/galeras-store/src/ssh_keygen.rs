@@ -113,11 +113,8 @@ impl Signature {
             return Ok(known?);
         }
         let file = scratch(&self.0)?;
-        let answer = ssh_keygen(
-            &["-Y", "check-novalidate", "-n", SIGNATURE_NAMESPACE, "-s"],
-            &[file.path()],
-            message,
-        )?;
+        let args = ["-Y", "check-novalidate", "-n", SIGNATURE_NAMESPACE, "-s"];
+        let answer = ssh_keygen(&args, &[file.path()], message)?;
         // Good "galeras-manifest" signature with ED25519 key SHA256:…
         let key = answer.stdout.split_whitespace().find(|word| word.starts_with("SHA256:"));
         let is = |words: &str| answer.stderr.contains(words);
@@ -135,8 +132,10 @@ impl Signature {
 /// The signatures in one file, one after the other. `ssh-keygen -Y verify` looks at the first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SignatureFile {
-    signatures: Vec<Signature>,
-    damaged: bool,
+    /// In the order of the file.
+    pub(super) signatures: Vec<Signature>,
+    /// True if a part of the file is not a signature.
+    pub(super) damaged: bool,
 }
 
 impl SignatureFile {
@@ -156,19 +155,9 @@ impl SignatureFile {
         file
     }
 
-    /// Returns true if a part of the file is not a signature.
-    pub fn is_damaged(&self) -> bool {
-        self.damaged
-    }
-
     /// Returns true if the file is empty.
     pub fn is_empty(&self) -> bool {
         self.signatures.is_empty() && !self.damaged
-    }
-
-    /// The signatures, in the order of the file.
-    pub fn signatures(&self) -> &[Signature] {
-        &self.signatures
     }
 
     /// Adds signatures.
@@ -246,21 +235,19 @@ impl SigningKey {
 
 fn sign(file: &Path, message: &[u8]) -> Result<Signature, SigningKeyError> {
     // With `-P`, an encrypted key is an error; without it there would be a prompt per signature.
-    let answer = ssh_keygen(
-        &["-q", "-P", "", "-Y", "sign", "-n", SIGNATURE_NAMESPACE, "-f"],
-        &[file],
-        message,
-    )?;
+    let args = ["-q", "-P", "", "-Y", "sign", "-n", SIGNATURE_NAMESPACE, "-f"];
+    let answer = ssh_keygen(&args, &[file], message)?;
     if answer.success && answer.stdout.starts_with(BEGIN) {
         return Ok(Signature(answer.stdout));
     }
     let is = |words: &str| answer.stderr.contains(words);
+    let last = answer.stderr.lines().map(str::trim).rfind(|line| !line.is_empty());
     Err(match () {
         () if is("incorrect passphrase") => SigningKeyError::Encrypted,
         () if is("UNPROTECTED PRIVATE KEY") => SigningKeyError::Permissions,
         () if is("Couldn't load public key") || is("invalid format") => SigningKeyError::NotAKey,
         () if is("No private key found") => SigningKeyError::Public,
-        () => SshKeygenError::Failed(answer.last_words()).into(),
+        () => SshKeygenError::Failed(last.unwrap_or("it gave no reason").into()).into(),
     })
 }
 
@@ -314,11 +301,11 @@ impl AllowedSigners {
 
     /// Returns the principals of the first good signature of `message` by an allowed signer.
     pub fn accept(&self, file: &SignatureFile, message: &[u8]) -> Result<String, SignatureError> {
-        let mut closest = match file.is_damaged() {
+        let mut closest = match file.damaged {
             true => SignatureRefusal::Unreadable,
             false => SignatureRefusal::Unsigned,
         };
-        for signature in file.signatures() {
+        for signature in &file.signatures {
             let judged = signature.check(message);
             match judged.and_then(|key| self.principals(&key, signature, message)) {
                 Err(SignatureError::Refused(refusal)) => closest = closest.max(refusal),
@@ -394,13 +381,6 @@ struct Answer {
     stderr: String,
 }
 
-impl Answer {
-    fn last_words(&self) -> String {
-        let words = self.stderr.lines().map(str::trim).rfind(|line| !line.is_empty());
-        words.unwrap_or("it gave no reason").into()
-    }
-}
-
 /// Runs `ssh-keygen ARGS PATHS`, without a shell. Each path and name follows a flag that takes a
 /// value, so none is read as a flag.
 fn ssh_keygen(args: &[&str], paths: &[&Path], input: &[u8]) -> Result<Answer, SshKeygenError> {
@@ -420,11 +400,8 @@ fn ssh_keygen(args: &[&str], paths: &[&Path], input: &[u8]) -> Result<Answer, Ss
     }
     let output = child.wait_with_output().map_err(failed)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let answer = Answer {
-        success: output.status.success(),
-        stdout: text(&output.stdout),
-        stderr: text(&output.stderr),
-    };
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    let answer = Answer { success: output.status.success(), stdout, stderr };
     let unknown =
         ["usage: ssh-keygen", "Unsupported operation", "unknown option", "illegal option"];
     let is_unknown = !answer.success && unknown.iter().any(|words| answer.stderr.contains(words));

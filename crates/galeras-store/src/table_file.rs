@@ -25,10 +25,8 @@ use super::object_name::blob_name;
 use galeras_base::digest::Digest;
 
 impl Store {
-    /// The table in this blob; `None` if the store is not a folder.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
+    /// The table in this blob; `None` if the store is not a folder. Fails if the file cannot be
+    /// read.
     pub fn table_file(&self, blob: &Digest) -> Result<Option<TableFile>> {
         let Some(path) = self.local_blob(blob) else { return Ok(None) };
         TableFile::open(File::open(path)?).map(Some)
@@ -122,10 +120,7 @@ impl TableFile {
     }
 
     /// Reads columns, given by their positions in the schema and in its order, of ordered ranges of
-    /// rows, at most `batch` rows at a time.
-    ///
-    /// # Errors
-    /// If there is no such row.
+    /// rows, at most `batch` rows at a time. Fails if there is no such row.
     pub fn read(
         &self,
         columns: &[usize],
@@ -138,19 +133,14 @@ impl TableFile {
             return Err(ParquetError::General(format!("there is no row {at} of {rows}")));
         }
         let (groups, selection) = row_selection(&self.groups, ranges);
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(
-            self.file.clone(),
-            self.metadata.clone(),
-        );
+        let (file, metadata) = (self.file.clone(), self.metadata.clone());
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
         let mask = ProjectionMask::roots(builder.parquet_schema(), columns.iter().copied());
         let builder =
             builder.with_projection(mask).with_row_groups(groups).with_batch_size(batch.max(1));
         // To select every row would only cost time.
         let skips = selection.iter().any(|selector| selector.skip);
-        match skips {
-            true => builder.with_row_selection(selection).build(),
-            false => builder.build(),
-        }
+        if skips { builder.with_row_selection(selection).build() } else { builder.build() }
     }
 }
 
@@ -228,13 +218,8 @@ mod tests {
         };
         assert_eq!(selectors(&[]), (vec![], vec![]));
         assert_eq!(selectors(&[5..5]), (vec![], vec![]));
-        assert_eq!(
-            selectors(&[3..4, 8..12, 32..35]),
-            (
-                vec![0, 1, 3],
-                vec![(true, 3), (false, 1), (true, 4), (false, 4), (true, 10), (false, 3)]
-            )
-        );
+        let rows = vec![(true, 3), (false, 1), (true, 4), (false, 4), (true, 10), (false, 3)];
+        assert_eq!(selectors(&[3..4, 8..12, 32..35]), (vec![0, 1, 3], rows));
         assert_eq!(selectors(&[0..35]), (vec![0, 1, 2, 3], vec![(false, 35)]));
         assert_eq!(selectors(&[10..20]), (vec![1], vec![(false, 10)]));
     }

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::backend::blocking;
 use super::content_store::Store;
-use super::error::StoreError;
+use super::error::{Result, StoreError};
 use super::manifest::PortArtifact;
 use super::object_name::blob_name;
 use super::parquet_check::check_footer;
@@ -154,7 +154,7 @@ impl Store {
         &self,
         port: &PortArtifact,
         shape: &TableShape,
-    ) -> Result<Option<String>, StoreError> {
+    ) -> Result<Option<String>> {
         let Some(folder) = self.inner.backend.folder() else { return Ok(None) };
         let path = folder.path(&blob_name(&port.blob));
         let failed = |error| StoreError::at("read", &path, error);

@@ -17,7 +17,7 @@ use object_store::{Error, ObjectStoreExt as _};
 use super::backend::{Backend, MAX_SMALL, below, blocking};
 use super::blob_check::{BlobState, VerifyLevel};
 use super::content_store::{Store, StoredOutcome};
-use super::error::{StoreError, StoreErrorKind};
+use super::error::{Result, StoreError, StoreErrorKind};
 use super::integrity::unseal;
 use super::manifest::{Manifest, ManifestError, PortArtifact};
 use super::manifest_signatures::StoredManifest;
@@ -63,7 +63,7 @@ pub enum CopyError {
 impl Store {
     /// Reads the result of a key. A manifest of another version is [`Offer::Nothing`], and a
     /// truncated one is [`Offer::Unusable`].
-    pub async fn offer(&self, key: &Digest) -> Result<Offer, StoreError> {
+    pub async fn offer(&self, key: &Digest) -> Result<Offer> {
         let bytes = match self.in_time(self.whole(&manifest_name(key))).await? {
             Some(Ok(bytes)) => bytes,
             Some(Err(cause)) => return Ok(Offer::Unusable(cause)),
@@ -74,7 +74,7 @@ impl Store {
             Err(ManifestError::OtherFormat(_)) => return Ok(Offer::Nothing),
             Err(ManifestError::Damaged(cause)) => return Ok(Offer::Unusable(cause)),
         };
-        let manifest = stored.manifest();
+        let manifest = &stored.manifest;
         if manifest.key != *key || manifest.preimage.key() != *key {
             return Ok(Offer::Unusable("it has the result of another key".into()));
         }
@@ -86,7 +86,7 @@ impl Store {
 
     /// Describes a table whose size in the store is not the one in its manifest. A missing table
     /// has no size; it may not be needed.
-    pub async fn other_size(&self, manifest: &Manifest) -> Result<Option<String>, StoreError> {
+    pub async fn other_size(&self, manifest: &Manifest) -> Result<Option<String>> {
         let looks = manifest.ports.iter().map(|port| async move {
             let name = blob_name(&port.blob);
             let size = self.in_time(self.inner.backend.size(&name)).await?;
@@ -100,20 +100,18 @@ impl Store {
     }
 
     /// Reads the signatures of the result of a key, with a time limit.
-    pub async fn offered_signatures(&self, key: &Digest) -> Result<SignatureFile, StoreError> {
+    pub async fn offered_signatures(&self, key: &Digest) -> Result<SignatureFile> {
         self.in_time(self.signatures(key)).await
     }
 
     /// Returns true if the store has a sound table of this digest; in a bucket, one of this size.
-    pub async fn has_blob(&self, blob: &Digest, bytes: u64) -> Result<bool, StoreError> {
+    pub async fn has_blob(&self, blob: &Digest, bytes: u64) -> Result<bool> {
         Ok(self.blob_state(blob, bytes, VerifyLevel::Usual).await? == BlobState::Sound)
     }
 
     /// Copies a table that `to` lacks; returns true if it did. An existing table was not compared
-    /// with its manifest ([`Store::judge`]) or with the shape.
-    ///
-    /// # Errors
-    /// As [`Store::copy_file`].
+    /// with its manifest ([`Store::judge`]) or with the shape. Errors are those of
+    /// [`Store::copy_file`].
     pub async fn copy_table(
         &self,
         to: &Store,
@@ -129,7 +127,7 @@ impl Store {
 
     /// Compares a stored table with a manifest from another store, and describes the difference. A
     /// table in a bucket is not compared: it would have to be downloaded.
-    pub async fn judge(&self, port: &PortArtifact) -> Result<Option<String>, StoreError> {
+    pub async fn judge(&self, port: &PortArtifact) -> Result<Option<String>> {
         if self.inner.backend.folder().is_none() {
             return Ok(None);
         }
@@ -142,10 +140,7 @@ impl Store {
 
     /// Copies the file of a table into `to`, and calls `progress` with the number of new bytes. The
     /// file is hashed on its way. It gets its name in `to` only if it matches the manifest and the
-    /// shape.
-    ///
-    /// # Errors
-    /// If the source or the target fails, or the table is wrong.
+    /// shape. Fails if the source or the target fails, or the table is wrong.
     pub async fn copy_file(
         &self,
         to: &Store,
@@ -212,7 +207,7 @@ impl Store {
 
     /// The content of a small object, or the reason why it is truncated; `None` if it does not
     /// exist.
-    async fn whole(&self, name: &str) -> Result<Option<Result<Vec<u8>, String>>, StoreError> {
+    async fn whole(&self, name: &str) -> Result<Option<Result<Vec<u8>, String>>> {
         if self.inner.backend.folder().is_some() {
             return Ok(self.inner.backend.read(name).await?.map(Ok));
         }
@@ -234,7 +229,7 @@ impl Store {
     pub(super) async fn chunks(
         &self,
         name: &str,
-    ) -> Result<Option<BoxStream<'static, Result<Bytes, StoreError>>>, StoreError> {
+    ) -> Result<Option<BoxStream<'static, Result<Bytes>>>> {
         let place = format!("{}/{name}", self.location().trim_end_matches('/'));
         match self.inner.objects.get(&below(&self.inner.root, name)).await {
             Ok(object) => {
@@ -248,10 +243,7 @@ impl Store {
     }
 
     /// The result of this work, or an error if the store sends nothing for too long.
-    async fn in_time<T>(
-        &self,
-        work: impl Future<Output = Result<T, StoreError>>,
-    ) -> Result<T, StoreError> {
+    async fn in_time<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         tokio::time::timeout(SILENCE, work).await.unwrap_or_else(|_| {
             Err(self.too_slow(format!("nothing came for {} seconds", SILENCE.as_secs())))
         })
@@ -262,7 +254,7 @@ impl Store {
     }
 
     /// Copies the outcome of a check into `to`; returns true if there was a sound one.
-    pub async fn copy_check(&self, to: &Store, key: &Digest) -> Result<bool, StoreError> {
+    pub async fn copy_check(&self, to: &Store, key: &Digest) -> Result<bool> {
         let name = check_name(key);
         let Some(bytes) = self.in_time(self.inner.backend.read(&name)).await? else {
             return Ok(false);

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use super::content_store::{Store, StoreContents, StoredOutcome};
-use super::error::StoreError;
+use super::error::Result;
 use super::integrity::unseal;
 use super::manifest::{Manifest, PortArtifact};
 use super::object_name::{blob_name, check_name, manifest_name, memo_name, run_name};
@@ -115,14 +115,9 @@ fn add_claim(claims: &mut Claims, manifest: &Manifest, port: &PortArtifact) {
 impl Store {
     /// Checks every blob against its name, every table against its manifest, and every manifest
     /// against its key. `progress` is called with the number of bytes checked since the last call.
-    /// Changes nothing; temporary files are not damage.
-    ///
-    /// # Errors
-    /// If the store cannot be read at all. A damaged object is a finding.
-    pub async fn verify(
-        &self,
-        progress: &(impl Fn(u64) + ?Sized),
-    ) -> Result<Vec<Finding>, StoreError> {
+    /// Changes nothing; temporary files are not damage. Fails if the store cannot be read at all. A
+    /// damaged object is a finding.
+    pub async fn verify(&self, progress: &(impl Fn(u64) + ?Sized)) -> Result<Vec<Finding>> {
         let contents = StoreContents::of(self).await?;
         let mut findings = self.unreadable_records().await?;
         for (name, cause) in &contents.damaged_manifests {
@@ -173,7 +168,7 @@ impl Store {
         &self,
         claims: Claims,
         progress: &(impl Fn(u64) + ?Sized),
-    ) -> Result<Vec<Finding>, StoreError> {
+    ) -> Result<Vec<Finding>> {
         let mut findings = Vec::new();
         let (sender, mut receiver) = mpsc::unbounded_channel();
         let threads = std::thread::available_parallelism().map_or(2, usize::from);
@@ -197,16 +192,14 @@ impl Store {
     }
 
     /// Checks only the tables of these results, except those that `absent` accepts as missing.
-    /// Returns the number of files that were read, and the damage.
-    ///
-    /// # Errors
-    /// If the store cannot be read at all. A damaged object is a finding.
+    /// Returns the number of files that were read, and the damage. Fails if the store cannot be
+    /// read at all. A damaged object is a finding.
     pub async fn verify_results(
         &self,
         results: &[Arc<Manifest>],
         absent: &(impl Fn(&PortArtifact) -> bool + ?Sized),
         progress: &(impl Fn(u64) + ?Sized),
-    ) -> Result<(u64, Vec<Finding>), StoreError> {
+    ) -> Result<(u64, Vec<Finding>)> {
         let mut claims = Claims::new();
         for manifest in results {
             let ports = manifest.ports.iter().filter(|port| !absent(port));
@@ -220,7 +213,7 @@ impl Store {
 
     /// Finds outcomes of checks, records of outputs and of runs that are damaged or have a wrong
     /// name.
-    async fn unreadable_records(&self) -> Result<Vec<Finding>, StoreError> {
+    async fn unreadable_records(&self) -> Result<Vec<Finding>> {
         let mut findings = Vec::new();
         type CheckRecord = fn(&[u8]) -> Result<String, String>;
         let records: [(_, _, CheckRecord); 3] = [
@@ -251,7 +244,7 @@ impl Store {
     /// computed from them, so that the next run computes these results again. Returns the number of
     /// removed objects. If a run holds the store, the error has the kind
     /// [`Busy`](super::StoreErrorKind::Busy).
-    pub async fn repair(&self, findings: &[Finding]) -> Result<u64, StoreError> {
+    pub async fn repair(&self, findings: &[Finding]) -> Result<u64> {
         if findings.is_empty() {
             return Ok(0);
         }
@@ -273,10 +266,7 @@ impl Store {
 
     /// Forgets the results and outcomes that were computed from these blobs, directly or through
     /// other results.
-    pub async fn forget_descendants(
-        &self,
-        damaged: &[Digest],
-    ) -> Result<ForgottenResults, StoreError> {
+    pub async fn forget_descendants(&self, damaged: &[Digest]) -> Result<ForgottenResults> {
         let mut tainted: HashSet<Digest> = damaged.iter().copied().collect();
         let contents = StoreContents::of(self).await?;
         let mut manifests = contents.manifests;
@@ -317,13 +307,8 @@ impl Store {
 
 impl Finding {
     /// Damage that is repaired by removing `remove`.
-    fn new(
-        kind: FindingKind,
-        object: &str,
-        detail: impl Into<String>,
-        remove: Vec<String>,
-    ) -> Self {
-        let (object, detail) = (object.to_string(), detail.into());
+    fn new(kind: FindingKind, name: &str, detail: impl Into<String>, remove: Vec<String>) -> Self {
+        let (object, detail) = (name.to_string(), detail.into());
         Self { kind, object, detail, steps: Vec::new(), remove, wrong: None }
     }
 
@@ -357,7 +342,7 @@ async fn check(
     blob: Digest,
     claims: Vec<BlobClaim>,
     progress: mpsc::UnboundedSender<u64>,
-) -> Result<Vec<Finding>, StoreError> {
+) -> Result<Vec<Finding>> {
     let name = blob_name(&blob);
     let claims = Arc::new(claims);
     let with_claims = |finding: Finding| Ok(vec![finding.with_claims(claims.iter())]);

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use strum::VariantNames as _;
+use strum::{EnumString, IntoStaticStr, VariantNames};
 
 const MAX_TYPE_DEPTH: usize = 16;
 const MAX_FIELDS: usize = 1_000;
@@ -29,17 +29,7 @@ pub struct ItemType {
 }
 
 /// The types without parts.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    strum::VariantNames,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum ScalarType {
     /// Text.
@@ -252,7 +242,6 @@ fn unknown(name: &str, start: usize) -> TypeError {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
 

@@ -216,14 +216,10 @@ impl Diagnostics {
 
     /// Sorts by file and position and removes duplicates.
     pub fn sort(&mut self) {
-        self.items.sort_by(|a, b| {
-            a.span
-                .key()
-                .cmp(&b.span.key())
-                .then_with(|| a.severity.cmp(&b.severity))
-                .then_with(|| a.code.name().cmp(b.code.name()))
-                .then_with(|| a.message.cmp(&b.message))
-        });
+        fn key(d: &Diagnostic) -> ((&str, usize, usize), Severity, &str, &str) {
+            (d.span.key(), d.severity, d.code.name(), &d.message)
+        }
+        self.items.sort_by(|a, b| key(a).cmp(&key(b)));
         let same = |a: &Diagnostic, b: &Diagnostic| {
             a.span == b.span && a.code == b.code && a.message == b.message
         };
@@ -247,7 +243,6 @@ impl<'a> IntoIterator for &'a Diagnostics {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
 

@@ -8,7 +8,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use strum::VariantNames as _;
+use strum::{EnumString, IntoStaticStr, VariantNames};
 
 use super::diagnostic::{Diagnostic, Diagnostics, quote};
 use super::node::{Node, Value};
@@ -21,19 +21,7 @@ pub(super) const CLOSE: &str = "}}";
 const MAX_PER_STRING: usize = 200;
 
 /// The source of an expression's value.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    strum::VariantNames,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum Namespace {
     /// The workflow's `params`.
@@ -206,9 +194,26 @@ fn parse_ref(body: &str, span: Span) -> Result<Ref, (String, String)> {
 /// Parses the expressions of every string in a tree, and reports those in keys, where they are not
 /// allowed. Returns the references in the order of the file.
 pub fn collect_refs(node: &Node, source: &Arc<Source>, diagnostics: &mut Diagnostics) -> Vec<Ref> {
-    let mut references = Vec::new();
-    collect(node, source, diagnostics, &mut references);
-    references
+    match &node.value {
+        Value::String(_) => {
+            let pieces = parse_template(node, source, diagnostics).into_iter().flatten();
+            let reference = |piece| if let Piece::Ref(found) = piece { Some(found) } else { None };
+            pieces.filter_map(reference).collect()
+        }
+        Value::Seq(items) => {
+            items.iter().flat_map(|item| collect_refs(item, source, diagnostics)).collect()
+        }
+        Value::Map(entries) => {
+            let of_entry = |(key, value): &(Node, Node)| {
+                if key.as_str().is_some_and(has_expression) {
+                    diagnostics.push(no_expression_here("a key", source, key.span));
+                }
+                collect_refs(value, source, diagnostics)
+            };
+            entries.iter().flat_map(of_entry).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// True if a text in a tree contains the beginning of an expression.
@@ -220,30 +225,6 @@ pub fn holds_expression(node: &Node) -> bool {
             entries.iter().any(|(key, value)| holds_expression(key) || holds_expression(value))
         }
         _ => false,
-    }
-}
-
-fn collect(node: &Node, source: &Arc<Source>, diagnostics: &mut Diagnostics, out: &mut Vec<Ref>) {
-    match &node.value {
-        Value::String(_) => {
-            let pieces = parse_template(node, source, diagnostics).into_iter().flatten();
-            out.extend(pieces.filter_map(|piece| match piece {
-                Piece::Ref(reference) => Some(reference),
-                Piece::Text(_) => None,
-            }));
-        }
-        Value::Seq(items) => {
-            items.iter().for_each(|item| collect(item, source, diagnostics, out));
-        }
-        Value::Map(entries) => {
-            for (key, value) in entries {
-                if key.as_str().is_some_and(has_expression) {
-                    diagnostics.push(no_expression_here("a key", source, key.span));
-                }
-                collect(value, source, diagnostics, out);
-            }
-        }
-        _ => {}
     }
 }
 

@@ -17,10 +17,8 @@ mod language;
 mod load;
 mod node;
 mod read;
-mod read_asserts;
 mod read_matrix;
 mod read_params;
-mod read_report;
 mod read_steps;
 mod reader;
 mod reference;
@@ -59,7 +57,7 @@ pub use source::{Position, Source, SourceSpan, Span};
 pub use spec::{
     Assert, AssertKind, AssertSeverity, BudgetSpec, Cells, Contract, From, KnownPart, Output,
     Param, ParamType, Reference, RemoteSpec, ReportPart, ReportSection, ReportSpec, SchemaField,
-    StepKind, StepRef, StepSpec, Text, Workflow,
+    StepKind, StepRef, StepSpec, TableView, Text, Workflow,
 };
 pub use substitute::{Scope, substitute_code, substitute_node};
 pub use suggest::did_you_mean;

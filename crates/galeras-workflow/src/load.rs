@@ -114,7 +114,6 @@ enum Raw {
     Null,
     Bool(bool),
     Int(i64),
-    TooBig,
     Float(f64),
     String(String),
     Seq(Vec<Spanned<Raw>>),
@@ -153,7 +152,7 @@ impl<'de> Visitor<'de> for RawVisitor {
     }
 
     fn visit_u64<E>(self, v: u64) -> Result<Raw, E> {
-        Ok(i64::try_from(v).map_or(Raw::TooBig, Raw::Int))
+        Ok(i64::try_from(v).map_or(Raw::Float(f64::INFINITY), Raw::Int))
     }
 
     fn visit_f64<E>(self, v: f64) -> Result<Raw, E> {
@@ -203,7 +202,6 @@ impl Builder<'_> {
             Raw::Null => Value::Null,
             Raw::Bool(b) => Value::Bool(b),
             Raw::Int(i) => Value::Int(i),
-            Raw::TooBig => self.number(span, &written, f64::INFINITY),
             Raw::Float(f) => self.number(span, &written, f),
             Raw::String(s) => {
                 if !quoted && !alias {
@@ -381,8 +379,7 @@ fn yaml_error(source: &Arc<Source>, error: &Error) -> Diagnostic {
     if let Error::AliasError { error, .. } = inner {
         inner = error.without_snippet();
     }
-    let start = inner.location().or_else(|| error.location());
-    let start = start.map_or(0, |l| offset(source, &l));
+    let start = inner.location().or_else(|| error.location()).map_or(0, |l| offset(source, &l));
     let (code, message, help) = explain(inner);
     if code == Code::YamlSyntax
         && help.is_none()

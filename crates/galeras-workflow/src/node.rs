@@ -61,26 +61,17 @@ impl Node {
 
     /// The text of a string.
     pub fn as_str(&self) -> Option<&str> {
-        match &self.value {
-            Value::String(s) => Some(s),
-            _ => None,
-        }
+        if let Value::String(s) = &self.value { Some(s) } else { None }
     }
 
     /// The value of a boolean.
     pub fn as_bool(&self) -> Option<bool> {
-        match self.value {
-            Value::Bool(b) => Some(b),
-            _ => None,
-        }
+        if let Value::Bool(b) = self.value { Some(b) } else { None }
     }
 
     /// The value of an integer.
     pub fn as_i64(&self) -> Option<i64> {
-        match self.value {
-            Value::Int(i) => Some(i),
-            _ => None,
-        }
+        if let Value::Int(i) = self.value { Some(i) } else { None }
     }
 
     /// The value of a number; an integer counts as one.
@@ -94,18 +85,12 @@ impl Node {
 
     /// The entries of a list.
     pub fn as_seq(&self) -> Option<&[Node]> {
-        match &self.value {
-            Value::Seq(items) => Some(items),
-            _ => None,
-        }
+        if let Value::Seq(items) = &self.value { Some(items) } else { None }
     }
 
     /// The entries of a mapping.
     pub fn as_map(&self) -> Option<&[(Node, Node)]> {
-        match &self.value {
-            Value::Map(entries) => Some(entries),
-            _ => None,
-        }
+        if let Value::Map(entries) = &self.value { Some(entries) } else { None }
     }
 
     /// True for a boolean, a number or a string.
@@ -182,14 +167,11 @@ impl Node {
             Json::Array(items) => {
                 Value::Seq(items.iter().map(|i| Self::from_json(i, span)).collect())
             }
-            Json::Object(map) => Value::Map(
-                map.iter()
-                    .map(|(key, value)| {
-                        let key = Self::new(Value::String(key.clone()), span);
-                        (key, Self::from_json(value, span))
-                    })
-                    .collect(),
-            ),
+            Json::Object(map) => {
+                let key = |name: &String| Self::new(Value::String(name.clone()), span);
+                let entries = map.iter().map(|(name, v)| (key(name), Self::from_json(v, span)));
+                Value::Map(entries.collect())
+            }
         };
         Self::new(value, span)
     }
@@ -297,7 +279,6 @@ impl Node {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use crate::source::Source;
     use crate::{Diagnostics, load};

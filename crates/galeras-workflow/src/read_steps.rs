@@ -1,18 +1,25 @@
-//! Reads `steps` and `outputs`. The plan finds cycles, unknown steps and unknown ports.
+//! Reads `steps` with their data tests (`assert`), and `outputs`. The plan finds cycles, unknown
+//! steps, ports and columns, and mistakes in SQL.
 
 use std::collections::HashMap;
+
+use strum::VariantNames as _;
 
 use super::columns::ItemType;
 use super::diagnostic::quote;
 use super::expr::has_expression;
 use super::node::{Node, Value};
-use super::reader::WorkflowReader;
+use super::reader::{WorkflowReader, describe};
 use super::source::Span;
-use super::spec::{Contract, From, Output, Reference, SchemaField, StepKind, StepSpec, Text};
+use super::spec::{
+    Assert, AssertKind, AssertSeverity, Contract, From, Output, Reference, SchemaField, StepKind,
+    StepSpec, Text,
+};
 use crate::code::Code;
 
 const STEP_KEYS: [&str; 8] =
     ["op", "uses", "from", "with", "matrix", "schema", "assert", "description"];
+const ASSERT_OPTIONS: [&str; 2] = ["severity", "port"];
 const OUTPUT_KEYS: [&str; 5] = ["from", "path", "column", "shape", "show"];
 const OUTPUT_SUFFIXES: [&str; 9] =
     [".parquet", ".jsonl", ".json", ".csv", ".txt", ".svg", ".png", ".pdf", ".html"];
@@ -266,6 +273,140 @@ impl WorkflowReader<'_> {
         }
     }
 
+    fn asserts(&mut self, node: &Node) -> Vec<Assert> {
+        let items = self.list(node, ("`assert`", "a list such as `[{ unique: [id] }]`"), 0);
+        items.unwrap_or_default().iter().filter_map(|item| self.assert(item)).collect()
+    }
+
+    fn assert(&mut self, node: &Node) -> Option<Assert> {
+        let known = [AssertKind::VARIANTS, &ASSERT_OPTIONS].concat();
+        let wanted = "a mapping such as `unique: [id]`";
+        let entries = self.mapping(node, ("an assertion", wanted), &known)?;
+        let severity = node.get("severity").and_then(|n| self.severity(n)).unwrap_or_default();
+        let port = self.optional_fixed_text(node, "port");
+
+        let is_kind = |key: &Node| AssertKind::VARIANTS.contains(&key.as_str().unwrap_or(""));
+        let mut kinds = entries.iter().filter(|(key, _)| is_kind(key));
+        let Some((first, value)) = kinds.next() else {
+            let is_option = |key: &Node| ASSERT_OPTIONS.contains(&key.as_str().unwrap_or(""));
+            // An unknown key has been reported; it is probably the missing one.
+            if entries.iter().all(|(key, _)| is_option(key)) {
+                let message = "an assertion needs something to check";
+                let problem = self.error(Code::MissingKey, message, node.span);
+                self.push(problem.with_suggestion("", AssertKind::VARIANTS.iter().copied()));
+            }
+            return None;
+        };
+        for (other, _) in kinds.filter(|(key, _)| key.as_str() != first.as_str()) {
+            let message = "an assertion checks one thing";
+            let problem = self.error(Code::ConflictingKeys, message, other.span);
+            let problem = problem.with_related(self.source, first.span, "the first check");
+            self.push(problem.with_help("write one list entry per check"));
+        }
+        let kind = match first.as_str().unwrap_or("") {
+            "unique" => AssertKind::Unique(self.columns(value, "`unique`")?),
+            "not_null" => AssertKind::NotNull(self.columns(value, "`not_null`")?),
+            "accepted_values" => self.accepted_values(value)?,
+            "expr" => self.condition(value)?,
+            _ => self.rows(value)?,
+        };
+        Some(Assert { kind, severity, port, span: node.span })
+    }
+
+    fn severity(&mut self, node: &Node) -> Option<AssertSeverity> {
+        let text = self.text(node, "`severity`")?;
+        match text.value.as_str() {
+            "error" => Some(AssertSeverity::Error),
+            "warn" => Some(AssertSeverity::Warn),
+            other => {
+                let message = format!("there is no severity {}", quote(other));
+                let problem = self.error(Code::WrongValue, message, node.span);
+                self.push(match other {
+                    "warning" => problem.with_help("did you mean `warn`?"),
+                    _ => problem.with_suggestion(other, ["error", "warn"]),
+                });
+                None
+            }
+        }
+    }
+
+    fn columns(&mut self, node: &Node, what: &str) -> Option<Vec<Text>> {
+        let Some(items) = node.as_seq().filter(|items| !items.is_empty()) else {
+            let message = format!("{what} must be a list of columns, not {}", describe(node));
+            let problem = self.error(Code::WrongType, message, node.span);
+            self.push(match node.as_str().filter(|s| s.len() < 100) {
+                Some(column) => problem.with_help(format!("write `[{column}]`")),
+                None => problem,
+            });
+            return None;
+        };
+        items.iter().map(|item| self.fixed_text(item, "a column")).collect()
+    }
+
+    fn accepted_values(&mut self, node: &Node) -> Option<AssertKind> {
+        let what = "`accepted_values`";
+        let wanted = "a mapping such as `{ column: language, values: [python] }`";
+        self.mapping(node, (what, wanted), &["column", "values"])?;
+        let column = self.required(node, (what, "column"), node.head(), "add `column: name`");
+        let column = column.and_then(|value| self.fixed_text(value, "`column`"));
+        let values = self.required(node, (what, "values"), node.head(), "add `values: [a, b]`");
+        let values = values.and_then(|value| self.values(value));
+        Some(AssertKind::AcceptedValues { column: column?, values: values? })
+    }
+
+    fn values(&mut self, node: &Node) -> Option<Vec<Node>> {
+        let items = self.list(node, ("`values`", "a list of at least one value"), 1)?;
+        for item in items {
+            if item.as_seq().is_some() || item.as_map().is_some() {
+                self.wrong_type(item, "an accepted value", "a scalar");
+                return None;
+            }
+            self.check_expressions(item);
+        }
+        Some(items.to_vec())
+    }
+
+    fn condition(&mut self, node: &Node) -> Option<AssertKind> {
+        let text = self.text(node, "`expr`")?;
+        if text.value.trim().is_empty() {
+            let message = "`expr` is empty";
+            self.fail(Code::WrongValue, message, node.span, "");
+            return None;
+        }
+        self.check_expressions(node);
+        Some(AssertKind::Expr(node.clone()))
+    }
+
+    fn rows(&mut self, node: &Node) -> Option<AssertKind> {
+        let wanted = "a mapping with `min` or `max`";
+        let entries = self.mapping(node, ("`rows`", wanted), &["min", "max"])?;
+        if entries.is_empty() {
+            self.required(node, ("`rows`", "min"), node.span, "write `rows: { min: 1 }`");
+        }
+        let (min, max) = (node.get("min"), node.get("max"));
+        if min.is_none() && max.is_none() {
+            return None;
+        }
+        for (value, key) in [(min, "`min`"), (max, "`max`")] {
+            let Some(value) = value else { continue };
+            if value.as_str().is_some_and(has_expression) {
+                self.check_expressions(value);
+            } else if value.as_i64().is_none_or(|n| n < 0) {
+                self.wrong_type(value, key, "a number of rows");
+                return None;
+            }
+        }
+        if let (Some(low), Some(high)) = (min, max)
+            && let (Some(a), Some(b)) = (low.as_i64(), high.as_i64())
+            && a > b
+        {
+            let message = "`rows` has a `min` above its `max`";
+            let problem = self.error(Code::WrongValue, message, low.span);
+            self.push(problem.with_related(self.source, high.span, "the `max`"));
+        }
+        Some(AssertKind::Rows { min: min.cloned(), max: max.cloned() })
+    }
+
     pub(super) fn output(&mut self, name: Text, node: &Node) -> Option<Output> {
         let what = format!("output {}", quote(&name.value));
         self.mapping(node, (&what, "a mapping with `from` and `path`"), &OUTPUT_KEYS)?;
@@ -275,14 +416,11 @@ impl WorkflowReader<'_> {
         let help = "name a file: `path: folder/name.parquet`";
         let path = self.required(node, (&what, "path"), name.span, help);
         let path = path.and_then(|value| self.output_path(value));
-        let column = match node.get("column") {
-            None => None,
-            Some(value) => Some(self.fixed_text(value, "`column`")?),
+        let mut word = |key: &str| match node.get(key) {
+            None => Some(None),
+            Some(value) => self.fixed_text(value, &format!("`{key}`")).map(Some),
         };
-        let shape = match node.get("shape") {
-            None => None,
-            Some(value) => Some(self.fixed_text(value, "`shape`")?),
-        };
+        let (column, shape) = (word("column")?, word("shape")?);
         let show = node.get("show").is_some_and(|value| {
             if value.as_bool().is_none() {
                 self.wrong_type(value, "`show`", "true or false");

@@ -27,12 +27,8 @@ impl WorkflowReader<'_> {
             if value.as_seq().is_some() {
                 let message = format!("`{key}` must be a mapping from names, not a list");
                 let span = self.visible(value.span);
-                self.fail(
-                    Code::WrongType,
-                    message,
-                    span,
-                    "write `name:` for each entry, in place of the dash",
-                );
+                let help = "write `name:` for each entry, in place of the dash";
+                self.fail(Code::WrongType, message, span, help);
             } else {
                 self.wrong_type(value, &format!("`{key}`"), "a mapping from names");
             }
@@ -139,12 +135,8 @@ impl WorkflowReader<'_> {
             self.push(no_expression_here("a name", self.source, key.span));
         } else if !is_name(&value) {
             let message = format!("{} is not a valid name", quote(&value));
-            self.fail(
-                Code::BadName,
-                message,
-                key.span,
-                "names begin with a letter or `_`, followed by letters, digits, `_` and `-`",
-            );
+            let help = "names begin with a letter or `_`, followed by letters, digits, `_` and `-`";
+            self.fail(Code::BadName, message, key.span, help);
         }
         Some(Text { value, span: key.span })
     }

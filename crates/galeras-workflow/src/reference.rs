@@ -22,25 +22,20 @@ impl WorkflowReader<'_> {
     /// Reads the reference in a string node, which may contain expressions.
     pub(super) fn reference_in(&mut self, node: &Node) -> Reference {
         if !node.as_str().is_some_and(has_expression) {
-            let parsed = parse_reference(node, self.source);
-            return parsed.map_or_else(
-                |problem| {
+            return match parse_reference(node, self.source) {
+                Ok(reference) => Reference::Fixed(reference),
+                Err(problem) => {
                     self.push(*problem);
                     Reference::Invalid(node.span)
-                },
-                Reference::Fixed,
-            );
+                }
+            };
         }
         let before = self.diagnostics.len();
         let used = collect_refs(node, self.source, self.diagnostics);
         for cell in used.iter().filter(|used| used.namespace == Namespace::Matrix) {
             let message = format!("{} is not allowed in a reference", quote(&cell.to_string()));
-            self.fail(
-                Code::BadExpression,
-                message,
-                cell.span,
-                "only params can: which steps a step reads is the same for all of its cells",
-            );
+            let help = "only params can: which steps a step reads is the same for all of its cells";
+            self.fail(Code::BadExpression, message, cell.span, help);
         }
         match self.diagnostics.len() == before {
             true => Reference::Open(node.clone()),
@@ -49,20 +44,16 @@ impl WorkflowReader<'_> {
     }
 }
 
-/// Parses a reference of its own text, as on a command line.
-///
-/// # Errors
-/// The mistake, at its place in `text`.
+/// Parses a reference of its own text, as on a command line. The error is the mistake, at its place
+/// in `text`.
 pub fn parse_step_ref(text: &str) -> Result<StepRef, Box<Diagnostic>> {
     let source = Source::new("the name of a table", text);
     let node = Node::from_json(&serde_json::Value::from(text), Span::new(0, text.len()));
     parse_reference(&node, &source)
 }
 
-/// Parses the reference in a string node, whose expressions have values.
-///
-/// # Errors
-/// The mistake, at its place.
+/// Parses the reference in a string node, whose expressions have values. The error is the mistake,
+/// at its place.
 pub fn parse_reference(node: &Node, source: &Arc<Source>) -> Result<StepRef, Box<Diagnostic>> {
     let text = node.as_str().unwrap_or("");
     let part = |start: usize, end: usize| node.part_span(source.text(), start, end);
@@ -106,14 +97,8 @@ pub fn parse_reference(node: &Node, source: &Arc<Source>) -> Result<StepRef, Box
             return Err(fail(&message, after, text.len()));
         }
     };
-    Ok(StepRef {
-        step: step.to_owned(),
-        port,
-        cells,
-        span: node.span,
-        step_span: part(0, step_end),
-        port_span,
-    })
+    let (step, step_span) = (step.to_owned(), part(0, step_end));
+    Ok(StepRef { step, port, cells, span: node.span, step_span, port_span })
 }
 
 fn cells(inner: &str) -> Result<Cells, String> {
@@ -139,7 +124,6 @@ fn cells(inner: &str) -> Result<Cells, String> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
     use crate::diagnostic::Diagnostics;

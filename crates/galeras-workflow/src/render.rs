@@ -119,10 +119,7 @@ fn credentials(line: &str) -> Vec<Range<usize>> {
         let rest = &line[start..];
         let authority = &rest[..rest.find(ends).unwrap_or(rest.len())];
         let user = &authority[..authority.rfind('@')?];
-        let from = match line[..scheme].ends_with("ssh") {
-            true => user.find(':')? + 1,
-            false => 0,
-        };
+        let from = if line[..scheme].ends_with("ssh") { user.find(':')? + 1 } else { 0 };
         Some(start + from..start + user.len())
     });
     let queries = line.match_indices("://").filter_map(|(mark, _)| {
@@ -160,9 +157,7 @@ impl Report {
         places.extend(near.iter().map(|(span, _)| span));
         let excerpt = Excerpt::new(&d.span.source, &places);
         let mut labels = vec![excerpt.label(&d.span, d.label.as_deref(), true)];
-        for (span, note) in near {
-            labels.push(excerpt.label(span, Some(note), false));
-        }
+        labels.extend(near.iter().map(|(span, note)| excerpt.label(span, Some(note), false)));
         Self {
             code: Some(d.code.name()),
             message: escape_lines(&d.message).into_owned(),
@@ -244,12 +239,8 @@ impl Excerpt {
         let first = lines.clone().min().unwrap_or(1);
         let last = lines.max().unwrap_or(1) + CONTEXT;
         let first_line = first.saturating_sub(CONTEXT).max(1);
-        let mut out = Self {
-            source: Arc::clone(source),
-            text: String::new(),
-            first_line,
-            pieces: Vec::new(),
-        };
+        let (text, pieces) = (String::new(), Vec::new());
+        let mut out = Self { source: Arc::clone(source), text, first_line, pieces };
         for line in first_line..=last {
             let Some(span) = source.line_span(line) else { break };
             if line > first_line {
@@ -270,8 +261,7 @@ impl Excerpt {
             return;
         }
         let (head, tail) = line.split_at_checked(focus).unwrap_or((line, ""));
-        let from = head.char_indices().rev().take(CROP.0).last();
-        let from = from.map_or(head.len(), |(i, _)| i);
+        let from = head.char_indices().rev().take(CROP.0).last().map_or(head.len(), |(i, _)| i);
         let to = tail.char_indices().nth(CROP.1);
         let to = head.len() + to.map_or(tail.len(), |(i, _)| i);
         if from > 0 {
@@ -329,7 +319,6 @@ impl SourceCode for Excerpt {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
     use crate::code::Code;

@@ -97,10 +97,7 @@ impl Walk<'_> {
         // At the very end: just after the last character.
         let last = self.at.0.min(self.raw.len());
         let start = start.or((range.start == self.value.len()).then_some(last))?;
-        match range.is_empty() {
-            true => Some((start, start)),
-            false => Some((start, end?)),
-        }
+        if range.is_empty() { Some((start, start)) } else { Some((start, end?)) }
     }
 
     fn step(&mut self) -> Option<()> {
@@ -177,25 +174,16 @@ impl Walk<'_> {
     }
 }
 
-/// The place of `substituted[range]`, where `substituted` is the value of `node` with its
-/// expressions replaced. A place within the value of an expression is that of the expression.
-pub fn word_span(
-    node: &Node,
-    source: &Source,
-    substituted: &str,
-    range: Range<usize>,
-) -> Option<Span> {
-    let range = before_substitution(node.as_str()?, substituted, range)?;
+/// The place of `value[range]`, where `value` is the value of `node` with its expressions replaced.
+/// A place within the value of an expression is that of the expression.
+pub fn word_span(node: &Node, source: &Source, value: &str, range: Range<usize>) -> Option<Span> {
+    let range = before_substitution(node.as_str()?, value, range)?;
     node.part(source.text(), range)
 }
 
-/// The range of the written value from which `range` of the substituted one comes.
-fn before_substitution(
-    written: &str,
-    substituted: &str,
-    range: Range<usize>,
-) -> Option<Range<usize>> {
-    if written == substituted {
+/// The range of the written text from which `range` of the value comes.
+fn before_substitution(written: &str, value: &str, range: Range<usize>) -> Option<Range<usize>> {
+    if written == value {
         return Some(range);
     }
     // Texts between expressions are in both; between them are values here and expressions there. An
@@ -206,11 +194,11 @@ fn before_substitution(
         let open = written.get(at..)?.find(OPEN).map(|offset| at + offset);
         let literal = written.get(at..open.unwrap_or(written.len()))?;
         let found = match open {
-            None => substituted.len().checked_sub(literal.len()).filter(|from| *from >= here)?,
+            None => value.len().checked_sub(literal.len()).filter(|from| *from >= here)?,
             Some(_) if at == 0 => 0,
-            Some(_) => here + substituted.get(here..)?.find(literal)?,
+            Some(_) => here + value.get(here..)?.find(literal)?,
         };
-        if !substituted.get(found..)?.starts_with(literal) {
+        if !value.get(found..)?.starts_with(literal) {
             return None;
         }
         if at > 0 {
@@ -223,7 +211,7 @@ fn before_substitution(
         at = open + written.get(open..)?.find(CLOSE)? + CLOSE.len();
     }
     let is_text = |(in_value, in_file): &(Range<usize>, Range<usize>)| {
-        written.get(in_file.clone()) == substituted.get(in_value.clone())
+        written.get(in_file.clone()) == value.get(in_value.clone())
     };
     let place = |at: usize, end: bool| {
         let holds = |in_value: &Range<usize>| match end {
@@ -244,7 +232,6 @@ fn before_substitution(
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use crate::{Diagnostics, load};

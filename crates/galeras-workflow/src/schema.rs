@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use strum::VariantNames as _;
 
 use super::columns::ScalarType;
+use super::read::REPORT_PARTS;
 use super::spec::{AssertKind, KnownPart, ParamType};
 
 const NAME: &str = "^[A-Za-z_][A-Za-z0-9_-]*$";
@@ -66,10 +67,7 @@ pub fn json_schema(operators: &[(&str, &str, Value)]) -> Value {
                         "additionalProperties": false,
                         "properties": {
                             "url": { "type": "string", "description": "A folder, or a URL." },
-                            "allowed_signers": {
-                                "description": "A file of allowed signers, as `ssh-keygen -Y verify` reads it, relative to this file: only results that one of them signed are taken.",
-                                "type": "string",
-                            },
+                            "allowed_signers": { "description": "A file of allowed signers, as `ssh-keygen -Y verify` reads it, relative to this file: only results that one of them signed are taken.", "type": "string" },
                         },
                     },
                 ],
@@ -103,6 +101,20 @@ fn named(description: &str, least: u32, definition: &str) -> Value {
 }
 
 fn step(op: Value, rules: Vec<Value>) -> Value {
+    let reference = json!({ "$ref": "#/$defs/reference" });
+    let expression = json!({ "$ref": "#/$defs/expression" });
+    let axis = json!({
+        "type": "array",
+        "minItems": 1,
+        "items": { "type": ["string", "number", "boolean", "object"] },
+    });
+    let mapping =
+        json!({ "type": "object", "minProperties": 1, "propertyNames": { "pattern": NAME } });
+    let mapping_to = |values: Value| {
+        let mut mapping = mapping.clone();
+        mapping["additionalProperties"] = values;
+        mapping
+    };
     let mut step = json!({
         "type": "object",
         "additionalProperties": false,
@@ -116,51 +128,20 @@ fn step(op: Value, rules: Vec<Value>) -> Value {
             },
             "from": {
                 "description": "Where the input comes from: a step, one of its ports, or a mapping from input ports to them.",
-                "anyOf": [
-                    { "$ref": "#/$defs/reference" },
-                    {
-                        "type": "object",
-                        "minProperties": 1,
-                        "propertyNames": { "pattern": NAME },
-                        "additionalProperties": { "$ref": "#/$defs/reference" },
-                    },
-                ],
+                "anyOf": [reference, mapping_to(reference.clone())],
             },
             "with": { "description": "The arguments.", "type": ["object", "null"] },
             "matrix": {
                 "description": "Runs the step once per combination of these values, or per mapping of a list.",
                 "anyOf": [
-                    {
-                        "type": "object",
-                        "minProperties": 1,
-                        "propertyNames": { "pattern": NAME },
-                        "additionalProperties": {
-                            "anyOf": [
-                                {
-                                    "type": "array",
-                                    "minItems": 1,
-                                    "items": { "type": ["string", "number", "boolean", "object"] },
-                                },
-                                { "$ref": "#/$defs/expression" },
-                            ],
-                        },
-                    },
+                    mapping_to(json!({ "anyOf": [axis, expression] })),
                     {
                         "description": "Values that vary together; all mappings have the same keys.",
                         "type": "array",
                         "minItems": 1,
-                        "items": {
-                            "anyOf": [
-                                {
-                                    "type": "object",
-                                    "minProperties": 1,
-                                    "propertyNames": { "pattern": NAME },
-                                },
-                                { "$ref": "#/$defs/expression" },
-                            ],
-                        },
+                        "items": { "anyOf": [mapping, expression] },
                     },
-                    { "$ref": "#/$defs/expression" },
+                    expression,
                 ],
             },
             "schema": {
@@ -194,16 +175,11 @@ fn frame_definitions() -> Value {
     let types = ParamType::VARIANTS;
     let checks: Vec<Value> =
         AssertKind::VARIANTS.iter().map(|name| json!({ "required": [name] })).collect();
-    let columns = json!({ "type": "array", "minItems": 1, "items": { "type": "string" } });
-    let count = json!({
-        "anyOf": [{ "type": "integer", "minimum": 0 }, { "$ref": "#/$defs/expression" }],
-    });
-    let limit = |kind: &str, doc: &str| {
-        json!({
-            "description": doc,
-            "anyOf": [{ "type": kind, "minimum": 0 }, { "$ref": "#/$defs/expression" }],
-        })
-    };
+    let columns = |doc: &str| json!({ "type": "array", "minItems": 1, "items": { "type": "string" }, "description": doc });
+    let least_0 =
+        |kind: &str| json!([{ "type": kind, "minimum": 0 }, { "$ref": "#/$defs/expression" }]);
+    let count = json!({ "anyOf": least_0("integer") });
+    let limit = |kind: &str, doc: &str| json!({ "description": doc, "anyOf": least_0(kind) });
     json!({
         "report": report_schema(),
         "budget": {
@@ -255,18 +231,9 @@ fn frame_definitions() -> Value {
                     "type": "string",
                     "pattern": r"(\.(parquet|jsonl|json|csv|txt|svg|png|pdf|html)|\}\}\s*)$",
                 },
-                "column": {
-                    "description": "The text column of a table of one row whose value is the file, as it is.",
-                    "type": "string",
-                },
-                "shape": {
-                    "description": "The rows as in other files: `galeras` as in the published Galeras dataset (.parquet, .jsonl, .json).",
-                    "enum": ["galeras"],
-                },
-                "show": {
-                    "description": "Print the table on standard output at the end of a run.",
-                    "type": "boolean",
-                },
+                "column": { "description": "The text column of a table of one row whose value is the file, as it is.", "type": "string" },
+                "shape": { "description": "The rows as in other files: `galeras` as in the published Galeras dataset (.parquet, .jsonl, .json).", "enum": ["galeras"] },
+                "show": { "description": "Print the table on standard output at the end of a run.", "type": "boolean" },
             },
         },
         "assertion": {
@@ -274,8 +241,8 @@ fn frame_definitions() -> Value {
             "additionalProperties": false,
             "oneOf": checks,
             "properties": {
-                "unique": with_doc(&columns, "No two rows agree in all of these columns."),
-                "not_null": with_doc(&columns, "None of these columns holds a null."),
+                "unique": columns("No two rows agree in all of these columns."),
+                "not_null": columns("None of these columns holds a null."),
                 "accepted_values": {
                     "description": "A column holds only these values.",
                     "type": "object",
@@ -302,28 +269,11 @@ fn frame_definitions() -> Value {
 }
 
 fn report_schema() -> Value {
-    let part = |name: &'static str, description: &str| {
-        let property = match name {
-            "text" => json!({ "type": "string", "description": description }),
-            _ => json!({ "$ref": "#/$defs/reference", "description": description }),
-        };
-        (name, property)
-    };
-    let parts = [
-        part("text", "Markdown."),
-        part(
-            "findings",
-            "The sentences of a table of findings, such as the port `findings` of `regress`.",
-        ),
-        part("figure", "The pictures of a step with `op: figure`."),
-        part("table", "A table to read."),
-        part("rows", "Rows one by one: what was asked, what was answered, what was right."),
-    ];
-    let alone: Vec<Value> = parts.iter().map(|(name, _)| json!({ "required": [name] })).collect();
-    let mut section = json!({
+    let part = |doc: &str| json!({ "$ref": "#/$defs/reference", "description": doc });
+    let section = json!({
         "type": "object",
         "additionalProperties": false,
-        "oneOf": alone,
+        "oneOf": REPORT_PARTS.map(|name| json!({ "required": [name] })),
         "properties": {
             "heading": { "type": "string", "description": "The text above it." },
             "caption": { "type": "string", "description": "The text below a figure or a table." },
@@ -333,11 +283,13 @@ fn report_schema() -> Value {
                 "description": "The columns of a table or of rows; all without.",
             },
             "limit": { "type": "integer", "minimum": 1, "description": "The most rows." },
+            "text": { "type": "string", "description": "Markdown." },
+            "findings": part("The sentences of a table of findings, such as the port `findings` of `regress`."),
+            "figure": part("The pictures of a step with `op: figure`."),
+            "table": part("A table to read."),
+            "rows": part("Rows one by one: what was asked, what was answered, what was right."),
         },
     });
-    for (name, property) in parts {
-        section["properties"][name] = property;
-    }
     json!({
         "description": "The page of the study, which `galeras report` writes.",
         "type": "object",
@@ -356,12 +308,6 @@ fn report_schema() -> Value {
             },
         },
     })
-}
-
-fn with_doc(schema: &Value, doc: &str) -> Value {
-    let mut out = schema.clone();
-    out["description"] = json!(doc);
-    out
 }
 
 /// Adjusts the references of an operator's schema to its new place. The schemas are our own, so
@@ -403,7 +349,7 @@ fn relax(schema: &mut Value) {
 fn relax_child(schema: &mut Value) {
     if !is_scalar(schema) {
         relax(schema);
-        if !is_collection(schema) {
+        if !is_within(schema, &["array", "object", "null"]) {
             return;
         }
     } else if is_free_string(schema) {
@@ -446,11 +392,6 @@ fn is_scalar(schema: &Value) -> bool {
     choices.is_some_and(|all| !all.is_empty() && all.iter().all(is_scalar))
 }
 
-/// A list or a mapping, or nothing.
-fn is_collection(schema: &Value) -> bool {
-    is_within(schema, &["array", "object", "null"])
-}
-
 /// A string without conditions already accepts an expression.
 fn is_free_string(schema: &Value) -> bool {
     let conditions = ["enum", "const", "pattern", "format", "minLength", "maxLength"];
@@ -458,7 +399,6 @@ fn is_free_string(schema: &Value) -> bool {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
 

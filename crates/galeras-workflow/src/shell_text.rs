@@ -164,7 +164,6 @@ impl ShellText {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use serde_json::json;
@@ -193,10 +192,8 @@ mod tests {
         assert_eq!(sh("cmd '@' x", json!("it's")), r"cmd 'it'\''s' x");
         assert_eq!(sh("cmd \"@\" @", json!("$x")), "cmd \"\\$x\" '$x'");
         assert_eq!(sh("cmd \"$(ls @)\" @", json!("$x")), "cmd \"$(ls '$x')\" '$x'");
-        assert_eq!(
-            sh("(cd x && ls @) # don't\nls @", json!("y")),
-            "(cd x && ls 'y') # don't\nls 'y'"
-        );
+        let commented = sh("(cd x && ls @) # don't\nls @", json!("y"));
+        assert_eq!(commented, "(cd x && ls 'y') # don't\nls 'y'");
         assert_eq!(sh("echo a#b @", json!("y")), "echo a#b 'y'");
         assert_eq!(with("cmd @", &json!([1])), Err(Unfit::Type("a list")));
         assert_eq!(with("cmd @", &Json::Null), Err(Unfit::Type("null")));

@@ -126,7 +126,6 @@ impl PartialEq for SourceSpan {
 impl Eq for SourceSpan {}
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
 
@@ -149,10 +148,8 @@ mod tests {
             let span = SourceSpan::new(&source, Span { start, end });
             (span.start, span.end())
         };
-        assert_eq!(
-            [bound(1, 2), bound(2, 3), bound(2, 2), bound(0, 1)],
-            [(1, 3), (1, 3), (1, 3), (0, 1)]
-        );
-        assert_eq!([bound(1, 1), bound(4, 99), bound(99, 99)], [(1, 1), (4, 6), (6, 6)]);
+        assert_eq!([bound(1, 2), bound(2, 3), bound(2, 2)], [(1, 3); 3]);
+        assert_eq!([bound(0, 1), bound(1, 1)], [(0, 1), (1, 1)]);
+        assert_eq!([bound(4, 99), bound(99, 99)], [(4, 6), (6, 6)]);
     }
 }

@@ -6,6 +6,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use strum::{EnumString, IntoStaticStr, VariantNames};
+
 use super::columns::ItemType;
 use super::node::Node;
 use super::source::{Source, Span};
@@ -82,17 +84,7 @@ pub struct BudgetSpec {
 }
 
 /// The type of a parameter.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    strum::VariantNames,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum ParamType {
     /// A 64-bit integer.
@@ -283,7 +275,7 @@ pub enum AssertSeverity {
 }
 
 /// The condition of an assertion. `VARIANTS` are the keys of the kinds in a workflow.
-#[derive(Debug, Clone, PartialEq, strum::VariantNames)]
+#[derive(Debug, Clone, PartialEq, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum AssertKind {
     /// `unique: [a, b]`: no two rows agree in all of these columns.
@@ -397,14 +389,8 @@ pub struct ReportSection {
 pub enum ReportPart {
     /// Markdown.
     Text(Text),
-    /// The sentences of a table of findings.
-    Findings(Reference),
-    /// The pictures of a table with a column `svg`.
-    Figure(Reference),
-    /// A table to read.
-    Table(Reference),
-    /// Single rows: question, answer, and reference.
-    Rows(Reference),
+    /// A table, in this form.
+    Table(TableView, Reference),
     /// Information that the program has without a table.
     Known(KnownPart),
 }
@@ -412,29 +398,31 @@ pub enum ReportPart {
 impl ReportPart {
     /// The table of the section.
     pub fn table(&self) -> Option<&Reference> {
-        match self {
-            Self::Findings(from) | Self::Figure(from) | Self::Table(from) | Self::Rows(from) => {
-                Some(from)
-            }
-            Self::Text(_) | Self::Known(_) => None,
-        }
+        if let Self::Table(_, from) = self { Some(from) } else { None }
     }
 
     /// The same, mutable.
     pub fn table_mut(&mut self) -> Option<&mut Reference> {
-        match self {
-            Self::Findings(from) | Self::Figure(from) | Self::Table(from) | Self::Rows(from) => {
-                Some(from)
-            }
-            Self::Text(_) | Self::Known(_) => None,
-        }
+        if let Self::Table(_, from) = self { Some(from) } else { None }
     }
 }
 
+/// The forms in which a report shows a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString)]
+#[strum(serialize_all = "lowercase")]
+pub enum TableView {
+    /// The sentences of a table of findings.
+    Findings,
+    /// The pictures of a table with a column `svg`.
+    Figure,
+    /// A table to read.
+    Table,
+    /// Single rows: question, answer, and reference.
+    Rows,
+}
+
 /// Sections of a report that need no table.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantNames,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum KnownPart {
     /// The steps and their results.

@@ -188,7 +188,6 @@ fn literal(value: &Json) -> Result<String, Unfit> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use serde_json::json;

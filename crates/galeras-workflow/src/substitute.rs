@@ -190,7 +190,6 @@ fn unknown_key(r: &Ref, source: &Arc<Source>, scope: &Scope) -> Option<Diagnosti
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
     use crate::expr::collect_refs;
@@ -259,14 +258,11 @@ mod tests {
 
     #[test]
     fn a_key_that_leads_nowhere_is_named() {
+        let only = "only a value within a mapping is named by its key";
         for (expression, message, help) in [
             ("params.m.deep.naer", "`params.m.deep` has no key `naer`", "did you mean `near`?"),
             ("params.m.dep.near", "`params.m` has no key `dep`", "did you mean `deep`?"),
-            (
-                "params.m.deep.near.x",
-                "`params.m.deep.near` has no keys: it is a number",
-                "only a value within a mapping is named by its key",
-            ),
+            ("params.m.deep.near.x", "`params.m.deep.near` has no keys: it is a number", only),
             ("params.no.x", "there is no parameter `no`", "did you mean `n`?"),
         ] {
             let (_, found) = run(&format!("a: ${{{{ {expression} }}}}\n"));

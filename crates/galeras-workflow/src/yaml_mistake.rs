@@ -35,13 +35,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn mistake(
-        &self,
-        message: impl Into<String>,
-        span: Span,
-        help: impl Into<String>,
-    ) -> Diagnostic {
-        Diagnostic::error(Code::YamlSyntax, message, self.source, span).with_help(help)
+    fn mistake(&self, what: impl Into<String>, span: Span, help: impl Into<String>) -> Diagnostic {
+        Diagnostic::error(Code::YamlSyntax, what, self.source, span).with_help(help)
     }
 
     fn complains(&self, words: &[&str]) -> bool {
@@ -459,7 +454,6 @@ fn first_word(content: &str) -> &str {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use crate::{Diagnostics, Source, load};
 
@@ -481,16 +475,12 @@ mod tests {
     #[test]
     fn mistakes_are_found_where_they_were_made() {
         let expression = "${{ params.seed }}";
+        let over_lines = "    with: {\n      n: 1,\n      seed: ${{ params.seed }}\n    }\n";
         for (rest, words, marked, line) in [
             ("    with: { n: 5, seed: ${{ params.seed }} }\n", "needs quotes", expression, 5),
             ("    with: { seed: ${{ params.seed }}, n: 5 }\n", "needs quotes", expression, 5),
             ("    with: { a: [ ${{ params.seed }} ] }\n", "needs quotes", expression, 5),
-            (
-                "    with: {\n      n: 1,\n      seed: ${{ params.seed }}\n    }\n",
-                "needs quotes",
-                expression,
-                7,
-            ),
+            (over_lines, "needs quotes", expression, 7),
             ("  s:\n    op sample\n    from: m\n", "colon", "op", 6),
             ("  s\n    op: sample\n", "colon", "s", 5),
             ("  s:\n    op:sample\n    from: m\n", "colon", ":", 6),

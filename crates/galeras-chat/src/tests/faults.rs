@@ -170,15 +170,13 @@ async fn huge_answers_are_not_read() {
 #[tokio::test]
 async fn errors_that_end_all_requests() {
     let html = ("content-type", "text/html; charset=utf-8");
+    let elsewhere = ("location", "https://evil.example/v1?x=1");
     for (reply, part) in [
         (status(401, &[], "{\"error\": \"no key\"}"), "wants a key: no key"),
         (status(403, &[], ""), "403"),
         (status(404, &[], "404 page not found"), "/v1"),
         (status(404, &[], "{\"message\": \"The model `m` does not exist.\"}"), "no model `m`"),
-        (
-            status(307, &[("location", "https://evil.example/v1?x=1")], ""),
-            "https://evil.example/v1,",
-        ),
+        (status(307, &[elsewhere], ""), "https://evil.example/v1,"),
         (status(200, &[("content-type", "text/event-stream")], "data: {}\n\n"), "stream"),
         (status(200, &[("content-encoding", "gzip")], "..."), "compresses its answer (gzip)"),
         (status(200, &[html], "<html>"), "web page"),

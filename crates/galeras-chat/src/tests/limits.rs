@@ -134,13 +134,7 @@ fn price() -> Price {
 
 /// A budget of `limit`, and settings that use it.
 fn within(limit: &str) -> (Arc<Budget>, ChatSettings) {
-    let limit = SpendingLimit {
-        account: "a".into(),
-        owner: "the step `a`".into(),
-        max_usd: Some(usd(limit)),
-        max_requests: None,
-    };
-    let budget = Budget::new(Accounts::new(vec![limit], None), vec![0]);
+    let budget = spending::budget(limit);
     let (price, counted) = (Some(price()), Some(Arc::clone(&budget)));
     (budget, ChatSettings { budget: counted, price, ..ChatSettings::default() })
 }

@@ -41,18 +41,15 @@ async fn speaking(
 async fn messages_are_asked_as_their_api_wants_it() {
     let ran = after(vec![]).await;
     let answer = ran.ask("hello").await.unwrap();
-    assert_eq!(
-        (answer.content.as_str(), answer.finish_reason.as_deref()),
-        ("hi", Some("end_turn"))
-    );
+    let (content, reason) = (answer.content.as_str(), answer.finish_reason.as_deref());
+    assert_eq!((content, reason), ("hi", Some("end_turn")));
     assert_eq!((answer.prompt_tokens, answer.completion_tokens), (Some(20), Some(5)));
     ran.server.with(|requests| {
         let head = requests[0].head.to_lowercase();
         assert!(head.starts_with("post /v1/messages http/1.1\r\n"), "{head}");
         let key = format!("x-api-key: {}", KEY.to_lowercase());
-        for line in
-            [key.as_str(), "anthropic-version: 2023-06-01", "content-type: application/json"]
-        {
+        let version = "anthropic-version: 2023-06-01";
+        for line in [key.as_str(), version, "content-type: application/json"] {
             assert_eq!(head.matches(line).count(), 1, "{line} in {head}");
         }
         assert!(!head.contains("authorization"), "{head}");
@@ -72,19 +69,15 @@ async fn a_text_is_continued() {
     let body = json!({"model": "m", "prompt": "a", "suffix": "c", "max_tokens": 1, "logprobs": 1});
     let answer = ran.send(&Ask::new(body.as_object().unwrap().clone()).unwrap()).await.unwrap();
     assert_eq!((answer.content.as_str(), answer.finish_reason.as_deref()), (" b", Some("length")));
-    assert_eq!(
-        answer.logprobs,
-        Some(vec![TokenLogprob { token: " b".into(), logprob: Some(-0.5) }])
-    );
+    let token = TokenLogprob { token: " b".into(), logprob: Some(-0.5) };
+    assert_eq!(answer.logprobs, Some(vec![token]));
     ran.server.with(|requests| {
         let head = requests[0].head.to_lowercase();
         assert!(head.starts_with("post /v1/completions http/1.1\r\n"), "{head}");
         assert!(head.contains("authorization: bearer sk-ant-"), "{head}");
         let sent: serde_json::Value = serde_json::from_str(&requests[0].body).unwrap();
-        assert_eq!(
-            (&sent["prompt"], &sent["suffix"], &sent["stream"]),
-            (&json!("a"), &json!("c"), &json!(false))
-        );
+        let parts = ["prompt", "suffix", "stream"].map(|part| sent[part].clone());
+        assert_eq!(parts, [json!("a"), json!("c"), json!(false)]);
     });
 }
 
@@ -113,19 +106,14 @@ async fn an_overloaded_server_is_waited_for_by_all() {
 
 #[tokio::test]
 async fn errors_end_all_requests_or_one() {
+    let invalid = |message| anthropic(400, &[], "invalid_request_error", message);
     for (reply, part) in [
         (anthropic(401, &[], "authentication_error", "invalid x-api-key"), "the key in $KEY"),
         (anthropic(403, &[], "permission_error", "no"), "refuses (HTTP 403)"),
         (anthropic(404, &[], "not_found_error", "model: m"), "has no model `m`"),
         (anthropic(404, &[], "not_found_error", "Not Found"), "/v1/messages"),
-        (
-            anthropic(400, &[], "invalid_request_error", "Your credit balance is too low"),
-            "no money left",
-        ),
-        (
-            anthropic(400, &[], "invalid_request_error", "seed: Extra inputs are not permitted"),
-            "leave it out",
-        ),
+        (invalid("Your credit balance is too low"), "no money left"),
+        (invalid("seed: Extra inputs are not permitted"), "leave it out"),
     ] {
         let ran = after(vec![reply; 3]).await;
         let reason = fatal(ran.ask("hello").await);
@@ -135,7 +123,7 @@ async fn errors_end_all_requests_or_one() {
     let empty = json!({"type": "message", "content": null, "usage": {"input_tokens": 1, "output_tokens": 0}});
     let within = json!({"type": "error", "error": {"type": "api_error", "message": "M"}});
     for (reply, rule, tries) in [
-        (anthropic(400, &[], "invalid_request_error", "prompt is too long: 9"), "refused", 1),
+        (invalid("prompt is too long: 9"), "refused", 1),
         (anthropic(413, &[], "request_too_large", "too large"), "refused", 1),
         (anthropic(500, &[], "api_error", "M"), "server_error", 5),
         (anthropic(504, &[], "timeout_error", "M"), "server_error", 5),

@@ -18,6 +18,7 @@ async fn no_server_makes_us_show_the_key() {
     let masked = format!("{}****{}", &KEY[..11], &KEY[KEY.len() - 4..]);
     let echo =
         |text: &str| json!({"error": {"message": format!("Incorrect key: {text}.")}}).to_string();
+    let unsupported = json!({"error": {"code": "unsupported_parameter", "message": KEY}});
     let head =
         |name: &'static str, value: String| Reply::Full(302, vec![(name, value)], String::new());
     let replies = vec![
@@ -26,11 +27,7 @@ async fn no_server_makes_us_show_the_key() {
         status(401, &[], &echo(&masked)),
         status(401, &[], &echo(&format!("{}{KEY}", "x".repeat(190)))),
         status(403, &[], KEY),
-        status(
-            400,
-            &[],
-            &json!({"error": {"code": "unsupported_parameter", "message": KEY}}).to_string(),
-        ),
+        status(400, &[], &unsupported.to_string()),
         status(404, &[], &format!("no model {KEY}")),
         status(429, &[("retry-after", "20")], &echo(KEY)),
         status(500, &[], &format!("<title>{KEY}</title>")),

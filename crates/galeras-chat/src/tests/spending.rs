@@ -9,7 +9,7 @@ fn limit(account: &str, max_usd: Option<&str>, max_requests: Option<u64>) -> Spe
     SpendingLimit { account: account.into(), owner, max_usd: max_usd.map(usd), max_requests }
 }
 
-fn budget(limit_usd: &str) -> Arc<Budget> {
+pub(super) fn budget(limit_usd: &str) -> Arc<Budget> {
     Budget::new(Accounts::new(vec![limit("a", Some(limit_usd), None)], None), vec![0])
 }
 
@@ -87,12 +87,8 @@ async fn requests_are_limited_too() {
 /// Two steps with one limit each, and one for both.
 #[tokio::test]
 async fn all_limits_of_a_request_hold_at_once() {
-    let limits = vec![
-        limit("a", Some("1"), None),
-        limit("b", Some("9"), None),
-        limit("/", Some("1.5"), None),
-    ];
-    let accounts = Accounts::new(limits, None);
+    let limits = [("a", "1"), ("b", "9"), ("/", "1.5")].map(|(a, usd)| limit(a, Some(usd), None));
+    let accounts = Accounts::new(limits.into(), None);
     let a = Budget::new(Arc::clone(&accounts), vec![0, 2]);
     let b = Budget::new(Arc::clone(&accounts), vec![1, 2]);
     pay(a.reserve(usd("0.9")).await.unwrap(), "0.9");

@@ -15,7 +15,9 @@ use galeras_operator::{
     Access, BoundStep, MAIN, Operator, Port, Registration, ServerAddress, TableSchema,
 };
 use galeras_sql::session::OutputShape;
-use galeras_workflow::{AssertSeverity, KnownPart, Node, Param, Source, SourceSpan, Workflow};
+use galeras_workflow::{
+    AssertSeverity, KnownPart, Node, Param, Source, SourceSpan, TableView, Workflow,
+};
 
 /// A bound, typed, acyclic workflow.
 pub struct Plan {
@@ -521,14 +523,8 @@ pub struct PlannedSection {
 pub enum PlannedPart {
     /// Markdown.
     Text(String),
-    /// The sentences of a table of findings.
-    Findings(String, Input),
-    /// The pictures of a table with a column `svg`.
-    Figure(String, Input),
-    /// A table.
-    Table(String, Input),
-    /// Single rows.
-    Rows(String, Input),
+    /// A table, in this form.
+    Table(TableView, String, Input),
     /// Information of the program that is not a table.
     Known(KnownPart),
 }
@@ -536,22 +532,14 @@ pub enum PlannedPart {
 impl PlannedReport {
     /// The tables that it shows.
     pub fn inputs(&self) -> impl Iterator<Item = &Input> {
-        self.sections.iter().flatten().filter_map(|section| match &section.part {
-            PlannedPart::Findings(_, input)
-            | PlannedPart::Figure(_, input)
-            | PlannedPart::Table(_, input)
-            | PlannedPart::Rows(_, input) => Some(input),
-            PlannedPart::Text(_) | PlannedPart::Known(_) => None,
+        self.sections.iter().flatten().filter_map(|section| {
+            if let PlannedPart::Table(_, _, input) = &section.part { Some(input) } else { None }
         })
     }
 
     pub(super) fn inputs_mut(&mut self) -> impl Iterator<Item = &mut Input> {
-        self.sections.iter_mut().flatten().filter_map(|section| match &mut section.part {
-            PlannedPart::Findings(_, input)
-            | PlannedPart::Figure(_, input)
-            | PlannedPart::Table(_, input)
-            | PlannedPart::Rows(_, input) => Some(input),
-            PlannedPart::Text(_) | PlannedPart::Known(_) => None,
+        self.sections.iter_mut().flatten().filter_map(|section| {
+            if let PlannedPart::Table(_, _, input) = &mut section.part { Some(input) } else { None }
         })
     }
 }

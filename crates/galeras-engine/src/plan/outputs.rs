@@ -22,7 +22,7 @@ use galeras_sql::session::OutputShape;
 use galeras_workflow::code::Code;
 use galeras_workflow::{
     Diagnostic, OUTPUT_PATH_HELP, Output, ReportPart, ReportSection, Source, SourceSpan, Span,
-    Text, output_path_problem, quote, substitute_node,
+    TableView, Text, output_path_problem, quote, substitute_node,
 };
 
 impl Expander {
@@ -198,21 +198,12 @@ impl Expander {
         let part = match &section.part {
             ReportPart::Text(text) => PlannedPart::Text(text.value.clone()),
             ReportPart::Known(part) => PlannedPart::Known(*part),
-            ReportPart::Findings(from)
-            | ReportPart::Figure(from)
-            | ReportPart::Table(from)
-            | ReportPart::Rows(from) => {
+            ReportPart::Table(view, from) => {
                 let from = from.fixed()?;
                 let input = self.table(site, from, &Vec::new(), targets, "report")?;
                 self.section_columns(site, section, &input);
                 let name = site.workflow.source.slice(from.span).trim_matches(['"', '\'']);
-                let name = name.to_string();
-                match &section.part {
-                    ReportPart::Findings(_) => PlannedPart::Findings(name, input),
-                    ReportPart::Figure(_) => PlannedPart::Figure(name, input),
-                    ReportPart::Table(_) => PlannedPart::Table(name, input),
-                    _ => PlannedPart::Rows(name, input),
-                }
+                PlannedPart::Table(*view, name.to_string(), input)
             }
         };
         Some(PlannedSection {
@@ -227,8 +218,8 @@ impl Expander {
     /// Reports columns that a section names or needs and that its table lacks.
     fn section_columns(&mut self, site: &Site<'_>, section: &ReportSection, input: &Input) {
         let needed = match &section.part {
-            ReportPart::Findings(_) => Some(SENTENCE),
-            ReportPart::Figure(_) => Some(SVG),
+            ReportPart::Table(TableView::Findings, _) => Some(SENTENCE),
+            ReportPart::Table(TableView::Figure, _) => Some(SVG),
             _ => None,
         };
         if input.schema.open {

@@ -146,9 +146,9 @@ impl Remote {
         };
         let offer = match self.store.offer(key).await {
             Ok(Offer::Manifest(stored)) => {
-                let differs = other_tables(planned, stored.manifest());
+                let differs = other_tables(planned, &stored.manifest);
                 let (signatures, size) =
-                    tokio::join!(self.signatures(&stored), self.other_size(stored.manifest()));
+                    tokio::join!(self.signatures(&stored), self.other_size(&stored.manifest));
                 let from = self.location();
                 match (signatures, differs.or(size)) {
                     (Err(refusal), _) => {
@@ -161,7 +161,7 @@ impl Remote {
                     }
                     (Ok(signatures), None) => {
                         debug!(%key, "the remote has the result");
-                        let manifest = Arc::new(stored.manifest().clone());
+                        let manifest = Arc::new(stored.manifest.clone());
                         Some(Offered { manifest, stored: Arc::new(*stored), signatures })
                     }
                 }
@@ -209,11 +209,11 @@ impl Remote {
         let Some(SignatureDemand { signers, file }) = &self.demand else {
             return Ok(SignatureFile::default());
         };
-        let key = &stored.manifest().key;
+        let key = &stored.manifest.key;
         let signatures = self.store.offered_signatures(key).await;
         let signatures =
             signatures.map_err(|error| format!("has a signature that cannot be had: {error}"))?;
-        let (signers, bytes) = (signers.clone(), stored.bytes().to_vec());
+        let (signers, bytes) = (signers.clone(), stored.bytes.clone());
         let judged = tokio::task::spawn_blocking(move || {
             let accepted = signers.accept(&signatures, &bytes);
             (accepted, signatures)

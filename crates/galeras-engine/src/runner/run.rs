@@ -95,7 +95,7 @@ pub async fn run(plan: Arc<Plan>, store: Store, mut options: RunOptions) -> RunO
     let started = options.started;
     let mut record = RunRecord::new(plan.name.as_str(), plan.file.as_str());
     record.params = plan.params.clone().into();
-    record.remember(options.remembered.as_ref());
+    record.settings = options.remembered.clone().unwrap_or_default();
     let mut wanted = vec![options.select.is_none(); plan.steps.len()];
     let selected = options.select.as_deref().unwrap_or_default();
     plan.with_ancestors(selected).into_iter().for_each(|at| wanted[at] = true);

@@ -168,7 +168,7 @@ pub async fn stored_results(plan: &Plan, store: &Store) -> Result<Vec<StoredResu
                     let key = key.preimage.key();
                     match store.offer(&key).await? {
                         Offer::Manifest(manifest) => {
-                            StoredResult::Found(Arc::new(manifest.into_manifest()))
+                            StoredResult::Found(Arc::new(manifest.manifest))
                         }
                         Offer::Nothing => StoredResult::Missing(key),
                         Offer::Unusable(cause) => StoredResult::Damaged(key, cause),

@@ -172,7 +172,7 @@ impl<'a> Transfer<'a> {
     ) -> Result<(StoredManifest, SignatureFile), RunError> {
         let own = match from.offer(&manifest.key).await? {
             // Another result does not count; labels may have been changed on the way.
-            Offer::Manifest(stored) if stored.manifest() == manifest => *stored,
+            Offer::Manifest(stored) if stored.manifest == *manifest => *stored,
             Offer::Manifest(_) | Offer::Nothing | Offer::Unusable(_) => {
                 StoredManifest::of(manifest.clone())?
             }
@@ -180,7 +180,7 @@ impl<'a> Transfer<'a> {
         let signatures = own.own(from.offered_signatures(&manifest.key).await?).await?;
         let there = to.offered_signatures(&manifest.key).await?;
         let (stored, signatures) = match to.offer(&manifest.key).await? {
-            Offer::Manifest(other) if other.bytes() == own.bytes() => {
+            Offer::Manifest(other) if other.bytes == own.bytes => {
                 let both = own.own(signatures.and(there)).await?;
                 (own, both)
             }
@@ -194,7 +194,7 @@ impl<'a> Transfer<'a> {
             Offer::Manifest(_) | Offer::Nothing | Offer::Unusable(_) => (own, signatures),
         };
         let Some(key) = self.key else { return Ok((stored, signatures)) };
-        let (key, bytes) = (Arc::clone(key), stored.bytes().to_vec());
+        let (key, bytes) = (Arc::clone(key), stored.bytes.clone());
         let signed = tokio::task::spawn_blocking(move || key.sign(&bytes));
         let failed = |cause: String| StepError::new(format!("cannot sign: {cause}"));
         let signed = signed.await.map_err(|error| failed(error.to_string()))?;

@@ -8,7 +8,7 @@ use gix::ObjectId;
 use super::folder::Folder;
 use super::git::{REMOTE, Remote, Task};
 use super::network::Network;
-use crate::error::{GitError, GitErrorKind};
+use crate::error::{GitError, GitErrorKind, Result};
 use crate::limits::{PACK_MEMORY, REFERENCES_MEMORY};
 
 /// How many files are requested at once.
@@ -27,13 +27,11 @@ pub struct Head {
 }
 
 /// The newest commit of `branch` (a name without `refs/heads/`), or of the default branch, of the
-/// repository at `url` (http, https, git or ssh), as `git ls-remote` reports it.
-///
-/// # Errors
-/// `NotFound` if there is no such repository or branch, or no commit; `Denied` if the server
-/// denies access; `Transient` if git is missing, or if the network or the server still fails at the
-/// last attempt; `NotAgreed` if the server redirects to one that needs consent; `Interrupted`.
-pub fn remote_head(url: &str, branch: Option<&str>, net: &Network) -> Result<Head, GitError> {
+/// repository at `url` (http, https, git or ssh), as `git ls-remote` reports it. The error is
+/// `NotFound` if there is no such repository or branch, or no commit; `Denied` if the server denies
+/// access; `Transient` if git is missing, or if the network or the server still fails at the last
+/// attempt; `NotAgreed` if the server redirects to one that needs consent; `Interrupted`.
+pub fn remote_head(url: &str, branch: Option<&str>, net: &Network) -> Result<Head> {
     let mut remote = Remote::new(url, net)?;
     remote.begin("commits");
     let wanted = branch.map_or("HEAD".to_string(), |branch| format!("refs/heads/{branch}"));
@@ -84,16 +82,13 @@ pub struct Fetcher {
 impl Fetcher {
     /// Opens the bare repository in the folder `dir`, or creates it. The server is not asked yet.
     /// Waits while another process fetches into the folder, and reads the packs that are there
-    /// once, to verify their checksums.
-    ///
-    /// # Errors
-    /// `Transient` if git is missing or too old, `Interrupted` if the flag is set while waiting,
-    /// `Damaged` if a pack in the folder is not what was written or if a folder is where a file
-    /// should be, `Other` if the file system fails.
-    pub fn open(url: &str, dir: &Path, net: &Network) -> Result<Self, GitError> {
+    /// once, to verify their checksums. The error is `Transient` if git is missing or too old,
+    /// `Interrupted` if the flag is set while waiting, `Damaged` if a pack in the folder is not
+    /// what was written or if a folder is where a file should be, `Other` if the file system fails.
+    pub fn open(url: &str, dir: &Path, net: &Network) -> Result<Self> {
         let remote = Remote::new(url, net)?;
         let folder = Folder::open(dir, &remote)?;
-        let reused = folder.has_packs();
+        let reused = !folder.packs.is_empty();
         Ok(Self { remote, folder, reused, batch: BATCH })
     }
 
@@ -114,12 +109,9 @@ impl Fetcher {
     }
 
     /// Fetches `head` and all its ancestors, without trees and files. A server that cannot leave
-    /// them out sends all. Requests nothing if the commits are there.
-    ///
-    /// # Errors
-    /// `NotFound` if the server does not have `head`, `Damaged` if its pack is corrupt; else as
-    /// [`remote_head`].
-    pub fn commits(&mut self, head: ObjectId) -> Result<FetchSize, GitError> {
+    /// them out sends all. Requests nothing if the commits are there. The error is `NotFound` if
+    /// the server does not have `head`, `Damaged` if its pack is corrupt; else as [`remote_head`].
+    pub fn commits(&mut self, head: ObjectId) -> Result<FetchSize> {
         self.remote.begin("commits");
         let mut received = FetchSize::default();
         if self.folder.contains(&head) {
@@ -132,20 +124,16 @@ impl Fetcher {
     }
 
     /// Fetches those of the trees `ids` that are not in the folder, with all trees below them. A
-    /// server that does not send single objects sends all of `head`.
-    ///
-    /// # Errors
-    /// `NotFound` if the server does not have an object; else as [`Self::commits`].
-    pub fn trees(&mut self, head: ObjectId, ids: &[ObjectId]) -> Result<FetchSize, GitError> {
+    /// server that does not send single objects sends all of `head`. The error is `NotFound` if the
+    /// server does not have an object; else as [`Self::commits`].
+    pub fn trees(&mut self, head: ObjectId, ids: &[ObjectId]) -> Result<FetchSize> {
         self.objects(head, ids, "trees", TREES)
     }
 
     /// Fetches those of the files `ids` that are not in the folder, in batches, each of which stays
-    /// if a later one fails. A server that does not send single objects sends all of `head`.
-    ///
-    /// # Errors
-    /// As [`Self::trees`].
-    pub fn files(&mut self, head: ObjectId, ids: &[ObjectId]) -> Result<FetchSize, GitError> {
+    /// if a later one fails. A server that does not send single objects sends all of `head`. Errors
+    /// are those of [`Self::trees`].
+    pub fn files(&mut self, head: ObjectId, ids: &[ObjectId]) -> Result<FetchSize> {
         self.objects(head, ids, "files", self.batch)
     }
 
@@ -155,7 +143,7 @@ impl Fetcher {
         ids: &[ObjectId],
         what: &'static str,
         batch: usize,
-    ) -> Result<FetchSize, GitError> {
+    ) -> Result<FetchSize> {
         let mut seen = HashSet::new();
         let missing = ids.iter().filter(|id| !self.folder.contains(id) && seen.insert(**id));
         let missing: Vec<ObjectId> = missing.copied().collect();
@@ -181,7 +169,7 @@ impl Fetcher {
         haves: &[ObjectId],
         filter: &str,
         received: &mut FetchSize,
-    ) -> Result<bool, GitError> {
+    ) -> Result<bool> {
         match self.request(wants, haves, &[filter], received) {
             Err(error) if error.kind == GitErrorKind::NotServed => {
                 self.remote.begin("objects");
@@ -198,7 +186,7 @@ impl Fetcher {
         haves: &[ObjectId],
         options: &[&str],
         received: &mut FetchSize,
-    ) -> Result<(), GitError> {
+    ) -> Result<()> {
         self.folder.reset_git_dir(haves)?;
         let mut arguments = vec!["fetch", "--quiet", "--progress", "--no-tags"];
         arguments.extend(["--no-write-fetch-head", "--no-auto-maintenance", "--stdin"]);

@@ -13,7 +13,7 @@ use gix::odb::pack::{self, index};
 
 use super::git::{REMOTE, Remote};
 use super::network::{Network, POLL};
-use crate::error::GitError;
+use crate::error::{GitError, Result};
 
 /// The configuration of an empty repository.
 const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n\
@@ -29,7 +29,7 @@ const TIPS_FILE: &str = "galeras-tips";
 /// A folder that belongs to this process as long as this lives.
 pub(super) struct Folder {
     pub(super) path: PathBuf,
-    packs: Vec<(PathBuf, index::File)>,
+    pub(super) packs: Vec<(PathBuf, index::File)>,
     /// The commits whose whole history is there.
     pub(super) tips: Vec<ObjectId>,
     _lock: File,
@@ -37,12 +37,10 @@ pub(super) struct Folder {
 
 impl Folder {
     /// Opens the folder at `path` or makes it, waits until no other process uses it, and removes
-    /// unfinished files of a killed process.
-    ///
-    /// # Errors
-    /// `Interrupted` while waiting, `Damaged` if a pack or an index has changed, or if
-    /// a link is where a folder should be; else those of the file system.
-    pub(super) fn open(path: &Path, remote: &Remote) -> Result<Self, GitError> {
+    /// unfinished files of a killed process. The error is `Interrupted` while waiting, `Damaged` if
+    /// a pack or an index has changed, or if a link is where a folder should be; else those of the
+    /// file system.
+    pub(super) fn open(path: &Path, remote: &Remote) -> Result<Self> {
         let objects = path.join("objects");
         for folder in [path, &objects, &objects.join("pack"), &path.join("refs/heads")] {
             fs::create_dir_all(folder).map_err(|error| GitError::io("make", folder, error))?;
@@ -78,7 +76,7 @@ impl Folder {
     }
 
     /// Makes a new folder of git's own files. The history of the commits `haves` is complete.
-    pub(super) fn reset_git_dir(&self, haves: &[ObjectId]) -> Result<(), GitError> {
+    pub(super) fn reset_git_dir(&self, haves: &[ObjectId]) -> Result<()> {
         let folder = self.git_dir();
         remove_folder(&folder)?;
         let refs = folder.join("refs");
@@ -98,7 +96,7 @@ impl Folder {
     }
 
     /// Removes unfinished packs, and everything else than packs that git would read.
-    fn clean(&self) -> Result<(), GitError> {
+    fn clean(&self) -> Result<()> {
         self.reset_git_dir(&[])?;
         remove_folder(&self.objects().join("info"))?;
         for file in self.pack_files()? {
@@ -114,7 +112,7 @@ impl Folder {
         Ok(())
     }
 
-    fn load(&mut self, net: &Network) -> Result<(), GitError> {
+    fn load(&mut self, net: &Network) -> Result<()> {
         for file in self.pack_files()?.into_iter().filter(|file| is_index(file)) {
             let index = checked(&file, net)?;
             self.packs.push((file, index));
@@ -132,7 +130,7 @@ impl Folder {
     }
 
     /// The files of the folder of packs, in the order of names.
-    fn pack_files(&self) -> Result<Vec<PathBuf>, GitError> {
+    fn pack_files(&self) -> Result<Vec<PathBuf>> {
         let packs = self.pack_folder();
         let files = fs::read_dir(&packs)
             .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>());
@@ -141,18 +139,13 @@ impl Folder {
         Ok(files)
     }
 
-    /// Returns true if something has been fetched.
-    pub(super) fn has_packs(&self) -> bool {
-        !self.packs.is_empty()
-    }
-
     pub(super) fn contains(&self, id: &gix::oid) -> bool {
         // The newest packs first: objects that are looked for together came together.
         self.packs.iter().rev().any(|(_, pack)| pack.lookup(id).is_some())
     }
 
     /// Remembers that the history of `tip` is there.
-    pub(super) fn add_tip(&mut self, tip: ObjectId) -> Result<(), GitError> {
+    pub(super) fn add_tip(&mut self, tip: ObjectId) -> Result<()> {
         self.tips.retain(|known| *known != tip);
         self.tips.push(tip);
         self.tips.drain(..self.tips.len().saturating_sub(TIPS));
@@ -161,7 +154,7 @@ impl Folder {
     }
 
     /// Opens the packs that git has written, and returns their bytes and objects.
-    pub(super) fn adopt(&mut self) -> Result<(u64, u64), GitError> {
+    pub(super) fn adopt(&mut self) -> Result<(u64, u64)> {
         let (mut bytes, mut objects) = (0, 0);
         for file in self.pack_files()?.into_iter().filter(|file| is_index(file)) {
             if self.packs.iter().all(|(known, _)| *known != file) {
@@ -177,7 +170,7 @@ impl Folder {
     }
 
     /// Writes a small file so that it is there as a whole or as it was.
-    fn write(&self, file: &Path, text: &str) -> Result<(), GitError> {
+    fn write(&self, file: &Path, text: &str) -> Result<()> {
         let error = |error| GitError::io("write", file, error);
         let mut temporary = tempfile::NamedTempFile::new_in(self.git_dir()).map_err(error)?;
         temporary.write_all(text.as_bytes()).map_err(error)?;
@@ -188,7 +181,7 @@ impl Folder {
 }
 
 /// Removes a folder, or a link in its place.
-fn remove_folder(folder: &Path) -> Result<(), GitError> {
+fn remove_folder(folder: &Path) -> Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(GitError::io("remove", folder, error))
@@ -201,18 +194,16 @@ fn is_index(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension == "idx")
 }
 
-fn open_index(file: &Path) -> Result<index::File, GitError> {
+fn open_index(file: &Path) -> Result<index::File> {
     index::File::at(file, gix::hash::Kind::Sha1).map_err(|error| {
         let why = error.probable_cause();
         GitError::damaged(format!("the index `{}` cannot be read: {why}", file.display()))
     })
 }
 
-/// Opens an index and reads its pack: both end in a checksum.
-///
-/// # Errors
-/// `Damaged` if one of them has changed, or if they do not belong together.
-fn checked(file: &Path, net: &Network) -> Result<index::File, GitError> {
+/// Opens an index and reads its pack: both end in a checksum. The error is `Damaged` if one of them
+/// has changed, or if they do not belong together.
+fn checked(file: &Path, net: &Network) -> Result<index::File> {
     let index = open_index(file)?;
     let pack = file.with_extension("pack");
     let damaged = |file: &Path, why: &dyn std::fmt::Display| {
@@ -227,16 +218,14 @@ fn checked(file: &Path, net: &Network) -> Result<index::File, GitError> {
     let data = data.map_err(|error| damaged(&pack, &error.probable_cause()))?;
     let found = data.verify_checksum(&mut progress, &net.interrupt);
     if found.map_err(|error| damaged(&pack, &error.probable_cause()))? != index.pack_checksum() {
-        return Err(GitError::damaged(format!(
-            "`{}` is the index of another pack",
-            file.display()
-        )));
+        let index = file.display();
+        return Err(GitError::damaged(format!("`{index}` is the index of another pack")));
     }
     Ok(index)
 }
 
 /// Takes the lock of the operating system on `path`, which ends with the process at the latest.
-fn lock(path: &Path, remote: &Remote) -> Result<File, GitError> {
+fn lock(path: &Path, remote: &Remote) -> Result<File> {
     let error = |error: io::Error| GitError::io("lock", path, error);
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
     let file = file.map_err(error)?;

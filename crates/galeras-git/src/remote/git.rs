@@ -16,7 +16,7 @@ use url::Url;
 
 use super::messages::{Messages, without_secrets};
 use super::network::{Activity, Network, POLL};
-use crate::error::{GitError, GitErrorKind};
+use crate::error::{GitError, GitErrorKind, Result};
 use crate::limits::{ADVERTISED_BYTES, FETCHED_BYTES};
 use crate::location::shown_url;
 
@@ -78,24 +78,11 @@ const SETTINGS: [&str; 16] = [
 
 /// Variables about the repository of the current folder, as `git rev-parse --local-env-vars` lists
 /// them. Those with configuration stay: it is the user's.
-const REMOVED: [&str; 16] = [
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_COMMON_DIR",
-    "GIT_CONFIG",
-    "GIT_CURL_VERBOSE",
-    "GIT_DIR",
-    "GIT_GRAFT_FILE",
-    "GIT_IMPLICIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_INTERNAL_SUPER_PREFIX",
-    "GIT_NAMESPACE",
-    "GIT_NO_REPLACE_OBJECTS",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_PREFIX",
-    "GIT_REPLACE_REF_BASE",
-    "GIT_SHALLOW_FILE",
-    "GIT_WORK_TREE",
-];
+const REMOVED: &str = "\
+    GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_COMMON_DIR GIT_CONFIG GIT_CURL_VERBOSE GIT_DIR \
+    GIT_GRAFT_FILE GIT_IMPLICIT_WORK_TREE GIT_INDEX_FILE GIT_INTERNAL_SUPER_PREFIX GIT_NAMESPACE \
+    GIT_NO_REPLACE_OBJECTS GIT_OBJECT_DIRECTORY GIT_PREFIX GIT_REPLACE_REF_BASE GIT_SHALLOW_FILE \
+    GIT_WORK_TREE";
 
 /// A command of git about a server.
 pub(super) struct Task<'a> {
@@ -126,7 +113,7 @@ pub(super) struct Remote {
 
 impl Remote {
     /// A repository at `url`.
-    pub(super) fn new(url: &str, net: &Network) -> Result<Self, GitError> {
+    pub(super) fn new(url: &str, net: &Network) -> Result<Self> {
         if url.starts_with('-') {
             return Err(GitError::other("the address starts with `-`, as options do"));
         }
@@ -150,7 +137,7 @@ impl Remote {
         Ok(remote)
     }
 
-    fn check_version(&self) -> Result<(), GitError> {
+    fn check_version(&self) -> Result<()> {
         let (major, minor) = OLDEST;
         let wanted = format!("install git {major}.{minor} or later");
         let output = self.command(None).arg("--version").output().map_err(|error| {
@@ -186,7 +173,7 @@ impl Remote {
         let mut command = Command::new("git");
         for (name, _) in env::vars_os() {
             let text = name.to_string_lossy();
-            if REMOVED.contains(&&*text) || text.starts_with("GIT_TRACE") {
+            if REMOVED.split(' ').any(|name| name == text) || text.starts_with("GIT_TRACE") {
                 command.env_remove(&name);
             }
         }
@@ -230,11 +217,9 @@ impl Remote {
     }
 
     /// Runs a command and repeats it after errors that may pass; returns its standard output.
-    ///
-    /// # Errors
-    /// `Interrupted`, `Limit`, `NotAgreed` for a redirect that the user must agree to, and the
-    /// error that git's messages describe.
-    pub(super) fn run(&mut self, task: &Task<'_>) -> Result<Vec<u8>, GitError> {
+    /// Errors are `Interrupted`, `Limit`, `NotAgreed` for a redirect that the user must agree to,
+    /// and the error that git's messages describe.
+    pub(super) fn run(&mut self, task: &Task<'_>) -> Result<Vec<u8>> {
         let mut wait = self.net.backoff;
         let counted = self.activity.clone();
         for attempt in 1.. {
@@ -262,7 +247,7 @@ impl Remote {
     }
 
     /// Runs a command, and runs it at other addresses as long as the server redirects.
-    fn follow(&mut self, task: &Task<'_>) -> Result<Vec<u8>, GitError> {
+    fn follow(&mut self, task: &Task<'_>) -> Result<Vec<u8>> {
         for _ in 0..=REDIRECTS {
             let (status, output, messages) = self.watched(task)?;
             if status.success() {
@@ -285,7 +270,7 @@ impl Remote {
     }
 
     /// The address that a redirect leads to, if it may be followed.
-    fn redirected(&self, location: &str) -> Result<String, GitError> {
+    fn redirected(&self, location: &str) -> Result<String> {
         let wrong = |how: &str| GitError::other(format!("the server redirects {how}"));
         // The address that git asked, which the user's configuration may have replaced.
         let asked = self.command(None).args(["ls-remote", "--get-url", REMOTE]).output();
@@ -310,7 +295,7 @@ impl Remote {
     }
 
     /// Runs a command within the limits.
-    fn watched(&mut self, task: &Task<'_>) -> Result<(ExitStatus, Vec<u8>, Messages), GitError> {
+    fn watched(&mut self, task: &Task<'_>) -> Result<(ExitStatus, Vec<u8>, Messages)> {
         self.net.check()?;
         let mut command = self.command(task.folders.map(|(git_dir, _)| git_dir));
         // The headers that git reads: a redirect, a wait. They never reach the disk.
@@ -489,7 +474,7 @@ impl GitProcess {
         }
     }
 
-    fn ended(&mut self) -> Result<Option<ExitStatus>, GitError> {
+    fn ended(&mut self) -> Result<Option<ExitStatus>> {
         self.status = self.child.try_wait().map_err(GitError::other)?;
         Ok(self.status)
     }

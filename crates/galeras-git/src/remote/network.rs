@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use crate::error::GitError;
+use crate::error::{GitError, Result};
 
 /// How often the interrupt flag is checked during a wait.
 pub(super) const POLL: Duration = Duration::from_millis(100);
@@ -47,15 +47,12 @@ impl Network {
     }
 
     /// Returns an error if the interrupt flag is set.
-    pub(super) fn check(&self) -> Result<(), GitError> {
-        match self.interrupt.load(Ordering::Relaxed) {
-            true => Err(GitError::interrupted()),
-            false => Ok(()),
-        }
+    pub(super) fn check(&self) -> Result<()> {
+        if self.interrupt.load(Ordering::Relaxed) { Err(GitError::interrupted()) } else { Ok(()) }
     }
 
     /// Sleeps for `time`.
-    pub(super) fn sleep(&self, time: Duration) -> Result<(), GitError> {
+    pub(super) fn sleep(&self, time: Duration) -> Result<()> {
         let end = Instant::now() + time;
         loop {
             self.check()?;

@@ -3,23 +3,15 @@
 use std::fs;
 use std::path::Path;
 
-use super::TestRepository;
+use super::{TestRepository, fails};
 use crate::{GitErrorKind, GitServer, RepositoryLocation, shown_url};
 
 #[test]
 fn urls() {
-    for text in [
-        "https://github.com/a/b",
-        "HTTPS://github.com/a/B.git",
-        "http://localhost:8080/x",
-        "https://user:secret@example.org/x",
-        "git://example.org/x",
-        "ssh://git@example.org:22/x",
-        "git@github.com:a/b.git",
-        "example.org:x",
-        "git://[::1]:9418/x",
-        "[::1]:x",
-    ] {
+    let urls = "https://github.com/a/b HTTPS://github.com/a/B.git http://localhost:8080/x \
+                https://user:secret@example.org/x git://example.org/x ssh://git@example.org:22/x \
+                git@github.com:a/b.git example.org:x git://[::1]:9418/x [::1]:x";
+    for text in urls.split(' ') {
         let location = RepositoryLocation::parse(text, Path::new("/nowhere")).unwrap();
         let expected = text.replace("HTTPS", "https");
         assert_eq!(location, RepositoryLocation::Remote(expected), "{text}");
@@ -103,9 +95,7 @@ fn folders() {
     made.git(&["clone", "-q", "--bare", "repo", "./-x"], b"");
     assert!(RepositoryLocation::parse("-x", root).is_err());
     assert!(RepositoryLocation::parse("./-x", root).is_ok());
-    let error = RepositoryLocation::parse("plain", root).unwrap_err();
-    assert_eq!(error.kind, GitErrorKind::NotFound);
-    assert!(error.message.contains("not a git repository"), "{error}");
+    fails(RepositoryLocation::parse("plain", root), GitErrorKind::NotFound, "not a git repository");
 }
 
 #[test]

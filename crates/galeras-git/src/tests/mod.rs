@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use super::{
-    ChangedMethod, CommitFacts, GitError, MineOptions, Mining, Repository, Sink, Window, guarded,
-    plan,
+    ChangedMethod, CommitFacts, GitError, GitErrorKind, MineOptions, Mining, Repository, Sink,
+    Window, guarded, plan,
 };
 
 /// 2022-01-01T00:00:00Z in seconds since 1970.
@@ -46,6 +46,15 @@ pub(crate) fn git(folder: &Path, seconds: i64, args: &[&str], input: &[u8]) -> S
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "git {args:?}: {error}");
     String::from_utf8(output.stdout).unwrap().trim().to_string()
+}
+
+/// Checks the kind of an error, and that these words are in its message; returns it.
+#[track_caller]
+pub(crate) fn fails<T>(result: Result<T, GitError>, kind: GitErrorKind, words: &str) -> GitError {
+    let error = result.err().unwrap();
+    assert_eq!(error.kind, kind, "{error}");
+    assert!(error.message.contains(words), "{error}");
+    error
 }
 
 /// A repository in a temporary folder.

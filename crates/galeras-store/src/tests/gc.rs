@@ -142,12 +142,15 @@ async fn recent_blobs_of_a_bucket_stay_for_want_of_locks() {
 }
 
 #[tokio::test]
-async fn a_collection_refuses_while_a_run_holds_the_store() {
-    let (_folder, store) = new_store().await;
+async fn a_collection_and_a_repair_are_refused_while_a_run_holds_the_store() {
+    let (folder, store) = new_store().await;
     put_table(&store, &batch(9, 5)).await;
-    let run = store.shared_lock().await.unwrap();
-    let error = store.gc(GcPolicy::default()).await.unwrap_err();
-    assert_eq!(error.kind(), StoreErrorKind::Busy, "{error}");
+    let manifest = put_result(&store, 1, "").await;
+    fs::remove_file(store.local_blob(&manifest.ports[0].blob).unwrap()).unwrap();
+    let findings = store.verify(&|_| {}).await.unwrap();
+    let run = open(folder.path()).await.shared_lock().await.unwrap();
+    let refused = [store.gc(GcPolicy::default()).await.err(), store.repair(&findings).await.err()];
+    assert_eq!(refused.map(|error| error.unwrap().kind()), [StoreErrorKind::Busy; 2]);
     let dry = cleaned(&store, GcPolicy { dry_run: true, ..GcPolicy::default() }).await;
     assert_eq!(dry.blobs, 1);
     drop(run);

@@ -1,5 +1,6 @@
 //! Locks between tasks and between processes.
 
+use std::cell::Cell;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -38,7 +39,7 @@ async fn waiting_for_a_lock_can_be_given_up() {
     let waiting = store.lock("recipe", || {});
     assert!(tokio::time::timeout(Duration::from_millis(120), waiting).await.is_err());
     drop(guard);
-    assert!(store.lock("recipe", || {}).await.unwrap().is_held());
+    assert!(store.lock("recipe", || {}).await.unwrap().held.is_some());
 }
 
 #[tokio::test]
@@ -50,7 +51,7 @@ async fn lock_names_are_apart_and_stay_in_the_store() {
     for name in ["store", "a", "../evil", "a/b", "", &"x".repeat(500)] {
         guards.push(store.lock(name, || panic!("{name} is free")).await.unwrap());
     }
-    assert!(guards.iter().all(LockGuard::is_held));
+    assert!(guards.iter().all(|guard| guard.held.is_some()));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
@@ -80,14 +81,12 @@ fn kill(mut child: Child) {
 async fn a_lock_excludes_other_processes_and_ends_with_them() {
     let (folder, store) = new_store().await;
     let Some(child) = hold(&folder.path().join("locks/recipe"), "-x") else { return };
-    let waited = AtomicUsize::new(0);
-    let lock = store.lock("recipe", || {
-        waited.fetch_add(1, Ordering::SeqCst);
-    });
+    let waited = Cell::new(0);
+    let lock = store.lock("recipe", || waited.set(waited.get() + 1));
     assert!(tokio::time::timeout(Duration::from_millis(150), lock).await.is_err());
-    assert_eq!(waited.load(Ordering::SeqCst), 1);
+    assert_eq!(waited.get(), 1);
     kill(child);
-    assert!(store.lock("recipe", || {}).await.unwrap().is_held());
+    assert!(store.lock("recipe", || {}).await.unwrap().held.is_some());
 }
 
 #[tokio::test]
@@ -110,7 +109,7 @@ async fn a_run_waits_while_the_store_is_cleaned() {
     let run = other.shared_lock();
     assert!(tokio::time::timeout(Duration::from_millis(120), run).await.is_err());
     drop(alone);
-    assert!(other.shared_lock().await.unwrap().is_held());
+    assert!(other.shared_lock().await.unwrap().held.is_some());
 }
 
 #[tokio::test]
@@ -118,19 +117,17 @@ async fn a_lease_excludes_others_until_it_is_dropped() {
     let store = Store::open("memory://b/p").await.unwrap();
     let free = || panic!("it is free");
     let guard = store.lock("recipe", free).await.unwrap();
-    assert!(guard.is_held());
-    assert!(store.lock("other", free).await.unwrap().is_held());
-    let waits = AtomicUsize::new(0);
-    let waiting = store.lock("recipe", || {
-        waits.fetch_add(1, Ordering::SeqCst);
-    });
+    assert!(guard.held.is_some());
+    assert!(store.lock("other", free).await.unwrap().held.is_some());
+    let waits = Cell::new(0);
+    let waiting = store.lock("recipe", || waits.set(waits.get() + 1));
     assert!(tokio::time::timeout(Duration::from_secs(2), waiting).await.is_err());
-    assert_eq!(waits.load(Ordering::SeqCst), 1);
+    assert_eq!(waits.get(), 1);
     drop(guard);
     store.settle().await;
-    assert!(store.lock("recipe", free).await.unwrap().is_held());
+    assert!(store.lock("recipe", free).await.unwrap().held.is_some());
     let alone = store.exclusive_lock().await.unwrap();
-    assert!(alone.is_held() && store.exclusive_lock().await.unwrap().is_held());
+    assert!(alone.held.is_some() && store.exclusive_lock().await.unwrap().held.is_some());
 }
 
 #[tokio::test]
@@ -140,6 +137,6 @@ async fn a_folder_at_the_path_of_a_lock_is_removed() {
         std::fs::create_dir_all(folder.path().join("locks").join(name).join("inside")).unwrap();
     }
     let store = open(folder.path()).await;
-    assert!(store.lock("recipe", || {}).await.unwrap().is_held());
-    assert!(store.shared_lock().await.unwrap().is_held());
+    assert!(store.lock("recipe", || {}).await.unwrap().held.is_some());
+    assert!(store.shared_lock().await.unwrap().held.is_some());
 }

@@ -1,5 +1,4 @@
 //! Behaviour of a whole store, in folders and in memory.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod damage;
 mod gc;
@@ -130,14 +129,8 @@ async fn put_result_of(store: &Store, operator: &str, seed: i64, created: &str) 
 
 /// Adds a finished part to a recipe.
 async fn put_part(store: &Store, recipe: &Digest, seed: i64, created: &str) -> MemoPart {
-    let table = put_table(store, &batch(seed, 3)).await;
-    let part = MemoPart {
-        blob: table.blob,
-        bytes: table.bytes,
-        rows: 3,
-        created: created.into(),
-        row: None,
-    };
+    let PortArtifact { blob, bytes, rows, .. } = put_table(store, &batch(seed, 3)).await;
+    let part = MemoPart { blob, bytes, rows, created: created.into(), row: None };
     store.put_memo_part(recipe, &part).await.unwrap();
     part
 }

@@ -229,8 +229,8 @@ async fn a_read_only_store_can_be_read_and_reports_that_it_cannot_be_written() {
     let error = store.put_check_result(&Digest::of(b""), &json!(1), vec![]).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::ReadOnly, "{error}");
     assert!(error.help().is_some());
-    assert!(!store.lock("x", || {}).await.unwrap().is_held());
-    assert!(!store.shared_lock().await.unwrap().is_held());
+    assert!(store.lock("x", || {}).await.unwrap().held.is_none());
+    assert!(store.shared_lock().await.unwrap().held.is_none());
 }
 
 #[tokio::test]

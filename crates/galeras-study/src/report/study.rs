@@ -24,7 +24,7 @@ use galeras_engine::plan::{Input, PlannedPart, PlannedSection};
 use galeras_engine::runner::RunError;
 use galeras_operator::event::RunStatus;
 use galeras_operator::{MAIN, REJECTS, StepError};
-use galeras_workflow::KnownPart;
+use galeras_workflow::{KnownPart, TableView};
 
 /// The default limit for rows of a table.
 const TABLE_ROWS: usize = 200;
@@ -133,10 +133,7 @@ fn is_stored(surveyed: &Surveyed, input: &Input) -> bool {
 async fn planned(surveyed: &Surveyed, section: &PlannedSection) -> Result<Vec<Section>, RunError> {
     let heading = section.heading.clone().unwrap_or_default();
     let caption = |given: String| section.caption.clone().unwrap_or(given);
-    if let PlannedPart::Findings(name, input)
-    | PlannedPart::Figure(name, input)
-    | PlannedPart::Table(name, input)
-    | PlannedPart::Rows(name, input) = &section.part
+    if let PlannedPart::Table(_, name, input) = &section.part
         && !is_stored(surveyed, input)
     {
         let markdown = format!("`{name}` is not computed yet: `{}`", surveyed.command());
@@ -146,12 +143,12 @@ async fn planned(surveyed: &Surveyed, section: &PlannedSection) -> Result<Vec<Se
         PlannedPart::Text(markdown) => {
             vec![Section::Text(TextBlock { title: heading, markdown: markdown.clone() })]
         }
-        PlannedPart::Findings(_, input) => {
+        PlannedPart::Table(TableView::Findings, _, input) => {
             let mut block = findings(surveyed, input).await?;
             block.title = heading;
             vec![Section::Findings(block)]
         }
-        PlannedPart::Figure(name, input) => {
+        PlannedPart::Table(TableView::Figure, name, input) => {
             let mut figures = figures(surveyed, name, input).await?;
             if let Some(first) = figures.first_mut() {
                 first.title = heading;
@@ -164,14 +161,14 @@ async fn planned(surveyed: &Surveyed, section: &PlannedSection) -> Result<Vec<Se
                 })
                 .collect()
         }
-        PlannedPart::Table(name, input) => {
+        PlannedPart::Table(TableView::Table, name, input) => {
             let limit = section.limit.unwrap_or(TABLE_ROWS);
             let mut block = block(surveyed, name, input, &section.columns, limit).await?;
             block.title = heading;
             block.caption = caption(String::new());
             vec![Section::Table(block)]
         }
-        PlannedPart::Rows(name, input) => {
+        PlannedPart::Table(TableView::Rows, name, input) => {
             let limit = section.limit.unwrap_or(POINTS);
             let mut block = points(surveyed, name, input, &section.columns, limit).await?;
             block.title = heading;

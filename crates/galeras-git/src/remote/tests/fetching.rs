@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use gix::ObjectId;
 
-use super::{TestServer, git, local};
+use super::{TestServer, fails, git, local};
 use crate::{Fetcher, GitErrorKind};
 use galeras_test_servers::http_git::GitFault;
 
@@ -45,8 +45,7 @@ fn force_pushed_branch() {
     source.git(&["reset", "-q", "--hard", "HEAD~1"]);
     let received = fetcher.commits(source.head()).unwrap();
     assert_eq!((received.objects, received.bytes), (0, 0));
-    let error = fetcher.commits(ObjectId::from_hex(&[b'1'; 40]).unwrap()).unwrap_err();
-    assert_eq!(error.kind, GitErrorKind::NotFound, "{error}");
+    fails(fetcher.commits(ObjectId::from_hex(&[b'1'; 40]).unwrap()), GitErrorKind::NotFound, "");
 }
 
 #[test]
@@ -60,8 +59,7 @@ fn killed_run_is_continued() {
         fetcher.batch = 5;
         fetcher.files(head, &blobs[..5]).unwrap();
         served.server.fail("git-upload-pack", 99, GitFault::Cut(200));
-        let error = fetcher.files(head, &blobs).unwrap_err();
-        assert_eq!(error.kind, GitErrorKind::Transient, "{error}");
+        fails(fetcher.files(head, &blobs), GitErrorKind::Transient, "");
     }
     // Files that a killed process may leave.
     let folder = served.folder.path();

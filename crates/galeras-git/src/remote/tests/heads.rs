@@ -1,7 +1,8 @@
 //! Branches and their commits.
 
-use super::{Daemon, Net, Source};
-use crate::{GitErrorKind, Head, remote_head};
+use super::{Daemon, Net, Source, fails};
+use crate::GitErrorKind::NotFound;
+use crate::{Head, remote_head};
 use galeras_test_servers::http_git::HttpGit;
 
 /// The same repository over HTTP in two protocols, and from the daemon.
@@ -27,9 +28,7 @@ fn default_and_named_branches() {
         assert_eq!(head, Head { branch: "trunk".to_string(), commit: second });
         let head = remote_head(url, Some("feature/x"), &net.net).unwrap();
         assert_eq!(head, Head { branch: "feature/x".to_string(), commit: first });
-        let error = remote_head(url, Some("feature"), &net.net).unwrap_err();
-        assert_eq!(error.kind, GitErrorKind::NotFound);
-        assert!(error.message.contains("has no branch `feature`"), "{error}");
+        fails(remote_head(url, Some("feature"), &net.net), NotFound, "has no branch `feature`");
     });
     assert_eq!(net.waits(), 0);
 }
@@ -41,14 +40,11 @@ fn detached_and_missing() {
     let head = Head { branch: "HEAD".to_string(), commit: source.head() };
     everywhere(&source, |url| {
         assert_eq!(remote_head(url, None, &net.net).unwrap(), head);
-        let error = remote_head(&url.replace("repo", "nothing"), None, &net.net).unwrap_err();
-        assert_eq!(error.kind, GitErrorKind::NotFound, "{error}");
+        fails(remote_head(&url.replace("repo", "nothing"), None, &net.net), NotFound, "");
     });
     let empty = Source::empty("main");
     everywhere(&empty, |url| {
-        let error = remote_head(url, None, &net.net).unwrap_err();
-        assert_eq!(error.kind, GitErrorKind::NotFound, "{error}");
-        assert!(error.message.contains("has no commits"), "{error}");
+        fails(remote_head(url, None, &net.net), NotFound, "has no commits");
     });
     assert_eq!(net.waits(), 0);
 }

@@ -22,7 +22,7 @@ use gix::ObjectId;
 
 use super::{Activity, Fetcher, Head, Network, remote_head};
 use crate::GitError;
-use crate::tests::NEW_YEAR;
+use crate::tests::{NEW_YEAR, fails};
 use galeras_test_servers::http_git::HttpGit;
 
 /// Runs git in `folder` and returns what it prints.

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use super::{Net, Source};
+use super::{Net, Source, fails};
 use crate::{GitErrorKind, remote_head};
 
 /// Writes a script that can be run.
@@ -48,9 +48,7 @@ fn messages_of_ssh_are_part_of_the_error() {
     ] {
         let script = format!("echo '{message}' >&2; exit 255");
         net.set("GIT_SSH_COMMAND", ssh(&source, &script));
-        let error = remote_head(&url(&source), None, &net.net).unwrap_err();
-        assert_eq!(error.kind, kind, "{error}");
-        assert!(error.message.contains(message), "{error}");
+        fails(remote_head(&url(&source), None, &net.net), kind, message);
     }
     assert_eq!(net.waits(), 0);
 }
@@ -76,8 +74,7 @@ fn an_endless_list_of_references_is_given_up() {
     let root = source.root.path().display();
     let endless = format!("cat '{root}/first'; exec yes \"$(cat '{root}/line')\"");
     net.set("GIT_SSH_COMMAND", ssh(&source, &endless));
-    let error = remote_head(&url(&source), None, &net.net).unwrap_err();
-    assert!(error.kind == GitErrorKind::Limit && error.message.contains("memory"), "{error}");
+    fails(remote_head(&url(&source), None, &net.net), GitErrorKind::Limit, "memory");
     assert_eq!(net.waits(), 0);
 }
 
@@ -96,8 +93,7 @@ fn an_interrupted_session_ends_at_once() {
         }
         interrupt.store(true, Ordering::Relaxed);
     });
-    let error = remote_head(&url(&source), None, &net.net).unwrap_err();
-    assert_eq!(error.kind, GitErrorKind::Interrupted, "{error}");
+    fails(remote_head(&url(&source), None, &net.net), GitErrorKind::Interrupted, "");
     waiting.join().unwrap();
     let process = std::fs::read_to_string(here).unwrap();
     let status = Path::new("/proc").join(process.trim()).join("stat");
@@ -116,6 +112,5 @@ fn a_silent_session_is_given_up() {
     let (source, mut net) = (Source::new(), Net::new());
     net.net.silence = std::time::Duration::from_millis(200);
     net.set("GIT_SSH_COMMAND", ssh(&source, "printf 0; exec sleep 600"));
-    let error = remote_head(&url(&source), None, &net.net).unwrap_err();
-    assert!(error.kind == GitErrorKind::Transient && error.message.contains("silent"), "{error}");
+    fails(remote_head(&url(&source), None, &net.net), GitErrorKind::Transient, "silent");
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::ssh::program;
-use super::{Net, Source, commits};
+use super::{Net, Source, commits, fails};
 use crate::{GitErrorKind, remote_head};
 use galeras_test_servers::http_git::HttpGit;
 
@@ -19,17 +19,14 @@ fn a_credential_helper_gives_the_login_of_a_private_repository() {
     let server = HttpGit::start(source.root.path());
     server.require_login("ann", "s3cr3t");
     let url = server.url("repo/.git");
-    let error = remote_head(&url, None, &net.net).unwrap_err();
-    assert_eq!(error.kind, GitErrorKind::Denied, "{error}");
-    assert!(error.message.contains("credential helper"), "{error}");
+    fails(remote_head(&url, None, &net.net), GitErrorKind::Denied, "credential helper");
     let helper = net.home.path().join("helper");
     program(&helper, "[ \"$1\" = get ] && printf 'username=ann\\npassword=s3cr3t\\n'");
     net.configure(&format!("[credential]\n\thelper = {}\n", helper.display()));
     fetched(&url, &source, &net);
     // A wrong password is not shown.
     program(&helper, "[ \"$1\" = get ] && printf 'username=ann\\npassword=wr0ng\\n'");
-    let error = remote_head(&url, None, &net.net).unwrap_err();
-    assert_eq!(error.kind, GitErrorKind::Denied, "{error}");
+    let error = fails(remote_head(&url, None, &net.net), GitErrorKind::Denied, "");
     assert!(!error.message.contains("wr0ng"), "{error}");
     assert_eq!(net.waits(), 0);
 }
@@ -81,8 +78,8 @@ fn instead_of_replaces_an_address() {
     let base = server.base().replace("://", "://ann:t0ken@");
     net.configure(&format!("[url \"{base}/\"]\n\tinsteadOf = https://example.test/\n"));
     fetched("https://example.test/repo/.git", &source, &net);
-    let error = remote_head("https://example.test/nothing", None, &net.net).unwrap_err();
-    assert_eq!(error.kind, GitErrorKind::NotFound, "{error}");
+    let missing = remote_head("https://example.test/nothing", None, &net.net);
+    let error = fails(missing, GitErrorKind::NotFound, "");
     assert!(!error.message.contains("t0ken"), "{error}");
 }
 
@@ -114,9 +111,10 @@ fn a_missing_or_old_git_is_reported() {
         if !script.is_empty() {
             program(&bin.join("git"), script);
         }
-        let error = remote_head("ssh://example.test/x", None, &net.net).unwrap_err();
-        assert_eq!(error.kind, GitErrorKind::Transient, "the next run tries again");
-        assert!(error.message.contains(words) && error.message.contains("2.36"), "{error}");
+        // The next run tries again.
+        let head = remote_head("ssh://example.test/x", None, &net.net);
+        let error = fails(head, GitErrorKind::Transient, words);
+        assert!(error.message.contains("2.36"), "{error}");
     }
     assert_eq!(net.waits(), 0);
 }
