@@ -58,9 +58,7 @@ pub use effect_size::{
     Dominance, Standardised, dominance, dominance_within, standardised_difference,
     standardised_pairs,
 };
-pub use estimate::{
-    Equivalence, Estimate, InvertedEstimate, OneSided, equivalence, excluded_beyond,
-};
+pub use estimate::{Estimate, InvertedEstimate, OneSided};
 pub use front_door::front_door;
 pub use glm::{CountEffect, LogisticEffects, logistic, negative_binomial, poisson};
 pub use graph::{
