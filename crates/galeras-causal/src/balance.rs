@@ -211,11 +211,8 @@ pub struct Overlap {
     pub min_control: f64,
     /// The highest score of a control unit.
     pub max_control: f64,
-    /// The start of the common support: the higher of both minima.
-    pub common_low: f64,
-    /// Its end: the lower of both maxima, which is below the start if there is no common support.
-    pub common_high: f64,
-    /// The number of units with a score outside the common support.
+    /// The number of units with a score outside the common support, which reaches from the higher
+    /// of both minima to the lower of both maxima.
     pub outside: usize,
     /// The number of distinct scores.
     pub distinct: usize,
@@ -267,8 +264,6 @@ pub fn overlap(
         max_treated,
         min_control,
         max_control,
-        common_low,
-        common_high,
         outside: count(&|score| score < common_low || score > common_high),
         distinct,
         auc: wins / (number_treated as f64 * number_control as f64),

@@ -49,7 +49,7 @@ pub use attrition::{AttritionBounds, ObservedArm, lee_bounds, worst_case, worst_
 pub use balance::{Balance, CRUMP, Overlap, balance, in_overlap, overlap};
 pub use column::ColumnRef;
 pub use correlation::{Correlation, CorrelationMethod, correlation, partial};
-pub use difference::{MeanDifference, PairedDifference, difference_in_means, paired};
+pub use difference::{difference_in_means, paired};
 pub use dose::{
     DoseCurve, DosePoint, JointTest, TrendTest, cochran_armitage, dose_curve, jonckheere_terpstra,
     natural_knots,

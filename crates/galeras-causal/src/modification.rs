@@ -171,7 +171,7 @@ fn by_groups(
         let treated: Vec<bool> = units.iter().map(|unit| treated[*unit]).collect();
         let outcome: Vec<f64> = units.iter().map(|unit| outcome[*unit]).collect();
         if plain {
-            return Ok(difference_in_means(&treated, &outcome)?.estimate);
+            return difference_in_means(&treated, &outcome);
         }
         // A covariate that is constant in the group needs no adjustment there.
         let of_group = covariates.iter().map(|column| units.iter().map(|unit| column[*unit]));

@@ -230,14 +230,9 @@ fn position(n: usize, alpha: f64) -> u64 {
 pub struct FriedmanTest {
     /// The statistic, corrected for ties within blocks.
     pub statistic: f64,
-    /// Its degrees of freedom, k - 1.
-    pub degrees: f64,
-    /// The upper tail of chi-squared: an approximation, good for n > 10 and k > 6 or large n.
+    /// The upper tail of chi-squared with k - 1 degrees of freedom: an approximation, good for n >
+    /// 10 and k > 6 or large n.
     pub p_value: f64,
-    /// The number of blocks.
-    pub n: usize,
-    /// Kendall's coefficient of concordance W, in [0, 1]: the statistic over its maximum.
-    pub concordance: f64,
 }
 
 /// Tests if `columns` (k columns of the same n blocks) have the same distribution within the
@@ -273,12 +268,6 @@ pub fn friedman(columns: &[&[f64]]) -> Result<FriedmanTest, Refusal> {
     let squares: i128 = sums.iter().map(|sum| sum * sum).sum();
     // 12 sum (R - n (k + 1) / 2)^2 / (n k (k + 1)), divided by 1 - ties / (n (k^3 - k)).
     let statistic = 3.0 * (arms - 1) as f64 * squares as f64 / free as f64;
-    let degrees = (k - 1) as f64;
-    Ok(FriedmanTest {
-        statistic,
-        degrees,
-        p_value: tail::chi_squared_upper(statistic, degrees).min(1.0),
-        n,
-        concordance: (statistic / (n as f64 * degrees)).min(1.0),
-    })
+    let p_value = tail::chi_squared_upper(statistic, (k - 1) as f64).min(1.0);
+    Ok(FriedmanTest { statistic, p_value })
 }

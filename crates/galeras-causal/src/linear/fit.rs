@@ -153,11 +153,6 @@ impl LinearFit {
         })
     }
 
-    /// The largest diagonal element of the hat matrix, between 0 and 1.
-    pub fn max_leverage(&self) -> f64 {
-        self.leverages.iter().copied().fold(0.0, f64::max)
-    }
-
     /// Rows minus coefficients, including the intercept.
     pub fn residual_degrees(&self) -> usize {
         self.residuals.len() - self.width

@@ -16,7 +16,6 @@ pub(super) struct Criterion {
     pub(super) degrees: f64,
     /// The terms that depend neither on θ nor on the scale of the design.
     constant: f64,
-    pub(super) evaluations: usize,
 }
 
 impl Criterion {
@@ -34,7 +33,7 @@ impl Criterion {
             constant -= 2.0 * diagonal.sum::<f64>();
         }
         let factoriser = Factoriser::new(products, widths.clone(), fixed, design.rows)?;
-        Ok(Self { factoriser, widths, reml, degrees, constant, evaluations: 0 })
+        Ok(Self { factoriser, widths, reml, degrees, constant })
     }
 
     pub(super) fn parameters(&self) -> usize {
@@ -84,7 +83,6 @@ impl Criterion {
 
     /// The factor at θ; `None` if rounding makes it indefinite.
     pub(super) fn system(&mut self, theta: &[f64]) -> Option<System> {
-        self.evaluations += 1;
         let lambda = self.lambda(theta);
         self.factoriser.factor(&lambda)
     }

@@ -141,9 +141,9 @@ fn study(
     }
     if design.cluster_size.is_some() {
         // Clusters of one size: the means of clusters are all there is to know.
-        return paired(&of_clusters, &vec![0.0; clusters]).unwrap().estimate;
+        return paired(&of_clusters, &vec![0.0; clusters]).unwrap();
     }
-    paired(&arms.0, &arms.1).unwrap().estimate
+    paired(&arms.0, &arms.1).unwrap()
 }
 
 /// The share of 4,000 simulated studies that find the effect is the power: within four standard
