@@ -60,10 +60,6 @@ fn weights(data: &Study, fit: &Propensity, clip: (f64, f64), expected: &Value) {
     };
     let ate = run(Estimand::Ate);
     close("ate", ate.estimate.value, &expected["ate_hajek"], CLOSED);
-    close("horvitz", ate.horvitz_thompson, &expected["ate_horvitz_thompson"], CLOSED);
-    close("atm", ate.matching_weights, &expected["atm_matching_weights"], CLOSED);
-    close("ess", ate.effective_treated, &expected["ess_ate_t1_t0"][0], CLOSED);
-    close("ess", ate.effective_control, &expected["ess_ate_t1_t0"][1], CLOSED);
     close("att", run(Estimand::Att).estimate.value, &expected["att"], CLOSED);
     close("atc", run(Estimand::Atc).estimate.value, &expected["atc"], CLOSED);
     close("ato", run(Estimand::Ato).estimate.value, &expected["ato_overlap"], CLOSED);
@@ -89,7 +85,6 @@ fn model(data: &Study, c: Option<f64>, expected: &Value) {
     let found = aipw(&x, t, y, &fit, (0.01, 0.99), None).unwrap();
     let armwise = &expected["aipw_armwise_clip_01_99"];
     close("aipw", found.estimate.value, &armwise["ate"], CLOSED);
-    close("aipw se", found.se_influence, &armwise["se_if"], CLOSED);
 }
 
 /// The effects over all, treated and controls.
@@ -188,8 +183,6 @@ fn equals_the_reference_with_clusters() {
     let ridge = Propensity::fit(&x, t, Some(1.0)).unwrap();
     let ipw = weighting(&x, t, y, &ridge, Estimand::Ate, all, clusters).unwrap().estimate;
     close("ridge", ipw.standard_error, 0.04024807119681362, CLOSED);
-    let found = aipw(&x, t, y, &ridge, (0.01, 0.99), clusters).unwrap();
-    close("influence", found.se_influence, 0.039047247963392165, CLOSED);
 }
 
 /// The numbers below are those of the reference algorithms for scores with ties and few strata.
@@ -218,9 +211,7 @@ fn equals_the_reference_with_ties() {
     three([matched.ate, matched.att, matched.atc], &expected);
     let expected = json!({
         "ate_hajek": 1.97387919786639, "att": 2.101000302313796, "atc": 1.847958046614714,
-        "ato_overlap": 1.977006569138025, "atm_matching_weights": 1.9839681410294947,
-        "ate_horvitz_thompson": 1.8336823975991439,
-        "ess_ate_t1_t0": [453.08970432858314, 482.5928852144421],
+        "ato_overlap": 1.977006569138025,
     });
     weights(&data, &fit, (0.3, 0.7), &expected);
 }
