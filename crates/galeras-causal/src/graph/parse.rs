@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use super::dag::{CausalGraph, Edge, GraphBuilder, GraphError, NodeAttributes};
+use super::dag::{CausalGraph, Edge, GraphBuilder, GraphError};
 
 /// The most edges, and names moved in and out of groups, of a text: `{a b c ...} -> {a b c ...}` is
 /// short and has many edges.
@@ -27,7 +27,8 @@ struct Frame {
     edges: Vec<(usize, usize)>,
     /// The statement has had its attributes, so only more attributes can follow.
     closed: bool,
-    node_marks: NodeAttributes,
+    /// The defaults of nodes and edges.
+    latent: bool,
     direction: Direction,
 }
 
@@ -60,8 +61,8 @@ impl CausalGraph {
     /// Supported are quoted names, comments, chains, groups in braces, `subgraph`, DOT's defaults
     /// (`node [...]`, `edge [...]`) and ports, and edges `->`, `<-`, `<->` and `dir=both`. `X <->
     /// Y` is an unnamed latent common cause. A node is latent by `latent`, `unobserved` or
-    /// `observed="no"`. Other attributes concern the drawing. Errors are other text, an edge
-    /// without a direction, a cycle, which is named, or more than 4,000,000 edges.
+    /// `observed="no"`. Other attributes are ignored. Errors are other text, an edge without a
+    /// direction, a cycle, which is named, or more than 4,000,000 edges.
     pub fn parse(text: &str) -> Result<CausalGraph, GraphError> {
         let mut lexer = Lexer::new(text);
         let (dagitty, offset) = header(&mut lexer)?;
@@ -116,8 +117,8 @@ impl Parser<'_> {
                 Token::Name(name) => self.name(&name, offset)?,
                 Token::Mark('{') => {
                     let outer = self.frame(offset)?;
-                    let (node_marks, direction) = (outer.node_marks, outer.direction);
-                    self.stack.push(Frame { offset, node_marks, direction, ..Frame::default() });
+                    let (latent, direction) = (outer.latent, outer.direction);
+                    self.stack.push(Frame { offset, latent, direction, ..Frame::default() });
                 }
                 Token::Mark('}') => {
                     self.frame(offset)?.end_statement()?;
@@ -184,8 +185,8 @@ impl Parser<'_> {
             return Err(GraphError::new(format!("`{}` is not a name", name.text), offset)
                 .help(format!("write it in double quotes: \"{}\"", name.text)));
         }
-        let marks = self.frame(offset)?.node_marks;
-        let node = self.builder.node(&name.text, marks);
+        let latent = self.frame(offset)?.latent;
+        let node = self.builder.node(&name.text, latent);
         if !self.dagitty {
             // `node:port:compass` places the end of an edge in the drawing.
             while self.lexer.take(':')? {
@@ -206,7 +207,7 @@ impl Parser<'_> {
             for attribute in read_attributes(&mut self.lexer)? {
                 let frame = self.frame(offset)?;
                 if word == "node" {
-                    attribute.mark(&mut frame.node_marks, false)?;
+                    attribute.mark(&mut frame.latent, false)?;
                 } else if word == "edge"
                     && let Some(direction) = attribute.direction()?
                 {
@@ -325,7 +326,7 @@ impl Parser<'_> {
                 }
             } else {
                 for &node in &left {
-                    attribute.mark(&mut self.builder.marks[node], dagitty)?;
+                    attribute.mark(&mut self.builder.latent[node], dagitty)?;
                 }
             }
         }
@@ -378,16 +379,12 @@ impl Attribute {
     }
 
     /// Applies the attribute to a node. One-letter forms exist in dagitty only.
-    fn mark(&self, marks: &mut NodeAttributes, dagitty: bool) -> Result<(), GraphError> {
+    fn mark(&self, latent: &mut bool, dagitty: bool) -> Result<(), GraphError> {
         let short = dagitty && self.value.is_none();
         match self.key.as_str() {
-            "latent" | "unobserved" => marks.latent = self.truth()?,
-            "observed" => marks.latent = !self.truth()?,
-            "exposure" => marks.exposure = self.truth()?,
-            "outcome" => marks.outcome = self.truth()?,
-            "l" | "u" if short => marks.latent = true,
-            "e" if short => marks.exposure = true,
-            "o" if short => marks.outcome = true,
+            "latent" | "unobserved" => *latent = self.truth()?,
+            "observed" => *latent = !self.truth()?,
+            "l" | "u" if short => *latent = true,
             _ => {}
         }
         Ok(())
