@@ -3,9 +3,9 @@
 #[cfg(test)]
 mod tests;
 
-use crate::column::{code_count, distinct};
+use crate::column::{check_column, code_count, distinct};
 use crate::linear::{Covariance, LinearFit, treatment_column, treatment_first};
-use crate::refusal::{at_least, require};
+use crate::refusal::{at_least, require, require_column};
 use crate::{ColumnRef, Estimate, Refusal};
 
 /// The least share of a column's variance that must remain within the levels.
@@ -107,17 +107,15 @@ fn varying_within(
     factors: &[Factor<'_>],
     reference: ColumnRef,
 ) -> Result<Vec<f64>, Refusal> {
-    crate::column::check_column(column, reference, rows)?;
+    check_column(column, reference, rows)?;
     // Scaled so that nothing overflows, and centred so that a large mean costs no digits.
     let centred = crate::compensated::centred(column, reference)?;
     let unit = scale(column, &centred);
     let mut left = within_transform(&centred, factors)?;
     let sum = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>();
-    if sum(&left) <= SMALLEST_SHARE * sum(&centred) {
-        let problem =
-            "does not vary within the levels that are absorbed: these explain all of it".to_owned();
-        return Err(Refusal::UnusableColumn { column: reference, problem });
-    }
+    let varies = sum(&left) > SMALLEST_SHARE * sum(&centred);
+    let problem = "does not vary within the levels that are absorbed: these explain all of it";
+    require_column(reference, varies, problem)?;
     left.iter_mut().for_each(|value| *value *= unit);
     Ok(left)
 }

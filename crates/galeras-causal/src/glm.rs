@@ -10,7 +10,7 @@ use crate::linear::{Covariance, LinearFit, treatment_column, treatment_first};
 use crate::newton::{Failure, Point, minimise};
 use crate::propensity::design::{BLOCK, StandardisedDesign, add_gram, combine, dot};
 use crate::propensity::logistic::{expit, solve};
-use crate::refusal::{at_least, require};
+use crate::refusal::{at_least, require, require_column};
 use crate::tail::log1p_minus;
 use crate::{ColumnRef, Estimate, Refusal};
 
@@ -214,15 +214,10 @@ fn checked_counts(
 ) -> Result<Vec<f64>, Refusal> {
     let rows = outcome.len();
     let indicator = treatment_column(treated, rows)?;
-    let unusable = |problem: &str| {
-        Err(Refusal::UnusableColumn { column: ColumnRef::Outcome, problem: problem.to_owned() })
-    };
-    if outcome.iter().any(|y| !y.is_finite()) {
-        return unusable("has a value that is not finite");
-    }
-    if outcome.iter().any(|y| *y < 0.0) {
-        return unusable("has a value below zero, which is not a count");
-    }
+    let finite = outcome.iter().all(|y| y.is_finite());
+    require_column(ColumnRef::Outcome, finite, "has a value that is not finite")?;
+    let counts = outcome.iter().all(|y| *y >= 0.0);
+    require_column(ColumnRef::Outcome, counts, "has a value below zero, which is not a count")?;
     for (arm, name) in [(true, "treated"), (false, "control")] {
         let mut of_arm = outcome.iter().zip(treated).filter(|(_, t)| **t == arm);
         let reason = format!(
@@ -233,6 +228,7 @@ fn checked_counts(
     at_least("rows", rows, covariates + 3)?;
     Ok(indicator)
 }
+
 /// A fit of the coefficients of standardised columns, for one dispersion.
 struct CountFit {
     family: CountFamily,

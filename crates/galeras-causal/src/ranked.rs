@@ -9,7 +9,7 @@ use crate::column::{ROWS, check_column, check_level};
 use crate::estimate::InvertedEstimate;
 use crate::location::{location, sign_choices, walsh_sum};
 use crate::rank::{ascending, average_ranks, from_order_key, order_key};
-use crate::refusal::{at_least, require};
+use crate::refusal::{at_least, require, require_column};
 use crate::{ColumnRef, Refusal, tail};
 
 /// Up to this many rows in each arm, without ties, the distribution of the statistic is exact.
@@ -82,11 +82,8 @@ pub fn rank_sum(treated: &[f64], control: &[f64], alpha: f64) -> Result<RankSum,
 
 /// Refuses values whose sums and differences would overflow.
 fn check_size(values: &[f64], column: ColumnRef, verb: &str) -> Result<(), Refusal> {
-    if values.iter().all(|value| value.abs() <= f64::MAX / 4.0) {
-        return Ok(());
-    }
-    let problem = format!("has values that are too large to be {verb}");
-    Err(Refusal::UnusableColumn { column, problem })
+    let small = values.iter().all(|value| value.abs() <= f64::MAX / 4.0);
+    require_column(column, small, format!("has values that are too large to be {verb}"))
 }
 
 /// P(U <= u) for each u from 0 to half of its range, without ties: the coefficients of the Gaussian

@@ -2,9 +2,9 @@
 
 use std::f64::consts::TAU;
 
-use super::design::Design;
-use super::design::Products;
+use super::design::{Design, Products};
 use super::factor::{Factoriser, System};
+use crate::refusal::require_column;
 use crate::{ColumnRef, Refusal};
 
 /// The profiled deviance, or the profiled REML criterion, of a design.
@@ -126,14 +126,9 @@ fn refuse_explained_by_fixed(design: &Design<'_>, products: &Products) -> Result
                 square - taken.iter().map(|value| value * value).sum::<f64>() > 1e-9 * square
             })
         });
-        if !left {
-            return Err(Refusal::UnusableColumn {
-                column: ColumnRef::Grouping(at),
-                problem: "has groups that the fixed effects tell apart, so that no random effect \
-                          of it can be seen"
-                    .into(),
-            });
-        }
+        let problem = "has groups that the fixed effects tell apart, so that no random effect of \
+                       it can be seen";
+        require_column(ColumnRef::Grouping(at), left, problem)?;
     }
     Ok(())
 }

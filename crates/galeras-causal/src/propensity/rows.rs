@@ -6,7 +6,7 @@ use super::design::{StandardisedDesign, dot};
 use super::logistic::{Propensity, penalties};
 use crate::cholesky::Cholesky;
 use crate::column::{UNITS, arm_sizes, cluster_sums, code_count, indicator};
-use crate::refusal::{at_least, require};
+use crate::refusal::{at_least, require, require_column};
 use crate::{ColumnRef, Estimate, Refusal};
 
 /// A standard error below this share of the largest outcome is rounding, not uncertainty.
@@ -59,11 +59,8 @@ pub(super) fn same_length(what: &str, length: usize, rows: usize) -> Result<(), 
 }
 
 pub(super) fn finite(column: ColumnRef, values: &[f64]) -> Result<(), Refusal> {
-    if values.iter().all(|value| value.is_finite()) {
-        return Ok(());
-    }
-    let problem = "has values that are not finite".to_owned();
-    Err(Refusal::UnusableColumn { column, problem })
+    let finite = values.iter().all(|value| value.is_finite());
+    require_column(column, finite, "has values that are not finite")
 }
 
 /// Some of the scores, ascending, with their rows; rows of equal score keep their order.
