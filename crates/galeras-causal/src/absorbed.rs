@@ -6,7 +6,7 @@ mod tests;
 use crate::column::{check_column, code_count, distinct};
 use crate::linear::{Covariance, LinearFit, treatment_column, treatment_first};
 use crate::refusal::{at_least, require, require_column};
-use crate::{ColumnRef, Estimate, Refusal};
+use crate::{ColumnRef, Estimate, Refusal, is_nested};
 
 /// The least share of a column's variance that must remain within the levels.
 const SMALLEST_SHARE: f64 = 1e-10;
@@ -78,7 +78,7 @@ pub fn absorbed(
             let count = clusters.map_or(0, distinct) as f64;
             let counted: Vec<&Factor<'_>> = all
                 .into_iter()
-                .filter(|factor| !clusters.is_some_and(|groups| factor.is_nested_in(groups)))
+                .filter(|factor| !clusters.is_some_and(|groups| is_nested(factor.codes, groups)))
                 .collect();
             // The overall constant counts even if all others are within clusters.
             let used = slopes + constants(&counted).max(1);
@@ -239,17 +239,6 @@ impl<'a> Factor<'a> {
         for (code, value) in self.codes.iter().zip(column) {
             *value -= sums[*code as usize];
         }
-    }
-
-    /// True if each level lies within one group.
-    fn is_nested_in(&self, groups: &[u32]) -> bool {
-        let mut known = vec![u32::MAX; self.inverse_counts.len()];
-        self.codes.iter().zip(groups).all(|(code, group)| {
-            let known = &mut known[*code as usize];
-            let same = *known == u32::MAX || known == group;
-            *known = *group;
-            same
-        })
     }
 
     /// The connected components of the levels of two factors, where a row connects its two levels:

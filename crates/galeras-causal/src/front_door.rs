@@ -82,10 +82,8 @@ impl Arm {
         let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
         let means = columns.iter().map(|column| compensated::mean(column)).collect();
         let fit = LinearFit::fit(&slices, &gather(outcome))?;
-        let leverage = |row: &[f64]| row.iter().map(|value| value * value).sum::<f64>();
-        let leverages: Vec<f64> = fit.basis.chunks_exact(fit.width).map(leverage).collect();
-        if let Some(row) = leverages.iter().position(|leverage| *leverage > 1.0 - 1e-9) {
-            return Err(Refusal::Leverage { row: rows[row], leverage: leverages[row] });
+        if let Some(row) = fit.leverages.iter().position(|leverage| *leverage > 1.0 - 1e-9) {
+            return Err(Refusal::Leverage { row: rows[row], leverage: fit.leverages[row] });
         }
         Ok(Self { means, slopes: fit.coefficients[1..].to_vec(), rows: rows.len() })
     }

@@ -438,26 +438,17 @@ struct CountFamily {
     dispersion: f64,
 }
 
-struct RowTerms {
-    /// The negative log-likelihood, without terms that do not depend on the coefficients.
-    objective: f64,
-    slope: f64,
-    curvature: f64,
-}
-
 impl CountFamily {
-    fn terms(self, y: f64, eta: f64) -> RowTerms {
+    /// The negative log-likelihood of a row, without terms that do not depend on the coefficients,
+    /// and its derivatives by the linear predictor.
+    fn terms(self, y: f64, eta: f64) -> (f64, f64, f64) {
         let mean = eta.exp();
         if self.dispersion == 0.0 {
-            return RowTerms { objective: mean - y * eta, slope: mean - y, curvature: mean };
+            return (mean - y * eta, mean - y, mean);
         }
-        let (a, product) = (self.dispersion, self.dispersion * mean);
-        let whole = 1.0 + product;
-        RowTerms {
-            objective: (y + 1.0 / a) * product.ln_1p() - y * eta,
-            slope: (mean - y) / whole,
-            curvature: self.observed_weight(y, mean),
-        }
+        let product = self.dispersion * mean;
+        let objective = (y + 1.0 / self.dispersion) * product.ln_1p() - y * eta;
+        (objective, (mean - y) / (1.0 + product), self.observed_weight(y, mean))
     }
 
     /// The weight of a row in the observed information.
@@ -487,13 +478,10 @@ fn evaluate(
         for (row, y) in outcome[start..start + length].iter().enumerate() {
             let eta = predictor[row];
             // Such a step is too long, and the infinite objective rejects it.
-            let terms = match eta < FARTHEST {
-                true => family.terms(*y, eta),
-                false => RowTerms { objective: f64::INFINITY, slope: 0.0, curvature: 0.0 },
-            };
-            part += terms.objective;
-            slope[row] = terms.slope;
-            weight[row] = terms.curvature;
+            let terms =
+                if eta < FARTHEST { family.terms(*y, eta) } else { (f64::INFINITY, 0.0, 0.0) };
+            part += terms.0;
+            (slope[row], weight[row]) = (terms.1, terms.2);
         }
         point.objective += part;
         for (position, sum) in point.gradient.iter_mut().enumerate() {

@@ -21,7 +21,7 @@ pub struct LinearFit {
     pub(super) scale: f64,
     /// Outcome minus fitted value, one for each row.
     pub residuals: Vec<f64>,
-    pub(super) leverages: Vec<f64>,
+    pub(crate) leverages: Vec<f64>,
     /// The intercept, then the slopes, in units of the outcome per unit of the column.
     pub coefficients: Vec<f64>,
     /// The root mean square of residuals that are only rounding.

@@ -5,7 +5,7 @@ use crate::column::{check_column, code_count};
 use crate::compensated::{Twofold, largest};
 use crate::linear::LinearFit;
 use crate::refusal::{at_least, require, require_column};
-use crate::{ColumnRef, Refusal};
+use crate::{ColumnRef, Refusal, is_nested};
 
 /// Random effects of one grouping factor.
 #[derive(Clone, Debug)]
@@ -147,12 +147,7 @@ fn refuse_same(earlier: &RandomTerm<'_>, later: &RandomTerm<'_>, at: usize) -> R
     if !shared || earlier.groups.len() != later.groups.len() {
         return Ok(());
     }
-    let mut partner = std::collections::HashMap::new();
-    let mut seen = std::collections::HashMap::new();
-    let same = earlier.groups.iter().zip(later.groups).all(|(left, right)| {
-        *partner.entry(*left).or_insert(*right) == *right
-            && *seen.entry(*right).or_insert(*left) == *left
-    });
+    let same = is_nested(earlier.groups, later.groups) && is_nested(later.groups, earlier.groups);
     let problem = "groups the rows as an earlier one does: their effects cannot be told apart";
     require_column(ColumnRef::Grouping(at), !same, problem)
 }

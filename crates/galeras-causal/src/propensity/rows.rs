@@ -42,15 +42,11 @@ impl<'a> Rows<'a> {
     /// An estimate from the contribution of each row to its error: normal, or with G clusters
     /// Student's t with G - 1 degrees of freedom. Errors are those of [`estimate`].
     pub(super) fn estimate(&self, value: f64, influence: &[f64]) -> Result<Estimate, Refusal> {
-        let normal = estimate(value, self.variance(influence), self.outcome)?;
+        let sums = cluster_sums(influence, self.clusters);
+        let normal = estimate(value, sums.iter().map(|sum| sum * sum).sum(), self.outcome)?;
         // As many contributions are independent as there are clusters.
         let degrees = self.clusters.map_or(f64::INFINITY, |codes| code_count(codes) as f64 - 1.0);
         Ok(Estimate { degrees, ..normal })
-    }
-
-    /// The sum of squared contributions, summed within each cluster first.
-    pub(super) fn variance(&self, influence: &[f64]) -> f64 {
-        cluster_sums(influence, self.clusters).iter().map(|sum| sum * sum).sum()
     }
 }
 

@@ -213,7 +213,7 @@ fn an_outlier_is_not_separation() {
     let place = t.iter().position(|t| *t).unwrap();
     a[place] = 15.0;
     let fit = Propensity::fit(&[&a], &t, None).unwrap();
-    assert!(range(&fit.scores).1 > 0.99 && fit.iterations < 20);
+    assert!(range(&fit.scores).1 > 0.99);
 }
 
 #[test]
