@@ -11,18 +11,19 @@ use crate::column::code_count;
 use crate::linear::ClusterRows;
 use crate::tail;
 
-/// A check that refits an estimate on changed data.
+/// A check that refits an estimate on changed data. The numbers separate the draws of one refuter
+/// from those of others. Results depend on them: they never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Refuter {
     /// The treatment is permuted within units, or over clusters in one arm: the effect should
     /// vanish.
-    Placebo,
+    Placebo = 1,
     /// A covariate of standard normal noise is added: the effect should stay.
-    RandomCommonCause,
+    RandomCommonCause = 2,
     /// A share of the units (rows without units) is kept: the effect should stay.
-    Subset,
+    Subset = 3,
     /// Clusters (units, rows) are drawn with replacement: the effect should stay.
-    Bootstrap,
+    Bootstrap = 4,
 }
 
 impl Refuter {
@@ -33,17 +34,6 @@ impl Refuter {
             Self::RandomCommonCause => "random_common_cause",
             Self::Subset => "subset",
             Self::Bootstrap => "bootstrap",
-        }
-    }
-
-    /// The number that separates the draws of one refuter from those of others. Results depend on
-    /// it: it never changes, and a new refuter gets an unused number.
-    fn stream(self) -> u64 {
-        match self {
-            Self::Placebo => 1,
-            Self::RandomCommonCause => 2,
-            Self::Subset => 3,
-            Self::Bootstrap => 4,
         }
     }
 }
@@ -266,7 +256,7 @@ fn smallest(numbers: impl Iterator<Item = u64>, key: u64, count: usize) -> Vec<u
 
 /// The part of the hash that all draws of one simulation share.
 fn draw_key(refuter: Refuter, simulation: usize) -> u64 {
-    mix(refuter.stream() ^ mix(simulation as u64))
+    mix(refuter as u64 ^ mix(simulation as u64))
 }
 
 /// The finaliser of SplitMix64 (Steele, Lea and Flood 2014).

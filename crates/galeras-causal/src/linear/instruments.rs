@@ -13,8 +13,6 @@ use crate::{ColumnRef, Estimate, Refusal, tail};
 pub struct TwoStage {
     /// The coefficient of the endogenous column.
     pub estimate: Estimate,
-    /// Its coefficient by ordinary least squares, for comparison.
-    pub ols: f64,
     /// The F statistic of all instruments in the first stage, for equal variances.
     pub first_stage_f: f64,
     /// The same for the variances of the estimate's kind: Wald's statistic of the instruments over
@@ -51,11 +49,6 @@ pub fn two_stage(
             renamed(refusal, covariates, ColumnRef::Endogenous, ColumnRef::Instrument)
         })
     };
-    let second_stage = |column: &[f64]| {
-        LinearFit::without_check(&[exogenous, &[column]].concat(), outcome).map_err(|refusal| {
-            renamed(refusal, covariates, ColumnRef::Outcome, |_| ColumnRef::Endogenous)
-        })
-    };
     let first = first_stage(&[exogenous, instruments].concat())?;
     let restricted = first_stage(exogenous)?;
     refuse_determined(&first)?;
@@ -67,14 +60,17 @@ pub fn two_stage(
 
     let fitted: Vec<f64> =
         endogenous.iter().zip(&first.residuals).map(|(value, residual)| value - residual).collect();
-    let mut second = second_stage(&fitted).map_err(|refusal| match refusal {
-        Refusal::Collinear { column: ColumnRef::Endogenous }
-        | Refusal::Constant(ColumnRef::Endogenous) => Refusal::Other(
-            "the instruments do not move the treatment: the first stage fits nothing beyond the \
-             covariates"
-                .into(),
-        ),
-        other => other,
+    let second = LinearFit::without_check(&[exogenous, &[fitted.as_slice()]].concat(), outcome);
+    let mut second = second.map_err(|refusal| {
+        match renamed(refusal, covariates, ColumnRef::Outcome, |_| ColumnRef::Endogenous) {
+            Refusal::Collinear { column: ColumnRef::Endogenous }
+            | Refusal::Constant(ColumnRef::Endogenous) => Refusal::Other(
+                "the instruments do not move the treatment: the first stage fits nothing beyond \
+                 the covariates"
+                    .into(),
+            ),
+            other => other,
+        }
     })?;
     let position = covariates + 1;
     let effect = second.coefficients[position];
@@ -86,7 +82,6 @@ pub fn two_stage(
     let several = count > 1;
     Ok(TwoStage {
         estimate: second.estimate(position, kind, clusters)?,
-        ols: second_stage(endogenous)?.coefficients[position],
         first_stage_f,
         robust_first_stage_f: wald(&first, position, kind, clusters).map(|w| w / count as f64),
         sargan: several.then(|| sargan(&first, &second, count)),
