@@ -1,8 +1,7 @@
 //! Sums in twofold ("double-double") precision, of about 106 bits, and columns centred with them.
 //!
-//! A sum of n values of one sign has a relative error of about n * 2^-105 before it is rounded to a
-//! double. So the rounded sum is the same in any order of rows, except (with a probability of about
-//! n * 2^-52) if it lies next to the middle of two doubles.
+//! The rounded sum of n values of one sign is the same in any order of rows, except (with a
+//! probability of about n * 2^-52) if it lies next to the middle of two doubles.
 
 use crate::{ColumnRef, Refusal};
 
@@ -170,9 +169,8 @@ pub(super) fn centred(values: &[f64], reference: ColumnRef) -> Result<Vec<f64>, 
     Ok(column)
 }
 
-/// The parts of an inner product in eight parallel sums, which use vector instructions and round
-/// less than one sum. The order in which callers add them determines the last digit of their
-/// results.
+/// The parts of an inner product in eight parallel sums. The order in which callers add them
+/// determines the last digit of their results.
 pub(super) struct LaneSums {
     /// The sum of lanes 0, 4, 1 and 5.
     pub(super) first: f64,

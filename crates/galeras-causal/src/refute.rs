@@ -216,9 +216,8 @@ pub fn dense(values: impl Iterator<Item = u32>) -> Vec<u32> {
 
 /// The two-sided p-value of Student's t for the hypothesis that the estimates of a refuter, over
 /// all data sets that it could make, have the mean `theta`: 0 for a placebo, otherwise the refuted
-/// estimate. DoWhy's share of estimates beyond `theta` is hardly ever small, even if something is
-/// wrong; this test has its nominal level. 1 below two estimates; if all are equal, 1 if they equal
-/// `theta` to rounding, otherwise 0.
+/// estimate. (DoWhy's share of estimates beyond `theta` is hardly ever small.) 1 below two
+/// estimates; if all are equal, 1 if they equal `theta` to rounding, otherwise 0.
 pub fn refutation_p(estimates: &[f64], theta: f64) -> f64 {
     let (Some(first), n) = (estimates.first(), estimates.len() as f64) else { return 1.0 };
     if estimates.len() < 2 {
@@ -236,10 +235,9 @@ pub fn refutation_p(estimates: &[f64], theta: f64) -> f64 {
 }
 
 /// The number of `placebos` at least as far from 0 as `estimate`. If every estimate has a standard
-/// error, divide both by it: a permuted treatment is independent of the covariates, so its
-/// estimates vary less. Counted by their values they reject too often, in units of their errors at
-/// the nominal rate (Janssen 1997, Statistics and Probability Letters 36:9; DiCiccio and Romano
-/// 2017).
+/// error, divide both by it: estimates of a permuted treatment vary less, so the test has its
+/// nominal level only in units of their errors (Janssen 1997, Statistics and Probability Letters
+/// 36:9; DiCiccio and Romano 2017).
 pub fn as_large(placebos: &[f64], estimate: f64) -> usize {
     placebos.iter().filter(|placebo| placebo.abs() >= estimate.abs()).count()
 }

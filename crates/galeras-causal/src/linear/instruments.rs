@@ -165,10 +165,8 @@ fn sargan(first: &LinearFit, second: &LinearFit, instruments: usize) -> Overiden
 /// Hansen's J (1982): the minimum of the moments of two-step efficient GMM, whose weights are the
 /// products of instruments and two-stage residuals, summed within clusters if there are any; equals
 /// linearmodels' `IVGMM` with `weight_type="robust"` or `"clustered"`. `None` for the classic kind,
-/// and if the weights are singular (as with no more clusters than instruments).
-///
-/// The moments of the covariates determine their coefficients and drop out: only the part of the
-/// instruments that covariates do not explain remains, the last columns of the first stage's basis.
+/// and if the weights are singular (as with no more clusters than instruments). Only the part of
+/// the instruments that covariates do not explain matters: the last columns of the basis.
 fn hansen(
     first: &LinearFit,
     second: &LinearFit,

@@ -144,10 +144,9 @@ impl<'a> Equations<'a> {
     /// solves its own equation together with these. `slope` holds, for each row, the derivative of
     /// the estimate by that row's linear predictor: zero if the score is clipped.
     ///
-    /// Writing the sandwich of the whole stack by rows gives each row's influence: its own part,
-    /// plus the derivative of the estimate by the logistic coefficients times the row's part in
-    /// these (Stefanski & Boos 2002; Lunceford & Davidian 2004). The sum of squared influence equals
-    /// the sandwich A⁻¹BA⁻ᵀ of the stack, without forming it.
+    /// The contribution is the derivative of the estimate by the logistic coefficients times the
+    /// row's part in these: the sum of squared influence equals the sandwich A⁻¹BA⁻ᵀ of the stack
+    /// (Stefanski & Boos 2002; Lunceford & Davidian 2004).
     pub(super) fn correct(&self, slope: &[f64], influence: &mut [f64]) {
         let direction = self.factor.solve(&self.design.cross(slope));
         let drift = dot(&direction, &self.drift);
