@@ -253,7 +253,7 @@ pub struct Pilot {
 
 /// The variance components of a pilot by the analysis of variance (Searle, Casella and McCulloch,
 /// "Variance Components", 1992, chapter 3), negative ones as zero. Without `units`, rows are
-/// unpaired units, and `unit` is the pooled standard deviation of the arms. Refuses a unit that lies
+/// unpaired units, and `unit` is the pooled standard deviation of the arms. Refuses a unit that is
 /// in two clusters.
 pub fn pilot(
     treated: &[bool],
