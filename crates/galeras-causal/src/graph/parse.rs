@@ -80,7 +80,10 @@ fn header(lexer: &mut Lexer<'_>) -> Result<(bool, usize), GraphError> {
     if matches!(&token, Token::Name(name) if name.is_keyword("strict")) {
         (token, offset) = lexer.next()?;
     }
-    let is = |words: &[&str]| matches!(&token, Token::Name(name) if words.iter().any(|word| name.is_keyword(word)));
+    let is = |words: &[&str]| match &token {
+        Token::Name(name) => words.iter().any(|word| name.is_keyword(word)),
+        _ => false,
+    };
     let dagitty = is(&["dag"]);
     if is(&["graph", "pdag", "mag", "pag"]) {
         let error = GraphError::new(format!("{token} is not a directed acyclic graph"), offset);
