@@ -1,6 +1,8 @@
 //! Two-stage least squares with tests of overidentification, and Anderson and Rubin's test and
 //! confidence set, which stay valid for weak instruments.
 
+use std::ops::Range;
+
 use super::cluster::ClusterRows;
 use super::fit::LinearFit;
 use super::sandwich::Covariance;
@@ -80,10 +82,11 @@ pub fn two_stage(
     }
     second.refuse_perfect()?;
     let several = count > 1;
+    let robust = wald(&first, position..first.width, kind, clusters).ok().flatten();
     Ok(TwoStage {
         estimate: second.estimate(position, kind, clusters)?,
         first_stage_f,
-        robust_first_stage_f: wald(&first, position, kind, clusters).map(|w| w / count as f64),
+        robust_first_stage_f: robust.map(|wald| wald / count as f64),
         sargan: several.then(|| sargan(&first, &second, count)),
         hansen: several
             .then(|| hansen(&first, &second, endogenous, count, kind, clusters))
@@ -128,12 +131,20 @@ fn whitener(
     })
 }
 
-/// Wald's statistic of the hypothesis that the coefficients from position `from` on are zero.
-fn wald(fit: &LinearFit, from: usize, kind: Covariance, clusters: Option<&[u32]>) -> Option<f64> {
-    let covariance = fit.covariance(kind, clusters).ok()?;
-    let tested = &fit.coefficients[from..];
-    let whitened = whitener(tested.len(), |a, b| covariance[from + a][from + b])?(tested);
-    Some(dot(&whitened, &whitened)).filter(|wald| wald.is_finite())
+/// Wald's statistic of the hypothesis that the coefficients at these positions are zero; `None` if
+/// their covariance is singular.
+pub(crate) fn wald(
+    fit: &LinearFit,
+    tested: Range<usize>,
+    kind: Covariance,
+    clusters: Option<&[u32]>,
+) -> Result<Option<f64>, Refusal> {
+    let covariance = fit.covariance(kind, clusters)?;
+    let first = tested.start;
+    let tested = &fit.coefficients[tested];
+    let whiten = whitener(tested.len(), |a, b| covariance[first + a][first + b]);
+    let statistic = whiten.map(|whiten| whiten(tested)).map(|row| dot(&row, &row));
+    Ok(statistic.filter(|wald| wald.is_finite()))
 }
 
 /// A test that all instruments give one effect; those invalid in the same way pass it.

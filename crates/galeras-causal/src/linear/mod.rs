@@ -13,5 +13,6 @@ pub use adjusted::{AdjustedEffect, adjusted, interacted};
 pub(crate) use adjusted::{treatment_column, treatment_first};
 pub(crate) use cluster::ClusterRows;
 pub use fit::LinearFit;
+pub(crate) use instruments::wald;
 pub use instruments::{AndersonRubin, Overidentification, TwoStage, anderson_rubin, two_stage};
 pub use sandwich::Covariance;
