@@ -319,10 +319,8 @@ impl CausalGraph {
             shown.push("…");
         }
         shown.extend(cycle.first().map(|&node| self.names[node].as_str()));
-        GraphError {
-            message: format!("the graph has a cycle: {}", shown.join(" -> ")),
-            offset,
-            help: Some("a causal graph must be acyclic: nothing causes itself".to_owned()),
-        }
+        let message = format!("the graph has a cycle: {}", shown.join(" -> "));
+        GraphError::new(message, offset)
+            .help("a causal graph must be acyclic: nothing causes itself")
     }
 }

@@ -12,6 +12,7 @@ use crate::linear::LinearFit;
 use crate::propensity::{
     Estimand, Propensity, aipw, cross_fit_aipw, matching, stratification, weighting,
 };
+use crate::rank::{ascending, quantile};
 use crate::tests::{Number, Study, numbers, slices};
 
 /// Asserts a relative difference; absolute differences below the tolerance also pass.
@@ -25,12 +26,21 @@ fn close(what: &str, found: f64, expected: impl Number, tolerance: f64) {
 const CLOSED: f64 = 1e-9;
 const OPTIMISED: f64 = 1e-6;
 
-/// The quantile by linear interpolation.
-fn quantile(sorted: &[f64], probability: f64) -> f64 {
-    let place = probability * (sorted.len() - 1) as f64;
-    let below = place.floor() as usize;
-    let above = (below + 1).min(sorted.len() - 1);
-    sorted[below] + (place - below as f64) * (sorted[above] - sorted[below])
+/// Two covariates, a treatment and an outcome, in clusters or not.
+#[derive(Default)]
+struct Sample {
+    columns: [Vec<f64>; 2],
+    treated: Vec<bool>,
+    outcome: Vec<f64>,
+    clusters: Vec<u32>,
+}
+
+impl Sample {
+    fn push(&mut self, covariates: [f64; 2], treated: bool, outcome: f64) {
+        self.columns.iter_mut().zip(covariates).for_each(|(column, x)| column.push(x));
+        self.treated.push(treated);
+        self.outcome.push(outcome);
+    }
 }
 
 fn scores(data: &Study, c: Option<f64>, expected: &Value) -> Propensity {
@@ -42,11 +52,10 @@ fn scores(data: &Study, c: Option<f64>, expected: &Value) -> Propensity {
     let (low, high) = super::logistic::range(&fit.scores);
     close("least score", low, &expected["min"], CLOSED);
     close("greatest score", high, &expected["max"], CLOSED);
-    let mut sorted = fit.scores.clone();
-    sorted.sort_by(f64::total_cmp);
+    let sorted = ascending(&fit.scores);
     let quantiles = numbers(&expected["quantiles_1_25_50_75_99"]);
-    for (probability, value) in [0.01, 0.25, 0.5, 0.75, 0.99].into_iter().zip(quantiles) {
-        close("quantile", quantile(&sorted, probability), value, CLOSED);
+    for (percent, value) in [1, 25, 50, 75, 99].into_iter().zip(quantiles) {
+        close("quantile", quantile(&sorted, percent, 100), value, CLOSED);
     }
     let outside = sorted.iter().filter(|e| **e < 0.05 || **e > 0.95).count();
     assert_eq!(outside as u64, expected["n_outside_0.05_0.95"].as_u64().unwrap());
