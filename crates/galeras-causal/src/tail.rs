@@ -26,8 +26,7 @@ const MAX_STEPS: usize = 1_000_000;
 
 /// The upper tail P(Z > z) of the standard normal distribution (DLMF 7.2: erfc(z / √2) / 2).
 pub fn normal_upper(z: f64) -> f64 {
-    let two_sided = gamma_upper(0.5, 0.5 * z * z);
-    if z >= 0.0 { 0.5 * two_sided } else { 1.0 - 0.5 * two_sided }
+    t_upper(z, f64::INFINITY)
 }
 
 /// The two-sided p-value P(|Z| > |z|) of a standard normal statistic. NaN gives NaN.

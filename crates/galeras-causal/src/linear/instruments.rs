@@ -3,9 +3,8 @@
 
 use std::ops::Range;
 
-use super::cluster::ClusterRows;
 use super::fit::LinearFit;
-use super::sandwich::Covariance;
+use super::sandwich::{ClusterRows, Covariance};
 use super::symmetric::{add_outer, divide_rows, dot, mirror, upper_factor};
 use crate::refusal::{at_least, require};
 use crate::{ColumnRef, Estimate, Refusal, tail};
