@@ -342,9 +342,7 @@ fn equals_the_reference_studies() {
             }
         }
         let indicator = indicator(&treated);
-        let mut columns = vec![indicator.as_slice()];
-        columns.extend(&covariates);
-        let fit = LinearFit::fit(&columns, outcome).unwrap();
+        let fit = LinearFit::fit(&treatment_first(&indicator, &covariates), outcome).unwrap();
         for (found, expected) in
             fit.coefficients.iter().zip(reference["ols"]["coef"].as_array().unwrap())
         {
@@ -421,8 +419,7 @@ fn equals_the_reference_with_clusters() {
         let (treated, outcome) = (study.treated(), study.outcome());
         let clusters: Vec<u32> = (0..outcome.len()).map(code).collect();
         let indicator = indicator(&treated);
-        let mut columns = vec![indicator.as_slice()];
-        columns.extend(study.covariates());
+        let columns = treatment_first(&indicator, &study.covariates());
         let fit = LinearFit::fit(&columns, outcome).unwrap();
         for (kind, error) in KINDS[5..].iter().zip(errors) {
             let found = fit.estimate(1, *kind, Some(&clusters)).unwrap();
