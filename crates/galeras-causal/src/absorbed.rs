@@ -4,6 +4,7 @@
 mod tests;
 
 use crate::column::{check_column, code_count, distinct};
+use crate::compensated::centred_with_unit;
 use crate::linear::{Covariance, LinearFit, treatment_column, treatment_first};
 use crate::refusal::{at_least, require, require_column};
 use crate::{ColumnRef, Estimate, Refusal, is_nested};
@@ -109,8 +110,7 @@ fn varying_within(
 ) -> Result<Vec<f64>, Refusal> {
     check_column(column, reference, rows)?;
     // Scaled so that nothing overflows, and centred so that a large mean costs no digits.
-    let centred = crate::compensated::centred(column, reference)?;
-    let unit = scale(column, &centred);
+    let (centred, unit) = centred_with_unit(column, reference)?;
     let mut left = within_transform(&centred, factors)?;
     let sum = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>();
     let varies = sum(&left) > SMALLEST_SHARE * sum(&centred);
@@ -118,22 +118,6 @@ fn varying_within(
     require_column(reference, varies, problem)?;
     left.iter_mut().for_each(|value| *value *= unit);
     Ok(left)
-}
-
-/// The power of two between a column and its centred version.
-fn scale(column: &[f64], centred: &[f64]) -> f64 {
-    let (mut low, mut high) = (0, 0);
-    for (row, value) in column.iter().enumerate() {
-        if *value < column[low] {
-            low = row;
-        }
-        if *value > column[high] {
-            high = row;
-        }
-    }
-    let ratio =
-        (column[high] * 0.5 - column[low] * 0.5) / (centred[high] * 0.5 - centred[low] * 0.5);
-    ratio.log2().round().exp2()
 }
 
 /// Steps after which factors count as too loosely connected.
