@@ -104,10 +104,9 @@ pub(super) fn check(
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WeightedMoments {
-    pub(super) count: usize,
-    /// Their weighted mean; 0 without values.
+    /// The weighted mean; 0 without values.
     pub(super) mean: f64,
-    /// Their standard deviation, unbiased as a variance; `None` below two values.
+    /// The standard deviation, unbiased as a variance; `None` below two values.
     pub(super) deviation: Option<f64>,
 }
 
@@ -117,7 +116,7 @@ pub(super) struct WeightedMoments {
 pub(super) fn moments(pairs: impl Iterator<Item = (f64, f64)> + Clone) -> WeightedMoments {
     let pairs = pairs.filter(|(_, weight)| *weight > 0.0);
     let Some((first, _)) = pairs.clone().next() else {
-        return WeightedMoments { count: 0, mean: 0.0, deviation: None };
+        return WeightedMoments { mean: 0.0, deviation: None };
     };
     let (mut count, mut heaviest, mut widest) = (0, 0.0_f64, 0.0_f64);
     for (value, weight) in pairs.clone() {
@@ -143,7 +142,7 @@ pub(super) fn moments(pairs: impl Iterator<Item = (f64, f64)> + Clone) -> Weight
     let degrees = total - squares / total;
     let deviation = (count > 1 && degrees > 1e-12 * total)
         .then(|| if widest > 0.0 { scale * (spread / degrees).sqrt() } else { 0.0 });
-    WeightedMoments { count, mean: first + scale * centre, deviation }
+    WeightedMoments { mean: first + scale * centre, deviation }
 }
 
 /// A difference in units of a standard deviation: 0 if both are zero, `None` if it is infinite. The
