@@ -3,10 +3,11 @@
 #[cfg(test)]
 mod tests;
 
-use crate::column::{code_count, distinct};
+use crate::column::{check_column, code_count, distinct};
+use crate::compensated::centred_with_unit;
 use crate::linear::{Covariance, LinearFit, treatment_column, treatment_first};
-use crate::refusal::{at_least, require};
-use crate::{ColumnRef, Estimate, Refusal};
+use crate::refusal::{at_least, require, require_column};
+use crate::{ColumnRef, Estimate, Refusal, is_nested};
 
 /// The least share of a column's variance that must remain within the levels.
 const SMALLEST_SHARE: f64 = 1e-10;
@@ -78,7 +79,7 @@ pub fn absorbed(
             let count = clusters.map_or(0, distinct) as f64;
             let counted: Vec<&Factor<'_>> = all
                 .into_iter()
-                .filter(|factor| !clusters.is_some_and(|groups| factor.is_nested_in(groups)))
+                .filter(|factor| !clusters.is_some_and(|groups| is_nested(factor.codes, groups)))
                 .collect();
             // The overall constant counts even if all others are within clusters.
             let used = slopes + constants(&counted).max(1);
@@ -107,35 +108,16 @@ fn varying_within(
     factors: &[Factor<'_>],
     reference: ColumnRef,
 ) -> Result<Vec<f64>, Refusal> {
-    crate::column::check_column(column, reference, rows)?;
+    check_column(column, reference, rows)?;
     // Scaled so that nothing overflows, and centred so that a large mean costs no digits.
-    let centred = crate::compensated::centred(column, reference)?;
-    let unit = scale(column, &centred);
+    let (centred, unit) = centred_with_unit(column, reference)?;
     let mut left = within_transform(&centred, factors)?;
     let sum = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>();
-    if sum(&left) <= SMALLEST_SHARE * sum(&centred) {
-        let problem =
-            "does not vary within the levels that are absorbed: these explain all of it".to_owned();
-        return Err(Refusal::UnusableColumn { column: reference, problem });
-    }
+    let varies = sum(&left) > SMALLEST_SHARE * sum(&centred);
+    let problem = "does not vary within the levels that are absorbed: these explain all of it";
+    require_column(reference, varies, problem)?;
     left.iter_mut().for_each(|value| *value *= unit);
     Ok(left)
-}
-
-/// The power of two between a column and its centred version.
-fn scale(column: &[f64], centred: &[f64]) -> f64 {
-    let (mut low, mut high) = (0, 0);
-    for (row, value) in column.iter().enumerate() {
-        if *value < column[low] {
-            low = row;
-        }
-        if *value > column[high] {
-            high = row;
-        }
-    }
-    let ratio =
-        (column[high] * 0.5 - column[low] * 0.5) / (centred[high] * 0.5 - centred[low] * 0.5);
-    ratio.log2().round().exp2()
 }
 
 /// Steps after which factors count as too loosely connected.
@@ -241,17 +223,6 @@ impl<'a> Factor<'a> {
         for (code, value) in self.codes.iter().zip(column) {
             *value -= sums[*code as usize];
         }
-    }
-
-    /// True if each level lies within one group.
-    fn is_nested_in(&self, groups: &[u32]) -> bool {
-        let mut known = vec![u32::MAX; self.inverse_counts.len()];
-        self.codes.iter().zip(groups).all(|(code, group)| {
-            let known = &mut known[*code as usize];
-            let same = *known == u32::MAX || known == group;
-            *known = *group;
-            same
-        })
     }
 
     /// The connected components of the levels of two factors, where a row connects its two levels:

@@ -104,10 +104,9 @@ pub(super) fn check(
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WeightedMoments {
-    pub(super) count: usize,
-    /// Their weighted mean; 0 without values.
+    /// The weighted mean; 0 without values.
     pub(super) mean: f64,
-    /// Their standard deviation, unbiased as a variance; `None` below two values.
+    /// The standard deviation, unbiased as a variance; `None` below two values.
     pub(super) deviation: Option<f64>,
 }
 
@@ -117,7 +116,7 @@ pub(super) struct WeightedMoments {
 pub(super) fn moments(pairs: impl Iterator<Item = (f64, f64)> + Clone) -> WeightedMoments {
     let pairs = pairs.filter(|(_, weight)| *weight > 0.0);
     let Some((first, _)) = pairs.clone().next() else {
-        return WeightedMoments { count: 0, mean: 0.0, deviation: None };
+        return WeightedMoments { mean: 0.0, deviation: None };
     };
     let (mut count, mut heaviest, mut widest) = (0, 0.0_f64, 0.0_f64);
     for (value, weight) in pairs.clone() {
@@ -143,7 +142,7 @@ pub(super) fn moments(pairs: impl Iterator<Item = (f64, f64)> + Clone) -> Weight
     let degrees = total - squares / total;
     let deviation = (count > 1 && degrees > 1e-12 * total)
         .then(|| if widest > 0.0 { scale * (spread / degrees).sqrt() } else { 0.0 });
-    WeightedMoments { count, mean: first + scale * centre, deviation }
+    WeightedMoments { mean: first + scale * centre, deviation }
 }
 
 /// A difference in units of a standard deviation: 0 if both are zero, `None` if it is infinite. The
@@ -211,11 +210,8 @@ pub struct Overlap {
     pub min_control: f64,
     /// The highest score of a control unit.
     pub max_control: f64,
-    /// The start of the common support: the higher of both minima.
-    pub common_low: f64,
-    /// Its end: the lower of both maxima, which is below the start if there is no common support.
-    pub common_high: f64,
-    /// The number of units with a score outside the common support.
+    /// The number of units with a score outside the common support, which reaches from the higher
+    /// of both minima to the lower of both maxima.
     pub outside: usize,
     /// The number of distinct scores.
     pub distinct: usize,
@@ -267,8 +263,6 @@ pub fn overlap(
         max_treated,
         min_control,
         max_control,
-        common_low,
-        common_high,
         outside: count(&|score| score < common_low || score > common_high),
         distinct,
         auc: wins / (number_treated as f64 * number_control as f64),

@@ -1,8 +1,7 @@
 //! Sums in twofold ("double-double") precision, of about 106 bits, and columns centred with them.
 //!
-//! A sum of n values of one sign has a relative error of about n * 2^-105 before it is rounded to a
-//! double. So the rounded sum is the same in any order of rows, except (with a probability of about
-//! n * 2^-52) if it lies next to the middle of two doubles.
+//! The rounded sum of n values of one sign is the same in any order of rows, except (with a
+//! probability of about n * 2^-52) if it lies next to the middle of two doubles.
 
 use crate::{ColumnRef, Refusal};
 
@@ -148,6 +147,14 @@ pub(super) fn mean(values: &[f64]) -> f64 {
 /// two units in the last place of the largest, so that they may be the same number computed in two
 /// ways.
 pub(super) fn centred(values: &[f64], reference: ColumnRef) -> Result<Vec<f64>, Refusal> {
+    Ok(centred_with_unit(values, reference)?.0)
+}
+
+/// As [`centred`], with the power of two that a difference of 1 in the result is in the column.
+pub(super) fn centred_with_unit(
+    values: &[f64],
+    reference: ColumnRef,
+) -> Result<(Vec<f64>, f64), Refusal> {
     let scale = scale_of(largest(values));
     let mut column: Vec<f64> = values.iter().map(|value| value * scale).collect();
     let (low, high) = column
@@ -165,14 +172,13 @@ pub(super) fn centred(values: &[f64], reference: ColumnRef) -> Result<Vec<f64>, 
         let (difference, error) = two_sum(*value, -mean.high);
         *value = difference + (error - mean.low);
     }
-    let scale = scale_of(largest(&column));
-    column.iter_mut().for_each(|value| *value *= scale);
-    Ok(column)
+    let again = scale_of(largest(&column));
+    column.iter_mut().for_each(|value| *value *= again);
+    Ok((column, 1.0 / scale / again))
 }
 
-/// The parts of an inner product in eight parallel sums, which use vector instructions and round
-/// less than one sum. The order in which callers add them determines the last digit of their
-/// results.
+/// The parts of an inner product in eight parallel sums. The order in which callers add them
+/// determines the last digit of their results.
 pub(super) struct LaneSums {
     /// The sum of lanes 0, 4, 1 and 5.
     pub(super) first: f64,

@@ -342,9 +342,8 @@ pub fn partial(x: &[f64], y: &[f64], given: &[&[f64]], alpha: f64) -> Result<Cor
 
 /// The residual of a centred column after projection on an orthogonal basis, which holds vectors
 /// with their squared norms: modified Gram-Schmidt with inner products in twofold precision. If a
-/// round removes most of the column, rounding errors of the basis weigh more in the rest, and a
-/// second round, which always suffices, removes them (Giraud, Langou & Rozloznik 2005, Computers &
-/// Mathematics with Applications 50).
+/// round removes most of the column, a second removes the rounding errors of the basis (Giraud,
+/// Langou & Rozloznik 2005, Computers & Mathematics with Applications 50).
 fn residual(
     values: &[f64],
     column: ColumnRef,

@@ -7,25 +7,10 @@ use crate::column::{ROWS, arm_sizes, of_arm};
 use crate::refusal::{at_least, require};
 use crate::{Estimate, Refusal};
 
-/// A difference in means of two arms.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct MeanDifference {
-    /// Treated mean minus control mean, with the degrees of freedom of Welch & Satterthwaite.
-    pub estimate: Estimate,
-    /// The treated rows.
-    pub treated: usize,
-    /// The control rows.
-    pub control: usize,
-    /// The mean of the treated rows.
-    pub treated_mean: f64,
-    /// The mean of the control rows.
-    pub control_mean: f64,
-}
-
-/// Welch's difference in means, without assuming equal variances (Welch 1947, Biometrika 34:28;
+/// Treated mean minus control mean, without assuming equal variances (Welch 1947, Biometrika 34:28;
 /// equals `scipy.stats.ttest_ind(equal_var=False)`). Refuses an outcome that is constant in both
 /// arms.
-pub fn difference_in_means(treated: &[bool], outcome: &[f64]) -> Result<MeanDifference, Refusal> {
+pub fn difference_in_means(treated: &[bool], outcome: &[f64]) -> Result<Estimate, Refusal> {
     same_rows(treated, outcome.len())?;
     let [ones, zeros] = arm_sizes(treated, ROWS, 2)?;
     let [one, zero] = [true, false].map(|arm| Moments::of(&of_arm(arm, treated, outcome)));
@@ -38,13 +23,7 @@ pub fn difference_in_means(treated: &[bool], outcome: &[f64]) -> Result<MeanDiff
     // Shares of the variance, so that no fourth power overflows.
     let (s1, s0) = ((e1 / standard_error).powi(2), (e0 / standard_error).powi(2));
     let degrees = 1.0 / (s1 * s1 / (n1 - 1.0) + s0 * s0 / (n0 - 1.0));
-    Ok(MeanDifference {
-        estimate: Estimate { value: one.mean - zero.mean, standard_error, degrees },
-        treated: ones,
-        control: zeros,
-        treated_mean: one.mean,
-        control_mean: zero.mean,
-    })
+    Ok(Estimate { value: one.mean - zero.mean, standard_error, degrees })
 }
 
 /// Refuses a treatment with another number of rows than the outcome.
@@ -96,28 +75,9 @@ impl Moments {
     }
 }
 
-/// The mean of paired differences, with the correlation of the arms.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PairedDifference {
-    /// The mean of treatment minus control, with Student's t on pairs - 1 degrees of freedom.
-    pub estimate: Estimate,
-    /// The number of pairs.
-    pub pairs: usize,
-    /// The standard deviation of the differences (n - 1).
-    pub sd_difference: f64,
-    /// Pearson's correlation of the arms over pairs; `None` if an arm is constant.
-    pub correlation: Option<f64>,
-    /// Pairs in which the treatment's outcome is larger.
-    pub positive: usize,
-    /// Pairs in which it is smaller.
-    pub negative: usize,
-    /// Pairs without a difference.
-    pub zero: usize,
-}
-
 /// The paired t analysis of `treatment` minus `control`, the outcomes of each of n pairs (Student
 /// 1908; equals `scipy.stats.ttest_rel`). Refuses differences that are all equal.
-pub fn paired(treatment: &[f64], control: &[f64]) -> Result<PairedDifference, Refusal> {
+pub fn paired(treatment: &[f64], control: &[f64]) -> Result<Estimate, Refusal> {
     let pairs = treatment.len();
     same_pairs(treatment, control)?;
     at_least("pairs", pairs, 2)?;
@@ -131,28 +91,9 @@ pub fn paired(treatment: &[f64], control: &[f64]) -> Result<PairedDifference, Re
         moments.mean
     );
     require(moments.range > 4.0 * rounding, reason)?;
-    let count = |is: fn(&f64) -> bool| differences.iter().filter(|d| is(d)).count();
-    Ok(PairedDifference {
-        estimate: Estimate {
-            value: moments.mean,
-            standard_error: moments.deviation / (pairs as f64).sqrt(),
-            degrees: (pairs - 1) as f64,
-        },
-        pairs,
-        sd_difference: moments.deviation,
-        correlation: correlation(treatment, &treated, control, &untreated),
-        positive: count(|d| *d > 0.0),
-        negative: count(|d| *d < 0.0),
-        zero: count(|d| *d == 0.0),
+    Ok(Estimate {
+        value: moments.mean,
+        standard_error: moments.deviation / (pairs as f64).sqrt(),
+        degrees: (pairs - 1) as f64,
     })
-}
-
-fn correlation(left: &[f64], a: &Moments, right: &[f64], b: &Moments) -> Option<f64> {
-    if a.is_constant() || b.is_constant() {
-        return None;
-    }
-    let rows = left.iter().zip(right);
-    let products = rows.map(|(x, y)| (x - a.mean) / a.deviation * ((y - b.mean) / b.deviation));
-    let sum: f64 = products.sum();
-    Some((sum / (left.len() - 1) as f64).clamp(-1.0, 1.0))
 }

@@ -3,11 +3,10 @@
 #[cfg(test)]
 mod tests;
 
-use crate::cholesky::Cholesky;
 use crate::column::check_column;
 use crate::correlation::tie_corrected_excess;
 use crate::glm::check_binary;
-use crate::linear::{Covariance, LinearFit};
+use crate::linear::{Covariance, LinearFit, wald};
 use crate::refusal::{at_least, require};
 use crate::{ColumnRef, Estimate, Refusal, compensated, rank, tail};
 
@@ -89,51 +88,26 @@ pub fn dose_curve(
     });
     let points = points.collect::<Result<_, Refusal>>()?;
     let degrees = fit.joint_degrees(kind, clusters)?;
-    let joint = |from: usize| fit.joint(from..width + 1, kind, clusters, degrees);
+    let joint = |from: usize| -> Result<JointTest, Refusal> {
+        let count = width + 1 - from;
+        let test = wald(&fit, from..width + 1, kind, clusters)?.map(|wald| {
+            let f = wald / count as f64;
+            let p_value = tail::f_upper(f, count as f64, degrees);
+            JointTest { f, degrees: (count, degrees), p_value }
+        });
+        test.filter(|test| test.p_value.is_finite()).ok_or_else(|| {
+            Refusal::Other(format!(
+                "the {kind} covariance of the curve is singular: too few rows or clusters for \
+                 {count} coefficients"
+            ))
+        })
+    };
     Ok(DoseCurve {
         points,
         knots: knots.to_vec(),
         any: joint(1)?,
         nonlinear: if width > 1 { Some(joint(2)?) } else { None },
     })
-}
-
-impl LinearFit {
-    /// Wald's F test that the coefficients at these positions are all zero.
-    fn joint(
-        &self,
-        tested: std::ops::Range<usize>,
-        kind: Covariance,
-        clusters: Option<&[u32]>,
-        degrees: f64,
-    ) -> Result<JointTest, Refusal> {
-        let count = tested.len();
-        let covariance = self.covariance(kind, clusters)?;
-        let covariance =
-            |at: usize, other: usize| covariance[tested.start + at][tested.start + other];
-        let error: Vec<f64> = (0..count).map(|at| covariance(at, at).sqrt()).collect();
-        let correlation: Vec<f64> = (0..count * count)
-            .map(|at| (at / count, at % count))
-            .map(|(row, column)| covariance(row, column) / (error[row] * error[column]))
-            .collect();
-        let undefined = || {
-            Refusal::Other(format!(
-                "the {kind} covariance of the curve is singular: too few rows or clusters for \
-                 {count} coefficients"
-            ))
-        };
-        let factor = Cholesky::of_lower(&correlation, count, 1e-13).map_err(|_| undefined())?;
-        let values = self.coefficients[tested.clone()].iter().zip(&error);
-        let statistics: Vec<f64> = values.map(|(value, error)| value / error).collect();
-        let solved = factor.solve(&statistics);
-        let wald: f64 = statistics.iter().zip(&solved).map(|(a, b)| a * b).sum();
-        let f = wald / count as f64;
-        let p_value = tail::f_upper(f, count as f64, degrees);
-        if !(f.is_finite() && p_value.is_finite()) {
-            return Err(undefined());
-        }
-        Ok(JointTest { f, degrees: (count, degrees), p_value })
-    }
 }
 
 /// The basis of natural cubic splines without the constant: the dose and a truncated-power term for

@@ -1,11 +1,10 @@
 //! Estimates with their uncertainty, by a standard error or by inverting a test, and their tests
-//! against bounds: equivalence, non-inferiority, and the smallest effect that is excluded.
+//! against bounds.
 
 #[cfg(test)]
 mod tests;
 
-use crate::refusal::require;
-use crate::{Refusal, tail};
+use crate::tail;
 
 /// A point estimate with its standard error and reference distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,7 +51,9 @@ pub struct InvertedEstimate {
     pub standard_error: Option<f64>,
 }
 
-/// An estimate that can be tested against any value from either side.
+/// An estimate that can be tested against any value from either side. Two one-sided tests show that
+/// an effect is within bounds (TOST; Schuirmann 1987, Journal of Pharmacokinetics and
+/// Biopharmaceutics 15): at the level alpha it is if its `1 - 2 alpha` interval is.
 pub trait OneSided {
     /// The two-sided interval that covers the truth with probability `1 - alpha`.
     fn interval(&self, alpha: f64) -> (f64, f64);
@@ -74,37 +75,4 @@ impl OneSided for Estimate {
     fn p_below(&self, bound: f64) -> f64 {
         tail::t_upper((bound - self.value) / self.standard_error, self.degrees)
     }
-}
-
-/// Two one-sided tests.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Equivalence {
-    /// The p-value of "the effect is at the lower bound or below".
-    pub p_low: f64,
-    /// The p-value of "the effect is at the upper bound or above".
-    pub p_high: f64,
-}
-
-impl Equivalence {
-    /// The p-value of "the effect is outside the bounds": the larger one.
-    pub fn p_value(&self) -> f64 {
-        self.p_low.max(self.p_high)
-    }
-}
-
-/// Two one-sided tests of an effect within `low` and `high`, in units of the estimate (TOST;
-/// Schuirmann 1987, Journal of Pharmacokinetics and Biopharmaceutics 15). At the level alpha the
-/// effect is within the bounds if the `1 - 2 alpha` interval is. Equals statsmodels' `ttost_paired`
-/// and `ttost_ind`. Refuses bounds that do not ascend or are not finite.
-pub fn equivalence(estimate: &impl OneSided, low: f64, high: f64) -> Result<Equivalence, Refusal> {
-    let reason = format!("{low} to {high} are not bounds: the lower must be below the upper");
-    require(low < high && low.is_finite() && high.is_finite(), reason)?;
-    Ok(Equivalence { p_low: estimate.p_above(low), p_high: estimate.p_below(high) })
-}
-
-/// The smallest margin m for which [`equivalence`] within -m and m holds at the level `alpha`: the
-/// end of the `1 - 2 alpha` interval that is farther from zero.
-pub fn excluded_beyond(estimate: &impl OneSided, alpha: f64) -> f64 {
-    let (low, high) = estimate.interval(2.0 * alpha);
-    low.abs().max(high.abs())
 }

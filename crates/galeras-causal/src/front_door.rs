@@ -5,6 +5,7 @@ mod tests;
 
 use crate::cholesky::Cholesky;
 use crate::column::{ROWS, check_column, code_count, of_arm};
+use crate::linear::ClusterRows;
 use crate::refusal::{at_least, require};
 use crate::{ColumnRef, Estimate, LinearFit, Refusal, compensated};
 
@@ -81,10 +82,8 @@ impl Arm {
         let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
         let means = columns.iter().map(|column| compensated::mean(column)).collect();
         let fit = LinearFit::fit(&slices, &gather(outcome))?;
-        let leverage = |row: &[f64]| row.iter().map(|value| value * value).sum::<f64>();
-        let leverages: Vec<f64> = fit.basis.chunks_exact(fit.width).map(leverage).collect();
-        if let Some(row) = leverages.iter().position(|leverage| *leverage > 1.0 - 1e-9) {
-            return Err(Refusal::Leverage { row: rows[row], leverage: leverages[row] });
+        if let Some(row) = fit.leverages.iter().position(|leverage| *leverage > 1.0 - 1e-9) {
+            return Err(Refusal::Leverage { row: rows[row], leverage: fit.leverages[row] });
         }
         Ok(Self { means, slopes: fit.coefficients[1..].to_vec(), rows: rows.len() })
     }
@@ -94,7 +93,6 @@ impl Arm {
 const DEPENDENT: f64 = 1e-10;
 
 /// Sums of products over rows of one arm: of 1, the mediators and the outcome, row-major.
-#[derive(Clone)]
 struct Moments {
     sums: Vec<f64>,
     width: usize,
@@ -105,10 +103,9 @@ impl Moments {
         Self { sums: vec![0.0; width * width], width }
     }
 
-    /// Adds a row `times` times.
-    fn add(&mut self, row: &[f64], times: f64) {
+    fn add(&mut self, row: &[f64]) {
         for (line, value) in self.sums.chunks_exact_mut(self.width).zip(row) {
-            line.iter_mut().zip(row).for_each(|(sum, other)| *sum += times * value * other);
+            line.iter_mut().zip(row).for_each(|(sum, other)| *sum += value * other);
         }
     }
 
@@ -145,7 +142,7 @@ impl Moments {
 
 /// The estimate from the moments of control and treatment, in which mediators are distances from
 /// the means of their arm. `steps` are the distances between those means.
-fn estimate(steps: &[f64], [control, treatment]: [&Moments; 2]) -> Option<f64> {
+fn estimate(steps: &[f64], control: &Moments, treatment: &Moments) -> Option<f64> {
     let (of_control, of_treatment) = (control.slopes()?, treatment.slopes()?);
     let share = treatment.rows() / (treatment.rows() + control.rows());
     let slopes = of_control.iter().zip(&of_treatment).enumerate();
@@ -178,17 +175,18 @@ fn jackknife(
         arm_centred(treated, outcome, ColumnRef::Outcome)?;
     columns.push(distances);
     let width = columns.len() + 1;
-    let fill = |row: usize, place: &mut Vec<f64>| {
-        place.clear();
-        place.push(1.0);
-        place.extend(columns.iter().map(|column| column[row]));
-    };
     let mut place = Vec::with_capacity(width);
-    let mut all = [Moments::new(width), Moments::new(width)];
-    for (row, arm) in treated.iter().enumerate() {
-        fill(row, &mut place);
-        all[usize::from(*arm)].add(&place, 1.0);
-    }
+    let mut moments = |rows: &mut dyn Iterator<Item = usize>| {
+        let mut arms = [Moments::new(width), Moments::new(width)];
+        for row in rows {
+            place.clear();
+            place.push(1.0);
+            place.extend(columns.iter().map(|column| column[row]));
+            arms[usize::from(treated[row])].add(&place);
+        }
+        arms
+    };
+    let [control, treatment] = moments(&mut (0..treated.len()));
     let alone = || {
         let what = if clusters.is_some() { "cluster" } else { "row" };
         Refusal::Other(format!(
@@ -196,30 +194,14 @@ fn jackknife(
              no standard error"
         ))
     };
-    let [control, treatment] = &all;
-    let whole = estimate(&steps, [control, treatment]).ok_or_else(alone)?;
-    let (mut squares, count) = (0.0, clusters.map_or(treated.len(), code_count));
-    match clusters {
-        None => {
-            for (row, arm) in treated.iter().enumerate() {
-                fill(row, &mut place);
-                let mut left = all[usize::from(*arm)].clone();
-                left.add(&place, -1.0);
-                let rest = if *arm { [control, &left] } else { [&left, treatment] };
-                squares += (estimate(&steps, rest).ok_or_else(alone)? - whole).powi(2);
-            }
-        }
-        Some(codes) => {
-            let mut parts = vec![[Moments::new(width), Moments::new(width)]; count];
-            for (row, (arm, code)) in treated.iter().zip(codes).enumerate() {
-                fill(row, &mut place);
-                parts[*code as usize][usize::from(*arm)].add(&place, 1.0);
-            }
-            for [of_control, of_treatment] in &parts {
-                let rest = [&control.without(of_control), &treatment.without(of_treatment)];
-                squares += (estimate(&steps, rest).ok_or_else(alone)? - whole).powi(2);
-            }
-        }
+    let whole = estimate(&steps, &control, &treatment).ok_or_else(alone)?;
+    let all = || ClusterRows::singletons(treated.len());
+    let groups = clusters.map_or_else(all, ClusterRows::new);
+    let (mut squares, count) = (0.0, groups.count());
+    for rows in groups.members() {
+        let [of_control, of_treatment] = moments(&mut rows.iter().copied());
+        let (control, treatment) = (control.without(&of_control), treatment.without(&of_treatment));
+        squares += (estimate(&steps, &control, &treatment).ok_or_else(alone)? - whole).powi(2);
     }
     Ok((squares * (count as f64 - 1.0) / count as f64).sqrt() * scale)
 }

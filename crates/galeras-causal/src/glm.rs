@@ -10,7 +10,7 @@ use crate::linear::{Covariance, LinearFit, treatment_column, treatment_first};
 use crate::newton::{Failure, Point, minimise};
 use crate::propensity::design::{BLOCK, StandardisedDesign, add_gram, combine, dot};
 use crate::propensity::logistic::{expit, solve};
-use crate::refusal::{at_least, require};
+use crate::refusal::{at_least, require, require_column};
 use crate::tail::log1p_minus;
 use crate::{ColumnRef, Estimate, Refusal};
 
@@ -214,15 +214,10 @@ fn checked_counts(
 ) -> Result<Vec<f64>, Refusal> {
     let rows = outcome.len();
     let indicator = treatment_column(treated, rows)?;
-    let unusable = |problem: &str| {
-        Err(Refusal::UnusableColumn { column: ColumnRef::Outcome, problem: problem.to_owned() })
-    };
-    if outcome.iter().any(|y| !y.is_finite()) {
-        return unusable("has a value that is not finite");
-    }
-    if outcome.iter().any(|y| *y < 0.0) {
-        return unusable("has a value below zero, which is not a count");
-    }
+    let finite = outcome.iter().all(|y| y.is_finite());
+    require_column(ColumnRef::Outcome, finite, "has a value that is not finite")?;
+    let counts = outcome.iter().all(|y| *y >= 0.0);
+    require_column(ColumnRef::Outcome, counts, "has a value below zero, which is not a count")?;
     for (arm, name) in [(true, "treated"), (false, "control")] {
         let mut of_arm = outcome.iter().zip(treated).filter(|(_, t)| **t == arm);
         let reason = format!(
@@ -233,6 +228,7 @@ fn checked_counts(
     at_least("rows", rows, covariates + 3)?;
     Ok(indicator)
 }
+
 /// A fit of the coefficients of standardised columns, for one dispersion.
 struct CountFit {
     family: CountFamily,
@@ -442,26 +438,17 @@ struct CountFamily {
     dispersion: f64,
 }
 
-struct RowTerms {
-    /// The negative log-likelihood, without terms that do not depend on the coefficients.
-    objective: f64,
-    slope: f64,
-    curvature: f64,
-}
-
 impl CountFamily {
-    fn terms(self, y: f64, eta: f64) -> RowTerms {
+    /// The negative log-likelihood of a row, without terms that do not depend on the coefficients,
+    /// and its derivatives by the linear predictor.
+    fn terms(self, y: f64, eta: f64) -> (f64, f64, f64) {
         let mean = eta.exp();
         if self.dispersion == 0.0 {
-            return RowTerms { objective: mean - y * eta, slope: mean - y, curvature: mean };
+            return (mean - y * eta, mean - y, mean);
         }
-        let (a, product) = (self.dispersion, self.dispersion * mean);
-        let whole = 1.0 + product;
-        RowTerms {
-            objective: (y + 1.0 / a) * product.ln_1p() - y * eta,
-            slope: (mean - y) / whole,
-            curvature: self.observed_weight(y, mean),
-        }
+        let product = self.dispersion * mean;
+        let objective = (y + 1.0 / self.dispersion) * product.ln_1p() - y * eta;
+        (objective, (mean - y) / (1.0 + product), self.observed_weight(y, mean))
     }
 
     /// The weight of a row in the observed information.
@@ -491,13 +478,10 @@ fn evaluate(
         for (row, y) in outcome[start..start + length].iter().enumerate() {
             let eta = predictor[row];
             // Such a step is too long, and the infinite objective rejects it.
-            let terms = match eta < FARTHEST {
-                true => family.terms(*y, eta),
-                false => RowTerms { objective: f64::INFINITY, slope: 0.0, curvature: 0.0 },
-            };
-            part += terms.objective;
-            slope[row] = terms.slope;
-            weight[row] = terms.curvature;
+            let terms =
+                if eta < FARTHEST { family.terms(*y, eta) } else { (f64::INFINITY, 0.0, 0.0) };
+            part += terms.0;
+            (slope[row], weight[row]) = (terms.1, terms.2);
         }
         point.objective += part;
         for (position, sum) in point.gradient.iter_mut().enumerate() {

@@ -49,7 +49,7 @@ pub use attrition::{AttritionBounds, ObservedArm, lee_bounds, worst_case, worst_
 pub use balance::{Balance, CRUMP, Overlap, balance, in_overlap, overlap};
 pub use column::ColumnRef;
 pub use correlation::{Correlation, CorrelationMethod, correlation, partial};
-pub use difference::{MeanDifference, PairedDifference, difference_in_means, paired};
+pub use difference::{difference_in_means, paired};
 pub use dose::{
     DoseCurve, DosePoint, JointTest, TrendTest, cochran_armitage, dose_curve, jonckheere_terpstra,
     natural_knots,
@@ -58,9 +58,7 @@ pub use effect_size::{
     Dominance, Standardised, dominance, dominance_within, standardised_difference,
     standardised_pairs,
 };
-pub use estimate::{
-    Equivalence, Estimate, InvertedEstimate, OneSided, equivalence, excluded_beyond,
-};
+pub use estimate::{Estimate, InvertedEstimate, OneSided};
 pub use front_door::front_door;
 pub use glm::{CountEffect, LogisticEffects, logistic, negative_binomial, poisson};
 pub use graph::{
@@ -83,8 +81,8 @@ pub use power::{
     pilot,
 };
 pub use propensity::{
-    CrossFit, DoublyRobust, Estimand, Matching, Propensity, Stratification, Weighting, aipw,
-    cross_fit_aipw, jackknifed_aipw, jackknifed_weighting, matching, stratification, weighting,
+    CrossFit, Estimand, Matching, Propensity, Stratification, Weighting, aipw, cross_fit_aipw,
+    jackknifed_aipw, jackknifed_weighting, matching, stratification, weighting,
 };
 pub use ranked::{FriedmanTest, RankSum, SignedRankShift, friedman, rank_sum, signed_rank_shift};
 pub use refusal::Refusal;

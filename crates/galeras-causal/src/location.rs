@@ -123,9 +123,8 @@ pub fn relative(treated: &[f64], control: &[f64]) -> Result<RelativeEffect, Refu
 ///
 /// The sums ascend along rows and columns of the matrix d_i + d_j, so one walk along its staircase
 /// counts the sums up to a bound (Johnson & Mizoguchi 1978, SIAM J. Computing 7; Monahan 1984, ACM
-/// TOMS 10). The bound is found by bisection over doubles, with at most 64 walks, until no more
-/// than about n sums lie between its ends (or they are all equal); those are sorted. The result is
-/// exactly one of the sums, or the mean of two.
+/// TOMS 10). Bisection over doubles, with at most 64 walks, leaves about n sums to sort. The result
+/// is exactly one of the sums, or the mean of two.
 fn pseudomedian(sorted: &[f64]) -> f64 {
     if sorted.is_empty() {
         return 0.0;

@@ -56,16 +56,9 @@ pub fn modification(
     check_both(differences, modifier)?;
     at_least("pairs", differences.len(), MINIMUM)?;
     let standardised = standardise(modifier)?;
-    let estimate = match clusters {
-        None => {
-            let rows = (0..differences.len()).map(|row| (row, standardised[row], differences[row]));
-            let slope = slope(rows)?.ok_or(Refusal::Constant(ColumnRef::Differences))?;
-            estimate(slope.value, slope.standard_error, differences.len() as f64 - 2.0)?
-        }
-        Some(_) => LinearFit::fit(&[&standardised], differences)
-            .and_then(|fit| fit.estimate(1, Covariance::Cr2, clusters))
-            .map_err(name_difference_columns)?,
-    };
+    let estimate = LinearFit::fit(&[&standardised], differences)
+        .and_then(|fit| fit.estimate(1, covariance(clusters), clusters))
+        .map_err(name_difference_columns)?;
     let groups = groups(modifier, |units| {
         let of_group: Vec<f64> = units.iter().map(|unit| differences[*unit]).collect();
         mean(&of_group, clusters.map(|codes| codes_of(codes, units)).as_deref())
@@ -75,19 +68,11 @@ pub fn modification(
 
 /// The mean of differences: Student's t, or CR2 by clusters.
 fn mean(differences: &[f64], clusters: Option<&[u32]>) -> Result<Estimate, Refusal> {
-    let summary = moments(differences.iter().map(|difference| (*difference, 1.0)));
-    let Some(deviation) = summary.deviation else {
-        return Err(Refusal::TooFew { what: "pairs", found: summary.count, needed: 2 });
-    };
-    if deviation == 0.0 {
-        return Err(Refusal::Constant(ColumnRef::Differences));
-    }
-    if clusters.is_some() {
-        let fit = LinearFit::fit(&[], differences).map_err(name_difference_columns)?;
-        return fit.estimate(0, Covariance::Cr2, clusters);
-    }
-    let n = summary.count as f64;
-    estimate(summary.mean, deviation / n.sqrt(), n - 1.0)
+    at_least("pairs", differences.len(), 2)?;
+    let kind = if clusters.is_some() { Covariance::Cr2 } else { Covariance::Classic };
+    LinearFit::fit(&[], differences)
+        .and_then(|fit| fit.estimate(0, kind, clusters))
+        .map_err(name_difference_columns)
 }
 
 /// Renames the columns of a regression of differences on the modifier.
@@ -161,17 +146,12 @@ fn by_groups(
     at_least("units", outcome.len(), MINIMUM)?;
     arm_sizes(treated, UNITS, 3)?;
     let standardised = standardise(modifier)?;
-    let plain = covariates.is_empty() && clusters.is_none();
-    let estimate = if plain {
-        difference_of_slopes(treated, outcome, &standardised)?
-    } else {
-        product(treated, outcome, modifier, &standardised, covariates, clusters)?
-    };
+    let estimate = product(treated, outcome, modifier, &standardised, covariates, clusters)?;
     let groups = groups(modifier, |units| {
         let treated: Vec<bool> = units.iter().map(|unit| treated[*unit]).collect();
         let outcome: Vec<f64> = units.iter().map(|unit| outcome[*unit]).collect();
-        if plain {
-            return Ok(difference_in_means(&treated, &outcome)?.estimate);
+        if covariates.is_empty() && clusters.is_none() {
+            return difference_in_means(&treated, &outcome);
         }
         // A covariate that is constant in the group needs no adjustment there.
         let of_group = covariates.iter().map(|column| units.iter().map(|unit| column[*unit]));
@@ -204,27 +184,7 @@ fn covariance(clusters: Option<&[u32]>) -> Covariance {
     if clusters.is_some() { Covariance::Cr2 } else { Covariance::Hc3 }
 }
 
-/// The coefficient of the product in a regression without covariates.
-fn difference_of_slopes(
-    treated: &[bool],
-    outcome: &[f64],
-    standardised: &[f64],
-) -> Result<Estimate, Refusal> {
-    let line = |arm: bool| {
-        let rows = (0..outcome.len()).filter(move |row| treated[*row] == arm);
-        slope(rows.map(|row| (row, standardised[row], outcome[row])))
-    };
-    // An arm with one outcome value has a slope of exactly zero; if both have, there is nothing to
-    // estimate.
-    let (one, zero) = match (line(true)?, line(false)?) {
-        (None, None) => return Err(Refusal::Constant(ColumnRef::Outcome)),
-        (one, zero) => (one.unwrap_or_default(), zero.unwrap_or_default()),
-    };
-    let spread = one.standard_error.hypot(zero.standard_error);
-    estimate(one.value - zero.value, spread, outcome.len() as f64 - 4.0)
-}
-
-/// The coefficient of the product in a regression with covariates.
+/// The coefficient of the product of treatment and modifier.
 fn product(
     treated: &[bool],
     outcome: &[f64],
@@ -246,64 +206,6 @@ fn product(
     fit.estimate(1, covariance(clusters), clusters)
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Slope {
-    value: f64,
-    standard_error: f64,
-}
-
-/// The slope of a regression with intercept and its HC3 standard error, from triples of row,
-/// regressor and outcome; `None` if the outcome is constant.
-fn slope(rows: impl Iterator<Item = (usize, f64, f64)> + Clone) -> Result<Option<Slope>, Refusal> {
-    let across = moments(rows.clone().map(|(_, x, _)| (x, 1.0)));
-    let up = moments(rows.clone().map(|(_, _, y)| (y, 1.0)));
-    // Moments are measured from the first row, so a constant has a deviation of exactly 0.
-    let (Some(wide), Some(high)) = (across.deviation, up.deviation) else {
-        return Err(Refusal::TooFew { what: "units", found: across.count, needed: 3 });
-    };
-    if wide == 0.0 {
-        return Err(Refusal::Constant(ColumnRef::ModifierInArm));
-    }
-    if high == 0.0 {
-        return Ok(None);
-    }
-    // In units of the deviations of both, so that squares neither overflow nor vanish.
-    let standard = rows.map(|(row, x, y)| (row, (x - across.mean) / wide, (y - up.mean) / high));
-    let (mut xx, mut xy) = (0.0, 0.0);
-    for (_, x, y) in standard.clone() {
-        xx += x * x;
-        xy += x * y;
-    }
-    let value = xy / xx;
-    let (mut meat, mut residuals) = (0.0, 0.0);
-    for (row, x, y) in standard {
-        let leverage = 1.0 / across.count as f64 + x * x / xx;
-        if leverage > 1.0 - 1e-9 {
-            return Err(Refusal::Leverage { row, leverage });
-        }
-        let residual = y - value * x;
-        residuals += residual * residual;
-        let term = x * residual / (1.0 - leverage);
-        meat += term * term;
-    }
-    let scale = high / wide;
-    // The residuals of an exact fit are rounding.
-    let standard_error = if residuals > 1e-24 * xx { scale * meat.sqrt() / xx } else { 0.0 };
-    Ok(Some(Slope { value: scale * value, standard_error }))
-}
-
-/// The estimate, unless its standard error is zero.
-fn estimate(value: f64, standard_error: f64, degrees: f64) -> Result<Estimate, Refusal> {
-    let reason = "the modifier predicts without error, so there is no standard error";
-    require(!(value.is_finite() && standard_error == 0.0), reason)?;
-    let estimate = Estimate { value, standard_error, degrees };
-    let finite = value.is_finite() && standard_error.is_finite();
-    require(finite && estimate.statistic().is_finite(), TOO_LARGE)?;
-    Ok(estimate)
-}
-
-const TOO_LARGE: &str = "the values are too large to be added up";
-
 /// The modifier with mean 0 and standard deviation (n - 1) 1.
 fn standardise(modifier: &[f64]) -> Result<Vec<f64>, Refusal> {
     let summary = moments(modifier.iter().map(|value| (*value, 1.0)));
@@ -311,7 +213,7 @@ fn standardise(modifier: &[f64]) -> Result<Vec<f64>, Refusal> {
     if deviation == 0.0 {
         return Err(Refusal::Constant(ColumnRef::Modifier));
     }
-    require(deviation.is_finite(), TOO_LARGE)?;
+    require(deviation.is_finite(), "the values are too large to be added up")?;
     Ok(modifier.iter().map(|value| (value - summary.mean) / deviation).collect())
 }
 

@@ -32,7 +32,6 @@ pub(crate) struct Optimum {
     /// The last point, one step before the coefficients unless `exact`.
     pub(crate) point: Point,
     pub(crate) exact: bool,
-    pub(crate) steps: usize,
 }
 
 /// The cause of a search without an optimum, which ends at these coefficients.
@@ -54,7 +53,7 @@ pub(crate) fn minimise(
     mut evaluate: impl FnMut(&[f64]) -> Option<Point>,
     stop: impl Fn(&Point, f64) -> bool,
 ) -> Result<Optimum, Failure> {
-    for steps in 0..MOST_STEPS {
+    for _ in 0..MOST_STEPS {
         let width = coefficients.len();
         let Ok(factor) = Cholesky::of_lower(&point.hessian, width, f64::EPSILON) else {
             return Err(Failure::Stopped(coefficients, point));
@@ -69,7 +68,7 @@ pub(crate) fn minimise(
             if !exact {
                 coefficients.iter_mut().zip(&step).for_each(|(g, d)| *g -= d);
             }
-            return Ok(Optimum { coefficients, point, exact, steps: steps + usize::from(!exact) });
+            return Ok(Optimum { coefficients, point, exact });
         }
         let mut share = 1.0;
         loop {

@@ -9,7 +9,7 @@ use crate::linear::{Covariance, treatment_column, treatment_first};
 use crate::newton::{Failure, Point, minimise};
 use crate::propensity::design::{BLOCK, StandardisedDesign, combine};
 use crate::propensity::logistic::expit;
-use crate::refusal::{at_least, require};
+use crate::refusal::{at_least, require, require_column};
 use crate::{ColumnRef, Estimate, Refusal};
 
 /// An outcome with more levels is not treated as ordinal.
@@ -70,10 +70,8 @@ pub fn proportional_odds(
 
 /// The levels of a column, ascending, and the position of each row among them.
 fn levels(outcome: &[f64]) -> Result<(Vec<f64>, Vec<usize>), Refusal> {
-    if outcome.iter().any(|y| !y.is_finite()) {
-        let problem = "has a value that is not finite".to_owned();
-        return Err(Refusal::UnusableColumn { column: ColumnRef::Outcome, problem });
-    }
+    let finite = outcome.iter().all(|y| y.is_finite());
+    require_column(ColumnRef::Outcome, finite, "has a value that is not finite")?;
     // Adding zero makes -0.0 equal to 0.0.
     let mut levels: Vec<f64> = outcome.iter().map(|y| y + 0.0).collect();
     levels.sort_unstable_by(f64::total_cmp);

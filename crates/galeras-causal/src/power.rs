@@ -252,10 +252,9 @@ pub struct Pilot {
 }
 
 /// The variance components of a pilot by the analysis of variance (Searle, Casella and McCulloch,
-/// "Variance Components", 1992, chapter 3): the residual within units and arms; the variance of the
-/// unit differences minus its share of that; the variance between clusters minus its share of both.
-/// Negative components become zero. Without `units`, rows are unpaired units, and `unit` is the
-/// pooled standard deviation of the arms. Refuses a unit that lies in two clusters.
+/// "Variance Components", 1992, chapter 3), negative ones as zero. Without `units`, rows are
+/// unpaired units, and `unit` is the pooled standard deviation of the arms. Refuses a unit that is
+/// in two clusters.
 pub fn pilot(
     treated: &[bool],
     outcome: &[f64],

@@ -9,7 +9,7 @@ use crate::column::{ROWS, check_column, check_level};
 use crate::estimate::InvertedEstimate;
 use crate::location::{location, sign_choices, walsh_sum};
 use crate::rank::{ascending, average_ranks, from_order_key, order_key};
-use crate::refusal::{at_least, require};
+use crate::refusal::{at_least, require, require_column};
 use crate::{ColumnRef, Refusal, tail};
 
 /// Up to this many rows in each arm, without ties, the distribution of the statistic is exact.
@@ -82,11 +82,8 @@ pub fn rank_sum(treated: &[f64], control: &[f64], alpha: f64) -> Result<RankSum,
 
 /// Refuses values whose sums and differences would overflow.
 fn check_size(values: &[f64], column: ColumnRef, verb: &str) -> Result<(), Refusal> {
-    if values.iter().all(|value| value.abs() <= f64::MAX / 4.0) {
-        return Ok(());
-    }
-    let problem = format!("has values that are too large to be {verb}");
-    Err(Refusal::UnusableColumn { column, problem })
+    let small = values.iter().all(|value| value.abs() <= f64::MAX / 4.0);
+    require_column(column, small, format!("has values that are too large to be {verb}"))
 }
 
 /// P(U <= u) for each u from 0 to half of its range, without ties: the coefficients of the Gaussian
@@ -230,14 +227,9 @@ fn position(n: usize, alpha: f64) -> u64 {
 pub struct FriedmanTest {
     /// The statistic, corrected for ties within blocks.
     pub statistic: f64,
-    /// Its degrees of freedom, k - 1.
-    pub degrees: f64,
-    /// The upper tail of chi-squared: an approximation, good for n > 10 and k > 6 or large n.
+    /// The upper tail of chi-squared with k - 1 degrees of freedom: an approximation, good for n >
+    /// 10 and k > 6 or large n.
     pub p_value: f64,
-    /// The number of blocks.
-    pub n: usize,
-    /// Kendall's coefficient of concordance W, in [0, 1]: the statistic over its maximum.
-    pub concordance: f64,
 }
 
 /// Tests if `columns` (k columns of the same n blocks) have the same distribution within the
@@ -273,12 +265,6 @@ pub fn friedman(columns: &[&[f64]]) -> Result<FriedmanTest, Refusal> {
     let squares: i128 = sums.iter().map(|sum| sum * sum).sum();
     // 12 sum (R - n (k + 1) / 2)^2 / (n k (k + 1)), divided by 1 - ties / (n (k^3 - k)).
     let statistic = 3.0 * (arms - 1) as f64 * squares as f64 / free as f64;
-    let degrees = (k - 1) as f64;
-    Ok(FriedmanTest {
-        statistic,
-        degrees,
-        p_value: tail::chi_squared_upper(statistic, degrees).min(1.0),
-        n,
-        concordance: (statistic / (n as f64 * degrees)).min(1.0),
-    })
+    let p_value = tail::chi_squared_upper(statistic, (k - 1) as f64).min(1.0);
+    Ok(FriedmanTest { statistic, p_value })
 }

@@ -137,6 +137,16 @@ pub(super) fn require(holds: bool, reason: impl Into<String>) -> Result<(), Refu
     if holds { Ok(()) } else { Err(Refusal::Other(reason.into())) }
 }
 
+/// Refuses a column for a problem, which is a predicate of it, unless a condition holds.
+pub(super) fn require_column(
+    column: ColumnRef,
+    holds: bool,
+    problem: impl Into<String>,
+) -> Result<(), Refusal> {
+    let problem = problem.into();
+    if holds { Ok(()) } else { Err(Refusal::UnusableColumn { column, problem }) }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.pad(&self.describe(|_| None))

@@ -11,18 +11,19 @@ use crate::column::code_count;
 use crate::linear::ClusterRows;
 use crate::tail;
 
-/// A check that refits an estimate on changed data.
+/// A check that refits an estimate on changed data. The numbers separate the draws of one refuter
+/// from those of others. Results depend on them: they never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Refuter {
     /// The treatment is permuted within units, or over clusters in one arm: the effect should
     /// vanish.
-    Placebo,
+    Placebo = 1,
     /// A covariate of standard normal noise is added: the effect should stay.
-    RandomCommonCause,
+    RandomCommonCause = 2,
     /// A share of the units (rows without units) is kept: the effect should stay.
-    Subset,
+    Subset = 3,
     /// Clusters (units, rows) are drawn with replacement: the effect should stay.
-    Bootstrap,
+    Bootstrap = 4,
 }
 
 impl Refuter {
@@ -33,17 +34,6 @@ impl Refuter {
             Self::RandomCommonCause => "random_common_cause",
             Self::Subset => "subset",
             Self::Bootstrap => "bootstrap",
-        }
-    }
-
-    /// The number that separates the draws of one refuter from those of others. Results depend on
-    /// it: it never changes, and a new refuter gets an unused number.
-    fn stream(self) -> u64 {
-        match self {
-            Self::Placebo => 1,
-            Self::RandomCommonCause => 2,
-            Self::Subset => 3,
-            Self::Bootstrap => 4,
         }
     }
 }
@@ -226,9 +216,8 @@ pub fn dense(values: impl Iterator<Item = u32>) -> Vec<u32> {
 
 /// The two-sided p-value of Student's t for the hypothesis that the estimates of a refuter, over
 /// all data sets that it could make, have the mean `theta`: 0 for a placebo, otherwise the refuted
-/// estimate. DoWhy's share of estimates beyond `theta` is hardly ever small, even if something is
-/// wrong; this test has its nominal level. 1 below two estimates; if all are equal, 1 if they equal
-/// `theta` to rounding, otherwise 0.
+/// estimate. (DoWhy's share of estimates beyond `theta` is hardly ever small.) 1 below two
+/// estimates; if all are equal, 1 if they equal `theta` to rounding, otherwise 0.
 pub fn refutation_p(estimates: &[f64], theta: f64) -> f64 {
     let (Some(first), n) = (estimates.first(), estimates.len() as f64) else { return 1.0 };
     if estimates.len() < 2 {
@@ -246,10 +235,9 @@ pub fn refutation_p(estimates: &[f64], theta: f64) -> f64 {
 }
 
 /// The number of `placebos` at least as far from 0 as `estimate`. If every estimate has a standard
-/// error, divide both by it: a permuted treatment is independent of the covariates, so its
-/// estimates vary less. Counted by their values they reject too often, in units of their errors at
-/// the nominal rate (Janssen 1997, Statistics and Probability Letters 36:9; DiCiccio and Romano
-/// 2017).
+/// error, divide both by it: estimates of a permuted treatment vary less, so the test has its
+/// nominal level only in units of their errors (Janssen 1997, Statistics and Probability Letters
+/// 36:9; DiCiccio and Romano 2017).
 pub fn as_large(placebos: &[f64], estimate: f64) -> usize {
     placebos.iter().filter(|placebo| placebo.abs() >= estimate.abs()).count()
 }
@@ -266,7 +254,7 @@ fn smallest(numbers: impl Iterator<Item = u64>, key: u64, count: usize) -> Vec<u
 
 /// The part of the hash that all draws of one simulation share.
 fn draw_key(refuter: Refuter, simulation: usize) -> u64 {
-    mix(refuter.stream() ^ mix(simulation as u64))
+    mix(refuter as u64 ^ mix(simulation as u64))
 }
 
 /// The finaliser of SplitMix64 (Steele, Lea and Flood 2014).

@@ -67,28 +67,18 @@ impl FourfoldTable {
         let (events, rows) = (arms[0].0 + arms[1].0, arms[0].1 + arms[1].1);
         let varies = events > 0 && events < rows;
         require(varies, format!("{} row has the outcome", which(events)))?;
-        Ok(Score::new(self).compare(measure, alpha))
-    }
-}
-
-/// The table as numbers.
-struct Score {
-    /// Rows with the outcome: treated, control.
-    events: [f64; 2],
-    rows: [f64; 2],
-    /// Proportions.
-    risks: [f64; 2],
-}
-
-impl Score {
-    fn new(table: &FourfoldTable) -> Self {
-        let events = [table.treated.0 as f64, table.control.0 as f64];
-        let rows = [table.treated.1 as f64, table.control.1 as f64];
-        Self { events, rows, risks: [events[0] / rows[0], events[1] / rows[1]] }
+        Ok(self.by_score(measure, alpha))
     }
 
-    fn compare(&self, measure: RiskMeasure, alpha: f64) -> InvertedEstimate {
-        let ([x1, x0], [n1, n0], [p1, p0]) = (self.events, self.rows, self.risks);
+    /// Rows with the outcome (treated, control), all rows, and proportions.
+    fn numbers(&self) -> [[f64; 2]; 3] {
+        let arms = [self.treated, self.control];
+        let (events, rows) = (arms.map(|arm| arm.0 as f64), arms.map(|arm| arm.1 as f64));
+        [events, rows, [events[0] / rows[0], events[1] / rows[1]]]
+    }
+
+    fn by_score(&self, measure: RiskMeasure, alpha: f64) -> InvertedEstimate {
+        let [[x1, x0], [n1, n0], [p1, p0]] = self.numbers();
         let odds = |p: f64| p / (1.0 - p);
         let (value, null, variance) = match measure {
             RiskMeasure::Difference => (p1 - p0, 0.0, p1 * (1.0 - p1) / n1 + p0 * (1.0 - p0) / n0),
@@ -126,7 +116,7 @@ impl Score {
 
     /// The score statistic of a value of the measure.
     fn statistic(&self, measure: RiskMeasure, value: f64) -> f64 {
-        let ([n1, n0], [p1, p0]) = (self.rows, self.risks);
+        let [_, [n1, n0], [p1, p0]] = self.numbers();
         let (q1, q0) = self.constrained_risks(measure, value);
         let total = n1 + n0;
         let (v1, v0) = (q1 * (1.0 - q1) / n1, q0 * (1.0 - q0) / n0);
@@ -148,7 +138,7 @@ impl Score {
 
     /// The likeliest proportions with this value of the measure.
     fn constrained_risks(&self, measure: RiskMeasure, value: f64) -> (f64, f64) {
-        let ([x1, x0], [n1, n0]) = (self.events, self.rows);
+        let [[x1, x0], [n1, n0], _] = self.numbers();
         let (total, events) = (n1 + n0, x1 + x0);
         let (q1, q0) = match measure {
             RiskMeasure::Difference => self.risks_at_difference(value),
@@ -182,7 +172,7 @@ impl Score {
     /// The likeliest proportions with this difference. The equation of the control's is a cubic;
     /// bisection keeps digits that its closed form loses.
     fn risks_at_difference(&self, d: f64) -> (f64, f64) {
-        let ([x1, x0], [n1, n0]) = (self.events, self.rows);
+        let [[x1, x0], [n1, n0], _] = self.numbers();
         let (low, high) = ((-d).max(0.0), (1.0 - d).min(1.0));
         // The derivative of the log-likelihood falls along the possible control proportions.
         let slope = |q: f64| {

@@ -2,15 +2,13 @@
 //!
 //! Everything is a regularised incomplete gamma or beta function (DLMF 8.17, 8.9), evaluated as a
 //! continued fraction in the small tail, so a p-value of 1e-300 has as many correct digits as one
-//! of 0.05. The factor in front of the fraction would lose digits with logarithms of gamma
-//! functions; it is written with deviances and Stirling corrections (Loader 2000, "Fast and
-//! accurate computation of binomial probabilities"). NaN, and degrees of freedom at or below zero,
-//! give NaN; nothing panics.
+//! of 0.05. The factor before the fraction is written with deviances and Stirling corrections,
+//! which cancel less than logarithms of gamma functions (Loader 2000, "Fast and accurate
+//! computation of binomial probabilities"). NaN, and degrees of freedom at or below zero, give NaN.
 //!
-//! The noncentral T is (Z + shift) / S, where Z is standard normal and S is the root of a
-//! chi-squared variable over its degrees of freedom. Given S the tail of T is one of Z, which leaves
-//! one integral of a smooth function. It keeps its digits for any shift, unlike the usual series
-//! (AS 243).
+//! The noncentral T is (Z + shift) / S, with a standard normal Z, and S the root of a chi-squared
+//! variable over its degrees of freedom. One integral over S keeps its digits for any shift, unlike
+//! the usual series (AS 243).
 
 #[cfg(test)]
 mod tests;
@@ -28,8 +26,7 @@ const MAX_STEPS: usize = 1_000_000;
 
 /// The upper tail P(Z > z) of the standard normal distribution (DLMF 7.2: erfc(z / √2) / 2).
 pub fn normal_upper(z: f64) -> f64 {
-    let two_sided = gamma_upper(0.5, 0.5 * z * z);
-    if z >= 0.0 { 0.5 * two_sided } else { 1.0 - 0.5 * two_sided }
+    t_upper(z, f64::INFINITY)
 }
 
 /// The two-sided p-value P(|Z| > |z|) of a standard normal statistic. NaN gives NaN.

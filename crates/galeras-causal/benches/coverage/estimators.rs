@@ -198,7 +198,7 @@ impl DataSet {
 }
 
 fn by_difference(data: &DataSet) -> Result<Estimate, Refusal> {
-    Ok(difference_in_means(&data.coin, &data.of_coin)?.estimate)
+    difference_in_means(&data.coin, &data.of_coin)
 }
 
 /// The difference in means with the errors of clusters.
@@ -230,7 +230,7 @@ fn by_instrument(data: &DataSet) -> Result<Estimate, Refusal> {
 
 fn by_pairs(data: &DataSet) -> Result<Estimate, Refusal> {
     let [treatment, control] = data.unit_means();
-    Ok(paired(&treatment, &control)?.estimate)
+    paired(&treatment, &control)
 }
 
 fn by_matching(data: &DataSet) -> Result<Estimate, Refusal> {

@@ -10,12 +10,9 @@ fn effects_equal_those_of_linearmodels() {
     let reference = GeneralisedModels::read();
     let (treated, author) = (reference.treated(), reference.table.codes("author"));
     for row in reference.json["absorbed"]["factors"].as_array().unwrap() {
-        let factors: Vec<Vec<u32>> = row["factors"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|name| reference.table.codes(name.as_str().unwrap()))
-            .collect();
+        let names = row["factors"].as_array().unwrap();
+        let codes = |name: &serde_json::Value| reference.table.codes(name.as_str().unwrap());
+        let factors: Vec<Vec<u32>> = names.iter().map(codes).collect();
         let factors: Vec<&[u32]> = factors.iter().map(Vec::as_slice).collect();
         let fit = |kind, clusters| {
             let (y, covariates) = (reference.table.column("y"), reference.covariates());
@@ -29,7 +26,7 @@ fn effects_equal_those_of_linearmodels() {
             close(found.standard_error, &row[kind.to_string()], 1e-7);
         }
         // Where the cluster is one of the factors, its effects are not counted, unlike there.
-        if row["factors"].as_array().unwrap().iter().all(|name| name != "author") {
+        if names.iter().all(|name| name != "author") {
             let found = fit(Covariance::Cr1, Some(&author)).estimate;
             close(found.standard_error, &row["CR1_author"], 1e-9);
         }

@@ -222,7 +222,6 @@ fn equal_scores_overlap_completely() {
     let found = overlap(&[0.5; 6], &[true, false, true, false, false, true], None, (0.05, 0.95));
     let found = found.unwrap();
     assert_eq!((found.distinct, found.auc, found.outside), (1, 0.5, 0));
-    assert_eq!((found.common_low, found.common_high), (0.5, 0.5));
     assert_eq!((found.effective_treated, found.effective_control), (3.0, 3.0));
     assert_eq!(found.quantiles, [0.5; 5]);
 }
@@ -232,7 +231,7 @@ fn scores_that_separate_have_no_common_support() {
     let arms = [false, false, true, true];
     let found = overlap(&[0.01, 0.2, 0.7, 0.99], &arms, None, (0.05, 0.95)).unwrap();
     assert_eq!((found.auc, found.outside), (1.0, 4));
-    assert_eq!((found.common_low, found.common_high), (0.7, 0.2));
+    assert_eq!((found.min_treated, found.max_control), (0.7, 0.2));
     assert_eq!((found.below_clip, found.above_clip), (1, 1));
 }
 

@@ -7,11 +7,7 @@ use crate::tests::{GeneralisedModels, close, numbers};
 #[test]
 fn curves_equal_those_of_statsmodels_and_patsy() {
     let reference = GeneralisedModels::read();
-    let (dose, y, size) = (
-        reference.table.column("dose"),
-        reference.table.column("y"),
-        reference.table.column("size"),
-    );
+    let [dose, y, size] = reference.table.columns(["dose", "y", "size"]);
     let repo = reference.table.codes("repo");
     for row in reference.json["dose"]["curves"].as_array().unwrap() {
         let (knots, grid) = (numbers(&row["knots"]), numbers(&row["grid"]));

@@ -107,7 +107,7 @@ fn intervals_cover_the_effect_though_a_regression_is_biased() {
         assert!((sum - 1.0).abs() < 0.08, "{n} {binary}: {sum}");
     }
     let (treated, _, outcome) = rows(&mut draw, 300, false);
-    let naive = crate::difference_in_means(&treated, &outcome).unwrap().estimate;
+    let naive = crate::difference_in_means(&treated, &outcome).unwrap();
     assert!(naive.interval(0.05).0 > 1.5, "{naive:?}");
 }
 

@@ -40,11 +40,8 @@ fn logistic_effects_equal_those_of_statsmodels() {
     let reference = GeneralisedModels::read();
     let (study, gained, _, groups) = nhefs(&reference);
     let of_study = study_covariates(&reference);
-    let (treated, passed, repo) = (
-        reference.treated(),
-        reference.table.column("passed").to_vec(),
-        reference.table.codes("repo"),
-    );
+    let (treated, repo) = (reference.treated(), reference.table.codes("repo"));
+    let passed = reference.table.column("passed").to_vec();
     for (name, treated, outcome, covariates, codes) in [
         ("logistic", &treated, &passed, reference.covariates(), &repo),
         ("logistic_alone", &treated, &passed, Vec::new(), &repo),
@@ -71,11 +68,8 @@ fn count_ratios_equal_those_of_statsmodels() {
     let reference = GeneralisedModels::read();
     let (study, _, years, groups) = nhefs(&reference);
     let of_study = study_covariates(&reference);
-    let (treated, count, repo) = (
-        reference.treated(),
-        reference.table.column("count").to_vec(),
-        reference.table.codes("repo"),
-    );
+    let (treated, repo) = (reference.treated(), reference.table.codes("repo"));
+    let count = reference.table.column("count").to_vec();
     let halves: Vec<f64> = reference.table.column("passed").iter().map(|y| 0.5 * y).collect();
     for (name, treated, outcome, covariates, codes) in [
         ("counts", &treated, &count, reference.covariates(), &repo),

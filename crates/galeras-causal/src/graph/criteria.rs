@@ -12,11 +12,9 @@
 //! Z is a conditional instrument given W (Brito and Pearl 2002; van der Zander, Textor and
 //! Liskiewicz 2015), here for the total effect, if, without the edges out of the treatment, W
 //! d-separates Z from the outcome but not from the treatment. Z and W are observed, and none is the
-//! treatment, the outcome or a descendant of either: otherwise a descendant of the treatment, which
-//! its confounders reach through it, could seem to be an instrument, and a mediator in W would
-//! remove a part of the effect. Z need not be a cause of the treatment. W may contain descendants of
-//! Z, and may even connect Z with the treatment by a common effect that is given. Each W is listed
-//! of which no proper subset suffices for the same Z.
+//! treatment, the outcome or a descendant of either: a descendant of the treatment could seem to be
+//! an instrument, and a mediator in W would remove a part of the effect. Z need not be a cause of
+//! the treatment. Each W is listed of which no proper subset suffices for the same Z.
 
 use super::dag::{CausalGraph, QueryError};
 use super::separation::{

@@ -54,8 +54,6 @@ pub struct CausalGraph {
     pub(super) latent: Vec<bool>,
     pub(super) parents: Vec<Vec<usize>>,
     pub(super) children: Vec<Vec<usize>>,
-    pub(super) exposures: Vec<usize>,
-    pub(super) outcomes: Vec<usize>,
 }
 
 impl CausalGraph {
@@ -113,16 +111,6 @@ impl CausalGraph {
     /// True if the node is latent; false for a name that the graph does not have.
     pub fn is_latent(&self, name: &str) -> bool {
         self.find(name).is_some_and(|node| self.latent[node])
-    }
-
-    /// The nodes marked `exposure`, sorted.
-    pub fn exposures(&self) -> Vec<&str> {
-        self.exposures.iter().map(|&node| self.names[node].as_str()).collect()
-    }
-
-    /// The nodes marked `outcome`, sorted.
-    pub fn outcomes(&self) -> Vec<&str> {
-        self.outcomes.iter().map(|&node| self.names[node].as_str()).collect()
     }
 
     /// True if a directed path leads from `from` to `to`.
@@ -212,13 +200,6 @@ impl<'a> View<'a> {
     }
 }
 
-#[derive(Clone, Copy, Default)]
-pub(super) struct NodeAttributes {
-    pub(super) latent: bool,
-    pub(super) exposure: bool,
-    pub(super) outcome: bool,
-}
-
 /// An edge of the text, with the byte of its arrow.
 #[derive(Clone, Copy)]
 pub(super) struct Edge {
@@ -232,37 +213,30 @@ pub(super) struct Edge {
 #[derive(Default)]
 pub(super) struct GraphBuilder {
     index: BTreeMap<String, usize>,
-    pub(super) marks: Vec<NodeAttributes>,
+    pub(super) latent: Vec<bool>,
     pub(super) edges: Vec<Edge>,
 }
 
 impl GraphBuilder {
-    pub(super) fn node(&mut self, name: &str, marks: NodeAttributes) -> usize {
+    pub(super) fn node(&mut self, name: &str, latent: bool) -> usize {
         if let Some(&known) = self.index.get(name) {
             return known;
         }
-        let number = self.marks.len();
+        let number = self.latent.len();
         self.index.insert(name.to_owned(), number);
-        self.marks.push(marks);
+        self.latent.push(latent);
         number
     }
 
     /// Sorts the names, replaces each `<->` by a latent common cause, and checks for cycles.
     pub(super) fn finish(self) -> Result<CausalGraph, GraphError> {
-        let mut position = vec![0; self.marks.len()];
-        let mut names = Vec::with_capacity(self.marks.len());
-        let mut marks = Vec::with_capacity(self.marks.len());
+        let mut position = vec![0; self.latent.len()];
+        let (mut names, mut latent) = (Vec::new(), Vec::new());
         for (name, met) in self.index {
             position[met] = names.len();
             names.push(name);
-            marks.push(self.marks[met]);
+            latent.push(self.latent[met]);
         }
-        let mut latent: Vec<bool> = marks.iter().map(|mark| mark.latent).collect();
-        let listed = |wanted: fn(&NodeAttributes) -> bool| -> Vec<usize> {
-            (0..marks.len()).filter(|&node| wanted(&marks[node])).collect()
-        };
-        let (exposures, outcomes) = (listed(|mark| mark.exposure), listed(|mark| mark.outcome));
-
         let mut directed: Vec<(usize, usize, usize)> = Vec::new();
         let mut pairs: Vec<(usize, usize)> = Vec::new();
         for edge in &self.edges {
@@ -292,7 +266,7 @@ impl GraphBuilder {
             parents[b].push(cause);
             children[cause].extend([a, b]);
         }
-        let graph = CausalGraph { names, latent, parents, children, exposures, outcomes };
+        let graph = CausalGraph { names, latent, parents, children };
         match graph.cycle() {
             None => Ok(graph),
             Some(cycle) => Err(graph.cycle_error(&cycle, &directed)),
@@ -345,10 +319,8 @@ impl CausalGraph {
             shown.push("…");
         }
         shown.extend(cycle.first().map(|&node| self.names[node].as_str()));
-        GraphError {
-            message: format!("the graph has a cycle: {}", shown.join(" -> ")),
-            offset,
-            help: Some("a causal graph must be acyclic: nothing causes itself".to_owned()),
-        }
+        let message = format!("the graph has a cycle: {}", shown.join(" -> "));
+        GraphError::new(message, offset)
+            .help("a causal graph must be acyclic: nothing causes itself")
     }
 }

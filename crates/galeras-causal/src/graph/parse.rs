@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use super::dag::{CausalGraph, Edge, GraphBuilder, GraphError, NodeAttributes};
+use super::dag::{CausalGraph, Edge, GraphBuilder, GraphError};
 
 /// The most edges, and names moved in and out of groups, of a text: `{a b c ...} -> {a b c ...}` is
 /// short and has many edges.
@@ -15,12 +15,6 @@ const MOST_WORK: usize = 4_000_000;
 const QUOTE_NAMES: &str = "a name with other characters than letters, digits, `_` and `.` must \
                            stand in double quotes";
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Language {
-    Dot,
-    Dagitty,
-}
-
 #[derive(Default)]
 struct Frame {
     offset: usize,
@@ -28,12 +22,13 @@ struct Frame {
     members: Vec<usize>,
     /// The operand before the current position.
     left: Option<Vec<usize>>,
-    arrow: Option<(Arrow, usize)>,
+    arrow: Option<(Direction, usize)>,
     /// The edges of this statement, as ranges of the builder's edges.
     edges: Vec<(usize, usize)>,
     /// The statement has had its attributes, so only more attributes can follow.
     closed: bool,
-    node_marks: NodeAttributes,
+    /// The defaults of nodes and edges.
+    latent: bool,
     direction: Direction,
 }
 
@@ -52,7 +47,8 @@ impl Frame {
 
 struct Parser<'a> {
     lexer: Lexer<'a>,
-    language: Language,
+    /// The language is dagitty's, not DOT.
+    dagitty: bool,
     builder: GraphBuilder,
     stack: Vec<Frame>,
     work: usize,
@@ -65,51 +61,48 @@ impl CausalGraph {
     /// Supported are quoted names, comments, chains, groups in braces, `subgraph`, DOT's defaults
     /// (`node [...]`, `edge [...]`) and ports, and edges `->`, `<-`, `<->` and `dir=both`. `X <->
     /// Y` is an unnamed latent common cause. A node is latent by `latent`, `unobserved` or
-    /// `observed="no"`. Other attributes concern the drawing. Errors are other text, an edge
-    /// without a direction, a cycle, which is named, or more than 4,000,000 edges.
+    /// `observed="no"`. Other attributes are ignored. Errors are other text, an edge without a
+    /// direction, a cycle, which is named, or more than 4,000,000 edges.
     pub fn parse(text: &str) -> Result<CausalGraph, GraphError> {
         let mut lexer = Lexer::new(text);
-        let (language, offset) = header(&mut lexer)?;
+        let (dagitty, offset) = header(&mut lexer)?;
         let stack = vec![Frame { offset, ..Frame::default() }];
         let builder = GraphBuilder::default();
-        let mut reader = Parser { lexer, language, builder, stack, work: 0 };
-        reader.body()?;
-        reader.builder.finish()
+        let mut parser = Parser { lexer, dagitty, builder, stack, work: 0 };
+        parser.body()?;
+        parser.builder.finish()
     }
 }
 
-/// Reads up to the first brace; returns the language and the brace's position.
-fn header(lexer: &mut Lexer<'_>) -> Result<(Language, usize), GraphError> {
+/// Reads up to the first brace; returns its position, and true for dagitty.
+fn header(lexer: &mut Lexer<'_>) -> Result<(bool, usize), GraphError> {
     let (mut token, mut offset) = lexer.next()?;
     if matches!(&token, Token::Name(name) if name.is_keyword("strict")) {
         (token, offset) = lexer.next()?;
     }
-    let start = "start the text with `digraph {` (DOT) or `dag {` (dagitty)";
     let is = |words: &[&str]| match &token {
-        Token::Name(kind) => words.iter().any(|word| kind.is_keyword(word)),
+        Token::Name(name) => words.iter().any(|word| name.is_keyword(word)),
         _ => false,
     };
-    let language = if is(&["digraph"]) {
-        Language::Dot
-    } else if is(&["dag"]) {
-        Language::Dagitty
-    } else if is(&["graph", "pdag", "mag", "pag"]) {
-        let message = format!("{token} is not a directed acyclic graph");
-        let help = "every edge needs a direction: use `digraph {` or `dag {`";
-        return Err(GraphError::new(message, offset).help(help));
-    } else {
+    let dagitty = is(&["dag"]);
+    if is(&["graph", "pdag", "mag", "pag"]) {
+        let error = GraphError::new(format!("{token} is not a directed acyclic graph"), offset);
+        return Err(error.help("every edge needs a direction: use `digraph {` or `dag {`"));
+    }
+    if !dagitty && !is(&["digraph"]) {
         let message = match token {
             Token::End => "the graph is empty".to_owned(),
             other => format!("expected `digraph` or `dag`, found {other}"),
         };
-        return Err(GraphError::new(message, offset).help(start));
-    };
+        let help = "start the text with `digraph {` (DOT) or `dag {` (dagitty)";
+        return Err(GraphError::new(message, offset).help(help));
+    }
     let (mut token, mut offset) = lexer.next()?;
     if matches!(token, Token::Name(_)) {
         (token, offset) = lexer.next()?;
     }
     match token {
-        Token::OpenBrace => Ok((language, offset)),
+        Token::Mark('{') => Ok((dagitty, offset)),
         other => Err(GraphError::new(format!("expected `{{`, found {other}"), offset)),
     }
 }
@@ -125,12 +118,12 @@ impl Parser<'_> {
             let (token, offset) = self.lexer.next()?;
             match token {
                 Token::Name(name) => self.name(&name, offset)?,
-                Token::OpenBrace => {
+                Token::Mark('{') => {
                     let outer = self.frame(offset)?;
-                    let (node_marks, direction) = (outer.node_marks, outer.direction);
-                    self.stack.push(Frame { offset, node_marks, direction, ..Frame::default() });
+                    let (latent, direction) = (outer.latent, outer.direction);
+                    self.stack.push(Frame { offset, latent, direction, ..Frame::default() });
                 }
-                Token::CloseBrace => {
+                Token::Mark('}') => {
                     self.frame(offset)?.end_statement()?;
                     let Some(closed) = self.stack.pop() else { return Ok(()) };
                     if self.stack.is_empty() {
@@ -139,8 +132,8 @@ impl Parser<'_> {
                     self.operand(closed.members, offset)?;
                 }
                 Token::Arrow(arrow) => self.arrow(arrow, offset)?,
-                Token::OpenBracket => self.brackets(offset)?,
-                Token::Semicolon | Token::Comma => self.frame(offset)?.end_statement()?,
+                Token::Mark('[') => self.brackets(offset)?,
+                Token::Mark(';' | ',') => self.frame(offset)?.end_statement()?,
                 Token::End => {
                     let open = self.stack.last().map_or(offset, |frame| frame.offset);
                     return Err(GraphError::new("this `{` is not closed", open)
@@ -157,7 +150,7 @@ impl Parser<'_> {
     /// Nothing may follow the last brace.
     fn after(&mut self) -> Result<(), GraphError> {
         let (mut token, mut offset) = self.lexer.next()?;
-        while token == Token::Semicolon {
+        while token == Token::Mark(';') {
             (token, offset) = self.lexer.next()?;
         }
         if token == Token::End {
@@ -168,26 +161,23 @@ impl Parser<'_> {
     }
 
     fn name(&mut self, name: &Name, offset: usize) -> Result<(), GraphError> {
-        if self.lexer.peek_is(&Token::Equals)? {
+        if self.lexer.take('=')? {
             // `bb = "0,0,1,1"`, `rankdir=LR`: settings of the drawing.
-            self.lexer.next()?;
             return self.lexer.value("`=`").map(|_| ());
         }
-        if self.language == Language::Dot {
+        if !self.dagitty {
             if name.is_keyword("subgraph") {
-                if !self.lexer.peek_is(&Token::OpenBrace)? {
+                if !self.lexer.peek_is('{')? {
                     self.lexer.next()?;
                 }
-                if self.lexer.peek_is(&Token::OpenBrace)? {
+                if self.lexer.peek_is('{')? {
                     return Ok(());
                 }
                 return Err(GraphError::new("expected `{` after `subgraph`", offset));
             }
-            for (word, target) in
-                [("node", Target::Nodes), ("edge", Target::Edges), ("graph", Target::Graph)]
-            {
+            for word in ["node", "edge", "graph"] {
                 if name.is_keyword(word) {
-                    return self.defaults(word, target, offset);
+                    return self.defaults(word, offset);
                 }
             }
         }
@@ -198,48 +188,40 @@ impl Parser<'_> {
             return Err(GraphError::new(format!("`{}` is not a name", name.text), offset)
                 .help(format!("write it in double quotes: \"{}\"", name.text)));
         }
-        let marks = self.frame(offset)?.node_marks;
-        let node = self.builder.node(&name.text, marks);
-        if self.language == Language::Dot {
+        let latent = self.frame(offset)?.latent;
+        let node = self.builder.node(&name.text, latent);
+        if !self.dagitty {
             // `node:port:compass` places the end of an edge in the drawing.
-            while self.lexer.peek_is(&Token::Colon)? {
-                self.lexer.next()?;
+            while self.lexer.take(':')? {
                 self.lexer.value("`:`")?;
             }
         }
         self.operand(vec![node], offset)
     }
 
-    fn defaults(&mut self, word: &str, target: Target, offset: usize) -> Result<(), GraphError> {
-        if !self.lexer.peek_is(&Token::OpenBracket)? {
+    /// Reads the default attributes of DOT's `node`, `edge` or `graph`.
+    fn defaults(&mut self, word: &str, offset: usize) -> Result<(), GraphError> {
+        if !self.lexer.peek_is('[')? {
             return Err(GraphError::new(format!("`{word}` is a keyword of DOT"), offset)
                 .help(format!("put a node of that name in double quotes: \"{word}\"")));
         }
-        let dagitty = self.language == Language::Dagitty;
         self.frame(offset)?.end_statement()?;
-        while self.lexer.peek_is(&Token::OpenBracket)? {
-            self.lexer.next()?;
+        while self.lexer.take('[')? {
             for attribute in read_attributes(&mut self.lexer)? {
                 let frame = self.frame(offset)?;
-                match target {
-                    Target::Nodes => attribute.mark(&mut frame.node_marks, dagitty)?,
-                    Target::Edges => {
-                        if let Some(direction) = attribute.direction()? {
-                            frame.direction = direction;
-                        }
-                    }
-                    Target::Graph => {}
+                if word == "node" {
+                    attribute.mark(&mut frame.latent, false)?;
+                } else if word == "edge"
+                    && let Some(direction) = attribute.direction()?
+                {
+                    frame.direction = direction;
                 }
             }
         }
         Ok(())
     }
 
-    fn arrow(&mut self, arrow: Arrow, offset: usize) -> Result<(), GraphError> {
-        if arrow == Arrow::Undirected {
-            return Err(GraphError::new("this edge has no direction", offset)
-                .help("write `->`, `<-`, or `<->` for a latent common cause"));
-        }
+    fn arrow(&mut self, arrow: Direction, offset: usize) -> Result<(), GraphError> {
         let frame = self.frame(offset)?;
         if frame.arrow.is_some() {
             return Err(GraphError::new("there is no node between two arrows", offset));
@@ -298,7 +280,7 @@ impl Parser<'_> {
         &mut self,
         left: &[usize],
         right: &[usize],
-        arrow: Arrow,
+        arrow: Direction,
         offset: usize,
     ) -> Result<(), GraphError> {
         self.charge(left.len().saturating_mul(right.len()), offset)?;
@@ -311,8 +293,8 @@ impl Parser<'_> {
                     return Err(GraphError::new("an edge leads from a node to itself", offset)
                         .help("a causal graph must be acyclic: nothing causes itself"));
                 }
-                let (from, to) = if arrow == Arrow::Left { (b, a) } else { (a, b) };
-                let mut edge = Edge { from, to, both: arrow == Arrow::Both, offset };
+                let mut edge = Edge { from: a, to: b, both: false, offset };
+                arrow.apply(&mut edge);
                 direction.apply(&mut edge);
                 self.builder.edges.push(edge);
             }
@@ -324,7 +306,7 @@ impl Parser<'_> {
 
     /// The attributes of the previous statement: of its edges, or of its nodes if it has none.
     fn brackets(&mut self, offset: usize) -> Result<(), GraphError> {
-        let dagitty = self.language == Language::Dagitty;
+        let dagitty = self.dagitty;
         let frame = self.frame(offset)?;
         if let Some((_, at)) = frame.arrow {
             return Err(GraphError::new("this arrow has no node on its right", at));
@@ -347,7 +329,7 @@ impl Parser<'_> {
                 }
             } else {
                 for &node in &left {
-                    attribute.mark(&mut self.builder.marks[node], dagitty)?;
+                    attribute.mark(&mut self.builder.latent[node], dagitty)?;
                 }
             }
         }
@@ -358,14 +340,8 @@ impl Parser<'_> {
     }
 }
 
-#[derive(Clone, Copy)]
-enum Target {
-    Nodes,
-    Edges,
-    Graph,
-}
-
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
+/// The direction of an arrow, or of an edge relative to its arrow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Direction {
     #[default]
     Forward,
@@ -374,7 +350,7 @@ enum Direction {
 }
 
 impl Direction {
-    /// Reverses or doubles an edge by its `dir`.
+    /// Reverses or doubles an edge.
     fn apply(self, edge: &mut Edge) {
         match self {
             Direction::Forward => {}
@@ -406,16 +382,12 @@ impl Attribute {
     }
 
     /// Applies the attribute to a node. One-letter forms exist in dagitty only.
-    fn mark(&self, marks: &mut NodeAttributes, dagitty: bool) -> Result<(), GraphError> {
+    fn mark(&self, latent: &mut bool, dagitty: bool) -> Result<(), GraphError> {
         let short = dagitty && self.value.is_none();
         match self.key.as_str() {
-            "latent" | "unobserved" => marks.latent = self.truth()?,
-            "observed" => marks.latent = !self.truth()?,
-            "exposure" => marks.exposure = self.truth()?,
-            "outcome" => marks.outcome = self.truth()?,
-            "l" | "u" if short => marks.latent = true,
-            "e" if short => marks.exposure = true,
-            "o" if short => marks.outcome = true,
+            "latent" | "unobserved" => *latent = self.truth()?,
+            "observed" => *latent = !self.truth()?,
+            "l" | "u" if short => *latent = true,
             _ => {}
         }
         Ok(())
@@ -445,14 +417,10 @@ fn read_attributes(lexer: &mut Lexer<'_>) -> Result<Vec<Attribute>, GraphError> 
     loop {
         let (token, offset) = lexer.next()?;
         match token {
-            Token::CloseBracket => return Ok(attributes),
-            Token::Comma | Token::Semicolon => {}
+            Token::Mark(']') => return Ok(attributes),
+            Token::Mark(',' | ';') => {}
             Token::Name(name) => {
-                let mut value = None;
-                if lexer.peek_is(&Token::Equals)? {
-                    lexer.next()?;
-                    value = Some(lexer.value("`=`")?);
-                }
+                let value = if lexer.take('=')? { Some(lexer.value("`=`")?) } else { None };
                 attributes.push(Attribute { key: name.text.to_ascii_lowercase(), value, offset });
             }
             other => {
@@ -461,14 +429,6 @@ fn read_attributes(lexer: &mut Lexer<'_>) -> Result<Vec<Attribute>, GraphError> 
             }
         }
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Arrow {
-    Right,
-    Left,
-    Both,
-    Undirected,
 }
 
 /// A name, a number, or a quoted or HTML string.
@@ -491,42 +451,27 @@ impl Name {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Token {
     Name(Name),
-    Arrow(Arrow),
-    OpenBrace,
-    CloseBrace,
-    OpenBracket,
-    CloseBracket,
-    Semicolon,
-    Comma,
-    Equals,
-    Colon,
+    Arrow(Direction),
+    /// One of `{}[];,=:`.
+    Mark(char),
     End,
 }
 
 impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = match self {
+        match self {
             Token::Name(name) => {
                 // A name can be as long as the text.
                 let shown: String = name.text.chars().take(40).collect();
                 let more = if shown.len() < name.text.len() { "…" } else { "" };
-                return write!(f, "`{}{more}`", shown.escape_debug());
+                write!(f, "`{}{more}`", shown.escape_debug())
             }
-            Token::Arrow(Arrow::Right) => "`->`",
-            Token::Arrow(Arrow::Left) => "`<-`",
-            Token::Arrow(Arrow::Both) => "`<->`",
-            Token::Arrow(Arrow::Undirected) => "an edge without a direction",
-            Token::OpenBrace => "`{`",
-            Token::CloseBrace => "`}`",
-            Token::OpenBracket => "`[`",
-            Token::CloseBracket => "`]`",
-            Token::Semicolon => "`;`",
-            Token::Comma => "`,`",
-            Token::Equals => "`=`",
-            Token::Colon => "`:`",
-            Token::End => "the end of the text",
-        };
-        f.write_str(text)
+            Token::Arrow(Direction::Forward) => f.write_str("`->`"),
+            Token::Arrow(Direction::Back) => f.write_str("`<-`"),
+            Token::Arrow(Direction::Both) => f.write_str("`<->`"),
+            Token::Mark(mark) => write!(f, "`{mark}`"),
+            Token::End => f.write_str("the end of the text"),
+        }
     }
 }
 
@@ -563,13 +508,18 @@ impl<'a> Lexer<'a> {
         Ok(&self.peeked.insert(token).0)
     }
 
-    fn peek_is(&mut self, wanted: &Token) -> Result<bool, GraphError> {
-        Ok(self.peek()? == wanted)
+    fn peek_is(&mut self, mark: char) -> Result<bool, GraphError> {
+        Ok(*self.peek()? == Token::Mark(mark))
+    }
+
+    /// Takes the next token if it is this mark.
+    fn take(&mut self, mark: char) -> Result<bool, GraphError> {
+        Ok(self.peek_is(mark)? && self.peeked.take().is_some())
     }
 
     /// True if the next token uses the operand before it.
     fn peek_starts_use(&mut self) -> Result<bool, GraphError> {
-        Ok(matches!(self.peek()?, Token::Arrow(_) | Token::OpenBracket))
+        Ok(matches!(self.peek()?, Token::Arrow(_) | Token::Mark('[')))
     }
 
     /// The value of attribute or keyword `what`.
@@ -620,44 +570,42 @@ impl<'a> Lexer<'a> {
         let html = std::mem::replace(&mut self.after_equals, false);
         let rest = self.rest();
         let Some(first) = rest.chars().next() else { return Ok((Token::End, offset)) };
-        // Longer arrows come first.
-        for (text, arrow) in [
-            ("<->", Arrow::Both),
-            ("<-@", Arrow::Undirected),
-            ("<-", Arrow::Left),
-            ("->", Arrow::Right),
-            ("--", Arrow::Undirected),
-            ("@-@", Arrow::Undirected),
-            ("@->", Arrow::Undirected),
+        // Longer arrows come first; those of other graphs have no direction.
+        for (text, direction) in [
+            ("<->", Some(Direction::Both)),
+            ("<-@", None),
+            ("<-", Some(Direction::Back)),
+            ("->", Some(Direction::Forward)),
+            ("--", None),
+            ("@-@", None),
+            ("@->", None),
         ] {
             if !html && rest.starts_with(text) {
                 self.at += text.len();
-                return Ok((Token::Arrow(arrow), offset));
+                let undirected = || {
+                    GraphError::new("this edge has no direction", offset)
+                        .help("write `->`, `<-`, or `<->` for a latent common cause")
+                };
+                return Ok((Token::Arrow(direction.ok_or_else(undirected)?), offset));
             }
         }
-        let token = match first {
-            '{' => Token::OpenBrace,
-            '}' => Token::CloseBrace,
-            '[' => Token::OpenBracket,
-            ']' => Token::CloseBracket,
-            ';' => Token::Semicolon,
-            ',' => Token::Comma,
-            ':' => Token::Colon,
-            '=' => Token::Equals,
-            '"' => return self.quoted(offset),
-            '<' if html => return self.html(offset),
-            '-' if rest[1..].starts_with(|c: char| c.is_ascii_digit() || c == '.') => {
-                return Ok(self.bare(offset, 1));
+        match first {
+            '{' | '}' | '[' | ']' | ';' | ',' | ':' | '=' => {
+                self.at += 1;
+                self.after_equals = first == '=';
+                Ok((Token::Mark(first), offset))
             }
-            c if in_name(c) => return Ok(self.bare(offset, 0)),
+            '"' => self.quoted(offset),
+            '<' if html => self.html(offset),
+            '-' if rest[1..].starts_with(|c: char| c.is_ascii_digit() || c == '.') => {
+                Ok(self.bare(offset, 1))
+            }
+            c if in_name(c) => Ok(self.bare(offset, 0)),
             c => {
                 let message = format!("unexpected character `{}`", c.escape_debug());
-                return Err(GraphError::new(message, offset).help(QUOTE_NAMES));
+                Err(GraphError::new(message, offset).help(QUOTE_NAMES))
             }
-        };
-        self.at += 1;
-        self.after_equals = token == Token::Equals;
-        Ok((token, offset))
+        }
     }
 
     fn bare(&mut self, offset: usize, sign: usize) -> (Token, usize) {

@@ -10,12 +10,6 @@ use crate::{ColumnRef, Estimate, Refusal};
 pub struct AdjustedEffect {
     /// The coefficient of the treatment.
     pub estimate: Estimate,
-    /// The treated rows.
-    pub treated: usize,
-    /// The control rows.
-    pub control: usize,
-    /// The largest leverage of a row, between 0 and 1.
-    pub max_leverage: f64,
     /// The coefficient divided by its classic standard error, from which Cinelli & Hazlett (2020)
     /// derive robustness values, for any kind of standard error.
     pub classic_statistic: f64,
@@ -38,25 +32,18 @@ pub fn adjusted(
     let indicator = treatment_column(treated, outcome.len())?;
     let fit = LinearFit::fit(&treatment_first(&indicator, covariates), outcome)
         .map_err(Refusal::after_treatment)?;
-    treatment_effect(&fit, treated, kind, clusters)
+    treatment_effect(&fit, kind, clusters)
 }
 
 /// The first slope of a fit as the effect of the treatment.
 fn treatment_effect(
     fit: &LinearFit,
-    treated: &[bool],
     kind: Covariance,
     clusters: Option<&[u32]>,
 ) -> Result<AdjustedEffect, Refusal> {
-    let estimate = fit.estimate(1, kind, clusters)?;
-    let classic = fit.estimate(1, Covariance::Classic, None)?;
-    let count = treated.iter().filter(|treated| **treated).count();
     Ok(AdjustedEffect {
-        estimate,
-        treated: count,
-        control: treated.len() - count,
-        max_leverage: fit.max_leverage(),
-        classic_statistic: classic.statistic(),
+        estimate: fit.estimate(1, kind, clusters)?,
+        classic_statistic: fit.estimate(1, Covariance::Classic, None)?.statistic(),
         residual_degrees: fit.residual_degrees(),
     })
 }
@@ -102,7 +89,7 @@ pub fn interacted(
                 Some(product) => ColumnRef::Interaction(product),
             })
         })?;
-    treatment_effect(&fit, treated, kind, clusters)
+    treatment_effect(&fit, kind, clusters)
 }
 
 /// The distances of a column from its mean; a constant column becomes exactly constant.

@@ -2,7 +2,7 @@
 
 use super::symmetric::{divide_rows, dot, gram, invert_upper, multiply_upper, upper_factor};
 use crate::cholesky::{Cholesky, DEPENDENT, collinear};
-use crate::refusal::{at_least, require};
+use crate::refusal::{at_least, require, require_column};
 use crate::{ColumnRef, Refusal};
 
 /// A linear regression with an intercept, which is the first coefficient.
@@ -21,7 +21,7 @@ pub struct LinearFit {
     pub(super) scale: f64,
     /// Outcome minus fitted value, one for each row.
     pub residuals: Vec<f64>,
-    pub(super) leverages: Vec<f64>,
+    pub(crate) leverages: Vec<f64>,
     /// The intercept, then the slopes, in units of the outcome per unit of the column.
     pub coefficients: Vec<f64>,
     /// The root mean square of residuals that are only rounding.
@@ -153,11 +153,6 @@ impl LinearFit {
         })
     }
 
-    /// The largest diagonal element of the hat matrix, between 0 and 1.
-    pub fn max_leverage(&self) -> f64 {
-        self.leverages.iter().copied().fold(0.0, f64::max)
-    }
-
     /// Rows minus coefficients, including the intercept.
     pub fn residual_degrees(&self) -> usize {
         self.residuals.len() - self.width
@@ -194,15 +189,11 @@ fn locate_all(columns: &[&[f64]]) -> Result<Vec<Location>, Refusal> {
 
 /// Mean and spread of a column, in two passes; a column of one value is refused.
 fn locate(column: &[f64], reference: ColumnRef) -> Result<Location, Refusal> {
-    let unusable = |problem: &str| {
-        Err(Refusal::UnusableColumn { column: reference, problem: problem.to_owned() })
-    };
+    let finite = column.iter().all(|value| value.is_finite());
+    require_column(reference, finite, "has a value that is not finite")?;
     let rows = column.len() as f64;
     let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
     for value in column {
-        if !value.is_finite() {
-            return unusable("has a value that is not finite");
-        }
         low = low.min(*value);
         high = high.max(*value);
     }
@@ -212,9 +203,7 @@ fn locate(column: &[f64], reference: ColumnRef) -> Result<Location, Refusal> {
     if range <= 4.0 * f64::EPSILON * largest || range < f64::MIN_POSITIVE {
         return Err(Refusal::Constant(reference));
     }
-    if largest > 1e290 {
-        return unusable("has values beyond 1e290");
-    }
+    require_column(reference, largest <= 1e290, "has values beyond 1e290")?;
     // Distances from a value within the range keep their digits if the column is far from zero.
     let origin = low + 0.5 * range;
     let mean =

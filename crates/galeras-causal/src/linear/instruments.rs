@@ -1,9 +1,10 @@
 //! Two-stage least squares with tests of overidentification, and Anderson and Rubin's test and
 //! confidence set, which stay valid for weak instruments.
 
-use super::cluster::ClusterRows;
+use std::ops::Range;
+
 use super::fit::LinearFit;
-use super::sandwich::Covariance;
+use super::sandwich::{ClusterRows, Covariance};
 use super::symmetric::{add_outer, divide_rows, dot, mirror, upper_factor};
 use crate::refusal::{at_least, require};
 use crate::{ColumnRef, Estimate, Refusal, tail};
@@ -13,8 +14,6 @@ use crate::{ColumnRef, Estimate, Refusal, tail};
 pub struct TwoStage {
     /// The coefficient of the endogenous column.
     pub estimate: Estimate,
-    /// Its coefficient by ordinary least squares, for comparison.
-    pub ols: f64,
     /// The F statistic of all instruments in the first stage, for equal variances.
     pub first_stage_f: f64,
     /// The same for the variances of the estimate's kind: Wald's statistic of the instruments over
@@ -51,11 +50,6 @@ pub fn two_stage(
             renamed(refusal, covariates, ColumnRef::Endogenous, ColumnRef::Instrument)
         })
     };
-    let second_stage = |column: &[f64]| {
-        LinearFit::without_check(&[exogenous, &[column]].concat(), outcome).map_err(|refusal| {
-            renamed(refusal, covariates, ColumnRef::Outcome, |_| ColumnRef::Endogenous)
-        })
-    };
     let first = first_stage(&[exogenous, instruments].concat())?;
     let restricted = first_stage(exogenous)?;
     refuse_determined(&first)?;
@@ -67,14 +61,17 @@ pub fn two_stage(
 
     let fitted: Vec<f64> =
         endogenous.iter().zip(&first.residuals).map(|(value, residual)| value - residual).collect();
-    let mut second = second_stage(&fitted).map_err(|refusal| match refusal {
-        Refusal::Collinear { column: ColumnRef::Endogenous }
-        | Refusal::Constant(ColumnRef::Endogenous) => Refusal::Other(
-            "the instruments do not move the treatment: the first stage fits nothing beyond the \
-             covariates"
-                .into(),
-        ),
-        other => other,
+    let second = LinearFit::without_check(&[exogenous, &[fitted.as_slice()]].concat(), outcome);
+    let mut second = second.map_err(|refusal| {
+        match renamed(refusal, covariates, ColumnRef::Outcome, |_| ColumnRef::Endogenous) {
+            Refusal::Collinear { column: ColumnRef::Endogenous }
+            | Refusal::Constant(ColumnRef::Endogenous) => Refusal::Other(
+                "the instruments do not move the treatment: the first stage fits nothing beyond \
+                 the covariates"
+                    .into(),
+            ),
+            other => other,
+        }
     })?;
     let position = covariates + 1;
     let effect = second.coefficients[position];
@@ -84,11 +81,11 @@ pub fn two_stage(
     }
     second.refuse_perfect()?;
     let several = count > 1;
+    let robust = wald(&first, position..first.width, kind, clusters).ok().flatten();
     Ok(TwoStage {
         estimate: second.estimate(position, kind, clusters)?,
-        ols: second_stage(endogenous)?.coefficients[position],
         first_stage_f,
-        robust_first_stage_f: wald(&first, position, kind, clusters).map(|w| w / count as f64),
+        robust_first_stage_f: robust.map(|wald| wald / count as f64),
         sargan: several.then(|| sargan(&first, &second, count)),
         hansen: several
             .then(|| hansen(&first, &second, endogenous, count, kind, clusters))
@@ -133,12 +130,20 @@ fn whitener(
     })
 }
 
-/// Wald's statistic of the hypothesis that the coefficients from position `from` on are zero.
-fn wald(fit: &LinearFit, from: usize, kind: Covariance, clusters: Option<&[u32]>) -> Option<f64> {
-    let covariance = fit.covariance(kind, clusters).ok()?;
-    let tested = &fit.coefficients[from..];
-    let whitened = whitener(tested.len(), |a, b| covariance[from + a][from + b])?(tested);
-    Some(dot(&whitened, &whitened)).filter(|wald| wald.is_finite())
+/// Wald's statistic of the hypothesis that the coefficients at these positions are zero; `None` if
+/// their covariance is singular.
+pub(crate) fn wald(
+    fit: &LinearFit,
+    tested: Range<usize>,
+    kind: Covariance,
+    clusters: Option<&[u32]>,
+) -> Result<Option<f64>, Refusal> {
+    let covariance = fit.covariance(kind, clusters)?;
+    let first = tested.start;
+    let tested = &fit.coefficients[tested];
+    let whiten = whitener(tested.len(), |a, b| covariance[first + a][first + b]);
+    let statistic = whiten.map(|whiten| whiten(tested)).map(|row| dot(&row, &row));
+    Ok(statistic.filter(|wald| wald.is_finite()))
 }
 
 /// A test that all instruments give one effect; those invalid in the same way pass it.
@@ -170,10 +175,8 @@ fn sargan(first: &LinearFit, second: &LinearFit, instruments: usize) -> Overiden
 /// Hansen's J (1982): the minimum of the moments of two-step efficient GMM, whose weights are the
 /// products of instruments and two-stage residuals, summed within clusters if there are any; equals
 /// linearmodels' `IVGMM` with `weight_type="robust"` or `"clustered"`. `None` for the classic kind,
-/// and if the weights are singular (as with no more clusters than instruments).
-///
-/// The moments of the covariates determine their coefficients and drop out: only the part of the
-/// instruments that covariates do not explain remains, the last columns of the first stage's basis.
+/// and if the weights are singular (as with no more clusters than instruments). Only the part of
+/// the instruments that covariates do not explain matters: the last columns of the basis.
 fn hansen(
     first: &LinearFit,
     second: &LinearFit,

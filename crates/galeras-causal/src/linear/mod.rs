@@ -1,7 +1,6 @@
 //! Linear regression on a treatment and covariates, with standard errors by HC and CR kinds.
 
 mod adjusted;
-mod cluster;
 mod fit;
 mod instruments;
 mod sandwich;
@@ -11,7 +10,8 @@ mod tests;
 
 pub use adjusted::{AdjustedEffect, adjusted, interacted};
 pub(crate) use adjusted::{treatment_column, treatment_first};
-pub(crate) use cluster::ClusterRows;
 pub use fit::LinearFit;
+pub(crate) use instruments::wald;
 pub use instruments::{AndersonRubin, Overidentification, TwoStage, anderson_rubin, two_stage};
+pub(crate) use sandwich::ClusterRows;
 pub use sandwich::Covariance;

@@ -2,9 +2,9 @@
 
 use std::f64::consts::TAU;
 
-use super::design::Design;
-use super::design::Products;
+use super::design::{Design, Products};
 use super::factor::{Factoriser, System};
+use crate::refusal::require_column;
 use crate::{ColumnRef, Refusal};
 
 /// The profiled deviance, or the profiled REML criterion, of a design.
@@ -16,7 +16,6 @@ pub(super) struct Criterion {
     pub(super) degrees: f64,
     /// The terms that depend neither on θ nor on the scale of the design.
     constant: f64,
-    pub(super) evaluations: usize,
 }
 
 impl Criterion {
@@ -34,7 +33,7 @@ impl Criterion {
             constant -= 2.0 * diagonal.sum::<f64>();
         }
         let factoriser = Factoriser::new(products, widths.clone(), fixed, design.rows)?;
-        Ok(Self { factoriser, widths, reml, degrees, constant, evaluations: 0 })
+        Ok(Self { factoriser, widths, reml, degrees, constant })
     }
 
     pub(super) fn parameters(&self) -> usize {
@@ -84,7 +83,6 @@ impl Criterion {
 
     /// The factor at θ; `None` if rounding makes it indefinite.
     pub(super) fn system(&mut self, theta: &[f64]) -> Option<System> {
-        self.evaluations += 1;
         let lambda = self.lambda(theta);
         self.factoriser.factor(&lambda)
     }
@@ -128,14 +126,9 @@ fn refuse_explained_by_fixed(design: &Design<'_>, products: &Products) -> Result
                 square - taken.iter().map(|value| value * value).sum::<f64>() > 1e-9 * square
             })
         });
-        if !left {
-            return Err(Refusal::UnusableColumn {
-                column: ColumnRef::Grouping(at),
-                problem: "has groups that the fixed effects tell apart, so that no random effect \
-                          of it can be seen"
-                    .into(),
-            });
-        }
+        let problem = "has groups that the fixed effects tell apart, so that no random effect of \
+                       it can be seen";
+        require_column(ColumnRef::Grouping(at), left, problem)?;
     }
     Ok(())
 }

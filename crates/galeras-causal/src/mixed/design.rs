@@ -4,8 +4,8 @@
 use crate::column::{check_column, code_count};
 use crate::compensated::{Twofold, largest};
 use crate::linear::LinearFit;
-use crate::refusal::{at_least, require};
-use crate::{ColumnRef, Refusal};
+use crate::refusal::{at_least, require, require_column};
+use crate::{ColumnRef, Refusal, is_nested};
 
 /// Random effects of one grouping factor.
 #[derive(Clone, Debug)]
@@ -98,11 +98,9 @@ fn scaled_term<'a>(
     at: usize,
     rows: usize,
 ) -> Result<ScaledTerm<'a>, Refusal> {
-    let unusable =
-        |problem: String| Err(Refusal::UnusableColumn { column: ColumnRef::Grouping(at), problem });
-    if term.groups.len() != rows {
-        return unusable(format!("has {} rows in place of {rows}", term.groups.len()));
-    }
+    let grouping = ColumnRef::Grouping(at);
+    let problem = format!("has {} rows in place of {rows}", term.groups.len());
+    require_column(grouping, term.groups.len() == rows, problem)?;
     let levels = code_count(term.groups);
     let mut columns = Vec::new();
     let mut scales = Vec::new();
@@ -124,28 +122,21 @@ fn scaled_term<'a>(
         columns.push(slope.iter().map(|value| value / scale).collect());
         scales.push(scale);
     }
-    if columns.is_empty() {
-        return unusable("has neither an intercept nor a slope".into());
-    }
-    if levels < 2 {
-        return unusable("has one group only".into());
-    }
-    let effects = levels * columns.len();
-    if effects >= rows {
-        let problem = if columns.len() == 1 {
-            format!(
-                "has {levels} groups in {rows} rows: the effect of a group cannot be told from \
-                 the residual of its row"
-            )
-        } else {
-            format!(
-                "has {levels} groups with {} effects each in {rows} rows: they cannot be told \
-                 from the residuals",
-                columns.len()
-            )
-        };
-        return unusable(problem);
-    }
+    require_column(grouping, !columns.is_empty(), "has neither an intercept nor a slope")?;
+    require_column(grouping, levels >= 2, "has one group only")?;
+    let problem = if columns.len() == 1 {
+        format!(
+            "has {levels} groups in {rows} rows: the effect of a group cannot be told from the \
+             residual of its row"
+        )
+    } else {
+        format!(
+            "has {levels} groups with {} effects each in {rows} rows: they cannot be told from \
+             the residuals",
+            columns.len()
+        )
+    };
+    require_column(grouping, levels * columns.len() < rows, problem)?;
     Ok(ScaledTerm { groups: term.groups, levels, columns, scales })
 }
 
@@ -156,20 +147,9 @@ fn refuse_same(earlier: &RandomTerm<'_>, later: &RandomTerm<'_>, at: usize) -> R
     if !shared || earlier.groups.len() != later.groups.len() {
         return Ok(());
     }
-    let mut partner = std::collections::HashMap::new();
-    let mut seen = std::collections::HashMap::new();
-    let same = earlier.groups.iter().zip(later.groups).all(|(left, right)| {
-        *partner.entry(*left).or_insert(*right) == *right
-            && *seen.entry(*right).or_insert(*left) == *left
-    });
-    if same {
-        return Err(Refusal::UnusableColumn {
-            column: ColumnRef::Grouping(at),
-            problem: "groups the rows as an earlier one does: their effects cannot be told apart"
-                .into(),
-        });
-    }
-    Ok(())
+    let same = is_nested(earlier.groups, later.groups) && is_nested(later.groups, earlier.groups);
+    let problem = "groups the rows as an earlier one does: their effects cannot be told apart";
+    require_column(ColumnRef::Grouping(at), !same, problem)
 }
 
 /// The products of the columns of the design. The groups of the terms are numbered as *nodes*: those of

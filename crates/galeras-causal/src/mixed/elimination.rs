@@ -3,10 +3,8 @@
 //!
 //! Minimum degree on the quotient graph (George and Liu, "The evolution of the minimum degree
 //! ordering algorithm", SIAM Review 31, 1989; the bound of a degree is that of Amestoy, Davis and
-//! Duff 1996, simplified). Two kinds of groups are left to the end, where they form one dense
-//! block: groups that occur with very many others, and the remaining groups once each is connected
-//! with half of the others or more. In a typical design (many data points, crossed with some models
-//! and repositories) data points are eliminated one by one, followed by a dense block.
+//! Duff 1996, simplified). Groups that occur with very many others, and the remaining groups once
+//! each is connected with half of the others, are left to the end, where they form one dense block.
 
 use std::collections::BTreeSet;
 

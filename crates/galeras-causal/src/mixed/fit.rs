@@ -25,8 +25,6 @@ pub struct MixedFit {
     pub converged: bool,
     /// A variance is zero or a correlation 1 or -1, to lme4's tolerance of 1e-4 in θ.
     pub singular: bool,
-    /// The number of evaluations of the criterion.
-    pub evaluations: usize,
     /// Rows.
     pub rows: usize,
 }
@@ -134,7 +132,6 @@ pub fn mixed(
         criterion: minimum.value,
         converged: minimum.converged,
         singular,
-        evaluations: criterion.evaluations,
         rows: design.rows,
     })
 }

@@ -1,10 +1,9 @@
 //! A minimiser that uses function values only.
 //!
-//! The criterion is a smooth function of θ for any signs: changing all signs of a column of Λ does
-//! not change ΛΛ'. So lme4's bound, that diagonal elements are not negative, needs only a change of
-//! signs at the end, and a fit on the bound is a stationary point like any other. The method is
-//! Newton's within a trust region, with gradient and Hessian by central differences, followed by
-//! steps with fourth-order differences. It is deterministic.
+//! The criterion is a smooth function of θ for any signs, as the sign of a column of Λ does not
+//! change ΛΛ'. So lme4's bound, that diagonal elements are not negative, needs only a change of
+//! signs at the end. The method is Newton's within a trust region, with gradient and Hessian by
+//! central differences, followed by steps with fourth-order differences.
 
 use super::criterion::Criterion;
 use super::dense::eigen;

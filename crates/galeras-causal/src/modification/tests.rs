@@ -223,7 +223,8 @@ fn impossible_modifiers_are_refused() {
     assert_eq!(interaction(&arms, &wild, &[0.1; 12], &[], None), constant(ColumnRef::Modifier));
     assert_eq!(interaction(&arms, &[0.1; 12], &rows, &[], None), constant(ColumnRef::Outcome));
     let halves: Vec<f64> = arms.iter().map(|arm| f64::from(u8::from(*arm))).collect();
-    assert_eq!(interaction(&arms, &wild, &halves, &[], None), constant(ColumnRef::ModifierInArm));
+    let collinear = Refusal::Collinear { column: ColumnRef::ModifierInArm };
+    assert_eq!(interaction(&arms, &wild, &halves, &[], None), Err(collinear));
     assert_eq!(interaction(&arms[..9], &wild[..9], &rows[..9], &[], None), few("units", 9, 10));
     let all = [true; 12];
     assert_eq!(interaction(&all, &wild, &rows, &[], None), few("control units", 0, 3));

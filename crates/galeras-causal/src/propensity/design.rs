@@ -2,6 +2,7 @@
 //! any units. Its blocks of rows fit the cache, so a pass reads each column once.
 
 use crate::compensated::lane_sums;
+use crate::refusal::require_column;
 use crate::{ColumnRef, Refusal};
 
 /// Rows per block: a block of ten columns stays within the first-level cache.
@@ -26,10 +27,8 @@ impl<'a> StandardisedDesign<'a> {
         let mut scale = Vec::with_capacity(columns.len());
         for (position, column) in columns.iter().enumerate() {
             let reference = ColumnRef::Covariate(position);
-            if column.len() != rows {
-                let problem = format!("has {} rows, not {rows}", column.len());
-                return Err(Refusal::UnusableColumn { column: reference, problem });
-            }
+            let problem = format!("has {} rows, not {rows}", column.len());
+            require_column(reference, column.len() == rows, problem)?;
             let (low, high, centre) = extent(column);
             let deviation = (squares(column, centre) / rows as f64).sqrt();
             // Tested first: infinite values would count as rounding.

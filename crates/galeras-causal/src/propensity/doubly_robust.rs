@@ -4,25 +4,11 @@
 use super::design::StandardisedDesign;
 use super::logistic::{Propensity, expit, solve};
 use super::rows::{Equations, Rows, bounds, clipped, same_length};
+use super::weighting::Weighting;
 use crate::cholesky::Cholesky;
 use crate::column::{UNITS, arm_sizes, code_count, indicator};
 use crate::refusal::{at_least, require};
 use crate::{Estimate, Refusal};
-
-/// The result of augmented weighting.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DoublyRobust {
-    /// The average effect over all units, with the standard error of the sandwich of the stacked
-    /// estimating equations (that of Stata's and statsmodels' `teffects aipw`).
-    pub estimate: Estimate,
-    /// The augmented mean of the outcome without treatment.
-    pub control_mean: f64,
-    /// The standard error that takes scores and outcome models as known: the root of the sum of
-    /// squared influence over n, summed within clusters first if there are any.
-    pub se_influence: f64,
-    /// The number of scores outside the bounds.
-    pub clipped: usize,
-}
 
 /// Augmented inverse-propensity weighting (Robins, Rotnitzky & Zhao 1994; Glynn & Quinn 2010);
 /// equals statsmodels' `TreatmentEffect.aipw`. `covariates` are those of the propensity's fit and
@@ -37,7 +23,7 @@ pub fn aipw(
     propensity: &Propensity,
     clip: (f64, f64),
     clusters: Option<&[u32]>,
-) -> Result<DoublyRobust, Refusal> {
+) -> Result<Weighting, Refusal> {
     let rows = Rows::new(treated, outcome, clusters)?;
     bounds(clip)?;
     let n = treated.len();
@@ -64,17 +50,15 @@ pub fn aipw(
     }
     let value = effect.iter().sum::<f64>() * share;
     let mut influence: Vec<f64> = effect.iter().map(|psi| (psi - value) * share).collect();
-    let se_influence = rows.variance(&influence).sqrt();
     equations.correct(&slope, &mut influence);
     let along = models.along(&design, [&slope_control, &slope_one]);
     let along = treated.iter().enumerate().map(|(row, arm)| along[usize::from(*arm)][row]);
     for ((value, residual), along) in influence.iter_mut().zip(&residual).zip(along) {
         *value += residual * along;
     }
-    Ok(DoublyRobust {
+    Ok(Weighting {
         estimate: rows.estimate(value, &influence)?,
         control_mean: control_mean * share,
-        se_influence,
         clipped: propensity.scores.iter().filter(|e| **e < clip.0 || **e > clip.1).count(),
     })
 }

@@ -1,23 +1,19 @@
 //! Jackknife standard errors of weighting and augmented weighting, which are valid with few rows
-//! and few clusters.
+//! and few clusters. (With 20 rows the normal interval of the plain sandwich covers 84 %.)
 //!
-//! The sandwich of the stacked equations uses residuals as errors. They are too small if there are
-//! few rows, and its interval is normal: with 20 rows it covers 84 % instead of 95 %. Here each row
-//! (or cluster) is left out of the regressions of score and outcome and of the means. Every
-//! estimating equation takes one Newton step, which is exact for means and linear regressions
-//! (Mancl and DeRouen 2001 do so for the sandwich of GEE; MacKinnon, Nielsen and Webb 2023 for
-//! clusters). Scores, weights and steps of the score do not depend on the outcome, so both
-//! estimators and all changes are linear in it, which gives the scale and the degrees of freedom:
+//! Each row (or cluster) is left out of the regressions of score and outcome and of the means, by
+//! one Newton step of every estimating equation, which is exact for means and linear regressions
+//! (Mancl and DeRouen 2001; MacKinnon, Nielsen and Webb 2023). Scores and weights do not depend on
+//! the outcome, so both estimators and all changes are linear in it:
 //!
 //! Leaving out a group g changes an estimate c'y by a_g'y. The sum of these squares is too large if
 //! a regression has few rows: for independent errors of variance s2 its mean is s2 sum(a_g'a_g),
 //! while the estimate has the variance s2 c'c. So it is scaled by the ratio of both and compared
 //! with Student's t. With clusters the degrees of freedom are Satterthwaite's for the same errors,
 //! tr(AA')^2 / tr(AA'AA') with the a_g as the rows of A (Bell and McCaffrey 2002; Hansen 2022).
-//! These assume that the estimate is independent of its variance. Without clusters it is not
-//! (weights leave residuals in the estimate), and such intervals cover 97 % with 20 rows. There the
-//! degrees are those of the squared coefficients, minus the share of the estimated parameters, if
-//! that is more: 95 %.
+//! These assume that the estimate is independent of its variance. Without clusters it is not, and
+//! such intervals cover 97 % with 20 rows. There the degrees are those of the squared coefficients,
+//! minus the share of the estimated parameters, if that is more: 95 %.
 //!
 //! A is never formed: a_g has separate entries in the rows of its group, and elsewhere is in the
 //! span of q vectors, as many as there are coefficients.

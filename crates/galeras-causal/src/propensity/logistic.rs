@@ -23,8 +23,6 @@ pub struct Propensity {
     pub coefficients: Vec<f64>,
     /// The probability of treatment of each row.
     pub scores: Vec<f64>,
-    /// The number of Newton steps.
-    pub iterations: usize,
     /// The inverse strength of the ridge penalty, or `None` for maximum likelihood.
     pub c: Option<f64>,
 }
@@ -54,7 +52,6 @@ impl Propensity {
             intercept,
             coefficients,
             scores: solution.scores,
-            iterations: solution.iterations,
             c: c.filter(|c| c.is_finite()),
         })
     }
@@ -105,7 +102,6 @@ pub(crate) fn expit(predictor: f64) -> f64 {
 pub(crate) struct Solution {
     pub(crate) coefficients: Vec<f64>,
     pub(crate) scores: Vec<f64>,
-    pub(super) iterations: usize,
 }
 
 /// Minimises the penalised negative log-likelihood.
@@ -134,7 +130,7 @@ pub(crate) fn solve(
             if unpenalised && (low <= CERTAIN || high >= 1.0 - CERTAIN) {
                 return Err(evaluator.separated(coefficients, optimum.point));
             }
-            Ok(Solution { coefficients, scores, iterations: optimum.steps })
+            Ok(Solution { coefficients, scores })
         }
         Err(Failure::Stopped(at, point)) if unpenalised => Err(evaluator.separated(at, point)),
         Err(Failure::Exhausted(at, point)) if far(&point) => Err(evaluator.separated(at, point)),

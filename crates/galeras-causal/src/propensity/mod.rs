@@ -16,7 +16,7 @@ mod stratification;
 mod tests;
 mod weighting;
 
-pub use doubly_robust::{CrossFit, DoublyRobust, aipw, cross_fit_aipw};
+pub use doubly_robust::{CrossFit, aipw, cross_fit_aipw};
 pub use jackknife::{jackknifed_aipw, jackknifed_weighting};
 pub use logistic::Propensity;
 pub use matching::{Matching, matching};

@@ -6,7 +6,7 @@ use super::design::{StandardisedDesign, dot};
 use super::logistic::{Propensity, penalties};
 use crate::cholesky::Cholesky;
 use crate::column::{UNITS, arm_sizes, cluster_sums, code_count, indicator};
-use crate::refusal::{at_least, require};
+use crate::refusal::{at_least, require, require_column};
 use crate::{ColumnRef, Estimate, Refusal};
 
 /// A standard error below this share of the largest outcome is rounding, not uncertainty.
@@ -42,15 +42,11 @@ impl<'a> Rows<'a> {
     /// An estimate from the contribution of each row to its error: normal, or with G clusters
     /// Student's t with G - 1 degrees of freedom. Errors are those of [`estimate`].
     pub(super) fn estimate(&self, value: f64, influence: &[f64]) -> Result<Estimate, Refusal> {
-        let normal = estimate(value, self.variance(influence), self.outcome)?;
+        let sums = cluster_sums(influence, self.clusters);
+        let normal = estimate(value, sums.iter().map(|sum| sum * sum).sum(), self.outcome)?;
         // As many contributions are independent as there are clusters.
         let degrees = self.clusters.map_or(f64::INFINITY, |codes| code_count(codes) as f64 - 1.0);
         Ok(Estimate { degrees, ..normal })
-    }
-
-    /// The sum of squared contributions, summed within each cluster first.
-    pub(super) fn variance(&self, influence: &[f64]) -> f64 {
-        cluster_sums(influence, self.clusters).iter().map(|sum| sum * sum).sum()
     }
 }
 
@@ -59,11 +55,8 @@ pub(super) fn same_length(what: &str, length: usize, rows: usize) -> Result<(), 
 }
 
 pub(super) fn finite(column: ColumnRef, values: &[f64]) -> Result<(), Refusal> {
-    if values.iter().all(|value| value.is_finite()) {
-        return Ok(());
-    }
-    let problem = "has values that are not finite".to_owned();
-    Err(Refusal::UnusableColumn { column, problem })
+    let finite = values.iter().all(|value| value.is_finite());
+    require_column(column, finite, "has values that are not finite")
 }
 
 /// Some of the scores, ascending, with their rows; rows of equal score keep their order.
@@ -151,10 +144,9 @@ impl<'a> Equations<'a> {
     /// solves its own equation together with these. `slope` holds, for each row, the derivative of
     /// the estimate by that row's linear predictor: zero if the score is clipped.
     ///
-    /// Writing the sandwich of the whole stack by rows gives each row's influence: its own part,
-    /// plus the derivative of the estimate by the logistic coefficients times the row's part in
-    /// these (Stefanski & Boos 2002; Lunceford & Davidian 2004). The sum of squared influence equals
-    /// the sandwich A⁻¹BA⁻ᵀ of the stack, without forming it.
+    /// The contribution is the derivative of the estimate by the logistic coefficients times the
+    /// row's part in these: the sum of squared influence equals the sandwich A⁻¹BA⁻ᵀ of the stack
+    /// (Stefanski & Boos 2002; Lunceford & Davidian 2004).
     pub(super) fn correct(&self, slope: &[f64], influence: &mut [f64]) {
         let direction = self.factor.solve(&self.design.cross(slope));
         let drift = dot(&direction, &self.drift);

@@ -12,6 +12,7 @@ use crate::linear::LinearFit;
 use crate::propensity::{
     Estimand, Propensity, aipw, cross_fit_aipw, matching, stratification, weighting,
 };
+use crate::rank::{ascending, quantile};
 use crate::tests::{Number, Study, numbers, slices};
 
 /// Asserts a relative difference; absolute differences below the tolerance also pass.
@@ -25,12 +26,21 @@ fn close(what: &str, found: f64, expected: impl Number, tolerance: f64) {
 const CLOSED: f64 = 1e-9;
 const OPTIMISED: f64 = 1e-6;
 
-/// The quantile by linear interpolation.
-fn quantile(sorted: &[f64], probability: f64) -> f64 {
-    let place = probability * (sorted.len() - 1) as f64;
-    let below = place.floor() as usize;
-    let above = (below + 1).min(sorted.len() - 1);
-    sorted[below] + (place - below as f64) * (sorted[above] - sorted[below])
+/// Two covariates, a treatment and an outcome, in clusters or not.
+#[derive(Default)]
+struct Sample {
+    columns: [Vec<f64>; 2],
+    treated: Vec<bool>,
+    outcome: Vec<f64>,
+    clusters: Vec<u32>,
+}
+
+impl Sample {
+    fn push(&mut self, covariates: [f64; 2], treated: bool, outcome: f64) {
+        self.columns.iter_mut().zip(covariates).for_each(|(column, x)| column.push(x));
+        self.treated.push(treated);
+        self.outcome.push(outcome);
+    }
 }
 
 fn scores(data: &Study, c: Option<f64>, expected: &Value) -> Propensity {
@@ -42,11 +52,10 @@ fn scores(data: &Study, c: Option<f64>, expected: &Value) -> Propensity {
     let (low, high) = super::logistic::range(&fit.scores);
     close("least score", low, &expected["min"], CLOSED);
     close("greatest score", high, &expected["max"], CLOSED);
-    let mut sorted = fit.scores.clone();
-    sorted.sort_by(f64::total_cmp);
+    let sorted = ascending(&fit.scores);
     let quantiles = numbers(&expected["quantiles_1_25_50_75_99"]);
-    for (probability, value) in [0.01, 0.25, 0.5, 0.75, 0.99].into_iter().zip(quantiles) {
-        close("quantile", quantile(&sorted, probability), value, CLOSED);
+    for (percent, value) in [1, 25, 50, 75, 99].into_iter().zip(quantiles) {
+        close("quantile", quantile(&sorted, percent, 100), value, CLOSED);
     }
     let outside = sorted.iter().filter(|e| **e < 0.05 || **e > 0.95).count();
     assert_eq!(outside as u64, expected["n_outside_0.05_0.95"].as_u64().unwrap());
@@ -60,10 +69,6 @@ fn weights(data: &Study, fit: &Propensity, clip: (f64, f64), expected: &Value) {
     };
     let ate = run(Estimand::Ate);
     close("ate", ate.estimate.value, &expected["ate_hajek"], CLOSED);
-    close("horvitz", ate.horvitz_thompson, &expected["ate_horvitz_thompson"], CLOSED);
-    close("atm", ate.matching_weights, &expected["atm_matching_weights"], CLOSED);
-    close("ess", ate.effective_treated, &expected["ess_ate_t1_t0"][0], CLOSED);
-    close("ess", ate.effective_control, &expected["ess_ate_t1_t0"][1], CLOSED);
     close("att", run(Estimand::Att).estimate.value, &expected["att"], CLOSED);
     close("atc", run(Estimand::Atc).estimate.value, &expected["atc"], CLOSED);
     close("ato", run(Estimand::Ato).estimate.value, &expected["ato_overlap"], CLOSED);
@@ -89,7 +94,6 @@ fn model(data: &Study, c: Option<f64>, expected: &Value) {
     let found = aipw(&x, t, y, &fit, (0.01, 0.99), None).unwrap();
     let armwise = &expected["aipw_armwise_clip_01_99"];
     close("aipw", found.estimate.value, &armwise["ate"], CLOSED);
-    close("aipw se", found.se_influence, &armwise["se_if"], CLOSED);
 }
 
 /// The effects over all, treated and controls.
@@ -188,8 +192,6 @@ fn equals_the_reference_with_clusters() {
     let ridge = Propensity::fit(&x, t, Some(1.0)).unwrap();
     let ipw = weighting(&x, t, y, &ridge, Estimand::Ate, all, clusters).unwrap().estimate;
     close("ridge", ipw.standard_error, 0.04024807119681362, CLOSED);
-    let found = aipw(&x, t, y, &ridge, (0.01, 0.99), clusters).unwrap();
-    close("influence", found.se_influence, 0.039047247963392165, CLOSED);
 }
 
 /// The numbers below are those of the reference algorithms for scores with ties and few strata.
@@ -218,9 +220,7 @@ fn equals_the_reference_with_ties() {
     three([matched.ate, matched.att, matched.atc], &expected);
     let expected = json!({
         "ate_hajek": 1.97387919786639, "att": 2.101000302313796, "atc": 1.847958046614714,
-        "ato_overlap": 1.977006569138025, "atm_matching_weights": 1.9839681410294947,
-        "ate_horvitz_thompson": 1.8336823975991439,
-        "ess_ate_t1_t0": [453.08970432858314, 482.5928852144421],
+        "ato_overlap": 1.977006569138025,
     });
     weights(&data, &fit, (0.3, 0.7), &expected);
 }

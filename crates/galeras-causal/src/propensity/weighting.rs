@@ -18,23 +18,14 @@ pub enum Estimand {
     Ato,
 }
 
-/// The result of weighting.
+/// The result of weighting, plain or augmented.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Weighting {
-    /// The difference of weighted means (Hájek), with the standard error of the sandwich of the
-    /// stacked estimating equations; no small-sample factor.
+    /// The effect, with the standard error of the sandwich of the stacked estimating equations; no
+    /// small-sample factor.
     pub estimate: Estimate,
-    /// The weighted mean of the controls' outcomes.
+    /// The (augmented) weighted mean of the controls' outcomes.
     pub control_mean: f64,
-    /// The average effect over all units by sums over n (Horvitz & Thompson 1952), for any
-    /// estimand.
-    pub horvitz_thompson: f64,
-    /// The difference of means under matching weights (Li & Greene 2013), for any estimand.
-    pub matching_weights: f64,
-    /// The effective number of treated units (Kish 1965).
-    pub effective_treated: f64,
-    /// The effective number of control units.
-    pub effective_control: f64,
     /// The number of scores outside the bounds.
     pub clipped: usize,
 }
@@ -66,29 +57,6 @@ impl Estimand {
     }
 }
 
-#[derive(Default)]
-struct Arm {
-    total: f64,
-    squares: f64,
-    outcomes: f64,
-}
-
-impl Arm {
-    fn add(&mut self, weight: f64, outcome: f64) {
-        self.total += weight;
-        self.squares += weight * weight;
-        self.outcomes += weight * outcome;
-    }
-
-    fn mean(&self) -> f64 {
-        self.outcomes / self.total
-    }
-
-    fn effective(&self) -> f64 {
-        self.total * self.total / self.squares
-    }
-}
-
 /// Weights each arm to the population of the estimand and compares the means; the error is the
 /// sandwich of Lunceford & Davidian (2004). Over all units it equals statsmodels'
 /// `TreatmentEffect.ipw`. `clip` holds the bounds of the scores in the weights; a score outside of
@@ -112,22 +80,18 @@ pub fn weighting(
     let n = treated.len() as f64;
     // Outcomes are centred so that weighted sums do not cancel.
     let centre = outcome.iter().sum::<f64>() / n;
-    let mut arms = [Arm::default(), Arm::default()];
-    let mut matched = [Arm::default(), Arm::default()];
-    let mut horvitz = [0.0; 2];
-    let mut outside = 0;
+    let (mut totals, mut sums, mut matching, mut outside) = ([0.0_f64; 2], [0.0; 2], [0.0; 2], 0);
     for ((e, t), y) in propensity.scores.iter().zip(treated).zip(outcome) {
         outside += usize::from(*e < clip.0 || *e > clip.1);
         let (e, _) = clipped(*e, clip);
-        let arm = usize::from(*t);
-        let inverse = Estimand::Ate.weight(e, *t);
-        arms[arm].add(estimand.weight(e, *t), y - centre);
-        matched[arm].add(e.min(1.0 - e) * inverse, y - centre);
-        horvitz[arm] += inverse * y;
+        let (arm, weight) = (usize::from(*t), estimand.weight(e, *t));
+        totals[arm] += weight;
+        sums[arm] += weight * (y - centre);
+        // Not a number if the row's weight for another estimand is infinite.
+        matching[arm] += e.min(1.0 - e) * Estimand::Ate.weight(e, *t);
     }
-    let [control, treatment] = &arms;
-    let means = [control.mean(), treatment.mean()];
-    let signed = [-control.total.recip(), treatment.total.recip()];
+    let means = [0, 1].map(|arm| sums[arm] / totals[arm]);
+    let signed = [-totals[0].recip(), totals[1].recip()];
     let mut influence = Vec::with_capacity(treated.len());
     let mut slope = Vec::with_capacity(treated.len());
     for ((e, t), y) in propensity.scores.iter().zip(treated).zip(outcome) {
@@ -139,11 +103,7 @@ pub fn weighting(
         slope.push(if derivative > 0.0 { estimand.slope(e, *t) * derivative * part } else { 0.0 });
     }
     equations.correct(&slope, &mut influence);
-    let horvitz_thompson = (horvitz[1] - horvitz[0]) / n;
-    let matching_weights = matched[1].mean() - matched[0].mean();
-    let effective = [control.effective(), treatment.effective()];
-    let numbers = [horvitz_thompson, matching_weights, effective[0], effective[1]];
-    if !numbers.iter().all(|value| value.is_finite()) {
+    if !matching.iter().all(|total| *total > 0.0) {
         return Err(Refusal::NoOverlap(
             "a propensity score is 0 or 1, so that a weight is infinite; clip the scores".into(),
         ));
@@ -151,10 +111,6 @@ pub fn weighting(
     Ok(Weighting {
         estimate: rows.estimate(means[1] - means[0], &influence)?,
         control_mean: means[0] + centre,
-        horvitz_thompson,
-        matching_weights,
-        effective_treated: effective[1],
-        effective_control: effective[0],
         clipped: outside,
     })
 }

@@ -58,7 +58,6 @@ fn four_columns_with_ties_equal_scipy() {
     // scipy 1.16.3, friedmanchisquare.
     assert!((found.statistic / 20.846774193548317 - 1.0).abs() < 1e-13);
     assert!((found.p_value / 0.0001132781718835178 - 1.0).abs() < 1e-9);
-    assert_eq!((found.degrees, found.n), (3.0, 40));
     // Neither the order of the arms nor that of the blocks nor a monotone scale matters.
     let changed: Vec<Vec<f64>> =
         columns.iter().rev().map(|c| c.iter().rev().map(|v| v.exp()).collect()).collect();
@@ -69,7 +68,7 @@ fn four_columns_with_ties_equal_scipy() {
 fn agreement_of_all_blocks_is_the_largest_statistic() {
     let columns = [[1.0, 0.0, -7.0], [2.0, 5.0, 0.0], [3.0, 6.0, 1.0]];
     let found = friedman(&columns.each_ref().map(|c| c.as_slice())).unwrap();
-    assert_eq!((found.statistic, found.concordance), (6.0, 1.0));
+    assert_eq!(found.statistic, 6.0);
 }
 
 #[test]

@@ -42,15 +42,7 @@ pub fn evalue_ratio(ratio: f64, interval: Option<(f64, f64)>) -> Result<EValue, 
         from_excess(ratio, ratio - 1.0)
     };
     let point = of(ratio);
-    let limit = interval.map(|_| {
-        if low <= 1.0 && 1.0 <= high {
-            1.0
-        } else if ratio > 1.0 {
-            of(low)
-        } else {
-            of(high)
-        }
-    });
+    let limit = interval.map(|interval| limit(ratio, interval, 1.0, of));
     finite(EValue { ratio, interval, point, limit })
 }
 
@@ -74,13 +66,7 @@ pub fn evalue_difference(
     let (low, high) = (middle - half, middle + half);
     // exp_m1 keeps the digits of a ratio close to 1.
     let of = |log: f64| from_excess(log.abs().exp(), log.abs().exp_m1());
-    let limit = if low <= 0.0 && 0.0 <= high {
-        1.0
-    } else if middle > 0.0 {
-        of(low)
-    } else {
-        of(high)
-    };
+    let limit = limit(middle, (low, high), 0.0, of);
     finite(EValue {
         ratio: middle.exp(),
         interval: Some((low.exp(), high.exp())),
@@ -101,6 +87,11 @@ pub fn pooled_deviation(treated: &[f64], control: &[f64]) -> Result<f64, Refusal
     let finite = pooled.is_finite() && treated.iter().chain(control).all(|y| y.is_finite());
     require(finite, "the standard deviation is not finite")?;
     if pooled == 0.0 { Err(Refusal::Constant(ColumnRef::Outcome)) } else { Ok(pooled) }
+}
+
+/// The E-value of the end of the interval that is closer to no effect; 1 if it includes that.
+fn limit(effect: f64, (low, high): (f64, f64), none: f64, of: impl Fn(f64) -> f64) -> f64 {
+    if low <= none && none <= high { 1.0 } else { of(if effect > none { low } else { high }) }
 }
 
 /// The E-value of a risk ratio that is at least 1, given its excess over 1.

@@ -13,17 +13,12 @@ const MINIMUM: usize = 10;
 /// pair; with gamma 1 the pairs are as good as randomised.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SignedRanks {
-    /// The number of nonzero differences; the others are dropped.
-    pub pairs: usize,
-    /// The positive differences have the larger rank sum. The bounds are those of the one-sided
-    /// test in the direction of the larger sum.
-    pub positive: bool,
-    /// The larger of both rank sums, with average ranks for ties: the test's statistic.
-    pub statistic: f64,
-    /// The smaller of both rank sums.
-    pub smaller: f64,
+    /// The larger of both rank sums, with average ranks for ties: the statistic of the one-sided
+    /// test in the direction of this sum.
+    pub(super) statistic: f64,
+    pub(super) smaller: f64,
     /// The sum of the squared ranks.
-    pub squares: f64,
+    squares: f64,
 }
 
 impl SignedRanks {
@@ -34,8 +29,7 @@ impl SignedRanks {
         require(finite, "a difference is missing or infinite")?;
         let mut sorted: Vec<f64> =
             differences.iter().copied().filter(|difference| *difference != 0.0).collect();
-        let pairs = sorted.len();
-        at_least("differences other than zero", pairs, MINIMUM)?;
+        at_least("differences other than zero", sorted.len(), MINIMUM)?;
         sorted.sort_unstable_by(|a, b| a.abs().total_cmp(&b.abs()));
         let (mut sums, mut squares, mut ranked) = ([0.0; 2], 0.0, 0_usize);
         for ties in sorted.chunk_by(|a, b| a.abs() == b.abs()) {
@@ -47,8 +41,7 @@ impl SignedRanks {
             ranked += ties.len();
         }
         let [below, above] = sums;
-        let (statistic, smaller) = (above.max(below), above.min(below));
-        Ok(Self { pairs, positive: above >= below, statistic, smaller, squares })
+        Ok(Self { statistic: above.max(below), smaller: above.min(below), squares })
     }
 
     /// The upper bound of the one-sided p-value of no effect, by the normal approximation without a

@@ -124,18 +124,17 @@ fn robustness_is_that_of_the_reference() {
 #[test]
 fn robustness_has_three_regimes() {
     // By the same formulas in numpy and scipy.
-    let found = robustness(120.0, 100.0, 1.0, 0.05).unwrap();
-    close(found.partial_r2, 0.993103448275862);
-    close(found.value, 0.9931503635786356);
-    close(found.value_alpha, 0.9928291802918173);
-    let found = robustness(30.0, 8.0, 1.0, 0.05).unwrap();
-    close(found.value_alpha, 0.9841517333527744);
-    let found = robustness(-3.0, 50.0, 0.5, 0.01).unwrap();
-    close(found.partial_r2, 0.15254237288135596);
-    close(found.value, 0.19082193979991838);
-    assert_eq!(found.value_alpha, 0.0);
-    let found = robustness(0.0, 50.0, 1.0, 0.05).unwrap();
-    assert_eq!((found.partial_r2, found.value, found.value_alpha), (0.0, 0.0, 0.0));
+    for ((statistic, degrees, reduction, alpha), [partial_r2, value, value_alpha]) in [
+        ((120.0, 100.0, 1.0, 0.05), [0.993103448275862, 0.9931503635786356, 0.9928291802918173]),
+        ((-3.0, 50.0, 0.5, 0.01), [0.15254237288135596, 0.19082193979991838, 0.0]),
+        ((0.0, 50.0, 1.0, 0.05), [0.0; 3]),
+    ] {
+        let found = robustness(statistic, degrees, reduction, alpha).unwrap();
+        close(found.partial_r2, partial_r2);
+        close(found.value, value);
+        close(found.value_alpha, value_alpha);
+    }
+    close(robustness(30.0, 8.0, 1.0, 0.05).unwrap().value_alpha, 0.9841517333527744);
     // If f is large, the published form has lost all digits of the distance to 1.
     let found = robustness(1e12, 100.0, 1.0, 0.05).unwrap();
     assert!(found.value <= 1.0 && found.value_alpha <= 1.0 && found.partial_r2 <= 1.0);
@@ -183,7 +182,6 @@ fn bounds_are_those_of_the_reference() {
         close(ranks.p_upper(gamma.parse().unwrap()).unwrap(), expected);
     }
     close(ranks.gamma_star(0.05).unwrap(), &lead["gamma_star"]);
-    assert!(ranks.positive);
 }
 
 #[test]
@@ -194,7 +192,6 @@ fn ranks_are_averaged_and_zeros_dropped() {
         -16.0, 17.0, 18.0, -19.0, 20.0,
     ];
     let ranks = SignedRanks::new(&differences).unwrap();
-    assert_eq!(ranks.pairs, 19);
     close(ranks.p_upper(1.0).unwrap(), 0.15717017357882296);
     close(ranks.p_upper(1.3).unwrap(), 0.3043866175567316);
     close(ranks.p_upper(4.0).unwrap(), 0.9462847208686732);
@@ -278,7 +275,7 @@ proptest! {
         let other = SignedRanks::new(&other).unwrap();
         prop_assert_eq!(other.statistic, ranks.statistic);
         prop_assert_eq!(other.gamma_star(0.05).unwrap(), ranks.gamma_star(0.05).unwrap());
-        prop_assert!(other.positive != ranks.positive || ranks.statistic == ranks.smaller);
+        prop_assert_eq!(other.smaller, ranks.smaller);
     }
 
     #[test]

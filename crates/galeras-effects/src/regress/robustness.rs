@@ -95,10 +95,8 @@ pub(super) fn of_pairs(measures: &mut SensitivityMeasures<'_>, primary: Primary<
     }
     let (args, set) = (measures.cx.args, measures.cx.set);
     let Some(pairs) = set.pairs(measures.comparison.near_zero()) else { return };
-    let found = paired(&pairs.treatment, &pairs.control).and_then(|paired| {
-        let estimate = paired.estimate;
-        robustness(estimate.statistic(), estimate.degrees, 1.0, args.alpha)
-    });
+    let found = paired(&pairs.treatment, &pairs.control)
+        .and_then(|estimate| robustness(estimate.statistic(), estimate.degrees, 1.0, args.alpha));
     let robustness = match found {
         Ok(robustness) => robustness,
         Err(reason) => return measures.refused(PRIMARY, "robustness_value", reason),

@@ -149,7 +149,7 @@ fn power(measures: &mut SensitivityMeasures<'_>, effect: &EffectEstimate) {
         return;
     }
     let gain = difference_in_means(&set.treated, measures.comparison.near_zero())
-        .and_then(|means| paired_gain(error, means.estimate.standard_error, args.alpha, POWER));
+        .and_then(|means| paired_gain(error, means.standard_error, args.alpha, POWER));
     if let Ok(gain) = gain {
         let note = format!("If pairs were ignored, only one of {}.", four_digits(gain.unpaired));
         measures.add("power", "minimum_detectable_unpaired", Ok(gain.unpaired), note);

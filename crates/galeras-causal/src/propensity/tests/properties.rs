@@ -2,30 +2,19 @@
 
 use proptest::prelude::*;
 
-use super::close;
+use super::{Sample, close};
 use crate::Estimate;
 use crate::propensity::{Estimand, Propensity, aipw, matching, stratification, weighting};
 use crate::tests::{Draw, slices};
 
-struct Sample {
-    columns: Vec<Vec<f64>>,
-    treated: Vec<bool>,
-    outcome: Vec<f64>,
-}
-
 fn sample(seed: u64) -> Sample {
-    let mut draw = Draw(seed);
-    let mut columns = vec![Vec::new(), Vec::new()];
-    let (mut treated, mut outcome) = (Vec::new(), Vec::new());
+    let (mut draw, mut data) = (Draw(seed), Sample::default());
     for _ in 0..150 {
         let (a, b) = (draw.normal(), (4.0 * draw.uniform()).floor());
-        columns[0].push(a);
-        columns[1].push(b);
         let t = draw.uniform() < 1.0 / (1.0 + (0.3 * b - 0.5 * a - 0.4).exp());
-        treated.push(t);
-        outcome.push(a + b + 2.0 * f64::from(u8::from(t)) + draw.normal());
+        data.push([a, b], t, a + b + 2.0 * f64::from(u8::from(t)) + draw.normal());
     }
-    Sample { columns, treated, outcome }
+    data
 }
 
 /// All, treated, control and overlap effects by weighting, then matching, strata, models.

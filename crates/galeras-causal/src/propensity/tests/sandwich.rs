@@ -1,33 +1,21 @@
 //! The standard errors against sandwiches of the whole stack whose derivatives are numerical.
 
-use super::close;
+use super::{Sample, close};
 use crate::propensity::{Estimand, Propensity, aipw, weighting};
 use crate::tests::{Draw, slices, solve};
 
-/// A synthetic sample: two covariates, a treatment that depends on them, clusters of three rows.
-struct Sample {
-    columns: Vec<Vec<f64>>,
-    treated: Vec<bool>,
-    outcome: Vec<f64>,
-    clusters: Vec<u32>,
-}
-
+/// A treatment that depends on the covariates, clusters of three rows.
 fn sample(seed: u64, n: usize) -> Sample {
-    let mut draw = Draw(seed);
-    let mut columns = vec![Vec::new(), Vec::new()];
-    let (mut treated, mut outcome) = (Vec::new(), Vec::new());
-    for _ in 0..n {
+    let (mut draw, mut data) = (Draw(seed), Sample::default());
+    for row in 0..n {
         let (a, b) = (draw.normal(), 3.0 + 2.0 * draw.normal());
         let eta = 0.9 * a - 0.6 * (b - 3.0);
         let t = draw.uniform() < 1.0 / (1.0 + (-eta).exp());
-        columns[0].push(a);
-        columns[1].push(b);
-        treated.push(t);
         let effect = if t { 1.0 + 0.5 * a } else { 0.0 };
-        outcome.push(2.0 + a * a + 0.4 * b + effect + draw.normal());
+        data.push([a, b], t, 2.0 + a * a + 0.4 * b + effect + draw.normal());
+        data.clusters.push(row as u32 / 3);
     }
-    let clusters = (0..n as u32).map(|row| row / 3).collect();
-    Sample { columns, treated, outcome, clusters }
+    data
 }
 
 /// The root of L A⁻¹ B A⁻ᵀ Lᵀ for equations g(parameters, row), A by central differences.

@@ -1,6 +1,7 @@
 //! Few rows and few clusters: the jackknife is what refitting without each gives, and its intervals
 //! cover the truth where those of the plain sandwich do not.
 
+use super::Sample;
 use crate::propensity::{
     Estimand, Propensity, aipw, jackknifed_aipw, jackknifed_weighting, weighting,
 };
@@ -9,29 +10,18 @@ use crate::{Estimate, Refusal};
 
 const CLIP: (f64, f64) = (0.05, 0.95);
 
-#[derive(Default)]
-struct Sample {
-    columns: Vec<Vec<f64>>,
-    treated: Vec<bool>,
-    outcome: Vec<f64>,
-    clusters: Vec<u32>,
-}
-
 impl Sample {
     /// `groups` clusters of `size` rows; two covariates drive treatment and outcome, the effect is 1.
     fn new(seed: u64, groups: u32, size: u32, between: f64) -> Self {
         let mut draw = Draw(seed.wrapping_mul(0x2545_F491_4F6C_DD1D));
-        let mut data = Self { columns: vec![Vec::new(), Vec::new()], ..Self::default() };
+        let mut data = Self::default();
         for cluster in 0..groups {
             let group = between * draw.normal();
             for _ in 0..size {
                 let (a, b) = (draw.normal(), draw.normal());
                 let treated = draw.uniform() < 1.0 / (1.0 + (-(0.4 * a - 0.3 * b)).exp());
-                data.columns[0].push(a);
-                data.columns[1].push(b);
-                data.treated.push(treated);
                 let effect = f64::from(u8::from(treated));
-                data.outcome.push(effect + a + b + group + draw.normal());
+                data.push([a, b], treated, effect + a + b + group + draw.normal());
                 data.clusters.push(cluster);
             }
         }
@@ -42,28 +32,27 @@ impl Sample {
         let kept = |row: &usize| self.clusters[*row] != cluster;
         let rows: Vec<usize> = (0..self.treated.len()).filter(kept).collect();
         Self {
-            columns: (self.columns.iter())
-                .map(|column| rows.iter().map(|row| column[*row]).collect())
-                .collect(),
+            columns: (self.columns.each_ref())
+                .map(|column| rows.iter().map(|row| column[*row]).collect()),
             treated: rows.iter().map(|row| self.treated[*row]).collect(),
             outcome: rows.iter().map(|row| self.outcome[*row]).collect(),
             clusters: Vec::new(),
         }
     }
 
-    fn score(&self) -> Result<Propensity, Refusal> {
+    fn propensity(&self) -> Result<Propensity, Refusal> {
         Propensity::fit(&slices(&self.columns), &self.treated, None)
     }
 
     fn weighted(&self, estimand: Estimand) -> f64 {
-        let (x, score) = (slices(&self.columns), self.score().unwrap());
+        let (x, score) = (slices(&self.columns), self.propensity().unwrap());
         let all = (0.0, 1.0);
         let found = weighting(&x, &self.treated, &self.outcome, &score, estimand, all, None);
         found.unwrap().estimate.value
     }
 
     fn augmented(&self) -> f64 {
-        let (x, score) = (slices(&self.columns), self.score().unwrap());
+        let (x, score) = (slices(&self.columns), self.propensity().unwrap());
         let all = (0.0, 1.0);
         aipw(&x, &self.treated, &self.outcome, &score, all, None).unwrap().estimate.value
     }
@@ -81,7 +70,7 @@ impl Sample {
 
 /// Both estimators on the rows of `data`, with clusters if they have several rows.
 fn by(data: &Sample, outcome: &[f64], augmented: bool) -> Estimate {
-    let (x, score) = (slices(&data.columns), data.score().unwrap());
+    let (x, score) = (slices(&data.columns), data.propensity().unwrap());
     let clusters = (data.clusters[0] == data.clusters[1]).then_some(data.clusters.as_slice());
     let found = if augmented {
         jackknifed_aipw(&x, &data.treated, outcome, &score, CLIP, clusters)
@@ -137,7 +126,7 @@ fn the_variance_has_the_right_mean_and_degrees_under_equal_variances() {
 fn one_step_is_nearly_the_estimate_without_a_row_or_cluster() {
     for (groups, size) in [(300, 1), (60, 5)] {
         let data = Sample::new(5, groups, size, 0.5);
-        let (x, score) = (slices(&data.columns), data.score().unwrap());
+        let (x, score) = (slices(&data.columns), data.propensity().unwrap());
         let clusters = (size > 1).then_some(data.clusters.as_slice());
         let (treated, outcome, all) = (&data.treated, &data.outcome, (0.0, 1.0));
         for estimand in [Estimand::Ate, Estimand::Att, Estimand::Atc, Estimand::Ato] {
@@ -155,7 +144,7 @@ fn one_step_is_nearly_the_estimate_without_a_row_or_cluster() {
 #[test]
 fn many_rows_have_the_error_of_the_sandwich() {
     let data = Sample::new(9, 4000, 1, 0.0);
-    let (x, score) = (slices(&data.columns), data.score().unwrap());
+    let (x, score) = (slices(&data.columns), data.propensity().unwrap());
     let (treated, outcome) = (&data.treated, &data.outcome);
     let sandwich = weighting(&x, treated, outcome, &score, Estimand::Ate, CLIP, None).unwrap();
     let found = jackknifed_weighting(&x, treated, outcome, &score, Estimand::Ate, CLIP, None);
@@ -190,7 +179,7 @@ fn coverage(
 }
 
 fn both_ways(data: &Sample, augmented: bool) -> Result<[Estimate; 2], Refusal> {
-    let (x, score) = (slices(&data.columns), data.score()?);
+    let (x, score) = (slices(&data.columns), data.propensity()?);
     let (t, y) = (&data.treated, &data.outcome);
     let clusters = (data.clusters[0] == data.clusters[1]).then_some(data.clusters.as_slice());
     Ok(if augmented {

@@ -65,7 +65,7 @@ fn difference(sample: &EstimationSample<'_>) -> Result<EffectEstimate, Refusal> 
         return Ok(EffectEstimate::new(fit.estimate, "ate", kind.to_string()));
     }
     let means = difference_in_means(sample.treated, sample.outcome)?;
-    let mut result = EffectEstimate::new(means.estimate, "ate", "Welch");
+    let mut result = EffectEstimate::new(means, "ate", "Welch");
     result.remarks.extend(sample.unpaired_remark(Covariance::Classic));
     Ok(result)
 }

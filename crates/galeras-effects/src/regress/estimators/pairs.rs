@@ -141,8 +141,8 @@ fn paired_difference(sample: &EstimationSample<'_>) -> Result<EffectEstimate, Re
     let pairs = UnitPairs::of_sample(sample, units)?;
     let result = match sample.clusters {
         None => {
-            let paired = paired(&pairs.treatment, &pairs.control)?;
-            EffectEstimate::new(paired.estimate, "ate", "paired t")
+            let estimate = paired(&pairs.treatment, &pairs.control)?;
+            EffectEstimate::new(estimate, "ate", "paired t")
         }
         Some(clusters) => {
             let of_pairs = dense(pairs.clusters(units, clusters)?.into_iter());
