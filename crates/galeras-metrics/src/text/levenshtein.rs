@@ -5,6 +5,7 @@
 //! 64 rows (Myers 1999, as formulated by Hyyrö 2003). Only a band around the diagonal is computed,
 //! which widens until it must contain a best path (Ukkonen 1985).
 
+use super::without_common_ends;
 use crate::interner::Ids;
 
 /// Computes Levenshtein distances; keeps its buffers between calls.
@@ -106,10 +107,7 @@ struct Border {
 impl Buffers {
     fn distance<S: Symbol>(&mut self, a: &[S], b: &[S], symbols: usize) -> usize {
         let (a, b) = if a.len() <= b.len() { (a, b) } else { (b, a) };
-        let start = common_prefix(a, b);
-        let (a, b) = (a.get(start..).unwrap_or(&[]), b.get(start..).unwrap_or(&[]));
-        let end = common_suffix(a, b);
-        let (a, b) = (&a[..a.len() - end], &b[..b.len() - end]);
+        let (a, b, _) = without_common_ends(a, b);
         let difference = b.len() - a.len();
         if a.is_empty() {
             return difference;
@@ -344,22 +342,6 @@ fn enter<S: Symbol>(recent: &mut [(u64, usize)], symbol: S, row: usize) {
 
 fn shifted(bits: u64, by: usize) -> u64 {
     if by < WORD { bits >> by } else { 0 }
-}
-
-/// Symbols compared at once.
-const STEP: usize = 16;
-
-fn common_prefix<S: Symbol>(a: &[S], b: &[S]) -> usize {
-    let steps = a.as_chunks::<STEP>().0.iter().zip(b.as_chunks::<STEP>().0);
-    let start = STEP * steps.take_while(|(a, b)| a == b).count();
-    start + a[start..].iter().zip(&b[start..]).take_while(|(a, b)| a == b).count()
-}
-
-fn common_suffix<S: Symbol>(a: &[S], b: &[S]) -> usize {
-    let steps = a.as_rchunks::<STEP>().1.iter().rev().zip(b.as_rchunks::<STEP>().1.iter().rev());
-    let end = STEP * steps.take_while(|(a, b)| a == b).count();
-    let (a, b) = (&a[..a.len() - end], &b[..b.len() - end]);
-    end + a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count()
 }
 
 #[cfg(test)]
