@@ -3,9 +3,11 @@
 /// Two texts, and the lines that both begin and end with.
 #[derive(Clone, Copy, Debug)]
 pub struct Ends<'a> {
-    texts: [&'a str; 2],
-    head: usize,
-    tail: usize,
+    pub(crate) texts: [&'a str; 2],
+    /// Bytes of the lines that both begin with.
+    pub(crate) head: usize,
+    /// Bytes of the lines that both end with, without those of the head.
+    pub(crate) tail: usize,
 }
 
 impl<'a> Ends<'a> {
@@ -33,29 +35,11 @@ impl<'a> Ends<'a> {
         Self { texts, head, tail }
     }
 
-    /// The two texts.
-    #[must_use]
-    pub fn texts(&self) -> [&'a str; 2] {
-        self.texts
-    }
-
     /// The same with the texts swapped.
     #[must_use]
     pub fn turned(self) -> Self {
         let [one, other] = self.texts;
         Self { texts: [other, one], ..self }
-    }
-
-    /// Bytes of the lines that both begin with.
-    #[must_use]
-    pub fn head(&self) -> usize {
-        self.head
-    }
-
-    /// Bytes of the lines that both end with, without those of the head.
-    #[must_use]
-    pub fn tail(&self) -> usize {
-        self.tail
     }
 }
 
@@ -99,8 +83,8 @@ mod tests {
         ) {
             let (one, other) = ([&*head, &*one, &*tail].concat(), [&*head, &*other, &*tail].concat());
             let ends = Ends::of(&one, &other);
-            prop_assert_eq!((ends.head(), ends.tail()), by_lines(&one, &other));
-            prop_assert_eq!(ends.turned().texts(), [&*other, &*one]);
+            prop_assert_eq!((ends.head, ends.tail), by_lines(&one, &other));
+            prop_assert_eq!(ends.turned().texts, [&*other, &*one]);
         }
     }
 }

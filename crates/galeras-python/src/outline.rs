@@ -128,7 +128,7 @@ impl Pieces {
     ) -> Result<Outline, ParseError> {
         let usable = !outline.whole && outline.nested == nested;
         let near = usable.then_some(OtherVersion { ends, outline });
-        self.outline_of(parser, ends.texts()[1], nested, near)
+        self.outline_of(parser, ends.texts[1], nested, near)
     }
 
     fn outline_of(
@@ -205,7 +205,7 @@ impl<'a> OtherVersion<'a> {
     /// that one starts is also the same, because the cut before it is.
     fn head(&self) -> (&'a [PlacedPiece], usize) {
         let parts = &self.outline.parts;
-        let same = parts.partition_point(|part| (part.byte as usize) < self.ends.head());
+        let same = parts.partition_point(|part| (part.byte as usize) < self.ends.head);
         let next = parts.iter().take(same).rposition(|part| part.top).unwrap_or(0);
         let start = parts.get(next).map_or(0, |part| part.byte as usize);
         (parts.get(..next).unwrap_or_default(), start)
@@ -214,8 +214,8 @@ impl<'a> OtherVersion<'a> {
     /// The pieces from the one that starts at byte `at` of the text of `bytes`, if everything from
     /// there on is the same.
     fn tail(&self, bytes: usize, at: usize) -> Option<&'a [PlacedPiece]> {
-        let rest = bytes.checked_sub(at).filter(|rest| *rest <= self.ends.tail())?;
-        let start = self.ends.texts()[0].len().checked_sub(rest).filter(|start| *start > 0)?;
+        let rest = bytes.checked_sub(at).filter(|rest| *rest <= self.ends.tail)?;
+        let start = self.ends.texts[0].len().checked_sub(rest).filter(|start| *start > 0)?;
         let parts = &self.outline.parts;
         let found = parts.binary_search_by_key(&start, |part| part.byte as usize).ok()?;
         parts.get(found..).filter(|parts| parts.first().is_some_and(|part| part.top))
