@@ -43,7 +43,6 @@ pub(super) struct Buffers {
 impl ReferenceTokens {
     pub(super) fn new(text: &str, mode: CodeBleuMode) -> Self {
         let (mut names, mut is_keyword_by_number) = (Interner::default(), Vec::new());
-        names.clear();
         let tokens: Vec<u32> = words(text)
             .map(|token| {
                 let number = names.id(token.as_bytes());

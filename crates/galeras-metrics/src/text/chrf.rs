@@ -5,9 +5,10 @@
 //! order"), then F with beta 2. chrF++ and its word n-grams are not included.
 
 use galeras_python::is_space;
+use hashbrown::HashMap;
 
 use crate::grams::Grams;
-use crate::interner::Ids;
+use crate::interner::char_number;
 
 const ORDERS: usize = 6;
 /// Squared beta: recall weighs this much more than precision.
@@ -47,7 +48,7 @@ impl ChrfStatistics {
 /// Computes chrF2; keeps its buffers between calls.
 #[derive(Debug, Default)]
 pub struct Chrf {
-    ids: Ids,
+    numbers: HashMap<char, u32>,
     grams: Grams,
     reference: Vec<u32>,
     hypothesis: Vec<u32>,
@@ -56,13 +57,14 @@ pub struct Chrf {
 impl Chrf {
     /// The counts of a pair. Time and memory are linear; each text may have 2^31 code points.
     pub fn statistics(&mut self, reference: &str, hypothesis: &str) -> ChrfStatistics {
-        let Self { ids, grams, reference: r, hypothesis: h } = self;
+        let Self { numbers, grams, reference: r, hypothesis: h } = self;
+        numbers.clear();
         for (text, to) in [(reference, &mut *r), (hypothesis, &mut *h)] {
             to.clear();
-            to.extend(text.chars().filter(|&c| !is_space(c)).map(|c| ids.id(c)));
+            let chars = text.chars().filter(|&c| !is_space(c));
+            to.extend(chars.map(|c| char_number(numbers, c)));
         }
-        let matches = grams.matches(r, h, ids.count());
-        ids.forget();
+        let matches = grams.matches(r, h, numbers.len());
         let count = |length: usize, n| length.saturating_sub(n) as u64;
         let reference = std::array::from_fn(|n| count(r.len(), n));
         let hypothesis =

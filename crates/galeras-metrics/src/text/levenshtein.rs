@@ -5,13 +5,15 @@
 //! 64 rows (Myers 1999, as formulated by Hyyrö 2003). Only a band around the diagonal is computed,
 //! which widens until it must contain a best path (Ukkonen 1985).
 
+use hashbrown::HashMap;
+
 use super::without_common_ends;
-use crate::interner::Ids;
+use crate::interner::char_number;
 
 /// Computes Levenshtein distances; keeps its buffers between calls.
 #[derive(Debug, Default)]
 pub struct Levenshtein {
-    ids: Ids,
+    numbers: HashMap<char, u32>,
     a: Vec<u32>,
     b: Vec<u32>,
     buffers: Buffers,
@@ -55,12 +57,12 @@ impl Levenshtein {
             let distance = self.buffers.distance(a.as_bytes(), b.as_bytes(), 128);
             return (distance, a.len().max(b.len()));
         }
-        for (text, ids) in [(a, &mut self.a), (b, &mut self.b)] {
-            ids.clear();
-            ids.extend(text.chars().map(|c| self.ids.id(c)));
+        self.numbers.clear();
+        for (text, to) in [(a, &mut self.a), (b, &mut self.b)] {
+            to.clear();
+            to.extend(text.chars().map(|c| char_number(&mut self.numbers, c)));
         }
-        let symbols = self.ids.count();
-        self.ids.forget();
+        let symbols = self.numbers.len();
         (self.buffers.distance(&self.a, &self.b, symbols), self.a.len().max(self.b.len()))
     }
 }
