@@ -1,5 +1,4 @@
 //! Tests of `outline`: always against `methods`.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::*;
 use crate::PythonMethod;
