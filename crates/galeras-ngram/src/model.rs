@@ -87,7 +87,7 @@ impl NgramModel {
         }
         drop(shares);
         let mut trie = Trie::default();
-        trie.count_linked(&tokens, order, vocabulary.len());
+        trie.count_parallel(&tokens, order, vocabulary.len());
         trie.shrink();
         let kinds: Vec<Kind> =
             (0..vocabulary.len()).map(|token| Kind::of(vocabulary.text(token))).collect();
