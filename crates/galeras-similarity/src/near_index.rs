@@ -195,7 +195,11 @@ impl NearIndex {
             thresholds, limits, mut vocabulary, mut sequences, ends, sizes, rows, ..
         } = targets;
         let threads = limits.threads();
-        thresholds.check()?;
+        let is_out = |least: &&f64| !(0.0..=1.0).contains(*least);
+        if let Some(&value) = thresholds.containment.iter().find(is_out) {
+            let (name, range) = ("containment", "from 0 to 1");
+            return Err(SimilarityError::Threshold { name, value, range });
+        }
         let bounds = Bounds::new(&thresholds.similar)?;
         check(stop)?;
         let starts: Vec<usize> =
