@@ -16,6 +16,25 @@ fn score(mode: CodeBleuMode, pair: &Value) -> (CodeBleuScores, CodeBleuCounts) {
     scorer.score(&mut parser, &reference, pair["hypothesis"].as_str().unwrap()).unwrap()
 }
 
+fn add(sum: &mut CodeBleuCounts, pair: &CodeBleuCounts) {
+    for order in 0..4 {
+        sum.matched[order] += pair.matched[order];
+        sum.hypothesis_ngrams[order] += pair.hypothesis_ngrams[order];
+    }
+    for order in 0..3 {
+        sum.reference_ngrams[order] += pair.reference_ngrams[order];
+    }
+    sum.pairs += pair.pairs;
+    sum.hypothesis_tokens += pair.hypothesis_tokens;
+    sum.reference_tokens += pair.reference_tokens;
+    sum.matched_fifths += pair.matched_fifths;
+    sum.reference_fifths += pair.reference_fifths;
+    sum.matched_subtrees += pair.matched_subtrees;
+    sum.reference_subtrees += pair.reference_subtrees;
+    sum.matched_flow += pair.matched_flow;
+    sum.reference_flow += pair.reference_flow;
+}
+
 /// Compares all components; k4black's names are long.
 fn assert_equal(name: &str, ours: &CodeBleuScores, theirs: &Value) {
     for (short, long, ours) in [
@@ -42,7 +61,7 @@ fn the_goldens_are_met_in_both_modes() {
         let (codexglue, _) = score(CodeBleuMode::CodeXGlue, pair);
         assert_equal(name, &codexglue, &reference["codexglue"][name]);
         if pair["reference"] != "" && pair["hypothesis"] != "" {
-            sum.add(&counts);
+            add(&mut sum, &counts);
         }
     }
     let corpus = sum.scores(CodeBleuMode::Published, &EQUAL_WEIGHTS);
@@ -58,7 +77,7 @@ fn every_pair_and_the_corpus_equal_the_peer_over_the_linked_grammar() {
     for (name, pair) in reference["pairs"].as_object().unwrap() {
         let (scores, counts) = score(CodeBleuMode::Published, pair);
         assert_equal(name, &scores, &reference["linked_in_order"][name]);
-        sum.add(&counts);
+        add(&mut sum, &counts);
         let theirs = ["linked_in_order", "published_in_order", "published"];
         let [linked, ordered, found] = theirs.map(|of| &reference[of][name]);
         let is_stable =

@@ -62,20 +62,6 @@ pub struct BleuStatistics {
 }
 
 impl BleuStatistics {
-    /// Adds the counts of other pairs.
-    pub fn add(&mut self, other: &Self) {
-        let sum = |to: &mut [u64; ORDERS], from: &[u64; ORDERS]| {
-            for (to, from) in to.iter_mut().zip(from) {
-                *to += from;
-            }
-        };
-        sum(&mut self.matches, &other.matches);
-        sum(&mut self.totals, &other.totals);
-        sum(&mut self.without, &other.without);
-        self.hypothesis_len += other.hypothesis_len;
-        self.reference_len += other.reference_len;
-    }
-
     /// BLEU between 0 and 1. With `effective_order`, orders for which the hypotheses have no n-gram
     /// are left out of the mean.
     pub fn score(&self, smoothing: BleuSmoothing, effective_order: bool) -> f64 {
@@ -208,21 +194,23 @@ mod tests {
     }
 
     #[test]
-    fn corpus_scores_are_the_peers_in_any_order() {
+    fn corpus_scores_are_the_peers() {
         let pairs = tests::pairs();
         for corpus in tests::ALL["corpora"].as_array().unwrap() {
             let [start, end] = [0, 1].map(|at| corpus[at].as_u64().unwrap() as usize);
             let score = |tokens, smoothing| {
                 let mut bleu = Bleu::new(BleuOptions { tokens, smoothing, effective_order: false });
-                let mut sums = [BleuStatistics::default(); 2];
+                let mut sum = BleuStatistics::default();
                 for pair in &pairs[start..end] {
-                    sums[0].add(&bleu.statistics(&pair.reference, &pair.hypothesis));
+                    let counts = bleu.statistics(&pair.reference, &pair.hypothesis);
+                    for order in 0..ORDERS {
+                        sum.matches[order] += counts.matches[order];
+                        sum.totals[order] += counts.totals[order];
+                    }
+                    sum.hypothesis_len += counts.hypothesis_len;
+                    sum.reference_len += counts.reference_len;
                 }
-                for pair in pairs[start..end].iter().rev() {
-                    sums[1].add(&bleu.statistics(&pair.reference, &pair.hypothesis));
-                }
-                assert_eq!(sums[0], sums[1]);
-                bleu.score(&sums[0])
+                bleu.score(&sum)
             };
             for (tokens_name, tokens) in TOKENS {
                 for (method, smoothing) in SACREBLEU {
