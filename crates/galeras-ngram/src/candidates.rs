@@ -113,7 +113,7 @@ impl Counts<'_> {
         for (token, count) in known_of_prompt.chain(prompt.within(added).iter()) {
             add(token, u64::from(count) * PROMPT);
         }
-        if candidates.last().is_some_and(|&(token, _)| self.lexicon.is_added(token)) {
+        if candidates.last().is_some_and(|&(token, _)| self.lexicon.place(token).is_some()) {
             candidates.sort_unstable_by(|a, b| self.lexicon.order(a.0, b.0));
         }
     }

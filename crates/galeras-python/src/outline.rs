@@ -207,7 +207,7 @@ impl Assembly<'_> {
         let ends = members.iter().skip(1).copied().chain([end]);
         for (&from, to) in members.iter().zip(ends) {
             if found.last()?.0.verdict == Verdict::Sound {
-                found.push((self.find(Context::Member(header.class_name()), from, to), from));
+                found.push((self.find(Context::Member(&header.names), from, to), from));
             }
         }
         match found.last()?.0.verdict {

@@ -98,7 +98,7 @@ impl CorpusReader {
         if drop_keywords {
             for word in KEYWORDS {
                 let key = keys::of_word(word.as_bytes(), 0, word.len());
-                reader.vocabulary.drop_token(key)?;
+                reader.vocabulary.entry(key)?.id = DROPPED;
             }
         }
         Ok(reader)
