@@ -157,7 +157,7 @@ impl Trie {
             state.0[depth + 1] = state.0[depth].and_then(|node| {
                 let range = self.children(depth, node);
                 let tokens = &self.levels[depth].tokens[range.clone()];
-                // A trie of all texts has all tokens in its first level, each at its number.
+                // The trie of a model has every token in its first level, each at its number.
                 if depth == 0 && tokens.get(token as usize) == Some(&token) {
                     return Some(token);
                 }
