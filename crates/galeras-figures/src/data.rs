@@ -59,17 +59,6 @@ impl Data {
         Ok(Data { columns })
     }
 
-    /// As [`Data::new`], with its errors, but without units and descriptions.
-    pub fn of<const N: usize>(columns: [(&str, Values); N]) -> Result<Data, FigureError> {
-        let column = |(name, values): (&str, Values)| Column {
-            name: name.to_string(),
-            values,
-            unit: None,
-            description: None,
-        };
-        Data::new(columns.into_iter().map(column).collect())
-    }
-
     pub(crate) fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|c| c.name == name)
     }

@@ -71,7 +71,7 @@ impl Table {
         check_roles(spec)?;
         check_options(spec)?;
         let mut source = Source { spec, columns: Vec::new() };
-        for usage in spec.kind.columns() {
+        for usage in spec.kind.columns {
             let (role, Some(name)) = (usage.role, spec.column(usage.role)) else { continue };
             let shown = visible(name);
             let column = data.column(name).ok_or_else(|| {
@@ -321,14 +321,14 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
 /// Checks that the spec names the columns that its kind needs, and no others.
 fn check_roles(spec: &Spec) -> Result<(), FigureError> {
     let (kind, a_kind) = (spec.kind, spec.kind.with_article());
-    for Use { role, meaning, .. } in kind.columns().iter().filter(|u| u.needed) {
+    for Use { role, meaning, .. } in kind.columns.iter().filter(|u| u.needed) {
         if spec.column(*role).is_none() {
             return Err(FigureError::Spec(format!("{a_kind} needs `{role}`: {meaning}")));
         }
     }
     for role in Role::VARIANTS {
         if let (Some(column), None) = (spec.column(*role), kind.usage(*role)) {
-            let takes = list(kind.columns().iter().map(|u| u.role.into()));
+            let takes = list(kind.columns.iter().map(|u| u.role.into()));
             let column = visible(column);
             return Err(FigureError::Spec(format!(
                 "{a_kind} does not take `{role}` (here column `{column}`); it takes {takes}"

@@ -80,13 +80,13 @@ pub(crate) const HIGH: Use = may(Role::High, Takes::Number, "the upper end of th
 #[derive(Clone, Copy)]
 pub struct Kind {
     /// The name in workflows: `histogram`.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// The name that the text for screen readers starts with.
     pub(crate) title: &'static str,
     /// A sentence about the figure for the documentation.
-    pub(crate) about: &'static str,
+    pub about: &'static str,
     /// The columns that it needs and takes, the needed ones first.
-    pub(crate) columns: &'static [Use],
+    pub columns: &'static [Use],
     /// The options of [`crate::Spec`] that only some kinds take.
     pub(crate) options: &'static [&'static str],
     /// The axis of intervals and of the line of reference.
@@ -125,33 +125,18 @@ impl Kind {
 
     /// The kind with this name.
     pub fn named(name: &str) -> Option<Kind> {
-        KINDS.iter().copied().find(|kind| kind.name() == name)
-    }
-
-    /// The name in workflows: `histogram`.
-    pub fn name(self) -> &'static str {
-        self.name
-    }
-
-    /// A sentence about the figure for the documentation.
-    pub fn about(self) -> &'static str {
-        self.about
-    }
-
-    /// The columns that a kind needs and takes, the needed ones first.
-    pub fn columns(self) -> &'static [Use] {
-        self.columns
+        KINDS.iter().copied().find(|kind| kind.name == name)
     }
 
     /// The use of a column in this kind of figure, if it has one.
     pub fn usage(self, role: Role) -> Option<&'static Use> {
-        self.columns().iter().find(|usage| usage.role == role)
+        self.columns.iter().find(|usage| usage.role == role)
     }
 
     /// The name after its article: `a bar`, `an ecdf`.
     pub(crate) fn with_article(self) -> String {
-        let is_vowel = self.name().starts_with(['a', 'e', 'i', 'o', 'u']);
-        format!("{} {}", if is_vowel { "an" } else { "a" }, self.name())
+        let is_vowel = self.name.starts_with(['a', 'e', 'i', 'o', 'u']);
+        format!("{} {}", if is_vowel { "an" } else { "a" }, self.name)
     }
 }
 
@@ -163,7 +148,7 @@ impl Default for Kind {
 
 impl PartialEq for Kind {
     fn eq(&self, other: &Self) -> bool {
-        self.name() == other.name()
+        self.name == other.name
     }
 }
 
@@ -171,13 +156,13 @@ impl Eq for Kind {}
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        f.pad(self.name)
     }
 }
 
 impl fmt::Debug for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(self.name)
     }
 }
 

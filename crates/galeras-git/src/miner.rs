@@ -22,7 +22,7 @@ use super::plan::{CommitChanges, MineOptions, MinePlan};
 use super::renames::renames;
 use super::repository::{Objects, Repository, guarded};
 use super::sources::{Refusal, Source, Sources};
-use galeras_python::{Ends, Outline, OutlineMethod};
+use galeras_python::{Outline, OutlineMethod};
 
 /// The columns of a commit, which all of its rows share.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -236,9 +236,8 @@ impl Miner<'_> {
             None => None,
         };
         let path = &*file.path;
-        let ends = before.as_ref().map(|before| Ends::of(&before.text, &after.text));
-        let new = after.outline(self.sources, before.as_deref().zip(ends.as_ref()))?;
-        let (Some(before), Some(ends)) = (&before, &ends) else {
+        let new = after.outline(self.sources)?;
+        let Some(before) = &before else {
             for method in new.methods() {
                 let code = text(&after, &method);
                 let changed_lines = method.end_line - method.start_line + 1;
@@ -252,7 +251,7 @@ impl Miner<'_> {
         if hunks.is_empty() {
             return Ok(());
         }
-        let old = before.outline(self.sources, Some((&*after, &ends.turned())));
+        let old = before.outline(self.sources);
         for (method, origin, changed_lines) in changed(new, old.map_err(earlier)?, &hunks) {
             let code = text(&after, &method);
             let code_before = origin.map(|origin| text(before, &origin));

@@ -8,7 +8,7 @@ use gix::objs::Kind;
 
 use super::error::{GitErrorKind, Result};
 use super::repository::Objects;
-use galeras_python::{Ends, Outline, ParseError, Pieces, PythonParser, decode_source, with_parser};
+use galeras_python::{Outline, ParseError, Pieces, PythonParser, decode_source, with_parser};
 
 /// Bytes of sources that are kept, in each of two generations.
 const KEPT: usize = 48 << 20;
@@ -25,23 +25,11 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// The methods, found at the first call: sooner if those of another version are known, with
-    /// which this one has these ends.
-    pub(super) fn outline(
-        &self,
-        sources: &Sources,
-        near: Option<(&Source, &Ends<'_>)>,
-    ) -> Result<&Outline, Refusal> {
+    /// The methods, found at the first call.
+    pub(super) fn outline(&self, sources: &Sources) -> Result<&Outline, Refusal> {
         let outline = self.outline.get_or_init(|| {
-            let known = near.and_then(|(near, ends)| {
-                let outline = near.outline.get()?.as_ref().ok()?;
-                Some((outline, ends))
-            });
             let (pieces, nested) = (&sources.pieces, sources.nested);
-            let outline = |parser: &mut PythonParser| match known {
-                Some((outline, ends)) => pieces.outline_beside(parser, ends, outline, nested),
-                None => pieces.outline(parser, &self.text, nested),
-            };
+            let outline = |parser: &mut PythonParser| pieces.outline(parser, &self.text, nested);
             with_parser(outline).and_then(|outline| outline)
         });
         outline.as_ref().map_err(|error| ("parses", error.to_string()))

@@ -177,7 +177,7 @@ fn stars_range(text: &str) -> Option<Bounds> {
 
 fn created_range(text: &str) -> Option<Bounds> {
     range(text, &|text| match time::parse_date(text) {
-        Some(start) => Some((start, time::end_of_day(start))),
+        Some(start) => Some((start, start + 86_400 - 1)),
         None => time::parse_time(text).map(|second| (second, second)),
     })
 }

@@ -57,11 +57,6 @@ pub(super) fn parse_time(text: &str) -> Option<i64> {
     Some(seconds(time) - zone)
 }
 
-/// The last second of the day that begins at `start`.
-pub(super) fn end_of_day(start: i64) -> i64 {
-    start + 86_400 - 1
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

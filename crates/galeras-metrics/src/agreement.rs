@@ -116,7 +116,6 @@ pub fn percent_agreement(items: &[Vec<usize>]) -> Option<f64> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use proptest::prelude::*;
 

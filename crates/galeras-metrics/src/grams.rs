@@ -1,29 +1,20 @@
 //! N-grams that two sequences share: the clipped number of matches per order.
 
-use crate::interner::{UNKNOWN, mixed};
+use hashbrown::HashMap;
+
+use crate::interner::UNKNOWN;
 
 /// Counts shared n-grams; keeps its buffers between calls.
 #[derive(Debug, Default)]
 pub(crate) struct Grams {
-    /// A power of two, at least twice the reference's n-grams; open addressing.
-    slots: Vec<Slot>,
-    /// The mark of used slots, which differs for each order.
-    stamp: u32,
+    /// The n-grams of the reference, each by the number of the n-gram without its last item (at
+    /// order 2: its first item) and the last item: its number, and its count less the matches.
+    counts: HashMap<(u32, u32), (u32, u32)>,
     /// Item -> its count in the reference, less the matches.
     single: Vec<u32>,
-    /// Start of an n-gram -> the slot of that n-gram, or [`UNKNOWN`].
+    /// Start of an n-gram -> the number of that n-gram, or [`UNKNOWN`].
     reference: Vec<u32>,
     hypothesis: Vec<u32>,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Slot {
-    /// The slot of the n-gram without its last item (at order 2: its first item), and the last
-    /// item.
-    key: u64,
-    stamp: u32,
-    /// Its count in the reference, less the matches.
-    left: u32,
 }
 
 impl Grams {
@@ -54,14 +45,6 @@ impl Grams {
         if *first == 0 {
             return matches;
         }
-        let size = (2 * reference.len()).next_power_of_two().max(2);
-        if self.slots.len() < size {
-            self.slots.clear();
-            self.slots.resize(size, Slot::default());
-            self.stamp = 0;
-        }
-        // A prefix of the slots suffices and stays in the cache.
-        let slots = &mut self.slots[..size];
         self.reference.clear();
         self.reference.extend_from_slice(reference);
         self.hypothesis.clear();
@@ -69,34 +52,25 @@ impl Grams {
             hypothesis.iter().map(|&item| if (item as usize) < items { item } else { UNKNOWN }),
         );
         for (n, matched) in longer.iter_mut().enumerate() {
-            if self.stamp == u32::MAX {
-                slots.fill(Slot::default());
-                self.stamp = 0;
-            }
-            self.stamp += 1;
-            let stamp = self.stamp;
+            self.counts.clear();
             for (gram, &last) in self.reference.iter_mut().zip(reference.iter().skip(n + 1)) {
-                let key = u64::from(*gram) << 32 | u64::from(last);
-                let at = place(slots, stamp, key);
-                *gram = at as u32;
-                if let Some(slot) = slots.get_mut(at) {
-                    let before = if slot.stamp == stamp { slot.left } else { 0 };
-                    *slot = Slot { key, stamp, left: before + 1 };
-                }
+                let next = self.counts.len() as u32;
+                let (number, count) = self.counts.entry((*gram, last)).or_insert((next, 0));
+                *count += 1;
+                *gram = *number;
             }
             for (gram, &last) in self.hypothesis.iter_mut().zip(hypothesis.iter().skip(n + 1)) {
                 if *gram == UNKNOWN {
                     continue;
                 }
-                let at = place(slots, stamp, u64::from(*gram) << 32 | u64::from(last));
-                match slots.get_mut(at) {
-                    Some(slot) if slot.stamp == stamp => {
-                        *gram = at as u32;
-                        *matched += u64::from(slot.left > 0);
-                        slot.left = slot.left.saturating_sub(1);
+                *gram = match self.counts.get_mut(&(*gram, last)) {
+                    Some((number, left)) => {
+                        *matched += u64::from(*left > 0);
+                        *left = left.saturating_sub(1);
+                        *number
                     }
-                    _ => *gram = UNKNOWN,
-                }
+                    None => UNKNOWN,
+                };
             }
             if *matched == 0 {
                 break;
@@ -106,23 +80,8 @@ impl Grams {
     }
 }
 
-/// The slot of `key` or of its insertion.
-fn place(slots: &[Slot], stamp: u32, key: u64) -> usize {
-    let mask = slots.len() - 1;
-    let mut at = mixed(key) as usize & mask;
-    while let Some(slot) = slots.get(at)
-        && slot.stamp == stamp
-        && slot.key != key
-    {
-        at = (at + 1) & mask;
-    }
-    at
-}
-
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
-
     use super::*;
     use crate::text::tests::Numbers;
 
@@ -158,17 +117,6 @@ mod tests {
                 let found: [u64; 6] = grams.matches(&reference, &hypothesis, items as usize);
                 assert_eq!(found, by_maps(&reference, &hypothesis));
             }
-        }
-    }
-
-    #[test]
-    fn stamps_may_run_out() {
-        let mut grams = Grams::default();
-        assert_eq!(grams.matches(&[0, 1, 0, 1], &[0, 1, 0, 1], 2), [4, 3, 2, 1]);
-        grams.stamp = u32::MAX - 1;
-        for _ in 0..3 {
-            assert_eq!(grams.matches(&[0, 1, 0, 1], &[0, 1, 0, 1], 2), [4, 3, 2, 1]);
-            assert_eq!(grams.matches(&[0, 1, 1, 1], &[1, 1, 0, 1], 2), [4, 2, 0, 0]);
         }
     }
 }

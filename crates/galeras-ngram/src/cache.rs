@@ -132,11 +132,6 @@ impl<'a> Lexicon<'a> {
         known.unwrap_or_else(|| Kind::of(self.text(token)))
     }
 
-    /// True if only the prompt has a token.
-    pub(super) fn is_added(&self, token: u32) -> bool {
-        self.place(token).is_some()
-    }
-
     /// The order of two tokens by their text; marks come first.
     pub(super) fn order(&self, a: u32, b: u32) -> Ordering {
         let point = |at: usize| self.points.get(at).copied().unwrap_or(UNKNOWN);
@@ -159,7 +154,8 @@ impl<'a> Lexicon<'a> {
         [self.model.vocabulary.with_prefix(prefix), added]
     }
 
-    fn place(&self, token: u32) -> Option<usize> {
+    /// The place of a token that only the prompt has among these.
+    pub(super) fn place(&self, token: u32) -> Option<usize> {
         token.checked_sub(self.model.vocabulary.len()).map(|at| at as usize)
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::cache::{self, Lexicon};
 use super::model::NgramModel;
 use super::tokens::{Kind, joins};
-use super::trie::{Followers, Trie, TriePath, TrieState};
+use super::trie::{Followers, Trie, TrieState};
 use super::vocabulary::BEGIN;
 
 /// An n-gram of the prompt counts like this many of the training texts.
@@ -21,7 +21,7 @@ pub(super) struct Counts<'a> {
 
 /// The text so far, as far as it affects the next token.
 pub(super) struct History<'a> {
-    model: TriePath,
+    model: TrieState,
     own: TrieState,
     prompt: TrieState,
     last: &'a str,
@@ -30,11 +30,11 @@ pub(super) struct History<'a> {
 impl<'a> History<'a> {
     /// Nothing is written or known yet.
     pub(super) const START: Self =
-        Self { model: TriePath::START, own: TrieState::START, prompt: TrieState::START, last: "" };
+        Self { model: TrieState::START, own: TrieState::START, prompt: TrieState::START, last: "" };
 
     pub(super) fn push(&mut self, counts: &Counts<'_>, token: u32, text: &'a str) {
         let longest = counts.model.order - 1;
-        counts.model.trie.follow(&mut self.model, token, longest);
+        counts.model.trie.advance(&mut self.model, token, longest);
         counts.own.advance(&mut self.own, token, longest);
         counts.prompt.trie.advance(&mut self.prompt, token, longest);
         self.last = text;
@@ -46,12 +46,12 @@ impl Counts<'_> {
     /// `within` restricts them to [those of the model, of the prompt].
     pub(super) fn gather(
         &mut self,
-        history: &mut History<'_>,
+        history: &History<'_>,
         within: Option<&[Range<u32>; 2]>,
         candidates: &mut Vec<(u32, u64)>,
     ) {
         for length in (1..self.model.order).rev() {
-            let model = self.model.trie.followers_on(&mut history.model, length, self.model.order);
+            let model = self.model.trie.followers(&history.model, length);
             let own = self.own.followers(&history.own, length);
             let prompt = self.prompt.trie.followers(&history.prompt, length);
             self.mix(model, own, prompt, within, candidates, |_| true);
@@ -113,7 +113,7 @@ impl Counts<'_> {
         for (token, count) in known_of_prompt.chain(prompt.within(added).iter()) {
             add(token, u64::from(count) * PROMPT);
         }
-        if candidates.last().is_some_and(|&(token, _)| self.lexicon.is_added(token)) {
+        if candidates.last().is_some_and(|&(token, _)| self.lexicon.place(token).is_some()) {
             candidates.sort_unstable_by(|a, b| self.lexicon.order(a.0, b.0));
         }
     }

@@ -122,7 +122,7 @@ impl NgramModel {
         let mut half = half;
         while writer.tokens < settings.max_tokens {
             let within = (!half.is_empty()).then(|| lexicon.with_prefix(half));
-            counts.gather(&mut history, within.as_ref(), &mut buffers.candidates);
+            counts.gather(&history, within.as_ref(), &mut buffers.candidates);
             if within.is_some() && buffers.candidates.is_empty() {
                 // No token starts so: treat it as a whole token.
                 history.push(&counts, lexicon.find(half), half);

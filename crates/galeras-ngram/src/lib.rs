@@ -3,15 +3,6 @@
 //! The model lets a chain from prompt to score run without a key and without a network, and gives
 //! benchmarks a floor: code that only repeats habits.
 //!
-//! | file | contents |
-//! |---|---|
-//! | `tokens`, `vocabulary` | text to numbered tokens |
-//! | `trie` | counts of n-grams |
-//! | `model` | training, and leaving texts out |
-//! | `cache` | the words of a prompt |
-//! | `candidates`, `draw` | the choice of the next token |
-//! | `complete` | the loop that writes a completion |
-//!
 //! # The model
 //! The next token is drawn from those that followed the longest known context (`order - 1` tokens
 //! down to none). Shorter contexts have no influence: this is the choice of level of "stupid

@@ -87,7 +87,7 @@ impl NgramModel {
         }
         drop(shares);
         let mut trie = Trie::default();
-        trie.count_linked(&tokens, order, vocabulary.len());
+        trie.count_parallel(&tokens, order, vocabulary.len());
         trie.shrink();
         let kinds: Vec<Kind> =
             (0..vocabulary.len()).map(|token| Kind::of(vocabulary.text(token))).collect();
@@ -164,7 +164,7 @@ pub(super) struct ExcludedTexts {
 
 /// The texts that one thread splits.
 struct SplitTexts<'a> {
-    /// The tokens of all texts, numbered from `END + 1` on in the order of `words`, with marks.
+    /// The tokens of the texts, numbered from `END + 1` on in the order of `words`, with marks.
     tokens: Vec<u32>,
     /// The lengths of the texts, with marks.
     lengths: Vec<u32>,

@@ -3,14 +3,10 @@
 //! N-grams are the paths of a trie from the root. A level contains all n-grams of one length in
 //! order of their numbers, in three flat arrays. There is no hashing, so counts are exact, and the
 //! tokens that follow a context are a sorted slice. A distinct n-gram takes eight or twelve bytes.
-//!
-//! The trie of a model is *linked*: each longest n-gram knows the one without its first token.
-//! Nearly all drawn tokens follow a context of the greatest length. Then a link leads to the next
-//! context, where a search for every length would wait for memory.
 
 use std::ops::Range;
 
-use rayon::prelude::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
+use rayon::prelude::{IntoParallelIterator, ParallelIterator};
 
 use super::tokens::Kind;
 use super::vocabulary::CUT;
@@ -34,9 +30,6 @@ pub(super) struct Trie {
     kinds: [Option<(Vec<u32>, Vec<u32>)>; Kind::COUNT],
     /// A buffer: starts of n-grams, in the order of the n-grams.
     starts: Vec<u64>,
-    /// For each n-gram of the greatest length, the place of its suffix without the first token.
-    /// Empty unless the trie is linked.
-    links: Vec<u32>,
 }
 
 /// The tokens that followed something, ascending, and their counts.
@@ -71,22 +64,6 @@ impl TrieState {
     };
 }
 
-/// A history in a linked trie.
-pub(super) struct TriePath {
-    /// The last tokens, the latest last. Meaningless without `longest`.
-    recent: [u32; MOST],
-    /// The n-gram of all of them.
-    longest: Option<u32>,
-    /// The n-grams of all lengths, computed on demand after a link was followed.
-    state: Option<TrieState>,
-}
-
-impl TriePath {
-    /// The empty history.
-    pub(super) const START: Self =
-        Self { recent: [CUT; MOST], longest: None, state: Some(TrieState::START) };
-}
-
 impl Trie {
     /// Counts all n-grams of 1 to `order` tokens. Each sequence of `tokens` ends with [`CUT`],
     /// including the last, and represents as many equal ones as `times` returns for the place of
@@ -97,13 +74,12 @@ impl Trie {
         self.starts.extend(starts.map(|start| keyed(tokens[start], start as u64)));
         sort(&mut self.starts, tokens, 0, order);
         self.levels[0].first.push(0);
-        count_sorted(&self.starts, tokens, order, &mut self.levels, times, |_, _, _, _| ());
+        count_sorted(&self.starts, tokens, order, &mut self.levels, times);
         self.end_levels(order);
     }
 
-    /// As [`Trie::count`] for tokens below `vocabulary`, on all threads of the caller's pool; also
-    /// links the trie.
-    pub(super) fn count_linked(&mut self, tokens: &[u32], order: usize, vocabulary: u32) {
+    /// As [`Trie::count`] for tokens below `vocabulary`, on all threads of the caller's pool.
+    pub(super) fn count_parallel(&mut self, tokens: &[u32], order: usize, vocabulary: u32) {
         self.clear();
         // Group places by their first token.
         let mut ends = vec![0_usize; vocabulary as usize + 1];
@@ -129,27 +105,23 @@ impl Trie {
             }
         }
         runs.push(rest);
-        let parts: Vec<TriePart> =
-            runs.into_par_iter().map(|run| TriePart::of(run, tokens, order)).collect();
-        // The n-gram that begins at each place, without its last token.
-        let mut shorter = vec![CUT; tokens.len()];
-        let mut longest = Vec::new();
+        let counted = |run: &mut [u64]| {
+            sort_equal(run, tokens, 0, order);
+            let mut levels: [Level; MOST] = Default::default();
+            count_sorted(run, tokens, order, &mut levels, |_| 1);
+            levels
+        };
+        let parts: Vec<[Level; MOST]> = runs.into_par_iter().map(counted).collect();
         self.levels[0].first.push(0);
         for part in parts {
-            let base = self.levels[order - 2].tokens.len() as u32;
-            for (start, at) in part.shorter {
-                shorter[start as usize] = base + at;
-            }
-            longest.extend(part.longest);
             let bases = self.levels.each_ref().map(|level| level.tokens.len() as u32);
-            for ((level, of_part), base) in self.levels.iter_mut().zip(part.levels).zip(bases) {
+            for ((level, of_part), base) in self.levels.iter_mut().zip(part).zip(bases) {
                 level.tokens.extend(of_part.tokens);
                 level.counts.extend(of_part.counts);
                 level.first.extend(of_part.first.into_iter().map(|first| base + first));
             }
         }
         self.end_levels(order);
-        self.links = longest.par_iter().map(|&start| shorter[start as usize + 1]).collect();
     }
 
     fn clear(&mut self) {
@@ -160,7 +132,6 @@ impl Trie {
             level.first.clear();
         }
         self.starts.clear();
-        self.links.clear();
     }
 
     /// Records the starts of the n-grams after the last ones.
@@ -168,55 +139,6 @@ impl Trie {
         for level in self.levels.iter_mut().take(order) {
             level.first.push(level.tokens.len() as u32);
         }
-    }
-
-    /// Adds a token to a history of which the last `longest` tokens matter, one less than the
-    /// order. Only for a linked trie.
-    pub(super) fn follow(&self, path: &mut TriePath, token: u32, longest: usize) {
-        let linked = path.longest.and_then(|node| {
-            let range = self.children(longest, node);
-            let at = self.levels[longest].tokens[range.clone()].binary_search(&token).ok()?;
-            self.links.get(range.start + at).copied()
-        });
-        match linked {
-            Some(node) => {
-                path.longest = Some(node);
-                path.state = None;
-            }
-            None => {
-                let mut state = self.state(path, longest);
-                self.advance(&mut state, token, longest);
-                path.longest = state.0[longest];
-                path.state = Some(state);
-            }
-        }
-        path.recent.copy_within(1.., 0);
-        path.recent[MOST - 1] = token;
-    }
-
-    /// The n-grams of all lengths that end a history.
-    fn state(&self, path: &mut TriePath, longest: usize) -> TrieState {
-        *path.state.get_or_insert_with(|| {
-            let mut state = TrieState::START;
-            for &token in &path.recent[MOST - longest..] {
-                self.advance(&mut state, token, longest);
-            }
-            state
-        })
-    }
-
-    /// The followers of the last `length` tokens of a history in a linked trie.
-    pub(super) fn followers_on(
-        &self,
-        path: &mut TriePath,
-        length: usize,
-        order: usize,
-    ) -> Followers<'_> {
-        if length + 1 < order {
-            let state = self.state(path, order - 1);
-            return self.followers(&state, length);
-        }
-        path.longest.map_or(Followers::default(), |node| self.followers_of_node(node, length))
     }
 
     /// Frees the counting buffers and the slack of the arrays.
@@ -235,7 +157,7 @@ impl Trie {
             state.0[depth + 1] = state.0[depth].and_then(|node| {
                 let range = self.children(depth, node);
                 let tokens = &self.levels[depth].tokens[range.clone()];
-                // A trie of all texts has all tokens in its first level, each at its number.
+                // The trie of a model has every token in its first level, each at its number.
                 if depth == 0 && tokens.get(token as usize) == Some(&token) {
                     return Some(token);
                 }
@@ -246,11 +168,7 @@ impl Trie {
 
     /// The followers of the last `length` tokens of a history.
     pub(super) fn followers(&self, state: &TrieState, length: usize) -> Followers<'_> {
-        state.0[length].map_or(Followers::default(), |node| self.followers_of_node(node, length))
-    }
-
-    /// The followers of the n-gram of this length at a place.
-    fn followers_of_node(&self, node: u32, length: usize) -> Followers<'_> {
+        let Some(node) = state.0[length] else { return Followers::default() };
         let range = self.children(length, node);
         let level = &self.levels[length];
         Followers { tokens: &level.tokens[range.clone()], counts: &level.counts[range] }
@@ -289,51 +207,13 @@ impl Trie {
     }
 }
 
-/// The n-grams that begin with some tokens.
-struct TriePart {
-    levels: [Level; MOST],
-    /// The first place of each longest n-gram.
-    longest: Vec<u32>,
-    /// Places of n-grams that are a token shorter, and their numbers within the part.
-    shorter: Vec<(u32, u32)>,
-}
-
-impl TriePart {
-    /// Counts the n-grams at places that are sorted by their first token.
-    fn of(starts: &mut [u64], tokens: &[u32], order: usize) -> Self {
-        sort_equal(starts, tokens, 0, order);
-        let mut levels: [Level; MOST] = Default::default();
-        let (mut longest, mut shorter) = (Vec::new(), Vec::with_capacity(starts.len()));
-        count_sorted(
-            starts,
-            tokens,
-            order,
-            &mut levels,
-            |_| 1,
-            |start, levels, length, known| {
-                if length == order && known < order {
-                    longest.push(start as u32);
-                }
-                if length + 1 >= order {
-                    let last = levels[order - 2].tokens.len() as u32 - 1;
-                    shorter.push((start as u32, last));
-                }
-            },
-        );
-        Self { levels, longest, shorter }
-    }
-}
-
 /// Adds the n-grams at sorted places to levels; `times` is the number of occurrences at a place.
-/// Calls `done` with each place, the length of its longest n-gram, and the length of the prefix
-/// that the one before shares.
 fn count_sorted(
     starts: &[u64],
     tokens: &[u32],
     order: usize,
     levels: &mut [Level; MOST],
     times: impl Fn(usize) -> u32,
-    mut done: impl FnMut(usize, &[Level; MOST], usize, usize),
 ) {
     let mut last: &[u32] = &[];
     for &key in starts {
@@ -342,9 +222,7 @@ fn count_sorted(
         let ngram = &tokens[start..end];
         let known = last.iter().zip(ngram).take_while(|(a, b)| a == b).count();
         let times = times(start);
-        let mut length = 0;
         for (depth, &token) in ngram.iter().enumerate().take_while(|(_, token)| **token != CUT) {
-            length = depth + 1;
             let level = &mut levels[depth];
             if depth < known
                 && let Some(count) = level.counts.last_mut()
@@ -359,7 +237,6 @@ fn count_sorted(
                 longer.first.push(longer.tokens.len() as u32);
             }
         }
-        done(start, levels, length, known);
         last = ngram;
     }
 }

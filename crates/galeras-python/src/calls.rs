@@ -48,7 +48,6 @@ fn name(call: Node<'_>) -> Option<Node<'_>> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
 

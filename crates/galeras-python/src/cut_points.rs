@@ -79,7 +79,6 @@ pub fn cut_points(parser: &mut PythonParser, code: &str) -> Result<Vec<usize>, P
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
 

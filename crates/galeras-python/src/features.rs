@@ -255,7 +255,7 @@ fn split_docstring(code: &str) -> (Cow<'_, str>, Option<Cow<'_, str>>) {
     (text.into(), Some(docstring))
 }
 
-fn count(n: usize) -> i64 {
+pub(super) fn count(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 

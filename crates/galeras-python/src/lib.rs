@@ -9,7 +9,6 @@
 mod calls;
 mod cut_points;
 mod decode;
-mod ends;
 mod features;
 mod language;
 #[cfg(test)]
@@ -29,7 +28,6 @@ mod tokens;
 pub use calls::calls;
 pub use cut_points::{cut_points, docstring_end, signature_end};
 pub use decode::{DecodeError, Decoded, decode_source};
-pub use ends::Ends;
 pub use features::{Features, features, words};
 pub use lizard::{CodeSize, size};
 pub use methods::{PythonMethod, methods};

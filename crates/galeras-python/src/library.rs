@@ -1,5 +1,4 @@
 //! Texts for the tests: Python's standard library, and the cases of the peers.
-#![allow(clippy::unwrap_used)]
 
 use std::path::PathBuf;
 

@@ -20,19 +20,14 @@
 //!
 //! Otherwise the file is parsed as a whole, so the choice of cuts affects only speed. Most pieces
 //! need no parser at all (`outline::plain`).
-//!
-//! With another version of the file at hand, only the text between the lines that both begin and
-//! end with is cut and looked up; the other pieces are taken from that version.
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 use self::cut::Cuts;
 pub use self::memo::Pieces;
 use self::piece::{Context, MethodEntry, Piece, Verdict};
 pub(super) use self::plain::PlainCode;
-use super::ends::Ends;
 use super::methods::methods;
 use super::parse::{BASE_OPS, OPS_PER_BYTE, ParseError, PythonParser};
 
@@ -67,8 +62,6 @@ pub struct Outline {
     /// Positions in the list and ordinals of the methods that are not the first of their name.
     ordinals: Box<[(u32, u32)]>,
     nested: bool,
-    /// The file was parsed as a whole: then there is one part, which is not a piece.
-    whole: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -76,8 +69,6 @@ struct PlacedPiece {
     piece: Arc<Piece>,
     byte: u32,
     line: u32,
-    /// Not a member of a class whose header comes before it.
-    top: bool,
 }
 
 /// A method of an [`Outline`]: as [`PythonMethod`](crate::PythonMethod), without the code.
@@ -111,63 +102,21 @@ impl Pieces {
         source: &str,
         nested: bool,
     ) -> Result<Outline, ParseError> {
-        self.outline_of(parser, source, nested, None)
-    }
-
-    /// As [`Pieces::outline`] of the second of two texts, given the outline of the first: faster
-    /// the more they have in common.
-    ///
-    /// # Errors
-    /// As [`Pieces::outline`].
-    pub fn outline_beside(
-        &self,
-        parser: &mut PythonParser,
-        ends: &Ends<'_>,
-        outline: &Outline,
-        nested: bool,
-    ) -> Result<Outline, ParseError> {
-        let usable = !outline.whole && outline.nested == nested;
-        let near = usable.then_some(OtherVersion { ends, outline });
-        self.outline_of(parser, ends.texts()[1], nested, near)
-    }
-
-    fn outline_of(
-        &self,
-        parser: &mut PythonParser,
-        source: &str,
-        nested: bool,
-        near: Option<OtherVersion<'_>>,
-    ) -> Result<Outline, ParseError> {
         if source.len() <= MAX_BYTES
-            && let Some(outline) = self.assemble(parser, source, nested, near)
+            && let Some(outline) = self.assemble(parser, source, nested)
         {
             return Ok(outline);
         }
         let methods = methods(parser, source, nested)?;
         let piece = Piece::whole(source, methods, |name| self.name(name));
         let piece = Arc::new(piece.ok_or(ParseError::TooComplex)?);
-        let parts = vec![PlacedPiece { piece, byte: 0, line: 0, top: true }];
-        Ok(Outline { whole: true, ..Outline::of(parts, true, 0..1) })
+        Ok(Outline::of(vec![PlacedPiece { piece, byte: 0, line: 0 }], true))
     }
 
     /// The outline of `source` from its pieces, if all are sound.
-    fn assemble(
-        &self,
-        parser: &mut PythonParser,
-        source: &str,
-        nested: bool,
-        near: Option<OtherVersion<'_>>,
-    ) -> Option<Outline> {
+    fn assemble(&self, parser: &mut PythonParser, source: &str, nested: bool) -> Option<Outline> {
         let mut sum = PieceTotals::default();
-        let mut from = 0;
-        if let Some(near) = &near {
-            let (head, start) = near.head();
-            sum.take(head, 0);
-            from = start;
-        }
-        let fresh = sum.parts.len();
-        let known = |at| near.as_ref().and_then(|near| near.tail(source.len(), at));
-        let (cuts, end) = Cuts::between(source.as_bytes(), from, |at| known(at).is_some());
+        let cuts = Cuts::of(source.as_bytes());
         let mut run = Assembly { pieces: self, parser, source };
         for span in &cuts.spans {
             let members = cuts.members.get(span.members.clone())?;
@@ -177,48 +126,11 @@ impl Pieces {
                 if piece.verdict != Verdict::Sound {
                     return None;
                 }
-                sum.add(piece, span.start, true);
+                sum.add(piece, span.start);
             }
         }
-        let fresh = fresh..sum.parts.len();
-        if let Some(tail) = known(end) {
-            sum.take(tail, end);
-        }
         let PieceTotals { parts, ops, reread, .. } = sum;
-        if !within_limits(ops, reread, source) {
-            return None;
-        }
-        let distinct = near.is_some_and(|near| near.outline.ordinals.is_empty());
-        let fresh = if distinct { fresh } else { 0..parts.len() };
-        Some(Outline::of(parts, nested, fresh))
-    }
-}
-
-#[derive(Clone, Copy)]
-struct OtherVersion<'a> {
-    ends: &'a Ends<'a>,
-    outline: &'a Outline,
-}
-
-impl<'a> OtherVersion<'a> {
-    /// The pieces before the first difference, and the start of the next one. The line in which
-    /// that one starts is also the same, because the cut before it is.
-    fn head(&self) -> (&'a [PlacedPiece], usize) {
-        let parts = &self.outline.parts;
-        let same = parts.partition_point(|part| (part.byte as usize) < self.ends.head());
-        let next = parts.iter().take(same).rposition(|part| part.top).unwrap_or(0);
-        let start = parts.get(next).map_or(0, |part| part.byte as usize);
-        (parts.get(..next).unwrap_or_default(), start)
-    }
-
-    /// The pieces from the one that starts at byte `at` of the text of `bytes`, if everything from
-    /// there on is the same.
-    fn tail(&self, bytes: usize, at: usize) -> Option<&'a [PlacedPiece]> {
-        let rest = bytes.checked_sub(at).filter(|rest| *rest <= self.ends.tail())?;
-        let start = self.ends.texts()[0].len().checked_sub(rest).filter(|start| *start > 0)?;
-        let parts = &self.outline.parts;
-        let found = parts.binary_search_by_key(&start, |part| part.byte as usize).ok()?;
-        parts.get(found..).filter(|parts| parts.first().is_some_and(|part| part.top))
+        within_limits(ops, reread, source).then(|| Outline::of(parts, nested))
     }
 }
 
@@ -248,7 +160,7 @@ struct PieceTotals {
 }
 
 impl PieceTotals {
-    fn add(&mut self, piece: Arc<Piece>, start: usize, top: bool) {
+    fn add(&mut self, piece: Arc<Piece>, start: usize) {
         let line = self.line;
         self.line += piece.lines;
         let by_nodes = piece.nodes as usize * OPS_PER_NODE;
@@ -258,15 +170,7 @@ impl PieceTotals {
         };
         self.reread += piece.reread as usize;
         // No text is longer than `MAX_BYTES`.
-        self.parts.push(PlacedPiece { piece, byte: start as u32, line, top });
-    }
-
-    fn take(&mut self, parts: &[PlacedPiece], start: usize) {
-        let first = parts.first().map_or(0, |part| part.byte as usize);
-        self.parts.reserve(parts.len());
-        for part in parts {
-            self.add(Arc::clone(&part.piece), start + (part.byte as usize - first), part.top);
-        }
+        self.parts.push(PlacedPiece { piece, byte: start as u32, line });
     }
 }
 
@@ -303,7 +207,7 @@ impl Assembly<'_> {
         let ends = members.iter().skip(1).copied().chain([end]);
         for (&from, to) in members.iter().zip(ends) {
             if found.last()?.0.verdict == Verdict::Sound {
-                found.push((self.find(Context::Member(header.class_name()), from, to), from));
+                found.push((self.find(Context::Member(&header.names), from, to), from));
             }
         }
         match found.last()?.0.verdict {
@@ -312,21 +216,22 @@ impl Assembly<'_> {
             Verdict::Sound => {}
         }
         for (piece, from) in found {
-            sum.add(piece, from, from == start);
+            sum.add(piece, from);
         }
         Some(true)
     }
 }
 
 impl Outline {
-    /// The outline of these pieces. Two methods with one name are in the same piece outside
-    /// `fresh`, or one of them is in a fresh piece.
-    fn of(parts: Vec<PlacedPiece>, nested: bool, fresh: Range<usize>) -> Self {
-        let mut outline = Self { parts: parts.into(), ordinals: [].into(), nested, whole: false };
-        if outline.repeats(fresh) {
+    fn of(parts: Vec<PlacedPiece>, nested: bool) -> Self {
+        let mut outline = Self { parts: parts.into(), ordinals: [].into(), nested };
+        let mut hashes: Vec<u64> = outline.entries().map(|(_, entry)| entry.hash).collect();
+        hashes.sort_unstable();
+        // In most files each name is there once.
+        if hashes.windows(2).any(|pair| pair.first() == pair.last()) {
             let mut next: HashMap<&str, u32> = HashMap::new();
             let mut ordinals = Vec::new();
-            for (index, (part, entry)) in (0..).zip(outline.entries(0..outline.parts.len())) {
+            for (index, (part, entry)) in (0..).zip(outline.entries()) {
                 let next = next.entry(part.piece.qualified_name(entry)).or_default();
                 if *next > 0 {
                     ordinals.push((index, *next));
@@ -338,26 +243,8 @@ impl Outline {
         outline
     }
 
-    /// True if two names may be equal, one of them in a fresh piece.
-    fn repeats(&self, fresh: Range<usize>) -> bool {
-        const FEW: usize = 8;
-        let hashes = |range: Range<usize>| self.entries(range).map(|(_, entry)| entry.hash);
-        let all = 0..self.parts.len();
-        let mut new: Vec<u64> = hashes(fresh).collect();
-        if new.len() > FEW {
-            new = hashes(all).collect();
-            new.sort_unstable();
-            return new.windows(2).any(|pair| pair.first() == pair.last());
-        }
-        let mut found = 0;
-        for hash in hashes(all) {
-            found += new.iter().filter(|new| **new == hash).count();
-        }
-        found > new.len()
-    }
-
-    fn entries(&self, range: Range<usize>) -> impl Iterator<Item = (&PlacedPiece, &MethodEntry)> {
-        self.parts.get(range).unwrap_or_default().iter().flat_map(|part| {
+    fn entries(&self) -> impl Iterator<Item = (&PlacedPiece, &MethodEntry)> {
+        self.parts.iter().flat_map(|part| {
             let listed = part.piece.methods.iter().filter(|entry| self.nested || !entry.nested);
             listed.map(move |entry| (part, entry))
         })
@@ -366,28 +253,26 @@ impl Outline {
     /// The methods in the order of their first byte.
     pub fn methods(&self) -> impl Iterator<Item = OutlineMethod<'_>> {
         let mut ordinals = self.ordinals.iter().copied().peekable();
-        (0..).zip(self.entries(0..self.parts.len())).map(move |(index, (part, entry))| {
-            OutlineMethod {
-                fun_name: part.piece.fun_name(entry),
-                qualified_name: part.piece.qualified_name(entry),
-                ordinal: ordinals.next_if(|&(at, _)| at == index).map_or(0, |(_, ordinal)| ordinal),
-                start_line: part.line + entry.start_line,
-                end_line: part.line + entry.end_line,
-                start_byte: part.byte + entry.start_byte,
-                end_byte: part.byte + entry.end_byte,
-            }
+        (0..).zip(self.entries()).map(move |(index, (part, entry))| OutlineMethod {
+            fun_name: part.piece.fun_name(entry),
+            qualified_name: part.piece.qualified_name(entry),
+            ordinal: ordinals.next_if(|&(at, _)| at == index).map_or(0, |(_, ordinal)| ordinal),
+            start_line: part.line + entry.start_line,
+            end_line: part.line + entry.end_line,
+            start_byte: part.byte + entry.start_byte,
+            end_byte: part.byte + entry.end_byte,
         })
     }
 
     /// The number of methods.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.entries(0..self.parts.len()).count()
+        self.entries().count()
     }
 
     /// True if the file has no methods.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.entries(0..self.parts.len()).next().is_none()
+        self.entries().next().is_none()
     }
 }

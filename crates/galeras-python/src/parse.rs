@@ -260,7 +260,6 @@ pub fn with_parser<R>(f: impl FnOnce(&mut PythonParser) -> R) -> Result<R, Parse
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
 

@@ -171,7 +171,6 @@ impl SyntaxPattern {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -26,6 +26,7 @@ use std::sync::LazyLock;
 
 use tree_sitter::{Node, Tree};
 
+use super::features::count;
 use super::language::for_kinds;
 use super::parse::{ParseError, PythonParser, named_children, nodes};
 
@@ -241,10 +242,6 @@ fn is_compound(statement: Node<'_>) -> bool {
             | "with_statement"
             | "match_statement"
     )
-}
-
-fn count(n: usize) -> i64 {
-    i64::try_from(n).unwrap_or(i64::MAX)
 }
 
 #[derive(Default)]

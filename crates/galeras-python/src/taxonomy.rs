@@ -395,5 +395,4 @@ fn symbol_len(rest: &[u8]) -> usize {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests;

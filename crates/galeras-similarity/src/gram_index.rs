@@ -67,7 +67,6 @@ impl GramIndex {
                     if counter(hash).load(Relaxed) < MANY {
                         counter(hash).fetch_add(1, Relaxed);
                     }
-                    true
                 });
             }
             Ok(())
@@ -156,10 +155,7 @@ impl GramIndex {
             return steps;
         }
         hashes.clear();
-        each_gram(sequence, self.n, |_, hash| {
-            hashes.push(hash);
-            true
-        });
+        each_gram(sequence, self.n, |_, hash| hashes.push(hash));
         // Pass after pass over all hashes: independent loads reach the memory together.
         let mut kept = 0;
         for at in 0..hashes.len() {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::SimilarityError;
 use super::bounds::{Bounds, DocumentView};
-use super::merge::Documents;
+use super::corpus::Documents;
 use super::stoppable::Ticker;
 
 /// A token in the prefix of a document.

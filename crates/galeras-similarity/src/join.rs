@@ -20,8 +20,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::bounds::{Bounds, DocumentView, Intersection, common};
 use super::components::Components;
+use super::corpus::Documents;
 use super::index::{Block, DocumentSummary, Index, blocks, ranked};
-use super::merge::Documents;
 use super::stoppable::{Ticker, check, in_threads};
 use super::{PairProgress, SimilarityError, SimilarityLimits, StopFlag};
 

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::bounds::Bounds;
 use super::components::Components;
+use super::corpus::Documents;
 use super::keys::mix;
-use super::merge::Documents;
 use super::stoppable::{Ticker, in_threads, sort};
 use super::{PairProgress, SimilarityError, SimilarityLimits, StopFlag};
 

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use super::{SimilarityError, Thresholds};
+use super::Thresholds;
 
 /// The lengths of the n-grams whose containment is measured.
 pub const NGRAMS: [usize; 2] = [8, 13];
@@ -16,19 +16,6 @@ pub struct NearThresholds {
     /// The least containment for each of [`NGRAMS`], inclusive, in [0, 1]; 0 disables the
     /// condition.
     pub containment: [f64; 2],
-}
-
-impl NearThresholds {
-    /// Checks that the containments are in range; [`Thresholds`] checks the others.
-    pub(super) fn check(&self) -> Result<(), SimilarityError> {
-        match self.containment.iter().find(|least| !(0.0..=1.0).contains(*least)) {
-            None => Ok(()),
-            Some(&value) => {
-                let range = "from 0 to 1";
-                Err(SimilarityError::Threshold { name: "containment", value, range })
-            }
-        }
-    }
 }
 
 /// The nearness of a row to another one.

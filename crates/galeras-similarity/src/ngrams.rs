@@ -2,6 +2,9 @@
 //!
 //! An n-gram is found by a hash and then compared token by token, so a hash never decides.
 
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+
 use super::keys::mix;
 
 /// A token that no searched sequence has: it separates the n-grams around it.
@@ -15,9 +18,9 @@ fn symbol(token: u32) -> u64 {
     mix(u64::from(token).wrapping_add(0x9E37_79B9_7F4A_7C15))
 }
 
-/// Calls `gram` with start and hash of each run of `n` known tokens, until it returns `false`.
+/// Calls `gram` with start and hash of each run of `n` known tokens.
 #[inline]
-pub(super) fn each_gram(sequence: &[u32], n: usize, mut gram: impl FnMut(usize, u64) -> bool) {
+pub(super) fn each_gram(sequence: &[u32], n: usize, mut gram: impl FnMut(usize, u64)) {
     let power = (0..n).fold(1_u64, |power, _| power.wrapping_mul(BASE));
     let (mut hash, mut run) = (0_u64, 0);
     for (at, &token) in sequence.iter().enumerate() {
@@ -30,18 +33,17 @@ pub(super) fn each_gram(sequence: &[u32], n: usize, mut gram: impl FnMut(usize, 
         if run > n {
             hash = hash.wrapping_sub(symbol(sequence[at - n]).wrapping_mul(power));
         }
-        if run >= n && !gram(at + 1 - n, mix(hash)) {
-            return;
+        if run >= n {
+            gram(at + 1 - n, mix(hash));
         }
     }
 }
 
-#[derive(Clone, Copy, Default)]
-struct GramSlot {
-    hash: u32,
-    /// The start of the n-gram, plus one; 0 if the slot is free.
-    start: u32,
-    /// The last sequence that had it.
+/// An n-gram of a sequence.
+struct Gram {
+    hash: u64,
+    start: usize,
+    /// The last round that met it.
     met: u32,
 }
 
@@ -49,8 +51,7 @@ struct GramSlot {
 #[derive(Default)]
 pub(super) struct GramSet {
     n: usize,
-    slots: Vec<GramSlot>,
-    length: u32,
+    grams: HashTable<Gram>,
     round: u32,
 }
 
@@ -61,65 +62,47 @@ impl GramSet {
 
     /// Replaces the set by the n-grams of `sequence`; calls `new` with the hash of each.
     pub(super) fn fill(&mut self, sequence: &[u32], mut new: impl FnMut(u64)) {
-        self.slots.clear();
-        // A table twice as large as needed; the memory of a giant one is returned.
-        let size = (2 * (sequence.len() + 1).saturating_sub(self.n).max(1)).next_power_of_two();
-        self.slots.shrink_to(size.max(1 << 12));
-        self.slots.resize(size, GramSlot::default());
-        (self.length, self.round) = (0, 0);
-        each_gram(sequence, self.n, |start, hash| {
-            let at = self.find(sequence, &sequence[start..start + self.n], hash);
-            if self.slots[at].start == 0 {
-                self.slots[at] = GramSlot { hash: hash as u32, start: start as u32 + 1, met: 0 };
-                self.length += 1;
+        let Self { n, grams, round } = self;
+        grams.clear();
+        // The memory of a giant set is returned.
+        grams.shrink_to(sequence.len().max(1 << 12), |gram| gram.hash);
+        *round = 0;
+        each_gram(sequence, *n, |start, hash| {
+            let same = is_same(sequence, &sequence[start..start + *n], hash);
+            if let Entry::Vacant(free) = grams.entry(hash, same, |gram| gram.hash) {
+                free.insert(Gram { hash, start, met: 0 });
                 new(hash);
             }
-            true
         });
     }
 
     pub(super) fn len(&self) -> u32 {
-        self.length
+        self.grams.len() as u32
     }
 
     /// The number of distinct n-grams of `other` in the set of `sequence`.
     pub(super) fn common(&mut self, sequence: &[u32], other: &[u32]) -> u32 {
-        if self.length == 0 {
+        if self.grams.is_empty() {
             return 0;
         }
         self.round += 1;
-        let (mut common, round) = (0, self.round);
-        each_gram(other, self.n, |start, hash| {
-            let at = self.find(sequence, &other[start..start + self.n], hash);
-            let slot = &mut self.slots[at];
-            if slot.start != 0 && slot.met != round {
-                slot.met = round;
+        let Self { n, grams, round } = self;
+        let mut common = 0;
+        each_gram(other, *n, |start, hash| {
+            let same = is_same(sequence, &other[start..start + *n], hash);
+            if let Some(gram) = grams.find_mut(hash, same).filter(|gram| gram.met != *round) {
+                gram.met = *round;
                 common += 1;
             }
-            true
         });
         common
     }
+}
 
-    /// The slot of an n-gram, or the free one for it.
-    #[inline]
-    fn find(&self, sequence: &[u32], gram: &[u32], hash: u64) -> usize {
-        let mask = self.slots.len() - 1;
-        let mut at = (hash >> 32) as usize & mask;
-        loop {
-            let slot = &self.slots[at];
-            if slot.start == 0 {
-                return at;
-            }
-            if slot.hash == hash as u32 {
-                let start = slot.start as usize - 1;
-                if sequence[start..start + self.n] == *gram {
-                    return at;
-                }
-            }
-            at = (at + 1) & mask;
-        }
-    }
+/// True for the n-gram of `sequence` that has these tokens and this hash.
+#[inline]
+fn is_same(sequence: &[u32], tokens: &[u32], hash: u64) -> impl Fn(&Gram) -> bool {
+    move |gram| gram.hash == hash && sequence[gram.start..gram.start + tokens.len()] == *tokens
 }
 
 #[cfg(test)]
@@ -161,10 +144,7 @@ mod tests {
     fn the_hash_of_a_gram_does_not_depend_on_where_it_stands() {
         let hashes = |sequence: &[u32]| {
             let mut hashes = Vec::new();
-            each_gram(sequence, 3, |_, hash| {
-                hashes.push(hash);
-                true
-            });
+            each_gram(sequence, 3, |_, hash| hashes.push(hash));
             hashes
         };
         let (a, b) = (hashes(&[1, 2, 3, 4, 5]), hashes(&[9, 9, UNKNOWN, 2, 3, 4]));

@@ -98,7 +98,7 @@ impl CorpusReader {
         if drop_keywords {
             for word in KEYWORDS {
                 let key = keys::of_word(word.as_bytes(), 0, word.len());
-                reader.vocabulary.drop_token(key)?;
+                reader.vocabulary.entry(key)?.id = DROPPED;
             }
         }
         Ok(reader)
@@ -241,16 +241,13 @@ impl CorpusReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn limits() -> SimilarityLimits {
-        SimilarityLimits { memory: 1 << 20, threads: 1, scratch: std::env::temp_dir() }
-    }
+    use crate::tests::{GO, limits};
 
     #[test]
     fn rows_that_cannot_be_duplicates_are_counted_by_reason() {
-        let mut reader = CorpusReader::words(&limits(), true, 2).unwrap();
+        let mut reader = CorpusReader::words(&limits(1 << 20, 1), true, 2).unwrap();
         let texts = [Some("a b"), None, Some("a"), Some("def return"), Some("a a")];
-        reader.read_texts(7, texts.into_iter(), &|| false).unwrap();
+        reader.read_texts(7, texts.into_iter(), GO).unwrap();
         let counts = CorpusCounts { rows: 5, documents: 2, too_short: 2, nulls: 1, distinct: 0 };
         assert_eq!(reader.counts, counts);
         let known: Vec<_> = reader.documents.iter().map(|d| (d.row, d.size, d.total)).collect();
@@ -259,15 +256,15 @@ mod tests {
 
     #[test]
     fn a_row_without_tokens_is_too_short_whatever_is_asked_for() {
-        let mut reader = CorpusReader::ids(&limits(), 0);
-        reader.read_ids(0, Some(&[]), &|| false).unwrap();
-        reader.read_ids(1, Some(&[5]), &|| false).unwrap();
+        let mut reader = CorpusReader::ids(&limits(1 << 20, 1), 0);
+        reader.read_ids(0, Some(&[]), GO).unwrap();
+        reader.read_ids(1, Some(&[5]), GO).unwrap();
         assert_eq!((reader.counts.too_short, reader.counts.documents), (1, 1));
     }
 
     #[test]
     fn reading_a_long_text_stops_when_asked() {
-        let mut reader = CorpusReader::words(&limits(), false, 1).unwrap();
+        let mut reader = CorpusReader::words(&limits(1 << 20, 1), false, 1).unwrap();
         let asked = std::sync::atomic::AtomicU32::new(0);
         let stop = || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 0;
         let text = "ab ".repeat(1_000_000);

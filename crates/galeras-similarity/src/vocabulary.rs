@@ -78,12 +78,6 @@ impl Vocabulary {
         self.entries.len() * size_of::<Entry>()
     }
 
-    /// Gives a token the number [`DROPPED`].
-    pub(super) fn drop_token(&mut self, key: u128) -> Result<(), SimilarityError> {
-        self.entry(key)?.id = DROPPED;
-        Ok(())
-    }
-
     /// All keys with their numbers, in no particular order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u128, u32)> {
         let kept = |entry: &&Entry| entry.key != 0 && entry.id != DROPPED;

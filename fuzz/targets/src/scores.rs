@@ -68,11 +68,6 @@ fn bleu(tokens: BleuTokenizer, a: &str, b: &str) {
         BleuSmoothing::Floor(0.1),
         BleuSmoothing::AddK(1.0),
         BleuSmoothing::Exp,
-        BleuSmoothing::Nltk0,
-        BleuSmoothing::Nltk1(0.1),
-        BleuSmoothing::Nltk2,
-        BleuSmoothing::Nltk3,
-        BleuSmoothing::Nltk4,
     ];
     for smoothing in smoothings {
         for effective in [true, false] {

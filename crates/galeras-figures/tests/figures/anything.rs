@@ -1,11 +1,11 @@
 //! Any columns give a picture or a refusal, and a picture never holds NaN.
 
-use galeras_figures::{Data, Kind, Role, Scale, Spec, Takes, Values, draw};
+use galeras_figures::{Kind, Role, Scale, Spec, Takes, Values, draw};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use roxmltree::Document;
 
-use crate::samples::spec;
+use crate::samples::{data_of, spec};
 
 type Row = (Option<f64>, Option<f64>, Option<f64>, Option<String>, Option<String>, Option<String>);
 
@@ -41,7 +41,7 @@ proptest! {
     ) {
         let numbers = |f: fn(&Row) -> Option<f64>| Values::Numbers(rows.iter().map(f).collect());
         let texts = |f: fn(&Row) -> Option<String>| Values::Texts(rows.iter().map(f).collect());
-        let data = Data::of([
+        let data = data_of([
             ("p", numbers(|r| r.0)),
             ("q", numbers(|r| r.1)),
             ("low", numbers(|r| Some(r.1?.min(r.2?)))),
@@ -49,10 +49,10 @@ proptest! {
             ("a", texts(|r| r.3.clone())),
             ("b", texts(|r| r.4.clone())),
             ("c", texts(|r| r.5.clone())),
-        ]).unwrap();
+        ]);
         for kind in Kind::all() {
             let mut columns = Vec::new();
-            for usage in kind.columns().iter().filter(|u| u.needed || optional) {
+            for usage in kind.columns.iter().filter(|u| u.needed || optional) {
                 let column = match (usage.role, usage.takes) {
                     (Role::Low, _) => "low",
                     (Role::High, _) => "high",
@@ -66,8 +66,8 @@ proptest! {
             }
             let mut spec = Spec { width: Some(width), height, ..spec(*kind, &columns.join(", ")) };
             if log {
-                spec.x_scale = ["histogram", "ecdf", "forest"].contains(&kind.name()).then_some(Scale::Log);
-                spec.y_scale = ["box", "violin", "scatter"].contains(&kind.name()).then_some(Scale::Log);
+                spec.x_scale = ["histogram", "ecdf", "forest"].contains(&kind.name).then_some(Scale::Log);
+                spec.y_scale = ["box", "violin", "scatter"].contains(&kind.name).then_some(Scale::Log);
             }
             if let Ok(picture) = draw(&spec, &data) {
                 crate::labels::check(&format!("{kind}"), &picture.svg);

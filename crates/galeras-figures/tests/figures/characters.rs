@@ -1,12 +1,12 @@
 //! Figures of characters.
 
-use galeras_figures::{Data, FigureError, Kind, Spec, terminal};
+use galeras_figures::{FigureError, Kind, Spec, terminal};
 
-use crate::samples::{self, numbers, spec, table, texts};
+use crate::samples::{self, data_of, numbers, spec, table, texts};
 
 #[test]
 fn a_histogram_has_a_line_for_each_bin() {
-    let data = Data::of([("v", numbers(&[1.0, 1.5, 2.0, 2.5, 2.6, 5.0]))]).unwrap();
+    let data = data_of([("v", numbers(&[1.0, 1.5, 2.0, 2.5, 2.6, 5.0]))]);
     let spec = Spec { bins: Some(4), ..spec(Kind::HISTOGRAM, "x=v") };
     let drawn = terminal(&spec, &data, 40, 20, false).unwrap();
     let expected = "\
@@ -53,7 +53,7 @@ fn lines_are_no_longer_and_no_more_than_there_is_room_for() {
 #[test]
 fn texts_of_the_data_do_nothing_to_a_terminal() {
     let names = texts(&["\u{1b}[2Jgone", "\u{202e}back\nand more"]);
-    let data = Data::of([("e", numbers(&[1.0, 2.0])), ("o", names)]).unwrap();
+    let data = data_of([("e", numbers(&[1.0, 2.0])), ("o", names)]);
     let title = Some("\u{7}bell".to_string());
     let spec = Spec { title, ..spec(Kind::FOREST, "x=e, y=o") };
     let drawn = terminal(&spec, &data, 80, 20, false).unwrap();

@@ -10,7 +10,7 @@ use resvg::usvg::{Group, Node, Options, Rect, Tree, fontdb};
 use roxmltree::Document;
 
 use crate::reading::{all, drawn, under};
-use crate::samples::{self, Draw, numbers, spec, texts};
+use crate::samples::{self, Draw, data_of, numbers, spec, texts};
 
 /// Where each text is, as a renderer sets it in the font that the picture carries.
 fn texts_of(svg: &str) -> Vec<(String, Rect)> {
@@ -134,7 +134,7 @@ fn every_kind(names: &[String], x: &[f64]) -> Vec<(Spec, Data)> {
     };
     let off = |by: f64| numbers(&x.iter().map(|v| v + by).collect::<Vec<_>>());
     let (name, panels) = (names[0].as_str(), names.get(6).map_or("panels", String::as_str));
-    let data = Data::of([
+    let data = data_of([
         (name, all(|i, _| i)),
         ("turned", all(|i, n| (i * 7 + 3) % n)),
         ("few", all(|i, n| i % n.min(8))),
@@ -142,8 +142,7 @@ fn every_kind(names: &[String], x: &[f64]) -> Vec<(Spec, Data)> {
         ("value", numbers(x)),
         ("low", off(-1.0)),
         ("high", off(1.0)),
-    ])
-    .unwrap();
+    ]);
     let mut found = Vec::new();
     for kind in Kind::all() {
         let column = |role| {
@@ -205,7 +204,7 @@ fn sixty_hostile_names_are_cropped_and_inert() {
 #[test]
 fn what_is_cropped_is_there_when_the_pointer_rests_on_it() {
     let long = "the mean of the similarity of answers to their references ".repeat(4);
-    let data = Data::of([("o", texts(&[&long, "b"])), ("e", numbers(&[1.0, 2.0]))]).unwrap();
+    let data = data_of([("o", texts(&[&long, "b"])), ("e", numbers(&[1.0, 2.0]))]);
     let document = drawn(&spec(Kind::FOREST, "x=e, y=o"), &data);
     let cropped = all(&document, "cropped")[0];
     assert_eq!(under(cropped, "title")[0].text(), Some(long.trim()));

@@ -1,10 +1,10 @@
 //! Marks are at their data, to within half a pixel, for every kind.
 
-use galeras_figures::{Data, Kind, Scale, Spec, draw};
+use galeras_figures::{Kind, Scale, Spec, draw};
 use roxmltree::Document;
 
 use crate::reading::{all, attribute, axis, corners, drawn, end, parse, under, within};
-use crate::samples::{Draw, numbers, spec, table, texts};
+use crate::samples::{Draw, data_of, numbers, spec, table, texts};
 
 fn sample(n: usize, seed: u64) -> Vec<f64> {
     let mut draw = Draw(seed);
@@ -16,7 +16,7 @@ fn bins_of_a_histogram_have_the_counts_of_the_rows() {
     let values = sample(200, 1);
     for (scale, bins) in [(Scale::Linear, None), (Scale::Linear, Some(7)), (Scale::Log, Some(9))] {
         let spec = Spec { bins, x_scale: Some(scale), ..spec(Kind::HISTOGRAM, "x=v") };
-        let data = Data::of([("v", numbers(&values))]).unwrap();
+        let data = data_of([("v", numbers(&values))]);
         let document = drawn(&spec, &data);
         let (x, y) = (axis(&document, "x", scale == Scale::Log), axis(&document, "y", false));
         let mut total = 0;
@@ -41,7 +41,7 @@ fn bins_of_a_histogram_have_the_counts_of_the_rows() {
 fn groups_of_a_histogram_have_outlines_of_their_counts() {
     let values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 2.0, 2.1];
     let groups = texts(&["a", "a", "a", "b", "b", "b", "b", "a"]);
-    let data = Data::of([("v", numbers(&values)), ("g", groups)]).unwrap();
+    let data = data_of([("v", numbers(&values)), ("g", groups)]);
     let spec = Spec { bins: Some(5), ..spec(Kind::HISTOGRAM, "x=v, color=g") };
     let document = drawn(&spec, &data);
     let (x, y) = (axis(&document, "x", false), axis(&document, "y", false));
@@ -60,7 +60,7 @@ fn groups_of_a_histogram_have_outlines_of_their_counts() {
 #[test]
 fn steps_of_a_distribution_function_are_at_the_rows() {
     let values = sample(40, 2);
-    let data = Data::of([("v", numbers(&values))]).unwrap();
+    let data = data_of([("v", numbers(&values))]);
     let document = drawn(&spec(Kind::ECDF, "x=v"), &data);
     let (x, y) = (axis(&document, "x", false), axis(&document, "y", false));
     let line = corners(within(&document, "steps", "path")[0]);
@@ -120,7 +120,7 @@ fn lines_and_bands_pass_their_points() {
     let (low, high) = (y.map(|v| v / 2.0), y.map(|v| v * 2.0));
     for scale in [Scale::Linear, Scale::Log] {
         let columns = [("x", x), ("y", y), ("low", low), ("high", high)];
-        let data = Data::of(columns.map(|(name, v)| (name, numbers(&v)))).unwrap();
+        let data = data_of(columns.map(|(name, v)| (name, numbers(&v))));
         let mut spec = spec(Kind::LINE, "x=x, y=y, low=low, high=high");
         (spec.x_scale, spec.y_scale) = (Some(scale), Some(scale));
         let document = drawn(&spec, &data);
@@ -145,7 +145,7 @@ fn points_and_their_intervals_are_at_their_numbers() {
     let low: Vec<f64> = y.iter().map(|v| v - 2.0).collect();
     let high: Vec<f64> = y.iter().map(|v| v + 3.0).collect();
     let columns = [("x", &x), ("y", &y), ("low", &low), ("high", &high)];
-    let data = Data::of(columns.map(|(name, v)| (name, numbers(v)))).unwrap();
+    let data = data_of(columns.map(|(name, v)| (name, numbers(v))));
     let document = drawn(&spec(Kind::SCATTER, "x=x, y=y, low=low, high=high"), &data);
     let (ax, ay) = (axis(&document, "x", false), axis(&document, "y", false));
     let points = under(all(&document, "points")[0], "circle");

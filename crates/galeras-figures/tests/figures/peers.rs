@@ -2,12 +2,12 @@
 //!
 //! `tests/scripts/figures_vs_matplotlib.py` makes the file of expected numbers.
 
-use galeras_figures::{Data, Kind};
+use galeras_figures::Kind;
 use roxmltree::Document;
 use serde_json::Value;
 
 use crate::reading::{all, attribute, axis, corners, drawn, end, under};
-use crate::samples::{numbers, spec};
+use crate::samples::{data_of, numbers, spec};
 
 fn peers() -> Vec<(String, Value)> {
     let found: Value = serde_json::from_str(include_str!("peers.json")).unwrap();
@@ -24,7 +24,7 @@ fn pairs(value: &Value) -> Vec<(f64, f64)> {
 
 /// The figure of the values of a peer in a column `v`.
 fn of(kind: Kind, columns: &str, peer: &Value) -> Document<'static> {
-    let data = Data::of([("v", numbers(&list(&peer["values"])))]).unwrap();
+    let data = data_of([("v", numbers(&list(&peer["values"])))]);
     drawn(&spec(kind, columns), &data)
 }
 

@@ -2,7 +2,7 @@
 
 use galeras_figures::{Data, FigureError, Kind, Scale, Spec, draw};
 
-use crate::samples::{numbers, spec, table};
+use crate::samples::{column, numbers, spec, table};
 
 #[test]
 fn a_figure_that_cannot_be_drawn_is_refused_in_a_sentence() {
@@ -84,7 +84,8 @@ fn columns_of_different_lengths_or_of_one_name() {
         ("b", 2, "column `b` has 2 rows where the others have 1"),
         ("a", 1, "there are two columns `a`"),
     ] {
-        let error = Data::of([("a", numbers(&[1.0])), (name, numbers(&vec![1.0; rows]))]);
+        let other = column(name, numbers(&vec![1.0; rows]));
+        let error = Data::new(vec![column("a", numbers(&[1.0])), other]);
         assert_eq!(error.unwrap_err().to_string(), message);
     }
 }

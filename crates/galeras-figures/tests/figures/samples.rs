@@ -26,8 +26,13 @@ pub(crate) fn numbers(values: &[f64]) -> Values {
     Values::Numbers(values.iter().map(|v| Some(*v)).collect())
 }
 
-fn column(name: &str, values: Values) -> Column {
+pub(crate) fn column(name: &str, values: Values) -> Column {
     Column { name: name.to_string(), values, unit: None, description: None }
+}
+
+/// A table of these columns.
+pub(crate) fn data_of<const N: usize>(columns: [(&str, Values); N]) -> Data {
+    Data::new(columns.map(|(name, values)| column(name, values)).into()).unwrap()
 }
 
 /// A table from a line of names and lines of cells. An empty cell is absent; a column whose other

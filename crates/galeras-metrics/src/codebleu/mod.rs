@@ -16,4 +16,4 @@ mod tests;
 mod token_text;
 
 pub use counts::{CodeBleuCounts, CodeBleuScores, EQUAL_WEIGHTS};
-pub use scorer::{CodeBleu, CodeBleuMode, CodeBleuReadings, CodeBleuReference};
+pub use scorer::{CodeBleu, CodeBleuMode, CodeBleuReference};

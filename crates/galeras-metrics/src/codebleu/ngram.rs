@@ -42,18 +42,15 @@ pub(super) struct Buffers {
 
 impl ReferenceTokens {
     pub(super) fn new(text: &str, mode: CodeBleuMode) -> Self {
-        let (mut names, mut is_keyword_by_number) = (Interner::default(), Vec::new());
-        names.clear();
-        let tokens: Vec<u32> = words(text)
-            .map(|token| {
-                let number = names.id(token.as_bytes());
-                if number as usize == is_keyword_by_number.len() {
-                    is_keyword_by_number.push(is_keyword(token, mode));
-                }
-                number
-            })
-            .collect();
-        let is_keyword = is_keyword_by_number;
+        let (mut names, mut is_keyword) = (Interner::default(), Vec::new());
+        let number = |token: &str| {
+            let number = names.id(token.as_bytes());
+            if number as usize == is_keyword.len() {
+                is_keyword.push(self::is_keyword(token, mode));
+            }
+            number
+        };
+        let tokens: Vec<u32> = words(text).map(number).collect();
         let keywords = tokens.iter().copied().filter(|&token| is_keyword[token as usize]).collect();
         Self { names, tokens, is_keyword, keywords }
     }

@@ -1,9 +1,6 @@
 //! The entry points of CodeBLEU: modes, references, and scores of hypotheses.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
 use galeras_python::{ParseError, PythonParser, is_space};
-use hashbrown::HashMap;
 
 use super::counts::{CodeBleuCounts, CodeBleuScores};
 use super::dataflow::Flow;
@@ -16,7 +13,7 @@ use super::syntax::FlatTree;
 #[derive(Clone, Debug)]
 pub struct CodeBleuReference {
     tokens: ReferenceTokens,
-    parsed: Arc<ParsedText>,
+    parsed: ParsedText,
 }
 
 /// Scores hypotheses against references. Has its own buffers, so use one per thread.
@@ -24,7 +21,6 @@ pub struct CodeBleuReference {
 pub struct CodeBleu {
     mode: CodeBleuMode,
     weights: [f64; 4],
-    readings: CodeBleuReadings,
     shape: FlatTree,
     flow: Flow,
     ngrams: Buffers,
@@ -36,13 +32,7 @@ impl CodeBleu {
     /// A scorer. `weights` are those of n-grams, weighted n-grams, syntax and data flow, not
     /// negative and not all zero; see [`EQUAL_WEIGHTS`](super::EQUAL_WEIGHTS).
     pub fn new(mode: CodeBleuMode, weights: [f64; 4]) -> Self {
-        Self::sharing(&CodeBleuReadings::new(mode), weights)
-    }
-
-    /// A scorer like [`CodeBleu::new`] that shares its cache of parsed texts with others. Scores do
-    /// not depend on it.
-    pub fn sharing(readings: &CodeBleuReadings, weights: [f64; 4]) -> Self {
-        Self { mode: readings.mode, weights, readings: readings.clone(), ..Self::default() }
+        Self { mode, weights, ..Self::default() }
     }
 
     /// Reads a reference once for all its hypotheses. White space around it is ignored in all
@@ -86,14 +76,7 @@ impl CodeBleu {
     }
 
     /// Subtrees and data flow of a text.
-    fn read(
-        &mut self,
-        parser: &mut PythonParser,
-        text: &str,
-    ) -> Result<Arc<ParsedText>, ParseError> {
-        if let Some(known) = self.readings.lock().get(text) {
-            return Ok(known);
-        }
+    fn read(&mut self, parser: &mut PythonParser, text: &str) -> Result<ParsedText, ParseError> {
         let stripped = match self.mode {
             CodeBleuMode::Strict => text,
             CodeBleuMode::Published => {
@@ -110,7 +93,7 @@ impl CodeBleu {
         let flow = self.flow.items(&self.shape, self.mode)?.into();
         self.shape.subtrees.sort_unstable();
         let subtrees = self.shape.subtrees.as_slice().into();
-        Ok(self.readings.keep(text, ParsedText { subtrees, flow }))
+        Ok(ParsedText { subtrees, flow })
     }
 }
 
@@ -129,79 +112,11 @@ pub enum CodeBleuMode {
     CodeXGlue,
 }
 
-/// The bytes of text in a generation; an entry takes about ten times as many.
-const KEPT_BYTES: usize = 2 << 20;
-
-/// Longer texts are not kept.
-const LONGEST: usize = 64 << 10;
-
 /// Subtrees and data flow of a text, as sorted hashes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct ParsedText {
     subtrees: Box<[u128]>,
     flow: Box<[u128]>,
-}
-
-/// A cache of parsed texts for scorers of one mode, of some tens of megabytes. Clones share it:
-/// pass one to the scorer of each thread. In a table of scores, texts repeat: the reference under
-/// every treatment, the version of a method that is the result of one commit and the start of the
-/// next, equal answers.
-#[derive(Clone, Debug, Default)]
-pub struct CodeBleuReadings {
-    mode: CodeBleuMode,
-    kept: Arc<Mutex<ParseCache>>,
-}
-
-type Generation = HashMap<Box<str>, Arc<ParsedText>>;
-
-/// Two generations of texts; a used entry moves to the younger one.
-#[derive(Debug, Default)]
-struct ParseCache {
-    younger: Generation,
-    older: Generation,
-    /// Bytes of the younger texts.
-    bytes: usize,
-}
-
-impl CodeBleuReadings {
-    /// An empty cache.
-    #[must_use]
-    pub fn new(mode: CodeBleuMode) -> Self {
-        Self { mode, kept: Arc::default() }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ParseCache> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Adds a text and returns its parts.
-    fn keep(&self, text: &str, parsed: ParsedText) -> Arc<ParsedText> {
-        let parsed = Arc::new(parsed);
-        if text.len() <= LONGEST {
-            self.lock().insert(text.into(), Arc::clone(&parsed));
-        }
-        parsed
-    }
-}
-
-impl ParseCache {
-    fn get(&mut self, text: &str) -> Option<Arc<ParsedText>> {
-        if let Some(known) = self.younger.get(text) {
-            return Some(Arc::clone(known));
-        }
-        let (text, known) = self.older.remove_entry(text)?;
-        self.insert(text, Arc::clone(&known));
-        Some(known)
-    }
-
-    fn insert(&mut self, text: Box<str>, parsed: Arc<ParsedText>) {
-        if self.bytes + text.len() > KEPT_BYTES {
-            self.older = std::mem::take(&mut self.younger);
-            self.bytes = 0;
-        }
-        self.bytes += text.len();
-        self.younger.insert(text, parsed);
-    }
 }
 
 #[cfg(test)]

@@ -5,12 +5,15 @@
 //! 64 rows (Myers 1999, as formulated by Hyyrö 2003). Only a band around the diagonal is computed,
 //! which widens until it must contain a best path (Ukkonen 1985).
 
-use crate::interner::Ids;
+use hashbrown::HashMap;
+
+use super::without_common_ends;
+use crate::interner::char_number;
 
 /// Computes Levenshtein distances; keeps its buffers between calls.
 #[derive(Debug, Default)]
 pub struct Levenshtein {
-    ids: Ids,
+    numbers: HashMap<char, u32>,
     a: Vec<u32>,
     b: Vec<u32>,
     buffers: Buffers,
@@ -54,12 +57,12 @@ impl Levenshtein {
             let distance = self.buffers.distance(a.as_bytes(), b.as_bytes(), 128);
             return (distance, a.len().max(b.len()));
         }
-        for (text, ids) in [(a, &mut self.a), (b, &mut self.b)] {
-            ids.clear();
-            ids.extend(text.chars().map(|c| self.ids.id(c)));
+        self.numbers.clear();
+        for (text, to) in [(a, &mut self.a), (b, &mut self.b)] {
+            to.clear();
+            to.extend(text.chars().map(|c| char_number(&mut self.numbers, c)));
         }
-        let symbols = self.ids.count();
-        self.ids.forget();
+        let symbols = self.numbers.len();
         (self.buffers.distance(&self.a, &self.b, symbols), self.a.len().max(self.b.len()))
     }
 }
@@ -86,9 +89,6 @@ const WORD: usize = 64;
 struct Buffers {
     /// Symbol -> the rows of the current stripe in which the pattern has it; zeros between calls.
     rows: Vec<u64>,
-    /// Symbol -> the rows of the window in which the pattern has it, and the last row of the window
-    /// at that time.
-    recent: Vec<(u64, usize)>,
     /// By column: the change of the lowest computed row against the column before.
     borders: Vec<Border>,
     /// Columns of a word that may still be computed.
@@ -106,10 +106,7 @@ struct Border {
 impl Buffers {
     fn distance<S: Symbol>(&mut self, a: &[S], b: &[S], symbols: usize) -> usize {
         let (a, b) = if a.len() <= b.len() { (a, b) } else { (b, a) };
-        let start = common_prefix(a, b);
-        let (a, b) = (a.get(start..).unwrap_or(&[]), b.get(start..).unwrap_or(&[]));
-        let end = common_suffix(a, b);
-        let (a, b) = (&a[..a.len() - end], &b[..b.len() - end]);
+        let (a, b, _) = without_common_ends(a, b);
         let difference = b.len() - a.len();
         if a.is_empty() {
             return difference;
@@ -121,13 +118,6 @@ impl Buffers {
         // leaves a band of `slack` on both sides of the two diagonals through the corners costs 2
         // (slack + 1) more than the difference in length.
         let mut bound = b.len();
-        if difference < WORD {
-            let slack = (WORD - 1 - difference) / 2;
-            bound = self.window(a, b, symbols, slack);
-            if bound <= difference + 2 * slack + 1 {
-                return bound;
-            }
-        }
         // The work is proportional to the width of the band, so the width doubles.
         let mut slack = WORD + difference / 4;
         loop {
@@ -143,40 +133,6 @@ impl Buffers {
             }
             slack = 2 * slack + difference / 2;
         }
-    }
-
-    /// The value of the last cell if only a diagonal band of 64 cells is computed: one word
-    /// that moves down by a row with each column. Bit 0 is `slack` above the diagonal that
-    /// ends in the last cell; `slack` and difference must fit the word twice and once.
-    fn window<S: Symbol>(&mut self, a: &[S], b: &[S], symbols: usize, slack: usize) -> usize {
-        self.recent.clear();
-        self.recent.resize(symbols, (0, 0));
-        let recent = &mut self.recent[..];
-        // Rows count from 1; the window of column j ends with row `before + j`.
-        let before = WORD - 1 - (b.len() - a.len()) - slack;
-        for (row, &symbol) in (1..=before).zip(a) {
-            enter(recent, symbol, row);
-        }
-        // Rows above the first one act as if their symbols matched nothing: there the value is the
-        // column's number, as in row 0. In column 0 it rises from row to row.
-        let mut rises = !0 << (WORD - 1 - before);
-        let mut falls = 0u64;
-        let mut value = 0;
-        for (column, symbol) in b.iter().enumerate() {
-            let row = before + column + 1;
-            if let Some(&entering) = a.get(row - 1) {
-                enter(recent, entering, row);
-            }
-            let (bits, last) = recent.get(symbol.index()).copied().unwrap_or((0, row));
-            let equal = shifted(bits, row - last);
-            let same = (((equal & rises).wrapping_add(rises)) ^ rises) | equal | falls;
-            let right_up = falls | !(same | rises);
-            let right_down = same & rises;
-            value += 1 - (same >> slack & 1) as usize;
-            rises = right_down | !((same >> 1) | right_up);
-            falls = (same >> 1) & right_up;
-        }
-        value
     }
 
     /// The value of the last cell if only cells at most `slack` away from the diagonals through the
@@ -333,33 +289,6 @@ impl<const W: usize> State<W> {
         }
         value
     }
-}
-
-/// Records that the window's last row is now `row`, where the pattern has `symbol`.
-fn enter<S: Symbol>(recent: &mut [(u64, usize)], symbol: S, row: usize) {
-    if let Some(entry) = recent.get_mut(symbol.index()) {
-        *entry = (shifted(entry.0, row - entry.1) | 1 << (WORD - 1), row);
-    }
-}
-
-fn shifted(bits: u64, by: usize) -> u64 {
-    if by < WORD { bits >> by } else { 0 }
-}
-
-/// Symbols compared at once.
-const STEP: usize = 16;
-
-fn common_prefix<S: Symbol>(a: &[S], b: &[S]) -> usize {
-    let steps = a.as_chunks::<STEP>().0.iter().zip(b.as_chunks::<STEP>().0);
-    let start = STEP * steps.take_while(|(a, b)| a == b).count();
-    start + a[start..].iter().zip(&b[start..]).take_while(|(a, b)| a == b).count()
-}
-
-fn common_suffix<S: Symbol>(a: &[S], b: &[S]) -> usize {
-    let steps = a.as_rchunks::<STEP>().1.iter().rev().zip(b.as_rchunks::<STEP>().1.iter().rev());
-    let end = STEP * steps.take_while(|(a, b)| a == b).count();
-    let (a, b) = (&a[..a.len() - end], &b[..b.len() - end]);
-    end + a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count()
 }
 
 #[cfg(test)]

@@ -26,3 +26,12 @@ pub use continuation::{Continuation, continuation};
 pub use levenshtein::Levenshtein;
 pub use pass_at_k::pass_at_k;
 pub use rouge::{RougeL, RougeWords};
+
+/// The parts of two sequences between their common beginning and end, and how many items those
+/// have together.
+fn without_common_ends<'a, T: Eq>(a: &'a [T], b: &'a [T]) -> (&'a [T], &'a [T], usize) {
+    let start = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+    let (a, b) = (&a[start..], &b[start..]);
+    let end = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
+    (&a[..a.len() - end], &b[..b.len() - end], start + end)
+}

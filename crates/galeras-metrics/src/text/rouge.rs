@@ -6,6 +6,7 @@
 
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
+use super::without_common_ends;
 use crate::interner::{Interner, UNKNOWN};
 
 /// The characters of words, in lower case.
@@ -132,10 +133,7 @@ impl Subsequence {
     /// Stripes of 64 rows are computed one after the other; a bit of the state is set if the length
     /// does not rise in this row (Hyyrö 2004: "Bit-parallel LCS-length computation revisited").
     fn length(&mut self, a: &[u32], b: &[u32], items: usize, steps: u64) -> Option<usize> {
-        let start = a.iter().zip(b).take_while(|(a, b)| a == b).count();
-        let (a, b) = (&a[start..], &b[start..]);
-        let end = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
-        let (a, b) = (&a[..a.len() - end], &b[..b.len() - end]);
+        let (a, b, mut length) = without_common_ends(a, b);
         if (a.len().div_ceil(WORD) as u64).saturating_mul(b.len() as u64) > steps {
             return None;
         }
@@ -144,7 +142,6 @@ impl Subsequence {
         }
         self.borders.clear();
         self.borders.resize(b.len().div_ceil(WORD), 0);
-        let mut length = start + end;
         for pattern in a.chunks(WORD) {
             for (row, &item) in pattern.iter().enumerate() {
                 if let Some(bits) = self.rows.get_mut(item as usize) {

@@ -1,4 +1,4 @@
-//! Compares counts with naive ones and links with searches.
+//! Compares counts with naive ones.
 
 use std::collections::HashMap;
 
@@ -59,38 +59,19 @@ fn repeated_sequences_count_as_often_as_they_are_repeated() {
 }
 
 #[test]
-fn linked_tries_are_those_of_one_thread_and_links_leave_the_first_token_out() {
+fn counts_of_many_threads_are_those_of_one() {
     let mut state = 11_u64;
     for order in 2..=MOST {
         let tokens = random_tokens(&mut state, 5000, 9);
-        let (mut linked, mut plain) = (Trie::default(), Trie::default());
-        linked.count_linked(&[1, 1, CUT], 2, 2);
-        linked.count_linked(&tokens, order, 9);
+        let (mut parallel, mut plain) = (Trie::default(), Trie::default());
+        parallel.count_parallel(&[1, 1, CUT], 2, 2);
+        parallel.count_parallel(&tokens, order, 9);
         plain.count(&tokens, order, |_| 1);
-        assert_eq!(linked.levels, plain.levels);
-        assert_eq!(linked.links.len(), linked.levels[order - 1].tokens.len());
-        // Histories of known and of unknown tokens.
-        let (mut path, mut searched) = (TriePath::START, TrieState::START);
-        let mut lengths = [0; MOST];
-        for (at, &token) in tokens.iter().enumerate() {
-            let token = if at % 97 == 0 { 1000 } else { token };
-            linked.follow(&mut path, token, order - 1);
-            plain.advance(&mut searched, token, order - 1);
-            // Not all lengths are requested after each token.
-            for length in (if at % 3 == 0 { 0 } else { order - 1 }..order).rev() {
-                let followers = linked.followers_on(&mut path, length, order);
-                let wanted = plain.followers(&searched, length);
-                assert_eq!(followers.tokens, wanted.tokens, "{order} {at} {length}");
-                assert_eq!(followers.counts, wanted.counts);
-                lengths[length] += wanted.tokens.len();
-            }
-        }
-        assert!(lengths[..order].iter().all(|&followers| followers > 0), "{lengths:?}");
+        assert_eq!(parallel.levels, plain.levels);
     }
     let mut empty = Trie::default();
-    empty.count_linked(&[], 3, 2);
-    let mut path = TriePath::START;
-    assert!(empty.followers_on(&mut path, 0, 3).tokens.is_empty());
+    empty.count_parallel(&[], 3, 2);
+    assert!(empty.followers(&TrieState::START, 0).tokens.is_empty());
 }
 
 #[test]

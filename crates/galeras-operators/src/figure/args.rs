@@ -88,14 +88,14 @@ pub(super) struct KindName(Kind);
 
 impl Serialize for KindName {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.0.name())
+        serializer.serialize_str(self.0.name)
     }
 }
 
 impl<'de> Deserialize<'de> for KindName {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         static NAMES: LazyLock<Vec<&str>> =
-            LazyLock::new(|| Kind::all().iter().map(|kind| kind.name()).collect());
+            LazyLock::new(|| Kind::all().iter().map(|kind| kind.name).collect());
         let name = String::deserialize(deserializer)?;
         let unknown = || D::Error::unknown_variant(&name, &NAMES);
         Kind::named(&name).map(Self).ok_or_else(unknown)
@@ -108,7 +108,7 @@ impl JsonSchema for KindName {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let kind = |kind: &Kind| json_schema!({ "type": "string", "const": kind.name(), "description": kind.about() });
+        let kind = |kind: &Kind| json_schema!({ "type": "string", "const": kind.name, "description": kind.about });
         json_schema!({ "oneOf": Kind::all().iter().map(kind).collect::<Vec<_>>() })
     }
 }
@@ -208,7 +208,7 @@ impl Args {
                 }
                 (Some(_), None) => {
                     let takes: Vec<String> =
-                        kind.columns().iter().map(|usage| format!("`{}`", usage.role)).collect();
+                        kind.columns.iter().map(|usage| format!("`{}`", usage.role)).collect();
                     let message = format!("a {kind} does not take `{path}`");
                     errors.push(
                         ArgError::new(path, Code::ConflictingArguments, message)

@@ -1,6 +1,5 @@
 //! Tests of `features`, `lizard` and `tokens` against the peers of
 //! `tests/reference/python_features.py`, and on hostile text.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;
 use serde_json::json;

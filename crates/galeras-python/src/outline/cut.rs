@@ -36,24 +36,11 @@ pub(super) struct Span {
 }
 
 impl Cuts {
-    #[cfg(test)]
+    /// The pieces of a text.
     pub(super) fn of(text: &[u8]) -> Self {
-        Self::between(text, 0, |_| false).0
-    }
-
-    /// The pieces from `from`, which is a start of the text or of a piece, up to the first one that
-    /// starts where `known` returns true, and that place.
-    ///
-    /// Text before a cut does not affect later cuts, and only the first line after a cut decides if
-    /// it is one. So the pieces equal those of the whole text.
-    pub(super) fn between(
-        text: &[u8],
-        from: usize,
-        known: impl Fn(usize) -> bool,
-    ) -> (Self, usize) {
-        let mut cutter = Cutter { start: from, ..Cutter::default() };
-        let mut lines = LogicalLines { text, code: from };
-        let mut at = from;
+        let mut cutter = Cutter::default();
+        let mut lines = LogicalLines { text, code: 0 };
+        let mut at = 0;
         while at < text.len() {
             let (width, plain, first) = indent(text, at);
             at = match text.get(first) {
@@ -62,15 +49,12 @@ impl Cuts {
                 Some(b'#') => line_end(text, first),
                 Some(_) => {
                     cutter.statement(&lines, at, first, if plain { Some(width) } else { None });
-                    if at > from && cutter.start == at && known(at) {
-                        return (cutter.cuts, at);
-                    }
                     lines.skip(first)
                 }
             };
         }
-        cutter.close(text.len(), true);
-        (cutter.cuts, text.len())
+        cutter.close(text.len());
+        cutter.cuts
     }
 }
 
@@ -113,7 +97,7 @@ impl Cutter {
             self.decorated = word == b"@";
             let due = heavy || self.heavy || line - self.start >= RUN;
             if begun && !decorated && due && starts_statement(word) && lines.clear(line) {
-                self.close(line, true);
+                self.close(line);
                 (self.start, self.heavy) = (line, heavy);
             } else if !begun {
                 self.heavy = heavy;
@@ -165,10 +149,10 @@ impl Cutter {
         }
     }
 
-    fn close(&mut self, end: usize, split: bool) {
+    fn close(&mut self, end: usize) {
         let all = self.cuts.members.len();
         let before = self.class.as_ref().map_or(all, |class| class.before);
-        if !split || end - self.start < MIN_CLASS || all - before < 2 {
+        if end - self.start < MIN_CLASS || all - before < 2 {
             self.drop_class();
         }
         self.class = None;

@@ -51,7 +51,8 @@ pub(super) enum Verdict {
 #[derive(Debug)]
 pub(super) struct Piece {
     pub(super) verdict: Verdict,
-    names: Box<str>,
+    /// The names of the methods, or that of the class whose header this is.
+    pub(super) names: Box<str>,
     pub(super) methods: Box<[MethodEntry]>,
     pub(super) lines: u32,
     pub(super) nodes: u32,
@@ -107,10 +108,6 @@ impl Piece {
 
     pub(super) fn fun_name(&self, entry: &MethodEntry) -> &str {
         self.names.get(entry.fun_name as usize..entry.name.1 as usize).unwrap_or_default()
-    }
-
-    pub(super) fn class_name(&self) -> &str {
-        &self.names
     }
 
     pub(super) fn bytes(&self) -> usize {

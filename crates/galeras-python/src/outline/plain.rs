@@ -54,7 +54,16 @@ pub(crate) struct PlainCode {
 
 /// The contents of a text, if it is plain. `in_class`: the text is indented, the body of a class.
 pub(super) fn read(text: &str, in_class: bool) -> Option<PlainCode> {
-    Statements::new(text.as_bytes()).run(in_class)
+    let statements = Statements {
+        reader: Reader::new(text.as_bytes()),
+        gap: LineGap::default(),
+        at_line: false,
+        blocks: 0,
+        definitions: Vec::new(),
+        depth: usize::from(in_class),
+        parameters: None,
+    };
+    statements.run(in_class)
 }
 
 /// Comments and indents between two lines of code.
@@ -79,23 +88,10 @@ struct Statements<'a> {
     parameters: Option<Vec<(usize, usize)>>,
 }
 
-impl<'a> Statements<'a> {
-    fn new(text: &'a [u8]) -> Self {
-        Self {
-            reader: Reader::new(text),
-            gap: LineGap::default(),
-            at_line: false,
-            blocks: 0,
-            definitions: Vec::new(),
-            depth: 0,
-            parameters: None,
-        }
-    }
-
+impl Statements<'_> {
     /// Reads all statements, as those of a module or of the body of a class.
     fn run(mut self, in_class: bool) -> Option<PlainCode> {
         self.find_line()?;
-        self.depth = usize::from(in_class);
         let indent = if in_class { self.gap.indent } else { 0 };
         if in_class && indent == 0 {
             return None;
@@ -219,21 +215,6 @@ impl<'a> Statements<'a> {
     fn statement(&mut self, indent: usize) -> Option<u32> {
         self.at_line = false;
         let start = self.reader.start;
-        let compound = [
-            Token::If,
-            Token::While,
-            Token::For,
-            Token::With,
-            Token::Try,
-            Token::At,
-            Token::Async,
-            Token::Def,
-            Token::Class,
-        ];
-        if !compound.contains(&self.reader.token) {
-            return self.reader.simple_statements();
-        }
-        self.reader.nodes(1);
         let height = match self.reader.token {
             Token::If => {
                 self.reader.next()?;
@@ -263,8 +244,10 @@ impl<'a> Statements<'a> {
                     _ => return None,
                 }
             }
-            _ => self.definition(indent, start)?,
+            Token::Def | Token::Class => self.definition(indent, start)?,
+            _ => return self.reader.simple_statements(),
         };
+        self.reader.nodes(1);
         Some(1 + height)
     }
 
@@ -445,9 +428,7 @@ impl Reader<'_> {
             }
             self.nodes(usize::from(rest > 0));
             height = height.max(name.max(rest) + u32::from(rest > 0));
-            if !self.take(Token::Comma)? && self.token != Token::Close {
-                return None;
-            }
+            self.comma_or(Token::Close)?;
         }
         self.next()?;
         Some(1 + height)

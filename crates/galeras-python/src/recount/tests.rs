@@ -1,6 +1,5 @@
 //! Tests `recount` against the peers of `tests/reference/python_features.py`, against `features`,
 //! and on hostile text.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use serde_json::json;
 

@@ -210,26 +210,3 @@ fn subtrees_match_where_their_s_expressions_do() {
         }
     }
 }
-
-#[test]
-fn used_texts_stay_and_others_leave_within_two_generations() {
-    let readings = CodeBleuReadings::default();
-    let parsed = |n| ParsedText { subtrees: [n].into(), flow: [].into() };
-    readings.keep("used", parsed(4));
-    readings.keep("unused", parsed(6));
-    let filler = "x".repeat(LONGEST - 4);
-    for n in 0..3 * KEPT_BYTES / LONGEST {
-        readings.keep(&format!("{n}{filler}"), parsed(0));
-        let used = readings.lock().get("used").map(|known| known.subtrees[0]);
-        assert_eq!(used, Some(4), "{n}");
-        assert!(readings.lock().bytes <= KEPT_BYTES);
-    }
-    assert!(readings.lock().get("unused").is_none());
-    let cache = readings.lock();
-    let kept = cache.younger.keys().chain(cache.older.keys());
-    assert!(kept.map(|text| text.len()).sum::<usize>() <= 2 * KEPT_BYTES);
-    drop(cache);
-    let long = "y".repeat(LONGEST + 1);
-    assert_eq!(readings.keep(&long, parsed(5)).subtrees[0], 5, "long texts are given back");
-    assert!(readings.lock().get(&long).is_none(), "and not kept");
-}

@@ -1,5 +1,4 @@
 //! Tests of pieces: those read without a parser must equal their trees.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::*;
 use crate::library::python_files;

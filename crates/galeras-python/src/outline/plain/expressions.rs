@@ -99,6 +99,12 @@ impl<'a> Reader<'a> {
         Some(is)
     }
 
+    /// Takes a comma, which may be missing before `end`; returns whether it did.
+    pub(super) fn comma_or(&mut self, end: Token) -> Option<bool> {
+        let comma = self.take(Token::Comma)?;
+        (comma || self.token == end).then_some(comma)
+    }
+
     pub(super) fn expect(&mut self, token: Token) -> Option<()> {
         if self.token == token { self.next() } else { None }
     }
@@ -167,9 +173,7 @@ impl<'a> Reader<'a> {
                     }
                 }
             }
-            if !self.take(Token::Comma)? && self.token != Token::Colon {
-                return None;
-            }
+            self.comma_or(Token::Colon)?;
         }
         self.next()?;
         let body = self.expression()?;
@@ -178,19 +182,19 @@ impl<'a> Reader<'a> {
 
     /// Any expression except a lambda and a conditional.
     pub(super) fn disjunction(&mut self) -> Option<Branch> {
-        let mut branch = self.conjunction()?;
-        while self.take(Token::Or)? {
-            self.nodes(1);
-            branch = branch.with(self.conjunction()?);
-        }
-        Some(branch)
+        self.joined(Token::Or, |reader| reader.joined(Token::And, Self::inversion))
     }
 
-    fn conjunction(&mut self) -> Option<Branch> {
-        let mut branch = self.inversion()?;
-        while self.take(Token::And)? {
+    /// Parts with this word between them.
+    fn joined(
+        &mut self,
+        word: Token,
+        part: impl Fn(&mut Self) -> Option<Branch>,
+    ) -> Option<Branch> {
+        let mut branch = part(self)?;
+        while self.take(word)? {
             self.nodes(1);
-            branch = branch.with(self.inversion()?);
+            branch = branch.with(part(self)?);
         }
         Some(branch)
     }
@@ -428,10 +432,7 @@ impl Reader<'_> {
                 self.expect(close)?;
                 return Some(Branch::new(Shape::Other, 1 + height));
             }
-            comma = self.take(Token::Comma)?;
-            if !comma && self.token != close {
-                return None;
-            }
+            comma = self.comma_or(close)?;
         }
         if close == Token::Close && stars && !comma && count == 1 {
             return None;
@@ -477,9 +478,7 @@ impl Reader<'_> {
             if *pairs.get_or_insert(pair) != pair {
                 return None;
             }
-            if !self.take(Token::Comma)? && self.token != Token::CloseBrace {
-                return None;
-            }
+            self.comma_or(Token::CloseBrace)?;
         }
         self.expect(Token::CloseBrace)?;
         Some(Branch::new(Shape::Other, 1 + height))
@@ -556,9 +555,7 @@ impl Reader<'_> {
                 }
             }
             count += 1;
-            if !self.take(Token::Comma)? && self.token != Token::Close {
-                return None;
-            }
+            self.comma_or(Token::Close)?;
         }
         self.expect(Token::Close)?;
         Some(1 + height)

@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::LazyLock;
 
 use super::metric::{
     CorpusMetric, CorpusScore, Pair, PairMetric, PairScorer, ScoreColumn, as_count, pair_function,
 };
 use crate::functions::function_doc::FunctionDoc;
 use galeras_metrics::codebleu::{
-    CodeBleu, CodeBleuCounts, CodeBleuMode, CodeBleuReadings, CodeBleuReference, CodeBleuScores,
+    CodeBleu, CodeBleuCounts, CodeBleuMode, CodeBleuReference, CodeBleuScores,
 };
 use galeras_python::with_parser;
 
@@ -117,12 +116,6 @@ fn strict_components(scores: &CodeBleuScores) -> Vec<Option<f64>> {
 /// takes some hundred times as much memory as the texts.
 const KEPT_BYTES: usize = 1 << 20;
 
-/// References that any thread has read: rows with the same reference may go to several threads.
-static READINGS: LazyLock<[(CodeBleuMode, CodeBleuReadings); 3]> = LazyLock::new(|| {
-    [CodeBleuMode::Strict, CodeBleuMode::Published, CodeBleuMode::CodeXGlue]
-        .map(|mode| (mode, CodeBleuReadings::new(mode)))
-});
-
 fn scorer(mode: CodeBleuMode, weights: [f64; 4], components: Components) -> PairScorer {
     let mut scorer = CodeBleuScorer::new(mode, weights, components);
     Box::new(move |pair, values, counts| {
@@ -141,10 +134,7 @@ struct CodeBleuScorer {
 
 impl CodeBleuScorer {
     fn new(mode: CodeBleuMode, weights: [f64; 4], components: Components) -> Self {
-        let codebleu = match READINGS.iter().find(|(of, _)| *of == mode) {
-            Some((_, readings)) => CodeBleu::sharing(readings, weights),
-            None => CodeBleu::new(mode, weights),
-        };
+        let codebleu = CodeBleu::new(mode, weights);
         Self { codebleu, components, references: HashMap::new(), kept_bytes: 0 }
     }
 
