@@ -1,6 +1,5 @@
-//! `assert`: data tests gate the steps that follow. They are not part of a result.
-//!
-//! `schema`: promises of a step. Types are checked before anything runs, nulls afterwards.
+//! `assert`: data tests gate the steps that follow, and are not part of a result. `schema`: types are
+//! checked before anything runs, nulls afterwards.
 
 use crate::harness::{Project, every, refused, says, text};
 
@@ -93,14 +92,10 @@ fn mending_an_assertion_does_not_run_the_step_again() {
 }
 
 #[test]
-fn without_keep_going_the_first_failure_ends_the_run() {
+fn the_first_failure_ends_a_run_without_keep_going_and_every_failed_assertion_is_told() {
     let project = Project::new(&workflow("{ rows: { min: 4 } }"));
     assert_eq!(project.run_json(&["--jobs", "1"]).exits(3).status("after"), "skipped");
     assert!(!project.path("table.csv").exists() && !project.path("after.csv").exists());
-}
-
-#[test]
-fn every_failed_assertion_is_told() {
     let project = Project::new(&workflow(
         "{ rows: { min: 4 } }\n      - { expr: 'x > 1', severity: warn }\n      - { not_null: [k] }",
     ));
@@ -109,7 +104,7 @@ fn every_failed_assertion_is_told() {
 }
 
 #[test]
-fn other_ports_are_tested_too() {
+fn other_ports_are_tested_too_and_params_work() {
     let project = Project::steps(
         "  table:
     op: exec
@@ -124,10 +119,6 @@ fn other_ports_are_tested_too() {
     );
     let found = project.run_json(&[]).exits(3).events("assertion");
     says(text(&found[0], "message"), &["rejects", "w.yaml:11:9"]);
-}
-
-#[test]
-fn params_work_in_assertions() {
     let project = Project::new(&workflow("{ rows: { min: '${{ params.least }}' } }"));
     project.change("steps:\n", "params: { least: { type: int, default: 4 } }\nsteps:\n");
     project.run_json(&[]).exits(3);
@@ -135,7 +126,6 @@ fn params_work_in_assertions() {
     assert_eq!(project.read("log"), "ran\n");
 }
 
-/// A workflow with a contract.
 fn promise(schema: &str) -> String {
     format!(
         "galeras: 1

@@ -6,7 +6,7 @@ use std::time::Duration;
 use galeras_test_servers::s3_api::{KEY_ID, SECRET};
 
 use crate::buckets::{Lab, STORE, computed};
-use crate::harness::{Outcome, Project, Running, patience, says};
+use crate::harness::{Outcome, Project, Running, hides, patience, says};
 use crate::remotes::{project, statuses, steps};
 
 /// A remote cannot be used: the run computes and warns once. Returns the warning.
@@ -18,12 +18,9 @@ fn warns(done: &Outcome) -> String {
     told[0].clone()
 }
 
-/// The output has none of these.
 #[track_caller]
 fn keeps_secret(said: &Outcome, secrets: &[&str]) {
-    for secret in [&[SECRET, KEY_ID], secrets].concat() {
-        assert!(!format!("{}{}", said.stdout, said.stderr).contains(secret), "{secret}: {said}");
-    }
+    hides(&format!("{}{}", said.stdout, said.stderr), &[&[SECRET, KEY_ID], secrets].concat());
 }
 
 /// The program with another environment than the server's.
@@ -34,6 +31,7 @@ fn run_with(lab: &Lab, project: &Project, args: &[&str], env: &[(&str, &str)]) -
 }
 
 const RUN: [&str; 4] = ["run", "w.yaml", "--format", "json"];
+const REMOTE: [&str; 6] = ["run", "w.yaml", "--format", "json", "--remote", STORE];
 const LS: [&str; 4] = ["cache", "ls", "--cache", STORE];
 
 /// A new project's command fails with these words, and shows none of the secrets.
@@ -74,8 +72,7 @@ fn wrong_credentials_are_told_and_not_shown() {
     let wrong_secret = [("AWS_SECRET_ACCESS_KEY", "hunter2-hunter2")];
     let wrong_key = [("AWS_ACCESS_KEY_ID", "HUNTER2HUNTER2")];
     for env in [wrong_secret, wrong_key] {
-        let remote = [&RUN[..], &["--remote", STORE]].concat();
-        let done = run_with(&lab, &project(), &remote, &env).exits(0);
+        let done = run_with(&lab, &project(), &REMOTE, &env).exits(0);
         let told = warns(&done);
         assert!(told.starts_with("the remote cannot be reached"), "{told}");
         says(&told, &["the server answered 403 Forbidden ("]);
@@ -98,8 +95,7 @@ fn the_token_of_a_session_is_not_quoted_though_the_server_does() {
     let lab = Lab::new();
     lab.api.behave(|manners| manners.expired = true);
     let env = [("AWS_SESSION_TOKEN", "hunter2-token")];
-    let remote = [&RUN[..], &["--remote", STORE]].concat();
-    let done = run_with(&lab, &project(), &remote, &env).exits(0);
+    let done = run_with(&lab, &project(), &REMOTE, &env).exits(0);
     assert!(warns(&done).contains("400 Bad Request (ExpiredToken)"), "{done}");
     keeps_secret(&done, &["hunter2"]);
     refused(&lab, &LS, &env, &["ExpiredToken", "help: "], &["hunter2"]);
@@ -136,8 +132,7 @@ fn a_server_that_is_down_costs_a_remote_a_warning_and_a_store_an_error() {
     drop(closed);
     let lab = Lab::new();
     let env = [("AWS_ENDPOINT_URL", address.as_str())];
-    let remote = [&RUN[..], &["--remote", STORE]].concat();
-    let done = run_with(&lab, &project(), &remote, &env).exits(0);
+    let done = run_with(&lab, &project(), &REMOTE, &env).exits(0);
     assert!(warns(&done).ends_with("the server cannot be reached: Connection refused"), "{done}");
     assert!(done.took < patience(15), "{:?}", done.took);
     let run = [&RUN[..], &["--cache", STORE]].concat();

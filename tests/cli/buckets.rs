@@ -43,7 +43,6 @@ impl Lab {
         Running::start(command)
     }
 
-    /// Runs it to its end.
     #[track_caller]
     pub fn run(&self, project: &Project, args: &[&str]) -> Outcome {
         self.start(project, args).finish()
@@ -77,7 +76,6 @@ impl Lab {
         assert_eq!(found.json_lines().last().unwrap()["findings"], 0, "{found}");
     }
 
-    /// Each of the five tables was written once.
     #[track_caller]
     fn tables_written_once(&self) {
         once_each(self.api.puts("p/blobs/"), 5);

@@ -50,7 +50,6 @@ pub(crate) fn computed() -> Project {
     project
 }
 
-/// A bundle in a project that computed it, with its path.
 fn bundle_of_all() -> (Project, String) {
     let project = computed();
     bundled(&project, &[]).exits(0);
@@ -139,8 +138,8 @@ fn a_bundle_has_everything_and_the_same_bytes_twice() {
 }
 
 #[test]
-fn a_stranger_runs_it_without_computing_and_computes_it_to_the_same() {
-    let (project, _) = bundle_of_all();
+fn a_bundle_is_run_by_a_stranger_computes_to_the_same_and_is_a_remote() {
+    let (project, bundle) = bundle_of_all();
     let other = unpacked(&project);
     let file = "workflow/flows/w.yaml";
     let ran = other.run(&["run", file, "--format", "json", "--out", "new"]).exits(0);
@@ -149,11 +148,6 @@ fn a_stranger_runs_it_without_computing_and_computes_it_to_the_same() {
     let again = other.run(&["run", file, "--format", "json", "--cache", "new-cache"]).exits(0);
     assert_eq!(again.digests(), ran.digests());
     other.run(&["verify", file, "--recompute", "3"]).exits(0).prints(&["5 of 5 tables equal"]);
-}
-
-#[test]
-fn results_come_from_a_bundle_as_from_any_remote() {
-    let (project, bundle) = bundle_of_all();
     let other = self::project();
     other.run(&["pull", "flows/w.yaml", "--from", &bundle]).exits(0).prints(&["3 results"]);
     finds_all(&other, &[]);
@@ -170,7 +164,7 @@ fn results_come_from_a_bundle_as_from_any_remote() {
 }
 
 #[test]
-fn one_flipped_byte_is_found() {
+fn a_flipped_byte_is_found_and_damaged_missing_and_further_files_are_named() {
     let (project, _) = bundle_of_all();
     let verified = project.run(&["verify", "b.zip", "--recompute", "3"]).exits(0);
     verified.prints(&[" files equal", "5 of 5 tables equal"]);
@@ -185,11 +179,6 @@ fn one_flipped_byte_is_found() {
     }
     fs::write(project.path("d.zip"), &whole[..whole.len() / 2]).unwrap();
     project.run(&["verify", "d.zip"]).exits(4);
-}
-
-#[test]
-fn damaged_missing_and_further_files_are_named() {
-    let (project, _) = bundle_of_all();
     let files = entries(&project.path("b.zip"));
     let blob = files.keys().find(|name| name.starts_with("cache/blobs/")).unwrap().clone();
     let check = |change: &dyn Fn(&mut Files), name: &str, why: &str| {

@@ -182,9 +182,7 @@ fn a_line_is_a_correlation_of_one() {
 #[test]
 fn an_empty_table_has_one_row_that_says_so() {
     let project = Project::steps(
-        "  data:
-    op: exec
-    with: { command: 'true', output: { id: utf8!, x: float64, y: int64, k: utf8 } }
+        "  data: { op: exec, with: { command: 'true', output: { id: utf8!, x: float64, y: int64, k: utf8 } } }
   found: { op: correlate, from: data, with: { outcomes: [x], variables: [y] } }
   grouped: { op: correlate, from: data, with: { outcomes: [x], variables: [y], by: [k] } }
 ",

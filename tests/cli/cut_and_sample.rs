@@ -18,12 +18,10 @@ fn project(steps: &str) -> Project {
     Project::steps(&steps).with("data.jsonl", lines(&rows))
 }
 
-/// The ids of a port.
 fn ids(project: &Project, port: &str) -> HashSet<String> {
     project.texts(port, "id").into_iter().collect()
 }
 
-/// The step `testbed`.
 fn cut(with: &str) -> String {
     format!("  testbed: {{ op: cut, from: data, with: {{ seed: 7, {with} }} }}\n")
 }
@@ -104,7 +102,7 @@ fn a_cut_depends_on_the_seed_and_the_row_only() {
 }
 
 #[test]
-fn a_sample_has_its_size_and_its_share_of_every_group() {
+fn a_sample_has_its_size_and_its_share_of_every_group_and_rows_added_displace_few() {
     let samples = [(10, 1), (15, 1), (15, 2), (1000, 1), (0, 1)].map(|(n, seed)| sampled(n, seed));
     let stratified = "{ fraction: 0.2, seed: 1, stratify: [kind] }";
     let stratified = format!("  s: {{ op: sample, from: data, with: {stratified} }}\n");
@@ -121,11 +119,7 @@ fn a_sample_has_its_size_and_its_share_of_every_group() {
     for kind in ["k0", "k1", "k2", "k3"] {
         assert_eq!(rows.iter().filter(|r| r["kind"] == kind).count(), 3, "{kind}");
     }
-}
-
-#[test]
-fn a_sample_and_its_rejects_are_the_table_and_rows_added_displace_few() {
-    let project = project(&sampled(15, 1)).ran();
+    // A sample and its rejects are the table.
     let (before, rest) = (ids(&project, "s15_1"), ids(&project, "s15_1.rejects"));
     assert!(before.is_disjoint(&rest));
     assert_eq!(before.len() + rest.len(), 60);

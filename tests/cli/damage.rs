@@ -36,13 +36,11 @@ fn blob(project: &Project, outcome: &Outcome, step: &str) -> PathBuf {
     project.path(&format!("cache/blobs/{}/{digest}.parquet", &digest[..2]))
 }
 
-/// Removes a file and makes a folder of its name.
 fn folder_instead(file: &Path) {
     fs::remove_file(file).unwrap();
     fs::create_dir(file).unwrap();
 }
 
-/// After a repair, `cache verify` finds nothing.
 #[track_caller]
 fn repair(project: &Project) {
     project.run(&["cache", "verify", "--repair"]).exits(0);
@@ -237,7 +235,7 @@ fn a_missing_file_is_computed_again_with_a_warning_and_nothing_before_it() {
 }
 
 #[test]
-fn a_damaged_manifest_is_a_miss() {
+fn a_damaged_manifest_is_a_miss_and_one_under_a_wrong_key_is_found() {
     for text in ["", "{", "null", "{\"format\": 2}", "\u{0}\u{0}\u{0}"] {
         let (project, before) = project();
         let (manifest, key) = manifest(&before, "table");
@@ -247,10 +245,6 @@ fn a_damaged_manifest_is_a_miss() {
         assert_eq!(after.digests(), before.digests());
         project.verifies("cache");
     }
-}
-
-#[test]
-fn a_manifest_under_a_wrong_key_is_found() {
     let (project, before) = project();
     let (manifest, key) = manifest(&before, "table");
     let text = project.read(&manifest);

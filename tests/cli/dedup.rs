@@ -1,10 +1,5 @@
-//! `dedup`: which rows are duplicates of each other.
-//!
-//! `tests/reference/dedup.json` has the results of dpu_utils 0.6.1; the script next to it makes
-//! it. Not here: the same result everywhere and the cost of a rerun (`dedup_reuse`), bad input
-//! (`dedup_bad_input`).
-//!
-//! Also here: the kept row of a cluster, and the rows of the ports.
+//! `dedup`: which rows are duplicates of each other, and which of them are kept.
+//! `tests/reference/dedup.json` has the results of dpu_utils 0.6.1; the script next to it makes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +7,6 @@ use serde_json::{Map, Value, json};
 
 use crate::harness::{Project, every, has, lines, says, text, values};
 
-/// The results of dpu_utils.
 fn peer() -> Value {
     serde_json::from_str(include_str!("../reference/dedup.json")).unwrap()
 }
@@ -30,7 +24,6 @@ fn project(with: &str) -> Project {
     ))
 }
 
-/// The project after a run on these rows.
 #[track_caller]
 fn computed(with: &str, rows: &[Value]) -> Project {
     project(with).with("data.jsonl", lines(rows)).ran()
@@ -256,10 +249,7 @@ fn the_kept_row_is_the_first_or_last_by_the_order_and_nulls_never_win() {
         let members = project.rows("unique.clusters");
         assert!(members.iter().all(|row| row["cluster"] == wanted && row["size"] == 6), "{with}");
     }
-}
-
-#[test]
-fn nulls_win_where_there_is_nothing_else() {
+    // Nulls win where there is nothing else.
     for (with, wanted) in [("order_by: [rank]", "a"), ("order_by: [rank], keep: last", "b")] {
         let same = words(0, 25);
         assert_eq!(kept(&ran(with, &[("a", &same), ("b", &same)])), [wanted], "{with}");

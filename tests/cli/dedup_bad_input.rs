@@ -34,14 +34,11 @@ fn words(number: usize) -> String {
     (0..25).map(|i| format!("w{number}_{i} ")).collect()
 }
 
-/// One mistake, at the mark `«`, with all of these words in the message or its advice;
-/// nothing ran.
 #[track_caller]
 fn refused(workflow: &str, code: &str, said: &[&str]) {
     refused_with(&[("data.jsonl", &texts([None]))], workflow, code, said);
 }
 
-/// Refused for one mistake, with these words.
 #[track_caller]
 fn refused_anywhere(workflow: &str, words: &[&str]) {
     let project = Project::new(workflow).with("data.jsonl", "").with("t.json", "{}");
@@ -71,7 +68,7 @@ fn summary(with: &str, data: &str) -> (Project, Value) {
 }
 
 #[test]
-fn no_rows_at_all() {
+fn no_rows_at_all_and_nulls_among_others() {
     for method in ["exact", "minhash"] {
         let (project, summary) = summary(&format!("method: {method}"), "");
         let names = "rows kept duplicates clusters largest_cluster percent";
@@ -80,10 +77,6 @@ fn no_rows_at_all() {
             assert_eq!(project.rows(port), [] as [Value; 0], "{port}");
         }
     }
-}
-
-#[test]
-fn nulls_among_others() {
     let code = words(0);
     let (_, nothing) = summary("min_tokens: 0", &texts([None; 40]));
     has(&nothing, "rows kept nulls compared", json!([40, 40, 40, 0]));

@@ -23,7 +23,7 @@ fn with_column(name: &str) -> [Value; 3] {
 }
 
 #[test]
-fn columns_of_the_names_that_rejects_adds_are_replaced_there_and_kept_elsewhere() {
+fn columns_of_the_names_that_rejects_adds_are_replaced_there_and_all_others_left_alone() {
     let names = ["step", "rule", "reason", "duplicate_of", "jaccard", "multiset_jaccard"];
     every(names.map(|name| (name, name)), |name| {
         let project = project("column: code", with_column(name)).ran();
@@ -33,10 +33,6 @@ fn columns_of_the_names_that_rejects_adds_are_replaced_there_and_kept_elsewhere(
         assert_eq!(found, json!(["b", "a", 1.0, "duplicate"]));
         assert_ne!(reject[name], "mine b");
     });
-}
-
-#[test]
-fn columns_of_the_other_names_are_left_alone() {
     for name in ["cluster", "size", "kept", "rows", "Code", "ID", "table"] {
         let project = project("column: code", with_column(name)).ran();
         assert_eq!(project.rows("unique")[1][name], "mine c", "{name}");
