@@ -20,10 +20,7 @@ params:
   data: { type: path, default: ../data/rows.csv }
 steps:
   table: { op: read, with: { path: '${{ params.data }}', key: [id] } }
-  scaled:
-    op: sql
-    from: table
-    with: { query: 'SELECT id, x, x * 2 AS y FROM input', key: [id] }
+  scaled: { op: sql, from: table, with: { query: 'SELECT id, x, x * 2 AS y FROM input', key: [id] } }
   kept:
     op: validate
     from: scaled

@@ -125,9 +125,9 @@ fn a_command_that_hangs_ends_with_a_termination() {
 
 #[test]
 fn a_changed_file_is_a_reason_to_run() {
-    let project = Project::new(&workflow("cat data.jsonl\n      files: [data.jsonl]"));
-    project.write("data.jsonl", "{\"id\":\"a\",\"x\":1}\n");
-    project.run_ok(&[]);
+    let files = "cat data.jsonl\n      files: [data.jsonl]";
+    let project =
+        Project::new(&workflow(files)).with("data.jsonl", "{\"id\":\"a\",\"x\":1}\n").ran();
     project.run_ok(&[]).all_hit();
     project.edit("data.jsonl", "1", "2");
     let outcome = project.run_ok(&[]).went("good=hit table=ran after=ran");
@@ -188,34 +188,22 @@ pub fn write(format: &str, file: &File, batches: &[RecordBatch]) {
     }
 }
 
-/// A table comes from a file and goes through `cat`, all in one format.
-#[track_caller]
-fn passes_through(format: &str) {
-    let project = Project::steps(&format!(
-        "  table:
-    op: exec
-    with: {{ command: cat data, files: [data], format: {format}, output: {{ id: utf8!, x: int64! }} }}
-  same:
-    op: exec
-    from: table
-    with: {{ command: cat, format: {format}, output: {{ id: utf8!, x: int64! }} }}
-  other:
-    op: exec
-    from: table
-    with: {{ command: cat, format: {format}, output: {{ id: utf8!, x: float64 }} }}
-"
-    ));
-    write(format, &File::create(project.path("data")).unwrap(), &[batch(&["b", "a"], &[2, 1])]);
-    let outcome = project.run_json(&["--keep-going"]).exits(1);
-    assert_eq!(outcome.statuses(), "table=ran same=ran other=failed");
-    assert_eq!(outcome.step("table")["digest"], outcome.step("same")["digest"]);
-    says(&outcome.detail("other"), &["`x` has type int64 instead of float64"]);
-    assert_eq!(project.rows("same")[0], json!({"id": "a", "x": 1}));
-    project.write("data", b"no table at all");
-    project.fails("table", &["`output`"]);
-}
-
 #[test]
-fn tables_pass_as_parquet_and_as_an_arrow_stream() {
-    every(["parquet", "arrow"].map(|format| (format, format)), passes_through);
+fn tables_pass_from_a_file_and_through_cat_as_parquet_and_as_an_arrow_stream() {
+    every(["parquet", "arrow"].map(|format| (format, format)), |format| {
+        let project = Project::steps(&format!(
+            "  table: {{ op: exec, with: {{ command: cat data, files: [data], format: {format}, output: {{ id: utf8!, x: int64! }} }} }}
+  same: {{ op: exec, from: table, with: {{ command: cat, format: {format}, output: {{ id: utf8!, x: int64! }} }} }}
+  other: {{ op: exec, from: table, with: {{ command: cat, format: {format}, output: {{ id: utf8!, x: float64 }} }} }}
+"
+        ));
+        write(format, &File::create(project.path("data")).unwrap(), &[batch(&["b", "a"], &[2, 1])]);
+        let outcome = project.run_json(&["--keep-going"]).exits(1);
+        assert_eq!(outcome.statuses(), "table=ran same=ran other=failed");
+        assert_eq!(outcome.step("table")["digest"], outcome.step("same")["digest"]);
+        says(&outcome.detail("other"), &["`x` has type int64 instead of float64"]);
+        assert_eq!(project.rows("same")[0], json!({"id": "a", "x": 1}));
+        project.write("data", b"no table at all");
+        project.fails("table", &["`output`"]);
+    });
 }

@@ -217,9 +217,7 @@ fn a_killed_run_leaves_no_process_and_its_files_go_with_the_next_run() {
 fn a_running_run_keeps_its_files_while_another_sweeps() {
     let wait = "touch started; until test -e go; do sleep 0.02; done; cat \"$GALERAS_INPUT_INPUT\"";
     let project = Project::steps(&format!(
-        "  table:
-    op: exec
-    with: {{ command: 'echo \"{{\\\"id\\\":\\\"a\\\"}}\"', output: {{ id: utf8! }} }}
+        "  table: {{ op: exec, with: {{ command: 'echo \"{{\\\"id\\\":\\\"a\\\"}}\"', output: {{ id: utf8! }} }} }}
   slow: {{ op: exec, from: table, with: {{ command: {wait}, output: {{ id: utf8! }} }} }}
 "
     ));
@@ -245,16 +243,12 @@ fn nohup_outlives_the_terminal() {
 }
 
 #[test]
-fn what_a_command_left_running_ends_with_it() {
+fn what_a_command_left_running_ends_with_it_and_a_signal_to_its_group_harms_no_one_else() {
     let command = "sleep 600 >/dev/null 2>&1 & echo $! > child.pid
 echo '{\"id\":\"a\",\"x\":1}'";
     let project = Project::new(&workflow("jsonl", command)).ran();
     let pid = project.read("child.pid");
     wait_for("the end of the child", || is_gone(&pid));
-}
-
-#[test]
-fn a_command_that_signals_its_own_group_harms_no_one_else() {
     let command = "trap '' TERM
 kill -s TERM 0
 echo '{\"id\":\"a\",\"x\":1}'";

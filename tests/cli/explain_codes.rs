@@ -12,8 +12,7 @@ fn a_code_is_explained_without_a_workflow_also_as_json() {
     assert!(said.starts_with("unknown-column: A column does not exist.\n\n"), "{explained}");
     assert!(said.contains("\n```yaml\n") && said.ends_with("```\n"), "{explained}");
     assert!(explained.stderr.is_empty(), "{explained}");
-    let args = ["check", "--explain", "cycle", "--format", "json"];
-    let line = project.run(&args).exits(0).json_lines().remove(0);
+    let line = project.answer(&["check", "--explain", "cycle"]);
     let title = "Steps need each other's results.";
     has(&line, "event code title", json!(["explanation", "cycle", title]));
     says(text(&line, "explanation"), &["from"]);

@@ -154,7 +154,7 @@ fn far_as_near(with: &str, ports: &[(&str, &[&str])]) {
 }
 
 #[test]
-fn effects_far_from_zero_are_those_near_zero() {
+fn effects_and_paired_effects_far_from_zero_are_those_near_zero() {
     far_as_near(
         "treatment: arm, control: c, outcomes: [y], confounders: [size, age], modifiers: [age],
       instruments: [push], refuters: [placebo, bootstrap, subset], simulations: 5,
@@ -170,10 +170,6 @@ fn effects_far_from_zero_are_those_near_zero() {
             (".modifiers", &["low", "high"]),
         ],
     );
-}
-
-#[test]
-fn paired_effects_far_from_zero_are_those_near_zero() {
     far_as_near(
         "treatment: paired, control: c, outcomes: [within], unit: unit, modifiers: [age],
       estimators: [paired, difference, ols, wilcoxon]",
@@ -216,8 +212,6 @@ fn doses_and_bounds_far_from_zero_are_those_near_zero() {
     assert!(near.rows("dose.dose").iter().filter(|row| row["status"] == "ok").count() > 10);
 }
 
-/// A pilot and a mixed model: variances and slopes do not depend on the distance, and the intercept is
-/// as far away.
 #[test]
 fn pilots_and_mixed_models_far_from_zero_are_those_near_zero() {
     let fitted = |offset: f64| {
@@ -227,10 +221,7 @@ fn pilots_and_mixed_models_far_from_zero_are_those_near_zero() {
     op: power
     from: data
     with: { treatment: paired, control: c, unit: unit, outcomes: [within], units: [50, 200] }
-  model:
-    op: mixed
-    from: data
-    with: { outcomes: [within], fixed: [paired, push], random: [unit] }
+  model: { op: mixed, from: data, with: { outcomes: [within], fixed: [paired, push], random: [unit] } }
   far: { op: mixed, from: data, with: { outcomes: [push], fixed: [age], random: [unit] } }
 ",
         );

@@ -43,10 +43,17 @@ fn a_figure_is_written_as_its_suffix_says() {
     let row = &project.rows("picture")[0];
     says(text(row, "caption"), &["n = 3", "1"]);
     assert!(!text(row, "alt").is_empty());
-    a_table_is_drawn_with_characters(&project);
+    // Also on a terminal.
+    let drawn =
+        |more: &[&str]| project.run(&[&["show", "w.yaml", "rows", "--plot"], more].concat());
+    let histogram = drawn(&["--columns", "size"]).exits(0).stdout;
+    assert!(histogram.contains("n = 3") && histogram.lines().count() == 4, "{histogram}");
+    drawn(&["--columns", "size,group"]).exits(0).prints(&["one", "two"]);
+    drawn(&[]).exits(2).reports(&["size, low, high"]);
+    drawn(&["--columns", "group"]).exits(2).reports(&["one column of numbers"]);
+    drawn(&["--columns", "size", "--format", "json"]).exits(2);
 }
 
-/// The same bytes with any number of threads, and in another store.
 #[test]
 fn the_same_rows_give_the_same_bytes() {
     let drawn = |jobs| {
@@ -91,10 +98,8 @@ fn mistakes_are_told_before_anything_runs() {
         project(arguments).run(&["check", "w.yaml"]).exits(2).reports(&[told]);
     }
     // A table that has no picture is not written as one.
-    let steps = "  rows: { op: read, with: { path: rows.jsonl } }\n";
-    let project =
-        Project::steps(&format!("{steps}outputs: {{ png: {{ from: rows, path: rows.png }} }}\n"));
-    let project = project.with("rows.jsonl", ROWS);
+    let steps = "  rows: { op: read, with: { path: rows.jsonl } }\noutputs: { png: { from: rows, path: rows.png } }\n";
+    let project = Project::steps(steps).with("rows.jsonl", ROWS);
     project.run(&["check", "w.yaml"]).exits(2).reports(&["a .png file is a figure"]);
 }
 
@@ -107,7 +112,6 @@ fn what_only_rows_show_fails_the_step_with_a_sentence() {
     project.run(&["check", "w.yaml"]).exits(2).reports(&["size"]);
 }
 
-/// Text of data is text in the picture.
 #[test]
 fn names_are_text_and_never_markup() {
     let project = project("{ kind: bar, x: group, y: size }");
@@ -115,17 +119,4 @@ fn names_are_text_and_never_markup() {
     let row = json!({"id": "a", "size": 1, "group": group});
     let svg = project.with("rows.jsonl", lines(&[row])).ran().read("picture.svg");
     hides(&svg, &["<script", "\u{1b}"]);
-}
-
-/// Also on a terminal.
-#[track_caller]
-fn a_table_is_drawn_with_characters(project: &Project) {
-    let drawn =
-        |more: &[&str]| project.run(&[&["show", "w.yaml", "rows", "--plot"], more].concat());
-    let histogram = drawn(&["--columns", "size"]).exits(0).stdout;
-    assert!(histogram.contains("n = 3") && histogram.lines().count() == 4, "{histogram}");
-    drawn(&["--columns", "size,group"]).exits(0).prints(&["one", "two"]);
-    drawn(&[]).exits(2).reports(&["size, low, high"]);
-    drawn(&["--columns", "group"]).exits(2).reports(&["one column of numbers"]);
-    drawn(&["--columns", "size", "--format", "json"]).exits(2);
 }

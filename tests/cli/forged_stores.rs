@@ -1,8 +1,5 @@
-//! Results with the right key and other tables than the workflow declares, in the own store and in a
-//! remote: they are not used, and one warning gives the reason.
-//!
-//! Remotes whose manifests and servers lie about sizes: each lie is reported, costs the result that it is
-//! about, and nothing else.
+//! Results with the right key and other tables than the workflow declares, here and in a remote, and
+//! remotes that lie about sizes: a lie is reported, and costs only the result that it is about.
 
 use std::fs;
 use std::path::Path;

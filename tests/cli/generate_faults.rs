@@ -1,7 +1,5 @@
-//! Servers that fail, die or talk nonsense: retries, messages, and that all other
-//! prompts get their answers.
-//!
-//! `generate` within limits: money, pace, and waits that a server asks for.
+//! Servers of `generate` that fail, die or talk nonsense: retries, messages, and answers for all other
+//! prompts; and limits: money, pace, and waits that a server asks for.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -164,7 +162,6 @@ fn an_address_without_its_end_is_told() {
     project.fails("answers", &["/chat/completions", "HTTP 404", "ends in /v1"]);
 }
 
-/// Earlier answers are kept, and reported as kept.
 #[test]
 fn a_step_that_ends_early_keeps_its_answers() {
     let (api, project) = served(20, "concurrency: 1");
@@ -286,7 +283,7 @@ fn gaps(asked: &[ChatRequest]) -> Vec<f64> {
 }
 
 #[test]
-fn requests_keep_their_pace() {
+fn requests_and_tokens_keep_their_pace() {
     let (api, project) = served(8, "requests_per_minute: 120, concurrency: 8");
     let outcome = project.run_ok(&[]);
     let at = gaps(&api.asked());
@@ -296,10 +293,6 @@ fn requests_keep_their_pace() {
         }
     }
     assert!(outcome.took < patience(6), "{:?} {at:?}", outcome.took);
-}
-
-#[test]
-fn tokens_keep_their_pace() {
     let (api, project) = served(5, "tokens_per_minute: 12000, max_tokens: 100, concurrency: 8");
     api.set_tokens(100, 100);
     let outcome = project.run_ok(&[]);

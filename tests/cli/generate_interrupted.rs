@@ -159,7 +159,6 @@ fn several_kills_lose_nothing() {
     goes_on(&api, &project, &answered, ROWS - 40);
 }
 
-/// Every turn is kept, not only whole conversations.
 #[test]
 fn a_conversation_that_was_killed_goes_on_at_its_turn() {
     let (api, project) = served(20, "concurrency: 4");
@@ -178,7 +177,6 @@ fn a_conversation_that_was_killed_goes_on_at_its_turn() {
     goes_on(&api, &project, &answered, ROWS - BEFORE);
 }
 
-/// A step that failed keeps its answers as well; a clean-up takes only what no run needs.
 #[test]
 fn what_a_failed_run_was_answered_outlives_a_clean_up() {
     let (api, project) = served(ROWS, "concurrency: 1");
@@ -204,13 +202,6 @@ fn a_forced_run_that_was_killed_asks_only_for_the_rest() {
     project.verifies("cache");
 }
 
-#[test]
-fn two_runs_at_a_time_ask_nothing_twice() {
-    let (api, project) = served(ROWS, "concurrency: 4");
-    let [one, two] = both(&api, &project, ["w.yaml", "w.yaml"], ROWS);
-    assert_eq!(one.digests(), two.digests());
-}
-
 /// Runs two workflows at a time, whose steps need so many answers together.
 #[track_caller]
 fn both(api: &ChatApi, project: &Project, files: [&str; 2], asked: usize) -> [Outcome; 2] {
@@ -223,7 +214,10 @@ fn both(api: &ChatApi, project: &Project, files: [&str; 2], asked: usize) -> [Ou
 }
 
 #[test]
-fn two_workflows_at_a_time_ask_nothing_twice() {
+fn two_runs_or_workflows_at_a_time_ask_nothing_twice() {
+    let (api, project) = served(ROWS, "concurrency: 4");
+    let [one, two] = both(&api, &project, ["w.yaml", "w.yaml"], ROWS);
+    assert_eq!(one.digests(), two.digests());
     let (api, project) = served(40, "concurrency: 4");
     let other = workflow(&api, "concurrency: 8, extract: raw")
         .replace("galeras: 1\n", "galeras: 1\nname: other\n")
@@ -233,7 +227,6 @@ fn two_workflows_at_a_time_ask_nothing_twice() {
     both(&api, &project, ["w.yaml", "other.yaml"], 60);
 }
 
-/// Two steps of one run that ask the same: each question goes out once.
 #[test]
 fn two_steps_of_a_run_ask_nothing_twice() {
     let (api, project) = served(20, "concurrency: 4");
@@ -256,7 +249,6 @@ fn waiting(project: &Project) -> Running {
     second
 }
 
-/// The second run waits for the first one, which is killed: it continues with the kept answers.
 #[test]
 fn a_run_takes_over_from_one_that_is_killed_while_it_waits() {
     let (api, project) = served(ROWS, "concurrency: 4");

@@ -190,8 +190,7 @@ fn two_answers_for_one_prompt_and_samples_without_a_number_are_errors() {
     *rows.last_mut().unwrap() = twice;
     project.write("given.jsonl", lines(&rows));
     project.fails("answers", &["two answers", "snippet_id = d2", "treatment = a"]);
-    let shown = project.run(&["run", "w.yaml"]).exits(1);
-    assert!(shown.stderr.contains("the columns in `on` must identify an answer"), "{shown}");
+    project.cli("run w.yaml").exits(1).reports(&["the columns in `on` must identify an answer"]);
     // Nor do answers pass that `on` is too short for.
     project.write("given.jsonl", lines(&given()));
     project.change("[snippet_id, treatment]", "[snippet_id]");
@@ -383,11 +382,10 @@ fn a_model_that_is_not_there_and_a_row_without_one_are_errors() {
     let project = with_models(&rows);
     project.change("provider: replay", "provider: replay, model: qwen2.5-codr-a");
     project.fails("answers", &["no answers of a model `qwen2.5-codr-a`"]);
-    let shown = project.run(&["run", "w.yaml"]).exits(1);
-    assert!(shown.stderr.contains("did you mean `qwen2.5-coder-a`?"), "{shown}");
+    project.cli("run w.yaml").exits(1).reports(&["did you mean `qwen2.5-coder-a`?"]);
     project.change("model: qwen2.5-codr-a", "model: gpt");
-    let shown = project.run(&["run", "w.yaml"]).exits(1);
-    assert!(shown.stderr.contains("it has answers of qwen2.5-coder-a, qwen2.5-coder-b"), "{shown}");
+    let words = ["it has answers of qwen2.5-coder-a, qwen2.5-coder-b"];
+    project.cli("run w.yaml").exits(1).reports(&words);
     let mut rows = of_models();
     rows[3]["model"] = Value::Null;
     let project = keyed(&rows, "key: [prompt_id, prediction]");
@@ -430,7 +428,6 @@ fn a_table_of_predictions_is_taken_as_it_is() {
     assert_eq!(project.rows("answers"), before);
 }
 
-/// One run exports, another one reads: two models united, and replayed as they are.
 #[test]
 fn an_exported_table_of_two_models_is_replayed() {
     let made = "galeras: 1
