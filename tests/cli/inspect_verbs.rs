@@ -17,14 +17,8 @@ steps:
     with:
       command: touch ran; printf '{\"id\":\"a\",\"x\":1}\\n{\"id\":\"b\",\"x\":2}\\n{\"id\":\"c\",\"x\":3}\\n'
       output: { id: utf8!, x: int64! }
-  valid:
-    op: validate
-    from: table
-    with: { rules: [ { name: big, check: x > 1 } ] }
-  rest:
-    op: sample
-    from: valid.rejects
-    with: { n: '${{ params.n }}', seed: 1 }
+  valid: { op: validate, from: table, with: { rules: [ { name: big, check: x > 1 } ] } }
+  rest: { op: sample, from: valid.rejects, with: { n: '${{ params.n }}', seed: 1 } }
 ";
 
 #[test]
@@ -58,7 +52,7 @@ fn several_files_are_checked() {
     let checked = project.run(&["check", "w.yaml", "good.yaml"]).exits(0);
     assert!(checked.stdout.contains("w.yaml: ok") && checked.stdout.contains("good.yaml: ok"));
     let checked = project.run(&["check", "w.yaml", "bad.yaml", "worse.yaml", "good.yaml"]).exits(2);
-    says(&checked.stderr, &["bad.yaml:16:9", "worse.yaml:14:"]);
+    says(&checked.stderr, &["bad.yaml:12:15", "worse.yaml:11:"]);
     assert!(checked.stdout.contains("good.yaml: ok"), "{checked}");
     let checked = project.run(&["check", "bad.yaml", "worse.yaml", "--format", "json"]).exits(2);
     assert_eq!(checked.diagnostics().len(), 2, "{checked}");
@@ -70,7 +64,7 @@ fn an_explanation_has_arguments_inputs_and_results() {
     let project = Project::new(WORKFLOW);
     project.run(&["explain", "w.yaml", "rest"]).exits(0).prints(&["not computed yet"]);
     project.run_ok(&[]);
-    let words = ["op sample", "hit", "n: 2", "seed: 1", "w.yaml:18", "valid.rejects", "rows"];
+    let words = ["op sample", "hit", "n: 2", "seed: 1", "w.yaml:12", "valid.rejects", "rows"];
     project.run(&["explain", "w.yaml", "rest"]).exits(0).prints(&words);
     let told = project.answer(&["explain", "w.yaml", "rest"]);
     assert_eq!(told["preimage"]["operator"], "sample");
@@ -166,7 +160,6 @@ fn completions_are_scripts_and_every_verb_documents_itself() {
     assert!(bash.wait().unwrap().success());
     project.run(&["completions", "tcsh"]).exits(2);
     // Every verb documents itself.
-    let project = Project::empty();
     let verbs = "run plan check explain graph ops schema show sql trace path runs diff init cache \
                  completions";
     for verb in verbs.split(' ') {
@@ -258,26 +251,15 @@ fn edges_of_cells_are_one_edge_unless_cells_are_unfolded() {
 fn a_matrix_around_an_embedded_workflow_is_folded_too() {
     let outer = "galeras: 1
 steps:
-  part:
-    uses: ./inner.yaml
-    matrix: { n: [1, 2] }
-    with: { n: '${{ matrix.n }}' }
-  all:
-    op: sql
-    from: part[*]
-    with: { query: 'SELECT id, n FROM input', key: [id, n] }
+  part: { uses: ./inner.yaml, matrix: { n: [1, 2] }, with: { n: '${{ matrix.n }}' } }
+  all: { op: sql, from: 'part[*]', with: { query: 'SELECT id, n FROM input', key: [id, n] } }
 ";
     let inner = "galeras: 1
 params:
   n: { type: int }
 steps:
-  table:
-    op: exec
-    with: { command: 'echo ''{\"id\":\"a\"}''', output: { id: utf8! } }
-  some:
-    op: sample
-    from: table
-    with: { n: '${{ params.n }}', seed: 1 }
+  table: { op: exec, with: { command: 'echo ''{\"id\":\"a\"}''', output: { id: utf8! } } }
+  some: { op: sample, from: table, with: { n: '${{ params.n }}', seed: 1 } }
 outputs:
   some: { from: some, path: some.csv }
 ";

@@ -117,16 +117,13 @@ fn steps_wait_for_no_one_without_a_reason() {
     }
     let outcome = Project::new(&text).run_ok(&["--jobs", "2"]);
     assert!(outcome.took < patience(10), "{:?}", outcome.took);
-    // A run waits for no one without a reason.
     // Two steps with one recipe in one run are no other run.
-    let text = "galeras: 1
-steps:
-  data: { op: read, with: { path: data.jsonl } }
+    let steps = "  data: { op: read, with: { path: data.jsonl } }
   one: { op: sample, from: data, with: { n: 2, seed: 1 } }
   two: { op: sample, from: data, with: { n: 2, seed: 1 } }
 ";
-    let project = Project::new(text);
-    project.write("data.jsonl", "{\"id\":\"a\"}\n{\"id\":\"b\"}\n{\"id\":\"c\"}\n");
+    let rows = "{\"id\":\"a\"}\n{\"id\":\"b\"}\n{\"id\":\"c\"}\n";
+    let project = Project::steps(steps).with("data.jsonl", rows);
     for i in 0..5 {
         let outcome = project.run_ok(&["--cache", &format!("cache{i}"), "--jobs", "2"]);
         assert!(outcome.events("warning").is_empty(), "{outcome}");

@@ -1,7 +1,5 @@
-//! Files that are no workflow: broken YAML, bombs, empty, huge; and many mistakes at once.
-//!
-//! Names in a workflow that name nothing, and values of the wrong type or out of bounds: each is
-//! found before anything runs, with its place and a suggestion.
+//! Files that are no workflow: broken YAML, bombs, empty, huge; and names that name nothing and values
+//! that are wrong. Each is found before anything runs, with its place and a suggestion.
 
 use crate::harness::{Outcome, Project, every, marked, patience, refused, says, told};
 
@@ -95,36 +93,14 @@ params:
   seed: { type: int, default: many }
 colour: blue
 steps:
-  a:
-    op: exec
-    with: { command: echo, output: { id: utf8!, x: int64, text: utf8 } }
-  b:
-    op: validat
-    from: a
-  c:
-    op: sql
-    from: a
-    with: { query: 'SELECT id, z FROM input' }
-  d:
-    op: sample
-    from: a.rejcts
-    with: { n: 1, seed: 1 }
-  e:
-    op: sample
-    from: a
-    with: { n: '${{ params.sed }}', seed: 1 }
-  f:
-    op: cut
-    from: a
-    with: { column: text, seed: 1, max: wide }
-  g:
-    op: sample
-    from: nowhere
-    with: { n: 1, seed: 1 }
-  h:
-    op: cut
-    from: h
-    with: { column: text, seed: 1 }
+  a: { op: exec, with: { command: echo, output: { id: utf8!, x: int64, text: utf8 } } }
+  b: { op: validat, from: a }
+  c: { op: sql, from: a, with: { query: 'SELECT id, z FROM input' } }
+  d: { op: sample, from: a.rejcts, with: { n: 1, seed: 1 } }
+  e: { op: sample, from: a, with: { n: '${{ params.sed }}', seed: 1 } }
+  f: { op: cut, from: a, with: { column: text, seed: 1, max: wide } }
+  g: { op: sample, from: nowhere, with: { n: 1, seed: 1 } }
+  h: { op: cut, from: h, with: { column: text, seed: 1 } }
 outputs:
   out: { from: a, path: out.xlsx }
 ";
@@ -133,12 +109,12 @@ outputs:
 fn ten_mistakes_are_ten_diagnostics() {
     let project = Project::new(TEN_MISTAKES);
     let outcome = invalid(&project);
-    let wanted = "wrong-type 3:31, unknown-key 4:1, unknown-operator 10:9, unknown-column 15:32, \
-                  unknown-port 18:13, unknown-param 23:17, wrong-type 27:41, unknown-step 30:11, \
-                  cycle 34:11, bad-path 37:25";
+    let wanted = "wrong-type 3:31, unknown-key 4:1, unknown-operator 7:12, unknown-column 8:53, \
+                  unknown-port 9:28, unknown-param 10:41, wrong-type 11:62, unknown-step 12:26, \
+                  cycle 13:23, bad-path 15:25";
     assert_eq!(outcome.diagnostics().join(", ").replace("w.yaml:", ""), wanted, "{outcome}");
     let shown = project.run(&["run", "w.yaml"]).exits(2);
-    for line in [3, 4, 10, 15, 18, 23, 27, 30, 34, 37] {
+    for line in [3, 4, 7, 8, 9, 10, 11, 12, 13, 15] {
         assert!(shown.stderr.contains(&format!("w.yaml:{line}:")), "line {line}\n{shown}");
     }
     assert!(shown.stdout.is_empty() && project.stored_nothing());
@@ -247,13 +223,12 @@ fn an_expression_with_a_typo() {
     for typo in
         ["${{ param.seed }}", "${{ seed }}", "${{ params.seed + 1 }}", "${{ params.seed", "${{ }}"]
     {
-        let text = workflow(&format!(
-            "  b:\n    op: sample\n    from: table\n    with: {{ n: 1, seed: '{typo}' }}\n"
-        ));
-        let outcome = Project::new(&text).run_json(&[]).exits(2);
+        let step =
+            format!("  b: {{ op: sample, from: table, with: {{ n: 1, seed: '{typo}' }} }}\n");
+        let outcome = Project::new(&workflow(&step)).run_json(&[]).exits(2);
         let found = outcome.diagnostics();
         assert_eq!(found.len(), 1, "{typo}: {outcome}");
-        assert!(found[0].starts_with("bad-expression w.yaml:13:"), "{typo}: {outcome}");
+        assert!(found[0].starts_with("bad-expression w.yaml:10:"), "{typo}: {outcome}");
         assert!(!outcome.events("diagnostic")[0]["help"].is_null(), "{typo}: {outcome}");
     }
 }
@@ -265,20 +240,17 @@ fn steps_that_need_each_other_and_two_of_one_name() {
         "  b:\n    from: «d\n{one}  c:\n    from: b\n{one}  d:\n    from: c\n{one}"
     ));
     refused(&text, "cycle", &["`b`", "`c`", "`d`"]);
-    let mut rest = String::new();
-    for i in 0..3_000 {
+    let step = |i: usize| {
         let from = (i + 1) % 3_000;
-        rest.push_str(&format!(
-            "  s{i}: {{ op: sample, from: s{from}, with: {{ n: 1, seed: 1 }} }}\n"
-        ));
-    }
+        format!("  s{i}: {{ op: sample, from: s{from}, with: {{ n: 1, seed: 1 }} }}\n")
+    };
+    let rest: String = (0..3_000).map(step).collect();
     let outcome = Project::new(&workflow(&rest)).run_json(&[]).exits(2);
     assert_eq!(outcome.diagnostics(), ["cycle w.yaml:10:27"]);
     let shown = outcome.stdout.lines().next().unwrap().len();
     assert!(shown < 20_000, "one diagnostic of {shown} bytes");
     // Two steps of one name.
-    let text =
-        workflow("  «table:\n    op: sample\n    from: table\n    with: { n: 1, seed: 1 }\n");
+    let text = workflow("  «table: { op: sample, from: table, with: { n: 1, seed: 1 } }\n");
     let outcome = refused(&text, "duplicate-key", &[]);
     assert_eq!(outcome.events("diagnostic")[0]["related"][0]["line"], 5, "{outcome}");
 }
@@ -378,9 +350,8 @@ fn values_are_checked_at_their_place() {
 
 #[test]
 fn arguments_that_are_missing_or_contradict_a_default() {
-    let project = Project::new(&format!(
-        "{TABLE}  b:\n    op: sample\n    from: table\n    with: {{ n: 1 }}\n"
-    ));
+    let step = "  b: { op: sample, from: table, with: { n: 1 } }\n";
+    let project = Project::new(&format!("{TABLE}{step}"));
     let outcome = project.run_json(&[]).exits(2);
     let found = outcome.diagnostics();
     assert_eq!(found.len(), 1, "{outcome}");
@@ -389,8 +360,7 @@ fn arguments_that_are_missing_or_contradict_a_default() {
     let project = Project::new(&TABLE.replace("type: int, default: 1,", "type: int,"));
     project.refuses(&[], "missing-argument w.yaml:3:3", &["--set n="]);
     project.run_ok(&["--set", "n=2"]);
-    let text =
-        format!("{TABLE}  b:\n    op: cut\n    from: table\n    with: {{ seed: 1, min: 0.9 }}\n");
+    let text = format!("{TABLE}  b: {{ op: cut, from: table, with: {{ seed: 1, min: 0.9 }} }}\n");
     let outcome = Project::new(&text).run_json(&[]).exits(2);
     assert_eq!(outcome.diagnostics().len(), 1, "{outcome}");
 }

@@ -220,10 +220,8 @@ fn steps_with_the_same_model_are_asked_about_once() {
     asked.sort();
     assert_eq!(asked, ["\"huge\"", "\"tiny\""]);
     // Two workflows of a folder share the file.
-    project.write(
-        "other.yaml",
-        generate_openai::workflow(&api, "samples: 2").replace(": 1\n", ": 1\nname: o\n"),
-    );
+    let other = generate_openai::workflow(&api, "samples: 2").replace(": 1\n", ": 1\nname: o\n");
+    project.write("other.yaml", other);
     project.run(&["lock", "other.yaml"]).exits(0);
     let versions = locked(&project)["versions"].clone();
     let tiny = versions.as_array().unwrap().iter().find(|v| v["of"]["model"] == MODEL).unwrap();
@@ -383,10 +381,7 @@ fn an_edited_lock_file_is_refused() {
     let head = repo.git(&["rev-parse", "main"]);
     let broken = [
         good.replace(&head, &"1".repeat(40)),
-        good.replace(
-            "\"repo\":\"r\",\"clone_url\":\"./r\"",
-            "\"repo\":\"x\",\"clone_url\":\"./r\"",
-        ),
+        good.replace(r#""repo":"r","clone_url":"./r""#, r#""repo":"x","clone_url":"./r""#),
         good[..good.len() / 2].to_owned(),
         String::new(),
         "<<<<<<< HEAD\n".to_owned() + &good,
@@ -403,10 +398,8 @@ fn an_edited_lock_file_is_refused() {
     }
     // `lock` writes it again.
     lock(&project);
-    assert_eq!(locked(&project)["snapshots"][0]["rows"], {
-        let good: Value = serde_json::from_str(&good).unwrap();
-        good["snapshots"][0]["rows"].clone()
-    });
+    let sound: Value = serde_json::from_str(&good).unwrap();
+    assert_eq!(locked(&project)["snapshots"][0]["rows"], sound["snapshots"][0]["rows"]);
     project.run_ok(&["--frozen"]);
 }
 

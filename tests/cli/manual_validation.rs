@@ -241,12 +241,9 @@ fn a_point_leaves_for_what_it_has() {
     assert_eq!(paper.csv("galeras/called_invalid.csv").len(), expected.len());
 }
 
-/// A sheet of any length comes back, whatever is in its cells.
 #[test]
 fn a_long_sheet_with_lines_in_its_cells_is_read() {
-    let project = Project::new(
-        "galeras: 1\nsteps:\n  sheet: { op: read, with: { path: sheet.csv, key: [id] } }\n",
-    );
+    let project = Project::steps("  sheet: { op: read, with: { path: sheet.csv, key: [id] } }\n");
     let head = ["id", "code", "code_1"].map(str::to_owned).to_vec();
     let code = |n: usize| format!("def f{n}(a, b):\n    x = \"a, b\"\n\n    return x, a, b\n");
     let records: Vec<Vec<String>> = std::iter::once(head)

@@ -9,18 +9,9 @@ steps:
     with:
       command: for i in 1 2 3 4 5 6; do echo '{\"id\":\"'$i'\",\"x\":'$i'}'; done
       output: { id: utf8!, x: int64! }
-  one:
-    op: sample
-    from: table
-    with: &common { n: 2, seed: 1 }
-  two:
-    op: sample
-    from: table
-    with: { <<: *common, n: 3 }
-  three: &three
-    op: sample
-    from: two
-    with: { n: 1, <<: *common }
+  one: { op: sample, from: table, with: &common { n: 2, seed: 1 } }
+  two: { op: sample, from: table, with: { <<: *common, n: 3 } }
+  three: &three { op: sample, from: two, with: { n: 1, <<: *common } }
   four:
     <<: *three
     from: one
