@@ -20,10 +20,8 @@ struct Remote {
 }
 
 /// The columns that do not depend on where the repository is.
-const SAME: &str = "  same:
-    op: sql
-    from: mined
-    with: { query: 'SELECT * EXCLUDE (url) FROM input' }
+const SAME: &str =
+    "  same: { op: sql, from: mined, with: { query: 'SELECT * EXCLUDE (url) FROM input' } }
 ";
 
 impl Remote {

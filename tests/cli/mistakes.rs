@@ -130,10 +130,7 @@ fn a_misspelt_operator_of_the_quickstart_makes_up_no_types() {
 
 #[test]
 fn a_union_behind_a_misspelt_operator_has_no_mistake_of_its_own() {
-    let rest = "  few:
-    op: sampel
-    from: table
-    with: { n: 1, seed: 1 }
+    let rest = "  few: { op: sampel, from: table, with: { n: 1, seed: 1 } }
   chosen: { op: union, from: { A: few, B: table }, with: { label: arm, columns: [code, size] } }
   whole: { op: union, from: { A: table, B: few }, with: { label: arm } }
   last:
@@ -149,5 +146,5 @@ fn a_union_behind_a_misspelt_operator_has_no_mistake_of_its_own() {
     let checked = project.run(&["check", "w.yaml", "--format", "json"]).exits(2);
     let found = checked.diagnostics();
     assert_eq!(found.len(), 1, "{checked}");
-    assert!(found[0].starts_with("unknown-operator w.yaml:11:"), "{found:?}");
+    assert!(found[0].starts_with("unknown-operator w.yaml:10:"), "{found:?}");
 }

@@ -190,13 +190,11 @@ fn what_cannot_be_fitted_is_refused() {
     assert!(reason(&each, plain).starts_with("`g` has 20 groups in 20 rows"));
     let flat = csv("g,y", (0..20).map(|at| format!("{},7", at % 4)));
     assert_eq!(reason(&flat, plain), "`y` has one value only");
-    let infinite = csv(
-        "g,y",
-        (0..20).map(|at| match at {
-            3 => "1,inf".to_owned(),
-            _ => format!("{},{}.5", at % 4, noise(at, 1)),
-        }),
-    );
+    let row = |at: u64| match at {
+        3 => "1,inf".to_owned(),
+        _ => format!("{},{}.5", at % 4, noise(at, 1)),
+    };
+    let infinite = csv("g,y", (0..20).map(row));
     assert_eq!(reason(&infinite, plain), "`y` is infinite in 1 row");
     assert_eq!(reason("g,y\na,1.5\n", plain), "too few rows: 1, at least 3 are needed");
     let twice = csv("g,h,y", (0..24).map(|at| format!("{},h{},{}", at % 4, at % 4, noise(at, 1))));

@@ -1,7 +1,5 @@
-//! `workflows/compare.yaml`, several models under several prompts, and `workflows/evaluate.yaml` by
-//! itself, against a server on the loopback address.
-//!
-//! Checks of scores under several prompts, and of the reported effects, for tests of studies.
+//! `workflows/compare.yaml`, several models under several prompts, and `workflows/evaluate.yaml`
+//! alone, against a server on the loopback address; and checks of scores and effects for other studies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -115,10 +113,8 @@ fn models_are_compared_within_data_points_between_echo_and_reference() {
         assert_eq!((&*line["echo"], &*line["reference"]), ("0.0", "1.0"), "{line:?}");
     }
     // All models and all scores are one family of tests.
-    let tests: Vec<_> = table(&study.project.read("compare/differences.csv"))
-        .into_iter()
-        .filter(|line| line["primary"] == "true")
-        .collect();
+    let mut tests = table(&study.project.read("compare/differences.csv"));
+    tests.retain(|line| line["primary"] == "true");
     assert_eq!(tests.len(), 2 * 5);
     let estimated: Vec<_> = tests.iter().filter(|line| line["status"] == "ok").collect();
     assert!(estimated.len() >= 8, "{tests:?}");
@@ -219,10 +215,8 @@ fn every_task_can_be_evaluated_by_itself_and_is_checked() {
 #[track_caller]
 pub fn same(found: &str, expected: f64, what: &str) {
     let found: f64 = found.parse().unwrap_or_else(|_| panic!("{what}: {found:?}"));
-    assert!(
-        (found - expected).abs() <= 1e-9 * expected.abs().max(1.0),
-        "{what}: {found} {expected}"
-    );
+    let near = (found - expected).abs() <= 1e-9 * expected.abs().max(1.0);
+    assert!(near, "{what}: {found} {expected}");
 }
 
 /// As `same`, of a number that is reported with four digits behind the point.
@@ -233,10 +227,8 @@ pub fn same_rounded(found: &str, expected: f64, what: &str) {
 }
 
 pub fn average<'a>(rows: impl IntoIterator<Item = &'a Value>, score: &str) -> f64 {
-    let values: Vec<f64> = rows
-        .into_iter()
-        .map(|row| row[score].as_f64().unwrap_or_else(|| panic!("{score} of {row}")))
-        .collect();
+    let value = |row: &Value| row[score].as_f64().unwrap_or_else(|| panic!("{score} of {row}"));
+    let values: Vec<f64> = rows.into_iter().map(value).collect();
     assert!(!values.is_empty(), "no rows with {score}");
     values.iter().sum::<f64>() / values.len() as f64
 }

@@ -17,10 +17,7 @@ const HEAD: &str = "galeras: 1
 BUDGET
 steps:
   data: { op: read, with: { path: data.jsonl } }
-  prompts:
-    op: prompt
-    from: data
-    with: { treatments: { control: 'Complete this: {{ code }}' } }
+  prompts: { op: prompt, from: data, with: { treatments: { control: 'Complete this: {{ code }}' } } }
 ";
 
 /// A step `name` that asks each prompt.
@@ -398,10 +395,7 @@ fn billed(api: &ChatApi, budget: &str, limit: &str) -> Project {
 {budget}
 steps:
   data: {{ op: read, with: {{ path: data.jsonl }} }}
-  prompts:
-    op: prompt
-    from: data
-    with: {{ treatments: {{ control: 'Complete this: {{{{ code }}}}' }} }}
+  prompts: {{ op: prompt, from: data, with: {{ treatments: {{ control: 'Complete this: {{{{ code }}}}' }} }} }}
   answers:
     op: generate
     from: prompts
