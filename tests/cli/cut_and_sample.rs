@@ -87,8 +87,7 @@ fn a_cut_depends_on_the_seed_and_the_row_only() {
     let before = project.rows("testbed");
     let other = || {
         project.run_ok(&["--cache", "other"]);
-        let show = ["show", "w.yaml", "testbed", "--format", "json", "--cache", "other"];
-        project.run(&show).exits(0).json_lines()
+        project.cli("show w.yaml testbed --format json --cache other").exits(0).json_lines()
     };
     // Half of the rows are gone: the others are cut as before.
     let half: String =

@@ -186,8 +186,7 @@ fn an_argument_or_a_param_runs_what_depends_on_it() {
     let (project, _) = computed();
     let found = project.run_ok(&["--set", "seed=43"]).statuses();
     assert_eq!(found, "methods=hit features=hit valid=hit testbed=ran table=hit lengths=ran");
-    let explain = ["explain", "w.yaml", "testbed", "--set", "seed=44"];
-    project.run(&explain).exits(0).prints(&["seed: 43 → 44"]);
+    project.cli("explain w.yaml testbed --set seed=44").exits(0).prints(&["seed: 43 → 44"]);
 }
 
 #[test]

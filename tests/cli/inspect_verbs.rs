@@ -45,8 +45,7 @@ fn a_plan_says_what_would_run_and_why() {
 
 #[test]
 fn several_files_are_checked() {
-    let project = Project::new(WORKFLOW);
-    project.write("good.yaml", WORKFLOW);
+    let project = Project::new(WORKFLOW).with("good.yaml", WORKFLOW);
     project.write("bad.yaml", WORKFLOW.replace("op: sample", "op: smaple"));
     project.write("worse.yaml", WORKFLOW.replace("x > 1", "y > 1"));
     let checked = project.run(&["check", "w.yaml", "good.yaml"]).exits(0);
