@@ -96,7 +96,6 @@ fn a_plan_has_at_most_so_many_steps() {
     refuses(&project, "check", "plan-limit", "the plan would have more than 50000 steps");
 }
 
-/// A chain of files, each of which embeds the next one.
 fn chain(files: usize) -> Project {
     let project = Project::steps("  a: { uses: f1.yaml }\n").with("d.csv", "id\na\n");
     let output = |from: &str| format!("outputs:\n  t: {{ from: {from}, path: t.csv }}\n");

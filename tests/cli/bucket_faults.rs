@@ -23,7 +23,6 @@ fn keeps_secret(said: &Outcome, secrets: &[&str]) {
     hides(&format!("{}{}", said.stdout, said.stderr), &[&[SECRET, KEY_ID], secrets].concat());
 }
 
-/// The program with another environment than the server's.
 fn run_with(lab: &Lab, project: &Project, args: &[&str], env: &[(&str, &str)]) -> Outcome {
     let mut command = project.command(args);
     command.envs(lab.api.env()).envs(env.iter().copied());

@@ -36,7 +36,6 @@ impl Lab {
         self.folder.path().join("lab/p")
     }
 
-    /// The program with these arguments, led to the server.
     pub fn start(&self, project: &Project, args: &[&str]) -> Running {
         let mut command = project.command(args);
         command.envs(self.api.env());
@@ -62,13 +61,11 @@ impl Lab {
         done
     }
 
-    /// Sends what the project has computed.
     #[track_caller]
     pub fn push(&self, project: &Project) -> Outcome {
         self.run(project, &["push", "w.yaml", "--remote", STORE, "--format", "json"])
     }
 
-    /// `cache verify` finds nothing.
     #[track_caller]
     pub fn verifies(&self) {
         let args = ["cache", "verify", "--cache", STORE, "--format", "json"];

@@ -89,7 +89,6 @@ pub(crate) fn repacked(files: &Files, to: &Path) {
     zip.finish().unwrap();
 }
 
-/// A project with the files of the bundle.
 fn unpacked(project: &Project) -> Project {
     let other = Project::empty();
     entries(&project.path("b.zip")).iter().for_each(|(name, bytes)| other.write(name, bytes));

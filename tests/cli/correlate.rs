@@ -101,7 +101,6 @@ fn several_group_columns_make_combinations() {
     }
 }
 
-/// Why a correlation of `x` and `y` is refused.
 #[track_caller]
 fn reason(table: &str, with: &str) -> String {
     let rows = rows(table, &format!("outcomes: [x], variables: [y]{with}"));

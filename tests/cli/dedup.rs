@@ -35,7 +35,6 @@ fn ran(with: &str, texts: &[(&str, &str)]) -> Project {
     computed(with, &rows)
 }
 
-/// The rows of texts by id.
 fn coded(texts: &Map<String, Value>) -> Vec<Value> {
     texts.iter().map(|(id, code)| json!({"id": id, "code": code})).collect()
 }
@@ -60,7 +59,6 @@ pub fn kept(project: &Project) -> Vec<String> {
     project.texts("unique", "id")
 }
 
-/// The arguments of a case as YAML.
 fn arguments(with: &Value) -> String {
     let arguments = with.as_object().unwrap().iter();
     let word = |value: &Value| value.to_string().replace('"', "");

@@ -27,7 +27,6 @@ fn project(least: &str) -> Project {
     project.with("data.csv", "id,x\na,1\nb,2\nc,3\n")
 }
 
-/// The event that a port has no rows.
 fn no_rows(step: &str, outputs: &[&str], read: u64, rejected: Value) -> Value {
     json!({
         "event": "no_rows", "step": step, "port": "out", "outputs": outputs, "read": read,

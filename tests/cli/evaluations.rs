@@ -21,7 +21,6 @@ fn name(n: usize) -> String {
     format!("compute_part_{n}_of_it")
 }
 
-/// A method with a mistake, of some length.
 fn buggy(n: usize) -> String {
     longer(&method(&name(n), 5_000 + n as u64, None, n), n)
 }
@@ -32,7 +31,6 @@ fn longer(code: &str, n: usize) -> String {
     before_the_end(code, &(0..n % 5).map(line).collect::<String>())
 }
 
-/// The code with these lines in front of its last one.
 fn before_the_end(code: &str, lines: &str) -> String {
     let last = code.rfind("    return ").unwrap();
     format!("{}{lines}{}", &code[..last], &code[last..])
@@ -192,7 +190,6 @@ fn evaluates(study: &mut Shipped, api: &ChatApi, folder: &str, outcomes: &[&str]
     }
     assert!(table(&read("refutations.csv")).len() >= 3 * outcomes.len());
 
-    // Nothing runs and no one is asked again.
     study.run(&[]).exits(0).all_hit_as(&outcome);
     assert_eq!(api.count(), 4 * testbed.len());
     scores

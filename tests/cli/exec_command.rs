@@ -165,7 +165,6 @@ with open(os.environ['GALERAS_INPUT_INPUT']) as f:
     assert_eq!(doubled, [first, json!({"id": "b", "x": 4, "label": "é"})]);
 }
 
-/// A table of `id` and `x`.
 pub fn batch(ids: &[&str], xs: &[i64]) -> RecordBatch {
     let id = Field::new("id", DataType::Utf8, false);
     let schema = Schema::new(vec![id, Field::new("x", DataType::Int64, false)]);
@@ -174,7 +173,6 @@ pub fn batch(ids: &[&str], xs: &[i64]) -> RecordBatch {
     RecordBatch::try_new(Arc::new(schema), vec![ids, xs]).unwrap()
 }
 
-/// Writes a file of Parquet or an Arrow stream.
 pub fn write(format: &str, file: &File, batches: &[RecordBatch]) {
     let schema = batches[0].schema();
     if format == "parquet" {

@@ -8,7 +8,6 @@ use serde_json::json;
 use crate::exec_command::{batch, write};
 use crate::harness::{Outcome, Project, Running, says, wait_for};
 
-/// A step `table` that is computed by a command, one line or several.
 fn workflow(format: &str, command: &str) -> String {
     let command = command.lines().map(|line| format!("        {line}\n")).collect::<String>();
     format!(
@@ -37,7 +36,6 @@ fn fails(outcome: &Outcome, step: &str, words: &[&str]) {
     says(&outcome.detail(step), words);
 }
 
-/// The message of the step `table`, which must fail.
 #[track_caller]
 fn refused(format: &str, command: &str, words: &[&str]) {
     let project = Project::new(&workflow(format, command));
@@ -67,7 +65,6 @@ fn an_input_that_does_not_fit_on_the_disk_is_not_cut() {
     assert_eq!(outcome.status("wide"), "ran", "{outcome}");
     fails(&outcome, "counted", &["cannot write `input`", "File too large", "TMPDIR"]);
     assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
-    // Nothing of it was stored.
     project.run_ok(&[]);
     assert_eq!(project.rows("counted"), [json!({"id": "lines", "x": 60})]);
     project.verifies("cache");
@@ -172,7 +169,6 @@ fn started(project: &Project, begin: &str) -> Running {
     running
 }
 
-/// The command `TREE`, ended by the signals.
 fn ended_by(signals: &[&str]) -> (Project, Outcome) {
     let project = Project::new(&workflow("jsonl", TREE));
     // Tests may run under `nohup`, whose ignored SIGHUP the program would respect.

@@ -91,7 +91,6 @@ fn descriptions_are_those_of_fractions() {
 /// How far from zero columns are put. Values are multiples of an eighth, which are doubles there.
 const OFFSETS: [f64; 2] = [1e12, 1e15];
 
-/// Eighths, at a distance.
 fn eighths(eighths: i64, offset: f64) -> String {
     format!("{:.3}", offset + eighths as f64 / 8.0)
 }

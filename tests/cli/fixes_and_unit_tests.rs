@@ -7,7 +7,6 @@ use crate::harness::{has, text};
 use crate::paper::{Shipped, file, method, sorted};
 use crate::repository::{Repository, at, day};
 
-/// The columns of a table in their order.
 fn columns(row: &Value) -> String {
     row.as_object().unwrap().keys().map(String::as_str).collect::<Vec<_>>().join(" ")
 }

@@ -9,7 +9,6 @@ use serde_json::Value;
 use crate::bundles::{Files, WORKFLOW, bundled, computed, entries, project, repacked};
 use crate::harness::Project;
 
-/// A project with a bundle, and the files in it.
 fn bundle() -> (Project, Files) {
     let project = computed();
     bundled(&project, &[]).exits(0);
@@ -85,7 +84,6 @@ fn what_is_shown_of_tables_is_what_they_give_whatever_the_sums_say() {
     assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
 }
 
-/// The files of a bundle with `bundle.json` changed.
 fn with_record(files: &Files, change: impl FnOnce(&mut Value)) -> Files {
     let mut files = files.clone();
     let mut record: Value = serde_json::from_slice(&files["bundle.json"]).unwrap();

@@ -64,7 +64,6 @@ fn forge(store: &Path, stored: &RecordBatch, said: &RecordBatch, key: &str) {
     fs::write(store.join(path), sealed(&manifest)).unwrap();
 }
 
-/// The only warning has these words.
 #[track_caller]
 fn warned_once(done: &Outcome, words: &str) {
     let told = done.warnings();

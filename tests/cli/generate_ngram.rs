@@ -46,7 +46,6 @@ fn others() -> Vec<Value> {
     (0..9).map(|i| json!({"id": format!("o{i}"), "code": code(i)})).collect()
 }
 
-/// The methods `others`, and these.
 fn with_others(more: &[(&str, &str)]) -> Vec<Value> {
     let more = more.iter().map(|(id, code)| json!({"id": id, "code": code}));
     others().into_iter().chain(more).collect()
@@ -168,7 +167,6 @@ fn answers_are_code_that_goes_on() {
         assert!(tokens <= 40 && row["prompt_tokens"].as_u64().unwrap() > 0, "{row}");
         assert_eq!(row["finish_reason"] == "length", tokens == 40, "{row}");
         assert_eq!(values(row, "model sample earlier_responses"), json!(["ngram", 0, []]));
-        // Everything of the prompt is there.
         assert!(row["treatment"].is_string() && row["code"].is_string(), "{row}");
     }
     let prompts = project.rows("prompts");

@@ -32,7 +32,6 @@ pub fn filled(workflow: &str, api: &ChatApi, more: &str) -> String {
     workflow.replace("URL", &api.url()).replace(", MORE", &more)
 }
 
-/// The workflow of this module, filled.
 pub fn workflow(api: &ChatApi, more: &str) -> String {
     filled(WORKFLOW, api, more)
 }

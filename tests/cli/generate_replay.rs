@@ -25,7 +25,6 @@ fn data() -> Vec<Value> {
     (1..=3).map(|i| json!({"id": format!("d{i}"), "code": format!("x = {i}"), "n": i})).collect()
 }
 
-/// An answer to each prompt of [`data`].
 fn given() -> Vec<Value> {
     let of = |i: usize, treatment: &str| {
         json!({
@@ -66,7 +65,6 @@ fn answers_are_found_by_columns_or_ids() {
     project.write("given.jsonl", lines(&given().into_iter().rev().collect::<Vec<_>>()));
     assert_eq!(project.run_ok(&["--jobs", "1"]).step("answers")["digest"], before);
     project.run_ok(&[]).all_hit();
-    // Answers are found by the id of the prompt.
     let project = self::project(&given()).ran();
     let prompts = project.rows("prompts");
     let answer = |(at, row): (usize, &Value)| json!({"id": at, "prompt_id": row["id"], "text": format!("y = {at}"), "reported_model": "old"});
