@@ -1,8 +1,5 @@
-//! Small files with a large effect: embedded workflows that double, files without end, pipes without
-//! a writer. They are refused quickly, and in little memory.
-//!
-//! SQL whose values do not fit: of two types, beyond 64 bits, or a pattern that is too long.
-//! `memory_guard` has SQL that asks for all memory.
+//! Small files with a large effect: workflows that double, files without end, pipes without a writer. They
+//! are refused quickly, in little memory. And SQL whose values do not fit; see also `memory_guard`.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};

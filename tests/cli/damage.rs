@@ -143,7 +143,6 @@ fn a_folder_in_the_place_of_a_file_is_repaired() {
         repair(&project);
         assert_eq!(project.run_ok(&[]).digests(), before.digests());
     }
-    // A manifest as well.
     let (project, before) = project();
     folder_instead(&project.path(&manifest(&before, "table").0));
     assert_eq!(project.run_ok(&[]).digests(), before.digests());

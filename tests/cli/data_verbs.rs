@@ -88,9 +88,7 @@ fn results_that_are_not_there_are_named_with_the_command() {
         assert!(shown.stdout.is_empty(), "{shown}");
         shown.reports(&["not computed yet", "galeras run w.yaml"]);
     }
-    // The step before is there.
     project.run(&["show", "w.yaml", "table"]).exits(0);
-    // The command that is advised works.
     let show = ["show", "w.yaml", "cells[n=2]", "--cache", "other cache"];
     let shown = project.run(&show).exits(1);
     let advised = shown.stderr.lines().find(|l| l.trim().starts_with("galeras run")).unwrap();

@@ -1,7 +1,6 @@
-//! Whole numbers beyond 2^53 and columns far from zero: what SQL, `describe` and `correlate` compute of
-//! them is exact, and what `regress`, `power` and `mixed` estimate does not depend on the distance, or
-//! is refused. `tests/reference/far_numbers.json` holds moments and coefficients from fractions; the
-//! script next to it makes it.
+//! Whole numbers beyond 2^53 and columns far from zero: what is computed of them is exact, what is
+//! estimated does not depend on the distance, or is refused. `tests/reference/far_numbers.json` has moments
+//! and coefficients from fractions; the script next to it makes it.
 
 use serde_json::Value;
 

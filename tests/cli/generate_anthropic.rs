@@ -57,7 +57,6 @@ fn messages_are_asked_as_their_api_wants_it() {
         let columns = "finish_reason reported_model prompt_tokens completion_tokens";
         has(&row, columns, json!(["end_turn", VERSION, 11, 7]));
     }
-    // The key is nowhere.
     for file in files_below(&project.root()) {
         let bytes = std::fs::read(&file).unwrap();
         let found = bytes.windows(16).any(|window| KEY.as_bytes().windows(16).any(|k| k == window));

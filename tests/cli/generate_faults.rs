@@ -209,7 +209,6 @@ fn a_text_that_is_null_is_rejected() {
     let reject = project.only("answers.rejects");
     has(&reject, "id rule", json!(["b", "messages"]));
     says(text(&reject, "reason"), &["`code`"]);
-    // The other text is asked as it is.
     project.only("answers");
     assert_eq!(counts(&api), BTreeMap::from([("x y".into(), 1)]));
     project.run_ok(&[]).all_hit();
@@ -237,7 +236,6 @@ fn the_run_stops_before_the_request_that_would_pass_the_limit() {
         // Money spent by one run counts in the next.
         over_budget(&project);
         assert_eq!(api.take().len(), 0);
-        // A higher limit uses what was paid.
         let outcome = project.rerun("max_usd: 35", "max_usd: 400");
         assert_eq!((api.take().len(), answers(&project).len()), (ROWS - 3, ROWS));
         assert_eq!(outcome.step("answers")["reused_rows"], 3);

@@ -195,7 +195,6 @@ fn a_forced_run_that_was_killed_asks_only_for_the_rest() {
     let (api, project) = served(ROWS, "concurrency: 4");
     let before = project.run_ok(&[]);
     stopped(&api, &project, "KILL", "--force answers");
-    // The result from before is still there.
     let outcome = project.run_ok(&[]);
     outcome.all_hit();
     assert_eq!((api.count(), outcome.digests()), (0, before.digests()));

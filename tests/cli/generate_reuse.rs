@@ -15,7 +15,6 @@ fn taken(api: &ChatApi) -> Vec<String> {
     said
 }
 
-/// Runs, and nothing was asked.
 #[track_caller]
 fn asks_nothing(api: &ChatApi, project: &Project) -> Outcome {
     api.take();
@@ -49,7 +48,6 @@ fn new_rows_and_samples_are_asked_alone() {
     assert_eq!(taken(&api), ["Complete this: def f5(a):"]);
     assert_eq!(values(&outcome.step("answers"), "computed_rows reused_rows"), json!([1, 5]));
     assert_eq!(said(&project)[..5], before);
-    // Fewer rows, and the same again.
     project.write("data.jsonl", data(2..4));
     asks_nothing(&api, &project);
     project.write("data.jsonl", data(0..6));
@@ -145,7 +143,6 @@ fn what_the_answers_depend_on_is_asked_anew() {
         changed.run_ok(&[]);
         assert_eq!(api.take().len(), 2, "{from} -> {to}");
     }
-    // Another server.
     let other = ChatApi::start();
     project(&api, 2, "").ran().with("w.yaml", workflow(&other, "")).run_ok(&[]);
     assert_eq!(other.count(), 2);
@@ -166,7 +163,6 @@ fn two_workflows_and_new_metrics_share_answers() {
     assert_eq!(taken(&api), [4, 5, 6].map(|i| format!("Complete this: def f{i}(a):")));
     project.write("data.jsonl", data(0..7));
     asks_nothing(&api, &project);
-    // New metrics ask nothing.
     let (api, project) = served(2, "");
     project.append(
         "  scored: { op: score, from: answers, with: { reference: code, metrics: [levenshtein] } }\n",
@@ -238,10 +234,8 @@ fn a_conversation_goes_on_where_it_failed() {
     project.run_ok(&[]);
     assert_eq!(taken(&api), ["Last def f1(a):"]);
     assert_eq!(project.rows("answers").len(), 2);
-    // One turn more.
     project.rerun("'Last {{ code }}'", "'Last {{ code }}', More");
     assert_eq!(taken(&api), ["More"; 2]);
-    // One turn less.
     project.change(", 'Last {{ code }}', More", "");
     asks_nothing(&api, &project);
 }

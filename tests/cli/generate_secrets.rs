@@ -167,11 +167,9 @@ fn only_steps_that_run_need_their_key() {
     let (project, _) = without_key(&api);
     project.run_ok(&["--select", "prompts"]);
     let first = run(&project, &RUN).exits(0);
-    // All hits.
     project.run_ok(&[]).all_hit_as(&first);
     project.run(&["plan", "w.yaml"]).exits(0);
     project.run(&["show", "w.yaml", "answers"]).exits(0);
-    // A new row needs it.
     project.write("data.jsonl", data(0..3));
     project.run_json(&[]).exits(2);
     run(&project, &["run", "w.yaml"]).exits(0);

@@ -1,7 +1,6 @@
-//! Names with quotes, spaces, line ends, escape codes, direction marks and NUL: what the workflow
-//! names is refused at its place; what data, repositories and cells are called goes through every verb,
-//! shown escaped on terminals and quoted in what programs read. And a stranger's workflow that tries
-//! everything at once: looking at it does nothing, and a run names each. `trust` has the details.
+//! Names with quotes, line ends, escape codes, direction marks and NUL are refused at their place, or go
+//! through every verb, escaped and quoted. And a stranger's workflow that tries everything at once: looking
+//! at it does nothing, and a run names each. `trust` has the details.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -344,7 +343,6 @@ x,ext::sh -c touch% hit,
 o,--upload-pack=touch hit,
 ";
 
-/// A configuration of git that runs programs.
 const CONFIGURATION: &str = "[core]
 \tfsmonitor = touch ../hit
 \tsshCommand = touch ../hit

@@ -56,7 +56,6 @@ fn locking_asks_one_small_question_and_pins_the_version() {
     assert_eq!(values(&body, "max_tokens max_completion_tokens"), json!([null, 50]));
 }
 
-/// The question goes to the endpoint of the step, in its protocol.
 #[test]
 fn every_protocol_is_asked_in_its_words() {
     let hello = json!([{"role": "user", "content": "Hi"}]);
@@ -126,7 +125,6 @@ fn answers_from_before_the_lock_are_used_if_they_are_of_its_version() {
     lock(&project);
     api.take();
     assert_eq!((api.count(), project.run_ok(&["--frozen"]).digests()), (0, before.digests()));
-    // Without the lock file again.
     fs::remove_file(project.path("galeras.lock")).unwrap();
     project.run_ok(&[]);
     assert_eq!(api.count(), 0);
@@ -261,7 +259,6 @@ fn a_run_uses_the_pinned_commits_although_the_world_has_moved_on() {
     fs::remove_file(project.path("galeras.lock")).unwrap();
     project.run_ok(&[]);
     assert_eq!(mined(&project).rows.len(), 2);
-    // Locking again moves on.
     project.write("galeras.lock", pinned);
     lock(&project);
     let head = repo.git(&["rev-parse", "main"]);
@@ -285,7 +282,6 @@ fn the_file_says_what_was_asked_and_answered() {
     assert_eq!(text.lines().filter(|line| line.contains("head_sha")).count(), 1);
     assert!(!text.contains(project.root().to_str().unwrap()), "{text}");
     assert!(text.ends_with('\n'));
-    // Locking twice says that nothing changed.
     self::lock(&project).reports(&["up to date"]);
     assert_eq!(project.read("galeras.lock"), text);
 }

@@ -15,7 +15,6 @@ const RATINGS: [&str; 6] =
 /// The steps behind the gates.
 const GATED: [&str; 3] = ["long_enough", "random_cut", "table_2"];
 
-/// A sheet that no one has filled in.
 fn blank() -> String {
     format!("id,{}\n", RATINGS.join(","))
 }

@@ -36,7 +36,6 @@ impl Remote {
         remote
     }
 
-    /// Lets the workflow take the repository from there.
     fn point_to(&self, url: &str) {
         let list = format!("{{ repo: r, url: '{url}' }}");
         self.project.write("w.yaml", format!("{}{SAME}", workflow(&list, "")));
@@ -69,7 +68,6 @@ impl Remote {
         self.server.take_seen();
     }
 
-    /// The bare repository into which was fetched.
     fn downloaded(&self, cache: &str) -> PathBuf {
         let folder = self.project.path(cache).join("downloads/git");
         let entries = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
@@ -118,7 +116,6 @@ fn a_part_of_a_repository_is_fetched_and_gives_the_same() {
     assert!(has("main:side.py") && has("main:pkg/a.py"));
     assert!(!has("main:notes.txt") && !has("main:late.txt") && !has("main:old.py"));
     assert!(!has("main:late.py"));
-    // Nothing is asked again.
     remote.server.take_seen();
     remote.project.run_ok(&[]).all_hit();
     assert_eq!(remote.server.count(""), 0);

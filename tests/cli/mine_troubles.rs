@@ -30,7 +30,6 @@ fn run(project: &Project) -> (Outcome, Mined) {
     (outcome, found)
 }
 
-/// The rules of rejects of repositories as a whole.
 fn is_whole(mined: &Mined) -> bool {
     mined.rejects.len() == 1
         && mined.rejects[0]["commit_id"].is_null()

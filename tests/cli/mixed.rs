@@ -150,7 +150,6 @@ fn text_is_compared_with_its_base() {
     assert!(rows[0]["base"].is_null());
 }
 
-/// Why the model of `y` is refused.
 #[track_caller]
 fn reason(table: &str, with: &str) -> String {
     let project = fitted(table, with);

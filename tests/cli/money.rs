@@ -20,7 +20,6 @@ steps:
   prompts: { op: prompt, from: data, with: { treatments: { control: 'Complete this: {{ code }}' } } }
 ";
 
-/// A step `name` that asks each prompt.
 fn step(api: &ChatApi, name: &str, more: &str) -> String {
     let url = api.url();
     format!(
