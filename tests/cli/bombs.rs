@@ -74,7 +74,7 @@ fn doubling(with: &str) -> Project {
 }
 
 #[test]
-fn files_that_embed_each_other_twice_are_refused_quickly() {
+fn files_that_embed_each_other_twice_and_plans_of_too_many_steps_are_refused() {
     for with in ["", ", with: { p: '${{ params.p }}y' }"] {
         let project = doubling(with);
         for verb in ["check", "plan", "graph"] {
@@ -82,10 +82,6 @@ fn files_that_embed_each_other_twice_are_refused_quickly() {
             refuses_with(&project, &[verb, "w.yaml"], &["plan-limit", words, "[w.yaml:3:3]"]);
         }
     }
-}
-
-#[test]
-fn a_plan_has_at_most_so_many_steps() {
     let values = (0..240).map(|i| i.to_string()).collect::<Vec<_>>().join(", ");
     let outer = format!("  a: {{ uses: inner.yaml, matrix: {{ m: [{values}] }} }}\n");
     let inner = READ.replace("op: read", &format!("op: read, matrix: {{ k: [{values}] }}"));
@@ -185,7 +181,7 @@ fn query_of(sql: &str) -> Project {
 }
 
 #[test]
-fn an_expression_over_one_row_contains_no_query() {
+fn an_expression_over_one_row_has_no_query_and_no_syntax_pattern_of_brackets() {
     let twice =
         |i: u32| format!(", a{i} AS (SELECT id FROM a{0} UNION ALL SELECT id FROM a{0})", i - 1);
     let all: String = (1..41).map(twice).collect();
@@ -193,6 +189,10 @@ fn an_expression_over_one_row_contains_no_query() {
         format!("WITH a0 AS (SELECT id FROM (VALUES (1)) AS v (id)){all} SELECT id FROM a40");
     let outcome = check_of(&format!("x IN ({with})")).run_json(&[]).exits(2);
     assert!(outcome.diagnostics()[0].starts_with("not-a-row-expression w.yaml:11:"), "{outcome}");
+    let sql = format!("python_has(id, '{}')", "(".repeat(400_000));
+    let (exit, said, _) = measured(&check_of(&sql), &["check", "w.yaml"]);
+    let about = &said[..said.len().min(2_000)];
+    assert!(exit == Some(2) && said.contains("8192 are the most"), "{exit:?}: {about}");
 }
 
 #[test]
@@ -221,12 +221,4 @@ fn a_sum_that_64_bits_do_not_hold_is_an_error() {
         let outcome = query_of(&format!("SELECT {columns} AS s FROM ({rows}) AS t")).run_json(&[]);
         says(&outcome.exits(1).to_string(), &["more than 64 bits hold"]);
     }
-}
-
-#[test]
-fn a_syntax_pattern_of_brackets_is_refused() {
-    let sql = format!("python_has(id, '{}')", "(".repeat(400_000));
-    let (exit, said, _) = measured(&check_of(&sql), &["check", "w.yaml"]);
-    let about = &said[..said.len().min(2_000)];
-    assert!(exit == Some(2) && said.contains("8192 are the most"), "{exit:?}: {about}");
 }

@@ -147,7 +147,7 @@ fn a_server_that_is_down_costs_a_remote_a_warning_and_a_store_an_error() {
 }
 
 #[test]
-fn a_server_that_is_gone_for_some_seconds_costs_nothing() {
+fn a_server_that_is_gone_for_some_seconds_or_has_no_conditional_puts_will_do() {
     let ((_, expected), lab) = (computed(), Lab::new());
     let project = project();
     lab.api.behave(|manners| manners.down = true);
@@ -156,15 +156,11 @@ fn a_server_that_is_gone_for_some_seconds_costs_nothing() {
     lab.api.behave(|manners| manners.down = false);
     let done = run.finish().exits(0);
     assert_eq!((done.digests(), done.warnings().len()), (expected.digests(), 0), "{done}");
-}
-
-#[test]
-fn a_server_without_conditional_puts_will_do() {
     let ((owner, expected), lab) = (computed(), Lab::new());
     lab.api.behave(|manners| manners.unconditional = true);
     lab.push(&owner).exits(0);
     lab.verifies();
-    let project = project();
+    let project = self::project();
     let done = lab.run_ok(&project, &["--cache", STORE, "--set", "most=100"]);
     assert_eq!(done.status("kept"), "ran");
     lab.run_ok(&project, &["--cache", STORE, "--overwrite"]).all_hit_as(&expected);

@@ -240,7 +240,7 @@ fn echoes(first: &str) -> String {
 }
 
 #[test]
-fn two_runs_at_once_compute_a_step_once() {
+fn two_runs_compute_a_step_once_and_the_lease_of_a_killed_one_is_taken_over() {
     let lab = Lab::new();
     let count = lab.folder.path().join("count");
     let workflow = echoes(&format!("echo x >> {}; sleep 2", count.display()));
@@ -252,10 +252,6 @@ fn two_runs_at_once_compute_a_step_once() {
     let said: Vec<String> = done.iter().flat_map(Outcome::warnings).collect();
     assert_eq!(said, ["waiting for another run of the same step"]);
     assert_eq!(done[0].digests(), done[1].digests());
-}
-
-#[test]
-fn the_lease_of_somebody_killed_is_taken_over() {
     let lab = Lab::new();
     let project = Project::new(&echoes("sleep 3"));
     let run = lab.start(&project, &["run", "w.yaml", "--cache", STORE]);

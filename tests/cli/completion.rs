@@ -110,16 +110,6 @@ fn a_workflow_with_mistakes_has_its_steps_all_the_same() {
     assert!(!project.path("cache").exists());
 }
 
-#[test]
-fn hostile_names_do_not_reach_a_shell() {
-    let project = Project::empty().with("a\u{1b}[31m.yaml", "").with("b\nrm.yaml", "");
-    let project = project.with("c d.yaml", WORKFLOW);
-    assert_eq!(offered(&project, "galeras run "), ["c d.yaml"]);
-    let bash = |line: &str| Running::start(ask(&project, "bash", &[line])).finish().exits(0).stdout;
-    assert_eq!(bash("galeras run --set x=1 ").lines().next(), Some("c\\ d.yaml "));
-    assert_eq!(bash("galeras show c\\ d.yaml ro"), "rows \n");
-}
-
 /// The COMPREPLY of bash after TAB at the end of the line.
 fn in_bash(project: &Project, line: &str) -> Vec<String> {
     let script = project.run(&["completions", "bash"]).exits(0).stdout;
@@ -154,7 +144,7 @@ fn bash_asks_the_program() {
 }
 
 #[test]
-fn every_shell_has_a_script() {
+fn every_shell_has_a_script_and_hostile_names_do_not_reach_it() {
     let project = Project::empty();
     for (shell, part) in [
         ("bash", "complete -o nospace -F _galeras galeras"),
@@ -166,4 +156,10 @@ fn every_shell_has_a_script() {
         let script = project.run(&["completions", shell]).exits(0).stdout;
         assert!(script.contains(part) && script.contains("GALERAS_COMPLETE"), "{script}");
     }
+    let project = Project::empty().with("a\u{1b}[31m.yaml", "").with("b\nrm.yaml", "");
+    let project = project.with("c d.yaml", WORKFLOW);
+    assert_eq!(offered(&project, "galeras run "), ["c d.yaml"]);
+    let bash = |line: &str| Running::start(ask(&project, "bash", &[line])).finish().exits(0).stdout;
+    assert_eq!(bash("galeras run --set x=1 ").lines().next(), Some("c\\ d.yaml "));
+    assert_eq!(bash("galeras show c\\ d.yaml ro"), "rows \n");
 }

@@ -89,18 +89,6 @@ fn groups_are_correlated_apart_also_that_without_a_value() {
     }
 }
 
-#[test]
-fn several_group_columns_make_combinations() {
-    // The group column is a number here, and keeps its type.
-    let table = csv("k,b,x,y", (0..48).map(|i| format!("{},{},{i},{}", i % 3, i % 2 == 0, i * i)));
-    let rows = rows(&table, "outcomes: [x], variables: [y], by: [k, b]");
-    assert_eq!(rows.len(), 6);
-    for row in &rows {
-        assert!(row["k"].is_i64() && row["b"].is_boolean(), "{row}");
-        assert_eq!((&row["n"], text(row, "status")), (&json!(8), "ok"));
-    }
-}
-
 #[track_caller]
 fn reason(table: &str, with: &str) -> String {
     let rows = rows(table, &format!("outcomes: [x], variables: [y]{with}"));
@@ -169,17 +157,13 @@ fn constants_and_few_rows_are_refused() {
 }
 
 #[test]
-fn a_line_is_a_correlation_of_one() {
+fn a_line_is_a_correlation_of_one_and_an_empty_table_has_one_row_that_says_so() {
     let table = csv("x,y", (0..30).map(|i| format!("{i},{}", -3 * i)));
     for method in METHODS {
         let row = &rows(&table, &format!("outcomes: [x], variables: [y], method: {method}"))[0];
         has(row, "coefficient status", json!([-1.0, "ok"]));
         assert!(row["p_value"].as_f64().unwrap() < 1e-25, "{row}");
     }
-}
-
-#[test]
-fn an_empty_table_has_one_row_that_says_so() {
     let project = Project::steps(
         "  data: { op: exec, with: { command: 'true', output: { id: utf8!, x: float64, y: int64, k: utf8 } } }
   found: { op: correlate, from: data, with: { outcomes: [x], variables: [y] } }
@@ -192,7 +176,7 @@ fn an_empty_table_has_one_row_that_says_so() {
 }
 
 #[test]
-fn the_order_of_rows_does_not_count() {
+fn neither_order_nor_threads_change_a_result() {
     let peer = reference()["correlations"].clone();
     let table = peer["csv"].as_str().unwrap();
     let lines: Vec<&str> = table.lines().collect();
@@ -215,10 +199,6 @@ fn the_order_of_rows_does_not_count() {
         let again = project.run_ok(&["--jobs", jobs, "--cache", &format!("cache{jobs}")]);
         assert_eq!(again.step("found")["digest"], first);
     }
-}
-
-#[test]
-fn a_large_table_gives_the_same_each_time() {
     let row = |i: u64| {
         let x = noise(i, 0);
         format!("{i},{},{x}.{},{}.3", i % 7, noise(i, 1), x + 3 * noise(i, 2))
@@ -266,10 +246,18 @@ fn mistakes_are_found_before_anything_runs() {
 }
 
 #[test]
-fn the_two_zeros_are_one_group() {
+fn the_two_zeros_are_one_group_and_several_columns_make_combinations() {
     let row =
         |i: u64| format!("{},{},{}", noise(i, 0), noise(i, 1), ["0.0", "-0.0"][i as usize / 30]);
     let found = rows(&csv("y,x,g", (0..60).map(row)), "outcomes: [y], variables: [x], by: [g]");
     assert_eq!((found.len(), &found[0]["n"]), (1, &60.into()), "{found:?}");
     assert!(text(&found[0], "note").starts_with("Where `g` is 0.0: Pearson's r of"), "{found:?}");
+    // The group column is a number here, and keeps its type.
+    let table = csv("k,b,x,y", (0..48).map(|i| format!("{},{},{i},{}", i % 3, i % 2 == 0, i * i)));
+    let rows = rows(&table, "outcomes: [x], variables: [y], by: [k, b]");
+    assert_eq!(rows.len(), 6);
+    for row in &rows {
+        assert!(row["k"].is_i64() && row["b"].is_boolean(), "{row}");
+        assert_eq!((&row["n"], text(row, "status")), (&json!(8), "ok"));
+    }
 }

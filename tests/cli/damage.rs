@@ -57,7 +57,7 @@ fn finds(project: &Project, kind: &str, object: &str) {
 }
 
 #[test]
-fn a_flipped_byte_is_found_and_repaired() {
+fn a_damaged_file_is_found_and_repaired_and_ends_in_no_wrong_result() {
     let (project, before) = project();
     let blob = blob(&project, &before, "table");
     flip(&blob, 70, 4);
@@ -69,12 +69,8 @@ fn a_flipped_byte_is_found_and_repaired() {
     assert_eq!(after.digests(), before.digests());
     project.verifies("cache");
     assert!(blob.exists());
-}
-
-#[test]
-fn a_damaged_file_that_is_read_ends_in_no_wrong_result() {
-    let (project, before) = project();
-    let blob = blob(&project, &before, "table");
+    let (project, before) = self::project();
+    let blob = self::blob(&project, &before, "table");
     // All of the data is lost, the size is right.
     fs::write(&blob, vec![7_u8; fs::read(&blob).unwrap().len()]).unwrap();
     // Missing or damaged is a miss with a warning, never an error.
@@ -95,7 +91,7 @@ fn flip(path: &Path, at: usize, bit: u32) {
 }
 
 #[test]
-fn one_flipped_bit_is_never_a_hit() {
+fn a_flipped_bit_is_never_a_hit_and_nothing_is_computed_from_it() {
     let (project, before) = project();
     let blob = blob(&project, &before, "table");
     for (at, bit) in [(4, 0), (60, 3), (131, 7), (400, 5), (99_991, 1)] {
@@ -109,18 +105,14 @@ fn one_flipped_bit_is_never_a_hit() {
         project.verifies("cache");
         project.run_ok(&[]).all_hit();
     }
-}
-
-#[test]
-fn nothing_is_computed_from_a_flipped_bit() {
-    let (project, _) = project();
+    let (project, _) = self::project();
     project.change("x > 1", "x > 0");
     let truth = project.run_ok(&["--cache", "truth"]);
     for at in [10, 80, 200, 500] {
         project.write("w.yaml", WORKFLOW);
         fs::remove_dir_all(project.path("cache")).unwrap();
         let before = project.run_ok(&[]);
-        flip(&blob(&project, &before, "table"), at, 2);
+        flip(&self::blob(&project, &before, "table"), at, 2);
         assert_eq!(project.rerun("x > 1", "x > 0").digests(), truth.digests(), "{at}");
         // The way back: what was there before is the truth as well.
         project.write("w.yaml", WORKFLOW);
@@ -202,7 +194,7 @@ fn an_untouched_file_is_hashed_once() {
 }
 
 #[test]
-fn a_truncated_file_is_computed_again_with_a_warning() {
+fn a_truncated_or_missing_file_is_computed_again_with_a_warning() {
     for length in [0, 10] {
         let (project, before) = project();
         let blob = blob(&project, &before, "table");
@@ -216,10 +208,6 @@ fn a_truncated_file_is_computed_again_with_a_warning() {
         project.verifies("cache");
         assert_eq!(project.read("log"), "ran\nran\n");
     }
-}
-
-#[test]
-fn a_missing_file_is_computed_again_with_a_warning_and_nothing_before_it() {
     let (project, before) = project();
     let blob = blob(&project, &before, "valid");
     fs::remove_file(&blob).unwrap();

@@ -88,7 +88,15 @@ fn the_cases_of_dpu_utils_give_the_same() {
 }
 
 #[test]
-fn a_token_after_a_space_counts_unlike_in_dpu_utils() {
+fn true_and_false_are_no_keywords_as_in_dpu_utils_and_unlike_there_a_token_after_a_space_counts() {
+    for (dropped, kept) in [("None", "True"), ("yield", "False")] {
+        let a = words(0, 20);
+        let with = |word: &str| words(0, 20) + &format!(" {word}").repeat(15);
+        assert!(clusters(&ran("", &[("a", &a), ("b", &with(dropped))])).is_empty());
+        let drop = "keywords: drop";
+        assert_eq!(clusters(&ran(drop, &[("a", &a), ("b", &with(dropped))])), [["a", "b"]]);
+        assert!(clusters(&ran(drop, &[("a", &a), ("b", &with(kept))])).is_empty());
+    }
     let code: String = (b'a'..=b'y').map(|c| format!(" {0}{0}{0}", char::from(c))).collect();
     let project = project("tokens: bpe");
     project.change("dedup, from: data,", "dedup, from: { input: data, tokenizer: bpe },");
@@ -102,24 +110,40 @@ fn a_token_after_a_space_counts_unlike_in_dpu_utils() {
 }
 
 #[test]
-fn true_and_false_are_no_keywords_as_in_dpu_utils() {
-    for (dropped, kept) in [("None", "True"), ("yield", "False")] {
-        let a = words(0, 20);
-        let with = |word: &str| words(0, 20) + &format!(" {word}").repeat(15);
-        assert!(clusters(&ran("", &[("a", &a), ("b", &with(dropped))])).is_empty());
-        let drop = "keywords: drop";
-        assert_eq!(clusters(&ran(drop, &[("a", &a), ("b", &with(dropped))])), [["a", "b"]]);
-        assert!(clusters(&ran(drop, &[("a", &a), ("b", &with(kept))])).is_empty());
-    }
-}
-
-#[test]
-fn the_first_row_is_kept_by_default_and_a_duplicate_leads_to_it() {
+fn the_kept_row_is_the_first_by_default_or_by_the_order_and_nulls_never_win() {
     let same = words(0, 25);
     let project = ran("", &[("10", &same), ("9", &same), ("09", &same), ("x", &words(50, 75))]);
     assert_eq!(kept(&project), ["09", "x"], "ids are texts");
     assert!(project.rows("unique.rejects").iter().all(|row| row["duplicate_of"] == "09"));
     project.run(&["trace", "w.yaml", "10"]).exits(0).prints(&["unique", "09"]);
+    for (with, wanted) in [
+        ("", "a"),
+        ("keep: first", "a"),
+        ("keep: last", "f"),
+        ("order_by: [rank]", "c"),
+        ("order_by: [rank], keep: last", "e"),
+        ("order_by: [rank, day]", "d"),
+        ("order_by: [rank, day], keep: last", "b"),
+        ("order_by: [day]", "d"),
+        ("order_by: [day], keep: last", "f"),
+        ("order_by: [day, rank], keep: last", "c"),
+        ("order_by: [id]", "a"),
+        ("order_by: [id], keep: last", "f"),
+    ] {
+        let row =
+            |(id, rank, day)| json!({"id": id, "rank": rank, "day": day, "code": words(0, 25)});
+        let project = computed(with, &RANKED.map(row));
+        assert_eq!(kept(&project), [wanted], "{with}");
+        let rejects = project.rows("unique.rejects");
+        assert!(rejects.iter().all(|row| row["duplicate_of"] == wanted), "{with}");
+        let members = project.rows("unique.clusters");
+        assert!(members.iter().all(|row| row["cluster"] == wanted && row["size"] == 6), "{with}");
+    }
+    // Nulls win where there is nothing else.
+    for (with, wanted) in [("order_by: [rank]", "a"), ("order_by: [rank], keep: last", "b")] {
+        let same = words(0, 25);
+        assert_eq!(kept(&ran(with, &[("a", &same), ("b", &same)])), [wanted], "{with}");
+    }
 }
 
 #[test]
@@ -222,45 +246,13 @@ const RANKED: [(&str, Option<i64>, Option<&str>); 6] = [
     ("f", None, Some("2022-03-01")),
 ];
 
-#[test]
-fn the_kept_row_is_the_first_or_last_by_the_order_and_nulls_never_win() {
-    for (with, wanted) in [
-        ("", "a"),
-        ("keep: first", "a"),
-        ("keep: last", "f"),
-        ("order_by: [rank]", "c"),
-        ("order_by: [rank], keep: last", "e"),
-        ("order_by: [rank, day]", "d"),
-        ("order_by: [rank, day], keep: last", "b"),
-        ("order_by: [day]", "d"),
-        ("order_by: [day], keep: last", "f"),
-        ("order_by: [day, rank], keep: last", "c"),
-        ("order_by: [id]", "a"),
-        ("order_by: [id], keep: last", "f"),
-    ] {
-        let row =
-            |(id, rank, day)| json!({"id": id, "rank": rank, "day": day, "code": words(0, 25)});
-        let project = computed(with, &RANKED.map(row));
-        assert_eq!(kept(&project), [wanted], "{with}");
-        let rejects = project.rows("unique.rejects");
-        assert!(rejects.iter().all(|row| row["duplicate_of"] == wanted), "{with}");
-        let members = project.rows("unique.clusters");
-        assert!(members.iter().all(|row| row["cluster"] == wanted && row["size"] == 6), "{with}");
-    }
-    // Nulls win where there is nothing else.
-    for (with, wanted) in [("order_by: [rank]", "a"), ("order_by: [rank], keep: last", "b")] {
-        let same = words(0, 25);
-        assert_eq!(kept(&ran(with, &[("a", &same), ("b", &same)])), [wanted], "{with}");
-    }
-}
-
 /// Each text has 21 of the 25 words of the one before.
 fn chain(length: usize) -> Vec<(String, String)> {
     (0..length).map(|i| (format!("c{i}"), words(2 * i, 2 * i + 23))).collect()
 }
 
 #[test]
-fn rows_that_are_similar_through_others_are_one_cluster() {
+fn rows_similar_through_others_are_one_cluster_and_similarities_are_those_with_its_kept_row() {
     let texts = chain(6);
     let rows: Vec<_> = texts.iter().map(|(id, code)| (id.as_str(), code.as_str())).collect();
     let project = ran("order_by: [id]", &rows);
@@ -273,10 +265,6 @@ fn rows_that_are_similar_through_others_are_one_cluster() {
         assert_eq!(text(reject, "reason").contains("through other"), set < 0.8, "{reject}");
     }
     assert!(rejects[4]["jaccard"].as_f64().unwrap() < 0.5, "{}", rejects[4]);
-}
-
-#[test]
-fn similarities_are_those_with_the_kept_row_of_the_cluster() {
     // Words that do not count would have to be left out here as well.
     let counts = |word: &&str| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let mut peer = peer();

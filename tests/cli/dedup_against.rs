@@ -107,7 +107,7 @@ fn rows_of_the_other_table_are_in_no_cluster_and_the_rest_is_as_if_near_rows_had
 }
 
 #[test]
-fn the_nearest_row_is_named_and_of_equal_ones_the_first_by_id() {
+fn the_nearest_row_is_named_and_thresholds_hold_for_what_they_name() {
     let data = [row("x", &words(0, 40))];
     let corpus = [
         task(json!(30), &words(0, 39)),
@@ -117,10 +117,6 @@ fn the_nearest_row_is_named_and_of_equal_ones_the_first_by_id() {
     ];
     // Ids may be numbers; they are compared as texts.
     assert_eq!(near(&project("", &data, &corpus).ran()), ["x | 20"]);
-}
-
-#[test]
-fn thresholds_hold_for_what_they_name() {
     let data = [row("x", &words(0, 40))];
     // 20 of 40 words, 13 of 33 8-grams, 8 of 28 13-grams.
     let half = [task(json!("half"), &format!("{} {}", words(0, 20), words(100, 120)))];

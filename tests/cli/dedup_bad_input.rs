@@ -87,7 +87,7 @@ fn no_rows_at_all_and_nulls_among_others() {
 }
 
 #[test]
-fn texts_without_a_word_are_no_duplicates() {
+fn texts_without_a_word_and_of_ten_megabytes() {
     let empty = ["", " ", "\n\t", "1 + 2", "\u{0}", "é", "\u{feff}"].map(Some);
     for min_tokens in [0, 1] {
         let with = format!("min_tokens: {min_tokens}, multiset_threshold: 0");
@@ -96,10 +96,6 @@ fn texts_without_a_word_are_no_duplicates() {
     }
     let (_, one) = summary("min_tokens: 0", &texts(["x", "(x)", "y", ""].map(Some)));
     has(&one, "compared duplicates too_short", json!([3, 1, 1]));
-}
-
-#[test]
-fn a_method_of_ten_megabytes() {
     let long: String = (0..1_100_000).map(|i| format!("w{i:07} ")).collect();
     assert!(long.len() > 9_000_000);
     let one_word = "x".repeat(10_000_000);
@@ -166,7 +162,7 @@ fn the_largest_thresholds_and_the_smallest() {
 }
 
 #[test]
-fn columns_that_do_not_fit() {
+fn columns_that_do_not_fit_and_tables_that_are_not_keyed_by_an_id() {
     let step = |with: &str| workflow("data", with);
     refused(&step("{ column: «cod }"), "unknown-column", &["`cod`", "did you mean `code`?"]);
     refused(&step("{ column: «size }"), "wrong-type", &["`size` has type int64", "text"]);
@@ -178,6 +174,11 @@ fn columns_that_do_not_fit() {
     wrong("«treshold: 0.8", "unknown-argument", &["did you mean `threshold`?"]);
     wrong("tokens: «words", "wrong-value", &["did you mean `word`?"]);
     wrong("method: «lsh", "wrong-value", &["exact", "minhash"]);
+    query_refused("SELECT code, path FROM input", "path", &["`id`"]);
+    query_refused("SELECT code, path, id FROM input", "path", &["key is `id`", "path"]);
+    query_refused("SELECT code, path, id FROM input", "path, id", &["key is `id`", "path, id"]);
+    query_refused("SELECT code, size AS id FROM input", "id", &["`id` has type int64"]);
+    after_a_query("SELECT id, code FROM input", "id").run_ok(&[]);
 }
 
 /// The steps `data`, `other` (a query over it) and `unique` (of that).
@@ -201,15 +202,6 @@ fn query_refused(query: &str, key: &str, said: &[&str]) {
     assert!(!project.path("ran").exists() && project.stored_nothing());
 }
 
-#[test]
-fn tables_that_are_not_keyed_by_an_id() {
-    query_refused("SELECT code, path FROM input", "path", &["`id`"]);
-    query_refused("SELECT code, path, id FROM input", "path", &["key is `id`", "path"]);
-    query_refused("SELECT code, path, id FROM input", "path, id", &["key is `id`", "path, id"]);
-    query_refused("SELECT code, size AS id FROM input", "id", &["`id` has type int64"]);
-    after_a_query("SELECT id, code FROM input", "id").run_ok(&[]);
-}
-
 /// `unique` by the tokens of a tokenizer; `bpe` is one.
 fn with_tokenizer(from: &str, with: &str) -> String {
     let bpe = "  bpe: { op: tokenizer, from: data, with: { column: code } }\n";
@@ -217,7 +209,7 @@ fn with_tokenizer(from: &str, with: &str) -> String {
 }
 
 #[test]
-fn tokenizers_that_are_missing_or_too_many() {
+fn tokenizers_that_are_missing_or_too_many_or_none() {
     let both = "{ input: data, tokenizer: bpe }";
     let one_too_few = with_tokenizer("data", "tokens: «bpe");
     let words = ["`tokens: bpe` needs a tokenizer", "tokenizer_file"];
@@ -232,10 +224,6 @@ fn tokenizers_that_are_missing_or_too_many() {
     ] {
         refused_anywhere(&with_tokenizer(from, with), &["conflicting-arguments", said]);
     }
-}
-
-#[test]
-fn tokenizer_files_that_are_none() {
     let missing = with_tokenizer("data", "tokens: bpe, tokenizer_file: «t.json");
     refused(&missing, "missing-file", &["t.json"]);
     let project = Project::new(&missing.replace('«', "")).with("data.jsonl", texts([Some("x")]));
@@ -253,7 +241,7 @@ fn tokenizer_files_that_are_none() {
 }
 
 #[test]
-fn inputs_that_dedup_does_not_have() {
+fn inputs_that_dedup_does_not_have_and_a_table_of_two_models() {
     let with = "tokens: bpe";
     let misspelt = with_tokenizer("{ input: data, «tokeniser: bpe }", with);
     refused(&misspelt, "wrong-inputs", &["no input `tokeniser`", "`input`", "tokenizer"]);
@@ -266,10 +254,6 @@ fn inputs_that_dedup_does_not_have() {
         let project = Project::new(&workflow).with("data.jsonl", "");
         project.run_json(&[]).exits(2).prints(words);
     }
-}
-
-#[test]
-fn a_table_of_two_models_is_no_tokenizer() {
     let project = Project::new(&with_tokenizer("{ input: data, tokenizer: two }", "tokens: bpe"));
     let query = "SELECT id, code AS model FROM input";
     project.append(&format!("  two: {{ op: sql, from: data, with: {{ query: '{query}' }} }}\n"));

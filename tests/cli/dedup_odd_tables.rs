@@ -41,7 +41,7 @@ fn columns_of_the_names_that_rejects_adds_are_replaced_there_and_all_others_left
 }
 
 #[test]
-fn duplicates_can_be_deduplicated_again() {
+fn duplicates_can_be_deduplicated_again_and_numbers_as_ids_are_refused() {
     let project = project(
         "column: code",
         (0..6).map(|i| json!({"id": format!("{i}"), "code": words(i % 2 * 50, i % 2 * 50 + 25)})),
@@ -52,16 +52,36 @@ fn duplicates_can_be_deduplicated_again() {
     assert_eq!(project.texts("again", "id"), ["2", "3"]);
     let reject = &project.rows("again.rejects")[0];
     has(reject, "step duplicate_of", json!(["again", "2"]));
+    let project =
+        self::project("column: code", (0..3).map(|i| json!({"id": i, "code": words(0, 25)})));
+    let found = project.refused_once("wrong-type", "int64");
+    says(text(&found, "message"), &["`id` has type int64"]);
 }
 
 #[test]
-fn names_in_need_of_quotes_are_columns_like_others() {
+fn names_in_need_of_quotes_are_columns_and_every_plain_type_has_an_order() {
     for name in ["My \"Code\"", "a.b", "select", "CODE", "größe", "a b", "it's", "{x}"] {
         let rows =
             (0..3).map(|i| json!({"id": format!("r{i}"), name: words(0, 25), "Rank Of": 3 - i}));
         let quoted = name.replace('\'', "''");
         let with = format!("column: '{quoted}', order_by: ['Rank Of', '{quoted}']");
         assert_eq!(project(&with, rows).ran().texts("unique", "id"), ["r2"], "{name}");
+    }
+    let row = |(id, f, b, s)| json!({"id": id, "code": words(0, 25), "f": f, "b": b, "s": s});
+    let rows = [
+        ("a", Some(0.5), Some(true), "b"),
+        ("b", Some(-1.5), None, "B"),
+        ("c", Some(1e300), Some(false), "ä"),
+        ("d", None, Some(true), ""),
+    ];
+    for (order, first, last) in
+        [("f", "b", "c"), ("b", "c", "d"), ("s", "d", "c"), ("code", "a", "d")]
+    {
+        for (keep, wanted) in [("first", first), ("last", last)] {
+            let with = format!("column: code, order_by: [{order}], keep: {keep}");
+            let project = project(&with, rows.map(row)).ran();
+            assert_eq!(project.texts("unique", "id"), [wanted], "{order} {keep}");
+        }
     }
 }
 
@@ -93,26 +113,6 @@ fn ids_may_be_what_is_compared_and_a_column_may_stand_twice_in_the_order() {
 }
 
 #[test]
-fn values_of_every_plain_type_have_an_order() {
-    let row = |(id, f, b, s)| json!({"id": id, "code": words(0, 25), "f": f, "b": b, "s": s});
-    let rows = [
-        ("a", Some(0.5), Some(true), "b"),
-        ("b", Some(-1.5), None, "B"),
-        ("c", Some(1e300), Some(false), "ä"),
-        ("d", None, Some(true), ""),
-    ];
-    for (order, first, last) in
-        [("f", "b", "c"), ("b", "c", "d"), ("s", "d", "c"), ("code", "a", "d")]
-    {
-        for (keep, wanted) in [("first", first), ("last", last)] {
-            let with = format!("column: code, order_by: [{order}], keep: {keep}");
-            let project = project(&with, rows.map(row)).ran();
-            assert_eq!(project.texts("unique", "id"), [wanted], "{order} {keep}");
-        }
-    }
-}
-
-#[test]
 fn a_matrix_of_thresholds_gives_a_table_of_summaries() {
     let project = project("column: code, threshold: '${{ matrix.t }}'", with_column("note"));
     project.change("op: dedup,", "op: dedup, matrix: { t: [0.5, 0.8] },");
@@ -127,13 +127,6 @@ outputs:
     assert_eq!(project.read("sums.csv").lines().count(), 3, "{outcome}");
     assert_eq!(project.read("members.csv").lines().count(), 5, "{outcome}");
     assert!(outcome.stdout.contains("sums.csv") && outcome.stdout.contains("members.csv"));
-}
-
-#[test]
-fn numbers_as_ids_are_refused_with_advice() {
-    let project = project("column: code", (0..3).map(|i| json!({"id": i, "code": words(0, 25)})));
-    let found = project.refused_once("wrong-type", "int64");
-    says(text(&found, "message"), &["`id` has type int64"]);
 }
 
 #[test]

@@ -79,15 +79,11 @@ fn threads_memory_and_the_order_of_rows_change_nothing() {
 }
 
 #[test]
-fn the_same_holds_for_minhash() {
+fn the_same_holds_for_minhash_and_for_bpe() {
     let project = project(6_000);
     project.change("order_by: [day]", "method: minhash");
     is_the_same_everywhere(&project);
-}
-
-#[test]
-fn the_same_holds_for_bpe() {
-    let project = project(4_000);
+    let project = self::project(4_000);
     project.change("order_by: [day]", "tokens: bpe, keep: last");
     project.change("from: features", "from: { input: features, tokenizer: bpe }");
     let bpe = "  bpe: { op: tokenizer, from: data, with: { column: code, vocab_size: 400 } }\n";

@@ -196,7 +196,7 @@ fn evaluates(study: &mut Shipped, api: &ChatApi, folder: &str, outcomes: &[&str]
 }
 
 #[test]
-fn summaries_are_asked_for_without_the_docstring_and_scored_with_it() {
+fn summaries_and_commit_messages_are_asked_for_without_what_is_wanted() {
     let (mut study, api) = study("summarize.yaml", answer);
     documented(&study);
     let scores = evaluates(&mut study, &api, "summarize", &TEXT_SCORES);
@@ -211,11 +211,7 @@ fn summaries_are_asked_for_without_the_docstring_and_scored_with_it() {
     // Only what leads to this testbed has run.
     let ran = study.run(&[]).exits(0).statuses();
     hides(&ran, &["/fixes/", "/unit_tests/", "random_cut", "commit_gen"]);
-}
-
-#[test]
-fn commit_messages_are_asked_for_with_both_versions_of_a_method() {
-    let (mut study, api) = study("commits.yaml", answer);
+    let (mut study, api) = self::study("commits.yaml", answer);
     documented(&study);
     let scores = evaluates(&mut study, &api, "commits", &TEXT_SCORES);
     for row in &scores {

@@ -44,7 +44,7 @@ fn refused(format: &str, command: &str, words: &[&str]) {
 }
 
 #[test]
-fn an_input_that_does_not_fit_on_the_disk_is_not_cut() {
+fn what_does_not_fit_on_the_disk_is_not_cut() {
     // 7 kB: less than a writer holds back until it is dropped, more than there is room for.
     let project = Project::steps(
         "  small:
@@ -68,10 +68,6 @@ fn an_input_that_does_not_fit_on_the_disk_is_not_cut() {
     project.run_ok(&[]);
     assert_eq!(project.rows("counted"), [json!({"id": "lines", "x": 60})]);
     project.verifies("cache");
-}
-
-#[test]
-fn output_that_does_not_fit_on_the_disk_is_not_cut() {
     // The command does not care, and each of its lines has 64 bytes: 64 whole ones would fit.
     let command = "i=1000
 while [ $i -lt 1200 ]; do printf '{\"id\":\"%d\",\"x\":%45d}\\n' $i 7; i=$((i+1)); done
@@ -84,12 +80,24 @@ true";
 }
 
 #[test]
-fn a_signal_is_told_with_its_name_and_the_command() {
+fn a_signal_and_a_last_line_that_breaks_off_are_told() {
     refused("jsonl", "kill -s PIPE $$", &["SIGPIPE", "`kill -s PIPE $$`"]);
     refused("jsonl", "echo '{\"id\":\"a\",\"x\":1}'; kill -s PIPE $$", &["SIGPIPE"]);
     let in_a_shell = "sh -c 'kill -s PIPE $$'; exit $?";
     refused("jsonl", in_a_shell, &["141", "SIGPIPE", "`sh -c"]);
     refused("jsonl", "sh -c 'kill -s KILL $$'; exit $?", &["137", "SIGKILL"]);
+    let row = r#"{"id":"a","x":1}"#;
+    for end in [1, 6, 10, row.len() - 1] {
+        let command = format!("printf '%s\\n%s' '{row}' '{}'", &row[..end]);
+        let words = ["`printf", "line 2 of its standard output", "broke off"];
+        refused("jsonl", &command, &words);
+    }
+    // In the middle it is a line that is not JSON.
+    let command = format!("printf '%s\\n%s\\n' '{{\"id\":' '{row}'");
+    refused("jsonl", &command, &["line 1 of its standard output", "EOF"]);
+    refused("jsonl", &format!("printf '{row}\\n{{\"id\":\"\\377\"'"), &["line 2", "not UTF-8"]);
+    let command = format!("printf '\\376{row}\\n{row}\\n'");
+    refused("jsonl", &command, &["line 1", "byte 1", "not UTF-8"]);
 }
 
 #[test]
@@ -112,22 +120,6 @@ fn a_command_may_stop_reading_when_it_has_enough() {
     project.run_ok(&[]);
     assert_eq!(project.rows("first"), [json!({"id": "1"})]);
     assert_eq!(project.rows("none"), [json!({"id": "x"})]);
-}
-
-#[test]
-fn a_last_line_that_breaks_off_is_told() {
-    let row = r#"{"id":"a","x":1}"#;
-    for end in [1, 6, 10, row.len() - 1] {
-        let command = format!("printf '%s\\n%s' '{row}' '{}'", &row[..end]);
-        let words = ["`printf", "line 2 of its standard output", "broke off"];
-        refused("jsonl", &command, &words);
-    }
-    // In the middle it is a line that is not JSON.
-    let command = format!("printf '%s\\n%s\\n' '{{\"id\":' '{row}'");
-    refused("jsonl", &command, &["line 1 of its standard output", "EOF"]);
-    refused("jsonl", &format!("printf '{row}\\n{{\"id\":\"\\377\"'"), &["line 2", "not UTF-8"]);
-    let command = format!("printf '\\376{row}\\n{row}\\n'");
-    refused("jsonl", &command, &["line 1", "byte 1", "not UTF-8"]);
 }
 
 #[test]
@@ -185,12 +177,19 @@ fn ended_by(signals: &[&str]) -> (Project, Outcome) {
 }
 
 #[test]
-fn a_command_ends_with_the_terminal() {
+fn a_command_ends_with_the_terminal_and_nohup_outlives_it() {
     for signal in ["HUP", "TERM", "INT"] {
         let (project, outcome) = ended_by(&[signal]);
         assert_eq!(outcome.exits(130).finished()["status"], "interrupted", "{signal}");
         assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
     }
+    let command =
+        "touch started; until test -e go; do sleep 0.02; done; echo '{\"id\":\"a\",\"x\":1}'";
+    let project = Project::new(&workflow("jsonl", command));
+    let running = started(&project, "trap '' HUP; exec");
+    running.signal("HUP");
+    project.write("go", "");
+    assert_eq!(running.finish().exits(0).finished()["status"], "ok");
 }
 
 #[test]
@@ -225,17 +224,6 @@ fn a_running_run_keeps_its_files_while_another_sweeps() {
     running.finish().exits(0);
     assert_eq!(project.rows("slow"), [json!({"id": "a"})]);
     assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
-}
-
-#[test]
-fn nohup_outlives_the_terminal() {
-    let command =
-        "touch started; until test -e go; do sleep 0.02; done; echo '{\"id\":\"a\",\"x\":1}'";
-    let project = Project::new(&workflow("jsonl", command));
-    let running = started(&project, "trap '' HUP; exec");
-    running.signal("HUP");
-    project.write("go", "");
-    assert_eq!(running.finish().exits(0).finished()["status"], "ok");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::harness::{Project, has, says, text};
 
 #[test]
-fn a_code_is_explained_without_a_workflow_also_as_json() {
+fn a_code_is_explained_without_a_workflow_and_an_unknown_one_is_refused() {
     let project = Project::empty();
     let explained = project.run(&["check", "--explain", "unknown-column"]).exits(0);
     let said = &explained.stdout;
@@ -16,21 +16,6 @@ fn a_code_is_explained_without_a_workflow_also_as_json() {
     let title = "Steps need each other's results.";
     has(&line, "event code title", json!(["explanation", "cycle", title]));
     says(text(&line, "explanation"), &["from"]);
-}
-
-#[test]
-fn what_check_reports_can_be_explained() {
-    let project = Project::new("galeras: 1\nname: w\nsteps:\n  a: { op: methds }\n");
-    let checked = project.run(&["check", "w.yaml", "--format", "json"]).exits(2);
-    let lines = checked.json_lines();
-    let code = lines[0]["code"].as_str().unwrap();
-    assert_eq!(code, "unknown-operator", "{checked}");
-    project.run(&["check", "--explain", code]).exits(0).prints(&["galeras ops"]);
-}
-
-#[test]
-fn an_unknown_code_is_refused_with_the_one_that_was_meant() {
-    let project = Project::empty();
     for (code, words) in [
         ("unknown-colum", &["did you mean `unknown-column`?"][..]),
         ("E0308", &["there is no diagnostic code `E0308`", "yaml-syntax"]),
@@ -41,4 +26,14 @@ fn an_unknown_code_is_refused_with_the_one_that_was_meant() {
     // Files are either checked or not.
     project.run(&["check"]).exits(2);
     project.run(&["check", "w.yaml", "--explain", "cycle"]).exits(2);
+}
+
+#[test]
+fn what_check_reports_can_be_explained() {
+    let project = Project::new("galeras: 1\nname: w\nsteps:\n  a: { op: methds }\n");
+    let checked = project.run(&["check", "w.yaml", "--format", "json"]).exits(2);
+    let lines = checked.json_lines();
+    let code = lines[0]["code"].as_str().unwrap();
+    assert_eq!(code, "unknown-operator", "{checked}");
+    project.run(&["check", "--explain", code]).exits(0).prints(&["galeras ops"]);
 }

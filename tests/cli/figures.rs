@@ -55,7 +55,7 @@ fn a_figure_is_written_as_its_suffix_says() {
 }
 
 #[test]
-fn the_same_rows_give_the_same_bytes() {
+fn the_same_rows_give_the_same_bytes_and_only_a_drawn_column_other_ones() {
     let drawn = |jobs| {
         let project = project(BOX);
         project.run_ok(&["--jobs", jobs]);
@@ -63,10 +63,6 @@ fn the_same_rows_give_the_same_bytes() {
             .map(|end| std::fs::read(project.path(&format!("picture.{end}"))).unwrap())
     };
     assert!(drawn("1") == drawn("4"), "the bytes differ");
-}
-
-#[test]
-fn only_a_column_that_is_drawn_makes_a_figure_anew() {
     let project = project(BOX).ran().with("rows.jsonl", ROWS.replace("\"low\":1.0", "\"low\":0.5"));
     assert_eq!(project.run_ok(&[]).step("picture")["status"], "hit");
     project.write("rows.jsonl", ROWS.replace("\"size\":1.5", "\"size\":1.25"));
@@ -74,12 +70,17 @@ fn only_a_column_that_is_drawn_makes_a_figure_anew() {
 }
 
 #[test]
-fn the_order_of_rows_can_be_said() {
+fn the_order_of_rows_can_be_said_and_names_are_never_markup() {
     let project = project("{ kind: funnel, x: group, y: size, order_by: [-size] }");
     let row = |id, size, group| json!({"id": id, "size": size, "group": group});
     let rows = [row("a", 5, "last"), row("b", 50, "first")];
     let svg = project.with("rows.jsonl", lines(&rows)).ran().read("picture.svg");
     assert!(svg.find(">first").unwrap() < svg.find(">last").unwrap(), "{svg}");
+    let project = self::project("{ kind: bar, x: group, y: size }");
+    let group = "</text><script>alert(1)</script>\u{1b}[31m";
+    let row = json!({"id": "a", "size": 1, "group": group});
+    let svg = project.with("rows.jsonl", lines(&[row])).ran().read("picture.svg");
+    hides(&svg, &["<script", "\u{1b}"]);
 }
 
 #[test]
@@ -110,13 +111,4 @@ fn what_only_rows_show_fails_the_step_with_a_sentence() {
     project.write("rows.jsonl", "{\"id\":\"a\",\"size\":null,\"low\":null,\"high\":null}\n");
     // A column of nulls has no numbers.
     project.run(&["check", "w.yaml"]).exits(2).reports(&["size"]);
-}
-
-#[test]
-fn names_are_text_and_never_markup() {
-    let project = project("{ kind: bar, x: group, y: size }");
-    let group = "</text><script>alert(1)</script>\u{1b}[31m";
-    let row = json!({"id": "a", "size": 1, "group": group});
-    let svg = project.with("rows.jsonl", lines(&[row])).ran().read("picture.svg");
-    hides(&svg, &["<script", "\u{1b}"]);
 }

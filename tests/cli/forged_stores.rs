@@ -132,19 +132,15 @@ fn a_result_with_other_tables_than_the_workflow_says_is_computed() {
 }
 
 #[test]
-fn a_plan_says_why_a_stored_result_is_not_used() {
+fn a_plan_says_why_a_result_is_not_used_and_a_column_that_is_required_now_is_no_reason() {
     let project = Project::new(WORKFLOW).ran();
     let twice = table(&[("id", texts(&["a", "a"])), ("y", numbers(&[Some(1), Some(2)]))]);
     forge(&project.path("cache"), &twice, &twice, "id");
     project.run(&["plan", "w.yaml"]).exits(0).prints(&["two rows of its table have one key"]);
     // `show` does not get it either.
     assert_ne!(project.run(&["show", "w.yaml", "table"]).code, Some(0));
-}
-
-/// Columns that are required or not are the same values: an edit of that alone computes nothing
-/// downstream, and a reader of old results gets them.
-#[test]
-fn a_column_that_is_required_now_has_the_same_results() {
+    // Columns that are required or not are the same values: an edit of that alone computes nothing
+    // downstream, and a reader of old results gets them.
     let project = Project::new(&WORKFLOW.replace("y: int64!", "y: int64"));
     let first = project.run_ok(&[]);
     let second = project.rerun("y: int64", "y: int64!");

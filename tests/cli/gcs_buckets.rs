@@ -144,7 +144,7 @@ fn without_credentials_it_is_said_soon_which_are_missing() {
 }
 
 #[test]
-fn a_public_bucket_is_read_by_nobody_in_particular() {
+fn a_public_bucket_is_read_by_nobody_and_others_with_the_account_of_the_machine() {
     let (api, owner, other) = (GcsApi::start(), project(), project());
     let expected = owner.run_ok(&[]);
     run(&api, &owner, &["push", "w.yaml", "--remote", STORE]).exits(0);
@@ -154,10 +154,6 @@ fn a_public_bucket_is_read_by_nobody_in_particular() {
     let done = other.run_with(&args, &env).exits(0);
     assert_eq!(statuses(&steps(&done)), ["hit (remote)"; 3], "{done}");
     assert_eq!(done.digests(), expected.digests());
-}
-
-#[test]
-fn the_account_of_the_machine_is_asked_for_lack_of_others() {
     let (api, project) = (GcsApi::start(), project());
     api.admit(|token| token == Some("hunter2-machine"));
     let machine = metadata_server(Some("hunter2-machine"));
