@@ -120,7 +120,7 @@ fn answers_in_blocks_are_read() {
 }
 
 #[test]
-fn what_fails_in_passing_is_asked_again() {
+fn what_fails_in_passing_is_asked_again_and_one_prompt_that_fails_is_set_aside() {
     let half = json!({"type": "message", "content": [{"type": "text"}]}).to_string();
     for fault in [
         error(529, &[], "overloaded_error", "Overloaded"),
@@ -133,10 +133,6 @@ fn what_fails_in_passing_is_asked_again() {
     ] {
         survives(WORKFLOW, fault);
     }
-}
-
-#[test]
-fn one_prompt_that_fails_is_set_aside() {
     let long = error(400, &[], "invalid_request_error", "prompt is too long: 9 > 8");
     for (fault, tries, rule, word) in [
         (long, 1, "refused", "context"),

@@ -131,12 +131,19 @@ fn after_a_kill_only_what_has_no_answer_is_asked() {
 }
 
 #[test]
-fn an_interruption_ends_at_once_and_keeps_the_answers() {
+fn an_interruption_ends_at_once_and_a_forced_run_that_was_killed_asks_only_for_the_rest() {
     let (api, project) = served(ROWS, "concurrency: 4");
     let (outcome, answered) = stopped(&api, &project, "INT", "");
     let outcome = outcome.exits(130);
     assert!(project.read("events").contains("\"status\":\"interrupted\""), "{outcome}");
     goes_on(&api, &project, &answered, ROWS - BEFORE);
+    let (api, project) = served(ROWS, "concurrency: 4");
+    let before = project.run_ok(&[]);
+    stopped(&api, &project, "KILL", "--force answers");
+    let outcome = project.run_ok(&[]);
+    outcome.all_hit();
+    assert_eq!((api.count(), outcome.digests()), (0, before.digests()));
+    project.verifies("cache");
 }
 
 #[test]
@@ -190,17 +197,6 @@ fn what_a_failed_run_was_answered_outlives_a_clean_up() {
     goes_on(&api, &project, &answered, ROWS - BEFORE);
 }
 
-#[test]
-fn a_forced_run_that_was_killed_asks_only_for_the_rest() {
-    let (api, project) = served(ROWS, "concurrency: 4");
-    let before = project.run_ok(&[]);
-    stopped(&api, &project, "KILL", "--force answers");
-    let outcome = project.run_ok(&[]);
-    outcome.all_hit();
-    assert_eq!((api.count(), outcome.digests()), (0, before.digests()));
-    project.verifies("cache");
-}
-
 /// Runs two workflows at a time, whose steps need so many answers together.
 #[track_caller]
 fn both(api: &ChatApi, project: &Project, files: [&str; 2], asked: usize) -> [Outcome; 2] {
@@ -213,7 +209,7 @@ fn both(api: &ChatApi, project: &Project, files: [&str; 2], asked: usize) -> [Ou
 }
 
 #[test]
-fn two_runs_or_workflows_at_a_time_ask_nothing_twice() {
+fn two_runs_workflows_or_steps_at_a_time_ask_nothing_twice() {
     let (api, project) = served(ROWS, "concurrency: 4");
     let [one, two] = both(&api, &project, ["w.yaml", "w.yaml"], ROWS);
     assert_eq!(one.digests(), two.digests());
@@ -224,10 +220,6 @@ fn two_runs_or_workflows_at_a_time_ask_nothing_twice() {
     project.write("other.yaml", other);
     project.write("more.jsonl", data(20..60));
     both(&api, &project, ["w.yaml", "other.yaml"], 60);
-}
-
-#[test]
-fn two_steps_of_a_run_ask_nothing_twice() {
     let (api, project) = served(20, "concurrency: 4");
     let text = project.read("w.yaml");
     let (_, step) = text.split_once("  answers:\n").unwrap();
@@ -249,7 +241,7 @@ fn waiting(project: &Project) -> Running {
 }
 
 #[test]
-fn a_run_takes_over_from_one_that_is_killed_while_it_waits() {
+fn a_run_that_waits_takes_over_from_one_that_is_killed_and_can_be_interrupted() {
     let (api, project) = served(ROWS, "concurrency: 4");
     let first = started(&api, &project, "");
     let second = waiting(&project);
@@ -262,10 +254,6 @@ fn a_run_takes_over_from_one_that_is_killed_while_it_waits() {
     assert_eq!(asked.len(), ROWS - BEFORE);
     assert!(questions(&asked).is_disjoint(&questions(&answered)));
     project.run_ok(&[]).all_hit();
-}
-
-#[test]
-fn a_run_that_waits_for_another_can_be_interrupted() {
     let (api, project) = served(4, "");
     api.script(|_| Some(ChatFault::Hang));
     let first = start(&project, "events", "");

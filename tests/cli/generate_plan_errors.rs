@@ -144,14 +144,10 @@ const MISTAKES: &[(&str, &str, &str, &[&str])] = &[
 ];
 
 #[test]
-fn arguments_are_checked_at_their_place() {
+fn arguments_and_fields_of_the_extra_body_are_checked_at_their_place() {
     every(MISTAKES.iter().map(|case| (case.1, case)), |(step, with, code, words)| {
         refused(&workflow(step, with), code, words);
     });
-}
-
-#[test]
-fn fields_that_the_step_sets_are_not_for_the_extra_body() {
     for (step, before, names) in [
         ("openai", "", &["model", "messages", "stream", "n"][..]),
         ("completions", "prompt: code, ", &["model", "prompt", "suffix", "stream", "n", "echo"]),
@@ -183,16 +179,7 @@ fn arguments_that_are_missing_have_no_place_of_their_own() {
 }
 
 #[test]
-fn an_address_with_a_password_is_refused_without_quoting_it() {
-    for url in ["http://me:hunter2@host/v1", "http://hunter2@host/v1"] {
-        let text = workflow("any", &format!("model: m, messages: code, base_url: «'{url}'"));
-        let outcome = refused(&text, "bad-url", &["user or password"]);
-        assert!(!outcome.stdout.contains("hunter2"), "{outcome}");
-    }
-}
-
-#[test]
-fn ports_that_a_provider_does_not_take() {
+fn ports_that_a_provider_does_not_take_and_an_address_with_a_password_are_refused() {
     let with_port = |port: &str, step: &str, with: &str| {
         let from = format!("from: {{ input: table, {port}: table }}");
         workflow(step, with).replacen("from: table", &from, 1)
@@ -205,6 +192,11 @@ fn ports_that_a_provider_does_not_take() {
     let (text, _) =
         marked(&with_port("«other", "any", "model: m, base_url: 'URL', messages: code"));
     Project::new(&text).refused_once("wrong-inputs", "");
+    for url in ["http://me:hunter2@host/v1", "http://hunter2@host/v1"] {
+        let text = workflow("any", &format!("model: m, messages: code, base_url: «'{url}'"));
+        let outcome = refused(&text, "bad-url", &["user or password"]);
+        assert!(!outcome.stdout.contains("hunter2"), "{outcome}");
+    }
 }
 
 #[test]

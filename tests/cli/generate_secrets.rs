@@ -131,7 +131,7 @@ fn without_key(api: &ChatApi) -> (Project, String) {
 }
 
 #[test]
-fn a_missing_key_is_found_before_anything_runs() {
+fn a_missing_key_or_one_that_cannot_be_sent_is_found_before_anything_runs() {
     let api = ChatApi::start();
     let (project, place) = without_key(&api);
     let wanted = [format!("missing-secret w.yaml:{place}")];
@@ -159,6 +159,13 @@ fn a_missing_key_is_found_before_anything_runs() {
     let found = project.refused_once("missing-secret", "OPENAI_API_KEY");
     assert!(found["message"].to_string().contains("OPENAI_API_KEY"), "{found}");
     project.run(&["check", "w.yaml"]).exits(0);
+    let api = ChatApi::start();
+    let (project, _) = without_key(&api);
+    for bad in ["two words of mine", "schlüssel-mit-umlaut"] {
+        let outcome = project.run_with(&RUN, &[(NAME, bad)]).exits(2);
+        assert!(outcome.stdout.contains(NAME) && !outcome.stdout.contains(bad), "{outcome}");
+    }
+    assert_eq!(api.count(), 0);
 }
 
 #[test]
@@ -175,15 +182,4 @@ fn only_steps_that_run_need_their_key() {
     run(&project, &["run", "w.yaml"]).exits(0);
     project.run_json(&["--force", "answers"]).exits(2);
     assert_eq!(api.asked().iter().map(ChatRequest::last).count(), 3);
-}
-
-#[test]
-fn a_key_that_cannot_be_sent_is_told_without_it() {
-    let api = ChatApi::start();
-    let (project, _) = without_key(&api);
-    for bad in ["two words of mine", "schlüssel-mit-umlaut"] {
-        let outcome = project.run_with(&RUN, &[(NAME, bad)]).exits(2);
-        assert!(outcome.stdout.contains(NAME) && !outcome.stdout.contains(bad), "{outcome}");
-    }
-    assert_eq!(api.count(), 0);
 }

@@ -60,7 +60,7 @@ fn computed() -> (Project, Outcome) {
 }
 
 #[test]
-fn a_second_run_computes_nothing_and_jobs_change_nothing() {
+fn a_second_run_computes_nothing_jobs_change_nothing_and_events_come_in_order() {
     let (project, before) = computed();
     let after = project.run_ok(&[]).all_hit_as(&before);
     assert!(after.events("step_started").is_empty(), "{after}");
@@ -72,6 +72,17 @@ fn a_second_run_computes_nothing_and_jobs_change_nothing() {
     let one = project.run_ok(&["--jobs", "1", "--cache", "one"]);
     assert_eq!(one.digests(), project.run_ok(&["--jobs", "2", "--cache", "two"]).digests());
     assert_eq!(one.digests().len(), 6 + 5);
+    let outcome = self::project().run_ok(&[]);
+    let events = outcome.json_lines();
+    assert_eq!(events[0]["event"], "started");
+    let order: Vec<&str> =
+        events[0]["steps"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert_eq!(order, ["methods", "features", "valid", "testbed", "table", "lengths"]);
+    for step in order {
+        let at = |kind: &str| events.iter().position(|e| e["event"] == kind && e["step"] == step);
+        assert!(at("step_started").unwrap() < at("step_finished").unwrap(), "{step}");
+    }
+    assert!(outcome.stderr.is_empty(), "{outcome}");
 }
 
 #[test]
@@ -165,7 +176,7 @@ fn the_name_of_a_step_changes_nothing() {
 }
 
 #[test]
-fn an_argument_or_a_param_runs_what_depends_on_it() {
+fn an_argument_a_param_and_another_operator_run_what_depends_on_them() {
     let (project, _) = computed();
     project.change("max: 0.65", "max: 0.6");
     let line = "w.yaml:22:56";
@@ -187,6 +198,14 @@ fn an_argument_or_a_param_runs_what_depends_on_it() {
     let found = project.run_ok(&["--set", "seed=43"]).statuses();
     assert_eq!(found, "methods=hit features=hit valid=hit testbed=ran table=hit lengths=ran");
     project.cli("explain w.yaml testbed --set seed=44").exits(0).prints(&["seed: 43 → 44"]);
+    let (project, _) = computed();
+    let (old, new) = (
+        "op: sample, from: methods, with: { n: 1, seed: 1 }",
+        "op: describe, from: methods, with: { columns: [start_line] }",
+    );
+    project.write("w.yaml", format!("{WORKFLOW}  more: {{ {old} }}\n"));
+    assert_eq!(project.run_ok(&[]).step("more")["reason"], "NEW");
+    assert_eq!(project.rerun(old, new).step("more")["reason"], "OP_CHANGED");
 }
 
 #[test]
@@ -230,7 +249,7 @@ fn a_changed_file_runs_what_reads_it() {
 }
 
 #[test]
-fn force_computes_a_step_again_and_select_what_it_needs() {
+fn force_select_and_keep_going_run_what_they_say() {
     let (project, before) = computed();
     let after = project.run_ok(&["--force", "features"]);
     let found = after.statuses();
@@ -244,23 +263,7 @@ fn force_computes_a_step_again_and_select_what_it_needs() {
     let outcome = project.run_ok(&["--select", "table", "--select", "methods"]);
     assert_eq!(outcome.statuses(), "methods=hit features=hit valid=hit testbed=ran table=ran");
     project.run(&["show", "w.yaml", "lengths"]).exits(1).reports(&["not computed yet"]);
-}
-
-#[test]
-fn reasons_of_new_and_replaced_steps() {
-    let (project, _) = computed();
-    let (old, new) = (
-        "op: sample, from: methods, with: { n: 1, seed: 1 }",
-        "op: describe, from: methods, with: { columns: [start_line] }",
-    );
-    project.write("w.yaml", format!("{WORKFLOW}  more: {{ {old} }}\n"));
-    assert_eq!(project.run_ok(&[]).step("more")["reason"], "NEW");
-    assert_eq!(project.rerun(old, new).step("more")["reason"], "OP_CHANGED");
-}
-
-#[test]
-fn keep_going_runs_what_does_not_depend_on_a_failure() {
-    let project = project();
+    let project = self::project();
     let fail = "  broken:\n    op: exec\n    with: { command: exit 1, output: { id: utf8! } }\n  behind:\n    op: sample\n    from: broken\n    with: { n: 1, seed: 1 }\n";
     project.write("w.yaml", WORKFLOW.replace("steps:\n", &format!("steps:\n{fail}")));
     let outcome = project.run_json(&["--keep-going"]).exits(1);
@@ -272,19 +275,4 @@ fn keep_going_runs_what_does_not_depend_on_a_failure() {
     // The failed step is tried again for this reason.
     let outcome = project.run_json(&["--keep-going"]).exits(1);
     assert_eq!(outcome.step("broken")["reason"], "PREV_FAILED");
-}
-
-#[test]
-fn events_come_in_order() {
-    let outcome = project().run_ok(&[]);
-    let events = outcome.json_lines();
-    assert_eq!(events[0]["event"], "started");
-    let order: Vec<&str> =
-        events[0]["steps"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-    assert_eq!(order, ["methods", "features", "valid", "testbed", "table", "lengths"]);
-    for step in order {
-        let at = |kind: &str| events.iter().position(|e| e["event"] == kind && e["step"] == step);
-        assert!(at("step_started").unwrap() < at("step_finished").unwrap(), "{step}");
-    }
-    assert!(outcome.stderr.is_empty(), "{outcome}");
 }

@@ -91,7 +91,7 @@ fn values_of_the_environment_are_stored_nowhere() {
 }
 
 #[test]
-fn graphs_name_every_step_and_edge() {
+fn graphs_name_every_step_and_edge_and_show_odd_text_safely() {
     let project = Project::new(WORKFLOW);
     let mermaid = project.run(&["graph", "w.yaml"]).exits(0);
     assert!(mermaid.stdout.contains("flowchart"), "{mermaid}");
@@ -107,10 +107,20 @@ fn graphs_name_every_step_and_edge() {
     assert_eq!(mermaid.stdout.matches("-->").count(), 2);
     assert_eq!(dot.stdout.matches("->").count(), 2);
     assert!(!project.path("cache").exists(), "a graph needs no store");
+    let project = Project::new(&WORKFLOW.replace("name: shapes", "name: \"a\\e[31m\\\"<b>&\""));
+    for format in ["mermaid", "dot", "svg"] {
+        let graph = project.run(&["graph", "w.yaml", "--format", format]).exits(0);
+        assert!(!graph.stdout.contains('\u{1b}'), "{format}");
+        assert!(format != "svg" || !graph.stdout.contains("<b>"), "{graph}");
+    }
+    let shown = project.run(&["run", "w.yaml"]).exits(0);
+    assert!(!shown.stderr.contains('\u{1b}'), "{shown}");
+    let shown = project.run(&["cache", "ls"]).exits(0);
+    assert!(!shown.stdout.contains('\u{1b}'), "{shown}");
 }
 
 #[test]
-fn operators_are_listed_and_documented() {
+fn operators_are_listed_and_documented_and_schemas_are_json() {
     let project = Project::empty();
     let all = project.run(&["ops"]).exits(0);
     let names = ["read", "methods", "ast", "validate", "sample", "cut", "sql", "describe", "exec"];
@@ -130,11 +140,6 @@ fn operators_are_listed_and_documented() {
         assert!(real.is_empty(), "{name}: {checked}");
     }
     project.run(&["ops", "sampel"]).exits(2).reports(&["did you mean `sample`?"]);
-}
-
-#[test]
-fn schemas_are_json() {
-    let project = Project::empty();
     let parse = |args: &[&str]| -> Value {
         serde_json::from_str(&project.run(args).exits(0).stdout).unwrap()
     };
@@ -165,20 +170,6 @@ fn completions_are_scripts_and_every_verb_documents_itself() {
         let help = project.run(&[verb, "--help"]).exits(0);
         assert!(help.stdout.contains("Usage") && help.stderr.is_empty(), "{verb}");
     }
-}
-
-#[test]
-fn a_workflow_with_odd_text_is_shown_safely() {
-    let project = Project::new(&WORKFLOW.replace("name: shapes", "name: \"a\\e[31m\\\"<b>&\""));
-    for format in ["mermaid", "dot", "svg"] {
-        let graph = project.run(&["graph", "w.yaml", "--format", format]).exits(0);
-        assert!(!graph.stdout.contains('\u{1b}'), "{format}");
-        assert!(format != "svg" || !graph.stdout.contains("<b>"), "{graph}");
-    }
-    let shown = project.run(&["run", "w.yaml"]).exits(0);
-    assert!(!shown.stderr.contains('\u{1b}'), "{shown}");
-    let shown = project.run(&["cache", "ls"]).exits(0);
-    assert!(!shown.stdout.contains('\u{1b}'), "{shown}");
 }
 
 const MATRIX: &str = "galeras: 1

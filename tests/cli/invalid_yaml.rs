@@ -14,7 +14,7 @@ fn invalid(project: &Project) -> Outcome {
 }
 
 #[test]
-fn what_is_no_workflow_is_one_mistake_at_its_place() {
+fn what_is_no_workflow_is_one_mistake_and_what_cannot_be_read_is_named() {
     let syntax = "galeras: 1\nsteps:\n  a: { op: exec, with: [ }\n";
     for (text, start) in [
         (syntax, "yaml-syntax w.yaml:3:"),
@@ -30,10 +30,6 @@ fn what_is_no_workflow_is_one_mistake_at_its_place() {
     }
     let shown = Project::new(syntax).run(&["run", "w.yaml"]).exits(2).reports(&["w.yaml:3:"]);
     assert!(shown.stdout.is_empty(), "{shown}");
-}
-
-#[test]
-fn files_that_cannot_be_read_are_named() {
     let project = Project::empty().with("bytes.yaml", b"galeras: 1\nname: \xff\xfe\n");
     let outcome = project.run_json(&[]).exits(2);
     assert_eq!(outcome.diagnostics().len(), 1, "{outcome}");
@@ -46,7 +42,7 @@ fn files_that_cannot_be_read_are_named() {
 }
 
 #[test]
-fn bombs_and_deep_files_are_refused_in_bounded_time() {
+fn bombs_deep_files_and_ten_megabytes_are_refused_in_bounded_time() {
     let mut text = String::from("galeras: 1\nx0: &x0 [lol, lol, lol, lol, lol, lol, lol, lol]\n");
     for i in 1..30 {
         let one = format!("*x{}", i - 1);
@@ -65,10 +61,6 @@ fn bombs_and_deep_files_are_refused_in_bounded_time() {
         assert!(outcome.took < patience(5), "{:?}", outcome.took);
         assert!(outcome.stdout.len() < 20_000, "{}", outcome.stdout.len());
     }
-}
-
-#[test]
-fn a_file_of_ten_megabytes_is_refused_in_bounded_time() {
     let mut text = String::from("galeras: 1\nsteps:\n");
     let mut i = 0;
     while text.len() < 10 << 20 {
@@ -189,7 +181,7 @@ fn names_that_name_nothing_are_found_at_their_place() {
 }
 
 #[test]
-fn an_unknown_column_or_table_of_a_query() {
+fn an_unknown_column_or_table_of_a_query_and_one_of_the_ninth_step() {
     let text = workflow(
         "  b:\n    op: sql\n    from: table\n    with:\n      query: |\n        SELECT id,\n          sizes\n        FROM input\n",
     );
@@ -203,10 +195,6 @@ fn an_unknown_column_or_table_of_a_query() {
     let message = &outcome.events("diagnostic")[0];
     says(&told(message), &["input", "left"]);
     assert_eq!((&message["line"], &message["file"]), (&13.into(), &"w.yaml".into()));
-}
-
-#[test]
-fn a_wrong_column_in_the_ninth_step_stops_the_first() {
     let mut rest = String::new();
     let mut before = String::from("table");
     for i in 2..9 {
@@ -387,7 +375,7 @@ fn conditions_that_are_no_conditions() {
 }
 
 #[test]
-fn settings_out_of_bounds() {
+fn settings_out_of_bounds_and_the_command_line_itself() {
     let project = Project::new(TABLE);
     for (setting, wanted) in [
         ("n=0", "wrong-value --set:1:3"),
@@ -400,11 +388,6 @@ fn settings_out_of_bounds() {
         project.refuses(&["--set", setting], wanted, &[]);
     }
     project.run_ok(&["--set", "n=9", "--set", "kind=b", "--set", "on=false", "--set", "share=1"]);
-}
-
-#[test]
-fn the_command_line_itself() {
-    let project = Project::new(TABLE);
     for args in [
         &["run"][..],
         &["runn", "w.yaml"],

@@ -98,7 +98,7 @@ fn every_protocol_is_asked_in_its_words() {
 }
 
 #[test]
-fn a_frozen_run_needs_a_pin() {
+fn a_frozen_run_needs_a_pin_and_answers_of_its_version_from_before_are_used() {
     let api = ChatApi::start();
     let text = generate_openai::workflow(&api, "").replace("  answers:", "  «answers:");
     let (text, place) = marked(&text);
@@ -116,10 +116,6 @@ fn a_frozen_run_needs_a_pin() {
     // Another model is not pinned.
     project.change("model: tiny", "model: tiny2");
     project.run_json(&["--frozen"]).exits(2);
-}
-
-#[test]
-fn answers_from_before_the_lock_are_used_if_they_are_of_its_version() {
     let (api, project) = served(4, "");
     let before = project.run_ok(&[]);
     lock(&project);
@@ -353,7 +349,7 @@ fn a_frozen_run_gives_the_same_with_an_empty_store_and_asks_for_no_heads() {
 }
 
 #[test]
-fn another_question_is_not_locked() {
+fn another_question_is_not_locked_and_a_forced_step_stays_pinned() {
     let (project, repo) = project();
     lock(&project);
     repo.commit(at(day(2)).on("side").write("m.py", def("f", 2)));
@@ -367,6 +363,17 @@ fn another_question_is_not_locked() {
     lock(&project);
     assert_eq!(locked(&project)["snapshots"].as_array().unwrap().len(), 1);
     project.run_ok(&["--frozen"]);
+    let (project, repo) = self::project();
+    lock(&project);
+    project.run_ok(&[]);
+    repo.commit(at(day(2)).write("m.py", def("f", 2)));
+    let outcome = project.run_ok(&["--force", "repos"]);
+    let warnings = outcome.events("warning");
+    assert_eq!((warnings.len(), &warnings[0]["step"]), (1, &"repos".into()), "{outcome}");
+    says(&outcome.warnings()[0], &["galeras.lock"]);
+    assert_eq!(mined(&project).rows.len(), 1);
+    // Steps that are not pinned are forced without a word.
+    assert!(project.run_ok(&["--force", "mined"]).events("warning").is_empty());
 }
 
 #[test]
@@ -431,21 +438,6 @@ fn two_workflows_of_a_folder_share_the_file() {
 }
 
 #[test]
-fn to_force_a_pinned_step_warns_and_asks_nobody() {
-    let (project, repo) = project();
-    lock(&project);
-    project.run_ok(&[]);
-    repo.commit(at(day(2)).write("m.py", def("f", 2)));
-    let outcome = project.run_ok(&["--force", "repos"]);
-    let warnings = outcome.events("warning");
-    assert_eq!((warnings.len(), &warnings[0]["step"]), (1, &"repos".into()), "{outcome}");
-    says(&outcome.warnings()[0], &["galeras.lock"]);
-    assert_eq!(mined(&project).rows.len(), 1);
-    // Steps that are not pinned are forced without a word.
-    assert!(project.run_ok(&["--force", "mined"]).events("warning").is_empty());
-}
-
-#[test]
 fn what_cannot_be_reached_leaves_the_file_untouched() {
     let (project, repo, server) = remote();
     let busy = || GitFault::StatusWith(503, vec![("Retry-After".into(), "0".into())]);
@@ -466,7 +458,7 @@ fn what_cannot_be_reached_leaves_the_file_untouched() {
 }
 
 #[test]
-fn a_repository_without_a_commit_is_a_reject_of_a_locked_run_too() {
+fn a_repository_without_a_commit_is_a_reject_and_a_commit_pushed_away_is_mined_while_it_is_there() {
     let (project, _) = project();
     Repository::bare(project.path("empty"));
     let free = project.rerun("[./r]", "[./r, ./empty]");
@@ -475,11 +467,7 @@ fn a_repository_without_a_commit_is_a_reject_of_a_locked_run_too() {
     let locked = project.run_ok(&["--frozen"]);
     assert_eq!(project.rows("repos.rejects").len(), 1, "every dropped row says where and why");
     assert_eq!(locked.digests(), free.digests());
-}
-
-#[test]
-fn a_pinned_commit_that_was_pushed_away_is_mined_as_long_as_it_is_there() {
-    let (project, repo) = project();
+    let (project, repo) = self::project();
     let old = repo.commit(at(day(2)).write("m.py", def("f", 2)));
     lock(&project);
     let first = project.run_ok(&["--frozen"]);

@@ -101,7 +101,7 @@ fn busy() -> GitFault {
 }
 
 #[test]
-fn a_part_of_a_repository_is_fetched_and_gives_the_same() {
+fn a_part_of_a_repository_is_fetched_and_gives_the_same_as_do_servers_that_know_less() {
     let remote = Remote::new();
     let (_, digests) = remote.run(&[]);
     assert_eq!(digests, remote.of_folder());
@@ -119,10 +119,6 @@ fn a_part_of_a_repository_is_fetched_and_gives_the_same() {
     remote.server.take_seen();
     remote.project.run_ok(&[]).all_hit();
     assert_eq!(remote.server.count(""), 0);
-}
-
-#[test]
-fn a_server_without_filters_or_of_the_oldest_protocol_gives_the_same() {
     let remote = Remote::new();
     remote.repo.git(&["config", "uploadpack.allowFilter", "false"]);
     assert_eq!(remote.run(&[]).1, remote.of_folder());
@@ -238,7 +234,7 @@ fn a_snapshot_stays_until_it_is_asked_for_anew_and_a_wider_window_fetches_more()
 }
 
 #[test]
-fn a_damaged_download_is_fetched_again() {
+fn a_damaged_download_is_fetched_again_and_two_runs_fetch_into_one_store() {
     let remote = Remote::new();
     let (_, expected) = remote.run(&[]);
     let folder = remote.downloaded("cache");
@@ -250,6 +246,11 @@ fn a_damaged_download_is_fetched_again() {
     assert_eq!(digests, expected);
     std::fs::remove_dir_all(folder).unwrap();
     assert_eq!(remote.run(&["--force", "mined"]).1, expected);
+    let remote = Remote::new();
+    let runs = [(); 2].map(|()| remote.project.start(&[]));
+    let [one, two] = runs.map(|run| run.finish().exits(0));
+    assert_eq!(one.digests(), two.digests());
+    assert_eq!(remote.run(&[]).1, remote.of_folder());
 }
 
 /// Stops a run by a signal while the `stage`th request sends its answer; how many requests the
@@ -330,15 +331,6 @@ fn repositories_have_the_names_of_the_list() {
     let count = |name: &str| found.rows.iter().filter(|row| row["repo"] == name).count();
     assert!(count("x") > 30 && count("x") == count("y"));
     assert_eq!(found.rejects.len(), 2);
-}
-
-#[test]
-fn two_runs_fetch_into_one_store() {
-    let remote = Remote::new();
-    let runs = [(); 2].map(|()| remote.project.start(&[]));
-    let [one, two] = runs.map(|run| run.finish().exits(0));
-    assert_eq!(one.digests(), two.digests());
-    assert_eq!(remote.run(&[]).1, remote.of_folder());
 }
 
 #[track_caller]

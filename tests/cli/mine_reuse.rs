@@ -58,7 +58,7 @@ fn a_commit_or_a_repository_more_costs_that_one() {
 }
 
 #[test]
-fn an_argument_of_mine_mines_again_and_a_later_step_does_not() {
+fn an_argument_mines_again_and_a_later_step_another_branch_or_a_dirty_work_tree_does_not() {
     let project = project(&["a", "b"], "");
     repository(&project, "a", 3);
     repository(&project, "b", 3);
@@ -77,11 +77,7 @@ fn an_argument_of_mine_mines_again_and_a_later_step_does_not() {
     repository(&project, "a", 3);
     project.run_ok(&[]);
     assert_eq!(project.rerun("seed: 1", "seed: 2").statuses(), "repos=hit mined=hit some=ran");
-}
-
-#[test]
-fn a_commit_on_another_branch_and_a_dirty_work_tree_change_nothing() {
-    let project = project(&["a"], "");
+    let project = self::project(&["a"], "");
     let repo = Repository::with_work_tree(project.path("a"));
     let base = repo.commit(at(day(1)).write("m.py", def("f", 1)));
     let first = project.run_ok(&[]);

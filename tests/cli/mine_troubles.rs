@@ -59,7 +59,7 @@ fn a_corrupt_pack_or_one_without_its_index_ends_no_run() {
 }
 
 #[test]
-fn missing_files_and_trees_are_rejects() {
+fn missing_files_trees_commits_and_heads_are_rejects() {
     for delete in [true, false] {
         let (project, bad, ids) = good_and_bad();
         bad.damage(&bad.git(&["rev-parse", &format!("{}:pkg/a.py", ids[1])]), delete);
@@ -83,10 +83,6 @@ fn missing_files_and_trees_are_rejects() {
         expected.sort_unstable();
         assert_eq!(project.cells("mined.rejects", "commit_id"), expected);
     }
-}
-
-#[test]
-fn a_missing_commit_or_head_is_a_reject_and_the_run_goes_on() {
     for delete in [true, false] {
         let (project, bad, ids) = good_and_bad();
         bad.damage(&ids[0], delete);
@@ -294,7 +290,7 @@ fn the_branch_that_is_checked_out_counts_and_a_branch_can_be_chosen() {
 }
 
 #[test]
-fn what_looks_like_a_repository_and_is_none_is_a_reject() {
+fn what_looks_like_a_repository_is_a_reject_and_settings_of_one_run_no_programs() {
     type Spoil = fn(&Project, &Repository);
     let spoils: [Spoil; 5] = [
         |_, bad| fs::write(bad.path.join("config"), "[core\nbare = maybe").unwrap(),
@@ -319,10 +315,6 @@ fn what_looks_like_a_repository_and_is_none_is_a_reject() {
         assert_eq!(project.rows("repos.rejects")[0]["repo"], "bad", "{n}: {outcome}");
         assert_eq!(mined(&project).rows.len(), 1, "{n}: {outcome}");
     }
-}
-
-#[test]
-fn settings_of_a_repository_run_no_programs() {
     let (project, bad, _) = good_and_bad();
     let command = format!("touch {}", project.path("pwned").display());
     for name in ["core.fsmonitor", "core.sshCommand", "core.pager", "filter.x.smudge"] {

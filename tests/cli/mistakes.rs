@@ -88,7 +88,7 @@ fn mistakes_are_told_in_words() {
 }
 
 #[test]
-fn steps_in_a_circle_or_of_one_name_and_their_readers() {
+fn steps_in_a_circle_of_one_name_or_in_a_list_and_a_wrong_default() {
     let with = "    op: sample\n    with: { n: 1, seed: 1 }\n";
     let circle =
         format!("  b:\n    from: c\n{with}  c:\n    from: b\n{with}  d:\n    from: c\n{with}");
@@ -96,10 +96,6 @@ fn steps_in_a_circle_or_of_one_name_and_their_readers() {
     let twice =
         format!("  b:\n    from: table\n{with}  b:\n    from: b\n{with}  c:\n    from: b\n{with}");
     told("duplicate_step", &workflow(&twice), &[14]);
-}
-
-#[test]
-fn a_list_of_steps_and_a_wrong_default_that_is_used() {
     let list = "galeras: 1\nsteps:\n  - op: methods\n    with: { corpus: python-stdlib }\n";
     told("steps_as_a_list", list, &[3]);
     let used =

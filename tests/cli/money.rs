@@ -61,7 +61,7 @@ fn the_limit_of_a_step_is_for_all_of_its_cells() {
 }
 
 #[test]
-fn a_budget_is_for_all_steps() {
+fn a_budget_is_for_all_steps_and_may_come_from_a_param() {
     let api = ten_dollars();
     let steps = step(&api, "one", &format!("model: a, {TEN}"))
         + &step(&api, "two", &format!("model: b, {TEN}"));
@@ -75,12 +75,8 @@ fn a_budget_is_for_all_steps() {
     assert_eq!(api.count(), 30);
     project.rerun("max_requests: 30", "max_requests: 40, max_usd: 400");
     assert_eq!(api.count(), 2 * ROWS);
-}
-
-#[test]
-fn a_budget_may_come_from_a_param() {
     let api = ten_dollars();
-    let project = project(
+    let project = self::project(
         "params: { most: { type: float, default: 20 } }\nbudget: { max_usd: '${{ params.most }}' }",
         &step(&api, "answers", &format!("model: a, {TEN}")),
     );
