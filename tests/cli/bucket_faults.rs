@@ -66,7 +66,7 @@ fn a_bucket_that_may_only_be_read_gives_results_and_takes_none() {
 }
 
 #[test]
-fn wrong_credentials_are_told_and_not_shown() {
+fn wrong_credentials_and_tokens_are_told_and_not_shown() {
     let lab = Lab::new();
     let wrong_secret = [("AWS_SECRET_ACCESS_KEY", "hunter2-hunter2")];
     let wrong_key = [("AWS_ACCESS_KEY_ID", "HUNTER2HUNTER2")];
@@ -87,10 +87,6 @@ fn wrong_credentials_are_told_and_not_shown() {
     }
     let half = [("AWS_SECRET_ACCESS_KEY", "hunter2-hunter2"), ("AWS_ACCESS_KEY_ID", "")];
     refused(&lab, &["plan", "w.yaml", "--cache", STORE], &half, &[], &["hunter2"]);
-}
-
-#[test]
-fn the_token_of_a_session_is_not_quoted_though_the_server_does() {
     let lab = Lab::new();
     lab.api.behave(|manners| manners.expired = true);
     let env = [("AWS_SESSION_TOKEN", "hunter2-token")];
@@ -108,7 +104,7 @@ fn the_token_of_a_session_is_not_quoted_though_the_server_does() {
 }
 
 #[test]
-fn a_bucket_that_is_not_there_is_no_empty_one() {
+fn a_bucket_or_server_that_is_not_there_costs_a_remote_a_warning_and_a_store_an_error() {
     let lab = Lab::new();
     let gone = "s3://nobody/p";
     let remote = [&RUN[..], &["--remote", gone]].concat();
@@ -122,10 +118,6 @@ fn a_bucket_that_is_not_there_is_no_empty_one() {
     ] {
         lab.run(&owner, args).exits(4).reports(&["there is no such bucket"]);
     }
-}
-
-#[test]
-fn a_server_that_is_down_costs_a_remote_a_warning_and_a_store_an_error() {
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", closed.local_addr().unwrap());
     drop(closed);

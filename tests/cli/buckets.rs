@@ -192,7 +192,7 @@ fn pushed_is_pulled_and_nothing_is_sent_twice() {
 }
 
 #[test]
-fn whoever_is_killed_while_pushing_goes_on_from_there() {
+fn whoever_is_killed_while_pushing_goes_on_and_of_two_none_overwrites_the_other() {
     let ((project, expected), lab) = (computed(), Lab::new());
     lab.api.behave(|manners| manners.put_delay = Duration::from_millis(100));
     for wait in (50..850).step_by(100) {
@@ -208,10 +208,6 @@ fn whoever_is_killed_while_pushing_goes_on_from_there() {
     lab.verifies();
     let done = lab.all_fetched(&self::project(), &[]);
     assert_eq!(digests(&steps(&done)), digests(&steps(&expected)));
-}
-
-#[test]
-fn of_two_pushers_none_overwrites_what_the_other_sent() {
     let ((one, _), (two, _), lab) = (computed(), computed(), Lab::new());
     lab.api.behave(|manners| manners.put_delay = Duration::from_millis(50));
     let start = |project: &Project| {
@@ -226,7 +222,7 @@ fn of_two_pushers_none_overwrites_what_the_other_sent() {
     // Both signatures of each result are there: they were added to one another.
     for signer in [&one, &two] {
         let public = signer.read("key.pub");
-        let other = project().with("signers", format!("who@example.org {public}"));
+        let other = self::project().with("signers", format!("who@example.org {public}"));
         lab.all_fetched(&other, &["--allowed-signers", "signers"]);
     }
 }

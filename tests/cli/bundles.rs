@@ -202,7 +202,7 @@ fn a_flipped_byte_is_found_and_damaged_missing_and_further_files_are_named() {
 }
 
 #[test]
-fn a_table_that_is_left_out_keeps_its_digest() {
+fn a_table_that_is_left_out_keeps_its_digest_and_nothing_says_whose_machine_it_was() {
     let project = computed();
     let without = ["--without", "scaled", "--without", "kept.rejects"];
     bundled(&project, &without).exits(0).prints(&["without 2 tables"]);
@@ -222,11 +222,7 @@ fn a_table_that_is_left_out_keeps_its_digest() {
     other.edit("flows/w.yaml", output, "");
     finds_all(&other, &["--remote", project.path("b.zip").to_str().unwrap()]);
     bundled(&project, &["--without", "scalde"]).exits(2).reports(&["scaled"]);
-}
-
-#[test]
-fn nothing_in_a_bundle_says_whose_machine_it_was_made_on() {
-    let project = project().with("elsewhere/given.csv", data().replace("row", "own"));
+    let project = self::project().with("elsewhere/given.csv", data().replace("row", "own"));
     let set = format!("data={}", project.path("elsewhere/given.csv").display());
     let me = [("USER", "zaphodbb"), ("LOGNAME", "zaphodbb"), ("API_KEY", "sk-planted-planted")];
     project.run_with(&["run", "flows/w.yaml", "--set", &set], &me).exits(0);
@@ -248,7 +244,7 @@ fn nothing_in_a_bundle_says_whose_machine_it_was_made_on() {
 }
 
 #[test]
-fn what_must_not_be_handed_on_is_refused_and_named() {
+fn what_must_not_be_handed_on_is_refused_and_a_folder_of_ratings_goes_along() {
     let project = computed();
     let with_key = |args: &[&str]| project.run_with(args, &[("MY_TOKEN", "tok-planted-planted")]);
     let bundle = ["bundle", "flows/w.yaml", "-o", "b.zip"];
@@ -265,11 +261,7 @@ fn what_must_not_be_handed_on_is_refused_and_named() {
     project.edit("flows/w.yaml", "../data/rows.csv", &absolute);
     project.run(&["run", "flows/w.yaml"]).exits(0);
     project.run(&bundle).exits(2).reports(&["absolute path"]);
-}
-
-#[test]
-fn a_folder_of_ratings_goes_along() {
-    let project = project();
+    let project = self::project();
     // Results that are not computed are not bundled.
     bundled(&project, &[]).exits(1).reports(&["galeras run flows/w.yaml"]);
     assert!(!project.path("b.zip").exists());

@@ -32,7 +32,7 @@ fn sampled(n: usize, seed: usize) -> String {
 
 /// If a docstring is most of a method, a share of the whole shows nothing of the body.
 #[test]
-fn a_share_of_the_rest_leaves_docstrings_in_place_and_shows_the_body() {
+fn the_two_parts_of_a_cut_are_the_text_and_a_share_of_the_rest_shows_the_body() {
     let doc = "Says what it does, at length, again. ".repeat(20);
     let code =
         format!("def f(a):\n    \"\"\"{doc}\"\"\"\n    b = a + 1\n    c = b * 2\n    return c\n");
@@ -52,10 +52,6 @@ fn a_share_of_the_rest_leaves_docstrings_in_place_and_shows_the_body() {
         }
         assert_eq!(places.len() > 1, some, "{share}: {places:?}");
     }
-}
-
-#[test]
-fn the_two_parts_of_a_cut_are_the_text() {
     for at in ["space", "token", "line"] {
         for after in ["signature", "none"] {
             let project = project(&cut(&format!("at: {at}, after: {after}"))).ran();
@@ -142,7 +138,7 @@ fn described(with: &str) -> Project {
 }
 
 #[test]
-fn statistics_are_those_of_the_textbook() {
+fn statistics_are_those_of_the_textbook_and_of_a_regression_on_a_constant() {
     let project = described("columns: [x], by: [g]");
     project.write("data.csv", "id,g,x\n1,a,1\n2,a,2\n3,a,4\n4,a,\n5,b,3\n");
     let rows = project.ran().rows("table");
@@ -160,10 +156,6 @@ fn statistics_are_those_of_the_textbook() {
     for (ours, theirs) in interval.iter().zip(wanted) {
         assert!((ours - theirs).abs() < 1e-9, "{interval:?}");
     }
-}
-
-#[test]
-fn the_interval_of_clusters_is_that_of_a_regression_on_a_constant() {
     let peer: Value =
         serde_json::from_str(include_str!("../reference/describe_clusters.json")).unwrap();
     let with = format!("columns: [x, y], by: [g], cluster: repo, alpha: {}", peer["alpha"]);

@@ -121,7 +121,7 @@ fn a_flipped_bit_is_never_a_hit_and_nothing_is_computed_from_it() {
 }
 
 #[test]
-fn a_folder_in_the_place_of_a_file_is_repaired() {
+fn a_folder_instead_of_a_file_is_repaired_and_a_damaged_manifest_is_a_miss() {
     for step in ["table", "valid"] {
         let (project, before) = project();
         let blob = blob(&project, &before, step);
@@ -139,10 +139,25 @@ fn a_folder_in_the_place_of_a_file_is_repaired() {
     folder_instead(&project.path(&manifest(&before, "table").0));
     assert_eq!(project.run_ok(&[]).digests(), before.digests());
     project.verifies("cache");
+    for text in ["", "{", "null", "{\"format\": 2}", "\u{0}\u{0}\u{0}"] {
+        let (project, before) = self::project();
+        let (manifest, key) = manifest(&before, "table");
+        project.write(&manifest, text);
+        finds(&project, "damaged_manifest", &key);
+        let after = project.run_ok(&[]).went("table=ran valid=hit");
+        assert_eq!(after.digests(), before.digests());
+        project.verifies("cache");
+    }
+    let (project, before) = self::project();
+    let (manifest, key) = manifest(&before, "table");
+    let text = project.read(&manifest);
+    assert!(text.contains("echo ran"), "the pre-image is in it");
+    project.write(&manifest, text.replacen("echo ran", "echo RAN", 1));
+    finds(&project, "damaged_manifest", &key);
 }
 
 #[test]
-fn the_outcome_of_a_data_test_is_not_believed_when_it_is_damaged() {
+fn a_damaged_outcome_is_not_believed_and_an_untouched_file_is_hashed_once() {
     let failing = WORKFLOW.replace("x > 1 } ] } }", "x > 1 } ] }, assert: [ { expr: x < 2 } ] }");
     let project = Project::new(&failing);
     let before = project.run_json(&[]).exits(3);
@@ -158,25 +173,7 @@ fn the_outcome_of_a_data_test_is_not_believed_when_it_is_damaged() {
     flip(&outcomes[0], 9, 1);
     finds(&project, "damaged_outcome", "checks/");
     repair(&project);
-}
-
-#[test]
-fn a_flipped_bit_in_a_manifest_is_a_miss() {
-    let (project, before) = project();
-    let manifest = project.path(&manifest(&before, "valid").0);
-    let sound = fs::read(&manifest).unwrap();
-    for at in (0..sound.len()).step_by(sound.len() / 12) {
-        fs::write(&manifest, &sound).unwrap();
-        flip(&manifest, at, (at % 8) as u32);
-        let after = project.run_ok(&[]).went("table=hit valid=ran");
-        assert_eq!(after.digests(), before.digests());
-    }
-    project.verifies("cache");
-}
-
-#[test]
-fn an_untouched_file_is_hashed_once() {
-    let (project, before) = project();
+    let (project, before) = self::project();
     let log = project.read("cache/verified.log");
     assert!(log.lines().count() >= 2, "{log}");
     project.run_ok(&[]).all_hit();
@@ -191,6 +188,20 @@ fn an_untouched_file_is_hashed_once() {
     }
     flip(&blob(&project, &before, "valid"), 33, 3);
     assert_eq!(project.run_ok(&[]).statuses(), "table=hit valid=ran");
+}
+
+#[test]
+fn a_flipped_bit_in_a_manifest_is_a_miss() {
+    let (project, before) = project();
+    let manifest = project.path(&manifest(&before, "valid").0);
+    let sound = fs::read(&manifest).unwrap();
+    for at in (0..sound.len()).step_by(sound.len() / 12) {
+        fs::write(&manifest, &sound).unwrap();
+        flip(&manifest, at, (at % 8) as u32);
+        let after = project.run_ok(&[]).went("table=hit valid=ran");
+        assert_eq!(after.digests(), before.digests());
+    }
+    project.verifies("cache");
 }
 
 #[test]
@@ -219,25 +230,6 @@ fn a_truncated_or_missing_file_is_computed_again_with_a_warning() {
     assert_eq!(project.read("log"), "ran\n");
     project.run_ok(&[]).all_hit_as(&before);
     project.verifies("cache");
-}
-
-#[test]
-fn a_damaged_manifest_is_a_miss_and_one_under_a_wrong_key_is_found() {
-    for text in ["", "{", "null", "{\"format\": 2}", "\u{0}\u{0}\u{0}"] {
-        let (project, before) = project();
-        let (manifest, key) = manifest(&before, "table");
-        project.write(&manifest, text);
-        finds(&project, "damaged_manifest", &key);
-        let after = project.run_ok(&[]).went("table=ran valid=hit");
-        assert_eq!(after.digests(), before.digests());
-        project.verifies("cache");
-    }
-    let (project, before) = project();
-    let (manifest, key) = manifest(&before, "table");
-    let text = project.read(&manifest);
-    assert!(text.contains("echo ran"), "the pre-image is in it");
-    project.write(&manifest, text.replacen("echo ran", "echo RAN", 1));
-    finds(&project, "damaged_manifest", &key);
 }
 
 #[test]

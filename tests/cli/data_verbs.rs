@@ -26,7 +26,7 @@ fn project() -> Project {
 }
 
 #[test]
-fn rows_are_shown_to_people_and_written_as_csv_and_as_parquet() {
+fn rows_ports_and_cells_are_shown_to_people_and_written_as_csv_and_as_parquet() {
     let project = project();
     let shown = project.run(&["show", "w.yaml", "table"]).exits(0);
     assert!(shown.stderr.is_empty(), "{shown}");
@@ -49,11 +49,6 @@ fn rows_are_shown_to_people_and_written_as_csv_and_as_parquet() {
     assert_eq!(reader.metadata().file_metadata().num_rows(), 100);
     let written = project.cli("show w.yaml table --format csv -o no/such/folder/t.csv");
     written.exits(4).reports(&["no/such/folder"]);
-}
-
-#[test]
-fn ports_and_cells_are_shown_and_unknown_ones_have_a_suggestion() {
-    let project = project();
     assert_eq!(project.rows("valid.rejects").len(), 10);
     assert_eq!(project.rows("valid.summary")[0]["failed"], 10);
     assert_eq!(project.rows("cells[n=3]").len(), 3);

@@ -147,7 +147,7 @@ fn the_kept_row_is_the_first_by_default_or_by_the_order_and_nulls_never_win() {
 }
 
 #[test]
-fn thresholds_are_inclusive() {
+fn thresholds_are_inclusive_and_rows_below_min_tokens_are_never_duplicates() {
     // 8 of 10 is the same floating-point number as 0.8 is when it is read, and so on.
     for (common, all, share, above) in [
         (8, 10, "0.8", "0.8000001"),
@@ -172,10 +172,6 @@ fn thresholds_are_inclusive() {
     let rows = [("a", a.as_str()), ("b", &b), ("c", &c)];
     assert_eq!(clusters(&ran("threshold: 1", &rows)), [["a", "b"]]);
     assert!(clusters(&ran("threshold: 1, multiset_threshold: 1", &rows)).is_empty());
-}
-
-#[test]
-fn rows_below_min_tokens_are_never_duplicates() {
     let (short, enough, again) = (words(0, 19), words(20, 40), "x ".repeat(20));
     let codes = [&short, &short, &enough, &enough, &again, &again, &short].map(String::as_str);
     let rows: Vec<_> = ["a", "b", "c", "d", "e", "f", "g"].into_iter().zip(codes).collect();
@@ -194,7 +190,7 @@ fn rows_below_min_tokens_are_never_duplicates() {
 }
 
 #[test]
-fn keywords_are_dropped_before_anything_is_counted() {
+fn keywords_are_dropped_before_counting_and_minhash_finds_only_duplicates() {
     let a = format!("def f(x):\n    if {}:\n        return not x", words(0, 18));
     let b = format!("async while f in x: {} yield lambda for", words(0, 18));
     let rows = [("a", a.as_str()), ("b", &b)];
@@ -204,10 +200,6 @@ fn keywords_are_dropped_before_anything_is_counted() {
     assert_eq!(dropped.rows("unique.clusters")[1]["jaccard"], 1.0);
     // `f`, `x` and 18 more are 20 words, and `x` again in one of them.
     assert!(clusters(&ran("keywords: drop, min_tokens: 21", &rows)).is_empty());
-}
-
-#[test]
-fn minhash_finds_some_of_the_duplicates_and_no_others() {
     let rows = coded(peer()["many"]["texts"].as_object().unwrap());
     for threshold in ["0.8", "0.5", "0.95"] {
         let [exact, minhash] = ["exact", "minhash"]

@@ -161,24 +161,6 @@ fn a_row_may_be_compared_with_all_with_others_or_with_itself() {
 }
 
 #[test]
-fn several_tables_go_through_a_union_which_tells_them_apart() {
-    let (a, b) = (words(0, 30), words(100, 130));
-    let more = "  train: { op: sql, from: corpus, with: { query: 'SELECT * FROM input WHERE task < 2', key: [task] } }
-  test: { op: sql, from: corpus, with: { query: 'SELECT * FROM input WHERE task >= 2', key: [task] } }
-  both: { op: union, from: { train: train, test: test }, with: { label: split } }
-";
-    let yaml = workflow(
-        "{ input: data, against: both }",
-        "{ column: code, against_column: text, against_id: task, against_source: split }",
-    );
-    let data = [row("a", &a), row("b", &b)];
-    let corpus = [task(json!(1), &a), task(json!(2), &a), task(json!(3), &b)];
-    let project = tables(&(yaml + more), &data, &corpus).ran();
-    let found = project.cells("unique.rejects", "id near_to near_to_source");
-    assert_eq!(found, ["a | 1 | train", "b | 3 | test"]);
-}
-
-#[test]
 fn only_columns_that_are_named_make_it_run_again() {
     let data = [row("x", &words(0, 40))];
     let corpus = task(json!("t"), &words(0, 40));
@@ -243,7 +225,7 @@ fn arguments_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn empty_tables_are_near_to_nothing() {
+fn empty_tables_are_near_to_nothing_and_several_go_through_a_union() {
     for (data, corpus) in [
         (vec![], vec![task(json!("t"), &words(0, 30))]),
         (vec![row("x", &words(0, 30))], vec![]),
@@ -260,6 +242,20 @@ fn empty_tables_are_near_to_nothing() {
         assert_eq!(summary, json!([0, 0.0, data.len(), corpus.len()]));
         assert_eq!(kept(&project).len(), data.len());
     }
+    let (a, b) = (words(0, 30), words(100, 130));
+    let more = "  train: { op: sql, from: corpus, with: { query: 'SELECT * FROM input WHERE task < 2', key: [task] } }
+  test: { op: sql, from: corpus, with: { query: 'SELECT * FROM input WHERE task >= 2', key: [task] } }
+  both: { op: union, from: { train: train, test: test }, with: { label: split } }
+";
+    let yaml = workflow(
+        "{ input: data, against: both }",
+        "{ column: code, against_column: text, against_id: task, against_source: split }",
+    );
+    let data = [row("a", &a), row("b", &b)];
+    let corpus = [task(json!(1), &a), task(json!(2), &a), task(json!(3), &b)];
+    let project = tables(&(yaml + more), &data, &corpus).ran();
+    let found = project.cells("unique.rejects", "id near_to near_to_source");
+    assert_eq!(found, ["a | 1 | train", "b | 3 | test"]);
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn a_signal_and_a_last_line_that_breaks_off_are_told() {
 }
 
 #[test]
-fn a_command_may_stop_reading_when_it_has_enough() {
+fn a_command_may_stop_reading_and_a_file_without_its_end_is_no_table() {
     let project = Project::steps(
         "  table:
     op: exec
@@ -120,10 +120,6 @@ fn a_command_may_stop_reading_when_it_has_enough() {
     project.run_ok(&[]);
     assert_eq!(project.rows("first"), [json!({"id": "1"})]);
     assert_eq!(project.rows("none"), [json!({"id": "x"})]);
-}
-
-#[test]
-fn a_file_without_its_end_is_no_table() {
     // Eight bytes are the mark of the end of a stream: without it, all batches are there.
     for (format, batches, cuts) in
         [("arrow", 2, &[1_u64, 4, 8, 12, 300][..]), ("parquet", 1, &[1, 4, 8, 100])]

@@ -54,7 +54,7 @@ fn rows(project: &Project, name: &str) -> usize {
 }
 
 #[test]
-fn rows_without_a_known_permissive_licence_are_left_out_and_counted() {
+fn rows_without_a_permissive_licence_are_left_out_and_any_licence_is_a_decision() {
     let project = project();
     let said = exported(&project, &[]).exits(0);
     let table = &told(&said)["tables"][0];
@@ -82,11 +82,7 @@ fn rows_without_a_known_permissive_licence_are_left_out_and_counted() {
     let read = || files.map(|name| std::fs::read(project.path("set").join(name)).unwrap());
     let before = read();
     assert_eq!((&first, before), (&told(&exported(&project, &["--overwrite"]).exits(0)), read()));
-}
-
-#[test]
-fn any_licence_is_a_decision_and_tables_without_an_origin_need_one() {
-    let project = project();
+    let project = self::project();
     let said = exported(&project, &["--any-license", "--exclude", "ADA", "--exclude", "bob/free"]);
     let table = told(&said.exits(0))["tables"][0].clone();
     let wanted = json!([30, {"its owner said no": 20}, {"": 20, "GPL-3.0": 10}]);

@@ -33,7 +33,7 @@ fn wide(steps: &str) -> Project {
 }
 
 #[test]
-fn coefficients_are_those_of_fractions_and_of_the_numbers_near_zero() {
+fn coefficients_and_descriptions_are_those_of_fractions_and_of_the_numbers_near_zero() {
     let methods = ["pearson", "spearman", "kendall"];
     let steps = methods.map(|method| {
         format!(
@@ -58,10 +58,6 @@ fn coefficients_are_those_of_fractions_and_of_the_numbers_near_zero() {
             }
         }
     }
-}
-
-#[test]
-fn descriptions_are_those_of_fractions() {
     let columns = "columns: [x, ux, z, uz, y, near_x, near_z]";
     let project = wide(&format!(
         "  plain: {{ op: describe, from: wide, with: {{ {columns} }} }}

@@ -179,7 +179,7 @@ fn missing(pulled: &Outcome) -> Value {
 }
 
 #[test]
-fn a_size_that_is_not_the_tables_is_told_though_nobody_needs_the_table() {
+fn a_size_that_is_not_the_tables_is_told_and_a_pull_takes_the_rest() {
     let (_project, remote, expected) = pushed();
     let (file, mut manifest) = manifest_of(&remote, "scaled");
     let real = manifest["ports"][0]["bytes"].as_u64().unwrap();
@@ -198,10 +198,6 @@ fn a_size_that_is_not_the_tables_is_told_though_nobody_needs_the_table() {
             other.verifies("cache");
         }
     }
-}
-
-#[test]
-fn a_pull_takes_the_rest_and_says_what_is_missing() {
     let (_project, remote, expected) = pushed();
     let (of_last, last) = manifest_of(&remote, "kept");
     let blob = last["ports"][1]["blob"].as_str().unwrap();

@@ -34,7 +34,7 @@ fn verifies(api: &GcsApi) {
 }
 
 #[test]
-fn it_is_a_store_like_a_folder() {
+fn it_is_a_store_like_a_folder_and_what_was_pushed_are_hits_for_others() {
     let (api, here, there) = (GcsApi::start(), project(), project());
     let expected = here.run_ok(&[]);
     let done = run_ok(&api, &there, &["--cache", STORE]);
@@ -50,10 +50,6 @@ fn it_is_a_store_like_a_folder() {
     run(&api, &there, &gc).exits(0);
     assert!(api.keys().iter().all(|key| !key.starts_with("p/blobs/")), "{:?}", api.keys());
     verifies(&api);
-}
-
-#[test]
-fn what_was_pushed_there_are_hits_for_others() {
     let (api, owner, other) = (GcsApi::start(), project(), project());
     let expected = owner.run_ok(&[]);
     for sent in [5, 0] {

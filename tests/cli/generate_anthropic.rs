@@ -36,7 +36,7 @@ fn error(status: u16, headers: &[(&str, &str)], kind: &str, message: &str) -> Ch
 }
 
 #[test]
-fn messages_are_asked_as_their_api_wants_it() {
+fn messages_instructions_and_settings_are_asked_as_their_api_wants_it() {
     let (api, project) = served(2, "api_key_env: MY_KEY");
     with_key(&project, &["run", "w.yaml"]).exits(0);
     let asked = api.asked();
@@ -63,10 +63,6 @@ fn messages_are_asked_as_their_api_wants_it() {
         assert!(!found, "{}", file.display());
     }
     project.verifies("cache");
-}
-
-#[test]
-fn instructions_and_settings_have_fields_of_their_own() {
     let all = "temperature: 0.2, top_p: 0.9, stop: [END], extra_body: { top_k: 40 }, samples: 2";
     let (api, project) = served(1, all);
     project.change("{ treatments:", "{ system: Be brief., treatments:");

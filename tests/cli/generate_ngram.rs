@@ -246,7 +246,7 @@ fn answers_end_at_the_most_tokens_and_at_stops() {
 }
 
 #[test]
-fn a_model_without_texts_has_nothing_to_say() {
+fn a_model_without_texts_has_nothing_to_say_and_may_learn_from_other_columns() {
     for train in [
         "SELECT id, code FROM input WHERE false",
         "SELECT id, CAST(NULL AS VARCHAR) AS code FROM input",
@@ -260,6 +260,13 @@ fn a_model_without_texts_has_nothing_to_say() {
         let found = values(&project.only("answers"), "prediction finish_reason completion_tokens");
         assert_eq!(found, json!([CUT, "stop", 0]), "{train}");
     }
+    let given = |row: &Value| json!({"id": row["id"], "text": row["code"]});
+    let more = json!({"id": "z", "text": copy()});
+    let train: Vec<Value> = others().iter().map(given).chain([more]).collect();
+    let project = project(&[json!({"id": "a", "random_cut": "x", "begin": CUT})], &train);
+    project.rerun("seed: 1", "seed: 1, code: begin, train_column: text, order: 4, model: m");
+    let found = values(&project.only("answers"), "prediction model reported_model");
+    assert_eq!(found, json!([METHOD.trim_end(), "m", null]));
 }
 
 #[test]
@@ -305,17 +312,6 @@ fn odd_code_comes_back_as_it_was() {
     let wanted =
         [0, 1].map(|at| format!("b | answers | code | {at} | the column `random_cut` is null"));
     assert_eq!(project.cells("answers.rejects", "snippet_id step rule sample reason"), wanted);
-}
-
-#[test]
-fn other_columns_may_be_learned_from_and_completed() {
-    let given = |row: &Value| json!({"id": row["id"], "text": row["code"]});
-    let more = json!({"id": "z", "text": copy()});
-    let train: Vec<Value> = others().iter().map(given).chain([more]).collect();
-    let project = project(&[json!({"id": "a", "random_cut": "x", "begin": CUT})], &train);
-    project.rerun("seed: 1", "seed: 1, code: begin, train_column: text, order: 4, model: m");
-    let found = values(&project.only("answers"), "prediction model reported_model");
-    assert_eq!(found, json!([METHOD.trim_end(), "m", null]));
 }
 
 #[track_caller]

@@ -115,7 +115,7 @@ fn columns_of_answers_are_taken_over() {
 }
 
 #[test]
-fn samples_are_told_apart() {
+fn samples_are_told_apart_and_prompts_without_an_answer_are_set_aside() {
     let mut rows = given();
     rows.iter_mut().for_each(|row| row["sample"] = json!(0));
     for (at, mut row) in given().into_iter().enumerate().take(5) {
@@ -142,16 +142,12 @@ fn samples_are_told_apart() {
     let reject = project.only("answers.rejects");
     assert_eq!(values(&reject, "sample rule"), json!([1, "answer"]));
     says(text(&reject, "reason"), &["snippet_id = d3", "treatment = b", "sample = 1"]);
-}
-
-#[test]
-fn prompts_without_an_answer_are_set_aside() {
     let mut rows = given();
     rows.remove(3);
     // No text is no answer; an empty one is.
     rows[0]["raw_response"] = Value::Null;
     rows[1]["raw_response"] = json!("");
-    let project = project(&rows);
+    let project = self::project(&rows);
     assert_eq!(project.run_ok(&[]).step("answers")["rows"], 4);
     assert!(told(&project).contains(&"d1 | b | 0 | ".to_owned()));
     let wanted = [

@@ -117,7 +117,7 @@ outputs:
 }
 
 #[test]
-fn columns_cells_and_values_go_through_every_verb() {
+fn columns_cells_and_values_go_through_every_verb_and_what_programs_read_is_well_formed() {
     let project = project();
     let say = |args: &[&str]| {
         let outcome = project.run(args);
@@ -155,12 +155,6 @@ fn columns_cells_and_values_go_through_every_verb() {
     say(&["cache", "ls"]);
     say(&["cache", "verify"]);
     say(&["lock", "w.yaml"]);
-}
-
-#[test]
-fn what_programs_read_is_well_formed() {
-    let project = project();
-    project.run(&["run", "w.yaml"]).exits(0);
     let graph = |format| {
         let outcome = project.run(&["graph", "w.yaml", "--format", format]).exits(0);
         harmless(format, &outcome);
@@ -405,7 +399,7 @@ fn traced(project: &Project, args: &[&str]) -> (Outcome, String) {
 }
 
 #[test]
-fn looking_at_it_does_nothing_in_little_time_and_memory() {
+fn looking_at_it_does_nothing_in_little_time_and_memory_and_a_run_names_each() {
     let project = hostile();
     let strace = Command::new("strace").args(["-o", "/dev/null", "true"]).output();
     let strace = strace.is_ok_and(|output| output.status.success());
@@ -427,10 +421,6 @@ fn looking_at_it_does_nothing_in_little_time_and_memory() {
     // The page that came of it shows nothing from elsewhere and runs nothing of it.
     let page = project.read("w.html");
     hides(&page, &["<script>alert", "=\"javascript:", "src=\"http", "a-secret-of-mine"]);
-}
-
-#[test]
-fn a_run_stops_and_names_each() {
     let project = hostile();
     let (outcome, trace) = traced(&project, &["run", "w.yaml", "--format", "json"]);
     assert_eq!(outcome.code, Some(2), "{outcome}");

@@ -209,7 +209,7 @@ fn an_argument_a_param_and_another_operator_run_what_depends_on_them() {
 }
 
 #[test]
-fn an_equal_result_and_a_column_that_is_not_read_stop_the_wave() {
+fn a_changed_file_runs_what_reads_it_and_an_equal_result_stops_the_wave() {
     let (project, before) = computed();
     // The rule says the same in other words.
     let after = project.rerun("check: nloc > 1", "check: nloc >= 2");
@@ -227,10 +227,6 @@ fn an_equal_result_and_a_column_that_is_not_read_stop_the_wave() {
     assert_eq!(outcome.status("features"), "ran");
     assert_eq!(outcome.status("table"), "hit", "{outcome}");
     assert_eq!(outcome.status("lengths"), "hit", "{outcome}");
-}
-
-#[test]
-fn a_changed_file_runs_what_reads_it() {
     let (project, before) = computed();
     project.edit("src/b.py", "'b'", "'bb'");
     let after = project.run_ok(&[]);

@@ -22,7 +22,7 @@ steps:
 ";
 
 #[test]
-fn a_plan_says_what_would_run_and_why() {
+fn a_plan_says_what_would_run_and_why_and_an_explanation_what_it_is() {
     let project = Project::new(WORKFLOW);
     let planned = project.run(&["plan", "w.yaml"]).exits(0);
     says(&planned.stdout, &["NEW", "0 of 3"]);
@@ -41,6 +41,15 @@ fn a_plan_says_what_would_run_and_why() {
     assert!(last["detail"].as_str().unwrap().contains("n: 2 → 1"), "{last}");
     // The run did what the plan said.
     assert_eq!(project.run_ok(&["--set", "n=1"]).statuses(), "table=hit valid=hit rest=ran");
+    let project = Project::new(WORKFLOW);
+    project.run(&["explain", "w.yaml", "rest"]).exits(0).prints(&["not computed yet"]);
+    project.run_ok(&[]);
+    let words = ["op sample", "hit", "n: 2", "seed: 1", "w.yaml:12", "valid.rejects", "rows"];
+    project.run(&["explain", "w.yaml", "rest"]).exits(0).prints(&words);
+    let told = project.answer(&["explain", "w.yaml", "rest"]);
+    assert_eq!(told["preimage"]["operator"], "sample");
+    assert_eq!(told["key"], told["manifest"]["key"]);
+    project.run(&["explain", "w.yaml", "rset"]).exits(2).reports(&["did you mean `rest`?"]);
 }
 
 #[test]
@@ -56,19 +65,6 @@ fn several_files_are_checked() {
     let checked = project.run(&["check", "bad.yaml", "worse.yaml", "--format", "json"]).exits(2);
     assert_eq!(checked.diagnostics().len(), 2, "{checked}");
     assert!(!project.path("ran").exists() && project.stored_nothing());
-}
-
-#[test]
-fn an_explanation_has_arguments_inputs_and_results() {
-    let project = Project::new(WORKFLOW);
-    project.run(&["explain", "w.yaml", "rest"]).exits(0).prints(&["not computed yet"]);
-    project.run_ok(&[]);
-    let words = ["op sample", "hit", "n: 2", "seed: 1", "w.yaml:12", "valid.rejects", "rows"];
-    project.run(&["explain", "w.yaml", "rest"]).exits(0).prints(&words);
-    let told = project.answer(&["explain", "w.yaml", "rest"]);
-    assert_eq!(told["preimage"]["operator"], "sample");
-    assert_eq!(told["key"], told["manifest"]["key"]);
-    project.run(&["explain", "w.yaml", "rset"]).exits(2).reports(&["did you mean `rest`?"]);
 }
 
 #[test]
@@ -201,7 +197,7 @@ fn graph(project: &Project, format: &str, more: &[&str]) -> String {
 }
 
 #[test]
-fn a_matrix_is_one_node_with_its_count_and_its_states() {
+fn a_matrix_is_one_node_with_its_count_and_its_states_and_one_edge() {
     let project = Project::new(MATRIX);
     for format in FORMATS {
         let drawn = graph(&project, format, &[]);
@@ -215,10 +211,6 @@ fn a_matrix_is_one_node_with_its_count_and_its_states() {
         let drawn = graph(&project, format, &[]);
         says(&drawn, &["8 cells: 6 hit, 2 new", "8 cells: 6 hit, 2 waiting"]);
     }
-}
-
-#[test]
-fn edges_of_cells_are_one_edge_unless_cells_are_unfolded() {
     let project = Project::new(MATRIX);
     assert_eq!(graph(&project, "mermaid", &[]).matches("-->").count(), 3);
     assert_eq!(graph(&project, "dot", &[]).matches(" -> ").count(), 3);

@@ -337,7 +337,7 @@ fn values_are_checked_at_their_place() {
 }
 
 #[test]
-fn arguments_that_are_missing_or_contradict_a_default() {
+fn arguments_that_are_missing_or_contradict_and_conditions_that_are_none() {
     let step = "  b: { op: sample, from: table, with: { n: 1 } }\n";
     let project = Project::new(&format!("{TABLE}{step}"));
     let outcome = project.run_json(&[]).exits(2);
@@ -351,10 +351,6 @@ fn arguments_that_are_missing_or_contradict_a_default() {
     let text = format!("{TABLE}  b: {{ op: cut, from: table, with: {{ seed: 1, min: 0.9 }} }}\n");
     let outcome = Project::new(&text).run_json(&[]).exits(2);
     assert_eq!(outcome.diagnostics().len(), 1, "{outcome}");
-}
-
-#[test]
-fn conditions_that_are_no_conditions() {
     let rule = |check: &str| {
         format!(
             "{TABLE}  b:\n    op: validate\n    from: table\n    with:\n      rules:\n        - {{ name: r, check: «'{check}' }}\n"

@@ -243,7 +243,7 @@ fn remote() -> (Project, Repository, HttpGit) {
 }
 
 #[test]
-fn a_run_uses_the_pinned_commits_although_the_world_has_moved_on() {
+fn a_run_uses_the_pinned_commits_and_the_file_says_what_was_asked() {
     let (project, repo) = project();
     lock(&project).reports(&["galeras.lock"]);
     repo.commit(at(day(2)).write("m.py", def("f", 2)));
@@ -261,11 +261,7 @@ fn a_run_uses_the_pinned_commits_although_the_world_has_moved_on() {
     assert_eq!(locked(&project)["snapshots"][0]["rows"][0]["head_sha"], head);
     project.run_ok(&[]);
     assert_eq!(mined(&project).rows.len(), 2);
-}
-
-#[test]
-fn the_file_says_what_was_asked_and_answered() {
-    let (project, repo) = project();
+    let (project, repo) = self::project();
     lock(&project);
     let lock = locked(&project);
     assert_eq!(lock["galeras_lock"], 1);
@@ -283,7 +279,7 @@ fn the_file_says_what_was_asked_and_answered() {
 }
 
 #[test]
-fn a_run_with_another_program_than_the_locks_says_so_and_a_frozen_one_is_refused() {
+fn a_frozen_run_of_another_program_without_a_lock_or_of_a_branch_of_mine_is_refused() {
     let (project, _) = project();
     lock(&project);
     let own = env!("CARGO_PKG_VERSION");
@@ -298,10 +294,6 @@ fn a_run_with_another_program_than_the_locks_says_so_and_a_frozen_one_is_refused
     // Locking again with this program is what it takes.
     lock(&project);
     project.run_ok(&["--frozen"]).all_hit();
-}
-
-#[test]
-fn a_frozen_run_without_a_lock_or_of_a_branch_of_mine_is_refused() {
     let (text, place) = marked(&workflow("./r", "").replace("  repos: {", "  «repos: {"));
     let project = Project::new(&text);
     Repository::bare(project.path("r")).commit(at(day(1)).write("m.py", def("f", 1)));
@@ -407,37 +399,6 @@ fn an_edited_lock_file_is_refused() {
 }
 
 #[test]
-fn two_workflows_of_a_folder_share_the_file() {
-    let (project, repo) = project();
-    let other = Repository::bare(project.path("s"));
-    other.commit(at(day(1)).write("s.py", def("s", 1)));
-    project.write("v.yaml", workflow("./s", ""));
-    project.write("u.yaml", workflow("./r", "nested: true"));
-    lock(&project);
-    for name in ["v.yaml", "u.yaml"] {
-        project.run(&["lock", name]).exits(0);
-    }
-    let lock = locked(&project);
-    let snapshots = lock["snapshots"].as_array().unwrap();
-    let mut workflows: Vec<String> =
-        snapshots.iter().map(|snapshot| snapshot["workflows"].to_string()).collect();
-    workflows.sort();
-    assert_eq!(workflows, ["[\"u.yaml\",\"w.yaml\"]", "[\"v.yaml\"]"]);
-    for name in ["w.yaml", "v.yaml", "u.yaml"] {
-        project.run(&["run", name, "--frozen"]).exits(0);
-    }
-    // Locking one leaves what only another one asks alone.
-    repo.commit(at(day(2)).write("m.py", def("f", 2)));
-    other.commit(at(day(2)).write("s.py", def("s", 2)));
-    project.run(&["lock", "w.yaml"]).exits(0);
-    for (name, commits) in [("w.yaml", 2), ("u.yaml", 2), ("v.yaml", 1)] {
-        project.run(&["run", name, "--frozen"]).exits(0);
-        let args = ["show", name, "mined", "--format", "json"];
-        assert_eq!(project.run(&args).exits(0).json_lines().len(), commits, "{name}");
-    }
-}
-
-#[test]
 fn what_cannot_be_reached_leaves_the_file_untouched() {
     let (project, repo, server) = remote();
     let busy = || GitFault::StatusWith(503, vec![("Retry-After".into(), "0".into())]);
@@ -493,7 +454,7 @@ fn a_workflow_without_a_question_has_nothing_to_pin() {
 }
 
 #[test]
-fn two_that_lock_at_once_lose_no_pin() {
+fn two_that_lock_at_once_lose_no_pin_and_two_workflows_share_the_file() {
     let (project, _) = project();
     project.write("v.yaml", project.read("w.yaml"));
     project.run(&["lock", "v.yaml"]).exits(0);
@@ -512,4 +473,31 @@ fn two_that_lock_at_once_lose_no_pin() {
     assert!(child.wait().unwrap().success(), "{rest:?}");
     let workflows = &locked(&project)["snapshots"][0]["workflows"];
     assert_eq!(workflows, &json!(["v.yaml", "w.yaml"]));
+    let (project, repo) = self::project();
+    let other = Repository::bare(project.path("s"));
+    other.commit(at(day(1)).write("s.py", def("s", 1)));
+    project.write("v.yaml", workflow("./s", ""));
+    project.write("u.yaml", workflow("./r", "nested: true"));
+    lock(&project);
+    for name in ["v.yaml", "u.yaml"] {
+        project.run(&["lock", name]).exits(0);
+    }
+    let lock = locked(&project);
+    let snapshots = lock["snapshots"].as_array().unwrap();
+    let mut workflows: Vec<String> =
+        snapshots.iter().map(|snapshot| snapshot["workflows"].to_string()).collect();
+    workflows.sort();
+    assert_eq!(workflows, ["[\"u.yaml\",\"w.yaml\"]", "[\"v.yaml\"]"]);
+    for name in ["w.yaml", "v.yaml", "u.yaml"] {
+        project.run(&["run", name, "--frozen"]).exits(0);
+    }
+    // Locking one leaves what only another one asks alone.
+    repo.commit(at(day(2)).write("m.py", def("f", 2)));
+    other.commit(at(day(2)).write("s.py", def("s", 2)));
+    project.run(&["lock", "w.yaml"]).exits(0);
+    for (name, commits) in [("w.yaml", 2), ("u.yaml", 2), ("v.yaml", 1)] {
+        project.run(&["run", name, "--frozen"]).exits(0);
+        let args = ["show", name, "mined", "--format", "json"];
+        assert_eq!(project.run(&args).exits(0).json_lines().len(), commits, "{name}");
+    }
 }

@@ -19,7 +19,7 @@ fn refused(workflow: &str, code: &str) {
 }
 
 #[test]
-fn what_is_no_repository_and_two_of_one_name_are_refused() {
+fn what_is_no_repository_two_of_one_name_and_names_that_could_be_options_are_refused() {
     refused(&workflow("./r, «./nowhere", ""), "bad-repository");
     refused(&workflow("«./plain, ./r", ""), "bad-repository");
     refused(&workflow("./r, «./file", ""), "bad-repository");
@@ -34,10 +34,6 @@ fn what_is_no_repository_and_two_of_one_name_are_refused() {
     Repository::bare(project.path("r"));
     Repository::bare(project.path("s"));
     project.refuses(&[], &format!("duplicate-repository w.yaml:{place}"), &[]);
-}
-
-#[test]
-fn names_that_could_be_options_are_refused_before_anybody_is_asked() {
     for name in
         ["owner/-x", "-owner/x", "-x", "--upload-pack=touch-pwned", "-oProxyCommand=touch:x"]
     {

@@ -104,7 +104,7 @@ fn steps_in_a_circle_of_one_name_or_in_a_list_and_a_wrong_default() {
 }
 
 #[test]
-fn a_misspelt_operator_of_the_quickstart_makes_up_no_types() {
+fn a_misspelt_operator_makes_up_no_types_and_no_mistake_behind_it() {
     let lines: Vec<&str> = include_str!("../../workflows/quickstart.yaml").lines().collect();
     let mut tried = 0;
     for (at, line) in lines.iter().enumerate() {
@@ -122,10 +122,6 @@ fn a_misspelt_operator_of_the_quickstart_makes_up_no_types() {
         tried += 1;
     }
     assert!(tried > 15, "{tried}");
-}
-
-#[test]
-fn a_union_behind_a_misspelt_operator_has_no_mistake_of_its_own() {
     let rest = "  few: { op: sampel, from: table, with: { n: 1, seed: 1 } }
   chosen: { op: union, from: { A: few, B: table }, with: { label: arm, columns: [code, size] } }
   whole: { op: union, from: { A: table, B: few }, with: { label: arm } }

@@ -131,7 +131,7 @@ fn arms() -> String {
 }
 
 #[test]
-fn text_is_compared_with_its_base() {
+fn text_is_compared_with_its_base_and_neither_order_nor_threads_count() {
     let rows = fitted(&arms(), "outcomes: [y], fixed: [arm, x], random: [g]").rows("fitted");
     let terms = rows.iter().map(|row| (text(row, "term"), text(row, "level")));
     let wanted = [("(intercept)", ""), ("arm", "few-shot"), ("arm", "plain"), ("x", "")];
@@ -148,6 +148,22 @@ fn text_is_compared_with_its_base() {
     prints(chain, "standard_error", plain["standard_error"].as_f64().unwrap(), 8);
     assert_eq!(chain["base"], "plain");
     assert!(rows[0]["base"].is_null());
+    let numbered = |turn: &dyn Fn(usize) -> usize| {
+        let table = arms();
+        let lines: Vec<&str> = table.lines().collect();
+        let rows = (0..80).map(|at| format!("{},{}", lines[turn(at) + 1], turn(at)));
+        csv("g,arm,x,y,n", rows)
+    };
+    let steps = "  data: { op: read, with: { path: data.csv, key: [n] } }
+  fitted: { op: mixed, from: data, with: { outcomes: [y, x], fixed: [arm], random: [g] } }
+";
+    let project = Project::steps(steps).with("data.csv", numbered(&|at| at));
+    let first = project.run_ok(&["--jobs", "1"]).step("fitted")["digest"].clone();
+    project.write("data.csv", numbered(&|at| (at * 37 + 11) % 80));
+    for jobs in ["1", "4"] {
+        let again = project.run_ok(&["--jobs", jobs, "--cache", &format!("cache{jobs}")]);
+        assert_eq!(again.step("fitted")["digest"], first);
+    }
 }
 
 #[track_caller]
@@ -199,26 +215,6 @@ fn what_cannot_be_fitted_is_refused() {
     let twice = csv("g,h,y", (0..24).map(|at| format!("{},h{},{}", at % 4, at % 4, noise(at, 1))));
     let told = reason(&twice, "outcomes: [y], random: [g, h]");
     assert!(told.starts_with("`h` groups the rows as an earlier one does"), "{told}");
-}
-
-#[test]
-fn the_order_of_rows_and_the_number_of_threads_do_not_count() {
-    let numbered = |turn: &dyn Fn(usize) -> usize| {
-        let table = arms();
-        let lines: Vec<&str> = table.lines().collect();
-        let rows = (0..80).map(|at| format!("{},{}", lines[turn(at) + 1], turn(at)));
-        csv("g,arm,x,y,n", rows)
-    };
-    let steps = "  data: { op: read, with: { path: data.csv, key: [n] } }
-  fitted: { op: mixed, from: data, with: { outcomes: [y, x], fixed: [arm], random: [g] } }
-";
-    let project = Project::steps(steps).with("data.csv", numbered(&|at| at));
-    let first = project.run_ok(&["--jobs", "1"]).step("fitted")["digest"].clone();
-    project.write("data.csv", numbered(&|at| (at * 37 + 11) % 80));
-    for jobs in ["1", "4"] {
-        let again = project.run_ok(&["--jobs", jobs, "--cache", &format!("cache{jobs}")]);
-        assert_eq!(again.step("fitted")["digest"], first);
-    }
 }
 
 #[track_caller]

@@ -142,7 +142,7 @@ fn models_are_compared_within_data_points_between_echo_and_reference() {
 }
 
 #[test]
-fn a_model_to_compare_with_that_is_not_among_the_models_is_known_before_anybody_is_asked() {
+fn a_model_that_is_not_there_is_known_at_once_and_a_missing_answer_counts_for_none() {
     let (mut study, api) = study("compare.yaml", rivals);
     documented(&study);
     study.set("models", &models(&api, &["small", "medium"]));
@@ -159,11 +159,7 @@ fn a_model_to_compare_with_that_is_not_among_the_models_is_known_before_anybody_
     study.set("against", "medium");
     study.verb("check").exits(0);
     assert_eq!(api.count(), 0);
-}
-
-#[test]
-fn a_data_point_that_one_model_did_not_answer_is_compared_for_none() {
-    let (mut study, api) = study("compare.yaml", rivals);
+    let (mut study, api) = self::study("compare.yaml", rivals);
     documented(&study);
     study.set("against", "small");
     study.set("models", &models(&api, &["small", "medium"]));

@@ -44,7 +44,7 @@ fn ten_dollars() -> ChatApi {
 }
 
 #[test]
-fn the_limit_of_a_step_is_for_all_of_its_cells() {
+fn the_limit_of_a_step_is_for_all_of_its_cells_and_closed_when_all_is_answered() {
     for concurrency in [1, 16] {
         let api = ten_dollars();
         let more = format!("{TEN}, concurrency: {concurrency}, max_usd: 35");
@@ -58,6 +58,26 @@ fn the_limit_of_a_step_is_for_all_of_its_cells() {
         project.rerun("max_usd: 35", "max_usd: 600");
         assert_eq!(api.count(), 3 * ROWS);
     }
+    let api = ten_dollars();
+    let project = project("", &cells(&api, &format!("{TEN}, max_usd: 600"))).ran();
+    assert_eq!(api.count(), 3 * ROWS);
+    project.run_ok(&[]).all_hit();
+    // A new row is a new account: thirty dollars fit into it again.
+    project.write("data.jsonl", data(0..ROWS + 1));
+    project.rerun("max_usd: 600", "max_usd: 30");
+    assert_eq!(api.count(), 3 * (ROWS + 1));
+    project.run_json(&["--force", "answers", "--keep-going"]).exits(1);
+    assert_eq!(api.count(), 3 * (ROWS + 1) + 3);
+    // An answer that is missing keeps the account open.
+    let api = ten_dollars();
+    api.spoil("f3(", ChatFault::CutBody);
+    let more = format!("model: a, {TEN}, tries: 1, max_usd: {}", 10 * ROWS + 5);
+    let project = self::project("", &step(&api, "answers", &more)).ran();
+    assert_eq!(api.take().len(), ROWS);
+    api.heal();
+    let outcome = project.run_json(&[]).exits(1);
+    says(&outcome.stdout, &["$200.00 of the $205.00", "by other runs that did not finish"]);
+    assert_eq!(api.count(), 0);
 }
 
 #[test]
@@ -86,30 +106,6 @@ fn a_budget_is_for_all_steps_and_may_come_from_a_param() {
     assert_eq!(api.count(), 5);
     let outcome = project.run(&["check", "w.yaml", "--set", "most=-1"]).exits(2);
     assert!(flat(&outcome.stderr).contains("`max_usd` of `budget` must be"), "{outcome}");
-}
-
-#[test]
-fn an_account_is_closed_when_everything_is_answered() {
-    let api = ten_dollars();
-    let project = project("", &cells(&api, &format!("{TEN}, max_usd: 600"))).ran();
-    assert_eq!(api.count(), 3 * ROWS);
-    project.run_ok(&[]).all_hit();
-    // A new row is a new account: thirty dollars fit into it again.
-    project.write("data.jsonl", data(0..ROWS + 1));
-    project.rerun("max_usd: 600", "max_usd: 30");
-    assert_eq!(api.count(), 3 * (ROWS + 1));
-    project.run_json(&["--force", "answers", "--keep-going"]).exits(1);
-    assert_eq!(api.count(), 3 * (ROWS + 1) + 3);
-    // An answer that is missing keeps the account open.
-    let api = ten_dollars();
-    api.spoil("f3(", ChatFault::CutBody);
-    let more = format!("model: a, {TEN}, tries: 1, max_usd: {}", 10 * ROWS + 5);
-    let project = self::project("", &step(&api, "answers", &more)).ran();
-    assert_eq!(api.take().len(), ROWS);
-    api.heal();
-    let outcome = project.run_json(&[]).exits(1);
-    says(&outcome.stdout, &["$200.00 of the $205.00", "by other runs that did not finish"]);
-    assert_eq!(api.count(), 0);
 }
 
 #[test]
@@ -288,7 +284,7 @@ fn a_run_says_what_it_spent_and_does_not_announce_a_free_server() {
 
 /// A step that reads paid answers is announced when its prompts are there.
 #[test]
-fn a_judge_of_answers_is_announced_by_itself() {
+fn a_judge_of_answers_is_announced_and_runs_side_by_side_share_the_account() {
     let api = ten_dollars();
     let judge = step(&api, "judged", &format!("model: j, {TEN}")).replace("prompts", "questions");
     let steps = step(&api, "answers", &format!("model: a, {TEN}"))
@@ -306,10 +302,6 @@ fn a_judge_of_answers_is_announced_by_itself() {
     let names: Vec<&Value> = asked.iter().map(|event| &event["steps"][0]["step"]).collect();
     assert_eq!(names, [&json!("answers"), &json!("judged")], "{outcome}");
     assert_eq!(api.count(), 2 * ROWS);
-}
-
-#[test]
-fn runs_side_by_side_share_the_account() {
     let api = ten_dollars();
     api.set_latency(std::time::Duration::from_millis(20));
     let project = project(
