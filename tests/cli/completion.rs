@@ -156,6 +156,7 @@ fn every_shell_has_a_script_and_hostile_names_do_not_reach_it() {
         let script = project.run(&["completions", shell]).exits(0).stdout;
         assert!(script.contains(part) && script.contains("GALERAS_COMPLETE"), "{script}");
     }
+    project.run(&["completions", "tcsh"]).exits(2);
     let project = Project::empty().with("a\u{1b}[31m.yaml", "").with("b\nrm.yaml", "");
     let project = project.with("c d.yaml", WORKFLOW);
     assert_eq!(offered(&project, "galeras run "), ["c d.yaml"]);

@@ -1,11 +1,9 @@
-//! `plan`, `check`, `explain`, `graph`, `ops`, `schema`, `completions`: nothing is computed. The cells
-//! of a matrix step are one node of a graph, with what a run would do with them.
+//! `plan`, `check`, `explain`, `graph`, `ops`, `schema`: nothing is computed. The cells of a matrix step
+//! are one node of a graph, with what a run would do with them.
 
-use std::process::{Command, Stdio};
+use serde_json::{Value, json};
 
-use serde_json::Value;
-
-use crate::harness::{Project, files_below, says};
+use crate::harness::{Project, files_below, has, says, text};
 
 const WORKFLOW: &str = "galeras: 1
 name: shapes
@@ -149,17 +147,8 @@ fn operators_are_listed_and_documented_and_schemas_are_json() {
 }
 
 #[test]
-fn completions_are_scripts_and_every_verb_documents_itself() {
+fn every_verb_documents_itself() {
     let project = Project::empty();
-    for shell in ["bash", "zsh", "fish", "elvish"] {
-        project.run(&["completions", shell]).exits(0).prints(&["GALERAS_COMPLETE"]);
-    }
-    let script = project.run(&["completions", "bash"]).exits(0).stdout;
-    let mut bash = Command::new("bash").arg("-n").stdin(Stdio::piped()).spawn().unwrap();
-    std::io::Write::write_all(&mut bash.stdin.take().unwrap(), script.as_bytes()).unwrap();
-    assert!(bash.wait().unwrap().success());
-    project.run(&["completions", "tcsh"]).exits(2);
-    // Every verb documents itself.
     let verbs = "run plan check explain graph ops schema show sql trace path runs diff init cache \
                  completions";
     for verb in verbs.split(' ') {
@@ -251,4 +240,38 @@ outputs:
         lines.lines().filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(names, ["part/table", "part/some", "all"], "{lines}");
     assert!(lines.contains("2 cells: 2 new"), "{lines}");
+}
+
+#[test]
+fn a_code_is_explained_without_a_workflow_and_an_unknown_one_is_refused() {
+    let project = Project::empty();
+    let explained = project.run(&["check", "--explain", "unknown-column"]).exits(0);
+    let said = &explained.stdout;
+    assert!(said.starts_with("unknown-column: A column does not exist.\n\n"), "{explained}");
+    assert!(said.contains("\n```yaml\n") && said.ends_with("```\n"), "{explained}");
+    assert!(explained.stderr.is_empty(), "{explained}");
+    let line = project.answer(&["check", "--explain", "cycle"]);
+    let title = "Steps need each other's results.";
+    has(&line, "event code title", json!(["explanation", "cycle", title]));
+    says(text(&line, "explanation"), &["from"]);
+    for (code, words) in [
+        ("unknown-colum", &["did you mean `unknown-column`?"][..]),
+        ("E0308", &["there is no diagnostic code `E0308`", "yaml-syntax"]),
+    ] {
+        let refused = project.run(&["check", "--explain", code]).exits(2).reports(words);
+        assert!(refused.stdout.is_empty(), "{refused}");
+    }
+    // Files are either checked or not.
+    project.run(&["check"]).exits(2);
+    project.run(&["check", "w.yaml", "--explain", "cycle"]).exits(2);
+}
+
+#[test]
+fn what_check_reports_can_be_explained() {
+    let project = Project::new("galeras: 1\nname: w\nsteps:\n  a: { op: methds }\n");
+    let checked = project.run(&["check", "w.yaml", "--format", "json"]).exits(2);
+    let lines = checked.json_lines();
+    let code = lines[0]["code"].as_str().unwrap();
+    assert_eq!(code, "unknown-operator", "{checked}");
+    project.run(&["check", "--explain", code]).exits(0).prints(&["galeras ops"]);
 }
