@@ -101,8 +101,7 @@ fn the_first_failure_ends_a_run_without_keep_going_and_every_failed_assertion_is
 
 #[test]
 fn other_ports_are_tested_too_and_params_work() {
-    let project = Project::steps(
-        "  table:
+    let steps = "  table:
     op: exec
     with: { command: 'printf \"{\\\"id\\\":\\\"a\\\",\\\"x\\\":1}\"', output: { id: utf8!, x: int64! } }
   valid:
@@ -111,8 +110,8 @@ fn other_ports_are_tested_too_and_params_work() {
     with: { rules: [ { name: big, check: x > 1 } ] }
     assert:
       - { rows: { max: 0 }, port: rejects }
-",
-    );
+";
+    let project = Project::steps(steps);
     let found = project.run_json(&[]).exits(3).events("assertion");
     says(text(&found[0], "message"), &["rejects", "w.yaml:11:9"]);
     let project = Project::new(&workflow("{ rows: { min: '${{ params.least }}' } }"));

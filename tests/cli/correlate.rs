@@ -160,13 +160,11 @@ fn a_line_is_a_correlation_of_one_and_an_empty_table_has_one_row_that_says_so() 
         has(row, "coefficient status", json!([-1.0, "ok"]));
         assert!(row["p_value"].as_f64().unwrap() < 1e-25, "{row}");
     }
-    let project = Project::steps(
-        "  data: { op: exec, with: { command: 'true', output: { id: utf8!, x: float64, y: int64, k: utf8 } } }
+    let steps = "  data: { op: exec, with: { command: 'true', output: { id: utf8!, x: float64, y: int64, k: utf8 } } }
   found: { op: correlate, from: data, with: { outcomes: [x], variables: [y] } }
   grouped: { op: correlate, from: data, with: { outcomes: [x], variables: [y], by: [k] } }
-",
-    )
-    .ran();
+";
+    let project = Project::steps(steps).ran();
     assert_eq!(text(&project.only("found"), "reason"), "too few rows: 0, at least 3 are needed");
     assert!(project.rows("grouped").is_empty());
 }
@@ -183,11 +181,10 @@ fn neither_order_nor_threads_change_a_result() {
     let straight = numbered(&|at| at);
     let n = lines.len() - 1;
     let turned = numbered(&|at| (at * 37) % n + 1);
-    let project = Project::steps(
-        "  data: { op: read, with: { path: data.csv, key: [n] } }
+    let steps = "  data: { op: read, with: { path: data.csv, key: [n] } }
   found: { op: correlate, from: data, with: { outcomes: [a, b], variables: [c, d], by: [kind] } }
-",
-    );
+";
+    let project = Project::steps(steps);
     project.write("data.csv", &straight);
     let first = project.run_ok(&["--jobs", "1"]).step("found")["digest"].clone();
     project.write("data.csv", &turned);

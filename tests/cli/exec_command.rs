@@ -137,8 +137,7 @@ fn a_changed_file_is_a_reason_to_run() {
 
 #[test]
 fn a_python_program_reads_and_writes_json_lines() {
-    let project = Project::steps(
-        "  table:
+    let steps = "  table:
     op: exec
     with: { command: 'cat data.jsonl', files: [data.jsonl], output: { id: utf8!, x: int64! } }
   doubled:
@@ -148,8 +147,8 @@ fn a_python_program_reads_and_writes_json_lines() {
       command: python3 double.py
       files: [double.py]
       output: { id: utf8!, x: int64!, label: utf8 }
-",
-    );
+";
+    let project = Project::steps(steps);
     project.write("data.jsonl", "{\"id\":\"a\",\"x\":1}\n{\"id\":\"b\",\"x\":2}\n");
     let program = "import json, os, sys
 with open(os.environ['GALERAS_INPUT_INPUT']) as f:

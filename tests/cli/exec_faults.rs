@@ -46,8 +46,7 @@ fn refused(format: &str, command: &str, words: &[&str]) {
 #[test]
 fn what_does_not_fit_on_the_disk_is_not_cut() {
     // 7 kB: less than a writer holds back until it is dropped, more than there is room for.
-    let project = Project::steps(
-        "  small:
+    let steps = "  small:
     op: exec
     with:
       command: i=10; while [ $i -lt 70 ]; do echo \"{\\\"id\\\":\\\"$i\\\"}\"; i=$((i+1)); done
@@ -59,8 +58,8 @@ fn what_does_not_fit_on_the_disk_is_not_cut() {
     with:
       command: echo \"{\\\"id\\\":\\\"lines\\\",\\\"x\\\":$(wc -l)}\"
       output: { id: utf8!, x: int64! }
-",
-    );
+";
+    let project = Project::steps(steps);
     let outcome = run_cramped(&project);
     assert_eq!(outcome.status("wide"), "ran", "{outcome}");
     fails(&outcome, "counted", &["cannot write `input`", "File too large", "TMPDIR"]);
@@ -102,8 +101,7 @@ fn a_signal_and_a_last_line_that_breaks_off_are_told() {
 
 #[test]
 fn a_command_may_stop_reading_and_a_file_without_its_end_is_no_table() {
-    let project = Project::steps(
-        "  table:
+    let steps = "  table:
     op: exec
     with:
       command: seq 1 100000 | sed 's/.*/{\"id\":\"&\"}/'
@@ -115,8 +113,8 @@ fn a_command_may_stop_reading_and_a_file_without_its_end_is_no_table() {
     with:
       command: echo '{\"id\":\"x\"}'
       output: { id: utf8! }
-",
-    );
+";
+    let project = Project::steps(steps);
     project.run_ok(&[]);
     assert_eq!(project.rows("first"), [json!({"id": "1"})]);
     assert_eq!(project.rows("none"), [json!({"id": "x"})]);

@@ -209,16 +209,15 @@ fn doses_and_bounds_far_from_zero_are_those_near_zero() {
 #[test]
 fn pilots_and_mixed_models_far_from_zero_are_those_near_zero() {
     let fitted = |offset: f64| {
-        let project = Project::steps(
-            "  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
+        let steps = "  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
   plan:
     op: power
     from: data
     with: { treatment: paired, control: c, unit: unit, outcomes: [within], units: [50, 200] }
   model: { op: mixed, from: data, with: { outcomes: [within], fixed: [paired, push], random: [unit] } }
   far: { op: mixed, from: data, with: { outcomes: [push], fixed: [age], random: [unit] } }
-",
-        );
+";
+        let project = Project::steps(steps);
         project.with("data.csv", table(offset)).ran()
     };
     let near = fitted(0.0);
@@ -248,8 +247,7 @@ fn what_doubles_have_lost_is_refused_by_every_step_that_would_use_it() {
         let absent = if i % 9 == 0 { String::new() } else { big.to_string() };
         format!("{},{},{big},u{},{absent}", ["c", "t"][i as usize % 2], noise(i, 2), i / 2)
     });
-    let project = Project::steps(
-        "  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
+    let steps = "  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
   effects:
     op: regress
     from: data
@@ -260,8 +258,8 @@ fn what_doubles_have_lost_is_refused_by_every_step_that_would_use_it() {
     from: data
     with: { treatment: arm, control: c, unit: unit, outcomes: [big], units: [50] }
   model: { op: mixed, from: data, with: { outcomes: [y], fixed: [big], random: [unit] } }
-",
-    );
+";
+    let project = Project::steps(steps);
     let project = project.with("data.csv", csv("arm,y,big,unit,absent", rows)).ran();
     let whole = |step: &str, wanted: &[(&str, &str)]| {
         let rows = project.rows(step);

@@ -110,16 +110,15 @@ fn no_prompt_is_needed_and_nothing_to_give_is_set_aside() {
 
 #[test]
 fn scores_lie_between_the_two() {
-    let project = Project::steps(
+    let steps =
         "  methods: { op: methods, with: { corpus: python-stdlib, include: ['json/*.py'] } }
   testbed: { op: cut, from: methods, with: { seed: 42 } }
   echo: { op: generate, from: testbed, with: { provider: echo, given: random_cut } }
   best: { op: generate, from: testbed, with: { provider: reference, reference: code } }
   low: { op: score, from: echo, with: { reference: code } }
   high: { op: score, from: best, with: { reference: code } }
-",
-    )
-    .ran();
+";
+    let project = Project::steps(steps).ran();
     let high = project.rows("high");
     assert!(high.len() > 20);
     for row in &high {

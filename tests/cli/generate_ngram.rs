@@ -102,12 +102,10 @@ fn a_row_is_completed_from_the_texts_of_others_alone() {
     project.run_ok(&[]);
     assert_eq!(project.only("answers")["prediction"], learned);
     // Every id of a text counts. Ids are unique in a table with the key `id`, but not with another.
-    let train = [
-        ("a1", "a", "1", &*decorated),
-        ("b2", "b", "2", &*decorated),
-        ("a3", "a", "3", "pass\n"),
-    ]
-    .map(|(id, name, part, code)| json!({"id": id, "name": name, "part": part, "code": code}));
+    let code = decorated.as_str();
+    let train = [("a1", "a", "1", code), ("b2", "b", "2", code), ("a3", "a", "3", "pass\n")];
+    let train = train
+        .map(|(id, name, part, code)| json!({"id": id, "name": name, "part": part, "code": code}));
     let project = one(&train);
     let keyed = "  keyed:
     op: sql

@@ -14,30 +14,26 @@ steps:
     op: generate
     from: ";
 
-/// The input and the arguments of the step, with `@` where those of a case are.
-const STEPS: [(&str, &str, &str); 7] = [
-    ("any", "table", "{ @ }"),
-    ("openai", "table", "{ model: m, base_url: 'URL', messages: code, @ }"),
-    ("completions", "table", "{ endpoint: completions, model: m, base_url: 'URL', @ }"),
+/// The arguments of the step, with `@` where those of a case are.
+const STEPS: [(&str, &str); 7] = [
+    ("any", "@"),
+    ("openai", "model: m, base_url: 'URL', messages: code, @"),
+    ("completions", "endpoint: completions, model: m, base_url: 'URL', @"),
     (
         "anthropic",
-        "table",
-        "{ provider: anthropic, model: m, base_url: 'URL', messages: code, max_tokens: 5, @ }",
+        "provider: anthropic, model: m, base_url: 'URL', messages: code, max_tokens: 5, @",
     ),
-    (
-        "ngram",
-        "{ input: table, train: table }",
-        "{ provider: ngram, seed: 1, messages: code, code: code, @ }",
-    ),
-    ("echo", "table", "{ provider: echo, given: code, @ }"),
-    ("reference", "table", "{ provider: reference, reference: code, @ }"),
+    ("ngram", "provider: ngram, seed: 1, messages: code, code: code, @"),
+    ("echo", "provider: echo, given: code, @"),
+    ("reference", "provider: reference, reference: code, @"),
 ];
 
 /// The workflow whose step has these arguments; «» is left in.
 fn workflow(step: &str, with: &str) -> String {
-    let (_, from, around) = STEPS.iter().find(|(name, ..)| *name == step).unwrap();
+    let (_, around) = STEPS.iter().find(|(name, _)| *name == step).unwrap();
     let with = around.replace('@', with).replace("URL", "http://127.0.0.1:9/v1");
-    format!("{BEFORE}{from}\n    with: {with}\n")
+    let from = if step == "ngram" { "{ input: table, train: table }" } else { "table" };
+    format!("{BEFORE}{from}\n    with: {{ {with} }}\n")
 }
 
 const CONFLICT: &str = "conflicting-arguments";

@@ -65,10 +65,9 @@ fn interrupted_runs_say_so_and_are_continued() {
     project.change("touch started; sleep 30;", "sleep 0.1;");
     project.run_ok(&[]);
     // A lock dies with its process.
-    let project = Project::steps(
-        "  slow: { op: exec, with: { command: touch started; exec sleep 20, output: { id: utf8! } } }
-",
-    );
+    let steps = "  slow: { op: exec, with: { command: touch started; exec sleep 20, output: { id: utf8! } } }
+";
+    let project = Project::steps(steps);
     let running = Running::start(project.command(&["run", "w.yaml"]));
     wait_for("the step", || project.path("started").exists());
     running.signal("KILL");
@@ -90,14 +89,13 @@ fn runs_share_a_store_and_compute_a_step_once() {
     }
     project.verifies("cache");
     project.run_ok(&[]).all_hit();
-    let project = Project::steps(
-        "  slow:
+    let steps = "  slow:
     op: exec
     with:
       command: echo ran >> log; sleep 0.5; printf '{\"id\":\"a\"}'
       output: { id: utf8! }
-",
-    );
+";
+    let project = Project::steps(steps);
     let [one, two] = [(); 2].map(|()| project.start(&[])).map(|run| run.finish().exits(0));
     assert_eq!(project.read("log"), "ran\n");
     assert_eq!(one.digests(), two.digests());

@@ -58,23 +58,13 @@ fn locking_asks_one_small_question_and_pins_the_version() {
 
 #[test]
 fn every_protocol_is_asked_in_its_words() {
-    let hello = json!([{"role": "user", "content": "Hi"}]);
-    let body = |said: &str, what: &Value| json!({"model": "tiny", said: what, "max_tokens": 1, "stream": false});
+    let body = |said: &str, what: Value| json!({"model": "tiny", said: what, "max_tokens": 1, "stream": false});
+    let prompt = body("prompt", json!("Hi"));
+    let chat = body("messages", json!([{"role": "user", "content": "Hi"}]));
+    let thinking = "extra_body: { thinking: { type: enabled, budget_tokens: 32 } }";
     for (workflow, more, path, asked, provider) in [
-        (
-            COMPLETIONS,
-            "max_tokens: 64, logprobs: true",
-            "completions",
-            body("prompt", &json!("Hi")),
-            None,
-        ),
-        (
-            ANTHROPIC,
-            "extra_body: { thinking: { type: enabled, budget_tokens: 32 } }",
-            "messages",
-            body("messages", &hello),
-            Some("anthropic"),
-        ),
+        (COMPLETIONS, "max_tokens: 64, logprobs: true", "completions", prompt, None),
+        (ANTHROPIC, thinking, "messages", chat, Some("anthropic")),
     ] {
         let (api, project) = served_of(workflow, 2, more);
         lock(&project);

@@ -114,30 +114,28 @@ fn one_more_cell_runs_only_that_and_cells_can_be_selected() {
 
 #[test]
 fn a_step_may_read_ports_and_two_steps_under_names() {
-    let project = project(
-        "  part: { op: sample, from: table, with: { n: 2, seed: 1 } }
+    let steps = "  part: { op: sample, from: table, with: { n: 2, seed: 1 } }
   rest: { op: sql, from: part.rejects, with: { query: 'SELECT id, x, rule FROM input' } }
   cells: { op: sample, from: table, matrix: { size: [1, 2] }, with: { n: '${{ matrix.size }}', seed: 1 } }
   rests:
     op: sql
     from: 'cells[*].rejects'
     with: { query: 'SELECT size, count(*) AS n FROM input GROUP BY size', key: [size] }
-",
-    );
+";
+    let project = project(steps);
     project.run_ok(&[]);
     let mut all = [project.cells("part", "x"), project.cells("rest", "x")].concat();
     all.sort();
     assert_eq!(all, ["1", "2", "3", "4", "5", "6"]);
     assert_eq!(column_of(&project.rows("rests"), "n"), [5, 4]);
     // A step may read two steps under names.
-    let project = self::project(
-        "  part: { op: sample, from: table, with: { n: 2, seed: 1 } }
+    let steps = "  part: { op: sample, from: table, with: { n: 2, seed: 1 } }
   joined:
     op: sql
     from: { left: table, right: part.rejects }
     with: { query: 'SELECT l.id, l.x FROM left l JOIN right r ON l.id = r.id' }
-",
-    );
+";
+    let project = self::project(steps);
     assert_eq!(project.run_ok(&[]).step("joined")["rows"], 4);
     // The other way round is another step.
     project.rerun("left: table, right: part.rejects", "right: part.rejects, left: table").all_hit();

@@ -339,6 +339,7 @@ fn changed_lines_came_or_went_and_a_method_comes_and_goes_and_comes_again() {
     let text = |body: &str| format!("def f(x):\n{body}    return x\n");
     let few = text("    a = 1\n");
     let more = text("    a = 1\n    b = 2\n    c = 3\n");
+    let most = text("    a = 9\n    b = 2\n    c = 3\n    d = 4\n");
     let (f, g, h) = (def("f", 1), def("g", 2), def("h", 3));
     let broken = format!("{f}\n\nx = = (\n");
     let version = format!("VERSION = 1\n\n\n{}", defs(&[0; 9]));
@@ -360,12 +361,7 @@ fn changed_lines_came_or_went_and_a_method_comes_and_goes_and_comes_again() {
     let (id, mined) = edited(&[
         ("more", &few, &more, &["f 1-5 modified 2"]),
         ("less", &more, &few, &["f 1-3 modified 2"]),
-        (
-            "both",
-            &more,
-            &text("    a = 9\n    b = 2\n    c = 3\n    d = 4\n"),
-            &["f 1-6 modified 3"],
-        ),
+        ("both", &more, &most, &["f 1-6 modified 3"]),
         // A blank line or a comment inside of a method belongs to it, one behind it does not.
         ("blank", &few, &text("    a = 1\n\n"), &["f 1-4 modified 1"]),
         ("behind", &few, &format!("{few}\n\n# the end\n"), &[]),

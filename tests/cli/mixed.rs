@@ -49,15 +49,10 @@ fn sleepstudy_is_as_lmertest_prints_it() {
     prints(days, "df", 17.0, 3);
     prints(days, "t", 6.771, 3);
     assert!((days["p_value"].as_f64().unwrap() * 1e6 - 3.26).abs() < 0.006, "{days}");
-    let note = text(days, "note");
-    says(
-        note,
-        &[
-            "Per unit of `days`, reaction changes by 10.47 (95 % CI ",
-            "t with 17 degrees of freedom); linear mixed model with random effects of `subject` by \
-             REML, n = 180.",
-        ],
-    );
+    let change = "Per unit of `days`, reaction changes by 10.47 (95 % CI ";
+    let fit = "t with 17 degrees of freedom); linear mixed model with random effects of `subject` by \
+               REML, n = 180.";
+    says(text(days, "note"), &[change, fit]);
     prints(find(&rows, &[("term", "(intercept)")]), "estimate", 251.405, 3);
     let components = project.rows("fitted.components");
     assert_eq!(components.len(), 4);
