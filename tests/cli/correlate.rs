@@ -184,8 +184,7 @@ fn neither_order_nor_threads_change_a_result() {
     let steps = "  data: { op: read, with: { path: data.csv, key: [n] } }
   found: { op: correlate, from: data, with: { outcomes: [a, b], variables: [c, d], by: [kind] } }
 ";
-    let project = Project::steps(steps);
-    project.write("data.csv", &straight);
+    let project = Project::steps(steps).with("data.csv", &straight);
     let first = project.run_ok(&["--jobs", "1"]).step("found")["digest"].clone();
     project.write("data.csv", &turned);
     for jobs in ["1", "2", "4"] {

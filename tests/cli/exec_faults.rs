@@ -114,8 +114,7 @@ fn a_command_may_stop_reading_and_a_file_without_its_end_is_no_table() {
       command: echo '{\"id\":\"x\"}'
       output: { id: utf8! }
 ";
-    let project = Project::steps(steps);
-    project.run_ok(&[]);
+    let project = Project::steps(steps).ran();
     assert_eq!(project.rows("first"), [json!({"id": "1"})]);
     assert_eq!(project.rows("none"), [json!({"id": "x"})]);
     // Eight bytes are the mark of the end of a stream: without it, all batches are there.

@@ -122,8 +122,7 @@ fn a_step_may_read_ports_and_two_steps_under_names() {
     from: 'cells[*].rejects'
     with: { query: 'SELECT size, count(*) AS n FROM input GROUP BY size', key: [size] }
 ";
-    let project = project(steps);
-    project.run_ok(&[]);
+    let project = project(steps).ran();
     let mut all = [project.cells("part", "x"), project.cells("rest", "x")].concat();
     all.sort();
     assert_eq!(all, ["1", "2", "3", "4", "5", "6"]);
