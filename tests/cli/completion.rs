@@ -49,7 +49,7 @@ fn offered(project: &Project, line: &str) -> Vec<String> {
 }
 
 #[test]
-fn words_of_the_workflow_are_known() {
+fn words_of_the_workflow_are_known_even_if_it_has_mistakes() {
     let project = project();
     for (line, expected) in [
         ("galeras sho", &["show"][..]),
@@ -91,11 +91,7 @@ fn words_of_the_workflow_are_known() {
     assert_eq!(Running::start(help).finish().exits(0).stdout, "n=\trows that are drawn\n");
     let unknown = Running::start(ask(&project, "nush", &["galeras", ""])).finish().exits(2);
     unknown.reports(&["unknown shell `nush`, expected one of `bash`"]);
-}
-
-#[test]
-fn a_workflow_with_mistakes_has_its_steps_all_the_same() {
-    let project = project();
+    let project = self::project();
     project.edit("w.yaml", "op: sample", "op: smaple");
     assert_eq!(offered(&project, "galeras show w.yaml "), ["rows", "valid", "drawn"]);
     assert_eq!(offered(&project, "galeras run w.yaml --set n"), ["n="]);

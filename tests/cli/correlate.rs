@@ -210,12 +210,6 @@ fn neither_order_nor_threads_change_a_result() {
     }
 }
 
-#[track_caller]
-fn wrong(with: &str, code: &str, words: &[&str]) {
-    let data = [("data.csv", "x,y,s\n1,2,a\n2,3,b\n")];
-    refused_with(&data, &workflow(&[("found", with)]), code, words);
-}
-
 /// The arguments with the mark at the only mistake, the code, words of the message.
 #[rustfmt::skip]
 const MISTAKES: &[(&str, &str, &[&str])] = &[
@@ -234,7 +228,10 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
 
 #[test]
 fn mistakes_are_found_before_anything_runs() {
-    every(MISTAKES.iter().map(|case| (case.0, case)), |(a, b, c)| wrong(a, b, c));
+    let data = [("data.csv", "x,y,s\n1,2,a\n2,3,b\n")];
+    every(MISTAKES.iter().map(|case| (case.0, case)), |(with, code, words)| {
+        refused_with(&data, &workflow(&[("found", *with)]), code, words);
+    });
 }
 
 #[test]

@@ -118,7 +118,7 @@ fn more_words_than_the_memory_holds_are_an_error_that_says_so() {
 }
 
 #[test]
-fn thresholds_that_are_out_of_bounds_or_no_numbers() {
+fn thresholds_out_of_bounds_and_the_largest_and_smallest() {
     wrong("threshold: «0", "out-of-range", &["above 0", "every row would be a duplicate"]);
     wrong("threshold: «0.0", "out-of-range", &["above 0"]);
     for (name, value) in [
@@ -142,10 +142,6 @@ fn thresholds_that_are_out_of_bounds_or_no_numbers() {
         assert_eq!(outcome.diagnostics(), ["wrong-value w.yaml:12:38"], "{word}: {outcome}");
         assert!(outcome.stdout.contains("not a finite number"), "{word}: {outcome}");
     }
-}
-
-#[test]
-fn the_largest_thresholds_and_the_smallest() {
     let code = words(0);
     let (nearly, twice) = (format!("{code} more"), format!("{code}{code}"));
     let data = texts([&*code, &code, &nearly, &twice].map(Some));

@@ -23,7 +23,7 @@ fn with_column(name: &str) -> [Value; 3] {
 }
 
 #[test]
-fn columns_of_the_names_that_rejects_adds_are_replaced_there_and_all_others_left_alone() {
+fn columns_of_the_names_that_rejects_adds_are_replaced_there_and_a_matrix_gives_summaries() {
     let names = ["step", "rule", "reason", "duplicate_of", "jaccard", "multiset_jaccard"];
     every(names.map(|name| (name, name)), |name| {
         let project = project("column: code", with_column(name)).ran();
@@ -38,6 +38,19 @@ fn columns_of_the_names_that_rejects_adds_are_replaced_there_and_all_others_left
         assert_eq!(project.rows("unique")[1][name], "mine c", "{name}");
         assert_eq!(project.rows("unique.rejects")[0][name], "mine b", "{name}");
     }
+    let project = project("column: code, threshold: '${{ matrix.t }}'", with_column("note"));
+    project.change("op: dedup,", "op: dedup, matrix: { t: [0.5, 0.8] },");
+    let more =
+        "  all: { op: sql, from: 'unique[*].summary', with: { query: 'SELECT * FROM input' } }
+outputs:
+  sums: { from: all, path: sums.csv, show: true }
+  members: { from: 'unique[*].clusters', path: members.csv, show: true }
+";
+    project.append(more);
+    let outcome = project.run(&["run", "w.yaml"]).exits(0);
+    assert_eq!(project.read("sums.csv").lines().count(), 3, "{outcome}");
+    assert_eq!(project.read("members.csv").lines().count(), 5, "{outcome}");
+    assert!(outcome.stdout.contains("sums.csv") && outcome.stdout.contains("members.csv"));
 }
 
 #[test]
@@ -110,23 +123,6 @@ fn ids_may_be_what_is_compared_and_a_column_may_stand_twice_in_the_order() {
     if ran_or_was_refused(&twice.run_json(&[])) {
         assert_eq!(twice.texts("unique", "id"), ["r2"]);
     }
-}
-
-#[test]
-fn a_matrix_of_thresholds_gives_a_table_of_summaries() {
-    let project = project("column: code, threshold: '${{ matrix.t }}'", with_column("note"));
-    project.change("op: dedup,", "op: dedup, matrix: { t: [0.5, 0.8] },");
-    let more =
-        "  all: { op: sql, from: 'unique[*].summary', with: { query: 'SELECT * FROM input' } }
-outputs:
-  sums: { from: all, path: sums.csv, show: true }
-  members: { from: 'unique[*].clusters', path: members.csv, show: true }
-";
-    project.append(more);
-    let outcome = project.run(&["run", "w.yaml"]).exits(0);
-    assert_eq!(project.read("sums.csv").lines().count(), 3, "{outcome}");
-    assert_eq!(project.read("members.csv").lines().count(), 5, "{outcome}");
-    assert!(outcome.stdout.contains("sums.csv") && outcome.stdout.contains("members.csv"));
 }
 
 #[test]

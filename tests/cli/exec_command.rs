@@ -92,7 +92,7 @@ fn no_rows_are_an_empty_table() {
 }
 
 #[test]
-fn a_command_that_hangs_ends_with_the_interruption() {
+fn a_command_that_hangs_ends_with_an_interruption_or_a_termination() {
     let project = Project::new(&workflow("sleep 600 & echo $! > child; sleep 600"));
     let running = Running::start(project.command(&["run", "w.yaml", "--format", "json"]));
     wait_for("the command", || {
@@ -111,10 +111,6 @@ fn a_command_that_hangs_ends_with_the_interruption() {
     assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
     project.change("sleep 600 & echo $! > child; sleep 600", "printf '{\"id\":\"a\",\"x\":1}'");
     assert!(project.run_ok(&[]).statuses().ends_with("table=ran after=ran"));
-}
-
-#[test]
-fn a_command_that_hangs_ends_with_a_termination() {
     let project = Project::new(&workflow("touch started; exec sleep 600"));
     let running = Running::start(project.command(&["run", "w.yaml"]));
     wait_for("the command", || project.path("started").exists());

@@ -142,7 +142,7 @@ fn a_bundle_that_says_less_than_it_holds_is_found() {
 }
 
 #[test]
-fn a_bundle_whose_outputs_cannot_be_compared_is_not_verified() {
+fn outputs_that_cannot_be_compared_are_not_verified_and_no_server_is_asked() {
     let (project, mut files) = bundle();
     let text = String::from_utf8(files["workflow/flows/w.yaml"].clone()).unwrap();
     assert!(text.contains("x * 2 AS y"), "{text}");
@@ -165,11 +165,7 @@ fn a_bundle_whose_outputs_cannot_be_compared_is_not_verified() {
     project.run(&["run", "flows/w.yaml"]).exits(0);
     bundled(&project, &[]).exits(0);
     project.run(&["verify", "b.zip"]).exits(0);
-}
-
-#[test]
-fn verifying_a_bundle_asks_no_server() {
-    let project = project();
+    let project = self::project();
     let server = StaticFiles::start(&project.path("data"), Manners::Good);
     let url = format!("{}/rows.csv", server.url);
     let read = format!("{{ url: '{url}', key");

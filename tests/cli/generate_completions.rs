@@ -83,7 +83,7 @@ fn what_a_request_says_and_the_prompt_of_a_treatment_is_its_default() {
 }
 
 #[test]
-fn the_middle_is_filled_in() {
+fn the_middle_is_filled_in_and_chats_and_texts_do_not_share_answers() {
     let (api, project) = served(1, "suffix: after");
     let row = |id, code: Option<&str>, after: Option<&str>| json!({"id": id, "code": code, "after": after});
     let rows = [
@@ -107,10 +107,6 @@ fn the_middle_is_filled_in() {
     assert_eq!(reasons, wanted);
     // A row that cannot be asked is no reason to run again.
     project.run_ok(&[]).all_hit();
-}
-
-#[test]
-fn chats_and_texts_do_not_share_answers() {
     let (api, project) = served(2, "");
     project.run_ok(&[]);
     project.change("endpoint: completions, ", "");

@@ -157,7 +157,7 @@ fn arguments_and_fields_of_the_extra_body_are_checked_at_their_place() {
 }
 
 #[test]
-fn arguments_that_are_missing_have_no_place_of_their_own() {
+fn missing_arguments_have_no_place_and_all_mistakes_are_told_at_once() {
     for (with, code, words) in [
         ("base_url: 'URL', messages: code", MISSING, &["`model`"][..]),
         (
@@ -172,6 +172,16 @@ fn arguments_that_are_missing_have_no_place_of_their_own() {
     ] {
         says(&told(&Project::new(&workflow("any", with)).refused_once(code, "")), words);
     }
+    let prompts = "table\n    with: { model: m, base_url: nowhere, max_usd: 1, messages: size }
+  prompts:
+    op: prompt
+    from: table
+    with: { treatments: { a: '{{ x }}', b: '{{ y }}' } }\n";
+    let outcome = Project::new(&format!("{BEFORE}{prompts}")).run_json(&[]).exits(2);
+    let found = outcome.events("diagnostic");
+    let count = |code: &str| found.iter().filter(|found| found["code"] == code).count();
+    assert_eq!(["unknown-column", "bad-url", "wrong-type"].map(count), [2, 1, 1], "{outcome}");
+    assert!(count("missing-argument") >= 1, "{outcome}");
 }
 
 #[test]
@@ -193,18 +203,4 @@ fn ports_that_a_provider_does_not_take_and_an_address_with_a_password_are_refuse
         let outcome = refused(&text, "bad-url", &["user or password"]);
         assert!(!outcome.stdout.contains("hunter2"), "{outcome}");
     }
-}
-
-#[test]
-fn all_mistakes_are_told_at_once() {
-    let prompts = "table\n    with: { model: m, base_url: nowhere, max_usd: 1, messages: size }
-  prompts:
-    op: prompt
-    from: table
-    with: { treatments: { a: '{{ x }}', b: '{{ y }}' } }\n";
-    let outcome = Project::new(&format!("{BEFORE}{prompts}")).run_json(&[]).exits(2);
-    let found = outcome.events("diagnostic");
-    let count = |code: &str| found.iter().filter(|found| found["code"] == code).count();
-    assert_eq!(["unknown-column", "bad-url", "wrong-type"].map(count), [2, 1, 1], "{outcome}");
-    assert!(count("missing-argument") >= 1, "{outcome}");
 }

@@ -166,7 +166,7 @@ fn columns_cells_and_values_go_through_every_verb_and_what_programs_read_is_well
     for line in graph("mermaid").lines().skip(3) {
         assert!(line.matches('"').count() % 2 == 0, "{line}");
     }
-    assert_sound_xml(&graph("svg"));
+    roxmltree::Document::parse(&graph("svg")).unwrap();
     let csv = project.read("out/all.csv");
     let records = records(&csv);
     let width = records[0].len();
@@ -192,37 +192,6 @@ fn dot_is_sound(line: &str) -> bool {
         }
     }
     !open
-}
-
-/// Tags are closed in their order, and every `&` begins an entity.
-#[track_caller]
-fn assert_sound_xml(text: &str) {
-    let mut open: Vec<&str> = Vec::new();
-    let mut rest = text;
-    while let Some(at) = rest.find('<') {
-        assert_entities(&rest[..at]);
-        let end = rest[at..].find('>').expect("a tag ends") + at;
-        let tag = &rest[at + 1..end];
-        assert_entities(tag);
-        let name = tag.split(|c: char| c.is_whitespace() || c == '/').find(|part| !part.is_empty());
-        let name = name.unwrap_or_default();
-        if tag.starts_with('/') {
-            assert_eq!(open.pop(), Some(name));
-        } else if !tag.ends_with('/') && !tag.starts_with(['?', '!']) {
-            open.push(name);
-        }
-        rest = &rest[end + 1..];
-    }
-    assert!(open.is_empty(), "{open:?}");
-}
-
-#[track_caller]
-fn assert_entities(text: &str) {
-    for (at, _) in text.match_indices('&') {
-        let entity = text[at..].split(';').next().unwrap_or_default();
-        let known = ["&amp", "&lt", "&gt", "&quot", "&apos"].contains(&entity);
-        assert!(known || entity.starts_with("&#"), "{entity}");
-    }
 }
 
 #[test]

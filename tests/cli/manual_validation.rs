@@ -59,7 +59,7 @@ fn stopped(outcome: Outcome) -> Outcome {
 }
 
 #[test]
-fn the_sheet_has_the_drawn_rows_and_room_for_ratings() {
+fn the_sheet_has_the_drawn_rows_and_room_for_ratings_and_a_long_one_is_read() {
     let paper = paper();
     paper.run(&[]).exits(0);
     let sheet = paper.csv("galeras/validation_sheet.csv");
@@ -80,6 +80,23 @@ fn the_sheet_has_the_drawn_rows_and_room_for_ratings() {
         assert!(line["link"].ends_with(&place), "{}", line["link"]);
         let documented = row["d_n_words"].as_i64().is_some_and(|words| words > 3);
         assert_eq!(line["documented"], documented.to_string());
+    }
+    let project = Project::steps("  sheet: { op: read, with: { path: sheet.csv, key: [id] } }\n");
+    let head = ["id", "code", "code_1"].map(str::to_owned).to_vec();
+    let code = |n: usize| format!("def f{n}(a, b):\n    x = \"a, b\"\n\n    return x, a, b\n");
+    let records: Vec<Vec<String>> = std::iter::once(head)
+        .chain((0..2_000).map(|n| vec![format!("{n:04}"), code(n), "y".into()]))
+        .collect();
+    for (name, text) in [
+        ("with CRLF", written(&records)),
+        ("with LF", written(&records).replace("\r\n", "\n")),
+        ("after a byte order mark", format!("\u{feff}{}", written(&records))),
+    ] {
+        project.write("sheet.csv", text);
+        assert_eq!(project.run_ok(&[]).step("sheet")["rows"], 2_000, "{name}");
+        let rows = project.rows("sheet");
+        let right = |(n, row): (usize, &Value)| row["code"] == code(n) && row["code_1"] == "y";
+        assert!(rows.iter().enumerate().all(right), "{name}");
     }
 }
 
@@ -205,27 +222,6 @@ fn ratings_that_pass_change_no_testbed() {
     paper.set("ratings", "filled.csv");
     assert_eq!(testbeds(&paper.run(&[]).exits(0)), testbeds(&first));
     assert_eq!(agreement(&paper)["message"]["rated_by_all"], 20);
-}
-
-#[test]
-fn a_long_sheet_with_lines_in_its_cells_is_read() {
-    let project = Project::steps("  sheet: { op: read, with: { path: sheet.csv, key: [id] } }\n");
-    let head = ["id", "code", "code_1"].map(str::to_owned).to_vec();
-    let code = |n: usize| format!("def f{n}(a, b):\n    x = \"a, b\"\n\n    return x, a, b\n");
-    let records: Vec<Vec<String>> = std::iter::once(head)
-        .chain((0..2_000).map(|n| vec![format!("{n:04}"), code(n), "y".into()]))
-        .collect();
-    for (name, text) in [
-        ("with CRLF", written(&records)),
-        ("with LF", written(&records).replace("\r\n", "\n")),
-        ("after a byte order mark", format!("\u{feff}{}", written(&records))),
-    ] {
-        project.write("sheet.csv", text);
-        assert_eq!(project.run_ok(&[]).step("sheet")["rows"], 2_000, "{name}");
-        let rows = project.rows("sheet");
-        let right = |(n, row): (usize, &Value)| row["code"] == code(n) && row["code_1"] == "y";
-        assert!(rows.iter().enumerate().all(right), "{name}");
-    }
 }
 
 #[test]

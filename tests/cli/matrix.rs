@@ -170,7 +170,7 @@ fn names(outcome: &Outcome, prefix: &str) -> Vec<String> {
 
 /// Scalars become columns, of which the name is a part of the key; lists and mappings do not.
 #[test]
-fn each_mapping_is_a_cell_called_by_its_name_and_they_unite_with_what_varies() {
+fn each_mapping_is_a_cell_called_by_its_name_and_goes_with_other_axes() {
     let text = format!("{SIZES}outputs:\n  all: {{ from: 'cells[*]', path: all.csv }}\n");
     let project = project(&text);
     let outcome = project.run_ok(&[]);
@@ -195,36 +195,7 @@ outputs:
     assert_eq!(all.lines().next().unwrap(), "id,x,m,at");
     assert!(all.lines().any(|line| line.ends_with(",a,")), "{all}");
     assert!(all.lines().any(|line| line.ends_with(",b,7")), "{all}");
-}
-
-#[test]
-fn values_keep_their_types_and_are_found_by_their_keys() {
-    let text = "  shown:
-    op: exec
-    matrix:
-      - { model: a, stop: [x, \"it's\"], server: { url: 'http://h/v1', port: 80 }, on: true }
-      - { model: b, stop: [], server: { url: 'http://i/v1', port: 81 }, on: false }
-    with:
-      command: >-
-        python3 -c 'import json, sys; print(json.dumps({\"id\": \" \".join(sys.argv[1:])}))'
-        ${{ matrix.model }} ${{ matrix.server.url }} ${{ matrix.server.port }} ${{ matrix.on }}
-      output: { id: utf8! }
-  kept: { op: sql, from: 'shown[model=a]', with: { query: SELECT id FROM input } }
-";
-    let project = project(text).ran();
-    assert_eq!(project.rows("shown[model=a]"), [json!({"id": "a http://h/v1 80 true"})]);
-    assert_eq!(project.rows("shown[model=b]"), [json!({"id": "b http://i/v1 81 false"})]);
-    // Values of a matrix come from params too.
-    let text = format!(
-        "{TABLE}  cells:\n    op: sample\n    from: table\n    matrix: {{ size: ['${{{{ params.n }}}}', 1] }}\n    with: {{ n: '${{{{ matrix.size }}}}', seed: 1 }}\n"
-    )
-    .replace("galeras: 1\n", "galeras: 1\nparams:\n  n: { type: int, default: 4 }\n");
-    assert_eq!(Project::new(&text).run_ok(&[]).step("cells[size=4]")["rows"], 4);
-}
-
-/// As in GitHub Actions: an axis of mappings next to another axis, and keys of the mapping.
-#[test]
-fn an_axis_of_mappings_goes_with_other_axes() {
+    // As in GitHub Actions: an axis of mappings next to another axis, and keys of the mapping.
     let text = "  cells:
     op: sample
     from: table
@@ -235,7 +206,7 @@ fn an_axis_of_mappings_goes_with_other_axes() {
   counted: { op: sql, from: cells, with: { query: 'SELECT count(*) AS n FROM input' } }
   all: { op: sql, from: 'counted[*]', with: { query: 'SELECT seed, size, n FROM input', key: [seed, size] } }
 ";
-    let project = project(text);
+    let project = self::project(text);
     let outcome = project.run_ok(&[]);
     let cells =
         ["seed=1,size=small", "seed=1,size=large", "seed=2,size=small", "seed=2,size=large"];
@@ -262,6 +233,31 @@ fn an_axis_of_mappings_goes_with_other_axes() {
     assert_eq!(names(&outcome, "second"), cells.map(|cell| format!("second[{cell}]")));
     assert_eq!(names(&outcome, "third"), cells.map(|cell| format!("third[{cell}]")));
     assert_eq!(project.cells("third[seed=2,size=3]", "label"), ["three"; 3]);
+}
+
+#[test]
+fn values_keep_their_types_and_are_found_by_their_keys() {
+    let text = "  shown:
+    op: exec
+    matrix:
+      - { model: a, stop: [x, \"it's\"], server: { url: 'http://h/v1', port: 80 }, on: true }
+      - { model: b, stop: [], server: { url: 'http://i/v1', port: 81 }, on: false }
+    with:
+      command: >-
+        python3 -c 'import json, sys; print(json.dumps({\"id\": \" \".join(sys.argv[1:])}))'
+        ${{ matrix.model }} ${{ matrix.server.url }} ${{ matrix.server.port }} ${{ matrix.on }}
+      output: { id: utf8! }
+  kept: { op: sql, from: 'shown[model=a]', with: { query: SELECT id FROM input } }
+";
+    let project = project(text).ran();
+    assert_eq!(project.rows("shown[model=a]"), [json!({"id": "a http://h/v1 80 true"})]);
+    assert_eq!(project.rows("shown[model=b]"), [json!({"id": "b http://i/v1 81 false"})]);
+    // Values of a matrix come from params too.
+    let text = format!(
+        "{TABLE}  cells:\n    op: sample\n    from: table\n    matrix: {{ size: ['${{{{ params.n }}}}', 1] }}\n    with: {{ n: '${{{{ matrix.size }}}}', seed: 1 }}\n"
+    )
+    .replace("galeras: 1\n", "galeras: 1\nparams:\n  n: { type: int, default: 4 }\n");
+    assert_eq!(Project::new(&text).run_ok(&[]).step("cells[size=4]")["rows"], 4);
 }
 
 #[test]

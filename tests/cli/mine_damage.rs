@@ -249,7 +249,7 @@ fn rows(found: &Mined) -> Vec<String> {
 }
 
 #[test]
-fn whatever_becomes_of_a_download_the_result_is_the_truth() {
+fn a_damaged_download_gives_the_truth_and_a_damaged_folder_the_truth_or_rejects() {
     for filter in ["true", "false"] {
         let project = Project::empty();
         let repo = Repository::bare(project.path("served/r"));
@@ -281,10 +281,6 @@ fn whatever_becomes_of_a_download_the_result_is_the_truth() {
             assert!(!outcome.stderr.contains("panicked"), "{filter}: {what}: {outcome}");
         }
     }
-}
-
-#[test]
-fn a_damaged_folder_gives_the_truth_or_rejects() {
     let project = Project::new(&workflow("./bad, ./good", ""));
     Repository::bare(project.path("good")).commit(at(day(1)).write("m.py", def("good", 1)));
     let repo = Repository::bare(project.path("bad"));

@@ -212,12 +212,6 @@ fn what_cannot_be_fitted_is_refused() {
     assert!(told.starts_with("`h` groups the rows as an earlier one does"), "{told}");
 }
 
-#[track_caller]
-fn wrong(with: &str, code: &str, words: &[&str]) {
-    let data = [("data.csv", "x,y,s,g\n1,2,a,u\n2,3,b,v\n")];
-    refused_with(&data, &workflow(with), code, words);
-}
-
 /// The arguments with the mark at the only mistake, the code, words of the message.
 #[rustfmt::skip]
 const MISTAKES: &[(&str, &str, &[&str])] = &[
@@ -237,5 +231,8 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
 
 #[test]
 fn mistakes_are_found_before_anything_runs() {
-    every(MISTAKES.iter().map(|case| (case.0, case)), |(a, b, c)| wrong(a, b, c));
+    let data = [("data.csv", "x,y,s,g\n1,2,a,u\n2,3,b,v\n")];
+    every(MISTAKES.iter().map(|case| (case.0, case)), |(with, code, words)| {
+        refused_with(&data, &workflow(with), code, words);
+    });
 }
