@@ -1,6 +1,6 @@
-//! Whole numbers beyond 2^53 and columns far from zero: what is computed of them is exact, what is
-//! estimated does not depend on the distance, or is refused. `tests/reference/far_numbers.json` has moments
-//! and coefficients from fractions; the script next to it makes it.
+//! Whole numbers beyond 2^53 and columns far from zero: sums of them are exact, and estimates do not
+//! depend on the distance, or are refused. `tests/reference/far_numbers.json` has moments and coefficients
+//! from fractions; the script next to it makes it.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! Files that are no workflow: broken YAML, bombs, empty, huge; and names that name nothing and values
-//! that are wrong. Each is found before anything runs, with its place and a suggestion.
+//! Files that are not a workflow: broken YAML, bombs, empty, huge; and unknown names and wrong values.
+//! Each is found before anything runs, with its place and a suggestion.
 
 use crate::harness::{Outcome, Project, every, marked, patience, refused, says, told};
 

@@ -1,6 +1,6 @@
 //! `mine` against random edits and damage, which depend on a seed: a history has the changes that
-//! `git log -p` shows, and whatever is damaged gives the truth or a reject. And repositories that are made
-//! to do harm.
+//! `git log -p` shows, and a damaged repository gives the truth or a reject. And repositories that are
+//! made to do harm.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
