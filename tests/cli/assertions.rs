@@ -1,6 +1,5 @@
-//! `assert`: data tests gate the steps that follow. They are not part of a result.
-//!
-//! `schema`: promises of a step. Types are checked before anything runs, nulls afterwards.
+//! `assert`: data tests gate the steps that follow, and are not part of a result. `schema`: types are
+//! checked before anything runs, nulls afterwards.
 
 use crate::harness::{Project, every, refused, says, text};
 
@@ -50,7 +49,7 @@ fn fails(assertion: &str, words: &[&str]) {
 }
 
 #[test]
-fn assertions_that_do_not_hold_fail() {
+fn assertions_that_do_not_hold_fail_and_those_that_hold_say_nothing() {
     let cases = [
         ("{ expr: 'x > 1' }", &["x > 1", "1 rows", "id = a"][..]),
         // An expression that is null does not hold.
@@ -62,10 +61,6 @@ fn assertions_that_do_not_hold_fail() {
         ("{ rows: { max: 2 } }", &["rows", "3 rows"]),
     ];
     every(cases.map(|case| (case.0, case)), |(assertion, words)| fails(assertion, words));
-}
-
-#[test]
-fn assertions_that_hold_say_nothing() {
     let cases = [
         "{ expr: 'x > 0' }",
         "{ unique: [id] }",
@@ -93,14 +88,10 @@ fn mending_an_assertion_does_not_run_the_step_again() {
 }
 
 #[test]
-fn without_keep_going_the_first_failure_ends_the_run() {
+fn the_first_failure_ends_a_run_without_keep_going_and_every_failed_assertion_is_told() {
     let project = Project::new(&workflow("{ rows: { min: 4 } }"));
     assert_eq!(project.run_json(&["--jobs", "1"]).exits(3).status("after"), "skipped");
     assert!(!project.path("table.csv").exists() && !project.path("after.csv").exists());
-}
-
-#[test]
-fn every_failed_assertion_is_told() {
     let project = Project::new(&workflow(
         "{ rows: { min: 4 } }\n      - { expr: 'x > 1', severity: warn }\n      - { not_null: [k] }",
     ));
@@ -109,9 +100,8 @@ fn every_failed_assertion_is_told() {
 }
 
 #[test]
-fn other_ports_are_tested_too() {
-    let project = Project::steps(
-        "  table:
+fn other_ports_are_tested_too_and_params_work() {
+    let steps = "  table:
     op: exec
     with: { command: 'printf \"{\\\"id\\\":\\\"a\\\",\\\"x\\\":1}\"', output: { id: utf8!, x: int64! } }
   valid:
@@ -120,14 +110,10 @@ fn other_ports_are_tested_too() {
     with: { rules: [ { name: big, check: x > 1 } ] }
     assert:
       - { rows: { max: 0 }, port: rejects }
-",
-    );
+";
+    let project = Project::steps(steps);
     let found = project.run_json(&[]).exits(3).events("assertion");
     says(text(&found[0], "message"), &["rejects", "w.yaml:11:9"]);
-}
-
-#[test]
-fn params_work_in_assertions() {
     let project = Project::new(&workflow("{ rows: { min: '${{ params.least }}' } }"));
     project.change("steps:\n", "params: { least: { type: int, default: 4 } }\nsteps:\n");
     project.run_json(&[]).exits(3);
@@ -135,7 +121,6 @@ fn params_work_in_assertions() {
     assert_eq!(project.read("log"), "ran\n");
 }
 
-/// A workflow with a contract.
 fn promise(schema: &str) -> String {
     format!(
         "galeras: 1
@@ -163,17 +148,13 @@ fn wrong_types_and_missing_columns_are_found_before_anything_runs() {
 }
 
 #[test]
-fn a_null_in_a_column_that_promised_none_fails_the_run() {
+fn a_null_where_none_was_promised_fails_the_run_and_a_contract_that_holds_says_nothing() {
     let project = Project::new(&promise("{ id: utf8!, x: int64!, k: utf8! }"));
     let outcome = project.run_json(&[]).exits(3);
     assert_eq!(outcome.finished()["status"], "assert_failed");
     assert_eq!(outcome.statuses(), "table=failed after=skipped");
     says(text(&outcome.events("assertion")[0], "message"), &["k", "id = a", "w.yaml:8:"]);
     assert_eq!(project.rerun("k: utf8! }", "k: utf8 }").statuses(), "table=hit after=ran");
-}
-
-#[test]
-fn a_contract_that_holds_says_nothing_and_may_be_a_file() {
     let project = Project::new(&promise("{ id: utf8!, x: int64! }"));
     assert!(project.run_ok(&[]).events("assertion").is_empty());
     let project = Project::new(&promise("contract.json"));

@@ -39,7 +39,7 @@ fn project() -> Project {
 }
 
 #[test]
-fn a_docstring_fools_no_predicate() {
+fn a_docstring_fools_no_predicate_and_a_wrong_pattern_is_found_before_anything_runs() {
     let project = project().ran();
     assert_eq!(project.texts("tries", "id"), ["a", "c"]);
     let rows = project.rows("counted");
@@ -49,11 +49,6 @@ fn a_docstring_fools_no_predicate() {
     assert_eq!(of("b", "returns fooled"), json!([1, true]));
     assert_eq!(of("c", "evals"), json!([2]));
     assert_eq!(of("d", "returns"), json!([null]));
-}
-
-#[test]
-fn a_wrong_pattern_is_found_before_anything_runs() {
-    let project = project();
     for (from, to, wanted) in [
         ("try_statement", "try_statment", "did you mean `try_statement`?"),
         ("try_statement", "(try_statement", "the tree-sitter query is wrong in line 1"),

@@ -1,17 +1,14 @@
-//! Small files with a large effect: embedded workflows that double, files without end, pipes without
-//! a writer. They are refused quickly, and in little memory.
-//!
-//! SQL whose values do not fit: of two types, beyond 64 bits, or a pattern that is too long.
-//! `memory_guard` has SQL that asks for all memory.
+//! Small files with a large effect: workflows that double, files without end, pipes without a writer. They
+//! are refused quickly, in little memory. And SQL whose values do not fit; see also `memory_guard`.
 
-use std::io::Read as _;
-use std::io::Write as _;
+use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::harness::{Project, Running, TIME_OUT, says};
+use crate::harness::{Project, TIME_OUT, says};
 
 const READ: &str = "galeras: 1\nsteps:\n  data: { op: read, with: { path: d.csv } }\n";
 
@@ -21,13 +18,13 @@ const READ: &str = "galeras: 1\nsteps:\n  data: { op: read, with: { path: d.csv 
 pub fn measured(project: &Project, args: &[&str]) -> (Option<i32>, String, u64) {
     let said = project.path("said");
     let mut command: Command = project.command(args);
-    let file = std::fs::File::create(&said).unwrap();
+    let file = File::create(&said).unwrap();
     command.stdout(file.try_clone().unwrap()).stderr(file).stdin(Stdio::null());
     let mut child = command.spawn().unwrap();
     let started = Instant::now();
     let mut most = 0;
     let status = loop {
-        let about = std::fs::read_to_string(format!("/proc/{}/status", child.id()));
+        let about = fs::read_to_string(format!("/proc/{}/status", child.id()));
         let line = about.unwrap_or_default();
         let line = line.lines().find_map(|line| line.strip_prefix("VmHWM:").map(str::to_owned));
         let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
@@ -42,7 +39,7 @@ pub fn measured(project: &Project, args: &[&str]) -> (Option<i32>, String, u64) 
         }
         std::thread::sleep(Duration::from_millis(5));
     };
-    let text = std::fs::read_to_string(&said).unwrap();
+    let text = fs::read_to_string(&said).unwrap();
     (status.code(), text.split_whitespace().collect::<Vec<_>>().join(" "), most)
 }
 
@@ -77,7 +74,7 @@ fn doubling(with: &str) -> Project {
 }
 
 #[test]
-fn files_that_embed_each_other_twice_are_refused_quickly() {
+fn files_that_embed_each_other_twice_and_plans_of_too_many_steps_are_refused() {
     for with in ["", ", with: { p: '${{ params.p }}y' }"] {
         let project = doubling(with);
         for verb in ["check", "plan", "graph"] {
@@ -85,10 +82,6 @@ fn files_that_embed_each_other_twice_are_refused_quickly() {
             refuses_with(&project, &[verb, "w.yaml"], &["plan-limit", words, "[w.yaml:3:3]"]);
         }
     }
-}
-
-#[test]
-fn a_plan_has_at_most_so_many_steps() {
     let values = (0..240).map(|i| i.to_string()).collect::<Vec<_>>().join(", ");
     let outer = format!("  a: {{ uses: inner.yaml, matrix: {{ m: [{values}] }} }}\n");
     let inner = READ.replace("op: read", &format!("op: read, matrix: {{ k: [{values}] }}"));
@@ -96,7 +89,6 @@ fn a_plan_has_at_most_so_many_steps() {
     refuses(&project, "check", "plan-limit", "the plan would have more than 50000 steps");
 }
 
-/// A chain of files, each of which embeds the next one.
 fn chain(files: usize) -> Project {
     let project = Project::steps("  a: { uses: f1.yaml }\n").with("d.csv", "id\na\n");
     let output = |from: &str| format!("outputs:\n  t: {{ from: {from}, path: t.csv }}\n");
@@ -119,49 +111,36 @@ fn depth_is_not_a_cycle() {
 }
 
 #[test]
-fn files_without_end_are_not_read() {
+fn files_without_end_are_not_read_and_pipes_are_not_waited_for() {
     let project = Project::new(READ).with("d.csv", "id\na\n");
-    symlink("/dev/zero", project.path("galeras.lock")).unwrap();
-    refuses(&project, "check", "bad-lock", "it is a device, not a file");
-    std::fs::remove_file(project.path("galeras.lock")).unwrap();
-
-    project.write("w.yaml", READ.replace("with:", "schema: c.json, with:"));
-    symlink("/dev/zero", project.path("c.json")).unwrap();
-    refuses(&project, "check", "missing-file", "it is a device, not a file");
-    std::fs::remove_file(project.path("c.json")).unwrap();
-    let large = std::fs::File::create(project.path("c.json")).unwrap();
-    large.set_len(1 << 40).unwrap();
+    let with_schema = READ.replace("with:", "schema: c.json, with:");
+    let uses = "galeras: 1\nsteps:\n  a: { uses: d.yaml }\n";
+    let kinds = ["it is a device, not a file", "it is a named pipe, not a file"];
+    for (name, workflow, code, [device, pipe]) in [
+        ("galeras.lock", READ, "bad-lock", kinds),
+        ("c.json", with_schema.as_str(), "missing-file", kinds),
+        ("d.yaml", uses, "missing-file", ["d.yaml"; 2]),
+    ] {
+        project.write("w.yaml", workflow);
+        let path = project.path(name);
+        symlink("/dev/zero", &path).unwrap();
+        refuses(&project, "check", code, device);
+        fs::remove_file(&path).unwrap();
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        refuses(&project, "run", code, pipe);
+        fs::remove_file(&path).unwrap();
+    }
+    project.write("w.yaml", &with_schema);
+    File::create(project.path("c.json")).unwrap().set_len(1 << 40).unwrap();
     refuses(&project, "check", "missing-file", "more than the 16 MiB that are read");
-
-    project.write("w.yaml", "galeras: 1\nsteps:\n  a: { uses: zero.yaml }\n");
-    symlink("/dev/zero", project.path("zero.yaml")).unwrap();
-    refuses(&project, "check", "missing-file", "zero.yaml");
-
-    std::fs::remove_file(project.path("w.yaml")).unwrap();
-    symlink("/dev/zero", project.path("w.yaml")).unwrap();
-    refuses(&project, "check", "missing-file", "no end in sight");
-}
-
-#[test]
-fn a_named_pipe_is_not_waited_for() {
-    let project = Project::new(READ).with("d.csv", "id\na\n");
-    let pipe = |name: &str| {
-        assert!(Command::new("mkfifo").arg(project.path(name)).status().unwrap().success());
-    };
-    pipe("galeras.lock");
-    refuses(&project, "run", "bad-lock", "it is a named pipe, not a file");
-    std::fs::remove_file(project.path("galeras.lock")).unwrap();
-    pipe("c.json");
-    project.write("w.yaml", READ.replace("with:", "schema: c.json, with:"));
-    refuses(&project, "run", "missing-file", "it is a named pipe, not a file");
-    pipe("d.yaml");
-    project.write("w.yaml", "galeras: 1\nsteps:\n  a: { uses: d.yaml }\n");
-    refuses(&project, "run", "missing-file", "d.yaml");
     // A workflow may come through a pipe.
     let text = READ.replace("d.csv", &project.path("d.csv").display().to_string());
     project.write("w.yaml", text);
-    let outcome = project.shell("cat w.yaml | exec \"$GALERAS\" check /dev/stdin");
-    Running::start(outcome).finish().exits(0).prints(&["ok, 1 steps"]);
+    let piped = project.sh("cat w.yaml | exec \"$GALERAS\" check /dev/stdin");
+    piped.exits(0).prints(&["ok, 1 steps"]);
+    fs::remove_file(project.path("w.yaml")).unwrap();
+    symlink("/dev/zero", project.path("w.yaml")).unwrap();
+    refuses(&project, "check", "missing-file", "no end in sight");
 }
 
 #[test]
@@ -193,10 +172,8 @@ fn project(step: &str, sql: &str) -> Project {
 }
 
 fn check_of(sql: &str) -> Project {
-    project(
-        "validate\n    from: data\n    with:\n      rules:\n      - name: r\n        check",
-        sql,
-    )
+    let step = "validate\n    from: data\n    with:\n      rules:\n      - name: r\n        check";
+    project(step, sql)
 }
 
 fn query_of(sql: &str) -> Project {
@@ -204,7 +181,7 @@ fn query_of(sql: &str) -> Project {
 }
 
 #[test]
-fn an_expression_over_one_row_contains_no_query() {
+fn an_expression_over_one_row_has_no_query_and_no_syntax_pattern_of_brackets() {
     let twice =
         |i: u32| format!(", a{i} AS (SELECT id FROM a{0} UNION ALL SELECT id FROM a{0})", i - 1);
     let all: String = (1..41).map(twice).collect();
@@ -212,29 +189,25 @@ fn an_expression_over_one_row_contains_no_query() {
         format!("WITH a0 AS (SELECT id FROM (VALUES (1)) AS v (id)){all} SELECT id FROM a40");
     let outcome = check_of(&format!("x IN ({with})")).run_json(&[]).exits(2);
     assert!(outcome.diagnostics()[0].starts_with("not-a-row-expression w.yaml:11:"), "{outcome}");
+    let sql = format!("python_has(id, '{}')", "(".repeat(400_000));
+    let (exit, said, _) = measured(&check_of(&sql), &["check", "w.yaml"]);
+    let about = &said[..said.len().min(2_000)];
+    assert!(exit == Some(2) && said.contains("8192 are the most"), "{exit:?}: {about}");
 }
 
 #[test]
 fn values_of_two_types_become_one_that_holds_both_or_an_error() {
-    let table = |project: &Project| {
-        let shown = project.run(&["show", "w.yaml", "out", "--format", "json"]).exits(0);
-        shown.stdout.trim().replace('\n', " ")
-    };
     let with = |value: &str| format!("SELECT id, x AS v FROM input UNION ALL SELECT 'c', {value}");
+    let case = |cases: &str| format!("SELECT id, CASE {cases} END AS v FROM input");
     for (query, wanted) in [
         (with("'q'"), r#""id":"c","v":"q""#),
         (with("1.5"), r#""id":"c","v":1.5"#),
         (with("CAST(7 AS BIGINT UNSIGNED)"), r#""id":"c","v":7"#),
-        (
-            "SELECT id, CASE WHEN x > 1 THEN 1 WHEN x = 1 THEN 'a' END AS v FROM input".into(),
-            r#""id":"a","v":"a""#,
-        ),
-        (
-            "SELECT id, CASE WHEN x > 1 THEN x ELSE 'small' END AS v FROM input".into(),
-            r#""v":"small""#,
-        ),
+        (case("WHEN x > 1 THEN 1 WHEN x = 1 THEN 'a'"), r#""id":"a","v":"a""#),
+        (case("WHEN x > 1 THEN x ELSE 'small'"), r#""v":"small""#),
     ] {
-        says(&table(&query_of(&query).ran()), &[wanted]);
+        let shown = query_of(&query).ran().cli("show w.yaml out --format json");
+        shown.exits(0).prints(&[wanted]);
     }
     let large = query_of(&with("CAST(18446744073709551615 AS BIGINT UNSIGNED)"));
     large.run(&["run", "w.yaml"]).exits(1).reports(&["18446744073709551615"]);
@@ -248,12 +221,4 @@ fn a_sum_that_64_bits_do_not_hold_is_an_error() {
         let outcome = query_of(&format!("SELECT {columns} AS s FROM ({rows}) AS t")).run_json(&[]);
         says(&outcome.exits(1).to_string(), &["more than 64 bits hold"]);
     }
-}
-
-#[test]
-fn a_syntax_pattern_of_brackets_is_refused() {
-    let sql = format!("python_has(id, '{}')", "(".repeat(400_000));
-    let (exit, said, _) = measured(&check_of(&sql), &["check", "w.yaml"]);
-    let about = &said[..said.len().min(2_000)];
-    assert!(exit == Some(2) && said.contains("8192 are the most"), "{exit:?}: {about}");
 }

@@ -36,14 +36,12 @@ impl Lab {
         self.folder.path().join("lab/p")
     }
 
-    /// The program with these arguments, led to the server.
     pub fn start(&self, project: &Project, args: &[&str]) -> Running {
         let mut command = project.command(args);
         command.envs(self.api.env());
         Running::start(command)
     }
 
-    /// Runs it to its end.
     #[track_caller]
     pub fn run(&self, project: &Project, args: &[&str]) -> Outcome {
         self.start(project, args).finish()
@@ -63,13 +61,11 @@ impl Lab {
         done
     }
 
-    /// Sends what the project has computed.
     #[track_caller]
     pub fn push(&self, project: &Project) -> Outcome {
         self.run(project, &["push", "w.yaml", "--remote", STORE, "--format", "json"])
     }
 
-    /// `cache verify` finds nothing.
     #[track_caller]
     pub fn verifies(&self) {
         let args = ["cache", "verify", "--cache", STORE, "--format", "json"];
@@ -77,7 +73,6 @@ impl Lab {
         assert_eq!(found.json_lines().last().unwrap()["findings"], 0, "{found}");
     }
 
-    /// Each of the five tables was written once.
     #[track_caller]
     fn tables_written_once(&self) {
         once_each(self.api.puts("p/blobs/"), 5);
@@ -197,7 +192,7 @@ fn pushed_is_pulled_and_nothing_is_sent_twice() {
 }
 
 #[test]
-fn whoever_is_killed_while_pushing_goes_on_from_there() {
+fn whoever_is_killed_while_pushing_goes_on_and_of_two_none_overwrites_the_other() {
     let ((project, expected), lab) = (computed(), Lab::new());
     lab.api.behave(|manners| manners.put_delay = Duration::from_millis(100));
     for wait in (50..850).step_by(100) {
@@ -213,10 +208,6 @@ fn whoever_is_killed_while_pushing_goes_on_from_there() {
     lab.verifies();
     let done = lab.all_fetched(&self::project(), &[]);
     assert_eq!(digests(&steps(&done)), digests(&steps(&expected)));
-}
-
-#[test]
-fn of_two_pushers_none_overwrites_what_the_other_sent() {
     let ((one, _), (two, _), lab) = (computed(), computed(), Lab::new());
     lab.api.behave(|manners| manners.put_delay = Duration::from_millis(50));
     let start = |project: &Project| {
@@ -231,7 +222,7 @@ fn of_two_pushers_none_overwrites_what_the_other_sent() {
     // Both signatures of each result are there: they were added to one another.
     for signer in [&one, &two] {
         let public = signer.read("key.pub");
-        let other = project().with("signers", format!("who@example.org {public}"));
+        let other = self::project().with("signers", format!("who@example.org {public}"));
         lab.all_fetched(&other, &["--allowed-signers", "signers"]);
     }
 }
@@ -245,7 +236,7 @@ fn echoes(first: &str) -> String {
 }
 
 #[test]
-fn two_runs_at_once_compute_a_step_once() {
+fn two_runs_compute_a_step_once_and_the_lease_of_a_killed_one_is_taken_over() {
     let lab = Lab::new();
     let count = lab.folder.path().join("count");
     let workflow = echoes(&format!("echo x >> {}; sleep 2", count.display()));
@@ -257,10 +248,6 @@ fn two_runs_at_once_compute_a_step_once() {
     let said: Vec<String> = done.iter().flat_map(Outcome::warnings).collect();
     assert_eq!(said, ["waiting for another run of the same step"]);
     assert_eq!(done[0].digests(), done[1].digests());
-}
-
-#[test]
-fn the_lease_of_somebody_killed_is_taken_over() {
     let lab = Lab::new();
     let project = Project::new(&echoes("sleep 3"));
     let run = lab.start(&project, &["run", "w.yaml", "--cache", STORE]);

@@ -20,10 +20,7 @@ params:
   data: { type: path, default: ../data/rows.csv }
 steps:
   table: { op: read, with: { path: '${{ params.data }}', key: [id] } }
-  scaled:
-    op: sql
-    from: table
-    with: { query: 'SELECT id, x, x * 2 AS y FROM input', key: [id] }
+  scaled: { op: sql, from: table, with: { query: 'SELECT id, x, x * 2 AS y FROM input', key: [id] } }
   kept:
     op: validate
     from: scaled
@@ -50,7 +47,6 @@ pub(crate) fn computed() -> Project {
     project
 }
 
-/// A bundle in a project that computed it, with its path.
 fn bundle_of_all() -> (Project, String) {
     let project = computed();
     bundled(&project, &[]).exits(0);
@@ -93,7 +89,6 @@ pub(crate) fn repacked(files: &Files, to: &Path) {
     zip.finish().unwrap();
 }
 
-/// A project with the files of the bundle.
 fn unpacked(project: &Project) -> Project {
     let other = Project::empty();
     entries(&project.path("b.zip")).iter().for_each(|(name, bytes)| other.write(name, bytes));
@@ -139,8 +134,8 @@ fn a_bundle_has_everything_and_the_same_bytes_twice() {
 }
 
 #[test]
-fn a_stranger_runs_it_without_computing_and_computes_it_to_the_same() {
-    let (project, _) = bundle_of_all();
+fn a_bundle_is_run_by_a_stranger_computes_to_the_same_and_is_a_remote() {
+    let (project, bundle) = bundle_of_all();
     let other = unpacked(&project);
     let file = "workflow/flows/w.yaml";
     let ran = other.run(&["run", file, "--format", "json", "--out", "new"]).exits(0);
@@ -149,11 +144,6 @@ fn a_stranger_runs_it_without_computing_and_computes_it_to_the_same() {
     let again = other.run(&["run", file, "--format", "json", "--cache", "new-cache"]).exits(0);
     assert_eq!(again.digests(), ran.digests());
     other.run(&["verify", file, "--recompute", "3"]).exits(0).prints(&["5 of 5 tables equal"]);
-}
-
-#[test]
-fn results_come_from_a_bundle_as_from_any_remote() {
-    let (project, bundle) = bundle_of_all();
     let other = self::project();
     other.run(&["pull", "flows/w.yaml", "--from", &bundle]).exits(0).prints(&["3 results"]);
     finds_all(&other, &[]);
@@ -170,7 +160,7 @@ fn results_come_from_a_bundle_as_from_any_remote() {
 }
 
 #[test]
-fn one_flipped_byte_is_found() {
+fn a_flipped_byte_is_found_and_damaged_missing_and_further_files_are_named() {
     let (project, _) = bundle_of_all();
     let verified = project.run(&["verify", "b.zip", "--recompute", "3"]).exits(0);
     verified.prints(&[" files equal", "5 of 5 tables equal"]);
@@ -185,11 +175,6 @@ fn one_flipped_byte_is_found() {
     }
     fs::write(project.path("d.zip"), &whole[..whole.len() / 2]).unwrap();
     project.run(&["verify", "d.zip"]).exits(4);
-}
-
-#[test]
-fn damaged_missing_and_further_files_are_named() {
-    let (project, _) = bundle_of_all();
     let files = entries(&project.path("b.zip"));
     let blob = files.keys().find(|name| name.starts_with("cache/blobs/")).unwrap().clone();
     let check = |change: &dyn Fn(&mut Files), name: &str, why: &str| {
@@ -217,7 +202,7 @@ fn damaged_missing_and_further_files_are_named() {
 }
 
 #[test]
-fn a_table_that_is_left_out_keeps_its_digest() {
+fn a_table_that_is_left_out_keeps_its_digest_and_nothing_says_whose_machine_it_was() {
     let project = computed();
     let without = ["--without", "scaled", "--without", "kept.rejects"];
     bundled(&project, &without).exits(0).prints(&["without 2 tables"]);
@@ -237,11 +222,7 @@ fn a_table_that_is_left_out_keeps_its_digest() {
     other.edit("flows/w.yaml", output, "");
     finds_all(&other, &["--remote", project.path("b.zip").to_str().unwrap()]);
     bundled(&project, &["--without", "scalde"]).exits(2).reports(&["scaled"]);
-}
-
-#[test]
-fn nothing_in_a_bundle_says_whose_machine_it_was_made_on() {
-    let project = project().with("elsewhere/given.csv", data().replace("row", "own"));
+    let project = self::project().with("elsewhere/given.csv", data().replace("row", "own"));
     let set = format!("data={}", project.path("elsewhere/given.csv").display());
     let me = [("USER", "zaphodbb"), ("LOGNAME", "zaphodbb"), ("API_KEY", "sk-planted-planted")];
     project.run_with(&["run", "flows/w.yaml", "--set", &set], &me).exits(0);
@@ -263,7 +244,7 @@ fn nothing_in_a_bundle_says_whose_machine_it_was_made_on() {
 }
 
 #[test]
-fn what_must_not_be_handed_on_is_refused_and_named() {
+fn what_must_not_be_handed_on_is_refused_and_a_folder_of_ratings_goes_along() {
     let project = computed();
     let with_key = |args: &[&str]| project.run_with(args, &[("MY_TOKEN", "tok-planted-planted")]);
     let bundle = ["bundle", "flows/w.yaml", "-o", "b.zip"];
@@ -280,11 +261,7 @@ fn what_must_not_be_handed_on_is_refused_and_named() {
     project.edit("flows/w.yaml", "../data/rows.csv", &absolute);
     project.run(&["run", "flows/w.yaml"]).exits(0);
     project.run(&bundle).exits(2).reports(&["absolute path"]);
-}
-
-#[test]
-fn a_folder_of_ratings_goes_along() {
-    let project = project();
+    let project = self::project();
     // Results that are not computed are not bundled.
     bundled(&project, &[]).exits(1).reports(&["galeras run flows/w.yaml"]);
     assert!(!project.path("b.zip").exists());

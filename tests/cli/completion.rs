@@ -49,7 +49,7 @@ fn offered(project: &Project, line: &str) -> Vec<String> {
 }
 
 #[test]
-fn words_of_the_workflow_are_known() {
+fn words_of_the_workflow_are_known_even_if_it_has_mistakes() {
     let project = project();
     for (line, expected) in [
         ("galeras sho", &["show"][..]),
@@ -91,11 +91,7 @@ fn words_of_the_workflow_are_known() {
     assert_eq!(Running::start(help).finish().exits(0).stdout, "n=\trows that are drawn\n");
     let unknown = Running::start(ask(&project, "nush", &["galeras", ""])).finish().exits(2);
     unknown.reports(&["unknown shell `nush`, expected one of `bash`"]);
-}
-
-#[test]
-fn a_workflow_with_mistakes_has_its_steps_all_the_same() {
-    let project = project();
+    let project = self::project();
     project.edit("w.yaml", "op: sample", "op: smaple");
     assert_eq!(offered(&project, "galeras show w.yaml "), ["rows", "valid", "drawn"]);
     assert_eq!(offered(&project, "galeras run w.yaml --set n"), ["n="]);
@@ -108,16 +104,6 @@ fn a_workflow_with_mistakes_has_its_steps_all_the_same() {
     project.change("path: '${{ params.data }}'", "url: 'https://example.org/data.csv'");
     assert_eq!(offered(&project, "galeras show w.yaml "), ["rows", "valid", "drawn"]);
     assert!(!project.path("cache").exists());
-}
-
-#[test]
-fn hostile_names_do_not_reach_a_shell() {
-    let project = Project::empty().with("a\u{1b}[31m.yaml", "").with("b\nrm.yaml", "");
-    let project = project.with("c d.yaml", WORKFLOW);
-    assert_eq!(offered(&project, "galeras run "), ["c d.yaml"]);
-    let bash = |line: &str| Running::start(ask(&project, "bash", &[line])).finish().exits(0).stdout;
-    assert_eq!(bash("galeras run --set x=1 ").lines().next(), Some("c\\ d.yaml "));
-    assert_eq!(bash("galeras show c\\ d.yaml ro"), "rows \n");
 }
 
 /// The COMPREPLY of bash after TAB at the end of the line.
@@ -154,7 +140,7 @@ fn bash_asks_the_program() {
 }
 
 #[test]
-fn every_shell_has_a_script() {
+fn every_shell_has_a_script_and_hostile_names_do_not_reach_it() {
     let project = Project::empty();
     for (shell, part) in [
         ("bash", "complete -o nospace -F _galeras galeras"),
@@ -166,4 +152,11 @@ fn every_shell_has_a_script() {
         let script = project.run(&["completions", shell]).exits(0).stdout;
         assert!(script.contains(part) && script.contains("GALERAS_COMPLETE"), "{script}");
     }
+    project.run(&["completions", "tcsh"]).exits(2);
+    let project = Project::empty().with("a\u{1b}[31m.yaml", "").with("b\nrm.yaml", "");
+    let project = project.with("c d.yaml", WORKFLOW);
+    assert_eq!(offered(&project, "galeras run "), ["c d.yaml"]);
+    let bash = |line: &str| Running::start(ask(&project, "bash", &[line])).finish().exits(0).stdout;
+    assert_eq!(bash("galeras run --set x=1 ").lines().next(), Some("c\\ d.yaml "));
+    assert_eq!(bash("galeras show c\\ d.yaml ro"), "rows \n");
 }

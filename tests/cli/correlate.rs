@@ -89,19 +89,6 @@ fn groups_are_correlated_apart_also_that_without_a_value() {
     }
 }
 
-#[test]
-fn several_group_columns_make_combinations() {
-    // The group column is a number here, and keeps its type.
-    let table = csv("k,b,x,y", (0..48).map(|i| format!("{},{},{i},{}", i % 3, i % 2 == 0, i * i)));
-    let rows = rows(&table, "outcomes: [x], variables: [y], by: [k, b]");
-    assert_eq!(rows.len(), 6);
-    for row in &rows {
-        assert!(row["k"].is_i64() && row["b"].is_boolean(), "{row}");
-        assert_eq!((&row["n"], text(row, "status")), (&json!(8), "ok"));
-    }
-}
-
-/// Why a correlation of `x` and `y` is refused.
 #[track_caller]
 fn reason(table: &str, with: &str) -> String {
     let rows = rows(table, &format!("outcomes: [x], variables: [y]{with}"));
@@ -117,24 +104,7 @@ fn reason(table: &str, with: &str) -> String {
 }
 
 #[test]
-fn missing_values_are_refused_and_counted() {
-    let row = |i: usize| {
-        let x = if i % 10 == 3 { String::new() } else { i.to_string() };
-        let y = if i % 15 == 4 { String::new() } else { (i * i % 17).to_string() };
-        format!("{x},{y}")
-    };
-    let table = csv("x,y", (0..30).map(row));
-    for method in METHODS {
-        let told = reason(&table, &format!(", method: {method}"));
-        let wanted = "5 of 30 rows lack one of the two values (missing: drop leaves such rows out)";
-        assert_eq!(told, wanted);
-    }
-    let rows = rows(&table, "outcomes: [x], variables: [y], missing: drop");
-    assert_eq!((&rows[0]["n"], &rows[0]["n_missing"]), (&json!(25), &json!(5)));
-}
-
-#[test]
-fn numbers_that_are_none_count_as_missing_and_infinite_ones_are_refused() {
+fn missing_and_infinite_values_are_refused_and_counted() {
     // `x` and `y` of 12 rows, with this `y` in some.
     let table = |value: &str, of: fn(usize) -> bool| {
         let y = |i: usize| if of(i) { value.into() } else { format!("{}.5", i * i) };
@@ -148,6 +118,19 @@ fn numbers_that_are_none_count_as_missing_and_infinite_ones_are_refused() {
             assert_eq!(reason(&table, with), "values are infinite in 2 rows");
         }
     }
+    let row = |i: usize| {
+        let x = if i % 10 == 3 { String::new() } else { i.to_string() };
+        let y = if i % 15 == 4 { String::new() } else { (i * i % 17).to_string() };
+        format!("{x},{y}")
+    };
+    let table = csv("x,y", (0..30).map(row));
+    for method in METHODS {
+        let told = reason(&table, &format!(", method: {method}"));
+        let wanted = "5 of 30 rows lack one of the two values (missing: drop leaves such rows out)";
+        assert_eq!(told, wanted);
+    }
+    let rows = rows(&table, "outcomes: [x], variables: [y], missing: drop");
+    assert_eq!((&rows[0]["n"], &rows[0]["n_missing"]), (&json!(25), &json!(5)));
 }
 
 #[test]
@@ -170,32 +153,24 @@ fn constants_and_few_rows_are_refused() {
 }
 
 #[test]
-fn a_line_is_a_correlation_of_one() {
+fn a_line_is_a_correlation_of_one_and_an_empty_table_has_one_row_that_says_so() {
     let table = csv("x,y", (0..30).map(|i| format!("{i},{}", -3 * i)));
     for method in METHODS {
         let row = &rows(&table, &format!("outcomes: [x], variables: [y], method: {method}"))[0];
         has(row, "coefficient status", json!([-1.0, "ok"]));
         assert!(row["p_value"].as_f64().unwrap() < 1e-25, "{row}");
     }
-}
-
-#[test]
-fn an_empty_table_has_one_row_that_says_so() {
-    let project = Project::steps(
-        "  data:
-    op: exec
-    with: { command: 'true', output: { id: utf8!, x: float64, y: int64, k: utf8 } }
+    let steps = "  data: { op: exec, with: { command: 'true', output: { id: utf8!, x: float64, y: int64, k: utf8 } } }
   found: { op: correlate, from: data, with: { outcomes: [x], variables: [y] } }
   grouped: { op: correlate, from: data, with: { outcomes: [x], variables: [y], by: [k] } }
-",
-    )
-    .ran();
+";
+    let project = Project::steps(steps).ran();
     assert_eq!(text(&project.only("found"), "reason"), "too few rows: 0, at least 3 are needed");
     assert!(project.rows("grouped").is_empty());
 }
 
 #[test]
-fn the_order_of_rows_does_not_count() {
+fn neither_order_nor_threads_change_a_result() {
     let peer = reference()["correlations"].clone();
     let table = peer["csv"].as_str().unwrap();
     let lines: Vec<&str> = table.lines().collect();
@@ -206,22 +181,16 @@ fn the_order_of_rows_does_not_count() {
     let straight = numbered(&|at| at);
     let n = lines.len() - 1;
     let turned = numbered(&|at| (at * 37) % n + 1);
-    let project = Project::steps(
-        "  data: { op: read, with: { path: data.csv, key: [n] } }
+    let steps = "  data: { op: read, with: { path: data.csv, key: [n] } }
   found: { op: correlate, from: data, with: { outcomes: [a, b], variables: [c, d], by: [kind] } }
-",
-    );
-    project.write("data.csv", &straight);
+";
+    let project = Project::steps(steps).with("data.csv", &straight);
     let first = project.run_ok(&["--jobs", "1"]).step("found")["digest"].clone();
     project.write("data.csv", &turned);
     for jobs in ["1", "2", "4"] {
         let again = project.run_ok(&["--jobs", jobs, "--cache", &format!("cache{jobs}")]);
         assert_eq!(again.step("found")["digest"], first);
     }
-}
-
-#[test]
-fn a_large_table_gives_the_same_each_time() {
     let row = |i: u64| {
         let x = noise(i, 0);
         format!("{i},{},{x}.{},{}.3", i % 7, noise(i, 1), x + 3 * noise(i, 2))
@@ -239,12 +208,6 @@ fn a_large_table_gives_the_same_each_time() {
             assert_eq!(digest(&format!("again{jobs}"), jobs), first, "{method}");
         }
     }
-}
-
-#[track_caller]
-fn wrong(with: &str, code: &str, words: &[&str]) {
-    let data = [("data.csv", "x,y,s\n1,2,a\n2,3,b\n")];
-    refused_with(&data, &workflow(&[("found", with)]), code, words);
 }
 
 /// The arguments with the mark at the only mistake, the code, words of the message.
@@ -265,14 +228,25 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
 
 #[test]
 fn mistakes_are_found_before_anything_runs() {
-    every(MISTAKES.iter().map(|case| (case.0, case)), |(a, b, c)| wrong(a, b, c));
+    let data = [("data.csv", "x,y,s\n1,2,a\n2,3,b\n")];
+    every(MISTAKES.iter().map(|case| (case.0, case)), |(with, code, words)| {
+        refused_with(&data, &workflow(&[("found", *with)]), code, words);
+    });
 }
 
 #[test]
-fn the_two_zeros_are_one_group() {
+fn the_two_zeros_are_one_group_and_several_columns_make_combinations() {
     let row =
         |i: u64| format!("{},{},{}", noise(i, 0), noise(i, 1), ["0.0", "-0.0"][i as usize / 30]);
     let found = rows(&csv("y,x,g", (0..60).map(row)), "outcomes: [y], variables: [x], by: [g]");
     assert_eq!((found.len(), &found[0]["n"]), (1, &60.into()), "{found:?}");
     assert!(text(&found[0], "note").starts_with("Where `g` is 0.0: Pearson's r of"), "{found:?}");
+    // The group column is a number here, and keeps its type.
+    let table = csv("k,b,x,y", (0..48).map(|i| format!("{},{},{i},{}", i % 3, i % 2 == 0, i * i)));
+    let rows = rows(&table, "outcomes: [x], variables: [y], by: [k, b]");
+    assert_eq!(rows.len(), 6);
+    for row in &rows {
+        assert!(row["k"].is_i64() && row["b"].is_boolean(), "{row}");
+        assert_eq!((&row["n"], text(row, "status")), (&json!(8), "ok"));
+    }
 }

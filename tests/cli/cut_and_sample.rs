@@ -18,12 +18,10 @@ fn project(steps: &str) -> Project {
     Project::steps(&steps).with("data.jsonl", lines(&rows))
 }
 
-/// The ids of a port.
 fn ids(project: &Project, port: &str) -> HashSet<String> {
     project.texts(port, "id").into_iter().collect()
 }
 
-/// The step `testbed`.
 fn cut(with: &str) -> String {
     format!("  testbed: {{ op: cut, from: data, with: {{ seed: 7, {with} }} }}\n")
 }
@@ -34,7 +32,7 @@ fn sampled(n: usize, seed: usize) -> String {
 
 /// If a docstring is most of a method, a share of the whole shows nothing of the body.
 #[test]
-fn a_share_of_the_rest_leaves_docstrings_in_place_and_shows_the_body() {
+fn the_two_parts_of_a_cut_are_the_text_and_a_share_of_the_rest_shows_the_body() {
     let doc = "Says what it does, at length, again. ".repeat(20);
     let code =
         format!("def f(a):\n    \"\"\"{doc}\"\"\"\n    b = a + 1\n    c = b * 2\n    return c\n");
@@ -54,10 +52,6 @@ fn a_share_of_the_rest_leaves_docstrings_in_place_and_shows_the_body() {
         }
         assert_eq!(places.len() > 1, some, "{share}: {places:?}");
     }
-}
-
-#[test]
-fn the_two_parts_of_a_cut_are_the_text() {
     for at in ["space", "token", "line"] {
         for after in ["signature", "none"] {
             let project = project(&cut(&format!("at: {at}, after: {after}"))).ran();
@@ -89,8 +83,7 @@ fn a_cut_depends_on_the_seed_and_the_row_only() {
     let before = project.rows("testbed");
     let other = || {
         project.run_ok(&["--cache", "other"]);
-        let show = ["show", "w.yaml", "testbed", "--format", "json", "--cache", "other"];
-        project.run(&show).exits(0).json_lines()
+        project.cli("show w.yaml testbed --format json --cache other").exits(0).json_lines()
     };
     // Half of the rows are gone: the others are cut as before.
     let half: String =
@@ -104,7 +97,7 @@ fn a_cut_depends_on_the_seed_and_the_row_only() {
 }
 
 #[test]
-fn a_sample_has_its_size_and_its_share_of_every_group() {
+fn a_sample_has_its_size_and_its_share_of_every_group_and_rows_added_displace_few() {
     let samples = [(10, 1), (15, 1), (15, 2), (1000, 1), (0, 1)].map(|(n, seed)| sampled(n, seed));
     let stratified = "{ fraction: 0.2, seed: 1, stratify: [kind] }";
     let stratified = format!("  s: {{ op: sample, from: data, with: {stratified} }}\n");
@@ -121,11 +114,7 @@ fn a_sample_has_its_size_and_its_share_of_every_group() {
     for kind in ["k0", "k1", "k2", "k3"] {
         assert_eq!(rows.iter().filter(|r| r["kind"] == kind).count(), 3, "{kind}");
     }
-}
-
-#[test]
-fn a_sample_and_its_rejects_are_the_table_and_rows_added_displace_few() {
-    let project = project(&sampled(15, 1)).ran();
+    // A sample and its rejects are the table.
     let (before, rest) = (ids(&project, "s15_1"), ids(&project, "s15_1.rejects"));
     assert!(before.is_disjoint(&rest));
     assert_eq!(before.len() + rest.len(), 60);
@@ -149,7 +138,7 @@ fn described(with: &str) -> Project {
 }
 
 #[test]
-fn statistics_are_those_of_the_textbook() {
+fn statistics_are_those_of_the_textbook_and_of_a_regression_on_a_constant() {
     let project = described("columns: [x], by: [g]");
     project.write("data.csv", "id,g,x\n1,a,1\n2,a,2\n3,a,4\n4,a,\n5,b,3\n");
     let rows = project.ran().rows("table");
@@ -167,10 +156,6 @@ fn statistics_are_those_of_the_textbook() {
     for (ours, theirs) in interval.iter().zip(wanted) {
         assert!((ours - theirs).abs() < 1e-9, "{interval:?}");
     }
-}
-
-#[test]
-fn the_interval_of_clusters_is_that_of_a_regression_on_a_constant() {
     let peer: Value =
         serde_json::from_str(include_str!("../reference/describe_clusters.json")).unwrap();
     let with = format!("columns: [x, y], by: [g], cluster: repo, alpha: {}", peer["alpha"]);

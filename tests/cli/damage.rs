@@ -36,13 +36,11 @@ fn blob(project: &Project, outcome: &Outcome, step: &str) -> PathBuf {
     project.path(&format!("cache/blobs/{}/{digest}.parquet", &digest[..2]))
 }
 
-/// Removes a file and makes a folder of its name.
 fn folder_instead(file: &Path) {
     fs::remove_file(file).unwrap();
     fs::create_dir(file).unwrap();
 }
 
-/// After a repair, `cache verify` finds nothing.
 #[track_caller]
 fn repair(project: &Project) {
     project.run(&["cache", "verify", "--repair"]).exits(0);
@@ -59,7 +57,7 @@ fn finds(project: &Project, kind: &str, object: &str) {
 }
 
 #[test]
-fn a_flipped_byte_is_found_and_repaired() {
+fn a_damaged_file_is_found_and_repaired_and_ends_in_no_wrong_result() {
     let (project, before) = project();
     let blob = blob(&project, &before, "table");
     flip(&blob, 70, 4);
@@ -71,12 +69,8 @@ fn a_flipped_byte_is_found_and_repaired() {
     assert_eq!(after.digests(), before.digests());
     project.verifies("cache");
     assert!(blob.exists());
-}
-
-#[test]
-fn a_damaged_file_that_is_read_ends_in_no_wrong_result() {
-    let (project, before) = project();
-    let blob = blob(&project, &before, "table");
+    let (project, before) = self::project();
+    let blob = self::blob(&project, &before, "table");
     // All of the data is lost, the size is right.
     fs::write(&blob, vec![7_u8; fs::read(&blob).unwrap().len()]).unwrap();
     // Missing or damaged is a miss with a warning, never an error.
@@ -97,7 +91,7 @@ fn flip(path: &Path, at: usize, bit: u32) {
 }
 
 #[test]
-fn one_flipped_bit_is_never_a_hit() {
+fn a_flipped_bit_is_never_a_hit_and_nothing_is_computed_from_it() {
     let (project, before) = project();
     let blob = blob(&project, &before, "table");
     for (at, bit) in [(4, 0), (60, 3), (131, 7), (400, 5), (99_991, 1)] {
@@ -111,18 +105,14 @@ fn one_flipped_bit_is_never_a_hit() {
         project.verifies("cache");
         project.run_ok(&[]).all_hit();
     }
-}
-
-#[test]
-fn nothing_is_computed_from_a_flipped_bit() {
-    let (project, _) = project();
+    let (project, _) = self::project();
     project.change("x > 1", "x > 0");
     let truth = project.run_ok(&["--cache", "truth"]);
     for at in [10, 80, 200, 500] {
         project.write("w.yaml", WORKFLOW);
         fs::remove_dir_all(project.path("cache")).unwrap();
         let before = project.run_ok(&[]);
-        flip(&blob(&project, &before, "table"), at, 2);
+        flip(&self::blob(&project, &before, "table"), at, 2);
         assert_eq!(project.rerun("x > 1", "x > 0").digests(), truth.digests(), "{at}");
         // The way back: what was there before is the truth as well.
         project.write("w.yaml", WORKFLOW);
@@ -131,7 +121,7 @@ fn nothing_is_computed_from_a_flipped_bit() {
 }
 
 #[test]
-fn a_folder_in_the_place_of_a_file_is_repaired() {
+fn a_folder_instead_of_a_file_is_repaired_and_a_damaged_manifest_is_a_miss() {
     for step in ["table", "valid"] {
         let (project, before) = project();
         let blob = blob(&project, &before, step);
@@ -145,15 +135,29 @@ fn a_folder_in_the_place_of_a_file_is_repaired() {
         repair(&project);
         assert_eq!(project.run_ok(&[]).digests(), before.digests());
     }
-    // A manifest as well.
     let (project, before) = project();
     folder_instead(&project.path(&manifest(&before, "table").0));
     assert_eq!(project.run_ok(&[]).digests(), before.digests());
     project.verifies("cache");
+    for text in ["", "{", "null", "{\"format\": 2}", "\u{0}\u{0}\u{0}"] {
+        let (project, before) = self::project();
+        let (manifest, key) = manifest(&before, "table");
+        project.write(&manifest, text);
+        finds(&project, "damaged_manifest", &key);
+        let after = project.run_ok(&[]).went("table=ran valid=hit");
+        assert_eq!(after.digests(), before.digests());
+        project.verifies("cache");
+    }
+    let (project, before) = self::project();
+    let (manifest, key) = manifest(&before, "table");
+    let text = project.read(&manifest);
+    assert!(text.contains("echo ran"), "the pre-image is in it");
+    project.write(&manifest, text.replacen("echo ran", "echo RAN", 1));
+    finds(&project, "damaged_manifest", &key);
 }
 
 #[test]
-fn the_outcome_of_a_data_test_is_not_believed_when_it_is_damaged() {
+fn a_damaged_outcome_is_not_believed_and_an_untouched_file_is_hashed_once() {
     let failing = WORKFLOW.replace("x > 1 } ] } }", "x > 1 } ] }, assert: [ { expr: x < 2 } ] }");
     let project = Project::new(&failing);
     let before = project.run_json(&[]).exits(3);
@@ -169,25 +173,7 @@ fn the_outcome_of_a_data_test_is_not_believed_when_it_is_damaged() {
     flip(&outcomes[0], 9, 1);
     finds(&project, "damaged_outcome", "checks/");
     repair(&project);
-}
-
-#[test]
-fn a_flipped_bit_in_a_manifest_is_a_miss() {
-    let (project, before) = project();
-    let manifest = project.path(&manifest(&before, "valid").0);
-    let sound = fs::read(&manifest).unwrap();
-    for at in (0..sound.len()).step_by(sound.len() / 12) {
-        fs::write(&manifest, &sound).unwrap();
-        flip(&manifest, at, (at % 8) as u32);
-        let after = project.run_ok(&[]).went("table=hit valid=ran");
-        assert_eq!(after.digests(), before.digests());
-    }
-    project.verifies("cache");
-}
-
-#[test]
-fn an_untouched_file_is_hashed_once() {
-    let (project, before) = project();
+    let (project, before) = self::project();
     let log = project.read("cache/verified.log");
     assert!(log.lines().count() >= 2, "{log}");
     project.run_ok(&[]).all_hit();
@@ -205,7 +191,21 @@ fn an_untouched_file_is_hashed_once() {
 }
 
 #[test]
-fn a_truncated_file_is_computed_again_with_a_warning() {
+fn a_flipped_bit_in_a_manifest_is_a_miss() {
+    let (project, before) = project();
+    let manifest = project.path(&manifest(&before, "valid").0);
+    let sound = fs::read(&manifest).unwrap();
+    for at in (0..sound.len()).step_by(sound.len() / 12) {
+        fs::write(&manifest, &sound).unwrap();
+        flip(&manifest, at, (at % 8) as u32);
+        let after = project.run_ok(&[]).went("table=hit valid=ran");
+        assert_eq!(after.digests(), before.digests());
+    }
+    project.verifies("cache");
+}
+
+#[test]
+fn a_truncated_or_missing_file_is_computed_again_with_a_warning() {
     for length in [0, 10] {
         let (project, before) = project();
         let blob = blob(&project, &before, "table");
@@ -219,10 +219,6 @@ fn a_truncated_file_is_computed_again_with_a_warning() {
         project.verifies("cache");
         assert_eq!(project.read("log"), "ran\nran\n");
     }
-}
-
-#[test]
-fn a_missing_file_is_computed_again_with_a_warning_and_nothing_before_it() {
     let (project, before) = project();
     let blob = blob(&project, &before, "valid");
     fs::remove_file(&blob).unwrap();
@@ -234,29 +230,6 @@ fn a_missing_file_is_computed_again_with_a_warning_and_nothing_before_it() {
     assert_eq!(project.read("log"), "ran\n");
     project.run_ok(&[]).all_hit_as(&before);
     project.verifies("cache");
-}
-
-#[test]
-fn a_damaged_manifest_is_a_miss() {
-    for text in ["", "{", "null", "{\"format\": 2}", "\u{0}\u{0}\u{0}"] {
-        let (project, before) = project();
-        let (manifest, key) = manifest(&before, "table");
-        project.write(&manifest, text);
-        finds(&project, "damaged_manifest", &key);
-        let after = project.run_ok(&[]).went("table=ran valid=hit");
-        assert_eq!(after.digests(), before.digests());
-        project.verifies("cache");
-    }
-}
-
-#[test]
-fn a_manifest_under_a_wrong_key_is_found() {
-    let (project, before) = project();
-    let (manifest, key) = manifest(&before, "table");
-    let text = project.read(&manifest);
-    assert!(text.contains("echo ran"), "the pre-image is in it");
-    project.write(&manifest, text.replacen("echo ran", "echo RAN", 1));
-    finds(&project, "damaged_manifest", &key);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fs::File;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::json;
 
-use crate::harness::{Project, Running, lines, says};
+use crate::harness::{Project, lines, says};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -26,7 +26,7 @@ fn project() -> Project {
 }
 
 #[test]
-fn ten_rows_are_shown_to_people() {
+fn rows_ports_and_cells_are_shown_to_people_and_written_as_csv_and_as_parquet() {
     let project = project();
     let shown = project.run(&["show", "w.yaml", "table"]).exits(0);
     assert!(shown.stderr.is_empty(), "{shown}");
@@ -40,27 +40,15 @@ fn ten_rows_are_shown_to_people() {
     let wanted = rows.map(|(size, id)| format!("{{\"size\":{size},\"id\":\"{id}\"}}"));
     assert_eq!(project.run(&args).exits(0).stdout.trim_end(), wanted.join("\n"));
     assert_eq!(project.rows("table").len(), 100);
-}
-
-#[test]
-fn rows_are_written_as_csv_and_as_parquet_to_a_file() {
-    let project = project();
-    let args = ["show", "w.yaml", "table", "--rows", "1", "--format", "csv"];
-    let shown = project.run(&args).exits(0);
+    let shown = project.cli("show w.yaml table --rows 1 --format csv").exits(0);
     assert_eq!(shown.stdout, "id,size,text\nr00,0,\"line 0\n\"\"x\"\", 日本\"\n");
-    let args =
-        ["show", "w.yaml", "table", "--format", "parquet", "-o", "t.parquet", "--columns", "id"];
-    assert!(project.run(&args).exits(0).stdout.is_empty());
+    let show = "show w.yaml table --format parquet -o t.parquet --columns id";
+    assert!(project.cli(show).exits(0).stdout.is_empty());
     let file = File::open(project.path("t.parquet")).unwrap();
     let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
     assert_eq!(reader.metadata().file_metadata().num_rows(), 100);
-    let args = ["show", "w.yaml", "table", "--format", "csv", "-o", "no/such/folder/t.csv"];
-    project.run(&args).exits(4).reports(&["no/such/folder"]);
-}
-
-#[test]
-fn ports_and_cells_are_shown_and_unknown_ones_have_a_suggestion() {
-    let project = project();
+    let written = project.cli("show w.yaml table --format csv -o no/such/folder/t.csv");
+    written.exits(4).reports(&["no/such/folder"]);
     assert_eq!(project.rows("valid.rejects").len(), 10);
     assert_eq!(project.rows("valid.summary")[0]["failed"], 10);
     assert_eq!(project.rows("cells[n=3]").len(), 3);
@@ -95,23 +83,19 @@ fn results_that_are_not_there_are_named_with_the_command() {
         assert!(shown.stdout.is_empty(), "{shown}");
         shown.reports(&["not computed yet", "galeras run w.yaml"]);
     }
-    // The step before is there.
     project.run(&["show", "w.yaml", "table"]).exits(0);
-    // The command that is advised works.
     let show = ["show", "w.yaml", "cells[n=2]", "--cache", "other cache"];
     let shown = project.run(&show).exits(1);
     let advised = shown.stderr.lines().find(|l| l.trim().starts_with("galeras run")).unwrap();
     let command = advised.trim().replacen("galeras", "\"$GALERAS\"", 1) + " --allow exec";
-    Running::start(project.shell(&command)).finish().exits(0);
+    project.sh(&command).exits(0);
     project.run(&show).exits(0);
 }
 
 #[test]
 fn queries_read_steps_and_ports() {
     let project = project();
-    let asked = |query: &str| {
-        project.run(&["sql", "w.yaml", query, "--format", "json"]).exits(0).json_lines()
-    };
+    let asked = |query: &str| project.json(&["sql", "w.yaml", query]);
     let joined = "valid.rejects r ON t.id = r.id WHERE t.size > 97 ORDER BY 1";
     let joined = asked(&format!("SELECT t.id FROM \"table\" t JOIN {joined}"));
     assert_eq!(joined, [json!({"id": "r98"}), json!({"id": "r99"})]);
@@ -157,16 +141,14 @@ fn a_reader_that_goes_away_is_no_error() {
         "completions bash",
         "run w.yaml --format json --force table",
     ] {
-        let script = format!("\"$GALERAS\" {verb} | head -1 >/dev/null; echo done");
-        let outcome = Running::start(project.shell(&script)).finish().exits(0);
+        let outcome =
+            project.sh(&format!("\"$GALERAS\" {verb} | head -1 >/dev/null; echo done")).exits(0);
         assert_eq!(outcome.stdout, "done\n");
         assert!(outcome.stderr.is_empty(), "{verb}: {outcome}");
-        let script = format!("\"$GALERAS\" {verb} >&-; echo $?");
-        let outcome = Running::start(project.shell(&script)).finish();
+        let outcome = project.sh(&format!("\"$GALERAS\" {verb} >&-; echo $?"));
         assert!(!outcome.stderr.contains("panicked"), "{verb}: {outcome}");
     }
     // A full standard output is one.
-    let script = "\"$GALERAS\" show w.yaml table --format json > /dev/full";
-    let outcome = Running::start(project.shell(script)).finish().exits(4);
+    let outcome = project.sh("\"$GALERAS\" show w.yaml table --format json > /dev/full").exits(4);
     assert!(outcome.stderr.to_lowercase().contains("no space left"), "{outcome}");
 }

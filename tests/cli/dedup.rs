@@ -1,10 +1,5 @@
-//! `dedup`: which rows are duplicates of each other.
-//!
-//! `tests/reference/dedup.json` has the results of dpu_utils 0.6.1; the script next to it makes
-//! it. Not here: the same result everywhere and the cost of a rerun (`dedup_reuse`), bad input
-//! (`dedup_bad_input`).
-//!
-//! Also here: the kept row of a cluster, and the rows of the ports.
+//! `dedup`: which rows are duplicates of each other, and which of them are kept.
+//! `tests/reference/dedup.json` has the results of dpu_utils 0.6.1; the script next to it makes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +7,6 @@ use serde_json::{Map, Value, json};
 
 use crate::harness::{Project, every, has, lines, says, text, values};
 
-/// The results of dpu_utils.
 fn peer() -> Value {
     serde_json::from_str(include_str!("../reference/dedup.json")).unwrap()
 }
@@ -30,7 +24,6 @@ fn project(with: &str) -> Project {
     ))
 }
 
-/// The project after a run on these rows.
 #[track_caller]
 fn computed(with: &str, rows: &[Value]) -> Project {
     project(with).with("data.jsonl", lines(rows)).ran()
@@ -42,7 +35,6 @@ fn ran(with: &str, texts: &[(&str, &str)]) -> Project {
     computed(with, &rows)
 }
 
-/// The rows of texts by id.
 fn coded(texts: &Map<String, Value>) -> Vec<Value> {
     texts.iter().map(|(id, code)| json!({"id": id, "code": code})).collect()
 }
@@ -67,7 +59,6 @@ pub fn kept(project: &Project) -> Vec<String> {
     project.texts("unique", "id")
 }
 
-/// The arguments of a case as YAML.
 fn arguments(with: &Value) -> String {
     let arguments = with.as_object().unwrap().iter();
     let word = |value: &Value| value.to_string().replace('"', "");
@@ -97,7 +88,15 @@ fn the_cases_of_dpu_utils_give_the_same() {
 }
 
 #[test]
-fn a_token_after_a_space_counts_unlike_in_dpu_utils() {
+fn true_and_false_are_no_keywords_as_in_dpu_utils_and_unlike_there_a_token_after_a_space_counts() {
+    for (dropped, kept) in [("None", "True"), ("yield", "False")] {
+        let a = words(0, 20);
+        let with = |word: &str| words(0, 20) + &format!(" {word}").repeat(15);
+        assert!(clusters(&ran("", &[("a", &a), ("b", &with(dropped))])).is_empty());
+        let drop = "keywords: drop";
+        assert_eq!(clusters(&ran(drop, &[("a", &a), ("b", &with(dropped))])), [["a", "b"]]);
+        assert!(clusters(&ran(drop, &[("a", &a), ("b", &with(kept))])).is_empty());
+    }
     let code: String = (b'a'..=b'y').map(|c| format!(" {0}{0}{0}", char::from(c))).collect();
     let project = project("tokens: bpe");
     project.change("dedup, from: data,", "dedup, from: { input: data, tokenizer: bpe },");
@@ -111,28 +110,44 @@ fn a_token_after_a_space_counts_unlike_in_dpu_utils() {
 }
 
 #[test]
-fn true_and_false_are_no_keywords_as_in_dpu_utils() {
-    for (dropped, kept) in [("None", "True"), ("yield", "False")] {
-        let a = words(0, 20);
-        let with = |word: &str| words(0, 20) + &format!(" {word}").repeat(15);
-        assert!(clusters(&ran("", &[("a", &a), ("b", &with(dropped))])).is_empty());
-        let drop = "keywords: drop";
-        assert_eq!(clusters(&ran(drop, &[("a", &a), ("b", &with(dropped))])), [["a", "b"]]);
-        assert!(clusters(&ran(drop, &[("a", &a), ("b", &with(kept))])).is_empty());
-    }
-}
-
-#[test]
-fn the_first_row_is_kept_by_default_and_a_duplicate_leads_to_it() {
+fn the_kept_row_is_the_first_by_default_or_by_the_order_and_nulls_never_win() {
     let same = words(0, 25);
     let project = ran("", &[("10", &same), ("9", &same), ("09", &same), ("x", &words(50, 75))]);
     assert_eq!(kept(&project), ["09", "x"], "ids are texts");
     assert!(project.rows("unique.rejects").iter().all(|row| row["duplicate_of"] == "09"));
     project.run(&["trace", "w.yaml", "10"]).exits(0).prints(&["unique", "09"]);
+    for (with, wanted) in [
+        ("", "a"),
+        ("keep: first", "a"),
+        ("keep: last", "f"),
+        ("order_by: [rank]", "c"),
+        ("order_by: [rank], keep: last", "e"),
+        ("order_by: [rank, day]", "d"),
+        ("order_by: [rank, day], keep: last", "b"),
+        ("order_by: [day]", "d"),
+        ("order_by: [day], keep: last", "f"),
+        ("order_by: [day, rank], keep: last", "c"),
+        ("order_by: [id]", "a"),
+        ("order_by: [id], keep: last", "f"),
+    ] {
+        let row =
+            |(id, rank, day)| json!({"id": id, "rank": rank, "day": day, "code": words(0, 25)});
+        let project = computed(with, &RANKED.map(row));
+        assert_eq!(kept(&project), [wanted], "{with}");
+        let rejects = project.rows("unique.rejects");
+        assert!(rejects.iter().all(|row| row["duplicate_of"] == wanted), "{with}");
+        let members = project.rows("unique.clusters");
+        assert!(members.iter().all(|row| row["cluster"] == wanted && row["size"] == 6), "{with}");
+    }
+    // Nulls win where there is nothing else.
+    for (with, wanted) in [("order_by: [rank]", "a"), ("order_by: [rank], keep: last", "b")] {
+        let same = words(0, 25);
+        assert_eq!(kept(&ran(with, &[("a", &same), ("b", &same)])), [wanted], "{with}");
+    }
 }
 
 #[test]
-fn thresholds_are_inclusive() {
+fn thresholds_are_inclusive_and_rows_below_min_tokens_are_never_duplicates() {
     // 8 of 10 is the same floating-point number as 0.8 is when it is read, and so on.
     for (common, all, share, above) in [
         (8, 10, "0.8", "0.8000001"),
@@ -157,10 +172,6 @@ fn thresholds_are_inclusive() {
     let rows = [("a", a.as_str()), ("b", &b), ("c", &c)];
     assert_eq!(clusters(&ran("threshold: 1", &rows)), [["a", "b"]]);
     assert!(clusters(&ran("threshold: 1, multiset_threshold: 1", &rows)).is_empty());
-}
-
-#[test]
-fn rows_below_min_tokens_are_never_duplicates() {
     let (short, enough, again) = (words(0, 19), words(20, 40), "x ".repeat(20));
     let codes = [&short, &short, &enough, &enough, &again, &again, &short].map(String::as_str);
     let rows: Vec<_> = ["a", "b", "c", "d", "e", "f", "g"].into_iter().zip(codes).collect();
@@ -179,7 +190,7 @@ fn rows_below_min_tokens_are_never_duplicates() {
 }
 
 #[test]
-fn keywords_are_dropped_before_anything_is_counted() {
+fn keywords_are_dropped_before_counting_and_minhash_finds_only_duplicates() {
     let a = format!("def f(x):\n    if {}:\n        return not x", words(0, 18));
     let b = format!("async while f in x: {} yield lambda for", words(0, 18));
     let rows = [("a", a.as_str()), ("b", &b)];
@@ -189,10 +200,6 @@ fn keywords_are_dropped_before_anything_is_counted() {
     assert_eq!(dropped.rows("unique.clusters")[1]["jaccard"], 1.0);
     // `f`, `x` and 18 more are 20 words, and `x` again in one of them.
     assert!(clusters(&ran("keywords: drop, min_tokens: 21", &rows)).is_empty());
-}
-
-#[test]
-fn minhash_finds_some_of_the_duplicates_and_no_others() {
     let rows = coded(peer()["many"]["texts"].as_object().unwrap());
     for threshold in ["0.8", "0.5", "0.95"] {
         let [exact, minhash] = ["exact", "minhash"]
@@ -231,48 +238,13 @@ const RANKED: [(&str, Option<i64>, Option<&str>); 6] = [
     ("f", None, Some("2022-03-01")),
 ];
 
-#[test]
-fn the_kept_row_is_the_first_or_last_by_the_order_and_nulls_never_win() {
-    for (with, wanted) in [
-        ("", "a"),
-        ("keep: first", "a"),
-        ("keep: last", "f"),
-        ("order_by: [rank]", "c"),
-        ("order_by: [rank], keep: last", "e"),
-        ("order_by: [rank, day]", "d"),
-        ("order_by: [rank, day], keep: last", "b"),
-        ("order_by: [day]", "d"),
-        ("order_by: [day], keep: last", "f"),
-        ("order_by: [day, rank], keep: last", "c"),
-        ("order_by: [id]", "a"),
-        ("order_by: [id], keep: last", "f"),
-    ] {
-        let row =
-            |(id, rank, day)| json!({"id": id, "rank": rank, "day": day, "code": words(0, 25)});
-        let project = computed(with, &RANKED.map(row));
-        assert_eq!(kept(&project), [wanted], "{with}");
-        let rejects = project.rows("unique.rejects");
-        assert!(rejects.iter().all(|row| row["duplicate_of"] == wanted), "{with}");
-        let members = project.rows("unique.clusters");
-        assert!(members.iter().all(|row| row["cluster"] == wanted && row["size"] == 6), "{with}");
-    }
-}
-
-#[test]
-fn nulls_win_where_there_is_nothing_else() {
-    for (with, wanted) in [("order_by: [rank]", "a"), ("order_by: [rank], keep: last", "b")] {
-        let same = words(0, 25);
-        assert_eq!(kept(&ran(with, &[("a", &same), ("b", &same)])), [wanted], "{with}");
-    }
-}
-
 /// Each text has 21 of the 25 words of the one before.
 fn chain(length: usize) -> Vec<(String, String)> {
     (0..length).map(|i| (format!("c{i}"), words(2 * i, 2 * i + 23))).collect()
 }
 
 #[test]
-fn rows_that_are_similar_through_others_are_one_cluster() {
+fn rows_similar_through_others_are_one_cluster_and_similarities_are_those_with_its_kept_row() {
     let texts = chain(6);
     let rows: Vec<_> = texts.iter().map(|(id, code)| (id.as_str(), code.as_str())).collect();
     let project = ran("order_by: [id]", &rows);
@@ -285,10 +257,6 @@ fn rows_that_are_similar_through_others_are_one_cluster() {
         assert_eq!(text(reject, "reason").contains("through other"), set < 0.8, "{reject}");
     }
     assert!(rejects[4]["jaccard"].as_f64().unwrap() < 0.5, "{}", rejects[4]);
-}
-
-#[test]
-fn similarities_are_those_with_the_kept_row_of_the_cluster() {
     // Words that do not count would have to be left out here as well.
     let counts = |word: &&str| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let mut peer = peer();

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::dedup::{kept, words};
+use crate::dedup_reuse::digests_of_unique;
 use crate::harness::{Project, has, lines, refused_with, says, text, values};
 
 const READ: &str = "galeras: 1
@@ -37,15 +38,10 @@ fn task(id: Value, code: &str) -> Value {
     json!({"task": id, "text": code, "set": format!("set of {id}"), "unread": 1})
 }
 
-/// `id` and `near_to` of the rows near to `against`.
-fn near(project: &Project) -> Vec<(String, String)> {
-    let rejects = project.rows("unique.rejects");
-    let rows = rejects.iter().filter(|row| row["rule"] == "near");
-    rows.map(|row| (text(row, "id").to_owned(), text(row, "near_to").to_owned())).collect()
-}
-
-fn pairs(wanted: &[(&str, &str)]) -> Vec<(String, String)> {
-    wanted.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect()
+/// `id | near_to` of the rows near to `against`.
+fn near(project: &Project) -> Vec<String> {
+    let rows = project.cells("unique.rejects", "rule id near_to");
+    rows.iter().filter_map(|row| row.strip_prefix("near | ")).map(str::to_owned).collect()
 }
 
 #[test]
@@ -67,7 +63,7 @@ fn rows_near_to_another_table_are_set_aside_with_what_they_are_near_to() {
     ];
     let project = project("against_source: set", &data, &corpus).ran();
     assert_eq!(kept(&project), ["c-other", "e-short", "f-null"]);
-    assert_eq!(near(&project), pairs(&[("a-similar", "T/1"), ("b-contained", "T/2")]));
+    assert_eq!(near(&project), ["a-similar | T/1", "b-contained | T/2"]);
     let rejects = project.rows("unique.rejects");
     let columns: Vec<&str> = rejects[0].as_object().unwrap().keys().map(String::as_str).collect();
     let wanted = "id code before rank step rule reason duplicate_of near_to near_to_source jaccard \
@@ -105,13 +101,13 @@ fn rows_of_the_other_table_are_in_no_cluster_and_the_rest_is_as_if_near_rows_had
     // By `containment_8` alone, `a` and `c` have 13 of 15 8-grams of it.
     let with = "against_id: task, containment_8: 0, against_threshold: 0.99,";
     project.rerun("against_id: task,", with);
-    assert_eq!(near(&project), pairs(&[("b", "t")]));
+    assert_eq!(near(&project), ["b | t"]);
     assert_eq!(kept(&project), ["a", "c"]);
     assert_eq!(project.rows("unique.clusters"), [] as [Value; 0]);
 }
 
 #[test]
-fn the_nearest_row_is_named_and_of_equal_ones_the_first_by_id() {
+fn the_nearest_row_is_named_and_thresholds_hold_for_what_they_name() {
     let data = [row("x", &words(0, 40))];
     let corpus = [
         task(json!(30), &words(0, 39)),
@@ -120,11 +116,7 @@ fn the_nearest_row_is_named_and_of_equal_ones_the_first_by_id() {
         task(json!(5), &format!("{} {}", words(0, 40), words(100, 1000))),
     ];
     // Ids may be numbers; they are compared as texts.
-    assert_eq!(near(&project("", &data, &corpus).ran()), pairs(&[("x", "20")]));
-}
-
-#[test]
-fn thresholds_hold_for_what_they_name() {
+    assert_eq!(near(&project("", &data, &corpus).ran()), ["x | 20"]);
     let data = [row("x", &words(0, 40))];
     // 20 of 40 words, 13 of 33 8-grams, 8 of 28 13-grams.
     let half = [task(json!("half"), &format!("{} {}", words(0, 20), words(100, 120)))];
@@ -157,33 +149,15 @@ fn a_row_may_be_compared_with_all_with_others_or_with_itself() {
         json!({"id": "same", "code": b, "before": b}),
     ];
     for (ids, wanted) in [
-        ("any", pairs(&[("changed", "moved"), ("same", "same")])),
-        ("other", pairs(&[("changed", "moved")])),
-        ("same", pairs(&[("same", "same")])),
+        ("any", &["changed | moved", "same | same"][..]),
+        ("other", &["changed | moved"]),
+        ("same", &["same | same"]),
     ] {
         let with = format!("{{ column: code, against_column: before, against_ids: {ids} }}");
         let workflow = workflow("{ input: data, against: data }", &with);
         let project = tables(&workflow, &data, &[task(json!(1), "x")]).ran();
         assert_eq!(near(&project), wanted, "{ids}");
     }
-}
-
-#[test]
-fn several_tables_go_through_a_union_which_tells_them_apart() {
-    let (a, b) = (words(0, 30), words(100, 130));
-    let more = "  train: { op: sql, from: corpus, with: { query: 'SELECT * FROM input WHERE task < 2', key: [task] } }
-  test: { op: sql, from: corpus, with: { query: 'SELECT * FROM input WHERE task >= 2', key: [task] } }
-  both: { op: union, from: { train: train, test: test }, with: { label: split } }
-";
-    let yaml = workflow(
-        "{ input: data, against: both }",
-        "{ column: code, against_column: text, against_id: task, against_source: split }",
-    );
-    let data = [row("a", &a), row("b", &b)];
-    let corpus = [task(json!(1), &a), task(json!(2), &a), task(json!(3), &b)];
-    let project = tables(&(yaml + more), &data, &corpus).ran();
-    let found = project.cells("unique.rejects", "id near_to near_to_source");
-    assert_eq!(found, ["a | 1 | train", "b | 3 | test"]);
 }
 
 #[test]
@@ -197,7 +171,7 @@ fn only_columns_that_are_named_make_it_run_again() {
         project.write("corpus.jsonl", lines(&[task]));
         assert_eq!(project.run_ok(&[]).status("unique"), wanted);
     }
-    assert_eq!(near(&project), pairs(&[("x", "u")]));
+    assert_eq!(near(&project), ["x | u"]);
     // Defaults that are written out are defaults.
     let with = "against_id: task, containment_8: 0.7, against_ids: any,";
     assert_eq!(project.rerun("against_id: task,", with).status("unique"), "hit");
@@ -251,7 +225,7 @@ fn arguments_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn empty_tables_are_near_to_nothing() {
+fn empty_tables_are_near_to_nothing_and_several_go_through_a_union() {
     for (data, corpus) in [
         (vec![], vec![task(json!("t"), &words(0, 30))]),
         (vec![row("x", &words(0, 30))], vec![]),
@@ -268,6 +242,20 @@ fn empty_tables_are_near_to_nothing() {
         assert_eq!(summary, json!([0, 0.0, data.len(), corpus.len()]));
         assert_eq!(kept(&project).len(), data.len());
     }
+    let (a, b) = (words(0, 30), words(100, 130));
+    let more = "  train: { op: sql, from: corpus, with: { query: 'SELECT * FROM input WHERE task < 2', key: [task] } }
+  test: { op: sql, from: corpus, with: { query: 'SELECT * FROM input WHERE task >= 2', key: [task] } }
+  both: { op: union, from: { train: train, test: test }, with: { label: split } }
+";
+    let yaml = workflow(
+        "{ input: data, against: both }",
+        "{ column: code, against_column: text, against_id: task, against_source: split }",
+    );
+    let data = [row("a", &a), row("b", &b)];
+    let corpus = [task(json!(1), &a), task(json!(2), &a), task(json!(3), &b)];
+    let project = tables(&(yaml + more), &data, &corpus).ran();
+    let found = project.cells("unique.rejects", "id near_to near_to_source");
+    assert_eq!(found, ["a | 1 | train", "b | 3 | test"]);
 }
 
 #[test]
@@ -286,11 +274,8 @@ fn nothing_but_the_rows_counts() {
     let digests = |data: &[Value], corpus: &[Value], flags: &[&str]| {
         let project = project("against_source: set", data, corpus);
         let outcome = project.run_ok(flags);
-        let of = |(step, port, digest)| (step == "unique").then_some((port, digest));
-        let digests: Vec<(String, String)> = outcome.digests().into_iter().filter_map(of).collect();
-        assert_eq!(digests.len(), 4);
         assert!(near(&project).len() > 100 && kept(&project).len() > 10);
-        digests
+        digests_of_unique(&outcome)
     };
     let first = digests(&data, &corpus, &["--jobs", "2"]);
     let turned: Vec<Value> = corpus.iter().rev().cloned().collect();

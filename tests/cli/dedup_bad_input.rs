@@ -34,14 +34,11 @@ fn words(number: usize) -> String {
     (0..25).map(|i| format!("w{number}_{i} ")).collect()
 }
 
-/// One mistake, at the mark `«`, with all of these words in the message or its advice;
-/// nothing ran.
 #[track_caller]
 fn refused(workflow: &str, code: &str, said: &[&str]) {
     refused_with(&[("data.jsonl", &texts([None]))], workflow, code, said);
 }
 
-/// Refused for one mistake, with these words.
 #[track_caller]
 fn refused_anywhere(workflow: &str, words: &[&str]) {
     let project = Project::new(workflow).with("data.jsonl", "").with("t.json", "{}");
@@ -71,7 +68,7 @@ fn summary(with: &str, data: &str) -> (Project, Value) {
 }
 
 #[test]
-fn no_rows_at_all() {
+fn no_rows_at_all_and_nulls_among_others() {
     for method in ["exact", "minhash"] {
         let (project, summary) = summary(&format!("method: {method}"), "");
         let names = "rows kept duplicates clusters largest_cluster percent";
@@ -80,10 +77,6 @@ fn no_rows_at_all() {
             assert_eq!(project.rows(port), [] as [Value; 0], "{port}");
         }
     }
-}
-
-#[test]
-fn nulls_among_others() {
     let code = words(0);
     let (_, nothing) = summary("min_tokens: 0", &texts([None; 40]));
     has(&nothing, "rows kept nulls compared", json!([40, 40, 40, 0]));
@@ -94,7 +87,7 @@ fn nulls_among_others() {
 }
 
 #[test]
-fn texts_without_a_word_are_no_duplicates() {
+fn texts_without_a_word_and_of_ten_megabytes() {
     let empty = ["", " ", "\n\t", "1 + 2", "\u{0}", "é", "\u{feff}"].map(Some);
     for min_tokens in [0, 1] {
         let with = format!("min_tokens: {min_tokens}, multiset_threshold: 0");
@@ -103,10 +96,6 @@ fn texts_without_a_word_are_no_duplicates() {
     }
     let (_, one) = summary("min_tokens: 0", &texts(["x", "(x)", "y", ""].map(Some)));
     has(&one, "compared duplicates too_short", json!([3, 1, 1]));
-}
-
-#[test]
-fn a_method_of_ten_megabytes() {
     let long: String = (0..1_100_000).map(|i| format!("w{i:07} ")).collect();
     assert!(long.len() > 9_000_000);
     let one_word = "x".repeat(10_000_000);
@@ -129,7 +118,7 @@ fn more_words_than_the_memory_holds_are_an_error_that_says_so() {
 }
 
 #[test]
-fn thresholds_that_are_out_of_bounds_or_no_numbers() {
+fn thresholds_out_of_bounds_and_the_largest_and_smallest() {
     wrong("threshold: «0", "out-of-range", &["above 0", "every row would be a duplicate"]);
     wrong("threshold: «0.0", "out-of-range", &["above 0"]);
     for (name, value) in [
@@ -153,10 +142,6 @@ fn thresholds_that_are_out_of_bounds_or_no_numbers() {
         assert_eq!(outcome.diagnostics(), ["wrong-value w.yaml:12:38"], "{word}: {outcome}");
         assert!(outcome.stdout.contains("not a finite number"), "{word}: {outcome}");
     }
-}
-
-#[test]
-fn the_largest_thresholds_and_the_smallest() {
     let code = words(0);
     let (nearly, twice) = (format!("{code} more"), format!("{code}{code}"));
     let data = texts([&*code, &code, &nearly, &twice].map(Some));
@@ -173,7 +158,7 @@ fn the_largest_thresholds_and_the_smallest() {
 }
 
 #[test]
-fn columns_that_do_not_fit() {
+fn columns_that_do_not_fit_and_tables_that_are_not_keyed_by_an_id() {
     let step = |with: &str| workflow("data", with);
     refused(&step("{ column: «cod }"), "unknown-column", &["`cod`", "did you mean `code`?"]);
     refused(&step("{ column: «size }"), "wrong-type", &["`size` has type int64", "text"]);
@@ -185,6 +170,11 @@ fn columns_that_do_not_fit() {
     wrong("«treshold: 0.8", "unknown-argument", &["did you mean `threshold`?"]);
     wrong("tokens: «words", "wrong-value", &["did you mean `word`?"]);
     wrong("method: «lsh", "wrong-value", &["exact", "minhash"]);
+    query_refused("SELECT code, path FROM input", "path", &["`id`"]);
+    query_refused("SELECT code, path, id FROM input", "path", &["key is `id`", "path"]);
+    query_refused("SELECT code, path, id FROM input", "path, id", &["key is `id`", "path, id"]);
+    query_refused("SELECT code, size AS id FROM input", "id", &["`id` has type int64"]);
+    after_a_query("SELECT id, code FROM input", "id").run_ok(&[]);
 }
 
 /// The steps `data`, `other` (a query over it) and `unique` (of that).
@@ -208,15 +198,6 @@ fn query_refused(query: &str, key: &str, said: &[&str]) {
     assert!(!project.path("ran").exists() && project.stored_nothing());
 }
 
-#[test]
-fn tables_that_are_not_keyed_by_an_id() {
-    query_refused("SELECT code, path FROM input", "path", &["`id`"]);
-    query_refused("SELECT code, path, id FROM input", "path", &["key is `id`", "path"]);
-    query_refused("SELECT code, path, id FROM input", "path, id", &["key is `id`", "path, id"]);
-    query_refused("SELECT code, size AS id FROM input", "id", &["`id` has type int64"]);
-    after_a_query("SELECT id, code FROM input", "id").run_ok(&[]);
-}
-
 /// `unique` by the tokens of a tokenizer; `bpe` is one.
 fn with_tokenizer(from: &str, with: &str) -> String {
     let bpe = "  bpe: { op: tokenizer, from: data, with: { column: code } }\n";
@@ -224,7 +205,7 @@ fn with_tokenizer(from: &str, with: &str) -> String {
 }
 
 #[test]
-fn tokenizers_that_are_missing_or_too_many() {
+fn tokenizers_that_are_missing_or_too_many_or_none() {
     let both = "{ input: data, tokenizer: bpe }";
     let one_too_few = with_tokenizer("data", "tokens: «bpe");
     let words = ["`tokens: bpe` needs a tokenizer", "tokenizer_file"];
@@ -239,10 +220,6 @@ fn tokenizers_that_are_missing_or_too_many() {
     ] {
         refused_anywhere(&with_tokenizer(from, with), &["conflicting-arguments", said]);
     }
-}
-
-#[test]
-fn tokenizer_files_that_are_none() {
     let missing = with_tokenizer("data", "tokens: bpe, tokenizer_file: «t.json");
     refused(&missing, "missing-file", &["t.json"]);
     let project = Project::new(&missing.replace('«', "")).with("data.jsonl", texts([Some("x")]));
@@ -260,7 +237,7 @@ fn tokenizer_files_that_are_none() {
 }
 
 #[test]
-fn inputs_that_dedup_does_not_have() {
+fn inputs_that_dedup_does_not_have_and_a_table_of_two_models() {
     let with = "tokens: bpe";
     let misspelt = with_tokenizer("{ input: data, «tokeniser: bpe }", with);
     refused(&misspelt, "wrong-inputs", &["no input `tokeniser`", "`input`", "tokenizer"]);
@@ -273,10 +250,6 @@ fn inputs_that_dedup_does_not_have() {
         let project = Project::new(&workflow).with("data.jsonl", "");
         project.run_json(&[]).exits(2).prints(words);
     }
-}
-
-#[test]
-fn a_table_of_two_models_is_no_tokenizer() {
     let project = Project::new(&with_tokenizer("{ input: data, tokenizer: two }", "tokens: bpe"));
     let query = "SELECT id, code AS model FROM input";
     project.append(&format!("  two: {{ op: sql, from: data, with: {{ query: '{query}' }} }}\n"));

@@ -23,7 +23,7 @@ fn with_column(name: &str) -> [Value; 3] {
 }
 
 #[test]
-fn columns_of_the_names_that_rejects_adds_are_replaced_there_and_kept_elsewhere() {
+fn columns_of_the_names_that_rejects_adds_are_replaced_there_and_a_matrix_gives_summaries() {
     let names = ["step", "rule", "reason", "duplicate_of", "jaccard", "multiset_jaccard"];
     every(names.map(|name| (name, name)), |name| {
         let project = project("column: code", with_column(name)).ran();
@@ -33,19 +33,28 @@ fn columns_of_the_names_that_rejects_adds_are_replaced_there_and_kept_elsewhere(
         assert_eq!(found, json!(["b", "a", 1.0, "duplicate"]));
         assert_ne!(reject[name], "mine b");
     });
-}
-
-#[test]
-fn columns_of_the_other_names_are_left_alone() {
     for name in ["cluster", "size", "kept", "rows", "Code", "ID", "table"] {
         let project = project("column: code", with_column(name)).ran();
         assert_eq!(project.rows("unique")[1][name], "mine c", "{name}");
         assert_eq!(project.rows("unique.rejects")[0][name], "mine b", "{name}");
     }
+    let project = project("column: code, threshold: '${{ matrix.t }}'", with_column("note"));
+    project.change("op: dedup,", "op: dedup, matrix: { t: [0.5, 0.8] },");
+    let more =
+        "  all: { op: sql, from: 'unique[*].summary', with: { query: 'SELECT * FROM input' } }
+outputs:
+  sums: { from: all, path: sums.csv, show: true }
+  members: { from: 'unique[*].clusters', path: members.csv, show: true }
+";
+    project.append(more);
+    let outcome = project.run(&["run", "w.yaml"]).exits(0);
+    assert_eq!(project.read("sums.csv").lines().count(), 3, "{outcome}");
+    assert_eq!(project.read("members.csv").lines().count(), 5, "{outcome}");
+    assert!(outcome.stdout.contains("sums.csv") && outcome.stdout.contains("members.csv"));
 }
 
 #[test]
-fn duplicates_can_be_deduplicated_again() {
+fn duplicates_can_be_deduplicated_again_and_numbers_as_ids_are_refused() {
     let project = project(
         "column: code",
         (0..6).map(|i| json!({"id": format!("{i}"), "code": words(i % 2 * 50, i % 2 * 50 + 25)})),
@@ -56,16 +65,36 @@ fn duplicates_can_be_deduplicated_again() {
     assert_eq!(project.texts("again", "id"), ["2", "3"]);
     let reject = &project.rows("again.rejects")[0];
     has(reject, "step duplicate_of", json!(["again", "2"]));
+    let project =
+        self::project("column: code", (0..3).map(|i| json!({"id": i, "code": words(0, 25)})));
+    let found = project.refused_once("wrong-type", "int64");
+    says(text(&found, "message"), &["`id` has type int64"]);
 }
 
 #[test]
-fn names_in_need_of_quotes_are_columns_like_others() {
+fn names_in_need_of_quotes_are_columns_and_every_plain_type_has_an_order() {
     for name in ["My \"Code\"", "a.b", "select", "CODE", "größe", "a b", "it's", "{x}"] {
         let rows =
             (0..3).map(|i| json!({"id": format!("r{i}"), name: words(0, 25), "Rank Of": 3 - i}));
         let quoted = name.replace('\'', "''");
         let with = format!("column: '{quoted}', order_by: ['Rank Of', '{quoted}']");
         assert_eq!(project(&with, rows).ran().texts("unique", "id"), ["r2"], "{name}");
+    }
+    let row = |(id, f, b, s)| json!({"id": id, "code": words(0, 25), "f": f, "b": b, "s": s});
+    let rows = [
+        ("a", Some(0.5), Some(true), "b"),
+        ("b", Some(-1.5), None, "B"),
+        ("c", Some(1e300), Some(false), "ä"),
+        ("d", None, Some(true), ""),
+    ];
+    for (order, first, last) in
+        [("f", "b", "c"), ("b", "c", "d"), ("s", "d", "c"), ("code", "a", "d")]
+    {
+        for (keep, wanted) in [("first", first), ("last", last)] {
+            let with = format!("column: code, order_by: [{order}], keep: {keep}");
+            let project = project(&with, rows.map(row)).ran();
+            assert_eq!(project.texts("unique", "id"), [wanted], "{order} {keep}");
+        }
     }
 }
 
@@ -94,50 +123,6 @@ fn ids_may_be_what_is_compared_and_a_column_may_stand_twice_in_the_order() {
     if ran_or_was_refused(&twice.run_json(&[])) {
         assert_eq!(twice.texts("unique", "id"), ["r2"]);
     }
-}
-
-#[test]
-fn values_of_every_plain_type_have_an_order() {
-    let row = |(id, f, b, s)| json!({"id": id, "code": words(0, 25), "f": f, "b": b, "s": s});
-    let rows = [
-        ("a", Some(0.5), Some(true), "b"),
-        ("b", Some(-1.5), None, "B"),
-        ("c", Some(1e300), Some(false), "ä"),
-        ("d", None, Some(true), ""),
-    ];
-    for (order, first, last) in
-        [("f", "b", "c"), ("b", "c", "d"), ("s", "d", "c"), ("code", "a", "d")]
-    {
-        for (keep, wanted) in [("first", first), ("last", last)] {
-            let with = format!("column: code, order_by: [{order}], keep: {keep}");
-            let project = project(&with, rows.map(row)).ran();
-            assert_eq!(project.texts("unique", "id"), [wanted], "{order} {keep}");
-        }
-    }
-}
-
-#[test]
-fn a_matrix_of_thresholds_gives_a_table_of_summaries() {
-    let project = project("column: code, threshold: '${{ matrix.t }}'", with_column("note"));
-    project.change("op: dedup,", "op: dedup, matrix: { t: [0.5, 0.8] },");
-    let more =
-        "  all: { op: sql, from: 'unique[*].summary', with: { query: 'SELECT * FROM input' } }
-outputs:
-  sums: { from: all, path: sums.csv, show: true }
-  members: { from: 'unique[*].clusters', path: members.csv, show: true }
-";
-    project.append(more);
-    let outcome = project.run(&["run", "w.yaml"]).exits(0);
-    assert_eq!(project.read("sums.csv").lines().count(), 3, "{outcome}");
-    assert_eq!(project.read("members.csv").lines().count(), 5, "{outcome}");
-    assert!(outcome.stdout.contains("sums.csv") && outcome.stdout.contains("members.csv"));
-}
-
-#[test]
-fn numbers_as_ids_are_refused_with_advice() {
-    let project = project("column: code", (0..3).map(|i| json!({"id": i, "code": words(0, 25)})));
-    let found = project.refused_once("wrong-type", "int64");
-    says(text(&found, "message"), &["`id` has type int64"]);
 }
 
 #[test]

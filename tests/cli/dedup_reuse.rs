@@ -43,8 +43,9 @@ fn project(rows: usize) -> Project {
     Project::new(WORKFLOW).with("data.jsonl", lines(&methods(rows)))
 }
 
+/// The digests of the four ports of the step `unique`.
 #[track_caller]
-fn digests(outcome: &Outcome) -> Vec<(String, String)> {
+pub fn digests_of_unique(outcome: &Outcome) -> Vec<(String, String)> {
     let of = |(step, port, digest)| (step == "unique").then_some((port, digest));
     let found: Vec<_> = outcome.digests().into_iter().filter_map(of).collect();
     assert_eq!(found.len(), 4, "{outcome}");
@@ -63,7 +64,7 @@ fn is_the_same_everywhere(project: &Project) {
     let again = |jobs: &str, memory: &str| {
         let cache = format!("cache-{jobs}-{memory}");
         let again = project.run_ok(&["--jobs", jobs, "--memory", memory, "--cache", &cache]);
-        assert_eq!(digests(&again), digests(&first), "{jobs} jobs, {memory}");
+        assert_eq!(digests_of_unique(&again), digests_of_unique(&first), "{jobs} jobs, {memory}");
     };
     ["1", "4"].iter().for_each(|jobs| again(jobs, "1GiB"));
     let reversed: Vec<&str> = lines.lines().rev().collect();
@@ -78,15 +79,11 @@ fn threads_memory_and_the_order_of_rows_change_nothing() {
 }
 
 #[test]
-fn the_same_holds_for_minhash() {
+fn the_same_holds_for_minhash_and_for_bpe() {
     let project = project(6_000);
     project.change("order_by: [day]", "method: minhash");
     is_the_same_everywhere(&project);
-}
-
-#[test]
-fn the_same_holds_for_bpe() {
-    let project = project(4_000);
+    let project = self::project(4_000);
     project.change("order_by: [day]", "tokens: bpe, keep: last");
     project.change("from: features", "from: { input: features, tokenizer: bpe }");
     let bpe = "  bpe: { op: tokenizer, from: data, with: { column: code, vocab_size: 400 } }\n";
@@ -121,6 +118,7 @@ fn a_row_that_is_added_runs_dedup_again_with_the_result_of_a_new_store() {
     // Its twin is kept.
     assert_eq!(second.statuses(), "data=ran features=ran unique=ran testbed=hit");
     assert_eq!(second.step("features")["computed_rows"], 0);
-    assert_eq!(digests(&project.run_ok(&["--cache", "fresh"])), digests(&second));
+    let fresh = project.run_ok(&["--cache", "fresh"]);
+    assert_eq!(digests_of_unique(&fresh), digests_of_unique(&second));
     assert!(project.texts("unique.rejects", "id").iter().any(|id| id.starts_with('x')));
 }

@@ -8,7 +8,7 @@ fn project(rows: &[&str], key: &str) -> Project {
 }
 
 #[test]
-fn the_key_and_what_differs_in_two_rows_are_shown() {
+fn the_key_and_what_differs_are_shown_and_do_not_steer_the_terminal() {
     let rows = [
         r#"{"repo":"a/b","path":"x.py","line":1,"note":"same"}"#,
         r#"{"repo":"a/b","path":"y.py","line":7,"note":"same"}"#,
@@ -22,10 +22,6 @@ fn the_key_and_what_differs_in_two_rows_are_shown() {
     let row = r#"{"repo":"a/b","path":"x.py"}"#;
     let shown = project(&[row, row], "[repo, path]").run(&["run", "w.yaml"]).exits(1);
     shown.reports(&["two rows are equal", "repo: a/b, path: x.py"]);
-}
-
-#[test]
-fn hostile_values_do_not_steer_the_terminal() {
     let rows = [
         "{\"id\":\"a\\u001b[31m\",\"x\":\"\\u202e1\"}",
         "{\"id\":\"a\\u001b[31m\",\"x\":\"2\\n\"}",

@@ -27,7 +27,6 @@ fn project(least: &str) -> Project {
     project.with("data.csv", "id,x\na,1\nb,2\nc,3\n")
 }
 
-/// The event that a port has no rows.
 fn no_rows(step: &str, outputs: &[&str], read: u64, rejected: Value) -> Value {
     json!({
         "event": "no_rows", "step": step, "port": "out", "outputs": outputs, "read": read,
@@ -45,7 +44,7 @@ fn lost(outcome: &Outcome) -> Vec<Value> {
 }
 
 #[test]
-fn the_step_where_the_last_row_went_is_named() {
+fn the_step_where_the_last_row_went_or_a_source_without_rows_is_named() {
     let project = project("5");
     let rejected = json!({"port": "valid.rejects", "rows": 3});
     let wanted = no_rows("valid", &["a", "b"], 3, rejected);
@@ -63,10 +62,15 @@ fn the_step_where_the_last_row_went_is_named() {
     // Only what was asked for counts.
     assert_eq!(lost(&project.run_ok(&["--select", "data"])), Vec::<Value>::new());
     assert_eq!(lost(&project.run_ok(&["--select", "few"]))[0]["outputs"], json!(["a"]));
+    let project = self::project("0").with("data.csv", "id,x\n");
+    project.change("x > 0", "id > 'a'");
+    let told = flat(&project.run(&["run", "w.yaml"]).exits(0).stderr);
+    says(&told, &["no rows in the output `a` and 2 others: step `data` made none"]);
+    assert_eq!(told.matches("warning:").count(), 1, "{told}");
 }
 
 #[test]
-fn that_nothing_was_rejected_is_no_loss() {
+fn that_nothing_was_rejected_is_no_loss_and_a_step_that_loses_rejects_is_named() {
     let project = project("0");
     project.change("out/d.csv }", "out/d.csv }\n  e: { from: why, path: out/e.csv }");
     let why = "  why:\n    op: sql\n    from: valid.rejects\n    with: { query: 'SELECT rule, \
@@ -74,25 +78,12 @@ fn that_nothing_was_rejected_is_no_loss() {
     let outcome = project.rerun("outputs:\n", &format!("{why}outputs:\n"));
     assert_eq!(outcome.step("why")["rows"], 0);
     assert_eq!(lost(&outcome), Vec::<Value>::new(), "{outcome}");
-}
-
-#[test]
-fn a_step_that_loses_rows_of_a_rejects_port_is_named() {
-    let project = project("2");
+    let project = self::project("2");
     project.change("from: valid.rejects,", "from: none,");
     let none = "  none:\n    op: sql\n    from: { gone: valid.rejects, kept: valid }\n    with: { \
                 query: 'SELECT gone.id FROM gone JOIN kept ON gone.id = kept.id', key: [id] }\n";
     project.change("outputs:\n", &format!("{none}outputs:\n"));
     assert_eq!(lost(&project.run_ok(&[])), [no_rows("none", &["d"], 3, Value::Null)]);
-}
-
-#[test]
-fn a_source_without_rows_is_named() {
-    let project = project("0").with("data.csv", "id,x\n");
-    project.change("x > 0", "id > 'a'");
-    let told = flat(&project.run(&["run", "w.yaml"]).exits(0).stderr);
-    says(&told, &["no rows in the output `a` and 2 others: step `data` made none"]);
-    assert_eq!(told.matches("warning:").count(), 1, "{told}");
 }
 
 #[test]

@@ -21,7 +21,6 @@ fn name(n: usize) -> String {
     format!("compute_part_{n}_of_it")
 }
 
-/// A method with a mistake, of some length.
 fn buggy(n: usize) -> String {
     longer(&method(&name(n), 5_000 + n as u64, None, n), n)
 }
@@ -32,7 +31,6 @@ fn longer(code: &str, n: usize) -> String {
     before_the_end(code, &(0..n % 5).map(line).collect::<String>())
 }
 
-/// The code with these lines in front of its last one.
 fn before_the_end(code: &str, lines: &str) -> String {
     let last = code.rfind("    return ").unwrap();
     format!("{}{lines}{}", &code[..last], &code[last..])
@@ -192,14 +190,13 @@ fn evaluates(study: &mut Shipped, api: &ChatApi, folder: &str, outcomes: &[&str]
     }
     assert!(table(&read("refutations.csv")).len() >= 3 * outcomes.len());
 
-    // Nothing runs and no one is asked again.
     study.run(&[]).exits(0).all_hit_as(&outcome);
     assert_eq!(api.count(), 4 * testbed.len());
     scores
 }
 
 #[test]
-fn summaries_are_asked_for_without_the_docstring_and_scored_with_it() {
+fn summaries_and_commit_messages_are_asked_for_without_what_is_wanted() {
     let (mut study, api) = study("summarize.yaml", answer);
     documented(&study);
     let scores = evaluates(&mut study, &api, "summarize", &TEXT_SCORES);
@@ -214,11 +211,7 @@ fn summaries_are_asked_for_without_the_docstring_and_scored_with_it() {
     // Only what leads to this testbed has run.
     let ran = study.run(&[]).exits(0).statuses();
     hides(&ran, &["/fixes/", "/unit_tests/", "random_cut", "commit_gen"]);
-}
-
-#[test]
-fn commit_messages_are_asked_for_with_both_versions_of_a_method() {
-    let (mut study, api) = study("commits.yaml", answer);
+    let (mut study, api) = self::study("commits.yaml", answer);
     documented(&study);
     let scores = evaluates(&mut study, &api, "commits", &TEXT_SCORES);
     for row in &scores {

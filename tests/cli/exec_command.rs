@@ -92,7 +92,7 @@ fn no_rows_are_an_empty_table() {
 }
 
 #[test]
-fn a_command_that_hangs_ends_with_the_interruption() {
+fn a_command_that_hangs_ends_with_an_interruption_or_a_termination() {
     let project = Project::new(&workflow("sleep 600 & echo $! > child; sleep 600"));
     let running = Running::start(project.command(&["run", "w.yaml", "--format", "json"]));
     wait_for("the command", || {
@@ -111,10 +111,6 @@ fn a_command_that_hangs_ends_with_the_interruption() {
     assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
     project.change("sleep 600 & echo $! > child; sleep 600", "printf '{\"id\":\"a\",\"x\":1}'");
     assert!(project.run_ok(&[]).statuses().ends_with("table=ran after=ran"));
-}
-
-#[test]
-fn a_command_that_hangs_ends_with_a_termination() {
     let project = Project::new(&workflow("touch started; exec sleep 600"));
     let running = Running::start(project.command(&["run", "w.yaml"]));
     wait_for("the command", || project.path("started").exists());
@@ -125,9 +121,9 @@ fn a_command_that_hangs_ends_with_a_termination() {
 
 #[test]
 fn a_changed_file_is_a_reason_to_run() {
-    let project = Project::new(&workflow("cat data.jsonl\n      files: [data.jsonl]"));
-    project.write("data.jsonl", "{\"id\":\"a\",\"x\":1}\n");
-    project.run_ok(&[]);
+    let files = "cat data.jsonl\n      files: [data.jsonl]";
+    let project =
+        Project::new(&workflow(files)).with("data.jsonl", "{\"id\":\"a\",\"x\":1}\n").ran();
     project.run_ok(&[]).all_hit();
     project.edit("data.jsonl", "1", "2");
     let outcome = project.run_ok(&[]).went("good=hit table=ran after=ran");
@@ -137,8 +133,7 @@ fn a_changed_file_is_a_reason_to_run() {
 
 #[test]
 fn a_python_program_reads_and_writes_json_lines() {
-    let project = Project::steps(
-        "  table:
+    let steps = "  table:
     op: exec
     with: { command: 'cat data.jsonl', files: [data.jsonl], output: { id: utf8!, x: int64! } }
   doubled:
@@ -148,8 +143,8 @@ fn a_python_program_reads_and_writes_json_lines() {
       command: python3 double.py
       files: [double.py]
       output: { id: utf8!, x: int64!, label: utf8 }
-",
-    );
+";
+    let project = Project::steps(steps);
     project.write("data.jsonl", "{\"id\":\"a\",\"x\":1}\n{\"id\":\"b\",\"x\":2}\n");
     let program = "import json, os, sys
 with open(os.environ['GALERAS_INPUT_INPUT']) as f:
@@ -165,7 +160,6 @@ with open(os.environ['GALERAS_INPUT_INPUT']) as f:
     assert_eq!(doubled, [first, json!({"id": "b", "x": 4, "label": "é"})]);
 }
 
-/// A table of `id` and `x`.
 pub fn batch(ids: &[&str], xs: &[i64]) -> RecordBatch {
     let id = Field::new("id", DataType::Utf8, false);
     let schema = Schema::new(vec![id, Field::new("x", DataType::Int64, false)]);
@@ -174,7 +168,6 @@ pub fn batch(ids: &[&str], xs: &[i64]) -> RecordBatch {
     RecordBatch::try_new(Arc::new(schema), vec![ids, xs]).unwrap()
 }
 
-/// Writes a file of Parquet or an Arrow stream.
 pub fn write(format: &str, file: &File, batches: &[RecordBatch]) {
     let schema = batches[0].schema();
     if format == "parquet" {
@@ -188,34 +181,22 @@ pub fn write(format: &str, file: &File, batches: &[RecordBatch]) {
     }
 }
 
-/// A table comes from a file and goes through `cat`, all in one format.
-#[track_caller]
-fn passes_through(format: &str) {
-    let project = Project::steps(&format!(
-        "  table:
-    op: exec
-    with: {{ command: cat data, files: [data], format: {format}, output: {{ id: utf8!, x: int64! }} }}
-  same:
-    op: exec
-    from: table
-    with: {{ command: cat, format: {format}, output: {{ id: utf8!, x: int64! }} }}
-  other:
-    op: exec
-    from: table
-    with: {{ command: cat, format: {format}, output: {{ id: utf8!, x: float64 }} }}
-"
-    ));
-    write(format, &File::create(project.path("data")).unwrap(), &[batch(&["b", "a"], &[2, 1])]);
-    let outcome = project.run_json(&["--keep-going"]).exits(1);
-    assert_eq!(outcome.statuses(), "table=ran same=ran other=failed");
-    assert_eq!(outcome.step("table")["digest"], outcome.step("same")["digest"]);
-    says(&outcome.detail("other"), &["`x` has type int64 instead of float64"]);
-    assert_eq!(project.rows("same")[0], json!({"id": "a", "x": 1}));
-    project.write("data", b"no table at all");
-    project.fails("table", &["`output`"]);
-}
-
 #[test]
-fn tables_pass_as_parquet_and_as_an_arrow_stream() {
-    every(["parquet", "arrow"].map(|format| (format, format)), passes_through);
+fn tables_pass_from_a_file_and_through_cat_as_parquet_and_as_an_arrow_stream() {
+    every(["parquet", "arrow"].map(|format| (format, format)), |format| {
+        let project = Project::steps(&format!(
+            "  table: {{ op: exec, with: {{ command: cat data, files: [data], format: {format}, output: {{ id: utf8!, x: int64! }} }} }}
+  same: {{ op: exec, from: table, with: {{ command: cat, format: {format}, output: {{ id: utf8!, x: int64! }} }} }}
+  other: {{ op: exec, from: table, with: {{ command: cat, format: {format}, output: {{ id: utf8!, x: float64 }} }} }}
+"
+        ));
+        write(format, &File::create(project.path("data")).unwrap(), &[batch(&["b", "a"], &[2, 1])]);
+        let outcome = project.run_json(&["--keep-going"]).exits(1);
+        assert_eq!(outcome.statuses(), "table=ran same=ran other=failed");
+        assert_eq!(outcome.step("table")["digest"], outcome.step("same")["digest"]);
+        says(&outcome.detail("other"), &["`x` has type int64 instead of float64"]);
+        assert_eq!(project.rows("same")[0], json!({"id": "a", "x": 1}));
+        project.write("data", b"no table at all");
+        project.fails("table", &["`output`"]);
+    });
 }

@@ -8,7 +8,6 @@ use serde_json::json;
 use crate::exec_command::{batch, write};
 use crate::harness::{Outcome, Project, Running, says, wait_for};
 
-/// A step `table` that is computed by a command, one line or several.
 fn workflow(format: &str, command: &str) -> String {
     let command = command.lines().map(|line| format!("        {line}\n")).collect::<String>();
     format!(
@@ -27,7 +26,7 @@ steps:
 /// Runs the workflow with files of at most 4096 bytes, as on a disk that is about to be full.
 fn run_cramped(project: &Project) -> Outcome {
     let script = "trap '' XFSZ; ulimit -f 8; exec \"$GALERAS\" run w.yaml --format json --keep-going --allow exec";
-    Running::start(project.shell(script)).finish()
+    project.sh(script)
 }
 
 #[track_caller]
@@ -37,7 +36,6 @@ fn fails(outcome: &Outcome, step: &str, words: &[&str]) {
     says(&outcome.detail(step), words);
 }
 
-/// The message of the step `table`, which must fail.
 #[track_caller]
 fn refused(format: &str, command: &str, words: &[&str]) {
     let project = Project::new(&workflow(format, command));
@@ -46,10 +44,9 @@ fn refused(format: &str, command: &str, words: &[&str]) {
 }
 
 #[test]
-fn an_input_that_does_not_fit_on_the_disk_is_not_cut() {
+fn what_does_not_fit_on_the_disk_is_not_cut() {
     // 7 kB: less than a writer holds back until it is dropped, more than there is room for.
-    let project = Project::steps(
-        "  small:
+    let steps = "  small:
     op: exec
     with:
       command: i=10; while [ $i -lt 70 ]; do echo \"{\\\"id\\\":\\\"$i\\\"}\"; i=$((i+1)); done
@@ -61,20 +58,15 @@ fn an_input_that_does_not_fit_on_the_disk_is_not_cut() {
     with:
       command: echo \"{\\\"id\\\":\\\"lines\\\",\\\"x\\\":$(wc -l)}\"
       output: { id: utf8!, x: int64! }
-",
-    );
+";
+    let project = Project::steps(steps);
     let outcome = run_cramped(&project);
     assert_eq!(outcome.status("wide"), "ran", "{outcome}");
     fails(&outcome, "counted", &["cannot write `input`", "File too large", "TMPDIR"]);
     assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
-    // Nothing of it was stored.
     project.run_ok(&[]);
     assert_eq!(project.rows("counted"), [json!({"id": "lines", "x": 60})]);
     project.verifies("cache");
-}
-
-#[test]
-fn output_that_does_not_fit_on_the_disk_is_not_cut() {
     // The command does not care, and each of its lines has 64 bytes: 64 whole ones would fit.
     let command = "i=1000
 while [ $i -lt 1200 ]; do printf '{\"id\":\"%d\",\"x\":%45d}\\n' $i 7; i=$((i+1)); done
@@ -87,38 +79,12 @@ true";
 }
 
 #[test]
-fn a_signal_is_told_with_its_name_and_the_command() {
+fn a_signal_and_a_last_line_that_breaks_off_are_told() {
     refused("jsonl", "kill -s PIPE $$", &["SIGPIPE", "`kill -s PIPE $$`"]);
     refused("jsonl", "echo '{\"id\":\"a\",\"x\":1}'; kill -s PIPE $$", &["SIGPIPE"]);
     let in_a_shell = "sh -c 'kill -s PIPE $$'; exit $?";
     refused("jsonl", in_a_shell, &["141", "SIGPIPE", "`sh -c"]);
     refused("jsonl", "sh -c 'kill -s KILL $$'; exit $?", &["137", "SIGKILL"]);
-}
-
-#[test]
-fn a_command_may_stop_reading_when_it_has_enough() {
-    let project = Project::steps(
-        "  table:
-    op: exec
-    with:
-      command: seq 1 100000 | sed 's/.*/{\"id\":\"&\"}/'
-      output: { id: utf8! }
-  first: { op: exec, from: table, with: { command: head -n 1, output: { id: utf8! } } }
-  none:
-    op: exec
-    from: table
-    with:
-      command: echo '{\"id\":\"x\"}'
-      output: { id: utf8! }
-",
-    );
-    project.run_ok(&[]);
-    assert_eq!(project.rows("first"), [json!({"id": "1"})]);
-    assert_eq!(project.rows("none"), [json!({"id": "x"})]);
-}
-
-#[test]
-fn a_last_line_that_breaks_off_is_told() {
     let row = r#"{"id":"a","x":1}"#;
     for end in [1, 6, 10, row.len() - 1] {
         let command = format!("printf '%s\\n%s' '{row}' '{}'", &row[..end]);
@@ -134,7 +100,23 @@ fn a_last_line_that_breaks_off_is_told() {
 }
 
 #[test]
-fn a_file_without_its_end_is_no_table() {
+fn a_command_may_stop_reading_and_a_file_without_its_end_is_no_table() {
+    let steps = "  table:
+    op: exec
+    with:
+      command: seq 1 100000 | sed 's/.*/{\"id\":\"&\"}/'
+      output: { id: utf8! }
+  first: { op: exec, from: table, with: { command: head -n 1, output: { id: utf8! } } }
+  none:
+    op: exec
+    from: table
+    with:
+      command: echo '{\"id\":\"x\"}'
+      output: { id: utf8! }
+";
+    let project = Project::steps(steps).ran();
+    assert_eq!(project.rows("first"), [json!({"id": "1"})]);
+    assert_eq!(project.rows("none"), [json!({"id": "x"})]);
     // Eight bytes are the mark of the end of a stream: without it, all batches are there.
     for (format, batches, cuts) in
         [("arrow", 2, &[1_u64, 4, 8, 12, 300][..]), ("parquet", 1, &[1, 4, 8, 100])]
@@ -172,7 +154,6 @@ fn started(project: &Project, begin: &str) -> Running {
     running
 }
 
-/// The command `TREE`, ended by the signals.
 fn ended_by(signals: &[&str]) -> (Project, Outcome) {
     let project = Project::new(&workflow("jsonl", TREE));
     // Tests may run under `nohup`, whose ignored SIGHUP the program would respect.
@@ -189,12 +170,19 @@ fn ended_by(signals: &[&str]) -> (Project, Outcome) {
 }
 
 #[test]
-fn a_command_ends_with_the_terminal() {
+fn a_command_ends_with_the_terminal_and_nohup_outlives_it() {
     for signal in ["HUP", "TERM", "INT"] {
         let (project, outcome) = ended_by(&[signal]);
         assert_eq!(outcome.exits(130).finished()["status"], "interrupted", "{signal}");
         assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
     }
+    let command =
+        "touch started; until test -e go; do sleep 0.02; done; echo '{\"id\":\"a\",\"x\":1}'";
+    let project = Project::new(&workflow("jsonl", command));
+    let running = started(&project, "trap '' HUP; exec");
+    running.signal("HUP");
+    project.write("go", "");
+    assert_eq!(running.finish().exits(0).finished()["status"], "ok");
 }
 
 #[test]
@@ -217,9 +205,7 @@ fn a_killed_run_leaves_no_process_and_its_files_go_with_the_next_run() {
 fn a_running_run_keeps_its_files_while_another_sweeps() {
     let wait = "touch started; until test -e go; do sleep 0.02; done; cat \"$GALERAS_INPUT_INPUT\"";
     let project = Project::steps(&format!(
-        "  table:
-    op: exec
-    with: {{ command: 'echo \"{{\\\"id\\\":\\\"a\\\"}}\"', output: {{ id: utf8! }} }}
+        "  table: {{ op: exec, with: {{ command: 'echo \"{{\\\"id\\\":\\\"a\\\"}}\"', output: {{ id: utf8! }} }} }}
   slow: {{ op: exec, from: table, with: {{ command: {wait}, output: {{ id: utf8! }} }} }}
 "
     ));
@@ -234,27 +220,12 @@ fn a_running_run_keeps_its_files_while_another_sweeps() {
 }
 
 #[test]
-fn nohup_outlives_the_terminal() {
-    let command =
-        "touch started; until test -e go; do sleep 0.02; done; echo '{\"id\":\"a\",\"x\":1}'";
-    let project = Project::new(&workflow("jsonl", command));
-    let running = started(&project, "trap '' HUP; exec");
-    running.signal("HUP");
-    project.write("go", "");
-    assert_eq!(running.finish().exits(0).finished()["status"], "ok");
-}
-
-#[test]
-fn what_a_command_left_running_ends_with_it() {
+fn what_a_command_left_running_ends_with_it_and_a_signal_to_its_group_harms_no_one_else() {
     let command = "sleep 600 >/dev/null 2>&1 & echo $! > child.pid
 echo '{\"id\":\"a\",\"x\":1}'";
     let project = Project::new(&workflow("jsonl", command)).ran();
     let pid = project.read("child.pid");
     wait_for("the end of the child", || is_gone(&pid));
-}
-
-#[test]
-fn a_command_that_signals_its_own_group_harms_no_one_else() {
     let command = "trap '' TERM
 kill -s TERM 0
 echo '{\"id\":\"a\",\"x\":1}'";

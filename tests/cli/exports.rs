@@ -54,7 +54,7 @@ fn rows(project: &Project, name: &str) -> usize {
 }
 
 #[test]
-fn rows_without_a_known_permissive_licence_are_left_out_and_counted() {
+fn rows_without_a_permissive_licence_are_left_out_and_any_licence_is_a_decision() {
     let project = project();
     let said = exported(&project, &[]).exits(0);
     let table = &told(&said)["tables"][0];
@@ -82,21 +82,13 @@ fn rows_without_a_known_permissive_licence_are_left_out_and_counted() {
     let read = || files.map(|name| std::fs::read(project.path("set").join(name)).unwrap());
     let before = read();
     assert_eq!((&first, before), (&told(&exported(&project, &["--overwrite"]).exits(0)), read()));
-}
-
-#[test]
-fn any_licence_is_a_decision_and_an_owner_who_said_no_stays_out() {
-    let project = project();
+    let project = self::project();
     let said = exported(&project, &["--any-license", "--exclude", "ADA", "--exclude", "bob/free"]);
     let table = told(&said.exits(0))["tables"][0].clone();
     let wanted = json!([30, {"its owner said no": 20}, {"": 20, "GPL-3.0": 10}]);
     has(&table, "rows left_out licenses", wanted);
     assert!(project.read("set/README.md").contains("--any-license"));
-}
-
-#[test]
-fn tables_are_named_and_those_without_an_origin_are_refused() {
-    let project = project();
+    let project = self::project();
     let said = exported(&project, &["counted", "methods"]).exits(0);
     let names: Vec<Value> =
         told(&said)["tables"].as_array().unwrap().iter().map(|t| t["name"].clone()).collect();

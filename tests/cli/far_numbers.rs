@@ -1,7 +1,6 @@
-//! Whole numbers beyond 2^53 and columns far from zero: what SQL, `describe` and `correlate` compute of
-//! them is exact, and what `regress`, `power` and `mixed` estimate does not depend on the distance, or
-//! is refused. `tests/reference/far_numbers.json` holds moments and coefficients from fractions; the
-//! script next to it makes it.
+//! Whole numbers beyond 2^53 and columns far from zero: sums of them are exact, and estimates do not
+//! depend on the distance, or are refused. `tests/reference/far_numbers.json` has moments and coefficients
+//! from fractions; the script next to it makes it.
 
 use serde_json::Value;
 
@@ -34,7 +33,7 @@ fn wide(steps: &str) -> Project {
 }
 
 #[test]
-fn coefficients_are_those_of_fractions_and_of_the_numbers_near_zero() {
+fn coefficients_and_descriptions_are_those_of_fractions_and_of_the_numbers_near_zero() {
     let methods = ["pearson", "spearman", "kendall"];
     let steps = methods.map(|method| {
         format!(
@@ -59,10 +58,6 @@ fn coefficients_are_those_of_fractions_and_of_the_numbers_near_zero() {
             }
         }
     }
-}
-
-#[test]
-fn descriptions_are_those_of_fractions() {
     let columns = "columns: [x, ux, z, uz, y, near_x, near_z]";
     let project = wide(&format!(
         "  plain: {{ op: describe, from: wide, with: {{ {columns} }} }}
@@ -91,7 +86,6 @@ fn descriptions_are_those_of_fractions() {
 /// How far from zero columns are put. Values are multiples of an eighth, which are doubles there.
 const OFFSETS: [f64; 2] = [1e12, 1e15];
 
-/// Eighths, at a distance.
 fn eighths(eighths: i64, offset: f64) -> String {
     format!("{:.3}", offset + eighths as f64 / 8.0)
 }
@@ -154,7 +148,7 @@ fn far_as_near(with: &str, ports: &[(&str, &[&str])]) {
 }
 
 #[test]
-fn effects_far_from_zero_are_those_near_zero() {
+fn effects_and_paired_effects_far_from_zero_are_those_near_zero() {
     far_as_near(
         "treatment: arm, control: c, outcomes: [y], confounders: [size, age], modifiers: [age],
       instruments: [push], refuters: [placebo, bootstrap, subset], simulations: 5,
@@ -170,10 +164,6 @@ fn effects_far_from_zero_are_those_near_zero() {
             (".modifiers", &["low", "high"]),
         ],
     );
-}
-
-#[test]
-fn paired_effects_far_from_zero_are_those_near_zero() {
     far_as_near(
         "treatment: paired, control: c, outcomes: [within], unit: unit, modifiers: [age],
       estimators: [paired, difference, ols, wilcoxon]",
@@ -216,24 +206,18 @@ fn doses_and_bounds_far_from_zero_are_those_near_zero() {
     assert!(near.rows("dose.dose").iter().filter(|row| row["status"] == "ok").count() > 10);
 }
 
-/// A pilot and a mixed model: variances and slopes do not depend on the distance, and the intercept is
-/// as far away.
 #[test]
 fn pilots_and_mixed_models_far_from_zero_are_those_near_zero() {
     let fitted = |offset: f64| {
-        let project = Project::steps(
-            "  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
+        let steps = "  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
   plan:
     op: power
     from: data
     with: { treatment: paired, control: c, unit: unit, outcomes: [within], units: [50, 200] }
-  model:
-    op: mixed
-    from: data
-    with: { outcomes: [within], fixed: [paired, push], random: [unit] }
+  model: { op: mixed, from: data, with: { outcomes: [within], fixed: [paired, push], random: [unit] } }
   far: { op: mixed, from: data, with: { outcomes: [push], fixed: [age], random: [unit] } }
-",
-        );
+";
+        let project = Project::steps(steps);
         project.with("data.csv", table(offset)).ran()
     };
     let near = fitted(0.0);
@@ -263,8 +247,7 @@ fn what_doubles_have_lost_is_refused_by_every_step_that_would_use_it() {
         let absent = if i % 9 == 0 { String::new() } else { big.to_string() };
         format!("{},{},{big},u{},{absent}", ["c", "t"][i as usize % 2], noise(i, 2), i / 2)
     });
-    let project = Project::steps(
-        "  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
+    let steps = "  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
   effects:
     op: regress
     from: data
@@ -275,8 +258,8 @@ fn what_doubles_have_lost_is_refused_by_every_step_that_would_use_it() {
     from: data
     with: { treatment: arm, control: c, unit: unit, outcomes: [big], units: [50] }
   model: { op: mixed, from: data, with: { outcomes: [y], fixed: [big], random: [unit] } }
-",
-    );
+";
+    let project = Project::steps(steps);
     let project = project.with("data.csv", csv("arm,y,big,unit,absent", rows)).ran();
     let whole = |step: &str, wanted: &[(&str, &str)]| {
         let rows = project.rows(step);

@@ -43,12 +43,19 @@ fn a_figure_is_written_as_its_suffix_says() {
     let row = &project.rows("picture")[0];
     says(text(row, "caption"), &["n = 3", "1"]);
     assert!(!text(row, "alt").is_empty());
-    a_table_is_drawn_with_characters(&project);
+    // Also on a terminal.
+    let drawn =
+        |more: &[&str]| project.run(&[&["show", "w.yaml", "rows", "--plot"], more].concat());
+    let histogram = drawn(&["--columns", "size"]).exits(0).stdout;
+    assert!(histogram.contains("n = 3") && histogram.lines().count() == 4, "{histogram}");
+    drawn(&["--columns", "size,group"]).exits(0).prints(&["one", "two"]);
+    drawn(&[]).exits(2).reports(&["size, low, high"]);
+    drawn(&["--columns", "group"]).exits(2).reports(&["one column of numbers"]);
+    drawn(&["--columns", "size", "--format", "json"]).exits(2);
 }
 
-/// The same bytes with any number of threads, and in another store.
 #[test]
-fn the_same_rows_give_the_same_bytes() {
+fn the_same_rows_give_the_same_bytes_and_only_a_drawn_column_other_ones() {
     let drawn = |jobs| {
         let project = project(BOX);
         project.run_ok(&["--jobs", jobs]);
@@ -56,10 +63,6 @@ fn the_same_rows_give_the_same_bytes() {
             .map(|end| std::fs::read(project.path(&format!("picture.{end}"))).unwrap())
     };
     assert!(drawn("1") == drawn("4"), "the bytes differ");
-}
-
-#[test]
-fn only_a_column_that_is_drawn_makes_a_figure_anew() {
     let project = project(BOX).ran().with("rows.jsonl", ROWS.replace("\"low\":1.0", "\"low\":0.5"));
     assert_eq!(project.run_ok(&[]).step("picture")["status"], "hit");
     project.write("rows.jsonl", ROWS.replace("\"size\":1.5", "\"size\":1.25"));
@@ -67,12 +70,17 @@ fn only_a_column_that_is_drawn_makes_a_figure_anew() {
 }
 
 #[test]
-fn the_order_of_rows_can_be_said() {
+fn the_order_of_rows_can_be_said_and_names_are_never_markup() {
     let project = project("{ kind: funnel, x: group, y: size, order_by: [-size] }");
     let row = |id, size, group| json!({"id": id, "size": size, "group": group});
     let rows = [row("a", 5, "last"), row("b", 50, "first")];
     let svg = project.with("rows.jsonl", lines(&rows)).ran().read("picture.svg");
     assert!(svg.find(">first").unwrap() < svg.find(">last").unwrap(), "{svg}");
+    let project = self::project("{ kind: bar, x: group, y: size }");
+    let group = "</text><script>alert(1)</script>\u{1b}[31m";
+    let row = json!({"id": "a", "size": 1, "group": group});
+    let svg = project.with("rows.jsonl", lines(&[row])).ran().read("picture.svg");
+    hides(&svg, &["<script", "\u{1b}"]);
 }
 
 #[test]
@@ -91,10 +99,8 @@ fn mistakes_are_told_before_anything_runs() {
         project(arguments).run(&["check", "w.yaml"]).exits(2).reports(&[told]);
     }
     // A table that has no picture is not written as one.
-    let steps = "  rows: { op: read, with: { path: rows.jsonl } }\n";
-    let project =
-        Project::steps(&format!("{steps}outputs: {{ png: {{ from: rows, path: rows.png }} }}\n"));
-    let project = project.with("rows.jsonl", ROWS);
+    let steps = "  rows: { op: read, with: { path: rows.jsonl } }\noutputs: { png: { from: rows, path: rows.png } }\n";
+    let project = Project::steps(steps).with("rows.jsonl", ROWS);
     project.run(&["check", "w.yaml"]).exits(2).reports(&["a .png file is a figure"]);
 }
 
@@ -105,27 +111,4 @@ fn what_only_rows_show_fails_the_step_with_a_sentence() {
     project.write("rows.jsonl", "{\"id\":\"a\",\"size\":null,\"low\":null,\"high\":null}\n");
     // A column of nulls has no numbers.
     project.run(&["check", "w.yaml"]).exits(2).reports(&["size"]);
-}
-
-/// Text of data is text in the picture.
-#[test]
-fn names_are_text_and_never_markup() {
-    let project = project("{ kind: bar, x: group, y: size }");
-    let group = "</text><script>alert(1)</script>\u{1b}[31m";
-    let row = json!({"id": "a", "size": 1, "group": group});
-    let svg = project.with("rows.jsonl", lines(&[row])).ran().read("picture.svg");
-    hides(&svg, &["<script", "\u{1b}"]);
-}
-
-/// Also on a terminal.
-#[track_caller]
-fn a_table_is_drawn_with_characters(project: &Project) {
-    let drawn =
-        |more: &[&str]| project.run(&[&["show", "w.yaml", "rows", "--plot"], more].concat());
-    let histogram = drawn(&["--columns", "size"]).exits(0).stdout;
-    assert!(histogram.contains("n = 3") && histogram.lines().count() == 4, "{histogram}");
-    drawn(&["--columns", "size,group"]).exits(0).prints(&["one", "two"]);
-    drawn(&[]).exits(2).reports(&["size, low, high"]);
-    drawn(&["--columns", "group"]).exits(2).reports(&["one column of numbers"]);
-    drawn(&["--columns", "size", "--format", "json"]).exits(2);
 }

@@ -7,7 +7,6 @@ use crate::harness::{has, text};
 use crate::paper::{Shipped, file, method, sorted};
 use crate::repository::{Repository, at, day};
 
-/// The columns of a table in their order.
 fn columns(row: &Value) -> String {
     row.as_object().unwrap().keys().map(String::as_str).collect::<Vec<_>>().join(" ")
 }
@@ -152,7 +151,7 @@ fn fixes_are_told_by_message_size_and_what_they_change() {
 }
 
 #[test]
-fn a_larger_fix_is_one_if_the_params_say_so() {
+fn a_larger_fix_is_one_if_the_params_say_so_and_a_fork_gives_duplicates() {
     let mut fixed = Shipped::new("fixes.yaml", "./a");
     let commits = fixes(&fixed, "a");
     for (methods, lines, wanted) in [
@@ -167,10 +166,6 @@ fn a_larger_fix_is_one_if_the_params_say_so() {
     fixed.set("n", "2");
     fixed.run(&[]).exits(0);
     assert_eq!(fixed.rows("sampled").len(), 2);
-}
-
-#[test]
-fn a_fork_gives_duplicates_and_a_table_shows_the_checks() {
     let fixed = Shipped::new("fixes.yaml", "./a,./b");
     let commits = fixes(&fixed, "a");
     assert_eq!(fixes(&fixed, "b"), commits, "the same commits");
@@ -277,7 +272,7 @@ const PAIRS: [&str; 7] = [
 ];
 
 #[test]
-fn tests_are_paired_with_the_method_of_their_name_or_their_only_call() {
+fn tests_are_paired_with_the_method_of_their_name_or_only_call_within_a_repository() {
     let tested = Shipped::new("unit_tests.yaml", "./a");
     let [first, second] = tests_and_methods(&tested, "a");
     tested.run(&[]).exits(0);
@@ -312,10 +307,6 @@ fn tests_are_paired_with_the_method_of_their_name_or_their_only_call() {
     assert_eq!(found, ("tests/unit/cases.py", "src/latest/lib.py"));
     let method = tested.rows("latest").into_iter().find(|m| m["id"] == row["method_id"]).unwrap();
     assert_eq!(method["token_counts"], row["token_counts"]);
-}
-
-#[test]
-fn pairs_stay_within_a_repository() {
     let tested = Shipped::new("unit_tests.yaml", "./a,./b");
     tests_and_methods(&tested, "a");
     // Methods of the same names, and a test of a method that only the other one has.

@@ -9,7 +9,6 @@ use serde_json::Value;
 use crate::bundles::{Files, WORKFLOW, bundled, computed, entries, project, repacked};
 use crate::harness::Project;
 
-/// A project with a bundle, and the files in it.
 fn bundle() -> (Project, Files) {
     let project = computed();
     bundled(&project, &[]).exits(0);
@@ -85,7 +84,6 @@ fn what_is_shown_of_tables_is_what_they_give_whatever_the_sums_say() {
     assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
 }
 
-/// The files of a bundle with `bundle.json` changed.
 fn with_record(files: &Files, change: impl FnOnce(&mut Value)) -> Files {
     let mut files = files.clone();
     let mut record: Value = serde_json::from_slice(&files["bundle.json"]).unwrap();
@@ -144,7 +142,7 @@ fn a_bundle_that_says_less_than_it_holds_is_found() {
 }
 
 #[test]
-fn a_bundle_whose_outputs_cannot_be_compared_is_not_verified() {
+fn outputs_that_cannot_be_compared_are_not_verified_and_no_server_is_asked() {
     let (project, mut files) = bundle();
     let text = String::from_utf8(files["workflow/flows/w.yaml"].clone()).unwrap();
     assert!(text.contains("x * 2 AS y"), "{text}");
@@ -167,11 +165,7 @@ fn a_bundle_whose_outputs_cannot_be_compared_is_not_verified() {
     project.run(&["run", "flows/w.yaml"]).exits(0);
     bundled(&project, &[]).exits(0);
     project.run(&["verify", "b.zip"]).exits(0);
-}
-
-#[test]
-fn verifying_a_bundle_asks_no_server() {
-    let project = project();
+    let project = self::project();
     let server = StaticFiles::start(&project.path("data"), Manners::Good);
     let url = format!("{}/rows.csv", server.url);
     let read = format!("{{ url: '{url}', key");

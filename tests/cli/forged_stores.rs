@@ -1,8 +1,5 @@
-//! Results with the right key and other tables than the workflow declares, in the own store and in a
-//! remote: they are not used, and one warning gives the reason.
-//!
-//! Remotes whose manifests and servers lie about sizes: each lie is reported, costs the result that it is
-//! about, and nothing else.
+//! Results with the right key and other tables than the workflow declares, here and in a remote, and
+//! remotes that lie about sizes: a lie is reported, and costs only the result that it is about.
 
 use std::fs;
 use std::path::Path;
@@ -67,7 +64,6 @@ fn forge(store: &Path, stored: &RecordBatch, said: &RecordBatch, key: &str) {
     fs::write(store.join(path), sealed(&manifest)).unwrap();
 }
 
-/// The only warning has these words.
 #[track_caller]
 fn warned_once(done: &Outcome, words: &str) {
     let told = done.warnings();
@@ -136,19 +132,15 @@ fn a_result_with_other_tables_than_the_workflow_says_is_computed() {
 }
 
 #[test]
-fn a_plan_says_why_a_stored_result_is_not_used() {
+fn a_plan_says_why_a_result_is_not_used_and_a_column_that_is_required_now_is_no_reason() {
     let project = Project::new(WORKFLOW).ran();
     let twice = table(&[("id", texts(&["a", "a"])), ("y", numbers(&[Some(1), Some(2)]))]);
     forge(&project.path("cache"), &twice, &twice, "id");
     project.run(&["plan", "w.yaml"]).exits(0).prints(&["two rows of its table have one key"]);
     // `show` does not get it either.
     assert_ne!(project.run(&["show", "w.yaml", "table"]).code, Some(0));
-}
-
-/// Columns that are required or not are the same values: an edit of that alone computes nothing
-/// downstream, and a reader of old results gets them.
-#[test]
-fn a_column_that_is_required_now_has_the_same_results() {
+    // Columns that are required or not are the same values: an edit of that alone computes nothing
+    // downstream, and a reader of old results gets them.
     let project = Project::new(&WORKFLOW.replace("y: int64!", "y: int64"));
     let first = project.run_ok(&[]);
     let second = project.rerun("y: int64", "y: int64!");
@@ -187,7 +179,7 @@ fn missing(pulled: &Outcome) -> Value {
 }
 
 #[test]
-fn a_size_that_is_not_the_tables_is_told_though_nobody_needs_the_table() {
+fn a_size_that_is_not_the_tables_is_told_and_a_pull_takes_the_rest() {
     let (_project, remote, expected) = pushed();
     let (file, mut manifest) = manifest_of(&remote, "scaled");
     let real = manifest["ports"][0]["bytes"].as_u64().unwrap();
@@ -206,10 +198,6 @@ fn a_size_that_is_not_the_tables_is_told_though_nobody_needs_the_table() {
             other.verifies("cache");
         }
     }
-}
-
-#[test]
-fn a_pull_takes_the_rest_and_says_what_is_missing() {
     let (_project, remote, expected) = pushed();
     let (of_last, last) = manifest_of(&remote, "kept");
     let blob = last["ports"][1]["blob"].as_str().unwrap();

@@ -163,8 +163,8 @@ fn first_of_clusters(rows: &[Value], threshold: f64) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_row_passes_the_filters_of_its_testbed() {
-    let paper = paper();
+fn every_row_passes_the_filters_of_its_testbed_and_no_two_are_alike() {
+    let mut paper = paper();
     paper.run(&[]).exits(0);
     for (name, step) in TESTBEDS {
         let rows = paper.rows(step);
@@ -204,6 +204,32 @@ fn every_row_passes_the_filters_of_its_testbed() {
     assert_eq!(rules.into_iter().collect::<Vec<_>>(), ["no_one_line_body", "no_pass_body"]);
     assert_eq!(rejected.len(), 3 * 20 * 2, "a stub and a line of each commit");
     cuts_show_some_of_the_body_and_no_docstring(&paper);
+    // Of all rows that a step reads, no two that stay are alike: by tokens that the test counts.
+    let kept = paper.rows("collected/raw_data");
+    let counts: Vec<_> = kept.iter().map(|row| tokens(text(row, "code"))).collect();
+    let long = |at: usize| counts[at].values().sum::<usize>() >= 20;
+    for one in 0..kept.len() {
+        for other in 0..one {
+            let alike = long(one) && long(other) && similar(&counts[one], &counts[other], 0.8);
+            assert!(!alike, "{}\n{}", kept[one], kept[other]);
+        }
+    }
+    // Of the versions of a method the last one stays.
+    let gone = paper.rows("collected/raw_data.rejects");
+    assert!(gone.len() > 100, "{}", gone.len());
+    for row in &gone {
+        let of = kept.iter().find(|kept| kept["id"] == row["duplicate_of"]).unwrap();
+        assert!(text(of, "commit_time") >= text(row, "commit_time"), "{row}");
+    }
+    // By the tokens of a tokenizer that was trained on them there are no fewer rows than rounds of
+    // a method's versions, and the testbeds are drawn as before.
+    let words = kept.len();
+    paper.set("tokens", "bpe");
+    let outcome = paper.run(&[]).exits(0);
+    assert_eq!(outcome.status("collected/tokenizer"), "hit");
+    assert_eq!(outcome.status("collected/raw_data"), "ran");
+    let by_bpe = paper.rows("collected/raw_data").len();
+    assert!(by_bpe <= words && by_bpe > 200, "{by_bpe} of {words}");
 }
 
 /// The text that is cut is that of `column`, at a place behind what `end` gives.
@@ -274,38 +300,6 @@ fn another_threshold_is_work_for_the_deduplication_only() {
         let sample = paper.rows(&format!("{step}_sample"));
         assert_eq!(ids(&paper.rows(step)), first_of_clusters(&sample, 0.97), "{step}");
     }
-}
-
-/// Of all rows that a step reads, no two that stay are alike: by tokens that the test counts.
-#[test]
-fn raw_data_has_no_two_methods_that_are_alike() {
-    let mut paper = paper();
-    paper.run(&[]).exits(0);
-    let kept = paper.rows("collected/raw_data");
-    let counts: Vec<_> = kept.iter().map(|row| tokens(text(row, "code"))).collect();
-    let long = |at: usize| counts[at].values().sum::<usize>() >= 20;
-    for one in 0..kept.len() {
-        for other in 0..one {
-            let alike = long(one) && long(other) && similar(&counts[one], &counts[other], 0.8);
-            assert!(!alike, "{}\n{}", kept[one], kept[other]);
-        }
-    }
-    // Of the versions of a method the last one stays.
-    let gone = paper.rows("collected/raw_data.rejects");
-    assert!(gone.len() > 100, "{}", gone.len());
-    for row in &gone {
-        let of = kept.iter().find(|kept| kept["id"] == row["duplicate_of"]).unwrap();
-        assert!(text(of, "commit_time") >= text(row, "commit_time"), "{row}");
-    }
-    // By the tokens of a tokenizer that was trained on them there are no fewer rows than rounds of
-    // a method's versions, and the testbeds are drawn as before.
-    let words = kept.len();
-    paper.set("tokens", "bpe");
-    let outcome = paper.run(&[]).exits(0);
-    assert_eq!(outcome.status("collected/tokenizer"), "hit");
-    assert_eq!(outcome.status("collected/raw_data"), "ran");
-    let by_bpe = paper.rows("collected/raw_data").len();
-    assert!(by_bpe <= words && by_bpe > 200, "{by_bpe} of {words}");
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn verifies(api: &GcsApi) {
 }
 
 #[test]
-fn it_is_a_store_like_a_folder() {
+fn it_is_a_store_like_a_folder_and_what_was_pushed_are_hits_for_others() {
     let (api, here, there) = (GcsApi::start(), project(), project());
     let expected = here.run_ok(&[]);
     let done = run_ok(&api, &there, &["--cache", STORE]);
@@ -50,10 +50,6 @@ fn it_is_a_store_like_a_folder() {
     run(&api, &there, &gc).exits(0);
     assert!(api.keys().iter().all(|key| !key.starts_with("p/blobs/")), "{:?}", api.keys());
     verifies(&api);
-}
-
-#[test]
-fn what_was_pushed_there_are_hits_for_others() {
     let (api, owner, other) = (GcsApi::start(), project(), project());
     let expected = owner.run_ok(&[]);
     for sent in [5, 0] {
@@ -78,7 +74,7 @@ fn what_was_pushed_there_are_hits_for_others() {
 }
 
 #[test]
-fn a_bucket_that_is_not_there_and_an_account_that_is_none_are_told() {
+fn a_bucket_that_is_not_there_a_bad_account_and_missing_credentials_are_told() {
     let (api, project) = (GcsApi::start(), project());
     let gone = ["cache", "ls", "--cache", "gs://nobody/p"];
     run(&api, &project, &gone).exits(4).reports(&["there is no such bucket"]);
@@ -89,6 +85,24 @@ fn a_bucket_that_is_not_there_and_an_account_that_is_none_are_told() {
         let told = project.run_with(&LS, &env).exits(4).reports(&["cannot open gs://lab/p"]);
         hides(&told.stderr, &["hunter2"]);
     }
+    let (api, project) = (GcsApi::start(), self::project());
+    let mute = metadata_server(None);
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap();
+    let nobody = closed.local_addr().unwrap().to_string();
+    drop(closed);
+    for (machine, cache) in [(mute, "of-mute"), (nobody, "of-nobody")] {
+        let env = [("GOOGLE_BASE_URL", api.url()), ("GCE_METADATA_HOST", &machine)];
+        let env = [&env[..], &[("GCE_METADATA_IP", &machine)]].concat();
+        let words = ["the environment has no credentials", "GOOGLE_APPLICATION_CREDENTIALS"];
+        let told = project.run_with(&LS, &env).exits(4).reports(&words);
+        assert!(told.took < patience(5), "{:?}", told.took);
+        let args = ["run", "w.yaml", "--remote", STORE, "--cache", cache, "--format", "json"];
+        let done = project.run_with(&[&args[..], &["--overwrite"]].concat(), &env).exits(0);
+        assert_eq!(statuses(&steps(&done)), ["ran"; 3], "{done}");
+        let told = done.warnings();
+        assert!(told.len() == 1 && told[0].contains("no credentials"), "{told:?}");
+    }
+    assert_eq!(api.take(), [], "nothing is asked for without a token");
 }
 
 const LS: [&str; 4] = ["cache", "ls", "--cache", STORE];
@@ -122,29 +136,7 @@ fn metadata_server(token: Option<&'static str>) -> String {
 }
 
 #[test]
-fn without_credentials_it_is_said_soon_which_are_missing() {
-    let (api, project) = (GcsApi::start(), project());
-    let mute = metadata_server(None);
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap();
-    let nobody = closed.local_addr().unwrap().to_string();
-    drop(closed);
-    for (machine, cache) in [(mute, "of-mute"), (nobody, "of-nobody")] {
-        let env = [("GOOGLE_BASE_URL", api.url()), ("GCE_METADATA_HOST", &machine)];
-        let env = [&env[..], &[("GCE_METADATA_IP", &machine)]].concat();
-        let words = ["the environment has no credentials", "GOOGLE_APPLICATION_CREDENTIALS"];
-        let told = project.run_with(&LS, &env).exits(4).reports(&words);
-        assert!(told.took < patience(5), "{:?}", told.took);
-        let args = ["run", "w.yaml", "--remote", STORE, "--cache", cache, "--format", "json"];
-        let done = project.run_with(&[&args[..], &["--overwrite"]].concat(), &env).exits(0);
-        assert_eq!(statuses(&steps(&done)), ["ran"; 3], "{done}");
-        let told = done.warnings();
-        assert!(told.len() == 1 && told[0].contains("no credentials"), "{told:?}");
-    }
-    assert_eq!(api.take(), [], "nothing is asked for without a token");
-}
-
-#[test]
-fn a_public_bucket_is_read_by_nobody_in_particular() {
+fn a_public_bucket_is_read_by_nobody_and_others_with_the_account_of_the_machine() {
     let (api, owner, other) = (GcsApi::start(), project(), project());
     let expected = owner.run_ok(&[]);
     run(&api, &owner, &["push", "w.yaml", "--remote", STORE]).exits(0);
@@ -154,10 +146,6 @@ fn a_public_bucket_is_read_by_nobody_in_particular() {
     let done = other.run_with(&args, &env).exits(0);
     assert_eq!(statuses(&steps(&done)), ["hit (remote)"; 3], "{done}");
     assert_eq!(done.digests(), expected.digests());
-}
-
-#[test]
-fn the_account_of_the_machine_is_asked_for_lack_of_others() {
     let (api, project) = (GcsApi::start(), project());
     api.admit(|token| token == Some("hunter2-machine"));
     let machine = metadata_server(Some("hunter2-machine"));

@@ -36,7 +36,7 @@ fn error(status: u16, headers: &[(&str, &str)], kind: &str, message: &str) -> Ch
 }
 
 #[test]
-fn messages_are_asked_as_their_api_wants_it() {
+fn messages_instructions_and_settings_are_asked_as_their_api_wants_it() {
     let (api, project) = served(2, "api_key_env: MY_KEY");
     with_key(&project, &["run", "w.yaml"]).exits(0);
     let asked = api.asked();
@@ -57,17 +57,12 @@ fn messages_are_asked_as_their_api_wants_it() {
         let columns = "finish_reason reported_model prompt_tokens completion_tokens";
         has(&row, columns, json!(["end_turn", VERSION, 11, 7]));
     }
-    // The key is nowhere.
     for file in files_below(&project.root()) {
         let bytes = std::fs::read(&file).unwrap();
         let found = bytes.windows(16).any(|window| KEY.as_bytes().windows(16).any(|k| k == window));
         assert!(!found, "{}", file.display());
     }
     project.verifies("cache");
-}
-
-#[test]
-fn instructions_and_settings_have_fields_of_their_own() {
     let all = "temperature: 0.2, top_p: 0.9, stop: [END], extra_body: { top_k: 40 }, samples: 2";
     let (api, project) = served(1, all);
     project.change("{ treatments:", "{ system: Be brief., treatments:");
@@ -121,7 +116,7 @@ fn answers_in_blocks_are_read() {
 }
 
 #[test]
-fn what_fails_in_passing_is_asked_again() {
+fn what_fails_in_passing_is_asked_again_and_one_prompt_that_fails_is_set_aside() {
     let half = json!({"type": "message", "content": [{"type": "text"}]}).to_string();
     for fault in [
         error(529, &[], "overloaded_error", "Overloaded"),
@@ -134,10 +129,6 @@ fn what_fails_in_passing_is_asked_again() {
     ] {
         survives(WORKFLOW, fault);
     }
-}
-
-#[test]
-fn one_prompt_that_fails_is_set_aside() {
     let long = error(400, &[], "invalid_request_error", "prompt is too long: 9 > 8");
     for (fault, tries, rule, word) in [
         (long, 1, "refused", "context"),

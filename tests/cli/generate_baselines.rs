@@ -81,15 +81,11 @@ fn without_a_column_the_last_message_of_the_user_comes_back() {
 }
 
 #[test]
-fn no_prompt_is_needed() {
+fn no_prompt_is_needed_and_nothing_to_give_is_set_aside() {
     let rows = without_prompts(&data()).ran().rows("echo");
     assert_eq!(rows.len(), 5);
     let own = |row: &Value| row["prediction"] == row["begin"] && row["prompt_id"] != row["id"];
     assert!(rows.iter().all(own));
-}
-
-#[test]
-fn nothing_to_give_is_set_aside() {
     let mut rows = data();
     rows[1]["begin"] = Value::Null;
     rows[2]["code"] = Value::Null;
@@ -112,19 +108,17 @@ fn nothing_to_give_is_set_aside() {
     assert!(project.rows("echo").is_empty() && project.rows("best.summary").is_empty());
 }
 
-/// An upper bound is one, and the lower one is below it.
 #[test]
 fn scores_lie_between_the_two() {
-    let project = Project::steps(
+    let steps =
         "  methods: { op: methods, with: { corpus: python-stdlib, include: ['json/*.py'] } }
   testbed: { op: cut, from: methods, with: { seed: 42 } }
   echo: { op: generate, from: testbed, with: { provider: echo, given: random_cut } }
   best: { op: generate, from: testbed, with: { provider: reference, reference: code } }
   low: { op: score, from: echo, with: { reference: code } }
   high: { op: score, from: best, with: { reference: code } }
-",
-    )
-    .ran();
+";
+    let project = Project::steps(steps).ran();
     let high = project.rows("high");
     assert!(high.len() > 20);
     for row in &high {

@@ -55,20 +55,7 @@ fn a_text_goes_on_without_a_chat_around_it() {
 }
 
 #[test]
-fn the_prompt_of_a_treatment_is_the_default() {
-    let (api, project) = served(2, "");
-    let text = project.read("w.yaml");
-    let text = text.replace(", prompt: code", "").replace("from: data", "from: prompts");
-    let prompts = "  prompts: { op: prompt, from: data, with: { system: s, treatments: { a: '# {{ code }}' } } }\n";
-    project.write("w.yaml", text + prompts);
-    project.run_ok(&[]);
-    let mut said: Vec<String> = api.asked().iter().map(|asked| asked.last()).collect();
-    said.sort();
-    assert_eq!(said, ["# def f0(a):", "# def f1(a):"]);
-}
-
-#[test]
-fn what_a_request_says() {
+fn what_a_request_says_and_the_prompt_of_a_treatment_is_its_default() {
     let all = "suffix: after, temperature: 0.2, top_p: 0.9, max_tokens: 64, stop: [END], seed: 7, \
                samples: 2, logprobs: true, extra_body: { top_k: 40 }";
     let (api, project) = served(1, all);
@@ -84,10 +71,19 @@ fn what_a_request_says() {
         assert_eq!(asked.body, wanted);
     }
     assert_eq!(asked.len(), 2);
+    let (api, project) = served(2, "");
+    let text = project.read("w.yaml");
+    let text = text.replace(", prompt: code", "").replace("from: data", "from: prompts");
+    let prompts = "  prompts: { op: prompt, from: data, with: { system: s, treatments: { a: '# {{ code }}' } } }\n";
+    project.write("w.yaml", text + prompts);
+    project.run_ok(&[]);
+    let mut said: Vec<String> = api.asked().iter().map(|asked| asked.last()).collect();
+    said.sort();
+    assert_eq!(said, ["# def f0(a):", "# def f1(a):"]);
 }
 
 #[test]
-fn the_middle_is_filled_in() {
+fn the_middle_is_filled_in_and_chats_and_texts_do_not_share_answers() {
     let (api, project) = served(1, "suffix: after");
     let row = |id, code: Option<&str>, after: Option<&str>| json!({"id": id, "code": code, "after": after});
     let rows = [
@@ -111,10 +107,6 @@ fn the_middle_is_filled_in() {
     assert_eq!(reasons, wanted);
     // A row that cannot be asked is no reason to run again.
     project.run_ok(&[]).all_hit();
-}
-
-#[test]
-fn chats_and_texts_do_not_share_answers() {
     let (api, project) = served(2, "");
     project.run_ok(&[]);
     project.change("endpoint: completions, ", "");
@@ -158,7 +150,7 @@ fn log_probabilities_are_columns_at_both_endpoints() {
 }
 
 #[test]
-fn log_probabilities_that_the_server_does_not_give_are_null() {
+fn log_probabilities_that_the_server_does_not_give_are_null_and_columns_that_are_there_stay() {
     let odd = [
         json!(null),
         json!({"content": null}),
@@ -185,11 +177,7 @@ fn log_probabilities_that_the_server_does_not_give_are_null() {
     let told = json!([{"token": "a", "logprob": null}, {"token": "b", "logprob": -0.5}]);
     let columns = "logprob_sum logprob_mean n_logprobs token_logprobs";
     has(&row, columns, json!([null, null, 1, told]));
-}
-
-/// Columns of that name in the input are the input's, unless log-probabilities are asked for.
-#[test]
-fn columns_that_are_there_stay() {
+    // Columns of that name in the input are the input's, unless log-probabilities are asked for.
     let (_api, project) = served(1, "");
     project.write("data.jsonl", "{\"id\":\"a\",\"code\":\"x\",\"logprob_sum\":\"mine\"}\n");
     project.run_ok(&[]);

@@ -1,7 +1,5 @@
-//! Servers that fail, die or talk nonsense: retries, messages, and that all other
-//! prompts get their answers.
-//!
-//! `generate` within limits: money, pace, and waits that a server asks for.
+//! Servers of `generate` that fail, die or talk nonsense: retries, messages, and answers for all other
+//! prompts; and limits: money, pace, and waits that a server asks for.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -135,7 +133,7 @@ fn what_the_server_refuses_is_not_asked_again() {
 }
 
 #[test]
-fn what_will_not_change_ends_the_step_at_once() {
+fn what_will_not_change_ends_the_step_at_once_as_does_an_address_without_its_end() {
     let model = "The model `tiny` does not exist";
     ends(ChatFault::Error(404, "model_not_found", model.into()), &["has no model `tiny`", "exist"]);
     ends(raw(404, json!({"detail": "Not Found"})), &["no chat completions at", "/v1"]);
@@ -155,18 +153,13 @@ fn what_will_not_change_ends_the_step_at_once() {
     ends(ChatFault::Raw(200, packed, "{}".into()), &["compresses its answer"]);
     let unknown = json!({"error": {"message": "Unsupported parameter: 'seed'", "code": "unsupported_parameter", "param": "seed"}});
     ends(raw(400, unknown), &["does not take a parameter", "seed"]);
-}
-
-#[test]
-fn an_address_without_its_end_is_told() {
     let (_api, project) = served(2, "");
     project.change("/v1'", "'");
     project.fails("answers", &["/chat/completions", "HTTP 404", "ends in /v1"]);
 }
 
-/// Earlier answers are kept, and reported as kept.
 #[test]
-fn a_step_that_ends_early_keeps_its_answers() {
+fn a_step_that_ends_keeps_its_answers_and_those_under_way() {
     let (api, project) = served(20, "concurrency: 1");
     let gone = || ChatFault::Error(404, "model_not_found", "The model does not exist".into());
     api.script(move |asked| (asked.number >= 7).then(gone));
@@ -175,11 +168,7 @@ fn a_step_that_ends_early_keeps_its_answers() {
     api.heal();
     assert_eq!(project.run_ok(&[]).step("answers")["reused_rows"], 7);
     assert_eq!(api.count(), 13);
-}
-
-/// Requests under way may have been paid: their answers are taken although the step ends.
-#[test]
-fn answers_under_way_are_kept_when_the_step_ends() {
+    // Requests under way may have been paid: their answers are taken although the step ends.
     let (api, project) = served(20, "concurrency: 4");
     api.script(|asked| {
         Some(match asked.number {
@@ -195,26 +184,21 @@ fn answers_under_way_are_kept_when_the_step_ends() {
 }
 
 #[test]
-fn warnings_are_not_as_many_as_rows() {
+fn warnings_are_not_as_many_as_rows_and_a_text_that_is_null_is_rejected() {
     let (api, project) = served(200, "");
     api.script(|_| Some(ChatFault::Error(400, "bad", "no way".into())));
     assert_eq!(project.run_ok(&[]).warnings().len(), 1);
     let counts = ["answers.rejects", "answers", "answers.summary"];
     assert_eq!(counts.map(|port| project.rows(port).len()), [200, 0, 0]);
-}
-
-/// A row without a conversation does not count as a failure of the server: it is not tried again.
-#[test]
-fn a_text_that_is_null_is_rejected() {
+    // A row without a conversation does not count as a failure of the server: it is not tried again.
     let (api, project) = served(2, "messages: code");
     project.write("data.jsonl", "{\"id\":\"a\",\"code\":\"x y\"}\n{\"id\":\"b\",\"code\":null}\n");
     project.rerun("    from: prompts\n", "    from: data\n");
     let reject = project.only("answers.rejects");
     has(&reject, "id rule", json!(["b", "messages"]));
     says(text(&reject, "reason"), &["`code`"]);
-    // The other text is asked as it is.
     project.only("answers");
-    assert_eq!(counts(&api), BTreeMap::from([("x y".into(), 1)]));
+    assert_eq!(self::counts(&api), BTreeMap::from([("x y".into(), 1)]));
     project.run_ok(&[]).all_hit();
 }
 
@@ -240,7 +224,6 @@ fn the_run_stops_before_the_request_that_would_pass_the_limit() {
         // Money spent by one run counts in the next.
         over_budget(&project);
         assert_eq!(api.take().len(), 0);
-        // A higher limit uses what was paid.
         let outcome = project.rerun("max_usd: 35", "max_usd: 400");
         assert_eq!((api.take().len(), answers(&project).len()), (ROWS - 3, ROWS));
         assert_eq!(outcome.step("answers")["reused_rows"], 3);
@@ -286,7 +269,7 @@ fn gaps(asked: &[ChatRequest]) -> Vec<f64> {
 }
 
 #[test]
-fn requests_keep_their_pace() {
+fn requests_and_tokens_keep_their_pace() {
     let (api, project) = served(8, "requests_per_minute: 120, concurrency: 8");
     let outcome = project.run_ok(&[]);
     let at = gaps(&api.asked());
@@ -296,10 +279,6 @@ fn requests_keep_their_pace() {
         }
     }
     assert!(outcome.took < patience(6), "{:?} {at:?}", outcome.took);
-}
-
-#[test]
-fn tokens_keep_their_pace() {
     let (api, project) = served(5, "tokens_per_minute: 12000, max_tokens: 100, concurrency: 8");
     api.set_tokens(100, 100);
     let outcome = project.run_ok(&[]);

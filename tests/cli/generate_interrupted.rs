@@ -131,12 +131,19 @@ fn after_a_kill_only_what_has_no_answer_is_asked() {
 }
 
 #[test]
-fn an_interruption_ends_at_once_and_keeps_the_answers() {
+fn an_interruption_ends_at_once_and_a_forced_run_that_was_killed_asks_only_for_the_rest() {
     let (api, project) = served(ROWS, "concurrency: 4");
     let (outcome, answered) = stopped(&api, &project, "INT", "");
     let outcome = outcome.exits(130);
     assert!(project.read("events").contains("\"status\":\"interrupted\""), "{outcome}");
     goes_on(&api, &project, &answered, ROWS - BEFORE);
+    let (api, project) = served(ROWS, "concurrency: 4");
+    let before = project.run_ok(&[]);
+    stopped(&api, &project, "KILL", "--force answers");
+    let outcome = project.run_ok(&[]);
+    outcome.all_hit();
+    assert_eq!((api.count(), outcome.digests()), (0, before.digests()));
+    project.verifies("cache");
 }
 
 #[test]
@@ -159,7 +166,6 @@ fn several_kills_lose_nothing() {
     goes_on(&api, &project, &answered, ROWS - 40);
 }
 
-/// Every turn is kept, not only whole conversations.
 #[test]
 fn a_conversation_that_was_killed_goes_on_at_its_turn() {
     let (api, project) = served(20, "concurrency: 4");
@@ -178,7 +184,6 @@ fn a_conversation_that_was_killed_goes_on_at_its_turn() {
     goes_on(&api, &project, &answered, ROWS - BEFORE);
 }
 
-/// A step that failed keeps its answers as well; a clean-up takes only what no run needs.
 #[test]
 fn what_a_failed_run_was_answered_outlives_a_clean_up() {
     let (api, project) = served(ROWS, "concurrency: 1");
@@ -190,25 +195,6 @@ fn what_a_failed_run_was_answered_outlives_a_clean_up() {
     api.heal();
     project.run(&["cache", "gc", "--keep-runs", "1"]).exits(0);
     goes_on(&api, &project, &answered, ROWS - BEFORE);
-}
-
-#[test]
-fn a_forced_run_that_was_killed_asks_only_for_the_rest() {
-    let (api, project) = served(ROWS, "concurrency: 4");
-    let before = project.run_ok(&[]);
-    stopped(&api, &project, "KILL", "--force answers");
-    // The result from before is still there.
-    let outcome = project.run_ok(&[]);
-    outcome.all_hit();
-    assert_eq!((api.count(), outcome.digests()), (0, before.digests()));
-    project.verifies("cache");
-}
-
-#[test]
-fn two_runs_at_a_time_ask_nothing_twice() {
-    let (api, project) = served(ROWS, "concurrency: 4");
-    let [one, two] = both(&api, &project, ["w.yaml", "w.yaml"], ROWS);
-    assert_eq!(one.digests(), two.digests());
 }
 
 /// Runs two workflows at a time, whose steps need so many answers together.
@@ -223,7 +209,10 @@ fn both(api: &ChatApi, project: &Project, files: [&str; 2], asked: usize) -> [Ou
 }
 
 #[test]
-fn two_workflows_at_a_time_ask_nothing_twice() {
+fn two_runs_workflows_or_steps_at_a_time_ask_nothing_twice() {
+    let (api, project) = served(ROWS, "concurrency: 4");
+    let [one, two] = both(&api, &project, ["w.yaml", "w.yaml"], ROWS);
+    assert_eq!(one.digests(), two.digests());
     let (api, project) = served(40, "concurrency: 4");
     let other = workflow(&api, "concurrency: 8, extract: raw")
         .replace("galeras: 1\n", "galeras: 1\nname: other\n")
@@ -231,11 +220,6 @@ fn two_workflows_at_a_time_ask_nothing_twice() {
     project.write("other.yaml", other);
     project.write("more.jsonl", data(20..60));
     both(&api, &project, ["w.yaml", "other.yaml"], 60);
-}
-
-/// Two steps of one run that ask the same: each question goes out once.
-#[test]
-fn two_steps_of_a_run_ask_nothing_twice() {
     let (api, project) = served(20, "concurrency: 4");
     let text = project.read("w.yaml");
     let (_, step) = text.split_once("  answers:\n").unwrap();
@@ -256,9 +240,8 @@ fn waiting(project: &Project) -> Running {
     second
 }
 
-/// The second run waits for the first one, which is killed: it continues with the kept answers.
 #[test]
-fn a_run_takes_over_from_one_that_is_killed_while_it_waits() {
+fn a_run_that_waits_takes_over_from_one_that_is_killed_and_can_be_interrupted() {
     let (api, project) = served(ROWS, "concurrency: 4");
     let first = started(&api, &project, "");
     let second = waiting(&project);
@@ -271,10 +254,6 @@ fn a_run_takes_over_from_one_that_is_killed_while_it_waits() {
     assert_eq!(asked.len(), ROWS - BEFORE);
     assert!(questions(&asked).is_disjoint(&questions(&answered)));
     project.run_ok(&[]).all_hit();
-}
-
-#[test]
-fn a_run_that_waits_for_another_can_be_interrupted() {
     let (api, project) = served(4, "");
     api.script(|_| Some(ChatFault::Hang));
     let first = start(&project, "events", "");

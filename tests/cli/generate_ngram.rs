@@ -12,10 +12,7 @@ const WORKFLOW: &str = "galeras: 1
 steps:
   data: { op: read, with: { path: data.jsonl } }
   train: { op: read, with: { path: train.jsonl } }
-  prompts:
-    op: prompt
-    from: data
-    with: { treatments: { t: 'Go on: {{ random_cut }}' } }
+  prompts: { op: prompt, from: data, with: { treatments: { t: 'Go on: {{ random_cut }}' } } }
   answers:
     op: generate
     from: { input: prompts, train: train }
@@ -49,7 +46,6 @@ fn others() -> Vec<Value> {
     (0..9).map(|i| json!({"id": format!("o{i}"), "code": code(i)})).collect()
 }
 
-/// The methods `others`, and these.
 fn with_others(more: &[(&str, &str)]) -> Vec<Value> {
     let more = more.iter().map(|(id, code)| json!({"id": id, "code": code}));
     others().into_iter().chain(more).collect()
@@ -105,15 +101,11 @@ fn a_row_is_completed_from_the_texts_of_others_alone() {
     project.write("train.jsonl", lines(&with_others(&[("b", &decorated)])));
     project.run_ok(&[]);
     assert_eq!(project.only("answers")["prediction"], learned);
-    // Every id of a text counts.
-    // Ids are unique in a table with the key `id`, but not in one with another key.
-    let decorated = format!("@cached\n{METHOD}");
-    let train = [
-        ("a1", "a", "1", &*decorated),
-        ("b2", "b", "2", &*decorated),
-        ("a3", "a", "3", "pass\n"),
-    ]
-    .map(|(id, name, part, code)| json!({"id": id, "name": name, "part": part, "code": code}));
+    // Every id of a text counts. Ids are unique in a table with the key `id`, but not with another.
+    let code = decorated.as_str();
+    let train = [("a1", "a", "1", code), ("b2", "b", "2", code), ("a3", "a", "3", "pass\n")];
+    let train = train
+        .map(|(id, name, part, code)| json!({"id": id, "name": name, "part": part, "code": code}));
     let project = one(&train);
     let keyed = "  keyed:
     op: sql
@@ -173,7 +165,6 @@ fn answers_are_code_that_goes_on() {
         assert!(tokens <= 40 && row["prompt_tokens"].as_u64().unwrap() > 0, "{row}");
         assert_eq!(row["finish_reason"] == "length", tokens == 40, "{row}");
         assert_eq!(values(row, "model sample earlier_responses"), json!(["ngram", 0, []]));
-        // Everything of the prompt is there.
         assert!(row["treatment"].is_string() && row["code"].is_string(), "{row}");
     }
     let prompts = project.rows("prompts");
@@ -194,10 +185,8 @@ fn answers_depend_on_no_machine_and_no_order() {
     assert_eq!(one.digests(), many.digests());
     assert_eq!(many.status("answers"), "ran");
     project.run_ok(&["--jobs", "3", "--set", "samples=3"]).all_hit();
-    let cuts: Vec<Value> = others()
-        .iter()
-        .map(|row| json!({"id": row["id"], "random_cut": text(row, "code")[..40].to_owned()}))
-        .collect();
+    let cut = |row: &Value| json!({"id": row["id"], "random_cut": &text(row, "code")[..40]});
+    let cuts: Vec<Value> = others().iter().map(cut).collect();
     let project = self::project(&cuts, &others());
     let first = project.rerun("temperature: 0", "temperature: 1, samples: 4");
     let reversed = |rows: Vec<Value>| lines(&rows.into_iter().rev().collect::<Vec<_>>());
@@ -206,10 +195,8 @@ fn answers_depend_on_no_machine_and_no_order() {
     assert_eq!(first.digests(), project.run_ok(&["--cache", "fresh"]).digests());
     project.run_ok(&[]);
     // The ids of the texts do not count as long as they are no row's.
-    let renamed: Vec<Value> = others()
-        .iter()
-        .map(|row| json!({"id": format!("new{}", text(row, "id")), "code": row["code"]}))
-        .collect();
+    let new = |row: &Value| json!({"id": format!("new{}", text(row, "id")), "code": row["code"]});
+    let renamed: Vec<Value> = others().iter().map(new).collect();
     let before = project.cells("answers", "prediction");
     project.write("train.jsonl", lines(&renamed));
     project.run_ok(&[]);
@@ -257,7 +244,7 @@ fn answers_end_at_the_most_tokens_and_at_stops() {
 }
 
 #[test]
-fn a_model_without_texts_has_nothing_to_say() {
+fn a_model_without_texts_has_nothing_to_say_and_may_learn_from_other_columns() {
     for train in [
         "SELECT id, code FROM input WHERE false",
         "SELECT id, CAST(NULL AS VARCHAR) AS code FROM input",
@@ -271,6 +258,13 @@ fn a_model_without_texts_has_nothing_to_say() {
         let found = values(&project.only("answers"), "prediction finish_reason completion_tokens");
         assert_eq!(found, json!([CUT, "stop", 0]), "{train}");
     }
+    let given = |row: &Value| json!({"id": row["id"], "text": row["code"]});
+    let more = json!({"id": "z", "text": copy()});
+    let train: Vec<Value> = others().iter().map(given).chain([more]).collect();
+    let project = project(&[json!({"id": "a", "random_cut": "x", "begin": CUT})], &train);
+    project.rerun("seed: 1", "seed: 1, code: begin, train_column: text, order: 4, model: m");
+    let found = values(&project.only("answers"), "prediction model reported_model");
+    assert_eq!(found, json!([METHOD.trim_end(), "m", null]));
 }
 
 #[test]
@@ -288,11 +282,8 @@ fn odd_code_comes_back_as_it_was() {
         "\u{feff}def f",
         "x\0y",
     ];
-    let rows: Vec<Value> = codes
-        .iter()
-        .enumerate()
-        .map(|(i, code)| json!({"id": format!("c{i:02}"), "random_cut": code}))
-        .collect();
+    let row = |(i, code): (usize, &&str)| json!({"id": format!("c{i:02}"), "random_cut": code});
+    let rows: Vec<Value> = codes.iter().enumerate().map(row).collect();
     let project = project(&rows, &others()).ran();
     let rows = project.rows("answers");
     assert_eq!(rows.len(), codes.len());
@@ -321,24 +312,11 @@ fn odd_code_comes_back_as_it_was() {
     assert_eq!(project.cells("answers.rejects", "snippet_id step rule sample reason"), wanted);
 }
 
-#[test]
-fn other_columns_may_be_learned_from_and_completed() {
-    let train: Vec<Value> = others()
-        .iter()
-        .map(|row| json!({"id": row["id"], "text": row["code"]}))
-        .chain([json!({"id": "z", "text": copy()})])
-        .collect();
-    let project = project(&[json!({"id": "a", "random_cut": "x", "begin": CUT})], &train);
-    project.rerun("seed: 1", "seed: 1, code: begin, train_column: text, order: 4, model: m");
-    let found = values(&project.only("answers"), "prediction model reported_model");
-    assert_eq!(found, json!([METHOD.trim_end(), "m", null]));
-}
-
 #[track_caller]
 fn refused(old: &str, new: &str, code: &str, word: &str) {
     let project = project(&[json!({"id": "a", "random_cut": CUT, "n": 1})], &others());
     project.change(old, new);
-    assert!(project.refused_once(code, word)["line"].as_u64().unwrap() >= 9, "{new}");
+    assert!(project.refused_once(code, word)["line"].as_u64().unwrap() >= 6, "{new}");
 }
 
 #[test]

@@ -32,7 +32,6 @@ pub fn filled(workflow: &str, api: &ChatApi, more: &str) -> String {
     workflow.replace("URL", &api.url()).replace(", MORE", &more)
 }
 
-/// The workflow of this module, filled.
 pub fn workflow(api: &ChatApi, more: &str) -> String {
     filled(WORKFLOW, api, more)
 }
@@ -105,7 +104,7 @@ fn every_prompt_gets_a_row_with_its_answer() {
 }
 
 #[test]
-fn a_request_says_what_was_told_and_nothing_else() {
+fn a_request_says_what_was_told_and_samples_have_seeds_keys_ids_and_answers_of_their_own() {
     let api = ChatApi::start();
     project(&api, 1, "").run_ok(&[]);
     let asked = api.take().remove(0);
@@ -128,10 +127,6 @@ fn a_request_says_what_was_told_and_nothing_else() {
     // A temperature of 0 is sent as well.
     project(&api, 1, "temperature: 0").run_ok(&[]);
     assert_eq!(api.take()[0].body["temperature"].as_f64(), Some(0.0));
-}
-
-#[test]
-fn samples_have_seeds_keys_ids_and_answers_of_their_own() {
     let (api, project) = served(2, "samples: 5, seed: 40");
     project.run_ok(&[]);
     assert_eq!(seeds(&api.asked()), [40, 40, 41, 41, 42, 42, 43, 43, 44, 44]);
@@ -161,37 +156,7 @@ fn samples_have_seeds_keys_ids_and_answers_of_their_own() {
 }
 
 #[test]
-fn the_summary_says_what_each_model_cost() {
-    let (_api, project) = served(3, "samples: 2, seed: 1, price: { input: 0.15, output: 0.6 }");
-    project.run_ok(&[]);
-    let (prompt, answer) = TOKENS;
-    let summary = project.only("answers.summary");
-    let cost = (6.0 * prompt as f64 * 0.15 + 6.0 * answer as f64 * 0.6) / 1e6;
-    assert!((summary["cost_usd"].as_f64().unwrap() - cost).abs() < 1e-15, "{summary}");
-    let wanted = json!({
-        "model": MODEL, "reported_model": VERSION, "rows": 6, "answers": 6,
-        "prompt_tokens": 66, "completion_tokens": 42, "cost_usd": summary["cost_usd"],
-    });
-    assert_eq!(summary, wanted);
-    project.rerun(", price: { input: 0.15, output: 0.6 }", "");
-    assert_eq!(project.only("answers.summary")["cost_usd"], Value::Null);
-    // Models of other names are summed up apart.
-    let api = ChatApi::start();
-    api.script(|asked| match asked.last().as_str() {
-        "Complete this: def f0(a):" => Some(ChatFault::With(json!({"model": "other"}))),
-        "Complete this: def f1(a):" => Some(ChatFault::With(json!({"model": null}))),
-        _ => None,
-    });
-    let project = self::project(&api, 4, "").ran();
-    let reported = project.cells("answers", "code reported_model");
-    assert_eq!(reported[..2], ["def f0(a): | other", "def f1(a): | null"]);
-    assert_eq!(reported[2..], [2, 3].map(|i| format!("def f{i}(a): | {VERSION}")));
-    let counts = project.cells("answers.summary", "reported_model rows");
-    assert_eq!(counts, ["other | 1".to_owned(), "tiny | 1".to_owned(), format!("{VERSION} | 2")]);
-}
-
-#[test]
-fn a_conversation_goes_on_with_the_answers() {
+fn a_conversation_goes_on_with_the_answers_and_examples_are_shown_and_not_asked() {
     let (api, project) = served(2, "samples: 2, seed: 5, price: { input: 1, output: 1 }");
     project.rerun("'Complete this: {{ code }}'", "['First: {{ code }}', 'Then', 'Last']");
     assert_eq!(api.count(), 2 * 2 * 3);
@@ -214,10 +179,6 @@ fn a_conversation_goes_on_with_the_answers() {
         assert_eq!(values(&row, columns), json!([said[2], said[..2], 33, 21]));
     }
     assert_eq!(values(&project.only("answers.summary"), "rows answers"), json!([4, 12]));
-}
-
-#[test]
-fn examples_are_shown_and_not_asked() {
     let (api, project) = served(1, "");
     project.change(
         "      treatments:
@@ -249,7 +210,7 @@ fn examples_are_shown_and_not_asked() {
 }
 
 #[test]
-fn prompts_that_say_the_same_share_an_answer() {
+fn prompts_that_say_the_same_share_an_answer_and_the_summary_says_what_each_model_cost() {
     let (api, project) = served(0, "samples: 2, seed: 1, price: { input: 1, output: 1 }");
     let row = |id: &str, code: &str| format!("{{\"id\":\"{id}\",\"code\":\"{code}\"}}\n");
     let rows = [("a", "x"), ("b", "y"), ("c", "x"), ("d", "x")];
@@ -271,6 +232,32 @@ fn prompts_that_say_the_same_share_an_answer() {
     let asked = api.asked();
     assert_eq!((asked.len(), asked[0].last().as_str()), (1, "Write a method."));
     assert_eq!(answers(&project).len(), 3);
+    let (_api, project) = served(3, "samples: 2, seed: 1, price: { input: 0.15, output: 0.6 }");
+    project.run_ok(&[]);
+    let (prompt, answer) = TOKENS;
+    let summary = project.only("answers.summary");
+    let cost = (6.0 * prompt as f64 * 0.15 + 6.0 * answer as f64 * 0.6) / 1e6;
+    assert!((summary["cost_usd"].as_f64().unwrap() - cost).abs() < 1e-15, "{summary}");
+    let wanted = json!({
+        "model": MODEL, "reported_model": VERSION, "rows": 6, "answers": 6,
+        "prompt_tokens": 66, "completion_tokens": 42, "cost_usd": summary["cost_usd"],
+    });
+    assert_eq!(summary, wanted);
+    project.rerun(", price: { input: 0.15, output: 0.6 }", "");
+    assert_eq!(project.only("answers.summary")["cost_usd"], Value::Null);
+    // Models of other names are summed up apart.
+    let api = ChatApi::start();
+    api.script(|asked| match asked.last().as_str() {
+        "Complete this: def f0(a):" => Some(ChatFault::With(json!({"model": "other"}))),
+        "Complete this: def f1(a):" => Some(ChatFault::With(json!({"model": null}))),
+        _ => None,
+    });
+    let project = self::project(&api, 4, "").ran();
+    let reported = project.cells("answers", "code reported_model");
+    assert_eq!(reported[..2], ["def f0(a): | other", "def f1(a): | null"]);
+    assert_eq!(reported[2..], [2, 3].map(|i| format!("def f{i}(a): | {VERSION}")));
+    let counts = project.cells("answers.summary", "reported_model rows");
+    assert_eq!(counts, ["other | 1".to_owned(), "tiny | 1".to_owned(), format!("{VERSION} | 2")]);
 }
 
 #[test]

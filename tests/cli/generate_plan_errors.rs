@@ -14,30 +14,26 @@ steps:
     op: generate
     from: ";
 
-/// The input and the arguments of the step, with `@` where those of a case are.
-const STEPS: [(&str, &str, &str); 7] = [
-    ("any", "table", "{ @ }"),
-    ("openai", "table", "{ model: m, base_url: 'URL', messages: code, @ }"),
-    ("completions", "table", "{ endpoint: completions, model: m, base_url: 'URL', @ }"),
+/// The arguments of the step, with `@` where those of a case are.
+const STEPS: [(&str, &str); 7] = [
+    ("any", "@"),
+    ("openai", "model: m, base_url: 'URL', messages: code, @"),
+    ("completions", "endpoint: completions, model: m, base_url: 'URL', @"),
     (
         "anthropic",
-        "table",
-        "{ provider: anthropic, model: m, base_url: 'URL', messages: code, max_tokens: 5, @ }",
+        "provider: anthropic, model: m, base_url: 'URL', messages: code, max_tokens: 5, @",
     ),
-    (
-        "ngram",
-        "{ input: table, train: table }",
-        "{ provider: ngram, seed: 1, messages: code, code: code, @ }",
-    ),
-    ("echo", "table", "{ provider: echo, given: code, @ }"),
-    ("reference", "table", "{ provider: reference, reference: code, @ }"),
+    ("ngram", "provider: ngram, seed: 1, messages: code, code: code, @"),
+    ("echo", "provider: echo, given: code, @"),
+    ("reference", "provider: reference, reference: code, @"),
 ];
 
 /// The workflow whose step has these arguments; «» is left in.
 fn workflow(step: &str, with: &str) -> String {
-    let (_, from, around) = STEPS.iter().find(|(name, ..)| *name == step).unwrap();
+    let (_, around) = STEPS.iter().find(|(name, _)| *name == step).unwrap();
     let with = around.replace('@', with).replace("URL", "http://127.0.0.1:9/v1");
-    format!("{BEFORE}{from}\n    with: {with}\n")
+    let from = if step == "ngram" { "{ input: table, train: table }" } else { "table" };
+    format!("{BEFORE}{from}\n    with: {{ {with} }}\n")
 }
 
 const CONFLICT: &str = "conflicting-arguments";
@@ -144,14 +140,10 @@ const MISTAKES: &[(&str, &str, &str, &[&str])] = &[
 ];
 
 #[test]
-fn arguments_are_checked_at_their_place() {
+fn arguments_and_fields_of_the_extra_body_are_checked_at_their_place() {
     every(MISTAKES.iter().map(|case| (case.1, case)), |(step, with, code, words)| {
         refused(&workflow(step, with), code, words);
     });
-}
-
-#[test]
-fn fields_that_the_step_sets_are_not_for_the_extra_body() {
     for (step, before, names) in [
         ("openai", "", &["model", "messages", "stream", "n"][..]),
         ("completions", "prompt: code, ", &["model", "prompt", "suffix", "stream", "n", "echo"]),
@@ -165,7 +157,7 @@ fn fields_that_the_step_sets_are_not_for_the_extra_body() {
 }
 
 #[test]
-fn arguments_that_are_missing_have_no_place_of_their_own() {
+fn missing_arguments_have_no_place_and_all_mistakes_are_told_at_once() {
     for (with, code, words) in [
         ("base_url: 'URL', messages: code", MISSING, &["`model`"][..]),
         (
@@ -180,19 +172,20 @@ fn arguments_that_are_missing_have_no_place_of_their_own() {
     ] {
         says(&told(&Project::new(&workflow("any", with)).refused_once(code, "")), words);
     }
+    let prompts = "table\n    with: { model: m, base_url: nowhere, max_usd: 1, messages: size }
+  prompts:
+    op: prompt
+    from: table
+    with: { treatments: { a: '{{ x }}', b: '{{ y }}' } }\n";
+    let outcome = Project::new(&format!("{BEFORE}{prompts}")).run_json(&[]).exits(2);
+    let found = outcome.events("diagnostic");
+    let count = |code: &str| found.iter().filter(|found| found["code"] == code).count();
+    assert_eq!(["unknown-column", "bad-url", "wrong-type"].map(count), [2, 1, 1], "{outcome}");
+    assert!(count("missing-argument") >= 1, "{outcome}");
 }
 
 #[test]
-fn an_address_with_a_password_is_refused_without_quoting_it() {
-    for url in ["http://me:hunter2@host/v1", "http://hunter2@host/v1"] {
-        let text = workflow("any", &format!("model: m, messages: code, base_url: «'{url}'"));
-        let outcome = refused(&text, "bad-url", &["user or password"]);
-        assert!(!outcome.stdout.contains("hunter2"), "{outcome}");
-    }
-}
-
-#[test]
-fn ports_that_a_provider_does_not_take() {
+fn ports_that_a_provider_does_not_take_and_an_address_with_a_password_are_refused() {
     let with_port = |port: &str, step: &str, with: &str| {
         let from = format!("from: {{ input: table, {port}: table }}");
         workflow(step, with).replacen("from: table", &from, 1)
@@ -205,18 +198,9 @@ fn ports_that_a_provider_does_not_take() {
     let (text, _) =
         marked(&with_port("«other", "any", "model: m, base_url: 'URL', messages: code"));
     Project::new(&text).refused_once("wrong-inputs", "");
-}
-
-#[test]
-fn all_mistakes_are_told_at_once() {
-    let prompts = "table\n    with: { model: m, base_url: nowhere, max_usd: 1, messages: size }
-  prompts:
-    op: prompt
-    from: table
-    with: { treatments: { a: '{{ x }}', b: '{{ y }}' } }\n";
-    let outcome = Project::new(&format!("{BEFORE}{prompts}")).run_json(&[]).exits(2);
-    let found = outcome.events("diagnostic");
-    let count = |code: &str| found.iter().filter(|found| found["code"] == code).count();
-    assert_eq!(["unknown-column", "bad-url", "wrong-type"].map(count), [2, 1, 1], "{outcome}");
-    assert!(count("missing-argument") >= 1, "{outcome}");
+    for url in ["http://me:hunter2@host/v1", "http://hunter2@host/v1"] {
+        let text = workflow("any", &format!("model: m, messages: code, base_url: «'{url}'"));
+        let outcome = refused(&text, "bad-url", &["user or password"]);
+        assert!(!outcome.stdout.contains("hunter2"), "{outcome}");
+    }
 }

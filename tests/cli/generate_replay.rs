@@ -25,7 +25,6 @@ fn data() -> Vec<Value> {
     (1..=3).map(|i| json!({"id": format!("d{i}"), "code": format!("x = {i}"), "n": i})).collect()
 }
 
-/// An answer to each prompt of [`data`].
 fn given() -> Vec<Value> {
     let of = |i: usize, treatment: &str| {
         json!({
@@ -66,7 +65,6 @@ fn answers_are_found_by_columns_or_ids() {
     project.write("given.jsonl", lines(&given().into_iter().rev().collect::<Vec<_>>()));
     assert_eq!(project.run_ok(&["--jobs", "1"]).step("answers")["digest"], before);
     project.run_ok(&[]).all_hit();
-    // Answers are found by the id of the prompt.
     let project = self::project(&given()).ran();
     let prompts = project.rows("prompts");
     let answer = |(at, row): (usize, &Value)| json!({"id": at, "prompt_id": row["id"], "text": format!("y = {at}"), "reported_model": "old"});
@@ -117,7 +115,7 @@ fn columns_of_answers_are_taken_over() {
 }
 
 #[test]
-fn samples_are_told_apart() {
+fn samples_are_told_apart_and_prompts_without_an_answer_are_set_aside() {
     let mut rows = given();
     rows.iter_mut().for_each(|row| row["sample"] = json!(0));
     for (at, mut row) in given().into_iter().enumerate().take(5) {
@@ -144,16 +142,12 @@ fn samples_are_told_apart() {
     let reject = project.only("answers.rejects");
     assert_eq!(values(&reject, "sample rule"), json!([1, "answer"]));
     says(text(&reject, "reason"), &["snippet_id = d3", "treatment = b", "sample = 1"]);
-}
-
-#[test]
-fn prompts_without_an_answer_are_set_aside() {
     let mut rows = given();
     rows.remove(3);
     // No text is no answer; an empty one is.
     rows[0]["raw_response"] = Value::Null;
     rows[1]["raw_response"] = json!("");
-    let project = project(&rows);
+    let project = self::project(&rows);
     assert_eq!(project.run_ok(&[]).step("answers")["rows"], 4);
     assert!(told(&project).contains(&"d1 | b | 0 | ".to_owned()));
     let wanted = [
@@ -190,8 +184,7 @@ fn two_answers_for_one_prompt_and_samples_without_a_number_are_errors() {
     *rows.last_mut().unwrap() = twice;
     project.write("given.jsonl", lines(&rows));
     project.fails("answers", &["two answers", "snippet_id = d2", "treatment = a"]);
-    let shown = project.run(&["run", "w.yaml"]).exits(1);
-    assert!(shown.stderr.contains("the columns in `on` must identify an answer"), "{shown}");
+    project.cli("run w.yaml").exits(1).reports(&["the columns in `on` must identify an answer"]);
     // Nor do answers pass that `on` is too short for.
     project.write("given.jsonl", lines(&given()));
     project.change("[snippet_id, treatment]", "[snippet_id]");
@@ -333,7 +326,7 @@ fn answered(project: &Project) -> Vec<String> {
 }
 
 #[test]
-fn all_models_answer() {
+fn all_models_answer_or_one_is_chosen() {
     let project = with_models(&of_models());
     let outcome = project.run_ok(&[]);
     let of = |model: &str| {
@@ -353,10 +346,6 @@ fn all_models_answer() {
     let both = answered(&project);
     assert_eq!(both.len(), 12);
     assert!(wanted.iter().all(|one| both.contains(one)), "{both:?}");
-}
-
-#[test]
-fn one_model_is_chosen() {
     let project = with_models(&of_models());
     project.rerun("provider: replay", "provider: replay, model: b");
     let wanted = ["d1", "d2", "d3"].map(|id| format!("b | {id} | 0 | b = '{id}' # 0"));
@@ -383,11 +372,10 @@ fn a_model_that_is_not_there_and_a_row_without_one_are_errors() {
     let project = with_models(&rows);
     project.change("provider: replay", "provider: replay, model: qwen2.5-codr-a");
     project.fails("answers", &["no answers of a model `qwen2.5-codr-a`"]);
-    let shown = project.run(&["run", "w.yaml"]).exits(1);
-    assert!(shown.stderr.contains("did you mean `qwen2.5-coder-a`?"), "{shown}");
+    project.cli("run w.yaml").exits(1).reports(&["did you mean `qwen2.5-coder-a`?"]);
     project.change("model: qwen2.5-codr-a", "model: gpt");
-    let shown = project.run(&["run", "w.yaml"]).exits(1);
-    assert!(shown.stderr.contains("it has answers of qwen2.5-coder-a, qwen2.5-coder-b"), "{shown}");
+    let words = ["it has answers of qwen2.5-coder-a, qwen2.5-coder-b"];
+    project.cli("run w.yaml").exits(1).reports(&words);
     let mut rows = of_models();
     rows[3]["model"] = Value::Null;
     let project = keyed(&rows, "key: [prompt_id, prediction]");
@@ -430,7 +418,6 @@ fn a_table_of_predictions_is_taken_as_it_is() {
     assert_eq!(project.rows("answers"), before);
 }
 
-/// One run exports, another one reads: two models united, and replayed as they are.
 #[test]
 fn an_exported_table_of_two_models_is_replayed() {
     let made = "galeras: 1

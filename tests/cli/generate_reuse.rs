@@ -15,7 +15,6 @@ fn taken(api: &ChatApi) -> Vec<String> {
     said
 }
 
-/// Runs, and nothing was asked.
 #[track_caller]
 fn asks_nothing(api: &ChatApi, project: &Project) -> Outcome {
     api.take();
@@ -38,7 +37,7 @@ fn unlike(api: &ChatApi) {
 }
 
 #[test]
-fn new_rows_and_samples_are_asked_alone() {
+fn new_rows_and_samples_are_asked_alone_and_what_is_made_of_the_answers_asks_nothing() {
     let (api, project) = served(5, "");
     project.run_ok(&[]);
     let before = said(&project);
@@ -49,7 +48,6 @@ fn new_rows_and_samples_are_asked_alone() {
     assert_eq!(taken(&api), ["Complete this: def f5(a):"]);
     assert_eq!(values(&outcome.step("answers"), "computed_rows reused_rows"), json!([1, 5]));
     assert_eq!(said(&project)[..5], before);
-    // Fewer rows, and the same again.
     project.write("data.jsonl", data(2..4));
     asks_nothing(&api, &project);
     project.write("data.jsonl", data(0..6));
@@ -67,34 +65,6 @@ fn new_rows_and_samples_are_asked_alone() {
     assert!(before.iter().all(|one| after.contains(one)));
     project.change("samples: 3", "samples: 2");
     asks_nothing(&api, &project);
-}
-
-#[test]
-fn how_it_is_asked_is_no_part_of_the_result() {
-    let api = ChatApi::start();
-    let base = "price: { input: 1, output: 1 }, max_tokens: 9";
-    let project = project(&api, 3, base);
-    let first = project.run_ok(&[]);
-    asks_nothing(&api, &project).all_hit_as(&first);
-    for more in [
-        "concurrency: 3",
-        "requests_per_minute: 100",
-        "tokens_per_minute: 100000",
-        "tries: 2",
-        "timeout_seconds: 5",
-        "max_usd: 0",
-        "api_key_env: NOT_SET_AT_ALL",
-    ] {
-        project.write("w.yaml", workflow(&api, &format!("{base}, {more}")));
-        asks_nothing(&api, &project).all_hit_as(&first);
-    }
-    // The same server, written in another way.
-    project.write("w.yaml", workflow(&api, base).replace("/v1'", "/v1/'"));
-    asks_nothing(&api, &project).all_hit();
-}
-
-#[test]
-fn what_is_made_of_the_answers_asks_nothing() {
     let (api, project) = served(3, "seed: 1");
     project.run_ok(&[]);
     unlike(&api);
@@ -123,6 +93,30 @@ fn what_is_made_of_the_answers_asks_nothing() {
 }
 
 #[test]
+fn how_it_is_asked_is_no_part_of_the_result() {
+    let api = ChatApi::start();
+    let base = "price: { input: 1, output: 1 }, max_tokens: 9";
+    let project = project(&api, 3, base);
+    let first = project.run_ok(&[]);
+    asks_nothing(&api, &project).all_hit_as(&first);
+    for more in [
+        "concurrency: 3",
+        "requests_per_minute: 100",
+        "tokens_per_minute: 100000",
+        "tries: 2",
+        "timeout_seconds: 5",
+        "max_usd: 0",
+        "api_key_env: NOT_SET_AT_ALL",
+    ] {
+        project.write("w.yaml", workflow(&api, &format!("{base}, {more}")));
+        asks_nothing(&api, &project).all_hit_as(&first);
+    }
+    // The same server, written in another way.
+    project.write("w.yaml", workflow(&api, base).replace("/v1'", "/v1/'"));
+    asks_nothing(&api, &project).all_hit();
+}
+
+#[test]
 fn what_the_answers_depend_on_is_asked_anew() {
     let api = ChatApi::start();
     let changed = project(&api, 2, "").ran();
@@ -145,7 +139,6 @@ fn what_the_answers_depend_on_is_asked_anew() {
         changed.run_ok(&[]);
         assert_eq!(api.take().len(), 2, "{from} -> {to}");
     }
-    // Another server.
     let other = ChatApi::start();
     project(&api, 2, "").ran().with("w.yaml", workflow(&other, "")).run_ok(&[]);
     assert_eq!(other.count(), 2);
@@ -166,14 +159,9 @@ fn two_workflows_and_new_metrics_share_answers() {
     assert_eq!(taken(&api), [4, 5, 6].map(|i| format!("Complete this: def f{i}(a):")));
     project.write("data.jsonl", data(0..7));
     asks_nothing(&api, &project);
-    // New metrics ask nothing.
     let (api, project) = served(2, "");
     project.append(
-        "  scored:
-    op: score
-    from: answers
-    with: { reference: code, metrics: [levenshtein] }
-",
+        "  scored: { op: score, from: answers, with: { reference: code, metrics: [levenshtein] } }\n",
     );
     let outcome = project.run_ok(&[]);
     assert_eq!((outcome.step("scored")["rows"].as_u64(), api.take().len()), (Some(2), 2));
@@ -231,25 +219,6 @@ fn what_failed_is_asked_by_the_next_run_and_only_that() {
     assert_eq!(project.run_ok(&["--cache", "fresh"]).digests(), healed.digests());
 }
 
-#[test]
-fn a_conversation_goes_on_where_it_failed() {
-    let (api, project) = served(2, "");
-    project.change("'Complete this: {{ code }}'", "['{{ code }}', Then, 'Last {{ code }}']");
-    api.spoil("Last def f1", ChatFault::Error(400, "bad", "no way".into()));
-    project.run_ok(&[]);
-    assert_eq!((api.take().len(), project.rows("answers").len()), (6, 1));
-    api.heal();
-    project.run_ok(&[]);
-    assert_eq!(taken(&api), ["Last def f1(a):"]);
-    assert_eq!(project.rows("answers").len(), 2);
-    // One turn more.
-    project.rerun("'Last {{ code }}'", "'Last {{ code }}', More");
-    assert_eq!(taken(&api), ["More"; 2]);
-    // One turn less.
-    project.change(", 'Last {{ code }}', More", "");
-    asks_nothing(&api, &project);
-}
-
 /// The treatment `one` instead of the only one, and more.
 fn treatments(project: &Project, more: &str) {
     let one = "        control: 'Complete this: {{ code }}'";
@@ -258,10 +227,8 @@ fn treatments(project: &Project, more: &str) {
 
 const TWO: &str = "\n        two: ['{{ code }}', Then]";
 
-/// “Nothing is paid twice … prompts that say the same share their answers.” The answers of a row
-/// stay when other rows are asked.
 #[test]
-fn conversations_that_begin_the_same_share_the_beginning() {
+fn conversations_share_their_beginning_and_go_on_where_they_failed() {
     let (api, project) = served(1, "");
     unlike(&api);
     treatments(&project, &format!("{TWO}\n        three: ['{{{{ code }}}}', Now]"));
@@ -290,4 +257,17 @@ fn conversations_that_begin_the_same_share_the_beginning() {
     project.run_ok(&[]);
     assert_eq!(taken(&api), ["Then", "def f1(a):"]);
     assert_eq!(project.rows("answers").len(), 4);
+    let (api, project) = served(2, "");
+    project.change("'Complete this: {{ code }}'", "['{{ code }}', Then, 'Last {{ code }}']");
+    api.spoil("Last def f1", ChatFault::Error(400, "bad", "no way".into()));
+    project.run_ok(&[]);
+    assert_eq!((api.take().len(), project.rows("answers").len()), (6, 1));
+    api.heal();
+    project.run_ok(&[]);
+    assert_eq!(taken(&api), ["Last def f1(a):"]);
+    assert_eq!(project.rows("answers").len(), 2);
+    project.rerun("'Last {{ code }}'", "'Last {{ code }}', More");
+    assert_eq!(taken(&api), ["More"; 2]);
+    project.change(", 'Last {{ code }}', More", "");
+    asks_nothing(&api, &project);
 }

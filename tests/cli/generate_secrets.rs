@@ -36,10 +36,7 @@ fn tells(bytes: &[u8]) -> bool {
 #[track_caller]
 fn hidden(project: &Project, outcomes: &[&Outcome]) {
     for outcome in outcomes {
-        assert!(
-            !tells(outcome.stdout.as_bytes()) && !tells(outcome.stderr.as_bytes()),
-            "{outcome}"
-        );
+        assert!(!tells(format!("{}{}", outcome.stdout, outcome.stderr).as_bytes()), "{outcome}");
     }
     for file in files_below(&project.root()).into_iter().chain(project.left_behind()) {
         if file.is_file() {
@@ -100,8 +97,7 @@ fn the_key_is_in_no_file_and_no_message() {
     assert!(rows.iter().any(|row| row["raw_response"].to_string().contains("you sent Bearer ***")));
     hidden(&project, &[&human, &again]);
     // Nor does the name of the variable get into results.
-    let store = files_below(&project.path("cache/actions"));
-    for file in store {
+    for file in files_below(&project.path("cache/actions")) {
         let text = std::fs::read_to_string(file).unwrap();
         assert!(!text.contains(NAME), "{text}");
     }
@@ -114,10 +110,9 @@ fn the_key_is_not_in_the_lock_file_nor_in_what_a_killed_run_leaves() {
     api.take();
     api.script(|asked| {
         let key = asked.header("authorization").unwrap().to_owned();
-        Some(if asked.number < 4 {
-            ChatFault::Message(json!({"content": key}))
-        } else {
-            ChatFault::Hang
+        Some(match asked.number {
+            0..4 => ChatFault::Message(json!({"content": key})),
+            _ => ChatFault::Hang,
         })
     });
     let running = Running::start(command(&project, &RUN));
@@ -131,14 +126,12 @@ fn the_key_is_not_in_the_lock_file_nor_in_what_a_killed_run_leaves() {
 
 /// The workflow with a mark where the key is named, and its place.
 fn without_key(api: &ChatApi) -> (Project, String) {
-    let text = workflow(api, "api_key_env: «SECRET_OF_MINE");
-    let (text, place) = marked(&text);
-    let project = Project::new(&text).with("data.jsonl", data(0..2));
-    (project, place)
+    let (text, place) = marked(&workflow(api, "api_key_env: «SECRET_OF_MINE"));
+    (Project::new(&text).with("data.jsonl", data(0..2)), place)
 }
 
 #[test]
-fn a_missing_key_is_found_before_anything_runs() {
+fn a_missing_key_or_one_that_cannot_be_sent_is_found_before_anything_runs() {
     let api = ChatApi::start();
     let (project, place) = without_key(&api);
     let wanted = [format!("missing-secret w.yaml:{place}")];
@@ -166,6 +159,13 @@ fn a_missing_key_is_found_before_anything_runs() {
     let found = project.refused_once("missing-secret", "OPENAI_API_KEY");
     assert!(found["message"].to_string().contains("OPENAI_API_KEY"), "{found}");
     project.run(&["check", "w.yaml"]).exits(0);
+    let api = ChatApi::start();
+    let (project, _) = without_key(&api);
+    for bad in ["two words of mine", "schlüssel-mit-umlaut"] {
+        let outcome = project.run_with(&RUN, &[(NAME, bad)]).exits(2);
+        assert!(outcome.stdout.contains(NAME) && !outcome.stdout.contains(bad), "{outcome}");
+    }
+    assert_eq!(api.count(), 0);
 }
 
 #[test]
@@ -174,25 +174,12 @@ fn only_steps_that_run_need_their_key() {
     let (project, _) = without_key(&api);
     project.run_ok(&["--select", "prompts"]);
     let first = run(&project, &RUN).exits(0);
-    // All hits.
     project.run_ok(&[]).all_hit_as(&first);
     project.run(&["plan", "w.yaml"]).exits(0);
     project.run(&["show", "w.yaml", "answers"]).exits(0);
-    // A new row needs it.
     project.write("data.jsonl", data(0..3));
     project.run_json(&[]).exits(2);
     run(&project, &["run", "w.yaml"]).exits(0);
     project.run_json(&["--force", "answers"]).exits(2);
     assert_eq!(api.asked().iter().map(ChatRequest::last).count(), 3);
-}
-
-#[test]
-fn a_key_that_cannot_be_sent_is_told_without_it() {
-    let api = ChatApi::start();
-    let (project, _) = without_key(&api);
-    for bad in ["two words of mine", "schlüssel-mit-umlaut"] {
-        let outcome = project.run_with(&RUN, &[(NAME, bad)]).exits(2);
-        assert!(outcome.stdout.contains(NAME) && !outcome.stdout.contains(bad), "{outcome}");
-    }
-    assert_eq!(api.count(), 0);
 }

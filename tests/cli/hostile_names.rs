@@ -1,9 +1,6 @@
-//! Names with quotes, spaces, line ends, escape codes, direction marks and NUL: what the workflow
-//! names is refused at its place; what data, repositories and cells are called goes through every verb,
-//! shown escaped on terminals and quoted in what programs read.
-//!
-//! A stranger's workflow that tries everything at once: looking at it does nothing, in little time
-//! and memory, and a run stops before the first of it and names each. `trust` has the details.
+//! Names with quotes, line ends, escape codes, direction marks and NUL are refused at their place, or go
+//! through every verb, escaped and quoted. And a stranger's workflow that tries everything at once: looking
+//! at it does nothing, and a run names each. `trust` has the details.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -58,17 +55,9 @@ const PLACES: [(&str, &str, u64); 8] = [
         "steps:\n  STEP\n  b:\n    op: sql\n    from: { NAME: a }\n    with: { query: SELECT 1 AS x }\n",
         6,
     ),
-    (
-        "reference",
-        "steps:\n  STEP\n  b:\n    op: sample\n    from: NAME\n    with: { n: 1, seed: 1 }\n",
-        6,
-    ),
+    ("reference", "steps:\n  STEP\n  b: { op: sample, from: NAME, with: { n: 1, seed: 1 } }\n", 4),
     ("operator", "steps:\n  a:\n    op: NAME\n", 4),
-    (
-        "argument",
-        "steps:\n  a:\n    op: methods\n    with: { corpus: python-stdlib, NAME: 1 }\n",
-        5,
-    ),
+    ("argument", "steps:\n  a: { op: methods, with: { corpus: python-stdlib, NAME: 1 } }\n", 3),
 ];
 
 #[test]
@@ -102,15 +91,8 @@ name: {}
 description: {}
 steps:
   data: {{ op: read, with: {{ path: data.jsonl, key: [id] }} }}
-  cells:
-    op: sql
-    matrix: {{ m: [{cells}] }}
-    from: data
-    with: {{ query: SELECT * FROM input }}
-  all:
-    op: sql
-    from: cells[*]
-    with: {{ query: \"SELECT * FROM input WHERE n > 0\", key: [id, m] }}
+  cells: {{ op: sql, matrix: {{ m: [{cells}] }}, from: data, with: {{ query: SELECT * FROM input }} }}
+  all: {{ op: sql, from: 'cells[*]', with: {{ query: \"SELECT * FROM input WHERE n > 0\", key: [id, m] }} }}
   valid: {{ op: validate, from: data, with: {{ rules: [{{ name: big, check: n > 1 }}] }} }}
 outputs:
   csv: {{ from: all, path: out/all.csv }}
@@ -135,7 +117,7 @@ outputs:
 }
 
 #[test]
-fn columns_cells_and_values_go_through_every_verb() {
+fn columns_cells_and_values_go_through_every_verb_and_what_programs_read_is_well_formed() {
     let project = project();
     let say = |args: &[&str]| {
         let outcome = project.run(args);
@@ -173,12 +155,6 @@ fn columns_cells_and_values_go_through_every_verb() {
     say(&["cache", "ls"]);
     say(&["cache", "verify"]);
     say(&["lock", "w.yaml"]);
-}
-
-#[test]
-fn what_programs_read_is_well_formed() {
-    let project = project();
-    project.run(&["run", "w.yaml"]).exits(0);
     let graph = |format| {
         let outcome = project.run(&["graph", "w.yaml", "--format", format]).exits(0);
         harmless(format, &outcome);
@@ -190,7 +166,7 @@ fn what_programs_read_is_well_formed() {
     for line in graph("mermaid").lines().skip(3) {
         assert!(line.matches('"').count() % 2 == 0, "{line}");
     }
-    assert_sound_xml(&graph("svg"));
+    roxmltree::Document::parse(&graph("svg")).unwrap();
     let csv = project.read("out/all.csv");
     let records = records(&csv);
     let width = records[0].len();
@@ -216,37 +192,6 @@ fn dot_is_sound(line: &str) -> bool {
         }
     }
     !open
-}
-
-/// Tags are closed in their order, and every `&` begins an entity.
-#[track_caller]
-fn assert_sound_xml(text: &str) {
-    let mut open: Vec<&str> = Vec::new();
-    let mut rest = text;
-    while let Some(at) = rest.find('<') {
-        assert_entities(&rest[..at]);
-        let end = rest[at..].find('>').expect("a tag ends") + at;
-        let tag = &rest[at + 1..end];
-        assert_entities(tag);
-        let name = tag.split(|c: char| c.is_whitespace() || c == '/').find(|part| !part.is_empty());
-        let name = name.unwrap_or_default();
-        if tag.starts_with('/') {
-            assert_eq!(open.pop(), Some(name));
-        } else if !tag.ends_with('/') && !tag.starts_with(['?', '!']) {
-            open.push(name);
-        }
-        rest = &rest[end + 1..];
-    }
-    assert!(open.is_empty(), "{open:?}");
-}
-
-#[track_caller]
-fn assert_entities(text: &str) {
-    for (at, _) in text.match_indices('&') {
-        let entity = text[at..].split(';').next().unwrap_or_default();
-        let known = ["&amp", "&lt", "&gt", "&quot", "&apos"].contains(&entity);
-        assert!(known || entity.starts_with("&#"), "{entity}");
-    }
 }
 
 #[test]
@@ -278,13 +223,8 @@ fn outputs_go_where_their_path_says_or_are_refused() {
 fn repositories_are_mined_or_refused_at_their_place() {
     for name in NAMES.iter().filter(|name| !name.contains('\0')) {
         let project = Project::steps(&format!(
-            "  repos:
-    op: query
-    with: {{ repos: [{}] }}
-  mined:
-    op: mine
-    from: repos
-    with: {{ since: 2020-01-01, until: 2030-01-01 }}
+            "  repos: {{ op: query, with: {{ repos: [{}] }} }}
+  mined: {{ op: mine, from: repos, with: {{ since: 2020-01-01, until: 2030-01-01 }} }}
 ",
             quoted(&format!("./{name}"))
         ));
@@ -306,7 +246,7 @@ fn repositories_are_mined_or_refused_at_their_place() {
                     harmless(name, &project.run(verb).exits(0));
                 }
             }
-            _ => assert!(outcome.exits(2).stderr.contains("w.yaml:5:"), "{name:?}"),
+            _ => assert!(outcome.exits(2).stderr.contains("w.yaml:3:"), "{name:?}"),
         }
     }
 }
@@ -342,12 +282,8 @@ remote: { url: 'http://evil.example:8080/store' }
 params:
   words: { type: string, default: '$(touch hit)`touch hit`; touch hit' }
 steps:
-  hit:
-    op: exec
-    with: { command: \"touch hit #\\e[31m\", output: { id: utf8! } }
-  said:
-    op: exec
-    with: { command: 'echo ${{ params.words }}', output: { id: utf8! } }
+  hit: { op: exec, with: { command: \"touch hit #\\e[31m\", output: { id: utf8! } } }
+  said: { op: exec, with: { command: 'echo ${{ params.words }}', output: { id: utf8! } } }
   stolen: { op: read, with: { path: ../outside.csv } }
   prompts: { op: prompt, from: stolen, with: { treatments: { all: '{{ id }}' } } }
   sent:
@@ -370,7 +306,6 @@ x,ext::sh -c touch% hit,
 o,--upload-pack=touch hit,
 ";
 
-/// A configuration of git that runs programs.
 const CONFIGURATION: &str = "[core]
 \tfsmonitor = touch ../hit
 \tsshCommand = touch ../hit
@@ -433,7 +368,7 @@ fn traced(project: &Project, args: &[&str]) -> (Outcome, String) {
 }
 
 #[test]
-fn looking_at_it_does_nothing_in_little_time_and_memory() {
+fn looking_at_it_does_nothing_in_little_time_and_memory_and_a_run_names_each() {
     let project = hostile();
     let strace = Command::new("strace").args(["-o", "/dev/null", "true"]).output();
     let strace = strace.is_ok_and(|output| output.status.success());
@@ -455,10 +390,6 @@ fn looking_at_it_does_nothing_in_little_time_and_memory() {
     // The page that came of it shows nothing from elsewhere and runs nothing of it.
     let page = project.read("w.html");
     hides(&page, &["<script>alert", "=\"javascript:", "src=\"http", "a-secret-of-mine"]);
-}
-
-#[test]
-fn a_run_stops_and_names_each() {
     let project = hostile();
     let (outcome, trace) = traced(&project, &["run", "w.yaml", "--format", "json"]);
     assert_eq!(outcome.code, Some(2), "{outcome}");

@@ -60,7 +60,7 @@ fn computed() -> (Project, Outcome) {
 }
 
 #[test]
-fn a_second_run_computes_nothing_and_jobs_change_nothing() {
+fn a_second_run_computes_nothing_jobs_change_nothing_and_events_come_in_order() {
     let (project, before) = computed();
     let after = project.run_ok(&[]).all_hit_as(&before);
     assert!(after.events("step_started").is_empty(), "{after}");
@@ -72,6 +72,17 @@ fn a_second_run_computes_nothing_and_jobs_change_nothing() {
     let one = project.run_ok(&["--jobs", "1", "--cache", "one"]);
     assert_eq!(one.digests(), project.run_ok(&["--jobs", "2", "--cache", "two"]).digests());
     assert_eq!(one.digests().len(), 6 + 5);
+    let outcome = self::project().run_ok(&[]);
+    let events = outcome.json_lines();
+    assert_eq!(events[0]["event"], "started");
+    let order: Vec<&str> =
+        events[0]["steps"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert_eq!(order, ["methods", "features", "valid", "testbed", "table", "lengths"]);
+    for step in order {
+        let at = |kind: &str| events.iter().position(|e| e["event"] == kind && e["step"] == step);
+        assert!(at("step_started").unwrap() < at("step_finished").unwrap(), "{step}");
+    }
+    assert!(outcome.stderr.is_empty(), "{outcome}");
 }
 
 #[test]
@@ -165,7 +176,7 @@ fn the_name_of_a_step_changes_nothing() {
 }
 
 #[test]
-fn an_argument_or_a_param_runs_what_depends_on_it() {
+fn an_argument_a_param_and_another_operator_run_what_depends_on_them() {
     let (project, _) = computed();
     project.change("max: 0.65", "max: 0.6");
     let line = "w.yaml:22:56";
@@ -186,12 +197,19 @@ fn an_argument_or_a_param_runs_what_depends_on_it() {
     let (project, _) = computed();
     let found = project.run_ok(&["--set", "seed=43"]).statuses();
     assert_eq!(found, "methods=hit features=hit valid=hit testbed=ran table=hit lengths=ran");
-    let explain = ["explain", "w.yaml", "testbed", "--set", "seed=44"];
-    project.run(&explain).exits(0).prints(&["seed: 43 → 44"]);
+    project.cli("explain w.yaml testbed --set seed=44").exits(0).prints(&["seed: 43 → 44"]);
+    let (project, _) = computed();
+    let (old, new) = (
+        "op: sample, from: methods, with: { n: 1, seed: 1 }",
+        "op: describe, from: methods, with: { columns: [start_line] }",
+    );
+    project.write("w.yaml", format!("{WORKFLOW}  more: {{ {old} }}\n"));
+    assert_eq!(project.run_ok(&[]).step("more")["reason"], "NEW");
+    assert_eq!(project.rerun(old, new).step("more")["reason"], "OP_CHANGED");
 }
 
 #[test]
-fn an_equal_result_and_a_column_that_is_not_read_stop_the_wave() {
+fn a_changed_file_runs_what_reads_it_and_an_equal_result_stops_the_wave() {
     let (project, before) = computed();
     // The rule says the same in other words.
     let after = project.rerun("check: nloc > 1", "check: nloc >= 2");
@@ -209,10 +227,6 @@ fn an_equal_result_and_a_column_that_is_not_read_stop_the_wave() {
     assert_eq!(outcome.status("features"), "ran");
     assert_eq!(outcome.status("table"), "hit", "{outcome}");
     assert_eq!(outcome.status("lengths"), "hit", "{outcome}");
-}
-
-#[test]
-fn a_changed_file_runs_what_reads_it() {
     let (project, before) = computed();
     project.edit("src/b.py", "'b'", "'bb'");
     let after = project.run_ok(&[]);
@@ -231,7 +245,7 @@ fn a_changed_file_runs_what_reads_it() {
 }
 
 #[test]
-fn force_computes_a_step_again_and_select_what_it_needs() {
+fn force_select_and_keep_going_run_what_they_say() {
     let (project, before) = computed();
     let after = project.run_ok(&["--force", "features"]);
     let found = after.statuses();
@@ -245,23 +259,7 @@ fn force_computes_a_step_again_and_select_what_it_needs() {
     let outcome = project.run_ok(&["--select", "table", "--select", "methods"]);
     assert_eq!(outcome.statuses(), "methods=hit features=hit valid=hit testbed=ran table=ran");
     project.run(&["show", "w.yaml", "lengths"]).exits(1).reports(&["not computed yet"]);
-}
-
-#[test]
-fn reasons_of_new_and_replaced_steps() {
-    let (project, _) = computed();
-    let (old, new) = (
-        "op: sample, from: methods, with: { n: 1, seed: 1 }",
-        "op: describe, from: methods, with: { columns: [start_line] }",
-    );
-    project.write("w.yaml", format!("{WORKFLOW}  more: {{ {old} }}\n"));
-    assert_eq!(project.run_ok(&[]).step("more")["reason"], "NEW");
-    assert_eq!(project.rerun(old, new).step("more")["reason"], "OP_CHANGED");
-}
-
-#[test]
-fn keep_going_runs_what_does_not_depend_on_a_failure() {
-    let project = project();
+    let project = self::project();
     let fail = "  broken:\n    op: exec\n    with: { command: exit 1, output: { id: utf8! } }\n  behind:\n    op: sample\n    from: broken\n    with: { n: 1, seed: 1 }\n";
     project.write("w.yaml", WORKFLOW.replace("steps:\n", &format!("steps:\n{fail}")));
     let outcome = project.run_json(&["--keep-going"]).exits(1);
@@ -273,19 +271,4 @@ fn keep_going_runs_what_does_not_depend_on_a_failure() {
     // The failed step is tried again for this reason.
     let outcome = project.run_json(&["--keep-going"]).exits(1);
     assert_eq!(outcome.step("broken")["reason"], "PREV_FAILED");
-}
-
-#[test]
-fn events_come_in_order() {
-    let outcome = project().run_ok(&[]);
-    let events = outcome.json_lines();
-    assert_eq!(events[0]["event"], "started");
-    let order: Vec<&str> =
-        events[0]["steps"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-    assert_eq!(order, ["methods", "features", "valid", "testbed", "table", "lengths"]);
-    for step in order {
-        let at = |kind: &str| events.iter().position(|e| e["event"] == kind && e["step"] == step);
-        assert!(at("step_started").unwrap() < at("step_finished").unwrap(), "{step}");
-    }
-    assert!(outcome.stderr.is_empty(), "{outcome}");
 }

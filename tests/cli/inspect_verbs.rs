@@ -1,11 +1,9 @@
-//! `plan`, `check`, `explain`, `graph`, `ops`, `schema`, `completions`: nothing is computed. The cells
-//! of a matrix step are one node of a graph, with what a run would do with them.
+//! `plan`, `check`, `explain`, `graph`, `ops`, `schema`: nothing is computed. The cells of a matrix step
+//! are one node of a graph, with what a run would do with them.
 
-use std::process::{Command, Stdio};
+use serde_json::{Value, json};
 
-use serde_json::Value;
-
-use crate::harness::{Project, files_below, says};
+use crate::harness::{Project, files_below, has, says, text};
 
 const WORKFLOW: &str = "galeras: 1
 name: shapes
@@ -17,18 +15,12 @@ steps:
     with:
       command: touch ran; printf '{\"id\":\"a\",\"x\":1}\\n{\"id\":\"b\",\"x\":2}\\n{\"id\":\"c\",\"x\":3}\\n'
       output: { id: utf8!, x: int64! }
-  valid:
-    op: validate
-    from: table
-    with: { rules: [ { name: big, check: x > 1 } ] }
-  rest:
-    op: sample
-    from: valid.rejects
-    with: { n: '${{ params.n }}', seed: 1 }
+  valid: { op: validate, from: table, with: { rules: [ { name: big, check: x > 1 } ] } }
+  rest: { op: sample, from: valid.rejects, with: { n: '${{ params.n }}', seed: 1 } }
 ";
 
 #[test]
-fn a_plan_says_what_would_run_and_why() {
+fn a_plan_says_what_would_run_and_why_and_an_explanation_what_it_is() {
     let project = Project::new(WORKFLOW);
     let planned = project.run(&["plan", "w.yaml"]).exits(0);
     says(&planned.stdout, &["NEW", "0 of 3"]);
@@ -47,35 +39,30 @@ fn a_plan_says_what_would_run_and_why() {
     assert!(last["detail"].as_str().unwrap().contains("n: 2 → 1"), "{last}");
     // The run did what the plan said.
     assert_eq!(project.run_ok(&["--set", "n=1"]).statuses(), "table=hit valid=hit rest=ran");
-}
-
-#[test]
-fn several_files_are_checked() {
-    let project = Project::new(WORKFLOW);
-    project.write("good.yaml", WORKFLOW);
-    project.write("bad.yaml", WORKFLOW.replace("op: sample", "op: smaple"));
-    project.write("worse.yaml", WORKFLOW.replace("x > 1", "y > 1"));
-    let checked = project.run(&["check", "w.yaml", "good.yaml"]).exits(0);
-    assert!(checked.stdout.contains("w.yaml: ok") && checked.stdout.contains("good.yaml: ok"));
-    let checked = project.run(&["check", "w.yaml", "bad.yaml", "worse.yaml", "good.yaml"]).exits(2);
-    says(&checked.stderr, &["bad.yaml:16:9", "worse.yaml:14:"]);
-    assert!(checked.stdout.contains("good.yaml: ok"), "{checked}");
-    let checked = project.run(&["check", "bad.yaml", "worse.yaml", "--format", "json"]).exits(2);
-    assert_eq!(checked.diagnostics().len(), 2, "{checked}");
-    assert!(!project.path("ran").exists() && project.stored_nothing());
-}
-
-#[test]
-fn an_explanation_has_arguments_inputs_and_results() {
     let project = Project::new(WORKFLOW);
     project.run(&["explain", "w.yaml", "rest"]).exits(0).prints(&["not computed yet"]);
     project.run_ok(&[]);
-    let words = ["op sample", "hit", "n: 2", "seed: 1", "w.yaml:18", "valid.rejects", "rows"];
+    let words = ["op sample", "hit", "n: 2", "seed: 1", "w.yaml:12", "valid.rejects", "rows"];
     project.run(&["explain", "w.yaml", "rest"]).exits(0).prints(&words);
     let told = project.answer(&["explain", "w.yaml", "rest"]);
     assert_eq!(told["preimage"]["operator"], "sample");
     assert_eq!(told["key"], told["manifest"]["key"]);
     project.run(&["explain", "w.yaml", "rset"]).exits(2).reports(&["did you mean `rest`?"]);
+}
+
+#[test]
+fn several_files_are_checked() {
+    let project = Project::new(WORKFLOW).with("good.yaml", WORKFLOW);
+    project.write("bad.yaml", WORKFLOW.replace("op: sample", "op: smaple"));
+    project.write("worse.yaml", WORKFLOW.replace("x > 1", "y > 1"));
+    let checked = project.run(&["check", "w.yaml", "good.yaml"]).exits(0);
+    assert!(checked.stdout.contains("w.yaml: ok") && checked.stdout.contains("good.yaml: ok"));
+    let checked = project.run(&["check", "w.yaml", "bad.yaml", "worse.yaml", "good.yaml"]).exits(2);
+    says(&checked.stderr, &["bad.yaml:12:15", "worse.yaml:11:"]);
+    assert!(checked.stdout.contains("good.yaml: ok"), "{checked}");
+    let checked = project.run(&["check", "bad.yaml", "worse.yaml", "--format", "json"]).exits(2);
+    assert_eq!(checked.diagnostics().len(), 2, "{checked}");
+    assert!(!project.path("ran").exists() && project.stored_nothing());
 }
 
 #[test]
@@ -98,7 +85,7 @@ fn values_of_the_environment_are_stored_nowhere() {
 }
 
 #[test]
-fn graphs_name_every_step_and_edge() {
+fn graphs_name_every_step_and_edge_and_show_odd_text_safely() {
     let project = Project::new(WORKFLOW);
     let mermaid = project.run(&["graph", "w.yaml"]).exits(0);
     assert!(mermaid.stdout.contains("flowchart"), "{mermaid}");
@@ -114,10 +101,20 @@ fn graphs_name_every_step_and_edge() {
     assert_eq!(mermaid.stdout.matches("-->").count(), 2);
     assert_eq!(dot.stdout.matches("->").count(), 2);
     assert!(!project.path("cache").exists(), "a graph needs no store");
+    let project = Project::new(&WORKFLOW.replace("name: shapes", "name: \"a\\e[31m\\\"<b>&\""));
+    for format in ["mermaid", "dot", "svg"] {
+        let graph = project.run(&["graph", "w.yaml", "--format", format]).exits(0);
+        assert!(!graph.stdout.contains('\u{1b}'), "{format}");
+        assert!(format != "svg" || !graph.stdout.contains("<b>"), "{graph}");
+    }
+    let shown = project.run(&["run", "w.yaml"]).exits(0);
+    assert!(!shown.stderr.contains('\u{1b}'), "{shown}");
+    let shown = project.run(&["cache", "ls"]).exits(0);
+    assert!(!shown.stdout.contains('\u{1b}'), "{shown}");
 }
 
 #[test]
-fn operators_are_listed_and_documented() {
+fn operators_are_listed_and_documented_and_schemas_are_json() {
     let project = Project::empty();
     let all = project.run(&["ops"]).exits(0);
     let names = ["read", "methods", "ast", "validate", "sample", "cut", "sql", "describe", "exec"];
@@ -137,11 +134,6 @@ fn operators_are_listed_and_documented() {
         assert!(real.is_empty(), "{name}: {checked}");
     }
     project.run(&["ops", "sampel"]).exits(2).reports(&["did you mean `sample`?"]);
-}
-
-#[test]
-fn schemas_are_json() {
-    let project = Project::empty();
     let parse = |args: &[&str]| -> Value {
         serde_json::from_str(&project.run(args).exits(0).stdout).unwrap()
     };
@@ -155,17 +147,7 @@ fn schemas_are_json() {
 }
 
 #[test]
-fn completions_are_scripts_and_every_verb_documents_itself() {
-    let project = Project::empty();
-    for shell in ["bash", "zsh", "fish", "elvish"] {
-        project.run(&["completions", shell]).exits(0).prints(&["GALERAS_COMPLETE"]);
-    }
-    let script = project.run(&["completions", "bash"]).exits(0).stdout;
-    let mut bash = Command::new("bash").arg("-n").stdin(Stdio::piped()).spawn().unwrap();
-    std::io::Write::write_all(&mut bash.stdin.take().unwrap(), script.as_bytes()).unwrap();
-    assert!(bash.wait().unwrap().success());
-    project.run(&["completions", "tcsh"]).exits(2);
-    // Every verb documents itself.
+fn every_verb_documents_itself() {
     let project = Project::empty();
     let verbs = "run plan check explain graph ops schema show sql trace path runs diff init cache \
                  completions";
@@ -173,20 +155,6 @@ fn completions_are_scripts_and_every_verb_documents_itself() {
         let help = project.run(&[verb, "--help"]).exits(0);
         assert!(help.stdout.contains("Usage") && help.stderr.is_empty(), "{verb}");
     }
-}
-
-#[test]
-fn a_workflow_with_odd_text_is_shown_safely() {
-    let project = Project::new(&WORKFLOW.replace("name: shapes", "name: \"a\\e[31m\\\"<b>&\""));
-    for format in ["mermaid", "dot", "svg"] {
-        let graph = project.run(&["graph", "w.yaml", "--format", format]).exits(0);
-        assert!(!graph.stdout.contains('\u{1b}'), "{format}");
-        assert!(format != "svg" || !graph.stdout.contains("<b>"), "{graph}");
-    }
-    let shown = project.run(&["run", "w.yaml"]).exits(0);
-    assert!(!shown.stderr.contains('\u{1b}'), "{shown}");
-    let shown = project.run(&["cache", "ls"]).exits(0);
-    assert!(!shown.stdout.contains('\u{1b}'), "{shown}");
 }
 
 const MATRIX: &str = "galeras: 1
@@ -218,7 +186,7 @@ fn graph(project: &Project, format: &str, more: &[&str]) -> String {
 }
 
 #[test]
-fn a_matrix_is_one_node_with_its_count_and_its_states() {
+fn a_matrix_is_one_node_with_its_count_and_its_states_and_one_edge() {
     let project = Project::new(MATRIX);
     for format in FORMATS {
         let drawn = graph(&project, format, &[]);
@@ -232,10 +200,6 @@ fn a_matrix_is_one_node_with_its_count_and_its_states() {
         let drawn = graph(&project, format, &[]);
         says(&drawn, &["8 cells: 6 hit, 2 new", "8 cells: 6 hit, 2 waiting"]);
     }
-}
-
-#[test]
-fn edges_of_cells_are_one_edge_unless_cells_are_unfolded() {
     let project = Project::new(MATRIX);
     assert_eq!(graph(&project, "mermaid", &[]).matches("-->").count(), 3);
     assert_eq!(graph(&project, "dot", &[]).matches(" -> ").count(), 3);
@@ -258,26 +222,15 @@ fn edges_of_cells_are_one_edge_unless_cells_are_unfolded() {
 fn a_matrix_around_an_embedded_workflow_is_folded_too() {
     let outer = "galeras: 1
 steps:
-  part:
-    uses: ./inner.yaml
-    matrix: { n: [1, 2] }
-    with: { n: '${{ matrix.n }}' }
-  all:
-    op: sql
-    from: part[*]
-    with: { query: 'SELECT id, n FROM input', key: [id, n] }
+  part: { uses: ./inner.yaml, matrix: { n: [1, 2] }, with: { n: '${{ matrix.n }}' } }
+  all: { op: sql, from: 'part[*]', with: { query: 'SELECT id, n FROM input', key: [id, n] } }
 ";
     let inner = "galeras: 1
 params:
   n: { type: int }
 steps:
-  table:
-    op: exec
-    with: { command: 'echo ''{\"id\":\"a\"}''', output: { id: utf8! } }
-  some:
-    op: sample
-    from: table
-    with: { n: '${{ params.n }}', seed: 1 }
+  table: { op: exec, with: { command: 'echo ''{\"id\":\"a\"}''', output: { id: utf8! } } }
+  some: { op: sample, from: table, with: { n: '${{ params.n }}', seed: 1 } }
 outputs:
   some: { from: some, path: some.csv }
 ";
@@ -287,4 +240,38 @@ outputs:
         lines.lines().filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(names, ["part/table", "part/some", "all"], "{lines}");
     assert!(lines.contains("2 cells: 2 new"), "{lines}");
+}
+
+#[test]
+fn a_code_is_explained_without_a_workflow_and_an_unknown_one_is_refused() {
+    let project = Project::empty();
+    let explained = project.run(&["check", "--explain", "unknown-column"]).exits(0);
+    let said = &explained.stdout;
+    assert!(said.starts_with("unknown-column: A column does not exist.\n\n"), "{explained}");
+    assert!(said.contains("\n```yaml\n") && said.ends_with("```\n"), "{explained}");
+    assert!(explained.stderr.is_empty(), "{explained}");
+    let line = project.answer(&["check", "--explain", "cycle"]);
+    let title = "Steps need each other's results.";
+    has(&line, "event code title", json!(["explanation", "cycle", title]));
+    says(text(&line, "explanation"), &["from"]);
+    for (code, words) in [
+        ("unknown-colum", &["did you mean `unknown-column`?"][..]),
+        ("E0308", &["there is no diagnostic code `E0308`", "yaml-syntax"]),
+    ] {
+        let refused = project.run(&["check", "--explain", code]).exits(2).reports(words);
+        assert!(refused.stdout.is_empty(), "{refused}");
+    }
+    // Files are either checked or not.
+    project.run(&["check"]).exits(2);
+    project.run(&["check", "w.yaml", "--explain", "cycle"]).exits(2);
+}
+
+#[test]
+fn what_check_reports_can_be_explained() {
+    let project = Project::new("galeras: 1\nname: w\nsteps:\n  a: { op: methds }\n");
+    let checked = project.run(&["check", "w.yaml", "--format", "json"]).exits(2);
+    let lines = checked.json_lines();
+    let code = lines[0]["code"].as_str().unwrap();
+    assert_eq!(code, "unknown-operator", "{checked}");
+    project.run(&["check", "--explain", code]).exits(0).prints(&["galeras ops"]);
 }

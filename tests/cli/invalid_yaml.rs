@@ -1,7 +1,5 @@
-//! Files that are no workflow: broken YAML, bombs, empty, huge; and many mistakes at once.
-//!
-//! Names in a workflow that name nothing, and values of the wrong type or out of bounds: each is
-//! found before anything runs, with its place and a suggestion.
+//! Files that are not a workflow: broken YAML, bombs, empty, huge; and unknown names and wrong values.
+//! Each is found before anything runs, with its place and a suggestion.
 
 use crate::harness::{Outcome, Project, every, marked, patience, refused, says, told};
 
@@ -16,7 +14,7 @@ fn invalid(project: &Project) -> Outcome {
 }
 
 #[test]
-fn what_is_no_workflow_is_one_mistake_at_its_place() {
+fn what_is_no_workflow_is_one_mistake_and_what_cannot_be_read_is_named() {
     let syntax = "galeras: 1\nsteps:\n  a: { op: exec, with: [ }\n";
     for (text, start) in [
         (syntax, "yaml-syntax w.yaml:3:"),
@@ -32,10 +30,6 @@ fn what_is_no_workflow_is_one_mistake_at_its_place() {
     }
     let shown = Project::new(syntax).run(&["run", "w.yaml"]).exits(2).reports(&["w.yaml:3:"]);
     assert!(shown.stdout.is_empty(), "{shown}");
-}
-
-#[test]
-fn files_that_cannot_be_read_are_named() {
     let project = Project::empty().with("bytes.yaml", b"galeras: 1\nname: \xff\xfe\n");
     let outcome = project.run_json(&[]).exits(2);
     assert_eq!(outcome.diagnostics().len(), 1, "{outcome}");
@@ -48,7 +42,7 @@ fn files_that_cannot_be_read_are_named() {
 }
 
 #[test]
-fn bombs_and_deep_files_are_refused_in_bounded_time() {
+fn bombs_deep_files_and_ten_megabytes_are_refused_in_bounded_time() {
     let mut text = String::from("galeras: 1\nx0: &x0 [lol, lol, lol, lol, lol, lol, lol, lol]\n");
     for i in 1..30 {
         let one = format!("*x{}", i - 1);
@@ -67,10 +61,6 @@ fn bombs_and_deep_files_are_refused_in_bounded_time() {
         assert!(outcome.took < patience(5), "{:?}", outcome.took);
         assert!(outcome.stdout.len() < 20_000, "{}", outcome.stdout.len());
     }
-}
-
-#[test]
-fn a_file_of_ten_megabytes_is_refused_in_bounded_time() {
     let mut text = String::from("galeras: 1\nsteps:\n");
     let mut i = 0;
     while text.len() < 10 << 20 {
@@ -95,36 +85,14 @@ params:
   seed: { type: int, default: many }
 colour: blue
 steps:
-  a:
-    op: exec
-    with: { command: echo, output: { id: utf8!, x: int64, text: utf8 } }
-  b:
-    op: validat
-    from: a
-  c:
-    op: sql
-    from: a
-    with: { query: 'SELECT id, z FROM input' }
-  d:
-    op: sample
-    from: a.rejcts
-    with: { n: 1, seed: 1 }
-  e:
-    op: sample
-    from: a
-    with: { n: '${{ params.sed }}', seed: 1 }
-  f:
-    op: cut
-    from: a
-    with: { column: text, seed: 1, max: wide }
-  g:
-    op: sample
-    from: nowhere
-    with: { n: 1, seed: 1 }
-  h:
-    op: cut
-    from: h
-    with: { column: text, seed: 1 }
+  a: { op: exec, with: { command: echo, output: { id: utf8!, x: int64, text: utf8 } } }
+  b: { op: validat, from: a }
+  c: { op: sql, from: a, with: { query: 'SELECT id, z FROM input' } }
+  d: { op: sample, from: a.rejcts, with: { n: 1, seed: 1 } }
+  e: { op: sample, from: a, with: { n: '${{ params.sed }}', seed: 1 } }
+  f: { op: cut, from: a, with: { column: text, seed: 1, max: wide } }
+  g: { op: sample, from: nowhere, with: { n: 1, seed: 1 } }
+  h: { op: cut, from: h, with: { column: text, seed: 1 } }
 outputs:
   out: { from: a, path: out.xlsx }
 ";
@@ -133,12 +101,12 @@ outputs:
 fn ten_mistakes_are_ten_diagnostics() {
     let project = Project::new(TEN_MISTAKES);
     let outcome = invalid(&project);
-    let wanted = "wrong-type 3:31, unknown-key 4:1, unknown-operator 10:9, unknown-column 15:32, \
-                  unknown-port 18:13, unknown-param 23:17, wrong-type 27:41, unknown-step 30:11, \
-                  cycle 34:11, bad-path 37:25";
+    let wanted = "wrong-type 3:31, unknown-key 4:1, unknown-operator 7:12, unknown-column 8:53, \
+                  unknown-port 9:28, unknown-param 10:41, wrong-type 11:62, unknown-step 12:26, \
+                  cycle 13:23, bad-path 15:25";
     assert_eq!(outcome.diagnostics().join(", ").replace("w.yaml:", ""), wanted, "{outcome}");
     let shown = project.run(&["run", "w.yaml"]).exits(2);
-    for line in [3, 4, 10, 15, 18, 23, 27, 30, 34, 37] {
+    for line in [3, 4, 7, 8, 9, 10, 11, 12, 13, 15] {
         assert!(shown.stderr.contains(&format!("w.yaml:{line}:")), "line {line}\n{shown}");
     }
     assert!(shown.stdout.is_empty() && project.stored_nothing());
@@ -213,7 +181,7 @@ fn names_that_name_nothing_are_found_at_their_place() {
 }
 
 #[test]
-fn an_unknown_column_or_table_of_a_query() {
+fn an_unknown_column_or_table_of_a_query_and_one_of_the_ninth_step() {
     let text = workflow(
         "  b:\n    op: sql\n    from: table\n    with:\n      query: |\n        SELECT id,\n          sizes\n        FROM input\n",
     );
@@ -227,10 +195,6 @@ fn an_unknown_column_or_table_of_a_query() {
     let message = &outcome.events("diagnostic")[0];
     says(&told(message), &["input", "left"]);
     assert_eq!((&message["line"], &message["file"]), (&13.into(), &"w.yaml".into()));
-}
-
-#[test]
-fn a_wrong_column_in_the_ninth_step_stops_the_first() {
     let mut rest = String::new();
     let mut before = String::from("table");
     for i in 2..9 {
@@ -247,13 +211,12 @@ fn an_expression_with_a_typo() {
     for typo in
         ["${{ param.seed }}", "${{ seed }}", "${{ params.seed + 1 }}", "${{ params.seed", "${{ }}"]
     {
-        let text = workflow(&format!(
-            "  b:\n    op: sample\n    from: table\n    with: {{ n: 1, seed: '{typo}' }}\n"
-        ));
-        let outcome = Project::new(&text).run_json(&[]).exits(2);
+        let step =
+            format!("  b: {{ op: sample, from: table, with: {{ n: 1, seed: '{typo}' }} }}\n");
+        let outcome = Project::new(&workflow(&step)).run_json(&[]).exits(2);
         let found = outcome.diagnostics();
         assert_eq!(found.len(), 1, "{typo}: {outcome}");
-        assert!(found[0].starts_with("bad-expression w.yaml:13:"), "{typo}: {outcome}");
+        assert!(found[0].starts_with("bad-expression w.yaml:10:"), "{typo}: {outcome}");
         assert!(!outcome.events("diagnostic")[0]["help"].is_null(), "{typo}: {outcome}");
     }
 }
@@ -265,20 +228,17 @@ fn steps_that_need_each_other_and_two_of_one_name() {
         "  b:\n    from: «d\n{one}  c:\n    from: b\n{one}  d:\n    from: c\n{one}"
     ));
     refused(&text, "cycle", &["`b`", "`c`", "`d`"]);
-    let mut rest = String::new();
-    for i in 0..3_000 {
+    let step = |i: usize| {
         let from = (i + 1) % 3_000;
-        rest.push_str(&format!(
-            "  s{i}: {{ op: sample, from: s{from}, with: {{ n: 1, seed: 1 }} }}\n"
-        ));
-    }
+        format!("  s{i}: {{ op: sample, from: s{from}, with: {{ n: 1, seed: 1 }} }}\n")
+    };
+    let rest: String = (0..3_000).map(step).collect();
     let outcome = Project::new(&workflow(&rest)).run_json(&[]).exits(2);
     assert_eq!(outcome.diagnostics(), ["cycle w.yaml:10:27"]);
     let shown = outcome.stdout.lines().next().unwrap().len();
     assert!(shown < 20_000, "one diagnostic of {shown} bytes");
     // Two steps of one name.
-    let text =
-        workflow("  «table:\n    op: sample\n    from: table\n    with: { n: 1, seed: 1 }\n");
+    let text = workflow("  «table: { op: sample, from: table, with: { n: 1, seed: 1 } }\n");
     let outcome = refused(&text, "duplicate-key", &[]);
     assert_eq!(outcome.events("diagnostic")[0]["related"][0]["line"], 5, "{outcome}");
 }
@@ -377,10 +337,9 @@ fn values_are_checked_at_their_place() {
 }
 
 #[test]
-fn arguments_that_are_missing_or_contradict_a_default() {
-    let project = Project::new(&format!(
-        "{TABLE}  b:\n    op: sample\n    from: table\n    with: {{ n: 1 }}\n"
-    ));
+fn arguments_that_are_missing_or_contradict_and_conditions_that_are_none() {
+    let step = "  b: { op: sample, from: table, with: { n: 1 } }\n";
+    let project = Project::new(&format!("{TABLE}{step}"));
     let outcome = project.run_json(&[]).exits(2);
     let found = outcome.diagnostics();
     assert_eq!(found.len(), 1, "{outcome}");
@@ -389,14 +348,9 @@ fn arguments_that_are_missing_or_contradict_a_default() {
     let project = Project::new(&TABLE.replace("type: int, default: 1,", "type: int,"));
     project.refuses(&[], "missing-argument w.yaml:3:3", &["--set n="]);
     project.run_ok(&["--set", "n=2"]);
-    let text =
-        format!("{TABLE}  b:\n    op: cut\n    from: table\n    with: {{ seed: 1, min: 0.9 }}\n");
+    let text = format!("{TABLE}  b: {{ op: cut, from: table, with: {{ seed: 1, min: 0.9 }} }}\n");
     let outcome = Project::new(&text).run_json(&[]).exits(2);
     assert_eq!(outcome.diagnostics().len(), 1, "{outcome}");
-}
-
-#[test]
-fn conditions_that_are_no_conditions() {
     let rule = |check: &str| {
         format!(
             "{TABLE}  b:\n    op: validate\n    from: table\n    with:\n      rules:\n        - {{ name: r, check: «'{check}' }}\n"
@@ -417,7 +371,7 @@ fn conditions_that_are_no_conditions() {
 }
 
 #[test]
-fn settings_out_of_bounds() {
+fn settings_out_of_bounds_and_the_command_line_itself() {
     let project = Project::new(TABLE);
     for (setting, wanted) in [
         ("n=0", "wrong-value --set:1:3"),
@@ -430,11 +384,6 @@ fn settings_out_of_bounds() {
         project.refuses(&["--set", setting], wanted, &[]);
     }
     project.run_ok(&["--set", "n=9", "--set", "kind=b", "--set", "on=false", "--set", "share=1"]);
-}
-
-#[test]
-fn the_command_line_itself() {
-    let project = Project::new(TABLE);
     for args in [
         &["run"][..],
         &["runn", "w.yaml"],
@@ -450,4 +399,57 @@ fn the_command_line_itself() {
     let help = project.run(&["--help"]).exits(0);
     assert!(help.stdout.contains("interrupted") && help.stderr.is_empty(), "{help}");
     project.run(&["--version"]).exits(0);
+}
+
+/// YAML merge keys: arguments that several steps share.
+const STEPS: &str = "galeras: 1
+steps:
+  table:
+    op: exec
+    with:
+      command: for i in 1 2 3 4 5 6; do echo '{\"id\":\"'$i'\",\"x\":'$i'}'; done
+      output: { id: utf8!, x: int64! }
+  one: { op: sample, from: table, with: &common { n: 2, seed: 1 } }
+  two: { op: sample, from: table, with: { <<: *common, n: 3 } }
+  three: &three { op: sample, from: two, with: { n: 1, <<: *common } }
+  four:
+    <<: *three
+    from: one
+    with:
+      <<: [ { seed: 5 }, *common ]
+";
+
+#[test]
+fn keys_are_taken_over_and_those_that_are_written_count() {
+    let project = Project::new(STEPS);
+    let outcome = project.run_ok(&[]);
+    for (step, rows) in [("one", 2), ("two", 3), ("three", 1), ("four", 2)] {
+        assert_eq!(outcome.step(step)["rows"], rows, "{step}");
+    }
+    // Written out, it is the same: nothing runs.
+    project.change("{ <<: *common, n: 3 }", "{ seed: 1, n: 3 }");
+    project.change("{ n: 1, <<: *common }", "{ n: 1, seed: 1 }");
+    project.rerun("      <<: [ { seed: 5 }, *common ]\n", "      n: 2\n      seed: 5\n").all_hit();
+    let text = STEPS.replace(
+        "    from: one\n    with:\n      <<: [ { seed: 5 }, *common ]\n",
+        "    from: table\n    matrix:\n      - { size: 1, <<: &more { of: a, at: 1 } }\n      - { size: 2, <<: *more, at: 2 }\n    with: { <<: *common, n: '${{ matrix.size }}' }\n",
+    );
+    let outcome = Project::new(&text).run_ok(&[]);
+    assert_eq!(outcome.step("four[size=1]")["rows"], 1);
+    assert_eq!(outcome.step("four[size=2]")["rows"], 2);
+}
+
+#[test]
+fn mistakes_in_merged_keys_have_the_place_where_they_are_written() {
+    refused(&STEPS.replace("&common { n: 2", "&common { n: «-2"), "wrong-value", &["`n` must be"]);
+    let misspelt = STEPS.replace("&common { n: 2, seed: 1 }", "&common { n: 2, seed: 1, «sed: 1 }");
+    refused(&misspelt, "unknown-argument", &["no argument `sed`"]);
+    let with = |merge: &str| {
+        STEPS.replace("{ <<: *common, n: 3 }", &format!("{{ {merge}, n: 3, seed: 1 }}"))
+    };
+    let said = "`<<` takes over the keys of a mapping, not the integer `3`";
+    refused(&with("<<: «3"), "wrong-type", &[said]);
+    refused(&with("<<: [*common, «[]]"), "wrong-type", &["not a list"]);
+    refused(&with("<<: *common, «<<: *common"), "duplicate-key", &["`<<` is defined twice"]);
+    refused(&with("«'<<': *common"), "unknown-argument", &["no argument `<<`"]);
 }

@@ -56,26 +56,15 @@ fn locking_asks_one_small_question_and_pins_the_version() {
     assert_eq!(values(&body, "max_tokens max_completion_tokens"), json!([null, 50]));
 }
 
-/// The question goes to the endpoint of the step, in its protocol.
 #[test]
 fn every_protocol_is_asked_in_its_words() {
-    let hello = json!([{"role": "user", "content": "Hi"}]);
-    let body = |said: &str, what: &Value| json!({"model": "tiny", said: what, "max_tokens": 1, "stream": false});
+    let body = |said: &str, what: Value| json!({"model": "tiny", said: what, "max_tokens": 1, "stream": false});
+    let prompt = body("prompt", json!("Hi"));
+    let chat = body("messages", json!([{"role": "user", "content": "Hi"}]));
+    let thinking = "extra_body: { thinking: { type: enabled, budget_tokens: 32 } }";
     for (workflow, more, path, asked, provider) in [
-        (
-            COMPLETIONS,
-            "max_tokens: 64, logprobs: true",
-            "completions",
-            body("prompt", &json!("Hi")),
-            None,
-        ),
-        (
-            ANTHROPIC,
-            "extra_body: { thinking: { type: enabled, budget_tokens: 32 } }",
-            "messages",
-            body("messages", &hello),
-            Some("anthropic"),
-        ),
+        (COMPLETIONS, "max_tokens: 64, logprobs: true", "completions", prompt, None),
+        (ANTHROPIC, thinking, "messages", chat, Some("anthropic")),
     ] {
         let (api, project) = served_of(workflow, 2, more);
         lock(&project);
@@ -99,7 +88,7 @@ fn every_protocol_is_asked_in_its_words() {
 }
 
 #[test]
-fn a_frozen_run_needs_a_pin() {
+fn a_frozen_run_needs_a_pin_and_answers_of_its_version_from_before_are_used() {
     let api = ChatApi::start();
     let text = generate_openai::workflow(&api, "").replace("  answers:", "  «answers:");
     let (text, place) = marked(&text);
@@ -117,16 +106,11 @@ fn a_frozen_run_needs_a_pin() {
     // Another model is not pinned.
     project.change("model: tiny", "model: tiny2");
     project.run_json(&["--frozen"]).exits(2);
-}
-
-#[test]
-fn answers_from_before_the_lock_are_used_if_they_are_of_its_version() {
     let (api, project) = served(4, "");
     let before = project.run_ok(&[]);
     lock(&project);
     api.take();
     assert_eq!((api.count(), project.run_ok(&["--frozen"]).digests()), (0, before.digests()));
-    // Without the lock file again.
     fs::remove_file(project.path("galeras.lock")).unwrap();
     project.run_ok(&[]);
     assert_eq!(api.count(), 0);
@@ -220,10 +204,8 @@ fn steps_with_the_same_model_are_asked_about_once() {
     asked.sort();
     assert_eq!(asked, ["\"huge\"", "\"tiny\""]);
     // Two workflows of a folder share the file.
-    project.write(
-        "other.yaml",
-        generate_openai::workflow(&api, "samples: 2").replace(": 1\n", ": 1\nname: o\n"),
-    );
+    let other = generate_openai::workflow(&api, "samples: 2").replace(": 1\n", ": 1\nname: o\n");
+    project.write("other.yaml", other);
     project.run(&["lock", "other.yaml"]).exits(0);
     let versions = locked(&project)["versions"].clone();
     let tiny = versions.as_array().unwrap().iter().find(|v| v["of"]["model"] == MODEL).unwrap();
@@ -251,7 +233,7 @@ fn remote() -> (Project, Repository, HttpGit) {
 }
 
 #[test]
-fn a_run_uses_the_pinned_commits_although_the_world_has_moved_on() {
+fn a_run_uses_the_pinned_commits_and_the_file_says_what_was_asked() {
     let (project, repo) = project();
     lock(&project).reports(&["galeras.lock"]);
     repo.commit(at(day(2)).write("m.py", def("f", 2)));
@@ -263,18 +245,13 @@ fn a_run_uses_the_pinned_commits_although_the_world_has_moved_on() {
     fs::remove_file(project.path("galeras.lock")).unwrap();
     project.run_ok(&[]);
     assert_eq!(mined(&project).rows.len(), 2);
-    // Locking again moves on.
     project.write("galeras.lock", pinned);
     lock(&project);
     let head = repo.git(&["rev-parse", "main"]);
     assert_eq!(locked(&project)["snapshots"][0]["rows"][0]["head_sha"], head);
     project.run_ok(&[]);
     assert_eq!(mined(&project).rows.len(), 2);
-}
-
-#[test]
-fn the_file_says_what_was_asked_and_answered() {
-    let (project, repo) = project();
+    let (project, repo) = self::project();
     lock(&project);
     let lock = locked(&project);
     assert_eq!(lock["galeras_lock"], 1);
@@ -287,13 +264,12 @@ fn the_file_says_what_was_asked_and_answered() {
     assert_eq!(text.lines().filter(|line| line.contains("head_sha")).count(), 1);
     assert!(!text.contains(project.root().to_str().unwrap()), "{text}");
     assert!(text.ends_with('\n'));
-    // Locking twice says that nothing changed.
     self::lock(&project).reports(&["up to date"]);
     assert_eq!(project.read("galeras.lock"), text);
 }
 
 #[test]
-fn a_run_with_another_program_than_the_locks_says_so_and_a_frozen_one_is_refused() {
+fn a_frozen_run_of_another_program_without_a_lock_or_of_a_branch_of_mine_is_refused() {
     let (project, _) = project();
     lock(&project);
     let own = env!("CARGO_PKG_VERSION");
@@ -308,10 +284,6 @@ fn a_run_with_another_program_than_the_locks_says_so_and_a_frozen_one_is_refused
     // Locking again with this program is what it takes.
     lock(&project);
     project.run_ok(&["--frozen"]).all_hit();
-}
-
-#[test]
-fn a_frozen_run_without_a_lock_or_of_a_branch_of_mine_is_refused() {
     let (text, place) = marked(&workflow("./r", "").replace("  repos: {", "  «repos: {"));
     let project = Project::new(&text);
     Repository::bare(project.path("r")).commit(at(day(1)).write("m.py", def("f", 1)));
@@ -359,7 +331,7 @@ fn a_frozen_run_gives_the_same_with_an_empty_store_and_asks_for_no_heads() {
 }
 
 #[test]
-fn another_question_is_not_locked() {
+fn another_question_is_not_locked_and_a_forced_step_stays_pinned() {
     let (project, repo) = project();
     lock(&project);
     repo.commit(at(day(2)).on("side").write("m.py", def("f", 2)));
@@ -373,6 +345,17 @@ fn another_question_is_not_locked() {
     lock(&project);
     assert_eq!(locked(&project)["snapshots"].as_array().unwrap().len(), 1);
     project.run_ok(&["--frozen"]);
+    let (project, repo) = self::project();
+    lock(&project);
+    project.run_ok(&[]);
+    repo.commit(at(day(2)).write("m.py", def("f", 2)));
+    let outcome = project.run_ok(&["--force", "repos"]);
+    let warnings = outcome.events("warning");
+    assert_eq!((warnings.len(), &warnings[0]["step"]), (1, &"repos".into()), "{outcome}");
+    says(&outcome.warnings()[0], &["galeras.lock"]);
+    assert_eq!(mined(&project).rows.len(), 1);
+    // Steps that are not pinned are forced without a word.
+    assert!(project.run_ok(&["--force", "mined"]).events("warning").is_empty());
 }
 
 #[test]
@@ -383,10 +366,7 @@ fn an_edited_lock_file_is_refused() {
     let head = repo.git(&["rev-parse", "main"]);
     let broken = [
         good.replace(&head, &"1".repeat(40)),
-        good.replace(
-            "\"repo\":\"r\",\"clone_url\":\"./r\"",
-            "\"repo\":\"x\",\"clone_url\":\"./r\"",
-        ),
+        good.replace(r#""repo":"r","clone_url":"./r""#, r#""repo":"x","clone_url":"./r""#),
         good[..good.len() / 2].to_owned(),
         String::new(),
         "<<<<<<< HEAD\n".to_owned() + &good,
@@ -403,16 +383,87 @@ fn an_edited_lock_file_is_refused() {
     }
     // `lock` writes it again.
     lock(&project);
-    assert_eq!(locked(&project)["snapshots"][0]["rows"], {
-        let good: Value = serde_json::from_str(&good).unwrap();
-        good["snapshots"][0]["rows"].clone()
-    });
+    let sound: Value = serde_json::from_str(&good).unwrap();
+    assert_eq!(locked(&project)["snapshots"][0]["rows"], sound["snapshots"][0]["rows"]);
     project.run_ok(&["--frozen"]);
 }
 
 #[test]
-fn two_workflows_of_a_folder_share_the_file() {
-    let (project, repo) = project();
+fn what_cannot_be_reached_leaves_the_file_untouched() {
+    let (project, repo, server) = remote();
+    let busy = || GitFault::StatusWith(503, vec![("Retry-After".into(), "0".into())]);
+    server.fail("r/", 100, busy());
+    project.run(&["lock", "w.yaml"]).exits(1).reports(&["galeras.lock"]);
+    assert!(!project.path("galeras.lock").exists());
+    server.heal();
+    lock(&project);
+    let before = project.read("galeras.lock");
+    repo.commit(at(day(2)).write("m.py", def("f", 2)));
+    server.fail("r/", 100, busy());
+    project.run(&["lock", "w.yaml"]).exits(1);
+    assert_eq!(project.read("galeras.lock"), before);
+    server.heal();
+    // The pinned commit is still used.
+    project.run_ok(&["--frozen"]);
+    assert_eq!(mined(&project).rows.len(), 1);
+}
+
+#[test]
+fn a_repository_without_a_commit_is_a_reject_and_a_commit_pushed_away_is_mined_while_it_is_there() {
+    let (project, _) = project();
+    Repository::bare(project.path("empty"));
+    let free = project.rerun("[./r]", "[./r, ./empty]");
+    assert_eq!(project.rows("repos.rejects").len(), 1);
+    lock(&project);
+    let locked = project.run_ok(&["--frozen"]);
+    assert_eq!(project.rows("repos.rejects").len(), 1, "every dropped row says where and why");
+    assert_eq!(locked.digests(), free.digests());
+    let (project, repo) = self::project();
+    let old = repo.commit(at(day(2)).write("m.py", def("f", 2)));
+    lock(&project);
+    let first = project.run_ok(&["--frozen"]);
+    repo.commit(at(day(3)).after(&[]).write("n.py", def("n", 1)));
+    assert_eq!(project.run_ok(&["--frozen", "--cache", "another"]).digests(), first.digests());
+    assert_eq!(mined(&project).rows[1]["commit_id"], old);
+    // When it is gone, it is a reject that names it.
+    repo.git(&["reflog", "expire", "--expire=now", "--all"]);
+    repo.git(&["gc", "-q", "--prune=now"]);
+    project.run_ok(&["--frozen", "--cache", "third"]);
+    let rejects = project.rows_with("mined.rejects", &["--cache", "third"]);
+    assert_eq!(rejects.len(), 1);
+    says(&rejects[0]["reason"].to_string(), &[&old[..7]]);
+}
+
+#[test]
+fn a_workflow_without_a_question_has_nothing_to_pin() {
+    let project =
+        Project::new("galeras: 1\nsteps:\n  data: { op: read, with: { path: data.csv } }\n");
+    project.write("data.csv", "id\na\n");
+    project.run(&["lock", "w.yaml"]).exits(0);
+    project.run_ok(&["--frozen"]);
+}
+
+#[test]
+fn two_that_lock_at_once_lose_no_pin_and_two_workflows_share_the_file() {
+    let (project, _) = project();
+    project.write("v.yaml", project.read("w.yaml"));
+    project.run(&["lock", "v.yaml"]).exits(0);
+    let of_the_other = project.read("galeras.lock");
+    fs::remove_file(project.path("galeras.lock")).unwrap();
+    // As the other does between its reading and its writing.
+    let other = File::open(project.root()).unwrap();
+    other.lock().unwrap();
+    let mut command = project.command(&["lock", "w.yaml"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(said.any(|line| line.contains("waiting for the process that writes")));
+    project.write("galeras.lock", &of_the_other);
+    drop(other);
+    let rest: Vec<String> = said.collect();
+    assert!(child.wait().unwrap().success(), "{rest:?}");
+    let workflows = &locked(&project)["snapshots"][0]["workflows"];
+    assert_eq!(workflows, &json!(["v.yaml", "w.yaml"]));
+    let (project, repo) = self::project();
     let other = Repository::bare(project.path("s"));
     other.commit(at(day(1)).write("s.py", def("s", 1)));
     project.write("v.yaml", workflow("./s", ""));
@@ -439,100 +490,4 @@ fn two_workflows_of_a_folder_share_the_file() {
         let args = ["show", name, "mined", "--format", "json"];
         assert_eq!(project.run(&args).exits(0).json_lines().len(), commits, "{name}");
     }
-}
-
-#[test]
-fn to_force_a_pinned_step_warns_and_asks_nobody() {
-    let (project, repo) = project();
-    lock(&project);
-    project.run_ok(&[]);
-    repo.commit(at(day(2)).write("m.py", def("f", 2)));
-    let outcome = project.run_ok(&["--force", "repos"]);
-    let warnings = outcome.events("warning");
-    assert_eq!((warnings.len(), &warnings[0]["step"]), (1, &"repos".into()), "{outcome}");
-    says(&outcome.warnings()[0], &["galeras.lock"]);
-    assert_eq!(mined(&project).rows.len(), 1);
-    // Steps that are not pinned are forced without a word.
-    assert!(project.run_ok(&["--force", "mined"]).events("warning").is_empty());
-}
-
-#[test]
-fn what_cannot_be_reached_leaves_the_file_untouched() {
-    let (project, repo, server) = remote();
-    let busy = || GitFault::StatusWith(503, vec![("Retry-After".into(), "0".into())]);
-    server.fail("r/", 100, busy());
-    project.run(&["lock", "w.yaml"]).exits(1).reports(&["galeras.lock"]);
-    assert!(!project.path("galeras.lock").exists());
-    server.heal();
-    lock(&project);
-    let before = project.read("galeras.lock");
-    repo.commit(at(day(2)).write("m.py", def("f", 2)));
-    server.fail("r/", 100, busy());
-    project.run(&["lock", "w.yaml"]).exits(1);
-    assert_eq!(project.read("galeras.lock"), before);
-    server.heal();
-    // The pinned commit is still used.
-    project.run_ok(&["--frozen"]);
-    assert_eq!(mined(&project).rows.len(), 1);
-}
-
-#[test]
-fn a_repository_without_a_commit_is_a_reject_of_a_locked_run_too() {
-    let (project, _) = project();
-    Repository::bare(project.path("empty"));
-    let free = project.rerun("[./r]", "[./r, ./empty]");
-    assert_eq!(project.rows("repos.rejects").len(), 1);
-    lock(&project);
-    let locked = project.run_ok(&["--frozen"]);
-    assert_eq!(project.rows("repos.rejects").len(), 1, "every dropped row says where and why");
-    assert_eq!(locked.digests(), free.digests());
-}
-
-#[test]
-fn a_pinned_commit_that_was_pushed_away_is_mined_as_long_as_it_is_there() {
-    let (project, repo) = project();
-    let old = repo.commit(at(day(2)).write("m.py", def("f", 2)));
-    lock(&project);
-    let first = project.run_ok(&["--frozen"]);
-    repo.commit(at(day(3)).after(&[]).write("n.py", def("n", 1)));
-    assert_eq!(project.run_ok(&["--frozen", "--cache", "another"]).digests(), first.digests());
-    assert_eq!(mined(&project).rows[1]["commit_id"], old);
-    // When it is gone, it is a reject that names it.
-    repo.git(&["reflog", "expire", "--expire=now", "--all"]);
-    repo.git(&["gc", "-q", "--prune=now"]);
-    project.run_ok(&["--frozen", "--cache", "third"]);
-    let rejects = project.rows_with("mined.rejects", &["--cache", "third"]);
-    assert_eq!(rejects.len(), 1);
-    says(&rejects[0]["reason"].to_string(), &[&old[..7]]);
-}
-
-#[test]
-fn a_workflow_without_a_question_has_nothing_to_pin() {
-    let project =
-        Project::new("galeras: 1\nsteps:\n  data: { op: read, with: { path: data.csv } }\n");
-    project.write("data.csv", "id\na\n");
-    project.run(&["lock", "w.yaml"]).exits(0);
-    project.run_ok(&["--frozen"]);
-}
-
-#[test]
-fn two_that_lock_at_once_lose_no_pin() {
-    let (project, _) = project();
-    project.write("v.yaml", project.read("w.yaml"));
-    project.run(&["lock", "v.yaml"]).exits(0);
-    let of_the_other = project.read("galeras.lock");
-    fs::remove_file(project.path("galeras.lock")).unwrap();
-    // As the other does between its reading and its writing.
-    let other = File::open(project.root()).unwrap();
-    other.lock().unwrap();
-    let mut command = project.command(&["lock", "w.yaml"]);
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    assert!(said.any(|line| line.contains("waiting for the process that writes")));
-    project.write("galeras.lock", &of_the_other);
-    drop(other);
-    let rest: Vec<String> = said.collect();
-    assert!(child.wait().unwrap().success(), "{rest:?}");
-    let workflows = &locked(&project)["snapshots"][0]["workflows"];
-    assert_eq!(workflows, &json!(["v.yaml", "w.yaml"]));
 }

@@ -28,7 +28,7 @@ fn run(project: &Project, more: &[&str], variables: &[(&str, &str)]) -> Outcome 
 const DEBUG: (&str, &str) = ("GALERAS_LOG", "galeras=debug");
 
 #[test]
-fn a_run_logs_the_keys_and_why_steps_run() {
+fn a_run_logs_keys_and_reasons_and_without_the_variable_nothing() {
     let project = project();
     let json = ["--format", "json"];
     let first = run(&project, &json, &[DEBUG]).exits(0);
@@ -44,11 +44,7 @@ fn a_run_logs_the_keys_and_why_steps_run() {
     again.all_hit();
     assert_eq!(again.stderr.lines().filter(|line| line.ends_with(": hit")).count(), 2, "{again}");
     assert!(!again.stderr.contains("NEW"), "{again}");
-}
-
-#[test]
-fn without_the_variable_nothing_is_logged_and_output_is_the_same_with_it() {
-    let project = project();
+    let project = self::project();
     assert_eq!(run(&project, &["--format", "json"], &[]).exits(0).stderr, "");
     assert_eq!(run(&project, &["--format", "json"], &[("GALERAS_LOG", "")]).exits(0).stderr, "");
     let human = run(&project, &[], &[]).exits(0);

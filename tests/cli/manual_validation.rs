@@ -15,7 +15,6 @@ const RATINGS: [&str; 6] =
 /// The steps behind the gates.
 const GATED: [&str; 3] = ["long_enough", "random_cut", "table_2"];
 
-/// A sheet that no one has filled in.
 fn blank() -> String {
     format!("id,{}\n", RATINGS.join(","))
 }
@@ -60,7 +59,7 @@ fn stopped(outcome: Outcome) -> Outcome {
 }
 
 #[test]
-fn the_sheet_has_the_drawn_rows_and_room_for_ratings() {
+fn the_sheet_has_the_drawn_rows_and_room_for_ratings_and_a_long_one_is_read() {
     let paper = paper();
     paper.run(&[]).exits(0);
     let sheet = paper.csv("galeras/validation_sheet.csv");
@@ -81,6 +80,23 @@ fn the_sheet_has_the_drawn_rows_and_room_for_ratings() {
         assert!(line["link"].ends_with(&place), "{}", line["link"]);
         let documented = row["d_n_words"].as_i64().is_some_and(|words| words > 3);
         assert_eq!(line["documented"], documented.to_string());
+    }
+    let project = Project::steps("  sheet: { op: read, with: { path: sheet.csv, key: [id] } }\n");
+    let head = ["id", "code", "code_1"].map(str::to_owned).to_vec();
+    let code = |n: usize| format!("def f{n}(a, b):\n    x = \"a, b\"\n\n    return x, a, b\n");
+    let records: Vec<Vec<String>> = std::iter::once(head)
+        .chain((0..2_000).map(|n| vec![format!("{n:04}"), code(n), "y".into()]))
+        .collect();
+    for (name, text) in [
+        ("with CRLF", written(&records)),
+        ("with LF", written(&records).replace("\r\n", "\n")),
+        ("after a byte order mark", format!("\u{feff}{}", written(&records))),
+    ] {
+        project.write("sheet.csv", text);
+        assert_eq!(project.run_ok(&[]).step("sheet")["rows"], 2_000, "{name}");
+        let rows = project.rows("sheet");
+        let right = |(n, row): (usize, &Value)| row["code"] == code(n) && row["code_1"] == "y";
+        assert!(rows.iter().enumerate().all(right), "{name}");
     }
 }
 
@@ -208,10 +224,29 @@ fn ratings_that_pass_change_no_testbed() {
     assert_eq!(agreement(&paper)["message"]["rated_by_all"], 20);
 }
 
-/// A docstring can be wrong only where there is one.
 #[test]
-fn a_point_leaves_for_what_it_has() {
+fn the_gates_stop_the_testbeds_and_a_point_leaves_for_what_it_has() {
     let mut paper = paper();
+    paper.run(&[]).exits(0);
+    let mut sheet = filled(&paper, |name| name == "id" || RATINGS.contains(&name));
+    let message = sheet[0].iter().position(|name| name == "message_2").unwrap();
+    sheet.iter_mut().skip(1).take(3).for_each(|line| line[message] = "n".into());
+    paper.project.write("filled.csv", written(&sheet));
+    paper.set("ratings", "filled.csv");
+    paper.set("min_kappa", "-1");
+    let outcome = stopped(paper.run(&["--keep-going"]));
+    // 17 of 20 are fewer than 0.9.
+    let told = "`message`: a rater says yes to 0.85 of the points, and min_valid asks for 0.9";
+    assert!(outcome.stdout.contains(told), "{outcome}");
+    number(&agreement(&paper)["message"], "least_yes", 0.85);
+    assert_eq!(table(&paper.project.read("galeras/agreement.csv")).len(), 3);
+    paper.set("min_valid", "0.85");
+    paper.run(&[]).exits(0);
+    paper.set("min_rated", "21");
+    let outcome = stopped(paper.run(&[]));
+    assert!(outcome.stdout.contains("20 points have the answers of 2 people"), "{outcome}");
+    // A docstring can be wrong only where there is one.
+    let mut paper = self::paper();
     paper.run(&[]).exits(0);
     let mut sheet = filled(&paper, |name| name == "id" || RATINGS.contains(&name));
     let all = paper.rows("verified");
@@ -239,51 +274,4 @@ fn a_point_leaves_for_what_it_has() {
     let ids: BTreeSet<String> = gone.iter().map(|row| text(row, "id").to_owned()).collect();
     assert_eq!(ids, expected);
     assert_eq!(paper.csv("galeras/called_invalid.csv").len(), expected.len());
-}
-
-/// A sheet of any length comes back, whatever is in its cells.
-#[test]
-fn a_long_sheet_with_lines_in_its_cells_is_read() {
-    let project = Project::new(
-        "galeras: 1\nsteps:\n  sheet: { op: read, with: { path: sheet.csv, key: [id] } }\n",
-    );
-    let head = ["id", "code", "code_1"].map(str::to_owned).to_vec();
-    let code = |n: usize| format!("def f{n}(a, b):\n    x = \"a, b\"\n\n    return x, a, b\n");
-    let records: Vec<Vec<String>> = std::iter::once(head)
-        .chain((0..2_000).map(|n| vec![format!("{n:04}"), code(n), "y".into()]))
-        .collect();
-    for (name, text) in [
-        ("with CRLF", written(&records)),
-        ("with LF", written(&records).replace("\r\n", "\n")),
-        ("after a byte order mark", format!("\u{feff}{}", written(&records))),
-    ] {
-        project.write("sheet.csv", text);
-        assert_eq!(project.run_ok(&[]).step("sheet")["rows"], 2_000, "{name}");
-        let rows = project.rows("sheet");
-        let right = |(n, row): (usize, &Value)| row["code"] == code(n) && row["code_1"] == "y";
-        assert!(rows.iter().enumerate().all(right), "{name}");
-    }
-}
-
-#[test]
-fn the_gates_stop_the_testbeds_and_leave_the_sheet_and_the_agreement() {
-    let mut paper = paper();
-    paper.run(&[]).exits(0);
-    let mut sheet = filled(&paper, |name| name == "id" || RATINGS.contains(&name));
-    let message = sheet[0].iter().position(|name| name == "message_2").unwrap();
-    sheet.iter_mut().skip(1).take(3).for_each(|line| line[message] = "n".into());
-    paper.project.write("filled.csv", written(&sheet));
-    paper.set("ratings", "filled.csv");
-    paper.set("min_kappa", "-1");
-    let outcome = stopped(paper.run(&["--keep-going"]));
-    // 17 of 20 are fewer than 0.9.
-    let told = "`message`: a rater says yes to 0.85 of the points, and min_valid asks for 0.9";
-    assert!(outcome.stdout.contains(told), "{outcome}");
-    number(&agreement(&paper)["message"], "least_yes", 0.85);
-    assert_eq!(table(&paper.project.read("galeras/agreement.csv")).len(), 3);
-    paper.set("min_valid", "0.85");
-    paper.run(&[]).exits(0);
-    paper.set("min_rated", "21");
-    let outcome = stopped(paper.run(&[]));
-    assert!(outcome.stdout.contains("20 points have the answers of 2 people"), "{outcome}");
 }

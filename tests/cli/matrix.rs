@@ -34,10 +34,7 @@ fn a_matrix_makes_a_cell_for_each_combination_and_cells_unite_with_their_keys_as
     op: sql
     from: cells[*]
     with: { query: 'SELECT id, size, kind, x FROM input', key: [size, kind, id] }
-  one:
-    op: sql
-    from: 'cells[size=3,kind=a]'
-    with: { query: 'SELECT id, x FROM input' }
+  one: { op: sql, from: 'cells[size=3,kind=a]', with: { query: 'SELECT id, x FROM input' } }
 outputs:
   all: { from: 'cells[*]', path: all.csv }
 ";
@@ -64,11 +61,7 @@ outputs:
 
 #[test]
 fn a_step_behind_matrices_is_expanded_with_them() {
-    let text = "  cells:
-    op: sample
-    from: table
-    matrix: { size: [2, 3] }
-    with: { n: '${{ matrix.size }}', seed: 1 }
+    let text = "  cells: { op: sample, from: table, matrix: { size: [2, 3] }, with: { n: '${{ matrix.size }}', seed: 1 } }
   next: { op: sql, from: cells, with: { query: 'SELECT id, x * 10 AS x FROM input' } }
   last:
     op: sql
@@ -86,20 +79,9 @@ fn a_step_behind_matrices_is_expanded_with_them() {
     for row in rows {
         assert_eq!(row["x"].as_i64().unwrap(), 10 * row["old"].as_i64().unwrap());
     }
-    let text = "  a:
-    op: sample
-    from: table
-    matrix: { size: [2, 3] }
-    with: { n: '${{ matrix.size }}', seed: 1 }
-  b:
-    op: sample
-    from: table
-    matrix: { seed: [1, 2] }
-    with: { n: 6, seed: '${{ matrix.seed }}' }
-  both:
-    op: sql
-    from: { a: a, b: b }
-    with: { query: 'SELECT a.id FROM a JOIN b ON a.id = b.id' }
+    let text = "  a: { op: sample, from: table, matrix: { size: [2, 3] }, with: { n: '${{ matrix.size }}', seed: 1 } }
+  b: { op: sample, from: table, matrix: { seed: [1, 2] }, with: { n: 6, seed: '${{ matrix.seed }}' } }
+  both: { op: sql, from: { a: a, b: b }, with: { query: 'SELECT a.id FROM a JOIN b ON a.id = b.id' } }
 ";
     let outcome = self::project(text).run_ok(&[]);
     let names: Vec<String> =
@@ -132,40 +114,27 @@ fn one_more_cell_runs_only_that_and_cells_can_be_selected() {
 
 #[test]
 fn a_step_may_read_ports_and_two_steps_under_names() {
-    let project = project(
-        "  part:
-    op: sample
-    from: table
-    with: { n: 2, seed: 1 }
+    let steps = "  part: { op: sample, from: table, with: { n: 2, seed: 1 } }
   rest: { op: sql, from: part.rejects, with: { query: 'SELECT id, x, rule FROM input' } }
-  cells:
-    op: sample
-    from: table
-    matrix: { size: [1, 2] }
-    with: { n: '${{ matrix.size }}', seed: 1 }
+  cells: { op: sample, from: table, matrix: { size: [1, 2] }, with: { n: '${{ matrix.size }}', seed: 1 } }
   rests:
     op: sql
     from: 'cells[*].rejects'
     with: { query: 'SELECT size, count(*) AS n FROM input GROUP BY size', key: [size] }
-",
-    );
-    project.run_ok(&[]);
+";
+    let project = project(steps).ran();
     let mut all = [project.cells("part", "x"), project.cells("rest", "x")].concat();
     all.sort();
     assert_eq!(all, ["1", "2", "3", "4", "5", "6"]);
     assert_eq!(column_of(&project.rows("rests"), "n"), [5, 4]);
     // A step may read two steps under names.
-    let project = self::project(
-        "  part:
-    op: sample
-    from: table
-    with: { n: 2, seed: 1 }
+    let steps = "  part: { op: sample, from: table, with: { n: 2, seed: 1 } }
   joined:
     op: sql
     from: { left: table, right: part.rejects }
     with: { query: 'SELECT l.id, l.x FROM left l JOIN right r ON l.id = r.id' }
-",
-    );
+";
+    let project = self::project(steps);
     assert_eq!(project.run_ok(&[]).step("joined")["rows"], 4);
     // The other way round is another step.
     project.rerun("left: table, right: part.rejects", "right: part.rejects, left: table").all_hit();
@@ -201,7 +170,7 @@ fn names(outcome: &Outcome, prefix: &str) -> Vec<String> {
 
 /// Scalars become columns, of which the name is a part of the key; lists and mappings do not.
 #[test]
-fn each_mapping_is_a_cell_called_by_its_name_and_they_unite_with_what_varies() {
+fn each_mapping_is_a_cell_called_by_its_name_and_goes_with_other_axes() {
     let text = format!("{SIZES}outputs:\n  all: {{ from: 'cells[*]', path: all.csv }}\n");
     let project = project(&text);
     let outcome = project.run_ok(&[]);
@@ -217,11 +186,7 @@ fn each_mapping_is_a_cell_called_by_its_name_and_they_unite_with_what_varies() {
         SIZES.replace("name: small, n: 2", "n: 2, kind: k").replace("name: large", "kind: k");
     assert_eq!(names(&self::project(&text).run_ok(&[]), "cells"), ["cells[n=2]", "cells[n=4]"]);
     // Null says that there is no value.
-    let text = "  cells:
-    op: sample
-    from: table
-    matrix: [ { m: a, at: null }, { m: b, at: 7 } ]
-    with: { n: 6, seed: 1 }
+    let text = "  cells: { op: sample, from: table, matrix: [ { m: a, at: null }, { m: b, at: 7 } ], with: { n: 6, seed: 1 } }
 outputs:
   all: { from: 'cells[*]', path: all.csv }
 ";
@@ -230,39 +195,7 @@ outputs:
     assert_eq!(all.lines().next().unwrap(), "id,x,m,at");
     assert!(all.lines().any(|line| line.ends_with(",a,")), "{all}");
     assert!(all.lines().any(|line| line.ends_with(",b,7")), "{all}");
-}
-
-#[test]
-fn values_keep_their_types_and_are_found_by_their_keys() {
-    let text = "  shown:
-    op: exec
-    matrix:
-      - { model: a, stop: [x, \"it's\"], server: { url: 'http://h/v1', port: 80 }, on: true }
-      - { model: b, stop: [], server: { url: 'http://i/v1', port: 81 }, on: false }
-    with:
-      command: >-
-        python3 -c 'import json, sys; print(json.dumps({\"id\": \" \".join(sys.argv[1:])}))'
-        ${{ matrix.model }} ${{ matrix.server.url }} ${{ matrix.server.port }} ${{ matrix.on }}
-      output: { id: utf8! }
-  kept:
-    op: sql
-    from: shown[model=a]
-    with: { query: SELECT id FROM input }
-";
-    let project = project(text).ran();
-    assert_eq!(project.rows("shown[model=a]"), [json!({"id": "a http://h/v1 80 true"})]);
-    assert_eq!(project.rows("shown[model=b]"), [json!({"id": "b http://i/v1 81 false"})]);
-    // Values of a matrix come from params too.
-    let text = format!(
-        "{TABLE}  cells:\n    op: sample\n    from: table\n    matrix: {{ size: ['${{{{ params.n }}}}', 1] }}\n    with: {{ n: '${{{{ matrix.size }}}}', seed: 1 }}\n"
-    )
-    .replace("galeras: 1\n", "galeras: 1\nparams:\n  n: { type: int, default: 4 }\n");
-    assert_eq!(Project::new(&text).run_ok(&[]).step("cells[size=4]")["rows"], 4);
-}
-
-/// As in GitHub Actions: an axis of mappings next to another axis, and keys of the mapping.
-#[test]
-fn an_axis_of_mappings_goes_with_other_axes() {
+    // As in GitHub Actions: an axis of mappings next to another axis, and keys of the mapping.
     let text = "  cells:
     op: sample
     from: table
@@ -271,12 +204,9 @@ fn an_axis_of_mappings_goes_with_other_axes() {
       size: [ { name: small, n: 2 }, { name: large, n: 4 } ]
     with: { n: '${{ matrix.size.n }}', seed: '${{ matrix.seed }}' }
   counted: { op: sql, from: cells, with: { query: 'SELECT count(*) AS n FROM input' } }
-  all:
-    op: sql
-    from: 'counted[*]'
-    with: { query: 'SELECT seed, size, n FROM input', key: [seed, size] }
+  all: { op: sql, from: 'counted[*]', with: { query: 'SELECT seed, size, n FROM input', key: [seed, size] } }
 ";
-    let project = project(text);
+    let project = self::project(text);
     let outcome = project.run_ok(&[]);
     let cells =
         ["seed=1,size=small", "seed=1,size=large", "seed=2,size=small", "seed=2,size=large"];
@@ -285,11 +215,7 @@ fn an_axis_of_mappings_goes_with_other_axes() {
     let wanted = ["1 | large | 4", "1 | small | 2", "2 | large | 4", "2 | small | 2"];
     assert_eq!(project.cells("all", "seed size n"), wanted);
     // A step with mappings behind a plain matrix has all combinations.
-    let text = "  first:
-    op: sample
-    from: table
-    matrix: { seed: [1, 2] }
-    with: { n: 5, seed: '${{ matrix.seed }}' }
+    let text = "  first: { op: sample, from: table, matrix: { seed: [1, 2] }, with: { n: 5, seed: '${{ matrix.seed }}' } }
   second:
     op: sample
     from: first
@@ -310,6 +236,31 @@ fn an_axis_of_mappings_goes_with_other_axes() {
 }
 
 #[test]
+fn values_keep_their_types_and_are_found_by_their_keys() {
+    let text = "  shown:
+    op: exec
+    matrix:
+      - { model: a, stop: [x, \"it's\"], server: { url: 'http://h/v1', port: 80 }, on: true }
+      - { model: b, stop: [], server: { url: 'http://i/v1', port: 81 }, on: false }
+    with:
+      command: >-
+        python3 -c 'import json, sys; print(json.dumps({\"id\": \" \".join(sys.argv[1:])}))'
+        ${{ matrix.model }} ${{ matrix.server.url }} ${{ matrix.server.port }} ${{ matrix.on }}
+      output: { id: utf8! }
+  kept: { op: sql, from: 'shown[model=a]', with: { query: SELECT id FROM input } }
+";
+    let project = project(text).ran();
+    assert_eq!(project.rows("shown[model=a]"), [json!({"id": "a http://h/v1 80 true"})]);
+    assert_eq!(project.rows("shown[model=b]"), [json!({"id": "b http://i/v1 81 false"})]);
+    // Values of a matrix come from params too.
+    let text = format!(
+        "{TABLE}  cells:\n    op: sample\n    from: table\n    matrix: {{ size: ['${{{{ params.n }}}}', 1] }}\n    with: {{ n: '${{{{ matrix.size }}}}', seed: 1 }}\n"
+    )
+    .replace("galeras: 1\n", "galeras: 1\nparams:\n  n: { type: int, default: 4 }\n");
+    assert_eq!(Project::new(&text).run_ok(&[]).step("cells[size=4]")["rows"], 4);
+}
+
+#[test]
 fn cells_are_selected_by_any_of_their_keys() {
     for (selection, expected) in
         [("name=large", 4), ("n=4", 4), ("seed=1", 2), ("n=2,seed=1", 2), ("name=small,n=2", 2)]
@@ -327,14 +278,11 @@ fn cells_are_selected_by_any_of_their_keys() {
     from: table
     matrix: [ { m: a, by: x, n: 1 }, { m: b, by: y, n: 2 }, { m: c, by: y, n: 3 } ]
     with: { n: '${{ matrix.n }}', seed: 1 }
-  read:
-    op: sql
-    from: cells[by=y]
-    with: { query: 'SELECT id FROM input' }
+  read: { op: sql, from: 'cells[by=y]', with: { query: 'SELECT id FROM input' } }
 ";
     assert_eq!(names(&project(text).run_ok(&[]), "read"), ["read[m=b]", "read[m=c]"]);
     let text = format!("{text}outputs:\n  o: {{ from: 'cells[by=y]', path: o.csv }}\n");
-    project(&text).refuses(&[], "unknown-cell w.yaml:18:14", &["cells[m=b]"]);
+    project(&text).refuses(&[], "unknown-cell w.yaml:15:14", &["cells[m=b]"]);
 }
 
 const GENERATED: &str = "galeras: 1
@@ -349,10 +297,7 @@ steps:
     from: { input: prompts, train: prompts }
     matrix: [ { model: one, asked: one }, { model: two, asked: three } ]
     with: { provider: ngram, seed: 1, messages: code, model: 'MODEL', max_tokens: 2 }
-  all:
-    op: sql
-    from: 'answers[*]'
-    with: { query: 'SELECT id, model FROM input', key: [model, id] }
+  all: { op: sql, from: 'answers[*]', with: { query: 'SELECT id, model FROM input', key: [model, id] } }
 ";
 
 #[test]
@@ -400,27 +345,16 @@ fn mistakes_in_mappings_have_their_place() {
     wrong("{ s: [a, «[b]] }", "wrong-type", "a scalar or a mapping");
     wrong("[ { m: a, «'b c': 1 } ]", "bad-name", "not a valid name");
     wrong("{ m: [ { a: x, b: '«${{ matrix.c }}' } ] }", "unknown-param", "no matrix key `c`");
-    let next = "  next:
-    op: sample
-    from: cells
-    matrix: [ { m: a, «seed: 1 } ]
-    with: { n: 1, seed: 1 }
-";
+    let next = "  next: { op: sample, from: cells, matrix: [ { m: a, «seed: 1 } ], with: { n: 1, seed: 1 } }\n";
     refused(&format!("{TABLE}{SIZES}{next}"), "duplicate-key", &[]);
     // The place is that of the expression in the quotes, the same for both cells.
     let text = format!("{TABLE}{SIZES}");
     let text = text.replace("'${{ matrix.n }}'", "'«${{ matrix.more.unti }}'");
     let words = ["`matrix.more` has no key `unti`", "did you mean `unit`?"];
     refused(&text, "unknown-param", &words);
-    let cells = "  cells:
-    op: sample
-    from: table
-    matrix: { x: [many, few] }
-    with: { n: 1, seed: 1 }
-  all:
-    op: sql
-    from: «'cells[*]'
-    with: { query: 'SELECT id FROM input' }
+    let cells =
+        "  cells: { op: sample, from: table, matrix: { x: [many, few] }, with: { n: 1, seed: 1 } }
+  all: { op: sql, from: «'cells[*]', with: { query: 'SELECT id FROM input' } }
 ";
     refused(&format!("{TABLE}{cells}"), "wrong-inputs", &["int64", "utf8"]);
 }

@@ -56,7 +56,7 @@ fn what_needs_too_much_memory_ends_the_run() {
 }
 
 #[test]
-fn texts_that_no_column_holds_are_errors_of_the_step_or_the_template() {
+fn texts_that_no_column_holds_are_errors_and_looking_has_the_guard_too() {
     for sql in [
         "SELECT id, repeat('a', 10000000000) AS t FROM input",
         "SELECT id, repeat(id, 10000000000) AS t FROM input",
@@ -70,11 +70,7 @@ fn texts_that_no_column_holds_are_errors_of_the_step_or_the_template() {
     let reasons = project.cells("out.rejects", "reason");
     let repeated = reasons.iter().all(|reason| reason.contains("repeat"));
     assert!(!reasons.is_empty() && repeated, "{reasons:?}");
-}
-
-/// Constants are evaluated while a query is planned.
-#[test]
-fn looking_at_a_workflow_has_the_guard_too() {
+    // Constants are evaluated while a query is planned.
     let project = query("SELECT id, cardinality(range(0, 2000000000000)) AS n FROM input");
     for verb in ["check", "plan"] {
         let (exit, said, most) = measured(&project, &[verb, "w.yaml"]);

@@ -1,8 +1,6 @@
 //! `mine` against random edits and damage, which depend on a seed: a history has the changes that
-//! `git log -p` shows, a download that the disk has damaged is fetched again, and a damaged folder
-//! gives what is true or a reject.
-//!
-//! `query` and `mine`: repositories that are made to do harm end themselves and nothing else.
+//! `git log -p` shows, and a damaged repository gives the truth or a reject. And repositories that are
+//! made to do harm.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -74,7 +72,6 @@ fn new_file(random: &mut Random, next: &mut usize) -> (String, File) {
     (format!("{folder}m{next}.py"), functions)
 }
 
-/// One random edit.
 fn edit(files: &mut Files, random: &mut Random, next: &mut usize) {
     let paths: Vec<String> = files.keys().cloned().collect();
     if paths.len() < 4 || random.below(9) == 0 {
@@ -252,7 +249,7 @@ fn rows(found: &Mined) -> Vec<String> {
 }
 
 #[test]
-fn whatever_becomes_of_a_download_the_result_is_the_truth() {
+fn a_damaged_download_gives_the_truth_and_a_damaged_folder_the_truth_or_rejects() {
     for filter in ["true", "false"] {
         let project = Project::empty();
         let repo = Repository::bare(project.path("served/r"));
@@ -284,10 +281,6 @@ fn whatever_becomes_of_a_download_the_result_is_the_truth() {
             assert!(!outcome.stderr.contains("panicked"), "{filter}: {what}: {outcome}");
         }
     }
-}
-
-#[test]
-fn a_damaged_folder_gives_the_truth_or_rejects() {
     let project = Project::new(&workflow("./bad, ./good", ""));
     Repository::bare(project.path("good")).commit(at(day(1)).write("m.py", def("good", 1)));
     let repo = Repository::bare(project.path("bad"));
@@ -322,7 +315,6 @@ fn a_damaged_folder_gives_the_truth_or_rejects() {
     assert!(rows(&mined(&project)) == truth);
 }
 
-/// An entry of a tree as its bytes.
 pub fn entry(mode: &str, name: &str, id: &str) -> Vec<u8> {
     let byte = |at: usize| u8::from_str_radix(&id[at..at + 2], 16).unwrap();
     let id: Vec<u8> = (0..id.len()).step_by(2).map(byte).collect();

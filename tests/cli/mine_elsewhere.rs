@@ -66,7 +66,7 @@ fn not_allowed(outcome: &Outcome, private: &Path) {
 }
 
 #[test]
-fn a_folder_that_is_named_needs_consent_for_where_it_leads() {
+fn a_named_folder_that_leads_elsewhere_needs_consent_and_one_of_a_row_is_put_aside() {
     for (how, lead) in LEADS {
         let (project, _) = project(&workflow("./r", ""), lead);
         let private = project.path("../private").canonicalize().unwrap();
@@ -76,10 +76,6 @@ fn a_folder_that_is_named_needs_consent_for_where_it_leads() {
         project.run_ok(&["--allow", "read:../private"]);
         assert_eq!(mined(&project).rows.len(), 1, "{how}");
     }
-}
-
-#[test]
-fn a_folder_of_a_row_that_leads_elsewhere_is_put_aside_with_the_flag() {
     let text = workflow("", "").replace("op: query", "op: read");
     let text = text.replace("repos: []", "path: heads.csv, key: [repo]");
     for (how, lead) in LEADS {
@@ -182,7 +178,7 @@ fn is_mined(project: &Project, outcome: &Outcome) {
 }
 
 #[test]
-fn a_private_repository_over_https_is_mined_with_the_users_credential_helper() {
+fn private_repositories_are_mined_with_a_credential_helper_or_a_host_alias_of_ssh() {
     let (project, _repo) = served();
     let server = HttpGit::start_tls(&project.path("../served"));
     server.require_login("ann", "s3cr3t");
@@ -206,11 +202,7 @@ fn a_private_repository_over_https_is_mined_with_the_users_credential_helper() {
         let bytes = fs::read(&file).unwrap();
         assert!(!bytes.windows(6).any(|part| part == b"s3cr3t"), "{}", file.display());
     }
-}
-
-/// `ssh` on the path reads `~/.ssh/config` as OpenSSH does: the alias is all that it is given.
-#[test]
-fn a_private_repository_behind_a_host_alias_of_ssh_is_mined() {
+    // `ssh` on the path reads `~/.ssh/config` as OpenSSH does: the alias is all that it is given.
     let (project, repo) = served();
     project.write("w.yaml", workflow(&format!("'lab:{}'", repo.path.display()), ""));
     project.write("../home/.ssh/config", "Host lab\n  HostName 127.0.0.1\n  Port 2222\n");
@@ -230,7 +222,7 @@ fn a_private_repository_behind_a_host_alias_of_ssh_is_mined() {
 /// The address of the workflow is the one that needs consent and is stored; the user's own
 /// configuration decides where git looks.
 #[test]
-fn instead_of_and_proxies_of_the_user_count() {
+fn instead_of_and_proxies_of_the_user_count_and_without_git_servers_are_rejects() {
     let (project, _repo) = served();
     let server = HttpGit::start(&project.path("../served"));
     let url = "https://git.example.org/r";
@@ -247,10 +239,6 @@ fn instead_of_and_proxies_of_the_user_count() {
     assert_eq!(outcome.step("mined")["rows"], 3, "{outcome}");
     let seen = server.take_seen();
     assert!(seen.iter().all(|seen| seen.path.starts_with("http://git.example.org/r/")), "{seen:?}");
-}
-
-#[test]
-fn without_git_folders_are_mined_and_servers_are_rejects_that_say_so() {
     let (project, repo) = served();
     let server = HttpGit::start(&project.path("../served"));
     let near = Repository::bare(project.path("near"));

@@ -20,7 +20,7 @@ fn mine<const N: usize>(commits: [Commit; N]) -> ([String; N], Mined) {
 }
 
 #[test]
-fn line_ends_and_byte_order_marks() {
+fn line_ends_byte_order_marks_and_encodings() {
     let (text, f) = (defs(&[1, 2]), def("f", 1));
     let all = &["f0 1-2 modified 4", "f1 5-6 modified 4"][..];
     let marked = format!("\u{feff}{f}");
@@ -40,14 +40,6 @@ fn line_ends_and_byte_order_marks() {
     assert_eq!(*code("windows.py"), "def f1(x):\r\n    return x + 3");
     assert_eq!(*code("new.py"), f.trim_end());
     assert!(mined.rejects.is_empty());
-}
-
-fn crlf(text: &str) -> String {
-    text.replace('\n', "\r\n")
-}
-
-#[test]
-fn a_declared_encoding_is_used_otherwise_utf8_and_what_is_neither_is_a_reject() {
     let commit = at(day(1)).write("a.py", b"def f():\n    return 'caf\xe9'\n");
     let latin = b"# -*- coding: latin-1 -*-\ndef f():\n    return 'caf\xe9'\n";
     let (_, mined) = mine([commit.write("b.py", latin).write("c.py", "# coding: klingon\n")]);
@@ -69,8 +61,12 @@ fn a_declared_encoding_is_used_otherwise_utf8_and_what_is_neither_is_a_reject() 
     assert_eq!(mined.rejected(), ["decodes b.py"]);
 }
 
+fn crlf(text: &str) -> String {
+    text.replace('\n', "\r\n")
+}
+
 #[test]
-fn names_of_every_kind() {
+fn names_of_every_kind_and_paths_that_do_not_depend_on_the_commit_before() {
     let names = "a b.py|q\"u'o.py|new\nline.py|tab\t.py|back\\slash.py|é/ß 漢.py|-dash.py|*.py|\
                  .hidden/.py|{a,b}.py|[x].py| .py";
     let mut names: Vec<&str> = names.split('|').collect();
@@ -93,10 +89,6 @@ fn names_of_every_kind() {
     let ids: BTreeSet<&str> = mined.column("id").into_iter().collect();
     assert_eq!((mined.rows.len(), paths.len(), ids.len()), (3, 3, 3), "{paths:?}");
     assert_eq!(mined.rejected(), ["decodes d\\xFF/x.py"]);
-}
-
-#[test]
-fn the_path_of_a_file_does_not_depend_on_the_commit_before() {
     let (_, mined) = mine([
         at(NEW_YEAR - 1).write("a.py", def("a", 1)),
         at(day(1)).write("d/e/x.py", def("x", 1)),
@@ -117,32 +109,6 @@ fn the_path_of_a_file_does_not_depend_on_the_commit_before() {
     assert_eq!(mined.of(&file), ["x.py g 1-1 added 1"]);
     assert_eq!(mined.of(&folder), ["x.py/y.py/z.py h 1-2 added 2"]);
     assert!(mined.rejects.is_empty());
-}
-
-#[test]
-fn a_tree_with_one_name_twice_does_not_end_the_run() {
-    let mining = Mining::new();
-    mining.repo.commit(at(day(1)).write("a.py", def("f", 1)).write("b.py", def("f", 2)));
-    let file = |name| entry("100644", "m.py", &mining.repo.git(&["rev-parse", name]));
-    // Git never makes such a tree, but it can be pushed to servers that do not check.
-    let tree = [file("main:a.py"), file("main:b.py")].concat();
-    let tree = object(&mining.repo, "tree", &tree);
-    let who = format!("A <a> {} +0000", day(2));
-    let text = format!("tree {tree}\nauthor {who}\ncommitter {who}\n\nodd\n");
-    mining.repo.raw_commit(text.as_bytes());
-    let odd = mining.repo.git(&["rev-parse", "main"]);
-    let next = mining.repo.commit(at(day(3)).write("c.py", def("f", 3)));
-    let mined = mining.mine();
-    // Git does not define which of the two files a commit changes: it is set aside with
-    // the next one, which is compared with it.
-    let rejected: Vec<_> =
-        mined.rejects.iter().map(|row| (&row["commit_id"], &row["rule"])).collect();
-    for commit in [&odd, &next] {
-        assert!(mined.of(commit).is_empty());
-        let reject = (&serde_json::json!(commit), &serde_json::json!("tree"));
-        assert!(rejected.contains(&reject), "{rejected:?}");
-    }
-    assert_eq!(rejected.len(), 2, "{rejected:?}");
 }
 
 #[test]
@@ -176,7 +142,7 @@ fn links_submodules_and_permissions_are_no_files_and_no_changes() {
 }
 
 #[test]
-fn only_files_that_the_patterns_name_are_mined_from_folders_of_any_name() {
+fn only_files_that_the_patterns_name_are_mined_and_a_name_twice_does_not_end_the_run() {
     let files = ["a.py", "src/b.py", "src/deep/c.py", "tests/d.py", "e.pyi", "F.PY", "g.pyx", "py"];
     let mining = |include: &str| {
         let mining = Mining::with(include);
@@ -200,10 +166,32 @@ fn only_files_that_the_patterns_name_are_mined_from_folders_of_any_name() {
         assert_eq!(found.only()["repo"], name.trim_end_matches(".git"));
         assert_eq!(found.only()["url"], format!("./{name}"));
     }
+    let mining = Mining::new();
+    mining.repo.commit(at(day(1)).write("a.py", def("f", 1)).write("b.py", def("f", 2)));
+    let file = |name| entry("100644", "m.py", &mining.repo.git(&["rev-parse", name]));
+    // Git never makes such a tree, but it can be pushed to servers that do not check.
+    let tree = [file("main:a.py"), file("main:b.py")].concat();
+    let tree = object(&mining.repo, "tree", &tree);
+    let who = format!("A <a> {} +0000", day(2));
+    let text = format!("tree {tree}\nauthor {who}\ncommitter {who}\n\nodd\n");
+    mining.repo.raw_commit(text.as_bytes());
+    let odd = mining.repo.git(&["rev-parse", "main"]);
+    let next = mining.repo.commit(at(day(3)).write("c.py", def("f", 3)));
+    let mined = mining.mine();
+    // Git does not define which of the two files a commit changes: it is set aside with
+    // the next one, which is compared with it.
+    let rejected: Vec<_> =
+        mined.rejects.iter().map(|row| (&row["commit_id"], &row["rule"])).collect();
+    for commit in [&odd, &next] {
+        assert!(mined.of(commit).is_empty());
+        let reject = (&serde_json::json!(commit), &serde_json::json!("tree"));
+        assert!(rejected.contains(&reject), "{rejected:?}");
+    }
+    assert_eq!(rejected.len(), 2, "{rejected:?}");
 }
 
 #[test]
-fn files_above_the_limit_are_rejects() {
+fn files_above_the_limit_are_rejects_and_hostile_python_is_never_the_end() {
     let mining = Mining::new();
     let line = b"x = 'the same line again and again and again, until it is a hundred megabytes'\n";
     let huge = line.repeat(100_000_000 / line.len() + 1);
@@ -230,10 +218,6 @@ fn files_above_the_limit_are_rejects() {
     };
     assert!(reject(&small).contains("before"), "{}", reject(&small));
     assert!(!reject(&grown).contains("before"), "{}", reject(&grown));
-}
-
-#[test]
-fn hostile_python_is_a_reject_or_a_row_and_never_the_end() {
     let mining = Mining::new();
     let deep = format!("def f():\n    return {}1{}\n", "(".repeat(50_000), ")".repeat(50_000));
     let nested: String = (0..400).map(|n| format!("{}def f{n}():\n", " ".repeat(n))).collect();
@@ -351,10 +335,11 @@ fn change(more: &str, before: &str, after: &str) -> Vec<String> {
 const OUTER: &str = "def outer():\n    def inner():\n        return 1\n\n    class C:\n        def m(self):\n            return 2\n\n    return inner\n";
 
 #[test]
-fn changed_lines_are_those_that_came_and_those_that_went() {
+fn changed_lines_came_or_went_and_a_method_comes_and_goes_and_comes_again() {
     let text = |body: &str| format!("def f(x):\n{body}    return x\n");
     let few = text("    a = 1\n");
     let more = text("    a = 1\n    b = 2\n    c = 3\n");
+    let most = text("    a = 9\n    b = 2\n    c = 3\n    d = 4\n");
     let (f, g, h) = (def("f", 1), def("g", 2), def("h", 3));
     let broken = format!("{f}\n\nx = = (\n");
     let version = format!("VERSION = 1\n\n\n{}", defs(&[0; 9]));
@@ -376,12 +361,7 @@ fn changed_lines_are_those_that_came_and_those_that_went() {
     let (id, mined) = edited(&[
         ("more", &few, &more, &["f 1-5 modified 2"]),
         ("less", &more, &few, &["f 1-3 modified 2"]),
-        (
-            "both",
-            &more,
-            &text("    a = 9\n    b = 2\n    c = 3\n    d = 4\n"),
-            &["f 1-6 modified 3"],
-        ),
+        ("both", &more, &most, &["f 1-6 modified 3"]),
         // A blank line or a comment inside of a method belongs to it, one behind it does not.
         ("blank", &few, &text("    a = 1\n\n"), &["f 1-4 modified 1"]),
         ("behind", &few, &format!("{few}\n\n# the end\n"), &[]),
@@ -433,10 +413,6 @@ fn changed_lines_are_those_that_came_and_those_that_went() {
     let [one, two] = rows("twins")[..] else { panic!("two twins") };
     assert_eq!([&one["code_before"], &two["code_before"]], [&twin(1), &twin(2)]);
     assert_ne!(one["id"], two["id"]);
-}
-
-#[test]
-fn a_method_comes_and_goes_and_comes_again() {
     let contents = [def("f", 1), "x = 1\n".into(), def("f", 1)];
     let (ids, mined) = mine([0, 1, 2].map(|n| at(day(n)).write("m.py", &contents[n as usize])));
     assert_eq!(mined.column("commit_id"), [&ids[0], &ids[2]]);
@@ -463,7 +439,7 @@ fn messages(mining: &Mining) -> Vec<String> {
 }
 
 #[test]
-fn the_window_is_half_open_and_may_have_times_and_zones() {
+fn the_window_is_half_open_and_the_date_of_the_committer_counts() {
     let mining = Mining::new();
     let moments = [NEW_YEAR - 1, NEW_YEAR, NEXT_YEAR - 1, NEXT_YEAR];
     let ids: Vec<String> = (0..4)
@@ -490,10 +466,6 @@ fn the_window_is_half_open_and_may_have_times_and_zones() {
     mining.repo.commit(at(day(59)).message("empty"));
     let mined = mining.mine();
     assert!(mined.rows.is_empty() && mined.rejects.is_empty());
-}
-
-#[test]
-fn the_date_of_the_committer_counts_whatever_its_zone_and_order() {
     let (old, inside) = (NEW_YEAR - 1_000_000, day(3));
     let (_, mined) = mine([
         at(old).authored(inside, "+0000").message("a").write("m.py", def("f", 1)),
@@ -521,7 +493,7 @@ fn the_date_of_the_committer_counts_whatever_its_zone_and_order() {
 }
 
 #[test]
-fn dates_of_any_year_are_read_or_rejects() {
+fn dates_of_any_year_are_read_or_rejects_and_odd_headers_hide_none() {
     let mining = window("1900-01-01", "2300-01-01");
     let first = mining.repo.commit(at(0).message("zero").write("m.py", def("f", 1)));
     mining.repo.commit(at(4_200_000_000).message("late").write("m.py", def("f", 2)));
@@ -556,26 +528,6 @@ fn dates_of_any_year_are_read_or_rejects() {
     let mut wanted = odd.map(|id| format!("{id} | mined"));
     wanted.sort();
     assert_eq!(mining.project.cells("mined.rejects", "commit_id step"), wanted);
-}
-
-/// The only row of a commit with these lines in its head.
-#[track_caller]
-fn with_header(header: &str) -> Value {
-    let mining = Mining::new();
-    let parent = mining.repo.commit(at(NEW_YEAR - 1).write("m.py", def("f", 0)));
-    mining.repo.commit(at(day(5)).write("m.py", def("f", 1)));
-    let tree = mining.repo.git(&["rev-parse", "main^{tree}"]);
-    let header = header.replace("DATE", &day(5).to_string());
-    let text = format!("tree {tree}\nparent {parent}\n{header}\n\nodd\n");
-    mining.repo.raw_commit(text.as_bytes());
-    let mined = mining.mine();
-    assert_eq!(mined.rows.len(), 1, "{header}\n{:?}", mined.rejects);
-    assert_eq!(mined.only()["commit_time"], "2022-01-06T12:00:00Z");
-    mined.only().clone()
-}
-
-#[test]
-fn odd_headers_hide_no_date() {
     let both = |who: &str| format!("author {who}\ncommitter {who}");
     for zone in ["+051800", "-7", "+9999"] {
         let row = with_header(&both(&format!("A <a> DATE {zone}")));
@@ -593,6 +545,22 @@ fn odd_headers_hide_no_date() {
     let who = both("A <a> DATE +0000");
     let row = with_header(&format!("{who}\ngpgsig -----BEGIN\n \n x\n -----END\nodd header"));
     assert_eq!(row["commit_message"], "odd");
+}
+
+/// The only row of a commit with these lines in its head.
+#[track_caller]
+fn with_header(header: &str) -> Value {
+    let mining = Mining::new();
+    let parent = mining.repo.commit(at(NEW_YEAR - 1).write("m.py", def("f", 0)));
+    mining.repo.commit(at(day(5)).write("m.py", def("f", 1)));
+    let tree = mining.repo.git(&["rev-parse", "main^{tree}"]);
+    let header = header.replace("DATE", &day(5).to_string());
+    let text = format!("tree {tree}\nparent {parent}\n{header}\n\nodd\n");
+    mining.repo.raw_commit(text.as_bytes());
+    let mined = mining.mine();
+    assert_eq!(mined.rows.len(), 1, "{header}\n{:?}", mined.rejects);
+    assert_eq!(mined.only()["commit_time"], "2022-01-06T12:00:00Z");
+    mined.only().clone()
 }
 
 /// A history with a merge that itself changes `h`; the ids of the branch `side`, of `main`
@@ -656,7 +624,7 @@ fn with_file(path: &str) -> Mining {
 }
 
 #[test]
-fn renames_are_followed_and_copies_and_rewritten_files_are_new() {
+fn renames_of_files_and_folders_are_followed_and_copies_and_rewritten_files_are_new() {
     let mining = with_file("tool");
     // As `git diff -M` sees it.
     mining.repo.commit(at(day(1)).rename("tool", "a.py"));
@@ -679,10 +647,6 @@ fn renames_are_followed_and_copies_and_rewritten_files_are_new() {
     let mined = mining.mine();
     assert_eq!(mined.of(&id), ["b.py New.one 2-3 added 2", "b.py New.f0 5-6 added 2"]);
     assert_eq!(mined.column("code_before"), ["null", "null"]);
-}
-
-#[test]
-fn files_of_folders_swapped_names_and_other_patterns_are_followed() {
     let mining = Mining::new();
     let file = |first| defs(&[first, 1, 2, 3]);
     let mut commit = at(NEW_YEAR - 1);

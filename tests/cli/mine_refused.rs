@@ -19,7 +19,7 @@ fn refused(workflow: &str, code: &str) {
 }
 
 #[test]
-fn what_is_no_repository_and_two_of_one_name_are_refused() {
+fn what_is_no_repository_two_of_one_name_and_names_that_could_be_options_are_refused() {
     refused(&workflow("./r, «./nowhere", ""), "bad-repository");
     refused(&workflow("«./plain, ./r", ""), "bad-repository");
     refused(&workflow("./r, «./file", ""), "bad-repository");
@@ -34,10 +34,6 @@ fn what_is_no_repository_and_two_of_one_name_are_refused() {
     Repository::bare(project.path("r"));
     Repository::bare(project.path("s"));
     project.refuses(&[], &format!("duplicate-repository w.yaml:{place}"), &[]);
-}
-
-#[test]
-fn names_that_could_be_options_are_refused_before_anybody_is_asked() {
     for name in
         ["owner/-x", "-owner/x", "-x", "--upload-pack=touch-pwned", "-oProxyCommand=touch:x"]
     {
@@ -68,7 +64,7 @@ fn names_that_could_be_options_are_refused_before_anybody_is_asked() {
 }
 
 #[test]
-fn lists_in_files_are_read_or_refused() {
+fn lists_in_files_are_read_or_refused_and_replace_a_search() {
     let text = workflow("", "").replace("[]", "«list.csv");
     refused(&text, "missing-file");
     let (text, place) = marked(&text);
@@ -82,24 +78,6 @@ fn lists_in_files_are_read_or_refused() {
     project.write("list.csv", "\u{feff}url,stars,repo\r\n./r,3,one\r\n\r\n\"./r\", 4, two \r\n");
     project.run_ok(&[]);
     assert_eq!(project.cells("mined", "repo"), ["one", "two"]);
-}
-
-#[test]
-fn arguments_of_query_that_do_not_fit_are_refused() {
-    let query = |with: &str, code: &str| {
-        refused(&workflow("", "").replace("{ repos: [] }", with), code);
-    };
-    query("{ repos: [./r], limit: «3 }", "conflicting-arguments");
-    query("{ repos: [./r], sort: «stars }", "conflicting-arguments");
-    query("{ repos: [./r], base_url: «nothing }", "bad-url");
-    query("{ repos: «'./r, ./nowhere' }", "bad-repository");
-    let (text, place) =
-        marked("galeras: 1\nsteps:\n  «repos: { op: query, with: { branch: a } }\n");
-    Project::new(&text).refuses(&[], &format!("missing-argument w.yaml:{place}"), &[]);
-}
-
-#[test]
-fn a_list_takes_the_place_of_a_search() {
     let text = workflow("", "")
         .replace("repos: []", "github: 'stars:>1', limit: 3, repos: '${{ params.list }}'");
     let text = text.replace("steps:", "params:\n  list: { type: string, default: '' }\nsteps:");
@@ -125,7 +103,17 @@ fn a_list_takes_the_place_of_a_search() {
 }
 
 #[test]
-fn wrong_arguments_and_tables_are_refused() {
+fn arguments_and_tables_that_do_not_fit_are_refused() {
+    let query = |with: &str, code: &str| {
+        refused(&workflow("", "").replace("{ repos: [] }", with), code);
+    };
+    query("{ repos: [./r], limit: «3 }", "conflicting-arguments");
+    query("{ repos: [./r], sort: «stars }", "conflicting-arguments");
+    query("{ repos: [./r], base_url: «nothing }", "bad-url");
+    query("{ repos: «'./r, ./nowhere' }", "bad-repository");
+    let (text, place) =
+        marked("galeras: 1\nsteps:\n  «repos: { op: query, with: { branch: a } }\n");
+    Project::new(&text).refuses(&[], &format!("missing-argument w.yaml:{place}"), &[]);
     let with = |with: &str, code: &str| refused(&workflow_of("./r", with), code);
     with("since: «soon, until: 2023-01-01", "wrong-type");
     with("since: 2022-01-01, until: «'2022-13-01'", "wrong-type");

@@ -20,10 +20,8 @@ struct Remote {
 }
 
 /// The columns that do not depend on where the repository is.
-const SAME: &str = "  same:
-    op: sql
-    from: mined
-    with: { query: 'SELECT * EXCLUDE (url) FROM input' }
+const SAME: &str =
+    "  same: { op: sql, from: mined, with: { query: 'SELECT * EXCLUDE (url) FROM input' } }
 ";
 
 impl Remote {
@@ -38,7 +36,6 @@ impl Remote {
         remote
     }
 
-    /// Lets the workflow take the repository from there.
     fn point_to(&self, url: &str) {
         let list = format!("{{ repo: r, url: '{url}' }}");
         self.project.write("w.yaml", format!("{}{SAME}", workflow(&list, "")));
@@ -71,7 +68,6 @@ impl Remote {
         self.server.take_seen();
     }
 
-    /// The bare repository into which was fetched.
     fn downloaded(&self, cache: &str) -> PathBuf {
         let folder = self.project.path(cache).join("downloads/git");
         let entries = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
@@ -105,7 +101,7 @@ fn busy() -> GitFault {
 }
 
 #[test]
-fn a_part_of_a_repository_is_fetched_and_gives_the_same() {
+fn a_part_of_a_repository_is_fetched_and_gives_the_same_as_do_servers_that_know_less() {
     let remote = Remote::new();
     let (_, digests) = remote.run(&[]);
     assert_eq!(digests, remote.of_folder());
@@ -120,14 +116,9 @@ fn a_part_of_a_repository_is_fetched_and_gives_the_same() {
     assert!(has("main:side.py") && has("main:pkg/a.py"));
     assert!(!has("main:notes.txt") && !has("main:late.txt") && !has("main:old.py"));
     assert!(!has("main:late.py"));
-    // Nothing is asked again.
     remote.server.take_seen();
     remote.project.run_ok(&[]).all_hit();
     assert_eq!(remote.server.count(""), 0);
-}
-
-#[test]
-fn a_server_without_filters_or_of_the_oldest_protocol_gives_the_same() {
     let remote = Remote::new();
     remote.repo.git(&["config", "uploadpack.allowFilter", "false"]);
     assert_eq!(remote.run(&[]).1, remote.of_folder());
@@ -137,7 +128,7 @@ fn a_server_without_filters_or_of_the_oldest_protocol_gives_the_same() {
 }
 
 #[test]
-fn a_server_that_works_at_the_second_attempt_is_enough() {
+fn a_server_may_work_at_the_second_attempt_and_a_transfer_that_fails_is_tried_by_the_next_run() {
     let remote = Remote::new();
     let expected = remote.of_folder();
     let faults =
@@ -156,10 +147,6 @@ fn a_server_that_works_at_the_second_attempt_is_enough() {
     remote.server.fail("info/refs", 2, busy());
     let (outcome, digests) = remote.run(&["--cache", "heads"]);
     assert_eq!((&outcome.step("repos")["rows"], digests), (&json!(1), expected));
-}
-
-#[test]
-fn a_transfer_that_fails_is_a_reject_and_tried_again_by_the_next_run() {
     let remote = Remote::new();
     remote.ask();
     remote.server.fail("r/", 100, busy());
@@ -222,7 +209,7 @@ fn a_server_that_is_down_or_lacks_a_repository_is_a_reject() {
 }
 
 #[test]
-fn a_snapshot_stays_until_it_is_asked_for_anew_and_a_wider_window_fetches_more() {
+fn a_snapshot_stays_a_wider_window_fetches_more_and_names_are_those_of_the_list() {
     let remote = Remote::new();
     remote.run(&[]);
     remote.repo.commit(at(day(99)).write("new.py", def("new", 1)));
@@ -240,10 +227,29 @@ fn a_snapshot_stays_until_it_is_asked_for_anew_and_a_wider_window_fetches_more()
     remote.project.run_ok(&["--cache", "fresh"]);
     assert_eq!(rows, remote.project.rows_with("mined", &["--cache", "fresh"]).len());
     assert!(rows > 80, "{rows}");
+    let remote = Remote::new();
+    let named = Repository::bare(remote.project.path("served/owner/na.me.git"));
+    named.commit(at(day(1)).write("m.py", def("f", 1)));
+    let text = workflow("owner/na.me", "");
+    let base = format!("repos: [owner/na.me], base_url: '{}'", remote.server.base());
+    remote.project.write("w.yaml", text.replace("repos: [owner/na.me]", &base));
+    remote.project.run_ok(&[]);
+    let found = mined(&remote.project);
+    assert_eq!(found.only()["repo"], "owner/na.me");
+    assert_eq!(found.only()["url"], remote.server.url("owner/na.me.git"));
+    let remote = Remote::new();
+    let url = remote.server.url("r");
+    let list = format!("{{ repo: x, url: '{url}' }}, {{ repo: y, url: '{url}' }}");
+    remote.project.write("w.yaml", workflow(&list, ""));
+    remote.project.run_ok(&[]);
+    let found = mined(&remote.project);
+    let count = |name: &str| found.rows.iter().filter(|row| row["repo"] == name).count();
+    assert!(count("x") > 30 && count("x") == count("y"));
+    assert_eq!(found.rejects.len(), 2);
 }
 
 #[test]
-fn a_damaged_download_is_fetched_again() {
+fn a_damaged_download_is_fetched_again_and_two_runs_fetch_into_one_store() {
     let remote = Remote::new();
     let (_, expected) = remote.run(&[]);
     let folder = remote.downloaded("cache");
@@ -255,6 +261,11 @@ fn a_damaged_download_is_fetched_again() {
     assert_eq!(digests, expected);
     std::fs::remove_dir_all(folder).unwrap();
     assert_eq!(remote.run(&["--force", "mined"]).1, expected);
+    let remote = Remote::new();
+    let runs = [(); 2].map(|()| remote.project.start(&[]));
+    let [one, two] = runs.map(|run| run.finish().exits(0));
+    assert_eq!(one.digests(), two.digests());
+    assert_eq!(remote.run(&[]).1, remote.of_folder());
 }
 
 /// Stops a run by a signal while the `stage`th request sends its answer; how many requests the
@@ -284,16 +295,12 @@ fn stopped(signal: &str, stage: usize) -> usize {
 }
 
 #[test]
-fn interrupted_and_killed_transfers_are_continued() {
+fn interrupted_and_killed_transfers_are_continued_and_finished_repositories_kept() {
     // What was there at each stage: nothing, commits, trees as well.
     let cases = [("INT", 1, 3), ("INT", 3, 1), ("KILL", 1, 3), ("KILL", 2, 2), ("KILL", 3, 1)];
     for (signal, stage, requests) in cases {
         assert_eq!(stopped(signal, stage), requests, "{signal} {stage}");
     }
-}
-
-#[test]
-fn an_interrupted_run_keeps_the_repositories_that_are_finished() {
     let remote = Remote::new();
     let near = Repository::bare(remote.project.path("near"));
     near.commit(at(day(1)).write("m.py", def("f", 1)));
@@ -312,38 +319,6 @@ fn an_interrupted_run_keeps_the_repositories_that_are_finished() {
     let outcome = remote.project.run_ok(&[]);
     assert_eq!(values(&outcome.step("mined"), "computed_rows reused_rows"), json!([1, 1]));
     assert_eq!(remote.project.run_ok(&["--cache", "fresh"]).digests(), outcome.digests());
-}
-
-#[test]
-fn repositories_have_the_names_of_the_list() {
-    let remote = Remote::new();
-    let named = Repository::bare(remote.project.path("served/owner/na.me.git"));
-    named.commit(at(day(1)).write("m.py", def("f", 1)));
-    let text = workflow("owner/na.me", "");
-    let base = format!("repos: [owner/na.me], base_url: '{}'", remote.server.base());
-    remote.project.write("w.yaml", text.replace("repos: [owner/na.me]", &base));
-    remote.project.run_ok(&[]);
-    let found = mined(&remote.project);
-    assert_eq!(found.only()["repo"], "owner/na.me");
-    assert_eq!(found.only()["url"], remote.server.url("owner/na.me.git"));
-    let remote = Remote::new();
-    let url = remote.server.url("r");
-    let list = format!("{{ repo: x, url: '{url}' }}, {{ repo: y, url: '{url}' }}");
-    remote.project.write("w.yaml", workflow(&list, ""));
-    remote.project.run_ok(&[]);
-    let found = mined(&remote.project);
-    let count = |name: &str| found.rows.iter().filter(|row| row["repo"] == name).count();
-    assert!(count("x") > 30 && count("x") == count("y"));
-    assert_eq!(found.rejects.len(), 2);
-}
-
-#[test]
-fn two_runs_fetch_into_one_store() {
-    let remote = Remote::new();
-    let runs = [(); 2].map(|()| remote.project.start(&[]));
-    let [one, two] = runs.map(|run| run.finish().exits(0));
-    assert_eq!(one.digests(), two.digests());
-    assert_eq!(remote.run(&[]).1, remote.of_folder());
 }
 
 #[track_caller]

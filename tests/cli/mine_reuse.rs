@@ -29,7 +29,7 @@ fn project(names: &[&str], more: &str) -> Project {
 }
 
 #[test]
-fn a_commit_or_a_repository_more_costs_that_one() {
+fn a_commit_or_repository_more_costs_that_one_and_those_of_one_content_stay_apart() {
     let project = project(&["a", "b"], "");
     repository(&project, "a", 4);
     let b = repository(&project, "b", 4);
@@ -55,10 +55,23 @@ fn a_commit_or_a_repository_more_costs_that_one() {
     let less = project.rerun("./r0, ./r1, ./r2, ", "./r2, ./r1, ");
     assert_eq!(counts(&less), (0, 10));
     assert_eq!(project.run_ok(&["--cache", "fresh"]).digests(), less.digests());
+    let project = Project::new(&workflow("{ repo: x, url: ./r }, { repo: y, url: ./r }", ""));
+    repository(&project, "r", 1);
+    project.run_ok(&[]);
+    assert_eq!(project.cells("mined", "repo"), ["x", "x", "x", "y", "y", "y"]);
+    let project = self::project(&["a", "b", "c"], "");
+    for name in ["a", "b"] {
+        Repository::bare(project.path(name)).commit(at(NEW_YEAR - 9).write("m.py", def("f", 1)));
+    }
+    repository(&project, "c", 1);
+    project.run_ok(&[]);
+    assert_eq!(mined(&project).column("repo"), ["c", "c", "c"]);
+    project.run_ok(&[]).all_hit();
+    project.verifies("cache");
 }
 
 #[test]
-fn an_argument_of_mine_mines_again_and_a_later_step_does_not() {
+fn an_argument_mines_again_and_a_later_step_another_branch_or_a_dirty_work_tree_does_not() {
     let project = project(&["a", "b"], "");
     repository(&project, "a", 3);
     repository(&project, "b", 3);
@@ -77,11 +90,7 @@ fn an_argument_of_mine_mines_again_and_a_later_step_does_not() {
     repository(&project, "a", 3);
     project.run_ok(&[]);
     assert_eq!(project.rerun("seed: 1", "seed: 2").statuses(), "repos=hit mined=hit some=ran");
-}
-
-#[test]
-fn a_commit_on_another_branch_and_a_dirty_work_tree_change_nothing() {
-    let project = project(&["a"], "");
+    let project = self::project(&["a"], "");
     let repo = Repository::with_work_tree(project.path("a"));
     let base = repo.commit(at(day(1)).write("m.py", def("f", 1)));
     let first = project.run_ok(&[]);
@@ -149,24 +158,7 @@ fn projects_and_repositories_that_were_moved_are_not_mined_again() {
 }
 
 #[test]
-fn repositories_of_one_content_stay_apart_and_share_what_is_stored() {
-    let project = Project::new(&workflow("{ repo: x, url: ./r }, { repo: y, url: ./r }", ""));
-    repository(&project, "r", 1);
-    project.run_ok(&[]);
-    assert_eq!(project.cells("mined", "repo"), ["x", "x", "x", "y", "y", "y"]);
-    let project = self::project(&["a", "b", "c"], "");
-    for name in ["a", "b"] {
-        Repository::bare(project.path(name)).commit(at(NEW_YEAR - 9).write("m.py", def("f", 1)));
-    }
-    repository(&project, "c", 1);
-    project.run_ok(&[]);
-    assert_eq!(mined(&project).column("repo"), ["c", "c", "c"]);
-    project.run_ok(&[]).all_hit();
-    project.verifies("cache");
-}
-
-#[test]
-fn a_row_leads_back_to_its_commit() {
+fn a_row_leads_back_to_its_commit_and_identities_are_the_same_everywhere() {
     let mining = Mining::new();
     mining.repo.commit(at(NEW_YEAR - 1).write("pkg/m.py", def("f", 1)));
     let id = mining.repo.commit(at(day(1)).write("pkg/m.py", def("f", 2)));
@@ -188,10 +180,6 @@ fn a_row_leads_back_to_its_commit() {
     let reject = found.rejects[0]["id"].as_str().unwrap();
     let words = ["pkg/bad.py", "decodes", "mined"];
     mining.project.run(&["trace", "w.yaml", reject]).exits(0).prints(&words);
-}
-
-#[test]
-fn identities_are_the_same_everywhere_and_differ_everywhere_else() {
     let one = project(&["a"], "");
     repository(&one, "a", 6);
     one.run_ok(&[]);

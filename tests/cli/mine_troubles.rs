@@ -30,7 +30,6 @@ fn run(project: &Project) -> (Outcome, Mined) {
     (outcome, found)
 }
 
-/// The rules of rejects of repositories as a whole.
 fn is_whole(mined: &Mined) -> bool {
     mined.rejects.len() == 1
         && mined.rejects[0]["commit_id"].is_null()
@@ -39,7 +38,7 @@ fn is_whole(mined: &Mined) -> bool {
 }
 
 #[test]
-fn a_corrupt_pack_or_one_without_its_index_ends_no_run() {
+fn repositories_that_are_corrupt_empty_or_of_another_format_end_no_run() {
     // In its head, at several places, and in its tail.
     for tenth in [0, 2, 5, 7, 9, 10] {
         let (project, bad, _) = good_and_bad();
@@ -57,10 +56,30 @@ fn a_corrupt_pack_or_one_without_its_index_ends_no_run() {
     let outcome = project.run_ok(&[]);
     assert_eq!(project.rows("repos.rejects")[0]["repo"], "bad", "{outcome}");
     assert_eq!(mined(&project).rows.len(), 1);
+    let project = Project::new(&workflow("./good, ./bad", ""));
+    Repository::bare(project.path("good")).commit(at(day(1)).write("m.py", def("good", 1)));
+    Repository::with_work_tree(project.path("bad"));
+    assert!(run(&project).1.rejects.is_empty());
+    assert_eq!(project.cells("repos.rejects", "rule"), ["reachable"]);
+    says(&project.cells("repos.rejects", "reason")[0], &["no commits"]);
+    // Its first commit is noticed.
+    Repository::with_work_tree(project.path("bad")).commit(at(day(1)).write("b.py", def("b", 1)));
+    assert_eq!(run(&project).1.rows.len(), 2);
+    // A repository of another format is a reject or read.
+    for option in ["--object-format=sha256", "--ref-format=reftable"] {
+        let project = Project::new(&workflow("./good, ./bad", ""));
+        Repository::bare(project.path("good")).commit(at(day(1)).write("m.py", def("good", 1)));
+        let args = ["init", "-q", "--bare", option, "bad"];
+        if !git(&project.root()).args(args).status().unwrap().success() {
+            continue; // An older git.
+        }
+        run(&project);
+        assert_eq!(project.rows("repos.rejects")[0]["repo"], "bad", "{option}");
+    }
 }
 
 #[test]
-fn missing_files_and_trees_are_rejects() {
+fn missing_files_trees_commits_and_heads_are_rejects() {
     for delete in [true, false] {
         let (project, bad, ids) = good_and_bad();
         bad.damage(&bad.git(&["rev-parse", &format!("{}:pkg/a.py", ids[1])]), delete);
@@ -84,10 +103,6 @@ fn missing_files_and_trees_are_rejects() {
         expected.sort_unstable();
         assert_eq!(project.cells("mined.rejects", "commit_id"), expected);
     }
-}
-
-#[test]
-fn a_missing_commit_or_head_is_a_reject_and_the_run_goes_on() {
     for delete in [true, false] {
         let (project, bad, ids) = good_and_bad();
         bad.damage(&ids[0], delete);
@@ -102,30 +117,6 @@ fn a_missing_commit_or_head_is_a_reject_and_the_run_goes_on() {
     assert_eq!(project.cells("repos.rejects", "repo step"), ["bad | repos"]);
 }
 
-#[test]
-fn repositories_that_are_empty_or_of_another_format_are_rejects() {
-    let project = Project::new(&workflow("./good, ./bad", ""));
-    Repository::bare(project.path("good")).commit(at(day(1)).write("m.py", def("good", 1)));
-    Repository::with_work_tree(project.path("bad"));
-    assert!(run(&project).1.rejects.is_empty());
-    assert_eq!(project.cells("repos.rejects", "rule"), ["reachable"]);
-    says(&project.cells("repos.rejects", "reason")[0], &["no commits"]);
-    // Its first commit is noticed.
-    Repository::with_work_tree(project.path("bad")).commit(at(day(1)).write("b.py", def("b", 1)));
-    assert_eq!(run(&project).1.rows.len(), 2);
-    // A repository of another format is a reject or read.
-    for option in ["--object-format=sha256", "--ref-format=reftable"] {
-        let project = Project::new(&workflow("./good, ./bad", ""));
-        Repository::bare(project.path("good")).commit(at(day(1)).write("m.py", def("good", 1)));
-        let args = ["init", "-q", "--bare", option, "bad"];
-        if !git(&project.root()).args(args).status().unwrap().success() {
-            continue; // An older git.
-        }
-        run(&project);
-        assert_eq!(project.rows("repos.rejects")[0]["repo"], "bad", "{option}");
-    }
-}
-
 /// `mine` of a table of heads that a file gives.
 fn with_heads(heads: &[(&str, &str, &str)]) -> Project {
     let lines = heads.iter().map(|(repo, url, head)| format!("{repo},{url},{head}\n"));
@@ -135,7 +126,7 @@ fn with_heads(heads: &[(&str, &str, &str)]) -> Project {
 }
 
 #[test]
-fn heads_that_do_not_exist_or_are_no_commits_are_rejects() {
+fn heads_that_are_no_commits_are_rejects_and_a_repository_may_be_there_twice_or_away() {
     let source = Project::empty();
     let repo = Repository::bare(source.path("good"));
     repo.commit(at(day(1)).write("m.py", def("f", 1)));
@@ -161,10 +152,6 @@ fn heads_that_do_not_exist_or_are_no_commits_are_rejects() {
         assert!(["fetch", "mine"].contains(&row["rule"].as_str().unwrap()), "{row}");
         assert!(row["commit_id"].is_null() && !row["reason"].as_str().unwrap().is_empty());
     }
-}
-
-#[test]
-fn a_table_of_heads_may_name_one_repository_twice_or_one_that_is_away() {
     let source = Project::empty();
     let repo = Repository::bare(source.path("good"));
     let one = repo.commit(at(day(1)).write("m.py", def("f", 1)));
@@ -187,7 +174,7 @@ fn a_table_of_heads_may_name_one_repository_twice_or_one_that_is_away() {
 }
 
 #[test]
-fn repaired_commits_and_forced_pushes_are_mined_by_the_next_run() {
+fn repaired_commits_and_forced_pushes_are_mined_and_the_end_of_a_shallow_clone_is_a_reject() {
     let (project, bad, ids) = good_and_bad();
     let file = bad.git_dir().join("objects").join(&ids[0][..2]).join(&ids[0][2..]);
     let content = fs::read(&file).unwrap();
@@ -208,10 +195,6 @@ fn repaired_commits_and_forced_pushes_are_mined_by_the_next_run() {
     assert_eq!(found.of(&new), ["c.py c 1-2 added 2"]);
     assert_eq!((found.rows.len(), found.rejects.len()), (4, 0), "{outcome}");
     assert_eq!(outcome.step("mined")["computed_rows"], 1);
-}
-
-#[test]
-fn the_boundary_of_a_shallow_clone_is_a_reject() {
     let (project, bad, ids) = good_and_bad();
     let from = format!("file://{}", bad.path.display());
     let to = project.path("shallow");
@@ -231,7 +214,7 @@ fn the_boundary_of_a_shallow_clone_is_a_reject() {
 }
 
 #[test]
-fn the_layout_of_a_repository_does_not_matter() {
+fn the_layout_of_a_repository_does_not_matter_and_its_branch_does() {
     let project = Project::new(&workflow("{ repo: r, url: ./r }", ""));
     let repo = Repository::with_work_tree(project.path("r"));
     for n in 1..4 {
@@ -268,10 +251,6 @@ fn the_layout_of_a_repository_does_not_matter() {
     for url in folders.into_iter().chain([absolute.to_str().unwrap(), &file]) {
         assert_eq!(rows(url), expected, "{url}");
     }
-}
-
-#[test]
-fn the_branch_that_is_checked_out_counts_and_a_branch_can_be_chosen() {
     let project = Project::new(&workflow("./r", ""));
     let repo = Repository::bare(project.path("r"));
     let base = repo.commit(at(day(1)).write("m.py", def("f", 1)));
@@ -295,7 +274,7 @@ fn the_branch_that_is_checked_out_counts_and_a_branch_can_be_chosen() {
 }
 
 #[test]
-fn what_looks_like_a_repository_and_is_none_is_a_reject() {
+fn what_looks_like_a_repository_is_a_reject_and_settings_of_one_run_no_programs() {
     type Spoil = fn(&Project, &Repository);
     let spoils: [Spoil; 5] = [
         |_, bad| fs::write(bad.path.join("config"), "[core\nbare = maybe").unwrap(),
@@ -320,10 +299,6 @@ fn what_looks_like_a_repository_and_is_none_is_a_reject() {
         assert_eq!(project.rows("repos.rejects")[0]["repo"], "bad", "{n}: {outcome}");
         assert_eq!(mined(&project).rows.len(), 1, "{n}: {outcome}");
     }
-}
-
-#[test]
-fn settings_of_a_repository_run_no_programs() {
     let (project, bad, _) = good_and_bad();
     let command = format!("touch {}", project.path("pwned").display());
     for name in ["core.fsmonitor", "core.sshCommand", "core.pager", "filter.x.smudge"] {

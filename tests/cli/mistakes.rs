@@ -88,7 +88,7 @@ fn mistakes_are_told_in_words() {
 }
 
 #[test]
-fn steps_in_a_circle_or_of_one_name_and_their_readers() {
+fn steps_in_a_circle_of_one_name_or_in_a_list_and_a_wrong_default() {
     let with = "    op: sample\n    with: { n: 1, seed: 1 }\n";
     let circle =
         format!("  b:\n    from: c\n{with}  c:\n    from: b\n{with}  d:\n    from: c\n{with}");
@@ -96,10 +96,6 @@ fn steps_in_a_circle_or_of_one_name_and_their_readers() {
     let twice =
         format!("  b:\n    from: table\n{with}  b:\n    from: b\n{with}  c:\n    from: b\n{with}");
     told("duplicate_step", &workflow(&twice), &[14]);
-}
-
-#[test]
-fn a_list_of_steps_and_a_wrong_default_that_is_used() {
     let list = "galeras: 1\nsteps:\n  - op: methods\n    with: { corpus: python-stdlib }\n";
     told("steps_as_a_list", list, &[3]);
     let used =
@@ -108,7 +104,7 @@ fn a_list_of_steps_and_a_wrong_default_that_is_used() {
 }
 
 #[test]
-fn a_misspelt_operator_of_the_quickstart_makes_up_no_types() {
+fn a_misspelt_operator_makes_up_no_types_and_no_mistake_behind_it() {
     let lines: Vec<&str> = include_str!("../../workflows/quickstart.yaml").lines().collect();
     let mut tried = 0;
     for (at, line) in lines.iter().enumerate() {
@@ -126,14 +122,7 @@ fn a_misspelt_operator_of_the_quickstart_makes_up_no_types() {
         tried += 1;
     }
     assert!(tried > 15, "{tried}");
-}
-
-#[test]
-fn a_union_behind_a_misspelt_operator_has_no_mistake_of_its_own() {
-    let rest = "  few:
-    op: sampel
-    from: table
-    with: { n: 1, seed: 1 }
+    let rest = "  few: { op: sampel, from: table, with: { n: 1, seed: 1 } }
   chosen: { op: union, from: { A: few, B: table }, with: { label: arm, columns: [code, size] } }
   whole: { op: union, from: { A: table, B: few }, with: { label: arm } }
   last:
@@ -149,5 +138,5 @@ fn a_union_behind_a_misspelt_operator_has_no_mistake_of_its_own() {
     let checked = project.run(&["check", "w.yaml", "--format", "json"]).exits(2);
     let found = checked.diagnostics();
     assert_eq!(found.len(), 1, "{checked}");
-    assert!(found[0].starts_with("unknown-operator w.yaml:11:"), "{found:?}");
+    assert!(found[0].starts_with("unknown-operator w.yaml:10:"), "{found:?}");
 }

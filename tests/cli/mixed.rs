@@ -49,15 +49,10 @@ fn sleepstudy_is_as_lmertest_prints_it() {
     prints(days, "df", 17.0, 3);
     prints(days, "t", 6.771, 3);
     assert!((days["p_value"].as_f64().unwrap() * 1e6 - 3.26).abs() < 0.006, "{days}");
-    let note = text(days, "note");
-    says(
-        note,
-        &[
-            "Per unit of `days`, reaction changes by 10.47 (95 % CI ",
-            "t with 17 degrees of freedom); linear mixed model with random effects of `subject` by \
-             REML, n = 180.",
-        ],
-    );
+    let change = "Per unit of `days`, reaction changes by 10.47 (95 % CI ";
+    let fit = "t with 17 degrees of freedom); linear mixed model with random effects of `subject` by \
+               REML, n = 180.";
+    says(text(days, "note"), &[change, fit]);
     prints(find(&rows, &[("term", "(intercept)")]), "estimate", 251.405, 3);
     let components = project.rows("fitted.components");
     assert_eq!(components.len(), 4);
@@ -131,7 +126,7 @@ fn arms() -> String {
 }
 
 #[test]
-fn text_is_compared_with_its_base() {
+fn text_is_compared_with_its_base_and_neither_order_nor_threads_count() {
     let rows = fitted(&arms(), "outcomes: [y], fixed: [arm, x], random: [g]").rows("fitted");
     let terms = rows.iter().map(|row| (text(row, "term"), text(row, "level")));
     let wanted = [("(intercept)", ""), ("arm", "few-shot"), ("arm", "plain"), ("x", "")];
@@ -148,9 +143,24 @@ fn text_is_compared_with_its_base() {
     prints(chain, "standard_error", plain["standard_error"].as_f64().unwrap(), 8);
     assert_eq!(chain["base"], "plain");
     assert!(rows[0]["base"].is_null());
+    let numbered = |turn: &dyn Fn(usize) -> usize| {
+        let table = arms();
+        let lines: Vec<&str> = table.lines().collect();
+        let rows = (0..80).map(|at| format!("{},{}", lines[turn(at) + 1], turn(at)));
+        csv("g,arm,x,y,n", rows)
+    };
+    let steps = "  data: { op: read, with: { path: data.csv, key: [n] } }
+  fitted: { op: mixed, from: data, with: { outcomes: [y, x], fixed: [arm], random: [g] } }
+";
+    let project = Project::steps(steps).with("data.csv", numbered(&|at| at));
+    let first = project.run_ok(&["--jobs", "1"]).step("fitted")["digest"].clone();
+    project.write("data.csv", numbered(&|at| (at * 37 + 11) % 80));
+    for jobs in ["1", "4"] {
+        let again = project.run_ok(&["--jobs", jobs, "--cache", &format!("cache{jobs}")]);
+        assert_eq!(again.step("fitted")["digest"], first);
+    }
 }
 
-/// Why the model of `y` is refused.
 #[track_caller]
 fn reason(table: &str, with: &str) -> String {
     let project = fitted(table, with);
@@ -190,44 +200,16 @@ fn what_cannot_be_fitted_is_refused() {
     assert!(reason(&each, plain).starts_with("`g` has 20 groups in 20 rows"));
     let flat = csv("g,y", (0..20).map(|at| format!("{},7", at % 4)));
     assert_eq!(reason(&flat, plain), "`y` has one value only");
-    let infinite = csv(
-        "g,y",
-        (0..20).map(|at| match at {
-            3 => "1,inf".to_owned(),
-            _ => format!("{},{}.5", at % 4, noise(at, 1)),
-        }),
-    );
+    let row = |at: u64| match at {
+        3 => "1,inf".to_owned(),
+        _ => format!("{},{}.5", at % 4, noise(at, 1)),
+    };
+    let infinite = csv("g,y", (0..20).map(row));
     assert_eq!(reason(&infinite, plain), "`y` is infinite in 1 row");
     assert_eq!(reason("g,y\na,1.5\n", plain), "too few rows: 1, at least 3 are needed");
     let twice = csv("g,h,y", (0..24).map(|at| format!("{},h{},{}", at % 4, at % 4, noise(at, 1))));
     let told = reason(&twice, "outcomes: [y], random: [g, h]");
     assert!(told.starts_with("`h` groups the rows as an earlier one does"), "{told}");
-}
-
-#[test]
-fn the_order_of_rows_and_the_number_of_threads_do_not_count() {
-    let numbered = |turn: &dyn Fn(usize) -> usize| {
-        let table = arms();
-        let lines: Vec<&str> = table.lines().collect();
-        let rows = (0..80).map(|at| format!("{},{}", lines[turn(at) + 1], turn(at)));
-        csv("g,arm,x,y,n", rows)
-    };
-    let steps = "  data: { op: read, with: { path: data.csv, key: [n] } }
-  fitted: { op: mixed, from: data, with: { outcomes: [y, x], fixed: [arm], random: [g] } }
-";
-    let project = Project::steps(steps).with("data.csv", numbered(&|at| at));
-    let first = project.run_ok(&["--jobs", "1"]).step("fitted")["digest"].clone();
-    project.write("data.csv", numbered(&|at| (at * 37 + 11) % 80));
-    for jobs in ["1", "4"] {
-        let again = project.run_ok(&["--jobs", jobs, "--cache", &format!("cache{jobs}")]);
-        assert_eq!(again.step("fitted")["digest"], first);
-    }
-}
-
-#[track_caller]
-fn wrong(with: &str, code: &str, words: &[&str]) {
-    let data = [("data.csv", "x,y,s,g\n1,2,a,u\n2,3,b,v\n")];
-    refused_with(&data, &workflow(with), code, words);
 }
 
 /// The arguments with the mark at the only mistake, the code, words of the message.
@@ -249,5 +231,8 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
 
 #[test]
 fn mistakes_are_found_before_anything_runs() {
-    every(MISTAKES.iter().map(|case| (case.0, case)), |(a, b, c)| wrong(a, b, c));
+    let data = [("data.csv", "x,y,s,g\n1,2,a,u\n2,3,b,v\n")];
+    every(MISTAKES.iter().map(|case| (case.0, case)), |(with, code, words)| {
+        refused_with(&data, &workflow(with), code, words);
+    });
 }

@@ -17,13 +17,9 @@ const HEAD: &str = "galeras: 1
 BUDGET
 steps:
   data: { op: read, with: { path: data.jsonl } }
-  prompts:
-    op: prompt
-    from: data
-    with: { treatments: { control: 'Complete this: {{ code }}' } }
+  prompts: { op: prompt, from: data, with: { treatments: { control: 'Complete this: {{ code }}' } } }
 ";
 
-/// A step `name` that asks each prompt.
 fn step(api: &ChatApi, name: &str, more: &str) -> String {
     let url = api.url();
     format!(
@@ -48,7 +44,7 @@ fn ten_dollars() -> ChatApi {
 }
 
 #[test]
-fn the_limit_of_a_step_is_for_all_of_its_cells() {
+fn the_limit_of_a_step_is_for_all_of_its_cells_and_closed_when_all_is_answered() {
     for concurrency in [1, 16] {
         let api = ten_dollars();
         let more = format!("{TEN}, concurrency: {concurrency}, max_usd: 35");
@@ -62,42 +58,6 @@ fn the_limit_of_a_step_is_for_all_of_its_cells() {
         project.rerun("max_usd: 35", "max_usd: 600");
         assert_eq!(api.count(), 3 * ROWS);
     }
-}
-
-#[test]
-fn a_budget_is_for_all_steps() {
-    let api = ten_dollars();
-    let steps = step(&api, "one", &format!("model: a, {TEN}"))
-        + &step(&api, "two", &format!("model: b, {TEN}"));
-    let project = project("budget: { max_usd: 250 }", &steps);
-    let all = "$250.00 of the $250.00 that `max_usd` of the `budget` of the workflow allows";
-    project.run_json(&["--keep-going"]).exits(1).prints(&[all]);
-    assert_eq!(api.count(), 25);
-    project.change("max_usd: 250", "max_requests: 30");
-    let words = ["30 of the 30 that `max_requests` of the `budget`", "25 of it by other runs"];
-    project.run_json(&["--keep-going"]).exits(1).prints(&words);
-    assert_eq!(api.count(), 30);
-    project.rerun("max_requests: 30", "max_requests: 40, max_usd: 400");
-    assert_eq!(api.count(), 2 * ROWS);
-}
-
-#[test]
-fn a_budget_may_come_from_a_param() {
-    let api = ten_dollars();
-    let project = project(
-        "params: { most: { type: float, default: 20 } }\nbudget: { max_usd: '${{ params.most }}' }",
-        &step(&api, "answers", &format!("model: a, {TEN}")),
-    );
-    project.run(&["run", "w.yaml"]).exits(1);
-    assert_eq!(api.count(), 2);
-    project.run(&["run", "w.yaml", "--set", "most=50"]).exits(1);
-    assert_eq!(api.count(), 5);
-    let outcome = project.run(&["check", "w.yaml", "--set", "most=-1"]).exits(2);
-    assert!(flat(&outcome.stderr).contains("`max_usd` of `budget` must be"), "{outcome}");
-}
-
-#[test]
-fn an_account_is_closed_when_everything_is_answered() {
     let api = ten_dollars();
     let project = project("", &cells(&api, &format!("{TEN}, max_usd: 600"))).ran();
     assert_eq!(api.count(), 3 * ROWS);
@@ -118,6 +78,34 @@ fn an_account_is_closed_when_everything_is_answered() {
     let outcome = project.run_json(&[]).exits(1);
     says(&outcome.stdout, &["$200.00 of the $205.00", "by other runs that did not finish"]);
     assert_eq!(api.count(), 0);
+}
+
+#[test]
+fn a_budget_is_for_all_steps_and_may_come_from_a_param() {
+    let api = ten_dollars();
+    let steps = step(&api, "one", &format!("model: a, {TEN}"))
+        + &step(&api, "two", &format!("model: b, {TEN}"));
+    let project = project("budget: { max_usd: 250 }", &steps);
+    let all = "$250.00 of the $250.00 that `max_usd` of the `budget` of the workflow allows";
+    project.run_json(&["--keep-going"]).exits(1).prints(&[all]);
+    assert_eq!(api.count(), 25);
+    project.change("max_usd: 250", "max_requests: 30");
+    let words = ["30 of the 30 that `max_requests` of the `budget`", "25 of it by other runs"];
+    project.run_json(&["--keep-going"]).exits(1).prints(&words);
+    assert_eq!(api.count(), 30);
+    project.rerun("max_requests: 30", "max_requests: 40, max_usd: 400");
+    assert_eq!(api.count(), 2 * ROWS);
+    let api = ten_dollars();
+    let project = self::project(
+        "params: { most: { type: float, default: 20 } }\nbudget: { max_usd: '${{ params.most }}' }",
+        &step(&api, "answers", &format!("model: a, {TEN}")),
+    );
+    project.run(&["run", "w.yaml"]).exits(1);
+    assert_eq!(api.count(), 2);
+    project.run(&["run", "w.yaml", "--set", "most=50"]).exits(1);
+    assert_eq!(api.count(), 5);
+    let outcome = project.run(&["check", "w.yaml", "--set", "most=-1"]).exits(2);
+    assert!(flat(&outcome.stderr).contains("`max_usd` of `budget` must be"), "{outcome}");
 }
 
 #[test]
@@ -296,7 +284,7 @@ fn a_run_says_what_it_spent_and_does_not_announce_a_free_server() {
 
 /// A step that reads paid answers is announced when its prompts are there.
 #[test]
-fn a_judge_of_answers_is_announced_by_itself() {
+fn a_judge_of_answers_is_announced_and_runs_side_by_side_share_the_account() {
     let api = ten_dollars();
     let judge = step(&api, "judged", &format!("model: j, {TEN}")).replace("prompts", "questions");
     let steps = step(&api, "answers", &format!("model: a, {TEN}"))
@@ -314,10 +302,6 @@ fn a_judge_of_answers_is_announced_by_itself() {
     let names: Vec<&Value> = asked.iter().map(|event| &event["steps"][0]["step"]).collect();
     assert_eq!(names, [&json!("answers"), &json!("judged")], "{outcome}");
     assert_eq!(api.count(), 2 * ROWS);
-}
-
-#[test]
-fn runs_side_by_side_share_the_account() {
     let api = ten_dollars();
     api.set_latency(std::time::Duration::from_millis(20));
     let project = project(
@@ -398,10 +382,7 @@ fn billed(api: &ChatApi, budget: &str, limit: &str) -> Project {
 {budget}
 steps:
   data: {{ op: read, with: {{ path: data.jsonl }} }}
-  prompts:
-    op: prompt
-    from: data
-    with: {{ treatments: {{ control: 'Complete this: {{{{ code }}}}' }} }}
+  prompts: {{ op: prompt, from: data, with: {{ treatments: {{ control: 'Complete this: {{{{ code }}}}' }} }} }}
   answers:
     op: generate
     from: prompts
