@@ -188,7 +188,7 @@ fn printed(outcome: &Outcome) -> Vec<String> {
 }
 
 #[test]
-fn a_shown_output_is_printed_after_the_run() {
+fn shown_outputs_are_printed_after_the_run() {
     let project = shown();
     for _ in 0..2 {
         let outcome = project.run(&["run", "w.yaml"]).exits(0);
@@ -199,10 +199,7 @@ fn a_shown_output_is_printed_after_the_run() {
         assert!(!outcome.stdout.contains("few"), "{outcome}");
     }
     assert_eq!(project.read("out/all.csv").lines().count(), 3);
-}
-
-#[test]
-fn shown_outputs_are_printed_in_the_order_of_the_file_after_whole_runs_for_people() {
+    // In the order of the file, after whole runs, for people.
     let project = shown();
     project.change("few.jsonl }", "few.jsonl, show: true }");
     let outcome = project.run(&["run", "w.yaml"]).exits(0);
@@ -223,10 +220,7 @@ fn shown_outputs_are_printed_in_the_order_of_the_file_after_whole_runs_for_peopl
     assert_eq!(project.run(&["run", "w.yaml"]).exits(3).stdout, "");
     project.change("cat data.jsonl", "cat data.jsonl; exit 3");
     assert_eq!(project.run(&["run", "w.yaml", "--keep-going"]).exits(1).stdout, "");
-}
-
-#[test]
-fn an_empty_table_and_a_long_one_are_shown() {
+    // An empty table and a long one.
     let project = shown().with("data.jsonl", "");
     says(&project.run(&["run", "w.yaml"]).exits(0).stdout, &["out/all.csv", "note"]);
     let note = "x".repeat(500);

@@ -67,11 +67,7 @@ fn a_path_is_that_of_the_stored_file() {
     // As the workflow stands now, and no older result.
     let told = project.run(&["path", "w.yaml", "kept", "--set", "factor=3"]).exits(1);
     assert!(told.stdout.is_empty() && told.stderr.contains("factor=3"), "{told}");
-}
-
-#[test]
-fn a_store_in_a_folder_with_an_odd_name_has_paths_too() {
-    let project = project();
+    // A store in a folder with an odd name.
     let cache = "odd \u{202e} näme";
     project.run_ok(&["--cache", cache]);
     let script = format!("cat \"$(\"$GALERAS\" path w.yaml kept --cache '{cache}')\" | head -c 4");
@@ -114,11 +110,7 @@ fn runs_of_other_workflows_are_not_among_them() {
     assert_eq!(runs(&project).len(), 2);
     assert_eq!(project.json(&["runs", "sub/w.yaml"]).len(), 1);
     assert_eq!(project.json(&["runs", "sub/../w.yaml"]).len(), 2);
-}
-
-#[test]
-fn failed_runs_are_listed_as_such() {
-    let project = project();
+    let project = self::project();
     project.change("check: y < 10 }", "check: y < 10, on_fail: fail }");
     project.run(&["run", "w.yaml"]).exits(1);
     assert_eq!(runs(&project)[0]["status"], "failed");
@@ -163,11 +155,7 @@ fn a_difference_is_told_by_step_column_and_row() {
     assert_eq!(table(&one, "scaled", "out")["examples"].as_array().unwrap().len(), 1);
     let shown = project.run(&["diff", "w.yaml", "last~1", "last", "--rows", "1"]).exits(0);
     assert!(shown.stdout.contains("1 more changed rows (use --rows)"), "{shown}");
-}
-
-#[test]
-fn a_run_is_like_itself() {
-    let project = project().ran();
+    // A run is like itself.
     project.run(&["diff", "w.yaml", "last", "last"]).exits(0).prints(&["all 3 are the same"]);
     assert_eq!(project.json(&["diff", "w.yaml", "last", "last"]).len(), 1);
 }
@@ -203,11 +191,8 @@ fn rows_that_cannot_be_matched_are_said_to_be() {
     let why = "the key was id and is note: rows cannot be matched";
     assert_eq!(table(&told, "scaled", "out")["not_compared"], why);
     project.cli("diff w.yaml last~1 last").exits(0).prints(&["not compared: the key was id"]);
-}
-
-#[test]
-fn results_that_were_removed_are_said_to_be() {
-    let project = project().ran();
+    // So is the lack of a table.
+    let project = self::project().ran();
     project.run_ok(&["--set", "factor=3"]);
     project.run(&["cache", "gc", "--keep-runs", "1"]).exits(0);
     let why = "of the first run, the table is no longer in the store";

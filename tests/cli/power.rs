@@ -97,10 +97,7 @@ fn more_arms_and_outcomes_are_more_tests() {
     for (more, tests) in [("", 2.0), ("arms: 4", 6.0), ("tests: 1", 1.0)] {
         assert!((level(more) - 0.05 / tests).abs() < 1e-12, "{more}");
     }
-}
-
-#[test]
-fn a_margin_adds_the_power_of_equivalence() {
+    // A margin adds the power of equivalence.
     let with = "units: [100]\neffects: [0.3]\nassume: { y: { unit: 1 } }\nmargin: 0.3";
     let row = &planned(with)[0];
     // scipy: quad over the standard deviation, as in the reference script, with a shift of 0.

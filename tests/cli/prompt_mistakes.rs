@@ -155,10 +155,7 @@ fn a_null_that_is_written_sets_the_row_aside_under_all_treatments() {
     // So that a comparison of the treatments stays paired.
     assert_eq!(kept, ["a", "a"]);
     assert_eq!(rejects, ["b, doc: the column `doc` is null", "c, bare: the column `code` is null"]);
-}
-
-#[test]
-fn a_null_that_is_asked_for_is_no_reason() {
+    // One that is asked for is no reason.
     let (kept, rejects) = told(
         "treatments:
   asked: '{% if doc %}{{ doc }}{% else %}nothing{% endif %}'

@@ -232,16 +232,13 @@ fn braces_in_columns_are_not_interpreted() {
 }
 
 #[test]
-fn texts_are_written_as_they_are() {
+fn texts_and_names_are_written_as_they_are() {
     let code = "s = 'añ → 世界 👩‍💻 e\u{301}' < \"&amp;\" \\n \\u00e9 \0\u{7}\t";
     let row = json!({"id": "ñ", "code": code});
     let rows = prompts(row, "treatments: { 'Ω: größer': \"Schreibe „{{ code }}“ weiter …\" }");
     assert_eq!(rows[0]["prompt"], format!("Schreibe „{code}“ weiter …"));
     assert_eq!((&rows[0]["treatment"], &rows[0]["snippet_id"]), (&"Ω: größer".into(), &"ñ".into()));
-}
-
-#[test]
-fn treatments_with_odd_names() {
+    // Odd names.
     let names = ["a.b", "a[0]", "a", "x y", "ñ", "0", "t.html", "id", "'\"", "\\", "${", "t\nt"];
     let treatments: Vec<String> =
         names.iter().map(|name| format!("  {}: 'of {{{{ id }}}}'\n", json!(name))).collect();
@@ -285,11 +282,8 @@ fn columns_of_a_prompt_before_are_replaced() {
         assert_eq!(row["prompt"], format!("You said: {said}"));
         assert_eq!(row["treatment"], "c");
     }
-}
-
-#[test]
-fn rows_with_a_key_of_several_columns_have_prompts() {
-    let project = project(&methods(), "treatments: { t: '{{ code }}' }");
+    // Rows with a key of several columns.
+    let project = self::project(&methods(), "treatments: { t: '{{ code }}' }");
     project.change(
         "  prompts:\n    op: prompt\n    from: data\n",
         "  pairs:

@@ -94,7 +94,7 @@ fn functions_nested_deep_with_nested_ones_wanted() {
 }
 
 #[test]
-fn nul_bytes() {
+fn nul_bytes_and_bytes_that_are_no_text() {
     let (project, _) = run_on("nul.py", b"def f():\n    return '\0'\n\n\ndef g():\n    return 2\n");
     let found = methods_of(&project, "nul.py");
     let rejects = project.rows("methods.rejects");
@@ -105,10 +105,6 @@ fn nul_bytes() {
         rejected(&project, "nul.py", "nul");
     }
     run_on("nul.py", [0; 10_000]);
-}
-
-#[test]
-fn bytes_that_are_no_text() {
     let (project, _) = run_on("latin.py", b"def f():\n    return '\xe9\xff'\n");
     rejected(&project, "latin.py", "utf-8");
     project.run_ok(&[]).all_hit();
@@ -131,10 +127,7 @@ fn what_a_file_is_written_in_does_not_change_its_methods() {
         let features = project.rows("features");
         assert!(features.iter().all(|f| f["n_ast_errors"] == 0), "{features:?}");
     }
-}
-
-#[test]
-fn line_ends_of_windows() {
+    // Line ends of Windows.
     let (project, _) = run_on("crlf.py", "def f(a):\r\n    b = a\r\n    return b\r\n");
     let found = methods_of(&project, "crlf.py");
     assert_eq!(found.len(), 1);
@@ -151,16 +144,12 @@ fn one_line_of_50_megabytes() {
 }
 
 #[test]
-fn empty_files_and_files_without_methods() {
+fn empty_files_files_without_methods_and_methods_of_one_name() {
     let (project, _) = run_on("empty.py", "");
     assert_eq!(project.rows("methods").len(), 1);
     let (project, _) = run_on("none.py", "x = 1\n");
     assert_eq!(project.rows("methods").len(), 1);
     assert!(project.rows("methods.rejects").is_empty());
-}
-
-#[test]
-fn methods_of_one_name_have_different_ids() {
     let text = "def f():\n    return 1\n\n\ndef f():\n    return 1\n";
     let (project, _) = run_on("twice.py", text);
     assert_eq!(methods_of(&project, "twice.py").len(), 2);
@@ -210,10 +199,7 @@ fn files_are_included_and_excluded_by_pattern() {
     project.change("'**/*.py'", "'[.py'");
     let outcome = project.run_json(&[]).exits(2);
     assert_eq!(outcome.diagnostics().len(), 1, "{outcome}");
-}
-
-#[test]
-fn an_empty_folder_gives_an_empty_table() {
+    // An empty folder gives an empty table.
     let project = Project::new(WORKFLOW);
     std::fs::create_dir(project.path("src")).unwrap();
     assert_eq!(project.run_ok(&[]).step("testbed")["rows"], 0);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project, Running, files_below, flat, marked, says, text};
+use crate::harness::{Outcome, Project, files_below, flat, marked, says, text};
 use crate::repository::{Repository, at, day, def};
 use galeras_test_servers::github_api::{GithubApi, GithubFault, Repo};
 use galeras_test_servers::http_git::HttpGit;
@@ -105,12 +105,9 @@ fn what_github_does_not_know_is_null() {
         assert_eq!(row.get(column), Some(&Value::Null), "{column}: {row}");
     }
     assert_eq!((&row["stars"], &row["fork"]), (&0.into(), &true.into()));
-}
-
-#[test]
-fn a_search_that_finds_nothing_is_an_empty_table() {
+    // A search that finds nothing is an empty table.
     let api = GithubApi::start(Vec::new());
-    let project = project(&api, PAPER, "");
+    let project = self::project(&api, PAPER, "");
     assert_eq!(project.run_ok(&[]).step("repos")["rows"], 0);
     project.run_ok(&[]).all_hit();
     assert_eq!(api.requests().len(), 1);
@@ -169,14 +166,6 @@ fn a_large_search_is_found_whole_and_stored() {
     assert_eq!(files_below(&project.path("cache/downloads")), Vec::<std::path::PathBuf>::new());
 }
 
-/// A run with variables in its environment.
-#[track_caller]
-pub fn run_with(project: &Project, variables: &[(&str, &str)], args: &[&str]) -> Outcome {
-    let mut command = project.command(args);
-    command.envs(variables.iter().copied());
-    Running::start(command).finish()
-}
-
 const RUN: &[&str] = &["run", "w.yaml", "--format", "json"];
 
 #[test]
@@ -191,10 +180,10 @@ fn nothing_is_asked_again_without_a_reason() {
     project.edit("w.yaml", "op: query\n", "op: query # about\n    description: All of them.\n");
     project.run_ok(&[]).all_hit();
     for token in ["ghp_one", "ghp_two"] {
-        run_with(&project, &[("GITHUB_TOKEN", token)], RUN).exits(0).all_hit();
+        project.run_with(RUN, &[("GITHUB_TOKEN", token)]).exits(0).all_hit();
     }
     project.edit("w.yaml", "    with:\n", "    with:\n      token_env: ANOTHER_NAME\n");
-    run_with(&project, &[("ANOTHER_NAME", "ghp_three")], RUN).exits(0).all_hit();
+    project.run_with(RUN, &[("ANOTHER_NAME", "ghp_three")]).exits(0).all_hit();
     project.rerun("  repos:\n", "  found:\n").all_hit();
     assert_eq!(api.requests().len(), 0);
     let forced = project.run_ok(&["--force", "found"]).step("found");
@@ -387,7 +376,7 @@ fn the_token_goes_to_the_api_only() {
             &["explain", "w.yaml", "repos", "--format", "json"],
             &["lock", "w.yaml"],
         ] {
-            hidden(&project, &run_with(&project, &variables, args).exits(0));
+            hidden(&project, &project.run_with(args, &variables).exits(0));
         }
         for request in api.requests() {
             let sent = request.header("authorization");
@@ -408,7 +397,7 @@ fn without_its_variable_no_token_is_sent() {
     let api = GithubApi::start(repos(1));
     for variables in [[("GITHUB_TOKEN", "ghp_x")], [("MY_OWN", " ")]] {
         let project = project(&api, PAPER, ", token_env: MY_OWN");
-        run_with(&project, &variables, &["run", "w.yaml"]).exits(0);
+        project.run_with(&["run", "w.yaml"], &variables).exits(0);
     }
     assert!(api.requests().iter().all(|r| r.header("authorization").is_empty()));
 }
@@ -422,7 +411,7 @@ fn the_token_does_not_follow_a_redirect_to_another_host() {
         Some(GithubFault::Raw(302, vec![("location".into(), to.clone())], String::new()))
     });
     let project = project(&api, PAPER, "");
-    let outcome = run_with(&project, &[("GITHUB_TOKEN", TOKEN)], &["run", "w.yaml"]).exits(1);
+    let outcome = project.run_with(&["run", "w.yaml"], &[("GITHUB_TOKEN", TOKEN)]).exits(1);
     assert!(outcome.stderr.contains("redirects to"), "{outcome}");
     hidden(&project, &outcome);
     assert!(elsewhere.requests().is_empty());
@@ -436,7 +425,7 @@ fn a_query_that_github_does_not_take_is_told() {
     says(&flat(&outcome.stderr), &["unknown qualifier colour"]);
     assert_eq!(api.requests().len(), 1);
     // A token that cannot be one is no reason to ask.
-    let odd = run_with(&project, &[("GITHUB_TOKEN", "two words")], &["run", "w.yaml"]).exits(1);
+    let odd = project.run_with(&["run", "w.yaml"], &[("GITHUB_TOKEN", "two words")]).exits(1);
     assert!(odd.stderr.contains("$GITHUB_TOKEN") && !odd.stderr.contains("two words"), "{odd}");
 }
 
@@ -464,7 +453,7 @@ fn what_a_search_finds_is_mined() {
     api.set_repos(all);
     let with = "{ since: 2022-01-01, until: 2023-01-01 }";
     project.append(&format!("  methods: {{ op: mine, from: repos, with: {with} }}\n"));
-    let outcome = run_with(&project, &[("GITHUB_TOKEN", TOKEN)], RUN).exits(0);
+    let outcome = project.run_with(RUN, &[("GITHUB_TOKEN", TOKEN)]).exits(0);
     assert_eq!(project.rows("repos")[0]["head_sha"], commits[1]);
     let mined = project.rows("methods");
     let found: BTreeSet<&str> = mined.iter().map(|m| m["commit_id"].as_str().unwrap()).collect();

@@ -13,9 +13,7 @@ use serde_json::json;
 use crate::harness::{
     Outcome, Project, Running, files_below, flat, patience, says, text, wait_for,
 };
-use crate::query_github::{
-    PAPER, TOKEN, heads, hidden, names, project, project_at, repos, run_with,
-};
+use crate::query_github::{PAPER, TOKEN, heads, hidden, names, project, project_at, repos};
 use galeras_test_servers::github_api::{GithubApi, GithubFault, Repo};
 
 /// The texts of what the run was busy with.
@@ -364,18 +362,12 @@ fn half_answered() -> (GithubApi, Gate, Project) {
     (api, gate, project)
 }
 
-/// `--force` asks again.
 #[test]
-fn force_asks_anew_after_a_failure_too() {
+fn force_and_lock_ask_anew_after_a_failure_too() {
     let (_api, _gate, project) = half_answered();
     let forced = project.run_ok(&["--force", "repos"]);
     assert_eq!(forced.step("repos")["rows"], 3, "{forced}");
     assert_eq!(project.rows("repos")[0]["head_sha"], "77".repeat(20));
-}
-
-/// `galeras lock` also asks again.
-#[test]
-fn lock_asks_anew_after_a_failure_too() {
     let (_api, gate, project) = half_answered();
     gate.set(500);
     project.run(&["lock", "w.yaml"]).exits(1).reports(&["galeras.lock was not changed"]);
@@ -412,17 +404,16 @@ fn refused(status: u16, message: &str, words: &[&str]) {
     });
     api.script(move |_, _| Some(GithubFault::Raw(status, Vec::new(), body.to_string())));
     let project = project(&api, PAPER, "");
-    let with_token =
-        |project: &Project, args: &[&str]| run_with(project, &[("GITHUB_TOKEN", TOKEN)], args);
+    let with_token = |args: &[&str]| project.run_with(args, &[("GITHUB_TOKEN", TOKEN)]);
     for format in ["human", "json"] {
         api.forget();
-        let outcome = with_token(&project, &["run", "w.yaml", "--format", format]).exits(1);
+        let outcome = with_token(&["run", "w.yaml", "--format", format]).exits(1);
         hidden(&project, &outcome);
         let told = if format == "json" { &outcome.stdout } else { &outcome.stderr };
         says(&flat(told), words);
         assert_eq!(api.requests().len(), 1);
     }
-    hidden(&project, &with_token(&project, &["explain", "w.yaml", "repos"]));
+    hidden(&project, &with_token(&["explain", "w.yaml", "repos"]));
 }
 
 #[test]

@@ -284,7 +284,8 @@ fn standard_errors_by_propensity_are_those_of_all_estimating_equations() {
 
 /// Pairs as units under `t` and `c`.
 fn pairs(of: impl IntoIterator<Item = (f64, f64)>) -> String {
-    let pair = |(unit, (t, c))| [format!("u{unit},t,{t}"), format!("u{unit},c,{c}")];
+    let pair =
+        |(unit, (t, c)): (usize, (f64, f64))| [format!("u{unit},t,{t}"), format!("u{unit},c,{c}")];
     csv("unit,arm,y", of.into_iter().enumerate().flat_map(pair))
 }
 

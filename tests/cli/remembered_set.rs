@@ -123,10 +123,7 @@ fn paths_keep_their_meaning_in_another_folder() {
     // The same from where it was first run.
     let below = run_in(&project, "sub", &["show", "../w.yaml", "some", "--cache", &cache]).exits(0);
     assert!(below.stdout.contains("b"), "{below}");
-}
-
-#[test]
-fn an_empty_path_stays_empty() {
+    // An empty path stays empty.
     let text = WORKFLOW.replace("default: data.csv", "default: '', choices: ['', data.csv]");
     let project = Project::new(&text.replace("path: '${{ params.data }}'", "path: 'data.csv'"));
     project.write("data.csv", csv("a", 9));

@@ -102,20 +102,12 @@ fn a_stranger_with_an_empty_store_gets_all_hits_and_moves_what_the_outputs_need(
     // Nothing is fetched twice.
     let again = other.run_ok(&["--remote", remote.to_str().unwrap()]);
     assert_eq!(fetched(&again)["files"], 0, "{again}");
-}
-
-#[test]
-fn a_report_is_written_of_what_a_remote_has() {
-    let (_project, remote, expected) = pushed();
+    // A report is written of what a remote has.
     let other = self::project();
     other.write("w.yaml", format!("{WORKFLOW}report: {{ path: page.html }}\n"));
     is_all_hits_of_the_remote(&other, remote.to_str().unwrap(), &expected);
     assert!(other.path("page.html").is_file());
-}
-
-#[test]
-fn people_are_told_where_a_hit_comes_from() {
-    let (_project, remote, _) = pushed();
+    // People are told where a hit comes from.
     let other = self::project();
     let remote = remote.to_str().unwrap();
     let plan = other.run(&["plan", "w.yaml", "--remote", remote]).exits(0);

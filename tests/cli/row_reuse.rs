@@ -51,10 +51,7 @@ fn added_removed_and_reordered_rows_cost_what_is_new() {
     assert_eq!(counts(&outcome, "features"), (10, 290));
     assert_eq!(outcome.step("features")["rows"], 300);
     assert_eq!(project.run_ok(&["--cache", "fresh"]).digests(), outcome.digests());
-}
-
-#[test]
-fn the_order_of_rows_in_a_file_changes_no_digest() {
+    // The order alone changes no digest.
     let project = Project::new(WORKFLOW);
     project.write("data.jsonl", data(50, |_| false));
     let first = project.run_ok(&[]);
@@ -85,10 +82,7 @@ fn equal_rows_are_computed_once_and_all_are_kept() {
     project.write("data.jsonl", (0..40).map(same).collect::<String>());
     assert_eq!(project.run_ok(&[]).step("testbed")["rows"], 40);
     assert_eq!(project.rows("features").len(), 40);
-}
-
-#[test]
-fn another_seed_reuses_no_row() {
+    // Another seed reuses no row.
     let project = Project::new(WORKFLOW).with("data.jsonl", data(100, |_| false)).ran();
     assert_eq!(counts(&project.rerun("seed: 1", "seed: 2"), "testbed"), (100, 0));
 }

@@ -138,26 +138,19 @@ fn sound_parts_are_read_beside_damaged_ones() {
 }
 
 #[test]
-fn a_table_without_rows_goes_through() {
+fn tables_without_rows_rows_that_fail_and_the_memory_of_a_plan() {
     let project = project(0).with("data.jsonl", "");
     project.change("path: data.jsonl", "path: data.csv");
     project.write("data.csv", "id,code\n");
     let run = project.run_ok(&[]);
     assert_eq!(run.step("counted")["rows"], 0, "{run}");
-}
-
-#[test]
-fn a_row_that_fails_ends_the_step_and_names_the_rule() {
-    let project = project(3_000);
+    // A row that fails ends the step and names the rule.
+    let project = self::project(3_000);
     project.change("check: \"n_words < 16\"", "check: \"n_words < 9\", on_fail: fail");
     let run = project.run_json(&["--jobs", "2"]).exits(1);
     assert_eq!(run.status("valid"), "failed", "{run}");
     says(&run.detail("valid"), &["n_words < 9 is not true"]);
-}
-
-#[test]
-fn the_plan_says_how_much_memory_a_run_takes() {
-    let project = project(10);
+    // The plan says how much memory a run takes.
     project.run(&["plan", "w.yaml", "--memory", "3GiB"]).exits(0).prints(&["3.0 GiB of memory"]);
     project.run(&["plan", "w.yaml", "--memory", "512KiB"]).exits(2).reports(&["at least 1MiB"]);
 }

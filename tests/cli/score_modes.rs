@@ -199,13 +199,10 @@ fn uneven_weights_are_scaled_as_well() {
     let whole = (rest(1) + 2.0 * part(1, "dataflow")) / 8.0;
     assert!((scored.number("correct", 0, "codebleu") - rest(0) / 6.0).abs() < 1e-9);
     assert!((scored.number("correct", 1, "codebleu") - whole).abs() < 1e-9);
-}
-
-#[test]
-fn with_all_weight_on_a_flow_that_is_absent_there_is_no_score() {
+    // With all weight on a flow that is absent, there is no score.
     let code = "def f():\n    pass";
     let pairs = [(code, code), ("def f(a):\n    return a", "def f(a):\n    return a")];
-    let scored = scored(&pairs, ", metrics: [codebleu], codebleu_weights: [0, 0, 0, 1]");
+    let scored = self::scored(&pairs, ", metrics: [codebleu], codebleu_weights: [0, 0, 0, 1]");
     assert!(scored.value("correct", 0, "codebleu").is_null());
     scored.are(1, "codebleu", [1.0; 3]);
     assert_eq!(scored.corpus("correct", "codebleu")["value"], 1.0);
@@ -227,12 +224,9 @@ fn no_score_is_above_one() {
             assert_eq!(scored.corpus(mode, metric)["value"], 1.0, "{mode} {metric}");
         }
     }
-}
-
-#[test]
-fn a_corpus_is_not_the_mean_of_its_rows() {
+    // A corpus is not the mean of its rows.
     let long = "def f(a, b):\n    c = a + b\n    d = c * a\n    return c + d";
-    let scored = scored(&[(long, long), ("return 0", "x = 1 + 2 + 3")], "");
+    let scored = self::scored(&[(long, long), ("return 0", "x = 1 + 2 + 3")], "");
     for mode in MODES {
         for metric in ["bleu", "codebleu", "codebleu_ngram"] {
             let mean = (scored.number(mode, 0, metric) + scored.number(mode, 1, metric)) / 2.0;

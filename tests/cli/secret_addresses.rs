@@ -58,7 +58,7 @@ fn of_files_that_are_read() {
 }
 
 #[test]
-fn of_repositories_in_a_list() {
+fn of_repositories_in_a_list_of_the_api_of_a_search_and_of_a_models_server() {
     for url in ["https://me:hunter2@127.0.0.1:9/r", "ssh://git:hunter2@127.0.0.1:9/r"] {
         refused(&format!("op: query\n    with: {{ repos: [«'{url}'] }}"), USER, &[]);
         let named = format!("op: query\n    with: {{ repos: [«{{ repo: r, url: '{url}' }}] }}");
@@ -66,16 +66,8 @@ fn of_repositories_in_a_list() {
     }
     let csv = [("r.csv", "repo,url\nr,https://me:hunter2@127.0.0.1:9/r\n")];
     refused("op: query\n    with: { repos: «r.csv }", USER, &csv);
-}
-
-#[test]
-fn of_the_api_of_a_search() {
     let url = "https://me:hunter2@127.0.0.1:9";
     refused(&format!("op: query\n    with: {{ github: x, base_url: «'{url}' }}"), USER, &[]);
-}
-
-#[test]
-fn of_a_models_server() {
     let step = |url: &str| {
         format!(
             "op: read\n    with: {{ path: d.csv }}\n  b:\n    op: generate\n    from: a\n    with: {{ \

@@ -92,21 +92,13 @@ fn queries_whose_result_depends_on_more_than_their_input_are_refused() {
 }
 
 #[test]
-fn a_key_that_is_not_unique_shows_two_rows() {
+fn keys_that_are_not_unique_or_no_column_and_queries_that_are_no_table() {
     let (text, _) = marked(&workflow("SELECT x, id FROM input").replace("key: [id]", "key: [x]"));
     let project = Project::new(&text);
     project.fails("asked", &["x", "id: b", "id: c"]);
     says(&project.run(&["run", "w.yaml"]).exits(1).stderr, &["id: b", "id: c"]);
-}
-
-#[test]
-fn a_key_that_is_no_column_is_found_before_anything_runs() {
     let text = workflow("SELECT id FROM input").replace('«', "");
     crate::harness::refused(&text.replace("key: [id]", "key: [«idd]"), "unknown-column", &[]);
-}
-
-#[test]
-fn an_explanation_is_no_table() {
     for statement in ["EXPLAIN SELECT id FROM input", "SHOW TABLES", "DESCRIBE input"] {
         let (text, _) = marked(&workflow(statement).replace(", key: [id]", ""));
         Project::new(&text).run_json(&[]).exits(2);

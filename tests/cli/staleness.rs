@@ -91,7 +91,7 @@ fn methods() -> Project {
 }
 
 #[test]
-fn a_renamed_source_file_is_seen() {
+fn a_renamed_source_file_or_folder_is_seen() {
     let project = methods().ran();
     std::fs::rename(project.path("src/a.py"), project.path("src/b.py")).unwrap();
     project.run_ok(&[]);
@@ -103,10 +103,7 @@ fn a_renamed_source_file_is_seen() {
     project.write("src/c.py", "def f():\n    return 1\n");
     project.run_ok(&[]);
     assert_eq!(project.cells("methods", "path fun_name"), ["b.py | g", "c.py | f"]);
-}
-
-#[test]
-fn a_renamed_folder_is_seen_in_the_column_repo() {
+    // A folder, in the column `repo`.
     let project = methods();
     let first = project.run_ok(&[]);
     std::fs::rename(project.path("src"), project.path("lib")).unwrap();
@@ -135,7 +132,7 @@ fn inputs_that_change_places_are_seen() {
 }
 
 #[test]
-fn another_type_of_a_column_is_seen() {
+fn another_type_of_a_column_and_values_that_look_alike_are_seen() {
     let project = Project::steps(
         "  data: { op: read, with: { path: data.jsonl } }
   valid:
@@ -152,10 +149,7 @@ fn another_type_of_a_column_is_seen() {
     project.run_ok(&[]);
     assert_eq!(project.rows("table")[0]["t"], "Float64");
     assert_eq!(project.rows("valid").len(), 1);
-}
-
-#[test]
-fn values_that_look_alike_are_told_apart() {
+    // Values that look alike are told apart.
     let row = |a: &str, b: &str| format!("{{\"id\":\"1\",\"a\":{a},\"b\":{b}}}\n");
     let project = Project::steps(
         "  data:
@@ -205,7 +199,7 @@ fn an_embedded_workflow_that_changed_is_seen() {
 }
 
 #[test]
-fn a_file_that_changes_while_it_is_read_is_no_result() {
+fn a_file_that_changes_while_it_is_read_is_no_result_and_removed_rows_are_gone() {
     let project = Project::steps(
         "  table:
     op: exec
@@ -215,10 +209,6 @@ fn a_file_that_changes_while_it_is_read_is_no_result() {
     project.write("data.jsonl", "{\"id\":\"1\"}\n");
     project.fails("table", &["changed"]);
     project.run(&["show", "w.yaml", "table"]).exits(1);
-}
-
-#[test]
-fn removed_rows_are_gone() {
     let project = Project::steps(
         "  data: { op: read, with: { path: data.jsonl } }
   valid: { op: validate, from: data, with: { rules: [ { name: r, check: x > 0 } ] } }

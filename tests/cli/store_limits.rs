@@ -78,7 +78,7 @@ fn large() -> Project {
 }
 
 #[test]
-fn a_read_only_store_serves_hits() {
+fn a_read_only_store_serves_hits_and_refuses_new_results() {
     let project = Project::new(WORKFLOW);
     let Some(mount) = Mount::new(&project, "store", "size=20m") else { return };
     let before = project.run_ok(&["--cache", "store"]);
@@ -95,14 +95,7 @@ fn a_read_only_store_serves_hits() {
     std::fs::remove_file(project.path("valid.csv")).unwrap();
     project.run_ok(&["--cache", "store"]).all_hit();
     assert!(project.path("valid.csv").exists());
-}
-
-#[test]
-fn a_read_only_store_refuses_new_results() {
-    let project = Project::new(WORKFLOW);
-    let Some(mount) = Mount::new(&project, "store", "size=20m") else { return };
-    project.run_ok(&["--cache", "store"]);
-    mount.remount("ro");
+    // It refuses new results.
     project.change("x > 10", "x > 20");
     let outcome = project.run_json(&["--cache", "store"]).exits(4);
     assert_eq!(outcome.finished()["status"], "cache_failed");
@@ -154,9 +147,8 @@ fn a_full_disk_under_the_outputs_is_told() {
 fn a_full_disk_for_temporary_files_is_told() {
     let project = large();
     let Some(mount) = Mount::new(&project, "tmp", "size=1m") else { return };
-    let mut command = project.command(&["run", "w.yaml", "--format", "json"]);
-    command.env("TMPDIR", &mount.0);
-    let outcome = crate::harness::Running::start(command).finish();
+    let variables = [("TMPDIR", mount.0.to_str().unwrap())];
+    let outcome = project.run_with(&["run", "w.yaml", "--format", "json"], &variables);
     assert!(matches!(outcome.code, Some(1 | 4)), "{outcome}");
     assert!(outcome.stdout.to_lowercase().contains("no space left"), "{outcome}");
     assert!(files_below(&mount.0).is_empty());
@@ -168,13 +160,8 @@ fn a_store_that_is_a_file_or_behind_an_unknown_kind_of_address_is_told() {
     for (place, word) in [("store", "store"), ("gopher://host/path", "gopher")] {
         project.run(&["run", "w.yaml", "--cache", place]).exits(4).reports(&[word]);
     }
-}
-
-#[test]
-fn the_store_may_be_named_by_the_environment() {
-    let project = Project::new(WORKFLOW);
-    let mut command = project.command(&["run", "w.yaml"]);
-    command.env("GALERAS_CACHE", project.path("elsewhere"));
-    crate::harness::Running::start(command).finish().exits(0);
+    // The environment may name one.
+    let elsewhere = project.path("elsewhere").display().to_string();
+    project.run_with(&["run", "w.yaml"], &[("GALERAS_CACHE", &elsewhere)]).exits(0);
     assert!(project.path("elsewhere/actions").is_dir() && !project.path("cache").exists());
 }

@@ -81,10 +81,7 @@ fn a_store_is_emptied_to_a_size() {
     assert_eq!(project.run_ok(&[]).statuses(), "table=ran valid=ran");
     project.run(&["cache", "gc", "--older-than", "30"]).exits(0);
     project.run_ok(&[]).all_hit();
-}
-
-#[test]
-fn sizes_have_units_and_what_is_freed_is_said() {
+    // Sizes have units, and what is freed is said.
     let project = Project::new(WORKFLOW).ran();
     let kept = project.run(&["cache", "gc", "--max-bytes", "10MB"]).exits(0);
     assert!(kept.stdout.starts_with("freed 0 B: 0 results, 0 files"), "{kept}");

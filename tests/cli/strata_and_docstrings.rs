@@ -148,10 +148,7 @@ fn a_docstring_moves_only_cuts_that_would_lie_before_its_end() {
         assert!(if same { moved.is_empty() } else { moved.len() > 1 }, "{moved:?}");
         assert!(!moved.contains(&"none") && !moved.contains(&"late"), "{moved:?}");
     }
-}
-
-#[test]
-fn a_share_of_one_cuts_at_the_last_place() {
+    // A share of one cuts at the last place.
     for at in ["space", "token", "line"] {
         let project = cutting(&format!("after: docstring, at: {at}, min: 1, max: 1"));
         assert_eq!(project.rows("testbed").len(), methods().len(), "{at}");

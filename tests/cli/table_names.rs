@@ -51,7 +51,7 @@ fn sql(project: &Project, query: &str) -> Vec<Value> {
 }
 
 #[test]
-fn all_cells_are_one_table_with_their_keys() {
+fn cells_and_outputs_of_embedded_workflows_are_tables_of_every_verb() {
     let project = project();
     let rows = project.rows("testbed[*]");
     assert_eq!(rows.len(), 2 + 2 + 3 + 3);
@@ -62,11 +62,7 @@ fn all_cells_are_one_table_with_their_keys() {
     let counted =
         sql(&project, "SELECT size, count(*) AS n FROM \"testbed[*]\" GROUP BY 1 ORDER BY 1");
     assert_eq!(counted, [json!({"size": 2, "n": 4}), json!({"size": 3, "n": 6})]);
-}
-
-#[test]
-fn a_selection_of_several_cells_has_their_keys_and_one_cell_is_as_it_is_stored() {
-    let project = project();
+    // So is a selection of several; one cell is as it is stored.
     let rows = project.rows("testbed[size=3]");
     assert_eq!(rows.len(), 6);
     assert!(rows.iter().all(|row| row["size"] == 3 && row["kind"].is_string()), "{rows:?}");
@@ -78,11 +74,7 @@ fn a_selection_of_several_cells_has_their_keys_and_one_cell_is_as_it_is_stored()
     assert_eq!(project.rows("testbed[kind=a].rejects").len(), 4 + 3);
     let query = "SELECT count(*) AS n FROM \"testbed[kind=a].rejects\" WHERE size = 2";
     assert_eq!(sql(&project, query), [json!({"n": 4})]);
-}
-
-#[test]
-fn outputs_of_embedded_workflows_are_spelt_as_in_a_workflow() {
-    let project = project();
+    // Outputs of embedded workflows are spelt as in a workflow.
     assert_eq!(project.rows("single.raw_data").len(), 4);
     assert_eq!(project.rows("collected[least=5].raw_data").len(), 2);
     let united = project.rows("collected[*].dropped");
@@ -95,11 +87,7 @@ fn outputs_of_embedded_workflows_are_spelt_as_in_a_workflow() {
     assert_eq!(project.rows("single/valid.rejects").len(), 2);
     assert_eq!(project.rows("collected[least=1]/source").len(), 6);
     assert_eq!(sql(&project, "SELECT count(*) AS n FROM \"single/source\""), [json!({"n": 6})]);
-}
-
-#[test]
-fn every_verb_takes_these_names() {
-    let project = project();
+    // Every verb takes these names.
     let explained = project.run(&["explain", "w.yaml", "testbed[size=2]"]).exits(0);
     assert_eq!(explained.stdout.matches("op sample").count(), 2, "{explained}");
     assert_eq!(project.json(&["explain", "w.yaml", "testbed[*]"]).len(), 4);
@@ -178,11 +166,7 @@ fn cells_that_are_not_there_yet_are_said_to_be_with_the_command() {
     let told = project.run(&["sql", "w.yaml", "SELECT 1 FROM \"testbed[*]\""]).exits(1);
     assert!(told.stderr.contains("and 5 more are not computed yet"), "{told}");
     assert!(told.stderr.replace('\'', "").trim_end().ends_with("--select testbed"), "{told}");
-}
-
-#[test]
-fn a_query_with_brackets_but_no_quotes_is_told_about_them() {
-    let project = project();
+    // A query with brackets but no quotes is told about them.
     let told = project.run(&["sql", "w.yaml", "SELECT * FROM testbed[size=2]"]).exits(2);
     assert!(told.stderr.contains("double quotes: \"testbed[size=2]\""), "{told}");
     let told = project.run(&["sql", "w.yaml", "SELECT * FROM \"tesbed[*]\""]).exits(2);

@@ -109,12 +109,9 @@ fn a_null_has_nulls() {
     assert!(CATEGORIES.iter().all(|name| found[0][name].is_null()), "{}", found[0]);
     assert!(CATEGORIES.iter().all(|name| found[1][name] == 0), "{}", found[1]);
     assert_eq!(found[2]["conditional"], 1);
-}
-
-#[test]
-fn two_texts_of_a_row_side_by_side() {
+    // Two texts of a row side by side.
     let rows = [json!({"id": "a", "code": "if x: pass", "made": "for x in y: pass"})];
-    let project = project(&rows, ", prefix: reference_");
+    let project = self::project(&rows, ", prefix: reference_");
     project.append("  both: { op: taxonomy, from: tokens, with: { column: made } }\n");
     project.run_ok(&[]);
     let row = &project.rows("both")[0];

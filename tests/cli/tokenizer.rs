@@ -115,10 +115,7 @@ fn threads_and_the_order_of_rows_change_nothing() {
     let again = project.run_ok(&["--jobs", "2"]);
     assert_eq!(again.statuses(), "data=ran bpe=ran");
     assert_eq!(digest(&again), first);
-}
-
-#[test]
-fn only_the_named_column_counts() {
+    // Only the named column counts.
     let project = methods_project("").ran();
     let sized = project.read("data.jsonl").replace("}\n", ",\"size\":3}\n");
     project.write("data.jsonl", sized);

@@ -109,15 +109,11 @@ fn kept_and_rejected_rows_add_up_at_every_step() {
 }
 
 #[test]
-fn the_beginning_of_an_id_is_enough() {
+fn part_of_an_id_is_enough_and_what_is_missing_is_said() {
     let project = project();
     let id = id(&project.rows("testbed"), 0);
     project.run(&["trace", "w.yaml", &id[..12]]).exits(0).prints(&[&id]);
-}
-
-#[test]
-fn ids_that_do_not_exist_or_are_none() {
-    let project = project();
+    // Ids that do not exist or are none.
     let shown = project.run(&["trace", "w.yaml", "0123456789abcdef"]).exits(1);
     assert!(shown.stderr.contains("0123456789abcdef") && shown.stdout.is_empty(), "{shown}");
     for odd in ["", "%", "a' OR 'a'='a", "a_b"] {
@@ -125,12 +121,7 @@ fn ids_that_do_not_exist_or_are_none() {
         assert!(matches!(shown.code, Some(1 | 2)), "{odd:?}: {shown}");
         assert!(!shown.stderr.contains("SQL") && !shown.stderr.contains("panicked"), "{shown}");
     }
-}
-
-#[test]
-fn before_the_run_it_says_what_is_missing() {
-    let project = project();
-    let id = id(&project.rows("testbed"), 0);
+    // Before the run, it says what is missing.
     let shown = project.run(&["trace", "w.yaml", &id, "--cache", "empty"]).exits(1);
     says(&shown.stderr, &["not computed yet", "galeras run w.yaml"]);
     // Steps that changed since are named as well.

@@ -332,10 +332,7 @@ fn what_has_changed_is_asked_again() {
     std::fs::remove_dir_all(project.path("cache")).unwrap();
     std::fs::remove_dir_all(project.path("../home/.local/share/galeras/trust")).unwrap();
     asks("it was taken back");
-}
-
-#[test]
-fn a_stored_result_needs_no_consent() {
+    // A stored result needs no consent.
     let project = Project::new(&program(ROW)).with("data", "1").ran();
     unattended(&project).exits(0).all_hit();
     let args = ["run", "w.yaml", "--format", "json", "--force", "rows"];

@@ -87,10 +87,7 @@ fn ports_and_united_cells_are_tables_too() {
     assert!(rows.iter().all(|row| row["seed"].is_i64()), "{rows:?}");
     assert_eq!(outcome.step("one")["rows"], 2);
     assert_eq!(outcome.step("cell[seed=2]")["rows"], 3);
-}
-
-#[test]
-fn tables_without_rows_have_none_in_the_union() {
+    // Tables without rows have none.
     let text = "  none:
     op: sql
     from: a

@@ -49,11 +49,8 @@ fn outputs_of_the_embedded_workflow_are_ports() {
     project.run_ok(&[]).all_hit();
     let outcome = project.rerun("least: 3", "least: 4");
     assert_eq!(outcome.statuses().matches("=ran").count(), 2, "{}", outcome.statuses());
-}
-
-#[test]
-fn an_embedded_step_and_its_own_run_share_results() {
-    let project = project().ran();
+    // Its own run shares the results.
+    let project = self::project().ran();
     let alone = project.run(&["run", "sub/collect.yaml", "--set", "least=3", "--format", "json"]);
     alone.exits(0).all_hit();
 }
@@ -105,11 +102,8 @@ fn a_workflow_that_embeds_itself_is_refused() {
     assert!(!project.run_json(&[]).exits(2).diagnostics().is_empty());
     project.write("w.yaml", "galeras: 1\nsteps:\n  me:\n    uses: ./w.yaml\n");
     project.run_json(&[]).exits(2);
-}
-
-#[test]
-fn a_column_of_the_embedded_workflow_is_checked_outside() {
-    let project = project();
+    // Its columns are checked outside.
+    let project = self::project();
     project.change("count(*) AS n", "y");
     project.refused_at("9:28", "unknown-column", &[]);
 }
