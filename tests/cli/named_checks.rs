@@ -172,10 +172,7 @@ fn a_cut_inside_of_a_signature_is_rejected() {
     assert!(project.rows("valid.rejects").is_empty());
     project.rerun("cut_after_signature }", "cut_after_signature, with: { column: cut_rest } }");
     assert!(project.rows("valid").is_empty(), "what follows the cut has no signature");
-}
-
-#[test]
-fn a_cut_has_some_of_the_body_on_both_sides() {
+    // A cut has some of the body on both sides.
     let codes = [
         // The text before or after the cut is nothing, white space or a comment.
         ("a", "def f(a):\n    ", "return a\n"),
@@ -201,7 +198,7 @@ fn a_cut_has_some_of_the_body_on_both_sides() {
     };
     let (head, rest) = (case(|code| code.1.into()), case(|code| code.2.into()));
     let query = format!("SELECT *, {head} AS random_cut, {rest} AS cut_rest FROM input");
-    let project = project(&points, &query, &["{ use: cut_inside_body }"]).ran();
+    let project = self::project(&points, &query, &["{ use: cut_inside_body }"]).ran();
     assert_eq!(project.cells("valid", "id"), ["g", "h", "i", "j"]);
     let turned = "{ use: cut_inside_body, with: { column: cut_rest, rest: random_cut } }";
     project.rerun("{ use: cut_inside_body }", turned);

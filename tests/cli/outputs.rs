@@ -18,10 +18,7 @@ steps:
       command: cat data.jsonl
       files: [data.jsonl]
       output: { id: utf8!, x: int64, f: float64, b: bool, s: utf8, l: 'list<int64>', t: 'timestamp' }
-  valid:
-    op: validate
-    from: table
-    with: { rules: [ { name: known, check: x IS NOT NULL } ] }
+  valid: { op: validate, from: table, with: { rules: [ { name: known, check: x IS NOT NULL } ] } }
 outputs:
   p: { from: table, path: out/table.parquet }
   j: { from: table, path: out/table.jsonl }
@@ -131,7 +128,7 @@ fn places_come_from_out_and_params_and_are_of_one_output() {
     assert!(outcome.diagnostics()[0].starts_with("bad-path "), "{outcome}");
     let project = self::project();
     project.change("out/table.jsonl", "out/rejects.jsonl");
-    project.refuses(&[], "bad-path w.yaml:16:35", &[]);
+    project.refuses(&[], "bad-path w.yaml:13:35", &[]);
     let project = self::project();
     project.change("out/table.jsonl", "out/./rejects.jsonl");
     project.run_json(&[]).exits(2);

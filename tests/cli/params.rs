@@ -299,9 +299,7 @@ params:
   name: { type: string, default: b }
   least: { type: int, default: 0 }
 steps:
-  data:
-    op: read
-    with: { path: data.csv, key: [name] }
+  data: { op: read, with: { path: data.csv, key: [name] } }
   found:
     op: sql
     from: data

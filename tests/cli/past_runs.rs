@@ -181,11 +181,8 @@ fn params_columns_and_steps_that_differ_are_named() {
         &shown,
         &["factor: 2 → 3", "1 only in the new run: counted", "ARG_CHANGED", "removed: note"],
     );
-}
-
-#[test]
-fn rows_that_cannot_be_matched_are_said_to_be() {
-    let project = project().ran();
+    // Rows that cannot be matched are said to be.
+    let project = self::project().ran();
     project.rerun("note FROM input'\n      key: [id]", "note FROM input'\n      key: [note]");
     let told = diff(&project, &["--select", "scaled"]);
     let why = "the key was id and is note: rows cannot be matched";

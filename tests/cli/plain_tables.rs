@@ -138,11 +138,8 @@ fn a_result_of_an_older_format_is_computed_again() {
     assert_eq!(after.digests(), before.digests());
     project.write(&file, crate::forged_stores::sealed(&old));
     project.run(&["cache", "gc"]).exits(0).prints(&[": 1 result"]);
-}
-
-#[test]
-fn damage_of_a_table_is_no_result_of_what_reads_it() {
-    let (project, before) = project();
+    // Damage of a table is no result of what reads it.
+    let (project, before) = self::project();
     let base = blob(&project, &before, "methods");
     let mut content = fs::read(&base).unwrap();
     let middle = content.len() / 2;

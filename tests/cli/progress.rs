@@ -13,9 +13,7 @@ name: counts
 params: { least: { type: int, default: 0 } }
 steps:
   methods: { op: methods, with: { dir: code } }
-  features:
-    op: ast
-    from: methods
+  features: { op: ast, from: methods }
   few:
     op: sql
     from: features
@@ -103,7 +101,7 @@ fn no_line_is_wrapped_in_a_pipe() {
     project.change("from: few,", &format!("from: few_{long},"));
     run_piped(&project, &[]).exits(0);
     project.change("nloc >", "9 > nloc - ");
-    project.change("op: ast", "op: ast\n    assert: [ { expr: 'nloc > 900', severity: warn } ]");
+    project.change("op: ast", "op: ast, assert: [ { expr: 'nloc > 900', severity: warn } ]");
     let outcome = run_piped(&project, &[]).exits(0);
     let words: Vec<&str> =
         outcome.stderr.lines().map(|line| line.split_whitespace().next().unwrap_or("")).collect();
@@ -203,12 +201,9 @@ fn the_command_that_shows_rows_works_whatever_the_names_are() {
     assert_eq!(look, r"to see rows: galeras show 'it'\''s w.yaml' 'few[least=0]'");
     let command = look.strip_prefix("to see rows: galeras ").unwrap();
     assert!(project.sh(&format!("\"$GALERAS\" {command}")).exits(0).stdout.contains("nloc"));
-}
-
-#[test]
-fn a_run_that_failed_says_where_to_look_only_if_there_are_rows() {
-    let project = project();
-    project.change("from: methods", "from: methods\n    assert: [ { expr: 'nloc > 900' } ]");
+    // A run that failed says so only if there are rows.
+    let project = self::project();
+    project.change("from: methods", "from: methods, assert: [ { expr: 'nloc > 900' } ]");
     let outcome = project.run(&["run", "w.yaml"]).exits(3);
     assert!(outcome.stderr.ends_with("\nto see rows: galeras show w.yaml features\n"), "{outcome}");
     project.run(&["show", "w.yaml", "features"]).exits(0);

@@ -182,10 +182,7 @@ fn what_the_shape_cannot_hold_is_refused() {
     assert!(!project.path("o.json").exists());
     let (project, _) = shaped(&[answer("1", "a", "code")], "path: o.json, shape: galeras");
     project.run_json(&[]).exits(1).prints(&["a treatment is called `code`"]);
-}
-
-#[test]
-fn mistakes_are_found_before_anything_runs() {
+    // Mistakes are found before anything runs.
     for (rest, code, says) in [
         ("path: o.json, shape: «galera", "wrong-value", "did you mean `galeras`?"),
         ("path: o.csv, shape: «galeras", "conflicting-keys", "nested"),

@@ -7,9 +7,7 @@ use crate::harness::{Outcome, Project, every, patience, text};
 const WORKFLOW: &str = "galeras: 1
 steps:
   methods: { op: methods, with: { dir: src } }
-  features:
-    op: ast
-    from: methods
+  features: { op: ast, from: methods }
   testbed: { op: cut, from: features, with: { seed: 1 } }
 ";
 

@@ -190,12 +190,9 @@ fn nothing_is_asked_again_without_a_reason() {
     assert_eq!((&forced["reason"], &forced["rows"]), (&"FORCED".into(), &4.into()));
     assert_ne!(forced["digest"], before.step("repos")["digest"]);
     assert_eq!((api.searches().len(), heads(&api).len()), (1, 4));
-}
-
-#[test]
-fn another_question_is_asked() {
+    // Another question is asked.
     let api = GithubApi::start(repos(3));
-    let project = project(&api, PAPER, ", limit: 3, sort: stars").ran();
+    let project = self::project(&api, PAPER, ", limit: 3, sort: stars").ran();
     for (old, new) in [
         ("limit: 3", "limit: 2"),
         ("sort: stars", "sort: updated"),
@@ -415,12 +412,9 @@ fn the_token_does_not_follow_a_redirect_to_another_host() {
     assert!(outcome.stderr.contains("redirects to"), "{outcome}");
     hidden(&project, &outcome);
     assert!(elsewhere.requests().is_empty());
-}
-
-#[test]
-fn a_query_that_github_does_not_take_is_told() {
+    // A query that GitHub does not take is told.
     let api = GithubApi::start(repos(1));
-    let project = project(&api, "'colour:red stars:>1'", "");
+    let project = self::project(&api, "'colour:red stars:>1'", "");
     let outcome = project.run(&["run", "w.yaml"]).exits(1);
     says(&flat(&outcome.stderr), &["unknown qualifier colour"]);
     assert_eq!(api.requests().len(), 1);

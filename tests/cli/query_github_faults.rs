@@ -449,13 +449,9 @@ fn a_ranking_that_cannot_be_had_is_found_before_anything_is_asked() {
     let project = project(&api, PAPER, ", limit: 1001, sort: help-wanted-issues");
     project.run_json(&[]).exits(2).prints(&["help-wanted-issues ranks at most 1000"]);
     assert_eq!(api.requests().len(), 0);
-}
-
-/// A dropped row has the place and the reason (P6), also in a locked answer.
-#[test]
-fn a_locked_answer_keeps_its_rejects() {
+    // A locked answer keeps its rejects (P6).
     let api = GithubApi::start(repos(2));
-    let project = project(&api, PAPER, ", branch: dev");
+    let project = self::project(&api, PAPER, ", branch: dev");
     let free = project.run_ok(&[]);
     project.run(&["lock", "w.yaml"]).exits(0);
     assert_eq!(project.run_ok(&[]).digests(), free.digests());

@@ -188,10 +188,7 @@ fn part_of_the_corpus_is_chosen_by_pattern() {
     assert!(rows.len() > 10 && rows.iter().all(|r| text(r, "path").starts_with("json/")));
     assert!(rows.iter().all(|r| r["repo"] == "python-stdlib"), "{rows:?}");
     assert!(rows.iter().any(|r| r["qualified_name"] == "JSONEncoder.encode"));
-}
-
-#[test]
-fn people_see_a_line_per_step_and_a_summary() {
+    // People see a line per step and a summary.
     let outputs = "outputs:\n  methods: { from: methods, path: methods.csv }\n";
     let project = Project::steps(&format!("{JSON}{outputs}"));
     let shown = project.run(&["run", "w.yaml"]).exits(0);

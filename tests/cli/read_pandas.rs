@@ -69,10 +69,7 @@ fn labels_may_be_words_and_columns_objects_of_lists() {
     // A column `index` of the file is kept, and the labels are not.
     let found = rows("d.json", r#"{"index": {"0": "a", "1": "b"}}"#, "");
     assert_eq!(sorted(&found), sorted(&[json!({"index": "a"}), json!({"index": "b"})]));
-}
-
-#[test]
-fn columns_are_renamed_and_the_format_may_be_told() {
+    // Columns are renamed, and the format may be told.
     let with = ", format: json, columns: { y: outcome, index: at }, key: [at]";
     let found = rows("d.txt", PANDAS, with);
     assert_eq!(found.len(), 6);
@@ -270,10 +267,7 @@ fn a_copy_is_named_from_the_current_folder() {
         project.run(&["run", "flows/w.yaml", "--set", &format!("data={file}")]).exits(0);
     }
     assert_eq!(asked.load(Ordering::SeqCst), 0);
-}
-
-#[test]
-fn a_url_that_gives_another_file_is_refused() {
+    // A URL that gives another file is refused.
     let (url, _) = server("{\"y\": {\"0\": 1}}");
     let project = Project::new(&copied(&url));
     let outcome = project.run_json(&[]).exits(2);

@@ -88,7 +88,7 @@ fn true_and_false_are_one_and_zero() {
 }
 
 #[test]
-fn odd_names_of_columns_and_arms() {
+fn odd_names_of_columns_and_arms_and_types_of_units_and_clusters() {
     let odd = "treatment: Arm Name, control: 'é, \"c\"', outcomes: [Y.1], unit: select,
       confounders: ['größe''s'], modifiers: ['größe''s'], estimators: [paired, ols, weighting],
       refuters: [placebo, subset], simulations: 5";
@@ -99,10 +99,7 @@ fn odd_names_of_columns_and_arms() {
     let row = find(&rows, &[("estimator", "ols"), ("outcome", "Y.1"), ("treatment", "#0")]);
     assert_eq!((text(row, "control"), text(row, "adjusted_for")), ("é, \"c\"", "größe's"));
     assert!(text(row, "note").contains("effect of #0 against é, \"c\" on Y.1"), "{row}");
-}
-
-#[test]
-fn units_may_be_numbers_and_clusters_times() {
+    // Units may be numbers, and clusters times.
     let rows = (0..120u64).map(|i| {
         let arm = ["c", "t"][(i % 2) as usize];
         let day = i / 2 % 9 + 1;
@@ -172,10 +169,7 @@ fn columns_of_groups_keep_their_types_in_correlations() {
         assert!(text(row, "day").starts_with("2024-01-0"), "{row}");
     }
     assert_eq!(text(&project.rows("other")[0], "status"), "ok");
-}
-
-#[test]
-fn an_arm_may_be_called_like_a_contrast() {
+    // An arm may be called like a contrast.
     let rows = (0..80u64).map(|i| {
         let arm = ["c", "a", "b", "b - a"][(i % 4) as usize];
         format!("{},{arm},{}", i / 4, noise(i, 0))

@@ -159,10 +159,7 @@ fn an_arm_in_one_cluster_is_none() {
                       that of the treatment";
         is_refused(&row, reason);
     }
-}
-
-#[test]
-fn with_clusters_the_default_knows_them() {
+    // With clusters the default knows them.
     let (_, project) = confounded(&[("effects", "cluster: place")]);
     assert_eq!(project.cells("effects", "estimator se_kind"), ["ols | CR2"]);
 }
@@ -183,10 +180,7 @@ fn a_placebo_needs_units_in_both_arms() {
     let row = find(&rows, &[("estimator", "ols"), ("refuter", "placebo")]);
     reasons(row, "not_applicable", &["units with one arm only"]);
     find(&rows, &[("estimator", "ols"), ("refuter", "subset"), ("status", "ok")]);
-}
-
-#[test]
-fn ten_pairs_are_refuted() {
+    // Ten pairs are refuted.
     let table = made("unit,arm,y", 20, |i| format!("{},{},{}", i / 2, turns(i), noise(i, 0)));
     let with = format!("{TWO}, unit: unit, refuters: [subset, placebo], simulations: 5");
     for row in analysed(&table, &with).rows("effects.refutations") {
@@ -244,10 +238,7 @@ fn a_group_with_an_arm_in_one_cluster_has_no_effect() {
     ended(&rows[2], "refused", reason);
     let note = "no effect is given, because too few clusters of an arm: 1, at least 2 are needed.";
     assert!(text(&rows[2], "note").ends_with(note), "{}", rows[2]);
-}
-
-#[test]
-fn the_two_zeros_are_one_arm() {
+    // The two zeros are one arm.
     let arms = ["1.5", "0.0", "1.5", "-0.0"];
     let table = made("arm,y", 60, |i| format!("{},{}", arms[i as usize % 4], noise(i, 0)));
     let rows = effects(&table, "treatment: arm, control: '0.0', outcomes: [y]");

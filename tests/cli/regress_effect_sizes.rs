@@ -88,12 +88,7 @@ fn effect_sizes_of_pairs_are_those_of_the_peers() {
         a12_is_delta(&rows, "cliffs_delta_within", "a12_within");
         assert!(rows.iter().all(|row| text(row, "note").ends_with('.')));
     }
-}
-
-/// A unit without one arm is not compared, by no measure.
-#[test]
-fn effect_sizes_leave_out_units_with_one_arm() {
-    let peer = peer("within");
+    // A unit without one arm is not compared, by no measure.
     let more = format!("{}c,9.0,k0,alone\n", table(&peer));
     let project = analysed(&more, &format!("{ARMS}, unit: unit, missing: drop"));
     measures(&project.rows("effects.effect_sizes"), "cliffs_delta", &peer["pairs"]);
@@ -219,10 +214,7 @@ fn many_groups_that_are_refused_do_not_flood_the_screen() {
     assert!(warnings[0].contains("where `g` is 0: no effect of `t`"), "{warnings:#?}");
     assert!(warnings[20].contains("25 more of these"), "{warnings:#?}");
     assert_eq!(project.rows("effects").len(), 45);
-}
-
-#[test]
-fn a_table_without_rows_has_no_groups_and_says_so() {
+    // A table without rows has no groups, and says so.
     let project = Project::steps(
         "  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
   none: { op: sql, from: data, with: { query: SELECT * FROM input WHERE y > 1000, key: [row] } }
@@ -343,10 +335,7 @@ fn findings_have_a_sentence_for_the_paper() {
         assert!(number(row, "a12_low") < number(row, "a12"));
         assert!(number(row, "a12") < number(row, "a12_high"));
     }
-}
-
-#[test]
-fn a_refused_estimate_is_a_sentence_without_a_number() {
+    // A refused estimate is a sentence without a number.
     let table = made("arm,y", 8, |i| format!("{},{}", turns(i + 1), noise(i, 0)));
     let project = analysed(&table, ARMS);
     let row = &project.rows("effects.findings")[0];

@@ -191,10 +191,7 @@ fn intervals_that_do_not_hold_in_few_rows_are_refused() {
         let reason = format!("too few {found} are needed");
         assert_eq!(text(&effects(&table, &with)[0], "reason"), reason);
     }
-}
-
-#[test]
-fn matching_of_clusters_that_are_treated_as_a_whole_is_refused() {
+    // So is matching of clusters that are treated as a whole.
     let table = made("arm,y,x,place", 240, |i| {
         format!("{},{},{},{}", turns(i + 1), noise(i, 1), noise(i, 2), i % 24)
     });

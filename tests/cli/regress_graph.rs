@@ -318,10 +318,7 @@ fn instruments_are_checked_against_the_graph() {
     ] {
         refuses(&project.rows(step)[0], reason);
     }
-}
-
-#[test]
-fn a_graph_without_an_effect_says_so() {
+    // A graph without an effect says so.
     let with = "treatment: X, control: '0', outcomes: [Y], graph: 'dag { Z -> X; Z -> Y }'";
     let project = analysed(&table(&dags()["fork"]), with);
     let rows = project.rows("effects.graph");
@@ -384,12 +381,11 @@ fn each_outcome_is_analysed_as_if_it_were_alone() {
 }
 
 #[test]
-fn implied_independencies_are_tested() {
+fn implied_independencies_are_tested_and_need_every_value() {
     let peer = reference()["partial"].clone();
     let with = "treatment: arm, control: c, outcomes: [y], estimators: [difference],
       graph: 'dag { x -> m -> y; arm -> y; w }'";
-    let project = analysed(peer["csv"].as_str().unwrap(), with);
-    let rows = project.rows("effects.graph");
+    let rows = analysed(text(&peer, "csv"), with).rows("effects.graph");
     let mut tested = 0;
     for row in rows.iter().filter(|row| row["kind"] == "independence") {
         assert_eq!(text(row, "outcome"), "");
@@ -415,36 +411,24 @@ fn implied_independencies_are_tested() {
         let reason = "the treatment has no order, so that it has no correlation";
         ended(row, "not_applicable", reason);
     }
-}
-
-#[test]
-fn implied_independencies_are_tested_over_units() {
     // The same units three times: no more than one of each is known.
-    let peer = reference()["partial"].clone();
     let table = peer["csv"].as_str().unwrap();
     let rows = table.lines().skip(1).enumerate();
     let rows = rows.flat_map(|(unit, line)| {
         let (_, rest) = line.split_once(',').unwrap();
         ["c", "t", "u"].map(|arm| format!("{unit},{arm},{rest}"))
     });
-    let with = "treatment: arm, control: c, outcomes: [y], unit: unit, estimators: [paired],
-      graph: 'dag { x -> m -> y; arm -> y; w }'";
-    let project = analysed(&csv("unit,arm,x,m,y,w", rows), with);
-    let rows = project.rows("effects.graph");
+    let paired = with.replace("[difference]", "[paired], unit: unit");
+    let table = csv("unit,arm,x,m,y,w", rows);
+    let rows = analysed(&table, &paired).rows("effects.graph");
     let row = rows.iter().find(|row| row["variables"] == "x, y").unwrap();
     alike(row, &peer["x y | m"], "coefficient p_value", OPTIMUM);
     assert!(text(row, "note").contains("In 120 units (by their means) their partial"), "{row}");
-}
-
-#[test]
-fn implied_independencies_need_every_value() {
-    let peer = reference()["partial"].clone();
+    // They need every value.
     let mut lines: Vec<String> = peer["csv"].as_str().unwrap().lines().map(Into::into).collect();
     let cells: Vec<&str> = lines[5].split(',').collect();
     lines[5] = format!("{},{},,{},{}", cells[0], cells[1], cells[3], cells[4]);
     let table = lines.join("\n") + "\n";
-    let with = "treatment: arm, control: c, outcomes: [y], estimators: [difference],
-      graph: 'dag { x -> m -> y; arm -> y; w }'";
     let of = |with: &str| {
         let rows = analysed(&table, with).rows("effects.graph");
         rows.into_iter().find(|row| row["variables"] == "m, w").unwrap()

@@ -70,11 +70,7 @@ fn absorbed_effects_are_those_of_the_peers() {
         alike(&found, row, "df=df_resid", 0.0);
         assert!(text(&found, "note").contains("absorbed for the levels"), "{found}");
     }
-}
-
-#[test]
-fn other_estimators_do_not_absorb() {
-    let peer = reference();
+    // Other estimators do not absorb.
     let with = "treatment: arm, control: '0', outcomes: [y], absorb: [repo],
       estimators: [ols, lin]";
     let project = analysed(peer["csv"].as_str().unwrap(), with);

@@ -282,10 +282,7 @@ fn ten_pairs_and_two_clusters_are_the_least() {
         let found = status(&analysed(&pairs(units), with), "effects", "paired");
         assert_eq!(found, ("refused".into(), reason.into()));
     }
-}
-
-#[test]
-fn the_paired_estimate_is_primary_whether_it_is_named_or_not() {
+    // The paired estimate is primary, whether it is named or not.
     for estimators in ["", ", estimators: [ols]", ", estimators: [ols, paired]"] {
         let with = format!("treatment: arm, control: c, outcomes: [y], unit: unit{estimators}");
         let project = analysed(&pairs(20), &with);

@@ -77,10 +77,7 @@ fn risk_ratios_are_those_of_the_estimator() {
     }
     let project = analysed(peer["pairs_csv"].as_str().unwrap(), &format!("{TWO}, unit: unit"));
     ratios(&project, "effects", &peer["paired"], CLOSED);
-}
-
-#[test]
-fn a_risk_of_zero_has_no_ratio() {
+    // A risk of zero has no ratio.
     let table = made("arm,y", 80, |i| format!("{},{}", turns(i), u8::from(i % 8 == 0)));
     let row = measure(&analysed(&table, TWO), "effects", "evalue", "evalue");
     reasons(&row, "refused", &["the risk under control is 0.0000"]);
@@ -132,11 +129,7 @@ fn pairs_have_the_robustness_of_intercepts_for_units() {
     holds(&measure(&project, "effects", "robustness", "robustness_value"), "value", value, CLOSED);
     let partial = f2 / (1.0 + f2);
     holds(&measure(&project, "effects", "robustness", "partial_r2"), "value", partial, CLOSED);
-}
-
-#[test]
-fn what_is_no_regression_has_no_robustness_values() {
-    let peer = peer("adjusted");
+    // Weighting is no regression, and has no robustness values.
     let with = format!("{TWO}, confounders: [x], estimators: [weighting, ols]");
     let project = analysed(peer["csv"].as_str().unwrap(), &with);
     let value = |analysis: &str| measure(&project, "effects", analysis, "robustness_value");
@@ -309,10 +302,7 @@ fn rows_without_an_outcome_have_bounds_too() {
     ] {
         assert!((value(&project, "effects", name) - wanted).abs() < 1e-12, "{name}");
     }
-}
-
-#[test]
-fn units_that_lack_one_arm_or_the_other_have_no_bounds_of_lees() {
+    // Where units lack one arm or the other, there are no bounds of Lee.
     let rows = (0..80).filter(|i| *i != 6 && *i != 9);
     let rows = rows.map(|i| format!("{},{},{}", i / 2, turns(i), noise(i, 1)));
     let project = analysed(&csv("unit,arm,y", rows), &format!("{TWO}, unit: unit"));
@@ -369,10 +359,7 @@ fn trimmed_rows_have_an_estimate_that_says_for_whom() {
     }
     let row = estimate(&project, "effects", "weighting");
     alike(&row, &peer, "estimate=trimmed", OPTIMUM);
-}
-
-#[test]
-fn arms_that_overlap_are_not_trimmed() {
+    // Arms that overlap are not trimmed.
     let table = made("arm,y,x", 400, |i| format!("{},{},{}", arm(i), noise(i, 0), noise(i, 1)));
     let with = format!("{TWO}, confounders: [x], estimators: [weighting]");
     let project = ran_with(&table, &with, &[("effects", ""), ("trim", "overlap: trim")]);

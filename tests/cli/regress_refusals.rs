@@ -91,7 +91,7 @@ fn tables_that_are_too_small_or_constant() {
 }
 
 #[test]
-fn a_control_that_no_row_has() {
+fn a_control_that_no_row_has_and_an_empty_table() {
     let table = rows(40, |_, arm, y, x, w| format!("{arm},{y},{x},{w}"));
     let found = effects(&table, &TWO.replace("control: c", "control: Control"));
     assert_eq!(found.len(), 2, "one row for each arm there is");
@@ -103,10 +103,7 @@ fn a_control_that_no_row_has() {
     // The other contrast has its number, adjusted for one test.
     let row = find(&rows, &[("treatment", "t"), ("status", "ok")]);
     assert_eq!(row["p_value"], row["p_adjusted"]);
-}
-
-#[test]
-fn an_empty_table() {
+    // An empty table.
     let project = Project::steps(
         "  data:
     op: exec
@@ -140,7 +137,7 @@ fn a_constant_outcome() {
 }
 
 #[test]
-fn missing_outcomes_are_counted() {
+fn missing_outcomes_units_and_clusters_are_counted() {
     let table = rows(60, |i, arm, y, x, w| {
         let y = if i % 20 == 3 { String::new() } else { y.to_string() };
         let arm = if i == 5 { "" } else { arm };
@@ -157,16 +154,12 @@ fn missing_outcomes_are_counted() {
         format!("{arm},{y},{x},{w}")
     });
     refuses(&one, TWO, &format!("1 row is without a value of `y` or `arm` {told}"));
-}
-
-#[test]
-fn missing_units_and_clusters_are_counted() {
+    // Units and clusters.
     let table = made("unit,place,arm,y", 60, |i| {
         let unit = if i == 7 { String::new() } else { format!("u{}", i / 2) };
         let place = if i < 2 { String::new() } else { format!("p{}", i / 10) };
         format!("{unit},{place},{},{}", turns(i), noise(i, 1))
     });
-    let told = "(missing: drop leaves such rows out)";
     let with = format!("{TWO}, unit: unit");
     refuses(&table, &with, &format!("1 row is without a value of `y` or `unit` or `arm` {told}"));
     let with = format!("{with}, cluster: place");
@@ -327,8 +320,8 @@ fn collinear_and_constant_confounders() {
     let table = rows(80, |_, arm, y, x, _| format!("{arm},{y},{x},{}", 5 - 2 * x));
     let with = format!("{TWO}, confounders: [x, w], {PROPENSITY}");
     refuses(&table, &with, "`w` is a linear combination of the other covariates");
-    let rows = effects(&table, &format!("{TWO}, confounders: [w, x], estimators: [lin]"));
-    is_refused(&rows[0], "`x` is a linear combination of the other covariates");
+    let found = effects(&table, &format!("{TWO}, confounders: [w, x], estimators: [lin]"));
+    is_refused(&found[0], "`x` is a linear combination of the other covariates");
     let table = rows(80, |_, arm, y, x, _| format!("{arm},{y},{x},3"));
     refuses(&table, &with, "`w` has one value only");
     // The treatment itself is no confounder.
@@ -339,7 +332,7 @@ fn collinear_and_constant_confounders() {
 }
 
 #[test]
-fn a_leverage_of_one() {
+fn a_leverage_of_one_and_a_fit_without_error() {
     // One row alone has `w`: its residual is zero whatever its outcome.
     let table = rows(60, |i, arm, y, x, _| format!("{arm},{y},{x},{}", u8::from(i == 11)));
     let kinds = ["classic", "HC0", "HC1", "HC2", "HC3"];
@@ -352,10 +345,7 @@ fn a_leverage_of_one() {
     for kind in ["hc2", "hc3"] {
         lacks(&project.rows(kind)[0], &["leverage of 1", "HC2 and HC3 are not defined"]);
     }
-}
-
-#[test]
-fn a_fit_without_error() {
+    // A fit without error.
     let table = rows(60, |_, arm, _, x, w| {
         format!("{arm},{},{x},{w}", 4 + 3 * x + if arm == "t" { 5 } else { 0 })
     });

@@ -187,10 +187,7 @@ fn a_placebo_flips_the_signs_of_pairs() {
     // Each difference has the same size with either sign: variance sum d^2 / n^2.
     let wanted = (error * error * 119.0 / 120.0 + effect * effect / 120.0).sqrt();
     equal(number(find(&rows, &[("refuter", "placebo")]), "std"), wanted, 0.2, "std");
-}
-
-#[test]
-fn an_effect_that_is_none_is_like_its_placebos() {
+    // An effect that is none is like its placebos.
     let with = format!("treatment: arm, control: c, outcomes: [z], unit: unit, seed: 3, {ALL}");
     let (project, rows) = refutations(&with);
     let p = number(&project.rows("effects")[0], "p_value");
@@ -317,11 +314,6 @@ fn cross_fitting_is_seeded_and_near_the_usual_estimate() {
         let apart = number(&found, "estimate") - number(&row("usual"), "estimate");
         assert!(apart.abs() < number(&found, "standard_error") / 2.0, "{found}");
     }
-}
-
-#[test]
-fn folds_are_filled_as_long_as_there_are_rows_or_clusters_for_them() {
-    let with = "treatment: free, control: c, outcomes: [y], confounders: [x], estimators: [aipw]";
     // 240 rows, 120 units, 24 places.
     let row = |more: &str| analysed(&table(|at| at), &format!("{with}, {more}")).only("effects");
     for more in ["folds: 50", "folds: 20, cluster: place", "folds: 24, cluster: place"] {

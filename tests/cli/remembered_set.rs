@@ -81,11 +81,8 @@ fn every_workflow_has_its_own_last_run() {
     // Another store knows of no run.
     let other = project.run(&["show", "w.yaml", "some", "--cache", "other"]).exits(1);
     assert!(!other.stderr.contains("last run"), "{other}");
-}
-
-#[test]
-fn a_run_that_failed_or_selected_is_remembered_and_one_that_was_refused_is_not() {
-    let project = project();
+    // A run that failed or selected is remembered, and one that was refused is not.
+    let project = self::project();
     project.run_ok(&["--set", "n=3", "--select", "some"]);
     assert_eq!(shown(&project, &[]).0, 3);
     project.run_json(&["--set", "n=x"]).exits(2);

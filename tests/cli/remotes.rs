@@ -153,20 +153,14 @@ fn what_was_pulled_needs_no_remote_any_more() {
     became(&other.run_ok(&[]), "hit", &expected);
     other.verifies("cache");
     assert_eq!(pull(&[])["results"], 0);
-}
-
-#[test]
-fn nothing_is_sent_twice() {
+    // Nothing is sent twice.
     let (project, remote, _) = pushed();
     let before = files_below(&remote);
     let told = project.json(&["push", "w.yaml", "--remote", "remote"]).pop().unwrap();
     assert_eq!((&told["files"], &told["bytes"]), (&0.into(), &0.into()), "{told}");
     assert_eq!(files_below(&remote), before);
-}
-
-#[test]
-fn what_is_not_computed_is_not_sent_and_said() {
-    let project = project();
+    // Steps that are not computed are not sent, and said.
+    let project = self::project();
     project.run_ok(&["--select", "scaled"]);
     let told = project.run(&["push", "w.yaml", "--remote", "remote"]).exits(1);
     told.reports(&["1 of 3 steps", "galeras run w.yaml"]);

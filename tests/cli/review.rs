@@ -169,7 +169,7 @@ fn files_are_sources_by_their_content_and_their_raters() {
 }
 
 #[test]
-fn ratings_that_cannot_be_read_are_told_before_anything_runs() {
+fn ratings_that_cannot_be_read_are_told_before_anything_runs_and_others_warned_of() {
     let project = project(3);
     let line = |question: &str, answer: &str| {
         format!("{{\"id\":\"p00\",\"question\":\"{question}\",\"answer\":\"{answer}\"}}\n")
@@ -199,11 +199,8 @@ fn ratings_that_cannot_be_read_are_told_before_anything_runs() {
     std::fs::remove_dir_all(project.path("ratings")).unwrap();
     refused(&project, "the folder `ratings` does not exist");
     assert!(project.stored_nothing());
-}
-
-#[test]
-fn a_line_that_was_cut_off_and_ratings_of_other_data_are_warned_of() {
-    let project = project(3);
+    // A line that was cut off and ratings of other data are warned of.
+    let project = self::project(3);
     let text = "{\"id\":\"p00\",\"question\":\"code\",\"answer\":\"y\"}\n{\"id\":\"p0";
     project.write("ratings/ann.jsonl", text);
     project.write("ratings/ben.jsonl", "{\"id\":\"zz\",\"question\":\"code\",\"answer\":\"n\"}\n");

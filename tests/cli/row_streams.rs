@@ -96,7 +96,7 @@ fn damage(project: &Project, cache: &str, part: &Path, sixteenths: usize) {
 
 /// Files read row by row are checked against their digest first, as whole files are.
 #[test]
-fn no_row_is_read_from_a_damaged_part() {
+fn no_row_is_read_from_a_damaged_part_and_sound_ones_are_read_beside_it() {
     let project = project(7_000).ran().with("data.jsonl", methods(7_000, |row| row % 100 != 1));
     let fresh = project.run_ok(&["--cache", "fresh"]);
     for at in 0..8 {
@@ -110,12 +110,8 @@ fn no_row_is_read_from_a_damaged_part() {
         assert_eq!(counts(&again, "features"), (7_000, 0), "{again}");
         assert_eq!(again.digests(), fresh.digests(), "{at}");
     }
-}
-
-/// One part of two is damaged: what it held is computed, what the others hold is taken from them.
-#[test]
-fn sound_parts_are_read_beside_damaged_ones() {
-    let project = project(7_000);
+    // One part of two is damaged: what the others hold is taken from them.
+    let project = self::project(7_000);
     project.run_ok(&["--cache", "fresh"]);
     // Computed in two goes, so that each step has several parts.
     project.write("data.jsonl", methods(7_000, |row| row % 2 == 0));

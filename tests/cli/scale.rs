@@ -59,10 +59,7 @@ fn hundreds_of_cells_meet_their_own_and_are_united() {
     op: sql
     from: each[*]
     with: {{ query: \"SELECT seed, count(*) AS n FROM input GROUP BY seed\", key: [seed] }}
-  one:
-    op: sql
-    from: each[seed=7]
-    with: {{ query: \"SELECT * FROM input\" }}
+  one: {{ op: sql, from: 'each[seed=7]', with: {{ query: SELECT * FROM input }} }}
 ",
         seeds.join(", ")
     ));

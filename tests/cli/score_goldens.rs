@@ -74,11 +74,7 @@ fn scores_of_texts_are_the_peers() {
             assert_eq!(row["exact_match"], u8::from(equal), "{}", about("exact_match"));
         }
     }
-}
-
-#[test]
-fn bleu_with_other_tokens_and_smoothing() {
-    let goldens = goldens();
+    // BLEU with other tokens and smoothing.
     let mut steps = String::new();
     for tokens in ["13a", "none", "intl", "char"] {
         for smooth in ["exp", "floor", "add-k", "none"] {

@@ -150,12 +150,9 @@ fn a_data_flow_without_a_match_is_nothing() {
     // And the same of a corpus.
     let value = |mode: &str| scored.corpus(mode, "codebleu")["value"].as_f64().unwrap();
     assert!(value("correct") < 0.02 && value("compat") > 0.25, "{}", value("compat"));
-}
-
-#[test]
-fn codebleu_is_the_published_one_whatever_becomes_of_white_space() {
+    // `codebleu` is the published one, whatever becomes of white space.
     let code = "def f(a):\n    b = a\n    return b";
-    let scored = scored(&[(code, "\n\ndef g():\n    pass\n"), (code, code)], "");
+    let scored = self::scored(&[(code, "\n\ndef g():\n    pass\n"), (code, code)], "");
     let columns = ["", "_ngram", "_weighted", "_syntax", "_dataflow"];
     for (row, suffix) in (0..2).flat_map(|row| columns.map(|suffix| (row, suffix))) {
         let of = |mode: &str, score: &str| &scored.modes[mode][row][format!("{score}{suffix}")];

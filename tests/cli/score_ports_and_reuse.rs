@@ -113,11 +113,7 @@ fn only_the_chosen_scores_are_there() {
         let metrics = corpus(&project, &[]).into_keys().map(|(_, metric)| metric);
         assert_eq!(metrics.collect::<Vec<String>>(), of_corpus);
     }
-}
-
-#[test]
-fn another_column_may_hold_the_prediction() {
-    let project = project(&data());
+    // Another column may hold the prediction.
     run_with(&project, ", prediction: note, metrics: [levenshtein, similarity]");
     assert!(project.rows("scores").iter().all(|row| row["levenshtein"].as_u64().unwrap() > 30));
     // Also the reference itself.
@@ -204,11 +200,8 @@ fn a_change_of_the_metrics_or_groups() {
     // Back to the first: stored.
     project.write("w.yaml", WORKFLOW);
     project.run_ok(&[]).all_hit();
-}
-
-#[test]
-fn only_new_pairs_are_scored() {
-    let project = project(&data());
+    // Only new pairs are scored.
+    let project = self::project(&data());
     let first = project.run_ok(&[]);
     let mut rows = data();
     rows.iter_mut().for_each(|row| row["note"] = json!("other"));
@@ -294,11 +287,8 @@ fn no_rows_have_no_scores() {
         assert_eq!(corpus.len(), if by.is_empty() { 10 } else { 0 }, "{corpus:?}");
         assert!(corpus.iter().all(|row| row["value"].is_null() && row["rows"] == 0), "{corpus:?}");
     }
-}
-
-#[test]
-fn scores_feed_other_steps() {
-    let project = project(&data());
+    // Scores feed other steps.
+    let project = self::project(&data());
     let more = "  best: { op: validate, from: scores, with: { rules: [ { name: same, check: exact_match = 1 } ] } }
   table: { op: describe, from: scores, with: { columns: [bleu, codebleu, levenshtein, parses] } }
   wide:

@@ -43,7 +43,7 @@ fn refused(steps: &str, words: &str, more: &[(&str, &str)]) {
 const USER: &str = "user or password";
 
 #[test]
-fn of_files_that_are_read() {
+fn of_files_repositories_in_a_list_the_api_of_a_search_and_a_models_server() {
     for url in ["http://me:hunter2@127.0.0.1:9/d.csv", "https://hunter2@127.0.0.1:9/d.csv"] {
         refused(&format!("op: read\n    with: {{ url: «'{url}' }}"), USER, &[]);
     }
@@ -55,10 +55,6 @@ fn of_files_that_are_read() {
         let words = format!("query (`{parameter}`)");
         refused(&format!("op: read\n    with: {{ url: «'{url}' }}"), &words, &[]);
     }
-}
-
-#[test]
-fn of_repositories_in_a_list_of_the_api_of_a_search_and_of_a_models_server() {
     for url in ["https://me:hunter2@127.0.0.1:9/r", "ssh://git:hunter2@127.0.0.1:9/r"] {
         refused(&format!("op: query\n    with: {{ repos: [«'{url}'] }}"), USER, &[]);
         let named = format!("op: query\n    with: {{ repos: [«{{ repo: r, url: '{url}' }}] }}");

@@ -341,10 +341,7 @@ fn a_result_that_is_computed_again_is_not_signed_any_more() {
     fs::remove_file(&files[1]).unwrap();
     project.run(&["cache", "gc", "--cache", "remote"]).exits(0);
     assert!(files_below(&remote.join("signatures")).is_empty());
-}
-
-#[test]
-fn openssh_verifies_what_is_pushed_and_what_it_signs_is_taken() {
+    // OpenSSH verifies what is pushed, and what it signs is taken.
     let (_project, remote, _) = signed();
     let signers = format!("ada@example.org {}", public("ada"));
     fs::write(remote.join("allowed"), signers).unwrap();

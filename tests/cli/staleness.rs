@@ -47,7 +47,7 @@ outputs:
 }
 
 #[test]
-fn a_renamed_step_is_seen_by_who_reads_its_name() {
+fn a_renamed_step_and_files_that_change_places_are_seen() {
     let project = Project::new(&format!(
         "{TABLE}  valid:
     op: validate
@@ -65,10 +65,7 @@ outputs:
     project.run_ok(&[]);
     assert_eq!(project.rows("names")[0]["step"], "checked");
     says(&project.read("rejected.csv"), &["checked"]);
-}
-
-#[test]
-fn files_that_change_places_are_seen() {
+    // Files that change places.
     let project = Project::steps(
         "  table:
     op: exec
@@ -91,7 +88,7 @@ fn methods() -> Project {
 }
 
 #[test]
-fn a_renamed_source_file_or_folder_is_seen() {
+fn renamed_source_files_and_folders_and_inputs_that_change_places_are_seen() {
     let project = methods().ran();
     std::fs::rename(project.path("src/a.py"), project.path("src/b.py")).unwrap();
     project.run_ok(&[]);
@@ -110,10 +107,7 @@ fn a_renamed_source_file_or_folder_is_seen() {
     let second = project.rerun("dir: src", "dir: lib");
     assert_eq!(project.rows("methods")[0]["repo"], "lib");
     assert_ne!(first.digests(), second.digests());
-}
-
-#[test]
-fn inputs_that_change_places_are_seen() {
+    // Inputs that change places.
     let project = Project::new(&format!(
         "{TABLE}  part:
     op: sample
@@ -187,10 +181,7 @@ fn the_order_of_columns_is_part_of_a_result() {
     project.rerun("a: int64 , b: int64", "b: int64, a: int64");
     let shown = project.run(&["show", "w.yaml", "all", "--format", "csv"]).exits(0);
     assert_eq!(shown.stdout, "id,b,a\n1,2,1\n");
-}
-
-#[test]
-fn an_embedded_workflow_that_changed_is_seen() {
+    // An embedded workflow that changed is seen.
     let project = Project::new( "galeras: 1\nsteps:\n  sub: { uses: ./sub.yaml }\n  all: { op: sql, from: sub.t, with: { query: SELECT * FROM input } }\n", ).with("sub.yaml", format!("{TABLE}outputs: {{ t: {{ from: table, path: t.csv }} }}\n")).ran();
     assert_eq!(project.rows("all").len(), 4);
     project.edit("sub.yaml", "1 2 3 4", "1 2 3");

@@ -38,11 +38,7 @@ fn results_are_listed() {
     assert_eq!(told.len(), 2);
     let valid = told.iter().find(|m| m["step"] == "valid").unwrap();
     assert_eq!((&valid["rows"], &valid["op"]), (&49.into(), &"validate".into()));
-}
-
-#[test]
-fn looking_at_a_store_that_does_not_exist_makes_none() {
-    let project = Project::new(WORKFLOW);
+    // Looking at a store that does not exist makes none.
     project.run(&["cache", "ls", "--cache", "typo"]);
     project.run(&["cache", "verify", "--cache", "typo"]);
     project.run(&["cache", "gc", "--keep-runs", "1", "--cache", "typo"]);

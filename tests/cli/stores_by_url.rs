@@ -9,7 +9,7 @@ use crate::generate_openai;
 use crate::harness::Project;
 
 #[test]
-fn a_folder_named_by_a_url_keeps_all_inside_itself() {
+fn a_folder_named_by_a_url_keeps_all_inside_itself_and_memory_nothing() {
     let api = ChatApi::start();
     let project = generate_openai::project(&api, 2, "");
     let store = |name: &str| format!("file://{}", project.path(name).display());
@@ -27,10 +27,7 @@ fn a_folder_named_by_a_url_keeps_all_inside_itself() {
     project.run_ok(&["--cache", &store("two")]);
     assert_eq!(api.take().len(), 2);
     assert!(project.left_behind().is_empty());
-}
-
-#[test]
-fn a_store_in_memory_leaves_nothing_and_finds_nothing() {
+    // A store in memory leaves nothing and finds nothing.
     let api = ChatApi::start();
     let project = generate_openai::project(&api, 2, "");
     for _ in 0..2 {

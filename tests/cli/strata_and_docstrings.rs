@@ -47,7 +47,7 @@ fn rows(count: usize, kinds: impl Fn(usize) -> (Value, Value)) -> String {
 }
 
 #[test]
-fn one_row_more_keeps_every_row_in_every_stratum() {
+fn more_rows_keep_every_row_in_every_stratum() {
     // 600, 600 and 200 rows: by largest remainders, 11 rows have fewer of the last than 10 have.
     let data = rows(1_400, |i| (json!(i % 7 / 3), json!("x")));
     let sizes: Vec<usize> = (8..=14).chain(28..=33).collect();
@@ -56,10 +56,7 @@ fn one_row_more_keeps_every_row_in_every_stratum() {
     let thirty = &samples[9];
     let counts: Vec<usize> = thirty.values().map(BTreeSet::len).collect();
     assert_eq!((counts.iter().sum::<usize>(), counts), (30, vec![13, 13, 4]));
-}
-
-#[test]
-fn a_hundred_rows_more_keep_three_thousand() {
+    // A hundred rows more keep three thousand.
     // Strata of very different sizes, and nulls, which are a separate stratum.
     let kind = |i: usize| match i % 97 {
         0 => Value::Null,

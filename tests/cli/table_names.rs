@@ -105,11 +105,7 @@ fn cells_and_outputs_of_embedded_workflows_are_tables_of_every_verb() {
     traced.reports(&["`testbed[*]` has no row with the id 7"]);
     let selected = project.run_ok(&["--select", "testbed[*]"]).finished();
     assert_eq!(selected["steps"].as_array().unwrap().len(), 5);
-}
-
-#[test]
-fn a_slip_gets_one_suggestion_and_no_list_of_cells() {
-    let project = project();
+    // A slip gets one suggestion and no list of cells.
     for (name, meant) in [
         ("tesbed", "did you mean `testbed`?"),
         ("tesbed[size=2]", "did you mean `testbed`?"),

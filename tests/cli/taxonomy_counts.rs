@@ -47,7 +47,7 @@ class A(Base):                   # oop 1, blocks 3
 ";
 
 #[test]
-fn ten_categories_by_hand() {
+fn categories_by_hand() {
     assert_eq!(
         counts(EXAMPLE, ""),
         [
@@ -63,10 +63,7 @@ fn ten_categories_by_hand() {
             1 + 1 + 1 + 1,
         ]
     );
-}
-
-#[test]
-fn the_published_lists_by_hand() {
+    // The published lists.
     assert_eq!(
         counts(EXAMPLE, ", mode: compat"),
         [

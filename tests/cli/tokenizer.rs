@@ -143,7 +143,7 @@ fn wrong(with: &str, code: &str, words: &[&str]) -> Outcome {
 }
 
 #[test]
-fn a_vocabulary_has_the_bytes_and_at_most_a_million_tokens() {
+fn sizes_of_vocabularies_columns_and_kinds_that_there_are_not() {
     for (size, said) in [("255", "256"), ("0", "256"), ("-1", "vocab_size"), ("1000001", "1000000")]
     {
         let with = format!("{{ column: code, vocab_size: «{size} }}");
@@ -154,10 +154,6 @@ fn a_vocabulary_has_the_bytes_and_at_most_a_million_tokens() {
         let reached = row(&project)["vocab_size"].as_u64().unwrap();
         assert_eq!(reached, if size == "256" { 256 } else { 257 });
     }
-}
-
-#[test]
-fn columns_and_kinds_that_there_are_not() {
     for (with, code, said) in [
         ("{ column: «cod }", "unknown-column", "did you mean `code`?"),
         ("{ column: «size }", "wrong-type", "int64"),
@@ -228,10 +224,7 @@ fn another_vocabulary_reruns_dedup() {
     project.rerun("vocab_size: 301", "vocab_size: 50000");
     project.change("vocab_size: 50000", "vocab_size: 60000");
     assert_eq!(project.run_ok(&[]).statuses(), "data=hit bpe=ran unique=hit");
-}
-
-#[test]
-fn words_of_a_quarter_of_a_megabyte_are_learned_and_compared() {
+    // Words of a quarter of a megabyte are learned and compared.
     let project = deduplicating();
     // Data in one line: of one letter, and of all of them.
     let letters: String =

@@ -17,16 +17,9 @@ use crate::repository::{Repository, at, day};
 const HOSTILE: &str = "galeras: 1
 name: \"kind\\e[2J\"
 steps:
-  hit:
-    op: exec
-    with: { command: \"touch hit #\\e[31m\", output: { id: utf8! } }
-  stolen:
-    op: read
-    with: { path: ../outside.csv }
-  prompts:
-    op: prompt
-    from: stolen
-    with: { treatments: { all: '{{ id }}' } }
+  hit: { op: exec, with: { command: \"touch hit #\\e[31m\", output: { id: utf8! } } }
+  stolen: { op: read, with: { path: ../outside.csv } }
+  prompts: { op: prompt, from: stolen, with: { treatments: { all: '{{ id }}' } } }
   sent:
     op: generate
     from: prompts
@@ -163,7 +156,7 @@ fn a_run_stops_before_anything_and_names_all_of_it() {
         format!("write:{}", elsewhere.display()),
     ];
     assert_eq!(flags(&json), wanted);
-    let places = ["6:22", "9:19", "17:72", "19:31"];
+    let places = ["4:37", "5:37", "10:72", "12:31"];
     assert_eq!(json.diagnostics(), places.map(|place| format!("not-allowed w.yaml:{place}")));
     for (diagnostic, words) in json.events("diagnostic").iter().zip([
         &["step `hit` runs a program", "touch hit #", "u{1b}[31m"][..],
@@ -371,13 +364,8 @@ fn servers_of_the_local_network_and_without_encryption_are_not_asked_unasked() {
 #[test]
 fn a_folder_from_a_table_is_not_mined_unasked() {
     let project = Project::steps(
-        "  repos:
-    op: read
-    with: { path: repos.csv, key: [repo] }
-  mined:
-    op: mine
-    from: repos
-    with: { since: '2022-01-01', until: '2023-01-01' }
+        "  repos: { op: read, with: { path: repos.csv, key: [repo] } }
+  mined: { op: mine, from: repos, with: { since: '2022-01-01', until: '2023-01-01' } }
 ",
     );
     let repository = Repository::bare(project.path("../private"));

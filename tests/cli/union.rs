@@ -54,10 +54,7 @@ fn it_equals_the_query_that_does_the_same() {
         let outcome = Project::new(&workflow(&text)).run_ok(&["--jobs", jobs]);
         assert_eq!(outcome.step("all")["digest"], outcome.step("by_hand")["digest"]);
     }
-}
-
-#[test]
-fn columns_choose_from_tables_that_differ() {
+    // Columns choose from tables that differ.
     let with = "{ label: source, columns: [x] }";
     let step = format!("  all: {{ op: union, from: {{ A: a, C: c }}, with: {with} }}\n");
     let project = Project::new(&workflow(&step)).ran();

@@ -23,10 +23,7 @@ steps:
   collect:
     uses: ./sub/collect.yaml
     with: { least: 3 }
-  counted:
-    op: sql
-    from: collect.kept
-    with: { query: 'SELECT count(*) AS n FROM input' }
+  counted: { op: sql, from: collect.kept, with: { query: 'SELECT count(*) AS n FROM input' } }
 outputs:
   dropped: { from: collect.dropped, path: dropped.jsonl }
 ";
@@ -77,7 +74,7 @@ fn mistakes_in_either_file_have_their_place() {
     let outcome = project.run_json(&[]).exits(2);
     let found = outcome.diagnostics();
     assert_eq!(found.len(), 2, "{outcome}");
-    assert!(found[0].ends_with("w.yaml:5:13") && found[1].ends_with("w.yaml:8:19"), "{found:?}");
+    assert!(found[0].ends_with("w.yaml:5:13") && found[1].ends_with("w.yaml:6:37"), "{found:?}");
     outcome.prints(&["did you mean `least`?", "did you mean `kept`?"]);
 
     let project = self::project();
@@ -105,5 +102,5 @@ fn a_workflow_that_embeds_itself_is_refused() {
     // Its columns are checked outside.
     let project = self::project();
     project.change("count(*) AS n", "y");
-    project.refused_at("9:28", "unknown-column", &[]);
+    project.refused_at("6:66", "unknown-column", &[]);
 }

@@ -12,9 +12,7 @@ const WORKFLOW: &str = "galeras: 1
 params:
   most: { type: int, default: 900 }
 steps:
-  table:
-    op: read
-    with: { path: data.csv, key: [id] }
+  table: { op: read, with: { path: data.csv, key: [id] } }
   scaled:
     op: sql
     from: table
@@ -95,17 +93,14 @@ fn a_damaged_a_missing_and_a_changed_file_are_named() {
 }
 
 #[test]
-fn what_is_not_computed_is_not_verified() {
+fn steps_that_are_computed_come_out_again() {
     let project = project();
     verified(&project).exits(1).reports(&["3 of 3 steps are not computed", "galeras run w.yaml"]);
     project.run_ok(&[]);
     project.change("x * 2", "x * 3");
     verified(&project).exits(1).reports(&["2 of 3 steps are not computed"]);
-}
-
-#[test]
-fn steps_come_out_again() {
-    let project = project().ran();
+    // What is computed comes out again.
+    let project = self::project().ran();
     let said = project.cli("verify w.yaml --recompute 3").exits(0);
     said.prints(&["5 of 5 tables equal, 3 of 3 rows equal"]);
     // Nothing was added to the store, and nothing is left behind.
@@ -151,17 +146,12 @@ fn what_does_not_come_out_again_is_shown_by_rows_and_columns() {
 /// and one whose rows drop out.
 const ROWS: &str = "galeras: 1
 steps:
-  table:
-    op: read
-    with: { path: data.csv, key: [id] }
+  table: { op: read, with: { path: data.csv, key: [id] } }
   asked:
     op: prompt
     from: table
     with: { treatments: { plain: 'x is {{ x }}', polite: 'please, {{ x }}' } }
-  kept:
-    op: validate
-    from: table
-    with: { rules: [ { name: small, check: 'x < 900' } ] }
+  kept: { op: validate, from: table, with: { rules: [ { name: small, check: 'x < 900' } ] } }
 ";
 
 #[test]
@@ -180,11 +170,7 @@ fn single_rows_come_out_again() {
     let said = project.run(&["verify", "w.yaml", "--recompute", "20"]).exits(0);
     assert!(said.stdout.contains("tables equal, 20 of 20 rows equal"), "{said}");
     assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
-}
-
-#[test]
-fn rows_that_were_not_computed_from_their_input_are_found() {
-    let project = Project::new(ROWS).with("data.csv", data()).ran();
+    // Rows that were not computed from their input are found.
     // The results of other rules under the keys of these: a store that lies consistently.
     let honest = fs::read_to_string(project.path("w.yaml")).unwrap();
     let other = Project::new(&honest.replace("x < 900", "x <> 500")).with("data.csv", data()).ran();
