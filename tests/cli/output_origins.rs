@@ -156,11 +156,8 @@ fn origin_says_what_is_not_known() {
     let words = ["\\u{1b}[31m.csv: no workflow", "out/data.csv was changed since it was written"];
     project.run(&["origin", "\u{1b}[31m.csv", "out/data.csv"]).exits(1).prints(&words);
     project.run(&["origin"]).exits(2);
-}
-
-#[test]
-fn a_parquet_file_is_known_without_the_store() {
-    let project = project().ran();
+    // A Parquet file is known without the store.
+    let project = self::project().ran();
     fs::remove_dir_all(project.path("cache")).unwrap();
     let told = origin(&project, "out/data.parquet", 0);
     assert_eq!(told["origins"][0]["origin"]["workflow"], "first", "{told}");

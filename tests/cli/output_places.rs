@@ -159,11 +159,9 @@ fn with_another_folder_the_places_are_others() {
     assert_eq!(project.read("results/data.csv").lines().count(), 2);
     symlink(".", project.path("here")).unwrap();
     project.run_json(&["--out", "here"]).exits(2);
-}
-
-#[test]
-fn links_and_files_that_are_replaced_leave_their_target_and_keep_their_rights() {
-    let project = project("  o: { from: few, path: o.csv }\n").with("elsewhere.csv", "mine\n");
+    // Links that are replaced leave their target, and files keep their rights.
+    let project =
+        self::project("  o: { from: few, path: o.csv }\n").with("elsewhere.csv", "mine\n");
     symlink("elsewhere.csv", project.path("o.csv")).unwrap();
     project.run_json(&[]).exits(2);
     project.run_ok(&["--overwrite"]);

@@ -242,11 +242,8 @@ fn an_embedded_analysis_is_named_by_its_path() {
     lock(&project, &[]);
     assert_eq!(registrations(&project)[0]["step"], "study/effect");
     says(&run(&project).stderr, &["study/effect: 1 of 1 estimates are as registered"]);
-}
-
-#[test]
-fn a_lock_file_that_is_edited_by_hand_is_read_or_refused() {
-    let project = project();
+    // A lock file that is edited by hand is read or refused.
+    let project = self::project();
     lock(&project, &[]);
     // An analysis that is none: no estimate is covered by it.
     let text = project.read("galeras.lock");

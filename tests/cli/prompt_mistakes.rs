@@ -203,14 +203,11 @@ fn a_null_is_not_written_in_any_way() {
 }
 
 #[test]
-fn a_system_message_is_written_for_every_row_as_well() {
+fn a_system_message_is_written_for_every_row_and_one_that_cannot_be_says_why() {
     let (kept, rejects) = told("system: '{{ doc }}'\ntreatments: { t: Go. }");
     assert_eq!(kept, ["a", "c"]);
     assert!(rejects[0].ends_with(": the column `doc` is null"), "{rejects:?}");
-}
-
-#[test]
-fn a_row_that_cannot_be_written_says_why() {
+    // A row that cannot be written says why.
     let rows = [json!({"id": "a", "n": 0, "x": "a"}), json!({"id": "b", "n": 2, "x": "b"})];
     let project = project(&rows, "treatments:\n  t: |\n    Half:\n    {{ 4 // n }}").ran();
     assert_eq!(project.rows("prompts").len(), 1);
@@ -235,10 +232,7 @@ fn a_template_without_end_is_stopped() {
         _ => outcome.step("prompts")["detail"].to_string(),
     };
     assert!(told.contains("takes too long"), "{told}");
-}
-
-#[test]
-fn no_rows_have_no_prompts() {
+    // No rows have no prompts.
     let text = workflow("treatments: { t: '{{ code }}' }")
         .replace("    from: table\n    with:", "    from: none\n    with:")
         + "  none: { op: sql, from: table, with: { query: 'SELECT * FROM input WHERE size > 9' } }\n";

@@ -229,10 +229,7 @@ fn braces_in_columns_are_not_interpreted() {
     // Nor does the second message of a conversation see the first as a template.
     let rows = prompts(row, "treatments:\n  t:\n    - '{{ code }}'\n    - 'Again: {{ code }}'");
     assert_eq!(rows[0]["messages"], json!([user(code), user(&format!("Again: {code}"))]));
-}
-
-#[test]
-fn texts_and_names_are_written_as_they_are() {
+    // Texts and names are written as they are.
     let code = "s = 'añ → 世界 👩‍💻 e\u{301}' < \"&amp;\" \\n \\u00e9 \0\u{7}\t";
     let row = json!({"id": "ñ", "code": code});
     let rows = prompts(row, "treatments: { 'Ω: größer': \"Schreibe „{{ code }}“ weiter …\" }");

@@ -76,10 +76,7 @@ fn what_is_nested_100_000_deep_is_read_in_time() {
         let (_, outcome) = run_on("deep.py", format!("def f():\n{body}\n"));
         assert!(outcome.took < patience(20), "{:?}", outcome.took);
     });
-}
-
-#[test]
-fn functions_nested_deep_with_nested_ones_wanted() {
+    // Functions, with nested ones wanted.
     let project = Project::new(&WORKFLOW.replace("dir: src", "dir: src, nested: true"));
     let deep = (0..1_500).map(|level| format!("{}def f{level}():\n", " ".repeat(level)));
     let deep = format!("{}{}pass\n", deep.collect::<String>(), " ".repeat(1_500));
@@ -131,10 +128,7 @@ fn what_a_file_is_written_in_does_not_change_its_methods() {
     assert_eq!(found.len(), 1);
     assert_eq!((&found[0]["start_line"], &found[0]["end_line"]), (&json!(1), &json!(3)));
     assert_eq!(project.rows("testbed").len(), 2);
-}
-
-#[test]
-fn one_line_of_50_megabytes() {
+    // One line of 50 megabytes.
     let (project, outcome) =
         run_on("long.py", format!("def f():\n    return '{}'\n", "x".repeat(50 << 20)));
     assert!(outcome.took < patience(30), "{:?}", outcome.took);
@@ -154,7 +148,7 @@ fn empty_files_files_without_methods_and_methods_of_one_name() {
 }
 
 #[test]
-fn links_are_not_followed() {
+fn links_are_not_followed_and_names_of_files_may_be_odd() {
     let project = Project::new(WORKFLOW).with("src/good.py", GOOD);
     project.write("outside/secret.py", "def secret():\n    return 1\n");
     let link = |target: &str, name: &str| {
@@ -168,10 +162,7 @@ fn links_are_not_followed() {
     let found = project.rows("methods");
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0]["path"], "good.py");
-}
-
-#[test]
-fn names_of_files_may_be_odd() {
+    // Names of files may be odd.
     let project = Project::new(WORKFLOW);
     for name in ["src/a b.py", "src/é.py", "src/'quote\".py", "src/new\nline.py", "src/%41.py"] {
         project.write(name, GOOD);

@@ -251,14 +251,10 @@ fn a_branch_is_followed_or_missed() {
         says(text(&reject, "reason"), &["no branch `dev`"]);
     }
     project.run_ok(&[]).all_hit();
-}
-
-/// “If there is a list, and it is not empty, the search is not made.”
-#[test]
-fn a_list_takes_the_place_of_the_search() {
+    // “If there is a list, and it is not empty, the search is not made.”
     for (list, searches) in [("[o/r0002]", 0), ("' o/r0002 '", 0), ("''", 1), ("[]", 1)] {
         let api = GithubApi::start(repos(2));
-        let project = project(&api, PAPER, &format!(", limit: 2, repos: {list}"));
+        let project = self::project(&api, PAPER, &format!(", limit: 2, repos: {list}"));
         let outcome = project.run_ok(&[]);
         assert_eq!(api.searches().len(), searches, "{list}");
         assert_eq!(outcome.step("repos")["rows"], 1 + searches);
@@ -390,17 +386,14 @@ fn the_token_goes_to_the_api_only() {
 }
 
 #[test]
-fn without_its_variable_no_token_is_sent() {
+fn a_token_is_sent_if_its_variable_is_set_and_to_one_host() {
     let api = GithubApi::start(repos(1));
     for variables in [[("GITHUB_TOKEN", "ghp_x")], [("MY_OWN", " ")]] {
         let project = project(&api, PAPER, ", token_env: MY_OWN");
         project.run_with(&["run", "w.yaml"], &variables).exits(0);
     }
     assert!(api.requests().iter().all(|r| r.header("authorization").is_empty()));
-}
-
-#[test]
-fn the_token_does_not_follow_a_redirect_to_another_host() {
+    // Nor does it follow a redirect to another host.
     let elsewhere = GithubApi::start(repos(1));
     let api = GithubApi::start(repos(1));
     let to = format!("{}/search/repositories?q=r", elsewhere.url());

@@ -32,10 +32,7 @@ fn types_are_inferred_from_the_whole_file() {
     let rows = project("d.csv", format!("id,x\n{numbers}last,half\n")).ran().rows("data");
     assert_eq!(rows.len(), 5_001);
     assert!(rows.iter().any(|r| r["x"] == "half") && rows.iter().all(|r| r["x"].is_string()));
-}
-
-#[test]
-fn rows_without_an_id_get_one() {
+    // Rows without an id get one.
     let project = project("d.jsonl", "{\"x\":1,\"y\":\"a\"}\n{\"x\":2,\"y\":\"a\"}\n").ran();
     let rows = project.rows("data");
     assert!(rows.iter().all(|r| r["id"].as_str().unwrap().len() == 32), "{rows:?}");
@@ -97,15 +94,12 @@ fn a_suffix_without_a_meaning_needs_a_format() {
     let outcome = project.run_json(&[]).exits(2).prints(&["format"]);
     assert_eq!(outcome.diagnostics().len(), 1, "{outcome}");
     assert_eq!(project.rerun("path: d.txt", "path: d.txt, format: csv").step("data")["rows"], 1);
-}
-
-#[test]
-fn marks_and_ends_of_lines_of_windows_are_no_part_of_the_data_and_ids_are_not_null() {
-    let plain = project("d.csv", "id,x\na,1\n");
-    let windows = project("d.csv", "\u{feff}id,x\r\na,1\r\n");
+    // Marks and ends of lines of Windows are no part of the data, and ids are not null.
+    let plain = self::project("d.csv", "id,x\na,1\n");
+    let windows = self::project("d.csv", "\u{feff}id,x\r\na,1\r\n");
     let (plain, windows) = (plain.run_ok(&[]), windows.run_ok(&[]));
     assert_eq!(plain.step("data")["digest"], windows.step("data")["digest"]);
-    project("d.csv", "id,x\na,1\n,2\n").fails("data", &["id", "null"]);
+    self::project("d.csv", "id,x\na,1\n,2\n").fails("data", &["id", "null"]);
 }
 
 #[test]

@@ -80,17 +80,14 @@ fn no_flipped_byte_of_a_parquet_file_ends_the_program() {
         project.write("d.parquet", bytes);
         ends_well(&project.run(&["run", "w.yaml", "--format", "json"]));
     }
-}
-
-#[test]
-fn files_that_made_a_library_panic_are_errors_that_name_them() {
+    // Nor do files that made a library panic: they are errors that name them.
     let folder = crate::harness::package().join("../fuzz/corpus/read_parquet");
     for (name, code, said) in [
         ("page_beyond_its_column", 1, "d.parquet"),
         ("bits_beyond_a_word", 1, "a library gave up"),
         ("schema_of_no_type", 2, "its reader gave up"),
     ] {
-        let project = project("d.parquet", std::fs::read(folder.join(name)).unwrap());
+        let project = self::project("d.parquet", std::fs::read(folder.join(name)).unwrap());
         let outcome = project.run(&["run", "w.yaml"]).exits(code);
         ends_well(&outcome);
         says(&flat(&outcome.stderr), &["cannot read `d.parquet`", said]);

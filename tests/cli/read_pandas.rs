@@ -92,10 +92,7 @@ fn positions_count_within_groups_or_in_the_whole_file() {
     for row in &rows("d.csv", csv, with) {
         assert_eq!(row["at"], i64::from(row["n"].as_i64().unwrap() > 2), "{row}");
     }
-}
-
-#[test]
-fn rows_of_the_same_values_are_told_apart_by_their_position() {
+    // They tell rows of the same values apart.
     let csv = "arm,y\nc,1\nc,1\nt,1\nt,1\n";
     assert_eq!(rows("d.csv", csv, ", position: { column: row }, key: [row]").len(), 4);
     // Also where no key is named: the position is one of all columns.

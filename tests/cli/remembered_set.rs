@@ -149,7 +149,7 @@ fn quoted(text: &str) -> String {
 }
 
 #[test]
-fn nothing_that_was_set_steers_a_terminal() {
+fn nothing_that_was_set_steers_a_terminal_and_the_whole_command_is_told() {
     let project = project();
     let long = "x".repeat(500);
     project.run_ok(&["--set", &format!("label=\u{1b}[2J\u{202e}{long}")]);
@@ -157,10 +157,7 @@ fn nothing_that_was_set_steers_a_terminal() {
     assert!(!shown.stderr.contains(['\u{1b}', '\u{202e}']), "{shown}");
     assert!(shown.stderr.contains(r"\x1b[2J\u202e"), "{shown}");
     assert!(shown.stderr.len() < 250 && shown.stderr.contains("…"), "{shown}");
-}
-
-#[test]
-fn what_is_not_allowed_is_asked_for_with_the_whole_command() {
+    // What is not allowed is asked for with the whole command.
     let text = format!(
         "{WORKFLOW}  ran:\n    op: exec\n    with: {{ command: 'true', output: {{ id: utf8! }} }}\n"
     );
@@ -173,15 +170,12 @@ fn what_is_not_allowed_is_asked_for_with_the_whole_command() {
         r"galeras run w.yaml --set 'label=it'\''s' --cache 'my store' --select ran --allow exec"
     );
     project.sh(&command.replacen("galeras", "\"$GALERAS\"", 1)).exits(0);
-}
-
-#[test]
-fn a_damaged_record_is_not_believed() {
+    // A damaged record is not believed.
     let project = Project::new(WORKFLOW).with("data.csv", csv("a", 9)).ran();
     project.run_ok(&["--set", "n=3"]);
     let record = files_below(&project.path("cache/runs")).pop().unwrap();
     let text = std::fs::read_to_string(&record).unwrap();
     assert!(text.contains("n=3"), "{text}");
     std::fs::write(&record, text.replace("n=3", "n=4")).unwrap();
-    assert_eq!(shown(&project, &[]), (2, String::new()));
+    assert_eq!(self::shown(&project, &[]), (2, String::new()));
 }

@@ -181,10 +181,7 @@ fn an_edited_step_is_computed_from_tables_of_the_remote() {
     assert_eq!(fetched(&done)["files"], 1, "the input of what ran: {done}");
     assert_eq!(digests(&steps(&done)), digests(&steps(&project.run_ok(&set))));
     other.verifies("cache");
-}
-
-#[test]
-fn without_the_outcomes_of_tests_the_tables_are_tested() {
+    // Without the outcomes of tests, the tables are tested.
     let (_project, remote, expected) = pushed();
     fs::remove_dir_all(remote.join("checks")).unwrap();
     let other = self::project();

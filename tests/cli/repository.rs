@@ -433,7 +433,7 @@ fn paths_of_the_command_line_start_in_the_current_folder() {
 }
 
 #[test]
-fn one_project_gives_the_same_digests_wherever_it_lies() {
+fn one_project_gives_the_same_digests_wherever_it_lies_and_clones_are_told_apart() {
     let digests = |folder: &str, file: &str, set: &str| {
         let project = project();
         let args = ["run", file, "--format", "json", "--set", set];
@@ -443,10 +443,7 @@ fn one_project_gives_the_same_digests_wherever_it_lies() {
     assert_eq!(above, digests(".", "flows/w.yaml", "repos=mine/repo/, ./theirs/repo"));
     assert_eq!(above, digests("flows", "w.yaml", "repos=../mine/repo,../theirs/repo"));
     assert_ne!(above, digests(".", "flows/w.yaml", "repos=./theirs/repo"));
-}
-
-#[test]
-fn two_clones_in_folders_of_one_name_are_told_apart() {
+    // Two clones in folders of one name are told apart.
     let project = project();
     let set = ["--set", "repos=./mine/repo,./theirs/repo,flows/r/../r,./mine/repo"];
     let found = repositories(&project, ".", "flows/w.yaml", &set);

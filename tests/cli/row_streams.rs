@@ -67,15 +67,11 @@ fn threads_and_memory_change_nothing() {
         project.verifies(&cache);
     }
     assert_eq!(project.left_behind(), [] as [std::path::PathBuf; 0]);
-}
-
-/// A few rows are new, or a few of a large part are found again.
-#[test]
-fn only_changed_rows_are_computed_whatever_the_memory() {
+    // A few rows are new, or a few of a large part are found again: only those are computed.
     let few = |row: usize| row % 100 == 1 && row % 3 != 2;
     let most = |row: usize| row % 100 != 1;
     for changed in [few as fn(usize) -> bool, most] {
-        let project = project(7_000).ran().with("data.jsonl", methods(7_000, changed));
+        let project = self::project(7_000).ran().with("data.jsonl", methods(7_000, changed));
         let again = project.run_ok(&["--memory", "1MiB"]);
         let rows = (0..7_000).filter(|row| changed(*row)).count() as u64;
         assert_eq!(counts(&again, "features"), (rows, 7_000 - rows), "{again}");

@@ -69,13 +69,9 @@ fn hundreds_of_cells_meet_their_own_and_are_united() {
     assert_eq!(rows.len(), 300);
     assert!(rows.iter().enumerate().all(|(at, r)| *r == json!({"seed": at, "n": 3})), "{rows:?}");
     assert_eq!(project.rows("one"), project.rows("each[seed=7]"));
-}
-
-#[test]
-fn a_step_cannot_have_the_cells_of_everything_times_everything() {
-    let values: Vec<String> = (0..200).map(|value| value.to_string()).collect();
-    let values = values.join(", ");
-    let project = project(&format!(
+    // A step cannot have the cells of everything times everything.
+    let values = seeds[..200].join(", ");
+    let project = self::project(&format!(
         "  a: {{ op: sample, from: t, matrix: {{ a: [{values}] }}, with: {{ n: 1 }} }}
   b: {{ op: sample, from: t, matrix: {{ b: [{values}] }}, with: {{ n: 1 }} }}
   both: {{ op: sql, from: {{ a: a, b: b }}, with: {{ query: SELECT * FROM a }} }}

@@ -77,11 +77,8 @@ fn a_named_file_is_whole_or_as_it_was() {
     }
     let hidden = |path: &std::path::PathBuf| path.display().to_string().contains("/.galeras-");
     assert!(!files_below(&project.root()).iter().any(hidden));
-}
-
-#[test]
-fn a_link_stays_a_link_and_a_device_a_device() {
-    let project = project().with("elsewhere/rows.csv", "old");
+    // A link stays a link, and a device a device.
+    project.write("elsewhere/rows.csv", "old");
     std::os::unix::fs::symlink("elsewhere/rows.csv", project.path("rows.csv")).unwrap();
     let show = "show w.yaml table --rows 1 --format csv";
     project.run(&[&show.split(' ').collect::<Vec<_>>()[..], &["-o", "rows.csv"]].concat()).exits(0);
@@ -89,10 +86,7 @@ fn a_link_stays_a_link_and_a_device_a_device() {
     assert_eq!(project.read("elsewhere/rows.csv"), "id,size\nr00000,0\n");
     let printed = project.sh(&format!("\"$GALERAS\" {show} -o /dev/stdout | cat")).exits(0);
     assert_eq!(printed.stdout, "id,size\nr00000,0\n");
-}
-
-#[test]
-fn a_workflow_to_start_from_is_whole_or_absent() {
+    // A workflow to start from is whole or absent.
     let project = Project::empty();
     let script = "trap '' XFSZ; ulimit -f 1; exec \"$GALERAS\" init new";
     project.sh(script).exits(4).reports(&["workflow.yaml"]);

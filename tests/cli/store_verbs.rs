@@ -156,10 +156,7 @@ fn a_store_in_use_is_not_emptied() {
         assert!(gc.exits(4).stderr.contains("run"), "says why");
     }
     project.verifies("cache");
-}
-
-#[test]
-fn a_sound_store_is_said_to_be_so_and_loses_nothing_without_a_policy() {
+    // A sound store is said to be so, and loses nothing without a policy.
     let project = Project::new(WORKFLOW).ran();
     project.run(&["cache", "gc"]);
     project.run_ok(&[]).all_hit();

@@ -120,16 +120,14 @@ fn threads_and_the_order_of_rows_change_nothing() {
     let sized = project.read("data.jsonl").replace("}\n", ",\"size\":3}\n");
     project.write("data.jsonl", sized);
     assert_eq!(project.run_ok(&[]).statuses(), "data=ran bpe=hit");
-}
-
-#[test]
-fn nulls_are_left_out_and_no_text_gives_the_bytes() {
+    // Nulls are left out, and no text gives the bytes.
     for (data, texts) in [(String::new(), 0), (lines([None, None]), 0), (lines([Some("")]), 1)] {
-        let project = project("", &[]).with("data.jsonl", data).ran();
+        let project = self::project("", &[]).with("data.jsonl", data).ran();
         let row = row(&project);
         assert_eq!((&row["vocab_size"], &row["texts"]), (&json!(256), &json!(texts)));
     }
-    let project = project("", &[]).with("data.jsonl", lines([Some("ab ab"), None, Some("ab")]));
+    let project =
+        self::project("", &[]).with("data.jsonl", lines([Some("ab ab"), None, Some("ab")]));
     project.run_ok(&[]);
     assert_eq!(row(&project)["texts"], 2);
     assert_eq!(model(&project)["model"]["merges"], json!([["a", "b"]]));

@@ -81,12 +81,9 @@ fn mistakes_in_either_file_have_their_place() {
     project.edit("sub/collect.yaml", "x >= ", "y >= ");
     let found = project.run_json(&[]).exits(2).diagnostics();
     assert!(found.len() == 1 && found[0].contains("sub/collect.yaml:11:"), "{found:?}");
-}
-
-#[test]
-fn values_are_checked_against_the_params() {
+    // Values are checked against the params.
     for (value, code) in [("many", "wrong-type"), ("-1", "wrong-value")] {
-        let project = project();
+        let project = self::project();
         project.change("least: 3", &format!("least: {value}"));
         project.refused_at("5:20", code, &[]);
     }
