@@ -141,11 +141,8 @@ fn a_large_search_is_found_whole_and_stored() {
     let project = project(&api, PAPER, "");
     let outcome = project.run_ok(&[]);
     assert!(outcome.events("warning").is_empty(), "{outcome}");
-    let found: BTreeMap<String, String> = project
-        .rows("repos")
-        .iter()
-        .map(|r| (text(r, "repo").into(), text(r, "head_sha").into()))
-        .collect();
+    let row = |r: &Value| (text(r, "repo").to_owned(), text(r, "head_sha").to_owned());
+    let found: BTreeMap<String, String> = project.rows("repos").iter().map(row).collect();
     let wanted = population().into_iter().filter(|r| r.stars > 1_000);
     let wanted: BTreeMap<String, String> = wanted.map(|r| (r.full_name, r.head)).collect();
     assert_eq!((found.len(), outcome.step("repos")["rows"].as_u64()), (3_700, Some(3_700)));
@@ -158,9 +155,7 @@ fn a_large_search_is_found_whole_and_stored() {
     let heads = heads(&api);
     assert!(heads.len() == 3_700 && heads.values().all(|n| *n == 1), "every head once");
     api.forget();
-    let again = project.run_ok(&[]);
-    again.all_hit();
-    assert_eq!(again.digests(), outcome.digests());
+    project.run_ok(&[]).all_hit_as(&outcome);
     assert_eq!(api.requests().len(), 0);
     // Nothing is left of the search but its result.
     assert_eq!(files_below(&project.path("cache/downloads")), Vec::<std::path::PathBuf>::new());
@@ -291,11 +286,8 @@ fn what_is_wrong_is_found_before_anything_is_asked() {
     refused("repos: [a/b], sort: «stars", "conflicting-arguments", "belongs to `github`");
     refused("github: a, base_url: «'ftp://h'", "bad-url", "https://");
     refused("github: a, base_url: «'http://u:secret@h'", "bad-url", "password");
-    Project::steps("  repos:\n    op: query\n    with: { token_env: T }\n").refused_at(
-        "3:3",
-        "missing-argument",
-        &[],
-    );
+    let lacking = Project::steps("  repos:\n    op: query\n    with: { token_env: T }\n");
+    lacking.refused_at("3:3", "missing-argument", &[]);
     // The search counts again as soon as the list is gone.
     refused(&format!("{base}: «'stars:>many', repos: [a/b]"), "bad-query", "`stars:>many`");
 }

@@ -206,9 +206,8 @@ fn a_change_of_the_metrics_or_groups() {
     let mut rows = data();
     rows.iter_mut().for_each(|row| row["note"] = json!("other"));
     rows[7]["prediction"] = json!("pass");
-    rows.push(json!({
-        "id": "new", "code": "x", "prediction": "y", "note": "", "treatment": "t1"
-    }));
+    let new = json!({"id": "new", "code": "x", "prediction": "y", "note": "", "treatment": "t1"});
+    rows.push(new);
     rows.reverse();
     project.write("data.jsonl", lines(&rows));
     let second = project.run_ok(&[]);
@@ -223,8 +222,7 @@ fn a_change_of_the_metrics_or_groups() {
     assert_eq!(third.step("scores")["computed_rows"], 0, "{third}");
     assert_eq!(project.rows("scores.corpus").len(), 4 * 10);
     project.write("data.jsonl", lines(&data()));
-    project.run_ok(&[]).all_hit();
-    assert_eq!(project.run_ok(&[]).digests(), first.digests());
+    project.run_ok(&[]).all_hit_as(&first);
 }
 
 #[test]
@@ -274,12 +272,11 @@ fn rows_without_a_text_have_nulls_and_belong_to_no_corpus() {
 #[test]
 fn no_rows_have_no_scores() {
     let project = project(&data());
+    let none = "{ op: sql, from: data, with: { query: 'SELECT * FROM input WHERE false' } }";
     for by in ["", ", by: [treatment]"] {
-        let text =
-            WORKFLOW.replace(", by: [treatment]", by).replace("from: data\n", "from: none\n");
-        let none =
-            "  none: { op: sql, from: data, with: { query: 'SELECT * FROM input WHERE false' } }\n";
-        project.write("w.yaml", text + none);
+        set(&project, by);
+        project.change("from: data\n", "from: none\n");
+        project.append(&format!("  none: {none}\n"));
         project.run_ok(&[]);
         assert!(project.rows("scores").is_empty());
         // There are no groups; the whole is there, and has no value.

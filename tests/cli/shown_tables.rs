@@ -138,14 +138,11 @@ fn parquet_and_arrow_go_to_a_pipe_and_csv_holds_lists_and_structs() {
     let reader =
         ParquetRecordBatchReaderBuilder::try_new(File::open(project.path("t.parquet")).unwrap());
     assert_eq!(reader.unwrap().metadata().file_metadata().num_rows(), 40);
-    run(
-        "\"$GALERAS\" sql w.yaml 'SELECT id, n FROM cut WHERE n > 38' --format arrow | cat > t.arrow",
-    );
+    let query = "SELECT id, n FROM cut WHERE n > 38";
+    run(&format!("\"$GALERAS\" sql w.yaml '{query}' --format arrow | cat > t.arrow"));
     let file = File::open(project.path("t.arrow")).unwrap();
-    let batches: Vec<_> = arrow::ipc::reader::StreamReader::try_new(file, None)
-        .unwrap()
-        .collect::<Result<_, _>>()
-        .unwrap();
+    let reader = arrow::ipc::reader::StreamReader::try_new(file, None).unwrap();
+    let batches: Vec<_> = reader.map(Result::unwrap).collect();
     assert_eq!(batches.iter().map(|batch| batch.num_rows()).sum::<usize>(), 2);
     assert_eq!(batches[0].schema().field(1).name(), "n");
     project.run(&["show", "w.yaml", "cut", "--format", "arrow", "-o", "u.arrow"]).exits(0);
@@ -161,8 +158,7 @@ fn parquet_and_arrow_go_to_a_pipe_and_csv_holds_lists_and_structs() {
         project.sh(&script).exits(2).prints(&["not for a terminal; add -o PATH"]);
     }
     // CSV holds lists and structs as JSON.
-    let args = ["show", "w.yaml", "table", "--columns", "n,tags,about", "--format", "csv"];
-    let csv = project.run(&args).exits(0).stdout;
+    let csv = project.cli("show w.yaml table --columns n,tags,about --format csv").exits(0).stdout;
     let cell = "\"[\"\"a\\\"\"b\"\",null,\"\"c,d\\n\"\"]\"";
     let about = |a: u8| format!("\"{{\"\"a\"\":{a},\"\"b\"\":null}}\"\n");
     says(&csv, &[&format!("\n1,{cell},{}", about(1)), &format!("\n3,,{}", about(3))]);

@@ -83,14 +83,9 @@ fn signature_of(manifest: &Path) -> PathBuf {
 }
 
 fn sign(manifest: &Path, name: &str, namespace: &str) {
-    let signed = Command::new("ssh-keygen")
-        .args(["-q", "-Y", "sign", "-n", namespace, "-O", "hashalg=sha256", "-f"])
-        .arg(key(name))
-        .stdin(fs::File::open(manifest).unwrap())
-        .output()
-        .unwrap();
-    assert!(signed.status.success(), "{}", String::from_utf8_lossy(&signed.stderr));
-    fs::write(signature_of(manifest), signed.stdout).unwrap();
+    let sign = format!("ssh-keygen -q -Y sign -n {namespace} -O hashalg=sha256 -f {name}");
+    let (from, to) = (manifest.display(), signature_of(manifest));
+    KEYS.sh(&format!("{sign} < {from} > {}", to.display())).exits(0);
 }
 
 /// The run of a user with an empty store who demands signatures by the team.
@@ -246,11 +241,7 @@ fn a_file_of_signers_outside_of_the_workflow_needs_consent() {
 #[test]
 fn keys_and_lists_that_cannot_be_used_are_refused_before_anything_is_done() {
     let project = project_of(WORKFLOW).ran();
-    let locked = Command::new("ssh-keygen")
-        .args(["-q", "-t", "ed25519", "-N", "hunter2", "-f"])
-        .arg(project.path("locked"))
-        .status();
-    assert!(locked.unwrap().success());
+    project.sh("ssh-keygen -q -t ed25519 -N hunter2 -f locked").exits(0);
     project.write("alone.pub", public("ada"));
     project.write("open", fs::read(key("ada")).unwrap());
     fs::set_permissions(project.path("open"), fs::Permissions::from_mode(0o644)).unwrap();
@@ -342,19 +333,12 @@ fn a_result_that_is_computed_again_is_not_signed_any_more() {
     project.run(&["cache", "gc", "--cache", "remote"]).exits(0);
     assert!(files_below(&remote.join("signatures")).is_empty());
     // OpenSSH verifies what is pushed, and what it signs is taken.
-    let (_project, remote, _) = signed();
-    let signers = format!("ada@example.org {}", public("ada"));
-    fs::write(remote.join("allowed"), signers).unwrap();
+    let (project, remote, _) = signed();
+    project.write("allowed", format!("ada@example.org {}", public("ada")));
+    let verify = format!("ssh-keygen -Y verify -I ada@example.org -n {NAMESPACE} -f allowed -s");
     for file in manifests(&remote) {
-        let verify = Command::new("ssh-keygen")
-            .args(["-Y", "verify", "-I", "ada@example.org", "-n", NAMESPACE, "-f"])
-            .arg(remote.join("allowed"))
-            .arg("-s")
-            .arg(signature_of(&file))
-            .stdin(fs::File::open(&file).unwrap())
-            .output()
-            .unwrap();
-        assert!(verify.status.success(), "{}", String::from_utf8_lossy(&verify.stderr));
+        let signature = signature_of(&file);
+        project.sh(&format!("{verify} {} < {}", signature.display(), file.display())).exits(0);
         sign(&file, "ada", NAMESPACE);
     }
     assert_eq!(hits(&demanded(remote.to_str().unwrap())), 2);

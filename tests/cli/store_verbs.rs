@@ -125,10 +125,8 @@ fn workflows_are_told_apart_by_what_they_take() {
 fn a_store_that_is_read_is_not_emptied() {
     let project = Project::new(WORKFLOW).ran();
     // It waits until someone reads the pipe.
-    let made = std::process::Command::new("mkfifo").arg(project.path("pipe")).status().unwrap();
-    assert!(made.success());
-    let args = ["show", "w.yaml", "table", "--format", "csv", "-o", "pipe"];
-    let showing = Running::start(project.command(&args));
+    let script = "mkfifo pipe; exec \"$GALERAS\" show w.yaml table --format csv -o pipe";
+    let showing = Running::start(project.shell(script));
     let lock = std::fs::File::open(project.path("cache/locks/store")).unwrap();
     wait_for("the lock", || match lock.try_lock() {
         Ok(()) => {

@@ -62,14 +62,9 @@ fn no_location_shows_a_password() {
         "s3://bucket/x?X-Amz-Signature=hunter2",
         "http://me:hunter2@ho st",
     ] {
-        for verb in [
-            &["run", "w.yaml"][..],
-            &["check", "w.yaml"],
-            &["plan", "w.yaml"],
-            &["cache", "ls"],
-            &["lock", "w.yaml"],
-        ] {
-            let outcome = project.run(&[verb, &["--cache", location]].concat()).exits(4);
+        for verb in ["run w.yaml", "check w.yaml", "plan w.yaml", "cache ls", "lock w.yaml"] {
+            let verb: Vec<&str> = verb.split(' ').collect();
+            let outcome = project.run(&[&verb[..], &["--cache", location]].concat()).exits(4);
             let said = format!("{}{}", outcome.stdout, outcome.stderr);
             assert!(said.starts_with("error: cannot open "), "{location}: {outcome}");
             assert!(!said.contains("hunter2"), "{location}: {outcome}");

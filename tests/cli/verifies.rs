@@ -134,9 +134,8 @@ steps:
 fn what_does_not_come_out_again_is_shown_by_rows_and_columns() {
     let project = Project::new(FICKLE);
     assert_eq!(project.run_json(&[]).exits(0).status("rows"), "ran");
-    let args = ["verify", "w.yaml", "--recompute", "1", "--allow", "exec"];
     let words = ["rows differs", "1 changed, 1 the same", "changed  n (1)", "0 of 1 tables equal"];
-    project.run(&args).exits(4).prints(&words);
+    project.cli("verify w.yaml --recompute 1 --allow exec").exits(4).prints(&words);
     // Without the consent nothing is run.
     let said = project.cli("verify w.yaml --recompute 1").exits(1).prints(&["0 of 0 tables equal"]);
     said.reports(&["no step could be computed again", "0 of 1 steps can be computed again here"]);
@@ -176,8 +175,7 @@ fn single_rows_come_out_again() {
     let other = Project::new(&honest.replace("x < 900", "x <> 500")).with("data.csv", data()).ran();
     forge(&project, &other, "kept");
     // All rows are drawn: those from 900 on and the one in the middle are others.
-    let args = ["verify", "w.yaml", "--recompute", "2000", "--format", "json"];
-    let said = project.run(&args).exits(4);
+    let said = project.cli("verify w.yaml --recompute 2000 --format json").exits(4);
     let last = said.json_lines().pop().unwrap();
     assert_eq!((&last["rows"], &last["equal_rows"]), (&2000.into(), &1899.into()), "{last}");
     let of_steps = said.events("rows_recomputed");
