@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, says, told, values};
+use crate::harness::{Project, lines, says, told, values};
 
 /// Methods of all sorts; all features of theirs are right as `ast` measures them.
 const GOOD: [(&str, &str); 10] = [
@@ -54,9 +54,8 @@ fn project(points: &[(&str, Value)], query: &str, rules: &[&str]) -> Project {
       rules:
 {rules}"
     ));
-    let line = |(id, code): &(&str, Value)| json!({"id": id, "code": code}).to_string() + "\n";
-    project.write("points.jsonl", points.iter().map(line).collect::<String>());
-    project
+    let row = |(id, code): &(&str, Value)| json!({"id": id, "code": code});
+    project.with("points.jsonl", lines(&points.iter().map(row).collect::<Vec<_>>()))
 }
 
 fn good() -> Vec<(&'static str, Value)> {
@@ -218,7 +217,7 @@ const DOCSTRINGS: [(&str, &str); 7] = [
 
 #[test]
 fn methods_are_kept_by_their_docstrings_bodies_and_returns() {
-    let lines = [
+    let bodies = [
         ("beside", "def f(): return 1\n"),
         ("below", "def f(a):\n    return a\n"),
         ("comment", "def f(a):\n    # of this\n    # and that\n    return a\n"),
@@ -251,7 +250,7 @@ fn methods_are_kept_by_their_docstrings_bodies_and_returns() {
         ),
         ("two", "def f(a):\n    if a: return 1\n    return 2\n"),
     ];
-    let documented = &["five", "four", "three"];
+    let (documented, all_returns) = (&["five", "four", "three"], &["inner", "three", "two"]);
     type Case<'a> = (&'a [(&'a str, &'a str)], &'a str, &'a [&'a str]);
     let cases: [Case<'_>; 10] = [
         (&DOCSTRINGS, "docstring_present", documented),
@@ -260,15 +259,11 @@ fn methods_are_kept_by_their_docstrings_bodies_and_returns() {
         (&DOCSTRINGS, "docstring_words, with: { more_than: 0 }", documented),
         // The words of the whole method.
         (&DOCSTRINGS, "docstring_words, with: { more_than: 9, column: code }", &["five"]),
-        (&lines, "no_one_line_body", &["spread", "two", "under_if"]),
+        (&bodies, "no_one_line_body", &["spread", "two", "under_if"]),
         (&passes, "no_pass_body", &["passes_on", "raises", "text", "under_if"]),
         (&returns, "several_returns", &["three", "two"]),
         (&returns, "several_returns, with: { more_than: 2 }", &["three"]),
-        (
-            &returns,
-            "several_returns, with: { more_than: 0, column: code }",
-            &["inner", "three", "two"],
-        ),
+        (&returns, "several_returns, with: { more_than: 0, column: code }", all_returns),
     ];
     for (points, rule, wanted) in cases {
         assert_eq!(kept(points, &format!("{{ use: {rule} }}")), wanted, "{rule}");
@@ -332,12 +327,9 @@ fn sql_counts_methods_and_names_what_they_call() {
 ",
     );
     let code = "def f(a):\n    \"\"\"Doc of it.\"\"\"\n    if a.b(c(1)):\n        return d()()\n    a.b(2)\n    return e\n";
-    let rows = [
-        json!({"id": "a", "code": code}),
-        json!({"id": "b", "code": null}),
-        json!({"id": "c", "code": "def f(): pass"}),
-    ];
-    project.write("points.jsonl", rows.map(|row| format!("{row}\n")).concat());
+    let codes = [("a", json!(code)), ("b", json!(null)), ("c", json!("def f(): pass"))];
+    let rows = codes.map(|(id, code)| json!({"id": id, "code": code}));
+    project.write("points.jsonl", lines(&rows));
     project.run_ok(&[]);
     let rows = project.rows("counted");
     let counted = &rows[0]["counted"];

@@ -145,10 +145,9 @@ fn lists_and_times_go_through_every_format_but_csv_and_files_can_be_read_again()
     assert_eq!(project.rows("table")[0], row);
     let project = self::project();
     let first = project.run_ok(&[]);
-    project.write(
-        "again.yaml",
-        "galeras: 1\nsteps:\n  p: { op: read, with: { path: out/table.parquet } }\n  j: { op: read, with: { path: out/table.jsonl } }\n",
-    );
+    let read = |suffix: &str| format!("{{ op: read, with: {{ path: out/table.{suffix} }} }}");
+    let steps = format!("  p: {}\n  j: {}\n", read("parquet"), read("jsonl"));
+    project.write("again.yaml", format!("galeras: 1\nsteps:\n{steps}"));
     let again = project.run(&["run", "again.yaml", "--format", "json"]).exits(0);
     assert_eq!(again.step("p")["digest"], first.step("table")["digest"]);
     assert_eq!(again.step("j")["rows"], 2);
@@ -210,10 +209,7 @@ fn shown_outputs_are_printed_after_the_run() {
     assert_eq!(outcome.events("output").len(), 2);
     let project = shown();
     assert_eq!(project.run(&["run", "w.yaml", "--select", "table"]).exits(0).stdout, "");
-    project.change(
-        "WHERE size < 2'",
-        "WHERE size < 2', key: [id] }\n    assert: [ { rows: { min: 5 } } ]\n    #'",
-    );
+    project.change("WHERE size < 2' }", "WHERE size < 2' }\n    assert: [ { rows: { min: 5 } } ]");
     assert_eq!(project.run(&["run", "w.yaml"]).exits(3).stdout, "");
     project.change("cat data.jsonl", "cat data.jsonl; exit 3");
     assert_eq!(project.run(&["run", "w.yaml", "--keep-going"]).exits(1).stdout, "");

@@ -147,11 +147,8 @@ fn mistakes_are_found_before_anything_runs() {
     wrong(&format!("{sound}\nsamples: [2, «2]"), "conflicting-arguments", "twice");
     wrong(&format!("{sound}\nunit: «y"), "conflicting-arguments", "from: <step>");
     wrong("units: [9]\nassume: { y: { unit: «-1 } }", "out-of-range", "0 or more");
-    wrong(
-        "units: [9]\nassume: { y: { unit: 1, cluster: «1 } }",
-        "conflicting-arguments",
-        "cluster_size",
-    );
+    let cluster = "units: [9]\nassume: { y: { unit: 1, cluster: «1 } }";
+    wrong(cluster, "conflicting-arguments", "cluster_size");
     // A missing argument is reported at the step.
     let outcome = Project::new(&assumed("units: [9]")).run_json(&[]).exits(2);
     assert_eq!(outcome.diagnostics(), ["conflicting-arguments w.yaml:3:3"], "{outcome}");

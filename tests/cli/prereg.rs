@@ -233,11 +233,8 @@ fn a_name_that_no_analysis_has_is_a_mistake() {
 #[test]
 fn an_embedded_analysis_is_named_by_its_path() {
     let project = project().with("study.yaml", WORKFLOW.replace("prereg: effect\n", ""));
-    project.edit(
-        "study.yaml",
-        "steps:\n",
-        "outputs: { effect: { from: effect.findings, path: e.csv } }\nsteps:\n",
-    );
+    let outputs = "outputs: { effect: { from: effect.findings, path: e.csv } }\nsteps:\n";
+    project.edit("study.yaml", "steps:\n", outputs);
     project.write("w.yaml", "galeras: 1\nprereg: [study/effect]\nsteps:\n  study: { uses: ./study.yaml }\noutputs:\n  e: { from: study.effect, path: e.csv }\n");
     lock(&project, &[]);
     assert_eq!(registrations(&project)[0]["step"], "study/effect");

@@ -32,10 +32,8 @@ fn wrong(with: &str, code: &str, words: &[&str]) {
 fn project(rows: &[Value], with: &str) -> Project {
     let text = workflow(with);
     let (_, prompts) = text.split_once("  prompts:\n").unwrap();
-    Project::steps(&format!(
-        "  table: {{ op: read, with: {{ path: data.jsonl }} }}\n  prompts:\n{prompts}"
-    ))
-    .with("data.jsonl", lines(rows))
+    let table = "  table: { op: read, with: { path: data.jsonl } }\n  prompts:\n";
+    Project::steps(&(table.to_owned() + prompts)).with("data.jsonl", lines(rows))
 }
 
 /// The arguments with the mark at the only mistake, the code, words of the message.

@@ -137,10 +137,8 @@ fn sizes_are_counted_over_the_prompt() {
     let sizes = ["prompt_size", "p_vocab_size", "p_n_whitespaces"];
     assert_eq!(sizes.map(|column| rows[0][column].clone()), [10, 6, 8]);
     // A list of turns is joined by line breaks, which are words' ends and no spaces.
-    let rows = prompts(
-        row,
-        "treatments: { t: ['a b{{ x | first | trim | replace(\"t\", \"\") }}', c, a] }",
-    );
+    let with = "treatments: { t: ['a b{{ x | first | trim | replace(\"t\", \"\") }}', c, a] }";
+    let rows = prompts(row, with);
     assert_eq!(sizes.map(|column| rows[0][column].clone()), [4, 3, 1]);
 }
 
@@ -205,10 +203,8 @@ fn templates_have_loops_conditions_filters_and_lists() {
     let code = "def f():\r\n    return 1\r\n\r\n";
     let windows = json!({"id": "a", "code": code});
     let between = format!("a\r\n{code}b");
-    all_written(
-        &windows,
-        &[("{{ code }}", code), ("a\r\n{{ code }}b", &between), ("{{ code }}\n", code)],
-    );
+    let both = [("{{ code }}", code), ("a\r\n{{ code }}b", &*between), ("{{ code }}\n", code)];
+    all_written(&windows, &both);
     all_written(
         &json!({"id": "a", "range": "R", "dict": "D", "debug": "B", "loop": "L", "namespace": "N"}),
         &[
@@ -261,13 +257,8 @@ fn a_treatment_may_say_the_same_of_every_row() {
 #[test]
 fn columns_of_a_prompt_before_are_replaced() {
     let project = project(&methods(), "treatments: { a: '{{ code }}', b: '{{ note }}' }");
-    project.append(
-        "  again:
-    op: prompt
-    from: prompts
-    with: { treatments: { c: 'You said: {{ prompt }} {{ treatment }} {{ snippet_id }}' } }
-",
-    );
+    let with = "{ treatments: { c: 'You said: {{ prompt }} {{ treatment }} {{ snippet_id }}' } }";
+    project.append(&format!("  again: {{ op: prompt, from: prompts, with: {with} }}\n"));
     project.run_ok(&[]);
     let (before, rows) = (project.rows("prompts"), project.rows("again"));
     assert_eq!(rows.len(), 6);
@@ -368,10 +359,8 @@ fn a_matrix_makes_prompts_of_each_cell() {
   plain: 'Write {{ code }} in ${{ matrix.language }}.'
   kind: \"Be ${{ matrix.kind }}: {{ note }}\"",
     );
-    project.change(
-        "    from: data\n",
-        "    from: data\n    matrix: { language: [C, Rust], kind: [short] }\n",
-    );
+    let matrix = "    from: data\n    matrix: { language: [C, Rust], kind: [short] }\n";
+    project.change("    from: data\n", matrix);
     project.run_ok(&[]);
     let rows = project.rows("prompts[*]");
     assert_eq!(rows.len(), 2 * 2 * 3);

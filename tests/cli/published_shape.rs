@@ -140,11 +140,8 @@ fn answer(id: &str, snippet: &str, treatment: &str) -> Value {
 
 #[test]
 fn rows_of_treatments_become_one_of_the_data_point() {
-    let rows = [
-        answer("1", "a", "control"),
-        answer("2", "a", "it's \"odd\""),
-        answer("3", "b", "control"),
-    ];
+    let asked = [("1", "a", "control"), ("2", "a", "it's \"odd\""), ("3", "b", "control")];
+    let rows = asked.map(|(id, snippet, treatment)| answer(id, snippet, treatment));
     for (path, by_line) in [("o.json", false), ("o.jsonl", true)] {
         let (project, _) = shaped(&rows, &format!("path: {path}, shape: galeras"));
         let outcome = project.run_ok(&[]);

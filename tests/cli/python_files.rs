@@ -178,9 +178,8 @@ fn links_are_not_followed_and_names_of_files_may_be_odd() {
 
 #[test]
 fn files_are_included_and_excluded_by_pattern() {
-    let project = Project::new(
-        &WORKFLOW.replace("dir: src", "dir: src, include: ['**/*.py'], exclude: ['**/test_*.py']"),
-    );
+    let project = Project::new(WORKFLOW);
+    project.change("dir: src", "dir: src, include: ['**/*.py'], exclude: ['**/test_*.py']");
     project.write("src/a/b.py", GOOD);
     project.write("src/a/test_b.py", GOOD);
     project.run_ok(&[]);

@@ -12,14 +12,10 @@ pub fn project(file: &str, content: impl AsRef<[u8]>) -> Project {
 #[test]
 fn csv_lines_and_lists_give_the_same_table() {
     let csv = project("d.csv", "id,n,f,s\na,1,0.5,x y\nb,2,1.5,\"q \"\"z\"\"\"\n");
-    let jsonl = project(
-        "d.jsonl",
-        "{\"id\":\"a\",\"n\":1,\"f\":0.5,\"s\":\"x y\"}\n{\"id\":\"b\",\"n\":2,\"f\":1.5,\"s\":\"q \\\"z\\\"\"}\n",
-    );
-    let list = project(
-        "d.json",
-        "[{\"id\":\"a\",\"n\":1,\"f\":0.5,\"s\":\"x y\"},\n {\"id\":\"b\",\"n\":2,\"f\":1.5,\"s\":\"q \\\"z\\\"\"}]",
-    );
+    let a = r#"{"id":"a","n":1,"f":0.5,"s":"x y"}"#;
+    let b = r#"{"id":"b","n":2,"f":1.5,"s":"q \"z\""}"#;
+    let jsonl = project("d.jsonl", format!("{a}\n{b}\n"));
+    let list = project("d.json", format!("[{a},\n {b}]"));
     let digests = [&csv, &jsonl, &list].map(|p| p.run_ok(&[]).step("data")["digest"].clone());
     assert_eq!(digests[0], digests[1]);
     assert_eq!(digests[1], digests[2]);
@@ -109,10 +105,10 @@ fn paths_are_relative_to_the_workflow_file() {
         .with("d.csv", "id\na\n");
     project.run(&["run", "sub/w.yaml"]).exits(0);
     // A path on the command line is relative to where it was typed.
-    project.write(
-        "sub/p.yaml",
-        "galeras: 1\nparams:\n  file: { type: path, default: d.csv }\nsteps:\n  data: { op: read, with: { path: '${{ params.file }}' } }\n",
-    );
+    let read = "{ op: read, with: { path: '${{ params.file }}' } }";
+    let params = "{ file: { type: path, default: d.csv } }";
+    project
+        .write("sub/p.yaml", format!("galeras: 1\nparams: {params}\nsteps: {{ data: {read} }}\n"));
     project.run(&["run", "sub/p.yaml", "--set", "file=d.csv"]).exits(0);
     project.run(&["run", "sub/p.yaml"]).exits(2);
     project.write("sub/d.csv", "id\nb\n");

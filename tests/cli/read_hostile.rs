@@ -98,11 +98,8 @@ fn no_flipped_byte_of_a_parquet_file_ends_the_program() {
 #[test]
 fn a_damaged_stored_table_ends_no_verb() {
     let sound = project("d.parquet", parquet(&["id", "n"]));
-    sound.write(
-        "w.yaml",
-        "galeras: 1\nsteps:\n  data: { op: read, with: { path: d.parquet } }\n  \
-         few: { op: sql, from: data, with: { query: SELECT * FROM input WHERE n < 9 } }\n",
-    );
+    let with = "{ query: SELECT * FROM input WHERE n < 9 }";
+    sound.append(&format!("  few: {{ op: sql, from: data, with: {with} }}\n"));
     sound.run_ok(&[]);
     let blobs = files_below(&sound.path("cache/blobs"));
     assert!(!blobs.is_empty());
@@ -162,10 +159,8 @@ fn more_columns_than_a_query_can_have_are_refused_at_once() {
     refuses(&project("d.parquet", parquet(&names)), &["it has 10001 columns, and at most 10000"]);
     let keys = |row: usize| (0..5_000).map(|at| format!(",\"k{row}_{at}\":1")).collect::<String>();
     let rows: String = (0..200).map(|row| format!("{{\"id\":{row}{}}}\n", keys(row))).collect();
-    refuses(
-        &project("d.jsonl", rows),
-        &["line 2: its objects have more than 10000 different keys"],
-    );
+    let words = "line 2: its objects have more than 10000 different keys";
+    refuses(&project("d.jsonl", rows), &[words]);
     assert!(started.elapsed() < TIME_OUT / 4, "{:?}", started.elapsed());
     // As many as are allowed are planned at once.
     project("d.csv", format!("id{}\n", header(9_999))).run(&["check", "w.yaml"]).exits(0);

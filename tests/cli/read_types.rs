@@ -36,18 +36,11 @@ fn read_takes_values_as_the_types_that_are_declared() {
 #[test]
 fn read_names_the_value_that_does_not_fit() {
     let csv = "id,day\na,2020-02-28\nb,2020-02-29\nc,2020-02-30\n";
-    refuses(
-        "d.csv",
-        csv,
-        ", types: { day: date }",
-        &["`d.csv`: line 4: the column `day` is `2020-02-30`"],
-    );
-    refuses(
-        "d.jsonl",
-        "{\"id\":\"a\",\"n\":1}\n{\"id\":\"b\",\"n\":1.5}\n",
-        ", types: { n: int64 }",
-        &["line 2: the column `n` is `1.5`, not int64"],
-    );
+    let words = "`d.csv`: line 4: the column `day` is `2020-02-30`";
+    refuses("d.csv", csv, ", types: { day: date }", &[words]);
+    let lines = "{\"id\":\"a\",\"n\":1}\n{\"id\":\"b\",\"n\":1.5}\n";
+    let words = "line 2: the column `n` is `1.5`, not int64";
+    refuses("d.jsonl", lines, ", types: { n: int64 }", &[words]);
     refuses("d.csv", csv, ", types: { dya: date }", &["no column `dya`", "did you mean `day`"]);
     refuses("d.csv", csv, ", types: { day: 'list<utf8>' }", &["no values of the type"]);
 }

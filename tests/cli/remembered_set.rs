@@ -158,17 +158,13 @@ fn nothing_that_was_set_steers_a_terminal_and_the_whole_command_is_told() {
     assert!(shown.stderr.contains(r"\x1b[2J\u202e"), "{shown}");
     assert!(shown.stderr.len() < 250 && shown.stderr.contains("…"), "{shown}");
     // What is not allowed is asked for with the whole command.
-    let text = format!(
-        "{WORKFLOW}  ran:\n    op: exec\n    with: {{ command: 'true', output: {{ id: utf8! }} }}\n"
-    );
-    let project = Project::new(&text).with("data.csv", csv("a", 9));
+    let project = self::project();
+    project.append("  ran: { op: exec, with: { command: 'true', output: { id: utf8! } } }\n");
     let args = ["run", "w.yaml", "--set", "label=it's", "--cache", "my store", "--select", "ran"];
     let refused = Running::start(project.command_as_typed(&args)).finish().exits(2);
     let command = refused.stderr.lines().last().unwrap().trim();
-    assert_eq!(
-        command,
-        r"galeras run w.yaml --set 'label=it'\''s' --cache 'my store' --select ran --allow exec"
-    );
+    let set = r"--set 'label=it'\''s' --cache 'my store'";
+    assert_eq!(command, format!("galeras run w.yaml {set} --select ran --allow exec"));
     project.sh(&command.replacen("galeras", "\"$GALERAS\"", 1)).exits(0);
     // A damaged record is not believed.
     let project = Project::new(WORKFLOW).with("data.csv", csv("a", 9)).ran();

@@ -86,10 +86,8 @@ fn what_people_call_invalid_leaves_with_the_reason() {
         "id,question,answer,note\np00,code,y,\np01,code,No,a fragment\np02,code,y,\np03,code,y,\n\
          p05,message,n,there is none\np06,message,n,\n",
     );
-    project.write(
-        "ratings/adjudicated.jsonl",
-        "{\"id\":\"p03\",\"question\":\"code\",\"answer\":\"yes\",\"note\":\"it is whole\"}\n",
-    );
+    let decided = r#"{"id":"p03","question":"code","answer":"yes","note":"it is whole"}"#;
+    project.write("ratings/adjudicated.jsonl", format!("{decided}\n"));
     project.run_ok(&[]);
     assert_eq!(ids(&project.rows("judged")), ["p00", "p02", "p03", "p04", "p05", "p07"]);
     let gone =
@@ -99,10 +97,7 @@ fn what_people_call_invalid_leaves_with_the_reason() {
     assert_eq!((&code["disagreements"], &code["undecided"]), (&1.into(), &0.into()));
     assert_eq!(code["rated_by_all"], 4);
     // A decision against both, and a rating that was taken back.
-    project.write(
-        "ratings/adjudicated.jsonl",
-        "{\"id\":\"p00\",\"question\":\"code\",\"answer\":\"no\"}\n",
-    );
+    file(&project, "adjudicated", "n");
     project.write("ratings/ben.csv", project.read("ratings/ben.csv") + "p06,message,,\n");
     project.run_ok(&[]);
     assert_eq!(ids(&project.rows("judged.rejects")), ["p00", "p01", "p03"]);

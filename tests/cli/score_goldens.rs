@@ -79,10 +79,9 @@ fn scores_of_texts_are_the_peers() {
     for tokens in ["13a", "none", "intl", "char"] {
         for smooth in ["exp", "floor", "add-k", "none"] {
             let with = format!("metrics: [bleu], bleu_tokenize: {tokens}, bleu_smooth: {smooth}");
-            let step = smooth.replace("-", "_");
-            steps += &format!(
-                "  s_{tokens}_{step}: {{ op: score, from: data, with: {{ reference: code, {with} }} }}\n"
-            );
+            let step = format!("s_{tokens}_{}", smooth.replace("-", "_"));
+            let with = format!("{{ reference: code, {with} }}");
+            steps += &format!("  {step}: {{ op: score, from: data, with: {with} }}\n");
         }
     }
     let project = ran(&pairs(), &steps);

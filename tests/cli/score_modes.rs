@@ -30,9 +30,8 @@ fn scored(pairs: &[(&str, &str)], more: &str) -> Scored {
     let mut text =
         "galeras: 1\nsteps:\n  data: { op: read, with: { path: data.jsonl } }\n".to_owned();
     for mode in MODES {
-        text.push_str(&format!(
-            "  {mode}: {{ op: score, from: data, with: {{ reference: code, mode: {mode}{more} }} }}\n"
-        ));
+        let with = format!("{{ reference: code, mode: {mode}{more} }}");
+        text += &format!("  {mode}: {{ op: score, from: data, with: {with} }}\n");
     }
     let row = |(at, (code, prediction)): (usize, &(&str, &str))| json!({"id": format!("{at:03}"), "code": code, "prediction": prediction});
     let rows: Vec<Value> = pairs.iter().enumerate().map(row).collect();
@@ -96,10 +95,8 @@ const DIFFERENCES: &[(&str, &str, &str, [f64; 3])] = &[
 #[test]
 fn modes_differ_where_the_peers_are_wrong() {
     let pairs: Vec<(&str, &str)> = DIFFERENCES.iter().map(|case| (case.0, case.1)).collect();
-    let scored = scored(
-        &pairs,
-        ", metrics: [levenshtein, similarity, exact_match, rouge_l, bleu, codebleu, codebleu_strict]",
-    );
+    let metrics = "levenshtein, similarity, exact_match, rouge_l, bleu, codebleu, codebleu_strict";
+    let scored = scored(&pairs, &format!(", metrics: [{metrics}]"));
     for (row, (_, _, column, wanted)) in DIFFERENCES.iter().enumerate() {
         scored.are(row, column, *wanted);
     }
@@ -124,13 +121,8 @@ fn modes_differ_where_the_peers_are_wrong() {
 
 #[test]
 fn a_data_flow_without_a_match_is_nothing() {
-    let scored = scored(
-        &[
-            ("def f(a):\n    b = a\n    return b", "def g():\n    pass"),
-            ("def f(a):\n    return a", ""),
-        ],
-        ", metrics: [codebleu]",
-    );
+    let assigned = ("def f(a):\n    b = a\n    return b", "def g():\n    pass");
+    let scored = scored(&[assigned, ("def f(a):\n    return a", "")], ", metrics: [codebleu]");
     for row in [0, 1] {
         scored.are(row, "codebleu_dataflow", [0.0; 3]);
     }

@@ -210,10 +210,8 @@ fn ten_thousand_terms_are_refused_at_their_place() {
     refuses(&query_of(&format!("SELECT id, x{} AS x FROM input", " + x".repeat(10_000))));
     let with: Vec<String> =
         (1..3_000).map(|i| format!("a{i} AS (SELECT id, x FROM a{})", i - 1)).collect();
-    refuses(&query_of(&format!(
-        "WITH a0 AS (SELECT id, x FROM input), {} SELECT id, x FROM a2999",
-        with.join(", ")
-    )));
+    let with = format!("WITH a0 AS (SELECT id, x FROM input), {}", with.join(", "));
+    refuses(&query_of(&format!("{with} SELECT id, x FROM a2999")));
     // So are assertions, conditions and queries of the command line.
     let long = format!("x = 1{}", " OR x = 2".repeat(10_000));
     let assertion = project(&format!(

@@ -38,10 +38,8 @@ outputs:
     says(&project.read("all.csv"), &[",c\n"]);
     // And a key that has another name.
     project.change("kind: [a, c]", "sort: [a, c]");
-    project.change(
-        "SELECT kind, count(*) AS n FROM input GROUP BY kind",
-        "SELECT sort AS kind, count(*) AS n FROM input GROUP BY sort",
-    );
+    project.change("SELECT kind,", "SELECT sort AS kind,");
+    project.change("GROUP BY kind", "GROUP BY sort");
     project.run_ok(&[]);
     assert!(project.read("all.csv").starts_with("id,x,sort\n"), "{}", project.read("all.csv"));
 }

@@ -96,11 +96,8 @@ fn categories_by_hand() {
 
 #[test]
 fn a_null_has_nulls() {
-    let rows = [
-        json!({"id": "a", "code": null}),
-        json!({"id": "b", "code": ""}),
-        json!({"id": "c", "code": "if"}),
-    ];
+    let codes = [("a", json!(null)), ("b", json!("")), ("c", json!("if"))];
+    let rows = codes.map(|(id, code)| json!({"id": id, "code": code}));
     let project = project(&rows, "").ran();
     let found = project.rows("tokens");
     assert!(CATEGORIES.iter().all(|name| found[0][name].is_null()), "{}", found[0]);

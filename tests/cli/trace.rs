@@ -40,10 +40,8 @@ fn a_kept_row_leads_to_its_file_and_line() {
     let shown = project.run(&["trace", "w.yaml", &id]).exits(0);
     assert!(shown.stderr.is_empty(), "{shown}");
     let line = rows[0]["start_line"].to_string();
-    says(
-        &shown.stdout,
-        &[&id, "pkg/mod.py", &format!("start_line {line}"), "methods", "testbed", "src"],
-    );
+    let start = format!("start_line {line}");
+    says(&shown.stdout, &[&id, "pkg/mod.py", &start, "methods", "testbed", "src"]);
     let told = &project.json(&["trace", "w.yaml", &id])[0];
     let places = told["places"].as_array().unwrap();
     let steps: Vec<&str> = places.iter().filter_map(|p| p["step"].as_str()).collect();

@@ -340,9 +340,8 @@ fn servers_of_the_local_network_and_without_encryption_are_not_asked_unasked() {
         ("https://10.0.0.1/data.csv", "10.0.0.1"),
         ("http://gpu/x.csv", "http://gpu"),
     ] {
-        let project = Project::new(&format!(
-            "galeras: 1\nsteps:\n  data:\n    op: read\n    with: {{ url: '{url}' }}\n"
-        ));
+        let project =
+            Project::steps(&format!("  data: {{ op: read, with: {{ url: '{url}' }} }}\n"));
         let refused = |verb: &str, more: &[&str]| {
             let args = [&[verb, "w.yaml", "--format", "json"], more].concat();
             let mut program = command(&project, &listener, &args);

@@ -55,10 +55,8 @@ fn outputs_of_the_embedded_workflow_are_ports() {
 #[test]
 fn a_matrix_goes_through() {
     let project = project();
-    project.change(
-        "    with: { least: 3 }\n",
-        "    matrix: { least: [1, 5] }\n    with: { least: '${{ matrix.least }}' }\n",
-    );
+    let cells = "    matrix: { least: [1, 5] }\n    with: { least: '${{ matrix.least }}' }\n";
+    project.change("    with: { least: 3 }\n", cells);
     project.rerun("from: collect.dropped", "from: 'collect[*].dropped'");
     assert_eq!(project.rows("counted[least=1]")[0]["n"], 5);
     assert_eq!(project.rows("counted[least=5]")[0]["n"], 1);
