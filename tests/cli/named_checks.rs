@@ -310,8 +310,7 @@ fn mistakes_are_found_before_anything_runs() {
 
 #[test]
 fn sql_counts_methods_and_names_what_they_call() {
-    let project = Project::steps(
-        "  points: { op: read, with: { path: points.jsonl } }
+    let steps = "  points: { op: read, with: { path: points.jsonl } }
   counted:
     op: sql
     from: points
@@ -324,8 +323,8 @@ fn sql_counts_methods_and_names_what_they_call() {
     op: sql
     from: points
     with: { query: \"SELECT id, unnest(python_calls(code)) AS callee FROM input\", key: [id, callee] }
-",
-    );
+";
+    let project = Project::steps(steps);
     let code = "def f(a):\n    \"\"\"Doc of it.\"\"\"\n    if a.b(c(1)):\n        return d()()\n    a.b(2)\n    return e\n";
     let codes = [("a", json!(code)), ("b", json!(null)), ("c", json!("def f(): pass"))];
     let rows = codes.map(|(id, code)| json!({"id": id, "code": code}));

@@ -41,14 +41,13 @@ fn folders_and_a_corpus_without_a_file_that_matches() {
 
 #[test]
 fn a_repository_whose_commits_change_other_files() {
-    let project = Project::steps(
-        "  repos: { op: query, with: { repos: [./repo] } }
+    let steps = "  repos: { op: query, with: { repos: [./repo] } }
   m:
     op: mine
     from: repos
     with: { since: 2020-01-01, until: 2030-01-01, include: ['lib/**/*.py'] }
-",
-    );
+";
+    let project = Project::steps(steps);
     let repository = Repository::with_work_tree(project.path("repo"));
     repository.commit(at(day(1)).write("a.py", "def f():\n    return 1\n").write("R.md", "x\n"));
     repository.commit(at(day(2)).write("a.py", "def f():\n    return 2\n"));

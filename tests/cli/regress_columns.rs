@@ -150,14 +150,12 @@ fn columns_of_groups_keep_their_types_in_correlations() {
         let day = i % 2 + 1;
         format!("{day},2024-01-0{day},{},{},{}", day == 1, noise(i, 0), noise(i, 0) + noise(i, 1))
     });
-    let project = Project::steps(
+    let steps =
         "  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
   found: { op: correlate, from: data, with: { outcomes: [x], variables: [y, on], by: [k, day] } }
   other: { op: correlate, from: data, with: { outcomes: [on], variables: [y] } }
-",
-    );
-    project.write("data.csv", csv("k,day,on,x,y", rows));
-    project.run_ok(&[]);
+";
+    let project = Project::steps(steps).with("data.csv", csv("k,day,on,x,y", rows)).ran();
     let rows = project.rows("found");
     assert_eq!(rows.len(), 4);
     for row in &rows {

@@ -215,16 +215,15 @@ fn many_groups_that_are_refused_do_not_flood_the_screen() {
     assert!(warnings[20].contains("25 more of these"), "{warnings:#?}");
     assert_eq!(project.rows("effects").len(), 45);
     // A table without rows has no groups, and says so.
-    let project = Project::steps(
+    let steps =
         "  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
   none: { op: sql, from: data, with: { query: SELECT * FROM input WHERE y > 1000, key: [row] } }
   effects:
     op: regress
     from: none
     with: { treatment: arm, control: c, outcomes: [y], by: [g], seed: 1 }
-",
-    );
-    project.write("data.csv", "g,arm,y\n1,c,2\n");
+";
+    let project = Project::steps(steps).with("data.csv", "g,arm,y\n1,c,2\n");
     let outcome = project.run_ok(&[]);
     assert!(outcome.stdout.contains("no row, and so no group"), "{outcome}");
     for port in ["", ".findings", ".graph"] {

@@ -104,8 +104,7 @@ fn a_control_that_no_row_has_and_an_empty_table() {
     let row = find(&rows, &[("treatment", "t"), ("status", "ok")]);
     assert_eq!(row["p_value"], row["p_adjusted"]);
     // An empty table.
-    let project = Project::steps(
-        "  data:
+    let steps = "  data:
     op: exec
     with: { command: 'true', output: { id: utf8!, arm: utf8, y: float64, u: utf8 } }
   effects: { op: regress, from: data, with: { treatment: arm, control: c, outcomes: [y], seed: 1 } }
@@ -113,9 +112,8 @@ fn a_control_that_no_row_has_and_an_empty_table() {
     op: regress
     from: data
     with: { treatment: arm, control: c, outcomes: [y], unit: u, treatments: [t], seed: 1 }
-",
-    )
-    .ran();
+";
+    let project = Project::steps(steps).ran();
     for step in ["effects", "paired"] {
         let row = project.only(step);
         is_refused(&row, "there is no row with a value of `arm`");

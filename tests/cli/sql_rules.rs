@@ -150,8 +150,7 @@ fn ties_do_not_depend_on_threads() {
 
 #[test]
 fn groups_of_unnested_groups_are_refused() {
-    let project = Project::steps(
-        "  t: { op: read, with: { path: t.csv } }
+    let steps = "  t: { op: read, with: { path: t.csv } }
   twice:
     op: sql
     from: t
@@ -161,9 +160,8 @@ fn groups_of_unnested_groups_are_refused() {
         (SELECT g, unnest(make_array(s, n)) AS v FROM
         (SELECT g, sum(x) AS s, count(*) AS n FROM input GROUP BY g)) GROUP BY g, v
       key: [g, v]
-",
-    );
-    project.write("t.csv", "id,g,x\na,b,3\nb,a,5\nc,b,4\n");
+";
+    let project = Project::steps(steps).with("t.csv", "id,g,x\na,b,3\nb,a,5\nc,b,4\n");
     project.run(&["check", "w.yaml"]).exits(2).reports(&["unnested-groups", "without `v`"]);
     project.write("w.yaml", "galeras: 1\nsteps:\n  t: { op: read, with: { path: t.csv } }\n");
     project.run_ok(&[]);

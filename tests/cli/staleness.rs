@@ -15,21 +15,19 @@ steps:
 
 #[test]
 fn a_renamed_value_of_a_matrix_is_seen_by_who_unites_the_cells() {
-    let project = Project::new(&format!(
-        "{TABLE}  cells:
+    let steps = "  cells:
     op: sample
     from: table
-    matrix: {{ kind: [a, b] }}
-    with: {{ n: 2, seed: 1 }}
+    matrix: { kind: [a, b] }
+    with: { n: 2, seed: 1 }
   all:
     op: sql
     from: 'cells[*]'
-    with: {{ query: 'SELECT kind, count(*) AS n FROM input GROUP BY kind', key: [kind] }}
+    with: { query: 'SELECT kind, count(*) AS n FROM input GROUP BY kind', key: [kind] }
 outputs:
-  all: {{ from: 'cells[*]', path: all.csv }}
-"
-    ));
-    project.run_ok(&[]);
+  all: { from: 'cells[*]', path: all.csv }
+";
+    let project = Project::new(&(TABLE.to_owned() + steps)).ran();
     assert_eq!(project.rows("all")[1], json!({"kind": "b", "n": 2}));
     let outcome = project.rerun("kind: [a, b]", "kind: [a, c]");
     assert_eq!(outcome.status("cells[kind=c]"), "hit");
@@ -46,17 +44,15 @@ outputs:
 
 #[test]
 fn a_renamed_step_and_files_that_change_places_are_seen() {
-    let project = Project::new(&format!(
-        "{TABLE}  valid:
+    let steps = "  valid:
     op: validate
     from: table
-    with: {{ rules: [ {{ name: big, check: x > 2 }} ] }}
-  names: {{ op: sql, from: valid.rejects, with: {{ query: 'SELECT id, step FROM input' }} }}
+    with: { rules: [ { name: big, check: x > 2 } ] }
+  names: { op: sql, from: valid.rejects, with: { query: 'SELECT id, step FROM input' } }
 outputs:
-  rejected: {{ from: valid.rejects, path: rejected.csv }}
-"
-    ));
-    project.run_ok(&[]);
+  rejected: { from: valid.rejects, path: rejected.csv }
+";
+    let project = Project::new(&(TABLE.to_owned() + steps)).ran();
     assert_eq!(project.rows("names")[0]["step"], "valid");
     let text = project.read("w.yaml").replace("  valid:", "  checked:");
     project.write("w.yaml", text.replace("from: valid", "from: checked"));
@@ -64,15 +60,14 @@ outputs:
     assert_eq!(project.rows("names")[0]["step"], "checked");
     says(&project.read("rejected.csv"), &["checked"]);
     // Files that change places.
-    let project = Project::steps(
-        "  table:
+    let steps = "  table:
     op: exec
     with: { command: 'cat a; sed s/one/other/ b', files: [a, b], output: { id: utf8! } }
-",
-    );
-    project.write("a", "{\"id\":\"one 1\"}\n");
-    project.write("b", "{\"id\":\"one 2\"}\n");
-    project.run_ok(&[]);
+";
+    let project = Project::steps(steps)
+        .with("a", "{\"id\":\"one 1\"}\n")
+        .with("b", "{\"id\":\"one 2\"}\n")
+        .ran();
     let before = project.rows("table");
     project.write("a", "{\"id\":\"one 2\"}\n");
     project.write("b", "{\"id\":\"one 1\"}\n");
@@ -106,18 +101,16 @@ fn renamed_source_files_and_folders_and_inputs_that_change_places_are_seen() {
     assert_eq!(project.rows("methods")[0]["repo"], "lib");
     assert_ne!(first.digests(), second.digests());
     // Inputs that change places.
-    let project = Project::new(&format!(
-        "{TABLE}  part:
+    let steps = "  part:
     op: sample
     from: table
-    with: {{ n: 2, seed: 1 }}
+    with: { n: 2, seed: 1 }
   count:
     op: sql
-    from: {{ left: table, right: part }}
-    with: {{ query: 'SELECT (SELECT count(*) FROM left) - (SELECT count(*) FROM right) AS n' }}
-"
-    ));
-    project.run_ok(&[]);
+    from: { left: table, right: part }
+    with: { query: 'SELECT (SELECT count(*) FROM left) - (SELECT count(*) FROM right) AS n' }
+";
+    let project = Project::new(&(TABLE.to_owned() + steps)).ran();
     assert_eq!(project.rows("count")[0]["n"], 2);
     project.rerun("left: table, right: part", "left: part, right: table");
     assert_eq!(project.rows("count")[0]["n"], -2);
@@ -125,17 +118,16 @@ fn renamed_source_files_and_folders_and_inputs_that_change_places_are_seen() {
 
 #[test]
 fn another_type_of_a_column_and_values_that_look_alike_are_seen() {
-    let project = Project::steps(
-        "  data: { op: read, with: { path: data.jsonl } }
+    let steps = "  data: { op: read, with: { path: data.jsonl } }
   valid:
     op: validate
     from: data
     with: { rules: [ { name: r, check: \"CAST(x AS VARCHAR) <> '2.0'\" } ] }
   table: { op: sql, from: data, with: { query: 'SELECT id, arrow_typeof(x) AS t FROM input' } }
-",
-    );
-    project.write("data.jsonl", "{\"id\":\"a\",\"x\":1}\n{\"id\":\"b\",\"x\":2}\n");
-    project.run_ok(&[]);
+";
+    let project = Project::steps(steps)
+        .with("data.jsonl", "{\"id\":\"a\",\"x\":1}\n{\"id\":\"b\",\"x\":2}\n")
+        .ran();
     assert_eq!(project.rows("valid").len(), 2);
     project.write("data.jsonl", "{\"id\":\"a\",\"x\":1.0}\n{\"id\":\"b\",\"x\":2.0}\n");
     project.run_ok(&[]);
@@ -143,16 +135,15 @@ fn another_type_of_a_column_and_values_that_look_alike_are_seen() {
     assert_eq!(project.rows("valid").len(), 1);
     // Values that look alike are told apart.
     let row = |a: &str, b: &str| format!("{{\"id\":\"1\",\"a\":{a},\"b\":{b}}}\n");
-    let project = Project::steps(
-        "  data:
+    let steps = "  data:
     op: exec
     with: { command: cat data.jsonl, files: [data.jsonl], output: { id: utf8!, a: utf8, b: utf8 } }
   valid:
     op: validate
     from: data
     with: { rules: [ { name: r, check: \"a = 'x' AND b IS NOT NULL\", on_fail: flag } ] }
-",
-    );
+";
+    let project = Project::steps(steps);
     for (a, b, passes) in [
         ("\"x\"", "\"\"", true),
         ("\"x\"", "null", false),
@@ -169,13 +160,11 @@ fn another_type_of_a_column_and_values_that_look_alike_are_seen() {
 
 #[test]
 fn the_order_of_columns_is_part_of_a_result() {
-    let project = Project::steps(
-        "  data: { op: exec, with: { command: cat data.jsonl, files: [data.jsonl], output: { id: utf8!, a: int64 , b: int64 } } }
+    let steps = "  data: { op: exec, with: { command: cat data.jsonl, files: [data.jsonl], output: { id: utf8!, a: int64 , b: int64 } } }
   all: { op: sql, from: data, with: { query: SELECT * FROM input } }
-",
-    );
-    project.write("data.jsonl", "{\"id\":\"1\",\"a\":1,\"b\":2}\n");
-    project.run_ok(&[]);
+";
+    let project =
+        Project::steps(steps).with("data.jsonl", "{\"id\":\"1\",\"a\":1,\"b\":2}\n").ran();
     project.rerun("a: int64 , b: int64", "b: int64, a: int64");
     let shown = project.run(&["show", "w.yaml", "all", "--format", "csv"]).exits(0);
     assert_eq!(shown.stdout, "id,b,a\n1,2,1\n");
@@ -189,22 +178,19 @@ fn the_order_of_columns_is_part_of_a_result() {
 
 #[test]
 fn a_file_that_changes_while_it_is_read_is_no_result_and_removed_rows_are_gone() {
-    let project = Project::steps(
-        "  table:
+    let steps = "  table:
     op: exec
     with: { command: cat data.jsonl; echo >> data.jsonl, files: [data.jsonl], output: { id: utf8! } }
-",
-    );
-    project.write("data.jsonl", "{\"id\":\"1\"}\n");
+";
+    let project = Project::steps(steps).with("data.jsonl", "{\"id\":\"1\"}\n");
     project.fails("table", &["changed"]);
     project.run(&["show", "w.yaml", "table"]).exits(1);
-    let project = Project::steps(
-        "  data: { op: read, with: { path: data.jsonl } }
+    let steps = "  data: { op: read, with: { path: data.jsonl } }
   valid: { op: validate, from: data, with: { rules: [ { name: r, check: x > 0 } ] } }
-",
-    );
-    project.write("data.jsonl", "{\"id\":\"a\",\"x\":1}\n{\"id\":\"b\",\"x\":2}\n");
-    project.run_ok(&[]);
+";
+    let project = Project::steps(steps)
+        .with("data.jsonl", "{\"id\":\"a\",\"x\":1}\n{\"id\":\"b\",\"x\":2}\n")
+        .ran();
     project.write("data.jsonl", "{\"id\":\"b\",\"x\":2}\n");
     project.run_ok(&[]);
     assert_eq!(project.rows("valid"), [json!({"id": "b", "x": 2})]);

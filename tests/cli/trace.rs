@@ -130,8 +130,7 @@ fn part_of_an_id_is_enough_and_what_is_missing_is_said() {
 
 #[test]
 fn a_reject_keeps_the_name_of_the_step_that_dropped_it() {
-    let project = Project::steps(
-        "  data: { op: read, with: { path: data.csv } }
+    let steps = "  data: { op: read, with: { path: data.csv } }
   small: { op: validate, from: data, with: { rules: [ { name: r, check: x < 3 } ] } }
   odd: { op: validate, from: small, with: { rules: [ { name: r, check: x % 2 = 1 } ] } }
   dropped:
@@ -140,10 +139,8 @@ fn a_reject_keeps_the_name_of_the_step_that_dropped_it() {
     with: { query: 'SELECT id, step FROM a UNION ALL SELECT id, step FROM b' }
   renamed: { op: sql, from: odd.rejects, with: { query: 'SELECT id, upper(step) AS s FROM input' } }
   sampled: { op: sample, from: odd.rejects, with: { n: 5, seed: 1 } }
-",
-    );
-    project.write("data.csv", "id,x\na,1\nb,2\nc,3\n");
-    project.run_ok(&[]);
+";
+    let project = Project::steps(steps).with("data.csv", "id,x\na,1\nb,2\nc,3\n").ran();
     assert_eq!(project.rows("renamed")[0]["s"], "ODD");
     assert_eq!(project.rows("sampled")[0]["step"], "odd");
     let steps: Vec<Value> = project.rows("dropped").iter().map(|r| r["step"].clone()).collect();

@@ -362,11 +362,10 @@ fn servers_of_the_local_network_and_without_encryption_are_not_asked_unasked() {
 /// A table may name any folder as a repository.
 #[test]
 fn a_folder_from_a_table_is_not_mined_unasked() {
-    let project = Project::steps(
-        "  repos: { op: read, with: { path: repos.csv, key: [repo] } }
+    let steps = "  repos: { op: read, with: { path: repos.csv, key: [repo] } }
   mined: { op: mine, from: repos, with: { since: '2022-01-01', until: '2023-01-01' } }
-",
-    );
+";
+    let project = Project::steps(steps);
     let repository = Repository::bare(project.path("../private"));
     let head = repository.commit(at(day(3)).write("a.py", "def f():\n    return 1\n"));
     let row = |path: &str| format!("repo,clone_url,head_sha\nr,{path},{head}\n");
