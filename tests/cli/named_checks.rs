@@ -137,10 +137,7 @@ fn a_method_without_code_passes_nothing() {
         let project = project(&good()[..2], &query, &[&rule]).ran();
         assert_eq!(project.cells("valid", "id"), [""; 0], "{check}");
     }
-}
-
-#[test]
-fn a_rule_has_its_own_name_its_own_column_and_may_flag() {
+    // A rule has its own name, its own column, and may flag.
     let rule = "{ use: complexity_recomputed, name: counted_twice, with: { column: other }, on_fail: flag }";
     let query = "SELECT *, CASE WHEN id = 'plain' THEN 'def f():\\n  if a: pass' ELSE code END AS other FROM input";
     let rows = project(&good(), query, &[rule]).ran().rows("valid");

@@ -161,10 +161,7 @@ steps:
       command: touch ran; cat data.jsonl
       files: [data.jsonl]
       output: { id: utf8!, note: utf8, size: int64, share: float64 }
-  small:
-    op: sql
-    from: table
-    with: { query: 'SELECT id, note FROM input WHERE size < 2' }
+  small: { op: sql, from: table, with: { query: 'SELECT id, note FROM input WHERE size < 2' } }
 outputs:
   all: { from: table, path: out/all.csv, show: true }
   few: { from: small, path: out/few.jsonl }
@@ -209,7 +206,7 @@ fn shown_outputs_are_printed_after_the_run() {
     assert_eq!(outcome.events("output").len(), 2);
     let project = shown();
     assert_eq!(project.run(&["run", "w.yaml", "--select", "table"]).exits(0).stdout, "");
-    project.change("WHERE size < 2' }", "WHERE size < 2' }\n    assert: [ { rows: { min: 5 } } ]");
+    project.change("size < 2' } }", "size < 2' }, assert: [ { rows: { min: 5 } } ] }");
     assert_eq!(project.run(&["run", "w.yaml"]).exits(3).stdout, "");
     project.change("cat data.jsonl", "cat data.jsonl; exit 3");
     assert_eq!(project.run(&["run", "w.yaml", "--keep-going"]).exits(1).stdout, "");

@@ -18,10 +18,7 @@ steps:
     with:
       query: 'SELECT id, x * ${{ params.factor }} AS y, note FROM input'
       key: [id]
-  kept:
-    op: validate
-    from: scaled
-    with: { rules: [ { name: small, check: y < 10 } ] }
+  kept: { op: validate, from: scaled, with: { rules: [ { name: small, check: y < 10 } ] } }
 ";
 
 const DATA: &str = "id,x,note\na,1,one\nb,2,two\nc,3,three\nd,4,four\ne,5,five\n";
@@ -202,7 +199,7 @@ fn runs_are_named_by_the_beginning_of_their_ids() {
 #[test]
 fn the_difference_of_matrix_cells_is_told_cell_by_cell() {
     let project = project();
-    project.change("from: scaled\n", "from: scaled\n    matrix: { most: [4, 8] }\n");
+    project.change("from: scaled,", "from: scaled, matrix: { most: [4, 8] },");
     project.rerun("check: y < 10", "check: 'y <= ${{ matrix.most }}'");
     project.rerun("most: [4, 8]", "most: [4, 6]");
     let told = diff(&project, &["--select", "kept[*]"]);

@@ -156,11 +156,8 @@ fn a_result_of_an_older_format_is_computed_again() {
     project.run(&["cache", "verify", "--repair"]);
     assert_eq!(project.run_ok(&[]).digests(), before.digests());
     project.verifies("cache");
-}
-
-#[test]
-fn a_table_of_two_results_stays_when_one_of_them_goes() {
-    let (project, before) = project();
+    // A table of two results stays when one of them goes.
+    let (project, before) = self::project();
     // The query gives the same rows under another key, so that the first result of it is of no use.
     project.change("(code) AS n FROM input", "(code) AS n FROM input WHERE true");
     assert_eq!(project.run_ok(&[]).digests(), before.digests());

@@ -186,11 +186,8 @@ fn the_last_words_come_last_and_say_where_to_look() {
     let text = merged("--select methods --cache 'other cache'");
     assert_eq!(text.lines().last().unwrap(), format!("to see rows: galeras {command}"));
     assert!(project.sh(&format!("\"$GALERAS\" {command}")).exits(0).stdout.contains("a.py"));
-}
-
-#[test]
-fn the_command_that_shows_rows_works_whatever_the_names_are() {
-    let project = project();
+    // The command that shows rows works, whatever the names are.
+    let project = self::project();
     project.change("  few:\n    op: sql", "  few:\n    matrix: { least: [0, 900] }\n    op: sql");
     project.change("params.least }}', key", "matrix.least }}', key");
     project.change("from: few,", "from: \"few[*]\",");

@@ -150,10 +150,7 @@ fn a_file_that_has_the_column_keeps_it() {
     // Also one that has got the name.
     let with = ", columns: { y: unit, unit: other }, position: { column: unit }, key: [other, arm]";
     assert_eq!(sum(with), 10);
-}
-
-#[test]
-fn another_position_is_another_table() {
+    // Another position is another table.
     let project =
         Project::new(&workflow("path: d.csv, key: [y]")).with("d.csv", "arm,y\nc,1\nt,2\n").ran();
     project.change("key: [y]", "key: [y], position: { column: at }");

@@ -172,10 +172,9 @@ fn a_placebo_needs_units_in_both_arms() {
         let arm = if noise(unit, 7) > 50 { "t" } else { "c" };
         format!("{unit},{arm},{},{}", noise(i, 0), noise(unit, 2))
     });
-    let with = format!(
-        "{TWO}, unit: unit, estimators: [paired, ols], confounders: [x], simulations: 3,
-          refuters: [placebo, subset]"
-    );
+    let refuters = "simulations: 3, refuters: [placebo, subset]";
+    let with =
+        format!("{TWO}, unit: unit, estimators: [paired, ols], confounders: [x], {refuters}");
     let rows = analysed(&halves, &with).rows("effects.refutations");
     let row = find(&rows, &[("estimator", "ols"), ("refuter", "placebo")]);
     reasons(row, "not_applicable", &["units with one arm only"]);

@@ -135,10 +135,8 @@ fn implied_independencies_are_adjusted_for_their_number() {
         let numbers: Vec<String> = (0..9).map(|k| noise(i, 5 + k).to_string()).collect();
         format!("{},{},{}", arm(i), noise(i, 1), numbers.join(","))
     });
-    let with = format!(
-        "{TWO}, estimators: [difference], graph: 'dag {{ arm -> y; {} }}'",
-        names.join("; ")
-    );
+    let graph = format!("dag {{ arm -> y; {} }}", names.join("; "));
+    let with = format!("{TWO}, estimators: [difference], graph: '{graph}'");
     let rows = analysed(&table, &with).rows("effects.graph");
     let mut p: Vec<(f64, f64)> = (rows.iter())
         .filter(|row| row["kind"] == "independence" && !row["p_value"].is_null())

@@ -221,10 +221,8 @@ fn pairs() -> String {
 
 #[test]
 fn matching_where_every_propensity_is_the_same() {
-    let with = format!(
-        "{TWO}, unit: unit, confounders: [size],
-      estimators: [paired, matching, stratification, weighting, aipw, ols]"
-    );
+    let estimators = "estimators: [paired, matching, stratification, weighting, aipw, ols]";
+    let with = format!("{TWO}, unit: unit, confounders: [size], {estimators}");
     let project = analysed(&pairs(), &with);
     let rows = project.rows("effects");
     let reason = "every propensity score is 0.5000: the confounders do not predict the treatment, \
@@ -249,9 +247,8 @@ fn matching_where_every_propensity_is_the_same() {
 
 #[test]
 fn a_covariate_of_the_answer_is_a_bad_control() {
-    let with = format!(
-        "{TWO}, unit: unit, confounders: [size, tokens], estimators: [paired, ols, lin, weighting]"
-    );
+    let estimators = "estimators: [paired, ols, lin, weighting]";
+    let with = format!("{TWO}, unit: unit, confounders: [size, tokens], {estimators}");
     let project = analysed(&pairs(), &with);
     let rows = project.rows("effects");
     let reason = "`tokens` is a bad control: it differs between the rows of 10 units, so that the \

@@ -468,11 +468,8 @@ fn what_is_not_there_is_named_in_full() {
         let whole = flat(&refused.stderr.replace('·', " ")).replace(' ', "");
         assert!(whole.contains(&said.replace(' ', "")), "{said}: {refused}");
     }
-}
-
-#[test]
-fn an_embedding_workflow_gives_paths_of_its_own_folder() {
-    let project = project();
+    // An embedding workflow gives paths of its own folder.
+    let project = self::project();
     project.write(
         "outer.yaml",
         "galeras: 1

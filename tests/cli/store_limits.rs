@@ -127,20 +127,14 @@ fn a_full_disk_is_told_and_nothing_is_broken() {
     // Elsewhere it works.
     assert_eq!(project.run_ok(&["--cache", "other"]).statuses(), "table=ran valid=ran");
     project.verifies("other");
-}
-
-#[test]
-fn a_full_disk_under_the_outputs_is_told() {
+    // So is one under the outputs.
     let project = large();
     let Some(_mount) = Mount::new(&project, "out", "size=1m") else { return };
     project.run(&["run", "w.yaml", "--out", "out"]).exits(4).reports(&["valid", "No space left"]);
     assert!(files_below(&project.path("out")).is_empty(), "no half of a file stays");
     let found = project.run_json(&["--out", "elsewhere"]).exits(0).statuses();
     assert_eq!(found, "table=hit valid=hit");
-}
-
-#[test]
-fn a_full_disk_for_temporary_files_is_told() {
+    // So is one for temporary files.
     let project = large();
     let Some(mount) = Mount::new(&project, "tmp", "size=1m") else { return };
     let variables = [("TMPDIR", mount.0.to_str().unwrap())];

@@ -167,10 +167,7 @@ fn cells_that_are_not_there_yet_are_said_to_be_with_the_command() {
     assert!(told.stderr.contains("double quotes: \"testbed[size=2]\""), "{told}");
     let told = project.run(&["sql", "w.yaml", "SELECT * FROM \"tesbed[*]\""]).exits(2);
     assert!(told.stderr.contains("did you mean `testbed`?"), "{told}");
-}
-
-#[test]
-fn a_value_that_the_notation_cannot_hold_is_reached_by_the_full_name() {
+    // A value that the notation cannot hold is reached by the full name.
     let text = WORKFLOW.replace("kind: [a, b]", "kind: ['x]y.z', 'a=b,c/d']");
     let project = Project::new(&text).with("collect.yaml", INNER).ran();
     assert_eq!(project.rows("testbed[size=2,kind=x]y.z]").len(), 2);

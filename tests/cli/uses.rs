@@ -62,11 +62,8 @@ fn a_matrix_goes_through() {
     assert_eq!(project.rows("counted[least=5]")[0]["n"], 1);
     let dropped = project.read("dropped.jsonl");
     assert!(dropped.lines().count() == 4 && dropped.contains("\"least\":5"), "{dropped}");
-}
-
-#[test]
-fn mistakes_in_either_file_have_their_place() {
-    let project = project();
+    // Mistakes in either file have their place.
+    let project = self::project();
     project.change("least: 3", "leest: 3");
     project.change("from: collect.kept", "from: collect.keptt");
     let outcome = project.run_json(&[]).exits(2);

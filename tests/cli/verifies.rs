@@ -67,12 +67,9 @@ fn results_that_nobody_touched_are_equal() {
     assert!(said.stdout.starts_with("8 of 8 files equal"), "{said}");
     let last = project.json(&["verify", "w.yaml"]).pop().unwrap();
     assert_eq!((&last["files"], &last["equal"]), (&files.into(), &files.into()), "{last}");
-}
-
-#[test]
-fn a_damaged_a_missing_and_a_changed_file_are_named() {
+    // A damaged, a missing and a changed file are named.
     for folder in ["blobs", "actions"] {
-        let project = project().ran();
+        let project = self::project().ran();
         let files = if folder == "blobs" { tables(&project) } else { stored(&project, folder) };
         for file in files {
             let whole = fs::read(&file).unwrap();
