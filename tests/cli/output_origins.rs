@@ -196,7 +196,7 @@ fn damaged_records_are_found_and_told() {
     // Correct files are recognised again.
     project.run_ok(&["--overwrite"]).all_hit();
     assert_eq!(origin(&project, "out/data.csv", 0)["state"], "written");
-    // Cleaning keeps what is known of files that are there.
+    // Cleaning keeps the records of files that are there.
     let project = self::project();
     for value in ["3", "4", "5"] {
         project.write("data.csv", format!("id,x\na,1\nb,2\nc,{value}\n"));

@@ -160,7 +160,7 @@ fn params_columns_and_steps_that_differ_are_named() {
     assert_eq!((&scaled["changed"], &scaled["columns"]["changed"]), (&json!(5), &json!({"y": 5})));
     let words = ["factor: 2 → 3", "1 only in the new run: counted", "ARG_CHANGED", "removed: note"];
     project.cli("diff w.yaml last~1 last").exits(0).prints(&words);
-    // Rows that cannot be matched are said to be.
+    // Rows that cannot be matched are reported.
     let project = self::project().ran();
     project.rerun("note FROM input'\n      key: [id]", "note FROM input'\n      key: [note]");
     let told = diff(&project, &["--select", "scaled"]);

@@ -138,7 +138,7 @@ fn a_result_of_an_older_format_is_computed_again() {
     assert_eq!(after.digests(), before.digests());
     project.write(&file, crate::forged_stores::sealed(&old));
     project.run(&["cache", "gc"]).exits(0).prints(&[": 1 result"]);
-    // Damage of a table is no result of what reads it.
+    // Damage of a table does not reach the steps that read it.
     let (project, before) = self::project();
     let base = blob(&project, &before, "methods");
     let mut content = fs::read(&base).unwrap();

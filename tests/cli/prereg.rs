@@ -127,7 +127,7 @@ fn another_analysis_or_another_exclusion_is_a_deviation() {
         project.rerun(new, old);
         assert_eq!(estimates(&project), ["quality paired: registered"], "{new}");
     }
-    // What is left out makes the rest a choice.
+    // Leaving something out makes the rest a choice.
     let arms = "all arms were registered, and some are left out";
     for (old, new, left, why) in [
         ("[quality, speed]", "[quality]", 2, "the registered outcome `speed` is left out"),

@@ -186,7 +186,7 @@ fn the_last_words_come_last_and_say_where_to_look() {
     let text = merged("--select methods --cache 'other cache'");
     assert_eq!(text.lines().last().unwrap(), format!("to see rows: galeras {command}"));
     assert!(project.sh(&format!("\"$GALERAS\" {command}")).exits(0).stdout.contains("a.py"));
-    // The command that shows rows works, whatever the names are.
+    // The command that shows rows works for odd names.
     let project = self::project();
     project.change("  few:\n    op: sql", "  few:\n    matrix: { least: [0, 900] }\n    op: sql");
     project.change("params.least }}', key", "matrix.least }}', key");
@@ -198,7 +198,7 @@ fn the_last_words_come_last_and_say_where_to_look() {
     assert_eq!(look, r"to see rows: galeras show 'it'\''s w.yaml' 'few[least=0]'");
     let command = look.strip_prefix("to see rows: galeras ").unwrap();
     assert!(project.sh(&format!("\"$GALERAS\" {command}")).exits(0).stdout.contains("nloc"));
-    // A run that failed says so only if there are rows.
+    // A failed run suggests it only if there are rows.
     let project = self::project();
     project.change("from: methods", "from: methods, assert: [ { expr: 'nloc > 900' } ]");
     let outcome = project.run(&["run", "w.yaml"]).exits(3);

@@ -153,7 +153,7 @@ fn a_null_that_is_written_sets_the_row_aside_under_all_treatments() {
     // So that a comparison of the treatments stays paired.
     assert_eq!(kept, ["a", "a"]);
     assert_eq!(rejects, ["b, doc: the column `doc` is null", "c, bare: the column `code` is null"]);
-    // One that is asked for is no reason.
+    // A null that the template asks for keeps the row.
     let (kept, rejects) = told(
         "treatments:
   asked: '{% if doc %}{{ doc }}{% else %}nothing{% endif %}'
@@ -205,7 +205,7 @@ fn a_system_message_is_written_for_every_row_and_one_that_cannot_be_says_why() {
     let (kept, rejects) = told("system: '{{ doc }}'\ntreatments: { t: Go. }");
     assert_eq!(kept, ["a", "c"]);
     assert!(rejects[0].ends_with(": the column `doc` is null"), "{rejects:?}");
-    // A row that cannot be written says why.
+    // A row that cannot be written has the reason.
     let rows = [json!({"id": "a", "n": 0, "x": "a"}), json!({"id": "b", "n": 2, "x": "b"})];
     let project = project(&rows, "treatments:\n  t: |\n    Half:\n    {{ 4 // n }}").ran();
     assert_eq!(project.rows("prompts").len(), 1);

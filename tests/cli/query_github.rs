@@ -397,7 +397,7 @@ fn a_token_is_sent_if_its_variable_is_set_and_to_one_host() {
     assert!(outcome.stderr.contains("redirects to"), "{outcome}");
     hidden(&project, &outcome);
     assert!(elsewhere.requests().is_empty());
-    // A query that GitHub does not take is told.
+    // A query that GitHub rejects is reported.
     let api = GithubApi::start(repos(1));
     let project = self::project(&api, "'colour:red stars:>1'", "");
     let outcome = project.run(&["run", "w.yaml"]).exits(1);

@@ -90,7 +90,7 @@ fn a_suffix_without_a_meaning_needs_a_format() {
     let outcome = project.run_json(&[]).exits(2).prints(&["format"]);
     assert_eq!(outcome.diagnostics().len(), 1, "{outcome}");
     assert_eq!(project.rerun("path: d.txt", "path: d.txt, format: csv").step("data")["rows"], 1);
-    // Marks and ends of lines of Windows are no part of the data, and ids are not null.
+    // Windows line ends and byte order marks are not data; ids are not null.
     let plain = self::project("d.csv", "id,x\na,1\n");
     let windows = self::project("d.csv", "\u{feff}id,x\r\na,1\r\n");
     let (plain, windows) = (plain.run_ok(&[]), windows.run_ok(&[]));

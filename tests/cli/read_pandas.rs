@@ -69,7 +69,7 @@ fn labels_may_be_words_and_columns_objects_of_lists() {
     // A column `index` of the file is kept, and the labels are not.
     let found = rows("d.json", r#"{"index": {"0": "a", "1": "b"}}"#, "");
     assert_eq!(sorted(&found), sorted(&[json!({"index": "a"}), json!({"index": "b"})]));
-    // Columns are renamed, and the format may be told.
+    // Columns are renamed, and the format may be given.
     let with = ", format: json, columns: { y: outcome, index: at }, key: [at]";
     let found = rows("d.txt", PANDAS, with);
     assert_eq!(found.len(), 6);

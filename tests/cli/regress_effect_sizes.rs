@@ -214,7 +214,7 @@ fn many_groups_that_are_refused_do_not_flood_the_screen() {
     assert!(warnings[0].contains("where `g` is 0: no effect of `t`"), "{warnings:#?}");
     assert!(warnings[20].contains("25 more of these"), "{warnings:#?}");
     assert_eq!(project.rows("effects").len(), 45);
-    // A table without rows has no groups, and says so.
+    // A table without rows has no groups, and the run reports it.
     let steps =
         "  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
   none: { op: sql, from: data, with: { query: SELECT * FROM input WHERE y > 1000, key: [row] } }

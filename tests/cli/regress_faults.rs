@@ -96,7 +96,7 @@ fn arms_that_look_the_same_are_named() {
     assert!(!messages.iter().any(|message| message.contains("white space")), "{messages:#?}");
 }
 
-/// 200 rows of which nothing is to be said.
+/// 200 rows without anything to flag.
 fn fine() -> String {
     made("arm,y", 200, |i| format!("{},{}", arm(i), noise(i, 1)))
 }

@@ -315,7 +315,7 @@ fn instruments_are_checked_against_the_graph() {
     ] {
         refuses(&project.rows(step)[0], reason);
     }
-    // A graph without an effect says so.
+    // A graph without an effect is reported.
     let with = "treatment: X, control: '0', outcomes: [Y], graph: 'dag { Z -> X; Z -> Y }'";
     let project = analysed(&table(&dags()["fork"]), with);
     let rows = project.rows("effects.graph");

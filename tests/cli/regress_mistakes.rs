@@ -227,7 +227,7 @@ fn arguments_that_conflict() {
         sound(&format!("standard_errors: {kind}\ncluster: place\nestimators: [ols]"));
     }
     sound("by: [place]\nadjust_over: []\nequivalence: { margin: 1, margins: { y: 2 } }");
-    // Every mistake is told at once.
+    // Every mistake is reported at once.
     let with =
         "treatment: amr\ncontrol: c\noutcomes: [yy]\nconfounders: [tags]\nalpha: 1.0\nseed: 1";
     let project = Project::new(&workflow(with));

@@ -129,7 +129,7 @@ fn pairs_have_the_robustness_of_intercepts_for_units() {
     holds(&measure(&project, "effects", "robustness", "robustness_value"), "value", value, CLOSED);
     let partial = f2 / (1.0 + f2);
     holds(&measure(&project, "effects", "robustness", "partial_r2"), "value", partial, CLOSED);
-    // Weighting is no regression, and has no robustness values.
+    // Weighting is not a regression, and has no robustness values.
     let with = format!("{TWO}, confounders: [x], estimators: [weighting, ols]");
     let project = analysed(peer["csv"].as_str().unwrap(), &with);
     let value = |analysis: &str| measure(&project, "effects", analysis, "robustness_value");
@@ -302,7 +302,7 @@ fn rows_without_an_outcome_have_bounds_too() {
     ] {
         assert!((value(&project, "effects", name) - wanted).abs() < 1e-12, "{name}");
     }
-    // Where units lack one arm or the other, there are no bounds of Lee.
+    // Lee has no bounds where units lack one arm or the other.
     let rows = (0..80).filter(|i| *i != 6 && *i != 9);
     let rows = rows.map(|i| format!("{},{},{}", i / 2, turns(i), noise(i, 1)));
     let project = analysed(&csv("unit,arm,y", rows), &format!("{TWO}, unit: unit"));

@@ -157,7 +157,7 @@ fn nothing_that_was_set_steers_a_terminal_and_the_whole_command_is_told() {
     assert!(!shown.stderr.contains(['\u{1b}', '\u{202e}']), "{shown}");
     assert!(shown.stderr.contains(r"\x1b[2J\u202e"), "{shown}");
     assert!(shown.stderr.len() < 250 && shown.stderr.contains("…"), "{shown}");
-    // What is not allowed is asked for with the whole command.
+    // The question for consent has the whole command.
     let project = self::project();
     project.append("  ran: { op: exec, with: { command: 'true', output: { id: utf8! } } }\n");
     let args = ["run", "w.yaml", "--set", "label=it's", "--cache", "my store", "--select", "ran"];

@@ -102,12 +102,12 @@ fn a_stranger_with_an_empty_store_gets_all_hits_and_moves_what_the_outputs_need(
     // Nothing is fetched twice.
     let again = other.run_ok(&["--remote", remote.to_str().unwrap()]);
     assert_eq!(fetched(&again)["files"], 0, "{again}");
-    // A report is written of what a remote has.
+    // A report is written from a remote.
     let other = self::project();
     other.write("w.yaml", format!("{WORKFLOW}report: {{ path: page.html }}\n"));
     is_all_hits_of_the_remote(&other, remote.to_str().unwrap(), &expected);
     assert!(other.path("page.html").is_file());
-    // People are told where a hit comes from.
+    // People see where a hit comes from.
     let other = self::project();
     let remote = remote.to_str().unwrap();
     let plan = other.run(&["plan", "w.yaml", "--remote", remote]).exits(0);
@@ -159,7 +159,7 @@ fn what_was_pulled_needs_no_remote_any_more() {
     let told = project.json(&["push", "w.yaml", "--remote", "remote"]).pop().unwrap();
     assert_eq!((&told["files"], &told["bytes"]), (&0.into(), &0.into()), "{told}");
     assert_eq!(files_below(&remote), before);
-    // Steps that are not computed are not sent, and said.
+    // Steps that are not computed are reported, not sent.
     let project = self::project();
     project.run_ok(&["--select", "scaled"]);
     let told = project.run(&["push", "w.yaml", "--remote", "remote"]).exits(1);

@@ -443,7 +443,7 @@ fn one_project_gives_the_same_digests_wherever_it_lies_and_clones_are_told_apart
     assert_eq!(above, digests(".", "flows/w.yaml", "repos=mine/repo/, ./theirs/repo"));
     assert_eq!(above, digests("flows", "w.yaml", "repos=../mine/repo,../theirs/repo"));
     assert_ne!(above, digests(".", "flows/w.yaml", "repos=./theirs/repo"));
-    // Two clones in folders of one name are told apart.
+    // Two clones in folders of one name get different names.
     let project = project();
     let set = ["--set", "repos=./mine/repo,./theirs/repo,flows/r/../r,./mine/repo"];
     let found = repositories(&project, ".", "flows/w.yaml", &set);
@@ -468,7 +468,7 @@ fn what_is_not_there_is_named_in_full() {
         let whole = flat(&refused.stderr.replace('·', " ")).replace(' ', "");
         assert!(whole.contains(&said.replace(' ', "")), "{said}: {refused}");
     }
-    // An embedding workflow gives paths of its own folder.
+    // Paths of an embedding workflow start in its folder.
     let project = self::project();
     project.write(
         "outer.yaml",

@@ -83,7 +83,7 @@ fn equal_rows_are_computed_once_and_all_are_kept() {
     // Another seed reuses no row.
     let project = Project::new(WORKFLOW).with("data.jsonl", data(100, |_| false)).ran();
     assert_eq!(counts(&project.rerun("seed: 1", "seed: 2"), "testbed"), (100, 0));
-    // Null and empty texts are told apart.
+    // Null and empty texts differ.
     let project = Project::new(WORKFLOW);
     let rows = "{\"id\":\"a\",\"code\":null,\"note\":\"\"}\n{\"id\":\"b\",\"code\":\"\",\"note\":\"\"}\n{\"id\":\"c\",\"code\":\"def f():\\n    x = 1\\n    return x\\n\",\"note\":\"\"}\n";
     project.write("data.jsonl", rows);

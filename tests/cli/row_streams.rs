@@ -106,7 +106,7 @@ fn no_row_is_read_from_a_damaged_part_and_sound_ones_are_read_beside_it() {
         assert_eq!(counts(&again, "features"), (7_000, 0), "{again}");
         assert_eq!(again.digests(), fresh.digests(), "{at}");
     }
-    // One part of two is damaged: what the others hold is taken from them.
+    // One part of two is damaged: the sound ones are still read.
     let project = self::project(7_000);
     project.run_ok(&["--cache", "fresh"]);
     // Computed in two goes, so that each step has several parts.
@@ -142,7 +142,7 @@ fn tables_without_rows_rows_that_fail_and_the_memory_of_a_plan() {
     let run = project.run_json(&["--jobs", "2"]).exits(1);
     assert_eq!(run.status("valid"), "failed", "{run}");
     says(&run.detail("valid"), &["n_words < 9 is not true"]);
-    // The plan says how much memory a run takes.
+    // The plan shows how much memory a run takes.
     project.run(&["plan", "w.yaml", "--memory", "3GiB"]).exits(0).prints(&["3.0 GiB of memory"]);
     project.run(&["plan", "w.yaml", "--memory", "512KiB"]).exits(2).reports(&["at least 1MiB"]);
 }

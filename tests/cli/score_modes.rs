@@ -142,7 +142,7 @@ fn a_data_flow_without_a_match_is_nothing() {
     // And the same of a corpus.
     let value = |mode: &str| scored.corpus(mode, "codebleu")["value"].as_f64().unwrap();
     assert!(value("correct") < 0.02 && value("compat") > 0.25, "{}", value("compat"));
-    // `codebleu` is the published one, whatever becomes of white space.
+    // `codebleu` is the published one in every mode.
     let code = "def f(a):\n    b = a\n    return b";
     let scored = self::scored(&[(code, "\n\ndef g():\n    pass\n"), (code, code)], "");
     let columns = ["", "_ngram", "_weighted", "_syntax", "_dataflow"];
@@ -188,7 +188,7 @@ fn uneven_weights_are_scaled_as_well() {
     let whole = (rest(1) + 2.0 * part(1, "dataflow")) / 8.0;
     assert!((scored.number("correct", 0, "codebleu") - rest(0) / 6.0).abs() < 1e-9);
     assert!((scored.number("correct", 1, "codebleu") - whole).abs() < 1e-9);
-    // With all weight on a flow that is absent, there is no score.
+    // All weight on an absent flow gives no score.
     let code = "def f():\n    pass";
     let pairs = [(code, code), ("def f(a):\n    return a", "def f(a):\n    return a")];
     let scored = self::scored(&pairs, ", metrics: [codebleu], codebleu_weights: [0, 0, 0, 1]");

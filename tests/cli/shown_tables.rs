@@ -82,7 +82,7 @@ fn people_see_keys_first_short_ids_and_what_is_left_out() {
     // Results of SQL are shown as they are.
     let shown = project.run(&["sql", "w.yaml", "SELECT id FROM cut"]).exits(0);
     assert!(shown.stdout.contains(&id(7)), "{shown}");
-    // Rows that are left out are said, with an option that exists.
+    // Omitted rows are reported with an option that exists.
     project.run(&["show", "w.yaml", "table"]).exits(0).prints(&["… 30 more rows (use --rows)"]);
     let shown = project.run(&["show", "w.yaml", "table", "--rows", "100"]).exits(0);
     assert!(!shown.stdout.contains("more rows"), "{shown}");

@@ -332,7 +332,7 @@ fn a_result_that_is_computed_again_is_not_signed_any_more() {
     fs::remove_file(&files[1]).unwrap();
     project.run(&["cache", "gc", "--cache", "remote"]).exits(0);
     assert!(files_below(&remote.join("signatures")).is_empty());
-    // OpenSSH verifies what is pushed, and what it signs is taken.
+    // OpenSSH verifies the pushed signatures, and its own are accepted.
     let (project, remote, _) = signed();
     project.write("allowed", format!("ada@example.org {}", public("ada")));
     let verify = format!("ssh-keygen -Y verify -I ada@example.org -n {NAMESPACE} -f allowed -s");

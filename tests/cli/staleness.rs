@@ -133,7 +133,7 @@ fn another_type_of_a_column_and_values_that_look_alike_are_seen() {
     project.run_ok(&[]);
     assert_eq!(project.rows("table")[0]["t"], "Float64");
     assert_eq!(project.rows("valid").len(), 1);
-    // Values that look alike are told apart.
+    // Values that look alike differ.
     let row = |a: &str, b: &str| format!("{{\"id\":\"1\",\"a\":{a},\"b\":{b}}}\n");
     let steps = "  data:
     op: exec

@@ -77,7 +77,7 @@ fn a_store_is_emptied_to_a_size() {
     assert_eq!(project.run_ok(&[]).statuses(), "table=ran valid=ran");
     project.run(&["cache", "gc", "--older-than", "30"]).exits(0);
     project.run_ok(&[]).all_hit();
-    // Sizes have units, and what is freed is said.
+    // Sizes have units, and the freed bytes are reported.
     let project = Project::new(WORKFLOW).ran();
     let kept = project.run(&["cache", "gc", "--max-bytes", "10MB"]).exits(0);
     assert!(kept.stdout.starts_with("freed 0 B: 0 results, 0 files"), "{kept}");
@@ -154,7 +154,7 @@ fn a_store_in_use_is_not_emptied() {
         assert!(gc.exits(4).stderr.contains("run"), "says why");
     }
     project.verifies("cache");
-    // A sound store is said to be so, and loses nothing without a policy.
+    // A sound store passes, and loses nothing without a policy.
     let project = Project::new(WORKFLOW).ran();
     project.run(&["cache", "gc"]);
     project.run_ok(&[]).all_hit();

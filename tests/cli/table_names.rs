@@ -162,7 +162,7 @@ fn cells_that_are_not_there_yet_are_said_to_be_with_the_command() {
     let told = project.run(&["sql", "w.yaml", "SELECT 1 FROM \"testbed[*]\""]).exits(1);
     assert!(told.stderr.contains("and 5 more are not computed yet"), "{told}");
     assert!(told.stderr.replace('\'', "").trim_end().ends_with("--select testbed"), "{told}");
-    // A query with brackets but no quotes is told about them.
+    // A query with brackets but no quotes gets advice.
     let told = project.run(&["sql", "w.yaml", "SELECT * FROM testbed[size=2]"]).exits(2);
     assert!(told.stderr.contains("double quotes: \"testbed[size=2]\""), "{told}");
     let told = project.run(&["sql", "w.yaml", "SELECT * FROM \"tesbed[*]\""]).exits(2);

@@ -119,7 +119,7 @@ fn part_of_an_id_is_enough_and_what_is_missing_is_said() {
         assert!(matches!(shown.code, Some(1 | 2)), "{odd:?}: {shown}");
         assert!(!shown.stderr.contains("SQL") && !shown.stderr.contains("panicked"), "{shown}");
     }
-    // Before the run, it says what is missing.
+    // Before the run, it names the missing result.
     let shown = project.run(&["trace", "w.yaml", &id, "--cache", "empty"]).exits(1);
     says(&shown.stderr, &["not computed yet", "galeras run w.yaml"]);
     // Steps that changed since are named as well.

@@ -96,7 +96,7 @@ fn steps_that_are_computed_come_out_again() {
     project.run_ok(&[]);
     project.change("x * 2", "x * 3");
     verified(&project).exits(1).reports(&["2 of 3 steps are not computed"]);
-    // What is computed comes out again.
+    // Recomputed steps give the same tables.
     let project = self::project().ran();
     let said = project.cli("verify w.yaml --recompute 3").exits(0);
     said.prints(&["5 of 5 tables equal, 3 of 3 rows equal"]);
