@@ -354,10 +354,7 @@ fn what_is_right_is_left_alone_whoever_wrote_it() {
         project.write("other.yaml", workflow("theirs", "1", path));
         refused(&project, "other.yaml", &[], &["the workflow `mine` (`w.yaml`)"]);
     }
-}
-
-#[test]
-fn without_the_store_or_the_file_what_is_right_is_recognised() {
+    // Without the store or the file, the right content is recognised.
     let project = rivals("o.csv").ran();
     fs::remove_dir_all(project.path("cache")).unwrap();
     refused(&project, "w.yaml", &[], &["which no workflow is known to have written"]);

@@ -109,10 +109,7 @@ fn neither_the_workflow_nor_its_lock_file_is_overwritten() {
     let outcome = project.run_json(&[]).exits(2);
     assert!(outcome.diagnostics()[0].starts_with(OVER), "{outcome}");
     assert!(outcome.stdout.contains("a workflow that this one embeds"), "{outcome}");
-}
-
-#[test]
-fn two_outputs_do_not_go_to_one_file() {
+    // Two outputs do not go to one file.
     let two = "  a: { from: few, path: one/o.csv }\n  b: { from: data, path: «two/o.csv }\n";
     refused(two, "bad-path", &["`a`", "`b`", "one file"], Some("6:25"), |p| {
         fs::create_dir(p.path("one")).unwrap();

@@ -127,10 +127,7 @@ fn settings_are_checked_where_they_are_wrong() {
     let bomb = format!("sizes={}1{}", "[".repeat(70), "]".repeat(70));
     let refused = project(SIZES).run_json(&["--set", &bomb]).exits(2);
     assert!(refused.diagnostics()[0].starts_with("yaml-limit --set sizes:"), "{refused}");
-}
-
-#[test]
-fn a_matrix_that_a_param_makes_wrong_is_told_at_the_expression() {
+    // A matrix that a param makes wrong is reported at the expression.
     let places = |rest: &str, set: &str, code: &str, says: &str| {
         let (text, place) =
             marked(&format!("{PARAMS}{rest}").replace("'${{ params.models", "«'${{ params.models"));

@@ -194,11 +194,8 @@ fn runs_are_named_by_the_beginning_of_their_ids() {
     }
     let told = project.run(&["diff", "w.yaml", "last~1", "last", "--select", "scald"]).exits(2);
     assert!(told.stderr.contains("did you mean `scaled`?"), "{told}");
-}
-
-#[test]
-fn the_difference_of_matrix_cells_is_told_cell_by_cell() {
-    let project = project();
+    // Matrix cells are compared one by one.
+    let project = self::project();
     project.change("from: scaled,", "from: scaled, matrix: { most: [4, 8] },");
     project.rerun("check: y < 10", "check: 'y <= ${{ matrix.most }}'");
     project.rerun("most: [4, 8]", "most: [4, 6]");

@@ -338,16 +338,14 @@ fn columns_that_no_template_names_do_not_cost() {
     // Another template is read for all rows, and back again for none.
     assert_eq!(project.rerun("Complete:", "Go on:").step("prompts")["computed_rows"], 3);
     project.rerun("Go on:", "Complete:").all_hit();
-}
-
-#[test]
-fn the_order_of_treatments_changes_nothing() {
-    let one = project(&methods(), "treatments:\n  a: '{{ code }}'\n  b: '{{ note }}'\nsystem: Hi.");
+    // The order of treatments changes nothing.
+    let one =
+        self::project(&methods(), "treatments:\n  a: '{{ code }}'\n  b: '{{ note }}'\nsystem: Hi.");
     let first = one.run_ok(&[]);
     one.write("w.yaml", workflow("system: Hi.\ntreatments: { b: '{{ note }}', a: '{{ code }}' }"));
     one.run_ok(&[]).all_hit();
-    let two =
-        project(&methods(), "treatments: { b: ['{{ note }}'], a: '{{ code }}' }\nsystem: Hi.");
+    let with = "treatments: { b: ['{{ note }}'], a: '{{ code }}' }\nsystem: Hi.";
+    let two = self::project(&methods(), with);
     assert_eq!(two.run_ok(&["--jobs", "1"]).digests(), first.digests());
 }
 

@@ -422,10 +422,7 @@ fn refusals_are_told_without_the_token() {
     refused(403, "Resource not accessible", &["GitHub refuses", "Resource not accessible"]);
     refused(422, "Validation Failed", &["GitHub rejects the query", "Validation Failed"]);
     refused(404, "Not Found", &["HTTP 404", "Not Found"]);
-}
-
-#[test]
-fn a_damaged_answer_that_quotes_the_token_is_shown_without_it() {
+    // A damaged answer that quotes the token is shown without it.
     let api = GithubApi::start(repos(1));
     let body = format!("{{\"total_count\": \"{TOKEN}\", \"incomplete_results\": false}}");
     api.script(move |_, _| Some(GithubFault::Raw(200, Vec::new(), body.clone())));

@@ -41,11 +41,8 @@ fn types_are_inferred_from_the_whole_file() {
     // Equal rows have equal ids.
     project.write("d.jsonl", row(3).repeat(2));
     project.fails("data", &["have the key"]);
-}
-
-#[test]
-fn columns_are_renamed_and_make_the_key() {
-    let project = project("d.csv", "source,n\nx,1\ny,2\n");
+    // Columns are renamed and make the key.
+    let project = self::project("d.csv", "source,n\nx,1\ny,2\n");
     project.rerun("path: d.csv", "path: d.csv, columns: { source: code }, key: [code]");
     let before = project.rows("data");
     assert_eq!(before.iter().filter(|r| r["code"] == "x").count(), 1);

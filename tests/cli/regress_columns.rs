@@ -66,10 +66,7 @@ fn arms_may_be_numbers_or_true_and_false() {
         assert_eq!(numbers(&project), plain, "{arms:?}");
         assert_eq!(text(&project.rows("effects")[0], "treatment"), arms[1]);
     }
-}
-
-#[test]
-fn true_and_false_are_one_and_zero() {
+    // True and false are one and zero.
     let with = "treatment: arm, control: c, unit: unit, estimators: [paired, ols],
       refuters: [placebo], simulations: 5";
     let steps = [("passed", "outcomes: [passed]"), ("bit", "outcomes: [bit]")];

@@ -145,10 +145,7 @@ fn clusters_have_students_t_and_there_must_be_ten() {
         is_refused(&row, &format!("too few clusters: 9, at least {needed} are needed"));
     }
     assert_eq!(status(&project, "effects", "ols").0, "ok", "CR2 is made for few clusters");
-}
-
-#[test]
-fn an_arm_in_one_cluster_is_none() {
+    // An arm in one cluster is refused.
     let table = made("arm,y,x,place", 60, |i| {
         let (arm, place) = if i < 20 { ("t", 0) } else { ("c", 1 + i % 11) };
         format!("{arm},{},{},{place}", noise(i, 0), noise(i, 1))

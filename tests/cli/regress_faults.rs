@@ -82,10 +82,7 @@ fn a_treatment_of_numbers_is_refused_in_few_words() {
     let with = "treatment: dose, control: '0', treatments: ['1'], outcomes: [y]";
     let row = analysed(&made("dose,y", 4000, row), with).only("effects");
     assert_eq!(text(&row, "status"), "ok");
-}
-
-#[test]
-fn arms_that_look_the_same_are_named() {
+    // Arms that look the same are named.
     let arms = ["c", "t", "T", "t "];
     let row = |i: u64| format!("{},{}", arms[i as usize % 4], noise(i, 1));
     let (_, messages) = warned(&made("arm,y", 200, row), TWO);

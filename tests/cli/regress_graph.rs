@@ -186,10 +186,7 @@ fn the_estimate_is_that_with_the_confounders_given() {
     let project = ran_with(&table(&dag), &with, &steps);
     assert_eq!(project.rows("graph"), project.rows("given"));
     assert_eq!(project.rows("both"), project.rows("same"));
-}
-
-#[test]
-fn confounders_are_checked_against_the_graph() {
+    // Confounders are checked against the graph.
     for (name, confounders, shown) in [
         ("collider", "C", "`C`"),
         ("chain_mediator", "M", "`M`"),

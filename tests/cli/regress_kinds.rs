@@ -135,10 +135,7 @@ fn texts_are_indicators_of_their_levels() {
         assert_eq!(text(&other, "adjusted_for"), "language (base python)");
     }
     assert_eq!(project.texts("text.balance", "covariate"), ["language=c", "language=python"]);
-}
-
-#[test]
-fn a_text_may_modify_the_effect() {
+    // A text may modify the effect.
     let with = "treatment: arm, control: '0', outcomes: [y], modifiers: [language]";
     let project = analysed(&levels(), with);
     let rows = project.rows("effects.modifiers");

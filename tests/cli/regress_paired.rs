@@ -201,10 +201,7 @@ fn effects_change_with_modifiers() {
         }
     }
     assert_eq!(rows.len(), 12 + groups);
-}
-
-#[test]
-fn without_units_modifiers_interact_with_the_treatment() {
+    // Without units, modifiers interact with the treatment.
     let peer = reference()["independent"].clone();
     let with = "treatment: arm, control: c, outcomes: [y], modifiers: [x, w]";
     let project = analysed(peer["csv"].as_str().unwrap(), with);

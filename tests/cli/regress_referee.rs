@@ -202,11 +202,8 @@ fn anderson_and_rubins_intervals_are_where_the_peers_test_has_p_alpha() {
             alike(&row, &peer[test], number, OPTIMUM);
         }
     }
-}
-
-#[test]
-fn a_weak_instrument_has_an_interval_without_an_end() {
-    let peer = peer("strong_confounder");
+    // A weak instrument has an interval without an end.
+    let peer = self::peer("strong_confounder");
     // `late` belongs to another row.
     let lines: Vec<&str> = peer["csv"].as_str().unwrap().lines().collect();
     let rows = lines[1..].iter().enumerate().map(|(at, line)| {

@@ -292,10 +292,7 @@ fn arms_that_a_covariate_tells_apart_do_not_overlap() {
         let rows = project.rows(&format!("{step}.sensitivity"));
         assert_eq!(text(find(&rows, &[("measure", "robustness_value")]), "reason"), SEPARATED);
     }
-}
-
-#[test]
-fn rows_that_a_covariate_tells_apart_are_extrapolated_to() {
+    // Some rows only: a regression extrapolates to them.
     // Above 80 all are treated.
     let table = made("arm,y,x,high", 120, |i| {
         let x = noise(i, 1);
@@ -427,10 +424,7 @@ fn numbers_too_large_to_be_squared() {
         is_refused(&row, reason);
         says(reason, &["`x`"]);
     }
-}
-
-#[test]
-fn reasons_name_instruments() {
+    // Reasons name instruments.
     let table = made("arm,y,z,twice,one", 80, |i| {
         let z = noise(i, 1);
         let arm = if z + noise(i, 2) > 100 { "t" } else { "c" };

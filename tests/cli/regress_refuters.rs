@@ -172,10 +172,7 @@ fn placebos_vanish_and_effects_survive() {
             }
         }
     }
-}
-
-#[test]
-fn a_placebo_flips_the_signs_of_pairs() {
+    // A placebo flips the signs of pairs.
     let (project, rows) = refutations(&format!("{UNITS}, {ALL}"));
     let found = &project.rows("effects")[0];
     let (effect, error) = (number(found, "estimate"), number(found, "standard_error"));
@@ -240,10 +237,7 @@ fn a_placebo_says_nothing_about_an_instrument() {
         let row = find(&rows, &[("refuter", refuter), ("status", "ok")]);
         equal(number(row, "new_effect"), number(row, "estimate"), 0.2, refuter);
     }
-}
-
-#[test]
-fn constant_propensities_have_nothing_to_refute() {
+    // Constant propensities have nothing to refute.
     let with = format!("{UNITS}, confounders: [x], estimators: [paired, weighting, aipw], {ALL}");
     let (_, rows) = refutations(&with);
     for estimator in ["weighting", "aipw"] {

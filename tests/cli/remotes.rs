@@ -315,10 +315,7 @@ fn whoever_is_killed_goes_on_from_there() {
     }
     Running::start(other.command(&["pull", "w.yaml", "--remote", remote])).finish().exits(0);
     became(&other.run_ok(&[]), "hit", &expected);
-}
-
-#[test]
-fn addresses_with_secrets_are_refused_and_not_quoted() {
+    // Addresses with secrets are refused and not quoted.
     let project = project();
     for url in ["https://me:hunter2@host/x", "https://host/x?token=hunter2", "ftp://host/x"] {
         let told = project.run(&["run", "w.yaml", "--remote", url]);

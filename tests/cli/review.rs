@@ -126,11 +126,8 @@ fn numbers_are_of_two_people_or_more() {
     let row = agreement(&project, "code");
     assert!(row["kappa"].is_null() && row["alpha"].as_f64().unwrap() > 0.4, "{row}");
     assert_eq!((&row["raters"], &row["n_unsure"]), (&3.into(), &0.into()));
-}
-
-#[test]
-fn gates_stop_what_follows_and_say_what_is_missing() {
-    let project = project(10);
+    // Gates stop the steps that follow, and name the missing ratings.
+    let project = self::project(10);
     file(&project, "ann", "yyyyyyyyny");
     file(&project, "ben", "yyyyyyyyyn");
     for (set, told) in [

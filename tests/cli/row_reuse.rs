@@ -57,10 +57,7 @@ fn added_removed_and_reordered_rows_cost_what_is_new() {
     let second = project.run_ok(&[]);
     assert_eq!(second.digests(), first.digests());
     assert_eq!(second.statuses(), "data=ran features=hit valid=hit testbed=hit");
-}
-
-#[test]
-fn columns_that_an_operator_does_not_read_do_not_cost() {
+    // Columns that an operator does not read do not cost.
     let project = Project::new(WORKFLOW).with("data.jsonl", data(100, |_| false)).ran();
     project.write("data.jsonl", data(100, |_| false).replace("\"note\":\"n", "\"note\":\"m"));
     let outcome = project.run_ok(&[]);

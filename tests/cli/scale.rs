@@ -79,12 +79,9 @@ fn hundreds_of_cells_meet_their_own_and_are_united() {
     ));
     let outcome = in_time(&project, &["check", "w.yaml"]).exits(2);
     assert!(outcome.stderr.contains("the step has more than 10000 cells"), "{outcome}");
-}
-
-#[test]
-fn a_name_that_was_meant_is_found_among_thousands() {
+    // The name that was meant is found among thousands.
     let step = |at| format!("  step_{at}: {{ op: sample, from: setp_{at}, with: {{ n: 1 }} }}\n");
-    let project = project(&(0..2000).map(step).collect::<String>());
+    let project = self::project(&(0..2000).map(step).collect::<String>());
     let outcome = in_time(&project, &["check", "w.yaml", "--format", "json"]).exits(2);
     let first = &outcome.json_lines()[0];
     let found = (text(first, "code"), text(first, "help"));

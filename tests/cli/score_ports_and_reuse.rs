@@ -352,11 +352,8 @@ fn columns_that_cannot_be_scored() {
         set(&project, &format!(", by: [{name}]"));
         starts_with("conflicting-arguments");
     }
-}
-
-#[test]
-fn weights_are_shares() {
-    let project = project(&data());
+    // Weights are shares.
+    let project = self::project(&data());
     let mut before: Option<Vec<f64>> = None;
     for weights in ["[0.1, 0.2, 0.3, 0.4]", "[1, 2, 3, 4]", "[10, 20, 30, 40]"] {
         run_with(&project, &format!(", metrics: [codebleu], codebleu_weights: {weights}"));

@@ -220,10 +220,7 @@ fn a_workflow_demands_signatures_of_any_remote() {
     let other = demanding(good);
     other.write("mine.signers", format!("bob {}", public("bob")));
     took(&other.run_ok(&["--allow", &allow(good), "--allowed-signers", "mine.signers"]), 0, 2);
-}
-
-#[test]
-fn a_file_of_signers_outside_of_the_workflow_needs_consent() {
+    // A file of signers outside of the workflow needs consent.
     let elsewhere = tempfile::tempdir().unwrap();
     let signers = elsewhere.path().join("signers");
     fs::write(&signers, "sk-secret-in-here").unwrap();

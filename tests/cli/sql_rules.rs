@@ -100,10 +100,7 @@ fn keys_that_are_not_unique_or_no_column_and_queries_that_are_no_table() {
         let (text, _) = marked(&workflow(statement).replace(", key: [id]", ""));
         Project::new(&text).run_json(&[]).exits(2);
     }
-}
-
-#[test]
-fn columns_that_a_query_does_not_name_do_not_run_it() {
+    // Columns that a query does not name do not run it.
     let project = Project::new( "galeras: 1\nsteps:\n  data: { op: read, with: { path: data.jsonl } }\n  asked:\n    op: sql\n    from: data\n    with: { query: 'SELECT id, x FROM input' }\n", ).with("data.jsonl", "{\"id\":\"a\",\"x\":1,\"note\":\"n\"}\n").ran();
     project.write("data.jsonl", "{\"id\":\"a\",\"x\":1,\"note\":\"m\",\"more\":2}\n");
     assert_eq!(project.run_ok(&[]).statuses(), "data=ran asked=hit");

@@ -114,10 +114,7 @@ fn renamed_source_files_and_folders_and_inputs_that_change_places_are_seen() {
     assert_eq!(project.rows("count")[0]["n"], 2);
     project.rerun("left: table, right: part", "left: part, right: table");
     assert_eq!(project.rows("count")[0]["n"], -2);
-}
-
-#[test]
-fn another_type_of_a_column_and_values_that_look_alike_are_seen() {
+    // Another type of a column is seen.
     let steps = "  data: { op: read, with: { path: data.jsonl } }
   valid:
     op: validate
@@ -174,10 +171,7 @@ fn the_order_of_columns_is_part_of_a_result() {
     project.edit("sub.yaml", "1 2 3 4", "1 2 3");
     project.run_ok(&[]);
     assert_eq!(project.rows("all").len(), 3);
-}
-
-#[test]
-fn a_file_that_changes_while_it_is_read_is_no_result_and_removed_rows_are_gone() {
+    // A file that changes while it is read gives no result, and removed rows are gone.
     let steps = "  table:
     op: exec
     with: { command: cat data.jsonl; echo >> data.jsonl, files: [data.jsonl], output: { id: utf8! } }

@@ -130,11 +130,7 @@ fn a_cut_after_the_docstring_lies_in_no_docstring() {
             says(text(&reject, "reason"), &["after the docstring"]);
         }
     }
-}
-
-/// Without a docstring, or far behind it, the cut is that after the signature.
-#[test]
-fn a_docstring_moves_only_cuts_that_would_lie_before_its_end() {
+    // Without a docstring, or far behind it, the cut is that after the signature.
     let cuts =
         |after: &str, shares: &str| cutting(&format!("after: {after}, {shares}")).rows("testbed");
     // At nine tenths every cut lies in the body.

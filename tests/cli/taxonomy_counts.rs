@@ -114,16 +114,13 @@ fn a_null_has_nulls() {
         assert_eq!(found, (&json!(reference), &json!(made)), "{name}");
     }
     assert_eq!(row.as_object().unwrap().len(), 3 + 2 * 10);
-}
-
-#[test]
-fn only_new_texts_are_counted() {
+    // Only new texts are counted.
     let rows = |n: usize| -> Vec<Value> {
         (0..n)
             .map(|i| json!({"id": format!("{i:02}"), "code": format!("x = {i}"), "n": n}))
             .collect()
     };
-    let project = project(&rows(10), "");
+    let project = self::project(&rows(10), "");
     assert_eq!(project.run_ok(&[]).step("tokens")["computed_rows"], 10);
     let turned: Vec<Value> = rows(12).into_iter().rev().collect();
     project.write("data.jsonl", lines(&turned));

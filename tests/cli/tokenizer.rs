@@ -98,10 +98,7 @@ fn the_model_is_written_as_it_is() {
     project.write("out/tokenizer.json", "{}");
     assert_eq!(project.run_ok(&["--overwrite"]).events("output")[0]["written"], true);
     assert_eq!(serde_json::from_str::<Value>(&project.read("out/tokenizer.json")).unwrap(), model);
-}
-
-#[test]
-fn threads_and_the_order_of_rows_change_nothing() {
+    // Threads and the order of rows change nothing.
     let project = methods_project("vocab_size: 700");
     let digest = |outcome: &Outcome| outcome.step("bpe")["digest"].as_str().unwrap().to_owned();
     let first = digest(&project.run_ok(&["--jobs", "1"]));
@@ -130,7 +127,7 @@ fn threads_and_the_order_of_rows_change_nothing() {
         self::project("", &[]).with("data.jsonl", lines([Some("ab ab"), None, Some("ab")]));
     project.run_ok(&[]);
     assert_eq!(row(&project)["texts"], 2);
-    assert_eq!(model(&project)["model"]["merges"], json!([["a", "b"]]));
+    assert_eq!(self::model(&project)["model"]["merges"], json!([["a", "b"]]));
 }
 
 /// The arguments have one mistake, at the mark `«`.

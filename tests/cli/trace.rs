@@ -48,11 +48,7 @@ fn a_kept_row_leads_to_its_file_and_line() {
     assert_eq!(steps, ["methods", "features", "valid", "sampled", "testbed"]);
     assert_eq!(places[0]["values"]["path"], "pkg/mod.py");
     assert_eq!(places[0]["values"]["start_line"].as_str().unwrap(), line);
-}
-
-#[test]
-fn a_dropped_row_leads_to_the_step_and_the_rule() {
-    let project = project();
+    // A dropped row leads to the step and the rule.
     for (port, step, rule) in [
         ("valid.rejects", "valid", "long"),
         ("valid.rejects", "valid", "parses"),

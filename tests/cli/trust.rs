@@ -353,11 +353,7 @@ fn servers_of_the_local_network_and_without_encryption_are_not_asked_unasked() {
         assert_eq!(outcome.events("diagnostic")[0]["code"], "unreachable-url", "{outcome}");
         assert!(listener.asked.swap(0, Ordering::SeqCst) > 0);
     }
-}
-
-/// A table may name any folder as a repository.
-#[test]
-fn a_folder_from_a_table_is_not_mined_unasked() {
+    // A table may name any folder as a repository: it is not mined unasked.
     let steps = "  repos: { op: read, with: { path: repos.csv, key: [repo] } }
   mined: { op: mine, from: repos, with: { since: '2022-01-01', until: '2023-01-01' } }
 ";

@@ -35,10 +35,7 @@ fn rows_of_all_tables_are_there_under_their_labels() {
     again.all_hit_as(&outcome);
     // The names in `from` do.
     assert_eq!(project.rerun("First: a", "Other: a").statuses(), "a=hit b=hit c=hit all=ran");
-}
-
-#[test]
-fn it_equals_the_query_that_does_the_same() {
+    // It equals the query that does the same.
     let text = format!(
         "{UNION}  by_hand:
     op: sql
@@ -93,11 +90,7 @@ fn ports_and_united_cells_are_tables_too() {
     let outcome = Project::new(&workflow(text)).run_ok(&[]);
     let found = (&outcome.step("all")["rows"], &outcome.step("nothing")["rows"]);
     assert_eq!(found, (&json!(2), &json!(0)));
-}
-
-/// A row keeps its way back.
-#[test]
-fn a_row_is_traced_through_the_union() {
+    // A row is traced through the union.
     let project = Project::new(&workflow(UNION)).ran();
     let told = project.run(&["trace", "w.yaml", "3"]).exits(0);
     assert!(told.stdout.contains("all") && told.stdout.contains('b'), "{told}");

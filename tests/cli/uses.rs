@@ -82,11 +82,8 @@ fn a_matrix_goes_through() {
         project.change("least: 3", &format!("least: {value}"));
         project.refused_at("5:20", code, &[]);
     }
-}
-
-#[test]
-fn a_workflow_that_embeds_itself_is_refused() {
-    let project = project();
+    // A workflow that embeds itself is refused.
+    let project = self::project();
     project.write("sub/collect.yaml", "galeras: 1\nsteps:\n  again:\n    uses: ../w.yaml\n");
     assert!(!project.run_json(&[]).exits(2).diagnostics().is_empty());
     project.write("w.yaml", "galeras: 1\nsteps:\n  me:\n    uses: ./w.yaml\n");
