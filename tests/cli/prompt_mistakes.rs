@@ -80,10 +80,7 @@ fn templates_and_treatments_are_checked_at_their_place() {
     every(MISTAKES.iter().map(|case| (case.0, case)), |(with, code, words)| {
         wrong(with, code, words);
     });
-}
-
-#[test]
-fn every_mistake_is_told_at_once() {
+    // Every mistake is reported at once.
     let project = Project::new(&workflow(
         "system: '{{ sys }}'
 treatments:

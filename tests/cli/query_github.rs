@@ -1,7 +1,5 @@
 //! `query` with `github:`, a search on GitHub: what it finds, when it is asked, what is pinned,
-//! where its token goes.
-//!
-//! GitHub is `github_api`, on the loopback address. When it fails: `query_github_faults`.
+//! where its token goes. GitHub is `github_api`; when it fails: `query_github_faults`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

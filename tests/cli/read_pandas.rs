@@ -55,10 +55,7 @@ fn columns_become_rows() {
     // The same as a list or as lines.
     let lines: String = wanted.iter().map(|row| format!("{row}\n")).collect();
     assert_eq!(sorted(&rows("d.jsonl", &lines, ", key: [index]")), sorted(&found));
-}
-
-#[test]
-fn labels_may_be_words_and_columns_objects_of_lists() {
+    // Labels may be words, and columns objects of lists.
     let text = r#" {"b": {"x1": [1, 2], "x2": []}, "é\"": {"x1": "ü", "x2": null}}"#;
     let found = rows("d.json", text, "");
     let wanted = [

@@ -171,12 +171,7 @@ fn groups_are_analysed_apart_and_adjusted_together() {
     assert!(text(b, "sentence").starts_with("Where `g` is b: "), "{b}");
     let missing = rows.iter().find(|row| row["g"] != "a" && row["g"] != "b").unwrap();
     assert!(text(missing, "sentence").starts_with("Where `g` is "), "{missing}");
-}
-
-/// A group is what a filter makes of the rows, but for the family.
-#[test]
-fn a_group_has_the_numbers_of_its_rows_alone() {
-    let (data, _) = grouped();
+    // A group is what a filter makes of the rows, but for the family.
     let project = Project::steps(&format!(
         "  data: {{ op: read, with: {{ path: data.csv, position: {{ column: row }}, key: [row] }} }}
   one:

@@ -1,9 +1,6 @@
-//! `regress` gives the numbers of the peers on four public data sets: those of statsmodels,
-//! scikit-learn's optimum, DoWhy, sensemakr, and the same formulas in numpy
-//! (`tests/reference/causal/`).
-//!
-//! `regress` and the closed formulas of the literature: Rosenbaum's bounds, E-values, adjusted
-//! p-values, two-stage least squares (`tests/reference/causal/`, and numpy for Card's data).
+//! `regress` gives the numbers of the peers (`tests/reference/causal/`): on four public data sets
+//! those of statsmodels, scikit-learn's optimum, DoWhy, sensemakr and numpy; and those of the
+//! literature for Rosenbaum's bounds, E-values, adjusted p-values and two-stage least squares.
 
 use std::fmt::Write as _;
 

@@ -1,10 +1,8 @@
 //! Git repositories made by the `git` program, always the same: dates, names and content are
-//! given, and no settings of the user or the machine are read.
+//! given, and no settings of the user or the machine are read. Commits are written by
+//! `git fast-import`, which takes any path and mode and needs no work tree.
 //!
-//! Commits are written by `git fast-import`, which takes any path and mode and needs no work
-//! tree.
-//!
-//! The base folder of repository paths, and the names of folders of one name.
+//! The tests: the base folder of repository paths, and the names of folders of one name.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

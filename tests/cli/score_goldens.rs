@@ -1,7 +1,5 @@
 //! `score` and the functions of `sql` give the numbers of the peers: sacrebleu, codebleu,
-//! CodeXGLUE, rapidfuzz, rouge_score.
-//!
-//! `score` with `given`: only what the model wrote counts.
+//! CodeXGLUE, rapidfuzz, rouge_score. With `given`, only what the model wrote counts.
 
 use std::collections::BTreeMap;
 

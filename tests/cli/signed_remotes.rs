@@ -339,10 +339,7 @@ fn a_result_that_is_computed_again_is_not_signed_any_more() {
         sign(&file, "ada", NAMESPACE);
     }
     assert_eq!(hits(&demanded(remote.to_str().unwrap())), 2);
-}
-
-#[test]
-fn a_key_in_an_agent_signs_by_its_public_half() {
+    // A key in an agent signs by its public half.
     let project = project_of(WORKFLOW).ran().with("ada.pub", public("ada"));
     let script = "eval $(ssh-agent -s) >/dev/null; trap 'kill $SSH_AGENT_PID' EXIT
         ssh-add -q \"$0\" && \"$GALERAS\" push w.yaml --remote remote --sign ada.pub";

@@ -1,7 +1,5 @@
-//! `sql`: what would make a result depend on more than its input is refused.
-//!
-//! SQL that would overflow the stack of a thread is refused at its place. SQL as deep as the limit
-//! allows is computed.
+//! `sql`: queries whose result depends on more than their input are refused, and so is SQL that
+//! would overflow the stack of a thread. SQL as deep as the limit allows is computed.
 
 use crate::harness::{Project, every, hides, marked, says};
 

@@ -100,10 +100,7 @@ fn a_read_only_store_serves_hits_and_refuses_new_results() {
     assert!(shown.stderr.contains("--cache"), "says what to do\n{shown}");
     mount.remount("rw");
     assert_eq!(project.run_ok(&["--cache", "store"]).statuses(), "table=hit valid=ran");
-}
-
-#[test]
-fn an_empty_read_only_store_is_told() {
+    // An empty one is reported.
     let project = Project::new(WORKFLOW);
     let Some(mount) = Mount::new(&project, "store", "size=20m") else { return };
     mount.remount("ro");
