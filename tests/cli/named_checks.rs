@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, says, told, values};
+use crate::harness::{Project, lines, says, told, values};
 
 /// Methods of all sorts; all features of theirs are right as `ast` measures them.
 const GOOD: [(&str, &str); 10] = [
@@ -54,9 +54,8 @@ fn project(points: &[(&str, Value)], query: &str, rules: &[&str]) -> Project {
       rules:
 {rules}"
     ));
-    let line = |(id, code): &(&str, Value)| json!({"id": id, "code": code}).to_string() + "\n";
-    project.write("points.jsonl", points.iter().map(line).collect::<String>());
-    project
+    let row = |(id, code): &(&str, Value)| json!({"id": id, "code": code});
+    project.with("points.jsonl", lines(&points.iter().map(row).collect::<Vec<_>>()))
 }
 
 fn good() -> Vec<(&'static str, Value)> {
@@ -138,10 +137,7 @@ fn a_method_without_code_passes_nothing() {
         let project = project(&good()[..2], &query, &[&rule]).ran();
         assert_eq!(project.cells("valid", "id"), [""; 0], "{check}");
     }
-}
-
-#[test]
-fn a_rule_has_its_own_name_its_own_column_and_may_flag() {
+    // A rule has its own name, its own column, and may flag.
     let rule = "{ use: complexity_recomputed, name: counted_twice, with: { column: other }, on_fail: flag }";
     let query = "SELECT *, CASE WHEN id = 'plain' THEN 'def f():\\n  if a: pass' ELSE code END AS other FROM input";
     let rows = project(&good(), query, &[rule]).ran().rows("valid");
@@ -172,10 +168,7 @@ fn a_cut_inside_of_a_signature_is_rejected() {
     assert!(project.rows("valid.rejects").is_empty());
     project.rerun("cut_after_signature }", "cut_after_signature, with: { column: cut_rest } }");
     assert!(project.rows("valid").is_empty(), "what follows the cut has no signature");
-}
-
-#[test]
-fn a_cut_has_some_of_the_body_on_both_sides() {
+    // A cut has some of the body on both sides.
     let codes = [
         // The text before or after the cut is nothing, white space or a comment.
         ("a", "def f(a):\n    ", "return a\n"),
@@ -201,7 +194,7 @@ fn a_cut_has_some_of_the_body_on_both_sides() {
     };
     let (head, rest) = (case(|code| code.1.into()), case(|code| code.2.into()));
     let query = format!("SELECT *, {head} AS random_cut, {rest} AS cut_rest FROM input");
-    let project = project(&points, &query, &["{ use: cut_inside_body }"]).ran();
+    let project = self::project(&points, &query, &["{ use: cut_inside_body }"]).ran();
     assert_eq!(project.cells("valid", "id"), ["g", "h", "i", "j"]);
     let turned = "{ use: cut_inside_body, with: { column: cut_rest, rest: random_cut } }";
     project.rerun("{ use: cut_inside_body }", turned);
@@ -221,7 +214,7 @@ const DOCSTRINGS: [(&str, &str); 7] = [
 
 #[test]
 fn methods_are_kept_by_their_docstrings_bodies_and_returns() {
-    let lines = [
+    let bodies = [
         ("beside", "def f(): return 1\n"),
         ("below", "def f(a):\n    return a\n"),
         ("comment", "def f(a):\n    # of this\n    # and that\n    return a\n"),
@@ -254,7 +247,7 @@ fn methods_are_kept_by_their_docstrings_bodies_and_returns() {
         ),
         ("two", "def f(a):\n    if a: return 1\n    return 2\n"),
     ];
-    let documented = &["five", "four", "three"];
+    let (documented, all_returns) = (&["five", "four", "three"], &["inner", "three", "two"]);
     type Case<'a> = (&'a [(&'a str, &'a str)], &'a str, &'a [&'a str]);
     let cases: [Case<'_>; 10] = [
         (&DOCSTRINGS, "docstring_present", documented),
@@ -263,15 +256,11 @@ fn methods_are_kept_by_their_docstrings_bodies_and_returns() {
         (&DOCSTRINGS, "docstring_words, with: { more_than: 0 }", documented),
         // The words of the whole method.
         (&DOCSTRINGS, "docstring_words, with: { more_than: 9, column: code }", &["five"]),
-        (&lines, "no_one_line_body", &["spread", "two", "under_if"]),
+        (&bodies, "no_one_line_body", &["spread", "two", "under_if"]),
         (&passes, "no_pass_body", &["passes_on", "raises", "text", "under_if"]),
         (&returns, "several_returns", &["three", "two"]),
         (&returns, "several_returns, with: { more_than: 2 }", &["three"]),
-        (
-            &returns,
-            "several_returns, with: { more_than: 0, column: code }",
-            &["inner", "three", "two"],
-        ),
+        (&returns, "several_returns, with: { more_than: 0, column: code }", all_returns),
     ];
     for (points, rule, wanted) in cases {
         assert_eq!(kept(points, &format!("{{ use: {rule} }}")), wanted, "{rule}");
@@ -318,8 +307,7 @@ fn mistakes_are_found_before_anything_runs() {
 
 #[test]
 fn sql_counts_methods_and_names_what_they_call() {
-    let project = Project::steps(
-        "  points: { op: read, with: { path: points.jsonl } }
+    let steps = "  points: { op: read, with: { path: points.jsonl } }
   counted:
     op: sql
     from: points
@@ -332,15 +320,12 @@ fn sql_counts_methods_and_names_what_they_call() {
     op: sql
     from: points
     with: { query: \"SELECT id, unnest(python_calls(code)) AS callee FROM input\", key: [id, callee] }
-",
-    );
+";
+    let project = Project::steps(steps);
     let code = "def f(a):\n    \"\"\"Doc of it.\"\"\"\n    if a.b(c(1)):\n        return d()()\n    a.b(2)\n    return e\n";
-    let rows = [
-        json!({"id": "a", "code": code}),
-        json!({"id": "b", "code": null}),
-        json!({"id": "c", "code": "def f(): pass"}),
-    ];
-    project.write("points.jsonl", rows.map(|row| format!("{row}\n")).concat());
+    let codes = [("a", json!(code)), ("b", json!(null)), ("c", json!("def f(): pass"))];
+    let rows = codes.map(|(id, code)| json!({"id": id, "code": code}));
+    project.write("points.jsonl", lines(&rows));
     project.run_ok(&[]);
     let rows = project.rows("counted");
     let counted = &rows[0]["counted"];

@@ -17,7 +17,7 @@ fn warning(project: &Project) -> String {
 }
 
 #[test]
-fn folders_and_a_corpus_without_a_file_that_matches() {
+fn folders_a_corpus_and_a_repository_without_a_file_that_matches() {
     let project = Project::new(&methods("dir: src, include: ['**/*.pyx']"));
     for name in ["a.py", "b/c.py", "b/README", "d.java"] {
         project.write(&format!("src/{name}"), "x = 1\n");
@@ -37,18 +37,14 @@ fn folders_and_a_corpus_without_a_file_that_matches() {
     };
     says(&warning(&corpus("jsn/*.py")), &["`jsn/*.py`", "718 .py"]);
     assert!(corpus("json/*.py").run_ok(&[]).events("warning").is_empty());
-}
-
-#[test]
-fn a_repository_whose_commits_change_other_files() {
-    let project = Project::steps(
-        "  repos: { op: query, with: { repos: [./repo] } }
+    // A repository whose commits change other files.
+    let steps = "  repos: { op: query, with: { repos: [./repo] } }
   m:
     op: mine
     from: repos
     with: { since: 2020-01-01, until: 2030-01-01, include: ['lib/**/*.py'] }
-",
-    );
+";
+    let project = Project::steps(steps);
     let repository = Repository::with_work_tree(project.path("repo"));
     repository.commit(at(day(1)).write("a.py", "def f():\n    return 1\n").write("R.md", "x\n"));
     repository.commit(at(day(2)).write("a.py", "def f():\n    return 2\n"));

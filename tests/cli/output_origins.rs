@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
-use std::process::Command;
 
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
@@ -14,18 +13,13 @@ use crate::harness::{Outcome, Project, Running, files_below, marked, says};
 const WORKFLOW: &str = "galeras: 1
 name: first
 steps:
-  data:
-    op: read
-    with: { path: data.csv, key: [id] }
+  data: { op: read, with: { path: data.csv, key: [id] } }
   some:
     op: sample
     from: data
     matrix: { seed: [1, 2] }
     with: { n: 2, seed: '${{ matrix.seed }}' }
-  big:
-    op: validate
-    from: data
-    with: { rules: [ { name: big, check: x > 1 } ] }
+  big: { op: validate, from: data, with: { rules: [ { name: big, check: x > 1 } ] } }
 outputs:
   p: { from: data, path: out/data.parquet }
   u: { from: 'some[*]', path: out/some.parquet }
@@ -116,7 +110,7 @@ fn equal_tables_of_one_workflow_have_equal_bytes() {
     assert_eq!(digest("out/data.parquet"), digest("more/out/data.parquet"));
     // A step that is renamed is named anew.
     let project = self::project().ran();
-    let text = WORKFLOW.replace("data:\n", "rows:\n").replace("from: data", "from: rows");
+    let text = WORKFLOW.replace("  data:", "  rows:").replace("from: data", "from: rows");
     project.write("w.yaml", text);
     let outcome = project.run_ok(&[]);
     outcome.all_hit();
@@ -161,11 +155,8 @@ fn origin_says_what_is_not_known() {
     let words = ["\\u{1b}[31m.csv: no workflow", "out/data.csv was changed since it was written"];
     project.run(&["origin", "\u{1b}[31m.csv", "out/data.csv"]).exits(1).prints(&words);
     project.run(&["origin"]).exits(2);
-}
-
-#[test]
-fn a_parquet_file_is_known_without_the_store() {
-    let project = project().ran();
+    // A Parquet file is known without the store.
+    let project = self::project().ran();
     fs::remove_dir_all(project.path("cache")).unwrap();
     let told = origin(&project, "out/data.parquet", 0);
     assert_eq!(told["origins"][0]["origin"]["workflow"], "first", "{told}");
@@ -205,11 +196,8 @@ fn damaged_records_are_found_and_told() {
     // Correct files are recognised again.
     project.run_ok(&["--overwrite"]).all_hit();
     assert_eq!(origin(&project, "out/data.csv", 0)["state"], "written");
-}
-
-#[test]
-fn cleaning_keeps_what_is_known_of_files_that_are_there() {
-    let project = project();
+    // Cleaning keeps the records of files that are there.
+    let project = self::project();
     for value in ["3", "4", "5"] {
         project.write("data.csv", format!("id,x\na,1\nb,2\nc,{value}\n"));
         project.run_ok(&[]);
@@ -237,10 +225,7 @@ steps:
       command: touch ran; tail -n +1 data.jsonl
       files: [data.jsonl]
       output: {{ id: utf8!, x: int64 }}
-  some:
-    op: sql
-    from: data
-    with: {{ query: 'SELECT id, x FROM input WHERE x > {least}' }}
+  some: {{ op: sql, from: data, with: {{ query: 'SELECT id, x FROM input WHERE x > {least}' }} }}
 outputs:
   o: {{ from: some, path: {path} }}
 "
@@ -262,7 +247,7 @@ fn run(project: &Project, file: &str, more: &[&str]) -> Outcome {
 #[track_caller]
 fn refused(project: &Project, file: &str, more: &[&str], words: &[&str]) {
     let outcome = run(project, file, more).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("{CODE} {file}:15:26")], "{outcome}");
+    assert_eq!(outcome.diagnostics(), [format!("{CODE} {file}:12:26")], "{outcome}");
     assert_eq!(outcome.finished()["status"], "invalid", "{outcome}");
     let found = &outcome.events("diagnostic")[0];
     says(found["message"].as_str().unwrap(), words);
@@ -289,7 +274,7 @@ fn the_file_of_another_workflow_is_not_replaced() {
             refused(&project, "other.yaml", more, &words);
         }
         let planned = project.run(&["plan", "other.yaml", "--format", "json"]).exits(2);
-        assert_eq!(planned.diagnostics(), [format!("{CODE} other.yaml:15:26")], "{planned}");
+        assert_eq!(planned.diagnostics(), [format!("{CODE} other.yaml:12:26")], "{planned}");
         assert_eq!(planned.events("plan").len(), 1, "the plan is told, too: {planned}");
         assert!(!project.path("ran").exists(), "nothing runs");
         assert_eq!(fs::read(project.path(&path)).unwrap(), before);
@@ -369,10 +354,7 @@ fn what_is_right_is_left_alone_whoever_wrote_it() {
         project.write("other.yaml", workflow("theirs", "1", path));
         refused(&project, "other.yaml", &[], &["the workflow `mine` (`w.yaml`)"]);
     }
-}
-
-#[test]
-fn without_the_store_or_the_file_what_is_right_is_recognised() {
+    // Without the store or the file, the right content is recognised.
     let project = rivals("o.csv").ran();
     fs::remove_dir_all(project.path("cache")).unwrap();
     refused(&project, "w.yaml", &[], &["which no workflow is known to have written"]);
@@ -399,7 +381,7 @@ fn without_the_store_or_the_file_what_is_right_is_recognised() {
 }
 
 #[test]
-fn a_file_that_comes_while_the_workflow_runs_stays() {
+fn a_file_that_comes_while_the_workflow_runs_stays_and_so_does_what_is_no_plain_file() {
     let text = workflow("mine", "0", "out/o.csv");
     let text = text.replace("touch ran;", "mkdir out; echo mine > $PLACE/o.csv;");
     let project = Project::new(&text).with("data.jsonl", DATA);
@@ -414,16 +396,13 @@ fn a_file_that_comes_while_the_workflow_runs_stays() {
     assert_eq!(outcome.finished()["status"], "failed");
     project.run_ok(&["--overwrite"]).all_hit();
     assert_eq!(project.read("out/o.csv").lines().count(), 4);
-}
-
-#[test]
-fn what_is_not_a_plain_file_is_not_replaced() {
+    // Only a plain file is replaced.
     let project = rivals("o.csv");
     let file = project.path("o.csv");
     symlink("nowhere", &file).unwrap();
     refused(&project, "w.yaml", &[], &["`o.csv`", "a link that leads to nothing"]);
     fs::remove_file(&file).unwrap();
-    assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
+    project.sh("mkfifo o.csv").exits(0);
     refused(&project, "w.yaml", &[], &["`o.csv`", "not a regular file"]);
     // A link to what this workflow wrote is as good as the file, and is replaced by one.
     let project = rivals("o.csv").ran();
@@ -445,7 +424,7 @@ fn every_output_in_the_way_is_told_at_once() {
     project.write("o.csv", "");
     project.write("q.csv", "");
     let found = project.run_json(&[]).exits(2).diagnostics();
-    assert_eq!(found, [format!("{CODE} w.yaml:15:26"), format!("{CODE} w.yaml:17:26")]);
+    assert_eq!(found, [format!("{CODE} w.yaml:12:26"), format!("{CODE} w.yaml:14:26")]);
     assert!(project.stored_nothing() && !project.path("p.csv").exists());
     // The message for people.
     let name = "\"\\e[31mr\\u202eed\\nalert\"";
@@ -458,10 +437,7 @@ fn every_output_in_the_way_is_told_at_once() {
     let words = ["overwritten-file", &place, "[31mr\\u{202e}ed\\u{a}alert", "--overwrite"];
     says(&outcome.stderr, &words);
     assert!(!outcome.stderr.contains('\u{1b}') && !outcome.stderr.contains('\u{202e}'));
-}
-
-#[test]
-fn two_runs_of_one_workflow_do_not_stand_in_each_others_way() {
+    // Two runs of one workflow do not stand in the way of each other.
     let project = rivals("o.csv");
     project.change("touch ran;", "sleep 0.3;");
     let runs = [(); 3].map(|()| project.start(&["--cache", "cache"])).map(Running::finish);

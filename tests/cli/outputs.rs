@@ -18,10 +18,7 @@ steps:
       command: cat data.jsonl
       files: [data.jsonl]
       output: { id: utf8!, x: int64, f: float64, b: bool, s: utf8, l: 'list<int64>', t: 'timestamp' }
-  valid:
-    op: validate
-    from: table
-    with: { rules: [ { name: known, check: x IS NOT NULL } ] }
+  valid: { op: validate, from: table, with: { rules: [ { name: known, check: x IS NOT NULL } ] } }
 outputs:
   p: { from: table, path: out/table.parquet }
   j: { from: table, path: out/table.jsonl }
@@ -131,7 +128,7 @@ fn places_come_from_out_and_params_and_are_of_one_output() {
     assert!(outcome.diagnostics()[0].starts_with("bad-path "), "{outcome}");
     let project = self::project();
     project.change("out/table.jsonl", "out/rejects.jsonl");
-    project.refuses(&[], "bad-path w.yaml:16:35", &[]);
+    project.refuses(&[], "bad-path w.yaml:13:35", &[]);
     let project = self::project();
     project.change("out/table.jsonl", "out/./rejects.jsonl");
     project.run_json(&[]).exits(2);
@@ -148,10 +145,9 @@ fn lists_and_times_go_through_every_format_but_csv_and_files_can_be_read_again()
     assert_eq!(project.rows("table")[0], row);
     let project = self::project();
     let first = project.run_ok(&[]);
-    project.write(
-        "again.yaml",
-        "galeras: 1\nsteps:\n  p: { op: read, with: { path: out/table.parquet } }\n  j: { op: read, with: { path: out/table.jsonl } }\n",
-    );
+    let read = |suffix: &str| format!("{{ op: read, with: {{ path: out/table.{suffix} }} }}");
+    let steps = format!("  p: {}\n  j: {}\n", read("parquet"), read("jsonl"));
+    project.write("again.yaml", format!("galeras: 1\nsteps:\n{steps}"));
     let again = project.run(&["run", "again.yaml", "--format", "json"]).exits(0);
     assert_eq!(again.step("p")["digest"], first.step("table")["digest"]);
     assert_eq!(again.step("j")["rows"], 2);
@@ -165,10 +161,7 @@ steps:
       command: touch ran; cat data.jsonl
       files: [data.jsonl]
       output: { id: utf8!, note: utf8, size: int64, share: float64 }
-  small:
-    op: sql
-    from: table
-    with: { query: 'SELECT id, note FROM input WHERE size < 2' }
+  small: { op: sql, from: table, with: { query: 'SELECT id, note FROM input WHERE size < 2' } }
 outputs:
   all: { from: table, path: out/all.csv, show: true }
   few: { from: small, path: out/few.jsonl }
@@ -188,7 +181,7 @@ fn printed(outcome: &Outcome) -> Vec<String> {
 }
 
 #[test]
-fn a_shown_output_is_printed_after_the_run() {
+fn shown_outputs_are_printed_after_the_run() {
     let project = shown();
     for _ in 0..2 {
         let outcome = project.run(&["run", "w.yaml"]).exits(0);
@@ -199,10 +192,7 @@ fn a_shown_output_is_printed_after_the_run() {
         assert!(!outcome.stdout.contains("few"), "{outcome}");
     }
     assert_eq!(project.read("out/all.csv").lines().count(), 3);
-}
-
-#[test]
-fn shown_outputs_are_printed_in_the_order_of_the_file_after_whole_runs_for_people() {
+    // In the order of the file, after whole runs, for people.
     let project = shown();
     project.change("few.jsonl }", "few.jsonl, show: true }");
     let outcome = project.run(&["run", "w.yaml"]).exits(0);
@@ -216,17 +206,11 @@ fn shown_outputs_are_printed_in_the_order_of_the_file_after_whole_runs_for_peopl
     assert_eq!(outcome.events("output").len(), 2);
     let project = shown();
     assert_eq!(project.run(&["run", "w.yaml", "--select", "table"]).exits(0).stdout, "");
-    project.change(
-        "WHERE size < 2'",
-        "WHERE size < 2', key: [id] }\n    assert: [ { rows: { min: 5 } } ]\n    #'",
-    );
+    project.change("size < 2' } }", "size < 2' }, assert: [ { rows: { min: 5 } } ] }");
     assert_eq!(project.run(&["run", "w.yaml"]).exits(3).stdout, "");
     project.change("cat data.jsonl", "cat data.jsonl; exit 3");
     assert_eq!(project.run(&["run", "w.yaml", "--keep-going"]).exits(1).stdout, "");
-}
-
-#[test]
-fn an_empty_table_and_a_long_one_are_shown() {
+    // An empty table and a long one.
     let project = shown().with("data.jsonl", "");
     says(&project.run(&["run", "w.yaml"]).exits(0).stdout, &["out/all.csv", "note"]);
     let note = "x".repeat(500);

@@ -81,11 +81,9 @@ fn a_mapping_is_a_matrix_an_argument_or_gives_its_values() {
     matrix: '${{ params.grid }}'
     with: { n: '${{ params.limits.n }}', seed: '${{ params.limits.deep.seed }}' }
 ";
-    let text = format!("{PARAMS}{text}").replace(
-        "  limits:",
-        "  grid: { type: mapping, default: { a: [1, 2], b: [x] } }\n  limits:",
-    );
-    let project = Project::new(&text);
+    let grid = "  grid: { type: mapping, default: { a: [1, 2], b: [x] } }\n  limits:";
+    let project = project(text);
+    project.change("  limits:", grid);
     assert_eq!(cells(&project.run_ok(&[])), ["a=1,b=x: 2", "a=2,b=x: 2"]);
     let set = ["--set", "limits={n: 3, deep: {seed: 1}}", "--set", "grid={a: [7]}"];
     assert_eq!(cells(&project.run_ok(&set)), ["a=7: 3"]);
@@ -99,11 +97,10 @@ fn a_mapping_is_a_matrix_an_argument_or_gives_its_values() {
     from: table
     with: { query: 'SELECT id FROM input WHERE x IN ${{ params.sizes }}' }
 ";
-    let text = format!("{PARAMS}{text}").replace(
-        "  limits:",
-        "  columns: { type: mapping, default: { id: utf8!, x: int64! } }\n  limits:",
-    );
-    let outcome = Project::new(&text).run_ok(&["--set", "sizes=[4,3,1]"]);
+    let columns = "  columns: { type: mapping, default: { id: utf8!, x: int64! } }\n  limits:";
+    let project = self::project(text);
+    project.change("  limits:", columns);
+    let outcome = project.run_ok(&["--set", "sizes=[4,3,1]"]);
     let rows = ["counted", "some"].map(|step| outcome.step(step)["rows"].clone());
     assert_eq!(rows, [6, 3]);
 }
@@ -130,10 +127,7 @@ fn settings_are_checked_where_they_are_wrong() {
     let bomb = format!("sizes={}1{}", "[".repeat(70), "]".repeat(70));
     let refused = project(SIZES).run_json(&["--set", &bomb]).exits(2);
     assert!(refused.diagnostics()[0].starts_with("yaml-limit --set sizes:"), "{refused}");
-}
-
-#[test]
-fn a_matrix_that_a_param_makes_wrong_is_told_at_the_expression() {
+    // A matrix that a param makes wrong is reported at the expression.
     let places = |rest: &str, set: &str, code: &str, says: &str| {
         let (text, place) =
             marked(&format!("{PARAMS}{rest}").replace("'${{ params.models", "«'${{ params.models"));
@@ -260,11 +254,8 @@ fn an_embedded_workflow_has_its_own_params() {
     let project = Project::new(
         "galeras: 1\nsteps:\n  inner:\n    uses: ./inner.yaml\n    matrix: { which: [small, large] }\n    with: { which: '${{ matrix.which }}' }\noutputs:\n  all: { from: 'inner[*].read', path: all.csv }\n",
     );
-    let inner = format!(
-        "{STEPS}{}outputs:\n  read: {{ from: read, path: r.csv }}\n",
-        sql("'${{ params.which }}'")
-    );
-    project.write("inner.yaml", inner);
+    let outputs = "outputs:\n  read: { from: read, path: r.csv }\n";
+    project.write("inner.yaml", STEPS.to_owned() + &sql("'${{ params.which }}'") + outputs);
     project.run_ok(&[]);
     assert_eq!(project.read("all.csv").lines().count(), 1 + 1 + 4);
 }
@@ -277,10 +268,8 @@ fn what_cannot_name_a_step_is_refused() {
     let of_matrix = text("'«${{ matrix.which }}'");
     refused(&of_matrix, "bad-expression", &["is not allowed in a reference"]);
     refused(&text("'«${{ params.which'"), "bad-expression", &["never closed"]);
-    let numbers = text("«'${{ params.which }}'").replace(
-        "{ type: string, default: small, choices: [small, large] }",
-        "{ type: int, default: 3 }",
-    );
+    let strings = "{ type: string, default: small, choices: [small, large] }";
+    let numbers = text("«'${{ params.which }}'").replace(strings, "{ type: int, default: 3 }");
     let said = "a reference must be a string, and this is of type integer";
     refused(&numbers, "wrong-type", &[said]);
     let (odd, place) = marked(&text("«'${{ params.model }}'"));
@@ -299,9 +288,7 @@ params:
   name: { type: string, default: b }
   least: { type: int, default: 0 }
 steps:
-  data:
-    op: read
-    with: { path: data.csv, key: [name] }
+  data: { op: read, with: { path: data.csv, key: [name] } }
   found:
     op: sql
     from: data
@@ -337,9 +324,8 @@ fn a_param_is_a_literal_in_sql() {
         }
     }
     // A negative number after a minus begins no comment.
-    let project =
-        Project::new(&VALUES.replace("AND \"$", "AND 5 -${{ params.least }} = 8 AND \"$"));
-    project.write("data.csv", "name,n\nb,1\n");
+    let project = Project::new(VALUES).with("data.csv", "name,n\nb,1\n");
+    project.change("AND \"$", "AND 5 -${{ params.least }} = 8 AND \"$");
     project.run_ok(&["--set", "least=-3"]);
     assert_eq!(project.rows_with("found[column=n]", &["--set", "least=-3"]).len(), 1);
 }

@@ -18,10 +18,7 @@ steps:
     with:
       query: 'SELECT id, x * ${{ params.factor }} AS y, note FROM input'
       key: [id]
-  kept:
-    op: validate
-    from: scaled
-    with: { rules: [ { name: small, check: y < 10 } ] }
+  kept: { op: validate, from: scaled, with: { rules: [ { name: small, check: y < 10 } ] } }
 ";
 
 const DATA: &str = "id,x,note\na,1,one\nb,2,two\nc,3,three\nd,4,four\ne,5,five\n";
@@ -67,11 +64,7 @@ fn a_path_is_that_of_the_stored_file() {
     // As the workflow stands now, and no older result.
     let told = project.run(&["path", "w.yaml", "kept", "--set", "factor=3"]).exits(1);
     assert!(told.stdout.is_empty() && told.stderr.contains("factor=3"), "{told}");
-}
-
-#[test]
-fn a_store_in_a_folder_with_an_odd_name_has_paths_too() {
-    let project = project();
+    // A store in a folder with an odd name.
     let cache = "odd \u{202e} näme";
     project.run_ok(&["--cache", cache]);
     let script = format!("cat \"$(\"$GALERAS\" path w.yaml kept --cache '{cache}')\" | head -c 4");
@@ -114,11 +107,7 @@ fn runs_of_other_workflows_are_not_among_them() {
     assert_eq!(runs(&project).len(), 2);
     assert_eq!(project.json(&["runs", "sub/w.yaml"]).len(), 1);
     assert_eq!(project.json(&["runs", "sub/../w.yaml"]).len(), 2);
-}
-
-#[test]
-fn failed_runs_are_listed_as_such() {
-    let project = project();
+    let project = self::project();
     project.change("check: y < 10 }", "check: y < 10, on_fail: fail }");
     project.run(&["run", "w.yaml"]).exits(1);
     assert_eq!(runs(&project)[0]["status"], "failed");
@@ -135,39 +124,22 @@ fn a_difference_is_told_by_step_column_and_row() {
     let scaled = table(&told, "scaled", "out");
     assert_eq!(["added", "removed", "changed", "same"].map(|n| scaled[n].clone()), [1, 1, 2, 2]);
     assert_eq!(scaled["columns"]["changed"], json!({"y": 1, "note": 1}));
-    assert_eq!(
-        scaled["examples"],
-        json!([
-            {"key": {"id": "b"}, "old": {"note": "two"}, "new": {"note": "TWO"}},
-            {"key": {"id": "d"}, "old": {"y": 8}, "new": {"y": 18}},
-        ])
-    );
+    let b = json!({"key": {"id": "b"}, "old": {"note": "two"}, "new": {"note": "TWO"}});
+    let d = json!({"key": {"id": "d"}, "old": {"y": 8}, "new": {"y": 18}});
+    assert_eq!(scaled["examples"], json!([b, d]));
     assert_eq!(table(&told, "kept", "rejects")["rows"], json!({"old": 1, "new": 2}));
     let shown = project.run(&["diff", "w.yaml", "last~1", "last"]).exits(0);
     assert!(shown.stderr.is_empty(), "{shown}");
-    says(
-        &shown.stdout,
-        &[
-            "3 differ: table, scaled, kept",
-            "1 added, 1 removed, 2 changed, 2 the same",
-            "id=b",
-            "- \"two\"",
-            "+ \"TWO\"",
-            "- 8",
-            "+ 18",
-            "SOURCE_MOVED",
-        ],
-    );
+    let shown = shown.prints(&["3 differ: table, scaled, kept", "SOURCE_MOVED", "id=b"]);
+    let words =
+        ["1 added, 1 removed, 2 changed, 2 the same", "- \"two\"", "+ \"TWO\"", "- 8", "+ 18"];
+    shown.prints(&words);
     let one = diff(&project, &["--rows", "1", "--select", "scaled"]);
     assert_eq!(one.len(), 2);
     assert_eq!(table(&one, "scaled", "out")["examples"].as_array().unwrap().len(), 1);
     let shown = project.run(&["diff", "w.yaml", "last~1", "last", "--rows", "1"]).exits(0);
     assert!(shown.stdout.contains("1 more changed rows (use --rows)"), "{shown}");
-}
-
-#[test]
-fn a_run_is_like_itself() {
-    let project = project().ran();
+    // A run is like itself.
     project.run(&["diff", "w.yaml", "last", "last"]).exits(0).prints(&["all 3 are the same"]);
     assert_eq!(project.json(&["diff", "w.yaml", "last", "last"]).len(), 1);
 }
@@ -175,10 +147,8 @@ fn a_run_is_like_itself() {
 #[test]
 fn params_columns_and_steps_that_differ_are_named() {
     let project = project().ran();
-    project.change(
-        "note FROM input",
-        "note || ''!'' AS remark, CAST(id AS varchar) AS id2 FROM input",
-    );
+    let columns = "note || ''!'' AS remark, CAST(id AS varchar) AS id2 FROM input";
+    project.change("note FROM input", columns);
     project.change("  kept:", "  counted:\n    op: sql\n    from: scaled\n    with: { query: 'SELECT count(*) AS n FROM input' }\n  kept:");
     project.run_ok(&["--set", "factor=3"]);
     let told = diff(&project, &[]);
@@ -188,26 +158,17 @@ fn params_columns_and_steps_that_differ_are_named() {
     assert_eq!(scaled["columns"]["removed"], json!(["note"]));
     assert_eq!(scaled["columns"]["added"], json!(["remark", "id2"]));
     assert_eq!((&scaled["changed"], &scaled["columns"]["changed"]), (&json!(5), &json!({"y": 5})));
-    let shown = project.run(&["diff", "w.yaml", "last~1", "last"]).exits(0).stdout;
-    says(
-        &shown,
-        &["factor: 2 → 3", "1 only in the new run: counted", "ARG_CHANGED", "removed: note"],
-    );
-}
-
-#[test]
-fn rows_that_cannot_be_matched_are_said_to_be() {
-    let project = project().ran();
+    let words = ["factor: 2 → 3", "1 only in the new run: counted", "ARG_CHANGED", "removed: note"];
+    project.cli("diff w.yaml last~1 last").exits(0).prints(&words);
+    // Rows that cannot be matched are reported.
+    let project = self::project().ran();
     project.rerun("note FROM input'\n      key: [id]", "note FROM input'\n      key: [note]");
     let told = diff(&project, &["--select", "scaled"]);
     let why = "the key was id and is note: rows cannot be matched";
     assert_eq!(table(&told, "scaled", "out")["not_compared"], why);
     project.cli("diff w.yaml last~1 last").exits(0).prints(&["not compared: the key was id"]);
-}
-
-#[test]
-fn results_that_were_removed_are_said_to_be() {
-    let project = project().ran();
+    // So is the lack of a table.
+    let project = self::project().ran();
     project.run_ok(&["--set", "factor=3"]);
     project.run(&["cache", "gc", "--keep-runs", "1"]).exits(0);
     let why = "of the first run, the table is no longer in the store";
@@ -233,15 +194,9 @@ fn runs_are_named_by_the_beginning_of_their_ids() {
     }
     let told = project.run(&["diff", "w.yaml", "last~1", "last", "--select", "scald"]).exits(2);
     assert!(told.stderr.contains("did you mean `scaled`?"), "{told}");
-}
-
-#[test]
-fn the_difference_of_matrix_cells_is_told_cell_by_cell() {
-    let project = project();
-    project.change(
-        "  kept:\n    op: validate\n    from: scaled\n",
-        "  kept:\n    op: validate\n    from: scaled\n    matrix: { most: [4, 8] }\n",
-    );
+    // Matrix cells are compared one by one.
+    let project = self::project();
+    project.change("from: scaled,", "from: scaled, matrix: { most: [4, 8] },");
     project.rerun("check: y < 10", "check: 'y <= ${{ matrix.most }}'");
     project.rerun("most: [4, 8]", "most: [4, 6]");
     let told = diff(&project, &["--select", "kept[*]"]);

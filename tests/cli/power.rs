@@ -97,10 +97,7 @@ fn more_arms_and_outcomes_are_more_tests() {
     for (more, tests) in [("", 2.0), ("arms: 4", 6.0), ("tests: 1", 1.0)] {
         assert!((level(more) - 0.05 / tests).abs() < 1e-12, "{more}");
     }
-}
-
-#[test]
-fn a_margin_adds_the_power_of_equivalence() {
+    // A margin adds the power of equivalence.
     let with = "units: [100]\neffects: [0.3]\nassume: { y: { unit: 1 } }\nmargin: 0.3";
     let row = &planned(with)[0];
     // scipy: quad over the standard deviation, as in the reference script, with a shift of 0.
@@ -150,11 +147,8 @@ fn mistakes_are_found_before_anything_runs() {
     wrong(&format!("{sound}\nsamples: [2, «2]"), "conflicting-arguments", "twice");
     wrong(&format!("{sound}\nunit: «y"), "conflicting-arguments", "from: <step>");
     wrong("units: [9]\nassume: { y: { unit: «-1 } }", "out-of-range", "0 or more");
-    wrong(
-        "units: [9]\nassume: { y: { unit: 1, cluster: «1 } }",
-        "conflicting-arguments",
-        "cluster_size",
-    );
+    let cluster = "units: [9]\nassume: { y: { unit: 1, cluster: «1 } }";
+    wrong(cluster, "conflicting-arguments", "cluster_size");
     // A missing argument is reported at the step.
     let outcome = Project::new(&assumed("units: [9]")).run_json(&[]).exits(2);
     assert_eq!(outcome.diagnostics(), ["conflicting-arguments w.yaml:3:3"], "{outcome}");

@@ -17,10 +17,7 @@ steps:
     op: prompt
     from: kept
     with: { treatments: { control: '{{ code }}', T1: 'Go on: {{ code }}' } }
-  answers:
-    op: generate
-    from: prompts
-    with: { provider: echo, given: code }
+  answers: { op: generate, from: prompts, with: { provider: echo, given: code } }
   scores:
     op: sql
     from: answers
@@ -130,10 +127,7 @@ fn another_analysis_or_another_exclusion_is_a_deviation() {
         project.rerun(new, old);
         assert_eq!(estimates(&project), ["quality paired: registered"], "{new}");
     }
-}
-
-#[test]
-fn what_is_left_out_makes_the_rest_a_choice() {
+    // Leaving something out makes the rest a choice.
     let arms = "all arms were registered, and some are left out";
     for (old, new, left, why) in [
         ("[quality, speed]", "[quality]", 2, "the registered outcome `speed` is left out"),
@@ -146,10 +140,8 @@ fn what_is_left_out_makes_the_rest_a_choice() {
         lock(&project, &[]);
         project.change(old, new);
         run(&project).reports(&[&format!("effect: 0 of {left} estimates are as registered"), why]);
-        assert!(
-            estimates(&project).iter().all(|line| line.ends_with(&format!(": {why}"))),
-            "{new}"
-        );
+        let end = format!(": {why}");
+        assert!(estimates(&project).iter().all(|line| line.ends_with(&end)), "{new}");
     }
 }
 
@@ -163,18 +155,11 @@ fn what_is_registered_after_the_answers_is_exploratory() {
     assert_eq!(registrations(&project)[0]["before_results"], false);
     project.run_ok(&[]);
     assert_eq!(estimates(&project), ["quality paired: registered when there were results"]);
-}
-
-#[test]
-fn without_answers_the_input_of_the_analysis_counts() {
-    let project = project();
-    let workflow = WORKFLOW
-        .replace(
-            "    with: { provider: echo, given: code }\n",
-            "    with: { query: 'SELECT * FROM input', key: [id, treatment] }\n",
-        )
-        .replace("op: generate", "op: sql");
-    project.write("w.yaml", &workflow);
+    // Without answers, the input of the analysis counts.
+    let project = self::project();
+    let query = "{ query: 'SELECT * FROM input', key: [id, treatment] }";
+    project.change("{ provider: echo, given: code }", query);
+    project.change("op: generate", "op: sql");
     project.run_ok(&["--select", "answers"]);
     lock(&project, &[]).reports(&["effect is registered, before there are results"]);
     std::fs::remove_file(project.path("galeras.lock")).unwrap();
@@ -248,20 +233,14 @@ fn a_name_that_no_analysis_has_is_a_mistake() {
 #[test]
 fn an_embedded_analysis_is_named_by_its_path() {
     let project = project().with("study.yaml", WORKFLOW.replace("prereg: effect\n", ""));
-    project.edit(
-        "study.yaml",
-        "steps:\n",
-        "outputs: { effect: { from: effect.findings, path: e.csv } }\nsteps:\n",
-    );
+    let outputs = "outputs: { effect: { from: effect.findings, path: e.csv } }\nsteps:\n";
+    project.edit("study.yaml", "steps:\n", outputs);
     project.write("w.yaml", "galeras: 1\nprereg: [study/effect]\nsteps:\n  study: { uses: ./study.yaml }\noutputs:\n  e: { from: study.effect, path: e.csv }\n");
     lock(&project, &[]);
     assert_eq!(registrations(&project)[0]["step"], "study/effect");
     says(&run(&project).stderr, &["study/effect: 1 of 1 estimates are as registered"]);
-}
-
-#[test]
-fn a_lock_file_that_is_edited_by_hand_is_read_or_refused() {
-    let project = project();
+    // A lock file that is edited by hand is read or refused.
+    let project = self::project();
     lock(&project, &[]);
     // An analysis that is none: no estimate is covered by it.
     let text = project.read("galeras.lock");

@@ -13,9 +13,7 @@ name: counts
 params: { least: { type: int, default: 0 } }
 steps:
   methods: { op: methods, with: { dir: code } }
-  features:
-    op: ast
-    from: methods
+  features: { op: ast, from: methods }
   few:
     op: sql
     from: features
@@ -103,7 +101,7 @@ fn no_line_is_wrapped_in_a_pipe() {
     project.change("from: few,", &format!("from: few_{long},"));
     run_piped(&project, &[]).exits(0);
     project.change("nloc >", "9 > nloc - ");
-    project.change("op: ast", "op: ast\n    assert: [ { expr: 'nloc > 900', severity: warn } ]");
+    project.change("op: ast", "op: ast, assert: [ { expr: 'nloc > 900', severity: warn } ]");
     let outcome = run_piped(&project, &[]).exits(0);
     let words: Vec<&str> =
         outcome.stderr.lines().map(|line| line.split_whitespace().next().unwrap_or("")).collect();
@@ -188,11 +186,8 @@ fn the_last_words_come_last_and_say_where_to_look() {
     let text = merged("--select methods --cache 'other cache'");
     assert_eq!(text.lines().last().unwrap(), format!("to see rows: galeras {command}"));
     assert!(project.sh(&format!("\"$GALERAS\" {command}")).exits(0).stdout.contains("a.py"));
-}
-
-#[test]
-fn the_command_that_shows_rows_works_whatever_the_names_are() {
-    let project = project();
+    // The command that shows rows works for odd names.
+    let project = self::project();
     project.change("  few:\n    op: sql", "  few:\n    matrix: { least: [0, 900] }\n    op: sql");
     project.change("params.least }}', key", "matrix.least }}', key");
     project.change("from: few,", "from: \"few[*]\",");
@@ -203,12 +198,9 @@ fn the_command_that_shows_rows_works_whatever_the_names_are() {
     assert_eq!(look, r"to see rows: galeras show 'it'\''s w.yaml' 'few[least=0]'");
     let command = look.strip_prefix("to see rows: galeras ").unwrap();
     assert!(project.sh(&format!("\"$GALERAS\" {command}")).exits(0).stdout.contains("nloc"));
-}
-
-#[test]
-fn a_run_that_failed_says_where_to_look_only_if_there_are_rows() {
-    let project = project();
-    project.change("from: methods", "from: methods\n    assert: [ { expr: 'nloc > 900' } ]");
+    // A failed run suggests it only if there are rows.
+    let project = self::project();
+    project.change("from: methods", "from: methods, assert: [ { expr: 'nloc > 900' } ]");
     let outcome = project.run(&["run", "w.yaml"]).exits(3);
     assert!(outcome.stderr.ends_with("\nto see rows: galeras show w.yaml features\n"), "{outcome}");
     project.run(&["show", "w.yaml", "features"]).exits(0);

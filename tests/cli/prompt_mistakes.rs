@@ -32,10 +32,8 @@ fn wrong(with: &str, code: &str, words: &[&str]) {
 fn project(rows: &[Value], with: &str) -> Project {
     let text = workflow(with);
     let (_, prompts) = text.split_once("  prompts:\n").unwrap();
-    Project::steps(&format!(
-        "  table: {{ op: read, with: {{ path: data.jsonl }} }}\n  prompts:\n{prompts}"
-    ))
-    .with("data.jsonl", lines(rows))
+    let table = "  table: { op: read, with: { path: data.jsonl } }\n  prompts:\n";
+    Project::steps(&(table.to_owned() + prompts)).with("data.jsonl", lines(rows))
 }
 
 /// The arguments with the mark at the only mistake, the code, words of the message.
@@ -82,10 +80,7 @@ fn templates_and_treatments_are_checked_at_their_place() {
     every(MISTAKES.iter().map(|case| (case.0, case)), |(with, code, words)| {
         wrong(with, code, words);
     });
-}
-
-#[test]
-fn every_mistake_is_told_at_once() {
+    // Every mistake is reported at once.
     let project = Project::new(&workflow(
         "system: '{{ sys }}'
 treatments:
@@ -155,10 +150,7 @@ fn a_null_that_is_written_sets_the_row_aside_under_all_treatments() {
     // So that a comparison of the treatments stays paired.
     assert_eq!(kept, ["a", "a"]);
     assert_eq!(rejects, ["b, doc: the column `doc` is null", "c, bare: the column `code` is null"]);
-}
-
-#[test]
-fn a_null_that_is_asked_for_is_no_reason() {
+    // A null that the template asks for keeps the row.
     let (kept, rejects) = told(
         "treatments:
   asked: '{% if doc %}{{ doc }}{% else %}nothing{% endif %}'
@@ -206,14 +198,11 @@ fn a_null_is_not_written_in_any_way() {
 }
 
 #[test]
-fn a_system_message_is_written_for_every_row_as_well() {
+fn a_system_message_is_written_for_every_row_and_one_that_cannot_be_says_why() {
     let (kept, rejects) = told("system: '{{ doc }}'\ntreatments: { t: Go. }");
     assert_eq!(kept, ["a", "c"]);
     assert!(rejects[0].ends_with(": the column `doc` is null"), "{rejects:?}");
-}
-
-#[test]
-fn a_row_that_cannot_be_written_says_why() {
+    // A row that cannot be written has the reason.
     let rows = [json!({"id": "a", "n": 0, "x": "a"}), json!({"id": "b", "n": 2, "x": "b"})];
     let project = project(&rows, "treatments:\n  t: |\n    Half:\n    {{ 4 // n }}").ran();
     assert_eq!(project.rows("prompts").len(), 1);
@@ -238,10 +227,7 @@ fn a_template_without_end_is_stopped() {
         _ => outcome.step("prompts")["detail"].to_string(),
     };
     assert!(told.contains("takes too long"), "{told}");
-}
-
-#[test]
-fn no_rows_have_no_prompts() {
+    // No rows have no prompts.
     let text = workflow("treatments: { t: '{{ code }}' }")
         .replace("    from: table\n    with:", "    from: none\n    with:")
         + "  none: { op: sql, from: table, with: { query: 'SELECT * FROM input WHERE size > 9' } }\n";

@@ -137,10 +137,8 @@ fn sizes_are_counted_over_the_prompt() {
     let sizes = ["prompt_size", "p_vocab_size", "p_n_whitespaces"];
     assert_eq!(sizes.map(|column| rows[0][column].clone()), [10, 6, 8]);
     // A list of turns is joined by line breaks, which are words' ends and no spaces.
-    let rows = prompts(
-        row,
-        "treatments: { t: ['a b{{ x | first | trim | replace(\"t\", \"\") }}', c, a] }",
-    );
+    let with = "treatments: { t: ['a b{{ x | first | trim | replace(\"t\", \"\") }}', c, a] }";
+    let rows = prompts(row, with);
     assert_eq!(sizes.map(|column| rows[0][column].clone()), [4, 3, 1]);
 }
 
@@ -205,10 +203,8 @@ fn templates_have_loops_conditions_filters_and_lists() {
     let code = "def f():\r\n    return 1\r\n\r\n";
     let windows = json!({"id": "a", "code": code});
     let between = format!("a\r\n{code}b");
-    all_written(
-        &windows,
-        &[("{{ code }}", code), ("a\r\n{{ code }}b", &between), ("{{ code }}\n", code)],
-    );
+    let both = [("{{ code }}", code), ("a\r\n{{ code }}b", &*between), ("{{ code }}\n", code)];
+    all_written(&windows, &both);
     all_written(
         &json!({"id": "a", "range": "R", "dict": "D", "debug": "B", "loop": "L", "namespace": "N"}),
         &[
@@ -229,19 +225,13 @@ fn braces_in_columns_are_not_interpreted() {
     // Nor does the second message of a conversation see the first as a template.
     let rows = prompts(row, "treatments:\n  t:\n    - '{{ code }}'\n    - 'Again: {{ code }}'");
     assert_eq!(rows[0]["messages"], json!([user(code), user(&format!("Again: {code}"))]));
-}
-
-#[test]
-fn texts_are_written_as_they_are() {
+    // Texts and names are written as they are.
     let code = "s = 'añ → 世界 👩‍💻 e\u{301}' < \"&amp;\" \\n \\u00e9 \0\u{7}\t";
     let row = json!({"id": "ñ", "code": code});
     let rows = prompts(row, "treatments: { 'Ω: größer': \"Schreibe „{{ code }}“ weiter …\" }");
     assert_eq!(rows[0]["prompt"], format!("Schreibe „{code}“ weiter …"));
     assert_eq!((&rows[0]["treatment"], &rows[0]["snippet_id"]), (&"Ω: größer".into(), &"ñ".into()));
-}
-
-#[test]
-fn treatments_with_odd_names() {
+    // Odd names.
     let names = ["a.b", "a[0]", "a", "x y", "ñ", "0", "t.html", "id", "'\"", "\\", "${", "t\nt"];
     let treatments: Vec<String> =
         names.iter().map(|name| format!("  {}: 'of {{{{ id }}}}'\n", json!(name))).collect();
@@ -267,13 +257,8 @@ fn a_treatment_may_say_the_same_of_every_row() {
 #[test]
 fn columns_of_a_prompt_before_are_replaced() {
     let project = project(&methods(), "treatments: { a: '{{ code }}', b: '{{ note }}' }");
-    project.append(
-        "  again:
-    op: prompt
-    from: prompts
-    with: { treatments: { c: 'You said: {{ prompt }} {{ treatment }} {{ snippet_id }}' } }
-",
-    );
+    let with = "{ treatments: { c: 'You said: {{ prompt }} {{ treatment }} {{ snippet_id }}' } }";
+    project.append(&format!("  again: {{ op: prompt, from: prompts, with: {with} }}\n"));
     project.run_ok(&[]);
     let (before, rows) = (project.rows("prompts"), project.rows("again"));
     assert_eq!(rows.len(), 6);
@@ -285,11 +270,8 @@ fn columns_of_a_prompt_before_are_replaced() {
         assert_eq!(row["prompt"], format!("You said: {said}"));
         assert_eq!(row["treatment"], "c");
     }
-}
-
-#[test]
-fn rows_with_a_key_of_several_columns_have_prompts() {
-    let project = project(&methods(), "treatments: { t: '{{ code }}' }");
+    // Rows with a key of several columns.
+    let project = self::project(&methods(), "treatments: { t: '{{ code }}' }");
     project.change(
         "  prompts:\n    op: prompt\n    from: data\n",
         "  pairs:
@@ -356,16 +338,14 @@ fn columns_that_no_template_names_do_not_cost() {
     // Another template is read for all rows, and back again for none.
     assert_eq!(project.rerun("Complete:", "Go on:").step("prompts")["computed_rows"], 3);
     project.rerun("Go on:", "Complete:").all_hit();
-}
-
-#[test]
-fn the_order_of_treatments_changes_nothing() {
-    let one = project(&methods(), "treatments:\n  a: '{{ code }}'\n  b: '{{ note }}'\nsystem: Hi.");
+    // The order of treatments changes nothing.
+    let one =
+        self::project(&methods(), "treatments:\n  a: '{{ code }}'\n  b: '{{ note }}'\nsystem: Hi.");
     let first = one.run_ok(&[]);
     one.write("w.yaml", workflow("system: Hi.\ntreatments: { b: '{{ note }}', a: '{{ code }}' }"));
     one.run_ok(&[]).all_hit();
-    let two =
-        project(&methods(), "treatments: { b: ['{{ note }}'], a: '{{ code }}' }\nsystem: Hi.");
+    let with = "treatments: { b: ['{{ note }}'], a: '{{ code }}' }\nsystem: Hi.";
+    let two = self::project(&methods(), with);
     assert_eq!(two.run_ok(&["--jobs", "1"]).digests(), first.digests());
 }
 
@@ -377,10 +357,8 @@ fn a_matrix_makes_prompts_of_each_cell() {
   plain: 'Write {{ code }} in ${{ matrix.language }}.'
   kind: \"Be ${{ matrix.kind }}: {{ note }}\"",
     );
-    project.change(
-        "    from: data\n",
-        "    from: data\n    matrix: { language: [C, Rust], kind: [short] }\n",
-    );
+    let matrix = "    from: data\n    matrix: { language: [C, Rust], kind: [short] }\n";
+    project.change("    from: data\n", matrix);
     project.run_ok(&[]);
     let rows = project.rows("prompts[*]");
     assert_eq!(rows.len(), 2 * 2 * 3);

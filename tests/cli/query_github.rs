@@ -1,14 +1,12 @@
 //! `query` with `github:`, a search on GitHub: what it finds, when it is asked, what is pinned,
-//! where its token goes.
-//!
-//! GitHub is `github_api`, on the loopback address. When it fails: `query_github_faults`.
+//! where its token goes. GitHub is `github_api`; when it fails: `query_github_faults`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project, Running, files_below, flat, marked, says, text};
+use crate::harness::{Outcome, Project, files_below, flat, marked, says, text};
 use crate::repository::{Repository, at, day, def};
 use galeras_test_servers::github_api::{GithubApi, GithubFault, Repo};
 use galeras_test_servers::http_git::HttpGit;
@@ -105,12 +103,9 @@ fn what_github_does_not_know_is_null() {
         assert_eq!(row.get(column), Some(&Value::Null), "{column}: {row}");
     }
     assert_eq!((&row["stars"], &row["fork"]), (&0.into(), &true.into()));
-}
-
-#[test]
-fn a_search_that_finds_nothing_is_an_empty_table() {
+    // A search that finds nothing is an empty table.
     let api = GithubApi::start(Vec::new());
-    let project = project(&api, PAPER, "");
+    let project = self::project(&api, PAPER, "");
     assert_eq!(project.run_ok(&[]).step("repos")["rows"], 0);
     project.run_ok(&[]).all_hit();
     assert_eq!(api.requests().len(), 1);
@@ -144,11 +139,8 @@ fn a_large_search_is_found_whole_and_stored() {
     let project = project(&api, PAPER, "");
     let outcome = project.run_ok(&[]);
     assert!(outcome.events("warning").is_empty(), "{outcome}");
-    let found: BTreeMap<String, String> = project
-        .rows("repos")
-        .iter()
-        .map(|r| (text(r, "repo").into(), text(r, "head_sha").into()))
-        .collect();
+    let row = |r: &Value| (text(r, "repo").to_owned(), text(r, "head_sha").to_owned());
+    let found: BTreeMap<String, String> = project.rows("repos").iter().map(row).collect();
     let wanted = population().into_iter().filter(|r| r.stars > 1_000);
     let wanted: BTreeMap<String, String> = wanted.map(|r| (r.full_name, r.head)).collect();
     assert_eq!((found.len(), outcome.step("repos")["rows"].as_u64()), (3_700, Some(3_700)));
@@ -161,20 +153,10 @@ fn a_large_search_is_found_whole_and_stored() {
     let heads = heads(&api);
     assert!(heads.len() == 3_700 && heads.values().all(|n| *n == 1), "every head once");
     api.forget();
-    let again = project.run_ok(&[]);
-    again.all_hit();
-    assert_eq!(again.digests(), outcome.digests());
+    project.run_ok(&[]).all_hit_as(&outcome);
     assert_eq!(api.requests().len(), 0);
     // Nothing is left of the search but its result.
     assert_eq!(files_below(&project.path("cache/downloads")), Vec::<std::path::PathBuf>::new());
-}
-
-/// A run with variables in its environment.
-#[track_caller]
-pub fn run_with(project: &Project, variables: &[(&str, &str)], args: &[&str]) -> Outcome {
-    let mut command = project.command(args);
-    command.envs(variables.iter().copied());
-    Running::start(command).finish()
 }
 
 const RUN: &[&str] = &["run", "w.yaml", "--format", "json"];
@@ -191,22 +173,19 @@ fn nothing_is_asked_again_without_a_reason() {
     project.edit("w.yaml", "op: query\n", "op: query # about\n    description: All of them.\n");
     project.run_ok(&[]).all_hit();
     for token in ["ghp_one", "ghp_two"] {
-        run_with(&project, &[("GITHUB_TOKEN", token)], RUN).exits(0).all_hit();
+        project.run_with(RUN, &[("GITHUB_TOKEN", token)]).exits(0).all_hit();
     }
     project.edit("w.yaml", "    with:\n", "    with:\n      token_env: ANOTHER_NAME\n");
-    run_with(&project, &[("ANOTHER_NAME", "ghp_three")], RUN).exits(0).all_hit();
+    project.run_with(RUN, &[("ANOTHER_NAME", "ghp_three")]).exits(0).all_hit();
     project.rerun("  repos:\n", "  found:\n").all_hit();
     assert_eq!(api.requests().len(), 0);
     let forced = project.run_ok(&["--force", "found"]).step("found");
     assert_eq!((&forced["reason"], &forced["rows"]), (&"FORCED".into(), &4.into()));
     assert_ne!(forced["digest"], before.step("repos")["digest"]);
     assert_eq!((api.searches().len(), heads(&api).len()), (1, 4));
-}
-
-#[test]
-fn another_question_is_asked() {
+    // Another question is asked.
     let api = GithubApi::start(repos(3));
-    let project = project(&api, PAPER, ", limit: 3, sort: stars").ran();
+    let project = self::project(&api, PAPER, ", limit: 3, sort: stars").ran();
     for (old, new) in [
         ("limit: 3", "limit: 2"),
         ("sort: stars", "sort: updated"),
@@ -265,14 +244,10 @@ fn a_branch_is_followed_or_missed() {
         says(text(&reject, "reason"), &["no branch `dev`"]);
     }
     project.run_ok(&[]).all_hit();
-}
-
-/// “If there is a list, and it is not empty, the search is not made.”
-#[test]
-fn a_list_takes_the_place_of_the_search() {
+    // “If there is a list, and it is not empty, the search is not made.”
     for (list, searches) in [("[o/r0002]", 0), ("' o/r0002 '", 0), ("''", 1), ("[]", 1)] {
         let api = GithubApi::start(repos(2));
-        let project = project(&api, PAPER, &format!(", limit: 2, repos: {list}"));
+        let project = self::project(&api, PAPER, &format!(", limit: 2, repos: {list}"));
         let outcome = project.run_ok(&[]);
         assert_eq!(api.searches().len(), searches, "{list}");
         assert_eq!(outcome.step("repos")["rows"], 1 + searches);
@@ -309,11 +284,8 @@ fn what_is_wrong_is_found_before_anything_is_asked() {
     refused("repos: [a/b], sort: «stars", "conflicting-arguments", "belongs to `github`");
     refused("github: a, base_url: «'ftp://h'", "bad-url", "https://");
     refused("github: a, base_url: «'http://u:secret@h'", "bad-url", "password");
-    Project::steps("  repos:\n    op: query\n    with: { token_env: T }\n").refused_at(
-        "3:3",
-        "missing-argument",
-        &[],
-    );
+    let lacking = Project::steps("  repos:\n    op: query\n    with: { token_env: T }\n");
+    lacking.refused_at("3:3", "missing-argument", &[]);
     // The search counts again as soon as the list is gone.
     refused(&format!("{base}: «'stars:>many', repos: [a/b]"), "bad-query", "`stars:>many`");
 }
@@ -387,7 +359,7 @@ fn the_token_goes_to_the_api_only() {
             &["explain", "w.yaml", "repos", "--format", "json"],
             &["lock", "w.yaml"],
         ] {
-            hidden(&project, &run_with(&project, &variables, args).exits(0));
+            hidden(&project, &project.run_with(args, &variables).exits(0));
         }
         for request in api.requests() {
             let sent = request.header("authorization");
@@ -404,17 +376,14 @@ fn the_token_goes_to_the_api_only() {
 }
 
 #[test]
-fn without_its_variable_no_token_is_sent() {
+fn a_token_is_sent_if_its_variable_is_set_and_to_one_host() {
     let api = GithubApi::start(repos(1));
     for variables in [[("GITHUB_TOKEN", "ghp_x")], [("MY_OWN", " ")]] {
         let project = project(&api, PAPER, ", token_env: MY_OWN");
-        run_with(&project, &variables, &["run", "w.yaml"]).exits(0);
+        project.run_with(&["run", "w.yaml"], &variables).exits(0);
     }
     assert!(api.requests().iter().all(|r| r.header("authorization").is_empty()));
-}
-
-#[test]
-fn the_token_does_not_follow_a_redirect_to_another_host() {
+    // Nor does it follow a redirect to another host.
     let elsewhere = GithubApi::start(repos(1));
     let api = GithubApi::start(repos(1));
     let to = format!("{}/search/repositories?q=r", elsewhere.url());
@@ -422,21 +391,18 @@ fn the_token_does_not_follow_a_redirect_to_another_host() {
         Some(GithubFault::Raw(302, vec![("location".into(), to.clone())], String::new()))
     });
     let project = project(&api, PAPER, "");
-    let outcome = run_with(&project, &[("GITHUB_TOKEN", TOKEN)], &["run", "w.yaml"]).exits(1);
+    let outcome = project.run_with(&["run", "w.yaml"], &[("GITHUB_TOKEN", TOKEN)]).exits(1);
     assert!(outcome.stderr.contains("redirects to"), "{outcome}");
     hidden(&project, &outcome);
     assert!(elsewhere.requests().is_empty());
-}
-
-#[test]
-fn a_query_that_github_does_not_take_is_told() {
+    // A query that GitHub rejects is reported.
     let api = GithubApi::start(repos(1));
-    let project = project(&api, "'colour:red stars:>1'", "");
+    let project = self::project(&api, "'colour:red stars:>1'", "");
     let outcome = project.run(&["run", "w.yaml"]).exits(1);
     says(&flat(&outcome.stderr), &["unknown qualifier colour"]);
     assert_eq!(api.requests().len(), 1);
     // A token that cannot be one is no reason to ask.
-    let odd = run_with(&project, &[("GITHUB_TOKEN", "two words")], &["run", "w.yaml"]).exits(1);
+    let odd = project.run_with(&["run", "w.yaml"], &[("GITHUB_TOKEN", "two words")]).exits(1);
     assert!(odd.stderr.contains("$GITHUB_TOKEN") && !odd.stderr.contains("two words"), "{odd}");
 }
 
@@ -464,7 +430,7 @@ fn what_a_search_finds_is_mined() {
     api.set_repos(all);
     let with = "{ since: 2022-01-01, until: 2023-01-01 }";
     project.append(&format!("  methods: {{ op: mine, from: repos, with: {with} }}\n"));
-    let outcome = run_with(&project, &[("GITHUB_TOKEN", TOKEN)], RUN).exits(0);
+    let outcome = project.run_with(RUN, &[("GITHUB_TOKEN", TOKEN)]).exits(0);
     assert_eq!(project.rows("repos")[0]["head_sha"], commits[1]);
     let mined = project.rows("methods");
     let found: BTreeSet<&str> = mined.iter().map(|m| m["commit_id"].as_str().unwrap()).collect();

@@ -13,9 +13,7 @@ use serde_json::json;
 use crate::harness::{
     Outcome, Project, Running, files_below, flat, patience, says, text, wait_for,
 };
-use crate::query_github::{
-    PAPER, TOKEN, heads, hidden, names, project, project_at, repos, run_with,
-};
+use crate::query_github::{PAPER, TOKEN, heads, hidden, names, project, project_at, repos};
 use galeras_test_servers::github_api::{GithubApi, GithubFault, Repo};
 
 /// The texts of what the run was busy with.
@@ -364,18 +362,12 @@ fn half_answered() -> (GithubApi, Gate, Project) {
     (api, gate, project)
 }
 
-/// `--force` asks again.
 #[test]
-fn force_asks_anew_after_a_failure_too() {
+fn force_and_lock_ask_anew_after_a_failure_too() {
     let (_api, _gate, project) = half_answered();
     let forced = project.run_ok(&["--force", "repos"]);
     assert_eq!(forced.step("repos")["rows"], 3, "{forced}");
     assert_eq!(project.rows("repos")[0]["head_sha"], "77".repeat(20));
-}
-
-/// `galeras lock` also asks again.
-#[test]
-fn lock_asks_anew_after_a_failure_too() {
     let (_api, gate, project) = half_answered();
     gate.set(500);
     project.run(&["lock", "w.yaml"]).exits(1).reports(&["galeras.lock was not changed"]);
@@ -412,17 +404,16 @@ fn refused(status: u16, message: &str, words: &[&str]) {
     });
     api.script(move |_, _| Some(GithubFault::Raw(status, Vec::new(), body.to_string())));
     let project = project(&api, PAPER, "");
-    let with_token =
-        |project: &Project, args: &[&str]| run_with(project, &[("GITHUB_TOKEN", TOKEN)], args);
+    let with_token = |args: &[&str]| project.run_with(args, &[("GITHUB_TOKEN", TOKEN)]);
     for format in ["human", "json"] {
         api.forget();
-        let outcome = with_token(&project, &["run", "w.yaml", "--format", format]).exits(1);
+        let outcome = with_token(&["run", "w.yaml", "--format", format]).exits(1);
         hidden(&project, &outcome);
         let told = if format == "json" { &outcome.stdout } else { &outcome.stderr };
         says(&flat(told), words);
         assert_eq!(api.requests().len(), 1);
     }
-    hidden(&project, &with_token(&project, &["explain", "w.yaml", "repos"]));
+    hidden(&project, &with_token(&["explain", "w.yaml", "repos"]));
 }
 
 #[test]
@@ -431,10 +422,7 @@ fn refusals_are_told_without_the_token() {
     refused(403, "Resource not accessible", &["GitHub refuses", "Resource not accessible"]);
     refused(422, "Validation Failed", &["GitHub rejects the query", "Validation Failed"]);
     refused(404, "Not Found", &["HTTP 404", "Not Found"]);
-}
-
-#[test]
-fn a_damaged_answer_that_quotes_the_token_is_shown_without_it() {
+    // A damaged answer that quotes the token is shown without it.
     let api = GithubApi::start(repos(1));
     let body = format!("{{\"total_count\": \"{TOKEN}\", \"incomplete_results\": false}}");
     api.script(move |_, _| Some(GithubFault::Raw(200, Vec::new(), body.clone())));
@@ -458,13 +446,9 @@ fn a_ranking_that_cannot_be_had_is_found_before_anything_is_asked() {
     let project = project(&api, PAPER, ", limit: 1001, sort: help-wanted-issues");
     project.run_json(&[]).exits(2).prints(&["help-wanted-issues ranks at most 1000"]);
     assert_eq!(api.requests().len(), 0);
-}
-
-/// A dropped row has the place and the reason (P6), also in a locked answer.
-#[test]
-fn a_locked_answer_keeps_its_rejects() {
+    // A locked answer keeps its rejects (P6).
     let api = GithubApi::start(repos(2));
-    let project = project(&api, PAPER, ", branch: dev");
+    let project = self::project(&api, PAPER, ", branch: dev");
     let free = project.run_ok(&[]);
     project.run(&["lock", "w.yaml"]).exits(0);
     assert_eq!(project.run_ok(&[]).digests(), free.digests());

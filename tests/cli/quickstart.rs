@@ -45,22 +45,11 @@ fn what_init_writes_runs() {
     assert_eq!(table.lines().next(), Some("score,echo,control,T1,T2,reference,of_the_way"));
 
     // Git sees what was written by hand, and nothing else.
-    let git = |args: &[&str]| {
-        let ran = std::process::Command::new("git")
-            .args(args)
-            .current_dir(project.path("first"))
-            .output()
-            .unwrap();
-        String::from_utf8(ran.stdout).unwrap()
-    };
-    git(&["init", "-q"]);
-    let seen = git(&["status", "--porcelain", "--untracked-files=all"]);
-    assert_eq!(seen, "?? .gitignore\n?? workflow.yaml\n");
+    let script = "cd first && git init -q && git status --porcelain --untracked-files=all";
+    assert_eq!(project.sh(script).exits(0).stdout, "?? .gitignore\n?? workflow.yaml\n");
 
     // Again: nothing runs. A larger testbed: only what hangs on the number.
-    let again = run("n=50");
-    again.all_hit();
-    assert_eq!(again.digests(), first.digests());
+    run("n=50").all_hit_as(&first);
     let larger = run("n=60");
     assert_eq!(
         larger.statuses(),
@@ -188,10 +177,7 @@ fn part_of_the_corpus_is_chosen_by_pattern() {
     assert!(rows.len() > 10 && rows.iter().all(|r| text(r, "path").starts_with("json/")));
     assert!(rows.iter().all(|r| r["repo"] == "python-stdlib"), "{rows:?}");
     assert!(rows.iter().any(|r| r["qualified_name"] == "JSONEncoder.encode"));
-}
-
-#[test]
-fn people_see_a_line_per_step_and_a_summary() {
+    // People see a line per step and a summary.
     let outputs = "outputs:\n  methods: { from: methods, path: methods.csv }\n";
     let project = Project::steps(&format!("{JSON}{outputs}"));
     let shown = project.run(&["run", "w.yaml"]).exits(0);

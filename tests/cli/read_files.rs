@@ -12,14 +12,10 @@ pub fn project(file: &str, content: impl AsRef<[u8]>) -> Project {
 #[test]
 fn csv_lines_and_lists_give_the_same_table() {
     let csv = project("d.csv", "id,n,f,s\na,1,0.5,x y\nb,2,1.5,\"q \"\"z\"\"\"\n");
-    let jsonl = project(
-        "d.jsonl",
-        "{\"id\":\"a\",\"n\":1,\"f\":0.5,\"s\":\"x y\"}\n{\"id\":\"b\",\"n\":2,\"f\":1.5,\"s\":\"q \\\"z\\\"\"}\n",
-    );
-    let list = project(
-        "d.json",
-        "[{\"id\":\"a\",\"n\":1,\"f\":0.5,\"s\":\"x y\"},\n {\"id\":\"b\",\"n\":2,\"f\":1.5,\"s\":\"q \\\"z\\\"\"}]",
-    );
+    let a = r#"{"id":"a","n":1,"f":0.5,"s":"x y"}"#;
+    let b = r#"{"id":"b","n":2,"f":1.5,"s":"q \"z\""}"#;
+    let jsonl = project("d.jsonl", format!("{a}\n{b}\n"));
+    let list = project("d.json", format!("[{a},\n {b}]"));
     let digests = [&csv, &jsonl, &list].map(|p| p.run_ok(&[]).step("data")["digest"].clone());
     assert_eq!(digests[0], digests[1]);
     assert_eq!(digests[1], digests[2]);
@@ -32,10 +28,7 @@ fn types_are_inferred_from_the_whole_file() {
     let rows = project("d.csv", format!("id,x\n{numbers}last,half\n")).ran().rows("data");
     assert_eq!(rows.len(), 5_001);
     assert!(rows.iter().any(|r| r["x"] == "half") && rows.iter().all(|r| r["x"].is_string()));
-}
-
-#[test]
-fn rows_without_an_id_get_one() {
+    // Rows without an id get one.
     let project = project("d.jsonl", "{\"x\":1,\"y\":\"a\"}\n{\"x\":2,\"y\":\"a\"}\n").ran();
     let rows = project.rows("data");
     assert!(rows.iter().all(|r| r["id"].as_str().unwrap().len() == 32), "{rows:?}");
@@ -48,11 +41,8 @@ fn rows_without_an_id_get_one() {
     // Equal rows have equal ids.
     project.write("d.jsonl", row(3).repeat(2));
     project.fails("data", &["have the key"]);
-}
-
-#[test]
-fn columns_are_renamed_and_make_the_key() {
-    let project = project("d.csv", "source,n\nx,1\ny,2\n");
+    // Columns are renamed and make the key.
+    let project = self::project("d.csv", "source,n\nx,1\ny,2\n");
     project.rerun("path: d.csv", "path: d.csv, columns: { source: code }, key: [code]");
     let before = project.rows("data");
     assert_eq!(before.iter().filter(|r| r["code"] == "x").count(), 1);
@@ -97,19 +87,12 @@ fn a_suffix_without_a_meaning_needs_a_format() {
     let outcome = project.run_json(&[]).exits(2).prints(&["format"]);
     assert_eq!(outcome.diagnostics().len(), 1, "{outcome}");
     assert_eq!(project.rerun("path: d.txt", "path: d.txt, format: csv").step("data")["rows"], 1);
-}
-
-#[test]
-fn marks_and_ends_of_lines_of_windows_are_no_part_of_the_data() {
-    let plain = project("d.csv", "id,x\na,1\n");
-    let windows = project("d.csv", "\u{feff}id,x\r\na,1\r\n");
+    // Windows line ends and byte order marks are not data; ids are not null.
+    let plain = self::project("d.csv", "id,x\na,1\n");
+    let windows = self::project("d.csv", "\u{feff}id,x\r\na,1\r\n");
     let (plain, windows) = (plain.run_ok(&[]), windows.run_ok(&[]));
     assert_eq!(plain.step("data")["digest"], windows.step("data")["digest"]);
-}
-
-#[test]
-fn ids_that_are_null_are_refused() {
-    project("d.csv", "id,x\na,1\n,2\n").fails("data", &["id", "null"]);
+    self::project("d.csv", "id,x\na,1\n,2\n").fails("data", &["id", "null"]);
 }
 
 #[test]
@@ -119,10 +102,10 @@ fn paths_are_relative_to_the_workflow_file() {
         .with("d.csv", "id\na\n");
     project.run(&["run", "sub/w.yaml"]).exits(0);
     // A path on the command line is relative to where it was typed.
-    project.write(
-        "sub/p.yaml",
-        "galeras: 1\nparams:\n  file: { type: path, default: d.csv }\nsteps:\n  data: { op: read, with: { path: '${{ params.file }}' } }\n",
-    );
+    let read = "{ op: read, with: { path: '${{ params.file }}' } }";
+    let params = "{ file: { type: path, default: d.csv } }";
+    project
+        .write("sub/p.yaml", format!("galeras: 1\nparams: {params}\nsteps: {{ data: {read} }}\n"));
     project.run(&["run", "sub/p.yaml", "--set", "file=d.csv"]).exits(0);
     project.run(&["run", "sub/p.yaml"]).exits(2);
     project.write("sub/d.csv", "id\nb\n");

@@ -67,11 +67,7 @@ fn a_parquet_footer_longer_than_the_file_is_an_error_that_names_it() {
     }
     refuses(&project("d.parquet", &sound[..at]), &["`d.parquet`", "its end is missing"]);
     refuses(&project("d.parquet", b"PAR1"), &["`d.parquet`", "more than 4 bytes"]);
-}
-
-#[test]
-fn no_flipped_byte_of_a_parquet_file_ends_the_program() {
-    let sound = parquet(&["id", "n"]);
+    // No flipped byte ends the program.
     let project = project("d.parquet", &sound);
     let (step, wanted) = (sound.len() / 20, [0x80, 0xff]);
     for (round, at) in (4..sound.len()).step_by(step).enumerate() {
@@ -80,17 +76,14 @@ fn no_flipped_byte_of_a_parquet_file_ends_the_program() {
         project.write("d.parquet", bytes);
         ends_well(&project.run(&["run", "w.yaml", "--format", "json"]));
     }
-}
-
-#[test]
-fn files_that_made_a_library_panic_are_errors_that_name_them() {
+    // Nor do files that made a library panic: they are errors that name them.
     let folder = crate::harness::package().join("../fuzz/corpus/read_parquet");
     for (name, code, said) in [
         ("page_beyond_its_column", 1, "d.parquet"),
         ("bits_beyond_a_word", 1, "a library gave up"),
         ("schema_of_no_type", 2, "its reader gave up"),
     ] {
-        let project = project("d.parquet", std::fs::read(folder.join(name)).unwrap());
+        let project = self::project("d.parquet", std::fs::read(folder.join(name)).unwrap());
         let outcome = project.run(&["run", "w.yaml"]).exits(code);
         ends_well(&outcome);
         says(&flat(&outcome.stderr), &["cannot read `d.parquet`", said]);
@@ -101,11 +94,8 @@ fn files_that_made_a_library_panic_are_errors_that_name_them() {
 #[test]
 fn a_damaged_stored_table_ends_no_verb() {
     let sound = project("d.parquet", parquet(&["id", "n"]));
-    sound.write(
-        "w.yaml",
-        "galeras: 1\nsteps:\n  data: { op: read, with: { path: d.parquet } }\n  \
-         few: { op: sql, from: data, with: { query: SELECT * FROM input WHERE n < 9 } }\n",
-    );
+    let with = "{ query: SELECT * FROM input WHERE n < 9 }";
+    sound.append(&format!("  few: {{ op: sql, from: data, with: {with} }}\n"));
     sound.run_ok(&[]);
     let blobs = files_below(&sound.path("cache/blobs"));
     assert!(!blobs.is_empty());
@@ -165,10 +155,8 @@ fn more_columns_than_a_query_can_have_are_refused_at_once() {
     refuses(&project("d.parquet", parquet(&names)), &["it has 10001 columns, and at most 10000"]);
     let keys = |row: usize| (0..5_000).map(|at| format!(",\"k{row}_{at}\":1")).collect::<String>();
     let rows: String = (0..200).map(|row| format!("{{\"id\":{row}{}}}\n", keys(row))).collect();
-    refuses(
-        &project("d.jsonl", rows),
-        &["line 2: its objects have more than 10000 different keys"],
-    );
+    let words = "line 2: its objects have more than 10000 different keys";
+    refuses(&project("d.jsonl", rows), &[words]);
     assert!(started.elapsed() < TIME_OUT / 4, "{:?}", started.elapsed());
     // As many as are allowed are planned at once.
     project("d.csv", format!("id{}\n", header(9_999))).run(&["check", "w.yaml"]).exits(0);
@@ -204,10 +192,7 @@ fn digits_that_would_be_lost_are_refused() {
     // Texts keep all of theirs, in CSV too.
     let kept = project("d.csv", "id,x\na,12345678901234567891\n").ran();
     assert_eq!(kept.rows("data")[0]["x"], "12345678901234567891");
-}
-
-#[test]
-fn a_file_that_fails_while_it_is_read_is_named() {
+    // A file that fails while it is read is named.
     let mixed = project("d.jsonl", "{\"id\":\"a\",\"x\":1}\n{\"id\":\"b\",\"x\":\"t\"}\n");
     mixed.run(&["run", "w.yaml"]).exits(1).reports(&["cannot read `d.jsonl`: "]);
 }

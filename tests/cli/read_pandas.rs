@@ -55,10 +55,7 @@ fn columns_become_rows() {
     // The same as a list or as lines.
     let lines: String = wanted.iter().map(|row| format!("{row}\n")).collect();
     assert_eq!(sorted(&rows("d.jsonl", &lines, ", key: [index]")), sorted(&found));
-}
-
-#[test]
-fn labels_may_be_words_and_columns_objects_of_lists() {
+    // Labels may be words, and columns objects of lists.
     let text = r#" {"b": {"x1": [1, 2], "x2": []}, "é\"": {"x1": "ü", "x2": null}}"#;
     let found = rows("d.json", text, "");
     let wanted = [
@@ -69,10 +66,7 @@ fn labels_may_be_words_and_columns_objects_of_lists() {
     // A column `index` of the file is kept, and the labels are not.
     let found = rows("d.json", r#"{"index": {"0": "a", "1": "b"}}"#, "");
     assert_eq!(sorted(&found), sorted(&[json!({"index": "a"}), json!({"index": "b"})]));
-}
-
-#[test]
-fn columns_are_renamed_and_the_format_may_be_told() {
+    // Columns are renamed, and the format may be given.
     let with = ", format: json, columns: { y: outcome, index: at }, key: [at]";
     let found = rows("d.txt", PANDAS, with);
     assert_eq!(found.len(), 6);
@@ -95,10 +89,7 @@ fn positions_count_within_groups_or_in_the_whole_file() {
     for row in &rows("d.csv", csv, with) {
         assert_eq!(row["at"], i64::from(row["n"].as_i64().unwrap() > 2), "{row}");
     }
-}
-
-#[test]
-fn rows_of_the_same_values_are_told_apart_by_their_position() {
+    // They tell rows of the same values apart.
     let csv = "arm,y\nc,1\nc,1\nt,1\nt,1\n";
     assert_eq!(rows("d.csv", csv, ", position: { column: row }, key: [row]").len(), 4);
     // Also where no key is named: the position is one of all columns.
@@ -156,10 +147,7 @@ fn a_file_that_has_the_column_keeps_it() {
     // Also one that has got the name.
     let with = ", columns: { y: unit, unit: other }, position: { column: unit }, key: [other, arm]";
     assert_eq!(sum(with), 10);
-}
-
-#[test]
-fn another_position_is_another_table() {
+    // Another position is another table.
     let project =
         Project::new(&workflow("path: d.csv, key: [y]")).with("d.csv", "arm,y\nc,1\nt,2\n").ran();
     project.change("key: [y]", "key: [y], position: { column: at }");
@@ -270,10 +258,7 @@ fn a_copy_is_named_from_the_current_folder() {
         project.run(&["run", "flows/w.yaml", "--set", &format!("data={file}")]).exits(0);
     }
     assert_eq!(asked.load(Ordering::SeqCst), 0);
-}
-
-#[test]
-fn a_url_that_gives_another_file_is_refused() {
+    // A URL that gives another file is refused.
     let (url, _) = server("{\"y\": {\"0\": 1}}");
     let project = Project::new(&copied(&url));
     let outcome = project.run_json(&[]).exits(2);

@@ -4,16 +4,19 @@
 use serde_json::{Value, json};
 
 use crate::harness::{Project, text};
-use crate::regress_tables::{analysed, csv, find, noise, number, ran_with};
+use crate::regress_tables::{analysed, csv, find, made, noise, number, ran_with};
 
 /// 60 units under two arms: outcome and covariate as numbers, `passed` as true and false.
 fn table(header: &str, arms: [&str; 2]) -> String {
-    let rows = (0..120u64).map(|i| {
-        let (unit, arm) = (i / 2, arms[(i % 2) as usize]);
-        let y = noise(unit, 0) + noise(i, 1) + if i % 2 == 1 { 40 } else { 0 };
+    made(header, 120, |i| {
+        let (unit, y) = (i / 2, outcome(i));
+        let arm = arms[(i % 2) as usize];
         format!("u{unit},{arm},{y},{},{},{}", y > 100, u8::from(y > 100), noise(unit, 2))
-    });
-    csv(header, rows)
+    })
+}
+
+fn outcome(i: u64) -> i64 {
+    noise(i / 2, 0) + noise(i, 1) + if i % 2 == 1 { 40 } else { 0 }
 }
 
 const PLAIN: &str = "unit,arm,y,passed,bit,x";
@@ -33,11 +36,11 @@ fn numbers_of(project: &Project, step: &str, ports: &[&str]) -> Vec<Vec<Value>> 
     all
 }
 
-/// The rows of every port of a step, without what names columns and arms.
+/// The numbers of the step `effects`, without what names columns and arms.
 #[track_caller]
-fn numbers(project: &Project, step: &str) -> Vec<Vec<Value>> {
+fn numbers(project: &Project) -> Vec<Vec<Value>> {
     let ports = ["", ".refutations", ".balance", ".overlap", ".sensitivity", ".modifiers"];
-    numbers_of(project, step, &ports)
+    numbers_of(project, "effects", &ports)
 }
 
 const STEP: &str = "outcomes: [y], unit: unit, confounders: [x], modifiers: [x],
@@ -46,7 +49,7 @@ const STEP: &str = "outcomes: [y], unit: unit, confounders: [x], modifiers: [x],
 #[track_caller]
 fn plain_numbers() -> Vec<Vec<Value>> {
     let with = format!("treatment: arm, control: c, {STEP}");
-    numbers(&analysed(&table(PLAIN, ["c", "t"]), &with), "effects")
+    numbers(&analysed(&table(PLAIN, ["c", "t"]), &with))
 }
 
 #[test]
@@ -60,13 +63,10 @@ fn arms_may_be_numbers_or_true_and_false() {
     ] {
         let with = format!("treatment: arm, control: '{control}', {STEP}");
         let project = analysed(&table(PLAIN, arms), &with);
-        assert_eq!(numbers(&project, "effects"), plain, "{arms:?}");
+        assert_eq!(numbers(&project), plain, "{arms:?}");
         assert_eq!(text(&project.rows("effects")[0], "treatment"), arms[1]);
     }
-}
-
-#[test]
-fn true_and_false_are_one_and_zero() {
+    // True and false are one and zero.
     let with = "treatment: arm, control: c, unit: unit, estimators: [paired, ols],
       refuters: [placebo], simulations: 5";
     let steps = [("passed", "outcomes: [passed]"), ("bit", "outcomes: [bit]")];
@@ -77,10 +77,7 @@ fn true_and_false_are_one_and_zero() {
     }
     let rows = project.rows("passed");
     let share = |wanted: u64| {
-        let passed = (0..120u64).filter(|i| {
-            let y = noise(i / 2, 0) + noise(*i, 1) + if i % 2 == 1 { 40 } else { 0 };
-            i % 2 == wanted && y > 100
-        });
+        let passed = (0..120u64).filter(|i| i % 2 == wanted && outcome(*i) > 100);
         passed.count() as f64 / 60.0
     };
     let row = find(&rows, &[("estimator", "paired")]);
@@ -88,21 +85,18 @@ fn true_and_false_are_one_and_zero() {
 }
 
 #[test]
-fn odd_names_of_columns_and_arms() {
+fn odd_names_of_columns_and_arms_and_types_of_units_and_clusters() {
     let odd = "treatment: Arm Name, control: 'é, \"c\"', outcomes: [Y.1], unit: select,
       confounders: ['größe''s'], modifiers: ['größe''s'], estimators: [paired, ols, weighting],
       refuters: [placebo, subset], simulations: 5";
     let arms = ["\"é, \"\"c\"\"\"", "#0"];
     let project = analysed(&table("select,Arm Name,Y.1,passed,bit,größe's", arms), odd);
-    assert_eq!(numbers(&project, "effects"), plain_numbers());
+    assert_eq!(numbers(&project), plain_numbers());
     let rows = project.rows("effects");
     let row = find(&rows, &[("estimator", "ols"), ("outcome", "Y.1"), ("treatment", "#0")]);
     assert_eq!((text(row, "control"), text(row, "adjusted_for")), ("é, \"c\"", "größe's"));
     assert!(text(row, "note").contains("effect of #0 against é, \"c\" on Y.1"), "{row}");
-}
-
-#[test]
-fn units_may_be_numbers_and_clusters_times() {
+    // Units may be numbers, and clusters times.
     let rows = (0..120u64).map(|i| {
         let arm = ["c", "t"][(i % 2) as usize];
         let day = i / 2 % 9 + 1;
@@ -119,7 +113,7 @@ fn units_may_be_numbers_and_clusters_times() {
 #[test]
 fn numbers_that_are_none_are_no_arms_units_or_clusters() {
     let rows = |place: usize| {
-        let rows = (0..120u64).map(move |i| {
+        made("unit,arm,place,y", 120, |i| {
             let mut cells = [
                 format!("{}.5", i / 2),
                 format!("{}.5", i % 2),
@@ -130,8 +124,7 @@ fn numbers_that_are_none_are_no_arms_units_or_clusters() {
                 cells[place] = "NaN".into();
             }
             cells.join(",")
-        });
-        csv("unit,arm,place,y", rows)
+        })
     };
     let with = "treatment: arm, control: '0.5', outcomes: [y], unit: unit, cluster: place";
     for place in 0..3 {
@@ -154,14 +147,12 @@ fn columns_of_groups_keep_their_types_in_correlations() {
         let day = i % 2 + 1;
         format!("{day},2024-01-0{day},{},{},{}", day == 1, noise(i, 0), noise(i, 0) + noise(i, 1))
     });
-    let project = Project::steps(
+    let steps =
         "  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
   found: { op: correlate, from: data, with: { outcomes: [x], variables: [y, on], by: [k, day] } }
   other: { op: correlate, from: data, with: { outcomes: [on], variables: [y] } }
-",
-    );
-    project.write("data.csv", csv("k,day,on,x,y", rows));
-    project.run_ok(&[]);
+";
+    let project = Project::steps(steps).with("data.csv", csv("k,day,on,x,y", rows)).ran();
     let rows = project.rows("found");
     assert_eq!(rows.len(), 4);
     for row in &rows {
@@ -173,10 +164,7 @@ fn columns_of_groups_keep_their_types_in_correlations() {
         assert!(text(row, "day").starts_with("2024-01-0"), "{row}");
     }
     assert_eq!(text(&project.rows("other")[0], "status"), "ok");
-}
-
-#[test]
-fn an_arm_may_be_called_like_a_contrast() {
+    // An arm may be called like a contrast.
     let rows = (0..80u64).map(|i| {
         let arm = ["c", "a", "b", "b - a"][(i % 4) as usize];
         format!("{},{arm},{}", i / 4, noise(i, 0))

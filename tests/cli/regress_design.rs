@@ -8,8 +8,8 @@ use crate::harness::{Project, says, text};
 use crate::regress_paired::reference;
 use crate::regress_refusals::{TWO, is_refused};
 use crate::regress_tables::{
-    OPTIMUM, agrees, analysed, csv, estimate, find, holds, lacks, noise, number, ran_with, reasons,
-    status,
+    OPTIMUM, agrees, alike, analysed, effects, ended, estimate, find, lacks, made, noise, number,
+    ran_with, reasons, status, turns,
 };
 
 /// Rows whose covariate moves arm and outcome, under `TWO` and more, and the numbers of the peers.
@@ -116,15 +116,12 @@ fn weights_are_those_of_the_estimand() {
         confounded(&names.map(|name| (name, format!("{with}, estimand: {name}"))));
     for name in names {
         let peer = &peer["balance"][name];
-        let theirs = |column: &str| peer[column].as_f64().unwrap();
         let balance = &project.rows(&format!("{name}.balance"))[0];
         // Weighted differences may be near zero.
-        let apart = number(balance, "smd_weighted") - theirs("smd_weighted");
+        let apart = number(balance, "smd_weighted") - number(peer, "smd_weighted");
         assert!(apart.abs() < 1e-8, "{name}: {balance}");
         let overlap = &project.rows(&format!("{name}.overlap"))[0];
-        for column in ["effective_treatment", "effective_control"] {
-            holds(overlap, column, theirs(column), OPTIMUM);
-        }
+        alike(overlap, peer, "effective_treatment effective_control", OPTIMUM);
     }
 }
 
@@ -135,9 +132,8 @@ fn clusters_have_students_t_and_there_must_be_ten() {
                 stratification, aipw, ols]";
     let (peer, project) = confounded(&[("effects", with)]);
     let row = estimate(&project, "effects", "weighting");
-    for column in ["estimate", "standard_error", "ci_low", "ci_high", "p_value", "df"] {
-        holds(&row, column, peer["weighting"][column].as_f64().unwrap(), OPTIMUM);
-    }
+    let columns = "estimate standard_error ci_low ci_high p_value df";
+    alike(&row, &peer["weighting"], columns, OPTIMUM);
     let few = text(&peer, "csv").lines().enumerate().map(|(at, line)| match at {
         0 => format!("{line},few\n"),
         _ => format!("{line},{}\n", at % 9),
@@ -149,63 +145,41 @@ fn clusters_have_students_t_and_there_must_be_ten() {
         is_refused(&row, &format!("too few clusters: 9, at least {needed} are needed"));
     }
     assert_eq!(status(&project, "effects", "ols").0, "ok", "CR2 is made for few clusters");
-}
-
-#[test]
-fn an_arm_in_one_cluster_is_none() {
-    let table = csv(
-        "arm,y,x,place",
-        (0..60u64).map(|i| {
-            let place = if i < 20 { 0 } else { 1 + i % 11 };
-            let arm = if i < 20 { "t" } else { "c" };
-            format!("{arm},{},{},{place}", noise(i, 0), noise(i, 1))
-        }),
-    );
+    // An arm in one cluster is refused.
+    let table = made("arm,y,x,place", 60, |i| {
+        let (arm, place) = if i < 20 { ("t", 0) } else { ("c", 1 + i % 11) };
+        format!("{arm},{},{},{place}", noise(i, 0), noise(i, 1))
+    });
     let with = format!("{TWO}, confounders: [x], cluster: place, estimators: [ols, aipw]");
-    for row in analysed(&table, &with).rows("effects") {
+    for row in effects(&table, &with) {
         let reason = "all rows of `t` lie in one cluster, so that its effect cannot be told from \
                       that of the treatment";
         is_refused(&row, reason);
     }
-}
-
-#[test]
-fn with_clusters_the_default_knows_them() {
+    // With clusters the default knows them.
     let (_, project) = confounded(&[("effects", "cluster: place")]);
     assert_eq!(project.cells("effects", "estimator se_kind"), ["ols | CR2"]);
 }
 
-/// 40 units with rows in one arm only.
-fn halves() -> String {
-    csv(
-        "unit,arm,y,x",
-        (0..80u64).map(|i| {
-            let unit = i % 40;
-            let arm = if noise(unit, 7) > 50 { "t" } else { "c" };
-            format!("{unit},{arm},{},{}", noise(i, 0), noise(unit, 2))
-        }),
-    )
-}
-
 #[test]
 fn a_placebo_needs_units_in_both_arms() {
-    let with = format!(
-        "{TWO}, unit: unit, estimators: [paired, ols], confounders: [x], simulations: 3,
-          refuters: [placebo, subset]"
-    );
-    let project = analysed(&halves(), &with);
-    let rows = project.rows("effects.refutations");
+    // 40 units with rows in one arm only.
+    let halves = made("unit,arm,y,x", 80, |i| {
+        let unit = i % 40;
+        let arm = if noise(unit, 7) > 50 { "t" } else { "c" };
+        format!("{unit},{arm},{},{}", noise(i, 0), noise(unit, 2))
+    });
+    let refuters = "simulations: 3, refuters: [placebo, subset]";
+    let with =
+        format!("{TWO}, unit: unit, estimators: [paired, ols], confounders: [x], {refuters}");
+    let rows = analysed(&halves, &with).rows("effects.refutations");
     let row = find(&rows, &[("estimator", "ols"), ("refuter", "placebo")]);
     reasons(row, "not_applicable", &["units with one arm only"]);
     find(&rows, &[("estimator", "ols"), ("refuter", "subset"), ("status", "ok")]);
-}
-
-#[test]
-fn ten_pairs_are_refuted() {
-    let rows =
-        (0..20u64).map(|i| format!("{},{},{}", i / 2, ["t", "c"][i as usize % 2], noise(i, 0)));
+    // Ten pairs are refuted.
+    let table = made("unit,arm,y", 20, |i| format!("{},{},{}", i / 2, turns(i), noise(i, 0)));
     let with = format!("{TWO}, unit: unit, refuters: [subset, placebo], simulations: 5");
-    for row in analysed(&csv("unit,arm,y", rows), &with).rows("effects.refutations") {
+    for row in analysed(&table, &with).rows("effects.refutations") {
         assert_eq!((text(&row, "status"), &row["simulations"]), ("ok", &5.into()), "{row}");
         assert!(!text(&row, "note").contains("1e-300"), "{row}");
     }
@@ -214,19 +188,17 @@ fn ten_pairs_are_refuted() {
 #[test]
 fn friedmans_test_is_refused_with_the_estimates() {
     let table = |units: u64, gap: Option<u64>| {
-        let row = |i: u64| {
+        made("unit,arm,y", 3 * units, |i| {
             let arm = ["c", "t", "u"][i as usize % 3];
             let y = if gap == Some(i) { String::new() } else { noise(i, 0).to_string() };
             format!("{},{arm},{y}", i / 3)
-        };
-        csv("unit,arm,y", (0..3 * units).map(row))
+        })
     };
     for (table, reason) in [
         (table(9, None), "too few units with rows under all arms: 9, at least 10 are needed"),
         (table(30, Some(7)), "1 row is without a value that is needed"),
     ] {
-        let project = analysed(&table, &format!("{TWO}, unit: unit"));
-        let rows = project.rows("effects.sensitivity");
+        let rows = analysed(&table, &format!("{TWO}, unit: unit")).rows("effects.sensitivity");
         let row = find(&rows, &[("measure", "friedman_chi2")]);
         assert_eq!((text(row, "status"), &row["value"]), ("refused", &Value::Null), "{row}");
         assert!(text(row, "reason").starts_with(reason), "{row}");
@@ -249,27 +221,22 @@ fn a_unit_that_is_the_cluster_is_a_unit() {
 #[test]
 fn a_group_with_an_arm_in_one_cluster_has_no_effect() {
     // If m is 1, all treated rows are in the first place.
-    let row = |i: u64| {
+    let table = made("arm,y,m,place", 200, |i| {
         let m = i % 2;
         let arm = if noise(i, 3) > 50 { "t" } else { "c" };
         let place = if m == 1 && arm == "t" { 0 } else { i % 23 };
         format!("{arm},{},{m},{place}", noise(i, 0))
-    };
-    let table = csv("arm,y,m,place", (0..200).map(row));
-    let project = analysed(&table, &format!("{TWO}, cluster: place, modifiers: [m]"));
-    let rows = project.rows("effects.modifiers");
+    });
+    let with = format!("{TWO}, cluster: place, modifiers: [m]");
+    let rows = analysed(&table, &with).rows("effects.modifiers");
     assert_eq!(text(&rows[1], "status"), "ok", "{rows:?}");
     let reason = "too few clusters of an arm: 1, at least 2 are needed";
-    assert_eq!((text(&rows[2], "status"), text(&rows[2], "reason")), ("refused", reason));
+    ended(&rows[2], "refused", reason);
     let note = "no effect is given, because too few clusters of an arm: 1, at least 2 are needed.";
     assert!(text(&rows[2], "note").ends_with(note), "{}", rows[2]);
-}
-
-#[test]
-fn the_two_zeros_are_one_arm() {
+    // The two zeros are one arm.
     let arms = ["1.5", "0.0", "1.5", "-0.0"];
-    let table =
-        csv("arm,y", (0..60u64).map(|i| format!("{},{}", arms[i as usize % 4], noise(i, 0))));
-    let rows = analysed(&table, "treatment: arm, control: '0.0', outcomes: [y]").rows("effects");
+    let table = made("arm,y", 60, |i| format!("{},{}", arms[i as usize % 4], noise(i, 0)));
+    let rows = effects(&table, "treatment: arm, control: '0.0', outcomes: [y]");
     assert_eq!((rows.len(), &rows[0]["n_control"]), (1, &30.into()), "{rows:?}");
 }

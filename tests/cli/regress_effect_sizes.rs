@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use crate::harness::{Project, says, text};
 use crate::regress_tables::{
-    CLOSED, analysed, csv, equal, find, holds, noise, number, ran_with, workflow,
+    CLOSED, alike, analysed, csv, equal, find, holds, made, noise, number, ran_with, turns,
+    workflow,
 };
 
 pub fn peer(part: &str) -> Value {
@@ -28,8 +29,7 @@ const ARMS: &str = "treatment: arm, control: c, outcomes: [y]";
 /// derivatives there.
 #[track_caller]
 fn measures(rows: &[Value], measure: &str, peer: &Value) {
-    let row = find(rows, &[("measure", measure)]);
-    assert_eq!(row["status"], "ok", "{row}");
+    let row = find(rows, &[("measure", measure), ("status", "ok")]);
     let value = peer.get("delta").or(peer.get("d")).unwrap();
     holds(row, "value", value.as_f64().unwrap(), CLOSED);
     for (column, at) in [("ci_low", 0), ("ci_high", 1)] {
@@ -88,12 +88,7 @@ fn effect_sizes_of_pairs_are_those_of_the_peers() {
         a12_is_delta(&rows, "cliffs_delta_within", "a12_within");
         assert!(rows.iter().all(|row| text(row, "note").ends_with('.')));
     }
-}
-
-/// A unit without one arm is not compared, by no measure.
-#[test]
-fn effect_sizes_leave_out_units_with_one_arm() {
-    let peer = peer("within");
+    // A unit without one arm is not compared, by no measure.
     let more = format!("{}c,9.0,k0,alone\n", table(&peer));
     let project = analysed(&more, &format!("{ARMS}, unit: unit, missing: drop"));
     measures(&project.rows("effects.effect_sizes"), "cliffs_delta", &peer["pairs"]);
@@ -101,11 +96,12 @@ fn effect_sizes_leave_out_units_with_one_arm() {
 
 #[test]
 fn confounders_are_named_where_an_effect_size_does_not_adjust() {
-    let rows = (0..60u64)
-        .map(|i| format!("{},{},{}", if i % 3 == 0 { "t" } else { "c" }, noise(i, 1), noise(i, 2)));
+    let table = made("arm,y,x", 60, |i| {
+        format!("{},{},{}", if i % 3 == 0 { "t" } else { "c" }, noise(i, 1), noise(i, 2))
+    });
     let graph = "graph: 'dag { x -> arm; x -> y; arm -> y }'";
     let steps = [("adjusted", "confounders: [x]"), ("graphed", graph)];
-    let project = ran_with(&csv("arm,y,x", rows), ARMS, &steps);
+    let project = ran_with(&table, ARMS, &steps);
     for row in project.rows("adjusted.effect_sizes") {
         assert!(text(&row, "note").ends_with("Not adjusted for `x`."), "{row}");
     }
@@ -157,9 +153,8 @@ fn groups_are_analysed_apart_and_adjusted_together() {
         assert_eq!(rows.len(), 12);
         for test in &tests {
             let row = of_test(&rows, test);
-            holds(row, "estimate", test["estimate"].as_f64().unwrap(), CLOSED);
-            holds(row, "p_value", test["p"].as_f64().unwrap(), 1e-6);
-            holds(row, "p_adjusted", test[family].as_f64().unwrap(), 1e-6);
+            alike(row, test, "estimate", CLOSED);
+            alike(row, test, &format!("p_value=p p_adjusted={family}"), 1e-6);
         }
     }
     assert_eq!(project.rows("usual"), project.rows("all"), "the default is one family");
@@ -176,12 +171,7 @@ fn groups_are_analysed_apart_and_adjusted_together() {
     assert!(text(b, "sentence").starts_with("Where `g` is b: "), "{b}");
     let missing = rows.iter().find(|row| row["g"] != "a" && row["g"] != "b").unwrap();
     assert!(text(missing, "sentence").starts_with("Where `g` is "), "{missing}");
-}
-
-/// A group is what a filter makes of the rows, but for the family.
-#[test]
-fn a_group_has_the_numbers_of_its_rows_alone() {
-    let (data, _) = grouped();
+    // A group is what a filter makes of the rows, but for the family.
     let project = Project::steps(&format!(
         "  data: {{ op: read, with: {{ path: data.csv, position: {{ column: row }}, key: [row] }} }}
   one:
@@ -210,30 +200,25 @@ fn a_group_has_the_numbers_of_its_rows_alone() {
 
 #[test]
 fn many_groups_that_are_refused_do_not_flood_the_screen() {
-    let rows =
-        (0..90u64).map(|i| format!("{},{},{}", i / 2, ["c", "t"][(i % 2) as usize], noise(i, 0)));
+    let row = |i: u64| format!("{},{},{}", i / 2, turns(i + 1), noise(i, 0));
     let project = Project::new(&workflow(&[("effects", &format!("{ARMS}, by: [g]"))]))
-        .with("data.csv", csv("g,arm,y", rows));
+        .with("data.csv", made("g,arm,y", 90, row));
     let mut warnings = project.run_ok(&[]).warnings();
     warnings.retain(|told| told.contains("no effect of") || told.contains("more of these"));
     assert_eq!(warnings.len(), 21, "{warnings:#?}");
     assert!(warnings[0].contains("where `g` is 0: no effect of `t`"), "{warnings:#?}");
     assert!(warnings[20].contains("25 more of these"), "{warnings:#?}");
     assert_eq!(project.rows("effects").len(), 45);
-}
-
-#[test]
-fn a_table_without_rows_has_no_groups_and_says_so() {
-    let project = Project::steps(
+    // A table without rows has no groups, and the run reports it.
+    let steps =
         "  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
   none: { op: sql, from: data, with: { query: SELECT * FROM input WHERE y > 1000, key: [row] } }
   effects:
     op: regress
     from: none
     with: { treatment: arm, control: c, outcomes: [y], by: [g], seed: 1 }
-",
-    );
-    project.write("data.csv", "g,arm,y\n1,c,2\n");
+";
+    let project = Project::steps(steps).with("data.csv", "g,arm,y\n1,c,2\n");
     let outcome = project.run_ok(&[]);
     assert!(outcome.stdout.contains("no row, and so no group"), "{outcome}");
     for port in ["", ".findings", ".graph"] {
@@ -256,9 +241,8 @@ fn margins_are_tested_as_statsmodels_does_and_adjusted() {
     let one_sided = project.rows("worse.equivalence");
     for test in &tests {
         let row = of_test(&rows, test);
-        holds(row, "p_value", test["p_margin"].as_f64().unwrap(), 1e-6);
-        holds(row, "p_adjusted", test["margin_all"].as_f64().unwrap(), 1e-6);
-        let (p, q) = (test["all"].as_f64().unwrap(), test["margin_all"].as_f64().unwrap());
+        alike(row, test, "p_value=p_margin p_adjusted=margin_all", 1e-6);
+        let (p, q) = (number(test, "all"), number(test, "margin_all"));
         let verdict = match (p <= 0.05, q <= 0.05) {
             (true, true) => "trivial",
             (true, false) => "different",
@@ -271,7 +255,7 @@ fn margins_are_tested_as_statsmodels_does_and_adjusted() {
         let reach = number(row, "ci_high").abs().max(number(row, "ci_low").abs());
         holds(row, "excluded", reach, CLOSED);
         let row = of_test(&one_sided, test);
-        holds(row, "p_value", test["p_worse"].as_f64().unwrap(), 1e-6);
+        alike(row, test, "p_value=p_worse", 1e-6);
         let lower = test["outcome"] == "z";
         assert_eq!((row["low"].is_null(), row["high"].is_null()), (lower, !lower), "{row}");
     }
@@ -302,10 +286,8 @@ fn margins_in_standard_deviations_agree_with_the_interval_of_the_effect_size() {
     for (step, measure) in [("sd", "cohens_d"), ("sd_difference", "cohens_dz")] {
         let row = &project.rows(&format!("{step}.equivalence"))[0];
         let size = find(&sizes, &[("measure", measure)]);
-        holds(row, "estimate", number(size, "value"), CLOSED);
         // 1 - 2 alpha is 95 %.
-        holds(row, "ci_low", number(size, "ci_low"), CLOSED);
-        holds(row, "ci_high", number(size, "ci_high"), CLOSED);
+        alike(row, size, "estimate=value ci_low ci_high", CLOSED);
         let within = number(row, "ci_high") < 0.5 && number(row, "ci_low") > -0.5;
         assert_eq!(number(row, "p_value") <= 0.025, within, "{row}");
     }
@@ -316,7 +298,7 @@ fn margins_in_standard_deviations_agree_with_the_interval_of_the_effect_size() {
 
 #[test]
 fn findings_have_a_sentence_for_the_paper() {
-    let rows = (0..400u64).map(|i| {
+    let table = made("unit,arm,bleu", 400, |i| {
         let (unit, arm) = (i / 4, ["c", "T1", "T2", "T3"][(i % 4) as usize]);
         let shift = match arm {
             "T2" => 31.0,
@@ -327,7 +309,7 @@ fn findings_have_a_sentence_for_the_paper() {
     });
     let with = "treatment: arm, control: c, outcomes: [bleu], unit: unit, \
                 equivalence: { margin: 3 }";
-    let project = analysed(&csv("unit,arm,bleu", rows), with);
+    let project = analysed(&table, with);
     let rows = project.rows("effects.findings");
     assert_eq!(rows.len(), 3);
     let of = |arm: &str| find(&rows, &[("treatment", arm)]);
@@ -343,16 +325,13 @@ fn findings_have_a_sentence_for_the_paper() {
     let full = project.rows("effects");
     for row in &rows {
         let estimate = find(&full, &[("treatment", text(row, "treatment"))]);
-        holds(row, "estimate", number(estimate, "estimate"), 5e-4);
+        alike(row, estimate, "estimate", 5e-4);
         assert!(number(row, "a12_low") < number(row, "a12"));
         assert!(number(row, "a12") < number(row, "a12_high"));
     }
-}
-
-#[test]
-fn a_refused_estimate_is_a_sentence_without_a_number() {
-    let rows = (0..8u64).map(|i| format!("{},{}", ["c", "t"][(i % 2) as usize], noise(i, 0)));
-    let project = analysed(&csv("arm,y", rows), ARMS);
+    // A refused estimate is a sentence without a number.
+    let table = made("arm,y", 8, |i| format!("{},{}", turns(i + 1), noise(i, 0)));
+    let project = analysed(&table, ARMS);
     let row = &project.rows("effects.findings")[0];
     assert_eq!((text(row, "status"), &row["a12"]), ("refused", &Value::Null));
     let sentence = text(row, "sentence");

@@ -3,7 +3,7 @@
 
 use crate::harness::{Project, hides, says, text};
 use crate::regress_refusals::{TWO, is_refused};
-use crate::regress_tables::{analysed, csv, find, noise, number, workflow};
+use crate::regress_tables::{analysed, arm, effects, find, made, noise, number, turns, workflow};
 
 #[track_caller]
 fn warned(table: &str, with: &str) -> (Project, Vec<String>) {
@@ -12,43 +12,36 @@ fn warned(table: &str, with: &str) -> (Project, Vec<String>) {
     (project, messages)
 }
 
-fn arm(i: u64) -> &'static str {
-    if noise(i, 4) % 2 == 0 { "t" } else { "c" }
-}
-
 #[test]
 fn a_unit_in_two_clusters_is_refused_by_every_estimator() {
     // Unit 3 has one row in the cluster of unit 40.
-    let rows = (0..120u64).map(|i| {
-        let (unit, arm) = (i / 2, ["c", "t"][i as usize % 2]);
-        let cluster = if i == 6 { 20 } else { unit / 2 };
-        format!("{arm},{},{unit},{cluster}", noise(i, 1))
+    let table = made("arm,y,unit,place", 120, |i| {
+        let cluster = if i == 6 { 20 } else { i / 4 };
+        format!("{},{},{},{cluster}", turns(i + 1), noise(i, 1), i / 2)
     });
     let with = "treatment: arm, control: c, outcomes: [y], unit: unit, cluster: place,
       estimators: [paired, ols, difference]";
-    let rows = analysed(&csv("arm,y,unit,place", rows), with).rows("effects");
+    let rows = effects(&table, with);
     assert_eq!(rows.len(), 3);
     for row in &rows {
         is_refused(row, "1 unit has rows in two clusters or more: a unit must lie within one");
     }
-    let row =
-        |i: u64| format!("{},{},{},{}", ["t", "c"][i as usize % 2], noise(i, 1), i / 2, i % 7);
-    let rows = analysed(&csv("arm,y,unit,place", (0..60).map(row)), with).rows("effects");
+    let row = |i: u64| format!("{},{},{},{}", turns(i), noise(i, 1), i / 2, i % 7);
+    let rows = effects(&made("arm,y,unit,place", 60, row), with);
     is_refused(&rows[0], "30 units have rows in two clusters or more: a unit must lie within one");
 }
 
 #[test]
 fn integers_beyond_the_doubles_are_refused_for_what_they_are() {
     for base in [9_007_199_254_740_990_u64, 9_223_372_036_854_775_000] {
-        let rows = (0..60).map(|i| format!("{},{}", arm(i), base + i % 7));
-        let rows = analysed(&csv("arm,y", rows), TWO).rows("effects");
+        let rows = effects(&made("arm,y", 60, |i| format!("{},{}", arm(i), base + i % 7)), TWO);
         let reason = text(&rows[0], "reason");
         assert!(reason.starts_with("`y` has integers of 2^53 or more in "), "{reason}");
         says(reason, &["subtract a constant"]);
     }
     // Doubles so far from zero that they differ in their last digits only.
-    let rows = (0..60).map(|i| format!("{},{}", arm(i), 1.0e15 + 0.125 * (i % 4) as f64));
-    let rows = analysed(&csv("arm,y", rows), TWO).rows("effects");
+    let row = |i: u64| format!("{},{}", arm(i), 1.0e15 + 0.125 * (i % 4) as f64);
+    let rows = effects(&made("arm,y", 60, row), TWO);
     let reason = text(&rows[0], "reason");
     assert!(reason.starts_with("`y` varies by 0.375"), "{reason}");
 }
@@ -56,16 +49,14 @@ fn integers_beyond_the_doubles_are_refused_for_what_they_are() {
 #[test]
 fn outcomes_whose_squares_vanish_have_their_effect() {
     let table = |unit: &str| {
-        csv(
-            "arm,y,x",
-            (0..200).map(|i| format!("{},{}{unit},{}", arm(i), noise(i, 1), noise(i, 2))),
-        )
+        let row = |i: u64| format!("{},{}{unit},{}", arm(i), noise(i, 1), noise(i, 2));
+        made("arm,y,x", 200, row)
     };
     let with = format!("{TWO}, confounders: [x], estimators: [difference, ols, weighting, aipw]");
-    let whole = analysed(&table(""), &with).rows("effects");
+    let whole = effects(&table(""), &with);
     for unit in ["e-200", "e-300", "e+200"] {
         let scale: f64 = format!("1{unit}").parse().unwrap();
-        for (row, whole) in analysed(&table(unit), &with).rows("effects").iter().zip(&whole) {
+        for (row, whole) in effects(&table(unit), &with).iter().zip(&whole) {
             for column in ["estimate", "standard_error"] {
                 let (ours, theirs) = (number(row, column) / scale, number(whole, column));
                 assert!((ours / theirs - 1.0).abs() < 1e-9, "{column}: {row:#}");
@@ -76,37 +67,35 @@ fn outcomes_whose_squares_vanish_have_their_effect() {
 
 #[test]
 fn a_treatment_of_numbers_is_refused_in_few_words() {
-    let rows = (0..4000u64).map(|i| format!("{}.5,{}", i * 7 % 4001, noise(i, 1)));
-    let table = csv("dose,y", rows);
+    let table = made("dose,y", 4000, |i| format!("{}.5,{}", i * 7 % 4001, noise(i, 1)));
     for (control, start) in [
         ("none", "no row has `none` as `dose`: it is "),
         ("7.5", "`dose` has 4,000 values, and at most 100 are compared as arms: name some under"),
     ] {
         let with = format!("treatment: dose, control: '{control}', outcomes: [y]");
-        let (project, _) = warned(&table, &with);
-        let rows = project.rows("effects");
-        assert_eq!(rows.len(), 1);
-        let reason = text(&rows[0], "reason");
+        let row = analysed(&table, &with).only("effects");
+        let reason = text(&row, "reason");
         assert!(reason.starts_with(start) && reason.len() < 250, "{reason}");
     }
     // Arms that are named are compared, however many others there are.
-    let rows = (0..4000u64).map(|i| format!("{},{}", if i < 80 { i % 2 } else { i }, noise(i, 1)));
+    let row = |i: u64| format!("{},{}", if i < 80 { i % 2 } else { i }, noise(i, 1));
     let with = "treatment: dose, control: '0', treatments: ['1'], outcomes: [y]";
-    let rows = analysed(&csv("dose,y", rows), with).rows("effects");
-    assert_eq!((rows.len(), text(&rows[0], "status")), (1, "ok"));
-}
-
-#[test]
-fn arms_that_look_the_same_are_named() {
+    let row = analysed(&made("dose,y", 4000, row), with).only("effects");
+    assert_eq!(text(&row, "status"), "ok");
+    // Arms that look the same are named.
     let arms = ["c", "t", "T", "t "];
-    let rows = (0..200).map(|i| format!("{},{}", arms[i as usize % 4], noise(i, 1)));
-    let (_, messages) = warned(&csv("arm,y", rows), TWO);
+    let row = |i: u64| format!("{},{}", arms[i as usize % 4], noise(i, 1));
+    let (_, messages) = warned(&made("arm,y", 200, row), TWO);
     let wanted =
         "`arm` has the arms \"T\", \"t\" and \"t \", which differ by case or white space only";
     assert!(messages.iter().any(|message| message.contains(wanted)), "{messages:#?}");
-    let rows = (0..200).map(|i| format!("{},{}", arm(i), noise(i, 1)));
-    let (_, messages) = warned(&csv("arm,y", rows), TWO);
+    let (_, messages) = warned(&fine(), TWO);
     assert!(!messages.iter().any(|message| message.contains("white space")), "{messages:#?}");
+}
+
+/// 200 rows without anything to flag.
+fn fine() -> String {
+    made("arm,y", 200, |i| format!("{},{}", arm(i), noise(i, 1)))
 }
 
 /// The note of the primary estimate and a warning have these words; for fine data neither has.
@@ -121,18 +110,16 @@ fn flagged(table: &str, wanted: &str) {
 
 #[test]
 fn rows_that_decide_an_interval_are_flagged() {
-    let one = (0..200).map(|i| format!("{},{}", arm(i), u8::from(i == 70)));
-    flagged(&csv("arm,y", one), "`y` is 0 in all but 1 row: so few decide the estimate");
+    let one = made("arm,y", 200, |i| format!("{},{}", arm(i), u8::from(i == 70)));
+    flagged(&one, "`y` is 0 in all but 1 row: so few decide the estimate");
     // Quantiles of Cauchy's distribution, in some order.
     let tail = |i: u64| (std::f64::consts::PI * ((i * 77 % 200) as f64 + 0.5) / 200.0 - 1.57).tan();
-    let heavy = (0..200).map(|i| format!("{},{}", arm(i), tail(i)));
-    flagged(&csv("arm,y", heavy), "`y` has a heavy tail: one row of 200 carries ");
-    let twice = (0..100).chain(0..100).map(|i| format!("{},{}.{i}", arm(i), noise(i, 1)));
-    let wanted = "200 of 200 rows are copies of others in arm, outcome and covariates";
-    flagged(&csv("arm,y", twice), wanted);
-
-    let fine = (0..200).map(|i| format!("{},{}", arm(i), noise(i, 1)));
-    let (project, messages) = warned(&csv("arm,y", fine), TWO);
+    let heavy = made("arm,y", 200, |i| format!("{},{}", arm(i), tail(i)));
+    flagged(&heavy, "`y` has a heavy tail: one row of 200 carries ");
+    let row = |i: u64| format!("{},{}.{i}", arm(i), noise(i, 1));
+    let twice = made("arm,y", 200, |i| row(i % 100));
+    flagged(&twice, "200 of 200 rows are copies of others in arm, outcome and covariates");
+    let (project, messages) = warned(&fine(), TWO);
     let note = text(&project.rows("effects")[0], "note").to_owned();
     hides(&format!("{note} {messages:?}"), &["heavy", "copies", "all but"]);
 }
@@ -141,16 +128,13 @@ fn rows_that_decide_an_interval_are_flagged() {
 fn implied_independencies_are_adjusted_for_their_number() {
     // Nine independent columns: 36 independencies hold, and some have a small p by chance.
     let names: Vec<String> = (0..9).map(|column| format!("x{column}")).collect();
-    let rows = (0..60u64).map(|i| {
+    let table = made(&format!("arm,y,{}", names.join(",")), 60, |i| {
         let numbers: Vec<String> = (0..9).map(|k| noise(i, 5 + k).to_string()).collect();
         format!("{},{},{}", arm(i), noise(i, 1), numbers.join(","))
     });
-    let with = format!(
-        "{TWO}, estimators: [difference], graph: 'dag {{ arm -> y; {} }}'",
-        names.join("; ")
-    );
-    let rows = analysed(&csv(&format!("arm,y,{}", names.join(",")), rows), &with);
-    let rows = rows.rows("effects.graph");
+    let graph = format!("dag {{ arm -> y; {} }}", names.join("; "));
+    let with = format!("{TWO}, estimators: [difference], graph: '{graph}'");
+    let rows = analysed(&table, &with).rows("effects.graph");
     let mut p: Vec<(f64, f64)> = (rows.iter())
         .filter(|row| row["kind"] == "independence" && !row["p_value"].is_null())
         .map(|row| (number(row, "p_value"), number(row, "p_adjusted")))
@@ -167,11 +151,11 @@ fn implied_independencies_are_adjusted_for_their_number() {
 
 #[test]
 fn few_rows_and_clusters_have_errors_that_hold_in_them() {
-    let rows = (0..400u64)
-        .map(|i| format!("{},{},{},{}", arm(i), noise(i, 1) + noise(i, 2), noise(i, 2), i % 12));
-    let table = csv("arm,y,x,place", rows);
+    let table = made("arm,y,x,place", 400, |i| {
+        format!("{},{},{},{}", arm(i), noise(i, 1) + noise(i, 2), noise(i, 2), i % 12)
+    });
     let estimators = "confounders: [x], estimators: [difference, weighting, aipw, ols]";
-    let rows = analysed(&table, &format!("{TWO}, {estimators}, cluster: place")).rows("effects");
+    let rows = effects(&table, &format!("{TWO}, {estimators}, cluster: place"));
     for (estimator, kind) in [
         ("difference", "CR2"),
         ("ols", "CR2"),
@@ -181,7 +165,7 @@ fn few_rows_and_clusters_have_errors_that_hold_in_them() {
         let row = find(&rows, &[("estimator", estimator), ("se_kind", kind)]);
         assert!(number(row, "df") < 12.0, "{row:#}");
     }
-    let rows = analysed(&table, &format!("{TWO}, {estimators}")).rows("effects");
+    let rows = effects(&table, &format!("{TWO}, {estimators}"));
     for (estimator, kind) in [("ols", "HC3"), ("weighting", "jackknife"), ("aipw", "jackknife")] {
         let row = find(&rows, &[("estimator", estimator), ("se_kind", kind)]);
         assert!(number(row, "df") < 400.0, "{row:#}");
@@ -190,29 +174,24 @@ fn few_rows_and_clusters_have_errors_that_hold_in_them() {
 
 #[test]
 fn intervals_that_do_not_hold_in_few_rows_are_refused() {
-    let rows = (0..40u64).map(|i| {
-        format!("{},{},{},{}", ["c", "t"][i as usize % 2], noise(i, 1), noise(i, 2), noise(i, 3))
+    let table = made("arm,y,x,z", 40, |i| {
+        format!("{},{},{},{}", turns(i + 1), noise(i, 1), noise(i, 2), noise(i, 3))
     });
-    let table = csv("arm,y,x,z", rows);
     for (estimator, found) in [
         ("[matching]", "rows of an arm for matching: 20, at least 30"),
         ("[aipw], folds: 4", "rows for folds: 40, at least 100"),
         ("[iv], instruments: [z]", "rows for an instrument: 40, at least 50"),
     ] {
         let with = format!("{TWO}, confounders: [x], estimators: {estimator}");
-        let rows = analysed(&table, &with).rows("effects");
-        assert_eq!(text(&rows[0], "reason"), format!("too few {found} are needed"));
+        let reason = format!("too few {found} are needed");
+        assert_eq!(text(&effects(&table, &with)[0], "reason"), reason);
     }
-}
-
-#[test]
-fn matching_of_clusters_that_are_treated_as_a_whole_is_refused() {
-    let rows = (0..240u64).map(|i| {
-        let place = i % 24;
-        format!("{},{},{},{place}", ["c", "t"][place as usize % 2], noise(i, 1), noise(i, 2))
+    // So is matching of clusters that are treated as a whole.
+    let table = made("arm,y,x,place", 240, |i| {
+        format!("{},{},{},{}", turns(i + 1), noise(i, 1), noise(i, 2), i % 24)
     });
     let with = format!("{TWO}, confounders: [x], estimators: [matching], cluster: place");
-    let rows = analysed(&csv("arm,y,x,place", rows), &with).rows("effects");
+    let rows = effects(&table, &with);
     let reason = text(&rows[0], "reason");
     assert!(reason.starts_with("each cluster lies in one arm"), "{reason}");
 }

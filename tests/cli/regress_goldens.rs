@@ -1,18 +1,16 @@
-//! `regress` gives the numbers of the peers on four public data sets: those of statsmodels,
-//! scikit-learn's optimum, DoWhy, sensemakr, and the same formulas in numpy
-//! (`tests/reference/causal/`).
-//!
-//! `regress` and the closed formulas of the literature: Rosenbaum's bounds, E-values, adjusted
-//! p-values, two-stage least squares (`tests/reference/causal/`, and numpy for Card's data).
+//! `regress` gives the numbers of the peers (`tests/reference/causal/`): on four public data sets
+//! those of statsmodels, scikit-learn's optimum, DoWhy, sensemakr and numpy; and those of the
+//! literature for Rosenbaum's bounds, E-values, adjusted p-values and two-stage least squares.
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::harness::text;
+use crate::harness::{has, text};
 use crate::regress_paired::reference;
 use crate::regress_tables::{
-    CLOSED, OPTIMUM, analysed, csv, equal, find, has_value, holds, lacks, number, ran_with,
+    CLOSED, OPTIMUM, alike, analysed, csv, effects, ended, equal, find, has_value, holds, lacks,
+    number, ran_with,
 };
 
 /// A data set: its rows, the numbers of the peers, and the names of its arms.
@@ -82,24 +80,19 @@ pub fn theirs(of: &Value, path: &str) -> f64 {
 fn differences_of_means_are_welchs() {
     for golden in goldens() {
         let naive = &golden.json["naive"];
-        let project = ran_with(golden.csv, &golden.roles(), &[("effects", "")]);
-        let rows = project.rows("effects");
+        let rows = effects(golden.csv, &golden.roles());
         assert_eq!(rows.len(), 1, "{rows:?}");
         let wanted = [("estimator", "difference"), ("status", "ok"), ("estimand", "ate")];
         let row = find(&rows, &wanted);
-        holds(row, "estimate", theirs(naive, "ate"), CLOSED);
-        holds(row, "standard_error", theirs(naive, "se_welch"), CLOSED);
-        holds(row, "df", theirs(naive, "df"), CLOSED);
-        holds(row, "p_value", theirs(naive, "p"), OPTIMUM);
+        alike(row, naive, "estimate=ate standard_error=se_welch df", CLOSED);
+        alike(row, naive, "p_value=p", OPTIMUM);
         holds(row, "statistic", theirs(naive, "ate") / theirs(naive, "se_welch"), CLOSED);
-        assert_eq!((&row["primary"], text(row, "se_kind")), (&true.into(), "Welch"));
-        assert_eq!(row["n"], golden.json["meta"]["n"]);
-        assert_eq!(row["n_treatment"], golden.json["meta"]["n_treated"]);
+        let meta = &golden.json["meta"];
+        has(row, "primary se_kind n_missing adjusted_for", json!([true, "Welch", 0, ""]));
+        has(row, "n n_treatment", json!([meta["n"], meta["n_treated"]]));
         assert_eq!(number(row, "n_treatment") + number(row, "n_control"), number(row, "n"));
-        assert_eq!((&row["n_pairs"], &row["n_clusters"]), (&Value::Null, &Value::Null));
-        let arms = (text(row, "treatment"), text(row, "control"));
-        assert_eq!(arms, (golden.treated, golden.control));
-        assert_eq!((&row["n_missing"], text(row, "adjusted_for")), (&0.into(), ""));
+        has(row, "n_pairs n_clusters", json!([null, null]));
+        has(row, "treatment control", json!([golden.treated, golden.control]));
     }
 }
 
@@ -136,9 +129,8 @@ fn regressions_have_the_standard_errors_of_statsmodels() {
                 assert_eq!(text(row, "adjusted_for"), covariates.join(", "));
             }
         }
+        assert_eq!(project.texts("effects", "estimator"), ["aipw", "ols"], "by key");
         let rows = project.rows("effects");
-        let names: Vec<&str> = rows.iter().map(|row| text(row, "estimator")).collect();
-        assert_eq!(names, ["aipw", "ols"], "by key");
         assert_eq!(find(&rows, &[("estimator", "ols"), ("se_kind", "HC3")])["primary"], true);
         let rows = project.rows("effects.sensitivity");
         for (measure, name) in [
@@ -197,8 +189,7 @@ fn propensity_estimators_balance_and_overlap_are_those_of_the_optimum() {
                     if estimand == "ato" {
                         let row = find(&rows, &[("estimator", estimator)]);
                         let reason = format!("`{estimator}` does not estimate the ato");
-                        let found = (text(row, "status"), text(row, "reason"));
-                        assert_eq!(found, ("not_applicable", &*reason));
+                        ended(row, "not_applicable", &reason);
                         continue;
                     }
                     let value = theirs(peer, &format!("{of}/{estimand}"));
@@ -218,8 +209,7 @@ fn propensity_estimators_balance_and_overlap_are_those_of_the_optimum() {
             // The peer clips nothing.
             if model == "mle" && theirs(peer, "min") > 0.01 && theirs(peer, "max") < 0.99 {
                 let peer = &golden.json["teffects_stack_logit"]["aipw"];
-                holds(row, "estimate", theirs(peer, "ate"), OPTIMUM);
-                holds(row, "standard_error", theirs(peer, "se"), OPTIMUM);
+                alike(row, peer, "estimate=ate standard_error=se", OPTIMUM);
                 assert_eq!(text(row, "se_kind"), "sandwich");
             }
             let (clipped, whole) = (project.rows("ate.balance"), project.rows("wide_ate.balance"));
@@ -227,9 +217,7 @@ fn propensity_estimators_balance_and_overlap_are_those_of_the_optimum() {
             for covariate in golden.covariates() {
                 let before = &golden.json["balance"][covariate];
                 let row = find(&clipped, &[("covariate", covariate), ("status", "ok")]);
-                for column in ["smd", "variance_ratio", "ks"] {
-                    holds(row, column, theirs(before, column), CLOSED);
-                }
+                alike(row, before, "smd variance_ratio ks", CLOSED);
                 // Weighted means all but cancel: the scale of the column counts.
                 let after = theirs(&peer["smd_after_ate_weights"], covariate);
                 let near = |row: &Value| (number(row, "smd_weighted") - after).abs() < 1e-8;
@@ -280,14 +268,12 @@ fn standard_errors_by_propensity_are_those_of_all_estimating_equations() {
         for (step, _) in &steps {
             let rows = project.rows(step);
             let row = find(&rows, &[("estimator", "weighting"), ("status", "ok")]);
-            holds(row, "estimate", theirs(&peer[step], "estimate"), OPTIMUM);
-            holds(row, "standard_error", theirs(&peer[step], "standard_error"), OPTIMUM);
+            alike(row, &peer[step], "estimate standard_error", OPTIMUM);
             let kind = if step.contains('_') { "sandwich, clustered" } else { "sandwich" };
             assert_eq!(text(row, "se_kind"), kind);
             if let Some(matched) = peer["matching"].get(step) {
                 let row = find(&rows, &[("estimator", "matching"), ("se_kind", "Abadie-Imbens")]);
-                holds(row, "estimate", theirs(matched, "estimate"), OPTIMUM);
-                holds(row, "standard_error", theirs(matched, "standard_error"), OPTIMUM);
+                alike(row, matched, "estimate standard_error", OPTIMUM);
             }
         }
     }
@@ -295,11 +281,9 @@ fn standard_errors_by_propensity_are_those_of_all_estimating_equations() {
 
 /// Pairs as units under `t` and `c`.
 fn pairs(of: impl IntoIterator<Item = (f64, f64)>) -> String {
-    let rows = of
-        .into_iter()
-        .enumerate()
-        .flat_map(|(unit, (t, c))| [format!("u{unit},t,{t}"), format!("u{unit},c,{c}")]);
-    csv("unit,arm,y", rows)
+    let pair =
+        |(unit, (t, c)): (usize, (f64, f64))| [format!("u{unit},t,{t}"), format!("u{unit},c,{c}")];
+    csv("unit,arm,y", of.into_iter().enumerate().flat_map(pair))
 }
 
 const PAIRED: &str = "treatment: arm, control: c, outcomes: [y], unit: unit";
@@ -365,12 +349,8 @@ fn an_evalue_is_that_of_the_paper() {
         ("evalue", "evalue_point"),
         ("evalue_ci", "evalue_ci"),
     ] {
-        has_value(
-            &rows,
-            &[("analysis", "evalue"), ("measure", measure)],
-            theirs(peer, name),
-            CLOSED,
-        );
+        let row = find(&rows, &[("analysis", "evalue"), ("measure", measure)]);
+        holds(row, "value", theirs(peer, name), CLOSED);
     }
 }
 

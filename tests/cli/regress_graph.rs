@@ -7,14 +7,16 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, text};
+use crate::harness::{Project, has, text, values};
 use crate::regress_paired::reference;
-use crate::regress_tables::{OPTIMUM, analysed, csv, find, holds, noise, ran, ran_with};
+use crate::regress_tables::{
+    OPTIMUM, alike, analysed, csv, effects, ended, find, made, noise, ran, ran_with,
+};
 
 /// The row is refused for this reason.
 #[track_caller]
 fn refuses(row: &Value, reason: &str) {
-    assert_eq!((text(row, "status"), text(row, "reason")), ("refused", reason), "{row}");
+    ended(row, "refused", reason);
 }
 
 fn dags() -> Value {
@@ -158,19 +160,16 @@ fn estimators_adjust_for_what_the_graph_says() {
         if adjusted.is_empty() {
             assert_eq!(text(difference, "status"), "ok", "{difference}");
             let reason = "there is nothing to adjust for, and so no propensity score";
-            assert_eq!((text(aipw, "status"), text(aipw, "reason")), ("not_applicable", reason));
+            ended(aipw, "not_applicable", reason);
         } else {
             let reason = "by the graph, the arms differ in more than the treatment: something has \
                           to be adjusted for";
-            let found = (text(difference, "status"), text(difference, "reason"));
-            assert_eq!(found, ("refused", reason));
+            refuses(difference, reason);
             assert_eq!(text(aipw, "adjusted_for"), adjusted, "{name}");
         }
     }
     // Without a choice of estimators a graph has those with confounders.
-    let rows = estimates("fork", "");
-    let names: Vec<&str> = rows.iter().map(|row| text(row, "estimator")).collect();
-    assert_eq!(names, ["aipw", "ols"]);
+    assert_eq!(asked(&dags()["fork"], "").texts("effects", "estimator"), ["aipw", "ols"]);
 }
 
 #[test]
@@ -187,10 +186,7 @@ fn the_estimate_is_that_with_the_confounders_given() {
     let project = ran_with(&table(&dag), &with, &steps);
     assert_eq!(project.rows("graph"), project.rows("given"));
     assert_eq!(project.rows("both"), project.rows("same"));
-}
-
-#[test]
-fn confounders_are_checked_against_the_graph() {
+    // Confounders are checked against the graph.
     for (name, confounders, shown) in [
         ("collider", "C", "`C`"),
         ("chain_mediator", "M", "`M`"),
@@ -211,7 +207,7 @@ fn confounders_are_checked_against_the_graph() {
     let rows = table.lines().enumerate().skip(1);
     let table = csv("X,Y,Z,W", rows.map(|(at, line)| format!("{line},{}", at * at % 13)));
     let with = format!("{}, graph: '{}', confounders: [Z, W]", roles(&dag), dagitty(&dag));
-    for row in analysed(&table, &with).rows("effects") {
+    for row in effects(&table, &with) {
         assert_eq!(text(&row, "reason"), "the confounder `W` is not in the graph");
     }
 }
@@ -225,10 +221,7 @@ fn the_front_door_is_told() {
         refuses(find(&rows, &[("estimator", estimator)]), reason);
     }
     assert_eq!(text(find(&rows, &[("estimator", "difference")]), "status"), "refused");
-}
-
-#[test]
-fn effects_that_are_not_identified_are_refused_with_the_path() {
+    // Effects that are not identified are refused with the path.
     let project = asked(&dags()["bow"], ", estimators: [difference, ols, aipw]");
     let reason = "by the graph the effect is not identified: `X <- U -> Y` cannot be blocked: `U` \
                   is latent; no observed variables meet the frontdoor criterion, and no observed \
@@ -244,12 +237,11 @@ fn effects_that_are_not_identified_are_refused_with_the_path() {
 
 /// A treatment that an instrument moves and a latent cause too.
 fn instrument() -> String {
-    let rows = (0..300u64).map(|i| {
+    made("Z,X,Y", 300, |i| {
         let (z, u) = (noise(i, 3) % 2, noise(i, 1));
         let arm = i64::from(50 * z + u > 70);
         format!("{z},{arm},{}", 2 * u + 40 * arm + noise(i, 0))
-    });
-    csv("Z,X,Y", rows)
+    })
 }
 
 #[test]
@@ -278,19 +270,14 @@ fn instruments_of_the_graph_are_used() {
 const CONDITIONAL: &str =
     "dag { U [latent] W -> Z; W -> Y; Z -> X; U -> X; U -> Y; X -> Y; V -> Y }";
 
-fn conditional_instrument() -> String {
-    let rows = (0..300u64).map(|i| {
-        let w = noise(i, 4);
+#[test]
+fn an_instrument_may_need_a_covariate() {
+    let table = made("Z,X,Y,W,V", 300, |i| {
+        let (u, w) = (noise(i, 1), noise(i, 4));
         let z = i64::from(noise(i, 3) + w > 100);
-        let u = noise(i, 1);
         let arm = i64::from(50 * z + u > 70);
         format!("{z},{arm},{},{w},{}", 2 * u + 40 * arm + noise(i, 0) + w, noise(i, 5))
     });
-    csv("Z,X,Y,W,V", rows)
-}
-
-#[test]
-fn an_instrument_may_need_a_covariate() {
     let with = "treatment: X, control: '0', outcomes: [Y], estimators: [iv]";
     let graph = format!("graph: '{CONDITIONAL}'");
     let steps = [
@@ -301,7 +288,7 @@ fn an_instrument_may_need_a_covariate() {
         ("other", format!("instruments: [Z], confounders: [V], {graph}")),
         ("found", format!("confounders: [V], {graph}")),
     ];
-    let project = ran_with(&conditional_instrument(), with, &steps);
+    let project = ran_with(&table, with, &steps);
     let row = |step: &str| project.rows(step)[0].clone();
     assert_eq!((text(&row("graph"), "status"), text(&row("graph"), "adjusted_for")), ("ok", "W"));
     assert_eq!((row("given"), row("both")), (row("graph"), row("graph")));
@@ -325,13 +312,9 @@ fn instruments_are_checked_against_the_graph() {
     ] {
         refuses(&project.rows(step)[0], reason);
     }
-}
-
-#[test]
-fn a_graph_without_an_effect_says_so() {
+    // A graph without an effect is reported.
     let with = "treatment: X, control: '0', outcomes: [Y], graph: 'dag { Z -> X; Z -> Y }'";
-    let dag = dags()["fork"].clone();
-    let project = analysed(&table(&dag), with);
+    let project = analysed(&table(&dags()["fork"]), with);
     let rows = project.rows("effects.graph");
     let row = find(&rows, &[("kind", "identification")]);
     assert!(text(row, "note").contains("the graph says that the effect is zero"), "{row}");
@@ -341,12 +324,12 @@ fn a_graph_without_an_effect_says_so() {
 #[test]
 fn outcomes_are_adjusted_for_what_each_needs() {
     let graph = "dag { Z -> X; Z -> Y; X -> Y; X -> V; W -> X; W -> V }";
-    let rows = (0..120u64).map(|i| {
+    let table = made("X,Y,V,Z,W", 120, |i| {
         let values: Vec<String> = (0..4).map(|at| noise(i, at).to_string()).collect();
         format!("{},{}", noise(i, 4) % 2, values.join(","))
     });
     let with = format!("treatment: X, control: '0', outcomes: [Y, V], graph: '{graph}'");
-    let project = analysed(&csv("X,Y,V,Z,W", rows), &with);
+    let project = analysed(&table, &with);
     let rows = project.rows("effects");
     for (outcome, adjusted) in [("Y", "Z"), ("V", "W")] {
         let row = find(&rows, &[("outcome", outcome), ("estimator", "ols"), ("status", "ok")]);
@@ -373,9 +356,8 @@ fn each_outcome_is_analysed_as_if_it_were_alone() {
         let arm = i64::from(40 * a + 40 * b + noise(i, 0) > 90);
         format!("{arm},{},{},{a},{b},{c},{d}", 2 * d + 20 * arm + noise(i, 5), 2 * c + noise(i, 6))
     });
-    let with = format!(
-        "treatment: X, control: '0', estimators: [iv, ols], confounders: [C, D], graph: '{graph}'"
-    );
+    let given = format!("estimators: [iv, ols], confounders: [C, D], graph: '{graph}'");
+    let with = format!("treatment: X, control: '0', {given}");
     let steps = [("both", "outcomes: [Y, V]"), ("y", "outcomes: [Y]"), ("v", "outcomes: [V]")];
     let project = ran_with(&csv("X,Y,V,A,B,C,D", rows), &with, &steps);
     let both = project.rows("both");
@@ -384,20 +366,18 @@ fn each_outcome_is_analysed_as_if_it_were_alone() {
             let one = project.rows(step);
             let alone = find(&one, &[("estimator", estimator), ("status", "ok")]);
             let row = find(&both, &[("estimator", estimator), ("outcome", outcome)]);
-            for column in ["estimate", "standard_error", "p_value", "adjusted_for", "n"] {
-                assert_eq!(row[column], alone[column], "{outcome} {estimator} {column}");
-            }
+            let columns = "estimate standard_error p_value adjusted_for n";
+            has(row, columns, values(alone, columns));
         }
     }
 }
 
 #[test]
-fn implied_independencies_are_tested() {
+fn implied_independencies_are_tested_and_need_every_value() {
     let peer = reference()["partial"].clone();
     let with = "treatment: arm, control: c, outcomes: [y], estimators: [difference],
       graph: 'dag { x -> m -> y; arm -> y; w }'";
-    let project = analysed(peer["csv"].as_str().unwrap(), with);
-    let rows = project.rows("effects.graph");
+    let rows = analysed(text(&peer, "csv"), with).rows("effects.graph");
     let mut tested = 0;
     for row in rows.iter().filter(|row| row["kind"] == "independence") {
         assert_eq!(text(row, "outcome"), "");
@@ -408,8 +388,7 @@ fn implied_independencies_are_tested() {
         };
         let (name, turned) = (format!("{a} {b}{given}"), format!("{b} {a}{given}"));
         let wanted = peer.get(&name).or(peer.get(&turned)).unwrap_or_else(|| panic!("{name}"));
-        holds(row, "coefficient", wanted["coefficient"].as_f64().unwrap(), OPTIMUM);
-        holds(row, "p_value", wanted["p_value"].as_f64().unwrap(), OPTIMUM);
+        alike(row, wanted, "coefficient p_value", OPTIMUM);
         assert!(text(row, "note").contains("In 120 rows their partial correlation is"), "{row}");
         tested += 1;
     }
@@ -422,47 +401,32 @@ fn implied_independencies_are_tested() {
     assert_eq!(of_arm.len(), 3);
     for row in of_arm {
         let reason = "the treatment has no order, so that it has no correlation";
-        assert_eq!((text(row, "status"), text(row, "reason")), ("not_applicable", reason));
+        ended(row, "not_applicable", reason);
     }
-}
-
-#[test]
-fn implied_independencies_are_tested_over_units() {
     // The same units three times: no more than one of each is known.
-    let peer = reference()["partial"].clone();
     let table = peer["csv"].as_str().unwrap();
     let rows = table.lines().skip(1).enumerate();
     let rows = rows.flat_map(|(unit, line)| {
         let (_, rest) = line.split_once(',').unwrap();
         ["c", "t", "u"].map(|arm| format!("{unit},{arm},{rest}"))
     });
-    let with = "treatment: arm, control: c, outcomes: [y], unit: unit, estimators: [paired],
-      graph: 'dag { x -> m -> y; arm -> y; w }'";
-    let project = analysed(&csv("unit,arm,x,m,y,w", rows), with);
-    let rows = project.rows("effects.graph");
+    let paired = with.replace("[difference]", "[paired], unit: unit");
+    let table = csv("unit,arm,x,m,y,w", rows);
+    let rows = analysed(&table, &paired).rows("effects.graph");
     let row = rows.iter().find(|row| row["variables"] == "x, y").unwrap();
-    for column in ["coefficient", "p_value"] {
-        holds(row, column, peer["x y | m"][column].as_f64().unwrap(), OPTIMUM);
-    }
+    alike(row, &peer["x y | m"], "coefficient p_value", OPTIMUM);
     assert!(text(row, "note").contains("In 120 units (by their means) their partial"), "{row}");
-}
-
-#[test]
-fn implied_independencies_need_every_value() {
-    let peer = reference()["partial"].clone();
+    // They need every value.
     let mut lines: Vec<String> = peer["csv"].as_str().unwrap().lines().map(Into::into).collect();
     let cells: Vec<&str> = lines[5].split(',').collect();
     lines[5] = format!("{},{},,{},{}", cells[0], cells[1], cells[3], cells[4]);
     let table = lines.join("\n") + "\n";
-    let with = "treatment: arm, control: c, outcomes: [y], estimators: [difference],
-      graph: 'dag { x -> m -> y; arm -> y; w }'";
     let of = |with: &str| {
         let rows = analysed(&table, with).rows("effects.graph");
         rows.into_iter().find(|row| row["variables"] == "m, w").unwrap()
     };
     let reason = "1 row has no `m` (missing: drop leaves such rows out)";
-    let row = of(with);
-    assert_eq!((text(&row, "status"), text(&row, "reason")), ("refused", reason));
+    refuses(&of(with), reason);
     let row = of(&format!("{with}, missing: drop"));
     assert!(text(&row, "note").contains(" 1 incomplete row is left out. Adjusted for "), "{row}");
 }

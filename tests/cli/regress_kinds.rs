@@ -2,12 +2,13 @@
 //! effects, and a treatment that is a dose: the numbers of tests/reference/generalised_models.json
 //! come out of the program.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::harness::{Project, says, text};
 use crate::regress_goldens::theirs;
 use crate::regress_tables::{
-    OPTIMUM, analysed, csv, estimate, find, holds, lacks, number, ran_with, reasons, workflow,
+    OPTIMUM, alike, analysed, csv, estimate, find, holds, lacks, number, ran_with, reasons,
+    workflow,
 };
 
 fn reference() -> Value {
@@ -49,9 +50,7 @@ fn measures_are_those_of_the_peers() {
     }
     let row = estimate(&project, "passed", "logistic_difference");
     assert_eq!((text(&row, "measure"), number(&row, "null_value")), ("risk_difference", 0.0));
-    for column in ["estimate", "standard_error"] {
-        holds(&row, column, theirs(&peer["logistic"]["margins"]["CR1"], column), OPTIMUM);
-    }
+    alike(&row, &peer["logistic"]["margins"]["CR1"], "estimate standard_error", OPTIMUM);
     let row = &project.rows("passed.summary")[0];
     assert_eq!(text(row, "measure"), "odds_ratio", "{row}");
 }
@@ -67,16 +66,11 @@ fn absorbed_effects_are_those_of_the_peers() {
     let project = ran_with(text(&peer, "csv"), with, &steps);
     for (row, (step, _)) in rows.iter().zip(&steps) {
         let found = estimate(&project, step, "ols");
-        holds(&found, "estimate", row["estimate"].as_f64().unwrap(), OPTIMUM);
-        holds(&found, "standard_error", row["HC1"].as_f64().unwrap(), OPTIMUM);
-        holds(&found, "df", row["df_resid"].as_f64().unwrap(), 0.0);
+        alike(&found, row, "estimate standard_error=HC1", OPTIMUM);
+        alike(&found, row, "df=df_resid", 0.0);
         assert!(text(&found, "note").contains("absorbed for the levels"), "{found}");
     }
-}
-
-#[test]
-fn other_estimators_do_not_absorb() {
-    let peer = reference();
+    // Other estimators do not absorb.
     let with = "treatment: arm, control: '0', outcomes: [y], absorb: [repo],
       estimators: [ols, lin]";
     let project = analysed(peer["csv"].as_str().unwrap(), with);
@@ -101,7 +95,7 @@ fn a_dose_has_a_curve_and_trends() {
     assert!(number(&row, "ci_low") < number(&row, "estimate"), "{row}");
     let trend = project.rows("effects.trend");
     let row = find(&trend, &[("outcome", "passed"), ("test", "cochran_armitage")]);
-    holds(row, "statistic", peer["dose"]["cochran_armitage"]["z"].as_f64().unwrap(), OPTIMUM);
+    alike(row, &peer["dose"]["cochran_armitage"], "statistic=z", OPTIMUM);
     let row = find(&trend, &[("outcome", "y"), ("test", "jonckheere_terpstra")]);
     holds(row, "p_value", peer["dose"]["jonckheere"]["y"].as_f64().unwrap(), OPTIMUM);
     let row = find(&trend, &[("outcome", "y"), ("test", "cochran_armitage")]);
@@ -135,20 +129,13 @@ fn texts_are_indicators_of_their_levels() {
         let (one, two) =
             (estimate(&project, "text", estimator), estimate(&project, "numbers", estimator));
         let other = estimate(&project, "base", estimator);
-        for column in ["estimate", "standard_error", "p_value"] {
-            holds(&one, column, number(&two, column), 1e-9);
-            holds(&other, column, number(&two, column), 1e-6);
-        }
+        alike(&one, &two, "estimate standard_error p_value", 1e-9);
+        alike(&other, &two, "estimate standard_error p_value", 1e-6);
         assert_eq!(text(&one, "adjusted_for"), "language (base java)");
         assert_eq!(text(&other, "adjusted_for"), "language (base python)");
     }
-    let names: Vec<Value> =
-        project.rows("text.balance").iter().map(|row| row["covariate"].clone()).collect();
-    assert_eq!(names, [json!("language=c"), json!("language=python")]);
-}
-
-#[test]
-fn a_text_may_modify_the_effect() {
+    assert_eq!(project.texts("text.balance", "covariate"), ["language=c", "language=python"]);
+    // A text may modify the effect.
     let with = "treatment: arm, control: '0', outcomes: [y], modifiers: [language]";
     let project = analysed(&levels(), with);
     let rows = project.rows("effects.modifiers");

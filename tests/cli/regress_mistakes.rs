@@ -50,7 +50,7 @@ fn sound(with: &str) {
 }
 
 #[test]
-fn columns_that_do_not_exist() {
+fn columns_that_do_not_exist_or_are_of_another_type() {
     instead("treatment: «armm", "unknown-column", &["`armm`", "did you mean `arm`?"]);
     instead("outcomes: [y, «yy]", "unknown-column", &["did you mean `y"]);
     all(
@@ -64,10 +64,7 @@ fn columns_that_do_not_exist() {
             ("by: [«nothing]", &["`nothing`"]),
         ],
     );
-}
-
-#[test]
-fn columns_of_another_type() {
+    // Columns of another type.
     let words = ["column `unit` has type utf8, but a number is needed"];
     instead("outcomes: [«unit]", "wrong-type", &words);
     instead("treatment: «tags", "wrong-type", &["a plain value is needed"]);
@@ -160,7 +157,7 @@ fn numbers_out_of_range() {
 }
 
 #[test]
-fn words_that_do_not_exist() {
+fn words_that_do_not_exist_and_values_of_another_type() {
     all(
         "wrong-value",
         &[
@@ -175,10 +172,7 @@ fn words_that_do_not_exist() {
         ],
     );
     more("«confounder: [x]", "unknown-argument", &["did you mean `confounders`?"]);
-}
-
-#[test]
-fn values_of_another_type() {
+    // Values of another type.
     all("wrong-type", &[("confounders: «x", &[]), ("alpha: «high", &[])]);
     // An arm is a text also where it looks like a number: quotes are needed.
     for with in ["seed: «today", "seed: «1.5", "treatment: n\ncontrol: «0"] {
@@ -233,13 +227,10 @@ fn arguments_that_conflict() {
         sound(&format!("standard_errors: {kind}\ncluster: place\nestimators: [ols]"));
     }
     sound("by: [place]\nadjust_over: []\nequivalence: { margin: 1, margins: { y: 2 } }");
-}
-
-#[test]
-fn every_mistake_is_told_at_once() {
-    let project = Project::new(&workflow(
-        "treatment: amr\ncontrol: c\noutcomes: [yy]\nconfounders: [tags]\nalpha: 1.0\nseed: 1",
-    ));
+    // Every mistake is reported at once.
+    let with =
+        "treatment: amr\ncontrol: c\noutcomes: [yy]\nconfounders: [tags]\nalpha: 1.0\nseed: 1";
+    let project = Project::new(&workflow(with));
     let places = project.run_json(&[]).exits(2).diagnostics();
     let codes: Vec<&str> = places.iter().map(|place| place.split(' ').next().unwrap()).collect();
     assert_eq!(codes, ["unknown-column", "unknown-column", "wrong-type", "out-of-range"]);

@@ -4,9 +4,10 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, says, text};
+use crate::harness::{Project, has, says, text};
 use crate::regress_tables::{
-    self, CLOSED, OPTIMUM, analysed, csv, equal, find, holds, number, ran_with, status, workflow,
+    self, CLOSED, OPTIMUM, alike, analysed, csv, equal, find, holds, number, ran_with, status,
+    workflow,
 };
 
 pub fn reference() -> Value {
@@ -39,12 +40,8 @@ fn agrees(row: &Value, peer: &Value) {
 /// The slope of a modifier with its interval and p-values.
 #[track_caller]
 fn slopes(row: &Value, peer: &Value) {
-    for column in ["estimate", "standard_error", "ci_low", "ci_high"] {
-        holds(row, column, peer[column].as_f64().unwrap(), CLOSED);
-    }
-    for column in ["p_value", "q_value"] {
-        holds(row, column, peer[column].as_f64().unwrap(), OPTIMUM);
-    }
+    alike(row, peer, "estimate standard_error ci_low ci_high", CLOSED);
+    alike(row, peer, "p_value q_value", OPTIMUM);
 }
 
 #[test]
@@ -60,10 +57,8 @@ fn all_contrasts_are_paired_t_tests_adjusted_by_holm() {
         agrees(row, contrast);
         agrees(row_of(&low, contrast, "paired"), &contrast["level_90"]);
         holds(row, "p_adjusted", contrast["holm"].as_f64().unwrap(), OPTIMUM);
-        assert_eq!((&row["n"], &row["n_pairs"]), (&json!(120), &json!(60)));
-        assert_eq!((&row["n_treatment"], &row["n_control"]), (&json!(60), &json!(60)));
-        assert_eq!((text(row, "se_kind"), text(row, "estimand")), ("paired t", "ate"));
-        assert_eq!(row["primary"], true);
+        has(row, "n n_pairs n_treatment n_control", json!([120, 60, 60, 60]));
+        has(row, "se_kind estimand primary", json!(["paired t", "ate", true]));
         let note = text(row, "note");
         says(note, &["Mean paired difference", "60 pairs", "Holm-adjusted p", "95 % CI", "t(59)"]);
         assert!(text(row_of(&low, contrast, "paired"), "note").contains("90 % CI"));
@@ -114,9 +109,7 @@ fn the_summary_has_a_line_for_each_primary_estimate() {
         let wanted = [("treatment", &*name), ("outcome", text(contrast, "outcome"))];
         let row = find(&rows, &wanted);
         assert_eq!((&row["n"], text(row, "status")), (&json!(60), "ok"));
-        for column in ["estimate", "ci_low", "ci_high"] {
-            holds(row, column, number(contrast, column), 5e-4);
-        }
+        alike(row, contrast, "estimate ci_low ci_high", 5e-4);
         let p: f64 = text(row, "p_adj").parse().unwrap();
         equal(p, contrast["holm"].as_f64().unwrap(), 5e-2, "p");
     }
@@ -200,9 +193,7 @@ fn effects_change_with_modifiers() {
                     let edge = group[column].as_f64().unwrap();
                     assert!((number(row, column) - edge).abs() < 1e-9, "{row}");
                 }
-                for column in ["estimate", "standard_error"] {
-                    holds(row, column, group[column].as_f64().unwrap(), CLOSED);
-                }
+                alike(row, group, "estimate standard_error", CLOSED);
                 assert_eq!((&row["n"], &row["p_value"]), (&group["n"], &Value::Null), "{row}");
                 groups += 1;
             }
@@ -210,10 +201,7 @@ fn effects_change_with_modifiers() {
         }
     }
     assert_eq!(rows.len(), 12 + groups);
-}
-
-#[test]
-fn without_units_modifiers_interact_with_the_treatment() {
+    // Without units, modifiers interact with the treatment.
     let peer = reference()["independent"].clone();
     let with = "treatment: arm, control: c, outcomes: [y], modifiers: [x, w]";
     let project = analysed(peer["csv"].as_str().unwrap(), with);
@@ -267,18 +255,16 @@ fn several_answers_of_a_unit_are_averaged_first() {
     // A regression uses the same units.
     agrees(find(&rows, &[("estimator", "ols"), ("se_kind", "CR2")]), &peer["ols"]);
     let row = find(&rows, &[("estimator", "difference")]);
-    for (column, relative) in [("statistic", CLOSED), ("df", CLOSED), ("p_value", OPTIMUM)] {
-        holds(row, column, peer["welch"][column].as_f64().unwrap(), relative);
-    }
-    let remark = "The standard error ignores that rows are paired.";
-    assert!(text(row, "note").contains(remark), "{row}");
+    alike(row, &peer["welch"], "statistic df", CLOSED);
+    alike(row, &peer["welch"], "p_value", OPTIMUM);
+    says(text(row, "note"), &["The standard error ignores that rows are paired."]);
     assert_eq!(project.rows("effects.summary")[0]["n"], peer["pairs"]);
 }
 
 fn pairs(units: usize) -> String {
-    let rows = (0..units)
-        .flat_map(|unit| [format!("u{unit},t,{},k", 2 * unit + 1), format!("u{unit},c,{unit},k")]);
-    csv("unit,arm,y,town", rows)
+    let pair =
+        |unit: usize| [format!("u{unit},t,{},k", 2 * unit + 1), format!("u{unit},c,{unit},k")];
+    csv("unit,arm,y,town", (0..units).flat_map(pair))
 }
 
 #[test]
@@ -293,10 +279,7 @@ fn ten_pairs_and_two_clusters_are_the_least() {
         let found = status(&analysed(&pairs(units), with), "effects", "paired");
         assert_eq!(found, ("refused".into(), reason.into()));
     }
-}
-
-#[test]
-fn the_paired_estimate_is_primary_whether_it_is_named_or_not() {
+    // The paired estimate is primary, whether it is named or not.
     for estimators in ["", ", estimators: [ols]", ", estimators: [ols, paired]"] {
         let with = format!("treatment: arm, control: c, outcomes: [y], unit: unit{estimators}");
         let project = analysed(&pairs(20), &with);

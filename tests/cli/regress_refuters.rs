@@ -3,8 +3,13 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, says, text};
-use crate::regress_tables::{analysed, csv, equal, find, noise, number, ran_with, reasons};
+use crate::harness::{Project, has, says, text};
+use crate::regress_refusals::TWO;
+use crate::regress_tables::{analysed, ended, equal, find, made, noise, number, ran_with, reasons};
+
+/// Pairs, and arms that the covariate moves.
+const UNITS: &str = "treatment: arm, control: c, outcomes: [y], unit: unit, seed: 3";
+const FREE: &str = "treatment: free, control: c, outcomes: [y], confounders: [x]";
 
 const REFUTERS: [&str; 4] = ["placebo", "random_common_cause", "subset", "bootstrap"];
 
@@ -30,7 +35,7 @@ steps:
 /// 120 units under two arms, the effects 30 on `y` and none on `z`; without units, the covariate
 /// `x` has an influence on the arm.
 fn table(order: impl Fn(u64) -> u64) -> String {
-    let rows = (0..240).map(|at| {
+    made("n,unit,place,arm,free,y,z,x", 240, |at| {
         let i = order(at);
         let (unit, treated) = (i / 2, i % 2 == 1);
         let arm = if treated { "t" } else { "c" };
@@ -39,8 +44,7 @@ fn table(order: impl Fn(u64) -> u64) -> String {
         let z = noise(unit, 3) + noise(i, 4);
         let place = unit % 24;
         format!("{i},u{unit},p{place},{arm},{free},{y},{z},{}", noise(unit, 2))
-    });
-    csv("n,unit,place,arm,free,y,z,x", rows)
+    })
 }
 
 #[track_caller]
@@ -69,10 +73,7 @@ fn the_same_seed_gives_the_same_on_any_number_of_threads() {
         assert_eq!(digests(&project, "two", "2"), one);
         assert_eq!(digests(&project, "four", "4"), one);
     }
-}
-
-#[test]
-fn the_order_of_rows_does_not_count() {
+    // Nor does the order of rows count.
     for design in DESIGNS {
         let project = project(&format!("{design}, seed: 7, simulations: 24"));
         let straight = digests(&project, "straight", "2");
@@ -89,13 +90,12 @@ fn a_large_table_gives_the_same_each_time() {
     let design = "unit: unit, confounders: [x], estimators: [paired, ols, aipw], modifiers: [x]";
     let project = Project::new(&workflow(&format!("{design}, seed: 7, simulations: 4")));
     let table = |order: &dyn Fn(u64) -> u64| {
-        let rows = (0..20_000).map(|at| {
+        made("n,unit,arm,y,z,x", 20_000, |at| {
             let i = order(at);
             let (unit, arm) = (i / 2, if i % 2 == 1 { "t" } else { "c" });
             let (y, z) = (noise(i, 1) * 7 + noise(unit, 0), noise(unit, 3) + noise(i, 4));
             format!("{i},u{unit},{arm},{y}.{z},{z},{}.7", noise(unit, 2))
-        });
-        csv("n,unit,arm,y,z,x", rows)
+        })
     };
     project.write("data.csv", table(&|at| at));
     let first = digests(&project, "first", "2");
@@ -119,11 +119,8 @@ fn another_seed_gives_other_refutations_and_the_same_estimates() {
         let changed: Vec<&str> = other.iter().map(|(_, port, _)| port.as_str()).collect();
         assert_eq!(changed, ["refutations"], "seed {seed}");
     }
-}
-
-#[test]
-fn the_names_of_units_and_columns_that_are_not_named_do_not_matter() {
-    let project = project("unit: unit, seed: 7, simulations: 10");
+    // The names of units and of columns that are not named do not matter.
+    let project = self::project("unit: unit, seed: 7, simulations: 10");
     let first = digests(&project, "cache", "2");
     // A column that is not read does not even make the step run again.
     project.write("data.csv", table(|at| at).replace(",x\n", ",spare\n"));
@@ -142,10 +139,7 @@ const ALL: &str = "refuters: [placebo, random_common_cause, subset, bootstrap], 
 
 #[test]
 fn placebos_vanish_and_effects_survive() {
-    let with = format!(
-        "treatment: arm, control: c, outcomes: [y], unit: unit, confounders: [x],
-      estimators: [paired, ols, lin], seed: 3, {ALL}"
-    );
+    let with = format!("{UNITS}, confounders: [x], estimators: [paired, ols, lin], {ALL}");
     let (project, rows) = refutations(&with);
     assert_eq!(rows.len(), 12);
     let estimates = project.rows("effects");
@@ -178,23 +172,15 @@ fn placebos_vanish_and_effects_survive() {
             }
         }
     }
-}
-
-#[test]
-fn a_placebo_flips_the_signs_of_pairs() {
-    let with = format!("treatment: arm, control: c, outcomes: [y], unit: unit, seed: 3, {ALL}");
-    let (project, rows) = refutations(&with);
+    // A placebo flips the signs of pairs.
+    let (project, rows) = refutations(&format!("{UNITS}, {ALL}"));
     let found = &project.rows("effects")[0];
     let (effect, error) = (number(found, "estimate"), number(found, "standard_error"));
     // Each difference has the same size with either sign: variance sum d^2 / n^2.
     let wanted = (error * error * 119.0 / 120.0 + effect * effect / 120.0).sqrt();
     equal(number(find(&rows, &[("refuter", "placebo")]), "std"), wanted, 0.2, "std");
-}
-
-#[test]
-fn an_effect_that_is_none_is_like_its_placebos() {
-    let with = format!("treatment: arm, control: c, outcomes: [z], unit: unit, seed: 3, {ALL}");
-    let (project, rows) = refutations(&with);
+    // An effect that is none is like its placebos.
+    let (project, rows) = refutations(&format!("{}, {ALL}", UNITS.replace("[y]", "[z]")));
     let p = number(&project.rows("effects")[0], "p_value");
     let row = find(&rows, &[("refuter", "placebo")]);
     // The share of placebos that are as large is a permutation test.
@@ -204,10 +190,8 @@ fn an_effect_that_is_none_is_like_its_placebos() {
 
 #[test]
 fn estimators_with_covariates_are_refuted_too() {
-    let with = format!(
-        "treatment: free, control: c, outcomes: [y], confounders: [x],
-      estimators: [difference, ols, lin, matching, stratification, weighting, aipw], seed: 3, {ALL}"
-    );
+    let estimators = "difference, ols, lin, matching, stratification, weighting, aipw";
+    let with = format!("{FREE}, estimators: [{estimators}], seed: 3, {ALL}");
     let (project, rows) = refutations(&with);
     assert_eq!(rows.len(), 28);
     for found in project.rows("effects") {
@@ -224,10 +208,9 @@ fn estimators_with_covariates_are_refuted_too() {
                 _ => None,
             };
             if let Some(reason) = inapplicable {
-                assert_eq!((text(row, "status"), text(row, "reason")), ("not_applicable", reason));
-                assert_eq!((&row["simulations"], &row["failed"]), (&json!(0), &json!(0)));
-                assert!(row["new_effect"].is_null() && row["p_value"].is_null(), "{row}");
-                assert_eq!(row["estimate"], found["estimate"]);
+                ended(row, "not_applicable", reason);
+                let wanted = json!([0, 0, null, null, found["estimate"]]);
+                has(row, "simulations failed new_effect p_value estimate", wanted);
                 continue;
             }
             assert_eq!(text(row, "status"), "ok", "{row}");
@@ -241,36 +224,27 @@ fn estimators_with_covariates_are_refuted_too() {
 
 #[test]
 fn a_placebo_says_nothing_about_an_instrument() {
-    let made = (0..200u64).map(|i| {
+    let table = made("arm,y,z", 200, |i| {
         let z = i64::from(noise(i, 3) > 50);
         let arm = if 60 * z + noise(i, 1) > 80 { "t" } else { "c" };
         format!("{arm},{},{z}", noise(i, 0) + if arm == "t" { 40 } else { 0 })
     });
-    let with = format!(
-        "treatment: arm, control: c, outcomes: [y], instruments: [z], estimators: [iv], seed: 1, {ALL}"
-    );
-    let project = analysed(&csv("arm,y,z", made), &with);
-    let rows = project.rows("effects.refutations");
+    let with = format!("{TWO}, instruments: [z], estimators: [iv], seed: 1, {ALL}");
+    let rows = analysed(&table, &with).rows("effects.refutations");
     let row = find(&rows, &[("refuter", "placebo")]);
     assert_eq!(text(row, "reason"), "the instrument does not act on a permuted treatment");
     for refuter in ["random_common_cause", "subset", "bootstrap"] {
         let row = find(&rows, &[("refuter", refuter), ("status", "ok")]);
         equal(number(row, "new_effect"), number(row, "estimate"), 0.2, refuter);
     }
-}
-
-#[test]
-fn constant_propensities_have_nothing_to_refute() {
-    let with = format!(
-        "treatment: arm, control: c, outcomes: [y], unit: unit, confounders: [x],
-      estimators: [paired, weighting, aipw], seed: 3, {ALL}"
-    );
+    // Constant propensities have nothing to refute.
+    let with = format!("{UNITS}, confounders: [x], estimators: [paired, weighting, aipw], {ALL}");
     let (_, rows) = refutations(&with);
     for estimator in ["weighting", "aipw"] {
         for refuter in REFUTERS {
             let row = find(&rows, &[("estimator", estimator), ("refuter", refuter)]);
             let reason = "every propensity score is the same: it adjusts for nothing to be refuted";
-            assert_eq!((text(row, "status"), text(row, "reason")), ("not_applicable", reason));
+            ended(row, "not_applicable", reason);
         }
     }
 }
@@ -320,11 +294,6 @@ fn cross_fitting_is_seeded_and_near_the_usual_estimate() {
         let apart = number(&found, "estimate") - number(&row("usual"), "estimate");
         assert!(apart.abs() < number(&found, "standard_error") / 2.0, "{found}");
     }
-}
-
-#[test]
-fn folds_are_filled_as_long_as_there_are_rows_or_clusters_for_them() {
-    let with = "treatment: free, control: c, outcomes: [y], confounders: [x], estimators: [aipw]";
     // 240 rows, 120 units, 24 places.
     let row = |more: &str| analysed(&table(|at| at), &format!("{with}, {more}")).only("effects");
     for more in ["folds: 50", "folds: 20, cluster: place", "folds: 24, cluster: place"] {

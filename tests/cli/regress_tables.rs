@@ -46,6 +46,12 @@ pub fn analysed(csv: &str, with: &str) -> Project {
     ran(csv, &[("effects", with)])
 }
 
+/// The estimates of a table.
+#[track_caller]
+pub fn effects(csv: &str, with: &str) -> Vec<Value> {
+    analysed(csv, with).rows("effects")
+}
+
 /// The one row with these texts in these columns.
 #[track_caller]
 pub fn find<'a>(rows: &'a [Value], wanted: &[(&str, &str)]) -> &'a Value {
@@ -61,6 +67,12 @@ pub fn find<'a>(rows: &'a [Value], wanted: &[(&str, &str)]) -> &'a Value {
 pub fn reasons(row: &Value, status: &str, words: &[&str]) {
     assert_eq!(text(row, "status"), status, "{row:#}");
     says(text(row, "reason"), words);
+}
+
+/// Fails unless the row has this status and this reason.
+#[track_caller]
+pub fn ended(row: &Value, status: &str, reason: &str) {
+    assert_eq!((text(row, "status"), text(row, "reason")), (status, reason), "{row:#}");
 }
 
 /// Fails unless the one row with these texts holds a number as its `value`.
@@ -92,13 +104,22 @@ pub fn holds(row: &Value, column: &str, theirs: f64, relative: f64) {
     equal(number(row, column), theirs, relative, &format!("{column} of {row:#}"));
 }
 
+/// Fails unless columns hold the numbers of a peer: `column`, or `column=name of the peer`.
+#[track_caller]
+pub fn alike(row: &Value, peer: &Value, columns: &str, relative: f64) {
+    for column in columns.split(' ') {
+        let (column, name) = column.split_once('=').unwrap_or((column, column));
+        holds(row, column, number(peer, name), relative);
+    }
+}
+
 /// Fails unless these columns hold the numbers that a peer has under the same names.
 #[track_caller]
 pub fn agrees(row: &Value, peer: &Value, columns: &[&str]) {
     assert_eq!((text(row, "status"), &row["reason"]), ("ok", &Value::Null), "{row}");
     for column in columns {
         let relative = if *column == "p_value" { OPTIMUM } else { CLOSED };
-        holds(row, column, peer[*column].as_f64().unwrap(), relative);
+        holds(row, column, number(peer, column), relative);
     }
 }
 
@@ -123,12 +144,22 @@ pub fn status(project: &Project, step: &str, estimator: &str) -> (String, String
 
 /// A table in CSV: the names of columns, and rows of numbers and words.
 pub fn csv(header: &str, rows: impl IntoIterator<Item = String>) -> String {
-    let mut text = format!("{header}\n");
-    for row in rows {
-        text.push_str(&row);
-        text.push('\n');
-    }
-    text
+    rows.into_iter().fold(format!("{header}\n"), |text, row| text + &row + "\n")
+}
+
+/// A table in CSV of `n` rows.
+pub fn made(header: &str, n: u64, row: impl FnMut(u64) -> String) -> String {
+    csv(header, (0..n).map(row))
+}
+
+/// One of two arms that looks random.
+pub fn arm(i: u64) -> &'static str {
+    if noise(i, 4) % 2 == 0 { "t" } else { "c" }
+}
+
+/// One of two arms by turns.
+pub fn turns(i: u64) -> &'static str {
+    ["t", "c"][i as usize % 2]
 }
 
 /// A number from 0 to 100 that looks random: the `i`th of the sequence `k`.

@@ -81,11 +81,8 @@ fn every_workflow_has_its_own_last_run() {
     // Another store knows of no run.
     let other = project.run(&["show", "w.yaml", "some", "--cache", "other"]).exits(1);
     assert!(!other.stderr.contains("last run"), "{other}");
-}
-
-#[test]
-fn a_run_that_failed_or_selected_is_remembered_and_one_that_was_refused_is_not() {
-    let project = project();
+    // A run that failed or selected is remembered, and one that was refused is not.
+    let project = self::project();
     project.run_ok(&["--set", "n=3", "--select", "some"]);
     assert_eq!(shown(&project, &[]).0, 3);
     project.run_json(&["--set", "n=x"]).exits(2);
@@ -123,10 +120,7 @@ fn paths_keep_their_meaning_in_another_folder() {
     // The same from where it was first run.
     let below = run_in(&project, "sub", &["show", "../w.yaml", "some", "--cache", &cache]).exits(0);
     assert!(below.stdout.contains("b"), "{below}");
-}
-
-#[test]
-fn an_empty_path_stays_empty() {
+    // An empty path stays empty.
     let text = WORKFLOW.replace("default: data.csv", "default: '', choices: ['', data.csv]");
     let project = Project::new(&text.replace("path: '${{ params.data }}'", "path: 'data.csv'"));
     project.write("data.csv", csv("a", 9));
@@ -155,7 +149,7 @@ fn quoted(text: &str) -> String {
 }
 
 #[test]
-fn nothing_that_was_set_steers_a_terminal() {
+fn nothing_that_was_set_steers_a_terminal_and_the_whole_command_is_told() {
     let project = project();
     let long = "x".repeat(500);
     project.run_ok(&["--set", &format!("label=\u{1b}[2J\u{202e}{long}")]);
@@ -163,31 +157,21 @@ fn nothing_that_was_set_steers_a_terminal() {
     assert!(!shown.stderr.contains(['\u{1b}', '\u{202e}']), "{shown}");
     assert!(shown.stderr.contains(r"\x1b[2J\u202e"), "{shown}");
     assert!(shown.stderr.len() < 250 && shown.stderr.contains("…"), "{shown}");
-}
-
-#[test]
-fn what_is_not_allowed_is_asked_for_with_the_whole_command() {
-    let text = format!(
-        "{WORKFLOW}  ran:\n    op: exec\n    with: {{ command: 'true', output: {{ id: utf8! }} }}\n"
-    );
-    let project = Project::new(&text).with("data.csv", csv("a", 9));
+    // The question for consent has the whole command.
+    let project = self::project();
+    project.append("  ran: { op: exec, with: { command: 'true', output: { id: utf8! } } }\n");
     let args = ["run", "w.yaml", "--set", "label=it's", "--cache", "my store", "--select", "ran"];
     let refused = Running::start(project.command_as_typed(&args)).finish().exits(2);
     let command = refused.stderr.lines().last().unwrap().trim();
-    assert_eq!(
-        command,
-        r"galeras run w.yaml --set 'label=it'\''s' --cache 'my store' --select ran --allow exec"
-    );
+    let set = r"--set 'label=it'\''s' --cache 'my store'";
+    assert_eq!(command, format!("galeras run w.yaml {set} --select ran --allow exec"));
     project.sh(&command.replacen("galeras", "\"$GALERAS\"", 1)).exits(0);
-}
-
-#[test]
-fn a_damaged_record_is_not_believed() {
+    // A damaged record is not believed.
     let project = Project::new(WORKFLOW).with("data.csv", csv("a", 9)).ran();
     project.run_ok(&["--set", "n=3"]);
     let record = files_below(&project.path("cache/runs")).pop().unwrap();
     let text = std::fs::read_to_string(&record).unwrap();
     assert!(text.contains("n=3"), "{text}");
     std::fs::write(&record, text.replace("n=3", "n=4")).unwrap();
-    assert_eq!(shown(&project, &[]), (2, String::new()));
+    assert_eq!(self::shown(&project, &[]), (2, String::new()));
 }

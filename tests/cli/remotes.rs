@@ -102,20 +102,12 @@ fn a_stranger_with_an_empty_store_gets_all_hits_and_moves_what_the_outputs_need(
     // Nothing is fetched twice.
     let again = other.run_ok(&["--remote", remote.to_str().unwrap()]);
     assert_eq!(fetched(&again)["files"], 0, "{again}");
-}
-
-#[test]
-fn a_report_is_written_of_what_a_remote_has() {
-    let (_project, remote, expected) = pushed();
+    // A report is written from a remote.
     let other = self::project();
     other.write("w.yaml", format!("{WORKFLOW}report: {{ path: page.html }}\n"));
     is_all_hits_of_the_remote(&other, remote.to_str().unwrap(), &expected);
     assert!(other.path("page.html").is_file());
-}
-
-#[test]
-fn people_are_told_where_a_hit_comes_from() {
-    let (_project, remote, _) = pushed();
+    // People see where a hit comes from.
     let other = self::project();
     let remote = remote.to_str().unwrap();
     let plan = other.run(&["plan", "w.yaml", "--remote", remote]).exits(0);
@@ -161,20 +153,14 @@ fn what_was_pulled_needs_no_remote_any_more() {
     became(&other.run_ok(&[]), "hit", &expected);
     other.verifies("cache");
     assert_eq!(pull(&[])["results"], 0);
-}
-
-#[test]
-fn nothing_is_sent_twice() {
+    // Nothing is sent twice.
     let (project, remote, _) = pushed();
     let before = files_below(&remote);
     let told = project.json(&["push", "w.yaml", "--remote", "remote"]).pop().unwrap();
     assert_eq!((&told["files"], &told["bytes"]), (&0.into(), &0.into()), "{told}");
     assert_eq!(files_below(&remote), before);
-}
-
-#[test]
-fn what_is_not_computed_is_not_sent_and_said() {
-    let project = project();
+    // Steps that are not computed are reported, not sent.
+    let project = self::project();
     project.run_ok(&["--select", "scaled"]);
     let told = project.run(&["push", "w.yaml", "--remote", "remote"]).exits(1);
     told.reports(&["1 of 3 steps", "galeras run w.yaml"]);
@@ -195,10 +181,7 @@ fn an_edited_step_is_computed_from_tables_of_the_remote() {
     assert_eq!(fetched(&done)["files"], 1, "the input of what ran: {done}");
     assert_eq!(digests(&steps(&done)), digests(&steps(&project.run_ok(&set))));
     other.verifies("cache");
-}
-
-#[test]
-fn without_the_outcomes_of_tests_the_tables_are_tested() {
+    // Without the outcomes of tests, the tables are tested.
     let (_project, remote, expected) = pushed();
     fs::remove_dir_all(remote.join("checks")).unwrap();
     let other = self::project();
@@ -300,11 +283,7 @@ fn a_lying_remote_never_changes_a_result() {
         fs::write(file, whole).unwrap();
     }
     assert!(noticed > rounds / 3, "{noticed}");
-}
-
-#[test]
-fn a_table_of_another_result_is_not_taken_for_this_one() {
-    let (_project, remote, expected) = pushed();
+    // A table of another result is not taken for this one.
     // Every blob has the content of another: the names lie, and each is a sound table.
     let blobs = files_below(&remote.join("blobs"));
     let contents: Vec<Vec<u8>> = blobs.iter().map(|blob| fs::read(blob).unwrap()).collect();
@@ -336,10 +315,7 @@ fn whoever_is_killed_goes_on_from_there() {
     }
     Running::start(other.command(&["pull", "w.yaml", "--remote", remote])).finish().exits(0);
     became(&other.run_ok(&[]), "hit", &expected);
-}
-
-#[test]
-fn addresses_with_secrets_are_refused_and_not_quoted() {
+    // Addresses with secrets are refused and not quoted.
     let project = project();
     for url in ["https://me:hunter2@host/x", "https://host/x?token=hunter2", "ftp://host/x"] {
         let told = project.run(&["run", "w.yaml", "--remote", url]);

@@ -84,16 +84,13 @@ fn the_workflow_orders_the_sections() {
 }
 
 #[test]
-fn what_is_not_computed_is_said() {
+fn what_is_not_computed_is_said_and_nothing_else_is_replaced() {
     let project = project("");
     project.run(&["run", "w.yaml", "--select", "rows"]).exits(0);
     project.run(&["report", "w.yaml"]).exits(0);
     says(&project.read("w.html"), &["--select large", "not computed"]);
-}
-
-#[test]
-fn nothing_else_is_replaced() {
-    let project = project("").ran().with("w.html", "my own page");
+    // Nothing else is replaced.
+    let project = self::project("").ran().with("w.html", "my own page");
     project.run(&["report", "w.yaml"]).exits(2).reports(&["a file that Galeras did not write"]);
     assert_eq!(project.read("w.html"), "my own page");
     project.run(&["report", "w.yaml", "--overwrite"]).exits(0);

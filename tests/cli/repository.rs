@@ -1,10 +1,8 @@
 //! Git repositories made by the `git` program, always the same: dates, names and content are
-//! given, and no settings of the user or the machine are read.
+//! given, and no settings of the user or the machine are read. Commits are written by
+//! `git fast-import`, which takes any path and mode and needs no work tree.
 //!
-//! Commits are written by `git fast-import`, which takes any path and mode and needs no work
-//! tree.
-//!
-//! The base folder of repository paths, and the names of folders of one name.
+//! The tests: the base folder of repository paths, and the names of folders of one name.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -433,7 +431,7 @@ fn paths_of_the_command_line_start_in_the_current_folder() {
 }
 
 #[test]
-fn one_project_gives_the_same_digests_wherever_it_lies() {
+fn one_project_gives_the_same_digests_wherever_it_lies_and_clones_are_told_apart() {
     let digests = |folder: &str, file: &str, set: &str| {
         let project = project();
         let args = ["run", file, "--format", "json", "--set", set];
@@ -443,10 +441,7 @@ fn one_project_gives_the_same_digests_wherever_it_lies() {
     assert_eq!(above, digests(".", "flows/w.yaml", "repos=mine/repo/, ./theirs/repo"));
     assert_eq!(above, digests("flows", "w.yaml", "repos=../mine/repo,../theirs/repo"));
     assert_ne!(above, digests(".", "flows/w.yaml", "repos=./theirs/repo"));
-}
-
-#[test]
-fn two_clones_in_folders_of_one_name_are_told_apart() {
+    // Two clones in folders of one name get different names.
     let project = project();
     let set = ["--set", "repos=./mine/repo,./theirs/repo,flows/r/../r,./mine/repo"];
     let found = repositories(&project, ".", "flows/w.yaml", &set);
@@ -471,11 +466,8 @@ fn what_is_not_there_is_named_in_full() {
         let whole = flat(&refused.stderr.replace('·', " ")).replace(' ', "");
         assert!(whole.contains(&said.replace(' ', "")), "{said}: {refused}");
     }
-}
-
-#[test]
-fn an_embedding_workflow_gives_paths_of_its_own_folder() {
-    let project = project();
+    // Paths of an embedding workflow start in its folder.
+    let project = self::project();
     project.write(
         "outer.yaml",
         "galeras: 1

@@ -86,10 +86,8 @@ fn what_people_call_invalid_leaves_with_the_reason() {
         "id,question,answer,note\np00,code,y,\np01,code,No,a fragment\np02,code,y,\np03,code,y,\n\
          p05,message,n,there is none\np06,message,n,\n",
     );
-    project.write(
-        "ratings/adjudicated.jsonl",
-        "{\"id\":\"p03\",\"question\":\"code\",\"answer\":\"yes\",\"note\":\"it is whole\"}\n",
-    );
+    let decided = r#"{"id":"p03","question":"code","answer":"yes","note":"it is whole"}"#;
+    project.write("ratings/adjudicated.jsonl", format!("{decided}\n"));
     project.run_ok(&[]);
     assert_eq!(ids(&project.rows("judged")), ["p00", "p02", "p03", "p04", "p05", "p07"]);
     let gone =
@@ -99,10 +97,7 @@ fn what_people_call_invalid_leaves_with_the_reason() {
     assert_eq!((&code["disagreements"], &code["undecided"]), (&1.into(), &0.into()));
     assert_eq!(code["rated_by_all"], 4);
     // A decision against both, and a rating that was taken back.
-    project.write(
-        "ratings/adjudicated.jsonl",
-        "{\"id\":\"p00\",\"question\":\"code\",\"answer\":\"no\"}\n",
-    );
+    file(&project, "adjudicated", "n");
     project.write("ratings/ben.csv", project.read("ratings/ben.csv") + "p06,message,,\n");
     project.run_ok(&[]);
     assert_eq!(ids(&project.rows("judged.rejects")), ["p00", "p01", "p03"]);
@@ -131,11 +126,8 @@ fn numbers_are_of_two_people_or_more() {
     let row = agreement(&project, "code");
     assert!(row["kappa"].is_null() && row["alpha"].as_f64().unwrap() > 0.4, "{row}");
     assert_eq!((&row["raters"], &row["n_unsure"]), (&3.into(), &0.into()));
-}
-
-#[test]
-fn gates_stop_what_follows_and_say_what_is_missing() {
-    let project = project(10);
+    // Gates stop the steps that follow, and name the missing ratings.
+    let project = self::project(10);
     file(&project, "ann", "yyyyyyyyny");
     file(&project, "ben", "yyyyyyyyyn");
     for (set, told) in [
@@ -169,7 +161,7 @@ fn files_are_sources_by_their_content_and_their_raters() {
 }
 
 #[test]
-fn ratings_that_cannot_be_read_are_told_before_anything_runs() {
+fn ratings_that_cannot_be_read_are_told_before_anything_runs_and_others_warned_of() {
     let project = project(3);
     let line = |question: &str, answer: &str| {
         format!("{{\"id\":\"p00\",\"question\":\"{question}\",\"answer\":\"{answer}\"}}\n")
@@ -199,11 +191,8 @@ fn ratings_that_cannot_be_read_are_told_before_anything_runs() {
     std::fs::remove_dir_all(project.path("ratings")).unwrap();
     refused(&project, "the folder `ratings` does not exist");
     assert!(project.stored_nothing());
-}
-
-#[test]
-fn a_line_that_was_cut_off_and_ratings_of_other_data_are_warned_of() {
-    let project = project(3);
+    // A line that was cut off and ratings of other data are warned of.
+    let project = self::project(3);
     let text = "{\"id\":\"p00\",\"question\":\"code\",\"answer\":\"y\"}\n{\"id\":\"p0";
     project.write("ratings/ann.jsonl", text);
     project.write("ratings/ben.jsonl", "{\"id\":\"zz\",\"question\":\"code\",\"answer\":\"n\"}\n");

@@ -36,9 +36,7 @@ fn one_per_cent_of_changed_rows_costs_one_per_cent() {
     project.verifies("cache");
     // Back to the first version: everything is stored.
     project.write("data.jsonl", data(2_000, |_| false));
-    let third = project.run_ok(&[]);
-    third.all_hit();
-    assert_eq!(third.digests(), first.digests());
+    project.run_ok(&[]).all_hit_as(&first);
 }
 
 #[test]
@@ -51,10 +49,7 @@ fn added_removed_and_reordered_rows_cost_what_is_new() {
     assert_eq!(counts(&outcome, "features"), (10, 290));
     assert_eq!(outcome.step("features")["rows"], 300);
     assert_eq!(project.run_ok(&["--cache", "fresh"]).digests(), outcome.digests());
-}
-
-#[test]
-fn the_order_of_rows_in_a_file_changes_no_digest() {
+    // The order alone changes no digest.
     let project = Project::new(WORKFLOW);
     project.write("data.jsonl", data(50, |_| false));
     let first = project.run_ok(&[]);
@@ -62,10 +57,7 @@ fn the_order_of_rows_in_a_file_changes_no_digest() {
     let second = project.run_ok(&[]);
     assert_eq!(second.digests(), first.digests());
     assert_eq!(second.statuses(), "data=ran features=hit valid=hit testbed=hit");
-}
-
-#[test]
-fn columns_that_an_operator_does_not_read_do_not_cost() {
+    // Columns that an operator does not read do not cost.
     let project = Project::new(WORKFLOW).with("data.jsonl", data(100, |_| false)).ran();
     project.write("data.jsonl", data(100, |_| false).replace("\"note\":\"n", "\"note\":\"m"));
     let outcome = project.run_ok(&[]);
@@ -85,16 +77,10 @@ fn equal_rows_are_computed_once_and_all_are_kept() {
     project.write("data.jsonl", (0..40).map(same).collect::<String>());
     assert_eq!(project.run_ok(&[]).step("testbed")["rows"], 40);
     assert_eq!(project.rows("features").len(), 40);
-}
-
-#[test]
-fn another_seed_reuses_no_row() {
+    // Another seed reuses no row.
     let project = Project::new(WORKFLOW).with("data.jsonl", data(100, |_| false)).ran();
     assert_eq!(counts(&project.rerun("seed: 1", "seed: 2"), "testbed"), (100, 0));
-}
-
-#[test]
-fn null_and_empty_texts_are_told_apart() {
+    // Null and empty texts differ.
     let project = Project::new(WORKFLOW);
     let rows = "{\"id\":\"a\",\"code\":null,\"note\":\"\"}\n{\"id\":\"b\",\"code\":\"\",\"note\":\"\"}\n{\"id\":\"c\",\"code\":\"def f():\\n    x = 1\\n    return x\\n\",\"note\":\"\"}\n";
     project.write("data.jsonl", rows);

@@ -67,15 +67,11 @@ fn threads_and_memory_change_nothing() {
         project.verifies(&cache);
     }
     assert_eq!(project.left_behind(), [] as [std::path::PathBuf; 0]);
-}
-
-/// A few rows are new, or a few of a large part are found again.
-#[test]
-fn only_changed_rows_are_computed_whatever_the_memory() {
+    // A few rows are new, or a few of a large part are found again: only those are computed.
     let few = |row: usize| row % 100 == 1 && row % 3 != 2;
     let most = |row: usize| row % 100 != 1;
     for changed in [few as fn(usize) -> bool, most] {
-        let project = project(7_000).ran().with("data.jsonl", methods(7_000, changed));
+        let project = self::project(7_000).ran().with("data.jsonl", methods(7_000, changed));
         let again = project.run_ok(&["--memory", "1MiB"]);
         let rows = (0..7_000).filter(|row| changed(*row)).count() as u64;
         assert_eq!(counts(&again, "features"), (rows, 7_000 - rows), "{again}");
@@ -96,7 +92,7 @@ fn damage(project: &Project, cache: &str, part: &Path, sixteenths: usize) {
 
 /// Files read row by row are checked against their digest first, as whole files are.
 #[test]
-fn no_row_is_read_from_a_damaged_part() {
+fn no_row_is_read_from_a_damaged_part_and_sound_ones_are_read_beside_it() {
     let project = project(7_000).ran().with("data.jsonl", methods(7_000, |row| row % 100 != 1));
     let fresh = project.run_ok(&["--cache", "fresh"]);
     for at in 0..8 {
@@ -110,12 +106,8 @@ fn no_row_is_read_from_a_damaged_part() {
         assert_eq!(counts(&again, "features"), (7_000, 0), "{again}");
         assert_eq!(again.digests(), fresh.digests(), "{at}");
     }
-}
-
-/// One part of two is damaged: what it held is computed, what the others hold is taken from them.
-#[test]
-fn sound_parts_are_read_beside_damaged_ones() {
-    let project = project(7_000);
+    // One part of two is damaged: the sound ones are still read.
+    let project = self::project(7_000);
     project.run_ok(&["--cache", "fresh"]);
     // Computed in two goes, so that each step has several parts.
     project.write("data.jsonl", methods(7_000, |row| row % 2 == 0));
@@ -138,26 +130,19 @@ fn sound_parts_are_read_beside_damaged_ones() {
 }
 
 #[test]
-fn a_table_without_rows_goes_through() {
+fn tables_without_rows_rows_that_fail_and_the_memory_of_a_plan() {
     let project = project(0).with("data.jsonl", "");
     project.change("path: data.jsonl", "path: data.csv");
     project.write("data.csv", "id,code\n");
     let run = project.run_ok(&[]);
     assert_eq!(run.step("counted")["rows"], 0, "{run}");
-}
-
-#[test]
-fn a_row_that_fails_ends_the_step_and_names_the_rule() {
-    let project = project(3_000);
+    // A row that fails ends the step and names the rule.
+    let project = self::project(3_000);
     project.change("check: \"n_words < 16\"", "check: \"n_words < 9\", on_fail: fail");
     let run = project.run_json(&["--jobs", "2"]).exits(1);
     assert_eq!(run.status("valid"), "failed", "{run}");
     says(&run.detail("valid"), &["n_words < 9 is not true"]);
-}
-
-#[test]
-fn the_plan_says_how_much_memory_a_run_takes() {
-    let project = project(10);
+    // The plan shows how much memory a run takes.
     project.run(&["plan", "w.yaml", "--memory", "3GiB"]).exits(0).prints(&["3.0 GiB of memory"]);
     project.run(&["plan", "w.yaml", "--memory", "512KiB"]).exits(2).reports(&["at least 1MiB"]);
 }

@@ -59,10 +59,7 @@ fn hundreds_of_cells_meet_their_own_and_are_united() {
     op: sql
     from: each[*]
     with: {{ query: \"SELECT seed, count(*) AS n FROM input GROUP BY seed\", key: [seed] }}
-  one:
-    op: sql
-    from: each[seed=7]
-    with: {{ query: \"SELECT * FROM input\" }}
+  one: {{ op: sql, from: 'each[seed=7]', with: {{ query: SELECT * FROM input }} }}
 ",
         seeds.join(", ")
     ));
@@ -72,13 +69,9 @@ fn hundreds_of_cells_meet_their_own_and_are_united() {
     assert_eq!(rows.len(), 300);
     assert!(rows.iter().enumerate().all(|(at, r)| *r == json!({"seed": at, "n": 3})), "{rows:?}");
     assert_eq!(project.rows("one"), project.rows("each[seed=7]"));
-}
-
-#[test]
-fn a_step_cannot_have_the_cells_of_everything_times_everything() {
-    let values: Vec<String> = (0..200).map(|value| value.to_string()).collect();
-    let values = values.join(", ");
-    let project = project(&format!(
+    // A step cannot have the cells of everything times everything.
+    let values = seeds[..200].join(", ");
+    let project = self::project(&format!(
         "  a: {{ op: sample, from: t, matrix: {{ a: [{values}] }}, with: {{ n: 1 }} }}
   b: {{ op: sample, from: t, matrix: {{ b: [{values}] }}, with: {{ n: 1 }} }}
   both: {{ op: sql, from: {{ a: a, b: b }}, with: {{ query: SELECT * FROM a }} }}
@@ -86,12 +79,9 @@ fn a_step_cannot_have_the_cells_of_everything_times_everything() {
     ));
     let outcome = in_time(&project, &["check", "w.yaml"]).exits(2);
     assert!(outcome.stderr.contains("the step has more than 10000 cells"), "{outcome}");
-}
-
-#[test]
-fn a_name_that_was_meant_is_found_among_thousands() {
+    // The name that was meant is found among thousands.
     let step = |at| format!("  step_{at}: {{ op: sample, from: setp_{at}, with: {{ n: 1 }} }}\n");
-    let project = project(&(0..2000).map(step).collect::<String>());
+    let project = self::project(&(0..2000).map(step).collect::<String>());
     let outcome = in_time(&project, &["check", "w.yaml", "--format", "json"]).exits(2);
     let first = &outcome.json_lines()[0];
     let found = (text(first, "code"), text(first, "help"));

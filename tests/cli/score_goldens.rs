@@ -1,7 +1,5 @@
 //! `score` and the functions of `sql` give the numbers of the peers: sacrebleu, codebleu,
-//! CodeXGLUE, rapidfuzz, rouge_score.
-//!
-//! `score` with `given`: only what the model wrote counts.
+//! CodeXGLUE, rapidfuzz, rouge_score. With `given`, only what the model wrote counts.
 
 use std::collections::BTreeMap;
 
@@ -74,19 +72,14 @@ fn scores_of_texts_are_the_peers() {
             assert_eq!(row["exact_match"], u8::from(equal), "{}", about("exact_match"));
         }
     }
-}
-
-#[test]
-fn bleu_with_other_tokens_and_smoothing() {
-    let goldens = goldens();
+    // BLEU with other tokens and smoothing.
     let mut steps = String::new();
     for tokens in ["13a", "none", "intl", "char"] {
         for smooth in ["exp", "floor", "add-k", "none"] {
             let with = format!("metrics: [bleu], bleu_tokenize: {tokens}, bleu_smooth: {smooth}");
-            let step = smooth.replace("-", "_");
-            steps += &format!(
-                "  s_{tokens}_{step}: {{ op: score, from: data, with: {{ reference: code, {with} }} }}\n"
-            );
+            let step = format!("s_{tokens}_{}", smooth.replace("-", "_"));
+            let with = format!("{{ reference: code, {with} }}");
+            steps += &format!("  {step}: {{ op: score, from: data, with: {with} }}\n");
         }
     }
     let project = ran(&pairs(), &steps);
@@ -123,10 +116,7 @@ fn codebleu_and_its_components_are_the_peers() {
             }
         }
     }
-}
-
-#[test]
-fn codebleu_of_a_corpus_is_the_peers() {
+    // And that of a corpus.
     let rows: Vec<Value> =
         pairs().into_iter().filter(|row| row["code"] != "" && row["prediction"] != "").collect();
     assert_eq!(rows.len(), 12);
@@ -136,7 +126,7 @@ fn codebleu_of_a_corpus_is_the_peers() {
     for row in corpus {
         let metric = row["metric"].as_str().unwrap();
         assert_eq!(row["rows"], 12);
-        let theirs = goldens()["codebleu"]["corpus_of_non_empty"][metric].as_f64().unwrap();
+        let theirs = goldens["codebleu"]["corpus_of_non_empty"][metric].as_f64().unwrap();
         close(&row["value"], theirs, metric);
     }
 }

@@ -30,9 +30,8 @@ fn scored(pairs: &[(&str, &str)], more: &str) -> Scored {
     let mut text =
         "galeras: 1\nsteps:\n  data: { op: read, with: { path: data.jsonl } }\n".to_owned();
     for mode in MODES {
-        text.push_str(&format!(
-            "  {mode}: {{ op: score, from: data, with: {{ reference: code, mode: {mode}{more} }} }}\n"
-        ));
+        let with = format!("{{ reference: code, mode: {mode}{more} }}");
+        text += &format!("  {mode}: {{ op: score, from: data, with: {with} }}\n");
     }
     let row = |(at, (code, prediction)): (usize, &(&str, &str))| json!({"id": format!("{at:03}"), "code": code, "prediction": prediction});
     let rows: Vec<Value> = pairs.iter().enumerate().map(row).collect();
@@ -96,10 +95,8 @@ const DIFFERENCES: &[(&str, &str, &str, [f64; 3])] = &[
 #[test]
 fn modes_differ_where_the_peers_are_wrong() {
     let pairs: Vec<(&str, &str)> = DIFFERENCES.iter().map(|case| (case.0, case.1)).collect();
-    let scored = scored(
-        &pairs,
-        ", metrics: [levenshtein, similarity, exact_match, rouge_l, bleu, codebleu, codebleu_strict]",
-    );
+    let metrics = "levenshtein, similarity, exact_match, rouge_l, bleu, codebleu, codebleu_strict";
+    let scored = scored(&pairs, &format!(", metrics: [{metrics}]"));
     for (row, (_, _, column, wanted)) in DIFFERENCES.iter().enumerate() {
         scored.are(row, column, *wanted);
     }
@@ -124,13 +121,8 @@ fn modes_differ_where_the_peers_are_wrong() {
 
 #[test]
 fn a_data_flow_without_a_match_is_nothing() {
-    let scored = scored(
-        &[
-            ("def f(a):\n    b = a\n    return b", "def g():\n    pass"),
-            ("def f(a):\n    return a", ""),
-        ],
-        ", metrics: [codebleu]",
-    );
+    let assigned = ("def f(a):\n    b = a\n    return b", "def g():\n    pass");
+    let scored = scored(&[assigned, ("def f(a):\n    return a", "")], ", metrics: [codebleu]");
     for row in [0, 1] {
         scored.are(row, "codebleu_dataflow", [0.0; 3]);
     }
@@ -150,12 +142,9 @@ fn a_data_flow_without_a_match_is_nothing() {
     // And the same of a corpus.
     let value = |mode: &str| scored.corpus(mode, "codebleu")["value"].as_f64().unwrap();
     assert!(value("correct") < 0.02 && value("compat") > 0.25, "{}", value("compat"));
-}
-
-#[test]
-fn codebleu_is_the_published_one_whatever_becomes_of_white_space() {
+    // `codebleu` is the published one in every mode.
     let code = "def f(a):\n    b = a\n    return b";
-    let scored = scored(&[(code, "\n\ndef g():\n    pass\n"), (code, code)], "");
+    let scored = self::scored(&[(code, "\n\ndef g():\n    pass\n"), (code, code)], "");
     let columns = ["", "_ngram", "_weighted", "_syntax", "_dataflow"];
     for (row, suffix) in (0..2).flat_map(|row| columns.map(|suffix| (row, suffix))) {
         let of = |mode: &str, score: &str| &scored.modes[mode][row][format!("{score}{suffix}")];
@@ -199,13 +188,10 @@ fn uneven_weights_are_scaled_as_well() {
     let whole = (rest(1) + 2.0 * part(1, "dataflow")) / 8.0;
     assert!((scored.number("correct", 0, "codebleu") - rest(0) / 6.0).abs() < 1e-9);
     assert!((scored.number("correct", 1, "codebleu") - whole).abs() < 1e-9);
-}
-
-#[test]
-fn with_all_weight_on_a_flow_that_is_absent_there_is_no_score() {
+    // All weight on an absent flow gives no score.
     let code = "def f():\n    pass";
     let pairs = [(code, code), ("def f(a):\n    return a", "def f(a):\n    return a")];
-    let scored = scored(&pairs, ", metrics: [codebleu], codebleu_weights: [0, 0, 0, 1]");
+    let scored = self::scored(&pairs, ", metrics: [codebleu], codebleu_weights: [0, 0, 0, 1]");
     assert!(scored.value("correct", 0, "codebleu").is_null());
     scored.are(1, "codebleu", [1.0; 3]);
     assert_eq!(scored.corpus("correct", "codebleu")["value"], 1.0);
@@ -227,12 +213,9 @@ fn no_score_is_above_one() {
             assert_eq!(scored.corpus(mode, metric)["value"], 1.0, "{mode} {metric}");
         }
     }
-}
-
-#[test]
-fn a_corpus_is_not_the_mean_of_its_rows() {
+    // A corpus is not the mean of its rows.
     let long = "def f(a, b):\n    c = a + b\n    d = c * a\n    return c + d";
-    let scored = scored(&[(long, long), ("return 0", "x = 1 + 2 + 3")], "");
+    let scored = self::scored(&[(long, long), ("return 0", "x = 1 + 2 + 3")], "");
     for mode in MODES {
         for metric in ["bleu", "codebleu", "codebleu_ngram"] {
             let mean = (scored.number(mode, 0, metric) + scored.number(mode, 1, metric)) / 2.0;

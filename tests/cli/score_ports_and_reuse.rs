@@ -10,10 +10,7 @@ use crate::score_odd_texts::COLUMNS;
 const WORKFLOW: &str = "galeras: 1
 steps:
   data: { op: read, with: { path: data.jsonl } }
-  scores:
-    op: score
-    from: data
-    with: { reference: code, by: [treatment] }
+  scores: { op: score, from: data, with: { reference: code, by: [treatment] } }
 ";
 
 fn data() -> Vec<Value> {
@@ -113,11 +110,7 @@ fn only_the_chosen_scores_are_there() {
         let metrics = corpus(&project, &[]).into_keys().map(|(_, metric)| metric);
         assert_eq!(metrics.collect::<Vec<String>>(), of_corpus);
     }
-}
-
-#[test]
-fn another_column_may_hold_the_prediction() {
-    let project = project(&data());
+    // Another column may hold the prediction.
     run_with(&project, ", prediction: note, metrics: [levenshtein, similarity]");
     assert!(project.rows("scores").iter().all(|row| row["levenshtein"].as_u64().unwrap() > 30));
     // Also the reference itself.
@@ -204,18 +197,14 @@ fn a_change_of_the_metrics_or_groups() {
     // Back to the first: stored.
     project.write("w.yaml", WORKFLOW);
     project.run_ok(&[]).all_hit();
-}
-
-#[test]
-fn only_new_pairs_are_scored() {
-    let project = project(&data());
+    // Only new pairs are scored.
+    let project = self::project(&data());
     let first = project.run_ok(&[]);
     let mut rows = data();
     rows.iter_mut().for_each(|row| row["note"] = json!("other"));
     rows[7]["prediction"] = json!("pass");
-    rows.push(json!({
-        "id": "new", "code": "x", "prediction": "y", "note": "", "treatment": "t1"
-    }));
+    let new = json!({"id": "new", "code": "x", "prediction": "y", "note": "", "treatment": "t1"});
+    rows.push(new);
     rows.reverse();
     project.write("data.jsonl", lines(&rows));
     let second = project.run_ok(&[]);
@@ -230,8 +219,7 @@ fn only_new_pairs_are_scored() {
     assert_eq!(third.step("scores")["computed_rows"], 0, "{third}");
     assert_eq!(project.rows("scores.corpus").len(), 4 * 10);
     project.write("data.jsonl", lines(&data()));
-    project.run_ok(&[]).all_hit();
-    assert_eq!(project.run_ok(&[]).digests(), first.digests());
+    project.run_ok(&[]).all_hit_as(&first);
 }
 
 #[test]
@@ -281,12 +269,11 @@ fn rows_without_a_text_have_nulls_and_belong_to_no_corpus() {
 #[test]
 fn no_rows_have_no_scores() {
     let project = project(&data());
+    let none = "{ op: sql, from: data, with: { query: 'SELECT * FROM input WHERE false' } }";
     for by in ["", ", by: [treatment]"] {
-        let text =
-            WORKFLOW.replace(", by: [treatment]", by).replace("from: data\n", "from: none\n");
-        let none =
-            "  none: { op: sql, from: data, with: { query: 'SELECT * FROM input WHERE false' } }\n";
-        project.write("w.yaml", text + none);
+        set(&project, by);
+        project.change("from: data,", "from: none,");
+        project.append(&format!("  none: {none}\n"));
         project.run_ok(&[]);
         assert!(project.rows("scores").is_empty());
         // There are no groups; the whole is there, and has no value.
@@ -294,11 +281,8 @@ fn no_rows_have_no_scores() {
         assert_eq!(corpus.len(), if by.is_empty() { 10 } else { 0 }, "{corpus:?}");
         assert!(corpus.iter().all(|row| row["value"].is_null() && row["rows"] == 0), "{corpus:?}");
     }
-}
-
-#[test]
-fn scores_feed_other_steps() {
-    let project = project(&data());
+    // Scores feed other steps.
+    let project = self::project(&data());
     let more = "  best: { op: validate, from: scores, with: { rules: [ { name: same, check: exact_match = 1 } ] } }
   table: { op: describe, from: scores, with: { columns: [bleu, codebleu, levenshtein, parses] } }
   wide:
@@ -322,7 +306,7 @@ outputs:
 fn wrong(with: &str, code: &str, word: &str) {
     let project = project(&data());
     set(&project, with);
-    assert!(project.refused_once(code, word)["line"].as_u64().unwrap() >= 5);
+    assert_eq!(project.refused_once(code, word)["line"], 4);
 }
 
 #[test]
@@ -368,11 +352,8 @@ fn columns_that_cannot_be_scored() {
         set(&project, &format!(", by: [{name}]"));
         starts_with("conflicting-arguments");
     }
-}
-
-#[test]
-fn weights_are_shares() {
-    let project = project(&data());
+    // Weights are shares.
+    let project = self::project(&data());
     let mut before: Option<Vec<f64>> = None;
     for weights in ["[0.1, 0.2, 0.3, 0.4]", "[1, 2, 3, 4]", "[10, 20, 30, 40]"] {
         run_with(&project, &format!(", metrics: [codebleu], codebleu_weights: {weights}"));

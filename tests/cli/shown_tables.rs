@@ -56,7 +56,7 @@ fn shown_header(project: &Project, words: &str) -> Vec<String> {
 }
 
 #[test]
-fn people_see_keys_first_then_what_the_step_made() {
+fn people_see_keys_first_short_ids_and_what_is_left_out() {
     let project = project();
     assert_eq!(shown_header(&project, "cut"), ["id", "twice", "half", "text", "n"]);
     assert_eq!(shown_header(&project, "cells[*]")[..3], ["size", "id", "text"]);
@@ -65,11 +65,7 @@ fn people_see_keys_first_then_what_the_step_made() {
     assert_eq!(shown_header(&project, "cut --columns n,id"), ["n", "id"]);
     let csv = project.run(&["show", "w.yaml", "cut", "--format", "csv"]).exits(0);
     assert!(csv.stdout.starts_with("text,n,id,twice,half\n"), "{csv}");
-}
-
-#[test]
-fn ids_are_short_for_people_and_whole_for_programs() {
-    let project = project();
+    // Ids are short for people and whole for programs.
     let ids = |condition: &str| -> Vec<String> {
         let args = ["show", "w.yaml", "cut", "--columns", "id", "--where", condition];
         project.run(&args).exits(0).stdout.lines().skip(2).map(str::to_owned).collect()
@@ -86,11 +82,7 @@ fn ids_are_short_for_people_and_whole_for_programs() {
     // Results of SQL are shown as they are.
     let shown = project.run(&["sql", "w.yaml", "SELECT id FROM cut"]).exits(0);
     assert!(shown.stdout.contains(&id(7)), "{shown}");
-}
-
-#[test]
-fn what_is_left_out_is_said_with_an_option_that_exists() {
-    let project = project();
+    // Omitted rows are reported with an option that exists.
     project.run(&["show", "w.yaml", "table"]).exits(0).prints(&["… 30 more rows (use --rows)"]);
     let shown = project.run(&["show", "w.yaml", "table", "--rows", "100"]).exits(0);
     assert!(!shown.stdout.contains("more rows"), "{shown}");
@@ -121,11 +113,7 @@ fn statistics_describe_every_column() {
     let csv = project.run(&["show", "w.yaml", "table", "--stats", "--format", "csv"]).exits(0);
     assert!(csv.stdout.contains("\nn,int64,40,0,40,values,1,10.75,20.5,30.25,40,20.5\n"), "{csv}");
     project.run(&["show", "w.yaml", "table", "--stats", "--format", "parquet"]).exits(2);
-}
-
-#[test]
-fn statistics_are_of_the_rows_and_columns_that_are_asked_for() {
-    let project = project();
+    // Of the rows and columns that are asked for.
     let stats = |condition: &str| {
         let columns = ["--columns", "n", "--where", condition];
         project.json(&[&["show", "w.yaml", "table", "--stats"], &columns[..]].concat())
@@ -143,21 +131,18 @@ fn statistics_are_of_the_rows_and_columns_that_are_asked_for() {
 }
 
 #[test]
-fn parquet_and_arrow_go_to_a_pipe() {
+fn parquet_and_arrow_go_to_a_pipe_and_csv_holds_lists_and_structs() {
     let project = project();
     let run = |script: &str| project.sh(script).exits(0);
     run("\"$GALERAS\" show w.yaml cut --format parquet > t.parquet");
     let reader =
         ParquetRecordBatchReaderBuilder::try_new(File::open(project.path("t.parquet")).unwrap());
     assert_eq!(reader.unwrap().metadata().file_metadata().num_rows(), 40);
-    run(
-        "\"$GALERAS\" sql w.yaml 'SELECT id, n FROM cut WHERE n > 38' --format arrow | cat > t.arrow",
-    );
+    let query = "SELECT id, n FROM cut WHERE n > 38";
+    run(&format!("\"$GALERAS\" sql w.yaml '{query}' --format arrow | cat > t.arrow"));
     let file = File::open(project.path("t.arrow")).unwrap();
-    let batches: Vec<_> = arrow::ipc::reader::StreamReader::try_new(file, None)
-        .unwrap()
-        .collect::<Result<_, _>>()
-        .unwrap();
+    let reader = arrow::ipc::reader::StreamReader::try_new(file, None).unwrap();
+    let batches: Vec<_> = reader.map(Result::unwrap).collect();
     assert_eq!(batches.iter().map(|batch| batch.num_rows()).sum::<usize>(), 2);
     assert_eq!(batches[0].schema().field(1).name(), "n");
     project.run(&["show", "w.yaml", "cut", "--format", "arrow", "-o", "u.arrow"]).exits(0);
@@ -166,23 +151,14 @@ fn parquet_and_arrow_go_to_a_pipe() {
     run("\"$GALERAS\" show w.yaml cut --where 'n < 0' --format arrow > none.arrow");
     let none = File::open(project.path("none.arrow")).unwrap();
     assert_eq!(arrow::ipc::reader::StreamReader::try_new(none, None).unwrap().count(), 0);
-}
-
-#[test]
-fn a_terminal_gets_no_binary_data() {
-    let project = project();
+    // A terminal gets no binary data.
     for format in ["parquet", "arrow"] {
         let verb = format!("show w.yaml cut --format {format}");
         let script = format!("script -qec '\"$GALERAS\" {verb}' /dev/null < /dev/null");
         project.sh(&script).exits(2).prints(&["not for a terminal; add -o PATH"]);
     }
-}
-
-#[test]
-fn csv_holds_lists_and_structs_as_json() {
-    let project = project();
-    let args = ["show", "w.yaml", "table", "--columns", "n,tags,about", "--format", "csv"];
-    let csv = project.run(&args).exits(0).stdout;
+    // CSV holds lists and structs as JSON.
+    let csv = project.cli("show w.yaml table --columns n,tags,about --format csv").exits(0).stdout;
     let cell = "\"[\"\"a\\\"\"b\"\",null,\"\"c,d\\n\"\"]\"";
     let about = |a: u8| format!("\"{{\"\"a\"\":{a},\"\"b\"\":null}}\"\n");
     says(&csv, &[&format!("\n1,{cell},{}", about(1)), &format!("\n3,,{}", about(3))]);

@@ -83,14 +83,9 @@ fn signature_of(manifest: &Path) -> PathBuf {
 }
 
 fn sign(manifest: &Path, name: &str, namespace: &str) {
-    let signed = Command::new("ssh-keygen")
-        .args(["-q", "-Y", "sign", "-n", namespace, "-O", "hashalg=sha256", "-f"])
-        .arg(key(name))
-        .stdin(fs::File::open(manifest).unwrap())
-        .output()
-        .unwrap();
-    assert!(signed.status.success(), "{}", String::from_utf8_lossy(&signed.stderr));
-    fs::write(signature_of(manifest), signed.stdout).unwrap();
+    let sign = format!("ssh-keygen -q -Y sign -n {namespace} -O hashalg=sha256 -f {name}");
+    let (from, to) = (manifest.display(), signature_of(manifest));
+    KEYS.sh(&format!("{sign} < {from} > {}", to.display())).exits(0);
 }
 
 /// The run of a user with an empty store who demands signatures by the team.
@@ -225,10 +220,7 @@ fn a_workflow_demands_signatures_of_any_remote() {
     let other = demanding(good);
     other.write("mine.signers", format!("bob {}", public("bob")));
     took(&other.run_ok(&["--allow", &allow(good), "--allowed-signers", "mine.signers"]), 0, 2);
-}
-
-#[test]
-fn a_file_of_signers_outside_of_the_workflow_needs_consent() {
+    // A file of signers outside of the workflow needs consent.
     let elsewhere = tempfile::tempdir().unwrap();
     let signers = elsewhere.path().join("signers");
     fs::write(&signers, "sk-secret-in-here").unwrap();
@@ -246,11 +238,7 @@ fn a_file_of_signers_outside_of_the_workflow_needs_consent() {
 #[test]
 fn keys_and_lists_that_cannot_be_used_are_refused_before_anything_is_done() {
     let project = project_of(WORKFLOW).ran();
-    let locked = Command::new("ssh-keygen")
-        .args(["-q", "-t", "ed25519", "-N", "hunter2", "-f"])
-        .arg(project.path("locked"))
-        .status();
-    assert!(locked.unwrap().success());
+    project.sh("ssh-keygen -q -t ed25519 -N hunter2 -f locked").exits(0);
     project.write("alone.pub", public("ada"));
     project.write("open", fs::read(key("ada")).unwrap());
     fs::set_permissions(project.path("open"), fs::Permissions::from_mode(0o644)).unwrap();
@@ -341,30 +329,17 @@ fn a_result_that_is_computed_again_is_not_signed_any_more() {
     fs::remove_file(&files[1]).unwrap();
     project.run(&["cache", "gc", "--cache", "remote"]).exits(0);
     assert!(files_below(&remote.join("signatures")).is_empty());
-}
-
-#[test]
-fn openssh_verifies_what_is_pushed_and_what_it_signs_is_taken() {
-    let (_project, remote, _) = signed();
-    let signers = format!("ada@example.org {}", public("ada"));
-    fs::write(remote.join("allowed"), signers).unwrap();
+    // OpenSSH verifies the pushed signatures, and its own are accepted.
+    let (project, remote, _) = signed();
+    project.write("allowed", format!("ada@example.org {}", public("ada")));
+    let verify = format!("ssh-keygen -Y verify -I ada@example.org -n {NAMESPACE} -f allowed -s");
     for file in manifests(&remote) {
-        let verify = Command::new("ssh-keygen")
-            .args(["-Y", "verify", "-I", "ada@example.org", "-n", NAMESPACE, "-f"])
-            .arg(remote.join("allowed"))
-            .arg("-s")
-            .arg(signature_of(&file))
-            .stdin(fs::File::open(&file).unwrap())
-            .output()
-            .unwrap();
-        assert!(verify.status.success(), "{}", String::from_utf8_lossy(&verify.stderr));
+        let signature = signature_of(&file);
+        project.sh(&format!("{verify} {} < {}", signature.display(), file.display())).exits(0);
         sign(&file, "ada", NAMESPACE);
     }
     assert_eq!(hits(&demanded(remote.to_str().unwrap())), 2);
-}
-
-#[test]
-fn a_key_in_an_agent_signs_by_its_public_half() {
+    // A key in an agent signs by its public half.
     let project = project_of(WORKFLOW).ran().with("ada.pub", public("ada"));
     let script = "eval $(ssh-agent -s) >/dev/null; trap 'kill $SSH_AGENT_PID' EXIT
         ssh-add -q \"$0\" && \"$GALERAS\" push w.yaml --remote remote --sign ada.pub";

@@ -1,7 +1,5 @@
-//! `sql`: what would make a result depend on more than its input is refused.
-//!
-//! SQL that would overflow the stack of a thread is refused at its place. SQL as deep as the limit
-//! allows is computed.
+//! `sql`: queries whose result depends on more than their input are refused, and so is SQL that
+//! would overflow the stack of a thread. SQL as deep as the limit allows is computed.
 
 use crate::harness::{Project, every, hides, marked, says};
 
@@ -14,10 +12,7 @@ steps:
     with:
       command: touch ran; printf '{{\"id\":\"a\",\"x\":1}}\\n{{\"id\":\"b\",\"x\":2}}\\n{{\"id\":\"c\",\"x\":2}}\\n'
       output: {{ id: utf8!, x: int64! }}
-  asked:
-    op: sql
-    from: table
-    with: {{ query: «'{query}', key: [id] }}
+  asked: {{ op: sql, from: table, with: {{ query: «'{query}', key: [id] }} }}
 "
     )
 }
@@ -92,29 +87,18 @@ fn queries_whose_result_depends_on_more_than_their_input_are_refused() {
 }
 
 #[test]
-fn a_key_that_is_not_unique_shows_two_rows() {
+fn keys_that_are_not_unique_or_no_column_and_queries_that_are_no_table() {
     let (text, _) = marked(&workflow("SELECT x, id FROM input").replace("key: [id]", "key: [x]"));
     let project = Project::new(&text);
     project.fails("asked", &["x", "id: b", "id: c"]);
     says(&project.run(&["run", "w.yaml"]).exits(1).stderr, &["id: b", "id: c"]);
-}
-
-#[test]
-fn a_key_that_is_no_column_is_found_before_anything_runs() {
     let text = workflow("SELECT id FROM input").replace('«', "");
     crate::harness::refused(&text.replace("key: [id]", "key: [«idd]"), "unknown-column", &[]);
-}
-
-#[test]
-fn an_explanation_is_no_table() {
     for statement in ["EXPLAIN SELECT id FROM input", "SHOW TABLES", "DESCRIBE input"] {
         let (text, _) = marked(&workflow(statement).replace(", key: [id]", ""));
         Project::new(&text).run_json(&[]).exits(2);
     }
-}
-
-#[test]
-fn columns_that_a_query_does_not_name_do_not_run_it() {
+    // Columns that a query does not name do not run it.
     let project = Project::new( "galeras: 1\nsteps:\n  data: { op: read, with: { path: data.jsonl } }\n  asked:\n    op: sql\n    from: data\n    with: { query: 'SELECT id, x FROM input' }\n", ).with("data.jsonl", "{\"id\":\"a\",\"x\":1,\"note\":\"n\"}\n").ran();
     project.write("data.jsonl", "{\"id\":\"a\",\"x\":1,\"note\":\"m\",\"more\":2}\n");
     assert_eq!(project.run_ok(&[]).statuses(), "data=ran asked=hit");
@@ -161,8 +145,7 @@ fn ties_do_not_depend_on_threads() {
 
 #[test]
 fn groups_of_unnested_groups_are_refused() {
-    let project = Project::steps(
-        "  t: { op: read, with: { path: t.csv } }
+    let steps = "  t: { op: read, with: { path: t.csv } }
   twice:
     op: sql
     from: t
@@ -172,9 +155,8 @@ fn groups_of_unnested_groups_are_refused() {
         (SELECT g, unnest(make_array(s, n)) AS v FROM
         (SELECT g, sum(x) AS s, count(*) AS n FROM input GROUP BY g)) GROUP BY g, v
       key: [g, v]
-",
-    );
-    project.write("t.csv", "id,g,x\na,b,3\nb,a,5\nc,b,4\n");
+";
+    let project = Project::steps(steps).with("t.csv", "id,g,x\na,b,3\nb,a,5\nc,b,4\n");
     project.run(&["check", "w.yaml"]).exits(2).reports(&["unnested-groups", "without `v`"]);
     project.write("w.yaml", "galeras: 1\nsteps:\n  t: { op: read, with: { path: t.csv } }\n");
     project.run_ok(&[]);
@@ -221,14 +203,9 @@ fn ten_thousand_terms_are_refused_at_their_place() {
     refuses(&query_of(&format!("SELECT id, x{} AS x FROM input", " + x".repeat(10_000))));
     let with: Vec<String> =
         (1..3_000).map(|i| format!("a{i} AS (SELECT id, x FROM a{})", i - 1)).collect();
-    refuses(&query_of(&format!(
-        "WITH a0 AS (SELECT id, x FROM input), {} SELECT id, x FROM a2999",
-        with.join(", ")
-    )));
-}
-
-#[test]
-fn assertions_conditions_and_queries_of_the_command_line_are_refused_too() {
+    let with = format!("WITH a0 AS (SELECT id, x FROM input), {}", with.join(", "));
+    refuses(&query_of(&format!("{with} SELECT id, x FROM a2999")));
+    // So are assertions, conditions and queries of the command line.
     let long = format!("x = 1{}", " OR x = 2".repeat(10_000));
     let assertion = project(&format!(
         "galeras: 1\nsteps:\n  data:\n    op: read\n    with: {{ path: d.jsonl }}\n    assert:\n      \

@@ -57,11 +57,9 @@ outputs:
 
 /// A project whose table does not compress: about 5 MB.
 fn large() -> Project {
-    let project = Project::new(
-        &WORKFLOW
-            .replace("seq 1 100 | sed 's/.*/{\"id\":\"&\",\"x\":&}/'", "cat data.jsonl")
-            .replace("x: int64! }\n    assert", "x: int64!, s: utf8! }\n    assert"),
-    );
+    let project = Project::new(WORKFLOW);
+    project.change("seq 1 100 | sed 's/.*/{\"id\":\"&\",\"x\":&}/'", "cat data.jsonl");
+    project.change("x: int64! }", "x: int64!, s: utf8! }");
     let mut state = 1_u64;
     // A generator of Marsaglia's kind; any will do.
     let mut word = |_: u32| {
@@ -78,14 +76,12 @@ fn large() -> Project {
 }
 
 #[test]
-fn a_read_only_store_serves_hits() {
+fn a_read_only_store_serves_hits_and_refuses_new_results() {
     let project = Project::new(WORKFLOW);
     let Some(mount) = Mount::new(&project, "store", "size=20m") else { return };
     let before = project.run_ok(&["--cache", "store"]);
     mount.remount("ro");
-    let after = project.run_ok(&["--cache", "store"]);
-    after.all_hit();
-    assert_eq!(after.digests(), before.digests());
+    let after = project.run_ok(&["--cache", "store"]).all_hit_as(&before);
     assert!(after.events("warning").is_empty(), "{after}");
     project.run(&["show", "w.yaml", "valid", "--cache", "store"]).exits(0).prints(&["100"]);
     project.run(&["plan", "w.yaml", "--cache", "store"]).exits(0);
@@ -95,14 +91,7 @@ fn a_read_only_store_serves_hits() {
     std::fs::remove_file(project.path("valid.csv")).unwrap();
     project.run_ok(&["--cache", "store"]).all_hit();
     assert!(project.path("valid.csv").exists());
-}
-
-#[test]
-fn a_read_only_store_refuses_new_results() {
-    let project = Project::new(WORKFLOW);
-    let Some(mount) = Mount::new(&project, "store", "size=20m") else { return };
-    project.run_ok(&["--cache", "store"]);
-    mount.remount("ro");
+    // It refuses new results.
     project.change("x > 10", "x > 20");
     let outcome = project.run_json(&["--cache", "store"]).exits(4);
     assert_eq!(outcome.finished()["status"], "cache_failed");
@@ -111,10 +100,7 @@ fn a_read_only_store_refuses_new_results() {
     assert!(shown.stderr.contains("--cache"), "says what to do\n{shown}");
     mount.remount("rw");
     assert_eq!(project.run_ok(&["--cache", "store"]).statuses(), "table=hit valid=ran");
-}
-
-#[test]
-fn an_empty_read_only_store_is_told() {
+    // An empty one is reported.
     let project = Project::new(WORKFLOW);
     let Some(mount) = Mount::new(&project, "store", "size=20m") else { return };
     mount.remount("ro");
@@ -138,25 +124,18 @@ fn a_full_disk_is_told_and_nothing_is_broken() {
     // Elsewhere it works.
     assert_eq!(project.run_ok(&["--cache", "other"]).statuses(), "table=ran valid=ran");
     project.verifies("other");
-}
-
-#[test]
-fn a_full_disk_under_the_outputs_is_told() {
+    // So is one under the outputs.
     let project = large();
     let Some(_mount) = Mount::new(&project, "out", "size=1m") else { return };
     project.run(&["run", "w.yaml", "--out", "out"]).exits(4).reports(&["valid", "No space left"]);
     assert!(files_below(&project.path("out")).is_empty(), "no half of a file stays");
     let found = project.run_json(&["--out", "elsewhere"]).exits(0).statuses();
     assert_eq!(found, "table=hit valid=hit");
-}
-
-#[test]
-fn a_full_disk_for_temporary_files_is_told() {
+    // So is one for temporary files.
     let project = large();
     let Some(mount) = Mount::new(&project, "tmp", "size=1m") else { return };
-    let mut command = project.command(&["run", "w.yaml", "--format", "json"]);
-    command.env("TMPDIR", &mount.0);
-    let outcome = crate::harness::Running::start(command).finish();
+    let variables = [("TMPDIR", mount.0.to_str().unwrap())];
+    let outcome = project.run_with(&["run", "w.yaml", "--format", "json"], &variables);
     assert!(matches!(outcome.code, Some(1 | 4)), "{outcome}");
     assert!(outcome.stdout.to_lowercase().contains("no space left"), "{outcome}");
     assert!(files_below(&mount.0).is_empty());
@@ -168,13 +147,8 @@ fn a_store_that_is_a_file_or_behind_an_unknown_kind_of_address_is_told() {
     for (place, word) in [("store", "store"), ("gopher://host/path", "gopher")] {
         project.run(&["run", "w.yaml", "--cache", place]).exits(4).reports(&[word]);
     }
-}
-
-#[test]
-fn the_store_may_be_named_by_the_environment() {
-    let project = Project::new(WORKFLOW);
-    let mut command = project.command(&["run", "w.yaml"]);
-    command.env("GALERAS_CACHE", project.path("elsewhere"));
-    crate::harness::Running::start(command).finish().exits(0);
+    // The environment may name one.
+    let elsewhere = project.path("elsewhere").display().to_string();
+    project.run_with(&["run", "w.yaml"], &[("GALERAS_CACHE", &elsewhere)]).exits(0);
     assert!(project.path("elsewhere/actions").is_dir() && !project.path("cache").exists());
 }

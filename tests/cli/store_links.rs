@@ -90,10 +90,7 @@ fn no_verb_follows_a_folder_of_a_store_that_is_a_link() {
         // Named, it is no other.
         project.run(&["cache", "gc", "--cache", "./cache"]).exits(4).reports(&["it is a link to"]);
     }
-}
-
-#[test]
-fn a_store_is_a_link_only_if_somebody_names_it() {
+    // The store itself may be a link if it is named.
     for verb in VERBS {
         let project = Project::new(WORKFLOW);
         let before = victims(&project);

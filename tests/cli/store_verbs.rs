@@ -38,11 +38,7 @@ fn results_are_listed() {
     assert_eq!(told.len(), 2);
     let valid = told.iter().find(|m| m["step"] == "valid").unwrap();
     assert_eq!((&valid["rows"], &valid["op"]), (&49.into(), &"validate".into()));
-}
-
-#[test]
-fn looking_at_a_store_that_does_not_exist_makes_none() {
-    let project = Project::new(WORKFLOW);
+    // Looking at a store that does not exist makes none.
     project.run(&["cache", "ls", "--cache", "typo"]);
     project.run(&["cache", "verify", "--cache", "typo"]);
     project.run(&["cache", "gc", "--keep-runs", "1", "--cache", "typo"]);
@@ -81,10 +77,7 @@ fn a_store_is_emptied_to_a_size() {
     assert_eq!(project.run_ok(&[]).statuses(), "table=ran valid=ran");
     project.run(&["cache", "gc", "--older-than", "30"]).exits(0);
     project.run_ok(&[]).all_hit();
-}
-
-#[test]
-fn sizes_have_units_and_what_is_freed_is_said() {
+    // Sizes have units, and the freed bytes are reported.
     let project = Project::new(WORKFLOW).ran();
     let kept = project.run(&["cache", "gc", "--max-bytes", "10MB"]).exits(0);
     assert!(kept.stdout.starts_with("freed 0 B: 0 results, 0 files"), "{kept}");
@@ -132,10 +125,8 @@ fn workflows_are_told_apart_by_what_they_take() {
 fn a_store_that_is_read_is_not_emptied() {
     let project = Project::new(WORKFLOW).ran();
     // It waits until someone reads the pipe.
-    let made = std::process::Command::new("mkfifo").arg(project.path("pipe")).status().unwrap();
-    assert!(made.success());
-    let args = ["show", "w.yaml", "table", "--format", "csv", "-o", "pipe"];
-    let showing = Running::start(project.command(&args));
+    let script = "mkfifo pipe; exec \"$GALERAS\" show w.yaml table --format csv -o pipe";
+    let showing = Running::start(project.shell(script));
     let lock = std::fs::File::open(project.path("cache/locks/store")).unwrap();
     wait_for("the lock", || match lock.try_lock() {
         Ok(()) => {
@@ -163,10 +154,7 @@ fn a_store_in_use_is_not_emptied() {
         assert!(gc.exits(4).stderr.contains("run"), "says why");
     }
     project.verifies("cache");
-}
-
-#[test]
-fn a_sound_store_is_said_to_be_so_and_loses_nothing_without_a_policy() {
+    // A sound store passes, and loses nothing without a policy.
     let project = Project::new(WORKFLOW).ran();
     project.run(&["cache", "gc"]);
     project.run_ok(&[]).all_hit();

@@ -9,7 +9,7 @@ use crate::generate_openai;
 use crate::harness::Project;
 
 #[test]
-fn a_folder_named_by_a_url_keeps_all_inside_itself() {
+fn a_folder_named_by_a_url_keeps_all_inside_itself_and_memory_nothing() {
     let api = ChatApi::start();
     let project = generate_openai::project(&api, 2, "");
     let store = |name: &str| format!("file://{}", project.path(name).display());
@@ -27,10 +27,7 @@ fn a_folder_named_by_a_url_keeps_all_inside_itself() {
     project.run_ok(&["--cache", &store("two")]);
     assert_eq!(api.take().len(), 2);
     assert!(project.left_behind().is_empty());
-}
-
-#[test]
-fn a_store_in_memory_leaves_nothing_and_finds_nothing() {
+    // A store in memory leaves nothing and finds nothing.
     let api = ChatApi::start();
     let project = generate_openai::project(&api, 2, "");
     for _ in 0..2 {
@@ -65,14 +62,9 @@ fn no_location_shows_a_password() {
         "s3://bucket/x?X-Amz-Signature=hunter2",
         "http://me:hunter2@ho st",
     ] {
-        for verb in [
-            &["run", "w.yaml"][..],
-            &["check", "w.yaml"],
-            &["plan", "w.yaml"],
-            &["cache", "ls"],
-            &["lock", "w.yaml"],
-        ] {
-            let outcome = project.run(&[verb, &["--cache", location]].concat()).exits(4);
+        for verb in ["run w.yaml", "check w.yaml", "plan w.yaml", "cache ls", "lock w.yaml"] {
+            let verb: Vec<&str> = verb.split(' ').collect();
+            let outcome = project.run(&[&verb[..], &["--cache", location]].concat()).exits(4);
             let said = format!("{}{}", outcome.stdout, outcome.stderr);
             assert!(said.starts_with("error: cannot open "), "{location}: {outcome}");
             assert!(!said.contains("hunter2"), "{location}: {outcome}");

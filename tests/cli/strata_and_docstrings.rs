@@ -47,7 +47,7 @@ fn rows(count: usize, kinds: impl Fn(usize) -> (Value, Value)) -> String {
 }
 
 #[test]
-fn one_row_more_keeps_every_row_in_every_stratum() {
+fn more_rows_keep_every_row_in_every_stratum() {
     // 600, 600 and 200 rows: by largest remainders, 11 rows have fewer of the last than 10 have.
     let data = rows(1_400, |i| (json!(i % 7 / 3), json!("x")));
     let sizes: Vec<usize> = (8..=14).chain(28..=33).collect();
@@ -56,10 +56,7 @@ fn one_row_more_keeps_every_row_in_every_stratum() {
     let thirty = &samples[9];
     let counts: Vec<usize> = thirty.values().map(BTreeSet::len).collect();
     assert_eq!((counts.iter().sum::<usize>(), counts), (30, vec![13, 13, 4]));
-}
-
-#[test]
-fn a_hundred_rows_more_keep_three_thousand() {
+    // A hundred rows more keep three thousand.
     // Strata of very different sizes, and nulls, which are a separate stratum.
     let kind = |i: usize| match i % 97 {
         0 => Value::Null,
@@ -133,11 +130,7 @@ fn a_cut_after_the_docstring_lies_in_no_docstring() {
             says(text(&reject, "reason"), &["after the docstring"]);
         }
     }
-}
-
-/// Without a docstring, or far behind it, the cut is that after the signature.
-#[test]
-fn a_docstring_moves_only_cuts_that_would_lie_before_its_end() {
+    // Without a docstring, or far behind it, the cut is that after the signature.
     let cuts =
         |after: &str, shares: &str| cutting(&format!("after: {after}, {shares}")).rows("testbed");
     // At nine tenths every cut lies in the body.
@@ -148,10 +141,7 @@ fn a_docstring_moves_only_cuts_that_would_lie_before_its_end() {
         assert!(if same { moved.is_empty() } else { moved.len() > 1 }, "{moved:?}");
         assert!(!moved.contains(&"none") && !moved.contains(&"late"), "{moved:?}");
     }
-}
-
-#[test]
-fn a_share_of_one_cuts_at_the_last_place() {
+    // A share of one cuts at the last place.
     for at in ["space", "token", "line"] {
         let project = cutting(&format!("after: docstring, at: {at}, min: 1, max: 1"));
         assert_eq!(project.rows("testbed").len(), methods().len(), "{at}");

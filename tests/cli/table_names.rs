@@ -51,7 +51,7 @@ fn sql(project: &Project, query: &str) -> Vec<Value> {
 }
 
 #[test]
-fn all_cells_are_one_table_with_their_keys() {
+fn cells_and_outputs_of_embedded_workflows_are_tables_of_every_verb() {
     let project = project();
     let rows = project.rows("testbed[*]");
     assert_eq!(rows.len(), 2 + 2 + 3 + 3);
@@ -62,11 +62,7 @@ fn all_cells_are_one_table_with_their_keys() {
     let counted =
         sql(&project, "SELECT size, count(*) AS n FROM \"testbed[*]\" GROUP BY 1 ORDER BY 1");
     assert_eq!(counted, [json!({"size": 2, "n": 4}), json!({"size": 3, "n": 6})]);
-}
-
-#[test]
-fn a_selection_of_several_cells_has_their_keys_and_one_cell_is_as_it_is_stored() {
-    let project = project();
+    // So is a selection of several; one cell is as it is stored.
     let rows = project.rows("testbed[size=3]");
     assert_eq!(rows.len(), 6);
     assert!(rows.iter().all(|row| row["size"] == 3 && row["kind"].is_string()), "{rows:?}");
@@ -78,11 +74,7 @@ fn a_selection_of_several_cells_has_their_keys_and_one_cell_is_as_it_is_stored()
     assert_eq!(project.rows("testbed[kind=a].rejects").len(), 4 + 3);
     let query = "SELECT count(*) AS n FROM \"testbed[kind=a].rejects\" WHERE size = 2";
     assert_eq!(sql(&project, query), [json!({"n": 4})]);
-}
-
-#[test]
-fn outputs_of_embedded_workflows_are_spelt_as_in_a_workflow() {
-    let project = project();
+    // Outputs of embedded workflows are spelt as in a workflow.
     assert_eq!(project.rows("single.raw_data").len(), 4);
     assert_eq!(project.rows("collected[least=5].raw_data").len(), 2);
     let united = project.rows("collected[*].dropped");
@@ -95,11 +87,7 @@ fn outputs_of_embedded_workflows_are_spelt_as_in_a_workflow() {
     assert_eq!(project.rows("single/valid.rejects").len(), 2);
     assert_eq!(project.rows("collected[least=1]/source").len(), 6);
     assert_eq!(sql(&project, "SELECT count(*) AS n FROM \"single/source\""), [json!({"n": 6})]);
-}
-
-#[test]
-fn every_verb_takes_these_names() {
-    let project = project();
+    // Every verb takes these names.
     let explained = project.run(&["explain", "w.yaml", "testbed[size=2]"]).exits(0);
     assert_eq!(explained.stdout.matches("op sample").count(), 2, "{explained}");
     assert_eq!(project.json(&["explain", "w.yaml", "testbed[*]"]).len(), 4);
@@ -117,11 +105,7 @@ fn every_verb_takes_these_names() {
     traced.reports(&["`testbed[*]` has no row with the id 7"]);
     let selected = project.run_ok(&["--select", "testbed[*]"]).finished();
     assert_eq!(selected["steps"].as_array().unwrap().len(), 5);
-}
-
-#[test]
-fn a_slip_gets_one_suggestion_and_no_list_of_cells() {
-    let project = project();
+    // A slip gets one suggestion and no list of cells.
     for (name, meant) in [
         ("tesbed", "did you mean `testbed`?"),
         ("tesbed[size=2]", "did you mean `testbed`?"),
@@ -158,11 +142,8 @@ fn many_cells_are_not_listed_one_by_one() {
     project.run(&["show", "w.yaml", "tesbed"]).exits(2).reports(&["did you mean `testbed`?"]);
     let told = project.cli("show w.yaml testbed").exits(2).reports(&["`testbed` has 120 cells"]);
     assert!(told.stderr.contains("and 115 more") && told.stderr.len() < 400, "{told}");
-}
-
-#[test]
-fn cells_that_are_not_there_yet_are_said_to_be_with_the_command() {
-    let project = project();
+    // Cells that are not computed yet are reported with the command.
+    let project = self::project();
     project.change("size: [2, 3]", "size: [2, 3, 4]");
     let told = project.run(&["show", "w.yaml", "testbed[*]"]).exits(1);
     says(&told.stderr, &["`testbed[size=4,kind=a]` and 1 more are not computed yet"]);
@@ -178,19 +159,12 @@ fn cells_that_are_not_there_yet_are_said_to_be_with_the_command() {
     let told = project.run(&["sql", "w.yaml", "SELECT 1 FROM \"testbed[*]\""]).exits(1);
     assert!(told.stderr.contains("and 5 more are not computed yet"), "{told}");
     assert!(told.stderr.replace('\'', "").trim_end().ends_with("--select testbed"), "{told}");
-}
-
-#[test]
-fn a_query_with_brackets_but_no_quotes_is_told_about_them() {
-    let project = project();
+    // A query with brackets but no quotes gets advice.
     let told = project.run(&["sql", "w.yaml", "SELECT * FROM testbed[size=2]"]).exits(2);
     assert!(told.stderr.contains("double quotes: \"testbed[size=2]\""), "{told}");
     let told = project.run(&["sql", "w.yaml", "SELECT * FROM \"tesbed[*]\""]).exits(2);
     assert!(told.stderr.contains("did you mean `testbed`?"), "{told}");
-}
-
-#[test]
-fn a_value_that_the_notation_cannot_hold_is_reached_by_the_full_name() {
+    // A value that the notation cannot hold is reached by the full name.
     let text = WORKFLOW.replace("kind: [a, b]", "kind: ['x]y.z', 'a=b,c/d']");
     let project = Project::new(&text).with("collect.yaml", INNER).ran();
     assert_eq!(project.rows("testbed[size=2,kind=x]y.z]").len(), 2);

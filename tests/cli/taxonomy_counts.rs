@@ -47,7 +47,7 @@ class A(Base):                   # oop 1, blocks 3
 ";
 
 #[test]
-fn ten_categories_by_hand() {
+fn categories_by_hand() {
     assert_eq!(
         counts(EXAMPLE, ""),
         [
@@ -63,10 +63,7 @@ fn ten_categories_by_hand() {
             1 + 1 + 1 + 1,
         ]
     );
-}
-
-#[test]
-fn the_published_lists_by_hand() {
+    // The published lists.
     assert_eq!(
         counts(EXAMPLE, ", mode: compat"),
         [
@@ -99,22 +96,16 @@ fn the_published_lists_by_hand() {
 
 #[test]
 fn a_null_has_nulls() {
-    let rows = [
-        json!({"id": "a", "code": null}),
-        json!({"id": "b", "code": ""}),
-        json!({"id": "c", "code": "if"}),
-    ];
+    let codes = [("a", json!(null)), ("b", json!("")), ("c", json!("if"))];
+    let rows = codes.map(|(id, code)| json!({"id": id, "code": code}));
     let project = project(&rows, "").ran();
     let found = project.rows("tokens");
     assert!(CATEGORIES.iter().all(|name| found[0][name].is_null()), "{}", found[0]);
     assert!(CATEGORIES.iter().all(|name| found[1][name] == 0), "{}", found[1]);
     assert_eq!(found[2]["conditional"], 1);
-}
-
-#[test]
-fn two_texts_of_a_row_side_by_side() {
+    // Two texts of a row side by side.
     let rows = [json!({"id": "a", "code": "if x: pass", "made": "for x in y: pass"})];
-    let project = project(&rows, ", prefix: reference_");
+    let project = self::project(&rows, ", prefix: reference_");
     project.append("  both: { op: taxonomy, from: tokens, with: { column: made } }\n");
     project.run_ok(&[]);
     let row = &project.rows("both")[0];
@@ -123,16 +114,13 @@ fn two_texts_of_a_row_side_by_side() {
         assert_eq!(found, (&json!(reference), &json!(made)), "{name}");
     }
     assert_eq!(row.as_object().unwrap().len(), 3 + 2 * 10);
-}
-
-#[test]
-fn only_new_texts_are_counted() {
+    // Only new texts are counted.
     let rows = |n: usize| -> Vec<Value> {
         (0..n)
             .map(|i| json!({"id": format!("{i:02}"), "code": format!("x = {i}"), "n": n}))
             .collect()
     };
-    let project = project(&rows(10), "");
+    let project = self::project(&rows(10), "");
     assert_eq!(project.run_ok(&[]).step("tokens")["computed_rows"], 10);
     let turned: Vec<Value> = rows(12).into_iter().rev().collect();
     project.write("data.jsonl", lines(&turned));

@@ -98,10 +98,7 @@ fn the_model_is_written_as_it_is() {
     project.write("out/tokenizer.json", "{}");
     assert_eq!(project.run_ok(&["--overwrite"]).events("output")[0]["written"], true);
     assert_eq!(serde_json::from_str::<Value>(&project.read("out/tokenizer.json")).unwrap(), model);
-}
-
-#[test]
-fn threads_and_the_order_of_rows_change_nothing() {
+    // Threads and the order of rows change nothing.
     let project = methods_project("vocab_size: 700");
     let digest = |outcome: &Outcome| outcome.step("bpe")["digest"].as_str().unwrap().to_owned();
     let first = digest(&project.run_ok(&["--jobs", "1"]));
@@ -115,27 +112,22 @@ fn threads_and_the_order_of_rows_change_nothing() {
     let again = project.run_ok(&["--jobs", "2"]);
     assert_eq!(again.statuses(), "data=ran bpe=ran");
     assert_eq!(digest(&again), first);
-}
-
-#[test]
-fn only_the_named_column_counts() {
+    // Only the named column counts.
     let project = methods_project("").ran();
     let sized = project.read("data.jsonl").replace("}\n", ",\"size\":3}\n");
     project.write("data.jsonl", sized);
     assert_eq!(project.run_ok(&[]).statuses(), "data=ran bpe=hit");
-}
-
-#[test]
-fn nulls_are_left_out_and_no_text_gives_the_bytes() {
+    // Nulls are left out, and no text gives the bytes.
     for (data, texts) in [(String::new(), 0), (lines([None, None]), 0), (lines([Some("")]), 1)] {
-        let project = project("", &[]).with("data.jsonl", data).ran();
+        let project = self::project("", &[]).with("data.jsonl", data).ran();
         let row = row(&project);
         assert_eq!((&row["vocab_size"], &row["texts"]), (&json!(256), &json!(texts)));
     }
-    let project = project("", &[]).with("data.jsonl", lines([Some("ab ab"), None, Some("ab")]));
+    let project =
+        self::project("", &[]).with("data.jsonl", lines([Some("ab ab"), None, Some("ab")]));
     project.run_ok(&[]);
     assert_eq!(row(&project)["texts"], 2);
-    assert_eq!(model(&project)["model"]["merges"], json!([["a", "b"]]));
+    assert_eq!(self::model(&project)["model"]["merges"], json!([["a", "b"]]));
 }
 
 /// The arguments have one mistake, at the mark `«`.
@@ -146,7 +138,7 @@ fn wrong(with: &str, code: &str, words: &[&str]) -> Outcome {
 }
 
 #[test]
-fn a_vocabulary_has_the_bytes_and_at_most_a_million_tokens() {
+fn sizes_of_vocabularies_columns_and_kinds_that_there_are_not() {
     for (size, said) in [("255", "256"), ("0", "256"), ("-1", "vocab_size"), ("1000001", "1000000")]
     {
         let with = format!("{{ column: code, vocab_size: «{size} }}");
@@ -157,10 +149,6 @@ fn a_vocabulary_has_the_bytes_and_at_most_a_million_tokens() {
         let reached = row(&project)["vocab_size"].as_u64().unwrap();
         assert_eq!(reached, if size == "256" { 256 } else { 257 });
     }
-}
-
-#[test]
-fn columns_and_kinds_that_there_are_not() {
     for (with, code, said) in [
         ("{ column: «cod }", "unknown-column", "did you mean `code`?"),
         ("{ column: «size }", "wrong-type", "int64"),
@@ -231,10 +219,7 @@ fn another_vocabulary_reruns_dedup() {
     project.rerun("vocab_size: 301", "vocab_size: 50000");
     project.change("vocab_size: 50000", "vocab_size: 60000");
     assert_eq!(project.run_ok(&[]).statuses(), "data=hit bpe=ran unique=hit");
-}
-
-#[test]
-fn words_of_a_quarter_of_a_megabyte_are_learned_and_compared() {
+    // Words of a quarter of a megabyte are learned and compared.
     let project = deduplicating();
     // Data in one line: of one letter, and of all of them.
     let letters: String =

@@ -40,21 +40,15 @@ fn a_kept_row_leads_to_its_file_and_line() {
     let shown = project.run(&["trace", "w.yaml", &id]).exits(0);
     assert!(shown.stderr.is_empty(), "{shown}");
     let line = rows[0]["start_line"].to_string();
-    says(
-        &shown.stdout,
-        &[&id, "pkg/mod.py", &format!("start_line {line}"), "methods", "testbed", "src"],
-    );
+    let start = format!("start_line {line}");
+    says(&shown.stdout, &[&id, "pkg/mod.py", &start, "methods", "testbed", "src"]);
     let told = &project.json(&["trace", "w.yaml", &id])[0];
     let places = told["places"].as_array().unwrap();
     let steps: Vec<&str> = places.iter().filter_map(|p| p["step"].as_str()).collect();
     assert_eq!(steps, ["methods", "features", "valid", "sampled", "testbed"]);
     assert_eq!(places[0]["values"]["path"], "pkg/mod.py");
     assert_eq!(places[0]["values"]["start_line"].as_str().unwrap(), line);
-}
-
-#[test]
-fn a_dropped_row_leads_to_the_step_and_the_rule() {
-    let project = project();
+    // A dropped row leads to the step and the rule.
     for (port, step, rule) in [
         ("valid.rejects", "valid", "long"),
         ("valid.rejects", "valid", "parses"),
@@ -109,15 +103,11 @@ fn kept_and_rejected_rows_add_up_at_every_step() {
 }
 
 #[test]
-fn the_beginning_of_an_id_is_enough() {
+fn part_of_an_id_is_enough_and_what_is_missing_is_said() {
     let project = project();
     let id = id(&project.rows("testbed"), 0);
     project.run(&["trace", "w.yaml", &id[..12]]).exits(0).prints(&[&id]);
-}
-
-#[test]
-fn ids_that_do_not_exist_or_are_none() {
-    let project = project();
+    // Ids that do not exist or are none.
     let shown = project.run(&["trace", "w.yaml", "0123456789abcdef"]).exits(1);
     assert!(shown.stderr.contains("0123456789abcdef") && shown.stdout.is_empty(), "{shown}");
     for odd in ["", "%", "a' OR 'a'='a", "a_b"] {
@@ -125,12 +115,7 @@ fn ids_that_do_not_exist_or_are_none() {
         assert!(matches!(shown.code, Some(1 | 2)), "{odd:?}: {shown}");
         assert!(!shown.stderr.contains("SQL") && !shown.stderr.contains("panicked"), "{shown}");
     }
-}
-
-#[test]
-fn before_the_run_it_says_what_is_missing() {
-    let project = project();
-    let id = id(&project.rows("testbed"), 0);
+    // Before the run, it names the missing result.
     let shown = project.run(&["trace", "w.yaml", &id, "--cache", "empty"]).exits(1);
     says(&shown.stderr, &["not computed yet", "galeras run w.yaml"]);
     // Steps that changed since are named as well.
@@ -141,8 +126,7 @@ fn before_the_run_it_says_what_is_missing() {
 
 #[test]
 fn a_reject_keeps_the_name_of_the_step_that_dropped_it() {
-    let project = Project::steps(
-        "  data: { op: read, with: { path: data.csv } }
+    let steps = "  data: { op: read, with: { path: data.csv } }
   small: { op: validate, from: data, with: { rules: [ { name: r, check: x < 3 } ] } }
   odd: { op: validate, from: small, with: { rules: [ { name: r, check: x % 2 = 1 } ] } }
   dropped:
@@ -151,10 +135,8 @@ fn a_reject_keeps_the_name_of_the_step_that_dropped_it() {
     with: { query: 'SELECT id, step FROM a UNION ALL SELECT id, step FROM b' }
   renamed: { op: sql, from: odd.rejects, with: { query: 'SELECT id, upper(step) AS s FROM input' } }
   sampled: { op: sample, from: odd.rejects, with: { n: 5, seed: 1 } }
-",
-    );
-    project.write("data.csv", "id,x\na,1\nb,2\nc,3\n");
-    project.run_ok(&[]);
+";
+    let project = Project::steps(steps).with("data.csv", "id,x\na,1\nb,2\nc,3\n").ran();
     assert_eq!(project.rows("renamed")[0]["s"], "ODD");
     assert_eq!(project.rows("sampled")[0]["step"], "odd");
     let steps: Vec<Value> = project.rows("dropped").iter().map(|r| r["step"].clone()).collect();

@@ -17,16 +17,9 @@ use crate::repository::{Repository, at, day};
 const HOSTILE: &str = "galeras: 1
 name: \"kind\\e[2J\"
 steps:
-  hit:
-    op: exec
-    with: { command: \"touch hit #\\e[31m\", output: { id: utf8! } }
-  stolen:
-    op: read
-    with: { path: ../outside.csv }
-  prompts:
-    op: prompt
-    from: stolen
-    with: { treatments: { all: '{{ id }}' } }
+  hit: { op: exec, with: { command: \"touch hit #\\e[31m\", output: { id: utf8! } } }
+  stolen: { op: read, with: { path: ../outside.csv } }
+  prompts: { op: prompt, from: stolen, with: { treatments: { all: '{{ id }}' } } }
   sent:
     op: generate
     from: prompts
@@ -109,11 +102,7 @@ fn looking_at_a_workflow_runs_and_sends_nothing() {
         let outcome = run(&project, &listener, args).exits(0);
         untouched(&project, &listener, &outcome);
     }
-}
-
-/// The system calls agree: no program but our own, no connection to anywhere.
-#[test]
-fn looking_at_a_workflow_makes_no_system_call_for_it() {
+    // The system calls agree: no program but our own, no connection to anywhere.
     let works = Command::new("strace").args(["-o", "/dev/null", "true"]).output();
     if !works.is_ok_and(|output| output.status.success()) {
         eprintln!("strace does not work here; nothing was tested");
@@ -163,7 +152,7 @@ fn a_run_stops_before_anything_and_names_all_of_it() {
         format!("write:{}", elsewhere.display()),
     ];
     assert_eq!(flags(&json), wanted);
-    let places = ["6:22", "9:19", "17:72", "19:31"];
+    let places = ["4:37", "5:37", "10:72", "12:31"];
     assert_eq!(json.diagnostics(), places.map(|place| format!("not-allowed w.yaml:{place}")));
     for (diagnostic, words) in json.events("diagnostic").iter().zip([
         &["step `hit` runs a program", "touch hit #", "u{1b}[31m"][..],
@@ -332,10 +321,7 @@ fn what_has_changed_is_asked_again() {
     std::fs::remove_dir_all(project.path("cache")).unwrap();
     std::fs::remove_dir_all(project.path("../home/.local/share/galeras/trust")).unwrap();
     asks("it was taken back");
-}
-
-#[test]
-fn a_stored_result_needs_no_consent() {
+    // A stored result needs no consent.
     let project = Project::new(&program(ROW)).with("data", "1").ran();
     unattended(&project).exits(0).all_hit();
     let args = ["run", "w.yaml", "--format", "json", "--force", "rows"];
@@ -350,9 +336,8 @@ fn servers_of_the_local_network_and_without_encryption_are_not_asked_unasked() {
         ("https://10.0.0.1/data.csv", "10.0.0.1"),
         ("http://gpu/x.csv", "http://gpu"),
     ] {
-        let project = Project::new(&format!(
-            "galeras: 1\nsteps:\n  data:\n    op: read\n    with: {{ url: '{url}' }}\n"
-        ));
+        let project =
+            Project::steps(&format!("  data: {{ op: read, with: {{ url: '{url}' }} }}\n"));
         let refused = |verb: &str, more: &[&str]| {
             let args = [&[verb, "w.yaml", "--format", "json"], more].concat();
             let mut program = command(&project, &listener, &args);
@@ -368,21 +353,11 @@ fn servers_of_the_local_network_and_without_encryption_are_not_asked_unasked() {
         assert_eq!(outcome.events("diagnostic")[0]["code"], "unreachable-url", "{outcome}");
         assert!(listener.asked.swap(0, Ordering::SeqCst) > 0);
     }
-}
-
-/// A table may name any folder as a repository.
-#[test]
-fn a_folder_from_a_table_is_not_mined_unasked() {
-    let project = Project::steps(
-        "  repos:
-    op: read
-    with: { path: repos.csv, key: [repo] }
-  mined:
-    op: mine
-    from: repos
-    with: { since: '2022-01-01', until: '2023-01-01' }
-",
-    );
+    // A table may name any folder as a repository: it is not mined unasked.
+    let steps = "  repos: { op: read, with: { path: repos.csv, key: [repo] } }
+  mined: { op: mine, from: repos, with: { since: '2022-01-01', until: '2023-01-01' } }
+";
+    let project = Project::steps(steps);
     let repository = Repository::bare(project.path("../private"));
     let head = repository.commit(at(day(3)).write("a.py", "def f():\n    return 1\n"));
     let row = |path: &str| format!("repo,clone_url,head_sha\nr,{path},{head}\n");

@@ -49,9 +49,8 @@ const TWO_HOSTS: [&str; 5] = [
 #[test]
 fn an_address_with_two_hosts_is_asked_of_none() {
     for address in TWO_HOSTS {
-        let project = Project::new(&format!(
-            "galeras: 1\nsteps:\n  q:\n    op: query\n    with: {{ repos: ['{address}'] }}\n"
-        ));
+        let query = format!("{{ op: query, with: {{ repos: ['{address}'] }} }}");
+        let project = Project::steps(&format!("  q: {query}\n"));
         let outcome = run(&project, &[]).exits(2);
         assert_eq!(outcome.events("diagnostic")[0]["code"], "bad-repository", "{outcome}");
         assert!(!project.path("ssh-ran").exists(), "{address}");
@@ -143,15 +142,10 @@ fn a_remote_is_judged_as_the_folder_that_is_opened() {
     project.write("rows.csv", "id\n1\n");
     let outcome = run(&project, &[]).exits(2);
     assert_eq!(outcome.events("diagnostic")[0]["code"], "wrong-value", "{outcome}");
-}
-
-/// A million braces, one in the other, would end the program where it makes a pattern of them.
-#[test]
-fn patterns_that_nobody_writes_are_refused() {
+    // A million braces, one in the other, would end the program where it makes a pattern of them.
     let nested = format!("{}a{}", "{".repeat(1_000_000), "}".repeat(1_000_000));
-    let project = Project::new(&format!(
-        "galeras: 1\nsteps:\n  m:\n    op: methods\n    with: {{ dir: ., include: ['{nested}'] }}\n"
-    ));
+    let with = format!("{{ dir: ., include: ['{nested}'] }}");
+    let project = Project::steps(&format!("  m: {{ op: methods, with: {with} }}\n"));
     for verb in ["check", "run"] {
         let outcome = typed(&project, &[verb, "w.yaml", "--format", "json"]).exits(2);
         assert_eq!(outcome.events("diagnostic")[0]["code"], "bad-pattern", "{outcome}");

@@ -31,16 +31,11 @@ fn rows_of_all_tables_are_there_under_their_labels() {
     let expected = ["First | 1 | 10", "First | 2 | 20", "Second | 1 | 10", "Second | 3 | 30"];
     assert_eq!(project.cells("all", "source id x"), expected);
     // The order in the file changes nothing, and neither do the names of the steps.
-    let digests = outcome.digests();
     let again = project.rerun("{ Second: b, First: a }", "{ First: a, Second: b }");
-    again.all_hit();
-    assert_eq!(again.digests(), digests);
+    again.all_hit_as(&outcome);
     // The names in `from` do.
     assert_eq!(project.rerun("First: a", "Other: a").statuses(), "a=hit b=hit c=hit all=ran");
-}
-
-#[test]
-fn it_equals_the_query_that_does_the_same() {
+    // It equals the query that does the same.
     let text = format!(
         "{UNION}  by_hand:
     op: sql
@@ -54,10 +49,7 @@ fn it_equals_the_query_that_does_the_same() {
         let outcome = Project::new(&workflow(&text)).run_ok(&["--jobs", jobs]);
         assert_eq!(outcome.step("all")["digest"], outcome.step("by_hand")["digest"]);
     }
-}
-
-#[test]
-fn columns_choose_from_tables_that_differ() {
+    // Columns choose from tables that differ.
     let with = "{ label: source, columns: [x] }";
     let step = format!("  all: {{ op: union, from: {{ A: a, C: c }}, with: {with} }}\n");
     let project = Project::new(&workflow(&step)).ran();
@@ -87,10 +79,7 @@ fn ports_and_united_cells_are_tables_too() {
     assert!(rows.iter().all(|row| row["seed"].is_i64()), "{rows:?}");
     assert_eq!(outcome.step("one")["rows"], 2);
     assert_eq!(outcome.step("cell[seed=2]")["rows"], 3);
-}
-
-#[test]
-fn tables_without_rows_have_none_in_the_union() {
+    // Tables without rows have none.
     let text = "  none:
     op: sql
     from: a
@@ -101,11 +90,7 @@ fn tables_without_rows_have_none_in_the_union() {
     let outcome = Project::new(&workflow(text)).run_ok(&[]);
     let found = (&outcome.step("all")["rows"], &outcome.step("nothing")["rows"]);
     assert_eq!(found, (&json!(2), &json!(0)));
-}
-
-/// A row keeps its way back.
-#[test]
-fn a_row_is_traced_through_the_union() {
+    // A row is traced through the union.
     let project = Project::new(&workflow(UNION)).ran();
     let told = project.run(&["trace", "w.yaml", "3"]).exits(0);
     assert!(told.stdout.contains("all") && told.stdout.contains('b'), "{told}");

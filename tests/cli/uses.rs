@@ -23,10 +23,7 @@ steps:
   collect:
     uses: ./sub/collect.yaml
     with: { least: 3 }
-  counted:
-    op: sql
-    from: collect.kept
-    with: { query: 'SELECT count(*) AS n FROM input' }
+  counted: { op: sql, from: collect.kept, with: { query: 'SELECT count(*) AS n FROM input' } }
 outputs:
   dropped: { from: collect.dropped, path: dropped.jsonl }
 ";
@@ -49,11 +46,8 @@ fn outputs_of_the_embedded_workflow_are_ports() {
     project.run_ok(&[]).all_hit();
     let outcome = project.rerun("least: 3", "least: 4");
     assert_eq!(outcome.statuses().matches("=ran").count(), 2, "{}", outcome.statuses());
-}
-
-#[test]
-fn an_embedded_step_and_its_own_run_share_results() {
-    let project = project().ran();
+    // Its own run shares the results.
+    let project = self::project().ran();
     let alone = project.run(&["run", "sub/collect.yaml", "--set", "least=3", "--format", "json"]);
     alone.exits(0).all_hit();
 }
@@ -61,55 +55,41 @@ fn an_embedded_step_and_its_own_run_share_results() {
 #[test]
 fn a_matrix_goes_through() {
     let project = project();
-    project.change(
-        "    with: { least: 3 }\n",
-        "    matrix: { least: [1, 5] }\n    with: { least: '${{ matrix.least }}' }\n",
-    );
+    let cells = "    matrix: { least: [1, 5] }\n    with: { least: '${{ matrix.least }}' }\n";
+    project.change("    with: { least: 3 }\n", cells);
     project.rerun("from: collect.dropped", "from: 'collect[*].dropped'");
     assert_eq!(project.rows("counted[least=1]")[0]["n"], 5);
     assert_eq!(project.rows("counted[least=5]")[0]["n"], 1);
     let dropped = project.read("dropped.jsonl");
     assert!(dropped.lines().count() == 4 && dropped.contains("\"least\":5"), "{dropped}");
-}
-
-#[test]
-fn mistakes_in_either_file_have_their_place() {
-    let project = project();
+    // Mistakes in either file have their place.
+    let project = self::project();
     project.change("least: 3", "leest: 3");
     project.change("from: collect.kept", "from: collect.keptt");
     let outcome = project.run_json(&[]).exits(2);
     let found = outcome.diagnostics();
     assert_eq!(found.len(), 2, "{outcome}");
-    assert!(found[0].ends_with("w.yaml:5:13") && found[1].ends_with("w.yaml:8:19"), "{found:?}");
+    assert!(found[0].ends_with("w.yaml:5:13") && found[1].ends_with("w.yaml:6:37"), "{found:?}");
     outcome.prints(&["did you mean `least`?", "did you mean `kept`?"]);
 
     let project = self::project();
     project.edit("sub/collect.yaml", "x >= ", "y >= ");
     let found = project.run_json(&[]).exits(2).diagnostics();
     assert!(found.len() == 1 && found[0].contains("sub/collect.yaml:11:"), "{found:?}");
-}
-
-#[test]
-fn values_are_checked_against_the_params() {
+    // Values are checked against the params.
     for (value, code) in [("many", "wrong-type"), ("-1", "wrong-value")] {
-        let project = project();
+        let project = self::project();
         project.change("least: 3", &format!("least: {value}"));
         project.refused_at("5:20", code, &[]);
     }
-}
-
-#[test]
-fn a_workflow_that_embeds_itself_is_refused() {
-    let project = project();
+    // A workflow that embeds itself is refused.
+    let project = self::project();
     project.write("sub/collect.yaml", "galeras: 1\nsteps:\n  again:\n    uses: ../w.yaml\n");
     assert!(!project.run_json(&[]).exits(2).diagnostics().is_empty());
     project.write("w.yaml", "galeras: 1\nsteps:\n  me:\n    uses: ./w.yaml\n");
     project.run_json(&[]).exits(2);
-}
-
-#[test]
-fn a_column_of_the_embedded_workflow_is_checked_outside() {
-    let project = project();
+    // Its columns are checked outside.
+    let project = self::project();
     project.change("count(*) AS n", "y");
-    project.refused_at("9:28", "unknown-column", &[]);
+    project.refused_at("6:66", "unknown-column", &[]);
 }

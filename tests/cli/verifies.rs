@@ -12,9 +12,7 @@ const WORKFLOW: &str = "galeras: 1
 params:
   most: { type: int, default: 900 }
 steps:
-  table:
-    op: read
-    with: { path: data.csv, key: [id] }
+  table: { op: read, with: { path: data.csv, key: [id] } }
   scaled:
     op: sql
     from: table
@@ -69,12 +67,9 @@ fn results_that_nobody_touched_are_equal() {
     assert!(said.stdout.starts_with("8 of 8 files equal"), "{said}");
     let last = project.json(&["verify", "w.yaml"]).pop().unwrap();
     assert_eq!((&last["files"], &last["equal"]), (&files.into(), &files.into()), "{last}");
-}
-
-#[test]
-fn a_damaged_a_missing_and_a_changed_file_are_named() {
+    // A damaged, a missing and a changed file are named.
     for folder in ["blobs", "actions"] {
-        let project = project().ran();
+        let project = self::project().ran();
         let files = if folder == "blobs" { tables(&project) } else { stored(&project, folder) };
         for file in files {
             let whole = fs::read(&file).unwrap();
@@ -95,17 +90,14 @@ fn a_damaged_a_missing_and_a_changed_file_are_named() {
 }
 
 #[test]
-fn what_is_not_computed_is_not_verified() {
+fn steps_that_are_computed_come_out_again() {
     let project = project();
     verified(&project).exits(1).reports(&["3 of 3 steps are not computed", "galeras run w.yaml"]);
     project.run_ok(&[]);
     project.change("x * 2", "x * 3");
     verified(&project).exits(1).reports(&["2 of 3 steps are not computed"]);
-}
-
-#[test]
-fn steps_come_out_again() {
-    let project = project().ran();
+    // Recomputed steps give the same tables.
+    let project = self::project().ran();
     let said = project.cli("verify w.yaml --recompute 3").exits(0);
     said.prints(&["5 of 5 tables equal, 3 of 3 rows equal"]);
     // Nothing was added to the store, and nothing is left behind.
@@ -139,9 +131,8 @@ steps:
 fn what_does_not_come_out_again_is_shown_by_rows_and_columns() {
     let project = Project::new(FICKLE);
     assert_eq!(project.run_json(&[]).exits(0).status("rows"), "ran");
-    let args = ["verify", "w.yaml", "--recompute", "1", "--allow", "exec"];
     let words = ["rows differs", "1 changed, 1 the same", "changed  n (1)", "0 of 1 tables equal"];
-    project.run(&args).exits(4).prints(&words);
+    project.cli("verify w.yaml --recompute 1 --allow exec").exits(4).prints(&words);
     // Without the consent nothing is run.
     let said = project.cli("verify w.yaml --recompute 1").exits(1).prints(&["0 of 0 tables equal"]);
     said.reports(&["no step could be computed again", "0 of 1 steps can be computed again here"]);
@@ -151,17 +142,12 @@ fn what_does_not_come_out_again_is_shown_by_rows_and_columns() {
 /// and one whose rows drop out.
 const ROWS: &str = "galeras: 1
 steps:
-  table:
-    op: read
-    with: { path: data.csv, key: [id] }
+  table: { op: read, with: { path: data.csv, key: [id] } }
   asked:
     op: prompt
     from: table
     with: { treatments: { plain: 'x is {{ x }}', polite: 'please, {{ x }}' } }
-  kept:
-    op: validate
-    from: table
-    with: { rules: [ { name: small, check: 'x < 900' } ] }
+  kept: { op: validate, from: table, with: { rules: [ { name: small, check: 'x < 900' } ] } }
 ";
 
 #[test]
@@ -180,18 +166,13 @@ fn single_rows_come_out_again() {
     let said = project.run(&["verify", "w.yaml", "--recompute", "20"]).exits(0);
     assert!(said.stdout.contains("tables equal, 20 of 20 rows equal"), "{said}");
     assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
-}
-
-#[test]
-fn rows_that_were_not_computed_from_their_input_are_found() {
-    let project = Project::new(ROWS).with("data.csv", data()).ran();
+    // Rows that were not computed from their input are found.
     // The results of other rules under the keys of these: a store that lies consistently.
     let honest = fs::read_to_string(project.path("w.yaml")).unwrap();
     let other = Project::new(&honest.replace("x < 900", "x <> 500")).with("data.csv", data()).ran();
     forge(&project, &other, "kept");
     // All rows are drawn: those from 900 on and the one in the middle are others.
-    let args = ["verify", "w.yaml", "--recompute", "2000", "--format", "json"];
-    let said = project.run(&args).exits(4);
+    let said = project.cli("verify w.yaml --recompute 2000 --format json").exits(4);
     let last = said.json_lines().pop().unwrap();
     assert_eq!((&last["rows"], &last["equal_rows"]), (&2000.into(), &1899.into()), "{last}");
     let of_steps = said.events("rows_recomputed");

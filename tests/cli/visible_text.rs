@@ -192,12 +192,7 @@ fn the_events_of_a_run_are_json_without_raw_codes() {
         harmless(args[0], &outcome);
         assert_eq!(outcome.json_lines().len(), 1, "{outcome}");
     }
-}
-
-#[test]
-fn data_for_programs_is_as_it_is() {
-    let (project, file) = project();
-    project.run(&["run", &file]).exits(0);
+    // Data for programs is as it is.
     let rows = project.run(&["show", &file, "data", "--format", "json"]).exits(0).json_lines();
     assert_eq!(rows[0]["path"], format!("v{HOSTILE}\nx\ty"));
     let csv = project.run(&["show", &file, "data", "--columns", "path", "--format", "csv"]);

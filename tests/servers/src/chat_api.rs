@@ -73,9 +73,8 @@ pub enum ChatFault {
     Limited(&'static str, String),
     /// Nothing at all, until the client goes away.
     Hang,
-    /// The connection ends before any answer, within the header, or within the body.
+    /// The connection ends before any answer, or within the body.
     CutBefore,
-    CutHead,
     CutBody,
     /// 200 with half of the JSON, as if that were all.
     Malformed,
@@ -252,7 +251,7 @@ impl ChatApi {
         &self,
         connection: usize,
         request: Request,
-        mut stream: &TcpStream,
+        stream: &TcpStream,
         reader: &mut BufReader<TcpStream>,
     ) -> Option<()> {
         let text = String::from_utf8(request.body).ok()?;
@@ -296,10 +295,6 @@ impl ChatApi {
                 return None;
             }
             Some(ChatFault::CutBefore) => return None,
-            Some(ChatFault::CutHead) => {
-                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-le");
-                return None;
-            }
             Some(ChatFault::CutBody) => {
                 let half = whole.len() / 2;
                 return response(200, vec![], whole).send(stream, half);

@@ -71,6 +71,10 @@ fn xml(status: u16, body: &str) -> Response {
     Response::new(status, body).with("Content-Type", "application/xml")
 }
 
+fn result(name: &str, body: &str) -> Response {
+    xml(200, &format!("<{name}>{body}</{name}>"))
+}
+
 fn error(status: u16, code: &str) -> Response {
     xml(status, &format!("<Error><Code>{code}</Code><Message>no</Message></Error>"))
 }
@@ -218,14 +222,8 @@ impl State {
     fn begin(&mut self) -> Response {
         self.last += 1;
         self.uploads.insert(self.last, BTreeMap::new());
-        let id = self.last;
-        xml(
-            200,
-            &format!(
-                "<InitiateMultipartUploadResult><UploadId>{id}</UploadId>\
-                 </InitiateMultipartUploadResult>"
-            ),
-        )
+        let id = format!("<UploadId>{}</UploadId>", self.last);
+        result("InitiateMultipartUploadResult", &id)
     }
 
     fn part(&mut self, asked: &Asked, upload: u64) -> Response {
@@ -243,13 +241,8 @@ impl State {
         };
         let content = parts.into_values().flatten().collect();
         let put = self.put(asked, content);
-        let tag = &put.headers[0].1;
-        xml(
-            200,
-            &format!(
-                "<CompleteMultipartUploadResult><ETag>{tag}</ETag></CompleteMultipartUploadResult>"
-            ),
-        )
+        let tag = format!("<ETag>{}</ETag>", put.headers[0].1);
+        result("CompleteMultipartUploadResult", &tag)
     }
 
     fn listing(&self, asked: &Asked) -> Response {
@@ -259,20 +252,16 @@ impl State {
         let rest: Vec<_> = found.filter(|(key, _)| key.as_str() > after).collect();
         let page = &rest[..rest.len().min(PAGE)];
         let next = (rest.len() > PAGE).then(|| page[PAGE - 1].0);
-        let contents: String = page
-            .iter()
-            .map(|(key, object)| {
-                format!(
-                    "<Contents><Key>{key}</Key><LastModified>2020-01-01T12:00:00.000Z\
-                     </LastModified><ETag>\"{:x}\"</ETag><Size>{}</Size></Contents>",
-                    object.generation,
-                    object.content.len()
-                )
-            })
-            .collect();
-        let next = next.map_or(String::new(), |key| {
-            format!("<NextContinuationToken>{key}</NextContinuationToken>")
-        });
-        xml(200, &format!("<ListBucketResult>{contents}{next}</ListBucketResult>"))
+        let mut found = String::new();
+        for (key, object) in page {
+            let (tag, size) = (object.generation, object.content.len());
+            found +=
+                &format!("<Contents><Key>{key}</Key><ETag>\"{tag:x}\"</ETag><Size>{size}</Size>");
+            found += "<LastModified>2020-01-01T12:00:00.000Z</LastModified></Contents>";
+        }
+        if let Some(key) = next {
+            found += &format!("<NextContinuationToken>{key}</NextContinuationToken>");
+        }
+        result("ListBucketResult", &found)
     }
 }

@@ -1,13 +1,6 @@
 //! A git server over HTTP for tests: `git http-backend` behind a small server on loopback.
 //!
 //! It has switches for faults and records its requests. It needs the `git` program.
-//!
-//! ```ignore
-//! let server = HttpGit::start(folder);          // serves all repositories below `folder`
-//! let url = server.url("name/.git");            // or "name.git" for a bare one
-//! server.fail("git-upload-pack", 2, GitFault::Status(500)); // the next two POSTs fail
-//! assert_eq!(server.count("git-upload-pack"), 3);
-//! ```
 
 use std::io::{BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,14 +1,6 @@
 //! An S3 server: `s3s-fs`, which checks signatures and keeps objects as files, behind a layer that
 //! records requests and answers as S3 is documented to where `s3s-fs` does not. Puts with conditions are
 //! atomic, a bucket that is not there is an error, and it can refuse, be slow, or be down.
-//!
-//! ```ignore
-//! let api = S3Api::start(folder);               // buckets are the folders in it
-//! api.bucket("lab");
-//! command.envs(api.env());                      // `s3://lab/prefix` is there then
-//! api.behave(|manners| manners.read_only = true);
-//! assert_eq!(api.puts("prefix/blobs/").len(), 3);
-//! ```
 
 use std::fs;
 use std::io;
@@ -58,8 +50,7 @@ pub struct S3Request {
     pub key: String,
     pub query: String,
     pub status: u16,
-    /// Bytes that came and went.
-    pub came: u64,
+    /// Bytes of the answer.
     pub went: u64,
 }
 
@@ -186,7 +177,6 @@ async fn performed(
     let path = parts.uri.path().trim_start_matches('/').to_string();
     let key = path.split_once('/').map_or("", |(_, key)| key);
     let (method, query) = (parts.method.clone(), parts.uri.query().unwrap_or("").to_string());
-    let came = body.len() as u64;
     let response = match refused {
         Some(response) => response,
         None => {
@@ -205,7 +195,6 @@ async fn performed(
         key: key.to_string(),
         query,
         status: response.status().as_u16(),
-        came,
         went,
     });
     Ok(response)

@@ -97,12 +97,11 @@ impl Dialect {
 
     /// The fields of an answer of just this message, `{"content": …}` and what else there is.
     pub fn message(self, message: Value) -> Value {
-        let choice = match self {
+        let mut choice = match self {
             Self::Messages => return json!({"content": message["content"]}),
             Self::Completions => json!({"index": 0, "text": message["content"]}),
             Self::Chat => json!({"index": 0, "message": message}),
         };
-        let mut choice = choice;
         choice["finish_reason"] = json!("stop");
         json!({ "choices": [choice] })
     }
