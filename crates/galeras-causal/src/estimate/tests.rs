@@ -36,12 +36,12 @@ proptest! {
     /// The verdict at alpha turns at the farther end of the interval of 1 - 2 alpha.
     #[test]
     fn the_interval_and_the_tests_agree(
-        value in -3.0..3.0, error in 0.01..2.0, degrees in 2.0..200.0, alpha in 0.001..0.2,
+        value in -3.0..3.0_f64, error in 0.01..2.0_f64, degrees in 2.0..200.0_f64, alpha in 0.001..0.2_f64,
     ) {
         let estimate = Estimate { value, standard_error: error, degrees };
         let (low, high) = estimate.interval(2.0 * alpha);
         let margin = low.abs().max(high.abs());
-        let at = |margin: f64| estimate.p_above(-margin).max(estimate.p_below(margin));
+        let at = |margin: f64| -> f64 { estimate.p_above(-margin).max(estimate.p_below(margin)) };
         prop_assert!((at(margin) - alpha).abs() < 1e-7, "{} {}", at(margin), alpha);
         prop_assert!(at(margin * 1.01) < alpha && at(margin * 0.99) > alpha);
     }
