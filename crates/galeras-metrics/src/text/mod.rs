@@ -7,6 +7,7 @@
 mod bleu;
 mod bleu_tokens;
 mod chrf;
+mod code_tokens;
 mod continuation;
 mod levenshtein;
 mod pass_at_k;
@@ -22,7 +23,7 @@ pub const MAX_STEPS: u64 = 1 << 37;
 pub use bleu::{Bleu, BleuOptions, BleuSmoothing, BleuStatistics};
 pub use bleu_tokens::BleuTokenizer;
 pub use chrf::{Chrf, ChrfStatistics};
-pub use continuation::{Continuation, continuation};
+pub use continuation::{Beginning, Continuation, GivenCode};
 pub use levenshtein::Levenshtein;
 pub use pass_at_k::pass_at_k;
 pub use rouge::{RougeL, RougeWords};
