@@ -11,6 +11,7 @@ use super::adjustment::AdjustmentPlan;
 use super::args::{Args, FamilyMember};
 use super::attrition::attrition_rows;
 use super::balance::balance_rows;
+use super::beginnings::{BEGINS, BeginningShares};
 use super::comparison::{Comparison, Contrast, RowSet, contrasts, group_count, row_sets};
 use super::contours::contour_rows;
 use super::data_faults::{remarks, similar_arms};
@@ -47,6 +48,8 @@ pub(super) struct AnalysisPlan {
     pub(super) graph: Option<CausalGraph>,
     /// One per outcome.
     pub(super) adjustments: Vec<AdjustmentPlan>,
+    /// The input has the column [`BEGINS`].
+    pub(super) begins: bool,
 }
 
 impl AnalysisPlan {
@@ -61,6 +64,7 @@ impl AnalysisPlan {
             let observed = graph.names().iter().filter(|name| !graph.is_latent(name));
             more.extend(observed.filter(|name| **name != self.args.treatment).cloned());
         }
+        more.extend(self.begins.then(|| BEGINS.to_owned()));
         self.args.numbers(&more)
     }
 }
@@ -92,6 +96,7 @@ impl ActivityReporter {
 struct GroupAnalysis {
     tables: ResultTables,
     entries: Vec<EstimateEntry>,
+    beginnings: Vec<BeginningShares>,
 }
 
 fn analyse_group(
@@ -105,6 +110,9 @@ fn analyse_group(
     let mut entries = Vec::new();
     let contrasts = contrasts(args, frame);
     tables.warnings = similar_arms(&args.treatment, &frame.arms.names);
+    let of_contrast = |contrast| BeginningShares::new(frame, contrast);
+    let beginnings: Vec<BeginningShares> = contrasts.iter().filter_map(of_contrast).collect();
+    tables.warnings.extend(beginnings.iter().filter_map(BeginningShares::warning));
     for contrast in &contrasts {
         let versus = format!("{} against {}", contrast.treatment, contrast.control);
         activity.report(|| format!("{versus}: estimating"));
@@ -167,7 +175,7 @@ fn analyse_group(
         tables.graph = rows;
         tables.warnings.extend(cut);
     }
-    Ok(GroupAnalysis { tables, entries })
+    Ok(GroupAnalysis { tables, entries, beginnings })
 }
 
 /// The inputs that the analyses of a set of rows share.
@@ -443,12 +451,13 @@ pub(super) fn analyse(
 
 /// The tables of a group, whose p-values are adjusted.
 fn finished(args: &Args, group: GroupAnalysis) -> ResultTables {
-    let GroupAnalysis { mut tables, entries } = group;
+    let GroupAnalysis { mut tables, entries, beginnings } = group;
     tables.warnings.extend(refused_effects(&entries));
     for entry in &entries {
         if let Some(PrimaryResults { sizes, margin }) = &entry.primary {
             tables.summary.push(SummaryRow::new(args, entry));
-            tables.findings.push(FindingRow::new(args, entry, sizes, margin));
+            let begins = beginnings.iter().find(|found| found.contrast == entry.contrast);
+            tables.findings.push(FindingRow::new(args, entry, sizes, margin, begins));
             tables.equivalence.push(EquivalenceRow::new(args, entry, margin));
         }
         tables.refutations.extend(refutation_rows(args, entry));

@@ -1,6 +1,7 @@
 //! The primary estimates for a paper: the rows of the port `findings`, each with a sentence.
 
 use super::args::Args;
+use super::beginnings::BeginningShares;
 use super::comparison::Contrast;
 use super::effect_sizes::EffectSizes;
 use super::equivalence::MarginTest;
@@ -60,6 +61,7 @@ impl FindingRow {
         entry: &EstimateEntry,
         sizes: &EffectSizes,
         margin: &MarginTest,
+        begins: Option<&BeginningShares>,
     ) -> Self {
         let four = |(low, high)| (rounded(low, 4), rounded(high, 4));
         let effect = entry.effect();
@@ -80,7 +82,7 @@ impl FindingRow {
             p_margin: margin.p_adjusted,
             n: entry.size().0,
             status: status_of(&entry.answer),
-            sentence: sentence(args, entry, sizes, margin),
+            sentence: sentence(args, entry, sizes, margin, begins),
         }
     }
 }
@@ -91,6 +93,7 @@ fn sentence(
     entry: &EstimateEntry,
     sizes: &EffectSizes,
     margin: &MarginTest,
+    begins: Option<&BeginningShares>,
 ) -> String {
     let Contrast { treatment, control } = &entry.contrast;
     let outcome = &entry.outcome;
@@ -126,10 +129,11 @@ fn sentence(
     };
     let (n, what) = entry.size();
     format!(
-        "{effect} ({}), n = {} {what}{adjusted}{}.",
+        "{effect} ({}), n = {} {what}{adjusted}{}{}.",
         numbers.join("; "),
         thousands(n),
-        margin_clause(args, margin)
+        margin_clause(args, margin),
+        begins.map_or_else(String::new, BeginningShares::clause)
     )
 }
 

@@ -14,6 +14,7 @@ mod analysis;
 mod args;
 mod attrition;
 mod balance;
+mod beginnings;
 mod check;
 mod comparison;
 mod contours;
@@ -44,8 +45,10 @@ use datafusion::dataframe::DataFrame;
 use self::adjustment::adjustment_plan;
 use self::analysis::{ActivityReporter, AnalysisPlan, analyse};
 use self::args::Args;
+use self::beginnings::BEGINS;
 use self::registration::RegisteredEstimates;
 use crate::step::{Analysis, BoundAnalysis, required, resolved};
+use galeras_operator::columns::is_text;
 use galeras_operator::worker_threads::{StopOnDrop, on_thread, pool};
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, LowerContext,
@@ -99,7 +102,8 @@ impl TypedOperator for RegressOperator {
         let input = cx.input();
         let groups = GroupColumns::new(&args.by, &input);
         let ports = ports::ports(&groups, registered.is_some());
-        let plan = Arc::new(AnalysisPlan { args, graph, adjustments });
+        let begins = input.field(BEGINS).is_some_and(|field| is_text(field.data_type()));
+        let plan = Arc::new(AnalysisPlan { args, graph, adjustments, begins });
         let analysis = RegressAnalysis { plan, groups, registered };
         let key = input.key;
         Ok(Box::new(BoundAnalysis { analysis, resolved_args, key, ports }))

@@ -18,8 +18,8 @@ use galeras_operator::{
 };
 use galeras_sql::functions::call;
 use galeras_sql::functions::scores::{
-    BleuSmooth, CORPUS_FIELDS, COUNTS, CorpusScores, Metric, ScoreColumn, ScoreContinuation,
-    ScoreMode, ScorePair, ScoreSpec, Tokenize, count_of_counts,
+    BEGINS, BEGINS_DISTANCE, BleuSmooth, CORPUS_FIELDS, COUNTS, CorpusScores, Metric, ScoreColumn,
+    ScoreContinuation, ScoreMode, ScorePair, ScoreSpec, Tokenize, count_of_counts,
 };
 use galeras_sql::projection::{keep_hidden, project};
 use galeras_sql::session::column;
@@ -34,7 +34,8 @@ struct Args {
     #[serde(default = "prediction")]
     prediction: String,
     /// The column with the text that the model was shown and that the reference begins with: only
-    /// what comes after it is scored, in reference and prediction alike.
+    /// what comes after it is scored, in reference and prediction alike. It adds the columns `begins`
+    /// and `begins_distance`.
     #[serde(default)]
     given: Option<String>,
     /// Put before the names of the columns, to have scores of two kinds in one table.
@@ -82,7 +83,7 @@ impl TypedOperator for ScoreOperator {
 
     const DESCRIPTOR: Descriptor = Descriptor {
         name: "score",
-        version: 2,
+        version: 3,
         grain: Grain::of::<BoundScore, _>(),
         effect: Effect::Pure,
         inputs: InputPorts::One,
@@ -130,7 +131,7 @@ impl TypedOperator for ScoreOperator {
             codebleu_weights: weights,
         };
         let ports = vec![
-            Port::new(MAIN, input.with(&added(&spec, &args.prefix))),
+            Port::new(MAIN, input.with(&added(&spec, &args))),
             Port::new(CORPUS, corpus(&input, &args.by)),
         ];
         Ok(Box::new(BoundScore { args, spec, ports }))
@@ -160,13 +161,20 @@ fn weights(given: &[f64], errors: &mut Vec<ArgError>) -> [f64; 4] {
 /// The port with the scores of the whole corpus.
 const CORPUS: &str = "corpus";
 
-fn added(spec: &ScoreSpec, prefix: &str) -> Vec<FieldRef> {
+fn added(spec: &ScoreSpec, args: &Args) -> Vec<FieldRef> {
     let columns = spec.metrics.iter().flat_map(|metric| metric.columns);
+    let named = |name: &str| format!("{}{name}", args.prefix);
     let field = |column: &ScoreColumn| {
-        let name = format!("{prefix}{}", column.name);
-        describe(&name, column.data_type(), true, column.about, column.unit)
+        describe(&named(column.name), column.data_type(), true, column.about, column.unit)
     };
-    columns.map(field).collect()
+    let mut fields: Vec<FieldRef> = columns.map(field).collect();
+    if args.given.is_some() {
+        let about = "the beginning of the prediction: verbatim, changed, continuation or other";
+        fields.push(describe(&named(BEGINS), DataType::Utf8, true, about, None));
+        let about = "its edit distance from the given text, as a share of the given tokens";
+        fields.push(describe(&named(BEGINS_DISTANCE), DataType::Float64, true, about, None));
+    }
+    fields
 }
 
 fn corpus(input: &TableSchema, by: &[String]) -> TableSchema {
@@ -278,8 +286,11 @@ impl RowStep for BoundScore {
 
     fn ports(&self, rows: DataFrame) -> Result<Ports, StepError> {
         let names = self.spec.metrics.iter().flat_map(|metric| metric.columns);
+        let given = self.args.given.iter().flat_map(|_| [BEGINS, BEGINS_DISTANCE]);
         let names: Vec<(String, &str)> = names
-            .map(|column| (format!("{}{}", self.args.prefix, column.name), column.name))
+            .map(|column| column.name)
+            .chain(given)
+            .map(|name| (format!("{}{name}", self.args.prefix), name))
             .collect();
         let produced = names
             .iter()

@@ -28,7 +28,9 @@ pub use metric::{
     CorpusMetric, CorpusScore, Metric, Pair, PairMetric, PairScorer, ScoreColumn, TooLarge,
     count_of_counts,
 };
-pub use pair_scores::{COUNTS, ScoreContinuation, ScorePair, score_type};
+pub use pair_scores::{
+    BEGINNINGS, BEGINS, BEGINS_DISTANCE, COUNTS, ScoreContinuation, ScorePair, score_type,
+};
 pub use pass_at_k::PassAtK;
 pub use spec::{BleuSmooth, ScoreMode, ScoreSpec, Tokenize};
 

@@ -19,9 +19,9 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl,
 use super::metric::{Metric, Pair, PairScorer, count_of_counts, places};
 use super::spec::ScoreSpec;
 use crate::functions::function_doc::{FunctionDoc, RowFunction};
-use galeras_metrics::text::{MAX_STEPS, continuation};
+use galeras_metrics::text::{Beginning, GivenCode, MAX_STEPS};
 use galeras_operator::Entry;
-use galeras_python::is_space;
+use galeras_python::{is_space, parses, with_parser};
 
 /// The reason why a pair has no scores.
 #[derive(Debug, PartialEq)]
@@ -71,8 +71,8 @@ impl Scorer {
     }
 
     /// Scores the continuations of the given text, in reference and prediction alike. Only `parses`
-    /// is about the program that the prediction completes. Returns false if the reference has only
-    /// white space after the given text.
+    /// is about the program that the prediction is or completes. Scores nothing if the reference has
+    /// only white space after the given text.
     ///
     /// # Errors
     /// If the reference does not begin with the given text, and those of [`Scorer::score`].
@@ -81,20 +81,32 @@ impl Scorer {
         given: &str,
         (reference, prediction): (&str, &str),
         row: ScoredRow<'_>,
-    ) -> Result<bool, Unscored> {
-        let wanted = continuation(given, reference);
-        if !wanted.repeats {
+    ) -> Result<Option<AnswerBeginning>, Unscored> {
+        let code = GivenCode::new(given);
+        let wanted = code.continuation(reference);
+        // The reference is the given text and more, but for its layout.
+        if wanted.beginning == Beginning::Other || wanted.distance.is_some_and(|far| far > 0.0) {
             return Err(Unscored::NotGiven);
         }
         if wanted.rest.trim_matches(is_space).is_empty() {
-            return Ok(false);
+            return Ok(None);
         }
-        let added = continuation(given, prediction);
+        let added = code.continuation(prediction);
         let joined = format!("{given}{}", added.rest);
         let program = added.whole.unwrap_or(&joined).trim_matches(is_space);
-        let (reference, prediction) = (self.stripped(wanted.rest), self.stripped(added.rest));
+        let begins = match added.beginning {
+            Beginning::Verbatim => "verbatim",
+            Beginning::Changed => "changed",
+            Beginning::Other => match with_parser(|parser| parses(parser, program)) {
+                Ok(Ok(true)) => "continuation",
+                _ => "other",
+            },
+        };
+        let (reference, prediction) = code.compared(&wanted, &added);
+        let (reference, prediction) = (self.stripped(reference), self.stripped(prediction));
         let pair = Pair { reference, prediction, program, steps: MAX_STEPS };
-        self.score_pair(&pair, row).map(|()| true)
+        self.score_pair(&pair, row)?;
+        Ok(Some(AnswerBeginning { begins, distance: added.distance }))
     }
 
     fn stripped<'a>(&self, text: &'a str) -> &'a str {
@@ -109,6 +121,15 @@ impl Scorer {
         }
         Ok(())
     }
+}
+
+/// What a prediction begins with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct AnswerBeginning {
+    /// One of [`BEGINNINGS`].
+    begins: &'static str,
+    /// The edit distance from the given text, as a share of its tokens.
+    distance: Option<f64>,
 }
 
 /// The scores of a row: a place for every column and count of every metric.
@@ -129,6 +150,8 @@ pub(super) struct ScoredBatch {
     counts: Vec<i64>,
     /// The rows that have scores.
     scored: Vec<bool>,
+    /// What the predictions begin with, where there is a given text.
+    beginnings: Vec<Option<AnswerBeginning>>,
 }
 
 /// The texts of a batch.
@@ -150,6 +173,7 @@ impl ScoredBatch {
             values: vec![None; rows * width],
             counts: vec![0; rows * depth],
             scored: vec![false; rows],
+            beginnings: vec![None; rows],
         };
         let mut order: Vec<usize> = (0..rows).collect();
         order.sort_by_key(|row| texts.references.value(*row));
@@ -166,10 +190,13 @@ impl ScoredBatch {
                     counts: &mut batch.counts[at * depth..][..depth],
                 };
                 let scored = match given {
-                    None => scorer.score(pair, row).map(|()| true),
-                    Some(given) => scorer.score_continuation(given, pair, row),
+                    None => scorer.score(pair, row).map(|()| (true, None)),
+                    Some(given) => scorer
+                        .score_continuation(given, pair, row)
+                        .map(|beginning| (beginning.is_some(), beginning)),
                 };
-                batch.scored[at] = scored.map_err(|why| refused(&why, given, pair))?;
+                (batch.scored[at], batch.beginnings[at]) =
+                    scored.map_err(|why| refused(&why, given, pair))?;
             }
             Ok(batch)
         })
@@ -244,13 +271,39 @@ pub fn score_type() -> Fields {
     columns.chain([Field::new(COUNTS, DataType::new_list(DataType::Int64, true), true)]).collect()
 }
 
-/// The scores of a batch as structs of [`score_type`].
+/// The field with what a prediction begins with.
+pub const BEGINS: &str = "begins";
+/// The field with its distance from the given text.
+pub const BEGINS_DISTANCE: &str = "begins_distance";
+
+/// The values of [`BEGINS`]: the given text as it is or changed; a text that makes a program with the
+/// given one before it; another text.
+pub const BEGINNINGS: [&str; 4] = ["verbatim", "changed", "continuation", "other"];
+
+/// The type of the scores of a continuation: that of a pair, [`BEGINS`] and [`BEGINS_DISTANCE`].
+fn continuation_type() -> Fields {
+    let beginning = [
+        Arc::new(Field::new(BEGINS, DataType::Utf8, true)),
+        Arc::new(Field::new(BEGINS_DISTANCE, DataType::Float64, true)),
+    ];
+    score_type().iter().cloned().chain(beginning).collect()
+}
+
+/// The scores of a batch as structs of [`score_type`], or of [`continuation_type`] with a given text.
 fn score_structs(spec: &ScoreSpec, texts: Texts<'_>) -> Result<ArrayRef> {
     let batch = ScoredBatch::of(spec, texts)?;
     let columns = Metric::all().flat_map(|metric| metric.columns).enumerate();
     let columns = columns.map(|(place, column)| batch.column(place, column.is_whole));
-    let columns: Vec<ArrayRef> = columns.chain([batch.counts()]).collect();
-    Ok(Arc::new(StructArray::try_new(score_type(), columns, None)?))
+    let mut columns: Vec<ArrayRef> = columns.chain([batch.counts()]).collect();
+    let mut fields = score_type();
+    if texts.given.is_some() {
+        let begins = batch.beginnings.iter().map(|found| found.map(|found| found.begins));
+        let distances = batch.beginnings.iter().map(|found| found.and_then(|found| found.distance));
+        columns.push(Arc::new(begins.collect::<StringArray>()));
+        columns.push(Arc::new(distances.collect::<Float64Array>()));
+        fields = continuation_type();
+    }
+    Ok(Arc::new(StructArray::try_new(fields, columns, None)?))
 }
 
 /// A struct of [`score_type`].
@@ -282,14 +335,14 @@ impl RowFunction for ScorePair {
     }
 }
 
-/// A struct of [`score_type`].
+/// A struct of [`score_type`], with [`BEGINS`] and [`BEGINS_DISTANCE`].
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct ScoreContinuation;
 
 impl RowFunction for ScoreContinuation {
     const DOC: FunctionDoc = FunctionDoc {
         name: "score_continuation",
-        version: 2,
+        version: 3,
         arguments: &[
             ("spec", "text"),
             ("given", "text"),
@@ -297,14 +350,14 @@ impl RowFunction for ScoreContinuation {
             ("prediction", "text"),
         ],
         returns: "struct",
-        summary: "`score_pair` of what comes after the given text, in reference and prediction alike; an error if the reference does not begin with it",
+        summary: "`score_pair` of what comes after the given text, in reference and prediction alike, with what the prediction `begins` with; an error if the reference does not begin with the given text",
         nulls: "all fields are null where a text is, and where nothing comes after the given text",
         example: "score_continuation('{\"metrics\":[\"bleu\",\"levenshtein\",\"similarity\",\"exact_match\",\"chrf\",\"parses\"],\"mode\":\"correct\",\"bleu_tokenize\":\"13a\",\"bleu_smooth\":\"exp\",\"codebleu_weights\":[0.25,0.25,0.25,0.25]}', 'def f(a, b):\n    return', 'def f(a, b):\n    return a + b', 'def f(a,b): return b + a')",
         ..FunctionDoc::SCORE
     };
 
     fn return_type() -> DataType {
-        DataType::Struct(score_type())
+        DataType::Struct(continuation_type())
     }
 
     fn invoke(args: &ScalarFunctionArgs) -> Result<ArrayRef> {
@@ -394,7 +447,7 @@ mod tests {
         let mut row = row();
         let places = ScoredRow { values: &mut row.0, counts: &mut row.1 };
         let scored = scorer.score_continuation(given, pair, places)?;
-        Ok(scored.then_some(row))
+        Ok(scored.map(|_| row))
     }
 
     #[test]
@@ -465,7 +518,7 @@ mod tests {
             let repeated = score(&format!("{given}{text}"));
             // As text: CodeBLEU may be NaN.
             prop_assert_eq!(format!("{repeated:?}"), format!("{:?}", score(&text)));
-            let wanted = continuation(&given, &whole).rest.trim_matches(is_space);
+            let wanted = GivenCode::new(&given).continuation(&whole).rest.trim_matches(is_space);
             let echo = score(&given);
             prop_assert_eq!(matches!(echo, Ok(None)), wanted.is_empty());
             if let (Ok(Some(echo)), Ok(Some(best))) = (echo, score(&whole)) {
