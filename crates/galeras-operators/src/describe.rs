@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow::array::{
     Array, ArrayRef, AsArray, Float64Array, Float64Builder, Int64Array, RecordBatch, StringArray,
 };
+use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef, Float64Type, Int64Type, Schema};
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use galeras_causal::tail::t_quantile;
-use galeras_operator::columns::{is_number, require_column};
+use galeras_operator::columns::{is_number, is_text, require_column};
 use galeras_operator::far_numbers::is_far;
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, Inputs,
@@ -25,7 +26,8 @@ use galeras_workflow::code::Code;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Args {
-    /// The numeric columns to describe.
+    /// The columns to describe: numbers, or texts of few different values, of which the shares are
+    /// described.
     #[schemars(length(min = 1))]
     columns: Vec<String>,
     /// Columns whose combinations are described separately.
@@ -67,7 +69,8 @@ impl TypedOperator for DescribeOperator {
         let mut errors = Vec::new();
         for (at, name) in args.columns.iter().enumerate() {
             let path = format!("columns[{at}]");
-            require_column(cx, &path, name, "a number", is_number, &mut errors);
+            let fits = |t: &DataType| is_number(t) || is_text(t);
+            require_column(cx, &path, name, "a number or a text", fits, &mut errors);
             if args.columns[..at].contains(name) {
                 let message = format!("column `{name}` is named twice");
                 errors.push(ArgError::new(path, Code::DuplicateColumn, message));
@@ -114,7 +117,9 @@ impl TypedOperator for DescribeOperator {
             field.is_some_and(|f| matches!(f.data_type(), DataType::Int64 | DataType::UInt64))
         };
         let whole = args.columns.iter().filter(long).cloned().collect();
-        Ok(Box::new(BoundDescribe { args, ports, whole }))
+        let text = |name: &&String| input.field(name).is_some_and(|f| is_text(f.data_type()));
+        let texts = args.columns.iter().filter(text).cloned().collect();
+        Ok(Box::new(BoundDescribe { args, ports, whole, texts }))
     }
 }
 
@@ -176,6 +181,8 @@ struct BoundDescribe {
     ports: Vec<Port>,
     /// The columns with 64-bit integers.
     whole: BTreeSet<String>,
+    /// The columns of text.
+    texts: BTreeSet<String>,
 }
 
 impl BoundStep for BoundDescribe {
@@ -216,7 +223,8 @@ impl TableStep for BoundDescribe {
             }
         }
         let mut parts = Vec::new();
-        for names in self.args.columns.chunks(TOGETHER) {
+        let columns = self.described(cx).await?;
+        for names in columns.chunks(TOGETHER) {
             let wide = cx.session.sql(&self.query(names)).await?.collect().await?;
             for batch in wide {
                 parts.extend(self.rows(&batch, names)?);
@@ -232,16 +240,73 @@ impl TableStep for BoundDescribe {
 /// The columns that one query describes: it keeps the values of each in memory for the quartiles.
 const TOGETHER: usize = 16;
 
+/// A text with more different values is not described.
+const MOST_VALUES: usize = 100;
+
+/// A column of the result.
+struct DescribedColumn {
+    /// Its name in the result.
+    name: String,
+    /// The column of the input.
+    source: String,
+    /// The value of a text whose share is described.
+    text: Option<String>,
+}
+
 impl BoundDescribe {
+    /// The columns that are described: those of numbers, and of texts one for each value.
+    async fn described(&self, cx: &LowerContext) -> Result<Vec<DescribedColumn>, StepError> {
+        let mut columns = Vec::new();
+        for source in &self.args.columns {
+            if !self.texts.contains(source) {
+                let (name, source) = (source.clone(), source.clone());
+                columns.push(DescribedColumn { name, source, text: None });
+                continue;
+            }
+            let value = format!("CAST({} AS VARCHAR)", quoted(source));
+            let query = format!(
+                "SELECT DISTINCT {value} AS value FROM {INPUT} WHERE {value} IS NOT NULL \
+                 ORDER BY value LIMIT {}",
+                MOST_VALUES + 1
+            );
+            let before = columns.len();
+            for batch in cx.session.sql(&query).await?.collect().await? {
+                let values = cast(batch.column(0), &DataType::Utf8)?;
+                for text in values.as_string::<i32>().iter().flatten() {
+                    let (name, text) = (format!("{source} = {text}"), Some(text.to_owned()));
+                    columns.push(DescribedColumn { name, source: source.clone(), text });
+                }
+            }
+            if columns.len() - before > MOST_VALUES {
+                let message = format!("`{source}` has more than {MOST_VALUES} different texts");
+                return Err(StepError::new(message)
+                    .help("describe a number of it, or group its values with `sql` first"));
+            }
+        }
+        Ok(columns)
+    }
+
     /// The statistics of these columns in one row per group; with clusters, followed by each
     /// column's cluster sums.
-    fn query(&self, names: &[String]) -> String {
+    fn query(&self, names: &[DescribedColumn]) -> String {
         let by: Vec<String> = self.args.by.iter().map(|name| quoted(name)).collect();
         let group =
             if by.is_empty() { String::new() } else { format!("GROUP BY {}", by.join(", ")) };
-        let value = |name: &String| {
-            let double = format!("CAST({} AS DOUBLE)", quoted(name));
-            let exact = if self.whole.contains(name) { quoted(name) } else { double.clone() };
+        let number = |column: &DescribedColumn, table: &str| {
+            let source = format!("{table}{}", quoted(&column.source));
+            match &column.text {
+                None => source,
+                Some(text) => format!(
+                    "CASE WHEN {source} IS NOT NULL THEN CASE WHEN {source} = '{}' THEN 1.0 ELSE 0.0 \
+                     END END",
+                    text.replace('\'', "''")
+                ),
+            }
+        };
+        let value = |column: &DescribedColumn| {
+            let double = format!("CAST({} AS DOUBLE)", number(column, ""));
+            let is_whole = self.whole.contains(&column.source);
+            let exact = if is_whole { quoted(&column.source) } else { double.clone() };
             DescribedValue { exact, double }
         };
         let values: Vec<DescribedValue> = names.iter().map(value).collect();
@@ -272,10 +337,10 @@ impl BoundDescribe {
         };
         let positions = 0..names.len();
         let sums = positions.clone().map(|at| {
-            let value = format!("i.{}", quoted(&names[at]));
+            let value = number(&names[at], "i.");
             let mean = format!("s.\"__{at}_{MEAN}\"");
             let distance = format!("CAST({value} AS DOUBLE) - {mean}");
-            let distance = match self.whole.contains(&names[at]) {
+            let distance = match self.whole.contains(&names[at].source) {
                 // Beyond 2^53 the mean is a whole number, and doubles are too coarse for the value.
                 true => format!(
                     "CASE WHEN abs({mean}) >= 9007199254740992 THEN CAST(CAST({value} AS \
@@ -310,7 +375,11 @@ impl BoundDescribe {
     }
 
     /// A table for each described column, from the wide row of statistics.
-    fn rows(&self, wide: &RecordBatch, names: &[String]) -> Result<Vec<RecordBatch>, StepError> {
+    fn rows(
+        &self,
+        wide: &RecordBatch,
+        names: &[DescribedColumn],
+    ) -> Result<Vec<RecordBatch>, StepError> {
         let groups = self.args.by.len();
         let table = self.ports[0].table.stored();
         let fields = wide.schema_ref().fields()[..groups].iter().cloned();
@@ -325,7 +394,7 @@ impl BoundDescribe {
                 (corrected_squares(sums, statistics), sums[1].as_primitive::<Int64Type>())
             });
             let mut columns = wide.columns()[..groups].to_vec();
-            columns.push(Arc::new(StringArray::from(vec![name.as_str(); wide.num_rows()])));
+            columns.push(Arc::new(StringArray::from(vec![name.name.as_str(); wide.num_rows()])));
             columns.extend_from_slice(&statistics[..=STD]);
             let given = clusters.as_ref().map(|(squares, clusters)| (squares, *clusters));
             columns.extend(self.intervals(statistics, given));
