@@ -183,13 +183,18 @@ impl<'a> GivenCode<'a> {
         }
     }
 
-    /// `rest` without the white space that the given text ends with.
+    /// `rest` without the white space, and joins of lines, that the given text ends with.
     fn without_white_space<'b>(&self, rest: &'b str) -> &'b str {
-        let white_space = &self.text[self.text.trim_end().len()..];
-        match rest.strip_prefix(white_space) {
-            Some(rest) => rest,
-            None => rest.trim_start(),
+        let last = self.tail.last().or(self.code.last());
+        let white_space = &self.text[last.map_or(0, |token| token.end)..];
+        if let Some(rest) = rest.strip_prefix(white_space) {
+            return rest;
         }
+        let mut rest = rest.trim_start();
+        while let Some(line) = rest.strip_prefix("\\\n").or(rest.strip_prefix("\\\r\n")) {
+            rest = line.trim_start();
+        }
+        rest
     }
 
     /// `None` if the given text has no tokens, or too many.
@@ -385,6 +390,8 @@ mod tests {
         // The last token is missing, or another one.
         assert_eq!(rest(GIVEN, "def f(a,b):\n    x = '#'\n"), "\n");
         assert_eq!(rest(GIVEN, "def f(a,b):\n    x = '#'\n    y = x"), "\n    y = x");
+        // The given text ends in a joined line.
+        assert_eq!(rest("x = a +  \\\n ", "x = a + \\\n  b"), "b");
     }
 
     #[test]
