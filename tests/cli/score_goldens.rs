@@ -254,6 +254,59 @@ fn an_echo_gets_nothing_and_the_reference_all() {
     assert!(mean("whole_bleu") > 0.2 && mean("whole_similarity") > 0.4);
 }
 
+/// The control always gives the right method with a docstring, T1 repeats the given text to the letter and
+/// has other vowels after it.
+const STUDY: &str = r#"galeras: 1
+steps:
+  methods: { op: methods, with: { corpus: python-stdlib, include: ["json/*.py", "email/*.py"] } }
+  testbed: { op: cut, from: methods, with: { seed: 7 } }
+  answers:
+    op: sql
+    from: testbed
+    with:
+      query: >
+        SELECT id AS method, 'control' AS treatment, code, random_cut,
+               regexp_replace(code, ':\n', concat(':', chr(10), '        """Does it."""', chr(10)))
+                 AS prediction
+        FROM input
+        WHERE docstring IS NULL AND strpos(random_cut, concat(':', chr(10))) > 0
+        UNION ALL
+        SELECT id, 'T1', code, random_cut,
+               concat(random_cut, regexp_replace(cut_rest, '[aeiou]', 'x'))
+        FROM input
+        WHERE docstring IS NULL AND strpos(random_cut, concat(':', chr(10))) > 0
+      key: [method, treatment]
+  scores: { op: score, from: answers, with: { reference: code, given: random_cut } }
+  shares: { op: describe, from: scores, with: { columns: [begins, begins_distance], by: [treatment] } }
+  effects:
+    op: regress
+    from: scores
+    with: { treatment: treatment, control: control, unit: method, seed: 1, refuters: [],
+            outcomes: [bleu, similarity, chrf, exact_match] }
+"#;
+
+#[test]
+fn an_effect_on_a_changed_beginning_keeps_its_sign() {
+    let project = Project::new(STUDY).ran();
+    for row in project.rows("effects.findings") {
+        let estimate = row["estimate"].as_f64().unwrap();
+        assert!(estimate < 0.0, "{row}");
+        let sentence = row["sentence"].as_str().unwrap();
+        assert!(sentence.contains("verbatim 100 % (control"), "{sentence}");
+    }
+    let shares = project.rows("shares");
+    let changed = shares
+        .iter()
+        .find(|row| row["treatment"] == "control" && row["column"] == "begins = changed");
+    assert!(changed.unwrap()["mean"].as_f64().unwrap() > 0.5, "{shares:?}");
+    for row in project.rows("scores").iter().filter(|row| row["treatment"] == "control") {
+        assert_eq!((&row["exact_match"], &row["levenshtein"]), (&json!(1), &json!(0)), "{row}");
+        if row["begins"] == "changed" {
+            assert_eq!(row["begins_distance"], 0.0, "{row}");
+        }
+    }
+}
+
 #[test]
 fn what_does_not_fit_is_said() {
     let given = |given: &str| {
