@@ -196,6 +196,16 @@ fn every_task_can_be_evaluated_by_itself_and_is_checked() {
     study.run(&[]).exits(0);
     let table = study.csv("evaluate/table.csv");
     assert_eq!(table.len(), 2 * 6, "two prompts, six scores: {table:?}");
+    // FromDocString shows the signature, and the prompt may tell the docstring.
+    study.set("task", "from_docstring");
+    study.run(&[]).exits(0);
+    for row in study.rows("tasks/from_docstring") {
+        let text = |column: &str| row[column].as_str().unwrap();
+        assert!(text("shown").starts_with("def ") && text("shown").ends_with("):\n"), "{row}");
+        assert_eq!(text("shown").lines().count(), 1, "{row}");
+        assert!(text("reference").starts_with(text("shown")) && !text("docstring").is_empty());
+    }
+    assert_eq!(study.csv("evaluate/table.csv").len(), 2 * 6);
     // Prompts of one task do not fit another one, which is known before anybody is asked.
     study.set("task", "commits");
     let asked = api.count();

@@ -259,7 +259,8 @@ fn an_echo_gets_nothing_and_the_reference_all() {
 const STUDY: &str = r#"galeras: 1
 steps:
   methods: { op: methods, with: { corpus: python-stdlib, include: ["json/*.py", "email/*.py"] } }
-  testbed: { op: cut, from: methods, with: { seed: 7 } }
+  features: { op: ast, from: methods }
+  testbed: { op: cut, from: features, with: { seed: 7 } }
   answers:
     op: sql
     from: testbed
