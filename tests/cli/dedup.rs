@@ -283,6 +283,30 @@ fn rows_similar_through_others_are_one_cluster_and_similarities_are_those_with_i
     assert_eq!(rejects, others);
 }
 
+/// Each of 40 texts begins four words after the one before it: neighbours share 46 of 54 words.
+#[test]
+fn a_chain_is_one_cluster_unless_clusters_are_direct() {
+    let text = |at: usize| words(4 * at, 4 * at + 50);
+    let row = |at: usize| json!({"id": format!("r{at:02}"), "code": text(at)});
+    let rows: Vec<Value> = (0..40).map(row).collect();
+    assert_eq!(kept(&computed("", &rows)), ["r00"]);
+    // Of every two rows the second is similar to the first: 46 / 54 is more than 0.8, 42 / 58 is not.
+    let project = computed("cluster: direct", &rows);
+    let wanted: Vec<String> = (0..40).step_by(2).map(|at| format!("r{at:02}")).collect();
+    assert_eq!(kept(&project), wanted);
+    for row in project.rows("unique.rejects") {
+        has(&row, "jaccard", json!([46.0 / 54.0]));
+        assert!(row["reason"].as_str().unwrap().starts_with("similar to"), "{row}");
+    }
+    let last = computed("cluster: direct, keep: last", &rows);
+    let wanted: Vec<String> = (1..40).step_by(2).map(|at| format!("r{at:02}")).collect();
+    assert_eq!(kept(&last), wanted);
+    // A row alone is in no cluster.
+    let project = computed("cluster: direct", &rows[..3]);
+    assert_eq!(kept(&project), ["r00", "r02"]);
+    assert_eq!(project.rows("unique.clusters").len(), 2);
+}
+
 #[test]
 fn what_is_kept_and_set_aside_is_the_table() {
     let (a, b) = (words(0, 25), words(50, 75));

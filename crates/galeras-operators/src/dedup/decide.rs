@@ -14,7 +14,7 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 
 use super::tables::{ClusterRow, RejectedRow};
-use super::{BoundDedup, Keep, similarity_error};
+use super::{BoundDedup, Clustering, Keep, similarity_error};
 use crate::typed_rows;
 use galeras_base::id::ID;
 use galeras_operator::worker_threads::{StopOnDrop, on_thread};
@@ -44,7 +44,7 @@ pub(super) struct AgainstCounts {
 
 struct Member {
     row: u32,
-    /// The smallest position in its cluster.
+    /// A position in its cluster: the smallest one, or that of the kept row.
     cluster: u32,
     id: String,
     order: Option<OwnedRow>,
@@ -72,8 +72,11 @@ pub(super) async fn decide(
         })
         .await?
     };
-    let members = members(step, input, clustered).await?;
-    let kept = kept(&members, step.args.keep);
+    let mut members = members(step, input, clustered).await?;
+    if step.args.cluster == Clustering::Direct {
+        members = around_kept_rows(step, &corpus, members).await?;
+    }
+    let kept = kept(&members, 0..members.len(), step.args.keep);
     let pairs: Vec<(u32, u32)> =
         members.iter().map(|m| (m.row, members[kept[&m.cluster].0].row)).collect();
     let counts = corpus.counts();
@@ -133,10 +136,55 @@ async fn members(
     Ok(members)
 }
 
-/// By cluster: the position of the kept member, and the cluster's size.
-fn kept(members: &[Member], keep: Keep) -> HashMap<u32, (usize, i64)> {
+/// Splits clusters of rows that are similar through others, so that each row of a cluster is similar
+/// to the kept one. Rows that are similar to none are in no cluster then.
+async fn around_kept_rows(
+    step: &BoundDedup,
+    corpus: &Arc<Corpus>,
+    mut members: Vec<Member>,
+) -> Result<Vec<Member>, StepError> {
+    let Thresholds { set, multiset, .. } = step.thresholds();
+    let mut cluster_of: Vec<u32> = members.iter().map(|member| member.row).collect();
+    let mut sizes: HashMap<u32, usize> = HashMap::new();
+    let mut open: Vec<usize> = (0..members.len()).collect();
+    // Each round keeps the first open row of every cluster and closes those similar to it.
+    while !open.is_empty() {
+        let first = kept(&members, open.iter().copied(), step.args.keep);
+        let kept_row = |at: &usize| members[first[&members[*at].cluster].0].row;
+        let pairs: Vec<(u32, u32)> =
+            open.iter().map(|at| (members[*at].row, kept_row(at))).collect();
+        let (corpus, of_pairs) = (Arc::clone(corpus), pairs.clone());
+        let similarities =
+            on_thread(move || corpus.similarities(&of_pairs).map_err(similarity_error)).await?;
+        let mut similar = similarities.into_iter().zip(&pairs);
+        open.retain(|at| {
+            let Some(((jaccard, multiset_jaccard), (row, kept))) = similar.next() else {
+                return false;
+            };
+            let is_near = jaccard >= set && multiset_jaccard >= multiset;
+            if row == kept || is_near {
+                cluster_of[*at] = *kept;
+                *sizes.entry(*kept).or_default() += 1;
+            }
+            row != kept && !is_near
+        });
+    }
+    for (member, cluster) in members.iter_mut().zip(cluster_of) {
+        member.cluster = cluster;
+    }
+    members.retain(|member| sizes.get(&member.cluster).is_some_and(|size| *size > 1));
+    Ok(members)
+}
+
+/// By cluster: the position of the kept one of these members, and their number.
+fn kept(
+    members: &[Member],
+    positions: impl Iterator<Item = usize>,
+    keep: Keep,
+) -> HashMap<u32, (usize, i64)> {
     let mut kept: HashMap<u32, (usize, i64)> = HashMap::new();
-    for (at, member) in members.iter().enumerate() {
+    for at in positions {
+        let member = &members[at];
         let (best, size) = kept.entry(member.cluster).or_insert((at, 0));
         *size += 1;
         let order = member.order.cmp(&members[*best].order);

@@ -73,6 +73,9 @@ struct Args {
     /// Which row of a cluster is kept.
     #[serde(default)]
     keep: Keep,
+    /// Which rows form a cluster.
+    #[serde(default)]
+    cluster: Clustering,
     /// The column of `against` with the texts; `column` if absent.
     #[serde(default)]
     against_column: Option<String>,
@@ -154,6 +157,16 @@ enum Keep {
     First,
     /// The last.
     Last,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Clustering {
+    /// Rows that are similar, directly or through others, as published.
+    #[default]
+    Connected,
+    /// A kept row and the rows similar to it: a row is kept unless it is similar to a kept one.
+    Direct,
 }
 
 struct DedupOperator;
@@ -298,6 +311,12 @@ impl BoundStep for BoundDedup {
         // The file's content counts, not its path.
         if self.args.tokenizer_file.is_some() {
             args["tokenizer_file"] = Value::Bool(true);
+        }
+        // Only part of the key if used, so that the keys of other results stay the same.
+        if self.args.cluster == Clustering::Connected
+            && let Some(args) = args.as_object_mut()
+        {
+            args.remove("cluster");
         }
         Against::resolve(self.against.as_ref(), &mut args);
         args
