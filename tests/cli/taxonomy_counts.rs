@@ -154,3 +154,68 @@ steps:
         refused(&workflow, code, &[]);
     }
 }
+
+#[test]
+fn tokens_of_a_tokenizer_count_as_a_whole() {
+    let pieces = "make_array('def', 'Ġf', '(', '):', 'Ġif', 'Ġ+', 'Ġ1', 'match', 'Ġasync', '▁for')";
+    for (mode, found) in [
+        // `(`; `def` and `async`; `if`; `for`; `+`. A token of two marks is in no list.
+        ("correct", "blocks 1 declaration 2 conditional 1 loops 1 operators 1"),
+        // The published list has no `def`, and an `async` that never occurs.
+        ("compat", "blocks 1 declaration 0 conditional 1 loops 1 operators 1"),
+    ] {
+        let row = Project::steps(&format!(
+            "  data: {{ op: read, with: {{ path: data.jsonl }} }}
+  pieces: {{ op: sql, from: data, with: {{ query: \"SELECT id, {pieces} AS code FROM input\" }} }}
+  tokens: {{ op: taxonomy, from: pieces, with: {{ column: code, tokens: bpe, mode: {mode} }} }}
+"
+        ))
+        .with("data.jsonl", lines(&[json!({"id": "a"})]))
+        .ran()
+        .only("tokens");
+        let words: Vec<&str> = found.split(' ').collect();
+        for pair in words.chunks(2) {
+            assert_eq!(row[pair[0]].to_string(), pair[1], "{mode} {}: {row}", pair[0]);
+        }
+        let all: i64 = CATEGORIES.iter().map(|name| row[*name].as_i64().unwrap()).sum();
+        let wanted: i64 = words.chunks(2).map(|pair| pair[1].parse::<i64>().unwrap()).sum();
+        assert_eq!(all, wanted, "{mode}: {row}");
+    }
+    let project = project(&[json!({"id": "a", "code": "x"})], ", tokens: bpe");
+    project.run(&["run", "w.yaml"]).exits(2).reports(&["a list of texts", "bpe_tokens"]);
+}
+
+#[test]
+fn the_tokens_of_a_column_are_those_of_its_tokenizer() {
+    let code = "def name(self):\n    return self.name + self.name\n";
+    let rows: Vec<Value> = [Some(code), Some(""), None]
+        .into_iter()
+        .enumerate()
+        .map(|(at, code)| json!({"id": format!("r{at}"), "code": code}))
+        .collect();
+    let project = Project::steps(
+        "  data: { op: read, with: { path: data.jsonl } }
+  bpe: { op: tokenizer, from: data, with: { column: code, vocab_size: 270 } }
+  counted:
+    op: sql
+    from: { data: data, bpe: bpe }
+    with:
+      query: >
+        SELECT id, bpe_tokens(code, (SELECT model FROM bpe)) AS tokens,
+               bpe_count(code, (SELECT model FROM bpe)) AS n
+        FROM data
+      key: [id]
+",
+    )
+    .with("data.jsonl", lines(&rows))
+    .ran();
+    let rows = project.rows("counted");
+    let tokens: Vec<&str> =
+        rows[0]["tokens"].as_array().unwrap().iter().map(|token| token.as_str().unwrap()).collect();
+    // Byte-level models write a space as `Ġ` and a line feed as `Ċ`.
+    assert_eq!(tokens.concat().replace('Ġ', " ").replace('Ċ', "\n"), code);
+    assert!(tokens.len() < code.len() && tokens.contains(&"name"), "{tokens:?}");
+    assert_eq!(rows[0]["n"], tokens.len());
+    assert_eq!((&rows[1]["tokens"], &rows[1]["n"]), (&json!([]), &json!(0)));
+    assert!(rows[2]["tokens"].is_null() && rows[2]["n"].is_null(), "{}", rows[2]);
+}

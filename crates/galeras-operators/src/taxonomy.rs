@@ -14,15 +14,18 @@ use galeras_operator::{
     Operator, Port, Ports, RowStep, StepError, TypedOperator, args_schema, describe,
 };
 use galeras_python::CATEGORIES;
-use galeras_sql::functions::{PythonTaxonomy, call};
+use galeras_sql::functions::{PythonTaxonomy, TokenTaxonomy, call};
 use galeras_sql::projection::{keep_hidden, project};
 use galeras_sql::session::column;
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Args {
-    /// The column with the Python text.
+    /// The column with the Python text, or with its tokens (`tokens: bpe`).
     column: String,
+    /// What is counted.
+    #[serde(default)]
+    tokens: Tokens,
     /// Put before the names of the columns, to have the counts of two texts in one table.
     #[serde(default)]
     prefix: String,
@@ -40,6 +43,20 @@ enum Mode {
     /// The published lists, member for member: Java's names count, `elif` or `def` do not, and
     /// some tokens count twice.
     Compat,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Tokens {
+    /// Python's tokens in a text.
+    #[default]
+    Python,
+    /// The tokens of a tokenizer in a list, as the function `bpe_tokens` of `sql` returns it.
+    Bpe,
+}
+
+fn is_list_of_text(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::List(item) if is_text(item.data_type()))
 }
 
 struct TaxonomyOperator;
@@ -62,7 +79,15 @@ impl TypedOperator for TaxonomyOperator {
 
     fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
         let mut errors = Vec::new();
-        require_column(cx, "column", &args.column, "utf8", is_text, &mut errors);
+        match args.tokens {
+            Tokens::Python => {
+                require_column(cx, "column", &args.column, "utf8", is_text, &mut errors);
+            }
+            Tokens::Bpe => {
+                let wanted = "a list of texts (that of `bpe_tokens` in `sql`)";
+                require_column(cx, "column", &args.column, wanted, is_list_of_text, &mut errors);
+            }
+        }
         ArgError::none(errors)?;
         let counts = CATEGORIES.iter().map(|name| {
             let about = format!("tokens of the category {name}");
@@ -82,7 +107,14 @@ struct BoundTaxonomy {
 
 impl BoundStep for BoundTaxonomy {
     fn args(&self) -> Value {
-        serde_json::json!(self.args)
+        let mut args = serde_json::json!(self.args);
+        // Only part of the key if used, so that the keys of other results stay the same.
+        if self.args.tokens == Tokens::Python
+            && let Some(args) = args.as_object_mut()
+        {
+            args.remove("tokens");
+        }
+        args
     }
 
     fn ports(&self) -> &[Port] {
@@ -103,7 +135,11 @@ impl RowStep for BoundTaxonomy {
 
     fn evaluate(&self, rows: DataFrame) -> Result<DataFrame, StepError> {
         let published = lit(self.args.mode == Mode::Compat);
-        let counts = call::<PythonTaxonomy>(vec![column(&self.args.column), published]);
+        let arguments = vec![column(&self.args.column), published];
+        let counts = match self.args.tokens {
+            Tokens::Python => call::<PythonTaxonomy>(arguments),
+            Tokens::Bpe => call::<TokenTaxonomy>(arguments),
+        };
         keep_hidden(rows, vec![counts.alias(STRUCT)])
     }
 

@@ -37,4 +37,4 @@ pub use parses::parses;
 pub use pattern::{PatternError, SyntaxPattern, node_kinds};
 pub use recount::{BodyFacts, Recount, Recounter};
 pub use scan::is_space;
-pub use taxonomy::{CATEGORIES, taxonomy, taxonomy_published};
+pub use taxonomy::{CATEGORIES, taxonomy, taxonomy_of_tokens, taxonomy_published};

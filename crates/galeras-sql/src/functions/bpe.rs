@@ -194,6 +194,16 @@ impl Bpe {
         }
         Ok(())
     }
+
+    /// The tokens of `text` as the model writes them: a byte-level one writes a space as `Ġ`.
+    ///
+    /// # Errors
+    /// As [`Bpe::encode`].
+    pub fn tokens(&self, text: &str) -> Result<Vec<String>, BpeError> {
+        let mut ids = Vec::new();
+        self.encode(text, false, &mut ids)?;
+        Ok(ids.iter().filter_map(|id| self.tokenizer.id_to_token(*id)).collect())
+    }
 }
 
 /// The result of `work`; on some damaged files `tokenizers` panics.

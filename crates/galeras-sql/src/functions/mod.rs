@@ -10,6 +10,7 @@ pub mod bpe;
 pub mod scores;
 pub mod template;
 
+mod bpe_tokens;
 mod cut;
 mod function_doc;
 mod keyed_hash;
@@ -28,6 +29,7 @@ mod render_prompts;
 mod row_digest;
 mod row_id;
 mod template_depth;
+mod token_taxonomy;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,6 +42,7 @@ use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF};
 
 use self::function_doc::documented;
 
+pub use bpe_tokens::{BpeCount, BpeTokens};
 pub use cut::{CUT_REASON, RandomCut, cut_type};
 pub use function_doc::{EXAMPLE_ROWS, FunctionDoc, FunctionGroup, RowFunction};
 pub use keyed_hash::KeyedHash;
@@ -57,6 +60,7 @@ pub use render_prompts::{
 };
 pub use row_digest::RowDigest;
 pub use row_id::RowId;
+pub use token_taxonomy::TokenTaxonomy;
 
 /// The scalar functions with their descriptions: the one list of them.
 fn documented_scalars() -> Vec<(FunctionDoc, Arc<ScalarUDF>)> {
@@ -72,6 +76,9 @@ fn documented_scalars() -> Vec<(FunctionDoc, Arc<ScalarUDF>)> {
         documented::<PythonCount>(),
         documented::<PythonRecount>(),
         documented::<PythonTaxonomy>(),
+        documented::<TokenTaxonomy>(),
+        documented::<BpeTokens>(),
+        documented::<BpeCount>(),
         documented::<RandomCut>(),
         documented::<RaiseIf>(),
         documented::<RenderPrompts>(),

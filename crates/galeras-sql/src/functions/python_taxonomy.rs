@@ -15,7 +15,7 @@ use galeras_python::{CATEGORIES, taxonomy, taxonomy_published};
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct PythonTaxonomy;
 
-fn fields() -> Fields {
+pub(super) fn fields() -> Fields {
     CATEGORIES.iter().map(|name| Field::new(*name, DataType::Int64, true)).collect()
 }
 
