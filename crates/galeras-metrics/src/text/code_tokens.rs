@@ -206,7 +206,7 @@ impl<'a> CodeTokens<'a> {
 
     fn word(&mut self) -> CodeToken<'a> {
         let rest = &self.text[self.at..];
-        let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+        let end = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
         let word = &rest[..end];
         let is_start = self.statement == Statement::Start;
         if self.depth == 0 && word == "def" {

@@ -8,7 +8,7 @@
 use super::code_tokens::{CodeToken, CodeTokens, TokenKind, content_end};
 use crate::interner::Interner;
 
-/// What a text begins with.
+/// The beginning of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beginning {
     /// The given text, byte by byte.
@@ -24,7 +24,7 @@ pub enum Beginning {
 pub struct Continuation<'a> {
     /// The text after the given part.
     pub rest: &'a str,
-    /// What the text begins with.
+    /// The beginning of the text.
     pub beginning: Beginning,
     /// The edit distance between the given text and the beginning of the text, in tokens, as a share
     /// of the given ones. `None` if the given text has no tokens.
@@ -42,8 +42,9 @@ pub struct Continuation<'a> {
 const MAX_CHANGED: f64 = 0.5;
 const MAX_CHANGED_WITHOUT_NAME: f64 = 0.2;
 
-/// The largest number of pairs of tokens that an alignment compares, which takes seconds.
-const MAX_PAIRS: usize = 1 << 31;
+/// The largest number of pairs of tokens that an alignment compares: less than a second, and enough for
+/// a given text of 13,000 tokens.
+const MAX_PAIRS: usize = 1 << 28;
 
 /// The largest number of comments that are compared at the end of the given text.
 const MAX_COMMENTS: usize = 1_000;

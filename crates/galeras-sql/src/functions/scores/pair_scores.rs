@@ -123,7 +123,7 @@ impl Scorer {
     }
 }
 
-/// What a prediction begins with.
+/// The beginning of a prediction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct AnswerBeginning {
     /// One of [`BEGINNINGS`].
@@ -150,7 +150,7 @@ pub(super) struct ScoredBatch {
     counts: Vec<i64>,
     /// The rows that have scores.
     scored: Vec<bool>,
-    /// What the predictions begin with, where there is a given text.
+    /// The beginnings of the predictions, where there is a given text.
     beginnings: Vec<Option<AnswerBeginning>>,
 }
 
@@ -271,7 +271,7 @@ pub fn score_type() -> Fields {
     columns.chain([Field::new(COUNTS, DataType::new_list(DataType::Int64, true), true)]).collect()
 }
 
-/// The field with what a prediction begins with.
+/// The field with the kind of a prediction's beginning.
 pub const BEGINS: &str = "begins";
 /// The field with its distance from the given text.
 pub const BEGINS_DISTANCE: &str = "begins_distance";
