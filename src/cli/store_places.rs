@@ -138,7 +138,6 @@ fn user_caches(xdg: Option<OsString>, home: Option<OsString>) -> Option<PathBuf>
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
 

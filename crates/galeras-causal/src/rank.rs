@@ -85,7 +85,6 @@ pub(super) fn from_order_key(key: i64) -> f64 {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
 

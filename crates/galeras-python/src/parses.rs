@@ -104,7 +104,6 @@ fn is_cut_off(text: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use proptest::prelude::*;
 

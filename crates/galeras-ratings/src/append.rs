@@ -97,7 +97,6 @@ fn end_of_lines(file: &mut File) -> io::Result<u64> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -771,7 +771,6 @@ pub fn page() -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use std::collections::HashSet;
     use std::fs;

@@ -177,7 +177,6 @@ fn decoded(text: &str) -> Vec<u8> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use galeras_operator::ServerAddress;

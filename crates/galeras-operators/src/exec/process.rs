@@ -271,7 +271,6 @@ impl Drop for CommandGroup {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use std::os::unix::process::ExitStatusExt;
 

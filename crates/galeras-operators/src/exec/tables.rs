@@ -265,7 +265,6 @@ fn fit(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, String> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use std::io::Write;
 

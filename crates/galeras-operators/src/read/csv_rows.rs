@@ -202,7 +202,6 @@ fn checked(row: &CsvRow) -> Result<(), String> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

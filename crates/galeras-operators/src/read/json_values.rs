@@ -245,7 +245,6 @@ fn fits(value: &Value, data_type: &DataType) -> bool {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use std::sync::Arc;
 

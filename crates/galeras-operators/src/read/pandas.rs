@@ -140,7 +140,6 @@ fn lines(columns: Map<String, Value>) -> Result<(Vec<u8>, usize), String> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
 
