@@ -207,6 +207,7 @@ impl Transport {
         let scrub = |text: Option<String>| text.map(|text| key.scrub_answer(text));
         Answer {
             content: key.scrub_answer(answer.content),
+            reasoning: scrub(answer.reasoning),
             refusal: scrub(answer.refusal),
             finish_reason: scrub(answer.finish_reason),
             model: scrub(answer.model),

@@ -79,7 +79,8 @@ impl Source {
 }
 
 /// Optional columns of the answers, in addition to the answer and its sample.
-const FACTS: [&str; 4] = ["finish_reason", "reported_model", "prompt_tokens", "completion_tokens"];
+const FACTS: [&str; 5] =
+    ["finish_reason", "reported_model", "prompt_tokens", "completion_tokens", "reasoning"];
 
 pub(super) fn check(args: &GenerateArgs, cx: &BindContext, errors: &mut Vec<ArgError>) {
     let Some(answers) = cx.inputs.get(ANSWERS) else { return };
@@ -214,6 +215,7 @@ impl Source {
                     model: of(&facts[1]),
                     prompt_tokens: of(&facts[2]).and_then(|text| text.parse().ok()),
                     completion_tokens: of(&facts[3]).and_then(|text| text.parse().ok()),
+                    reasoning: of(&facts[4]),
                     ..ModelTurn::default()
                 };
                 let key = (key, sample);

@@ -20,6 +20,9 @@ pub(super) type TokenPair = (String, Option<f64>);
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct ModelTurn {
     pub(super) content: String,
+    /// The thoughts, from the server's field for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) reasoning: Option<String>,
     /// The reason for the end of the text, in the server's words.
     pub(super) finish_reason: Option<String>,
     /// The model that the server names.

@@ -33,6 +33,8 @@ use galeras_workflow::code::Code;
 
 /// The version of the question's format.
 const QUESTION: u32 = 1;
+/// The version of kept answers. They were paid, so they outlive changes of what is made of them.
+const KEPT: u32 = 1;
 
 #[derive(Debug)]
 pub(super) struct ServerStep {
@@ -136,6 +138,10 @@ impl BoundStep for ServerStep {
 
     fn recipe_args(&self) -> Option<Value> {
         Some(self.named())
+    }
+
+    fn recipe_version(&self) -> Option<u32> {
+        Some(KEPT)
     }
 
     fn ports(&self) -> &[Port] {
@@ -436,6 +442,7 @@ impl Asking<'_> {
         let refused = answer.content.is_empty() && answer.refusal.is_some();
         let turn = ModelTurn {
             content: if refused { answer.refusal.unwrap_or_default() } else { answer.content },
+            reasoning: answer.reasoning,
             finish_reason: if refused { Some(REFUSAL.into()) } else { answer.finish_reason },
             model: answer.model,
             prompt_tokens: answer.prompt_tokens,

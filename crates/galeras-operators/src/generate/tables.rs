@@ -11,7 +11,7 @@ use datafusion::datasource::MemTable;
 use serde::Serialize;
 
 use super::args::Extract;
-use super::extract;
+use super::extract::extract;
 use super::rows::{ModelAnswer, ModelTurn, NoAnswer, PromptRows, TokenPair};
 use crate::typed_rows;
 use galeras_base::digest::Digest;
@@ -70,6 +70,7 @@ fn answer_fields(columns: AnswerColumns) -> Vec<FieldRef> {
         sample_field(),
         text_field("prediction", "the code of the answer, or all of it with `extract: raw`"),
         text_field("raw_response", "the answer as it came"),
+        text("reasoning", "the model's thoughts: a field of the server, or from between marks"),
         text("finish_reason", "why the answer ends, in the server's word"),
         read,
         written,
@@ -229,6 +230,7 @@ struct AnswerRow<'a> {
     sample: u32,
     prediction: Cow<'a, str>,
     raw_response: &'a str,
+    reasoning: Option<Cow<'a, str>>,
     finish_reason: Option<&'a str>,
     prompt_tokens: Option<u64>,
     completion_tokens: Option<u64>,
@@ -250,13 +252,16 @@ impl<'a> AnswerRow<'a> {
         let last = answer.last();
         let raw_response = last.map_or("", |turn| turn.content.as_str());
         let finish_reason = last.and_then(|turn| turn.finish_reason.as_deref());
-        let prediction = match (finish_reason, form.extract) {
-            (Some(REFUSAL), _) => Cow::Borrowed(""),
+        let (prediction, marked) = match (finish_reason, form.extract) {
+            (Some(REFUSAL), _) => (Cow::Borrowed(""), None),
             (_, Extract::Code) => {
-                Cow::Owned(extract::code(raw_response).trim_end_matches(['\r', '\n']).to_owned())
+                let found = extract(raw_response);
+                let code = found.code.trim_end_matches(['\r', '\n']).to_owned();
+                (Cow::Owned(code), found.reasoning)
             }
-            (_, Extract::Raw) => Cow::Borrowed(raw_response),
+            (_, Extract::Raw) => (Cow::Borrowed(raw_response), None),
         };
+        let reasoning = last.and_then(|turn| turn.reasoning.as_deref()).map(Cow::Borrowed);
         // Tokens are unknown if the server did not report those of some turn.
         let tokens = |of: fn(&ModelTurn) -> Option<u64>| {
             answer.iter().map(of).sum::<Option<u64>>().filter(|sum| i64::try_from(*sum).is_ok())
@@ -270,6 +275,7 @@ impl<'a> AnswerRow<'a> {
             sample,
             prediction,
             raw_response,
+            reasoning: reasoning.or_else(|| marked.map(Cow::Owned)),
             finish_reason,
             prompt_tokens: tokens(|turn| turn.prompt_tokens),
             completion_tokens: tokens(|turn| turn.completion_tokens),
