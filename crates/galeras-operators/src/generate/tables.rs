@@ -104,6 +104,8 @@ fn logprob_fields() -> [FieldRef; 4] {
 /// The columns of [`RejectedRow`].
 fn reject_fields(columns: AnswerColumns) -> Vec<FieldRef> {
     let mut fields = reject_columns();
+    let body = "the body of a response in which no answer was found";
+    fields.push(describe("raw_response", DataType::Utf8, true, body, None));
     if columns.models {
         fields.push(text_field(MODEL, "the model whose answer is missing"));
     }
@@ -179,6 +181,7 @@ pub(super) fn tables(
     let rejects = table(cx, rows, &rejects.table, &own, &failed, |outcome, why| RejectedRow {
         rule: &why.rule,
         reason: &why.reason,
+        raw_response: why.unread.as_deref(),
         model: form.columns.models.then(|| form.models[outcome.model].as_str()),
         sample: outcome.sample,
     })?;
@@ -216,6 +219,7 @@ fn table<'a, T, Row: Serialize>(
 struct RejectedRow<'a> {
     rule: &'a str,
     reason: &'a str,
+    raw_response: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<&'a str>,
     sample: u32,
