@@ -138,12 +138,16 @@ def main():
     peers = json.loads((OUT.parent / "codebleu.json").read_text())["pairs"]
     own = {name: {"reference": r, "hypothesis": h} for name, (r, h) in PAIRS.items()}
     result = {
-        "about": "CodeBLEU by the paper's formulas; see codebleu_strict.py.",
         "pairs": own,
         "own": {name: derive(**pair) for name, pair in own.items()},
         "peers": {name: derive(**pair) for name, pair in peers.items()},
     }
-    OUT.write_text(json.dumps(result, indent=1) + "\n")
+    # A line for each pair.
+    parts = []
+    for part, pairs in result.items():
+        lines = [f"  {json.dumps(name)}: {json.dumps(pair)}" for name, pair in pairs.items()]
+        parts.append(f' "{part}": {{\n' + ",\n".join(lines) + "\n }")
+    OUT.write_text("{\n" + ",\n".join(parts) + "\n}\n")
 
 
 if __name__ == "__main__":

@@ -59,8 +59,8 @@ pub trait BoundStep: Send + Sync + Debug {
     fn recipe_args(&self) -> Option<Value> {
         None
     }
-    /// The version of earlier results of rows, unless it is the operator's: answers that were paid
-    /// are kept when the operator makes something else of them.
+    /// The version of earlier results of rows, unless it is the operator's: a new version of an
+    /// operator does not pay for the same answers again.
     fn recipe_version(&self) -> Option<u32> {
         None
     }

@@ -253,7 +253,7 @@ mod tests {
         assert_ne!(other.key(), preimage().key());
         other.version = 4;
         assert_ne!(other.recipe(), preimage().recipe());
-        // Unless the results of rows have a version of their own.
+        // Unless the results of rows have a separate version.
         other.recipe_version = Some(3);
         assert_eq!(other.recipe(), preimage().recipe());
     }

@@ -35,7 +35,7 @@ use galeras_workflow::code::Code;
 
 /// The version of the question's format.
 const QUESTION: u32 = 1;
-/// The version of kept answers. They were paid, so they outlive changes of what is made of them.
+/// The version of kept answers. They were paid, so a new version of the operator uses them.
 const KEPT: u32 = 1;
 
 #[derive(Debug)]

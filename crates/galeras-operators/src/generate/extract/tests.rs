@@ -170,8 +170,8 @@ fn marks_count_within_a_line() {
         (format!("```\ngood\n```\nOr: <think>First:\n{bad}"), "good\n", true),
         (format!("```\ngood\n```\nOr: <think>\n{bad}"), "good\n", true),
         // Mentions of marks.
-        (format!("The <think> tag goes:\n{good}"), "good\n", false),
-        (format!("What **<think>** has and `</think>` goes:\n{good}"), "good\n", false),
+        (format!("It drops the <think> tag:\n{good}"), "good\n", false),
+        (format!("It drops **<think>** and `</think>`:\n{good}"), "good\n", false),
         (format!("{good}It ends at the </think> tag."), "good\n", false),
         (format!("{good}It ends at the </think> tag"), "good\n", false),
         (
