@@ -8,7 +8,7 @@
 //!   from 1 to 4; the geometric mean of the four, times the brevity penalty.
 //! - Weighted n-grams (equation 2): the same with weights in numerator and denominator, 5 for
 //!   keywords and 1 for other tokens. Both sums run over the hypothesis. Only unigrams have
-//!   weights. The paper stops there (N = 1); the published programs go on to n = 4 without
+//!   weights. The paper stops there (N = 1); the published programs continue to n = 4 without
 //!   weights, and so do we: a text without keywords has the same value in both components.
 //! - Syntax: the clipped number of the hypothesis' subtrees in the reference by the number of the
 //!   reference's subtrees. A subtree that occurs once in the hypothesis matches one in the

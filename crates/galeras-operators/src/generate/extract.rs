@@ -23,8 +23,8 @@
 //! its fences, is not part of the answer.
 //!
 //! - Without a closing mark, the thoughts run to the end of the answer. A mark in the middle of a
-//!   line begins such thoughts only if text or the end of the line follows directly: "the <think> tag"
-//!   is about the mark.
+//!   line begins such thoughts only if text or the end of the line follows directly:
+//!   `the <think> tag` is about the mark.
 //! - A closing mark alone drops everything before it: some chat templates put the opening one into
 //!   the prompt. In the middle of a line it does so only if code follows, or if there is none before.
 //! - Code may be about marks. They do not count within blocks, nor within quotes or backticks of one
