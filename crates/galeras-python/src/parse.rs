@@ -41,8 +41,8 @@ pub enum ParseError {
         /// The limit in bytes.
         limit: usize,
     },
-    /// The text used up its budget of parse work (hostile nesting or noise).
-    #[error("Python text needs more parse work than its length allows")]
+    /// The text nests too deep, or used up its budget of parse work (hostile nesting or noise).
+    #[error("Python text nests too deep, or needs more parse work than its length allows")]
     TooComplex,
     /// tree-sitter returned no tree: the grammar could not be loaded, or the parser is in use.
     #[error("the Python parser is not available")]
