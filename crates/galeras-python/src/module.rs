@@ -62,7 +62,8 @@ impl Nesting {
         if text.len() > MAX_BYTES {
             return Err(ParseError::TooLarge { bytes: text.len(), limit: MAX_BYTES });
         }
-        let mut lexer = lex(text, Mode::Module);
+        let text = without_nul(text);
+        let mut lexer = lex(&text, Mode::Module);
         let tokens = std::iter::from_fn(|| {
             let token = lexer.next_token();
             (token != TokenKind::EndOfFile).then_some(token)
@@ -121,9 +122,8 @@ impl Nesting {
         self.brackets > MAX_BRACKETS || self.strings > MAX_STRINGS || self.indents > MAX_INDENTS
     }
 
-    /// Bytes of stack that the tree of a text of `bytes` bytes may take. Blocks are not counted:
-    /// after an error the parser may find others than the tokens show, but each takes a line that
-    /// is longer than the one before.
+    /// Bytes of stack that the tree of a text of `bytes` bytes may take. Blocks within each other are
+    /// bounded by the text: each takes a line whose indent is longer than that of the one before.
     fn stack(&self, bytes: usize) -> usize {
         let blocks = (2 * bytes).isqrt();
         let levels = self.operators
@@ -131,6 +131,10 @@ impl Nesting {
             + LEVELS_PER_BLOCK * blocks;
         (64 << 10) + STACK_PER_LEVEL * levels
     }
+}
+
+fn without_nul(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') { text.replace('\0', " ").into() } else { text.into() }
 }
 
 /// True for words that are only at the beginning of statements.
@@ -157,7 +161,7 @@ fn begins_statement(token: TokenKind) -> bool {
 }
 
 /// The result of `read` for the module that `text` is, with its syntax errors. `nesting` is that of
-/// the text. NUL, which ends the text for the parser, is read as a blank.
+/// the text. NUL, which ends tokens for the parser, is read as a blank.
 ///
 /// # Errors
 /// [`ParseError::TooComplex`] if the text nests too deep.
@@ -169,10 +173,7 @@ pub(super) fn with_module<R>(
     if nesting.is_refused() || nesting.operators > MAX_OPERATORS {
         return Err(ParseError::TooComplex);
     }
-    let text = match text.contains('\0') {
-        true => Cow::Owned(text.replace('\0', " ")),
-        false => Cow::Borrowed(text),
-    };
+    let text = without_nul(text);
     let options = ParseOptions::from(Mode::Module).with_target_version(VERSION);
     let parsed = parse_unchecked(&text, options);
     // After an error the parser may have split the text into other tokens.
