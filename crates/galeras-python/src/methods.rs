@@ -192,10 +192,11 @@ fn body_end(text: &[u8], function: &StmtFunctionDef) -> usize {
             _ => break,
         }
     }
-    let Some(first) = function.body.first() else { return end };
+    let Some(first) = function.body.first() else {
+        return indented_end(text, function.start().to_usize(), end);
+    };
     let start = first.start().to_usize();
-    let line = memrchr(b'\n', &text[..start]).map_or(0, |newline| newline + 1);
-    let (body, code) = indent(text, line);
+    let (body, code) = indent(text, line_start(text, start));
     if code != start {
         // The body is in the line of the colon.
         return end;
@@ -217,6 +218,30 @@ fn body_end(text: &[u8], function: &StmtFunctionDef) -> usize {
             _ => return end,
         }
     }
+}
+
+/// The end of a function without a body: its signature is an error, as a tuple of Python 2 in it, and
+/// the lines below it are indented.
+fn indented_end(text: &[u8], start: usize, end: usize) -> usize {
+    let (outer, _) = indent(text, line_start(text, start));
+    let mut end = find_newline(text, end);
+    let mut at = end;
+    while at < text.len() {
+        let (width, first) = indent(text, at + 1);
+        match text.get(first) {
+            Some(b'\n') => at = first,
+            Some(_) if width > outer => {
+                end = find_newline(text, first);
+                at = end;
+            }
+            _ => break,
+        }
+    }
+    end
+}
+
+fn line_start(text: &[u8], at: usize) -> usize {
+    memrchr(b'\n', &text[..at]).map_or(0, |newline| newline + 1)
 }
 
 /// The width of the indent at `at`, and its end. A tab is as wide as 8 blanks.
@@ -328,6 +353,18 @@ mod tests {
                 list.map(|m| json!([m.qualified_name, m.start_line, m.end_line])).collect();
             assert_eq!(Value::from(found), module["methods"], "{source}");
         }
+    }
+
+    /// Python 2.7's `ast` has these functions in these lines.
+    #[test]
+    fn methods_of_python_2_are_found() {
+        let source = "class A:\n    def f(self, (a, b)):\n        print a\n\n        exec `b`\n\n    def g(self):\n        try: raise E, 0777\n        except E, e: print >>f, 10L, ur'x'\n\ndef h(): print 'x' % (\n1)\n";
+        let found: Vec<_> = list(source, false)
+            .into_iter()
+            .map(|m| (m.qualified_name, m.start_line, m.end_line))
+            .collect();
+        let wanted: [(&str, usize, usize); 3] = [("A.f", 2, 5), ("A.g", 7, 9), ("h", 11, 12)];
+        assert_eq!(found, wanted.map(|(name, start, end)| (name.to_owned(), start, end)));
     }
 
     #[test]
