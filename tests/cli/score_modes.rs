@@ -266,7 +266,7 @@ fn a_prediction_parses_if_it_is_python_and_something() {
         ("return x if y", 0),
         ("x = = 1", 0),
         ("class A:\n    def f(self):\n        return 1\n\n    x = 2", 1),
-        // Syntax errors to CPython 3.11: answers that end too early, and Python 2.
+        // Syntax errors to CPython 3.13: answers that end too early, and Python 2.
         ("def f():", 0),
         ("if x:", 0),
         ("class A:", 0),
@@ -275,6 +275,17 @@ fn a_prediction_parses_if_it_is_python_and_something() {
         ("print 'x'", 0),
         ("exec 'x'", 0),
         ("x <> y", 0),
+        ("x = 10L", 0),
+        ("x = 0777", 0),
+        ("raise E, 'x'", 0),
+        ("try:\n    a()\nexcept E, e:\n    pass", 0),
+        ("try:\n    a()\nb()", 0),
+        ("def f():\n    x = 1\n      y = 2", 0),
+        // What tree-sitter's grammar rejects.
+        ("class C[T = int]:\n    pass", 1),
+        ("def f(x) -> T[bool] or None:\n    return 0", 1),
+        ("f'{title:=^40}'", 1),
+        ("def f():\n    return g(x +\n1)", 1),
     ];
     let pairs: Vec<(&str, &str)> = texts.iter().map(|(text, _)| ("def f(:", *text)).collect();
     let scored = scored(&pairs, ", metrics: [parses]");

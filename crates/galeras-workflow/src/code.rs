@@ -205,7 +205,7 @@ pub enum Code {
     /// mistake. Name a column in at least one rule.
     ///
     /// ```yaml
-    /// with: { rules: [{ name: parses, check: "n_ast_errors = 0" }] }
+    /// with: { rules: [{ name: parses, check: "parses(code)" }] }
     /// ```
     ConstantRules,
     /// Steps need each other's results.
@@ -266,7 +266,7 @@ pub enum Code {
     /// ```yaml
     /// with:
     ///   rules:
-    ///     - { name: parses, check: "n_ast_errors = 0" }
+    ///     - { name: parses, check: "parses(code)" }
     ///     - { name: long_enough, check: "nloc > 3" }
     /// ```
     DuplicateRule,

@@ -33,7 +33,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use galeras_python::{parses, with_parser};
+use galeras_python::parses;
 
 /// The marks around thoughts. Letters may be large or small.
 const MARKS: &[Mark] = &[
@@ -169,7 +169,7 @@ pub(super) fn extract(answer: &str) -> Extracted<'_> {
 const MAX_PARSED: usize = 1 << 16;
 
 fn is_python(text: &str) -> bool {
-    text.len() <= MAX_PARSED && matches!(with_parser(|parser| parses(parser, text)), Ok(Ok(true)))
+    text.len() <= MAX_PARSED && matches!(parses(text), Ok(true))
 }
 
 /// The parts of an answer up to a position.
