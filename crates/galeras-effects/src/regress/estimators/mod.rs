@@ -78,6 +78,8 @@ pub(super) struct EstimatorSpec {
     /// It extrapolates where the arms do not overlap.
     pub(super) is_regression: bool,
     pub(super) needs_propensity: bool,
+    /// The range outside of which it distrusts propensity scores.
+    pub(super) clip: fn(&Args) -> (f64, f64),
     /// The argument that is for this estimator only.
     argument: Option<&'static str>,
     /// The refuters that do not apply to it, with the reason.
@@ -123,6 +125,7 @@ impl EstimatorSpec {
             controls: Controls::Covariates,
             is_regression: false,
             needs_propensity: false,
+            clip: Args::clip_range,
             argument: None,
             unfit_refuters: &[],
             risks: scaled_risks,
@@ -319,6 +322,8 @@ pub(super) struct EffectEstimate {
     pub(super) pairs: Option<usize>,
     /// Whole sentences that a reader must know.
     pub(super) remarks: Vec<String>,
+    /// For the sentence of a finding: the arms overlap too little.
+    pub(super) overlap_warning: Option<String>,
 }
 
 impl EffectEstimate {
@@ -331,6 +336,7 @@ impl EffectEstimate {
             se_kind: se_kind.into(),
             pairs: None,
             remarks: Vec::new(),
+            overlap_warning: None,
         }
     }
 
