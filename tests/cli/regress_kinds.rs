@@ -215,7 +215,8 @@ fn what_has_no_number_is_refused_in_words() {
 
 #[test]
 fn arguments_that_do_not_fit_are_found_first() {
-    let table = "id,arm,y,x,word\n1,1,2,3,a\n";
+    let table = "id,arm,y,x,word,n_errors\n1,1,2,3,a,4\n";
+    let inferior = "outcomes: [n_errors], equivalence: { margin: 1, test: noninferiority";
     for (with, words) in [
         ("estimators: [mcnemar]", "`mcnemar` needs a unit"),
         ("base: { x: a }, confounders: [x]", "`x` is not a column of text"),
@@ -226,6 +227,12 @@ fn arguments_that_do_not_fit_are_found_first() {
         ("dose: { knots: 9 }", "knots"),
         ("outcomes: [word]", "a number is needed"),
         ("instruments: [word], estimators: [iv]", "a number is needed"),
+        (&*format!("{inferior} }}"), "needs to know what is worse"),
+        (
+            &*format!("{inferior}, lower_is_better: [n_errors], higher_is_better: [n_errors] }}"),
+            "is in `lower_is_better` as well",
+        ),
+        ("equivalence: { margin: 1, higher_is_better: [y] }", "equivalence has two sides"),
     ] {
         let mut with = with.to_owned();
         for (key, rest) in [("outcomes:", "outcomes: [y]"), ("control:", "control: '0'")] {

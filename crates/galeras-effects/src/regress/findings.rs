@@ -8,7 +8,7 @@ use super::estimate_table::{EstimateEntry, rounded};
 use super::estimators::EffectEstimate;
 use crate::shared_columns::{self as columns, status_of};
 use crate::words::ci;
-use galeras_base::prose::{four_digits, name_list, p, p_equals, significant, thousands};
+use galeras_base::prose::{confidence_level, four_digits, name_list, p, p_equals, thousands};
 use galeras_operator::small_table::{TableColumn, TableRow, count_of, number, text};
 
 /// A row of the port `findings`: numbers of four digits.
@@ -48,7 +48,12 @@ impl TableRow for FindingRow {
             "adjusted p-value of the test against the margin; null without one",
             |row| row.p_margin,
         ),
-        columns::excluded(|row| row.excluded),
+        number(
+            "excluded",
+            "effects beyond this, to either side, are outside of the interval; null for a ratio, and \
+             where the arms overlap too little",
+            |row| row.excluded,
+        ),
         text("sentence", "the finding, for a paper", |row| &row.sentence),
     ];
 }
@@ -76,7 +81,7 @@ impl FindingRow {
                 (rounded(low, 3), rounded(high, 3))
             }),
             verdict: margin.verdict(args, entry),
-            excluded: margin.excluded().map(|excluded| rounded(excluded, 4)),
+            excluded: excluded(args, entry).map(|excluded| rounded(excluded, 4)),
             p_margin: margin.p_adjusted,
             n: entry.size().0,
             status: status_of(&entry.answer),
@@ -104,11 +109,16 @@ fn sentence(
         }
     };
     let effect = direction(args, entry, estimated);
-    let mut numbers = vec![ci(args.alpha, estimated.interval(args.alpha))];
-    numbers.push(match entry.p_adjusted {
-        Some(adjusted) => format!("adjusted p {}", p_equals(adjusted)),
-        None => format!("p {}", p_equals(estimated.p_value())),
-    });
+    let interval = ci(args.alpha, estimated.interval(args.alpha));
+    let alone = format!("p {}", p_equals(estimated.p_value()));
+    let mut numbers = match entry.p_adjusted {
+        // The interval is that of one test, and may not go with a p-value for several.
+        Some(adjusted) if adjusted > estimated.p_value() => vec![
+            format!("{interval}, {alone} for this test alone"),
+            format!("{}-adjusted p {}", args.adjust, p_equals(adjusted)),
+        ],
+        _ => vec![interval, alone],
+    };
     if let Ok(found) = &sizes.dominance {
         let (low, high) = found.a12_interval(args.alpha);
         let digits = |x: f64| format!("{x:.2}");
@@ -125,12 +135,39 @@ fn sentence(
         names => format!(", adjusted for {}", name_list(names)),
     };
     let (n, what) = entry.size();
+    let overlap = match &estimated.overlap_warning {
+        Some(warning) => format!("; {warning}"),
+        None => String::new(),
+    };
     format!(
-        "{effect} ({}), n = {} {what}{adjusted}{}.",
+        "{effect} ({}), n = {} {what}{adjusted}{}{}{overlap}.",
         numbers.join("; "),
         thousands(n),
-        margin_clause(args, margin)
+        population(&estimated.estimand),
+        margin_clause(args, entry, margin)
     )
+}
+
+/// For whom the effect is averaged, if not for all.
+fn population(estimand: &str) -> String {
+    let whom = match estimand {
+        "att" => "for the treated",
+        "atc" => "for the controls",
+        "ato" => "for rows weighted by the overlap of the arms",
+        "late" => "for those whom the instruments move",
+        trimmed if trimmed.ends_with("_trimmed") => "for rows with scores between 0.1 and 0.9",
+        _ => return String::new(),
+    };
+    format!(", {whom} ({estimand})")
+}
+
+/// The effect beyond which, to either side, effects are outside of the interval.
+fn excluded(args: &Args, entry: &EstimateEntry) -> Option<f64> {
+    let effect = entry.effect()?;
+    // Without overlap the interval does not cover the error of extrapolating.
+    let holds = effect.overlap_warning.is_none() && effect.measure.is_difference();
+    let (low, high) = effect.interval(args.alpha);
+    holds.then_some(low.abs().max(high.abs())).filter(|excluded| excluded.is_finite())
 }
 
 /// The effect, as the beginning of the sentence.
@@ -145,16 +182,19 @@ fn direction(args: &Args, entry: &EstimateEntry, effect: &EffectEstimate) -> Str
     let shown = entry.p_adjusted.is_some_and(|p| p <= args.alpha);
     let (value, measure) = (effect.value(), effect.measure);
     let verb = if value > measure.null() { "raised" } else { "lowered" };
-    match (shown, measure.is_ratio()) {
-        (true, false) => {
+    match (shown, measure.is_difference()) {
+        (true, true) => {
             format!("{treatment} {verb} {outcome} by {}{against}", four_digits(value.abs()))
         }
-        (true, true) => {
-            let words = measure.words();
-            format!("{treatment} {verb} {outcome} by a {words} of {}{against}", four_digits(value))
+        (true, false) => {
+            format!(
+                "{treatment} {verb} {outcome}{against}: {} {}",
+                measure.words(),
+                four_digits(value)
+            )
         }
-        (false, ratio) => {
-            let words = if ratio { format!("{} ", measure.words()) } else { String::new() };
+        (false, difference) => {
+            let words = if difference { String::new() } else { format!("{} ", measure.words()) };
             format!(
                 "No effect of {treatment}{against} on {outcome} was shown: {words}{}",
                 four_digits(value)
@@ -163,20 +203,45 @@ fn direction(args: &Args, entry: &EstimateEntry, effect: &EffectEstimate) -> Str
     }
 }
 
-/// The tests against the margin, as the end of the sentence.
-fn margin_clause(args: &Args, margin: &MarginTest) -> String {
+/// The tests against the margin, as the end of the sentence, each with its level.
+fn margin_clause(args: &Args, entry: &EstimateEntry, margin: &MarginTest) -> String {
     let (Some(words), Some(p)) = (margin.margin_in_words(), margin.p_adjusted) else {
-        return match margin.excluded() {
-            Some(excluded) => {
-                format!("; an effect beyond ±{} is excluded", significant(excluded, 2))
-            }
+        return match excluded(args, entry) {
+            Some(excluded) => format!(
+                "; an effect beyond ±{} is excluded ({} % CI)",
+                four_digits(excluded),
+                confidence_level(args.alpha)
+            ),
             None => String::new(),
         };
     };
-    let what = match margin.is_one_sided() {
-        false => format!("an effect beyond {words}"),
-        true => format!("that it is worse by {words} or more"),
+    let what = match margin.lower_is_better() {
+        None => format!("an effect beyond {words}"),
+        Some(lower) => {
+            let better = if lower { "less" } else { "more" };
+            format!("that it is worse by {words} or more ({better} is better)")
+        }
     };
+    if !margin.holds() {
+        return format!("; {what} is not excluded");
+    }
     let verb = if p <= args.alpha { "is" } else { "is not" };
-    format!("; {what} {verb} excluded (adjusted p {})", p_equals(p))
+    let tests = match margin.lower_is_better() {
+        Some(_) => "one-sided test",
+        None => "two one-sided tests",
+    };
+    // The interval that belongs to the test is not the one beside the effect.
+    let interval = match margin.interval() {
+        Some(ends) => format!(", {}", ci(2.0 * args.alpha, ends)),
+        None => String::new(),
+    };
+    let (alone, adjusted) = match margin.p_value() {
+        Some(alone) if p > alone => (" for this test alone", format!("{}-adjusted ", args.adjust)),
+        _ => ("", String::new()),
+    };
+    format!(
+        "; {what} {verb} excluded at the {} % level ({tests}{interval}{alone}; {adjusted}p {})",
+        confidence_level(1.0 - args.alpha),
+        p_equals(p)
+    )
 }

@@ -216,6 +216,11 @@ impl Measure {
         self.into_str().replace('_', " ")
     }
 
+    /// It is in units of the outcome, or of its risk.
+    pub(super) fn is_difference(self) -> bool {
+        matches!(self, Self::Difference | Self::RiskDifference)
+    }
+
     /// The uncertainty of a ratio is that of its logarithm.
     pub(super) fn is_ratio(self) -> bool {
         matches!(self, Self::RiskRatio | Self::OddsRatio | Self::RateRatio)
