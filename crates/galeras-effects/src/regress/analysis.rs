@@ -21,7 +21,8 @@ use super::estimate_table::{
     EstimateEntry, EstimateRow, PrimaryResults, SummaryRow, refused_effects,
 };
 use super::estimators::{
-    AIPW, Controls, EffectEstimate, EstimationSample, Estimator, FittedPropensity, OLS, PAIRED,
+    AIPW, Controls, EffectEstimate, EstimationSample, Estimator, FittedPropensity, Measure, OLS,
+    PAIRED,
 };
 use super::findings::FindingRow;
 use super::frame::{AnalysisFrame, gather};
@@ -141,6 +142,11 @@ fn analyse_group(
                     Some((Err(none), _)) => Err(none.reason()),
                     Some((Ok(effect), _)) if effect.measure.is_ratio() => {
                         Err("the primary estimate is a ratio, and this is about differences")
+                    }
+                    Some((Ok(effect), _))
+                        if effect.measure == Measure::ProbabilityOfSuperiority =>
+                    {
+                        Err("the primary estimate is a probability, and this is about differences")
                     }
                     Some((Ok(_), estimator)) if estimator == OLS && !args.absorb.is_empty() => {
                         Err("the primary estimate absorbs effects, which this does not")

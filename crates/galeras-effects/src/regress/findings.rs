@@ -5,7 +5,7 @@ use super::comparison::Contrast;
 use super::effect_sizes::EffectSizes;
 use super::equivalence::MarginTest;
 use super::estimate_table::{EstimateEntry, rounded};
-use super::estimators::EffectEstimate;
+use super::estimators::{EffectEstimate, Measure};
 use crate::shared_columns::{self as columns, status_of};
 use crate::words::ci;
 use galeras_base::prose::{confidence_level, four_digits, name_list, p, p_equals, thousands};
@@ -119,7 +119,11 @@ fn sentence(
         ],
         _ => vec![interval, alone],
     };
-    if let Ok(found) = &sizes.dominance {
+    // It is another name of this measure.
+    let repeated = estimated.measure == Measure::ProbabilityOfSuperiority;
+    if let Ok(found) = &sizes.dominance
+        && !repeated
+    {
         let (low, high) = found.a12_interval(args.alpha);
         let digits = |x: f64| format!("{x:.2}");
         numbers.push(format!(
