@@ -278,10 +278,10 @@ impl TableRow for SummaryRow {
         columns::outcome(|row| &row.outcome),
         columns::treatment(|row| &row.treatment),
         number("estimate", "the effect, to four digits", |row| row.estimate),
-        number("ci_low", "lower end of the confidence interval, to four digits", |row| {
+        number("ci_low", "lower end of the interval, not adjusted, to four digits", |row| {
             Some(row.interval?.0)
         }),
-        number("ci_high", "upper end of the confidence interval, to four digits", |row| {
+        number("ci_high", "upper end of the interval, not adjusted, to four digits", |row| {
             Some(row.interval?.1)
         }),
         text("p_adj", "the adjusted p-value, to two digits", |row| &row.p_adjusted),

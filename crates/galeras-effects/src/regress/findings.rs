@@ -33,7 +33,9 @@ impl TableRow for FindingRow {
         columns::outcome(|row| &row.outcome),
         columns::treatment(|row| &row.contrast.treatment),
         number("estimate", "the effect, to four digits", |row| row.estimate),
-        number("ci_low", "lower end of its confidence interval", |row| Some(row.interval?.0)),
+        number("ci_low", "lower end of its confidence interval, which is not adjusted", |row| {
+            Some(row.interval?.0)
+        }),
         number("ci_high", "upper end", |row| Some(row.interval?.1)),
         text("p_adj", "the adjusted p-value, to two digits", |row| &row.p_adjusted),
         number("a12", "Vargha and Delaney's A12, to three digits", |row| row.a12),
@@ -234,7 +236,7 @@ fn margin_clause(args: &Args, entry: &EstimateEntry, margin: &MarginTest) -> Str
         Some(_) => "one-sided test",
         None => "two one-sided tests",
     };
-    // The interval that belongs to the test is not the one beside the effect.
+    // The interval that belongs to the test is not the one next to the effect.
     let interval = match margin.interval() {
         Some(ends) => format!(", {}", ci(2.0 * args.alpha, ends)),
         None => String::new(),

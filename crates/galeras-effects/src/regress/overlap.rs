@@ -239,7 +239,7 @@ pub(super) fn trimmed(
     }
     let score = match score(&set) {
         Some(Ok(score)) => score,
-        // Regressions are refused then, too.
+        // Regressions are also refused then.
         None | Some(Err(Refusal::Separated)) => return set,
         Some(Err(refusal)) => {
             let help = match refusal {
