@@ -25,7 +25,7 @@ pub struct RankSum {
     pub u: f64,
     /// The p-value is exact.
     pub exact: bool,
-    /// The share of all pairs of rows that have the same value.
+    /// The share of pairs of rows that have the same value.
     pub tied: f64,
 }
 

@@ -93,8 +93,8 @@ pub(super) struct Args {
     #[serde(default)]
     pub(super) overlap: OverlapRule,
     /// The largest share of clipped scores with which there is an estimate by propensity scores:
-    /// those outside of `clip`, for `aipw` those outside of 0.01 and 0.99. With more of them the
-    /// estimate is biased and its interval covers too little.
+    /// those outside of `clip`, for `aipw` those outside of 0.01 and 0.99. With more of them, and more
+    /// than one, the estimate is biased and its interval covers too little.
     #[serde(default = "max_clipped")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub(super) max_clipped: f64,
