@@ -35,7 +35,11 @@ from harness import Verdict, arguments, run, table, work_folder  # noqa: E402
 
 LIMITS, WIDE = (93, 97), (93, 100)
 EFFECT = 0.5
-TWO = "treatment: arm, control: c, outcomes: [y], by: [set], refuters: [], seed: 1"
+# p-values are adjusted within a data set.
+TWO = (
+    "treatment: arm, control: c, outcomes: [y], by: [set], adjust_over: [outcomes], refuters: [], "
+    "seed: 1"
+)
 WORKFLOW = """
 galeras: 1
 name: coverage
