@@ -161,7 +161,9 @@ fn population(estimand: &str) -> String {
         "atc" => "for the controls",
         "ato" => "for rows weighted by the overlap of the arms",
         "late" => "for those whom the instruments move",
-        trimmed if trimmed.ends_with("_trimmed") => "for rows with scores between 0.1 and 0.9",
+        trimmed if trimmed.ends_with("_trimmed") => {
+            "for rows with propensity scores between 0.1 and 0.9"
+        }
         _ => return String::new(),
     };
     format!(", {whom} ({estimand})")

@@ -185,7 +185,11 @@ fn by_strata(sample: &EstimationSample<'_>, score: &Propensity) -> Result<Effect
     let kind = if clusters.is_some() { "within strata, clustered" } else { "within strata" };
     let mut result = EffectEstimate::new(estimate, args.estimand.into_str(), kind);
     let kept = count(strata.strata_kept, "stratum", "strata");
-    result.remarks.push(format!("{kept} with {} rows.", thousands(strata.rows_kept)));
+    let others = match strata.rows_kept < sample.treated.len() {
+        true => " The effect is that on these rows, not on all.",
+        false => "",
+    };
+    result.remarks.push(format!("{kept} with {} rows.{others}", thousands(strata.rows_kept)));
     Ok(result)
 }
 
