@@ -226,11 +226,8 @@ fn superiority(
     which: &str,
     tied: f64,
 ) -> EffectEstimate {
-    let inverted = InvertedEstimate {
-        value: found.a12(),
-        interval: found.a12_interval(alpha),
-        ..test
-    };
+    let inverted =
+        InvertedEstimate { value: found.a12(), interval: found.a12_interval(alpha), ..test };
     let mut result = EffectEstimate::by_test(inverted, Measure::ProbabilityOfSuperiority, "");
     result.remarks.push(format!(
         "The probability that {which} the treatment has the larger value, ties counted half, with Feng \
