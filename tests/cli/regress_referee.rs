@@ -326,8 +326,10 @@ fn arms_that_overlap_too_little_are_refused() {
         let row = estimate(&project, "effects", estimator);
         let reason = text(&row, "reason");
         is_refused(&row, reason);
-        says(reason, &["no overlap: 1,099 of 2,000 rows", "the 20.00 % that `max_clipped`"]);
-        says(reason, &["overlap: trim"]);
+        // `aipw` clips to 0.01 and 0.99.
+        let rows = if estimator == "aipw" { "700 of" } else { "1,099 of" };
+        says(reason, &[rows, "2,000 rows have a propensity score outside of", "1.0 % that"]);
+        says(reason, &["overlap: trim", "estimand: ato"]);
     }
     let row = estimate(&project, "effects", "ols");
     assert!(text(&row, "note").contains("for them the regression extrapolates."), "{row}");
@@ -336,8 +338,53 @@ fn arms_that_overlap_too_little_are_refused() {
     // `max_clipped: 1` gives the number of the peer, far from the truth, 10.
     let row = estimate(&project, "any", "weighting");
     alike(&row, &peer, "estimate=weighting", OPTIMUM);
-    // Overlap weights are never large.
-    assert_eq!(text(&estimate(&project, "ato", "weighting"), "status"), "ok");
+    says(text(&row, "note"), &["This is not the effect on all rows"]);
+    // Overlap weights are never large, and therefore not clipped: with clipped scores 12.6.
+    let row = estimate(&project, "ato", "weighting");
+    alike(&row, &peer, "estimate=ato", OPTIMUM);
+    assert!((number(&row, "ci_low")..number(&row, "ci_high")).contains(&10.0), "{row}");
+    assert!(text(&project.rows("ato.findings")[0], "sentence").contains("(ato)"));
+}
+
+#[test]
+fn estimates_without_scores_tell_that_the_arms_overlap_too_little() {
+    let peer = peer("overlap");
+    let of = |estimators: &str| format!("estimators: [{estimators}]");
+    let steps = [
+        ("first", of("ols, aipw")),
+        ("alone", of("ols")),
+        ("plain", of("difference, matching")),
+        ("margin", format!("{}, equivalence: {{ margin: 99 }}", of("ols, aipw"))),
+    ];
+    let project = ran_with(text(&peer, "csv"), &format!("{TWO}, confounders: [x]"), &steps);
+    let extrapolates = "so that this extrapolates beyond their overlap";
+    for (step, words) in [
+        ("first", &["; the arms overlap too little for `aipw`", extrapolates][..]),
+        ("alone", &["; the arms overlap too little, ", extrapolates]),
+        ("plain", &["; the arms overlap too little for `matching`."]),
+        ("margin", &["; an effect beyond ±99 is not excluded; the arms overlap too little"]),
+    ] {
+        let finding = &project.rows(&format!("{step}.findings"))[0];
+        says(text(finding, "sentence"), words);
+        assert!(finding["excluded"].is_null(), "{finding}");
+        assert_eq!(finding["verdict"], "different", "{finding}");
+    }
+}
+
+#[test]
+fn rows_without_scores_cannot_be_trimmed() {
+    // Above 80 all are treated.
+    let table = made("arm,y,high", 120, |i| {
+        let x = noise(i, 1);
+        let arm = if x > 80 || noise(i, 3) > 50 { "t" } else { "c" };
+        format!("{arm},{},{}", noise(i, 0), i64::from(x > 80))
+    });
+    let with = format!("{TWO}, confounders: [high], overlap: trim, estimators: [ols, difference]");
+    let project = analysed(&table, &with);
+    let row = estimate(&project, "effects", "ols");
+    says(text(&row, "reason"), &["overlap: trim has no propensity scores", "penalty: 1.0"]);
+    is_refused(&row, text(&row, "reason"));
+    assert_eq!(text(&estimate(&project, "effects", "difference"), "status"), "ok");
 }
 
 #[test]

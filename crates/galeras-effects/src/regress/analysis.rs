@@ -21,19 +21,20 @@ use super::estimate_table::{
     EstimateEntry, EstimateRow, PrimaryResults, SummaryRow, refused_effects,
 };
 use super::estimators::{
-    Controls, EffectEstimate, EstimationSample, Estimator, FittedPropensity, OLS, PAIRED,
+    AIPW, Controls, EffectEstimate, EstimationSample, Estimator, FittedPropensity, Measure, OLS,
+    PAIRED,
 };
 use super::findings::FindingRow;
 use super::frame::{AnalysisFrame, gather};
 use super::identify::graph_rows;
 use super::modifiers::{ModifierRow, modifier_rows};
 use super::omnibus::omnibus;
-use super::overlap::{overlap_row, propensity_bin_rows, trimmed, usable_scores};
+use super::overlap::{lack_of_overlap, overlap_row, propensity_bin_rows, trimmed};
 use super::ports::ResultTables;
 use super::refuters::{RefutationProgress, refutation_rows, refute};
 use super::sensitivity::sensitivity_rows;
 use crate::shared_columns::{Answer, NoNumber};
-use galeras_base::prose::count;
+use galeras_base::prose::{count, name_list};
 use galeras_causal::{CausalGraph, ColumnRef, Refusal, adjust};
 use galeras_operator::Entry;
 use galeras_operator::StepError;
@@ -117,12 +118,10 @@ fn analyse_group(
             let folds = folds(args, frame, &set);
             let cx = SetContext { args, frame, set: &set, score: None, folds: folds.as_deref() };
             let score = cx.fit_propensity();
-            let scored = SetContext { score: score.as_ref(), ..cx };
-            tables.balance.extend(balance_rows(&scored));
-            tables.overlap.extend(overlap_row(&scored));
-            tables.propensity.extend(propensity_bin_rows(&scored));
-            let score = usable_scores(args, &set, score);
             let cx = SetContext { score: score.as_ref(), ..cx };
+            tables.balance.extend(balance_rows(&cx));
+            tables.overlap.extend(overlap_row(&cx));
+            tables.propensity.extend(propensity_bin_rows(&cx));
             let mut set_entries = estimates(plan, &cx, &mut tables.effect_sizes);
             for comparison in &set.comparisons {
                 let about = format!("the effect of {versus} on `{}`", comparison.outcome);
@@ -143,6 +142,11 @@ fn analyse_group(
                     Some((Err(none), _)) => Err(none.reason()),
                     Some((Ok(effect), _)) if effect.measure.is_ratio() => {
                         Err("the primary estimate is a ratio, and this is about differences")
+                    }
+                    Some((Ok(effect), _))
+                        if effect.measure == Measure::ProbabilityOfSuperiority =>
+                    {
+                        Err("the primary estimate is a probability, and this is about differences")
                     }
                     Some((Ok(_), estimator)) if estimator == OLS && !args.absorb.is_empty() => {
                         Err("the primary estimate absorbs effects, which this does not")
@@ -252,6 +256,7 @@ fn estimates(
     let (args, set) = (&plan.args, cx.set);
     let n_treated = set.n_treated();
     let n_clusters = set.correlated().map(group_count);
+    let overlaps = EstimatorOverlaps::of(cx);
     let mut entries = Vec::new();
     for comparison in &set.comparisons {
         let position = args.outcomes.iter().position(|name| *name == comparison.outcome);
@@ -271,11 +276,15 @@ fn estimates(
         for (order, estimator) in args.estimators().into_iter().enumerate() {
             let estimate = || -> Answer<EffectEstimate> {
                 applicable(cx, adjustment, comparison, estimator)?;
+                if let Some(refusal) = overlaps.refusal(estimator) {
+                    return Err(refusal.into());
+                }
                 let mut effect = estimator
                     .run(&sample)
                     .map_err(|refusal| reason(args, set, &comparison.outcome, &refusal))?;
                 if estimator.controls != Controls::Mediators {
                     add_remarks(&mut effect, cx, comparison, adjustment, estimator);
+                    overlaps.warn(&mut effect, set, estimator);
                     effect.remarks.extend(remarks.iter().cloned());
                 }
                 Ok(effect)
@@ -346,10 +355,61 @@ fn add_remarks(
                       if it is a property of the unit.";
         effect.remarks.push(remark.into());
     }
-    if estimator.is_regression && matches!(cx.score, Some(Err(Refusal::NoOverlap(_)))) {
-        let remark =
-            "Some rows have no like in the other arm: for them the regression extrapolates.";
-        effect.remarks.push(remark.into());
+}
+
+/// The estimators by propensity scores that a lack of overlap refuses, and that lack.
+struct EstimatorOverlaps {
+    refused: Vec<(Estimator, Refusal)>,
+    /// The reason that matters to the others: the first of these, or a lack that would refuse any.
+    lack: Option<Refusal>,
+}
+
+impl EstimatorOverlaps {
+    fn of(cx: &SetContext<'_>) -> Self {
+        let by_score = cx.args.estimators().into_iter().filter(|one| one.needs_propensity);
+        let refused: Vec<(Estimator, Refusal)> = by_score
+            .filter_map(|one| Some((one, lack_of_overlap(cx, (one.clip)(cx.args))?)))
+            .collect();
+        let lack = match refused.first() {
+            Some((_, lack)) => Some(lack.clone()),
+            // Its range is the widest.
+            None => lack_of_overlap(cx, (AIPW.clip)(cx.args)),
+        };
+        Self { refused, lack }
+    }
+
+    fn refusal(&self, estimator: Estimator) -> Option<&Refusal> {
+        self.refused.iter().find(|(one, _)| *one == estimator).map(|(_, refusal)| refusal)
+    }
+
+    /// Adds to an estimate without propensity scores that the arms overlap too little. Within units
+    /// they overlap, and by instruments they need not.
+    fn warn(&self, effect: &mut EffectEstimate, set: &RowSet, estimator: Estimator) {
+        let by_arms = match estimator.controls {
+            Controls::Covariates => !estimator.needs_propensity,
+            Controls::Nothing => true,
+            Controls::UnitsIfAny => set.units.is_none(),
+            Controls::Units | Controls::Instruments | Controls::Mediators => false,
+        };
+        let Some(lack) = self.lack.as_ref().filter(|_| by_arms) else { return };
+        let refused: Vec<&str> = self.refused.iter().map(|(one, _)| one.name()).collect();
+        let without = match refused.as_slice() {
+            [] => String::new(),
+            names => format!(" for {}", name_list(names)),
+        };
+        let extrapolates = match estimator.is_regression {
+            true => ", so that this extrapolates beyond their overlap",
+            false => "",
+        };
+        effect.overlap_warning =
+            Some(format!("the arms overlap too little{without}{extrapolates}"));
+        effect.remarks.push(match estimator.is_regression {
+            true => format!(
+                "Some rows have no like in the other arm ({lack}): for them the regression \
+                 extrapolates."
+            ),
+            false => format!("The arms overlap too little to adjust for confounders ({lack})."),
+        });
     }
 }
 

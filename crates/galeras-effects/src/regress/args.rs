@@ -80,19 +80,21 @@ pub(super) struct Args {
     #[serde(default)]
     pub(super) penalty: Option<f64>,
     /// The range to which propensity scores are clipped for the weights of `weighting`, of
-    /// `balance` and `overlap`. (`aipw`, whose regressions make up for extreme weights, clips to
-    /// 0.01 and 0.99.)
+    /// `balance` and `overlap`: at both ends for ate, at the upper for att, at the lower for atc, at
+    /// none for ato, whose weights have a bound. (`aipw`, whose regressions make up for extreme
+    /// weights, clips to 0.01 and 0.99.)
     #[serde(default = "clip")]
     #[schemars(length(min = 2, max = 2))]
     pub(super) clip: Vec<f64>,
     /// The treatment of arms that overlap too little for an estimate by propensity scores: `refuse`
     /// it, or `trim` the rows to those with a score between 0.1 and 0.9 (Crump and others 2009),
-    /// for every estimator; the estimand then has another name.
+    /// for every estimator; the estimand then has another name. Without propensity scores nothing
+    /// can be trimmed, and every estimator that adjusts is refused.
     #[serde(default)]
     pub(super) overlap: OverlapRule,
-    /// The largest share of scores outside of `clip` with which there is an estimate by propensity
-    /// scores. Only those that make weights large count: high ones for att, low ones for atc, none
-    /// for ato.
+    /// The largest share of clipped scores with which there is an estimate by propensity scores:
+    /// those outside of `clip`, for `aipw` those outside of 0.01 and 0.99. With more of them, and more
+    /// than one, the estimate is biased and its interval covers too little.
     #[serde(default = "max_clipped")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub(super) max_clipped: f64,
@@ -155,7 +157,7 @@ fn clip() -> Vec<f64> {
 }
 
 fn max_clipped() -> f64 {
-    0.2
+    0.01
 }
 
 fn simulations() -> usize {
@@ -334,6 +336,19 @@ impl Args {
             Some(given) => given.into(),
             None if self.unit.is_some() || self.cluster.is_some() => Covariance::Cr2,
             None => Covariance::Hc3,
+        }
+    }
+
+    /// The range to which propensity scores are clipped for the weights of the estimand: only at the
+    /// ends where a weight has no bound. Elsewhere clipping would give rows far from the other arm
+    /// more weight than they have.
+    pub(super) fn clip_range(&self) -> (f64, f64) {
+        let (low, high) = (self.clip[0], self.clip[1]);
+        match self.estimand {
+            EstimandName::Ate => (low, high),
+            EstimandName::Att => (0.0, high),
+            EstimandName::Atc => (low, 1.0),
+            EstimandName::Ato => (0.0, 1.0),
         }
     }
 

@@ -204,9 +204,14 @@ fn margins(args: &Args, checks: &mut ArgChecks<'_>) {
     checks.once("adjust_over", &args.adjust_over, "it is listed twice");
     let Some(equivalence) = &args.equivalence else { return };
     let margins = equivalence.margins.keys().map(|name| (format!("margins.{name}"), name));
-    let lower = equivalence.lower_is_better.iter().enumerate();
-    let lower = lower.map(|(at, name)| (format!("lower_is_better[{at}]"), name));
-    for (path, name) in margins.chain(lower) {
+    let directions = [
+        ("lower_is_better", &equivalence.lower_is_better),
+        ("higher_is_better", &equivalence.higher_is_better),
+    ];
+    let listed = directions.into_iter().flat_map(|(list, names)| {
+        names.iter().enumerate().map(move |(at, name)| (format!("{list}[{at}]"), name))
+    });
+    for (path, name) in margins.chain(listed) {
         if !args.outcomes.contains(name) {
             let message = format!("`{name}` is not one of `outcomes`");
             checks.error(&format!("equivalence.{path}"), Code::ConflictingArguments, message);
@@ -229,9 +234,28 @@ fn margins(args: &Args, checks: &mut ArgChecks<'_>) {
         let message = "differences within units need a `unit`";
         checks.conflict("equivalence.units", message, "add `unit: <column>`, or use `sd`");
     }
-    if !equivalence.lower_is_better.is_empty() && equivalence.test == EquivalenceTest::Equivalence {
-        let message = "`lower_is_better` is for `test: noninferiority`: equivalence has two sides";
-        checks.conflict("equivalence.lower_is_better", message, "remove it");
+    for (list, names) in directions {
+        if !names.is_empty() && equivalence.test == EquivalenceTest::Equivalence {
+            let message =
+                format!("`{list}` is for `test: noninferiority`: equivalence has two sides");
+            checks.conflict(&format!("equivalence.{list}"), message, "remove it");
+        }
+    }
+    for (at, name) in equivalence.higher_is_better.iter().enumerate() {
+        if equivalence.lower_is_better.contains(name) {
+            let message = format!("`{name}` is in `lower_is_better` as well");
+            let path = format!("equivalence.higher_is_better[{at}]");
+            checks.conflict(&path, message, "remove one of them");
+        }
+    }
+    for name in args.outcomes.iter().filter(|name| equivalence.lacks_direction(name)) {
+        let message = format!(
+            "non-inferiority of `{name}` needs to know what is worse: its name is that of a loss"
+        );
+        let help = format!(
+            "add `lower_is_better: [{name}]`, or `higher_is_better: [{name}]` if more is better"
+        );
+        checks.conflict("equivalence", message, &help);
     }
     if args.alpha >= 0.5 {
         checks.out_of_range("alpha", "one-sided tests need an `alpha` below 0.5");

@@ -208,8 +208,16 @@ fn robust_location(measures: &mut SensitivityMeasures<'_>, pairs: &UnitPairs) {
         ("hodges_lehmann", Some(location.hodges_lehmann), "Hodges-Lehmann estimate of the shift"),
         ("trimmed_mean", Some(location.trimmed_mean), "Mean difference without 10 % at each end"),
         ("wilcoxon_w", Some(location.wilcoxon_statistic), "Wilcoxon's signed-rank statistic"),
-        ("wilcoxon_z", Some(location.wilcoxon_z), "Its normal approximation"),
-        ("wilcoxon_p", Some(location.wilcoxon_p), "Its two-sided p-value"),
+        (
+            "wilcoxon_z",
+            Some(location.wilcoxon_z),
+            "Its normal approximation without continuity correction",
+        ),
+        (
+            "wilcoxon_p",
+            Some(location.wilcoxon_p),
+            "Its two-sided p-value, exact for up to 50 differences that are not zero",
+        ),
         ("sign_p", Some(location.sign_p), "Two-sided p-value of the sign test"),
         ("positive", Some(location.positive as f64), "Pairs with a positive difference"),
         ("negative", Some(location.negative as f64), "Pairs with a negative difference"),
