@@ -123,9 +123,10 @@ fn asks(args: &WorkflowArgs, surveyed: &Surveyed, out: &Path) -> Vec<AccessReque
     let (plan, states) = (&surveyed.plan, &surveyed.states);
     let wanted: Vec<usize> = (0..plan.steps.len()).collect();
     let misses = |at: &usize| !states[*at].forecast.is_hit();
-    let mut all = requests(plan, &wanted, Some(out));
+    let trust = args.trust(Some(out));
+    let mut all = requests(plan, &wanted, Some(out), &*trust);
     all.extend(report_request(plan, out));
-    args.trust(Some(out)).open(requests_of_run(plan, &wanted, misses, all))
+    trust.open(requests_of_run(plan, &wanted, misses, all, &trust))
 }
 
 /// Shows why a run would be refused, if so.

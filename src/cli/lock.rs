@@ -56,7 +56,7 @@ pub(crate) async fn lock(args: LockArgs, started: Instant) -> Result<Exit, Failu
     let trust = args.workflow.trust(None);
     let (locking, out) = (Locking::Ignored, Path::new("."));
     let plan = load_trusted(&args.workflow, Format::Human, locking, &trust, out).await?;
-    let asked = requests(&plan, &involved(&plan), None);
+    let asked = requests(&plan, &involved(&plan), None, &*trust);
     require(&args.workflow, asked, &trust, Format::Human)?;
     let store = open_store(&store.cache).await?;
     let workflow = file.file_name().unwrap_or_default().to_string_lossy().into_owned();

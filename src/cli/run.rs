@@ -205,7 +205,7 @@ async fn ready(
     trust: &Trust,
 ) -> Result<(), Failure> {
     // The states of steps are only looked up if something asks for access.
-    let mut all = requests(plan, wanted, Some(&args.out.folder));
+    let mut all = requests(plan, wanted, Some(&args.out.folder), trust);
     if args.select.is_empty() {
         all.extend(report_request(plan, &args.out.folder));
     }
@@ -220,7 +220,7 @@ async fn ready(
     if !lacking.is_empty() && can_ask(args.format) {
         return Err(Exit::Invalid.into());
     }
-    let asked = requests_of_run(plan, wanted, misses, all);
+    let asked = requests_of_run(plan, wanted, misses, all, trust);
     require(&args.workflow, asked, trust, args.format)?;
     if lacking.is_empty() { Ok(()) } else { Err(Exit::Invalid.into()) }
 }
@@ -232,6 +232,7 @@ pub(super) fn requests_of_run(
     wanted: &[usize],
     misses: impl Fn(&usize) -> bool,
     all: Vec<AccessRequest>,
+    trust: &Trust,
 ) -> Vec<AccessRequest> {
     // A hit may become a miss when one of its inputs is computed again.
     let mut runs = vec![false; plan.steps.len()];
@@ -240,7 +241,7 @@ pub(super) fn requests_of_run(
     }
     let running: Vec<usize> = wanted.iter().copied().filter(|at| runs[*at]).collect();
     // Outputs are written no matter which steps run.
-    let mut asked = requests(plan, &running, None);
+    let mut asked = requests(plan, &running, None, trust);
     let written = |request: &AccessRequest| matches!(request.access, Access::Write { .. });
     asked.extend(all.into_iter().filter(|request| written(request) || request.is_remote()));
     asked
