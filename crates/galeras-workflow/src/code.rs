@@ -85,8 +85,9 @@ pub enum Code {
     /// Outputs are written below one folder, so their paths are relative, do not leave the folder
     /// through `..`, and end in a suffix that gives the format. Each output needs its own file: not
     /// a folder, not a file where another one needs a folder, not the file of another output, even
-    /// through links, and not inside the folders of the store. `uses` names a `.yaml` file relative
-    /// to the workflow.
+    /// through links, and not inside the folders of the store. Hidden files and folders (`.vscode`)
+    /// and names that tools obey in any folder (`package.json`) are refused; `--out` may name any
+    /// folder. `uses` names a `.yaml` file relative to the workflow.
     ///
     /// ```yaml
     /// outputs:
