@@ -50,7 +50,8 @@ pub(crate) async fn view(args: ViewArgs) -> Result<Exit, Failure> {
         })
     });
     let (file, cache) = (workflow.file.clone(), &workflow.store.cache);
-    let study = Study::open(file, plan, store, cache, plan_again).await.map_err(failed)?;
+    let study = Study::open(file, plan, store, cache, plan_again, workflow.trust(None));
+    let study = study.await.map_err(failed)?;
     // Loopback only: the tables and ratings are private.
     let bound = TcpListener::bind(("127.0.0.1", args.port)).await;
     let bound = bound.and_then(|listener| Ok((listener.local_addr()?.port(), listener)));
