@@ -126,6 +126,31 @@ fn looking_at_a_workflow_runs_and_sends_nothing() {
     }
 }
 
+/// Neither a server that a run would ask unasked, nor one of this machine.
+#[test]
+fn check_sends_nothing() {
+    let listener = Listener::start();
+    for url in ["https://example.org/x.csv", &format!("{}/x.csv", listener.url)] {
+        let steps = format!(
+            "  data: {{ op: read, with: {{ url: '{url}' }} }}
+  few: {{ op: sample, from: data, with: {{ n: 1, seed: 1 }} }}
+"
+        );
+        let project = Project::steps(&steps);
+        let checked = run(&project, &listener, &["check", "w.yaml", "--format", "json"]).exits(0);
+        let found = checked.events("diagnostic");
+        let [warning] = &found[..] else { panic!("{checked}") };
+        assert_eq!((text(warning, "severity"), text(warning, "code")), ("warning", "not-allowed"));
+        says(text(warning, "message"), &["`check` sends nothing"]);
+        assert_eq!(listener.asked(), 0, "{checked}");
+        // Other mistakes are found all the same.
+        project.change("steps:\n", "steps:\n  other: { op: nothing }\n");
+        let checked = run(&project, &listener, &["check", "w.yaml", "--format", "json"]).exits(2);
+        assert!(checked.events("diagnostic").iter().any(|d| d["severity"] == "error"), "{checked}");
+        assert_eq!(listener.asked(), 0, "{checked}");
+    }
+}
+
 /// The flags of what the diagnostics ask for, in their order.
 #[track_caller]
 pub fn flags(outcome: &Outcome) -> Vec<String> {
@@ -149,15 +174,17 @@ fn a_run_stops_before_anything_and_names_all_of_it() {
         "exec".to_string(),
         format!("read:{}", outside.display()),
         "env:HOME=http://evil.example".to_string(),
+        format!("send:{}=http://evil.example", outside.display()),
         format!("write:{}", elsewhere.display()),
     ];
     assert_eq!(flags(&json), wanted);
-    let places = ["4:37", "5:37", "10:72", "12:31"];
+    let places = ["4:37", "5:37", "10:72", "10:72", "12:31"];
     assert_eq!(json.diagnostics(), places.map(|place| format!("not-allowed w.yaml:{place}")));
     for (diagnostic, words) in json.events("diagnostic").iter().zip([
         &["step `hit` runs a program", "touch hit #", "u{1b}[31m"][..],
         &["step `stolen` reads", "outside.csv"],
         &["step `sent` sends", "HOME", "http://evil.example", "unencrypted"],
+        &["step `sent` sends data from", "outside.csv", "to http://evil.example"],
         &["output `left` writes", "elsewhere/left.csv"],
     ]) {
         says(&diagnostic["message"].to_string(), words);
@@ -194,7 +221,8 @@ fn what_is_allowed_is_done_and_no_more() {
     };
     // Relative paths are those of the current folder.
     let some = run(&["--allow", "exec,read:../outside.csv", "--allow", &write]).exits(2);
-    assert_eq!(flags(&some), ["env:HOME=http://evil.example"]);
+    let send = format!("send:{}=http://evil.example", above.join("outside.csv").display());
+    assert_eq!(flags(&some), ["env:HOME=http://evil.example", &send]);
     for wrong in [
         "env:HOME=evil.example",
         "env:HOME=https://evil.example",
@@ -202,8 +230,15 @@ fn what_is_allowed_is_done_and_no_more() {
         "env:PATH=http://evil.example",
         "host:http://evil.example",
     ] {
-        let outcome = run(&["--allow", &format!("exec,{read},{write},{wrong}")]).exits(2);
+        let outcome = run(&["--allow", &format!("exec,{read},{write},{send},{wrong}")]).exits(2);
         assert_eq!(flags(&outcome), ["env:HOME=http://evil.example"], "{wrong}");
+    }
+    // Consent to read the file and to send something else to that server is not consent to both.
+    for wrong in ["*=evil.example", "../outside.csv=evil.example", "w.yaml=http://evil.example"] {
+        let others = "exec,env:HOME=http://evil.example,host:http://evil.example";
+        let allowed = format!("{others},{read},{write},send:{wrong}");
+        let outcome = run(&["--allow", &allowed]).exits(2);
+        assert_eq!(flags(&outcome), [send.as_str()], "{wrong}");
     }
     assert_eq!(listener.asked(), 0);
     // Only what is wanted counts.
@@ -211,7 +246,7 @@ fn what_is_allowed_is_done_and_no_more() {
     assert_eq!(stolen.statuses(), "stolen=ran");
     assert!(!project.path("hit").exists());
     // All of it: the program runs (and prints no row), the variable is sent.
-    let all = format!("exec,{write},env:HOME=http://evil.example");
+    let all = format!("exec,{write},{send},env:HOME=http://evil.example");
     let all = run(&["--keep-going", "--allow", &all]);
     assert!(project.path("hit").exists() && listener.asked() > 0, "{all}");
     assert_eq!(all.status("stolen"), "hit", "a stored result is not read again: {all}");
@@ -220,7 +255,7 @@ fn what_is_allowed_is_done_and_no_more() {
     let all = run(&["--keep-going", "--allow-all", "--overwrite"]);
     assert!(project.path("hit").exists(), "{all}");
     assert!(project.path("../elsewhere/left.csv").exists(), "{all}");
-    for wrong in ["execute", "env:HOME", "read:", "network", "exec,,", "host:"] {
+    for wrong in ["execute", "env:HOME", "read:", "network", "exec,,", "host:", "send:x"] {
         run(&["--allow", wrong]).exits(2).reports(&["--allow"]);
     }
 }
@@ -338,18 +373,18 @@ fn servers_of_the_local_network_and_without_encryption_are_not_asked_unasked() {
     ] {
         let project =
             Project::steps(&format!("  data: {{ op: read, with: {{ url: '{url}' }} }}\n"));
-        let refused = |verb: &str, more: &[&str]| {
+        let typed = |verb: &str, more: &[&str]| {
             let args = [&[verb, "w.yaml", "--format", "json"], more].concat();
             let mut program = command(&project, &listener, &args);
             program.env("HTTPS_PROXY", &listener.url).env("https_proxy", &listener.url);
-            Running::start(program).finish().exits(2)
+            Running::start(program).finish()
         };
-        for verb in ["check", "run", "plan"] {
-            assert_eq!(flags(&refused(verb, &[])), [format!("host:{host}")], "{verb}");
+        for verb in ["run", "plan"] {
+            assert_eq!(flags(&typed(verb, &[]).exits(2)), [format!("host:{host}")], "{verb}");
         }
         assert_eq!(listener.asked(), 0);
         // Once it is allowed, the server is asked; it does not have the file.
-        let outcome = refused("check", &["--allow", &format!("host:{host}")]);
+        let outcome = typed("plan", &["--allow", &format!("host:{host}")]).exits(2);
         assert_eq!(outcome.events("diagnostic")[0]["code"], "unreachable-url", "{outcome}");
         assert!(listener.asked.swap(0, Ordering::SeqCst) > 0);
     }
