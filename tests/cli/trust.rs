@@ -403,3 +403,100 @@ fn servers_of_the_local_network_and_without_encryption_are_not_asked_unasked() {
     let allowed = project.run_json(&["--allow", "read:../private"]).exits(0);
     assert_eq!(project.rows("mined").len(), 1, "{allowed}");
 }
+
+/// Steps that send the rows of `rows` to a model.
+fn answers(base_url: &str) -> String {
+    format!(
+        "  prompts: {{ op: prompt, from: rows, with: {{ treatments: {{ all: '{{{{ repo }}}}' }} }} }}
+  answers:
+    op: generate
+    from: prompts
+    with: {{ model: m, base_url: '{base_url}', api_key_env: '', tries: 1 }}
+"
+    )
+}
+
+const PUBLIC: &str = "https://models.example.org/v1";
+
+/// Reading the current folder and asking public servers are free, but not one after the other.
+#[test]
+fn data_that_did_not_come_with_the_workflow_is_not_sent_unasked() {
+    let project = Project::empty();
+    for file in ["mine.csv", "flows/own.csv", "../outside.csv"] {
+        project.write(file, "repo,clone_url,head_sha\nr,https://github.com/a/b,c\n");
+    }
+    Repository::bare(project.path("clone")).commit(at(day(3)).write("a.py", "def f(): pass\n"));
+    let table = galeras_test_servers::listen(|_, mut stream| {
+        let _ = std::io::Read::read(&mut stream, &mut [0; 4096]);
+        let head = "HTTP/1.1 200 OK\r\ncontent-length: 7\r\nconnection: close\r\n\r\n";
+        let _ = stream.write_all(format!("{head}repo\na\n").as_bytes());
+    });
+    let read = |path: &str| format!("  rows: {{ op: read, with: {{ {path} }} }}\n");
+    let mined = |from: &str| {
+        let window = "since: '2022-01-01', until: '2023-01-01'";
+        format!("{from}  rows: {{ op: mine, from: repos, with: {{ {window} }} }}\n")
+    };
+    let repos = |step: &str| format!("  repos: {{ {step} }}\n");
+    let listed = repos("op: query, with: { repos: [../clone] }");
+    let root = project.root().canonicalize().unwrap();
+    let sends = |from: &str, to: &str| vec![format!("send:{}={to}", root.join(from).display())];
+    let url = format!("url: '{table}/x.csv'");
+    let (host, none) = ("models.example.org", Vec::new);
+    for (steps, more, wanted) in [
+        (read("path: own.csv") + &answers(PUBLIC), &[][..], none()),
+        (read("path: ../mine.csv"), &[], none()),
+        (read("path: ../mine.csv") + &answers("http://localhost:9/v1"), &[], none()),
+        (read("path: ../mine.csv") + &answers(PUBLIC), &[], sends("mine.csv", host)),
+        (read("path: '${{ params.data }}'") + &answers(PUBLIC), &[], none()),
+        (
+            read("path: '${{ params.data }}'") + &answers(PUBLIC),
+            &["--set", "data=mine.csv"],
+            sends("mine.csv", host),
+        ),
+        (
+            read("path: ../mine.csv") + &answers(PUBLIC),
+            &["--allow", "send:mine.csv=models.example.org"],
+            none(),
+        ),
+        (
+            read("path: ../mine.csv") + &answers(PUBLIC),
+            &["--allow", "host:models.example.org"],
+            sends("mine.csv", host),
+        ),
+        (read(&url) + &answers(PUBLIC), &[], vec![format!("send:{table}={host}")]),
+        // Rows of the user's table may name any server. Those of a list name addresses only.
+        (mined(&repos("op: read, with: { path: ../mine.csv }")), &[], sends("mine.csv", "*")),
+        (mined(&listed), &[], none()),
+        (mined(&listed) + &answers(PUBLIC), &[], sends("clone", host)),
+    ] {
+        let params = "params: { data: { type: path, default: own.csv } }";
+        project.write("flows/w.yaml", format!("galeras: 1\n{params}\nsteps:\n{steps}"));
+        let args = [&["plan", "flows/w.yaml", "--format", "json"], more].concat();
+        let plan = Running::start(project.command_as_typed(&args)).finish().exits(0);
+        let asks = plan.events("plan")[0]["asks"].as_array().unwrap().clone();
+        let asks: Vec<&str> = asks.iter().map(|ask| text(ask, "allow")).collect();
+        assert_eq!(asks, wanted, "{steps}{plan}");
+    }
+}
+
+/// If only a row names the data, the row is rejected.
+#[test]
+fn a_repository_that_a_row_names_is_not_sent_unasked() {
+    let repos = "  repos: { op: read, with: { path: repos.csv, key: [repo] } }
+  rows: { op: mine, from: repos, with: { since: '2022-01-01', until: '2023-01-01' } }
+";
+    let project = Project::steps(&format!("{repos}{}", answers(PUBLIC)));
+    let repository = Repository::bare(project.path("../private"));
+    let head = repository.commit(at(day(3)).write("a.py", "def f():\n    return 1\n"));
+    project.write("repos.csv", format!("repo,clone_url,head_sha\nr,../private,{head}\n"));
+    let run = |allow: &str| project.run_json(&["--select", "rows", "--allow", allow]).exits(0);
+    let refused = run("read:../private");
+    assert!(project.rows("rows").is_empty(), "{refused}");
+    let reason = project.only("rows.rejects");
+    says(
+        text(&reason, "reason"),
+        &["sends data from", "private", "--allow send:", "=models.example.org"],
+    );
+    let allowed = run("read:../private,send:../private=models.example.org");
+    assert_eq!(project.rows("rows").len(), 1, "{allowed}");
+}

@@ -57,7 +57,10 @@ impl DataFlow {
                     continue;
                 };
                 let sources = if is_listing { &mut own_listed } else { &mut own };
-                Arc::make_mut(sources).insert(source);
+                // A repository leads to places within its folder.
+                if !sources.iter().any(|known| includes(known, &source)) {
+                    Arc::make_mut(sources).insert(source);
+                }
             }
             if opens_rows {
                 asks.push((None, String::new()));
