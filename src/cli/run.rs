@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::consent::{can_ask, invalid, load_trusted, require};
 use super::context::{
-    Exit, Failure, Surveyed, both, color, note, open_store, settings_of_run, show_diagnostics,
+    Exit, Failure, Surveyed, both, color, note, open_results, settings_of_run, show_diagnostics,
     unknown_step,
 };
 use super::data::show_outputs;
@@ -19,6 +19,7 @@ use super::process::{is_logging, watch_signals};
 use super::remote::RemoteArgs;
 use super::report::write_report;
 use super::resources::{EngineArgs, MemoryArgs, all_threads};
+use super::store_places::claim;
 use super::{Format, Settings, WorkflowArgs, screen};
 use galeras_display::{HumanReporter, JsonReporter};
 use galeras_engine::plan::{Locking, Plan, preflight};
@@ -97,7 +98,7 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Result<Exit, Failure
     let mut plan = plan.map_err(refused)?;
     let chosen = both(steps(&plan, &args.select), steps(&plan, &args.force));
     let (select, force) = chosen.map_err(refused)?;
-    let store = open_store(&args.workflow.store.cache).await?;
+    let store = open_results(&args.workflow).await?;
     let engine = args.engine.open(&args.workflow.store.cache).map_err(refused)?;
     let wanted = match args.select.as_slice() {
         [] => (0..plan.steps.len()).collect(),
@@ -158,6 +159,7 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Result<Exit, Failure
         remote,
         started,
     };
+    claim(&args.workflow.store.cache);
     let plan = Arc::new(plan);
     let outcome = run_plan(Arc::clone(&plan), store.clone(), options).await;
     let human = args.format == Format::Human;

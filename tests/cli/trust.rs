@@ -500,3 +500,29 @@ fn a_repository_that_a_row_names_is_not_sent_unasked() {
     let allowed = run("read:../private,send:../private=models.example.org");
     assert_eq!(project.rows("rows").len(), 1, "{allowed}");
 }
+
+/// Whoever made the results decided what a run shows.
+#[test]
+fn results_that_came_with_a_clone_are_a_warning() {
+    let rows = "  rows: { op: read, with: { path: rows.csv } }\n";
+    let project = Project::steps(rows).with("rows.csv", "id\na\n").with("cache/README.md", "x");
+    let run = |more: &[&str]| {
+        let done = project.run(&[&["run", "w.yaml"], more].concat()).exits(0);
+        done.stderr.contains("were not computed by you on this machine")
+    };
+    assert!(!run(&[]) && !run(&[]), "they are the user's own");
+    let mut copy = Command::new("cp");
+    let copied = copy.args(["-r", "cache", "clone"]).current_dir(project.root()).status();
+    assert!(copied.unwrap().success());
+    let clone = ["--cache", "clone"];
+    assert!(run(&clone) && run(&clone));
+    let shown = project.run(&["show", "w.yaml", "rows", "--cache", "clone"]).exits(0);
+    shown.reports(&["were not computed by you on this machine", "--trust-store"]);
+    assert!(!run(&["--cache", "clone", "--trust-store"]) && !run(&clone));
+    // Another folder at the same place is another store.
+    std::fs::rename(project.path("clone"), project.path("old")).unwrap();
+    assert!(!run(&clone), "a new one");
+    std::fs::remove_dir_all(project.path("clone")).unwrap();
+    std::fs::rename(project.path("old"), project.path("older")).unwrap();
+    assert!(run(&["--cache", "older"]));
+}

@@ -24,7 +24,7 @@ use galeras_workflow::SourceSpan;
 pub use allowance::Allowance;
 pub(crate) use flow::DataFlow;
 pub use ground::Ground;
-pub use memory::TrustMemory;
+pub use memory::{StoreMemory, TrustMemory};
 
 /// All consent for a workflow: actions that need none, and consent of the command line, of earlier
 /// runs, and of this one.
