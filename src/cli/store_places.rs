@@ -92,7 +92,7 @@ pub(super) fn check_origin(location: &str, trusted: bool) {
     if !trusted {
         note(&format!(
             "warning: the results in {} were not computed by you on this machine, and are used \
-             unchecked; another --cache computes them anew, --trust-store ends this warning",
+             unchecked; another --cache computes them again, --trust-store ends this warning",
             escape(&path.to_string_lossy())
         ));
     } else if let Err(error) = memory.remember(&path) {
@@ -105,7 +105,7 @@ pub(super) fn claim(location: &str) {
     if let Some((path, false)) = results_in(location)
         && make_folder(&path).is_ok()
     {
-        // Then the next run warns of it.
+        // If it is not remembered, the next run warns of it.
         let _ = StoreMemory::of_user().remember(&path);
     }
 }
