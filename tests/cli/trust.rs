@@ -441,33 +441,34 @@ fn data_that_did_not_come_with_the_workflow_is_not_sent_unasked() {
     let root = project.root().canonicalize().unwrap();
     let sends = |from: &str, to: &str| vec![format!("send:{}={to}", root.join(from).display())];
     let url = format!("url: '{table}/x.csv'");
-    let (host, none) = ("models.example.org", Vec::new);
+    let (host, none, typed): (&str, fn() -> Vec<String>, &[&str]) =
+        ("models.example.org", Vec::new, &[]);
     for (steps, more, wanted) in [
-        (read("path: own.csv") + &answers(PUBLIC), &[][..], none()),
-        (read("path: ../mine.csv"), &[], none()),
-        (read("path: ../mine.csv") + &answers("http://localhost:9/v1"), &[], none()),
-        (read("path: ../mine.csv") + &answers(PUBLIC), &[], sends("mine.csv", host)),
-        (read("path: '${{ params.data }}'") + &answers(PUBLIC), &[], none()),
+        (read("path: own.csv") + &answers(PUBLIC), typed, none()),
+        (read("path: ../mine.csv"), typed, none()),
+        (read("path: ../mine.csv") + &answers("http://localhost:9/v1"), typed, none()),
+        (read("path: ../mine.csv") + &answers(PUBLIC), typed, sends("mine.csv", host)),
+        (read("path: '${{ params.data }}'") + &answers(PUBLIC), typed, none()),
         (
             read("path: '${{ params.data }}'") + &answers(PUBLIC),
-            &["--set", "data=mine.csv"],
+            &["--set", "data=mine.csv"][..],
             sends("mine.csv", host),
         ),
         (
             read("path: ../mine.csv") + &answers(PUBLIC),
-            &["--allow", "send:mine.csv=models.example.org"],
+            &["--allow", "send:mine.csv=models.example.org"][..],
             none(),
         ),
         (
             read("path: ../mine.csv") + &answers(PUBLIC),
-            &["--allow", "host:models.example.org"],
+            &["--allow", "host:models.example.org"][..],
             sends("mine.csv", host),
         ),
-        (read(&url) + &answers(PUBLIC), &[], vec![format!("send:{table}={host}")]),
+        (read(&url) + &answers(PUBLIC), typed, vec![format!("send:{table}={host}")]),
         // Rows of the user's table may name any server. Those of a list name addresses only.
-        (mined(&repos("op: read, with: { path: ../mine.csv }")), &[], sends("mine.csv", "*")),
-        (mined(&listed), &[], none()),
-        (mined(&listed) + &answers(PUBLIC), &[], sends("clone", host)),
+        (mined(&repos("op: read, with: { path: ../mine.csv }")), typed, sends("mine.csv", "*")),
+        (mined(&listed), typed, none()),
+        (mined(&listed) + &answers(PUBLIC), typed, sends("clone", host)),
     ] {
         let params = "params: { data: { type: path, default: own.csv } }";
         project.write("flows/w.yaml", format!("galeras: 1\n{params}\nsteps:\n{steps}"));

@@ -81,8 +81,8 @@ impl DataSource {
 impl fmt::Display for DataSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Path(path) => path.display().fmt(f),
-            Self::Server(server) => server.fmt(f),
+            Self::Path(path) => write!(f, "{}", path.display()),
+            Self::Server(server) => write!(f, "{server}"),
         }
     }
 }

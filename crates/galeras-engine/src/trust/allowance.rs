@@ -302,7 +302,7 @@ mod tests {
         assert!(!read.covers(&Access::Read { path: "/srv/database".into() }));
         assert!(!read.covers(&Access::Read { path: "/srv/data/../x".into() }));
         assert!(!read.covers(&Access::Write { path: "/srv/data/x".into() }));
-        let sends = |path: &str, url: Option<&str>| Access::Send {
+        let sends = |path: &str, url: Option<&'static str>| Access::Send {
             from: DataSource::Path(path.into()),
             to: url.map(to),
         };

@@ -2,7 +2,7 @@
 //!
 //! [`Trust`] combines the actions that need no consent ([`Ground`]), the consent of the command
 //! line ([`Allowance`]) and of earlier runs, and the actions of a plan ([`requests`]), among them
-//! the ways of data to servers ([`DataFlow`]). The reasons are in docs/trust.md.
+//! the ways of data to servers (`DataFlow`). The reasons are in docs/trust.md.
 
 mod allowance;
 mod flow;
