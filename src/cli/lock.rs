@@ -37,7 +37,7 @@ use galeras_engine::runner::{
 };
 use galeras_engine::trust::requests;
 use galeras_operator::event::{EventSink, RunStatus};
-use galeras_operator::{Consent, Fact, MAIN, REJECTS, Registration, answer_digest};
+use galeras_operator::{Access, Consent, Fact, MAIN, REJECTS, Registration, answer_digest};
 use galeras_sql::session::{column, session};
 use galeras_store::{Manifest, Store, timestamp};
 
@@ -57,7 +57,9 @@ pub(crate) async fn lock(args: LockArgs, started: Instant) -> Result<Exit, Failu
     let trust = args.workflow.trust(None);
     let (locking, out) = (Locking::Ignored, Path::new("."));
     let plan = load_trusted(&args.workflow, Format::Human, locking, &trust, out).await?;
-    let asked = requests(&plan, &involved(&plan), None, &*trust);
+    let mut asked = requests(&plan, &involved(&plan), None, &*trust);
+    // A model is asked for its version, without rows.
+    asked.retain(|request| !matches!(request.access, Access::Send { .. }));
     require(&args.workflow, asked, &trust, Format::Human)?;
     let store = open_results(&args.workflow).await?;
     let workflow = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
