@@ -81,8 +81,8 @@ fn results_in(location: &str) -> Option<(PathBuf, bool)> {
     Some((path, any))
 }
 
-/// Warns of results that came with a clone or from another user: whoever made them decided what a
-/// run will show. With `trusted`, the store is remembered instead.
+/// Warns of results that came with a clone or from another user, as their maker decided what a run
+/// will show. With `trusted`, the store is remembered instead.
 pub(super) fn check_origin(location: &str, trusted: bool) {
     let Some((path, true)) = results_in(location) else { return };
     let memory = StoreMemory::of_user();

@@ -441,6 +441,11 @@ fn data_that_did_not_come_with_the_workflow_is_not_sent_unasked() {
     let root = project.root().canonicalize().unwrap();
     let sends = |from: &str, to: &str| vec![format!("send:{}={to}", root.join(from).display())];
     let url = format!("url: '{table}/x.csv'");
+    let searched = |token: &str| {
+        mined(&repos(&format!("op: query, with: {{ github: x, limit: 3, token_env: {token} }}")))
+    };
+    let token = || vec!["env:HOME=api.github.com".to_string()];
+    let tokens_data = "send:https://api.github.com=models.example.org".to_string();
     let (host, none, typed): (&str, fn() -> Vec<String>, &[&str]) =
         ("models.example.org", Vec::new, &[]);
     for (steps, more, wanted) in [
@@ -469,6 +474,10 @@ fn data_that_did_not_come_with_the_workflow_is_not_sent_unasked() {
         (mined(&repos("op: read, with: { path: ../mine.csv }")), typed, sends("mine.csv", "*")),
         (mined(&listed), typed, none()),
         (mined(&listed) + &answers(PUBLIC), typed, sends("clone", host)),
+        // A search with a token may list what only its owner sees.
+        (searched("HOME"), typed, token()),
+        (searched("HOME") + &answers(PUBLIC), typed, [token(), vec![tokens_data]].concat()),
+        (searched("UNSET") + &answers(PUBLIC), typed, none()),
     ] {
         let params = "params: { data: { type: path, default: own.csv } }";
         project.write("flows/w.yaml", format!("galeras: 1\n{params}\nsteps:\n{steps}"));
@@ -502,7 +511,7 @@ fn a_repository_that_a_row_names_is_not_sent_unasked() {
     assert_eq!(project.rows("rows").len(), 1, "{allowed}");
 }
 
-/// Whoever made the results decided what a run shows.
+/// Their maker decided what a run shows.
 #[test]
 fn results_that_came_with_a_clone_are_a_warning() {
     let rows = "  rows: { op: read, with: { path: rows.csv } }\n";

@@ -94,7 +94,7 @@ pub struct Demand {
     pub access: Access,
     /// A path below `with:` such as `repos[2]`; empty for the step as a whole.
     pub at: String,
-    /// The step's tables have no content of the place, only addresses and commits: content enters
+    /// The step's tables only list what is there (addresses, commits, descriptions): content enters
     /// with a later step that opens what rows name.
     pub is_listing: bool,
 }

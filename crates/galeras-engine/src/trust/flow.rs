@@ -39,7 +39,7 @@ impl DataFlow {
     /// Follows the data that is the user's by `consent`.
     pub(crate) fn of(plan: &Plan, consent: &dyn Consent) -> Self {
         let mut steps: Vec<StepFlow> = Vec::with_capacity(plan.steps.len());
-        // What the tables of each step have.
+        // The sources of the tables of each step.
         let mut made: Vec<(Sources, Sources)> = Vec::with_capacity(plan.steps.len());
         for step in &plan.steps {
             let inputs: Vec<&(Sources, Sources)> = step.upstream().map(|at| &made[at]).collect();
@@ -52,10 +52,12 @@ impl DataFlow {
                 if let Access::Host { to } | Access::Variable { to, .. } = &access {
                     asks.push((Some(to.clone()), at));
                 }
-                let source = DataSource::of(&settled(&access));
-                let Some(source) = source.filter(|source| consent.is_users_data(source)) else {
+                let Some(source) = DataSource::of(&settled(&access)) else { continue };
+                // With a token, a list has what only its owner may see. A model answers prompts.
+                let has_token = is_listing && matches!(access, Access::Variable { .. });
+                if !has_token && !consent.is_users_data(&source) {
                     continue;
-                };
+                }
                 let sources = if is_listing { &mut own_listed } else { &mut own };
                 // A repository leads to places within its folder.
                 if !sources.iter().any(|known| includes(known, &source)) {
@@ -104,7 +106,7 @@ impl DataFlow {
 }
 
 impl StepFlow {
-    /// The sending of its inputs to a server. Servers that rows name are told addresses by purpose.
+    /// The sending of its inputs to a server. Servers that rows name get addresses by purpose.
     fn sent_to(&self, to: Option<&ServerAddress>) -> Vec<Access> {
         let listed = to.map(|_| &*self.listed).into_iter().flatten();
         let sources: BTreeSet<&DataSource> = self.content.iter().chain(listed).collect();

@@ -87,9 +87,7 @@ impl Ground {
             Access::Write { path } => {
                 !self.folders.iter().chain(&self.out).any(|folder| lies_openly_in(path, folder))
             }
-            Access::Send { from, to } => {
-                self.is_users_data(from) && !to.as_ref().is_some_and(is_this_machine)
-            }
+            Access::Send { to, .. } => !to.as_ref().is_some_and(is_this_machine),
         }
     }
 
@@ -223,22 +221,21 @@ mod tests {
         let ground = Ground::new(Path::new("flows/w.yaml"), &work, Some(&home), &set, None);
         let path = |path: &str| DataSource::Path(root.join(path));
         let server = |url: &str| DataSource::Server(to(url));
-        let asks = |from: DataSource, url: &str| {
-            ground.asks(&settled(&Access::Send { from, to: Some(to(url)) }))
-        };
-        let public = "https://models.example.org/v1";
-        assert!(!asks(path("home/work/flows/x.csv"), public));
+        assert!(!ground.is_users_data(&path("home/work/flows/x.csv")));
         for own in ["home/work/x.csv", "home/work/flows/../x.csv", "named.csv", "home/x.csv"] {
-            assert!(asks(path(own), public), "{own}");
-            assert!(asks(path(own), "https://10.0.0.1/v1"), "{own}");
-            assert!(!asks(path(own), "http://localhost:8000/v1"), "{own}");
-            assert!(ground.asks(&Access::Send { from: path(own), to: None }), "{own}");
+            assert!(ground.is_users_data(&path(own)), "{own}");
         }
+        let asks = |url: Option<&str>| {
+            ground.asks(&Access::Send { from: path("home/work/x.csv"), to: url.map(to) })
+        };
+        assert!(asks(Some("https://models.example.org/v1")) && asks(Some("https://10.0.0.1/v1")));
+        assert!(asks(None) && asks(Some("ssh://localhost/x")));
+        assert!(!asks(Some("http://localhost:8000/v1")));
         for private in ["http://localhost:1/", "https://10.0.0.1/", "git@example.org:a", "s3://a/"]
         {
-            assert!(asks(server(private), public), "{private}");
+            assert!(ground.is_users_data(&server(private)), "{private}");
         }
-        assert!(!asks(server("https://example.org/x.csv"), public));
+        assert!(!ground.is_users_data(&server("https://example.org/x.csv")));
     }
 
     /// The user named none of the parts of `path: ${{ params.sep }}etc${{ params.sep }}passwd`.
