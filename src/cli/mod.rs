@@ -143,6 +143,10 @@ pub(crate) struct WorkflowArgs {
     pub(crate) set: Vec<String>,
     #[command(flatten)]
     pub(crate) store: StoreArgs,
+    /// Believe the results in the store although you did not compute them on this machine, and
+    /// remember that.
+    #[arg(long)]
+    trust_store: bool,
     #[command(flatten)]
     pub(crate) allow: consent::AllowArgs,
 }

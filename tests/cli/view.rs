@@ -276,3 +276,27 @@ fn an_interrupt_ends_the_server_cleanly() {
     crate::harness::signal("INT", server.child.id());
     assert_eq!(server.child.wait().unwrap().code(), Some(0));
 }
+
+/// A workflow names the folder of ratings, which may be elsewhere, or lead there.
+#[test]
+fn ratings_elsewhere_are_not_written_unasked() {
+    let project = project(6);
+    project.write("../elsewhere/ann.jsonl", "");
+    for (ratings, link, target) in [
+        ("../elsewhere", "none", ""),
+        ("link", "link", "../elsewhere"),
+        ("ratings", "ratings/ann.jsonl", "../../elsewhere/ann.jsonl"),
+    ] {
+        let named = format!("ratings: {ratings}");
+        project.write("w.yaml", WORKFLOW.replace("ratings: ratings", &named));
+        if !target.is_empty() {
+            std::os::unix::fs::symlink(target, project.path(link)).unwrap();
+        }
+        project.run(&["run", "w.yaml", "--allow", "read:../elsewhere"]).exits(0);
+        let server = Server::start(&project);
+        let reply = server.rate("ann", "p000", "yes");
+        assert_eq!(reply.status, 400, "{ratings}: {}", reply.body);
+        says(&reply.body, &["The answer is not kept", "--allow write:"]);
+        assert_eq!(project.read("../elsewhere/ann.jsonl"), "", "{ratings}");
+    }
+}
