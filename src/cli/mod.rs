@@ -225,6 +225,7 @@ fn perform(cli: Cli, started: Instant) -> Result<Exit, Failure> {
         .build()
         .map_err(no_threads)?;
     let verb = async {
+        process::survive_file_limit();
         match cli.verb {
             Verb::Run(args) => run::run(args, started).await,
             Verb::Plan(args) => inspect::plan(args).await,
