@@ -442,10 +442,11 @@ impl GitProcess {
         prlimit(Some(process.pid()?), Resource::Data, limit)?;
         if let Some(from) = process.child.stdout.take() {
             let sender = sender.clone();
-            thread::spawn(move || receive(from, Piece::Output, &sender));
+            let read = move || receive(from, Piece::Output, &sender);
+            thread::Builder::new().spawn(read)?;
         }
         if let Some(from) = process.child.stderr.take() {
-            thread::spawn(move || receive(from, Piece::Message, &sender));
+            thread::Builder::new().spawn(move || receive(from, Piece::Message, &sender))?;
         }
         Ok(process)
     }
