@@ -235,7 +235,7 @@ impl ArtifactSink {
             while let Some(batch) = hash_queue.recv().await {
                 hasher.update(&batch).map_err(|e| StepError::new(e.to_string()))?;
             }
-            Ok(hasher.finish())
+            Ok::<_, StepError>(hasher.finish())
         });
         Ok(Self { to_hasher, to_writer, hasher, writer })
     }
