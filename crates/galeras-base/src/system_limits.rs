@@ -11,12 +11,15 @@ pub const ADVICE: &str = "raise the limit, or compute fewer steps side by side w
 
 /// The limits that are set: "1024 MiB of addresses (`ulimit -v`)".
 pub fn limits() -> String {
-    let limit = |resource| getrlimit(resource).current;
-    let addresses = limit(Resource::As);
-    let addresses = addresses.map(|most| format!("{} MiB of addresses (`ulimit -v`)", most >> 20));
-    let threads = limit(Resource::Nproc);
-    let threads = threads.map(|most| format!("{most} threads of this user (`ulimit -u`)"));
-    let limits: Vec<String> = addresses.into_iter().chain(threads).collect();
+    let limits = [
+        (Resource::As, 20, "MiB of addresses (`ulimit -v`)"),
+        (Resource::Data, 20, "MiB of data (`ulimit -d`)"),
+        (Resource::Nproc, 0, "threads of this user (`ulimit -u`)"),
+    ];
+    let limits = limits.into_iter().filter_map(|(resource, shift, what)| {
+        getrlimit(resource).current.map(|most| format!("{} {what}", most >> shift))
+    });
+    let limits: Vec<String> = limits.collect();
     match limits.is_empty() {
         true => "those of the container or the machine".to_string(),
         false => limits.join(" and "),
@@ -26,4 +29,17 @@ pub fn limits() -> String {
 /// The message about a thread that could not be started.
 pub fn no_thread(error: &io::Error) -> String {
     format!("the system starts no more threads ({}); its limits are {}", plain(error), limits())
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_thread_is_told_with_the_limits() {
+        let message = no_thread(&io::Error::from_raw_os_error(11));
+        let start = "the system starts no more threads (Resource temporarily unavailable); its ";
+        assert_eq!(message, format!("{start}limits are {}", limits()));
+    }
 }
