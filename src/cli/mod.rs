@@ -225,7 +225,7 @@ fn perform(cli: Cli, started: Instant) -> Result<Exit, Failure> {
     };
     // One thread more than jobs, so that signals and progress are served while all compute.
     let workers = jobs + 1;
-    resources::check_threads(workers).map_err(no_threads)?;
+    resources::check_threads(workers + 1).map_err(no_threads)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers)
         .thread_stack_size(STACK_BYTES)

@@ -63,17 +63,13 @@ pub(super) fn start_guard(verb: &Verb) -> io::Result<()> {
     memory_guard::start(limit, out_of_memory, refused_memory)
 }
 
-/// Threads that a run needs in addition to its workers: one that reads files, and one for each other
-/// kind of work that waits for rows.
-const OTHER_THREADS: usize = 4;
-
-/// Checks that the system starts the threads of a runtime with so many workers, all at once. A
-/// runtime that gets fewer would wait for the others without an end.
-pub(super) fn check_threads(workers: usize) -> io::Result<()> {
+/// Checks that the system starts so many threads at once. A runtime that gets fewer panics, or waits
+/// for the others without an end.
+pub(super) fn check_threads(count: usize) -> io::Result<()> {
     let gate = RwLock::new(());
     std::thread::scope(|scope| {
         let closed = gate.write();
-        let started = (0..workers + OTHER_THREADS).try_for_each(|_| {
+        let started = (0..count).try_for_each(|_| {
             let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
             thread.spawn_scoped(scope, || drop(gate.read())).map(drop)
         });
