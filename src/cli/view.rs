@@ -70,8 +70,7 @@ pub(crate) async fn view(args: ViewArgs) -> Result<Exit, Failure> {
     if args.open {
         open_browser(&address);
     }
-    let served = serve(listener, guard, Arc::new(study), cancel).await;
-    served.map_err(|error| failed(format!("the server ended: {error}")))?;
+    serve(listener, guard, Arc::new(study), cancel).await;
     Ok(Exit::Done)
 }
 

@@ -14,9 +14,21 @@ use galeras_workflow::quote;
 ///
 /// # Errors
 /// A sentence with the line of the first mistake, or the error of the reader.
-pub(super) fn scan(mut reader: impl BufRead, brackets: usize) -> Result<(), String> {
+pub(super) fn scan(reader: impl BufRead, brackets: usize) -> Result<(), String> {
+    scanned(reader, brackets, false)
+}
+
+/// As [`scan`], for rows on lines whose declared types check their numbers.
+///
+/// # Errors
+/// As for [`scan`].
+pub(crate) fn scan_typed(reader: impl BufRead) -> Result<(), String> {
+    scanned(reader, 1, true)
+}
+
+fn scanned(mut reader: impl BufRead, brackets: usize, any_number: bool) -> Result<(), String> {
     let deepest = brackets + MAX_COLUMN_DEPTH;
-    let mut scan = Scan { line: 1, brackets, deepest, ..Scan::default() };
+    let mut scan = Scan { line: 1, brackets, deepest, any_number, ..Scan::default() };
     loop {
         let bytes = reader.fill_buf().map_err(|e| e.to_string())?;
         if bytes.is_empty() {
@@ -45,6 +57,8 @@ struct Scan {
     brackets: usize,
     /// The most open brackets allowed.
     deepest: usize,
+    /// Numbers may have any digits.
+    any_number: bool,
     text: Text,
     /// The bytes of the current text, if it may be a key.
     key: Vec<u8>,
@@ -157,7 +171,7 @@ impl Scan {
 
     /// A whole number too large for 64 bits is read as a float, with 17 digits.
     fn end_number(&mut self) -> Result<(), String> {
-        if self.number.len() < SHORTEST_LOSS {
+        if self.number.len() < SHORTEST_LOSS || self.any_number {
             self.number.clear();
             return Ok(());
         }
@@ -218,7 +232,7 @@ impl Scan {
         let name = quote(&String::from_utf8_lossy(&self.key));
         Err(format!(
             "line {line}: an object has the key {name} twice, and only one of its values could be \
-             kept; rename or remove one of them in the file"
+             kept; rename or remove one of them"
         ))
     }
 }

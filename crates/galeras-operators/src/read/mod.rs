@@ -5,7 +5,7 @@ mod csv_table;
 mod csv_values;
 mod fetch;
 mod formats;
-mod json_scan;
+pub(crate) mod json_scan;
 mod json_values;
 mod pandas;
 mod types;
