@@ -33,6 +33,7 @@ mod newton;
 mod ordinal;
 mod power;
 mod propensity;
+mod proportion;
 mod rank;
 mod ranked;
 mod refusal;
@@ -84,6 +85,7 @@ pub use propensity::{
     CrossFit, Estimand, Matching, Propensity, Stratification, Weighting, aipw, cross_fit_aipw,
     jackknifed_aipw, jackknifed_weighting, matching, stratification, weighting,
 };
+pub use proportion::{clustered_interval, logit_interval, wilson_interval};
 pub use ranked::{FriedmanTest, RankSum, SignedRankShift, friedman, rank_sum, signed_rank_shift};
 pub use refusal::Refusal;
 pub use refute::{RefutationDesign, Refuter, Resample, Resampler, as_large, dense, refutation_p};
