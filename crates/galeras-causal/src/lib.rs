@@ -49,7 +49,9 @@ pub use absorbed::{AbsorbedEffect, absorbed};
 pub use attrition::{AttritionBounds, ObservedArm, lee_bounds, worst_case, worst_case_pairs};
 pub use balance::{Balance, CRUMP, Overlap, balance, in_overlap, overlap};
 pub use column::ColumnRef;
-pub use correlation::{Correlation, CorrelationMethod, correlation, partial};
+pub use correlation::{
+    Correlation, CorrelationMethod, clustered_correlation, correlation, partial,
+};
 pub use difference::{difference_in_means, paired};
 pub use dose::{
     DoseCurve, DosePoint, JointTest, TrendTest, cochran_armitage, dose_curve, jonckheere_terpstra,

@@ -28,7 +28,7 @@ pub(crate) struct LabelCodes {
 }
 
 impl LabelCodes {
-    fn push(&mut self, name: Option<&str>) {
+    pub(crate) fn push(&mut self, name: Option<&str>) {
         let code = name.map(|name| match self.known.get(name) {
             Some(code) => *code,
             None => {
