@@ -93,6 +93,27 @@ fn a_treatment_of_numbers_is_refused_in_few_words() {
     assert!(!messages.iter().any(|message| message.contains("white space")), "{messages:#?}");
 }
 
+/// Arms that pandas writes for a missing value are missing, unless an argument names them.
+#[test]
+fn arms_called_like_a_missing_value_are_missing() {
+    let table = |control: &str| {
+        let arms = [control, "NaN", "None", ""];
+        made("arm,y", 200, |i| format!("\"{}\",{}", arms[i as usize % 4], noise(i, 1)))
+    };
+    let (project, messages) = warned(&table("c"), TWO);
+    let wanted =
+        "`arm` is \"\" in 50 rows, \"NaN\" in 50 rows, \"None\" in 50 rows: this counts as missing";
+    assert!(messages.iter().any(|message| message.contains(wanted)), "{messages:#?}");
+    is_refused(
+        &project.only("effects"),
+        "`arm` has one level only, so that there is nothing to compare",
+    );
+    let with = TWO.replace("control: c", "control: None, treatments: [c]");
+    let rows = effects(&table("c"), &format!("{with}, missing: drop"));
+    assert_eq!((rows.len(), text(&rows[0], "status")), (1, "ok"), "{rows:#?}");
+    assert_eq!((number(&rows[0], "n"), number(&rows[0], "n_missing")), (100.0, 100.0));
+}
+
 /// 200 rows without anything to flag.
 fn fine() -> String {
     made("arm,y", 200, |i| format!("{},{}", arm(i), noise(i, 1)))

@@ -19,7 +19,7 @@ use strum::IntoStaticStr;
 
 use self::number_column::NumberColumn;
 use crate::checks::{ArgChecks, five_percent, is_plain};
-use crate::columns::{LabelCodes, NONE, label};
+use crate::columns::{LabelCodes, NONE, is_missing_text, label};
 use crate::shared_columns::{self as columns, Answer, NoNumber, found, reason_of, status_of};
 use crate::step::{Analysis, BoundAnalysis, required, resolved};
 use crate::words::{ci, left_out};
@@ -288,7 +288,8 @@ impl CorrelateAnalysis {
                     column.push(values.get(row));
                 }
                 if let Some(clusters) = clusters {
-                    group.clusters.push(clusters.is_valid(row).then(|| clusters.value(row)));
+                    let cluster = clusters.is_valid(row).then(|| clusters.value(row));
+                    group.clusters.push(cluster.filter(|text| !is_missing_text(text)));
                 }
             }
         }

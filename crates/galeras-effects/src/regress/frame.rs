@@ -40,6 +40,8 @@ pub(super) struct AnalysisFrame {
     /// A random number of each row.
     pub(super) draws: Vec<u64>,
     pub(super) unit_draws: Option<Vec<u64>>,
+    /// On texts that count as missing.
+    pub(super) warnings: Vec<String>,
 }
 
 impl AnalysisFrame {
@@ -73,6 +75,7 @@ impl AnalysisFrame {
             integers: self.integers.clone(),
             draws: gather(&self.draws, rows),
             unit_draws: self.unit_draws.as_ref().map(|draws| gather(draws, rows)),
+            warnings: Vec::new(),
         }
     }
 }
@@ -117,21 +120,35 @@ pub(super) async fn read(
         return Err(StepError::new("`regress` takes at most 2³¹ rows"));
     }
     let (mut hashes, mut labels) = (read.hashes.into_iter(), read.labels.into_iter());
+    let mut warnings = Vec::new();
+    let mut given = |name: &str, codes: LabelCodes| {
+        let mut named: Vec<&str> = args.base.get(name).map(String::as_str).into_iter().collect();
+        let mut to_keep = "write another text if it is a value";
+        if name == args.treatment {
+            named.push(&args.control);
+            named.extend(args.treatments.iter().flatten().map(String::as_str));
+            to_keep = "name it in `treatments` if it is an arm";
+        }
+        codes.without_missing_texts(name, &named, to_keep, &mut warnings)
+    };
     let mut frame = AnalysisFrame {
         draws: hashes.next().unwrap_or_default(),
         unit_draws: hashes.next(),
-        arms: labels.next().unwrap_or_default(),
-        units: args.unit.as_ref().and_then(|_| labels.next()),
-        clusters: args.cluster.as_ref().and_then(|_| labels.next()),
+        arms: given(&args.treatment, labels.next().unwrap_or_default()),
+        units: args.unit.as_ref().and_then(|unit| Some(given(unit, labels.next()?))),
+        clusters: args.cluster.as_ref().and_then(|name| Some(given(name, labels.next()?))),
         groups: args.by.first().and_then(|_| labels.next()),
         numbers: read.numbers,
         levels: BTreeMap::new(),
         integers: integers(&types, numbers),
+        warnings: Vec::new(),
     };
     for (name, codes) in texts.into_iter().zip(labels) {
+        let codes = given(&name, codes);
         frame.numbers.insert(name.clone(), codes.numbers());
         frame.levels.insert(name, codes.names.to_vec());
     }
+    frame.warnings = warnings;
     Ok(frame)
 }
 

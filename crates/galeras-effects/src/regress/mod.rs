@@ -136,7 +136,10 @@ impl Analysis for RegressAnalysis {
             false => Some(Arc::new(by.groups(input.clone()).await?)),
         };
         let group = by.id()?;
-        let frame = frame::read(input, &bound.key, &plan.args, &plan.numbers(), group).await?;
+        let mut frame = frame::read(input, &bound.key, &plan.args, &plan.numbers(), group).await?;
+        for warning in frame.warnings.drain(..) {
+            (cx.tell)(Tell::Warning(warning));
+        }
         let stop = StopOnDrop::default();
         let (flag, jobs) = (stop.flag(), cx.env.jobs);
         let (tell, of) = (Arc::clone(&cx.tell), groups.clone());
