@@ -321,9 +321,8 @@ fn fixed_rows(args: &Args, model: &OutcomeModel, fitted: &FittedModel) -> Vec<Fi
 fn common_warnings(outcome: &str, fitted: &FittedModel) -> Vec<String> {
     let warning = |common: &CommonEffects| {
         let (grouping, name) = (grouping_name(&common.grouping), &common.columns[0]);
-        let list = |names: &[String]| names.join(", ");
         let slopes = format!("`slopes: {{ {grouping}: [{name}] }}` for a column of numbers");
-        let both = format!("`interactions: [[{}, {name}]]`", list(&common.grouping));
+        let both = format!("`interactions: [[{}, {name}]]`", common.grouping.join(", "));
         let way = match common.grouping.as_slice() {
             [_] => format!("{slopes}, or {both}"),
             _ => both,
