@@ -138,16 +138,10 @@ fn analyse_group(
                 tables.contours.extend(contour_rows(&cx, comparison));
                 modifiers.extend(modifier_rows(&cx, comparison));
                 let entry = set_entries.iter().find(|entry| entry.outcome == comparison.outcome);
-                let primary = match entry.map(|entry| (&entry.answer, entry.estimator)) {
+                let primary = match entry.map(|entry| &entry.answer) {
                     None => Err("nothing was estimated"),
-                    Some((Err(none), _)) => Err(none.reason()),
-                    Some((Ok(effect), _)) if effect.measure.is_ratio() => {
-                        Err("the primary estimate is a ratio, and this is about differences")
-                    }
-                    Some((Ok(_), estimator)) if estimator == OLS && !args.absorb.is_empty() => {
-                        Err("the primary estimate absorbs effects, which this does not")
-                    }
-                    Some((Ok(effect), _)) => Ok(effect),
+                    Some(Err(none)) => Err(none.reason()),
+                    Some(Ok(effect)) => Ok(effect),
                 };
                 tables.sensitivity.extend(sensitivity_rows(&cx, comparison, primary));
                 let outcome = &comparison.outcome;
