@@ -32,6 +32,29 @@ fn a_unit_in_two_clusters_is_refused_by_every_estimator() {
 }
 
 #[test]
+fn ids_that_repeat_over_repositories_are_refused_unless_confirmed() {
+    // Functions 0 to 19 of three repositories, under both arms.
+    let row = |i: u64| format!("{},{},{},r{}", turns(i), noise(i, 1), i / 2 % 20, i / 40);
+    let table = made("arm,y,function,repo", 120, row);
+    let with = "treatment: arm, control: c, outcomes: [y], unit: function,
+      estimators: [paired, difference]";
+    for row in &effects(&table, with) {
+        let reason = "20 units have rows of several repositories (`repo`): ids that repeat are not \
+                      one data point (make them unique in a `sql` step, or confirm them by \
+                      `cluster: function`)";
+        is_refused(row, reason);
+    }
+    let rows = effects(&table, &format!("{with}, cluster: function"));
+    let row = find(&rows, &[("estimator", "paired"), ("status", "ok")]);
+    assert_eq!(number(row, "n_pairs"), 20.0);
+    // Ids that differ between repositories need no word.
+    let row = |i: u64| format!("{},{},{},r{}", turns(i), noise(i, 1), i / 2, i / 40);
+    let rows = effects(&made("arm,y,function,repo", 120, row), with);
+    let row = find(&rows, &[("estimator", "paired"), ("status", "ok")]);
+    assert_eq!(number(row, "n_pairs"), 60.0);
+}
+
+#[test]
 fn integers_beyond_the_doubles_are_refused_for_what_they_are() {
     for base in [9_007_199_254_740_990_u64, 9_223_372_036_854_775_000] {
         let rows = effects(&made("arm,y", 60, |i| format!("{},{}", arm(i), base + i % 7)), TWO);

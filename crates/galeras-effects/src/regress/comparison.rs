@@ -3,7 +3,7 @@
 
 use super::adjustment::AdjustmentPlan;
 use super::args::{Args, Contrasts};
-use super::data_faults::{lost_in_rounding, short_list, split_units};
+use super::data_faults::{lost_in_rounding, repeated_ids, short_list, split_units};
 use super::estimators::pairs::UnitPairs;
 use super::frame::{
     AnalysisFrame, CovariateColumns, LabelCodes, NONE, covariate_columns, gather, level_codes,
@@ -332,7 +332,8 @@ fn why_refused(
         return Some(reason);
     }
     let values = &frame.numbers[outcome];
-    let faults = || split_units(frame, &rows.kept);
+    let repeated = || args.unit.as_ref().and_then(|unit| repeated_ids(frame, unit, &rows.kept));
+    let faults = || split_units(frame, &rows.kept).or_else(repeated);
     if let Some(reason) = unusable(frame, outcome, &rows.kept).or_else(faults) {
         return Some(reason);
     }

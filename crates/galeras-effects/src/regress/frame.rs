@@ -30,6 +30,8 @@ pub(super) struct AnalysisFrame {
     pub(super) arms: LabelCodes,
     pub(super) units: Option<LabelCodes>,
     pub(super) clusters: Option<LabelCodes>,
+    /// The repository of each row, where units are not known to lie within one.
+    pub(super) repositories: Option<LabelCodes>,
     groups: Option<LabelCodes>,
     /// Columns of numbers, by name; of a column of text the codes of its levels.
     pub(super) numbers: BTreeMap<String, Vec<f64>>,
@@ -69,6 +71,7 @@ impl AnalysisFrame {
             arms: self.arms.of_rows(rows),
             units: self.units.as_ref().map(|codes| codes.of_rows(rows)),
             clusters: self.clusters.as_ref().map(|codes| codes.of_rows(rows)),
+            repositories: self.repositories.as_ref().map(|codes| codes.of_rows(rows)),
             groups: None,
             numbers: numbers.map(|(name, column)| (name.clone(), gather(column, rows))).collect(),
             levels: self.levels.clone(),
@@ -80,12 +83,17 @@ impl AnalysisFrame {
     }
 }
 
-/// Reads `numbers`, the treatment, unit, cluster and `group` of `input`, in the order of `key`.
+/// The column with the repository of a row, as `query` and `methods` call it.
+pub(super) const REPOSITORY: &str = "repo";
+
+/// Reads `numbers`, the treatment, unit, cluster, repository and `group` of `input`, in the order of
+/// `key`.
 pub(super) async fn read(
     input: DataFrame,
     key: &[String],
     args: &Args,
     numbers: &[String],
+    with_repository: bool,
     group: Expr,
 ) -> Result<AnalysisFrame, StepError> {
     let types = input.schema().clone();
@@ -102,6 +110,9 @@ pub(super) async fn read(
     }
     if let Some(cluster) = &args.cluster {
         labels.push(label(&types, cluster)?);
+    }
+    if with_repository {
+        labels.push(label(&types, REPOSITORY)?);
     }
     if !args.by.is_empty() {
         labels.push(as_text(group));
@@ -137,6 +148,7 @@ pub(super) async fn read(
         arms: given(&args.treatment, labels.next().unwrap_or_default()),
         units: args.unit.as_ref().and_then(|unit| Some(given(unit, labels.next()?))),
         clusters: args.cluster.as_ref().and_then(|name| Some(given(name, labels.next()?))),
+        repositories: with_repository.then(|| labels.next()).flatten(),
         groups: args.by.first().and_then(|_| labels.next()),
         numbers: read.numbers,
         levels: BTreeMap::new(),

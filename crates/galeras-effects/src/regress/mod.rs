@@ -44,7 +44,9 @@ use datafusion::dataframe::DataFrame;
 use self::adjustment::adjustment_plan;
 use self::analysis::{ActivityReporter, AnalysisPlan, analyse};
 use self::args::Args;
+use self::frame::REPOSITORY;
 use self::registration::RegisteredEstimates;
+use crate::checks::is_plain;
 use crate::step::{Analysis, BoundAnalysis, required, resolved};
 use galeras_operator::worker_threads::{StopOnDrop, on_thread, pool};
 use galeras_operator::{
@@ -73,6 +75,8 @@ impl TypedOperator for RegressOperator {
     };
 
     fn bind(mut args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        // A cluster confirms that a unit is one data point, also the unit itself.
+        let with_repository = args.cluster.is_none() && has_repository(&args, cx);
         // A unit is a cluster where there are no others.
         args.cluster = args.cluster.filter(|cluster| args.unit.as_ref() != Some(cluster));
         let graph = check::check(&args, cx)?;
@@ -99,11 +103,18 @@ impl TypedOperator for RegressOperator {
         let input = cx.input();
         let groups = GroupColumns::new(&args.by, &input);
         let ports = ports::ports(&groups, registered.is_some());
-        let plan = Arc::new(AnalysisPlan { args, graph, adjustments });
+        let plan = Arc::new(AnalysisPlan { args, graph, adjustments, with_repository });
         let analysis = RegressAnalysis { plan, groups, registered };
         let key = input.key;
         Ok(Box::new(BoundAnalysis { analysis, resolved_args, key, ports }))
     }
+}
+
+/// True if the input has a column with the repository of each row, and units that may lie in several.
+fn has_repository(args: &Args, cx: &BindContext) -> bool {
+    let is_plain = cx.input().field(REPOSITORY).is_some_and(|field| is_plain(field.data_type()));
+    let is_other = |name: &String| name != REPOSITORY && *name != args.treatment;
+    is_plain && args.treatment != REPOSITORY && args.unit.as_ref().is_some_and(is_other)
 }
 
 #[derive(Debug)]
@@ -121,7 +132,9 @@ impl Analysis for RegressAnalysis {
     fn columns(&self) -> Vec<String> {
         let args = &self.plan.args;
         let labels = args.unit.iter().chain(&args.cluster).chain(&args.by);
-        labels.chain([&args.treatment]).cloned().chain(self.plan.numbers()).collect()
+        let repository = self.plan.with_repository.then(|| REPOSITORY.to_owned());
+        let labels = labels.chain([&args.treatment]).cloned().chain(repository);
+        labels.chain(self.plan.numbers()).collect()
     }
 
     async fn tables(
@@ -136,7 +149,9 @@ impl Analysis for RegressAnalysis {
             false => Some(Arc::new(by.groups(input.clone()).await?)),
         };
         let group = by.id()?;
-        let mut frame = frame::read(input, &bound.key, &plan.args, &plan.numbers(), group).await?;
+        let (numbers, with_repository) = (plan.numbers(), plan.with_repository);
+        let mut frame =
+            frame::read(input, &bound.key, &plan.args, &numbers, with_repository, group).await?;
         for warning in frame.warnings.drain(..) {
             (cx.tell)(Tell::Warning(warning));
         }
