@@ -248,8 +248,8 @@ impl TableStep for BoundDescribe {
 fn outside_query(names: &[String]) -> String {
     let counts = names.iter().flat_map(|name| {
         let value = format!("CAST({} AS DOUBLE)", quoted(name));
-        ["{value} < 0 OR {value} > 1", "{value} <> 0 AND {value} <> 1"]
-            .map(|test| format!("count(CASE WHEN {} THEN 1 END)", test.replace("{value}", &value)))
+        [format!("{value} < 0 OR {value} > 1"), format!("{value} <> 0 AND {value} <> 1")]
+            .map(|test| format!("count(CASE WHEN {test} THEN 1 END)"))
     });
     let counts = counts.enumerate().map(|(at, count)| format!("{count} AS \"__{at}\""));
     format!("SELECT {} FROM {INPUT}", counts.collect::<Vec<_>>().join(", "))
