@@ -55,6 +55,23 @@ fn ids_that_repeat_over_repositories_are_refused_unless_confirmed() {
 }
 
 #[test]
+fn covariates_that_the_treatment_changes_are_refused_in_a_cross_section() {
+    // The size of the prompt of one data point differs between the arms.
+    let row = |i: u64| {
+        let (arm, size) = (turns(i), 50 + i / 2 % 31);
+        format!("{arm},{},{},{size},p{}", noise(i, 1), size + 7 * (i % 2), i / 2)
+    };
+    let table = made("arm,y,words,size,snippet_id", 120, row);
+    let with = format!("{TWO}, estimators: [ols]");
+    let row = &effects(&table, &format!("{with}, confounders: [words]"))[0];
+    let reason = "`words` is a bad control: it differs between the rows of 60 data points, so that \
+                  the treatment may have changed it";
+    is_refused(row, reason);
+    let row = &effects(&table, &format!("{with}, confounders: [size]"))[0];
+    assert_eq!(text(row, "status"), "ok", "{row:#}");
+}
+
+#[test]
 fn integers_beyond_the_doubles_are_refused_for_what_they_are() {
     for base in [9_007_199_254_740_990_u64, 9_223_372_036_854_775_000] {
         let rows = effects(&made("arm,y", 60, |i| format!("{},{}", arm(i), base + i % 7)), TWO);

@@ -47,8 +47,8 @@ pub(super) struct AnalysisPlan {
     pub(super) graph: Option<CausalGraph>,
     /// One per outcome.
     pub(super) adjustments: Vec<AdjustmentPlan>,
-    /// Reads the column with the repository, to find units that lie in several.
-    pub(super) with_repository: bool,
+    /// A column that shows faults of units, or replaces them where there are none.
+    pub(super) origin: Option<&'static str>,
 }
 
 impl AnalysisPlan {

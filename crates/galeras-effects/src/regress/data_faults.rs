@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::comparison::{Comparison, RowSet, differing_units};
 use super::frame::{AnalysisFrame, REPOSITORY, gather};
 use galeras_base::prose::{count, four_digits, name_list, thousands};
-use galeras_causal::{dense, tail};
+use galeras_causal::tail;
 use galeras_operator::far_numbers::lost_digits;
 
 /// Warnings about arms that are the same but for case or white space.
@@ -65,9 +65,9 @@ pub(super) fn split_units(frame: &AnalysisFrame, rows: &[u32]) -> Option<String>
 /// Why the units are not those of the data, if ids repeat over repositories: rows of different data
 /// points would be averaged.
 pub(super) fn repeated_ids(frame: &AnalysisFrame, unit: &str, rows: &[u32]) -> Option<String> {
-    let (units, repositories) = (frame.units.as_ref()?, frame.repositories.as_ref()?);
+    let (units, repositories) = (frame.units.as_ref()?, frame.origins.as_ref()?);
     let codes = gather(&repositories.numbers(), rows);
-    let split = differing_units(&dense(gather(&units.rows, rows).into_iter()), &codes);
+    let split = differing_units(&gather(&units.rows, rows), &codes);
     (split > 0).then(|| {
         format!(
             "{} rows of several repositories (`{REPOSITORY}`): ids that repeat are not one data \

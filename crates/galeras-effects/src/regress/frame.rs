@@ -30,8 +30,8 @@ pub(super) struct AnalysisFrame {
     pub(super) arms: LabelCodes,
     pub(super) units: Option<LabelCodes>,
     pub(super) clusters: Option<LabelCodes>,
-    /// The repository of each row, where units are not known to lie within one.
-    pub(super) repositories: Option<LabelCodes>,
+    /// The origin of each row, if it is read.
+    pub(super) origins: Option<LabelCodes>,
     groups: Option<LabelCodes>,
     /// Columns of numbers, by name; of a column of text the codes of its levels.
     pub(super) numbers: BTreeMap<String, Vec<f64>>,
@@ -71,7 +71,7 @@ impl AnalysisFrame {
             arms: self.arms.of_rows(rows),
             units: self.units.as_ref().map(|codes| codes.of_rows(rows)),
             clusters: self.clusters.as_ref().map(|codes| codes.of_rows(rows)),
-            repositories: self.repositories.as_ref().map(|codes| codes.of_rows(rows)),
+            origins: self.origins.as_ref().map(|codes| codes.of_rows(rows)),
             groups: None,
             numbers: numbers.map(|(name, column)| (name.clone(), gather(column, rows))).collect(),
             levels: self.levels.clone(),
@@ -83,17 +83,21 @@ impl AnalysisFrame {
     }
 }
 
-/// The column with the repository of a row, as `query` and `methods` call it.
+/// The column with the repository of a row, as `query` and `methods` call it: units whose ids repeat
+/// lie in several.
 pub(super) const REPOSITORY: &str = "repo";
+/// The column with the data point of a prompt, as `prompt` calls it: without units, its rows show
+/// what the treatment changes.
+pub(super) const DATA_POINT: &str = "snippet_id";
 
-/// Reads `numbers`, the treatment, unit, cluster, repository and `group` of `input`, in the order of
+/// Reads `numbers`, the treatment, unit, cluster, `origin` and `group` of `input`, in the order of
 /// `key`.
 pub(super) async fn read(
     input: DataFrame,
     key: &[String],
     args: &Args,
     numbers: &[String],
-    with_repository: bool,
+    origin: Option<&str>,
     group: Expr,
 ) -> Result<AnalysisFrame, StepError> {
     let types = input.schema().clone();
@@ -111,8 +115,8 @@ pub(super) async fn read(
     if let Some(cluster) = &args.cluster {
         labels.push(label(&types, cluster)?);
     }
-    if with_repository {
-        labels.push(label(&types, REPOSITORY)?);
+    if let Some(origin) = origin {
+        labels.push(label(&types, origin)?);
     }
     if !args.by.is_empty() {
         labels.push(as_text(group));
@@ -148,7 +152,7 @@ pub(super) async fn read(
         arms: given(&args.treatment, labels.next().unwrap_or_default()),
         units: args.unit.as_ref().and_then(|unit| Some(given(unit, labels.next()?))),
         clusters: args.cluster.as_ref().and_then(|name| Some(given(name, labels.next()?))),
-        repositories: with_repository.then(|| labels.next()).flatten(),
+        origins: origin.and_then(|_| labels.next()),
         groups: args.by.first().and_then(|_| labels.next()),
         numbers: read.numbers,
         levels: BTreeMap::new(),

@@ -44,7 +44,7 @@ use datafusion::dataframe::DataFrame;
 use self::adjustment::adjustment_plan;
 use self::analysis::{ActivityReporter, AnalysisPlan, analyse};
 use self::args::Args;
-use self::frame::REPOSITORY;
+use self::frame::{DATA_POINT, REPOSITORY};
 use self::registration::RegisteredEstimates;
 use crate::checks::is_plain;
 use crate::step::{Analysis, BoundAnalysis, required, resolved};
@@ -75,8 +75,7 @@ impl TypedOperator for RegressOperator {
     };
 
     fn bind(mut args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
-        // A cluster confirms that a unit is one data point, also the unit itself.
-        let with_repository = args.cluster.is_none() && has_repository(&args, cx);
+        let origin = origin(&args, cx);
         // A unit is a cluster where there are no others.
         args.cluster = args.cluster.filter(|cluster| args.unit.as_ref() != Some(cluster));
         let graph = check::check(&args, cx)?;
@@ -103,18 +102,23 @@ impl TypedOperator for RegressOperator {
         let input = cx.input();
         let groups = GroupColumns::new(&args.by, &input);
         let ports = ports::ports(&groups, registered.is_some());
-        let plan = Arc::new(AnalysisPlan { args, graph, adjustments, with_repository });
+        let plan = Arc::new(AnalysisPlan { args, graph, adjustments, origin });
         let analysis = RegressAnalysis { plan, groups, registered };
         let key = input.key;
         Ok(Box::new(BoundAnalysis { analysis, resolved_args, key, ports }))
     }
 }
 
-/// True if the input has a column with the repository of each row, and units that may lie in several.
-fn has_repository(args: &Args, cx: &BindContext) -> bool {
-    let is_plain = cx.input().field(REPOSITORY).is_some_and(|field| is_plain(field.data_type()));
-    let is_other = |name: &String| name != REPOSITORY && *name != args.treatment;
-    is_plain && args.treatment != REPOSITORY && args.unit.as_ref().is_some_and(is_other)
+/// The column that shows if ids of units repeat, unless a cluster, also the unit itself, confirms them;
+/// without units that of the data points.
+fn origin(args: &Args, cx: &BindContext) -> Option<&'static str> {
+    let name = match &args.unit {
+        Some(unit) if args.cluster.is_none() && unit != REPOSITORY => REPOSITORY,
+        Some(_) => return None,
+        None => DATA_POINT,
+    };
+    let is_plain = cx.input().field(name).is_some_and(|field| is_plain(field.data_type()));
+    (is_plain && args.treatment != name).then_some(name)
 }
 
 #[derive(Debug)]
@@ -132,8 +136,8 @@ impl Analysis for RegressAnalysis {
     fn columns(&self) -> Vec<String> {
         let args = &self.plan.args;
         let labels = args.unit.iter().chain(&args.cluster).chain(&args.by);
-        let repository = self.plan.with_repository.then(|| REPOSITORY.to_owned());
-        let labels = labels.chain([&args.treatment]).cloned().chain(repository);
+        let origin = self.plan.origin.map(str::to_owned);
+        let labels = labels.chain([&args.treatment]).cloned().chain(origin);
         labels.chain(self.plan.numbers()).collect()
     }
 
@@ -149,9 +153,8 @@ impl Analysis for RegressAnalysis {
             false => Some(Arc::new(by.groups(input.clone()).await?)),
         };
         let group = by.id()?;
-        let (numbers, with_repository) = (plan.numbers(), plan.with_repository);
-        let mut frame =
-            frame::read(input, &bound.key, &plan.args, &numbers, with_repository, group).await?;
+        let (numbers, origin) = (plan.numbers(), plan.origin);
+        let mut frame = frame::read(input, &bound.key, &plan.args, &numbers, origin, group).await?;
         for warning in frame.warnings.drain(..) {
             (cx.tell)(Tell::Warning(warning));
         }
