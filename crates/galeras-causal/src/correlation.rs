@@ -76,7 +76,7 @@ pub fn correlation(
     Ok(Correlation { coefficient: coefficient.value, interval, p_value, n: x.len() })
 }
 
-/// With fewer clusters there is no interval.
+/// Fewer clusters are refused.
 const FEWEST_CLUSTERS: usize = 6;
 /// More clusters are left out in this number of blocks: the standard error has enough degrees of
 /// freedom, and the time is that of so many correlations.
