@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::harness::{Project, says, text};
 use crate::regress_goldens::theirs;
+use crate::regress_referee::measure;
 use crate::regress_tables::{
     OPTIMUM, alike, analysed, csv, estimate, find, holds, lacks, number, ran_with, reasons,
     workflow,
@@ -51,6 +52,27 @@ fn measures_are_those_of_the_peers() {
     let row = estimate(&project, "passed", "logistic_difference");
     assert_eq!((text(&row, "measure"), number(&row, "null_value")), ("risk_difference", 0.0));
     alike(&row, &peer["logistic"]["margins"]["CR1"], "estimate standard_error", OPTIMUM);
+    // The E-value of a ratio (VanderWeele and Ding 2017): odds that are not rare by their root.
+    for (step, estimator, power) in [
+        ("passed", "logistic", 0.5),
+        ("count", "poisson", 1.0),
+        ("level", "proportional_odds", 0.5),
+    ] {
+        let row = estimate(&project, step, estimator);
+        let evalue = |ratio: f64| {
+            let ratio = ratio.powf(power).max(ratio.powf(-power));
+            ratio + (ratio * (ratio - 1.0)).sqrt()
+        };
+        let wanted = evalue(number(&row, "estimate"));
+        holds(&measure(&project, step, "evalue", "evalue"), "value", wanted, 1e-9);
+        let (low, high) = (number(&row, "ci_low"), number(&row, "ci_high"));
+        let wanted = match (low > 1.0, high < 1.0) {
+            (true, _) => evalue(low),
+            (_, true) => evalue(high),
+            _ => 1.0,
+        };
+        holds(&measure(&project, step, "evalue", "evalue_ci"), "value", wanted, 1e-8);
+    }
     let row = &project.rows("passed.summary")[0];
     assert_eq!(text(row, "measure"), "odds_ratio", "{row}");
 }
@@ -69,6 +91,11 @@ fn absorbed_effects_are_those_of_the_peers() {
         alike(&found, row, "estimate standard_error=HC1", OPTIMUM);
         alike(&found, row, "df=df_resid", 0.0);
         assert!(text(&found, "note").contains("absorbed for the levels"), "{found}");
+        // Cinelli and Hazlett's partial R² from the t of least squares with an indicator per level.
+        let t = theirs(row, "estimate") / theirs(row, "classic");
+        let partial = t * t / (t * t + theirs(row, "df_resid"));
+        let found = measure(&project, step, "robustness", "partial_r2");
+        holds(&found, "value", partial, 1e-9);
     }
     // Other estimators do not absorb.
     let with = "treatment: arm, control: '0', outcomes: [y], absorb: [repo],

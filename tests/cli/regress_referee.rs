@@ -217,6 +217,12 @@ fn anderson_and_rubins_intervals_are_where_the_peers_test_has_p_alpha() {
     reasons(&row, "refused", &["have no upper end"]);
     let row = estimate(&project, "effects", "iv");
     assert!(text(&row, "note").contains("which holds all the same"), "{row}");
+    // It excludes nothing, however narrow the interval of two stages is.
+    let row = project.only("effects.equivalence");
+    reasons(&row, "refused", &["no effect is excluded: Anderson and Rubin's interval"]);
+    let row = project.only("effects.findings");
+    assert!(row["excluded"].is_null(), "{row}");
+    assert!(!text(&row, "sentence").contains("excluded"), "{row}");
 }
 
 fn value(project: &Project, step: &str, name: &str) -> f64 {

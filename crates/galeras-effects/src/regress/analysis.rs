@@ -48,6 +48,8 @@ pub(super) struct AnalysisPlan {
     pub(super) graph: Option<CausalGraph>,
     /// One per outcome.
     pub(super) adjustments: Vec<AdjustmentPlan>,
+    /// A column that shows faults of units, or replaces them where there are none.
+    pub(super) origin: Option<&'static str>,
 }
 
 impl AnalysisPlan {
@@ -137,21 +139,13 @@ fn analyse_group(
                 tables.contours.extend(contour_rows(&cx, comparison));
                 modifiers.extend(modifier_rows(&cx, comparison));
                 let entry = set_entries.iter().find(|entry| entry.outcome == comparison.outcome);
-                let primary = match entry.map(|entry| (&entry.answer, entry.estimator)) {
+                let primary = match entry.map(|entry| &entry.answer) {
                     None => Err("nothing was estimated"),
-                    Some((Err(none), _)) => Err(none.reason()),
-                    Some((Ok(effect), _)) if effect.measure.is_ratio() => {
-                        Err("the primary estimate is a ratio, and this is about differences")
-                    }
-                    Some((Ok(effect), _))
-                        if effect.measure == Measure::ProbabilityOfSuperiority =>
-                    {
+                    Some(Err(none)) => Err(none.reason()),
+                    Some(Ok(effect)) if effect.measure == Measure::ProbabilityOfSuperiority => {
                         Err("the primary estimate is a probability, and this is about differences")
                     }
-                    Some((Ok(_), estimator)) if estimator == OLS && !args.absorb.is_empty() => {
-                        Err("the primary estimate absorbs effects, which this does not")
-                    }
-                    Some((Ok(effect), _)) => Ok(effect),
+                    Some(Ok(effect)) => Ok(effect),
                 };
                 tables.sensitivity.extend(sensitivity_rows(&cx, comparison, primary));
                 let outcome = &comparison.outcome;

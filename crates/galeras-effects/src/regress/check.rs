@@ -19,6 +19,7 @@ pub(super) fn check(args: &Args, cx: &BindContext) -> Result<Option<CausalGraph>
     levels_and_dose(args, &mut checks);
     roles(args, &mut checks);
     numbers(args, &mut checks);
+    consequences(args, &mut checks);
     estimators(args, &mut checks);
     check_by(cx, &args.by, is_result, &mut checks.errors);
     margins(args, &mut checks);
@@ -110,6 +111,34 @@ fn roles(args: &Args, checks: &mut ArgChecks<'_>) {
     ] {
         if name.as_ref() == Some(&args.treatment) {
             checks.error(path, Code::ConflictingArguments, message);
+        }
+    }
+}
+
+/// Columns of `prompt` and `generate` that follow from the prompt, and those that follow from the
+/// model as well.
+const OF_PROMPT: [&str; 5] =
+    ["prompt_size", "p_vocab_size", "p_n_whitespaces", "prompt_tokens", "completion_tokens"];
+const OF_MODEL: [&str; 2] = ["prompt_tokens", "completion_tokens"];
+
+/// Confounders are not consequences of the treatment. With units the rows show it; in a cross-section
+/// such a column looks like any other that differs between the arms.
+fn consequences(args: &Args, checks: &mut ArgChecks<'_>) {
+    let follow: &[&str] = match args.treatment.as_str() {
+        "treatment" => &OF_PROMPT,
+        "model" => &OF_MODEL,
+        _ => return,
+    };
+    for (at, name) in args.confounders.iter().enumerate() {
+        if follow.contains(&name.as_str()) {
+            let message = format!(
+                "`{name}` is a bad control: it follows from `{}`, and adjusting for it removes a \
+                 part of the effect",
+                args.treatment
+            );
+            let help = "adjust for a property of the data point, or for the value under control in \
+                        all rows (`control_prompt_size` in workflows/casestudy.yaml)";
+            checks.conflict(&format!("confounders[{at}]"), message, help);
         }
     }
 }

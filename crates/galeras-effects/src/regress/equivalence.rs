@@ -231,6 +231,11 @@ fn on_scale(
     units: MarginUnits,
 ) -> Result<(f64, Box<dyn OneSided>), String> {
     let effect = entry.answer.as_ref().map_err(|none| none.reason().to_owned())?;
+    if effect.unbounded {
+        let reason = "no effect is excluded: Anderson and Rubin's interval, which holds with weak \
+                      instruments, is unbounded";
+        return Err(reason.to_owned());
+    }
     if units == MarginUnits::Raw {
         // A logarithm, or an interval that no standard error makes, is not on the scale of a margin.
         if effect.measure.is_ratio() || effect.inverted.is_some() {

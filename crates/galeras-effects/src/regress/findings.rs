@@ -172,8 +172,10 @@ fn population(estimand: &str) -> String {
 /// The effect beyond which, to either side, effects are outside of the interval.
 fn excluded(args: &Args, entry: &EstimateEntry) -> Option<f64> {
     let effect = entry.effect()?;
-    // Without overlap the interval does not cover the error of extrapolating.
-    let holds = effect.overlap_warning.is_none() && effect.measure.is_difference();
+    // Without overlap the interval does not cover the error of extrapolating; one that is unbounded
+    // excludes nothing.
+    let bounded = effect.overlap_warning.is_none() && !effect.unbounded;
+    let holds = bounded && effect.measure.is_difference();
     let (low, high) = effect.interval(args.alpha);
     holds.then_some(low.abs().max(high.abs())).filter(|excluded| excluded.is_finite())
 }

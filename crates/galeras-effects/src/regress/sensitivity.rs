@@ -109,7 +109,10 @@ pub(super) fn sensitivity_rows(
         Err(reason) => measures.refused("evalue", "evalue", reason),
         Ok(effect) => {
             evalue(&mut measures, effect);
-            power(&mut measures, effect);
+            // The detectable effect is a difference.
+            if !effect.measure.is_ratio() {
+                power(&mut measures, effect);
+            }
         }
     }
     if comparison.refused.is_none() {

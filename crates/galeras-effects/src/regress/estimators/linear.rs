@@ -2,7 +2,7 @@
 
 use super::{Controls, EffectEstimate, EstimationSample, EstimatorSpec, Measure};
 use crate::regress::comparison::group_count;
-use crate::regress::evalue::counted_risks;
+use crate::regress::evalue::{counted_risks, scaled_risks};
 use crate::regress::robustness;
 use galeras_base::prose::{count, name_list};
 use galeras_causal::{
@@ -29,7 +29,10 @@ pub(super) const OLS: EstimatorSpec = EstimatorSpec {
     is_regression: true,
     argument: Some("absorb"),
     robustness: robustness::of_ols,
-    risks: |_, sample, _| {
+    risks: |estimator, sample, difference| {
+        if !sample.absorbed.is_empty() {
+            return scaled_risks(estimator, sample, difference);
+        }
         let (kind, clusters) = (sample.args.covariance(), sample.correlated());
         standardised_risks(sample.treated, sample.outcome, &sample.covariates, kind, clusters)
     },

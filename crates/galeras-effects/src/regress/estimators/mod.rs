@@ -341,6 +341,8 @@ pub(super) struct EffectEstimate {
     pub(super) se_kind: String,
     /// The number of pairs, where pairs were compared.
     pub(super) pairs: Option<usize>,
+    /// A test that holds with weak instruments rejects no large effect, whatever the interval is.
+    pub(super) unbounded: bool,
     /// Whole sentences that a reader must know.
     pub(super) remarks: Vec<String>,
     /// For the sentence of a finding: the arms overlap too little.
@@ -356,6 +358,7 @@ impl EffectEstimate {
             estimand: estimand.to_owned(),
             se_kind: se_kind.into(),
             pairs: None,
+            unbounded: false,
             remarks: Vec::new(),
             overlap_warning: None,
         }
