@@ -348,10 +348,10 @@ class Generator:
             )
             call, its = rng.choice(
                 [
-                    (f"row_number() OVER ({part}{order})", "i"),
-                    (f"rank() OVER ({part}{order})", "i"),
-                    (f"dense_rank() OVER ({part}{order})", "i"),
-                    (f"ntile(3) OVER ({part}{order})", "i"),
+                    (f"CAST(row_number() OVER ({part}{order}) AS BIGINT)", "i"),
+                    (f"CAST(rank() OVER ({part}{order}) AS BIGINT)", "i"),
+                    (f"CAST(dense_rank() OVER ({part}{order}) AS BIGINT)", "i"),
+                    (f"CAST(ntile(3) OVER ({part}{order}) AS BIGINT)", "i"),
                     (f"lag({value}) OVER ({part}{order})", kind),
                     (f"lead({value}, 2) OVER ({part}{order})", kind),
                     (f"first_value({value}) OVER ({part}{order}{frame})", kind),
