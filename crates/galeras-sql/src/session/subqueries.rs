@@ -6,6 +6,10 @@
 //! with it: `x IN (s)` is true if a value of `s` equals `x`, else unknown if `s` has a null, or has
 //! rows and `x` is null, else false.
 //!
+//! Columns of both queries are told apart by their names once a subquery is a join. Of
+//! `x = ANY (SELECT x FROM t)` over `t`, DataFusion compares `x` with itself. So the member of a subquery gets
+//! a name that no table has.
+//!
 //! Of a subquery that depends on the outer row, DataFusion moves the conditions on that row to a join
 //! above it. They must not pass what [`barrier`] names, so such subqueries are refused.
 
@@ -57,6 +61,11 @@ fn three_valued(
 ) -> Result<Transformed<Expr>> {
     match expr {
         Expr::InSubquery(of) => membership(of, schema, unknown_is_false),
+        Expr::SetComparison(of) => {
+            check_names(&of.expr, &of.subquery.subquery)?;
+            let subquery = with_member(&of.subquery)?;
+            Ok(Transformed::yes(Expr::SetComparison(SetComparison { subquery, ..of })))
+        }
         Expr::Not(of) => match *of {
             Expr::InSubquery(of) => {
                 let negated = !of.negated;
@@ -82,21 +91,24 @@ fn membership(
     schema: &DFSchema,
     unknown_is_false: bool,
 ) -> Result<Transformed<Expr>> {
-    if unknown_is_false && !of.negated {
-        return Ok(Transformed::no(Expr::InSubquery(of)));
-    }
     let InSubquery { expr: value, subquery, negated } = of;
+    let subquery = with_member(&subquery)?;
+    if unknown_is_false && !negated {
+        return Ok(Transformed::yes(Expr::InSubquery(InSubquery {
+            expr: value,
+            subquery,
+            negated,
+        })));
+    }
     if value.exists(|part| Ok(is_of_another_query(part)))? {
         return plan_err!(
             "the value before NOT IN (SELECT …) must not depend on another query; compute it as a \
              column first, or write NOT EXISTS"
         );
     }
+    check_names(&value, &subquery.subquery)?;
     let members = subquery.subquery.schema();
-    if members.fields().is_empty() {
-        return plan_err!("the query after IN needs one column");
-    }
-    let member = Expr::Column(Column::from(members.qualified_field(0)));
+    let member = Expr::Column(Column::new_unqualified(MEMBER));
     let equal = outer_reference((*value).clone(), schema)?.eq(member.clone());
     let equal = exists(&subquery, Some(equal))?;
     let mut unknown = Vec::new();
@@ -117,6 +129,50 @@ fn membership(
             .when(unknown, lit(ScalarValue::Boolean(None)))
             .otherwise(lit(negated))?,
     }))
+}
+
+/// The name of the column of a subquery.
+const MEMBER: &str = "__member";
+
+/// The subquery, whose column is called [`MEMBER`].
+fn with_member(subquery: &Subquery) -> Result<Subquery> {
+    let rows = &subquery.subquery;
+    if rows.schema().fields().len() != 1 {
+        return plan_err!("a query after IN, ANY or ALL needs one column");
+    }
+    let (relation, field) = rows.schema().qualified_field(0);
+    if relation.is_none() && field.name() == MEMBER {
+        return Ok(subquery.clone());
+    }
+    let member = Expr::Column(Column::from((relation, field))).alias(MEMBER);
+    let renamed = LogicalPlanBuilder::from(rows.as_ref().clone()).project(vec![member])?.build()?;
+    Ok(Subquery { subquery: Arc::new(renamed), ..subquery.clone() })
+}
+
+/// Refuses a value with a column that has the full name of one in a condition of the subquery on the
+/// outer row: both become columns of the join's condition.
+fn check_names(value: &Expr, members: &LogicalPlan) -> Result<()> {
+    let columns = value.column_refs();
+    let mut same = None;
+    members.apply(|node| {
+        if let LogicalPlan::Filter(filter) = node
+            && filter.predicate.contains_outer()
+        {
+            let mut inner = filter.predicate.column_refs().into_iter();
+            same = inner.find(|column| columns.contains(column)).cloned();
+        }
+        Ok(match same {
+            Some(_) => TreeNodeRecursion::Stop,
+            None => TreeNodeRecursion::Continue,
+        })
+    })?;
+    match same {
+        None => Ok(()),
+        Some(column) => plan_err!(
+            "the query and its subquery both have a column {column}; give the table of the \
+             subquery another name with AS"
+        ),
+    }
 }
 
 /// EXISTS over the rows of a subquery that meet a condition.
@@ -268,11 +324,15 @@ mod tests {
     ];
 
     async fn keys(condition: &str) -> Result<Vec<i64>, String> {
+        keys_of("t1", condition).await
+    }
+
+    async fn keys_of(from: &str, condition: &str) -> Result<Vec<i64>, String> {
         let session = session(2);
         for table in TABLES {
             session.sql(table).await.unwrap();
         }
-        let query = format!("SELECT k FROM t1 WHERE {condition} ORDER BY k");
+        let query = format!("SELECT t1.k FROM {from} WHERE {condition} ORDER BY t1.k");
         let rows = async { session.sql(&query).await?.collect().await };
         let rows = rows.await.map_err(|error| error.to_string())?;
         let values = rows.iter().flat_map(|batch| batch.column(0).as_primitive::<Int64Type>());
@@ -308,6 +368,13 @@ mod tests {
             ("CASE WHEN x NOT IN (SELECT x FROM t3) THEN k > 2 ELSE k < 4 END", &[1, 3, 4]),
             ("x NOT IN (SELECT max(x) FROM t2 GROUP BY z)", &[]),
             ("x + 1 NOT IN (SELECT x FROM t3)", &[1, 2]),
+            // Both queries have the same names.
+            ("x NOT IN (SELECT x FROM t1 WHERE z > 30)", &[1, 2]),
+            ("x IN (SELECT x FROM t1 WHERE z > 30) OR z < 10", &[4]),
+            ("x = ANY (SELECT x FROM t1 WHERE z < 20)", &[1]),
+            ("x <> ALL (SELECT x FROM t1 WHERE z > 30)", &[1, 2]),
+            ("x >= ALL (SELECT x FROM t1 WHERE x IS NOT NULL)", &[4]),
+            ("x IN (SELECT z / 10 AS x FROM t1)", &[1, 2, 4]),
         ];
         for (condition, right) in CASES {
             assert_eq!(keys(condition).await.as_deref(), Ok(*right), "{condition}");
@@ -342,6 +409,9 @@ mod tests {
             let error = keys(condition).await.unwrap_err();
             assert!(error.contains(&format!("must not have {barrier} ")), "{condition}: {error}");
         }
+        let names = "z NOT IN (SELECT x FROM t1 WHERE z > t4.k)";
+        let error = keys_of("t1, (SELECT k AS k FROM t3) AS t4", names).await.unwrap_err();
+        assert!(error.contains("both have a column t1.z"), "{error}");
         let first = "EXISTS (SELECT 1 FROM t2 WHERE t2.k = t1.k LIMIT 1)";
         assert_eq!(keys(first).await, Ok(vec![1, 2]));
         let most = "k = (SELECT max(k) FROM t2 WHERE t2.z < t1.z)";
