@@ -167,8 +167,9 @@ class Generator:
         return f"{rng.choice(theirs)} {rng.choice(['=', '=', '=', '<', '<>'])} {rng.choice(ours)}"
 
     def subquery_condition(self, columns):
-        rng, alias = self.rng, self.name("q")
-        source = self.rng.choice(list(TABLES))
+        rng = self.rng
+        source = rng.choice(list(TABLES))
+        alias = source if rng.random() < 0.3 else self.name("q")
         inner = [(f"{alias}.{name}", kind) for name, kind in COLUMNS.items()]
         where = [self.condition(inner, 0)] if rng.random() < 0.5 else []
         if rng.random() < 0.4:
@@ -206,11 +207,14 @@ class Generator:
         source = self.rng.choice([name for name in self.tables for _ in range(1 if name == "e" else 6)])
         return Relation(source, [*COLUMNS.items()], TABLES[source][1])
 
-    def source(self, depth):
+    def source(self, depth, alone=True):
         """An item of FROM with an alias: its text, and its columns."""
         alias = self.name("r")
         if depth <= 0 or self.rng.random() < 0.35:
             relation = self.base()
+            # Under its own name, a subquery may have the same names.
+            if alone and self.rng.random() < 0.4:
+                alias = relation.sql
             text = f"{relation.sql} AS {alias}"
         else:
             relation = self.relation(depth - 1)
@@ -241,7 +245,7 @@ class Generator:
         rng = self.rng
         # Rows of a large table on both sides would be millions.
         self.tables, every = ["t", "u", "e"], self.tables
-        (one, ours), (two, theirs) = self.source(depth - 1), self.source(depth - 1)
+        (one, ours), (two, theirs) = self.source(depth - 1, False), self.source(depth - 1, False)
         self.tables = every
         kind = rng.choice(["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "JOIN"])
         shared = [its for _, its in ours if its in [k for _, k in theirs] and its != "b"]

@@ -19,7 +19,7 @@ use datafusion::optimizer::OptimizerRule;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::prelude::SessionConfig;
 
-use super::grouping_sets::{UnorderedGroupingSets, guarded_rule};
+use super::optimizer_faults::{UnorderedInputs, guarded_rule};
 use super::recursion::LimitRecursion;
 use super::subqueries::ThreeValuedIn;
 use crate::functions;
@@ -122,7 +122,7 @@ static TEMPLATE: LazyLock<SessionState> = LazyLock::new(|| {
     rules.extend(known.filter(|rule| !LEFT_OUT.contains(&rule.name())).map(guarded_rule));
     // First: the others leave out sorts where rows are believed to be in order.
     let mut physical_rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> =
-        vec![Arc::new(UnorderedGroupingSets)];
+        vec![Arc::new(UnorderedInputs)];
     physical_rules.extend(state.physical_optimizers().iter().cloned());
     physical_rules.push(Arc::new(LimitRecursion));
     SessionStateBuilder::new_from_existing(state)

@@ -1,9 +1,14 @@
-//! Groupings that are right over rows in a known order, and below constant conditions.
+//! What keeps plans from three faults of DataFusion 55 that give wrong rows.
 //!
-//! DataFusion 55 believes that grouping sets keep the order and the constants of their input, also where
-//! a set leaves a column out and its values are null (apache/datafusion 24421, mended in 56): it closes
-//! groups too early. And it moves a condition without columns below an aggregate, where it takes the
-//! rows away but not the total, which has a row even if there are none.
+//! - Grouping sets are believed to keep the order and the constants of their input, also where a set
+//!   leaves a column out and its values are null: groups are closed too early (apache/datafusion
+//!   24421, mended in 56).
+//! - A sort above a window over rows in a known order is taken away, and its limit with it: the rows come
+//!   in another order, all of them, or the window sees only the first ones.
+//! - A condition without columns moves below an aggregate, where it takes the rows away but not the
+//!   total, which has a row even if there are none.
+//!
+//! `benches/sql_vs_duckdb.py` looks for more.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,6 +25,7 @@ use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties as _, PlanProperties,
 };
@@ -68,25 +74,28 @@ impl OptimizerRule for KeepAboveTotals {
     }
 }
 
-/// Puts an [`UnorderedExec`] below grouping sets.
+/// Puts an [`UnorderedExec`] below grouping sets and windows.
 #[derive(Debug)]
-pub(super) struct UnorderedGroupingSets;
+pub(super) struct UnorderedInputs;
 
-impl PhysicalOptimizerRule for UnorderedGroupingSets {
+impl PhysicalOptimizerRule for UnorderedInputs {
     fn optimize(
         &self,
         plan: Arc<dyn ExecutionPlan>,
         _: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let unordered = plan.transform_up(|plan| {
-            let Some(aggregate) = plan.downcast_ref::<AggregateExec>() else {
+            let aggregate = plan.downcast_ref::<AggregateExec>();
+            let sets = aggregate.is_some_and(|exec| exec.group_expr().has_grouping_set());
+            let input = plan.children().into_iter().next().cloned();
+            let Some(input) = input.filter(|_| sets || is_window(&plan)) else {
                 return Ok(Transformed::no(plan));
             };
-            let input = aggregate.input();
-            if !aggregate.group_expr().has_grouping_set() || input.is::<UnorderedExec>() {
+            // The next window goes on with the order that the first one asked for.
+            if input.is::<UnorderedExec>() || is_window(&input) {
                 return Ok(Transformed::no(plan));
             }
-            let input: Arc<dyn ExecutionPlan> = Arc::new(UnorderedExec::new(Arc::clone(input)));
+            let input: Arc<dyn ExecutionPlan> = Arc::new(UnorderedExec::new(input));
             let again = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
             plan.replace_children(vec![input], again).map(Transformed::yes)
         });
@@ -94,12 +103,16 @@ impl PhysicalOptimizerRule for UnorderedGroupingSets {
     }
 
     fn name(&self) -> &'static str {
-        "unordered_grouping_sets"
+        "unordered_inputs"
     }
 
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+fn is_window(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.is::<BoundedWindowAggExec>() || plan.is::<WindowAggExec>()
 }
 
 /// Returns the rows of its input, and promises nothing about their order and values.
@@ -138,6 +151,10 @@ impl ExecutionPlan for UnorderedExec {
 
     fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
         vec![&self.input]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
     }
 
     fn apply_expressions(
@@ -224,6 +241,31 @@ mod tests {
                        (SELECT u, row_number() OVER (PARTITION BY u ORDER BY t) AS r FROM units) \
                        GROUP BY ROLLUP (u, r))";
         assert_eq!(numbers(windows, 1).await, [4_001, 9_000]);
+    }
+
+    #[tokio::test]
+    async fn a_window_over_sorted_rows_sees_all_of_them_and_its_limit_holds() {
+        for (over, least) in [("", 3_000), ("ORDER BY u", 3), ("PARTITION BY u", 3)] {
+            for jobs in [1, 2, 3] {
+                let window = format!(
+                    "SELECT u, t, count(*) OVER ({over}) AS m FROM units WHERE t <> 'x' ORDER BY u, t"
+                );
+                let limited = format!("SELECT count(*) AS n, min(m) AS m FROM ({window} LIMIT 5)");
+                assert_eq!(
+                    numbers(&limited, jobs).await,
+                    [5, least],
+                    "{limited} on {jobs} threads"
+                );
+                let session = session(jobs);
+                session.register_table("units", Arc::new(units())).unwrap();
+                let rows = session.sql(&window).await.unwrap().collect().await.unwrap();
+                let places = rows.iter().flat_map(|batch| {
+                    let [u, t] = [0, 1].map(|at| batch.column(at).as_string::<i32>());
+                    u.iter().zip(t).map(|(u, t)| (u.unwrap(), t.unwrap())).collect::<Vec<_>>()
+                });
+                assert!(places.is_sorted(), "{window} on {jobs} threads");
+            }
+        }
     }
 
     #[tokio::test]
