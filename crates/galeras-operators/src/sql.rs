@@ -145,9 +145,9 @@ fn unnested_groups(dropped: &[String]) -> ArgError {
 
 fn unplanned_subquery() -> ArgError {
     let message = "this use of a subquery cannot be computed";
-    let help = "IN, ANY, ALL and EXISTS take a subquery in WHERE or HAVING only, and one that depends \
-                on the outer row must not have UNION or ORDER BY; compute its rows in another step, \
-                and join them";
+    let help = "IN, ANY, ALL and EXISTS take a subquery in WHERE or HAVING; one that depends on the \
+                outer row must not have UNION or ORDER BY, and with an aggregate it compares with that \
+                row by `=` only; compute its rows in another step, and join them";
     ArgError::new("query", Code::Sql, message).help(help)
 }
 
