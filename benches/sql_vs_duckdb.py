@@ -157,30 +157,35 @@ class Generator:
 
     # Conditions with subqueries.
 
-    def correlation(self, columns, inner):
+    def correlation(self, columns, inner, equal):
         rng = self.rng
         kind = rng.choice("isd")
         theirs = [text for text, its in inner if its == kind]
         ours = [text for text, its in columns if its == kind]
         if not theirs or not ours:
             return "true"
-        return f"{rng.choice(theirs)} {rng.choice(['=', '=', '=', '<', '<>'])} {rng.choice(ours)}"
+        how = "=" if equal else rng.choice(["=", "=", "=", "<", "<>"])
+        return f"{rng.choice(theirs)} {how} {rng.choice(ours)}"
 
     def subquery_condition(self, columns):
         rng = self.rng
         source = rng.choice(list(TABLES))
         alias = source if rng.random() < 0.3 else self.name("q")
         inner = [(f"{alias}.{name}", kind) for name, kind in COLUMNS.items()]
+        group, scalar = rng.random() < 0.2, rng.random() < 0.1
         where = [self.condition(inner, 0)] if rng.random() < 0.5 else []
         if rng.random() < 0.4:
-            where.append(self.correlation(columns, inner))
+            # DataFusion has no other comparison for what is aggregated.
+            where.append(self.correlation(columns, inner, group or scalar))
         where = " WHERE " + " AND ".join(where) if where else ""
         origin = f"FROM {source} AS {alias}{where}"
         kind = rng.choice("isdf")
         member = self.value(inner, kind, 1)
         one = rng.choice([self.value(columns, kind, 1), self.literal(kind), self.of_type(columns, kind)])
-        group = rng.random() < 0.2
         members = f"SELECT max({member}) {origin} GROUP BY {alias}.g" if group else f"SELECT {member} {origin}"
+        if scalar:
+            found = f"{rng.choice(['max', 'min', 'count'])}({alias}.{rng.choice('xhz')})"
+            return f"({self.of_type(columns, 'i')} >= (SELECT {found} {origin}))"
         found = rng.choice(
             [
                 f"{one} IN ({members})",
@@ -194,9 +199,6 @@ class Generator:
                 f"{one} > ALL ({members})",
                 f"EXISTS (SELECT 1 {origin})",
                 f"NOT EXISTS (SELECT 1 {origin})",
-                f"{one} >= (SELECT {rng.choice(['max', 'min', 'count'])}({member}) {origin})"
-                if kind == "i"
-                else f"{one} IN ({members})",
             ]
         )
         return f"({found})"

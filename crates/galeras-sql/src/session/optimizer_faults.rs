@@ -91,7 +91,7 @@ impl PhysicalOptimizerRule for UnorderedInputs {
             let Some(input) = input.filter(|_| sets || is_window(&plan)) else {
                 return Ok(Transformed::no(plan));
             };
-            // The next window goes on with the order that the first one asked for.
+            // The order that the first window asked for serves the next one.
             if input.is::<UnorderedExec>() || is_window(&input) {
                 return Ok(Transformed::no(plan));
             }

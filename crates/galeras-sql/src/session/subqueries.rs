@@ -1,17 +1,17 @@
 //! Conditions with subqueries, in the three truth values of SQL.
 //!
-//! DataFusion 55 joins the rows of `x IN (SELECT …)` in a way that is true or false, never unknown,
-//! and its join for NOT IN knows of nulls only where `x` is a column and the subquery stands alone
-//! (apache/datafusion 25336, 25347, 25473). EXISTS is never unknown, so [`ThreeValuedIn`] writes IN
-//! with it: `x IN (s)` is true if a value of `s` equals `x`, else unknown if `s` has a null, or has
-//! rows and `x` is null, else false.
+//! The joins that DataFusion 55 makes of `x IN (SELECT …)` are true or false, never unknown. Its join
+//! for NOT IN knows nulls only if `x` is a column and the subquery is not correlated (apache/datafusion
+//! 25336, 25347, 25473). EXISTS is never unknown, so [`ThreeValuedIn`] writes IN with it: `x IN (s)` is
+//! true if a value of `s` equals `x`, else unknown if `s` has a null, or has rows and `x` is null, else
+//! false.
 //!
-//! Columns of both queries are told apart by their names once a subquery is a join. Of
-//! `x = ANY (SELECT x FROM t)` over `t`, DataFusion compares `x` with itself. So the member of a subquery gets
-//! a name that no table has.
+//! Once a subquery is a join, only their names distinguish the columns of both queries: for
+//! `x = ANY (SELECT x FROM t)` over `t`, DataFusion compares `x` with itself. So the column of a
+//! subquery gets a name that no table has.
 //!
-//! Of a subquery that depends on the outer row, DataFusion moves the conditions on that row to a join
-//! above it. They must not pass what [`barrier`] names, so such subqueries are refused.
+//! Of a correlated subquery, DataFusion moves the conditions on the outer row to a join above it. They
+//! must not pass the parts that [`barrier`] finds, so such subqueries are refused.
 
 use std::sync::Arc;
 
@@ -300,7 +300,7 @@ pub fn has_unplanned_subquery(plan: &LogicalPlan) -> Result<bool> {
         node.apply_expressions(|expr| {
             found |= expr.exists(|part| {
                 Ok(match part {
-                    // One that stands alone is run before the query.
+                    // An uncorrelated one is run before the query.
                     Expr::ScalarSubquery(subquery) => !subquery.outer_ref_columns.is_empty(),
                     part => predicate_subquery(part).is_some(),
                 })

@@ -112,7 +112,7 @@ impl Accumulator for Percentile {
         let state = self.values.state()?;
         let [ScalarValue::List(list)] = state.as_slice() else { return self.values.evaluate() };
         if !self.distinct {
-            // The state has taken the values, and a window goes on with them.
+            // The state has taken the values, which a window still needs.
             self.values.merge_batch(&[Arc::clone(list) as ArrayRef])?;
         }
         let values = list.value(0);
