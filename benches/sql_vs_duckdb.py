@@ -556,7 +556,8 @@ def main() -> int:
                 f"{name}: {sum(missing.values())} rows are missing, {sum(extra.values())} too many: "
                 f"{[*missing][:2]} {[*extra][:2]}\n{sql}",
             )
-        print(f"{first + PER_RUN} drawn, {same} with the rows of DuckDB, {sum(refused.values())} refused", flush=True)
+        drawn = min(first + PER_RUN, args.queries)
+        print(f"{drawn} drawn, {same} equal, {sum(refused.values())} refused", flush=True)
 
     counts = [*((n, why) for why, n in refused.most_common()), *((n, f"DuckDB: {w}") for w, n in peer_failed.most_common())]
     table(["queries", "refused, and why"], counts)
