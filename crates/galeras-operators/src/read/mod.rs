@@ -315,12 +315,11 @@ impl TableStep for BoundRead {
         let raw = open(&session, &self.file, self.format, &self.declared).await?;
         // An id is made of values as they are stored: another kind of list gives the same one.
         let kinds = Arc::new(raw.schema().as_arrow().clone());
-        let renamed = self.names.iter().map(|(from, to)| {
-            let value = column(from);
-            let kind = kinds.field_with_name(from).map(Field::data_type);
-            match kind.map(|kind| (kind, stored_type(kind))) {
-                Ok((kind, stored)) if *kind != stored => cast(value, stored).alias(to),
-                _ => value.alias(to),
+        let renamed = self.names.iter().zip(kinds.fields()).map(|((from, to), field)| {
+            let (value, stored) = (column(from), stored_type(field.data_type()));
+            match field.name() == from && *field.data_type() != stored {
+                true => cast(value, stored).alias(to),
+                false => value.alias(to),
             }
         });
         let mut renamed = raw.select(renamed.collect::<Vec<Expr>>())?;
