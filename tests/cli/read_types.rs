@@ -85,7 +85,8 @@ fn read_says_where_a_file_is_wrong() {
 
 #[test]
 fn rows_of_bytes_and_of_large_lists_have_their_own_ids() {
-    let bytes: ArrayRef = Arc::new(BinaryArray::from(vec![&b"\xff"[..], b"\xfe", b"", b"a"]));
+    let bytes: ArrayRef =
+        Arc::new(BinaryArray::from_iter_values([&b"\xff"[..], b"\xfe", b"", b"a"]));
     let fixed = [[0_u8; 16], [0xff; 16], [0xfe; 16]];
     let fixed: ArrayRef = Arc::new(FixedSizeBinaryArray::try_from_iter(fixed.into_iter()).unwrap());
     for (column, rows) in [(bytes, 4), (fixed, 3)] {
