@@ -506,7 +506,6 @@ def workflow(queries: dict) -> str:
             f"  {name}: {{ op: sql, from: raw_{name}, with: "
             f"{{ query: SELECT * FROM input, key: [{', '.join(key)}] }} }}"
         )
-    inputs = "{ " + ", ".join(f"{name}: {name}" for name in TABLES) + " }"
     outputs = []
     for name, (sql, columns) in queries.items():
         used = {t for t in TABLES if re.search(rf"\b{t} AS ", sql)}
