@@ -523,7 +523,7 @@ mod tests {
         let damaged = kept("{\"choices\": ");
         let body = json!({"choices": [{"message": {"content": "x"}}]}).to_string();
         assert_eq!(known(&[]), None);
-        assert_eq!(known(&[damaged.clone()]), None);
+        assert_eq!(known(std::slice::from_ref(&damaged)), None);
         assert_eq!(known(&[kept(&body), damaged]).as_deref(), Some("x"));
     }
 }
