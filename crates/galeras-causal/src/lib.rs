@@ -66,8 +66,9 @@ pub use graph::{
     Instrument, Instruments, QueryError, VariableSets, identify,
 };
 pub use linear::{
-    AdjustedEffect, AndersonRubin, Covariance, LinearFit, Overidentification, TwoStage, adjusted,
-    anderson_rubin, interacted, two_stage,
+    AdjustedEffect, AndersonRubin, Covariance, LinearFit, Overidentification, RowDesign, TwoStage,
+    WildClusters, adjusted, adjusted_by_design, anderson_rubin, difference_in_differences,
+    interacted, two_stage, wild_weights,
 };
 pub use location::{RelativeEffect, RobustLocation, location, relative};
 pub use mixed::{MixedFit, RandomCovariance, RandomTerm, is_nested, mixed};
