@@ -21,7 +21,7 @@ use super::estimate_table::{
     EstimateEntry, EstimateRow, PrimaryResults, SummaryRow, refused_effects,
 };
 use super::estimators::{
-    Controls, EffectEstimate, EstimationSample, Estimator, FittedPropensity, OLS, PAIRED,
+    Controls, DID, EffectEstimate, EstimationSample, Estimator, FittedPropensity, OLS, PAIRED,
 };
 use super::findings::FindingRow;
 use super::frame::{AnalysisFrame, gather};
@@ -147,6 +147,12 @@ fn analyse_group(
                     Some((Ok(_), estimator)) if estimator == OLS && !args.absorb.is_empty() => {
                         Err("the primary estimate absorbs effects, which this does not")
                     }
+                    Some((Ok(_), _)) if args.weights.is_some() => {
+                        Err("the primary estimate is weighted, and this is not")
+                    }
+                    Some((Ok(_), estimator)) if estimator == DID => {
+                        Err("the primary estimate is a difference in differences, and this is not")
+                    }
                     Some((Ok(effect), _)) => Ok(effect),
                 };
                 tables.sensitivity.extend(sensitivity_rows(&cx, comparison, primary));
@@ -196,6 +202,7 @@ impl<'a> SetContext<'a> {
             units: self.set.units.as_deref(),
             clusters: self.set.clusters.as_deref(),
             absorbed: self.set.absorbed.iter().map(Vec::as_slice).collect(),
+            design: &self.set.design,
             folds: self.folds,
             score: self.score,
             only_value: false,
@@ -370,6 +377,9 @@ fn applicable(
     }
     if estimator.adjusts() && estimator != OLS && !args.absorb.is_empty() {
         let reason = format!("`{name}` does not absorb effects: only `ols` does");
+        return Err(NoNumber::NotApplicable(reason));
+    }
+    if let Some(reason) = estimator.without_row_argument(args) {
         return Err(NoNumber::NotApplicable(reason));
     }
     let covariates_refused = || set.covariates_refused.as_ref();

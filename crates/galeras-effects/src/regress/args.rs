@@ -36,6 +36,17 @@ pub(super) struct Args {
     /// The column of the clusters within which errors may be correlated; the unit if absent.
     #[serde(default)]
     pub(super) cluster: Option<String>,
+    /// A second column of clusters, crossed with the first: the model and the problem of an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) second_cluster: Option<String>,
+    /// The column with the weights of rows, above zero: the inverse of the probability that a row was
+    /// drawn, in any unit. For `ols`, `difference` and `did`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) weights: Option<String>,
+    /// The column that is 1 (true) after an event and 0 before, such as the cut-off date of a model's
+    /// training data, for `did`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) after: Option<String>,
     /// Covariates that are adjusted for; text as an indicator for each level but the base.
     #[serde(default)]
     pub(super) confounders: Vec<String>,
@@ -70,7 +81,8 @@ pub(super) struct Args {
     /// (ate), the treated (att), the controls (atc), or those in the overlap (ato).
     #[serde(default)]
     pub(super) estimand: EstimandName,
-    /// The standard errors of regressions; if absent CR2 with clusters or units, else HC3.
+    /// The standard errors of regressions; if absent CR2 with clusters or units (CR3 with
+    /// `second_cluster` or `weights`), else HC3.
     /// With HC0 or CR0, `weighting` and `aipw` have the plain sandwich of their estimating equations
     /// in place of the jackknife.
     #[serde(default)]
@@ -332,9 +344,16 @@ impl Args {
     pub(super) fn covariance(&self) -> Covariance {
         match self.standard_errors {
             Some(given) => given.into(),
-            None if self.unit.is_some() || self.cluster.is_some() => Covariance::Cr2,
-            None => Covariance::Hc3,
+            None if self.unit.is_none() && self.cluster.is_none() => Covariance::Hc3,
+            // CR2 is not defined for two-way clusters, and needs the variances of weighted rows.
+            None if self.second_cluster.is_some() || self.weights.is_some() => Covariance::Cr3,
+            None => Covariance::Cr2,
         }
+    }
+
+    /// The columns that say how rows count; no estimate can do without their values.
+    pub(super) fn design_columns(&self) -> impl Iterator<Item = &String> {
+        self.second_cluster.iter().chain(&self.weights).chain(&self.after)
     }
 
     /// Every column that is read as numbers or as codes of its levels, each once.
@@ -343,7 +362,8 @@ impl Args {
             [&self.outcomes, &self.confounders, &self.modifiers, &self.instruments, &self.absorb];
         let mut names: Vec<String> = Vec::new();
         let dose = self.dose.as_ref().map(|_| &self.treatment);
-        for name in given.into_iter().flatten().chain(adjusted).chain(dose) {
+        let names = given.into_iter().flatten().chain(adjusted).chain(dose);
+        for name in names.chain(self.design_columns()) {
             if !names.contains(name) {
                 names.push(name.clone());
             }

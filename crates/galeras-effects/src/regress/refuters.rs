@@ -277,6 +277,7 @@ fn estimate_again(
     let folds = cx.folds.map(|folds| gather(folds, &resample.rows));
     let absorbed: Vec<Vec<u32>> =
         set.absorbed.iter().map(|codes| gather(codes, &resample.rows)).collect();
+    let design = set.design.of_rows(&resample.rows);
     let sample = EstimationSample {
         args: cx.args,
         treated: &resample.treated,
@@ -288,6 +289,7 @@ fn estimate_again(
         units: resample.units.as_deref(),
         clusters: resample.clusters.as_deref(),
         absorbed: absorbed.iter().map(Vec::as_slice).collect(),
+        design: &design,
         folds: folds.as_deref(),
         score: None,
         only_value: true,

@@ -80,6 +80,10 @@ fn regression(measures: &SensitivityMeasures<'_>, lin: bool) -> Result<Robustnes
         let message = "they are those of a regression without absorbed effects";
         return Err(Refusal::Other(message.into()));
     }
+    if args.weights.is_some() {
+        let message = "they are those of a regression without weights";
+        return Err(Refusal::Other(message.into()));
+    }
     let fit = if lin { interacted } else { adjusted };
     let outcome = measures.comparison.near_zero();
     let fit = fit(&set.treated, outcome, &set.covariates(), Classic, None)?;

@@ -4,9 +4,10 @@ use super::{Controls, EffectEstimate, EstimationSample, EstimatorSpec, Measure};
 use crate::regress::comparison::group_count;
 use crate::regress::evalue::counted_risks;
 use crate::regress::robustness;
-use galeras_base::prose::{count, name_list};
+use galeras_base::prose::{count, name_list, thousands};
 use galeras_causal::{
-    Covariance, Refusal, absorbed, adjusted, difference_in_means, interacted, standardised_risks,
+    Covariance, Estimate, Refusal, RowDesign, absorbed, adjusted_by_design, difference_in_means,
+    interacted, standardised_risks,
 };
 
 /// Intervals by `HC1` with absorbed effects cover less with fewer degrees of freedom, and so do those
@@ -16,6 +17,7 @@ const FEWEST_TREATED_WHOLE: usize = 20;
 
 pub(super) const DIFFERENCE: EstimatorSpec = EstimatorSpec {
     controls: Controls::Nothing,
+    row_arguments: &["second_cluster", "weights"],
     risks: counted_risks,
     ..EstimatorSpec::new(
         "difference",
@@ -28,6 +30,7 @@ pub(super) const DIFFERENCE: EstimatorSpec = EstimatorSpec {
 pub(super) const OLS: EstimatorSpec = EstimatorSpec {
     is_regression: true,
     argument: Some("absorb"),
+    row_arguments: &["second_cluster", "weights"],
     robustness: robustness::of_ols,
     risks: |_, sample, _| {
         let (kind, clusters) = (sample.args.covariance(), sample.correlated());
@@ -58,11 +61,12 @@ pub(super) const LIN: EstimatorSpec = EstimatorSpec {
 };
 
 fn difference(sample: &EstimationSample<'_>) -> Result<EffectEstimate, Refusal> {
-    if sample.units.is_none() && sample.clusters.is_some() && !sample.only_value {
+    let clustered = sample.units.is_none() && sample.clusters.is_some() && !sample.only_value;
+    if clustered || sample.design.weights.is_some() {
         // The same difference as the slope of a regression, whose errors know clusters.
-        let (kind, clusters) = sample.covariance();
-        let fit = adjusted(sample.treated, sample.outcome, &[], kind, clusters)?;
-        return Ok(EffectEstimate::new(fit.estimate, "ate", kind.to_string()));
+        return in_design(sample, |design| {
+            adjusted_by_design(sample.treated, sample.outcome, &[], design)
+        });
     }
     let means = difference_in_means(sample.treated, sample.outcome)?;
     let mut result = EffectEstimate::new(means, "ate", "Welch");
@@ -74,9 +78,29 @@ fn ols(sample: &EstimationSample<'_>) -> Result<EffectEstimate, Refusal> {
     if !sample.absorbed.is_empty() {
         return with_absorbed(sample);
     }
+    in_design(sample, |design| {
+        adjusted_by_design(sample.treated, sample.outcome, &sample.covariates, design)
+    })
+}
+
+/// The estimate of a regression with the weights and clusters of the sample.
+pub(super) fn in_design(
+    sample: &EstimationSample<'_>,
+    estimate: impl FnOnce(RowDesign<'_>) -> Result<Estimate, Refusal>,
+) -> Result<EffectEstimate, Refusal> {
     let (kind, clusters) = sample.covariance();
-    let fit = adjusted(sample.treated, sample.outcome, &sample.covariates, kind, clusters)?;
-    Ok(EffectEstimate::regression(fit.estimate, Measure::Difference, sample, kind))
+    let estimate = estimate(sample.design.row_design(kind, clusters))?;
+    let mut result = EffectEstimate::regression(estimate, Measure::Difference, sample, kind);
+    if sample.design.second_clusters.is_some() && !sample.only_value {
+        result.se_kind = format!("two-way {kind}");
+    }
+    if let (Some(name), Some(rows)) = (&sample.args.weights, sample.design.effective_rows()) {
+        result.remarks.push(format!(
+            "Rows are weighted by `{name}`, which leaves the precision of {} rows of equal weight.",
+            thousands(rows.round() as usize)
+        ));
+    }
+    Ok(result)
 }
 
 /// Refuses clusters that are too few for a standard error without leverages.
