@@ -82,8 +82,9 @@ pub use power::{
     pilot,
 };
 pub use propensity::{
-    CrossFit, Estimand, Matching, Propensity, Stratification, Weighting, aipw, cross_fit_aipw,
-    jackknifed_aipw, jackknifed_weighting, matching, stratification, weighting,
+    CrossFit, Estimand, Matching, Propensity, Stratification, Weighting, aipw, aipw_treated,
+    cross_fit_aipw, jackknifed_aipw, jackknifed_aipw_treated, jackknifed_weighting, matching,
+    stratification, weighting,
 };
 pub use ranked::{FriedmanTest, RankSum, SignedRankShift, friedman, rank_sum, signed_rank_shift};
 pub use refusal::Refusal;
