@@ -307,6 +307,7 @@ fn estimates(
                 },
                 answer: estimate(),
                 p_adjusted: None,
+                family: None,
                 refutations: Vec::new(),
             };
             if order == 0 {
@@ -471,17 +472,27 @@ fn finished(args: &Args, group: GroupAnalysis) -> ResultTables {
 /// same estimator, or are of margins, and differ only in the dimensions of `adjust_over`.
 fn adjust_families(args: &Args, analyses: &mut [GroupAnalysis]) {
     type Family<'a> = (&'a str, Option<usize>, Option<&'a str>, Option<(&'a str, &'a str)>);
-    let mut families: BTreeMap<Family<'_>, Vec<(f64, &mut Option<f64>)>> = BTreeMap::new();
+    type Member<'a> = (f64, &'a mut Option<f64>, Option<&'a mut Option<usize>>);
+    let mut families: BTreeMap<Family<'_>, Vec<Member<'_>>> = BTreeMap::new();
     let apart = |member| !args.adjust_over.contains(&member);
     for (group, analysis) in analyses.iter_mut().enumerate() {
         for entry in &mut analysis.entries {
             let p = entry.p_value();
-            let EstimateEntry { outcome, contrast, estimator, p_adjusted, primary, .. } = entry;
+            let EstimateEntry {
+                outcome,
+                contrast,
+                estimator,
+                p_adjusted,
+                family: size,
+                primary,
+                ..
+            } = entry;
             let Contrast { treatment, control } = &*contrast;
             let margin = primary.as_mut().map(|primary| &mut primary.margin);
-            let margin = margin.map(|margin| ("margin", margin.p_value(), &mut margin.p_adjusted));
-            for (kind, p, adjusted) in [(estimator.name(), p, p_adjusted)].into_iter().chain(margin)
-            {
+            let margin =
+                margin.map(|margin| ("margin", margin.p_value(), &mut margin.p_adjusted, None));
+            let own = [(estimator.name(), p, p_adjusted, Some(size))];
+            for (kind, p, adjusted, size) in own.into_iter().chain(margin) {
                 // An estimate without a test does not count.
                 let Some(p) = p else { continue };
                 let family = (
@@ -491,14 +502,18 @@ fn adjust_families(args: &Args, analyses: &mut [GroupAnalysis]) {
                     apart(FamilyMember::Contrasts)
                         .then_some((treatment.as_str(), control.as_str())),
                 );
-                families.entry(family).or_default().push((p, adjusted));
+                families.entry(family).or_default().push((p, adjusted, size));
             }
         }
     }
     for members in families.into_values() {
-        let p: Vec<f64> = members.iter().map(|(p, _)| *p).collect();
-        for ((_, adjusted), value) in members.into_iter().zip(adjust(&p, args.adjust.into())) {
+        let p: Vec<f64> = members.iter().map(|(p, ..)| *p).collect();
+        for ((_, adjusted, size), value) in members.into_iter().zip(adjust(&p, args.adjust.into()))
+        {
             *adjusted = Some(value);
+            if let Some(size) = size {
+                *size = Some(p.len());
+            }
         }
     }
 }

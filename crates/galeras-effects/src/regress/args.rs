@@ -305,6 +305,13 @@ pub(super) enum AdjustmentName {
     BenjaminiYekutieli,
 }
 
+impl AdjustmentName {
+    /// It controls the probability of any false rejection in the family.
+    pub(super) fn is_family_wise(self) -> bool {
+        !matches!(self, Self::BenjaminiHochberg | Self::BenjaminiYekutieli)
+    }
+}
+
 impl From<AdjustmentName> for Adjustment {
     fn from(name: AdjustmentName) -> Self {
         match name {

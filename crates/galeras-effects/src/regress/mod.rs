@@ -65,7 +65,7 @@ impl TypedOperator for RegressOperator {
 
     const DESCRIPTOR: Descriptor = Descriptor {
         name: "regress",
-        version: 6,
+        version: 7,
         grain: Grain::of::<BoundAnalysis<RegressAnalysis>, _>(),
         effect: Effect::Seeded,
         inputs: InputPorts::One,
