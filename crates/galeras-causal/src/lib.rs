@@ -71,7 +71,9 @@ pub use linear::{
     interacted, two_stage, wild_weights,
 };
 pub use location::{RelativeEffect, RobustLocation, location, relative};
-pub use mixed::{MixedFit, RandomCovariance, RandomTerm, is_nested, mixed};
+pub use mixed::{
+    MixedFamily, MixedFit, RandomCovariance, RandomTerm, is_nested, mixed, mixed_binary,
+};
 pub use modification::{
     Modification, ModifierGroup, interaction, modification, overlap_interaction,
 };
