@@ -7,6 +7,8 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+
 use super::adjustment::AdjustmentPlan;
 use super::args::{Args, FamilyMember};
 use super::attrition::attrition_rows;
@@ -118,16 +120,22 @@ fn analyse_group(
             let cx = SetContext { args, frame, set: &set, score: None, folds: folds.as_deref() };
             let score = cx.fit_propensity();
             let scored = SetContext { score: score.as_ref(), ..cx };
-            tables.balance.extend(balance_rows(&scored));
-            tables.overlap.extend(overlap_row(&scored));
-            tables.propensity.extend(propensity_bin_rows(&scored));
-            let score = usable_scores(args, &set, score);
-            let cx = SetContext { score: score.as_ref(), ..cx };
-            let mut set_entries = estimates(plan, &cx, &mut tables.effect_sizes);
-            for comparison in &set.comparisons {
+            let usable = usable_scores(args, &set, score.clone());
+            let cx = SetContext { score: usable.as_ref(), ..cx };
+            let about: Vec<Vec<String>> =
+                set.comparisons.iter().map(|comparison| remarks(&set, comparison)).collect();
+            // Tables that do not need each other are made at the same time.
+            let ((balance, overlap, propensity), mut set_entries) = rayon::join(
+                || (balance_rows(&scored), overlap_row(&scored), propensity_bin_rows(&scored)),
+                || estimates(plan, &cx, &about, &mut tables.effect_sizes),
+            );
+            tables.balance.extend(balance);
+            tables.overlap.extend(overlap);
+            tables.propensity.extend(propensity);
+            for (comparison, remarks) in set.comparisons.iter().zip(&about) {
                 let about = format!("the effect of {versus} on `{}`", comparison.outcome);
-                let warnings = remarks(&set, comparison).into_iter();
-                tables.warnings.extend(warnings.map(|remark| format!("{about}: {remark}")));
+                let warnings = remarks.iter().map(|remark| format!("{about}: {remark}"));
+                tables.warnings.extend(warnings);
             }
             let report = |done: usize| {
                 let all = args.simulations * args.refuters.len();
@@ -135,8 +143,6 @@ fn analyse_group(
             };
             refute(&cx, &mut set_entries, &RefutationProgress { stop, report: &report })?;
             for comparison in &set.comparisons {
-                tables.contours.extend(contour_rows(&cx, comparison));
-                modifiers.extend(modifier_rows(&cx, comparison));
                 let entry = set_entries.iter().find(|entry| entry.outcome == comparison.outcome);
                 let primary = match entry.map(|entry| (&entry.answer, entry.estimator)) {
                     None => Err("nothing was estimated"),
@@ -155,7 +161,18 @@ fn analyse_group(
                     }
                     Some((Ok(effect), _)) => Ok(effect),
                 };
-                tables.sensitivity.extend(sensitivity_rows(&cx, comparison, primary));
+                let ((contours, slopes), sensitivity) = rayon::join(
+                    || {
+                        rayon::join(
+                            || contour_rows(&cx, comparison),
+                            || modifier_rows(&cx, comparison),
+                        )
+                    },
+                    || sensitivity_rows(&cx, comparison, primary),
+                );
+                tables.contours.extend(contours);
+                modifiers.extend(slopes);
+                tables.sensitivity.extend(sensitivity);
                 let outcome = &comparison.outcome;
                 tables.sensitivity.extend(attrition_rows(args, frame, contrast, outcome));
             }
@@ -250,17 +267,18 @@ fn folds(args: &Args, frame: &AnalysisFrame, set: &RowSet) -> Option<Vec<u32>> {
 }
 
 /// Every estimate of a set of rows, the primary one of each outcome first. Adds the rows of its
-/// effect sizes.
+/// effect sizes. `remarks` are about the rows of each comparison.
 fn estimates(
     plan: &AnalysisPlan,
     cx: &SetContext<'_>,
+    remarks: &[Vec<String>],
     size_rows: &mut Vec<EffectSizeRow>,
 ) -> Vec<EstimateEntry> {
     let (args, set) = (&plan.args, cx.set);
     let n_treated = set.n_treated();
     let n_clusters = set.correlated().map(group_count);
     let mut entries = Vec::new();
-    for comparison in &set.comparisons {
+    for (comparison, remarks) in set.comparisons.iter().zip(remarks) {
         let position = args.outcomes.iter().position(|name| *name == comparison.outcome);
         let adjustment = &plan.adjustments[position.unwrap_or(0)];
         let mediators: Vec<Vec<f64>> = adjustment
@@ -274,19 +292,25 @@ fn estimates(
             ..cx.sample(&comparison.values)
         };
         let n_pairs = set.pairs(&comparison.values).map(|pairs| pairs.len());
-        let remarks = remarks(set, comparison);
-        for (order, estimator) in args.estimators().into_iter().enumerate() {
-            let estimate = || -> Answer<EffectEstimate> {
-                applicable(cx, adjustment, comparison, estimator)?;
-                let mut effect = estimator
-                    .run(&sample)
-                    .map_err(|refusal| reason(args, set, &comparison.outcome, &refusal))?;
-                if estimator.controls != Controls::Mediators {
-                    add_remarks(&mut effect, cx, comparison, adjustment, estimator);
-                    effect.remarks.extend(remarks.iter().cloned());
-                }
-                Ok(effect)
-            };
+        let estimate = |estimator: &Estimator| -> Answer<EffectEstimate> {
+            applicable(cx, adjustment, comparison, *estimator)?;
+            let mut effect = estimator
+                .run(&sample)
+                .map_err(|refusal| reason(args, set, &comparison.outcome, &refusal))?;
+            if estimator.controls != Controls::Mediators {
+                add_remarks(&mut effect, cx, comparison, adjustment, *estimator);
+                effect.remarks.extend(remarks.iter().cloned());
+            }
+            Ok(effect)
+        };
+        let estimators = args.estimators();
+        let (answers, (sizes, rows)) = rayon::join(
+            || estimators.par_iter().map(estimate).collect::<Vec<_>>(),
+            || effect_sizes(args, set, comparison),
+        );
+        size_rows.extend(rows);
+        let mut of_primary = Some(sizes);
+        for (estimator, answer) in estimators.into_iter().zip(answers) {
             let mut entry = EstimateEntry {
                 outcome: comparison.outcome.clone(),
                 contrast: set.contrast.clone(),
@@ -305,14 +329,13 @@ fn estimates(
                     true => set.described.clone(),
                     false => Vec::new(),
                 },
-                answer: estimate(),
+                answer,
                 p_adjusted: None,
                 family: None,
                 refutations: Vec::new(),
             };
-            if order == 0 {
-                let (sizes, rows) = effect_sizes(args, set, comparison);
-                size_rows.extend(rows);
+            // The first estimator is the primary one.
+            if let Some(sizes) = of_primary.take() {
                 let margin = MarginTest::new(args, &entry, &sizes);
                 entry.primary = Some(PrimaryResults { sizes, margin });
             }
