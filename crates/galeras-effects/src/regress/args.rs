@@ -358,7 +358,7 @@ impl Args {
         }
     }
 
-    /// The columns that say how rows count; no estimate can do without their values.
+    /// The columns that decide how rows count; no estimate can do without their values.
     pub(super) fn design_columns(&self) -> impl Iterator<Item = &String> {
         self.second_cluster.iter().chain(&self.weights).chain(&self.after)
     }

@@ -1,4 +1,4 @@
-//! Columns that say how rows count: survey weights, a second column of clusters, and the time before
+//! Columns that decide how rows count: survey weights, a second column of clusters, and the time before
 //! or after an event.
 
 use super::args::Args;
