@@ -96,9 +96,11 @@ pub fn difference_in_differences(
     let indicator = treatment_column(treated, outcome.len())?;
     require(after.len() == treated.len(), "the column of time has another number of rows")?;
     let mut cells = [[0usize; 2]; 2];
+    if let Some(other) = after.iter().find(|after| **after != 0.0 && **after != 1.0) {
+        let reason = format!("the column of time is {other} in a row: it must be 0 or 1");
+        return Err(Refusal::Other(reason));
+    }
     for (treated, after) in treated.iter().zip(after) {
-        let reason = format!("the column of time is {after} in a row: it must be 0 or 1");
-        require(*after == 0.0 || *after == 1.0, reason)?;
         cells[usize::from(*treated)][usize::from(*after == 1.0)] += 1;
     }
     let fewest = cells.as_flattened().iter().min().copied().unwrap_or_default();

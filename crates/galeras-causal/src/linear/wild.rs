@@ -87,13 +87,11 @@ impl WildClusters {
             };
             let (of_u, of_x) = (combined(&along_u), combined(&along_x));
             let mut sums = [0.0; 3];
-            for cluster in 0..count {
-                let line = &along_x[cluster * width..(cluster + 1) * width];
-                let share = squares[cluster] / square;
-                let p =
-                    weights[cluster] * scores[cluster] - dot(line, &of_u) - share * numerator[0];
-                let q =
-                    weights[cluster] * squares[cluster] - dot(line, &of_x) - share * numerator[1];
+            let parts = weights.iter().zip(&scores).zip(&squares).zip(along_x.chunks_exact(width));
+            for (((weight, score), own), line) in parts {
+                let share = own / square;
+                let p = weight * score - dot(line, &of_u) - share * numerator[0];
+                let q = weight * own - dot(line, &of_x) - share * numerator[1];
                 sums[0] += p * p;
                 sums[1] += p * q;
                 sums[2] += q * q;

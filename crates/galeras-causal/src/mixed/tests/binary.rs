@@ -10,13 +10,13 @@ fn cbpp() -> (Vec<f64>, Vec<Vec<f64>>, Vec<u32>) {
     let table = published("cbpp");
     let [herds, cases, sizes, periods] = table.columns(["herd", "incidence", "size", "period"]);
     let (mut outcome, mut columns, mut groups) = (Vec::new(), vec![Vec::new(); 3], Vec::new());
-    for row in 0..herds.len() {
-        for animal in 0..sizes[row] as u32 {
-            outcome.push(if f64::from(animal) < cases[row] { 1.0 } else { 0.0 });
-            for (column, period) in columns.iter_mut().zip([2.0, 3.0, 4.0]) {
-                column.push(if periods[row] == period { 1.0 } else { 0.0 });
+    for (((herd, cases), size), period) in herds.iter().zip(cases).zip(sizes).zip(periods) {
+        for animal in 0..*size as u32 {
+            outcome.push(f64::from(u8::from(f64::from(animal) < *cases)));
+            for (column, of_column) in columns.iter_mut().zip([2.0, 3.0, 4.0]) {
+                column.push(f64::from(u8::from(*period == of_column)));
             }
-            groups.push(herds[row] as u32 - 1);
+            groups.push(*herd as u32 - 1);
         }
     }
     (outcome, columns, groups)

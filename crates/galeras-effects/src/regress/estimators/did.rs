@@ -11,6 +11,7 @@ pub(super) const DID: EstimatorSpec = EstimatorSpec {
     row_arguments: &["second_cluster", "weights"],
     estimands: &[EstimandName::Ate, EstimandName::Att],
     fixed_estimand: Some("att"),
+    robustness: |_, _| {},
     risks: |_, _, _| {
         Err(Refusal::Other("a difference in differences is one of four risks, not of two".into()))
     },
