@@ -66,9 +66,9 @@ pub use graph::{
     Instrument, Instruments, QueryError, VariableSets, identify,
 };
 pub use linear::{
-    AdjustedEffect, AndersonRubin, Covariance, LinearFit, Overidentification, RowDesign, TwoStage,
-    WildClusters, adjusted, adjusted_by_design, anderson_rubin, difference_in_differences,
-    interacted, two_stage, wild_weights,
+    AdjustedEffect, AndersonRubin, Covariance, LinearFit, Overidentification, RowDesign, RowEffect,
+    TwoStage, WildClusters, adjusted, adjusted_by_design, anderson_rubin,
+    difference_in_differences, interacted, two_stage, wild_weights,
 };
 pub use location::{RelativeEffect, RobustLocation, location, relative};
 pub use mixed::{
@@ -77,7 +77,7 @@ pub use mixed::{
 pub use modification::{
     Modification, ModifierGroup, interaction, modification, overlap_interaction,
 };
-pub use multiplicity::{Adjustment, adjust};
+pub use multiplicity::{Adjustment, Influence, adjust, max_t};
 pub use ordinal::{OrdinalEffect, proportional_odds};
 pub use power::{
     DetectableEffects, Pilot, StudyDesign, VarianceComponents, minimum_detectable, paired_gain,

@@ -266,7 +266,7 @@ pub(crate) fn mix(value: u64) -> u64 {
 }
 
 /// A standard normal number from 64 bits, by the transform of Box and Muller.
-fn normal(bits: u64) -> f64 {
+pub(crate) fn normal(bits: u64) -> f64 {
     let unit = |bits: u64| (bits >> 11) as f64 / (1u64 << 53) as f64;
     let first = mix(bits);
     let (u, v) = (1.0 - unit(first), unit(mix(first)));

@@ -49,6 +49,16 @@ pub struct RowDesign<'a> {
     pub weights: Option<&'a [f64]>,
 }
 
+/// An effect, and the contribution of each row to its error: the squares of their sums within
+/// clusters add up to the CR0 variance.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowEffect {
+    /// The effect.
+    pub estimate: Estimate,
+    /// One for each row.
+    pub influence: Vec<f64>,
+}
+
 impl RowDesign<'_> {
     fn fit(&self, columns: &[&[f64]], outcome: &[f64]) -> Result<LinearFit, Refusal> {
         match self.weights {
@@ -58,13 +68,14 @@ impl RowDesign<'_> {
     }
 
     /// The first slope of a fit.
-    fn slope(&self, fit: &LinearFit) -> Result<Estimate, Refusal> {
-        match (self.clusters, self.second_clusters) {
+    fn slope(&self, fit: &LinearFit) -> Result<RowEffect, Refusal> {
+        let estimate = match (self.clusters, self.second_clusters) {
             (Some(first), Some(second)) if self.kind.is_clustered() => {
-                fit.two_way_estimate(1, self.kind, [first, second])
+                fit.two_way_estimate(1, self.kind, [first, second])?
             }
-            _ => fit.estimate(1, self.kind, self.clusters),
-        }
+            _ => fit.estimate(1, self.kind, self.clusters)?,
+        };
+        Ok(RowEffect { estimate, influence: fit.influence(1) })
     }
 }
 
@@ -75,7 +86,7 @@ pub fn adjusted_by_design(
     outcome: &[f64],
     covariates: &[&[f64]],
     design: RowDesign<'_>,
-) -> Result<Estimate, Refusal> {
+) -> Result<RowEffect, Refusal> {
     let indicator = treatment_column(treated, outcome.len())?;
     let columns = treatment_first(&indicator, covariates);
     design.slope(&design.fit(&columns, outcome).map_err(Refusal::after_treatment)?)
@@ -92,7 +103,7 @@ pub fn difference_in_differences(
     outcome: &[f64],
     covariates: &[&[f64]],
     design: RowDesign<'_>,
-) -> Result<Estimate, Refusal> {
+) -> Result<RowEffect, Refusal> {
     let indicator = treatment_column(treated, outcome.len())?;
     require(after.len() == treated.len(), "the column of time has another number of rows")?;
     let mut cells = [[0usize; 2]; 2];

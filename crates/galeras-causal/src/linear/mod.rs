@@ -12,7 +12,8 @@ mod weighted;
 mod wild;
 
 pub use adjusted::{
-    AdjustedEffect, RowDesign, adjusted, adjusted_by_design, difference_in_differences, interacted,
+    AdjustedEffect, RowDesign, RowEffect, adjusted, adjusted_by_design, difference_in_differences,
+    interacted,
 };
 pub(crate) use adjusted::{treatment_column, treatment_first};
 pub use fit::LinearFit;

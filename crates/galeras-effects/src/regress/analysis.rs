@@ -20,7 +20,7 @@ use super::dose::dose_rows;
 use super::effect_sizes::{EffectSizeRow, effect_sizes};
 use super::equivalence::{EquivalenceRow, MarginTest};
 use super::estimate_table::{
-    EstimateEntry, EstimateRow, PrimaryResults, SummaryRow, refused_effects,
+    EstimateEntry, EstimateRow, PrimaryResults, SummaryRow, TestFamily, refused_effects,
 };
 use super::estimators::{
     Controls, DID, EffectEstimate, EstimationSample, Estimator, FittedPropensity, OLS, PAIRED,
@@ -36,7 +36,7 @@ use super::refuters::{RefutationProgress, refutation_rows, refute};
 use super::sensitivity::sensitivity_rows;
 use crate::shared_columns::{Answer, NoNumber};
 use galeras_base::prose::count;
-use galeras_causal::{CausalGraph, ColumnRef, Refusal, adjust};
+use galeras_causal::{CausalGraph, ColumnRef, Influence, Refusal, adjust, max_t};
 use galeras_operator::Entry;
 use galeras_operator::StepError;
 use galeras_operator::far_numbers::moved;
@@ -310,7 +310,9 @@ fn estimates(
         );
         size_rows.extend(rows);
         let mut of_primary = Some(sizes);
-        for (estimator, answer) in estimators.into_iter().zip(answers) {
+        for (estimator, mut answer) in estimators.into_iter().zip(answers) {
+            let influence = answer.as_mut().ok().and_then(|effect| effect.influence.take());
+            let influence = influence.and_then(|parts| influence_of_groups(cx, &parts));
             let mut entry = EstimateEntry {
                 outcome: comparison.outcome.clone(),
                 contrast: set.contrast.clone(),
@@ -331,6 +333,7 @@ fn estimates(
                 },
                 answer,
                 p_adjusted: None,
+                influence,
                 family: None,
                 refutations: Vec::new(),
             };
@@ -343,6 +346,25 @@ fn estimates(
         }
     }
     entries
+}
+
+/// More clusters, units or rows would take too much memory, in as many columns as there are estimates.
+const MOST_INFLUENCES: usize = 50_000;
+
+/// The sums of the contributions of rows within the clusters, units or rows of the frame, which all
+/// contrasts share.
+fn influence_of_groups(cx: &SetContext<'_>, parts: &[f64]) -> Option<Vec<f64>> {
+    let codes = cx.frame.clusters.as_ref().or(cx.frame.units.as_ref());
+    let groups = codes.map_or(cx.frame.len(), |codes| codes.names.len());
+    if groups > MOST_INFLUENCES {
+        return None;
+    }
+    let mut sums = vec![0.0; groups];
+    for (row, part) in cx.set.rows.iter().zip(parts) {
+        let group = codes.map_or(*row, |codes| codes.rows[*row as usize]);
+        sums[group as usize] += part;
+    }
+    Some(sums)
 }
 
 fn reason(args: &Args, set: &RowSet, outcome: &str, refusal: &Refusal) -> String {
@@ -491,11 +513,37 @@ fn finished(args: &Args, group: GroupAnalysis) -> ResultTables {
     tables
 }
 
+/// An estimate among the tests of a family.
+struct EstimateMember<'a> {
+    family: &'a mut Option<TestFamily>,
+    influence: Option<&'a [f64]>,
+    degrees: f64,
+    group: usize,
+}
+
+/// The critical value of max-t, if the contributions of all members are known.
+fn critical_value<'a, 'b: 'a>(
+    args: &Args,
+    members: impl Iterator<Item = Option<&'a EstimateMember<'b>>>,
+) -> Option<f64> {
+    if !args.adjust.is_family_wise() {
+        return None;
+    }
+    let mut degrees = f64::INFINITY;
+    let mut effects = Vec::new();
+    for member in members {
+        let member = member?;
+        degrees = degrees.min(member.degrees);
+        effects.push(Influence { sample: member.group, parts: member.influence? });
+    }
+    max_t(&effects, degrees, args.alpha, args.seed as u64).ok()
+}
+
 /// Adjusts the p-values of estimates, and of tests against margins. The tests of a family have the
 /// same estimator, or are of margins, and differ only in the dimensions of `adjust_over`.
 fn adjust_families(args: &Args, analyses: &mut [GroupAnalysis]) {
     type Family<'a> = (&'a str, Option<usize>, Option<&'a str>, Option<(&'a str, &'a str)>);
-    type Member<'a> = (f64, &'a mut Option<f64>, Option<&'a mut Option<usize>>);
+    type Member<'a> = (f64, &'a mut Option<f64>, Option<EstimateMember<'a>>);
     let mut families: BTreeMap<Family<'_>, Vec<Member<'_>>> = BTreeMap::new();
     let apart = |member| !args.adjust_over.contains(&member);
     for (group, analysis) in analyses.iter_mut().enumerate() {
@@ -508,13 +556,18 @@ fn adjust_families(args: &Args, analyses: &mut [GroupAnalysis]) {
                 p_adjusted,
                 family: size,
                 primary,
+                influence,
+                answer,
                 ..
             } = entry;
             let Contrast { treatment, control } = &*contrast;
             let margin = primary.as_mut().map(|primary| &mut primary.margin);
             let margin =
                 margin.map(|margin| ("margin", margin.p_value(), &mut margin.p_adjusted, None));
-            let own = [(estimator.name(), p, p_adjusted, Some(size))];
+            let degrees = answer.as_ref().map_or(f64::NAN, |effect| effect.estimate.degrees);
+            let member =
+                EstimateMember { family: size, influence: influence.as_deref(), degrees, group };
+            let own = [(estimator.name(), p, p_adjusted, Some(member))];
             for (kind, p, adjusted, size) in own.into_iter().chain(margin) {
                 // An estimate without a test does not count.
                 let Some(p) = p else { continue };
@@ -531,11 +584,12 @@ fn adjust_families(args: &Args, analyses: &mut [GroupAnalysis]) {
     }
     for members in families.into_values() {
         let p: Vec<f64> = members.iter().map(|(p, ..)| *p).collect();
+        let critical = critical_value(args, members.iter().map(|(.., one)| one.as_ref()));
         for ((_, adjusted, size), value) in members.into_iter().zip(adjust(&p, args.adjust.into()))
         {
             *adjusted = Some(value);
-            if let Some(size) = size {
-                *size = Some(p.len());
+            if let Some(EstimateMember { family, .. }) = size {
+                *family = Some(TestFamily { tests: p.len(), critical });
             }
         }
     }

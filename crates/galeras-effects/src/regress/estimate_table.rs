@@ -32,10 +32,20 @@ pub(super) struct EstimateEntry {
     pub(super) adjusted_for: Vec<String>,
     pub(super) answer: Answer<EffectEstimate>,
     pub(super) p_adjusted: Option<f64>,
-    /// The number of tests that its p-value is adjusted for.
-    pub(super) family: Option<usize>,
+    /// The contributions of clusters, units or rows of the frame to the error, if they are known.
+    pub(super) influence: Option<Vec<f64>>,
+    /// The tests that its p-value is adjusted for.
+    pub(super) family: Option<TestFamily>,
     /// In the order of the refuters; none without an estimate.
     pub(super) refutations: Vec<Refutation>,
+}
+
+/// The tests whose p-values are adjusted together.
+#[derive(Clone, Copy)]
+pub(super) struct TestFamily {
+    pub(super) tests: usize,
+    /// The critical value of max-t, if the correlations of the estimates are known.
+    pub(super) critical: Option<f64>,
 }
 
 /// The results of a primary estimate in addition to the estimate.
@@ -63,12 +73,15 @@ impl EstimateEntry {
     }
 
     /// The interval that covers together with those of all tests of the family, with probability
-    /// `1 - alpha` under any dependence (Bonferroni). None for the interval of a test, which is made
-    /// for one level.
+    /// `1 - alpha`: by max-t, or by Bonferroni where the correlations are not known. None for the
+    /// interval of a test, which is made for one level.
     pub(super) fn simultaneous_interval(&self, args: &Args) -> Option<(f64, f64)> {
         let effect = self.effect().filter(|effect| effect.inverted.is_none())?;
         let family = self.family.filter(|_| args.adjust.is_family_wise())?;
-        Some(effect.interval(args.alpha / family as f64))
+        Some(match family.critical {
+            Some(critical) => effect.interval_of(critical),
+            None => effect.interval(args.alpha / family.tests as f64),
+        })
     }
 
     pub(super) fn p_value(&self) -> Option<f64> {
@@ -134,7 +147,8 @@ impl TableRow for EstimateRow {
         ),
         number(
             "simultaneous_low",
-            "lower end of an interval that covers together with those of its family (Bonferroni); \
+            "lower end of an interval that covers together with those of its family (max-t, else \
+             Bonferroni); \
              null where `adjust` is about the false discovery rate, and for intervals of tests",
             |row| Some(row.simultaneous?.0),
         ),

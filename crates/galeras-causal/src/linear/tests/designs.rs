@@ -34,18 +34,18 @@ fn two_way_errors_equal_statsmodels() {
     ] {
         let design =
             RowDesign { clusters: Some(&first), second_clusters: Some(&second), ..design(kind) };
-        let found = adjusted_by_design(&treated, outcome, &covariates, design).unwrap();
+        let found = adjusted_by_design(&treated, outcome, &covariates, design).unwrap().estimate;
         close(found.standard_error, error, 1e-9);
         assert_eq!(found.degrees, 19.0);
         // The columns may be exchanged.
         let other = RowDesign { clusters: Some(&second), second_clusters: Some(&first), ..design };
-        let other = adjusted_by_design(&treated, outcome, &covariates, other).unwrap();
+        let other = adjusted_by_design(&treated, outcome, &covariates, other).unwrap().estimate;
         close(other.standard_error, error, 1e-9);
         // Twice the same clusters are one column.
         let twice = RowDesign { second_clusters: Some(&first), ..design };
-        let twice = adjusted_by_design(&treated, outcome, &covariates, twice).unwrap();
+        let twice = adjusted_by_design(&treated, outcome, &covariates, twice).unwrap().estimate;
         let once = RowDesign { second_clusters: None, ..design };
-        let once = adjusted_by_design(&treated, outcome, &covariates, once).unwrap();
+        let once = adjusted_by_design(&treated, outcome, &covariates, once).unwrap().estimate;
         close(twice.standard_error, once.standard_error, 1e-12);
     }
     let clusters = RowDesign {
@@ -55,6 +55,22 @@ fn two_way_errors_equal_statsmodels() {
     };
     let refusal = adjusted_by_design(&treated, outcome, &covariates, clusters).unwrap_err();
     assert!(refusal.to_string().contains("use CR0, CR1 or CR3"), "{refusal}");
+}
+
+#[test]
+fn contributions_of_rows_add_up_to_the_variance() {
+    let study = Study::read("formula_splitmix42");
+    let (treated, outcome) = (study.treated(), study.outcome());
+    let covariates = study.table.columns(["x1", "x2"]);
+    let weights: Vec<f64> = (0..ROWS).map(|row| 0.5 + (row * 37 % 101) as f64 / 40.0).collect();
+    let clusters = first();
+    let design =
+        RowDesign { clusters: Some(&clusters), weights: Some(&weights), ..design(Covariance::Cr0) };
+    let found = adjusted_by_design(&treated, outcome, &covariates, design).unwrap();
+    let mut sums = [0.0; 20];
+    found.influence.iter().zip(&clusters).for_each(|(part, code)| sums[*code as usize] += part);
+    let variance: f64 = sums.iter().map(|sum| sum * sum).sum();
+    close(variance.sqrt(), found.estimate.standard_error, 1e-9);
 }
 
 #[test]
@@ -77,13 +93,14 @@ fn weighted_regressions_equal_statsmodels() {
             let weights: Vec<f64> = weights.iter().map(|weight| weight * unit).collect();
             let design =
                 RowDesign { clusters: Some(&clusters), weights: Some(&weights), ..design(kind) };
-            let found = adjusted_by_design(&treated, outcome, &covariates, design).unwrap();
+            let found =
+                adjusted_by_design(&treated, outcome, &covariates, design).unwrap().estimate;
             close(found.value, 1.8461350471161397, 1e-9);
             close(found.standard_error, error, 1e-9);
         }
     }
     let hc3 = RowDesign { weights: Some(&weights), ..design(Covariance::Hc3) };
-    let found = adjusted_by_design(&treated, outcome, &[], hc3).unwrap();
+    let found = adjusted_by_design(&treated, outcome, &[], hc3).unwrap().estimate;
     close(found.value, 2.5963831567061955, 1e-9);
     close(found.standard_error, 0.17429551144617672, 1e-9);
     // Equal weights are none, also far from zero.
@@ -113,14 +130,15 @@ fn differences_in_differences_equal_statsmodels() {
         [(Covariance::Hc3, 0.18386267778424525), (Covariance::Cr1, 0.17242736865439873)]
     {
         let design = RowDesign { clusters: Some(&clusters), ..design(kind) };
-        let found =
-            difference_in_differences(&treated, &after, outcome, &covariates, design).unwrap();
+        let found = difference_in_differences(&treated, &after, outcome, &covariates, design)
+            .unwrap()
+            .estimate;
         close(found.value, 0.26914591212721484, 1e-9);
         close(found.standard_error, error, 1e-9);
     }
     // Without covariates it is the change of one mean minus the change of the other.
     let hc3 = design(Covariance::Hc3);
-    let found = difference_in_differences(&treated, &after, outcome, &[], hc3).unwrap();
+    let found = difference_in_differences(&treated, &after, outcome, &[], hc3).unwrap().estimate;
     close(found.value, -0.05418345594533702, 1e-9);
     let effect = |time: f64| {
         let rows: Vec<usize> = (0..ROWS).filter(|row| after[*row] == time).collect();

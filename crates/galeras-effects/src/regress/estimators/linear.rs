@@ -1,12 +1,12 @@
 //! Differences in means and linear regressions.
 
 use super::{Controls, EffectEstimate, EstimationSample, EstimatorSpec, Measure};
-use crate::regress::comparison::group_count;
+use crate::regress::comparison::{arm_values, group_count};
 use crate::regress::evalue::counted_risks;
 use crate::regress::robustness;
 use galeras_base::prose::{count, name_list, thousands};
 use galeras_causal::{
-    Covariance, Estimate, Refusal, RowDesign, absorbed, adjusted_by_design, difference_in_means,
+    Covariance, Refusal, RowDesign, RowEffect, absorbed, adjusted_by_design, difference_in_means,
     interacted, standardised_risks,
 };
 
@@ -70,6 +70,8 @@ fn difference(sample: &EstimationSample<'_>) -> Result<EffectEstimate, Refusal> 
     }
     let means = difference_in_means(sample.treated, sample.outcome)?;
     let mut result = EffectEstimate::new(means, "ate", "Welch");
+    let is_known = sample.units.is_none() && !sample.only_value;
+    result.influence = is_known.then(|| influence_on_means(sample));
     result.remarks.extend(sample.unpaired_remark(Covariance::Classic));
     Ok(result)
 }
@@ -83,14 +85,29 @@ fn ols(sample: &EstimationSample<'_>) -> Result<EffectEstimate, Refusal> {
     })
 }
 
+/// The contribution of each row to the error of a difference in means.
+fn influence_on_means(sample: &EstimationSample<'_>) -> Vec<f64> {
+    let [(control, n0), (treatment, n1)] = [false, true].map(|arm| {
+        let values = arm_values(sample.treated, sample.outcome, arm);
+        (values.iter().sum::<f64>() / values.len() as f64, values.len() as f64)
+    });
+    let part = |(treated, y): (&bool, &f64)| match treated {
+        true => (y - treatment) / n1,
+        false => (control - y) / n0,
+    };
+    sample.treated.iter().zip(sample.outcome).map(part).collect()
+}
+
 /// The estimate of a regression with the weights and clusters of the sample.
 pub(super) fn in_design(
     sample: &EstimationSample<'_>,
-    estimate: impl FnOnce(RowDesign<'_>) -> Result<Estimate, Refusal>,
+    estimate: impl FnOnce(RowDesign<'_>) -> Result<RowEffect, Refusal>,
 ) -> Result<EffectEstimate, Refusal> {
     let (kind, clusters) = sample.covariance();
-    let estimate = estimate(sample.design.row_design(kind, clusters))?;
+    let RowEffect { estimate, influence } = estimate(sample.design.row_design(kind, clusters))?;
     let mut result = EffectEstimate::regression(estimate, Measure::Difference, sample, kind);
+    // Sums within the clusters of one column do not have the correlations of two.
+    result.influence = sample.design.second_clusters.is_none().then_some(influence);
     if sample.design.second_clusters.is_some() && !sample.only_value {
         result.se_kind = format!("two-way {kind}");
     }

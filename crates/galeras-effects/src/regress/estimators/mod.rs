@@ -343,6 +343,8 @@ pub(super) struct EffectEstimate {
     pub(super) inverted: Option<InvertedEstimate>,
     pub(super) estimand: String,
     pub(super) se_kind: String,
+    /// The contribution of each row of the sample to the error, if it is known.
+    pub(super) influence: Option<Vec<f64>>,
     /// The number of pairs, where pairs were compared.
     pub(super) pairs: Option<usize>,
     /// Whole sentences that a reader must know.
@@ -357,6 +359,7 @@ impl EffectEstimate {
             inverted: None,
             estimand: estimand.to_owned(),
             se_kind: se_kind.into(),
+            influence: None,
             pairs: None,
             remarks: Vec::new(),
         }
@@ -395,6 +398,13 @@ impl EffectEstimate {
                 (self.measure.shown(low), self.measure.shown(high))
             }
         }
+    }
+
+    /// The interval of so many standard errors to either side, on the scale of its measure.
+    pub(super) fn interval_of(&self, errors: f64) -> (f64, f64) {
+        let Estimate { value, standard_error, .. } = self.estimate;
+        let half = errors * standard_error;
+        (self.measure.shown(value - half), self.measure.shown(value + half))
     }
 
     /// The two-sided p-value of no effect.
