@@ -369,8 +369,8 @@ impl Args {
             [&self.outcomes, &self.confounders, &self.modifiers, &self.instruments, &self.absorb];
         let mut names: Vec<String> = Vec::new();
         let dose = self.dose.as_ref().map(|_| &self.treatment);
-        let names = given.into_iter().flatten().chain(adjusted).chain(dose);
-        for name in names.chain(self.design_columns()) {
+        let all = given.into_iter().flatten().chain(adjusted).chain(dose);
+        for name in all.chain(self.design_columns()) {
             if !names.contains(name) {
                 names.push(name.clone());
             }
