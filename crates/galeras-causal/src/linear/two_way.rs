@@ -34,7 +34,7 @@ impl LinearFit {
         let contrast: Vec<f64> = row.iter().map(|cell| cell / unit).collect();
         let [first, second] = clusters;
         let both = crossed(first, second);
-        let (mut variance, mut largest, mut fewest) = (0.0, 0.0f64, usize::MAX);
+        let (mut variance, mut largest, mut fewest) = (0.0_f64, 0.0_f64, usize::MAX);
         for (sign, codes) in [(1.0, first), (1.0, second), (-1.0, both.as_slice())] {
             let groups = self.groups(kind, Some(codes))?;
             fewest = fewest.min(groups.as_ref().map_or(0, |groups| groups.count()));

@@ -124,13 +124,13 @@ impl<'a> BinaryCriterion<'a> {
         let mut matrix = vec![0.0; rest * rest];
         matrix.iter_mut().step_by(rest + 1).for_each(|cell| *cell = 1.0);
         let mut right = gradient[count..].to_vec();
-        let mut log_determinant = 0.0;
+        let mut log_determinant = 0.0_f64;
         let mut diagonal = Vec::with_capacity(count);
         let mut couplings: Vec<Vec<(usize, f64)>> = Vec::with_capacity(count);
         let mut cells = vec![0.0; rest];
         for (group, members) in self.largest.members().enumerate() {
             let own = theta[largest.term];
-            let mut pivot = 1.0;
+            let mut pivot = 1.0_f64;
             let mut touched: Vec<usize> = Vec::new();
             for row in members {
                 let weight = risks[*row] * (1.0 - risks[*row]);
