@@ -300,3 +300,28 @@ fn rows_have_weights_two_clusters_and_a_time() {
     assert!(number(&wild, "ci_low") < number(&wild, "estimate"));
     assert!((number(&wild, "ci_low") / number(&ols, "ci_low") - 1.0).abs() < 0.05, "{wild} {ols}");
 }
+
+#[test]
+fn simultaneous_intervals_are_between_those_of_one_test_and_bonferronis() {
+    let peer = reference()["three_arms"].clone();
+    let with = "treatment: arm, control: c, outcomes: [y, z], contrasts: all, unit: unit";
+    let project = ran_with(
+        text(&peer, "csv"),
+        with,
+        &[("holm", ""), ("rates", "adjust: benjamini_hochberg"), ("alone", "adjust_over: []")],
+    );
+    let half = |row: &Value, high: &str| number(row, high) - number(row, "estimate");
+    let rows = project.rows("holm");
+    assert_eq!(rows.len(), 6);
+    for row in rows {
+        let ratio = half(&row, "simultaneous_high") / half(&row, "ci_high");
+        // By the normal distribution Bonferroni's ratio for six tests is 1.346.
+        assert!((1.1..1.5).contains(&ratio), "{ratio}: {row}");
+    }
+    for row in project.rows("rates") {
+        assert!(row["simultaneous_low"].is_null(), "{row}");
+    }
+    for row in project.rows("alone") {
+        assert_eq!(row["simultaneous_high"], row["ci_high"], "{row}");
+    }
+}
