@@ -275,3 +275,16 @@ fn graphs() {
     sound("graph: 'dag { arm -> y; z [latent]; z -> y; place [latent]; place -> arm }'");
     sound("graph: 'digraph { arm -> y; x -> {arm y} }'");
 }
+
+#[test]
+fn consequences_of_the_treatment_are_no_confounders() {
+    for (treatment, column) in [("treatment", "prompt_size"), ("model", "completion_tokens")] {
+        let with = format!(
+            "treatment: {treatment}\ncontrol: c\noutcomes: [y]\nseed: 1\nconfounders: [x, «{column}]"
+        );
+        let columns = format!("x: float64, {treatment}: utf8, {column}: int64");
+        let workflow = workflow(&with).replacen("x: float64", &columns, 1);
+        let words = [format!("`{column}` is a bad control"), format!("follows from `{treatment}`")];
+        refused(&workflow, "conflicting-arguments", &words.each_ref().map(String::as_str));
+    }
+}

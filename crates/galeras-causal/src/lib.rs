@@ -33,6 +33,7 @@ mod newton;
 mod ordinal;
 mod power;
 mod propensity;
+mod proportion;
 mod rank;
 mod ranked;
 mod refusal;
@@ -48,7 +49,9 @@ pub use absorbed::{AbsorbedEffect, absorbed};
 pub use attrition::{AttritionBounds, ObservedArm, lee_bounds, worst_case, worst_case_pairs};
 pub use balance::{Balance, CRUMP, Overlap, balance, in_overlap, overlap};
 pub use column::ColumnRef;
-pub use correlation::{Correlation, CorrelationMethod, correlation, partial};
+pub use correlation::{
+    Correlation, CorrelationMethod, clustered_correlation, correlation, partial,
+};
 pub use difference::{difference_in_means, paired};
 pub use dose::{
     DoseCurve, DosePoint, JointTest, TrendTest, cochran_armitage, dose_curve, jonckheere_terpstra,
@@ -88,6 +91,7 @@ pub use propensity::{
     cross_fit_aipw, jackknifed_aipw, jackknifed_aipw_treated, jackknifed_weighting, matching,
     stratification, weighting,
 };
+pub use proportion::{clustered_interval, logit_interval, wilson_interval};
 pub use ranked::{FriedmanTest, RankSum, SignedRankShift, friedman, rank_sum, signed_rank_shift};
 pub use refusal::Refusal;
 pub use refute::{RefutationDesign, Refuter, Resample, Resampler, as_large, dense, refutation_p};

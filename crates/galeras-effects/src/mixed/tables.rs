@@ -5,7 +5,7 @@ use std::iter::once;
 use datafusion::prelude::SessionContext;
 
 use super::args::{Args, Family, INTERCEPT, RESIDUAL, grouping_name};
-use super::model::{FittedModel, FixedColumn, OutcomeModel};
+use super::model::{CommonEffects, FittedModel, FixedColumn, OutcomeModel};
 use crate::shared_columns::{
     self as columns, Answer, IntervalEstimate, found, reason_of, status_of,
 };
@@ -211,6 +211,7 @@ impl ResultTables {
         for model in models {
             let (groups, note) = match &model.model {
                 Ok(fitted) => {
+                    tables.warnings.extend(common_warnings(args, &model.outcome, fitted));
                     tables.fixed.extend(fixed_rows(args, &model, fitted));
                     tables.components.extend(component_rows(&model, fitted));
                     (Some(group_sizes(fitted)), fit_note(args, &model, fitted))
@@ -325,8 +326,9 @@ fn fixed_rows(args: &Args, model: &OutcomeModel, fitted: &FittedModel) -> Vec<Fi
                 format!("t with {degrees} degrees of freedom")
             }
         };
+        let common = column.map_or_else(String::new, |column| common_note(fitted, &column.name));
         let note = format!(
-            "{what} {} ({}, p {}, {test}); {phrase}",
+            "{what} {} ({}, p {}, {test}); {phrase}{common}",
             four_digits(estimate.value),
             ci(args.alpha, ends),
             p_equals(estimate.p_value())
@@ -342,6 +344,41 @@ fn fixed_rows(args: &Args, model: &OutcomeModel, fitted: &FittedModel) -> Vec<Fi
         }
     };
     columns.zip(&fitted.fit.coefficients).map(row).collect()
+}
+
+/// The warnings on effects that may differ between groups.
+fn common_warnings(args: &Args, outcome: &str, fitted: &FittedModel) -> Vec<String> {
+    let warning = |common: &CommonEffects| {
+        let (grouping, name) = (grouping_name(&common.grouping), &common.columns[0]);
+        let slopes = format!("`slopes: {{ {grouping}: [{name}] }}` for a column of numbers");
+        let both = format!("`interactions: [[{}, {name}]]`", common.grouping.join(", "));
+        let way = match common.grouping.as_slice() {
+            // A logistic model has no slopes.
+            [_] if args.family == Family::Normal => format!("{slopes}, or {both}"),
+            _ => both,
+        };
+        format!(
+            "the model of `{outcome}` has one effect of {} for all groups of `{grouping}`, within \
+             which it varies: if the effect differs between them, its interval is too short (add \
+             {way})",
+            name_list(&common.columns)
+        )
+    };
+    fitted.common.iter().map(warning).collect()
+}
+
+/// The same at the end of the note of an effect.
+fn common_note(fitted: &FittedModel, name: &str) -> String {
+    let has = |common: &&CommonEffects| common.columns.iter().any(|column| column == name);
+    let of_column = fitted.common.iter().filter(has);
+    let groupings: Vec<String> = of_column.map(|one| grouping_name(&one.grouping)).collect();
+    if groupings.is_empty() {
+        return String::new();
+    }
+    let groups = name_list(&groupings);
+    format!(
+        " The effect is taken as equal in all groups of {groups}; else the interval is too short."
+    )
 }
 
 fn component_rows(model: &OutcomeModel, fitted: &FittedModel) -> Vec<ComponentRow> {

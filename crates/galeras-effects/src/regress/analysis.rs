@@ -23,19 +23,20 @@ use super::estimate_table::{
     EstimateEntry, EstimateRow, PrimaryResults, SummaryRow, TestFamily, refused_effects,
 };
 use super::estimators::{
-    Controls, DID, EffectEstimate, EstimationSample, Estimator, FittedPropensity, OLS, PAIRED,
+    AIPW, Controls, DID, EffectEstimate, EstimationSample, Estimator, FittedPropensity, Measure,
+    OLS, PAIRED,
 };
 use super::findings::FindingRow;
 use super::frame::{AnalysisFrame, gather};
 use super::identify::graph_rows;
 use super::modifiers::{ModifierRow, modifier_rows};
 use super::omnibus::omnibus;
-use super::overlap::{overlap_row, propensity_bin_rows, trimmed, usable_scores};
+use super::overlap::{lack_of_overlap, overlap_row, propensity_bin_rows, trimmed};
 use super::ports::ResultTables;
 use super::refuters::{RefutationProgress, refutation_rows, refute};
 use super::sensitivity::sensitivity_rows;
 use crate::shared_columns::{Answer, NoNumber};
-use galeras_base::prose::count;
+use galeras_base::prose::{count, name_list};
 use galeras_causal::{CausalGraph, ColumnRef, Influence, Refusal, adjust, max_t};
 use galeras_operator::Entry;
 use galeras_operator::StepError;
@@ -49,6 +50,8 @@ pub(super) struct AnalysisPlan {
     pub(super) graph: Option<CausalGraph>,
     /// One per outcome.
     pub(super) adjustments: Vec<AdjustmentPlan>,
+    /// A column that shows faults of units, or replaces them where there are none.
+    pub(super) origin: Option<&'static str>,
 }
 
 impl AnalysisPlan {
@@ -119,14 +122,12 @@ fn analyse_group(
             let folds = folds(args, frame, &set);
             let cx = SetContext { args, frame, set: &set, score: None, folds: folds.as_deref() };
             let score = cx.fit_propensity();
-            let scored = SetContext { score: score.as_ref(), ..cx };
-            let usable = usable_scores(args, &set, score.clone());
-            let cx = SetContext { score: usable.as_ref(), ..cx };
+            let cx = SetContext { score: score.as_ref(), ..cx };
             let about: Vec<Vec<String>> =
                 set.comparisons.iter().map(|comparison| remarks(&set, comparison)).collect();
             // Tables that do not need each other are made at the same time.
             let ((balance, overlap, propensity), mut set_entries) = rayon::join(
-                || (balance_rows(&scored), overlap_row(&scored), propensity_bin_rows(&scored)),
+                || (balance_rows(&cx), overlap_row(&cx), propensity_bin_rows(&cx)),
                 || estimates(plan, &cx, &about, &mut tables.effect_sizes),
             );
             tables.balance.extend(balance);
@@ -147,11 +148,10 @@ fn analyse_group(
                 let primary = match entry.map(|entry| (&entry.answer, entry.estimator)) {
                     None => Err("nothing was estimated"),
                     Some((Err(none), _)) => Err(none.reason()),
-                    Some((Ok(effect), _)) if effect.measure.is_ratio() => {
-                        Err("the primary estimate is a ratio, and this is about differences")
-                    }
-                    Some((Ok(_), estimator)) if estimator == OLS && !args.absorb.is_empty() => {
-                        Err("the primary estimate absorbs effects, which this does not")
+                    Some((Ok(effect), _))
+                        if effect.measure == Measure::ProbabilityOfSuperiority =>
+                    {
+                        Err("the primary estimate is a probability, and this is about differences")
                     }
                     Some((Ok(_), _)) if args.weights.is_some() => {
                         Err("the primary estimate is weighted, and this is not")
@@ -277,6 +277,7 @@ fn estimates(
     let (args, set) = (&plan.args, cx.set);
     let n_treated = set.n_treated();
     let n_clusters = set.correlated().map(group_count);
+    let overlaps = EstimatorOverlaps::of(cx);
     let mut entries = Vec::new();
     for (comparison, remarks) in set.comparisons.iter().zip(remarks) {
         let position = args.outcomes.iter().position(|name| *name == comparison.outcome);
@@ -294,11 +295,15 @@ fn estimates(
         let n_pairs = set.pairs(&comparison.values).map(|pairs| pairs.len());
         let estimate = |estimator: &Estimator| -> Answer<EffectEstimate> {
             applicable(cx, adjustment, comparison, *estimator)?;
+            if let Some(refusal) = overlaps.refusal(*estimator) {
+                return Err(refusal.into());
+            }
             let mut effect = estimator
                 .run(&sample)
                 .map_err(|refusal| reason(args, set, &comparison.outcome, &refusal))?;
             if estimator.controls != Controls::Mediators {
                 add_remarks(&mut effect, cx, comparison, adjustment, *estimator);
+                overlaps.warn(&mut effect, set, *estimator);
                 effect.remarks.extend(remarks.iter().cloned());
             }
             Ok(effect)
@@ -399,10 +404,61 @@ fn add_remarks(
                       if it is a property of the unit.";
         effect.remarks.push(remark.into());
     }
-    if estimator.is_regression && matches!(cx.score, Some(Err(Refusal::NoOverlap(_)))) {
-        let remark =
-            "Some rows have no like in the other arm: for them the regression extrapolates.";
-        effect.remarks.push(remark.into());
+}
+
+/// The estimators by propensity scores that a lack of overlap refuses, and that lack.
+struct EstimatorOverlaps {
+    refused: Vec<(Estimator, Refusal)>,
+    /// The reason that matters to the others: the first of these, or a lack that would refuse any.
+    lack: Option<Refusal>,
+}
+
+impl EstimatorOverlaps {
+    fn of(cx: &SetContext<'_>) -> Self {
+        let by_score = cx.args.estimators().into_iter().filter(|one| one.needs_propensity);
+        let refused: Vec<(Estimator, Refusal)> = by_score
+            .filter_map(|one| Some((one, lack_of_overlap(cx, (one.clip)(cx.args))?)))
+            .collect();
+        let lack = match refused.first() {
+            Some((_, lack)) => Some(lack.clone()),
+            // Its range is the widest.
+            None => lack_of_overlap(cx, (AIPW.clip)(cx.args)),
+        };
+        Self { refused, lack }
+    }
+
+    fn refusal(&self, estimator: Estimator) -> Option<&Refusal> {
+        self.refused.iter().find(|(one, _)| *one == estimator).map(|(_, refusal)| refusal)
+    }
+
+    /// Adds to an estimate without propensity scores that the arms overlap too little. Within units
+    /// they overlap, and by instruments they need not.
+    fn warn(&self, effect: &mut EffectEstimate, set: &RowSet, estimator: Estimator) {
+        let by_arms = match estimator.controls {
+            Controls::Covariates => !estimator.needs_propensity,
+            Controls::Nothing => true,
+            Controls::UnitsIfAny => set.units.is_none(),
+            Controls::Units | Controls::Instruments | Controls::Mediators => false,
+        };
+        let Some(lack) = self.lack.as_ref().filter(|_| by_arms) else { return };
+        let refused: Vec<&str> = self.refused.iter().map(|(one, _)| one.name()).collect();
+        let without = match refused.as_slice() {
+            [] => String::new(),
+            names => format!(" for {}", name_list(names)),
+        };
+        let extrapolates = match estimator.is_regression {
+            true => ", so that this extrapolates beyond their overlap",
+            false => "",
+        };
+        effect.overlap_warning =
+            Some(format!("the arms overlap too little{without}{extrapolates}"));
+        effect.remarks.push(match estimator.is_regression {
+            true => format!(
+                "Some rows have no like in the other arm ({lack}): for them the regression \
+                 extrapolates."
+            ),
+            false => format!("The arms overlap too little to adjust for confounders ({lack})."),
+        });
     }
 }
 

@@ -92,19 +92,21 @@ pub(super) struct Args {
     #[serde(default)]
     pub(super) penalty: Option<f64>,
     /// The range to which propensity scores are clipped for the weights of `weighting`, of
-    /// `balance` and `overlap`. (`aipw`, whose regressions make up for extreme weights, clips to
-    /// 0.01 and 0.99.)
+    /// `balance` and `overlap`: at both ends for ate, at the upper for att, at the lower for atc, at
+    /// none for ato, whose weights have a bound. (`aipw`, whose regressions make up for extreme
+    /// weights, clips to 0.01 and 0.99 at the same ends.)
     #[serde(default = "clip")]
     #[schemars(length(min = 2, max = 2))]
     pub(super) clip: Vec<f64>,
     /// The treatment of arms that overlap too little for an estimate by propensity scores: `refuse`
     /// it, or `trim` the rows to those with a score between 0.1 and 0.9 (Crump and others 2009),
-    /// for every estimator; the estimand then has another name.
+    /// for every estimator; the estimand then has another name. Without propensity scores nothing
+    /// can be trimmed, and every estimator that adjusts is refused.
     #[serde(default)]
     pub(super) overlap: OverlapRule,
-    /// The largest share of scores outside of `clip` with which there is an estimate by propensity
-    /// scores. Only those that make weights large count: high ones for att, low ones for atc, none
-    /// for ato.
+    /// The largest share of clipped scores with which there is an estimate by propensity scores:
+    /// those outside of `clip`, for `aipw` those outside of 0.01 and 0.99, at the ends that are clipped.
+    /// With more of them, and more than one, the estimate is biased and its interval covers too little.
     #[serde(default = "max_clipped")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub(super) max_clipped: f64,
@@ -167,7 +169,7 @@ fn clip() -> Vec<f64> {
 }
 
 fn max_clipped() -> f64 {
-    0.2
+    0.01
 }
 
 fn simulations() -> usize {
@@ -361,6 +363,22 @@ impl Args {
     /// The columns that decide how rows count; no estimate can do without their values.
     pub(super) fn design_columns(&self) -> impl Iterator<Item = &String> {
         self.second_cluster.iter().chain(&self.weights).chain(&self.after)
+    }
+
+    /// The range to which propensity scores are clipped for the weights of the estimand.
+    pub(super) fn clip_range(&self) -> (f64, f64) {
+        self.at_unbounded_ends((self.clip[0], self.clip[1]))
+    }
+
+    /// A range of propensity scores, only at the ends where a weight of the estimand has no bound.
+    /// Elsewhere clipping would give rows far from the other arm more weight than they have.
+    pub(super) fn at_unbounded_ends(&self, (low, high): (f64, f64)) -> (f64, f64) {
+        match self.estimand {
+            EstimandName::Ate => (low, high),
+            EstimandName::Att => (0.0, high),
+            EstimandName::Atc => (low, 1.0),
+            EstimandName::Ato => (0.0, 1.0),
+        }
     }
 
     /// Every column that is read as numbers or as codes of its levels, each once.

@@ -62,10 +62,9 @@ impl TableRow for BalanceRow {
 
 /// The weights of the estimand.
 pub(super) fn weights(args: &Args, score: &[f64], treated: &[bool]) -> Vec<f64> {
-    let estimand = Estimand::from(args.estimand);
-    let weight = |(score, treated): (&f64, &bool)| {
-        estimand.weight(score.clamp(args.clip[0], args.clip[1]), *treated)
-    };
+    let (estimand, (low, high)) = (Estimand::from(args.estimand), args.clip_range());
+    let weight =
+        |(score, treated): (&f64, &bool)| estimand.weight(score.clamp(low, high), *treated);
     score.iter().zip(treated).map(weight).collect()
 }
 

@@ -20,6 +20,7 @@ pub(super) fn check(args: &Args, cx: &BindContext) -> Result<Option<CausalGraph>
     roles(args, &mut checks);
     design(args, &mut checks);
     numbers(args, &mut checks);
+    consequences(args, &mut checks);
     estimators(args, &mut checks);
     check_by(cx, &args.by, is_result, &mut checks.errors);
     margins(args, &mut checks);
@@ -170,6 +171,34 @@ fn design(args: &Args, checks: &mut ArgChecks<'_>) {
     }
 }
 
+/// Columns of `prompt` and `generate` that follow from the prompt, and those that follow from the
+/// model as well.
+const OF_PROMPT: [&str; 5] =
+    ["prompt_size", "p_vocab_size", "p_n_whitespaces", "prompt_tokens", "completion_tokens"];
+const OF_MODEL: [&str; 2] = ["prompt_tokens", "completion_tokens"];
+
+/// Confounders are not consequences of the treatment. With units the rows show it; in a cross-section
+/// such a column looks like any other that differs between the arms.
+fn consequences(args: &Args, checks: &mut ArgChecks<'_>) {
+    let follow: &[&str] = match args.treatment.as_str() {
+        "treatment" => &OF_PROMPT,
+        "model" => &OF_MODEL,
+        _ => return,
+    };
+    for (at, name) in args.confounders.iter().enumerate() {
+        if follow.contains(&name.as_str()) {
+            let message = format!(
+                "`{name}` is a bad control: it follows from `{}`, and adjusting for it removes a \
+                 part of the effect",
+                args.treatment
+            );
+            let help = "adjust for a property of the data point, or for the value under control in \
+                        all rows (`control_prompt_size` in workflows/casestudy.yaml)";
+            checks.conflict(&format!("confounders[{at}]"), message, help);
+        }
+    }
+}
+
 fn numbers(args: &Args, checks: &mut ArgChecks<'_>) {
     checks.alpha(args.alpha);
     if !(args.subset_fraction > 0.0 && args.subset_fraction < 1.0) {
@@ -267,9 +296,14 @@ fn margins(args: &Args, checks: &mut ArgChecks<'_>) {
     checks.once("adjust_over", &args.adjust_over, "it is listed twice");
     let Some(equivalence) = &args.equivalence else { return };
     let margins = equivalence.margins.keys().map(|name| (format!("margins.{name}"), name));
-    let lower = equivalence.lower_is_better.iter().enumerate();
-    let lower = lower.map(|(at, name)| (format!("lower_is_better[{at}]"), name));
-    for (path, name) in margins.chain(lower) {
+    let directions = [
+        ("lower_is_better", &equivalence.lower_is_better),
+        ("higher_is_better", &equivalence.higher_is_better),
+    ];
+    let listed = directions.into_iter().flat_map(|(list, names)| {
+        names.iter().enumerate().map(move |(at, name)| (format!("{list}[{at}]"), name))
+    });
+    for (path, name) in margins.chain(listed) {
         if !args.outcomes.contains(name) {
             let message = format!("`{name}` is not one of `outcomes`");
             checks.error(&format!("equivalence.{path}"), Code::ConflictingArguments, message);
@@ -296,9 +330,28 @@ fn margins(args: &Args, checks: &mut ArgChecks<'_>) {
         let message = "standard deviations are of rows without weights";
         checks.conflict("equivalence.units", message, "use `units: raw`, or remove `weights`");
     }
-    if !equivalence.lower_is_better.is_empty() && equivalence.test == EquivalenceTest::Equivalence {
-        let message = "`lower_is_better` is for `test: noninferiority`: equivalence has two sides";
-        checks.conflict("equivalence.lower_is_better", message, "remove it");
+    for (list, names) in directions {
+        if !names.is_empty() && equivalence.test == EquivalenceTest::Equivalence {
+            let message =
+                format!("`{list}` is for `test: noninferiority`: equivalence has two sides");
+            checks.conflict(&format!("equivalence.{list}"), message, "remove it");
+        }
+    }
+    for (at, name) in equivalence.higher_is_better.iter().enumerate() {
+        if equivalence.lower_is_better.contains(name) {
+            let message = format!("`{name}` is in `lower_is_better` as well");
+            let path = format!("equivalence.higher_is_better[{at}]");
+            checks.conflict(&path, message, "remove one of them");
+        }
+    }
+    for name in args.outcomes.iter().filter(|name| equivalence.lacks_direction(name)) {
+        let message = format!(
+            "non-inferiority of `{name}` needs to know what is worse: its name is that of a loss"
+        );
+        let help = format!(
+            "add `lower_is_better: [{name}]`, or `higher_is_better: [{name}]` if more is better"
+        );
+        checks.conflict("equivalence", message, &help);
     }
     if args.alpha >= 0.5 {
         checks.out_of_range("alpha", "one-sided tests need an `alpha` below 0.5");

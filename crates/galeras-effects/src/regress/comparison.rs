@@ -3,7 +3,7 @@
 
 use super::adjustment::AdjustmentPlan;
 use super::args::{Args, Contrasts};
-use super::data_faults::{lost_in_rounding, short_list, split_units};
+use super::data_faults::{lost_in_rounding, repeated_ids, short_list, split_units};
 use super::design::DesignColumns;
 use super::estimators::pairs::UnitPairs;
 use super::frame::{
@@ -336,7 +336,8 @@ fn why_refused(
         return Some(reason);
     }
     let values = &frame.numbers[outcome];
-    let faults = || split_units(frame, &rows.kept);
+    let repeated = || args.unit.as_ref().and_then(|unit| repeated_ids(frame, unit, &rows.kept));
+    let faults = || split_units(frame, &rows.kept).or_else(repeated);
     if let Some(reason) = unusable(frame, outcome, &rows.kept).or_else(faults) {
         return Some(reason);
     }
@@ -430,15 +431,20 @@ pub(super) fn why_covariates_refused(
     if let Err(reason) = covariate_columns(args, frame, &plan.adjusted, &rows.kept) {
         return Some(reason);
     }
-    let units = frame.units.as_ref()?;
-    let units = gather(&units.rows, &rows.kept);
+    let (points, one, many) = match (&frame.units, &frame.origins) {
+        (Some(units), _) => (units, "unit", "units"),
+        (None, origins) => (origins.as_ref()?, "data point", "data points"),
+    };
+    let is_known = |row: &u32| points.rows[*row as usize] != NONE;
+    let rows: Vec<u32> = rows.kept.iter().copied().filter(is_known).collect();
+    let codes = gather(&points.rows, &rows);
     plan.adjusted.iter().find_map(|name| {
-        let differing = differing_units(&units, &gather(&frame.numbers[name], &rows.kept));
+        let differing = differing_units(&codes, &gather(&frame.numbers[name], &rows));
         (differing > 0).then(|| {
             format!(
                 "`{name}` is a bad control: it differs between the rows of {}, so that the \
                  treatment may have changed it",
-                count(differing, "unit", "units")
+                count(differing, one, many)
             )
         })
     })

@@ -124,7 +124,8 @@ impl TableRow for EstimateRow {
         text("estimator", "how the effect is estimated", |row| row.entry.estimator.name()),
         text(
             "measure",
-            "what the estimate is: difference, risk_difference, risk_ratio, odds_ratio, rate_ratio",
+            "what the estimate is: difference, risk_difference, risk_ratio, odds_ratio, rate_ratio, \
+             probability_of_superiority",
             |row| row.measure.into_str(),
         ),
         number(
@@ -134,7 +135,7 @@ impl TableRow for EstimateRow {
         ),
         number(
             "null_value",
-            "the value of no effect, which the p-value is about: 0, or 1 for a ratio",
+            "the value of no effect, which the p-value is about: 0, 1 for a ratio, 0.5 for a probability",
             |row| Some(row.measure.null()),
         ),
         number("ci_low", "lower end of the confidence interval", |row| Some(row.interval?.0)),
@@ -311,10 +312,10 @@ impl TableRow for SummaryRow {
         columns::outcome(|row| &row.outcome),
         columns::treatment(|row| &row.treatment),
         number("estimate", "the effect, to four digits", |row| row.estimate),
-        number("ci_low", "lower end of the confidence interval, to four digits", |row| {
+        number("ci_low", "lower end of the interval, not adjusted, to four digits", |row| {
             Some(row.interval?.0)
         }),
-        number("ci_high", "upper end of the confidence interval, to four digits", |row| {
+        number("ci_high", "upper end of the interval, not adjusted, to four digits", |row| {
             Some(row.interval?.1)
         }),
         text("p_adj", "the adjusted p-value, to two digits", |row| &row.p_adjusted),
@@ -328,7 +329,7 @@ impl TableRow for SummaryRow {
         columns::control(|row| &row.control),
         text(
             "measure",
-            "what the estimate is: a ratio is 1 without an effect, a difference 0",
+            "what the estimate is: a ratio is 1 without an effect, a difference 0, a probability 0.5",
             |row| row.measure.into_str(),
         ),
     ];

@@ -45,7 +45,9 @@ use datafusion::dataframe::DataFrame;
 use self::adjustment::adjustment_plan;
 use self::analysis::{ActivityReporter, AnalysisPlan, analyse};
 use self::args::Args;
+use self::frame::{DATA_POINT, REPOSITORY};
 use self::registration::RegisteredEstimates;
+use crate::checks::is_plain;
 use crate::step::{Analysis, BoundAnalysis, required, resolved};
 use galeras_operator::worker_threads::{StopOnDrop, on_thread, pool};
 use galeras_operator::{
@@ -74,6 +76,7 @@ impl TypedOperator for RegressOperator {
     };
 
     fn bind(mut args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        let origin = origin(&args, cx);
         // A unit is a cluster where there are no others.
         args.cluster = args.cluster.filter(|cluster| args.unit.as_ref() != Some(cluster));
         let graph = check::check(&args, cx)?;
@@ -100,11 +103,23 @@ impl TypedOperator for RegressOperator {
         let input = cx.input();
         let groups = GroupColumns::new(&args.by, &input);
         let ports = ports::ports(&groups, registered.is_some());
-        let plan = Arc::new(AnalysisPlan { args, graph, adjustments });
+        let plan = Arc::new(AnalysisPlan { args, graph, adjustments, origin });
         let analysis = RegressAnalysis { plan, groups, registered };
         let key = input.key;
         Ok(Box::new(BoundAnalysis { analysis, resolved_args, key, ports }))
     }
+}
+
+/// The column that shows if ids of units repeat, unless a cluster, also the unit itself, confirms them;
+/// without units that of the data points.
+fn origin(args: &Args, cx: &BindContext) -> Option<&'static str> {
+    let name = match &args.unit {
+        Some(unit) if args.cluster.is_none() && unit != REPOSITORY => REPOSITORY,
+        Some(_) => return None,
+        None => DATA_POINT,
+    };
+    let is_plain = cx.input().field(name).is_some_and(|field| is_plain(field.data_type()));
+    (is_plain && args.treatment != name).then_some(name)
 }
 
 #[derive(Debug)]
@@ -122,7 +137,9 @@ impl Analysis for RegressAnalysis {
     fn columns(&self) -> Vec<String> {
         let args = &self.plan.args;
         let labels = args.unit.iter().chain(&args.cluster).chain(&args.by);
-        labels.chain([&args.treatment]).cloned().chain(self.plan.numbers()).collect()
+        let origin = self.plan.origin.map(str::to_owned);
+        let labels = labels.chain([&args.treatment]).cloned().chain(origin);
+        labels.chain(self.plan.numbers()).collect()
     }
 
     async fn tables(
@@ -137,7 +154,11 @@ impl Analysis for RegressAnalysis {
             false => Some(Arc::new(by.groups(input.clone()).await?)),
         };
         let group = by.id()?;
-        let frame = frame::read(input, &bound.key, &plan.args, &plan.numbers(), group).await?;
+        let (numbers, origin) = (plan.numbers(), plan.origin);
+        let mut frame = frame::read(input, &bound.key, &plan.args, &numbers, origin, group).await?;
+        for warning in frame.warnings.drain(..) {
+            (cx.tell)(Tell::Warning(warning));
+        }
         let stop = StopOnDrop::default();
         let (flag, jobs) = (stop.flag(), cx.env.jobs);
         let (tell, of) = (Arc::clone(&cx.tell), groups.clone());

@@ -111,7 +111,10 @@ pub(super) fn sensitivity_rows(
         Err(reason) => measures.refused("evalue", "evalue", reason),
         Ok(effect) => {
             evalue(&mut measures, effect);
-            power(&mut measures, effect);
+            // The detectable effect is a difference.
+            if !effect.measure.is_ratio() {
+                power(&mut measures, effect);
+            }
         }
     }
     if comparison.refused.is_none() {
@@ -228,8 +231,16 @@ fn robust_location(measures: &mut SensitivityMeasures<'_>, pairs: &UnitPairs) {
         ("hodges_lehmann", Some(location.hodges_lehmann), "Hodges-Lehmann estimate of the shift"),
         ("trimmed_mean", Some(location.trimmed_mean), "Mean difference without 10 % at each end"),
         ("wilcoxon_w", Some(location.wilcoxon_statistic), "Wilcoxon's signed-rank statistic"),
-        ("wilcoxon_z", Some(location.wilcoxon_z), "Its normal approximation"),
-        ("wilcoxon_p", Some(location.wilcoxon_p), "Its two-sided p-value"),
+        (
+            "wilcoxon_z",
+            Some(location.wilcoxon_z),
+            "Its normal approximation without continuity correction",
+        ),
+        (
+            "wilcoxon_p",
+            Some(location.wilcoxon_p),
+            "Its two-sided p-value, exact for up to 50 differences that are not zero",
+        ),
         ("sign_p", Some(location.sign_p), "Two-sided p-value of the sign test"),
         ("positive", Some(location.positive as f64), "Pairs with a positive difference"),
         ("negative", Some(location.negative as f64), "Pairs with a negative difference"),

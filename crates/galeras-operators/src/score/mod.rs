@@ -82,7 +82,7 @@ impl TypedOperator for ScoreOperator {
 
     const DESCRIPTOR: Descriptor = Descriptor {
         name: "score",
-        version: 2,
+        version: 3,
         grain: Grain::of::<BoundScore, _>(),
         effect: Effect::Pure,
         inputs: InputPorts::One,

@@ -2,7 +2,7 @@
 
 use super::{Controls, EffectEstimate, EstimationSample, EstimatorSpec, Measure};
 use crate::regress::comparison::{arm_values, group_count};
-use crate::regress::evalue::counted_risks;
+use crate::regress::evalue::{counted_risks, scaled_risks};
 use crate::regress::robustness;
 use galeras_base::prose::{count, name_list, thousands};
 use galeras_causal::{
@@ -32,7 +32,11 @@ pub(super) const OLS: EstimatorSpec = EstimatorSpec {
     argument: Some("absorb"),
     row_arguments: &["second_cluster", "weights"],
     robustness: robustness::of_ols,
-    risks: |_, sample, _| {
+    risks: |estimator, sample, difference| {
+        // Standardised risks know neither absorbed effects nor a second column of clusters.
+        if !sample.absorbed.is_empty() || sample.design.second_clusters.is_some() {
+            return scaled_risks(estimator, sample, difference);
+        }
         let (kind, clusters) = (sample.args.covariance(), sample.correlated());
         standardised_risks(sample.treated, sample.outcome, &sample.covariates, kind, clusters)
     },

@@ -86,6 +86,8 @@ pub(super) struct EstimatorSpec {
     /// It extrapolates where the arms do not overlap.
     pub(super) is_regression: bool,
     pub(super) needs_propensity: bool,
+    /// The range outside of which it distrusts propensity scores.
+    pub(super) clip: fn(&Args) -> (f64, f64),
     /// The argument that is for this estimator only.
     argument: Option<&'static str>,
     /// Those of the arguments about rows, `second_cluster` and `weights`, that it takes.
@@ -133,6 +135,7 @@ impl EstimatorSpec {
             controls: Controls::Covariates,
             is_regression: false,
             needs_propensity: false,
+            clip: Args::clip_range,
             argument: None,
             row_arguments: &[],
             unfit_refuters: &[],
@@ -223,7 +226,7 @@ impl From<EstimandName> for Estimand {
     }
 }
 
-/// The measure of an effect: a difference or a ratio.
+/// The measure of an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub(super) enum Measure {
@@ -232,12 +235,19 @@ pub(super) enum Measure {
     RiskRatio,
     OddsRatio,
     RateRatio,
+    /// That a value under the treatment is larger than one under control, ties counted half.
+    ProbabilityOfSuperiority,
 }
 
 impl Measure {
     /// Its name in a sentence.
     pub(super) fn words(self) -> String {
         self.into_str().replace('_', " ")
+    }
+
+    /// It is in units of the outcome, or of its risk.
+    pub(super) fn is_difference(self) -> bool {
+        matches!(self, Self::Difference | Self::RiskDifference)
     }
 
     /// The uncertainty of a ratio is that of its logarithm.
@@ -247,12 +257,26 @@ impl Measure {
 
     /// The value of no effect, which the p-value tests.
     pub(super) fn null(self) -> f64 {
-        if self.is_ratio() { 1.0 } else { 0.0 }
+        self.shown(0.0)
     }
 
-    /// Converts a number from the scale of inference, which is logarithmic for ratios.
+    /// Converts a number from the scale of inference, on which no effect is 0. It is logarithmic for
+    /// ratios.
     fn shown(self, value: f64) -> f64 {
-        if self.is_ratio() { value.exp() } else { value }
+        match self {
+            Self::RiskRatio | Self::OddsRatio | Self::RateRatio => value.exp(),
+            Self::ProbabilityOfSuperiority => value + 0.5,
+            Self::Difference | Self::RiskDifference => value,
+        }
+    }
+
+    /// The reverse of [`Self::shown`].
+    fn inferred(self, value: f64) -> f64 {
+        match self {
+            Self::RiskRatio | Self::OddsRatio | Self::RateRatio => value.ln(),
+            Self::ProbabilityOfSuperiority => value - 0.5,
+            Self::Difference | Self::RiskDifference => value,
+        }
     }
 }
 
@@ -336,7 +360,7 @@ impl EstimationSample<'_> {
 /// An estimate and how it came about.
 #[derive(Clone, Debug)]
 pub(super) struct EffectEstimate {
-    /// On the scale of inference: the logarithm of a ratio.
+    /// On the scale of inference: the logarithm of a ratio, a probability less a half.
     pub(super) estimate: Estimate,
     pub(super) measure: Measure,
     /// The interval and p-value of a test, which replace those of the standard error.
@@ -347,8 +371,12 @@ pub(super) struct EffectEstimate {
     pub(super) influence: Option<Vec<f64>>,
     /// The number of pairs, where pairs were compared.
     pub(super) pairs: Option<usize>,
+    /// A test that holds with weak instruments rejects no large effect, whatever the interval is.
+    pub(super) unbounded: bool,
     /// Whole sentences that a reader must know.
     pub(super) remarks: Vec<String>,
+    /// For the sentence of a finding: the arms overlap too little.
+    pub(super) overlap_warning: Option<String>,
 }
 
 impl EffectEstimate {
@@ -361,7 +389,9 @@ impl EffectEstimate {
             se_kind: se_kind.into(),
             influence: None,
             pairs: None,
+            unbounded: false,
             remarks: Vec::new(),
+            overlap_warning: None,
         }
     }
 
@@ -378,7 +408,7 @@ impl EffectEstimate {
 
     /// An estimate with the interval and p-value of a test.
     fn by_test(found: InvertedEstimate, measure: Measure, se_kind: &str) -> Self {
-        let value = if measure.is_ratio() { found.value.ln() } else { found.value };
+        let value = measure.inferred(found.value);
         let standard_error = found.standard_error.unwrap_or(f64::NAN);
         let estimate = Estimate { value, standard_error, degrees: f64::INFINITY };
         Self { inverted: Some(found), measure, ..Self::new(estimate, "ate", se_kind) }

@@ -1,5 +1,6 @@
 //! Linear regression with the wild cluster bootstrap, for few clusters.
 
+use super::linear::OLS;
 use super::{EffectEstimate, EstimationSample, EstimatorSpec, Measure};
 use crate::regress::comparison::group_count;
 use crate::regress::robustness;
@@ -14,6 +15,8 @@ const SAMPLES: usize = 9_999;
 pub(super) const WILD_CLUSTER: EstimatorSpec = EstimatorSpec {
     is_regression: true,
     robustness: robustness::of_ols,
+    // Scaled risks would take the standard error, which is too small with few clusters.
+    risks: OLS.risks,
     ..EstimatorSpec::new(
         "wild_cluster",
         "Linear regression with the wild cluster bootstrap",

@@ -260,7 +260,7 @@ pub struct ScorePair;
 impl RowFunction for ScorePair {
     const DOC: FunctionDoc = FunctionDoc {
         name: "score_pair",
-        version: 2,
+        version: 3,
         arguments: &[("spec", "text"), ("reference", "text"), ("prediction", "text")],
         returns: "struct",
         summary: "the scores that the spec (a literal in JSON) names, and counts that add up to those of a corpus",
@@ -289,7 +289,7 @@ pub struct ScoreContinuation;
 impl RowFunction for ScoreContinuation {
     const DOC: FunctionDoc = FunctionDoc {
         name: "score_continuation",
-        version: 2,
+        version: 3,
         arguments: &[
             ("spec", "text"),
             ("given", "text"),
