@@ -71,6 +71,29 @@ fn sleepstudy_is_as_lmertest_prints_it() {
 }
 
 #[test]
+fn outcomes_of_yes_and_no_are_fitted_by_laplace() {
+    // The numbers of tests/reference/mixed_binary.py.
+    let with = "outcomes: [right], fixed: [prompt], random: [model, problem], family: binomial";
+    let project = fitted(&published("answers"), with);
+    let rows = project.rows("fitted");
+    let prompt = find(&rows, &[("term", "prompt")]);
+    prints(prompt, "estimate", 0.6675, 4);
+    prints(prompt, "standard_error", 0.2505, 4);
+    assert!(prompt["df"].is_null(), "{prompt}");
+    let change = "Per unit of `prompt`, the log odds of right change by 0.6675 (95 % CI ";
+    let fit = "z; odds ratio 1.949); mixed logistic model with random effects of `model` and `problem` \
+               by Laplace, n = 360.";
+    says(text(prompt, "note"), &[change, fit]);
+    let components = project.rows("fitted.components");
+    prints(find(&components, &[("group", "problem")]), "sd", 0.9693, 4);
+    prints(find(&components, &[("group", "(residual)")]), "sd", 1.8138, 4);
+    let columns = "method converged singular parameters";
+    let fit = &project.rows("fitted.fit")[0];
+    assert_eq!(values(fit, columns), json!(["Laplace", true, false, 4]));
+    prints(fit, "criterion", 437.2770, 4);
+}
+
+#[test]
 fn nested_and_crossed_columns_have_shares_of_the_variance() {
     let with = "outcomes: [strength], random: [batch, sample], reml: false";
     let project = fitted(&published("pastes"), with);
@@ -258,6 +281,11 @@ fn an_effect_that_may_differ_between_groups_is_warned_about() {
     let days = find(&rows, &[("term", "days")]);
     prints(days, "standard_error", 0.804, 3);
     says(text(days, "note"), &["The effect is taken as equal in all groups of `subject`"]);
+    // A logistic model has no slopes.
+    let with = "outcomes: [right], fixed: [prompt], random: [model, problem], family: binomial";
+    let (_, told) = warnings(&published("answers"), with);
+    says(&told[0], &["(add `interactions: [[model, prompt]]`)"]);
+    assert!(!told[0].contains("slopes"), "{told:?}");
     // Eight groups, two arms within each, and two or more rows of each.
     let row = |at: u64| format!("g{},{},{}", at / 8, ["a", "b"][at as usize % 2], noise(at, 1));
     let within = csv("g,arm,y", (0..64).map(row));

@@ -324,6 +324,7 @@ fn arms_that_overlap_too_little_are_refused() {
         ("effects", estimators.to_owned()),
         ("any", format!("{estimators}, max_clipped: 1")),
         ("ato", "estimand: ato".to_owned()),
+        ("att", "estimand: att, estimators: [aipw]".to_owned()),
     ];
     let project = ran_with(text(&peer, "csv"), &format!("{TWO}, confounders: [x]"), &steps);
     let clipped = number(&project.rows("effects.overlap")[0], "clipped");
@@ -337,6 +338,11 @@ fn arms_that_overlap_too_little_are_refused() {
         says(reason, &[rows, "2,000 rows have a propensity score outside of", "1.0 % that"]);
         says(reason, &["overlap: trim", "estimand: ato"]);
     }
+    // The weights of the treated are large at high scores only.
+    let row = estimate(&project, "att", "aipw");
+    let reason = text(&row, "reason");
+    is_refused(&row, reason);
+    says(reason, &["347 of 2,000 rows have a propensity score above 0.99"]);
     let row = estimate(&project, "effects", "ols");
     assert!(text(&row, "note").contains("for them the regression extrapolates."), "{row}");
     let words = "That is too little overlap: 1,099 of 2,000 rows";

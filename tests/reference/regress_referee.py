@@ -311,6 +311,7 @@ def overlap() -> dict:
         "csv": text(table),
         "clipped": int(((e < 0.05) | (e > 0.95)).sum()),
         "clipped_aipw": int(((e < 0.01) | (e > 0.99)).sum()),
+        "clipped_aipw_att": int((e > 0.99).sum()),
         "weighting": weighted(table),
         "ato": weighted(table, overlap=True),
         "trimmed": weighted(inside),

@@ -69,23 +69,27 @@ pub use graph::{
     Instrument, Instruments, QueryError, VariableSets, identify,
 };
 pub use linear::{
-    AdjustedEffect, AndersonRubin, Covariance, LinearFit, Overidentification, TwoStage, adjusted,
-    anderson_rubin, interacted, two_stage,
+    AdjustedEffect, AndersonRubin, Covariance, LinearFit, Overidentification, RowDesign, RowEffect,
+    TwoStage, WildClusters, adjusted, adjusted_by_design, anderson_rubin,
+    difference_in_differences, interacted, two_stage, wild_weights,
 };
 pub use location::{RelativeEffect, RobustLocation, location, relative};
-pub use mixed::{MixedFit, RandomCovariance, RandomTerm, is_nested, mixed};
+pub use mixed::{
+    MixedFamily, MixedFit, RandomCovariance, RandomTerm, is_nested, mixed, mixed_binary,
+};
 pub use modification::{
     Modification, ModifierGroup, interaction, modification, overlap_interaction,
 };
-pub use multiplicity::{Adjustment, adjust};
+pub use multiplicity::{Adjustment, Influence, adjust, max_t};
 pub use ordinal::{OrdinalEffect, proportional_odds};
 pub use power::{
     DetectableEffects, Pilot, StudyDesign, VarianceComponents, minimum_detectable, paired_gain,
     pilot,
 };
 pub use propensity::{
-    CrossFit, Estimand, Matching, Propensity, Stratification, Weighting, aipw, cross_fit_aipw,
-    jackknifed_aipw, jackknifed_weighting, matching, stratification, weighting,
+    CrossFit, Estimand, Matching, Propensity, Stratification, Weighting, aipw, aipw_treated,
+    cross_fit_aipw, jackknifed_aipw, jackknifed_aipw_treated, jackknifed_weighting, matching,
+    stratification, weighting,
 };
 pub use proportion::{clustered_interval, logit_interval, wilson_interval};
 pub use ranked::{FriedmanTest, RankSum, SignedRankShift, friedman, rank_sum, signed_rank_shift};

@@ -42,6 +42,13 @@ pub(crate) struct LabelCodes {
 
 impl LabelCodes {
     pub(crate) fn push(&mut self, name: Option<&str>) {
+        // The rows of a group often follow each other, which saves the look-up.
+        let last = self.rows.last().copied().unwrap_or(NONE);
+        let is_last = |name: &str| self.names.get(last as usize).is_some_and(|one| one == name);
+        if name.is_some_and(is_last) {
+            self.rows.push(last);
+            return;
+        }
         let code = name.map(|name| match self.known.get(name) {
             Some(code) => *code,
             None => {

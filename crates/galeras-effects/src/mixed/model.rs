@@ -3,12 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::iter::once;
 
-use super::args::{Args, grouping_name};
+use super::args::{Args, Family, grouping_name};
 use crate::columns::{LabelCodes, NONE, NamedColumns};
 use crate::shared_columns::{Answer, NoNumber};
 use crate::words::infinite;
 use galeras_base::prose::{count, thousands};
-use galeras_causal::{ColumnRef, MixedFit, RandomTerm, Refusal, is_nested, mixed};
+use galeras_causal::{ColumnRef, MixedFit, RandomTerm, Refusal, is_nested, mixed, mixed_binary};
 use galeras_operator::far_numbers::{LEAST_RANGE, least_if_far, lost_digits, moved};
 use galeras_operator::missing_values::MissingValues;
 
@@ -175,8 +175,11 @@ fn fit_rows(
         })
         .collect();
     let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
-    let mut fit = mixed(&values, &slices, &terms, args.reml)
-        .map_err(|refusal| words(&refusal, outcome, &fixed, &effects))?;
+    let fitted = match args.family {
+        Family::Normal => mixed(&values, &slices, &terms, args.reml),
+        Family::Binomial => mixed_binary(&values, &slices, &terms),
+    };
+    let mut fit = fitted.map_err(|refusal| words(&refusal, outcome, &fixed, &effects))?;
     if let (Some(origin), Some(intercept)) = (origin, fit.coefficients.first_mut()) {
         intercept.value += origin;
     }

@@ -2,7 +2,7 @@
 
 use super::args::Args;
 use super::equivalence::{EquivalenceTest, MarginUnits};
-use super::estimators::{Controls, estimator_with};
+use super::estimators::{Controls, DID, WILD_CLUSTER, estimator_with};
 use super::ports::is_result;
 use crate::checks::{ArgChecks, is_plain};
 use galeras_causal::{CausalGraph, Covariance};
@@ -18,6 +18,7 @@ pub(super) fn check(args: &Args, cx: &BindContext) -> Result<Option<CausalGraph>
     columns(args, &mut checks);
     levels_and_dose(args, &mut checks);
     roles(args, &mut checks);
+    design(args, &mut checks);
     numbers(args, &mut checks);
     consequences(args, &mut checks);
     estimators(args, &mut checks);
@@ -30,9 +31,16 @@ pub(super) fn check(args: &Args, cx: &BindContext) -> Result<Option<CausalGraph>
 /// Every column exists and has a fitting type.
 fn columns(args: &Args, checks: &mut ArgChecks<'_>) {
     checks.column("treatment", &args.treatment, "a plain value", is_plain);
-    for (path, name) in [("unit", &args.unit), ("cluster", &args.cluster)] {
+    for (path, name) in
+        [("unit", &args.unit), ("cluster", &args.cluster), ("second_cluster", &args.second_cluster)]
+    {
         if let Some(name) = name {
             checks.column(path, name, "a plain value", is_plain);
+        }
+    }
+    for (path, name) in [("weights", &args.weights), ("after", &args.after)] {
+        if let Some(name) = name {
+            checks.column(path, name, "a number", is_number);
         }
     }
     for (list, names) in [("confounders", &args.confounders), ("modifiers", &args.modifiers)] {
@@ -115,6 +123,54 @@ fn roles(args: &Args, checks: &mut ArgChecks<'_>) {
     }
 }
 
+/// Weights, a second column of clusters and the time play no other role, and have what they need.
+fn design(args: &Args, checks: &mut ArgChecks<'_>) {
+    for (path, name) in [
+        ("second_cluster", &args.second_cluster),
+        ("weights", &args.weights),
+        ("after", &args.after),
+    ] {
+        let Some(name) = name else { continue };
+        let lists = [
+            &args.outcomes,
+            &args.confounders,
+            &args.modifiers,
+            &args.instruments,
+            &args.absorb,
+            &args.by,
+        ];
+        let groups = [Some(&args.treatment), args.unit.as_ref(), args.cluster.as_ref()];
+        let mut taken = lists.into_iter().flatten().chain(groups.into_iter().flatten());
+        let twice = args.design_columns().filter(|one| *one == name).count() > 1;
+        if twice || taken.any(|one| one == name) {
+            let message = format!("column `{name}` already has another role");
+            checks.error(path, Code::ConflictingArguments, message);
+        }
+        if path != "after" && !args.absorb.is_empty() {
+            let message = format!("absorbed effects know no `{path}`");
+            checks.conflict(path, message, "remove `absorb`, or name its columns in `confounders`");
+        }
+    }
+    if args.second_cluster.is_some() {
+        if args.cluster.is_none() && args.unit.is_none() {
+            let message = "a second column of clusters needs a first";
+            checks.conflict("second_cluster", message, "add `cluster: <column>`");
+        }
+        if let Some(kind) = args.standard_errors.map(Covariance::from)
+            && !matches!(kind, Covariance::Cr0 | Covariance::Cr1 | Covariance::Cr3)
+        {
+            let message = format!("{kind} is not defined for two-way clusters");
+            checks.conflict("standard_errors", message, "use CR3, CR1 or CR0");
+        }
+    }
+    if let Some(reason) =
+        args.estimators().first().and_then(|primary| primary.without_row_argument(args))
+    {
+        let path = if args.second_cluster.is_some() { "second_cluster" } else { "weights" };
+        checks.conflict(path, reason, "name one of these first in `estimators`, without a `unit`");
+    }
+}
+
 /// Columns of `prompt` and `generate` that follow from the prompt, and those that follow from the
 /// model as well.
 const OF_PROMPT: [&str; 5] =
@@ -180,6 +236,12 @@ fn estimators(args: &Args, checks: &mut ArgChecks<'_>) {
             checks.conflict(path, format!("`{name}` is listed twice"), "remove one of them");
         }
         let (lacks, help) = match estimator.controls {
+            _ if *estimator == DID && args.after.is_none() => {
+                ("a column of time", "add `after: <column>`, 1 after the event and 0 before")
+            }
+            _ if *estimator == WILD_CLUSTER && args.cluster.is_none() && args.unit.is_none() => {
+                ("clusters", "add `cluster: <column>`")
+            }
             Controls::Units if args.unit.is_none() => ("a unit", "add `unit: <column>`"),
             Controls::Instruments if args.instruments.is_empty() && !graph => {
                 ("an instrument", "add `instruments: [<column>]`")
@@ -200,6 +262,7 @@ fn estimators(args: &Args, checks: &mut ArgChecks<'_>) {
         ("folds", args.folds.is_some()),
         ("strata", args.strata.is_some()),
         ("absorb", !args.absorb.is_empty()),
+        ("after", args.after.is_some()),
     ] {
         if let Some(estimator) = estimator_with(path).filter(|one| given && !chosen.contains(one)) {
             let name = estimator.name();
@@ -262,6 +325,10 @@ fn margins(args: &Args, checks: &mut ArgChecks<'_>) {
     if equivalence.units == MarginUnits::SdDifference && args.unit.is_none() {
         let message = "differences within units need a `unit`";
         checks.conflict("equivalence.units", message, "add `unit: <column>`, or use `sd`");
+    }
+    if equivalence.units != MarginUnits::Raw && args.weights.is_some() {
+        let message = "standard deviations are of rows without weights";
+        checks.conflict("equivalence.units", message, "use `units: raw`, or remove `weights`");
     }
     for (list, names) in directions {
         if !names.is_empty() && equivalence.test == EquivalenceTest::Equivalence {

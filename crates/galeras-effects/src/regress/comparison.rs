@@ -4,6 +4,7 @@
 use super::adjustment::AdjustmentPlan;
 use super::args::{Args, Contrasts};
 use super::data_faults::{lost_in_rounding, repeated_ids, short_list, split_units};
+use super::design::DesignColumns;
 use super::estimators::pairs::UnitPairs;
 use super::frame::{
     AnalysisFrame, CovariateColumns, LabelCodes, NONE, covariate_columns, gather, level_codes,
@@ -109,6 +110,7 @@ pub(super) struct RowSet {
     /// The levels of each absorbed column.
     pub(super) absorbed: Vec<Vec<u32>>,
     pub(super) instruments: Vec<Vec<f64>>,
+    pub(super) design: DesignColumns,
     /// Why no estimator can use the values of the covariates.
     pub(super) covariates_refused: Option<String>,
     pub(super) trimmed: Option<TrimmedRows>,
@@ -162,6 +164,7 @@ impl RowSet {
             absorbed: self.absorbed.iter().map(codes).collect(),
             covariates: columns(&self.covariates),
             instruments: columns(&self.instruments),
+            design: self.design.of_rows(kept),
             rows: rows.kept,
             ..self
         }
@@ -277,6 +280,7 @@ fn row_set(
         covariates: adjusted.values.into_iter().map(moved).collect(),
         absorbed: args.absorb.iter().map(|name| level_codes(frame, name, &rows.kept)).collect(),
         instruments: columns(&plan.instruments),
+        design: DesignColumns::of(args, frame, &rows.kept),
         covariates_refused,
         trimmed: None,
         comparisons: Vec::new(),
@@ -386,8 +390,8 @@ fn why_refused(
 
 /// The group columns of an analysis, as the end of a list.
 fn or_group_columns(args: &Args) -> String {
-    let names = [&args.unit, &args.cluster];
-    let mut names: Vec<&str> = names.into_iter().flatten().map(String::as_str).collect();
+    let groups = args.unit.iter().chain(&args.cluster).chain(args.design_columns());
+    let mut names: Vec<&str> = groups.map(String::as_str).collect();
     names.push(&args.treatment);
     names.iter().map(|name| format!(" or `{name}`")).collect()
 }
@@ -491,7 +495,12 @@ impl UsableRows {
     ) -> Self {
         let values = &frame.numbers[outcome];
         let codes = [&frame.units, &frame.clusters];
-        let group_missing = |row: usize| codes.into_iter().flatten().any(|c| c.rows[row] == NONE);
+        let design: Vec<&Vec<f64>> =
+            args.design_columns().map(|name| &frame.numbers[name]).collect();
+        let group_missing = |row: usize| {
+            codes.into_iter().flatten().any(|c| c.rows[row] == NONE)
+                || design.iter().any(|column| column[row].is_nan())
+        };
         let covariates: Vec<(&String, &Vec<f64>)> = plan
             .adjusted
             .iter()

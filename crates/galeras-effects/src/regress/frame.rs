@@ -123,7 +123,9 @@ pub(super) async fn read(
     }
     let has_levels = |name: &&String| {
         let field = types.field_with_unqualified_name(name);
-        field.is_ok_and(|field| is_text(field.data_type())) || args.absorb.contains(name)
+        field.is_ok_and(|field| is_text(field.data_type()))
+            || args.absorb.contains(name)
+            || args.second_cluster.as_ref() == Some(*name)
     };
     let (texts, plain): (Vec<String>, Vec<String>) =
         numbers.iter().cloned().partition(|name| has_levels(&name));

@@ -18,6 +18,7 @@ mod check;
 mod comparison;
 mod contours;
 mod data_faults;
+mod design;
 mod dose;
 mod effect_sizes;
 mod equivalence;

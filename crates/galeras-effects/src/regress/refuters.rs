@@ -280,6 +280,7 @@ fn estimate_again(
     let folds = cx.folds.map(|folds| gather(folds, &resample.rows));
     let absorbed: Vec<Vec<u32>> =
         set.absorbed.iter().map(|codes| gather(codes, &resample.rows)).collect();
+    let design = set.design.of_rows(&resample.rows);
     let sample = EstimationSample {
         args: cx.args,
         treated: &resample.treated,
@@ -291,6 +292,7 @@ fn estimate_again(
         units: resample.units.as_deref(),
         clusters: resample.clusters.as_deref(),
         absorbed: absorbed.iter().map(Vec::as_slice).collect(),
+        design: &design,
         folds: folds.as_deref(),
         score: None,
         only_value: true,

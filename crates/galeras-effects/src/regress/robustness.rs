@@ -86,6 +86,10 @@ fn regression(measures: &SensitivityMeasures<'_>, lin: bool) -> Result<Robustnes
         let fit = absorbed(&set.treated, outcome, &set.covariates(), &factors, Classic, None)?;
         return robustness(fit.estimate.statistic(), fit.residual_degrees as f64, 1.0, args.alpha);
     }
+    if args.weights.is_some() {
+        let message = "they are those of a regression without weights";
+        return Err(Refusal::Other(message.into()));
+    }
     let fit = if lin { interacted } else { adjusted };
     let fit = fit(&set.treated, outcome, &set.covariates(), Classic, None)?;
     robustness(fit.classic_statistic, fit.residual_degrees as f64, 1.0, args.alpha)

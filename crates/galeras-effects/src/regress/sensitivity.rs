@@ -7,9 +7,11 @@ use super::estimators::{EffectEstimate, OLS};
 use super::evalue::evalue;
 use super::robustness::of_secondary_ols;
 use crate::shared_columns::{self as columns, Answer, NoNumber, found, reason_of, status_of};
+use crate::words::ci;
 use galeras_base::prose::{four_digits, thousands};
 use galeras_causal::{
-    SignedRanks, difference_in_means, location, minimum_detectable, paired_gain, relative,
+    CorrelationMethod, SignedRanks, correlation, difference_in_means, location, minimum_detectable,
+    paired_gain, relative,
 };
 use galeras_operator::small_table::{TableColumn, TableRow, number, text};
 
@@ -147,8 +149,26 @@ fn power(measures: &mut SensitivityMeasures<'_>, effect: &EffectEstimate) {
         }
         Err(reason) => measures.refused("power", "minimum_detectable_effect", reason),
     }
+    let Some(pairs) = set.pairs(measures.comparison.near_zero()).filter(|_| effect.pairs.is_some())
+    else {
+        return;
+    };
+    // Pairing takes the part that both arms share out of the variance (Miller 2024).
+    if let Ok(shared) =
+        correlation(&pairs.treatment, &pairs.control, CorrelationMethod::Pearson, args.alpha)
+    {
+        let interval = match shared.interval.filter(|_| set.clusters.is_none()) {
+            Some(ends) => format!(" ({})", ci(args.alpha, ends)),
+            None => String::new(),
+        };
+        let note = format!(
+            "The outcomes of a data point under both arms have a correlation of {}{interval}.",
+            four_digits(shared.coefficient)
+        );
+        measures.add("power", "correlation_of_arms", Ok(shared.coefficient), note);
+    }
     // Welch's standard error knows no clusters, so that there is nothing to compare with.
-    if effect.pairs.is_none() || set.clusters.is_some() {
+    if set.clusters.is_some() {
         return;
     }
     let gain = difference_in_means(&set.treated, measures.comparison.near_zero())

@@ -1,21 +1,25 @@
 //! The estimators: [`ESTIMATORS`] lists them. An entry has everything that the analysis asks of an
 //! estimator, so a new one is an entry with its functions and a line in the list.
 
+mod did;
 mod front_door;
 mod generalised;
 mod instruments;
 mod linear;
 pub(super) mod pairs;
 mod propensity;
+mod wild;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 use super::args::Args;
+use super::design::DesignColumns;
 use super::evalue::scaled_risks;
 use super::robustness::of_no_regression;
 use super::sensitivity::SensitivityMeasures;
+use galeras_base::prose::name_list;
 use galeras_causal::{
     Covariance, Estimand, Estimate, InvertedEstimate, Propensity, Refusal, Refuter, RiskRatio,
 };
@@ -29,6 +33,8 @@ const ESTIMATORS: &[&EstimatorSpec] = &[
     &linear::DIFFERENCE,
     &linear::OLS,
     &linear::LIN,
+    &wild::WILD_CLUSTER,
+    &did::DID,
     &propensity::MATCHING,
     &propensity::STRATIFICATION,
     &propensity::WEIGHTING,
@@ -53,6 +59,8 @@ const ESTIMATORS: &[&EstimatorSpec] = &[
 pub(super) const PAIRED: Estimator = Choice(&pairs::PAIRED);
 pub(super) const DIFFERENCE: Estimator = Choice(&linear::DIFFERENCE);
 pub(super) const OLS: Estimator = Choice(&linear::OLS);
+pub(super) const DID: Estimator = Choice(&did::DID);
+pub(super) const WILD_CLUSTER: Estimator = Choice(&wild::WILD_CLUSTER);
 pub(super) const WEIGHTING: Estimator = Choice(&propensity::WEIGHTING);
 pub(super) const AIPW: Estimator = Choice(&propensity::AIPW);
 
@@ -82,6 +90,8 @@ pub(super) struct EstimatorSpec {
     pub(super) clip: fn(&Args) -> (f64, f64),
     /// The argument that is for this estimator only.
     argument: Option<&'static str>,
+    /// Those of the arguments about rows, `second_cluster` and `weights`, that it takes.
+    row_arguments: &'static [&'static str],
     /// The refuters that do not apply to it, with the reason.
     pub(super) unfit_refuters: &'static [(Refuter, &'static str)],
     /// The risk ratio behind an estimate on an outcome of zeros and ones.
@@ -127,6 +137,7 @@ impl EstimatorSpec {
             needs_propensity: false,
             clip: Args::clip_range,
             argument: None,
+            row_arguments: &[],
             unfit_refuters: &[],
             risks: scaled_risks,
             robustness: of_no_regression,
@@ -140,6 +151,22 @@ impl EstimatorSpec {
 
     pub(super) fn needs_unit(&self) -> bool {
         self.controls == Controls::Units
+    }
+
+    /// Why it does not apply with the arguments about rows that are given.
+    pub(super) fn without_row_argument(&self, args: &Args) -> Option<String> {
+        let given = [("second_cluster", &args.second_cluster), ("weights", &args.weights)];
+        let refused = given
+            .into_iter()
+            .find(|(argument, name)| name.is_some() && !self.row_arguments.contains(argument));
+        refused.map(|(argument, _)| {
+            let takers: Vec<&str> = ESTIMATORS
+                .iter()
+                .filter(|one| one.row_arguments.contains(&argument))
+                .map(|one| one.name)
+                .collect();
+            format!("`{}` does not take `{argument}`: only {} do", self.name, name_list(&takers))
+        })
     }
 
     pub(super) fn estimates(&self, estimand: EstimandName) -> bool {
@@ -271,6 +298,7 @@ pub(super) struct EstimationSample<'a> {
     pub(super) clusters: Option<&'a [u32]>,
     /// The levels of each absorbed column.
     pub(super) absorbed: Vec<&'a [u32]>,
+    pub(super) design: &'a DesignColumns,
     /// The fold of each row, for cross-fitting.
     pub(super) folds: Option<&'a [u32]>,
     /// Present if an estimator needs it.
@@ -339,6 +367,8 @@ pub(super) struct EffectEstimate {
     pub(super) inverted: Option<InvertedEstimate>,
     pub(super) estimand: String,
     pub(super) se_kind: String,
+    /// The contribution of each row of the sample to the error, if it is known.
+    pub(super) influence: Option<Vec<f64>>,
     /// The number of pairs, where pairs were compared.
     pub(super) pairs: Option<usize>,
     /// A test that holds with weak instruments rejects no large effect, whatever the interval is.
@@ -357,6 +387,7 @@ impl EffectEstimate {
             inverted: None,
             estimand: estimand.to_owned(),
             se_kind: se_kind.into(),
+            influence: None,
             pairs: None,
             unbounded: false,
             remarks: Vec::new(),
@@ -397,6 +428,13 @@ impl EffectEstimate {
                 (self.measure.shown(low), self.measure.shown(high))
             }
         }
+    }
+
+    /// The interval of so many standard errors to either side, on the scale of its measure.
+    pub(super) fn interval_of(&self, errors: f64) -> (f64, f64) {
+        let Estimate { value, standard_error, .. } = self.estimate;
+        let half = errors * standard_error;
+        (self.measure.shown(value - half), self.measure.shown(value + half))
     }
 
     /// The two-sided p-value of no effect.

@@ -121,6 +121,16 @@ impl UnitPairs {
         self.treatment.iter().zip(&self.control).map(|(t, c)| t - c).collect()
     }
 
+    /// The contribution of each row to the error of the mean difference: that of a pair is on its first
+    /// row.
+    fn influence(&self, units: &[u32], mean: f64) -> Vec<f64> {
+        let mut of_unit = vec![0.0; group_count(units)];
+        for (unit, difference) in self.units.iter().zip(self.differences()) {
+            of_unit[*unit as usize] = (difference - mean) / self.len() as f64;
+        }
+        units.iter().map(|unit| std::mem::take(&mut of_unit[*unit as usize])).collect()
+    }
+
     /// The pairs of a sample. A refuter may leave out some of the units, so it needs only two.
     fn of_sample(sample: &EstimationSample<'_>, units: &[u32]) -> Result<Self, Refusal> {
         let pairs = Self::of(sample.treated, sample.outcome, units);
@@ -161,7 +171,8 @@ fn paired_difference(sample: &EstimationSample<'_>) -> Result<EffectEstimate, Re
             EffectEstimate::new(estimate, "ate", format!("{kind} of pair differences"))
         }
     };
-    Ok(pairs.noted_in(result))
+    let influence = pairs.influence(units, result.estimate.value);
+    Ok(EffectEstimate { influence: Some(influence), ..pairs.noted_in(result) })
 }
 
 fn by_ranks(sample: &EstimationSample<'_>) -> Result<EffectEstimate, Refusal> {

@@ -1,12 +1,12 @@
 //! Estimators by propensity scores.
 
 use super::{EffectEstimate, EstimandName, EstimationSample, EstimatorSpec};
-use crate::regress::args::StandardErrors;
+use crate::regress::args::{Args, StandardErrors};
 use crate::regress::comparison::FEWEST_UNITS;
 use galeras_base::prose::{count, thousands};
 use galeras_causal::{
-    Propensity, Refusal, Refuter, aipw, cross_fit_aipw, jackknifed_aipw, jackknifed_weighting,
-    matching, stratification, weighting,
+    Propensity, Refusal, Refuter, aipw, aipw_treated, cross_fit_aipw, jackknifed_aipw,
+    jackknifed_aipw_treated, jackknifed_weighting, matching, stratification, weighting,
 };
 
 /// The range to which `aipw` clips scores: wide, as its regressions make up for extreme weights.
@@ -59,7 +59,8 @@ pub(super) const WEIGHTING: EstimatorSpec = EstimatorSpec {
 
 pub(super) const AIPW: EstimatorSpec = EstimatorSpec {
     needs_propensity: true,
-    clip: |_| AIPW_CLIP,
+    estimands: &[EstimandName::Ate, EstimandName::Att],
+    clip: aipw_clip,
     argument: Some("folds"),
     ..EstimatorSpec::new(
         "aipw",
@@ -222,19 +223,30 @@ fn doubly_robust(
     require_clusters(sample, FEWEST_UNITS)?;
     let (args, clusters) = (sample.args, sample.correlated());
     let (x, treated, outcome) = (&sample.covariates, sample.treated, sample.outcome);
-    let robust = aipw(x, treated, outcome, score, AIPW_CLIP, clusters)?;
+    let (of_treated, clip) = (args.estimand == EstimandName::Att, aipw_clip(args));
+    let plain = if of_treated { aipw_treated } else { aipw };
+    let robust = plain(x, treated, outcome, score, clip, clusters)?;
     let (kind, jackknife) = error_kind(sample);
+    let jackknifed = if of_treated { jackknifed_aipw_treated } else { jackknifed_aipw };
     let estimate = match jackknife {
-        true => jackknifed_aipw(x, treated, outcome, score, AIPW_CLIP, clusters)?,
+        true => jackknifed(x, treated, outcome, score, clip, clusters)?,
         false => robust.estimate,
     };
     let mut result = EffectEstimate::new(estimate, args.estimand.into_str(), kind);
-    result.remarks.extend(clipping_remark(robust.clipped, treated.len(), AIPW_CLIP));
+    result.remarks.extend(clipping_remark(robust.clipped, treated.len(), clip));
     Ok(result)
+}
+
+fn aipw_clip(args: &Args) -> (f64, f64) {
+    args.at_unbounded_ends(AIPW_CLIP)
 }
 
 fn cross_fitted(sample: &EstimationSample<'_>, folds: &[u32]) -> Result<EffectEstimate, Refusal> {
     let (args, clusters) = (sample.args, sample.correlated());
+    if args.estimand != EstimandName::Ate {
+        let reason = "with `folds` `aipw` estimates the ate only: remove `folds` for the att";
+        return Err(Refusal::Other(reason.into()));
+    }
     match clusters {
         Some(_) => require_clusters(sample, FEWEST_CLUSTERS)?,
         None => sample.require("rows for folds", sample.treated.len(), FEWEST_FOLDED)?,
