@@ -105,6 +105,7 @@ steps:
       refuters: [{refuters}]
       simulations: {simulations}
       penalty: 1.0
+      max_clipped: 1
       seed: {seed}{more}
 outputs:
   estimates:   {{ from: effects, path: estimates.csv }}

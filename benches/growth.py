@@ -67,7 +67,7 @@ steps:
     from: features
     with:
       rules:
-        - {{ name: parses, check: "n_ast_errors = 0" }}
+        - {{ name: parses, check: "parses(code)" }}
         - {{ name: has a body, check: "n_words > 8" }}
   distinct: {{ op: dedup, from: valid, with: {{ column: code }} }}
   drawn: {{ op: sample, from: distinct, with: {{ fraction: 0.5, seed: 1 }} }}

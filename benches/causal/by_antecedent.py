@@ -58,6 +58,7 @@ steps:
       graph: {graph}
       estimators: [{estimators}]{more}
       clip: [{clip}, {rest}]
+      max_clipped: 1
       folds: 5
       standard_errors: classic
       simulations: {simulations}

@@ -61,12 +61,14 @@ class Workflow:
     def check(self) -> list[Diagnostic]:
         """Everything that is wrong with the workflow; an empty list if nothing is. Runs nothing.
 
+        It sends nothing either: a file behind a URL is a warning, as its columns are not known.
+
         >>> galeras.Workflow("workflow.yaml", n=50).check()
         []
         >>> [mistake.code for mistake in galeras.Workflow("workflow.yaml", n=-1).check()]
         ['wrong-value']
         """
-        events = _program.events(["check", *self._call(), "--format", "json"], expected=(0, 2))
+        events = _program.events(["check", *self._named(), "--format", "json"], expected=(0, 2))
         return list(_program.diagnostics(list(events)))
 
     def plan(self) -> Plan:
@@ -231,19 +233,24 @@ class Workflow:
         return f"galeras.Workflow({os.fspath(self.path)!r}{params})"
 
     def _repr_html_(self) -> str:
-        mistakes = self.check()
+        mistakes = [mistake for mistake in self.check() if mistake.severity == "error"]
         if mistakes:
             from html import escape
 
             return "".join(f"<pre>{escape(str(mistake))}</pre>" for mistake in mistakes)
         return self.graph()
 
-    def _call(self) -> list[str]:
+    def _named(self) -> list[str]:
         """The file and what stands for it, as arguments of every verb."""
         call = [os.fspath(self.path)]
         call += [f"--set={name}={_text(value)}" for name, value in self.params.items()]
         if self.cache is not None:
             call.append(f"--cache={self.cache}")
+        return call
+
+    def _call(self) -> list[str]:
+        """The same for verbs that may ask a server, with what they may do."""
+        call = self._named()
         call += [f"--allow={what}" for what in self.allow]
         if self.allow_all:
             call.append("--allow-all")

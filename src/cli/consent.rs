@@ -24,7 +24,7 @@ use galeras_workflow::{Diagnostic, Diagnostics, SourceSpan, Span};
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct AllowArgs {
     /// Allow what a workflow does to the machine, with commas: exec, env:NAME=HOST, host:HOST,
-    /// read:PATH, write:PATH. May be repeated.
+    /// read:PATH, write:PATH, send:FROM=HOST. May be repeated.
     #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = Allowance::parse)]
     allow: Vec<Allowance>,
     /// Allow everything the workflow does: for one that you wrote or read.

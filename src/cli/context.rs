@@ -10,7 +10,7 @@ pub(super) use super::exit::{Exit, Failure, both, cannot_write, fail, failed};
 use super::remote::RemoteArgs;
 use super::screen::tell;
 pub(super) use super::screen::{answer, color, note, print, print_json, width};
-use super::store_places::{StorePlaces, refuse_linked};
+use super::store_places::{StorePlaces, check_origin, refuse_linked};
 use super::{Format, Settings, WorkflowArgs};
 use crate::registry::REGISTRY;
 use galeras_base::terminal_escape::{escape, shell_word};
@@ -96,10 +96,16 @@ pub(super) async fn open_store(location: &str) -> Result<Store, Failure> {
     Ok(Store::open(location).await?)
 }
 
+/// Opens the store of a workflow to use its results.
+pub(super) async fn open_results(args: &WorkflowArgs) -> Result<Store, Failure> {
+    check_origin(&args.store.cache, args.trust_store);
+    open_store(&args.store.cache).await
+}
+
 pub(super) async fn load(args: &WorkflowArgs, format: Format) -> Result<Surveyed, Failure> {
     let plan = planned(args, Settings::typed(&args.set), format, Path::new(".")).await?;
     let cache = &args.store.cache;
-    Ok(Surveyed::of(plan, open_store(cache).await?, cache, None).await?)
+    Ok(Surveyed::of(plan, open_results(args).await?, cache, None).await?)
 }
 
 /// Like [`load`], with outputs below the folder `out`, and with the remote unless using it needs
@@ -123,7 +129,7 @@ pub(super) async fn load_with_remote(
         Some(_) => None,
         None => remote.open(&plan).await?,
     };
-    let store = open_store(&args.store.cache).await?;
+    let store = open_results(args).await?;
     let asked = remote.as_deref().filter(|_| ask);
     let surveyed = Surveyed::of(plan, store, &args.store.cache, asked).await?;
     for warning in asked.iter().flat_map(|remote| remote.untold()) {
@@ -198,7 +204,7 @@ fn mention(set: &[String]) -> String {
 /// The workflow with the given settings, or else those of its last run.
 pub(super) async fn look(args: &LookArgs, format: Format) -> Result<Surveyed, Failure> {
     let workflow = &args.workflow;
-    let store = open_store(&workflow.store.cache).await?;
+    let store = open_results(workflow).await?;
     let settings = args.settings(&store).await?;
     // Only settings typed now name files that may be read: a store may come from anywhere.
     let plan = planned(workflow, settings, format, Path::new(".")).await?;

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::consent::{AllowArgs, trust};
 use super::context::{
     Exit, Failure, LookArgs, Surveyed, answer, fail_unknown, load, load_with_remote, look, note,
     plan_file, print, print_json, show_diagnostics,
@@ -21,6 +21,7 @@ use galeras_display::{GraphFormat, bytes, count, limit_text, render_graph, reque
 use galeras_engine::plan::Plan;
 use galeras_engine::runner::{Forecast, StepState, limit_states, output_conflicts, step_requests};
 use galeras_engine::trust::{AccessRequest, Allowance, phrase, report_request, requests};
+use galeras_operator::NoConsent;
 use galeras_operator::event::{LimitState, StepRequests};
 use galeras_study::step_graph;
 use galeras_workflow::Diagnostics;
@@ -123,9 +124,10 @@ fn asks(args: &WorkflowArgs, surveyed: &Surveyed, out: &Path) -> Vec<AccessReque
     let (plan, states) = (&surveyed.plan, &surveyed.states);
     let wanted: Vec<usize> = (0..plan.steps.len()).collect();
     let misses = |at: &usize| !states[*at].forecast.is_hit();
-    let mut all = requests(plan, &wanted, Some(out));
+    let trust = args.trust(Some(out));
+    let mut all = requests(plan, &wanted, Some(out), &*trust);
     all.extend(report_request(plan, out));
-    args.trust(Some(out)).open(requests_of_run(plan, &wanted, misses, all))
+    trust.open(requests_of_run(plan, &wanted, misses, all, &trust))
 }
 
 /// Shows why a run would be refused, if so.
@@ -235,8 +237,6 @@ pub(crate) struct CheckArgs {
     set: Vec<String>,
     #[command(flatten)]
     store: StoreArgs,
-    #[command(flatten)]
-    allow: AllowArgs,
     /// How to answer.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -248,9 +248,14 @@ pub(crate) async fn check(args: CheckArgs) -> Result<Exit, Failure> {
     }
     let mut exit = Exit::Done;
     for file in &args.files {
-        let consent = trust(file, &args.set, &args.allow, None);
         let (set, cache) = (Settings::typed(&args.set), &args.store.cache);
-        let (plan, diagnostics) = plan_file(file, set, cache, consent).await?;
+        let planned = plan_file(file, set, cache, Arc::new(NoConsent));
+        let (plan, mut diagnostics) = planned.await?;
+        diagnostics.warn_instead(
+            Code::NotAllowed,
+            "`check` sends nothing, so this file is not fetched, and its columns are not checked",
+            "`galeras plan` fetches the file and checks the rest",
+        );
         show_diagnostics(&diagnostics, args.format);
         match plan {
             Some(plan) if args.format == Format::Human => {
@@ -258,6 +263,9 @@ pub(crate) async fn check(args: CheckArgs) -> Result<Exit, Failure> {
                 print(&format!("{file}: ok, {} steps\n", plan.steps.len()))?;
             }
             Some(_) => {}
+            None if !diagnostics.has_errors() => {
+                note(&format!("{}: no mistakes found so far", escape(&file.display().to_string())));
+            }
             None => {
                 let hidden = diagnostics.dropped();
                 if hidden > 0 {

@@ -18,10 +18,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::consent::{load_trusted, require};
 use super::context::{
-    Exit, Failure, cannot_write, color, fail, failed, note, open_store, show_diagnostics,
+    Exit, Failure, cannot_write, color, fail, failed, note, open_results, show_diagnostics,
 };
 use super::process::watch_signals;
 use super::resources::default_env;
+use super::store_places::claim;
 use super::{Format, WorkflowArgs, screen};
 use galeras_base::scratch::WholeFile;
 use galeras_base::small_file::{self, MAX_LOCK_BYTES};
@@ -36,7 +37,7 @@ use galeras_engine::runner::{
 };
 use galeras_engine::trust::requests;
 use galeras_operator::event::{EventSink, RunStatus};
-use galeras_operator::{Consent, Fact, MAIN, REJECTS, Registration, answer_digest};
+use galeras_operator::{Access, Consent, Fact, MAIN, REJECTS, Registration, answer_digest};
 use galeras_sql::session::{column, session};
 use galeras_store::{Manifest, Store, timestamp};
 
@@ -52,13 +53,15 @@ pub(crate) struct LockArgs {
 
 /// Asks for the external facts of the workflow, and pins the answers.
 pub(crate) async fn lock(args: LockArgs, started: Instant) -> Result<Exit, Failure> {
-    let WorkflowArgs { file, store, .. } = &args.workflow;
+    let file = &args.workflow.file;
     let trust = args.workflow.trust(None);
     let (locking, out) = (Locking::Ignored, Path::new("."));
     let plan = load_trusted(&args.workflow, Format::Human, locking, &trust, out).await?;
-    let asked = requests(&plan, &involved(&plan), None);
+    let mut asked = requests(&plan, &involved(&plan), None, &*trust);
+    // A model is asked for its version, without rows.
+    asked.retain(|request| !matches!(request.access, Access::Send { .. }));
     require(&args.workflow, asked, &trust, Format::Human)?;
-    let store = open_store(&store.cache).await?;
+    let store = open_results(&args.workflow).await?;
     let workflow = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut queries = Vec::new();
     let mut files = Vec::new();
@@ -106,6 +109,9 @@ pub(crate) async fn lock(args: LockArgs, started: Instant) -> Result<Exit, Failu
         }
     }
     let plan = Arc::new(plan);
+    if !queries.is_empty() {
+        claim(&args.workflow.store.cache);
+    }
     let consent = Arc::clone(&trust);
     let snapshots = ask(&plan, &store, queries, &workflow, consent, started).await?;
     write(file, &workflow, Facts { snapshots, files, versions }).await?;

@@ -43,6 +43,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use exit::Exit;
 use exit::{Failure, fail, failed};
+use galeras_base::system_limits;
+use galeras_operator::worker_threads;
 use galeras_study::hint::DEFAULT_CACHE;
 
 /// Declarative, reproducible benchmarks for code language models.
@@ -143,6 +145,10 @@ pub(crate) struct WorkflowArgs {
     pub(crate) set: Vec<String>,
     #[command(flatten)]
     pub(crate) store: StoreArgs,
+    /// Believe the results in the store although you did not compute them on this machine, and
+    /// remember that.
+    #[arg(long)]
+    trust_store: bool,
     #[command(flatten)]
     pub(crate) allow: consent::AllowArgs,
 }
@@ -178,6 +184,9 @@ pub(crate) struct StoreArgs {
 /// `session` limits the levels.
 const STACK_BYTES: usize = 64 << 20;
 
+/// How long an idle thread for blocking work is kept: the system may refuse another one.
+const KEEP_ALIVE: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// The program waits this long at its end for threads that were asked to stop.
 const LAST_WAIT: Duration = Duration::from_millis(200);
 
@@ -208,7 +217,8 @@ fn start(cli: Cli, started: Instant) -> Result<Exit, Failure> {
 }
 
 fn no_threads(error: std::io::Error) -> Failure {
-    fail(format!("cannot start threads: {error}"), Exit::Disk)
+    let (message, advice) = (system_limits::no_thread(&error), system_limits::ADVICE);
+    fail(format!("{message}\nhelp: {advice}"), Exit::Disk)
 }
 
 /// Runs the verb, and prints its failure.
@@ -218,13 +228,19 @@ fn perform(cli: Cli, started: Instant) -> Result<Exit, Failure> {
         _ => std::thread::available_parallelism().map_or(1, usize::from),
     };
     // One thread more than jobs, so that signals and progress are served while all compute.
+    let workers = jobs + 1;
+    resources::check_threads(workers + 1).map_err(no_threads)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(jobs + 1)
+        .worker_threads(workers)
         .thread_stack_size(STACK_BYTES)
+        .thread_keep_alive(KEEP_ALIVE)
         .enable_all()
         .build()
         .map_err(no_threads)?;
+    // A first thread for blocking work, which stays: such work then never lacks a thread.
+    drop(runtime.spawn_blocking(|| {}));
     let verb = async {
+        process::survive_file_limit();
         match cli.verb {
             Verb::Run(args) => run::run(args, started).await,
             Verb::Plan(args) => inspect::plan(args).await,
@@ -261,6 +277,7 @@ fn perform(cli: Cli, started: Instant) -> Result<Exit, Failure> {
     // Running computations were cancelled and get only a wait too short to notice. Idle threads are
     // joined: detaching a thread while it ends is a race in `pthread_detach` and sometimes crashes.
     runtime.shutdown_timeout(LAST_WAIT);
+    worker_threads::settle(LAST_WAIT);
     store_places::remove_scratch();
     Ok(screen::settled(exit))
 }

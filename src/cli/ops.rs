@@ -286,7 +286,6 @@ async fn derive(name: &str, step: &str, description: &str) -> Result<Value, Stri
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::*;
     use galeras_operator::{ARGUMENT_LANGUAGE, Grain};

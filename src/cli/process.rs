@@ -89,6 +89,17 @@ pub(super) fn start_log() -> Result<(), String> {
     Ok(())
 }
 
+/// From now on, a write beyond the largest size of files (`ulimit -f`) is an error, and no longer the
+/// end of the process. Programs that this one starts do not inherit a handler, unlike an ignored
+/// signal.
+pub(super) fn survive_file_limit() {
+    let limit = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
+    // The handler stays when the receiver is dropped.
+    if let Err(error) = signal(limit) {
+        tracing::debug!("SIGXFSZ cannot be handled: {error}");
+    }
+}
+
 /// From now on, the first Ctrl-C, termination or loss of the terminal cancels the run, and the
 /// second ends it at once. Signals are watched once this returns, even if no thread is free.
 pub(super) fn watch_signals(cancel: CancellationToken) {

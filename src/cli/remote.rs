@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use super::context::{Exit, Failure, Surveyed, answer, fail, failed, load_with_remote, note};
-use super::store_places::unpacked_store;
+use super::store_places::{claim, unpacked_store};
 use super::{Format, WorkflowArgs, screen};
 use galeras_base::small_file;
 use galeras_base::terminal_escape::escape;
@@ -139,6 +139,9 @@ pub(crate) async fn pull(args: PullArgs) -> Result<Exit, Failure> {
     let unknown = steps.filter(|(_, state)| !state.forecast.is_hit());
     let unknown: Vec<&str> = unknown.map(|(step, _)| step.name.as_str()).collect();
     let sending = Sending { transfer, from, to, event: "pull", missing: Some(&unknown) };
+    if !args.dry_run {
+        claim(&args.workflow.store.cache);
+    }
     let lacking = sending.go(args.dry_run, format).await?;
     let missing = missing(&unknown, &lacking);
     if missing.is_empty() {

@@ -1,16 +1,17 @@
 //! Sizes on the command line, threads, memory and engine of a run, and the limit of the memory
 //! guard.
 
-use std::io::Read as _;
-use std::sync::{Arc, LazyLock};
+use std::io::{self, Read as _, Write as _};
+use std::sync::{Arc, LazyLock, RwLock};
 
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
-use super::Verb;
 use super::context::{Exit, Failure, fail};
 use super::screen::{is_terminal, tell};
+use super::{STACK_BYTES, Verb};
 use galeras_base::memory_guard::{self, MemoryExcess};
+use galeras_base::system_limits;
 use galeras_base::terminal_escape::escape;
 use galeras_display::bytes;
 use galeras_engine::runner::{Embedded, Engine, Placement};
@@ -48,7 +49,7 @@ pub(super) fn default_env(
 
 /// Starts the memory guard of a verb. Verbs that only read a workflow get less: SQL constants are
 /// evaluated during planning, and an editor may plan a workflow that its user has not read.
-pub(super) fn start_guard(verb: &Verb) -> std::io::Result<()> {
+pub(super) fn start_guard(verb: &Verb) -> io::Result<()> {
     let limit = match verb {
         Verb::Run(args) => limit(args.memory.bytes()),
         #[cfg(feature = "cluster")]
@@ -58,7 +59,40 @@ pub(super) fn start_guard(verb: &Verb) -> std::io::Result<()> {
         }
         _ => limit(default_memory()),
     };
-    memory_guard::start(limit, out_of_memory)
+    let _ = LazyLock::force(&REFUSED_MEMORY);
+    memory_guard::start(limit, out_of_memory, refused_memory)
+}
+
+/// Checks that the system starts so many threads at once. A runtime that gets fewer panics, or waits
+/// for the others without an end.
+pub(super) fn check_threads(count: usize) -> io::Result<()> {
+    let gate = RwLock::new(());
+    std::thread::scope(|scope| {
+        let closed = gate.write();
+        let started = (0..count).try_for_each(|_| {
+            let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
+            thread.spawn_scoped(scope, || drop(gate.read())).map(drop)
+        });
+        drop(closed);
+        started
+    })
+}
+
+/// The message when the system refuses memory; made before, as it needs memory itself.
+static REFUSED_MEMORY: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "error: out of memory: the system gives no more; its limits are {}\nhelp: the results so far \
+         are kept, and the next run continues with them; {}\n",
+        system_limits::limits(),
+        system_limits::ADVICE
+    )
+});
+
+/// Ends the program because the system refuses memory.
+fn refused_memory() -> ! {
+    // Nobody can be told if this fails.
+    let _ = io::stderr().write_all(REFUSED_MEMORY.as_bytes());
+    std::process::exit(i32::from(Exit::Disk.code()))
 }
 
 /// The memory that the process may use if `work` bytes are for large tables. Joins, groups, rows in

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::consent::{can_ask, invalid, load_trusted, require};
 use super::context::{
-    Exit, Failure, Surveyed, both, color, note, open_store, settings_of_run, show_diagnostics,
+    Exit, Failure, Surveyed, both, color, note, open_results, settings_of_run, show_diagnostics,
     unknown_step,
 };
 use super::data::show_outputs;
@@ -19,6 +19,7 @@ use super::process::{is_logging, watch_signals};
 use super::remote::RemoteArgs;
 use super::report::write_report;
 use super::resources::{EngineArgs, MemoryArgs, all_threads};
+use super::store_places::claim;
 use super::{Format, Settings, WorkflowArgs, screen};
 use galeras_display::{HumanReporter, JsonReporter};
 use galeras_engine::plan::{Locking, Plan, preflight};
@@ -97,7 +98,7 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Result<Exit, Failure
     let mut plan = plan.map_err(refused)?;
     let chosen = both(steps(&plan, &args.select), steps(&plan, &args.force));
     let (select, force) = chosen.map_err(refused)?;
-    let store = open_store(&args.workflow.store.cache).await?;
+    let store = open_results(&args.workflow).await?;
     let engine = args.engine.open(&args.workflow.store.cache).map_err(refused)?;
     let wanted = match args.select.as_slice() {
         [] => (0..plan.steps.len()).collect(),
@@ -158,6 +159,7 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Result<Exit, Failure
         remote,
         started,
     };
+    claim(&args.workflow.store.cache);
     let plan = Arc::new(plan);
     let outcome = run_plan(Arc::clone(&plan), store.clone(), options).await;
     let human = args.format == Format::Human;
@@ -205,7 +207,7 @@ async fn ready(
     trust: &Trust,
 ) -> Result<(), Failure> {
     // The states of steps are only looked up if something asks for access.
-    let mut all = requests(plan, wanted, Some(&args.out.folder));
+    let mut all = requests(plan, wanted, Some(&args.out.folder), trust);
     if args.select.is_empty() {
         all.extend(report_request(plan, &args.out.folder));
     }
@@ -220,7 +222,7 @@ async fn ready(
     if !lacking.is_empty() && can_ask(args.format) {
         return Err(Exit::Invalid.into());
     }
-    let asked = requests_of_run(plan, wanted, misses, all);
+    let asked = requests_of_run(plan, wanted, misses, all, trust);
     require(&args.workflow, asked, trust, args.format)?;
     if lacking.is_empty() { Ok(()) } else { Err(Exit::Invalid.into()) }
 }
@@ -232,6 +234,7 @@ pub(super) fn requests_of_run(
     wanted: &[usize],
     misses: impl Fn(&usize) -> bool,
     all: Vec<AccessRequest>,
+    trust: &Trust,
 ) -> Vec<AccessRequest> {
     // A hit may become a miss when one of its inputs is computed again.
     let mut runs = vec![false; plan.steps.len()];
@@ -240,7 +243,7 @@ pub(super) fn requests_of_run(
     }
     let running: Vec<usize> = wanted.iter().copied().filter(|at| runs[*at]).collect();
     // Outputs are written no matter which steps run.
-    let mut asked = requests(plan, &running, None);
+    let mut asked = requests(plan, &running, None, trust);
     let written = |request: &AccessRequest| matches!(request.access, Access::Write { .. });
     asked.extend(all.into_iter().filter(|request| written(request) || request.is_remote()));
     asked

@@ -13,9 +13,10 @@ use std::sync::{Mutex, PoisonError};
 use super::DEFAULT_CACHE;
 use super::exit::{Exit, Failure, fail};
 use super::screen::note;
-use galeras_base::scratch::ScratchFolder;
+use galeras_base::scratch::{ScratchFolder, make_folder};
 use galeras_base::terminal_escape::escape;
 use galeras_display::count;
+use galeras_engine::trust::StoreMemory;
 use galeras_store::{
     STORE_FOLDERS, StoreError, StoreLocation, private_folder, refuse_link, refuse_links,
 };
@@ -64,6 +65,48 @@ pub(super) fn refuse_linked(location: &str) -> Result<(), StoreError> {
     match StoreLocation::parse(location)? {
         StoreLocation::Folder(path) => refuse_links(&path),
         StoreLocation::Memory(_) | StoreLocation::Bucket(_) => Ok(()),
+    }
+}
+
+/// Folders of a store whose files are believed.
+const RESULTS: [&str; 2] = ["actions", "memo"];
+
+/// The folder of a store with results; `None` if it is not a folder.
+fn results_in(location: &str) -> Option<(PathBuf, bool)> {
+    let StoreLocation::Folder(path) = StoreLocation::parse(location).ok()? else { return None };
+    let filled = |name: &&str| {
+        std::fs::read_dir(path.join(name)).is_ok_and(|mut entries| entries.next().is_some())
+    };
+    let any = RESULTS.iter().any(filled);
+    Some((path, any))
+}
+
+/// Warns of results that came with a clone or from another user, as their maker decided what a run
+/// will show. With `trusted`, the store is remembered instead.
+pub(super) fn check_origin(location: &str, trusted: bool) {
+    let Some((path, true)) = results_in(location) else { return };
+    let memory = StoreMemory::of_user();
+    if memory.knows(&path) {
+        return;
+    }
+    if !trusted {
+        note(&format!(
+            "warning: the results in {} were not computed by you on this machine, and are used \
+             unchecked; another --cache computes them again, --trust-store ends this warning",
+            escape(&path.to_string_lossy())
+        ));
+    } else if let Err(error) = memory.remember(&path) {
+        note(&format!("the store is not remembered: {error}"));
+    }
+}
+
+/// Remembers a store without results, which this user is about to fill.
+pub(super) fn claim(location: &str) {
+    if let Some((path, false)) = results_in(location)
+        && make_folder(&path).is_ok()
+    {
+        // If it is not remembered, the next run warns of it.
+        let _ = StoreMemory::of_user().remember(&path);
     }
 }
 
@@ -138,7 +181,6 @@ fn user_caches(xdg: Option<OsString>, home: Option<OsString>) -> Option<PathBuf>
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
 

@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::context::{
-    Exit, Failure, LookArgs, fail, failed, note, open_store, plan_file, print, show_diagnostics,
+    Exit, Failure, LookArgs, fail, failed, note, open_results, plan_file, print, show_diagnostics,
 };
 use super::process::watch_signals;
 use super::{Format, Settings, WorkflowArgs};
@@ -30,7 +30,7 @@ pub(crate) struct ViewArgs {
 
 pub(crate) async fn view(args: ViewArgs) -> Result<Exit, Failure> {
     let workflow = &args.look.workflow;
-    let store = open_store(&workflow.store.cache).await?;
+    let store = open_results(workflow).await?;
     let settings = args.look.settings(&store).await?;
     let (plan, diagnostics) = planned(workflow, settings.clone()).await?;
     show_diagnostics(&diagnostics, Format::Human);
@@ -50,7 +50,8 @@ pub(crate) async fn view(args: ViewArgs) -> Result<Exit, Failure> {
         })
     });
     let (file, cache) = (workflow.file.clone(), &workflow.store.cache);
-    let study = Study::open(file, plan, store, cache, plan_again).await.map_err(failed)?;
+    let study = Study::open(file, plan, store, cache, plan_again, workflow.trust(None));
+    let study = study.await.map_err(failed)?;
     // Loopback only: the tables and ratings are private.
     let bound = TcpListener::bind(("127.0.0.1", args.port)).await;
     let bound = bound.and_then(|listener| Ok((listener.local_addr()?.port(), listener)));
@@ -69,8 +70,7 @@ pub(crate) async fn view(args: ViewArgs) -> Result<Exit, Failure> {
     if args.open {
         open_browser(&address);
     }
-    let served = serve(listener, guard, Arc::new(study), cancel).await;
-    served.map_err(|error| failed(format!("the server ended: {error}")))?;
+    serve(listener, guard, Arc::new(study), cancel).await;
     Ok(Exit::Done)
 }
 

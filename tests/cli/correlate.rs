@@ -69,7 +69,7 @@ fn coefficients_are_scipys() {
     assert_eq!(text(&rows[0], "method"), "pearson");
     let names: Vec<&str> = rows[0].as_object().unwrap().keys().map(String::as_str).collect();
     let wanted = "outcome variable method status reason coefficient ci_low ci_high p_value n \
-                  n_missing note";
+                  n_clusters n_missing note";
     assert_eq!(names.join(" "), wanted);
 }
 

@@ -158,22 +158,59 @@ fn statistics_are_those_of_the_textbook_and_of_a_regression_on_a_constant() {
     }
     let peer: Value =
         serde_json::from_str(include_str!("../reference/describe_clusters.json")).unwrap();
-    let with = format!("columns: [x, y], by: [g], cluster: repo, alpha: {}", peer["alpha"]);
     let data = text(&peer, "csv");
-    let project = described(&with).with("data.csv", data).ran();
-    let rows = project.rows("table");
-    for wanted in peer["expected"].as_array().unwrap() {
-        let same = |r: &&Value| r["g"] == wanted["group"] && r["column"] == wanted["column"];
-        let row = rows.iter().find(same).unwrap();
-        assert_eq!(row["n_clusters"], wanted["n_clusters"], "{row}");
-        for name in ["mean", "standard_error", "ci_low", "ci_high"] {
-            let (ours, theirs) = (row[name].as_f64().unwrap(), wanted[name].as_f64().unwrap());
-            assert!((ours / theirs - 1.0).abs() < 1e-9, "{name}: {ours}, {theirs}: {wanted}");
+    let columns = "columns: [x, y, passed, share], by: [g]";
+    let alpha = &peer["alpha"];
+    for (list, cluster) in [("independent", ""), ("expected", ", cluster: repo")] {
+        let with = format!("{columns}{cluster}, alpha: {alpha}");
+        let rows = described(&with).with("data.csv", data).ran().rows("table");
+        for wanted in peer[list].as_array().unwrap() {
+            let same = |r: &&Value| r["g"] == wanted["group"] && r["column"] == wanted["column"];
+            let row = rows.iter().find(same).unwrap();
+            assert!(cluster.is_empty() || row["n_clusters"] == wanted["n_clusters"], "{row}");
+            for name in ["mean", "standard_error", "ci_low", "ci_high"] {
+                let (ours, theirs) = (row[name].as_f64().unwrap(), wanted[name].as_f64().unwrap());
+                let near = 1e-9 * theirs.abs().max(1e-3);
+                assert!((ours - theirs).abs() < near, "{name}: {ours}, {theirs}: {wanted}");
+            }
         }
     }
+    let with = format!("{columns}, cluster: repo, alpha: {alpha}");
+    let project = described(&with).with("data.csv", data);
     let (first, rest) = data.split_once("\n0,a,").unwrap();
     let rest = rest.split_once(',').unwrap().1;
     project.write("data.csv", format!("{first}\n0,a,,{rest}"));
     let failed = project.run(&["run", "w.yaml"]).exits(1);
     failed.reports(&["1 rows have no cluster: `repo` is null"]);
+}
+
+/// Groups of 20 rows: all of a pass, one of b fails. `share` is a rate in a, mostly 1 in b, and
+/// `faults` is a count, although a has none.
+#[test]
+fn intervals_of_rates_stay_within_0_and_1_and_do_not_vanish() {
+    let mut data = String::from("id,g,passed,share,faults\n");
+    for id in 0..40 {
+        let (group, fails) = if id < 20 { ("a", false) } else { ("b", id == 30) };
+        let share = if fails { 0.3 } else { 1.0 };
+        data += &format!("{id},{group},{},{share},{}\n", !fails, if fails { 2 } else { 0 });
+    }
+    let project = described("columns: [passed, share, faults], by: [g]");
+    let rows = project.with("data.csv", &data).ran().rows("table");
+    // statsmodels' proportion_confint(method="wilson"); for `share` of b statsmodels' binomial GLM on
+    // a constant, with rows as clusters and Student's t; for the faults of b SciPy's t.interval.
+    for (group, column, low, high) in [
+        ("a", "passed", 0.838_874_841_947_180_4, 1.0),
+        ("b", "passed", 0.763_868_806_553_257_7, 0.991_118_551_199_204_4),
+        ("a", "share", 0.838_874_841_947_180_4, 1.0),
+        ("b", "share", 0.759_116_747_402_969_3, 0.995_871_552_607_689_2),
+        ("a", "faults", 0.0, 0.0),
+        ("b", "faults", -0.109_302_405_440_830_86, 0.309_302_405_440_830_9),
+    ] {
+        let same = |r: &&Value| r["g"] == group && r["column"] == column;
+        let row = rows.iter().find(same).unwrap();
+        for (name, wanted) in [("ci_low", low), ("ci_high", high)] {
+            let found = row[name].as_f64().unwrap();
+            assert!((found - wanted).abs() < 1e-9, "{name}: {found}, {wanted}: {row}");
+        }
+    }
 }

@@ -75,15 +75,15 @@ fn is_the_same_everywhere(project: &Project) {
 
 #[test]
 fn threads_memory_and_the_order_of_rows_change_nothing() {
-    is_the_same_everywhere(&project(6_000));
+    is_the_same_everywhere(&project(2_500));
 }
 
 #[test]
 fn the_same_holds_for_minhash_and_for_bpe() {
-    let project = project(6_000);
+    let project = project(2_500);
     project.change("order_by: [day]", "method: minhash");
     is_the_same_everywhere(&project);
-    let project = self::project(4_000);
+    let project = self::project(2_500);
     project.change("order_by: [day]", "tokens: bpe, keep: last");
     project.change("from: features", "from: { input: features, tokenizer: bpe }");
     let bpe = "  bpe: { op: tokenizer, from: data, with: { column: code, vocab_size: 400 } }\n";

@@ -66,6 +66,7 @@ const FAILURES: &[(&str, &[&str])] = &[
     ("printf '{\"id\":\"a\",\"x\":null}\\n'", &["x", "null", "`output`"]),
     ("echo hello", &["`output`"]),
     (r#"printf '{"id":"a","x":1}\n{"id":"b","x":2}\n{"id":"a","x":3}\n'"#, &["id", "x: 1", "x: 3"]),
+    (r#"printf '{"id":"a","x":1}\n{"id":"b","x":2,"\\u0078":3}\n'"#, &["line 2", "`x` twice", "`output`"]),
 ];
 
 #[test]

@@ -25,7 +25,8 @@ steps:
 
 /// Runs the workflow with files of at most 4096 bytes, as on a disk that is about to be full.
 fn run_cramped(project: &Project) -> Outcome {
-    let script = "trap '' XFSZ; ulimit -f 8; exec \"$GALERAS\" run w.yaml --format json --keep-going --allow exec";
+    let script =
+        "ulimit -f 8; exec \"$GALERAS\" run w.yaml --format json --keep-going --allow exec";
     project.sh(script)
 }
 
@@ -140,11 +141,22 @@ pub fn is_gone(pid: &str) -> bool {
     }
 }
 
-/// A command that writes the ids of its processes, one of them in another process group.
+/// A command that writes the ids of its processes, one of them in another process group, one a
+/// daemon.
 const TREE: &str = "echo $$ > shell.pid
 sleep 600 & echo $! > child.pid
+(setsid sh -c 'echo $$ > daemon.pid; exec sleep 600' &)
+until test -s daemon.pid; do sleep 0.02; done
 timeout 600 sh -c 'echo $$ > group.pid; touch started; sleep 600'";
-const PIDS: [&str; 3] = ["shell.pid", "child.pid", "group.pid"];
+const PIDS: [&str; 4] = ["shell.pid", "child.pid", "daemon.pid", "group.pid"];
+
+/// Ways to leave a process running behind a command.
+const LEFT: [&str; 4] = [
+    "sleep 600 >/dev/null 2>&1 & echo $! > child.pid",
+    "setsid sh -c 'echo $$ > child.pid; exec sleep 600' >/dev/null 2>&1 &",
+    "timeout 600 sh -c 'echo $$ > child.pid; exec sleep 600' >/dev/null 2>&1 &",
+    "(setsid sh -c 'sleep 600 & echo $! > child.pid' >/dev/null 2>&1 &)",
+];
 
 /// A run, begun with these words of a shell, whose command has started.
 fn started(project: &Project, begin: &str) -> Running {
@@ -221,11 +233,17 @@ fn a_running_run_keeps_its_files_while_another_sweeps() {
 
 #[test]
 fn what_a_command_left_running_ends_with_it_and_a_signal_to_its_group_harms_no_one_else() {
-    let command = "sleep 600 >/dev/null 2>&1 & echo $! > child.pid
-echo '{\"id\":\"a\",\"x\":1}'";
-    let project = Project::new(&workflow("jsonl", command)).ran();
-    let pid = project.read("child.pid");
-    wait_for("the end of the child", || is_gone(&pid));
+    for left in LEFT {
+        for end in ["echo '{\"id\":\"a\",\"x\":1}'", "exit 1"] {
+            let wait = "until test -s child.pid; do sleep 0.02; done";
+            let command = format!("{left}\n{wait}\n{end}");
+            let project = Project::new(&workflow("jsonl", &command));
+            let outcome = project.run_program();
+            assert_eq!(outcome.code, Some(i32::from(end == "exit 1")), "{outcome}");
+            let pid = project.read("child.pid");
+            wait_for("the end of the child", || is_gone(&pid));
+        }
+    }
     let command = "trap '' TERM
 kill -s TERM 0
 echo '{\"id\":\"a\",\"x\":1}'";

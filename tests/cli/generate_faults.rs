@@ -106,6 +106,19 @@ fn what_goes_on_failing_is_rejected_after_its_tries() {
 }
 
 #[test]
+fn a_body_without_an_answer_is_kept_as_it_was_paid() {
+    for body in [json!({"choices": [{"message": {"content": 7}}]}), json!({"output": "x = 1"})] {
+        let (api, project) = served_of(WORKFLOW, 1, QUICK);
+        api.spoil("f0(", raw(200, body.clone()));
+        project.run_ok(&[]);
+        assert_eq!(project.only("answers.rejects")["raw_response"], body.to_string());
+        api.heal();
+        project.run_ok(&[]);
+        assert_eq!(project.rows("answers").len(), 1);
+    }
+}
+
+#[test]
 fn what_the_server_refuses_is_not_asked_again() {
     let refused =
         |status, code: &'static str, text: &str| ChatFault::Error(status, code, text.into());

@@ -275,8 +275,10 @@ fn answers_in_every_dialect_are_read() {
         api.script(move |_| Some(fault.clone()));
         let project = project(&api, 1, "").ran();
         let prediction = if reason == "refusal" { "" } else { raw };
-        let found = values(&project.only("answers"), "raw_response prediction finish_reason");
-        assert_eq!(found, json!([raw, prediction, reason]), "{message}");
+        let columns = "raw_response prediction finish_reason reasoning";
+        let found = values(&project.only("answers"), columns);
+        let wanted = json!([raw, prediction, reason, message["reasoning_content"]]);
+        assert_eq!(found, wanted, "{message}");
         assert_eq!(api.count(), 1, "{message}");
     }
     let api = ChatApi::start();
@@ -288,11 +290,14 @@ fn answers_in_every_dialect_are_read() {
     let said = "<think>```python\nno\n```</think>\nFirst:\n```sh\nls\n```\n```py\nx = 1\n\n```\nor\n```\ny\n```\n";
     api.script(move |_| Some(ChatFault::Message(json!({"content": said, "role": "assistant"}))));
     let project = self::project(&api, 1, "");
-    for (extract, prediction) in [("code", "x = 1"), ("raw", said)] {
+    let thoughts = json!("```python\nno\n```");
+    for (extract, prediction, reasoning) in
+        [("code", "x = 1", thoughts), ("raw", said, Value::Null)]
+    {
         project.write("w.yaml", workflow(&api, &format!("extract: {extract}")));
         project.run_ok(&[]);
-        let found = values(&project.only("answers"), "prediction raw_response");
-        assert_eq!(found, json!([prediction, said]));
+        let found = values(&project.only("answers"), "prediction raw_response reasoning");
+        assert_eq!(found, json!([prediction, said, reasoning]));
     }
     assert_eq!(api.count(), 1, "a change of the extraction is no question");
 }

@@ -310,6 +310,9 @@ const VALUES: &[(&str, &str)] = &[
     ("    matrix: { a: «[] }", "wrong-type"),
     ("outputs: { o: { from: table, path: «../o.csv } }", "bad-path"),
     ("outputs: { o: { from: table, path: «/tmp/o.csv } }", "bad-path"),
+    ("outputs: { o: { from: table, path: «.vscode/tasks.json } }", "bad-path"),
+    ("outputs: { o: { from: table, path: «x/.o.csv } }", "bad-path"),
+    ("outputs: { o: { from: table, path: «x/Package.json } }", "bad-path"),
     ("  «bad name: { op: exec, with: { command: x, output: { id: utf8 } } }", "bad-name"),
     ("  c: { op: sample, from: table, with: { n: 1, seed: 1 }, «uses: ./x.yaml }", "conflicting-keys"),
 ];

@@ -87,3 +87,23 @@ fn texts_that_no_column_holds_are_errors_and_looking_has_the_guard_too() {
     assert_eq!(exit, Some(4), "{said}");
     assert!(said.contains("while it worked on `out`") && most < 2 * LIMIT, "{most} MiB: {said}");
 }
+
+#[test]
+fn refused_threads_and_memory_are_messages_and_never_an_endless_wait() {
+    let rows: String = (0..20_000).map(|n| format!("r{n},{n}\n")).collect();
+    let steps = "  data: { op: read, with: { path: d.csv } }
+  one: { op: sql, from: data, with: { query: 'SELECT id, x + 1 AS y FROM input' } }
+  two: { op: sql, from: data, with: { query: 'SELECT id, x + 2 AS y FROM input' } }
+";
+    let project = Project::steps(steps).with("d.csv", format!("id,x\n{rows}"));
+    let run = |limit: u32| {
+        let run = "exec timeout 60 \"$GALERAS\" run w.yaml --jobs 4";
+        project.sh(&format!("ulimit -v {limit}; {run} --cache cache{limit}"))
+    };
+    // The stacks of the threads alone take more.
+    run(300_000).exits(4).reports(&["starts no more threads", "292 MiB", "`ulimit -v`", "--jobs"]);
+    for limit in (400_000..1_400_000).step_by(200_000) {
+        let outcome = run(limit);
+        assert!(matches!(outcome.code, Some(0 | 1 | 4)), "{limit}: {outcome}");
+    }
+}

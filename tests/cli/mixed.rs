@@ -54,6 +54,7 @@ fn sleepstudy_is_as_lmertest_prints_it() {
                REML, n = 180.";
     says(text(days, "note"), &[change, fit]);
     prints(find(&rows, &[("term", "(intercept)")]), "estimate", 251.405, 3);
+    assert!(!text(days, "note").contains("taken as equal"), "{days}");
     let components = project.rows("fitted.components");
     assert_eq!(components.len(), 4);
     let slope = find(&components, &[("effect", "days"), ("other", "")]);
@@ -67,6 +68,29 @@ fn sleepstudy_is_as_lmertest_prints_it() {
     prints(fit, "criterion", 1743.628, 3);
     let columns = "converged singular groups parameters";
     assert_eq!(values(fit, columns), json!([true, false, "subject: 18", 6]));
+}
+
+#[test]
+fn outcomes_of_yes_and_no_are_fitted_by_laplace() {
+    // The numbers of tests/reference/mixed_binary.py.
+    let with = "outcomes: [right], fixed: [prompt], random: [model, problem], family: binomial";
+    let project = fitted(&published("answers"), with);
+    let rows = project.rows("fitted");
+    let prompt = find(&rows, &[("term", "prompt")]);
+    prints(prompt, "estimate", 0.6675, 4);
+    prints(prompt, "standard_error", 0.2505, 4);
+    assert!(prompt["df"].is_null(), "{prompt}");
+    let change = "Per unit of `prompt`, the log odds of right change by 0.6675 (95 % CI ";
+    let fit = "z; odds ratio 1.949); mixed logistic model with random effects of `model` and `problem` \
+               by Laplace, n = 360.";
+    says(text(prompt, "note"), &[change, fit]);
+    let components = project.rows("fitted.components");
+    prints(find(&components, &[("group", "problem")]), "sd", 0.9693, 4);
+    prints(find(&components, &[("group", "(residual)")]), "sd", 1.8138, 4);
+    let columns = "method converged singular parameters";
+    let fit = &project.rows("fitted.fit")[0];
+    assert_eq!(values(fit, columns), json!(["Laplace", true, false, 4]));
+    prints(fit, "criterion", 437.2770, 4);
 }
 
 #[test]
@@ -235,4 +259,50 @@ fn mistakes_are_found_before_anything_runs() {
     every(MISTAKES.iter().map(|case| (case.0, case)), |(with, code, words)| {
         refused_with(&data, &workflow(with), code, words);
     });
+}
+
+/// An effect within groups without a slope has a standard error that is too small: lme4 prints 0.804
+/// for `sleepstudy` instead of 1.546 with the slope.
+#[test]
+fn an_effect_that_may_differ_between_groups_is_warned_about() {
+    let warnings = |table: &str, with: &str| {
+        let project = Project::new(&workflow(with)).with("data.csv", table);
+        let warnings = project.run_ok(&[]).warnings();
+        let told = warnings.into_iter().filter(|text| text.contains("one effect of"));
+        (project, told.collect::<Vec<_>>())
+    };
+    let (project, told) = warnings(
+        &published("sleepstudy"),
+        "outcomes: [reaction], fixed: [days], random: [subject]",
+    );
+    assert_eq!(told.len(), 1, "{told:?}");
+    says(&told[0], &["`days` for all groups of `subject`", "slopes: { subject: [days] }"]);
+    let rows = project.rows("fitted");
+    let days = find(&rows, &[("term", "days")]);
+    prints(days, "standard_error", 0.804, 3);
+    says(text(days, "note"), &["The effect is taken as equal in all groups of `subject`"]);
+    // A logistic model has no slopes.
+    let with = "outcomes: [right], fixed: [prompt], random: [model, problem], family: binomial";
+    let (_, told) = warnings(&published("answers"), with);
+    says(&told[0], &["(add `interactions: [[model, prompt]]`)"]);
+    assert!(!told[0].contains("slopes"), "{told:?}");
+    // Eight groups, two arms within each, and two or more rows of each.
+    let row = |at: u64| format!("g{},{},{}", at / 8, ["a", "b"][at as usize % 2], noise(at, 1));
+    let within = csv("g,arm,y", (0..64).map(row));
+    let with = "outcomes: [y], fixed: [arm], random: [g]";
+    assert_eq!(warnings(&within, with).1.len(), 1);
+    assert!(warnings(&within, &format!("{with}, interactions: [[g, arm]]")).1.is_empty());
+    // One row of each arm in a group, and arms that do not vary within groups.
+    let row = |at: u64| format!("g{},{},{}", at / 2, ["a", "b"][at as usize % 2], noise(at, 1));
+    assert!(warnings(&csv("g,arm,y", (0..64).map(row)), with).1.is_empty());
+    let row = |at: u64| format!("g{},{},{}", at / 8, ["a", "b"][at as usize / 8 % 2], noise(at, 1));
+    assert!(warnings(&csv("g,arm,y", (0..64).map(row)), with).1.is_empty());
+    // Texts that pandas reads as missing are not an arm.
+    let row = |at: u64| {
+        format!("g{},\"{}\",{}", at / 8, ["a", "NaN", "b"][at as usize % 3], noise(at, 1))
+    };
+    let missing = csv("g,arm,y", (0..66).map(row));
+    let (project, _) = warnings(&missing, with);
+    let fit = project.only("fitted.fit");
+    says(text(&fit, "reason"), &["22 rows have no value"]);
 }

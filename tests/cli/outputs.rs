@@ -123,9 +123,11 @@ fn places_come_from_out_and_params_and_are_of_one_output() {
     project.change("out/valid.csv", "'out/${{ params.name }}.csv'");
     project.run_ok(&["--set", "name=other"]);
     assert!(project.path("out/other.csv").exists());
-    let outcome = project.run_json(&["--set", "name=../../x"]).exits(2);
-    assert_eq!(outcome.diagnostics().len(), 1, "{outcome}");
-    assert!(outcome.diagnostics()[0].starts_with("bad-path "), "{outcome}");
+    for name in ["name=../../x", "name=.x", "name=../.git/x"] {
+        let outcome = project.run_json(&["--set", name]).exits(2);
+        assert_eq!(outcome.diagnostics().len(), 1, "{outcome}");
+        assert!(outcome.diagnostics()[0].starts_with("bad-path "), "{outcome}");
+    }
     let project = self::project();
     project.change("out/table.jsonl", "out/rejects.jsonl");
     project.refuses(&[], "bad-path w.yaml:13:35", &[]);

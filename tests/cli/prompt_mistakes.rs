@@ -160,6 +160,11 @@ fn a_null_that_is_written_sets_the_row_aside_under_all_treatments() {
     assert_eq!(kept.len(), 9, "{rejects:?}");
     let (kept, _) = told("treatments: { t: '{% if at %}{{ at.path | default(id) }}{% endif %}' }");
     assert_eq!(kept, ["a", "b", "c"]);
+    // A null within a list or an object.
+    let (kept, rejects) = told("treatments: { t: '{{ at }}' }");
+    assert_eq!(kept, ["a"]);
+    let reasons = ["b, t: the column `at` is null", "c, t: the column `at` contains a null"];
+    assert_eq!(rejects, reasons);
 }
 
 /// Templates that write what is null in row `b`, in one way or another.

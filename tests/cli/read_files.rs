@@ -1,8 +1,12 @@
 //! `read`: files of every format, sound and broken.
 
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, StringArray};
 use serde_json::json;
 
 use crate::harness::{Project, every, hides};
+use crate::read_hostile::written;
 
 pub fn project(file: &str, content: impl AsRef<[u8]>) -> Project {
     Project::steps(&format!("  data: {{ op: read, with: {{ path: {file} }} }}\n"))
@@ -110,4 +114,52 @@ fn paths_are_relative_to_the_workflow_file() {
     project.run(&["run", "sub/p.yaml"]).exits(2);
     project.write("sub/d.csv", "id\nb\n");
     project.run(&["run", "sub/p.yaml"]).exits(0);
+}
+
+#[test]
+fn a_path_is_the_name_of_one_file() {
+    let table = |id: &str| {
+        let ids: ArrayRef = Arc::new(StringArray::from(vec![id]));
+        written(&[("id", ids)])
+    };
+    let content = |suffix: &str, id: &str| match suffix {
+        "jsonl" => format!("{{\"id\":\"{id}\"}}\n").into_bytes(),
+        "json" => format!("[{{\"id\":\"{id}\"}}]").into_bytes(),
+        "csv" => format!("id\n{id}\n").into_bytes(),
+        _ => table(id),
+    };
+    // Others that a pattern of this name would match as well, or instead.
+    for (name, other) in [
+        ("data[1]", "data1"),
+        ("a*", "ab"),
+        ("q?", "qq"),
+        ("{x,y}", "x"),
+        ("a%20b", "a b"),
+        ("c b#c", "c b"),
+        ("d=2023-10-08T20%3A54", "d=2023-10-08T20:54"),
+        ("**", "all"),
+    ] {
+        for suffix in ["jsonl", "json", "csv", "parquet"] {
+            let name = format!("{name}.{suffix}");
+            let step = format!("  data: {{ op: read, with: {{ path: {} }} }}\n", json!(name));
+            let project = Project::steps(&step)
+                .with(&format!("{other}.{suffix}"), content(suffix, "other"))
+                .with(&name, content(suffix, "this"))
+                .ran();
+            assert_eq!(project.rows("data"), [json!({"id": "this"})], "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_byte_order_mark_is_not_data() {
+    for (file, text) in [
+        ("d.jsonl", "{\"id\":\"a\",\"x\":1}\n{\"id\":\"b\",\"x\":2}\n"),
+        ("d.json", "[{\"id\":\"a\",\"x\":1},\n{\"id\":\"b\",\"x\":2}]"),
+        ("d.json", "{\"id\":{\"0\":\"a\"},\"x\":{\"0\":1}}"),
+        ("d.csv", "id,x\na,1\nb,2\n"),
+    ] {
+        let digest = |text: &str| project(file, text).run_ok(&[]).step("data")["digest"].clone();
+        assert_eq!(digest(text), digest(&format!("\u{feff}{text}")), "{text}");
+    }
 }

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Decimal128Array, StringArray};
+use arrow::array::{
+    ArrayRef, BinaryArray, Decimal128Array, FixedSizeBinaryArray, LargeListArray, ListArray,
+    StringArray,
+};
+use arrow::datatypes::Int64Type;
 use serde_json::json;
 
 use crate::harness::{Project, flat, says};
@@ -77,4 +81,40 @@ fn read_says_where_a_file_is_wrong() {
     let money: ArrayRef = Arc::new(Decimal128Array::from(vec![1]));
     let words = ["`d.parquet`: its column `money`", "cannot be stored"];
     refuses("d.parquet", written(&[("id", ids), ("money", money)]), "", &words);
+}
+
+#[test]
+fn rows_of_bytes_and_of_large_lists_have_their_own_ids() {
+    let bytes: ArrayRef =
+        Arc::new(BinaryArray::from_iter_values([&b"\xff"[..], b"\xfe", b"", b"a"]));
+    let fixed = [[0_u8; 16], [0xff; 16], [0xfe; 16]];
+    let fixed: ArrayRef = Arc::new(FixedSizeBinaryArray::try_from_iter(fixed.into_iter()).unwrap());
+    for (column, rows) in [(bytes, 4), (fixed, 3)] {
+        let project = project("d.parquet", written(&[("x", column)]), "");
+        assert_eq!(project.run_ok(&[]).step("data")["rows"], rows);
+    }
+    let values = || [Some(vec![Some(1), None]), None, Some(vec![])];
+    let list: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(values()));
+    let large: ArrayRef =
+        Arc::new(LargeListArray::from_iter_primitive::<Int64Type, _, _>(values()));
+    let digests = [list, large].map(|column| {
+        let project = project("d.parquet", written(&[("x", column)]), "");
+        project.run_ok(&[]).step("data")["digest"].clone()
+    });
+    assert_eq!(digests[0], digests[1]);
+}
+
+#[test]
+fn a_column_of_two_kinds_is_refused_before_anything_runs() {
+    let words = "line 3: the column `a` is a text, and on line 1 it is a number";
+    let rows = ["{\"a\":1}", "{\"a\":2}", "{\"a\":\"x\"}"];
+    refuses("d.jsonl", rows.join("\n"), "", &[words]);
+    refuses("d.json", format!("[{}]", rows.join(",\n")), "", &[words]);
+    let lists = "{\"a\":[1]}\n{\"a\":1}\n";
+    refuses(
+        "d.jsonl",
+        lists,
+        "",
+        &["line 2: the column `a` is a number, and on line 1 it is a list"],
+    );
 }

@@ -2,14 +2,14 @@
 //! arms without overlap, units in one arm, weights of the estimand.
 //! `tests/reference/regress.json` has the numbers of statsmodels and SciPy, and a script next to it.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::harness::{Project, says, text};
 use crate::regress_paired::reference;
 use crate::regress_refusals::{TWO, is_refused};
 use crate::regress_tables::{
-    OPTIMUM, agrees, alike, analysed, effects, ended, estimate, find, lacks, made, noise, number,
-    ran_with, reasons, status, turns,
+    OPTIMUM, agrees, alike, analysed, csv, effects, ended, estimate, find, lacks, made, noise,
+    number, ran_with, reasons, status, turns,
 };
 
 /// Rows whose covariate moves arm and outcome, under `TWO` and more, and the numbers of the peers.
@@ -239,4 +239,89 @@ fn a_group_with_an_arm_in_one_cluster_has_no_effect() {
     let table = made("arm,y", 60, |i| format!("{},{}", arms[i as usize % 4], noise(i, 0)));
     let rows = effects(&table, "treatment: arm, control: '0.0', outcomes: [y]");
     assert_eq!((rows.len(), &rows[0]["n_control"]), (1, &30.into()), "{rows:?}");
+}
+
+#[test]
+fn rows_have_weights_two_clusters_and_a_time() {
+    // The numbers of tests/reference/regress_designs.py.
+    let mut lines = include_str!("../reference/causal/formula_splitmix42.csv").lines();
+    let header = format!("{},place,model,w,late", lines.next().unwrap());
+    let rows = lines.zip(0usize..).map(|(line, row)| {
+        let (place, model, late) = (row / 50, row * 7 % 23, u8::from(row * 13 % 29 < 14));
+        format!("{line},p{place},m{model},{},{late}", 0.5 + (row * 37 % 101) as f64 / 40.0)
+    });
+    let two = "confounders: [x1, x2]";
+    let project = ran_with(
+        &csv(&header, rows),
+        "treatment: t, control: '0', outcomes: [y]",
+        &[
+            (
+                "both",
+                format!("{two}, cluster: place, second_cluster: model, estimators: [ols, aipw]"),
+            ),
+            ("weighted", format!("{two}, weights: w, estimators: [ols, difference]")),
+            ("places", format!("{two}, weights: w, cluster: place, estimators: [ols]")),
+            ("did", "confounders: [x1], after: late, estimators: [did]".to_owned()),
+            ("wild", format!("{two}, cluster: model, estimators: [wild_cluster, ols]")),
+        ],
+    );
+    for (step, estimator, peer, words) in [
+        ("both", "ols", json!({ "standard_error": 0.0769301731531841, "df": 19 }), "two-way CR3"),
+        (
+            "weighted",
+            "ols",
+            json!({ "estimate": 1.8461350471161397, "standard_error": 0.06336789629529319 }),
+            "Rows are weighted by `w`, which leaves the precision of ",
+        ),
+        (
+            "weighted",
+            "difference",
+            json!({ "estimate": 2.5963831567061955, "standard_error": 0.17429551144617672 }),
+            "HC3",
+        ),
+        ("places", "ols", json!({ "standard_error": 0.06364858765978078 }), "CR3"),
+        (
+            "did",
+            "did",
+            json!({ "estimate": 0.26914591212721484, "standard_error": 0.18386267778424525 }),
+            "parallel trends",
+        ),
+    ] {
+        let row = estimate(&project, step, estimator);
+        let names: Vec<&str> = peer.as_object().unwrap().keys().map(String::as_str).collect();
+        agrees(&row, &peer, &names);
+        says(text(&row, "note"), &[words]);
+    }
+    let (status, reason) = status(&project, "both", "aipw");
+    assert_eq!(status, "not_applicable");
+    says(&reason, &["`aipw` does not take `second_cluster`", "`ols`"]);
+    let [wild, ols] = ["wild_cluster", "ols"].map(|name| estimate(&project, "wild", name));
+    agrees(&wild, &ols, &["estimate"]);
+    assert!(number(&wild, "ci_low") < number(&wild, "estimate"));
+    assert!((number(&wild, "ci_low") / number(&ols, "ci_low") - 1.0).abs() < 0.05, "{wild} {ols}");
+}
+
+#[test]
+fn simultaneous_intervals_are_between_those_of_one_test_and_bonferronis() {
+    let peer = reference()["three_arms"].clone();
+    let with = "treatment: arm, control: c, outcomes: [y, z], contrasts: all, unit: unit";
+    let project = ran_with(
+        text(&peer, "csv"),
+        with,
+        &[("holm", ""), ("rates", "adjust: benjamini_hochberg"), ("alone", "adjust_over: []")],
+    );
+    let half = |row: &Value, high: &str| number(row, high) - number(row, "estimate");
+    let rows = project.rows("holm");
+    assert_eq!(rows.len(), 6);
+    for row in rows {
+        let ratio = half(&row, "simultaneous_high") / half(&row, "ci_high");
+        // By the normal distribution Bonferroni's ratio for six tests is 1.346.
+        assert!((1.1..1.5).contains(&ratio), "{ratio}: {row}");
+    }
+    for row in project.rows("rates") {
+        assert!(row["simultaneous_low"].is_null(), "{row}");
+    }
+    for row in project.rows("alone") {
+        assert_eq!(row["simultaneous_high"], row["ci_high"], "{row}");
+    }
 }

@@ -297,6 +297,55 @@ fn margins_in_standard_deviations_agree_with_the_interval_of_the_effect_size() {
 }
 
 #[test]
+fn more_errors_are_worse() {
+    // 0.8 more errors with the treatment, whose standard error is a tenth.
+    let table = made("arm,n_errors", 400, |i| {
+        let more = if turns(i) == "t" { 0.8 } else { 0.0 };
+        format!("{},{}", turns(i), noise(i, 0) as f64 / 30.0 + more)
+    });
+    let of = |list: &str| {
+        format!("equivalence: {{ margin: 0.3, test: noninferiority, {list}: [n_errors] }}")
+    };
+    let with = "treatment: arm, control: c, outcomes: [n_errors]";
+    let steps = [("lower", of("lower_is_better")), ("higher", of("higher_is_better"))];
+    let project = ran_with(&table, with, &steps);
+    for (step, verdict, words) in [
+        (
+            "lower",
+            "inferior",
+            "worse by 0.3 or more (less is better) is not excluded at the 5 % level",
+        ),
+        (
+            "higher",
+            "superior",
+            "worse by 0.3 or more (more is better) is excluded at the 5 % level",
+        ),
+    ] {
+        let row = &project.rows(&format!("{step}.findings"))[0];
+        assert_eq!(text(row, "verdict"), verdict, "{row}");
+        says(text(row, "sentence"), &[words, "(one-sided test, 90 % CI "]);
+    }
+}
+
+#[test]
+fn what_is_excluded_agrees_with_the_interval() {
+    let table = made("arm,y", 60, |i| format!("{},{}", turns(i), noise(i, 0)));
+    let row = &analysed(&table, ARMS).rows("effects.findings")[0];
+    let reach = number(row, "ci_low").abs().max(number(row, "ci_high"));
+    assert_eq!(number(row, "excluded"), reach, "{row}");
+    let sentence = text(row, "sentence");
+    let end = sentence.split("; an effect beyond ±").nth(1).unwrap();
+    let beyond = end.strip_suffix(" is excluded (95 % CI).").unwrap();
+    let within = sentence.split("95 % CI ").nth(1).unwrap().split(';').next().unwrap();
+    assert!(
+        within.split(" to ").any(|bound| bound.trim_start_matches('-') == beyond),
+        "{sentence}"
+    );
+    // One test has one p-value.
+    assert!(!sentence.contains("adjusted p") && sentence.contains("; p = "), "{sentence}");
+}
+
+#[test]
 fn findings_have_a_sentence_for_the_paper() {
     let table = made("unit,arm,bleu", 400, |i| {
         let (unit, arm) = (i / 4, ["c", "T1", "T2", "T3"][(i % 4) as usize]);
@@ -315,12 +364,17 @@ fn findings_have_a_sentence_for_the_paper() {
     let of = |arm: &str| find(&rows, &[("treatment", arm)]);
     let raised = text(of("T2"), "sentence");
     assert!(raised.starts_with("T2 raised bleu by 3"), "{raised}");
-    says(raised, &["95 % CI ", "; adjusted p ", "; A12 = 0.", "n = 100 data points"]);
-    says(raised, &["; an effect beyond ±3 is not excluded"]);
+    says(raised, &["95 % CI ", " for this test alone; Holm-adjusted p ", "; A12 = 0."]);
+    says(
+        raised,
+        &["n = 100 data points", "; an effect beyond ±3 is not excluded at the 5 % level"],
+    );
     assert_eq!(of("T2")["verdict"], "different");
     let none = text(of("T1"), "sentence");
     assert!(none.starts_with("No effect of T1 on bleu was shown: "), "{none}");
-    assert!(none.contains("; an effect beyond ±3 is excluded (adjusted p "), "{none}");
+    let excluded =
+        "; an effect beyond ±3 is excluded at the 5 % level (two one-sided tests, 90 % CI ";
+    says(none, &[excluded, " for this test alone; Holm-adjusted p "]);
     assert_eq!((&of("T1")["verdict"], &of("T1")["n"]), (&json!("equivalent"), &json!(100)));
     let full = project.rows("effects");
     for row in &rows {

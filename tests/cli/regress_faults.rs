@@ -32,6 +32,46 @@ fn a_unit_in_two_clusters_is_refused_by_every_estimator() {
 }
 
 #[test]
+fn ids_that_repeat_over_repositories_are_refused_unless_confirmed() {
+    // Functions 0 to 19 of three repositories, under both arms.
+    let row = |i: u64| format!("{},{},{},r{}", turns(i), noise(i, 1), i / 2 % 20, i / 40);
+    let table = made("arm,y,function,repo", 120, row);
+    let with = "treatment: arm, control: c, outcomes: [y], unit: function,
+      estimators: [paired, difference]";
+    for row in &effects(&table, with) {
+        let reason = "20 units have rows of several repositories (`repo`): ids that repeat are not \
+                      one data point (make them unique in a `sql` step, or confirm them by \
+                      `cluster: function`)";
+        is_refused(row, reason);
+    }
+    let rows = effects(&table, &format!("{with}, cluster: function"));
+    let row = find(&rows, &[("estimator", "paired"), ("status", "ok")]);
+    assert_eq!(number(row, "n_pairs"), 20.0);
+    // Ids that differ between repositories need no word.
+    let row = |i: u64| format!("{},{},{},r{}", turns(i), noise(i, 1), i / 2, i / 40);
+    let rows = effects(&made("arm,y,function,repo", 120, row), with);
+    let row = find(&rows, &[("estimator", "paired"), ("status", "ok")]);
+    assert_eq!(number(row, "n_pairs"), 60.0);
+}
+
+#[test]
+fn covariates_that_the_treatment_changes_are_refused_in_a_cross_section() {
+    // The size of the prompt of one data point differs between the arms.
+    let row = |i: u64| {
+        let (arm, size) = (turns(i), 50 + i / 2 % 31);
+        format!("{arm},{},{},{size},p{}", noise(i, 1), size + 7 * (i % 2), i / 2)
+    };
+    let table = made("arm,y,words,size,snippet_id", 120, row);
+    let with = format!("{TWO}, estimators: [ols]");
+    let row = &effects(&table, &format!("{with}, confounders: [words]"))[0];
+    let reason = "`words` is a bad control: it differs between the rows of 60 data points, so that \
+                  the treatment may have changed it";
+    is_refused(row, reason);
+    let row = &effects(&table, &format!("{with}, confounders: [size]"))[0];
+    assert_eq!(text(row, "status"), "ok", "{row:#}");
+}
+
+#[test]
 fn integers_beyond_the_doubles_are_refused_for_what_they_are() {
     for base in [9_007_199_254_740_990_u64, 9_223_372_036_854_775_000] {
         let rows = effects(&made("arm,y", 60, |i| format!("{},{}", arm(i), base + i % 7)), TWO);
@@ -91,6 +131,27 @@ fn a_treatment_of_numbers_is_refused_in_few_words() {
     assert!(messages.iter().any(|message| message.contains(wanted)), "{messages:#?}");
     let (_, messages) = warned(&fine(), TWO);
     assert!(!messages.iter().any(|message| message.contains("white space")), "{messages:#?}");
+}
+
+/// Arms that pandas writes for a missing value are missing, unless an argument names them.
+#[test]
+fn arms_called_like_a_missing_value_are_missing() {
+    let table = |control: &str| {
+        let arms = [control, "NaN", "None", ""];
+        made("arm,y", 200, |i| format!("\"{}\",{}", arms[i as usize % 4], noise(i, 1)))
+    };
+    let (project, messages) = warned(&table("c"), TWO);
+    let wanted =
+        "`arm` is \"\" in 50 rows, \"NaN\" in 50 rows, \"None\" in 50 rows: this counts as missing";
+    assert!(messages.iter().any(|message| message.contains(wanted)), "{messages:#?}");
+    is_refused(
+        &project.only("effects"),
+        "`arm` has one level only, so that there is nothing to compare",
+    );
+    let with = TWO.replace("control: c", "control: None, treatments: [c]");
+    let rows = effects(&table("c"), &format!("{with}, missing: drop"));
+    assert_eq!((rows.len(), text(&rows[0], "status")), (1, "ok"), "{rows:#?}");
+    assert_eq!((number(&rows[0], "n"), number(&rows[0], "n_missing")), (100.0, 100.0));
 }
 
 /// 200 rows without anything to flag.

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::harness::{Project, says, text};
 use crate::regress_goldens::theirs;
+use crate::regress_referee::measure;
 use crate::regress_tables::{
     OPTIMUM, alike, analysed, csv, estimate, find, holds, lacks, number, ran_with, reasons,
     workflow,
@@ -51,6 +52,27 @@ fn measures_are_those_of_the_peers() {
     let row = estimate(&project, "passed", "logistic_difference");
     assert_eq!((text(&row, "measure"), number(&row, "null_value")), ("risk_difference", 0.0));
     alike(&row, &peer["logistic"]["margins"]["CR1"], "estimate standard_error", OPTIMUM);
+    // The E-value of a ratio (VanderWeele and Ding 2017): odds that are not rare by their root.
+    for (step, estimator, power) in [
+        ("passed", "logistic", 0.5),
+        ("count", "poisson", 1.0),
+        ("level", "proportional_odds", 0.5),
+    ] {
+        let row = estimate(&project, step, estimator);
+        let evalue = |ratio: f64| {
+            let ratio = ratio.powf(power).max(ratio.powf(-power));
+            ratio + (ratio * (ratio - 1.0)).sqrt()
+        };
+        let wanted = evalue(number(&row, "estimate"));
+        holds(&measure(&project, step, "evalue", "evalue"), "value", wanted, 1e-9);
+        let (low, high) = (number(&row, "ci_low"), number(&row, "ci_high"));
+        let wanted = match (low > 1.0, high < 1.0) {
+            (true, _) => evalue(low),
+            (_, true) => evalue(high),
+            _ => 1.0,
+        };
+        holds(&measure(&project, step, "evalue", "evalue_ci"), "value", wanted, 1e-8);
+    }
     let row = &project.rows("passed.summary")[0];
     assert_eq!(text(row, "measure"), "odds_ratio", "{row}");
 }
@@ -69,6 +91,11 @@ fn absorbed_effects_are_those_of_the_peers() {
         alike(&found, row, "estimate standard_error=HC1", OPTIMUM);
         alike(&found, row, "df=df_resid", 0.0);
         assert!(text(&found, "note").contains("absorbed for the levels"), "{found}");
+        // Cinelli and Hazlett's partial R² from the t of least squares with an indicator per level.
+        let t = theirs(row, "estimate") / theirs(row, "classic");
+        let partial = t * t / (t * t + theirs(row, "df_resid"));
+        let found = measure(&project, step, "robustness", "partial_r2");
+        holds(&found, "value", partial, 1e-9);
     }
     // Other estimators do not absorb.
     let with = "treatment: arm, control: '0', outcomes: [y], absorb: [repo],
@@ -177,9 +204,60 @@ fn pairs_have_mcnemar_and_signed_ranks() {
     holds(of("passed", "mcnemar_mid_p"), "p_value", 0.041_389_465_332_031_25, 1e-9);
     assert_eq!(exact["statistic"], Value::Null, "{exact}");
     reasons(of("y", "mcnemar"), "refused", &["`y` is"]);
-    let shift = of("y", "wilcoxon");
-    holds(shift, "estimate", 2.0, 1e-9);
-    assert_eq!(text(shift, "measure"), "difference");
+    // Differences of 0 to 4, a fifth of them 0: 0.8 + 0.2 / 2. SciPy's quantile of t(59) in Feng and
+    // Cliff's interval; all 48 that are not zero are above it.
+    let superior = of("y", "wilcoxon");
+    assert_eq!(text(superior, "measure"), "probability_of_superiority");
+    for (column, value) in [
+        ("estimate", 0.9),
+        ("null_value", 0.5),
+        ("ci_low", 0.8356364016501852),
+        ("ci_high", 0.9409406168477503),
+        ("p_value", 2f64.powi(-47)),
+    ] {
+        holds(superior, column, value, 1e-9);
+    }
+    assert_eq!(text(superior, "se_kind"), "signed ranks, exact");
+}
+
+#[test]
+fn wilcoxons_test_of_many_ties_has_no_shift() {
+    // 0, 1 or 2 errors: the median of all differences is 0, and so are both ends of its interval.
+    let rows = [("c", [150, 40, 10]), ("t", [178, 18, 4])].into_iter().flat_map(|(arm, counts)| {
+        let values = counts.into_iter().enumerate();
+        values.flat_map(move |(y, n)| (0..n).map(move |_| format!("{arm},{y}")))
+    });
+    let table = csv("arm,y", rows);
+    let with = "treatment: arm, control: c, outcomes: [y], estimators: [wilcoxon],
+      refuters: [placebo, subset], simulations: 20";
+    let project = analysed(&table, with);
+    let row = estimate(&project, "effects", "wilcoxon");
+    // scipy 1.17.1, mannwhitneyu(use_continuity=False); with a correction p is 0.00027201.
+    // statsmodels 0.15.0, rank_compare_2indep: prob1, and its var_prob and df in Feng and Cliff's
+    // interval.
+    for (column, value) in [
+        ("estimate", 0.42975),
+        ("p_value", 0.0002713235893377259),
+        ("ci_low", 0.3929245074064718),
+        ("ci_high", 0.4673697469016586),
+    ] {
+        holds(&row, column, value, 1e-9);
+    }
+    assert_eq!(text(&row, "se_kind"), "rank sum, normal without continuity correction");
+    says(text(&row, "note"), &["U = 17190", "69 % of the values are tied"]);
+    let sentence = &project.rows("effects.findings")[0]["sentence"];
+    let words =
+        "t lowered y: probability of superiority 0.4297 (95 % CI 0.3929 to 0.4674; p = 0.00027)";
+    assert!(sentence.as_str().unwrap().starts_with(words), "{sentence}");
+    for row in project.rows("effects.refutations") {
+        assert_eq!((text(&row, "status"), number(&row, "failed")), ("ok", 0.0), "{row}");
+        let distance = (number(&row, "estimate") + 0.07025).abs();
+        assert!(distance < 1e-9 && number(&row, "new_effect").abs() < 0.1, "{row}");
+    }
+    // Without ties it is a shift.
+    let table = csv("arm,y", (0..40).map(|i| format!("{},{}", ["c", "t"][i % 2], 3 * i * i % 83)));
+    let row = estimate(&analysed(&table, with), "effects", "wilcoxon");
+    assert_eq!((text(&row, "measure"), text(&row, "se_kind")), ("difference", "rank sum, exact"));
 }
 
 #[test]
@@ -215,7 +293,8 @@ fn what_has_no_number_is_refused_in_words() {
 
 #[test]
 fn arguments_that_do_not_fit_are_found_first() {
-    let table = "id,arm,y,x,word\n1,1,2,3,a\n";
+    let table = "id,arm,y,x,word,n_errors\n1,1,2,3,a,4\n";
+    let inferior = "outcomes: [n_errors], equivalence: { margin: 1, test: noninferiority";
     for (with, words) in [
         ("estimators: [mcnemar]", "`mcnemar` needs a unit"),
         ("base: { x: a }, confounders: [x]", "`x` is not a column of text"),
@@ -226,6 +305,12 @@ fn arguments_that_do_not_fit_are_found_first() {
         ("dose: { knots: 9 }", "knots"),
         ("outcomes: [word]", "a number is needed"),
         ("instruments: [word], estimators: [iv]", "a number is needed"),
+        (&*format!("{inferior} }}"), "needs to know what is worse"),
+        (
+            &*format!("{inferior}, lower_is_better: [n_errors], higher_is_better: [n_errors] }}"),
+            "is in `lower_is_better` as well",
+        ),
+        ("equivalence: { margin: 1, higher_is_better: [y] }", "equivalence has two sides"),
     ] {
         let mut with = with.to_owned();
         for (key, rest) in [("outcomes:", "outcomes: [y]"), ("control:", "control: '0'")] {

@@ -208,6 +208,15 @@ fn arguments_that_conflict() {
             ("equivalence: { margin: 1, units: «sd_difference }", &["need a `unit`", "use `sd`"]),
             ("equivalence: { margin: 1, lower_is_better: «[y] }", &["`test: noninferiority`"]),
             ("adjust_over: [groups, «groups]", &["twice"]),
+            ("second_cluster: «place", &["needs a first", "cluster: <column>"]),
+            (
+                "cluster: place\nsecond_cluster: unit\nstandard_errors: «CR2",
+                &["CR2 is not defined for two-way clusters"],
+            ),
+            ("weights: «y", &["`y` already has another role"]),
+            ("unit: n\nweights: «x", &["`paired` does not take `weights`", "`ols`"]),
+            ("estimators: [«did]", &["`did` needs a column of time", "after: <column>"]),
+            ("estimators: [«wild_cluster]", &["`wild_cluster` needs clusters"]),
         ],
     );
     for estimator in ["matching", "stratification", "weighting", "aipw"] {
@@ -215,9 +224,12 @@ fn arguments_that_conflict() {
         let with = format!("estimators: [difference, «{estimator}]");
         more(&with, "conflicting-arguments", &[&words, "graph"]);
     }
-    for (argument, estimator) in
-        [("instruments: «[x]", "iv"), ("folds: «3", "aipw"), ("strata: «5", "stratification")]
-    {
+    for (argument, estimator) in [
+        ("instruments: «[x]", "iv"),
+        ("folds: «3", "aipw"),
+        ("strata: «5", "stratification"),
+        ("after: «n", "did"),
+    ] {
         let words = format!("is for `{estimator}`, which is not one of `estimators`");
         more(argument, "conflicting-arguments", &[&words, &format!("add `{estimator}`")]);
     }
@@ -262,4 +274,17 @@ fn graphs() {
     );
     sound("graph: 'dag { arm -> y; z [latent]; z -> y; place [latent]; place -> arm }'");
     sound("graph: 'digraph { arm -> y; x -> {arm y} }'");
+}
+
+#[test]
+fn consequences_of_the_treatment_are_no_confounders() {
+    for (treatment, column) in [("treatment", "prompt_size"), ("model", "completion_tokens")] {
+        let with = format!(
+            "treatment: {treatment}\ncontrol: c\noutcomes: [y]\nseed: 1\nconfounders: [x, «{column}]"
+        );
+        let columns = format!("x: float64, {treatment}: utf8, {column}: int64");
+        let workflow = workflow(&with).replacen("x: float64", &columns, 1);
+        let words = [format!("`{column}` is a bad control"), format!("follows from `{treatment}`")];
+        refused(&workflow, "conflicting-arguments", &words.each_ref().map(String::as_str));
+    }
 }

@@ -217,6 +217,12 @@ fn anderson_and_rubins_intervals_are_where_the_peers_test_has_p_alpha() {
     reasons(&row, "refused", &["have no upper end"]);
     let row = estimate(&project, "effects", "iv");
     assert!(text(&row, "note").contains("which holds all the same"), "{row}");
+    // It excludes nothing, however narrow the interval of two stages is.
+    let row = project.only("effects.equivalence");
+    reasons(&row, "refused", &["no effect is excluded: Anderson and Rubin's interval"]);
+    let row = project.only("effects.findings");
+    assert!(row["excluded"].is_null(), "{row}");
+    assert!(!text(&row, "sentence").contains("excluded"), "{row}");
 }
 
 fn value(project: &Project, step: &str, name: &str) -> f64 {
@@ -318,6 +324,7 @@ fn arms_that_overlap_too_little_are_refused() {
         ("effects", estimators.to_owned()),
         ("any", format!("{estimators}, max_clipped: 1")),
         ("ato", "estimand: ato".to_owned()),
+        ("att", "estimand: att, estimators: [aipw]".to_owned()),
     ];
     let project = ran_with(text(&peer, "csv"), &format!("{TWO}, confounders: [x]"), &steps);
     let clipped = number(&project.rows("effects.overlap")[0], "clipped");
@@ -326,9 +333,16 @@ fn arms_that_overlap_too_little_are_refused() {
         let row = estimate(&project, "effects", estimator);
         let reason = text(&row, "reason");
         is_refused(&row, reason);
-        says(reason, &["no overlap: 1,099 of 2,000 rows", "the 20.00 % that `max_clipped`"]);
-        says(reason, &["overlap: trim"]);
+        // `aipw` clips to 0.01 and 0.99.
+        let rows = if estimator == "aipw" { "700 of" } else { "1,099 of" };
+        says(reason, &[rows, "2,000 rows have a propensity score outside of", "1.0 % that"]);
+        says(reason, &["overlap: trim", "estimand: ato"]);
     }
+    // The weights of the treated are large at high scores only.
+    let row = estimate(&project, "att", "aipw");
+    let reason = text(&row, "reason");
+    is_refused(&row, reason);
+    says(reason, &["347 of 2,000 rows have a propensity score above 0.99"]);
     let row = estimate(&project, "effects", "ols");
     assert!(text(&row, "note").contains("for them the regression extrapolates."), "{row}");
     let words = "That is too little overlap: 1,099 of 2,000 rows";
@@ -336,8 +350,53 @@ fn arms_that_overlap_too_little_are_refused() {
     // `max_clipped: 1` gives the number of the peer, far from the truth, 10.
     let row = estimate(&project, "any", "weighting");
     alike(&row, &peer, "estimate=weighting", OPTIMUM);
-    // Overlap weights are never large.
-    assert_eq!(text(&estimate(&project, "ato", "weighting"), "status"), "ok");
+    says(text(&row, "note"), &["This is not the effect on all rows"]);
+    // Overlap weights are never large, and therefore not clipped: with clipped scores 12.6.
+    let row = estimate(&project, "ato", "weighting");
+    alike(&row, &peer, "estimate=ato", OPTIMUM);
+    assert!((number(&row, "ci_low")..number(&row, "ci_high")).contains(&10.0), "{row}");
+    assert!(text(&project.rows("ato.findings")[0], "sentence").contains("(ato)"));
+}
+
+#[test]
+fn estimates_without_scores_tell_that_the_arms_overlap_too_little() {
+    let peer = peer("overlap");
+    let of = |estimators: &str| format!("estimators: [{estimators}]");
+    let steps = [
+        ("first", of("ols, aipw")),
+        ("alone", of("ols")),
+        ("plain", of("difference, matching")),
+        ("margin", format!("{}, equivalence: {{ margin: 99 }}", of("ols, aipw"))),
+    ];
+    let project = ran_with(text(&peer, "csv"), &format!("{TWO}, confounders: [x]"), &steps);
+    let extrapolates = "so that this extrapolates beyond their overlap";
+    for (step, words) in [
+        ("first", &["; the arms overlap too little for `aipw`", extrapolates][..]),
+        ("alone", &["; the arms overlap too little, ", extrapolates]),
+        ("plain", &["; the arms overlap too little for `matching`."]),
+        ("margin", &["; an effect beyond ±99 is not excluded; the arms overlap too little"]),
+    ] {
+        let finding = &project.rows(&format!("{step}.findings"))[0];
+        says(text(finding, "sentence"), words);
+        assert!(finding["excluded"].is_null(), "{finding}");
+        assert_eq!(finding["verdict"], "different", "{finding}");
+    }
+}
+
+#[test]
+fn rows_without_scores_cannot_be_trimmed() {
+    // Above 80 all are treated.
+    let table = made("arm,y,high", 120, |i| {
+        let x = noise(i, 1);
+        let arm = if x > 80 || noise(i, 3) > 50 { "t" } else { "c" };
+        format!("{arm},{},{}", noise(i, 0), i64::from(x > 80))
+    });
+    let with = format!("{TWO}, confounders: [high], overlap: trim, estimators: [ols, difference]");
+    let project = analysed(&table, &with);
+    let row = estimate(&project, "effects", "ols");
+    says(text(&row, "reason"), &["overlap: trim has no propensity scores", "penalty: 1.0"]);
+    is_refused(&row, text(&row, "reason"));
+    assert_eq!(text(&estimate(&project, "effects", "difference"), "status"), "ok");
 }
 
 #[test]

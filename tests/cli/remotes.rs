@@ -366,6 +366,14 @@ fn a_remote_outside_of_the_workflow_needs_consent() {
     other.run(&["push", "w.yaml", "--allow", &allow]).exits(2).reports(&["writ"]);
     // Public servers without TLS are asked about as all others are.
     project_with("http://192.0.2.1/store").run(&["run", "w.yaml"]).exits(2).reports(&["host:"]);
+    // A bucket is asked with the user's keys.
+    for bucket in ["s3://study", "gs://study", "s3://localhost"] {
+        let other = project_with(&format!("{bucket}/store"));
+        let flag = format!("--allow host:{bucket}");
+        other.run(&["run", "w.yaml"]).exits(2).reports(&["with your keys", &flag]);
+        let plan = other.run(&["plan", "w.yaml"]).exits(0).prints(&["`remote` connects", &flag]);
+        assert!(!plan.stderr.contains("remote cannot be reached"), "it was asked: {plan}");
+    }
     for wrong in ["''", "'s3://'", "'https://'"] {
         project_with(wrong).run(&["check", "w.yaml"]).exits(2).reports(&["w.yaml:2:9"]);
     }

@@ -107,6 +107,7 @@ fn mistakes_in_the_order_are_told() {
         ("report: { pat: x.html }\n", "did you mean `path`?"),
         ("report: { path: page.pdf }\n", "its path ends in .html"),
         ("report: { path: ../page.html }\n", "leaves the output folder"),
+        ("report: { path: .x/page.html }\n", "is hidden, where programs keep their configuration"),
         ("report: { path: counted.html, sections: [grap] }\n", "did you mean `graph`?"),
         ("report: { sections: [ { table: countd } ] }\n", "countd"),
         ("report: { sections: [ { figure: rows } ] }\n", "the table has no column `svg`"),

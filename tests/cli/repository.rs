@@ -11,6 +11,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
@@ -247,8 +248,17 @@ pub fn overwrite(file: &Path, place: impl Fn(usize) -> usize) {
     fs::write(file, bytes).unwrap();
 }
 
+/// A path: with a name and a `PATH` of its own, a command would fork this large process.
+static GIT: LazyLock<PathBuf> = LazyLock::new(|| {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders)
+        .map(|folder| folder.join("git"))
+        .find(|git| git.is_file())
+        .unwrap()
+});
+
 pub fn git(folder: &Path) -> Command {
-    let mut command = Command::new("git");
+    let mut command = Command::new(&*GIT);
     command
         .current_dir(folder)
         .env_clear()

@@ -88,6 +88,8 @@ const DIFFERENCES: &[(&str, &str, &str, [f64; 3])] = &[
     // Comments and docstrings are no syntax.
     ("def f(a):\n    return a", "def f(a):\n    '''doc'''\n    # note\n    return a", "codebleu_syntax", [1.0, 1.0, 0.4]),
     ("def f(a):\n    return a", "def f(a):\n    '''doc'''\n    # note\n    return a", "codebleu_dataflow", [1.0; 3]),
+    // One assignment matches one of three; to the peers it matches all, as does the statement.
+    ("x = 1\ny = 2\nz = 3", "x = 1", "codebleu_syntax", [2.0 / 7.0, 6.0 / 7.0, 6.0 / 7.0]),
     // CodeXGLUE takes comments of Java out: `// c + 1` and all that follows in the line.
     ("def f(a, b):\n    x = a // b\n    return x", "def f(a, b):\n    x = a // c + 1\n    return x", "codebleu_dataflow", [0.5, 0.5, 1.0]),
 ];
@@ -229,19 +231,28 @@ fn no_score_is_above_one() {
 }
 
 #[test]
-fn short_answers_are_penalised_among_weighted_n_grams() {
-    // To the peers each reference has two tokens here, whatever its length.
+fn weighted_n_grams_are_a_precision_with_a_brevity_penalty() {
     let code = "def f(a):\n    b = a + 1\n    return b";
     let short = "def f(a):\n    b";
-    let scored = scored(&[(code, short), (short, code)], ", metrics: [codebleu]");
-    let [ours, theirs] =
-        ["correct", "compat"].map(|mode| scored.number(mode, 0, "codebleu_weighted"));
-    // Nine tokens and three.
-    let penalty = (1.0_f64 - 9.0 / 3.0).exp();
-    assert!((ours - theirs * penalty).abs() < 1e-9, "{ours} {theirs}");
-    // A long answer has none.
-    let longer = MODES.map(|mode| scored.number(mode, 1, "codebleu_weighted"));
-    assert!(longer.iter().all(|value| (value - longer[0]).abs() < 1e-12), "{longer:?}");
+    let names = "alpha beta gamma delta eps zeta";
+    let more = "alpha beta gamma delta eps zeta eta theta iota kappa";
+    let pairs = [(code, short), (short, code), (names, more), (more, names)];
+    let scored = scored(&pairs, ", metrics: [codebleu]");
+    let ours = |row: usize| scored.number("correct", row, "codebleu_weighted");
+    // Three of nine tokens, all of them right: all orders match but the missing 4-gram.
+    let right = (1.0_f64 - 9.0 / 3.0).exp() * 0.1_f64.powf(0.25);
+    assert!((ours(0) - right).abs() < 1e-9, "{} {right}", ours(0));
+    // A long answer has no penalty. Its nine tokens, two of them keywords, weigh 17.
+    let right = (7.0_f64 / 17.0 * (2.0 / 8.0) * (1.0 / 7.0) * (0.1 / 6.0)).powf(0.25);
+    assert!((ours(1) - right).abs() < 1e-9, "{} {right}", ours(1));
+    // Without keywords all weights are 1.
+    for row in [2, 3] {
+        let ngram = scored.number("correct", row, "codebleu_ngram");
+        assert!((ours(row) - ngram).abs() < 1e-12, "{} {ngram}", ours(row));
+    }
+    // To the peers it is a recall, and each reference has two tokens here, whatever its length.
+    let peers = scored.number("compat", 2, "codebleu_weighted");
+    assert!((peers - 1.0).abs() < 1e-9, "{peers}");
 }
 
 #[test]
@@ -255,7 +266,7 @@ fn a_prediction_parses_if_it_is_python_and_something() {
         ("return x if y", 0),
         ("x = = 1", 0),
         ("class A:\n    def f(self):\n        return 1\n\n    x = 2", 1),
-        // Syntax errors to CPython 3.11: answers that end too early, and Python 2.
+        // Syntax errors to CPython 3.13: answers that end too early, and Python 2.
         ("def f():", 0),
         ("if x:", 0),
         ("class A:", 0),
@@ -264,6 +275,17 @@ fn a_prediction_parses_if_it_is_python_and_something() {
         ("print 'x'", 0),
         ("exec 'x'", 0),
         ("x <> y", 0),
+        ("x = 10L", 0),
+        ("x = 0777", 0),
+        ("raise E, 'x'", 0),
+        ("try:\n    a()\nexcept E, e:\n    pass", 0),
+        ("try:\n    a()\nb()", 0),
+        ("def f():\n    x = 1\n      y = 2", 0),
+        // What tree-sitter's grammar rejects.
+        ("class C[T = int]:\n    pass", 1),
+        ("def f(x) -> T[bool] or None:\n    return 0", 1),
+        ("f'{title:=^40}'", 1),
+        ("def f():\n    return g(x +\n1)", 1),
     ];
     let pairs: Vec<(&str, &str)> = texts.iter().map(|(text, _)| ("def f(:", *text)).collect();
     let scored = scored(&pairs, ", metrics: [parses]");

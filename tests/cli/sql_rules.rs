@@ -70,6 +70,9 @@ const REFUSED: &[(&str, &str)] = &[
     ("SELECT * FROM read_csv(''/etc/passwd'')", "read_csv"),
     ("SELECT * FROM information_schema.tables", "information_schema"),
     ("SELECT id, x, x + 1 AS x FROM input", "x"),
+    ("SELECT id, x IN (SELECT x FROM input) AS known FROM input", "subquery cannot be computed"),
+    ("SELECT id FROM input a WHERE x > (SELECT max(x) FROM input b WHERE b.x < a.x)", "cannot be computed"),
+    ("SELECT id FROM input a WHERE 0 IN (SELECT count(*) FROM input b WHERE b.x = a.x)", "an aggregate without GROUP BY"),
 ];
 
 #[test]
@@ -79,6 +82,9 @@ fn queries_whose_result_depends_on_more_than_their_input_are_refused() {
         "SELECT id FROM input ORDER BY id LIMIT 1",
         "SELECT x AS id, array_agg(id ORDER BY id) AS ids FROM input GROUP BY x",
         "SELECT id, row_number() OVER (ORDER BY x, id) AS n FROM input",
+        "SELECT a.id, row_number() OVER (ORDER BY a.x, a.id, b.id) AS n
+         FROM input a JOIN input b ON a.id = b.id",
+        "SELECT id FROM input WHERE x NOT IN (SELECT x FROM input WHERE x < 2)",
         // A HyperLogLog sketch is a function of the set of values.
         "SELECT max(id) AS id, approx_distinct(x) AS n FROM input",
     ] {

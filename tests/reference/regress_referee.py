@@ -297,10 +297,11 @@ def overlap() -> dict:
         fit = sm.Logit(t, sm.add_constant(part[["x"]])).fit(disp=0, tol=1e-14, method="newton")
         return t, fit.predict()
 
-    def weighted(part):
+    def weighted(part, overlap=False):
         t, e = scores(part)
-        e = numpy.clip(e, 0.05, 0.95)
-        weights = numpy.where(t == 1, 1 / e, 1 / (1 - e))
+        # The weights of the overlap have a bound, and need no clipping.
+        e = e if overlap else numpy.clip(e, 0.05, 0.95)
+        weights = numpy.where(t == 1, 1 / e, 1 / (1 - e)) * (e * (1 - e) if overlap else 1)
         means = [numpy.average(part.y[t == arm], weights=weights[t == arm]) for arm in (1, 0)]
         return float(means[0] - means[1])
 
@@ -309,7 +310,10 @@ def overlap() -> dict:
     return {
         "csv": text(table),
         "clipped": int(((e < 0.05) | (e > 0.95)).sum()),
+        "clipped_aipw": int(((e < 0.01) | (e > 0.99)).sum()),
+        "clipped_aipw_att": int((e > 0.99).sum()),
         "weighting": weighted(table),
+        "ato": weighted(table, overlap=True),
         "trimmed": weighted(inside),
         "n_trimmed": len(inside),
     }

@@ -7,4 +7,5 @@ pub mod memory_guard;
 pub mod prose;
 pub mod scratch;
 pub mod small_file;
+pub mod system_limits;
 pub mod terminal_escape;

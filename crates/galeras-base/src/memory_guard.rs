@@ -2,7 +2,7 @@
 //! file may allocate.
 //!
 //! A thread measures the process every `EVERY`, and the allocator looks at requests that are larger
-//! than the whole limit, which the system might refuse by aborting the process. Beyond the limit, a
+//! than the whole limit, and at those that the system refuses, where Rust would abort. Beyond the limit, a
 //! function of the program ends it: an allocation in the middle of a library cannot be cancelled.
 //! Stored results are whole or absent at any instant, so the next run continues with them.
 
@@ -24,6 +24,9 @@ static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// Ends the program.
 static END: OnceLock<fn(&MemoryExcess) -> !> = OnceLock::new();
 
+/// Ends the program when the system refuses memory. It must need none.
+static REFUSED: OnceLock<fn() -> !> = OnceLock::new();
+
 /// Set by the first thread that ends the program.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
@@ -41,15 +44,17 @@ pub struct MemoryExcess {
     pub active: Vec<String>,
 }
 
-/// Starts the guard: when the process has more than `limit` bytes, `end` is called. The first call
-/// counts.
+/// Starts the guard: when the process has more than `limit` bytes, `end` is called, and when the system
+/// gives no more, `refused`, which must not need any. The first call counts.
 ///
 /// # Errors
 /// If no thread can be started.
-pub fn start(limit: u64, end: fn(&MemoryExcess) -> !) -> io::Result<()> {
+pub fn start(limit: u64, end: fn(&MemoryExcess) -> !, refused: fn() -> !) -> io::Result<()> {
     if END.set(end).is_err() {
         return Ok(());
     }
+    // Unset until now, as `END` was.
+    let _ = REFUSED.set(refused);
     LIMIT.store(usize::try_from(limit).unwrap_or(usize::MAX), Ordering::Relaxed);
     let watch = move || {
         // Other systems do not expose this.
@@ -115,24 +120,35 @@ fn admit(bytes: usize) {
     }
 }
 
+/// Ends the program if the system has refused memory.
+#[inline]
+fn granted(block: *mut u8) -> *mut u8 {
+    if block.is_null()
+        && let Some(refused) = REFUSED.get()
+    {
+        refused();
+    }
+    block
+}
+
 // SAFETY: every call is passed on to the allocator of the system as it is.
 unsafe impl GlobalAlloc for GuardedAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         admit(layout.size());
         // SAFETY: the caller keeps the contract.
-        unsafe { System.alloc(layout) }
+        granted(unsafe { System.alloc(layout) })
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         admit(layout.size());
         // SAFETY: the caller keeps the contract.
-        unsafe { System.alloc_zeroed(layout) }
+        granted(unsafe { System.alloc_zeroed(layout) })
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         admit(size);
         // SAFETY: the caller keeps the contract.
-        unsafe { System.realloc(block, layout, size) }
+        granted(unsafe { System.realloc(block, layout, size) })
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {

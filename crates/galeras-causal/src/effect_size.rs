@@ -7,7 +7,6 @@ mod tests;
 use crate::column::{ROWS, arm_sizes, check_column, cluster_sums, code_count, of_arm};
 use crate::difference::Moments;
 use crate::estimate::OneSided;
-use crate::rank::ascending;
 use crate::refusal::{at_least, require};
 use crate::refute::dense;
 use crate::tail::{noncentral_t_lower, noncentral_t_upper, over_deviation, shift_interval};
@@ -239,19 +238,11 @@ pub fn dominance(
     let n = treated.len();
     check_column(outcome, ColumnRef::Outcome, n)?;
     let codes = clusters.map(|codes| dense(codes.iter().copied()));
-    arm_sizes(treated, ROWS, 2)?;
-    let [ones, zeros] = [true, false].map(|arm| ascending(&of_arm(arm, treated, outcome)));
+    let [ones, zeros] = arm_sizes(treated, ROWS, 2)?;
     let pieces = clusters_per_arm(treated, codes.as_deref())?;
-    // Rows of the other arm above this row minus those below it: an integer.
-    let margin = |row: usize| {
-        let other = if treated[row] { &zeros } else { &ones };
-        let below = other.partition_point(|value| *value < outcome[row]);
-        let above = other.len() - other.partition_point(|value| *value <= outcome[row]);
-        below as i64 - above as i64
-    };
-    let margins: Vec<i64> = (0..n).map(margin).collect();
+    let margins = margins(treated, outcome, [zeros, ones]);
     let sum: i128 = (0..n).filter(|row| treated[*row]).map(|row| i128::from(margins[row])).sum();
-    let (n1, n0) = (ones.len() as f64, zeros.len() as f64);
+    let (n1, n0) = (ones as f64, zeros as f64);
     let delta = sum as f64 / (n1 * n0);
     // The placement of a row on the scale of delta, minus delta, over the size of its arm.
     let part = |row: usize| {
@@ -280,6 +271,28 @@ pub fn dominance(
         k1.min(k0) - 1.0
     };
     checked_dominance(delta, variance, degrees, pieces[0].min(pieces[1]))
+}
+
+/// For each row, the rows of the other arm below it minus those above it. `sizes` are those of control
+/// and treated.
+fn margins(treated: &[bool], outcome: &[f64], sizes: [usize; 2]) -> Vec<i64> {
+    // Adding zero turns a negative zero into a positive one, with which it ties.
+    let mut order: Vec<(f64, usize)> = outcome.iter().map(|y| y + 0.0).zip(0..).collect();
+    order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    let mut margins = vec![0; outcome.len()];
+    let mut below = [0usize; 2];
+    for tied in order.chunk_by(|a, b| a.0 == b.0) {
+        let ones = tied.iter().filter(|(_, row)| treated[*row]).count();
+        let here = [tied.len() - ones, ones];
+        for (_, row) in tied {
+            let other = usize::from(!treated[*row]);
+            let above = sizes[other] - below[other] - here[other];
+            margins[*row] = below[other] as i64 - above as i64;
+        }
+        below[0] += here[0];
+        below[1] += here[1];
+    }
+    margins
 }
 
 /// Compares the members of each pair only: the share of pairs in which the treatment is above minus

@@ -138,6 +138,11 @@ impl AverageRisk {
 /// Rounds of coefficients and dispersion after which a negative binomial fit is given up. The two
 /// hardly depend on each other, so few are needed.
 const MOST_ROUNDS: usize = 100;
+/// Relative changes of the dispersion: one that ends the rounds, and one that ends them if it is no
+/// smaller than the last. A dispersion close to zero is known no better than that, because it is what
+/// large sums leave when they cancel.
+const SETTLED: f64 = 1e-11;
+const ROUNDED: f64 = 1e-7;
 
 /// The effect of a binary treatment on counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -192,14 +197,15 @@ pub fn negative_binomial(
     let fit = || {
         let design = StandardisedDesign::new(&columns, outcome.len())?;
         let mut fit = CountFit::new(&design, outcome, 0.0, None)?;
-        let mut known = f64::NAN;
+        let (mut known, mut last) = (f64::NAN, f64::INFINITY);
         for _ in 0..MOST_ROUNDS {
             let dispersion = tails.maximum(outcome, &fit.means)?;
             fit = CountFit::new(&design, outcome, dispersion, Some(fit.coefficients))?;
-            if (dispersion - known).abs() <= 1e-11 * dispersion {
+            let change = (dispersion / known - 1.0).abs();
+            if change <= SETTLED || (change <= ROUNDED && change >= last) {
                 return fit.effect(&columns, &design, outcome, kind, clusters);
             }
-            known = dispersion;
+            (known, last) = (dispersion, change);
         }
         Err(Refusal::Other("the negative binomial regression did not converge".into()))
     };
@@ -406,22 +412,20 @@ impl CountTails {
                 high = log_a
             }
             let (slope, bend) = (a * first, a * first + a * a * second);
-            let mut step = if bend < 0.0 { -slope / bend } else { slope.signum() };
-            step = step.clamp(-3.0, 3.0);
-            let mut next = log_a + step;
+            let step = if bend < 0.0 { -slope / bend } else { slope.signum() };
+            // The error after a step is about the square of the step. The bounds are no measure of
+            // convergence: if every step comes from the same side, one of them stays infinite.
+            if bend < 0.0 && step.abs() <= 1e-8 {
+                return Ok((log_a + step).exp());
+            }
+            let mut next = log_a + step.clamp(-3.0, 3.0);
             if next <= low || next >= high {
                 next = 0.5 * (low + high);
             }
             if !next.is_finite() || next.abs() > 100.0 {
                 break;
             }
-            if (next - log_a).abs() <= 1e-14 * next.abs().max(1.0) {
-                return Ok(next.exp());
-            }
             log_a = next;
-        }
-        if high - low <= 1e-9 {
-            return Ok(log_a.exp());
         }
         Err(Refusal::Other("the dispersion of the negative binomial did not converge".into()))
     }

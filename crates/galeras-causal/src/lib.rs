@@ -33,6 +33,7 @@ mod newton;
 mod ordinal;
 mod power;
 mod propensity;
+mod proportion;
 mod rank;
 mod ranked;
 mod refusal;
@@ -48,7 +49,9 @@ pub use absorbed::{AbsorbedEffect, absorbed};
 pub use attrition::{AttritionBounds, ObservedArm, lee_bounds, worst_case, worst_case_pairs};
 pub use balance::{Balance, CRUMP, Overlap, balance, in_overlap, overlap};
 pub use column::ColumnRef;
-pub use correlation::{Correlation, CorrelationMethod, correlation, partial};
+pub use correlation::{
+    Correlation, CorrelationMethod, clustered_correlation, correlation, partial,
+};
 pub use difference::{difference_in_means, paired};
 pub use dose::{
     DoseCurve, DosePoint, JointTest, TrendTest, cochran_armitage, dose_curve, jonckheere_terpstra,
@@ -66,24 +69,29 @@ pub use graph::{
     Instrument, Instruments, QueryError, VariableSets, identify,
 };
 pub use linear::{
-    AdjustedEffect, AndersonRubin, Covariance, LinearFit, Overidentification, TwoStage, adjusted,
-    anderson_rubin, interacted, two_stage,
+    AdjustedEffect, AndersonRubin, Covariance, LinearFit, Overidentification, RowDesign, RowEffect,
+    TwoStage, WildClusters, adjusted, adjusted_by_design, anderson_rubin,
+    difference_in_differences, interacted, two_stage, wild_weights,
 };
 pub use location::{RelativeEffect, RobustLocation, location, relative};
-pub use mixed::{MixedFit, RandomCovariance, RandomTerm, is_nested, mixed};
+pub use mixed::{
+    MixedFamily, MixedFit, RandomCovariance, RandomTerm, is_nested, mixed, mixed_binary,
+};
 pub use modification::{
     Modification, ModifierGroup, interaction, modification, overlap_interaction,
 };
-pub use multiplicity::{Adjustment, adjust};
+pub use multiplicity::{Adjustment, Influence, adjust, max_t};
 pub use ordinal::{OrdinalEffect, proportional_odds};
 pub use power::{
     DetectableEffects, Pilot, StudyDesign, VarianceComponents, minimum_detectable, paired_gain,
     pilot,
 };
 pub use propensity::{
-    CrossFit, Estimand, Matching, Propensity, Stratification, Weighting, aipw, cross_fit_aipw,
-    jackknifed_aipw, jackknifed_weighting, matching, stratification, weighting,
+    CrossFit, Estimand, Matching, Propensity, Stratification, Weighting, aipw, aipw_treated,
+    cross_fit_aipw, jackknifed_aipw, jackknifed_aipw_treated, jackknifed_weighting, matching,
+    stratification, weighting,
 };
+pub use proportion::{clustered_interval, logit_interval, wilson_interval};
 pub use ranked::{FriedmanTest, RankSum, SignedRankShift, friedman, rank_sum, signed_rank_shift};
 pub use refusal::Refusal;
 pub use refute::{RefutationDesign, Refuter, Resample, Resampler, as_large, dense, refutation_p};

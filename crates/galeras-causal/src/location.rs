@@ -219,7 +219,7 @@ fn pick(sorted: &[f64], low: i64, high: i64, position: u64) -> f64 {
 }
 
 /// Up to this many nonzero differences, the p-value of W is exact.
-const EXACT_DIFFERENCES: usize = 50;
+pub(crate) const EXACT_DIFFERENCES: usize = 50;
 
 /// Wilcoxon's signed-rank test (1945) of symmetry about zero: the statistic, its distance from the
 /// expectation in standard errors, and p. Zero differences are dropped.

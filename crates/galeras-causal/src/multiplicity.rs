@@ -1,7 +1,10 @@
-//! P-values adjusted for the number of tests in a family.
+//! P-values adjusted for the number of tests in a family, and intervals that cover all its effects.
 
+mod simultaneous;
 #[cfg(test)]
 mod tests;
+
+pub use simultaneous::{Influence, max_t};
 
 /// A method of adjustment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,6 +14,13 @@ impl Ranks {
     pub(super) fn tie_term(&self) -> f64 {
         self.ties.iter().map(|&size| (size as f64).powi(3) - size as f64).sum()
     }
+
+    /// The share of pairs of values that are equal; zero below two values.
+    pub(super) fn tied_share(&self) -> f64 {
+        let pairs = |size: f64| size * (size - 1.0);
+        let tied: f64 = self.ties.iter().map(|&size| pairs(size as f64)).sum();
+        tied / pairs(self.ranks.len() as f64).max(1.0)
+    }
 }
 
 /// Ranks n values from 1 in O(n log n), ties by their average (equals `scipy.stats.rankdata`).
@@ -85,7 +92,6 @@ pub(super) fn from_order_key(key: i64) -> f64 {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
 

@@ -7,7 +7,7 @@ mod tests;
 
 use crate::column::{ROWS, check_column, check_level};
 use crate::estimate::InvertedEstimate;
-use crate::location::{location, sign_choices, walsh_sum};
+use crate::location::{EXACT_DIFFERENCES, location, sign_choices, walsh_sum};
 use crate::rank::{ascending, average_ranks, from_order_key, order_key};
 use crate::refusal::{at_least, require, require_column};
 use crate::{ColumnRef, Refusal, tail};
@@ -25,6 +25,8 @@ pub struct RankSum {
     pub u: f64,
     /// The p-value is exact.
     pub exact: bool,
+    /// The share of pairs of rows that have the same value.
+    pub tied: f64,
 }
 
 /// The rank sum test of `treated` and `control`, the outcomes of two independent samples, in O(n
@@ -77,6 +79,7 @@ pub fn rank_sum(treated: &[f64], control: &[f64], alpha: f64) -> Result<RankSum,
         },
         u,
         exact,
+        tied: ranks.tied_share(),
     })
 }
 
@@ -168,6 +171,11 @@ pub struct SignedRankShift {
     pub w: f64,
     /// The number of nonzero differences.
     pub nonzero: usize,
+    /// The p-value is exact.
+    pub exact: bool,
+    /// The share of differences that are zero, or if it is larger that of pairs of nonzero differences
+    /// that have the same size.
+    pub tied: f64,
 }
 
 /// The signed-rank test of paired differences in O(n log n). W and p are those of [`location()`];
@@ -184,6 +192,8 @@ pub fn signed_rank_shift(differences: &[f64], alpha: f64) -> Result<SignedRankSh
     let level = 100.0 * (1.0 - alpha);
     require(position > 0, format!("too few pairs for an interval of {level} %: {n}"))?;
     let sorted = ascending(differences);
+    let sizes: Vec<f64> =
+        differences.iter().filter(|value| **value != 0.0).map(|value| value.abs()).collect();
     let total = n as u64 * (n as u64 + 1) / 2;
     let end = |position: u64| walsh_sum(&sorted, position) / 2.0;
     Ok(SignedRankShift {
@@ -196,6 +206,8 @@ pub fn signed_rank_shift(differences: &[f64], alpha: f64) -> Result<SignedRankSh
         },
         w: found.wilcoxon_statistic,
         nonzero,
+        exact: nonzero <= EXACT_DIFFERENCES,
+        tied: average_ranks(&sizes).tied_share().max(found.zero as f64 / n as f64),
     })
 }
 

@@ -258,7 +258,7 @@ fn draw_key(refuter: Refuter, simulation: usize) -> u64 {
 }
 
 /// The finaliser of SplitMix64 (Steele, Lea and Flood 2014).
-fn mix(value: u64) -> u64 {
+pub(crate) fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -266,7 +266,7 @@ fn mix(value: u64) -> u64 {
 }
 
 /// A standard normal number from 64 bits, by the transform of Box and Muller.
-fn normal(bits: u64) -> f64 {
+pub(crate) fn normal(bits: u64) -> f64 {
     let unit = |bits: u64| (bits >> 11) as f64 / (1u64 << 53) as f64;
     let first = mix(bits);
     let (u, v) = (1.0 - unit(first), unit(mix(first)));

@@ -12,9 +12,10 @@ use super::lenient_json;
 /// The answer to a request: its first choice.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
-    /// The model's text. Empty if it refused, called a tool, or spent all tokens on thinking. Thoughts in
-    /// separate fields are left out.
+    /// The model's text. Empty if it refused, called a tool, or spent all tokens on thinking.
     pub content: String,
+    /// The model's thoughts, if the answer has a field or a block for them.
+    pub reasoning: Option<String>,
     /// The reason of a refusal, if the answer has a field for it.
     pub refusal: Option<String>,
     /// The server's word for why the model stopped: `stop`, `length`, `content_filter`, `tool_calls`,
@@ -94,6 +95,7 @@ pub(super) fn parse_choices(body: &[u8]) -> serde_json::Result<(Usage, Content)>
     };
     let answer = Answer {
         content: text(content)?.unwrap_or_default(),
+        reasoning: reasoning(message, content),
         refusal: message["refusal"].as_str().filter(|text| !text.is_empty()).map(str::to_owned),
         finish_reason,
         model: label(&body["model"]),
@@ -125,6 +127,7 @@ pub(super) fn parse_message(body: &[u8]) -> serde_json::Result<(Usage, Content)>
         None => Content::NoChoices,
         Some(content) => Content::Answer(Box::new(Answer {
             content,
+            reasoning: reasoning(&Value::Null, &body["content"]),
             finish_reason: label(&body["stop_reason"]),
             model: label(&body["model"]),
             ..Answer::default()
@@ -160,6 +163,26 @@ fn text(value: &Value) -> serde_json::Result<Option<String>> {
         },
         Value::Bool(_) | Value::Number(_) => return Err(Error::custom("expected a text")),
     })
+}
+
+/// The fields of a message with thoughts: of DeepSeek, vLLM, SGLang and llama.cpp; of OpenRouter,
+/// Ollama, Groq and newer versions of vLLM.
+const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
+
+/// The thoughts in the fields of a message, else in blocks of its content. They are not needed, so
+/// any other form is treated as none.
+fn reasoning(message: &Value, content: &Value) -> Option<String> {
+    let block = |block: &Value| match block["type"].as_str() {
+        Some("thinking") => text(&block["thinking"]).ok().flatten(),
+        Some("reasoning") => text(&block["text"]).ok().flatten(),
+        _ => None,
+    };
+    let blocks = || {
+        let blocks = content.as_array()?.iter().filter_map(block);
+        Some(blocks.collect::<Vec<_>>().join("\n\n"))
+    };
+    let fields = REASONING.iter().filter_map(|name| message[*name].as_str().map(str::to_owned));
+    fields.chain(blocks()).find(|thoughts| !thoughts.trim().is_empty())
 }
 
 /// A word or a number that describes the answer; none in any other form.
@@ -234,6 +257,7 @@ mod tests {
             "system_fingerprint": "fp_ollama", "timings": {"prompt_ms": 1.5}}"#;
         let expected = Answer {
             content: "hi 😀".into(),
+            reasoning: Some("hm".into()),
             refusal: None,
             finish_reason: Some("stop".into()),
             model: Some("m-2".into()),
@@ -291,6 +315,26 @@ mod tests {
                 (content, refusal),
                 "{message}"
             );
+        }
+    }
+
+    #[test]
+    fn thoughts_in_every_dialect() {
+        let blocks = r#"{"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "a"}]},
+            {"type": "thinking", "thinking": "b"}, {"type": "text", "text": "x"}]}"#;
+        for (message, thoughts) in [
+            (r#"{"content": "x"}"#, None),
+            (r#"{"content": "x", "reasoning_content": "a"}"#, Some("a")),
+            (r#"{"content": null, "reasoning": "a"}"#, Some("a")),
+            (r#"{"content": "x", "reasoning_content": "", "reasoning": "a"}"#, Some("a")),
+            (r#"{"content": "x", "reasoning_content": null, "reasoning": {"effort": 1}}"#, None),
+            (r#"{"content": "x", "reasoning": "\n "}"#, None),
+            (blocks, Some("a\n\nb")),
+            (r#"{"content": [{"text": "a", "type": "reasoning"}, "x"]}"#, Some("a")),
+            (r#"{"content": [{"type": "thinking", "thinking": 1}, "x"]}"#, None),
+        ] {
+            let text = format!(r#"{{"choices": [{{"message": {message}}}]}}"#);
+            assert_eq!(answer(choices(&text)).reasoning.as_deref(), thoughts, "{message}");
         }
     }
 
@@ -382,6 +426,7 @@ mod tests {
                 "cache_read_input_tokens": 3000, "output_tokens": 7, "service_tier": "standard"}}"#;
         let expected = Answer {
             content: "ab".into(),
+            reasoning: Some("hm".into()),
             finish_reason: Some("end_turn".into()),
             model: Some("m-2".into()),
             prompt_tokens: Some(3_210),

@@ -169,14 +169,17 @@ impl ChatClient {
     async fn run(&self, ask: &Ask, notify: ChatNotify<'_>) -> Result<Answer, ChatError> {
         let key = self.asked.fetch_add(1, Ordering::Relaxed);
         let (mut failures, mut limited, mut downs) = (0, 0, 0);
+        let mut unread = None;
         loop {
             let reservation = self.reserve(ask).await?;
             let slot = self.pace.enter(self.estimate.total(ask), notify, &self.stop).await;
             let slot = slot.ok_or_else(|| self.ended())?;
-            let AttemptError { kind, reason, .. } = match self.send(ask, &slot, reservation).await {
+            let error = match self.send(ask, &slot, reservation).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
+            let AttemptError { kind, reason, .. } = error;
+            unread = error.unread.or(unread);
             if !matches!(kind, Kind::Down { .. }) {
                 *self.down_since.lock().unwrap_or_else(PoisonError::into_inner) = None;
             }
@@ -184,7 +187,7 @@ impl ChatClient {
                 Kind::Fatal => return Err(ChatError::Fatal(reason)),
                 Kind::Refused(rule) => {
                     let passing = rule == rules::SERVER_ERROR;
-                    return Err(ChatError::Failed { rule, reason, passing });
+                    return Err(ChatError::Failed { rule, reason, passing, unread });
                 }
                 Kind::Again { rule, often, after } => {
                     failures += 1;
@@ -195,7 +198,7 @@ impl ChatClient {
                             1 => reason,
                             _ => format!("{reason} ({failures} tries)"),
                         };
-                        return Err(ChatError::Failed { rule, reason, passing: true });
+                        return Err(ChatError::Failed { rule, reason, passing: true, unread });
                     }
                     let wait = self.backoff.wait(key, failures).max(after);
                     if wait >= LONG {
@@ -215,7 +218,7 @@ impl ChatClient {
                     if limited > LIMITED_TRIES {
                         let reason = format!("{reason} ({limited} tries)");
                         let rule = rules::REFUSED;
-                        return Err(ChatError::Failed { rule, reason, passing: true });
+                        return Err(ChatError::Failed { rule, reason, passing: true, unread });
                     }
                     self.pace.limited(&slot, wait, reason)?;
                 }

@@ -25,6 +25,9 @@ pub enum ChatError {
         reason: String,
         /// Another run may succeed: the request is not the cause of the failure.
         passing: bool,
+        /// The body of the last response in which no answer was found, without the key. It may hold
+        /// one, which was paid.
+        unread: Option<Box<str>>,
     },
 }
 

@@ -3,7 +3,7 @@
 use galeras_net::Secret;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, InvalidHeaderValue};
 
-use super::answer::{Content, Usage, parse_choices, parse_message};
+use super::answer::{Answer, Content, Usage, parse_choices, parse_message};
 
 /// The protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +109,14 @@ impl Protocol {
             headers.insert(name, value);
         }
         Ok(headers)
+    }
+
+    /// The answer in a body in which another version of this crate found none.
+    pub fn answer(self, body: &str) -> Option<Answer> {
+        let (usage, content) = self.parse(body.as_bytes()).ok()?;
+        let Content::Answer(answer) = content else { return None };
+        let Usage { prompt_tokens, completion_tokens } = usage;
+        Some(Answer { prompt_tokens, completion_tokens, ..*answer })
     }
 
     /// Reads the body of an answer.

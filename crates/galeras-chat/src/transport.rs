@@ -164,6 +164,7 @@ impl Transport {
         let endpoint = &self.endpoint;
         let malformed =
             |text: String| AttemptError::once(rules::MALFORMED_ANSWER, text, Cost::Unknown);
+        let unread = || Some(self.unread(body));
         let (usage, content) = match endpoint.protocol.parse(body) {
             Ok(parsed) => parsed,
             Err(_) if body.is_empty() => {
@@ -176,7 +177,8 @@ impl Transport {
             }
             Err(error) => {
                 let error = endpoint.quote(&error.to_string());
-                return Err(malformed(format!("the answer is damaged: {error}")));
+                let error = malformed(format!("the answer is damaged: {error}"));
+                return Err(AttemptError { unread: unread(), ..error });
             }
         };
         let cost = if usage == Usage::default() { Cost::Unknown } else { Cost::Known(usage) };
@@ -194,11 +196,21 @@ impl Transport {
         let error = ErrorBody::read(body);
         let explained = !error.message.is_empty() || error.status.is_some();
         if error == ErrorBody::default() || (matches!(content, Content::NoChoices) && !explained) {
-            return Err(AttemptError::once(rule, reason, cost));
+            let error = AttemptError::once(rule, reason, cost);
+            return Err(AttemptError { unread: unread(), ..error });
         }
         let status = error.status.unwrap_or(500);
         let bad = BadResponse { status, body: &error, wait: None, location: None, never: false };
         Err(AttemptError { cost, ..bad.judge(ask, endpoint) })
+    }
+
+    /// A body as text, without the key.
+    fn unread(&self, body: &[u8]) -> Box<str> {
+        let text = String::from_utf8_lossy(body).into_owned();
+        match &self.endpoint.key {
+            Some(key) => key.scrub_answer(text).into(),
+            None => text.into(),
+        }
     }
 
     /// Removes the key from an answer, should the server have put it there.
@@ -207,6 +219,7 @@ impl Transport {
         let scrub = |text: Option<String>| text.map(|text| key.scrub_answer(text));
         Answer {
             content: key.scrub_answer(answer.content),
+            reasoning: scrub(answer.reasoning),
             refusal: scrub(answer.refusal),
             finish_reason: scrub(answer.finish_reason),
             model: scrub(answer.model),

@@ -16,6 +16,8 @@ pub(super) struct AttemptError {
     /// One sentence, fit to be shown.
     pub(super) reason: String,
     pub(super) cost: Cost,
+    /// The body of a good response in which no answer was found, without the key.
+    pub(super) unread: Option<Box<str>>,
 }
 
 /// The consequence of an error.
@@ -43,7 +45,7 @@ pub(super) enum Cost {
 
 impl AttemptError {
     pub(super) fn new(kind: Kind, reason: impl Into<String>, cost: Cost) -> Self {
-        Self { kind, reason: reason.into(), cost }
+        Self { kind, reason: reason.into(), cost, unread: None }
     }
 
     /// An error of a try that may have been billed; it is tried again once.

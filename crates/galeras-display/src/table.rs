@@ -126,7 +126,7 @@ fn columns(
         if style.short_ids {
             shorten_ids(&mut cells);
         }
-        let name = text::escape(field.name());
+        let name = one_line(field.name());
         let widest = cells.iter().map(|cell| text::width(cell)).max().unwrap_or(0);
         let natural = widest.max(text::width(&name)).max(1);
         let numeric =
@@ -288,7 +288,13 @@ null   null  0.333333  1e-9  false  1970-01-01T00:00:00.000001Z  null
 
     #[test]
     fn a_huge_cell_is_not_read_to_its_end() {
-        let table = shown(vec![("raw", texts(vec![Some(&"x".repeat(1 << 24))]))], None);
+        let huge = "x".repeat(1 << 24);
+        let table = shown(vec![("raw", texts(vec![Some(&huge)]))], None);
         assert!(table.len() < 1 << 16);
+        for width in [None, Some(80)] {
+            let table =
+                shown(vec![("id", texts(vec![Some("a")])), (&huge, texts(vec![None]))], width);
+            assert!(table.len() < 1 << 16);
+        }
     }
 }

@@ -100,10 +100,11 @@ fn wrap_line(line: &str, columns: usize) -> Vec<String> {
         if gap > 0 {
             out.push(std::mem::replace(&mut current, indent.clone()));
         }
-        while width(&current) + width(word) > columns {
+        // A word may have megabytes: only as much of it is measured as a line holds.
+        while head(word, columns.saturating_sub(width(&current))).len() < word.len() {
             // At least one character, as a wide one on a narrow line would never end.
             let one = word.chars().next().map_or(0, char::len_utf8);
-            let part = head(word, columns - width(&current)).len().max(one);
+            let part = head(word, columns.saturating_sub(width(&current))).len().max(one);
             current.push_str(&word[..part]);
             word = &word[part..];
             out.push(std::mem::replace(&mut current, indent.clone()));

@@ -10,12 +10,25 @@ use datafusion::logical_expr::{Expr, cast, lit, when};
 use datafusion::prelude::isnan;
 use futures::StreamExt;
 
+use galeras_base::prose::count;
 use galeras_operator::StepError;
 use galeras_sql::projection::in_key_order;
 use galeras_sql::session::column;
 
 /// The code of a missing label.
 pub(crate) const NONE: u32 = u32::MAX;
+
+/// Texts that stand for a missing value: those that pandas reads as one.
+const MISSING_TEXTS: [&str; 18] = [
+    "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>",
+    "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
+];
+
+/// True for a text that stands for a missing value, also for an empty one.
+pub(crate) fn is_missing_text(text: &str) -> bool {
+    let text = text.trim();
+    text.is_empty() || MISSING_TEXTS.contains(&text)
+}
 
 /// Labels as codes, in the order in which they appear.
 #[derive(Debug, Default)]
@@ -28,7 +41,14 @@ pub(crate) struct LabelCodes {
 }
 
 impl LabelCodes {
-    fn push(&mut self, name: Option<&str>) {
+    pub(crate) fn push(&mut self, name: Option<&str>) {
+        // The rows of a group often follow each other, which saves the look-up.
+        let last = self.rows.last().copied().unwrap_or(NONE);
+        let is_last = |name: &str| self.names.get(last as usize).is_some_and(|one| one == name);
+        if name.is_some_and(is_last) {
+            self.rows.push(last);
+            return;
+        }
         let code = name.map(|name| match self.known.get(name) {
             Some(code) => *code,
             None => {
@@ -48,6 +68,38 @@ impl LabelCodes {
             let name = self.names.get(self.rows[*row as usize] as usize);
             codes.push(name.map(String::as_str));
         }
+        codes
+    }
+
+    /// The codes, where texts that stand for a missing value are missing unless `named` has them. Each
+    /// column with such texts makes a warning, which ends with the way to keep them.
+    pub(crate) fn without_missing_texts(
+        self,
+        column: &str,
+        named: &[&str],
+        to_keep: &str,
+        warnings: &mut Vec<String>,
+    ) -> Self {
+        let missing = |name: &&str| is_missing_text(name) && !named.contains(name);
+        if !self.names.iter().map(String::as_str).any(|name| missing(&name)) {
+            return self;
+        }
+        let mut codes = Self::default();
+        let mut rows: BTreeMap<&str, usize> = BTreeMap::new();
+        for code in &self.rows {
+            let name = self.names.get(*code as usize).map(String::as_str);
+            if let Some(text) = name.filter(missing) {
+                *rows.entry(text).or_default() += 1;
+            }
+            codes.push(name.filter(|name| !missing(name)));
+        }
+        let counts: Vec<String> = rows
+            .iter()
+            .map(|(text, n)| format!("{text:?} in {}", count(*n, "row", "rows")))
+            .collect();
+        let counts = counts.join(", ");
+        let message = format!("`{column}` is {counts}: this counts as missing; {to_keep}");
+        warnings.push(message);
         codes
     }
 

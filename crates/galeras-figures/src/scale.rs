@@ -200,6 +200,7 @@ pub(crate) fn count(n: usize) -> String {
 pub(crate) fn percent(share: f64) -> String {
     let hundred = share * 100.0;
     match hundred {
+        h if h >= 9999.5 => "> 9999 %".to_string(),
         h if h == 0.0 || h >= 99.95 || (h - h.round()).abs() < 1e-9 => format!("{h:.0} %"),
         h if h < 0.1 => "< 0.1 %".to_string(),
         h => format!("{h:.1} %"),
@@ -270,6 +271,6 @@ mod tests {
     fn numbers_have_three_digits_that_count() {
         let all = [0.0, 12.0, 0.12345, -0.5, 1234.5, 12345.0, 1e9, 1.5e-7].map(number);
         assert_eq!(all.join(" "), "0 12 0.123 −0.5 1234 12,345 1e9 1.5e−7");
-        assert_eq!([0.125, 1.0].map(percent), ["12.5 %", "100 %"]);
+        assert_eq!([0.125, 1.0, 1.7e121].map(percent), ["12.5 %", "100 %", "> 9999 %"]);
     }
 }

@@ -61,7 +61,8 @@ impl Repository {
     /// Opens the repository in `dir`, bare or with a work tree, also if it leads elsewhere. Only
     /// the repository's configuration is read, and no program is run. The error is
     /// [`GitErrorKind::NotFound`] if there is none, [`GitErrorKind::Damaged`] if it cannot be read,
-    /// [`GitErrorKind::Limit`] if something in it is too large.
+    /// [`GitErrorKind::Limit`] if something in it is too large, [`GitErrorKind::Other`] if its
+    /// objects do not have SHA-1 names or its references are not files.
     pub fn open(dir: &Path) -> Result<Self> {
         Self::open_judged(dir, &mut |_| Ok(()))
     }
@@ -70,6 +71,7 @@ impl Repository {
     /// any other place. Errors are those of [`Self::open`] and of `judge`.
     pub fn open_judged(dir: &Path, judge: Judge<'_>) -> Result<Self> {
         let layout = Layout::of(dir, judge)?;
+        check_format(&layout.common_dir)?;
         let settings = [
             // Objects may claim sizes up to here.
             format!("gitoxide.objects.allocLimit={OBJECT_BYTES}"),
@@ -133,6 +135,32 @@ impl Repository {
         let replaced = handle.store_ref().replacements().collect();
         Objects { handle, buffer: Vec::new(), replaced, checked: HashSet::new() }
     }
+}
+
+/// Refuses the formats of Git that gix does not read, by their names: its own errors do not give them.
+fn check_format(common_dir: &Path) -> Result<()> {
+    let file = common_dir.join("config");
+    if !common_dir.is_absolute() || !file.is_file() {
+        return Ok(());
+    }
+    let config = gix::config::File::from_path_no_includes(file, gix::config::Source::Local);
+    // What is wrong with it is reported when the repository is opened.
+    let Ok(config) = config else { return Ok(()) };
+    let other = |key: &str, read: &str| config.string(key).filter(|format| *format != read);
+    if let Some(format) = other("extensions.objectFormat", "sha1") {
+        return Err(GitError::other(format!(
+            "the names of its objects are of the kind `{format}`, and only SHA-1 can be read; copy \
+             it into a new repository with `git fast-export --all | git fast-import`, which gives \
+             its commits other ids"
+        )));
+    }
+    if let Some(format) = other("extensions.refStorage", "files") {
+        return Err(GitError::other(format!(
+            "its references are in the format `{format}`, and only files can be read; run `git refs \
+             migrate --ref-format=files` in it, or name a clone of it"
+        )));
+    }
+    Ok(())
 }
 
 fn not_found(message: String) -> GitError {

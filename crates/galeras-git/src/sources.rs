@@ -8,7 +8,7 @@ use gix::objs::Kind;
 
 use super::error::{GitErrorKind, Result};
 use super::repository::Objects;
-use galeras_python::{Outline, ParseError, Pieces, PythonParser, decode_source, with_parser};
+use galeras_python::{Outline, ParseError, Pieces, decode_source};
 
 /// Bytes of sources that are kept, in each of two generations.
 const KEPT: usize = 48 << 20;
@@ -27,11 +27,8 @@ pub(super) struct Source {
 impl Source {
     /// The methods, found at the first call.
     pub(super) fn outline(&self, sources: &Sources) -> Result<&Outline, Refusal> {
-        let outline = self.outline.get_or_init(|| {
-            let (pieces, nested) = (&sources.pieces, sources.nested);
-            let outline = |parser: &mut PythonParser| pieces.outline(parser, &self.text, nested);
-            with_parser(outline).and_then(|outline| outline)
-        });
+        let outline =
+            self.outline.get_or_init(|| sources.pieces.outline(&self.text, sources.nested));
         outline.as_ref().map_err(|error| ("parses", error.to_string()))
     }
 }

@@ -194,8 +194,7 @@ fn corpus() -> Vec<String> {
     let mut all = Vec::new();
     for file in files {
         let Ok(source) = std::fs::read_to_string(&file) else { continue };
-        let found = with_parser(|parser| methods(parser, &source, false)).unwrap();
-        for method in found.into_iter().flatten() {
+        for method in methods(&source, false).into_iter().flatten() {
             if method.code.len() > 100 {
                 all.push((draws.next(), method.code));
             }

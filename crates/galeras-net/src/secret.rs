@@ -4,11 +4,17 @@
 
 use std::fmt;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+
 /// The replacement of a key.
 const MASK: &str = "***";
 
 /// A piece of the key with at least so many characters is always removed.
 const TELLING: usize = 8;
+
+/// So many invisible characters or spaces may stand between two characters of the key.
+const GAP: usize = 16;
 
 /// A piece with at least so many characters is removed next to a server's own mask.
 const TELLING_BESIDE_MASK: usize = 3;
@@ -60,20 +66,27 @@ impl Secret {
     }
 
     /// `text` without the key and without long pieces of it, if they occur there: plain,
-    /// percent-encoded, as escapes of JSON, cut short, or with a mask in the middle.
+    /// percent-encoded, as escapes of JSON, in base64 or as hexadecimal digits, with spaces or
+    /// invisible characters in between, cut short, or with a mask in the middle.
     ///
     /// Takes time in proportion to `text` times the key: use it for messages, not for answers.
     pub fn scrub(&self, text: &str) -> String {
         let units = units(text);
         let key = self.key.as_bytes();
-        let whole = TELLING.min(key.len());
+        let forms = forms(key);
         let mut out = String::with_capacity(text.len());
         let mut at = 0;
         while let Some(unit) = units.get(at) {
-            let length = longest(&units[at..], key);
-            let telling = length >= whole
-                || (length >= TELLING_BESIDE_MASK && beside_mask(&units, at, length, key));
-            if telling {
+            let found = forms.iter().filter_map(|form| {
+                let piece = longest(&units[at..], &form.text);
+                (piece.letters >= form.telling).then_some(piece.length)
+            });
+            let found = found.max().or_else(|| {
+                let Piece { letters, length } = longest(&units[at..], key);
+                let telling = letters >= TELLING_BESIDE_MASK;
+                (telling && beside_mask(&units, at, length, key)).then_some(length)
+            });
+            if let Some(length) = found {
                 if !out.ends_with(MASK) {
                     out.push_str(MASK);
                 }
@@ -101,6 +114,36 @@ impl fmt::Debug for Secret {
     }
 }
 
+/// The key in one way to write it.
+struct Form {
+    text: Vec<u8>,
+    /// A piece with at least so many characters is removed.
+    telling: usize,
+}
+
+/// The key as it is, in base64 at each of its places within three bytes, and in hexadecimal digits.
+fn forms(key: &[u8]) -> Vec<Form> {
+    let mut forms = vec![Form { text: key.to_vec(), telling: TELLING.min(key.len()) }];
+    if key.len() < TELLING {
+        return forms;
+    }
+    for alphabet in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
+        for before in 0..3 {
+            let mut bytes = vec![0; before];
+            bytes.extend(key);
+            let text = alphabet.encode(&bytes).into_bytes();
+            // The characters that only depend on the key: each has six bits.
+            let text = text[(before * 8).div_ceil(6)..bytes.len() * 8 / 6].to_vec();
+            forms.push(Form { text, telling: TELLING * 8 / 6 });
+        }
+    }
+    let lower: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+    for text in [lower.to_uppercase(), lower] {
+        forms.push(Form { text: text.into_bytes(), telling: TELLING * 2 });
+    }
+    forms
+}
+
 /// One character, and how it was written.
 struct Unit<'a> {
     meant: char,
@@ -120,36 +163,59 @@ fn units(text: &str) -> Vec<Unit<'_>> {
     units
 }
 
-/// The ASCII character of an escape at the beginning of `text`, and the length of the escape.
-/// A percent sign may itself be escaped, once for each time that the text was encoded.
+/// The character of an escape at the beginning of `text`, and the length of the escape. A percent
+/// sign may itself be escaped, once for each time that the text was encoded; a byte that is not ASCII
+/// is a part of some character that no key has.
 fn escaped(text: &str) -> Option<(char, usize)> {
     let hex = |from: usize, to: usize| {
         let digits = text.get(from..to)?;
         let right = digits.bytes().all(|b| b.is_ascii_hexdigit());
-        right.then(|| u8::from_str_radix(digits, 16).ok())?.filter(u8::is_ascii).map(char::from)
+        right.then(|| u32::from_str_radix(digits, 16).ok())?
     };
-    if text.starts_with("\\u00") {
-        return Some((hex(4, 6)?, 6));
+    if text.starts_with("\\u") {
+        return Some((char::from_u32(hex(2, 6)?)?, 6));
     }
     let mut from = 1;
     text.strip_prefix('%')?;
     while text.get(from..from + 2) == Some("25") && hex(from + 2, from + 4).is_some() {
         from += 2;
     }
-    Some((hex(from, from + 2)?, from + 2))
+    let byte = char::from_u32(hex(from, from + 2)?).filter(char::is_ascii);
+    Some((byte.unwrap_or(char::REPLACEMENT_CHARACTER), from + 2))
 }
 
-/// The most characters at the beginning of `units` that are also in the key.
-fn longest(units: &[Unit<'_>], key: &[u8]) -> usize {
+/// A part of a text that is also in the key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Piece {
+    /// The characters of the key.
+    letters: usize,
+    /// The units, with those in between that no key has.
+    length: usize,
+}
+
+/// The longest piece of the key at the beginning of `units`.
+fn longest(units: &[Unit<'_>], key: &[u8]) -> Piece {
     let common = |key: &[u8]| {
-        units.iter().zip(key).take_while(|(unit, byte)| unit.meant == char::from(**byte)).count()
+        let (mut piece, mut gap) = (Piece::default(), 0);
+        for (at, unit) in units.iter().enumerate() {
+            if key.get(piece.letters).is_some_and(|byte| unit.meant == char::from(*byte)) {
+                piece = Piece { letters: piece.letters + 1, length: at + 1 };
+                gap = 0;
+            } else if piece.letters > 0 && gap < GAP && !unit.meant.is_ascii_graphic() {
+                gap += 1;
+            } else {
+                break;
+            }
+        }
+        piece
     };
-    (0..key.len()).map(|from| common(&key[from..])).max().unwrap_or(0)
+    (0..key.len()).map(|from| common(&key[from..])).max().unwrap_or_default()
 }
 
 /// Returns true if the piece is the beginning or the end of the key, next to a mask.
 fn beside_mask(units: &[Unit<'_>], at: usize, length: usize, key: &[u8]) -> bool {
-    let piece: String = units[at..at + length].iter().map(|unit| unit.meant).collect();
+    let letters = units[at..at + length].iter().map(|unit| unit.meant);
+    let piece: String = letters.filter(char::is_ascii_graphic).collect();
     let masks = |unit: &Unit<'_>| matches!(unit.meant, '*' | '.' | '•' | '…' | 'x' | 'X' | '#');
     let before = at.checked_sub(1).and_then(|i| units.get(i)).is_some_and(masks);
     let after = units.get(at + length).is_some_and(masks);
@@ -172,9 +238,33 @@ mod tests {
         let twice = percent.replace('%', "%25");
         let json: String = KEY.bytes().map(|b| format!("\\u{b:04x}")).collect();
         let form = KEY.replace('/', "%2f").replace('+', "%2B").replace('=', "%3d");
-        for written in [KEY.to_string(), percent, twice, json, form, format!("{KEY}{KEY}")] {
+        let between = |gap: &str| KEY.chars().map(|c| c.to_string()).collect::<Vec<_>>().join(gap);
+        let gaps = [" ", "\n", "\u{200b}", "\u{ad}\u{2060}", "\\u200b", "%E2%80%8B", "%20"];
+        let spaced = gaps.map(between);
+        let lower: String = KEY.bytes().map(|b| format!("{b:02x}")).collect();
+        let written = [KEY.to_string(), percent, twice, json, form, format!("{KEY}{KEY}")];
+        let digits = [lower.to_uppercase(), lower];
+        for written in written.into_iter().chain(spaced).chain(digits) {
             assert_eq!(key().scrub(&format!("bad key: {written}!")), "bad key: ***!", "{written}");
         }
+    }
+
+    #[test]
+    fn the_key_is_taken_out_of_base64_wherever_it_begins() {
+        for before in ["", "u", "me", "me:", "Bearer "] {
+            for after in ["", "!", "\n", ", and more"] {
+                for alphabet in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
+                    let written = alphabet.encode(format!("{before}{KEY}{after}"));
+                    let found = key().scrub(&written);
+                    // At most a character at each end also has bits of its neighbour.
+                    let ends = written.split_at((before.len() * 8).div_ceil(6));
+                    assert!(found.starts_with(&format!("{}***", ends.0)), "{written}: {found}");
+                    let left = found.split_once("***").unwrap().1;
+                    assert!(left.len() <= (after.len() * 8).div_ceil(6) + 1, "{written}: {found}");
+                }
+            }
+        }
+        assert_eq!(key().scrub("c2stcHJv"), "c2stcHJv", "six characters of the key");
     }
 
     #[test]

@@ -48,6 +48,43 @@ pub enum Access {
         /// The path.
         path: PathBuf,
     },
+    /// Sends data that did not come with the workflow.
+    Send {
+        /// Where the data is.
+        from: DataSource,
+        /// The server; `None` for those that rows name.
+        to: Option<ServerAddress>,
+    },
+}
+
+/// The place of data.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DataSource {
+    /// A file or folder.
+    Path(PathBuf),
+    /// A server.
+    Server(ServerAddress),
+}
+
+impl DataSource {
+    /// The place that this action gets data from, if it does.
+    pub fn of(access: &Access) -> Option<Self> {
+        match access {
+            Access::Read { path } => Some(Self::Path(path.clone())),
+            Access::Host { to } | Access::Variable { to, .. } => Some(Self::Server(to.clone())),
+            Access::Program { .. } | Access::Write { .. } | Access::Send { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for DataSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => write!(f, "{}", path.display()),
+            Self::Server(server) => write!(f, "{server}"),
+        }
+    }
 }
 
 /// An [`Access`] and the argument that causes it.
@@ -57,12 +94,20 @@ pub struct Demand {
     pub access: Access,
     /// A path below `with:` such as `repos[2]`; empty for the step as a whole.
     pub at: String,
+    /// The step's tables only list what is there (addresses, commits, descriptions): content enters
+    /// with a later step that opens what rows name.
+    pub is_listing: bool,
 }
 
 impl Demand {
     /// A demand of the argument at `path`.
     pub fn new(path: impl Into<String>, access: Access) -> Self {
-        Self { access, at: path.into() }
+        Self { access, at: path.into(), is_listing: false }
+    }
+
+    /// The same for a place that is only listed.
+    pub fn listing(path: impl Into<String>, access: Access) -> Self {
+        Self { is_listing: true, ..Self::new(path, access) }
     }
 }
 
@@ -102,7 +147,7 @@ impl ServerAddress {
         Some(Self { scheme: scheme.into(), host, port })
     }
 
-    /// `http`, `https`, `ssh`, `git`.
+    /// `http`, `https`, `ssh`, `git`, `s3`, `gs`.
     pub fn scheme(&self) -> &str {
         &self.scheme
     }
@@ -123,6 +168,12 @@ impl ServerAddress {
     /// True for a server at its default port over TLS.
     pub fn is_encrypted(&self) -> bool {
         self.scheme == "https"
+    }
+
+    /// True if every connection uses credentials of the user: the keys of ssh, and those of the
+    /// environment for a bucket.
+    pub fn uses_credentials(&self) -> bool {
+        matches!(self.scheme.as_str(), "ssh" | "s3" | "gs")
     }
 
     /// True for this machine: `localhost`, or a loopback address.
@@ -210,6 +261,10 @@ const RESERVED_V6: [(u16, u16, u32); 4] = [
 pub trait Consent: Send + Sync + fmt::Debug {
     /// The reason why this is not allowed; `None` if it is.
     fn refusal(&self, access: &Access) -> Option<RefusedAccess>;
+    /// True if data from there did not come with the workflow, so that sending it needs consent.
+    fn is_users_data(&self, _from: &DataSource) -> bool {
+        false
+    }
 }
 
 /// A refused action.

@@ -21,8 +21,8 @@ pub mod table_digest;
 pub mod worker_threads;
 
 pub use access::{
-    Access, Consent, Demand, FullConsent, NoConsent, RedirectCheck, RefusedAccess, ServerAddress,
-    redirect_check,
+    Access, Consent, DataSource, Demand, FullConsent, NoConsent, RedirectCheck, RefusedAccess,
+    ServerAddress, redirect_check,
 };
 pub use choice::{Choice, Entry};
 pub use contract::{

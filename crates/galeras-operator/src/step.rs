@@ -59,6 +59,11 @@ pub trait BoundStep: Send + Sync + Debug {
     fn recipe_args(&self) -> Option<Value> {
         None
     }
+    /// The version of earlier results of rows, unless it is the operator's: a new version of an
+    /// operator does not pay for the same answers again.
+    fn recipe_version(&self) -> Option<u32> {
+        None
+    }
     /// The external fact that it depends on, if any.
     fn fact(&self) -> Option<Fact> {
         None

@@ -71,7 +71,7 @@ impl TypedOperator for AstOperator {
 
     const DESCRIPTOR: Descriptor = Descriptor {
         name: "ast",
-        version: 1,
+        version: 2,
         grain: Grain::of::<BoundAst, _>(),
         effect: Effect::Pure,
         inputs: InputPorts::One,

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use galeras_causal::tail::t_quantile;
+use galeras_causal::{clustered_interval, logit_interval, wilson_interval};
 use galeras_operator::columns::{is_number, is_text, require_column};
 use galeras_operator::far_numbers::is_far;
 use galeras_operator::{
@@ -57,7 +58,7 @@ impl TypedOperator for DescribeOperator {
 
     const DESCRIPTOR: Descriptor = Descriptor {
         name: "describe",
-        version: 3,
+        version: 4,
         grain: Grain::of::<BoundDescribe, _>(),
         effect: Effect::Pure,
         inputs: InputPorts::One,
@@ -145,6 +146,17 @@ const STATISTICS: &[Statistic] = &[
     ("max", DataType::Float64, "largest value", |x| format!("max({})", x.double)),
 ];
 
+/// The kind of a column, which decides the interval of its mean. All groups of a column are of one
+/// kind, so that a group without failures is a rate of 0, and a group without errors a count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scale {
+    /// Every value is 0 or 1: the mean is a proportion.
+    Proportion,
+    /// Every value is between 0 and 1.
+    Unit,
+    Unbounded,
+}
+
 /// The columns after `std`: computed from the statistics, not by SQL.
 const INTERVAL: [(&str, &str); 3] = [
     ("standard_error", "standard error of the mean"),
@@ -225,9 +237,11 @@ impl TableStep for BoundDescribe {
         let mut parts = Vec::new();
         let columns = self.described(cx).await?;
         for names in columns.chunks(TOGETHER) {
+            let outside = cx.session.sql(&outside_query(names)).await?.collect().await?;
+            let scales = scales(&outside, names.len());
             let wide = cx.session.sql(&self.query(names)).await?.collect().await?;
             for batch in wide {
-                parts.extend(self.rows(&batch, names)?);
+                parts.extend(self.rows(&batch, names, &scales)?);
             }
         }
         if parts.is_empty() {
@@ -235,6 +249,31 @@ impl TableStep for BoundDescribe {
         }
         Ok(vec![(MAIN, cx.session.read_batches(parts)?)])
     }
+}
+
+/// For each column, the number of values outside of 0 to 1, and of those other than 0 and 1. NaN is
+/// greater than every number.
+fn outside_query(names: &[DescribedColumn]) -> String {
+    let counts = names.iter().flat_map(|name| {
+        let value = format!("CAST({} AS DOUBLE)", name.number(""));
+        [format!("{value} < 0 OR {value} > 1"), format!("{value} <> 0 AND {value} <> 1")]
+            .map(|test| format!("count(CASE WHEN {test} THEN 1 END)"))
+    });
+    let counts = counts.enumerate().map(|(at, count)| format!("{count} AS \"__{at}\""));
+    format!("SELECT {} FROM {INPUT}", counts.collect::<Vec<_>>().join(", "))
+}
+
+/// The kinds of the columns, from the row of [`outside_query`].
+fn scales(outside: &[RecordBatch], columns: usize) -> Vec<Scale> {
+    let row = outside.iter().find(|batch| batch.num_rows() > 0);
+    let count =
+        |at: usize| row.map_or(0, |row| row.column(at).as_primitive::<Int64Type>().value(0));
+    let scale = |column: usize| match (count(2 * column), count(2 * column + 1)) {
+        (0, 0) => Scale::Proportion,
+        (0, _) => Scale::Unit,
+        _ => Scale::Unbounded,
+    };
+    (0..columns).map(scale).collect()
 }
 
 /// The columns that one query describes: it keeps the values of each in memory for the quartiles.
@@ -251,6 +290,22 @@ struct DescribedColumn {
     source: String,
     /// The value of a text whose share is described.
     text: Option<String>,
+}
+
+impl DescribedColumn {
+    /// The SQL of its value; of a text 1 where the column has it, else 0. `table` is the prefix of
+    /// the column.
+    fn number(&self, table: &str) -> String {
+        let source = format!("{table}{}", quoted(&self.source));
+        match &self.text {
+            None => source,
+            Some(text) => format!(
+                "CASE WHEN {source} IS NOT NULL THEN CASE WHEN {source} = '{}' THEN 1.0 ELSE 0.0 \
+                 END END",
+                text.replace('\'', "''")
+            ),
+        }
+    }
 }
 
 impl BoundDescribe {
@@ -292,19 +347,8 @@ impl BoundDescribe {
         let by: Vec<String> = self.args.by.iter().map(|name| quoted(name)).collect();
         let group =
             if by.is_empty() { String::new() } else { format!("GROUP BY {}", by.join(", ")) };
-        let number = |column: &DescribedColumn, table: &str| {
-            let source = format!("{table}{}", quoted(&column.source));
-            match &column.text {
-                None => source,
-                Some(text) => format!(
-                    "CASE WHEN {source} IS NOT NULL THEN CASE WHEN {source} = '{}' THEN 1.0 ELSE 0.0 \
-                     END END",
-                    text.replace('\'', "''")
-                ),
-            }
-        };
         let value = |column: &DescribedColumn| {
-            let double = format!("CAST({} AS DOUBLE)", number(column, ""));
+            let double = format!("CAST({} AS DOUBLE)", column.number(""));
             let is_whole = self.whole.contains(&column.source);
             let exact = if is_whole { quoted(&column.source) } else { double.clone() };
             DescribedValue { exact, double }
@@ -337,7 +381,7 @@ impl BoundDescribe {
         };
         let positions = 0..names.len();
         let sums = positions.clone().map(|at| {
-            let value = number(&names[at], "i.");
+            let value = names[at].number("i.");
             let mean = format!("s.\"__{at}_{MEAN}\"");
             let distance = format!("CAST({value} AS DOUBLE) - {mean}");
             let distance = match self.whole.contains(&names[at].source) {
@@ -379,6 +423,7 @@ impl BoundDescribe {
         &self,
         wide: &RecordBatch,
         names: &[DescribedColumn],
+        scales: &[Scale],
     ) -> Result<Vec<RecordBatch>, StepError> {
         let groups = self.args.by.len();
         let table = self.ports[0].table.stored();
@@ -397,7 +442,7 @@ impl BoundDescribe {
             columns.push(Arc::new(StringArray::from(vec![name.name.as_str(); wide.num_rows()])));
             columns.extend_from_slice(&statistics[..=STD]);
             let given = clusters.as_ref().map(|(squares, clusters)| (squares, *clusters));
-            columns.extend(self.intervals(statistics, given));
+            columns.extend(self.intervals(scales[at], statistics, given));
             columns.extend_from_slice(&statistics[STD + 1..]);
             if let Some((_, clusters)) = clusters {
                 columns.push(Arc::new(clusters.clone()));
@@ -408,18 +453,21 @@ impl BoundDescribe {
     }
 
     /// Standard errors and the ends of intervals for each group; null with fewer than two rows or
-    /// clusters. With clusters, the sums of their squared distances and their numbers are given.
+    /// clusters, but for the interval of a proportion of one row. With clusters, the sums of their
+    /// squared distances and their numbers are given.
     fn intervals(
         &self,
+        scale: Scale,
         statistics: &[ArrayRef],
         clusters: Option<(&Float64Array, &Int64Array)>,
     ) -> [ArrayRef; 3] {
+        let alpha = self.args.alpha;
         let n = statistics[N].as_primitive::<Int64Type>();
         let mean = statistics[MEAN].as_primitive::<Float64Type>();
         let std = statistics[STD].as_primitive::<Float64Type>();
-        let mut ends: [Float64Builder; 3] = Default::default();
+        let mut columns: [Float64Builder; 3] = Default::default();
         for at in 0..n.len() {
-            let rows = n.value(at) as f64;
+            let (rows, mean) = (n.value(at) as f64, mean.is_valid(at).then(|| mean.value(at)));
             let (error, degrees) = match clusters {
                 None => (std.value(at) / rows.sqrt(), rows - 1.0),
                 Some((squares, clusters)) => {
@@ -428,16 +476,32 @@ impl BoundDescribe {
                     ((correction * squares.value(at)).sqrt() / rows, clusters - 1.0)
                 }
             };
-            let known = mean.is_valid(at) && rows >= 2.0 && degrees >= 1.0;
-            let interval = known.then(|| {
-                let reach = t_quantile(1.0 - 0.5 * self.args.alpha, degrees) * error;
-                [error, mean.value(at) - reach, mean.value(at) + reach]
+            let error = mean.filter(|_| rows >= 2.0 && degrees >= 1.0).map(|_| error);
+            let ends = mean.and_then(|mean| {
+                // Values from 0 to 1 that are all 0 or all 1 are a rate in this group.
+                let is_rate = scale == Scale::Proportion
+                    || (scale == Scale::Unit && (mean == 0.0 || mean == 1.0));
+                if is_rate && clusters.is_none() {
+                    return Some(wilson_interval(mean, rows, alpha));
+                }
+                let error = error?;
+                if is_rate {
+                    return Some(clustered_interval(mean, error, rows, degrees + 1.0, alpha));
+                }
+                let reach = t_quantile(1.0 - 0.5 * alpha, degrees) * error;
+                let ends = (mean - reach, mean + reach);
+                let beyond = error > 0.0 && (ends.0 < 0.0 || ends.1 > 1.0);
+                Some(match scale == Scale::Unit && beyond {
+                    true => logit_interval(mean, error, degrees, alpha),
+                    false => ends,
+                })
             });
-            for (which, end) in ends.iter_mut().enumerate() {
-                end.append_option(interval.map(|values| values[which]));
+            let values = [error, ends.map(|ends| ends.0), ends.map(|ends| ends.1)];
+            for (column, value) in columns.iter_mut().zip(values) {
+                column.append_option(value);
             }
         }
-        ends.map(|mut end| Arc::new(end.finish()) as ArrayRef)
+        columns.map(|mut column| Arc::new(column.finish()) as ArrayRef)
     }
 }
 

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use galeras_git::{GitError, GitErrorKind, Repository, RepositoryLocation, places};
 
-use galeras_operator::{Access, Consent, ServerAddress};
+use galeras_operator::worker_threads::on_thread;
+use galeras_operator::{Access, Consent, ServerAddress, StepErrorKind};
 
 /// The access that the repository's address implies; `None` if it does not name a server.
 fn access_of(location: &RepositoryLocation) -> Option<Access> {
@@ -72,10 +73,16 @@ fn check(access: &Access, who: &str, consent: &dyn Consent) -> Result<(), GitErr
     }
 }
 
-/// Runs `work`, which may wait for a disk or a network.
+/// Runs `work`, which may wait for a disk, a network, or the receiver of its rows.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, GitError> + Send + 'static,
 ) -> Result<T, GitError> {
-    let panicked = |_| GitError::new(GitErrorKind::Other, "a defect: the thread panicked");
-    tokio::task::spawn_blocking(work).await.map_err(panicked)?
+    on_thread(move || Ok(work())).await.unwrap_or_else(|error| {
+        let kind = match error.kind() {
+            // The system started no thread, which may pass.
+            StepErrorKind::Io => GitErrorKind::Transient,
+            _ => GitErrorKind::Other,
+        };
+        Err(GitError::new(kind, error))
+    })
 }

@@ -19,6 +19,7 @@ use galeras_operator::{
 };
 use galeras_sql::session::{
     SqlText, check_deterministic, check_query, dropped_group_columns, empty_view, explain,
+    has_unplanned_subquery,
 };
 use galeras_workflow::code::Code;
 use galeras_workflow::quote;
@@ -41,7 +42,7 @@ pub const SQL: &dyn Operator = &SqlOperator;
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "sql",
-    version: 2,
+    version: 3,
     grain: Grain::of::<BoundSql, _>(),
     effect: Effect::Pure,
     inputs: InputPorts::Any,
@@ -78,6 +79,9 @@ impl Operator for SqlOperator {
         let written = state.create_logical_plan(&args.query).await.map_err(failed)?;
         read_only().verify_plan(&written).map_err(failed)?;
         let plan = state.optimize(&written).map_err(failed)?;
+        if has_unplanned_subquery(&plan).map_err(failed)? {
+            return Err(one(unplanned_subquery()));
+        }
         let keys =
             cx.inputs.iter().map(|(name, table)| (name.clone(), table.key.clone())).collect();
         let problems = check_deterministic(&written, &keys).map_err(failed)?;
@@ -137,6 +141,14 @@ fn unnested_groups(dropped: &[String]) -> ArgError {
     );
     let help = "unnest in a separate step, or group by fewer columns";
     ArgError::new("query", Code::UnnestedGroups, message).help(help)
+}
+
+fn unplanned_subquery() -> ArgError {
+    let message = "this use of a subquery cannot be computed";
+    let help = "IN, ANY, ALL and EXISTS take a subquery in WHERE or HAVING; one that depends on the \
+                outer row must not have UNION or ORDER BY, and with an aggregate it compares with that \
+                row by `=` only; compute its rows in another step, and join them";
+    ArgError::new("query", Code::Sql, message).help(help)
 }
 
 fn one_select(error: ArgError) -> ArgError {

@@ -304,7 +304,6 @@ impl TableStep for BoundUnion {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use arrow::datatypes::{Field, Schema};
 

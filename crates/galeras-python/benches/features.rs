@@ -21,16 +21,16 @@ fn now() -> f64 {
 }
 
 /// The methods of the Python files below a folder.
-fn texts(folder: &Path, parser: &mut PythonParser, all: &mut Vec<String>) {
+fn texts(folder: &Path, all: &mut Vec<String>) {
     let mut paths: Vec<_> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     for path in paths.into_iter().filter(|path| !path.is_symlink()) {
         if path.is_dir() {
-            texts(&path, parser, all);
+            texts(&path, all);
         } else if path.extension().is_some_and(|suffix| suffix == "py")
             && let Ok(source) = decode_source(&std::fs::read(&path).unwrap())
-            && let Ok(list) = methods(parser, &source.text, false)
+            && let Ok(list) = methods(&source.text, false)
         {
             all.extend(list.into_iter().map(|method| method.code));
         }
@@ -48,7 +48,7 @@ fn main() {
     let rounds = arguments.get(1).map_or(5, |rounds| rounds.parse().unwrap());
     let mut parser = PythonParser::new().unwrap();
     let mut all = Vec::new();
-    texts(Path::new(folder), &mut parser, &mut all);
+    texts(Path::new(folder), &mut all);
     let bytes: usize = all.iter().map(String::len).sum();
     println!("{} methods, {:.1} MB, one thread", all.len(), bytes as f64 / 1e6);
 

@@ -2,8 +2,8 @@
 
 use tree_sitter::Node;
 
-use super::outline::read_plain;
 use super::parse::{ParseError, PythonParser, named_children, nodes};
+use super::plain::read_plain;
 
 /// The byte after the colon of the first function's signature; `None` without a function.
 ///

@@ -1,7 +1,7 @@
 //! The columns of operator `ast`: measurements of one Python method.
 //!
 //! They come from one walk over the syntax tree, or from the text alone where it is plain
-//! (`outline::plain`). Source: the published Galeras pipeline, with the same grammar
+//! (`plain`). Source: the published Galeras pipeline, with the same grammar
 //! (tree-sitter-python 0.25); `tests/reference/python_features.py` compares the numbers.
 
 use std::borrow::Cow;
@@ -12,8 +12,9 @@ use tree_sitter::{Node, Tree};
 
 use super::language::{for_kinds, kind_id};
 use super::lizard::{CodeSize, size};
-use super::outline::{PlainCode, read_plain};
 use super::parse::{ParseError, PythonParser, named_children};
+use super::parses::parses;
+use super::plain::{PlainCode, read_plain};
 use super::scan::is_space;
 
 /// Measurements of one method.
@@ -30,7 +31,8 @@ pub struct Features<'t> {
     pub d_n_words: Option<i64>,
     /// The text without the docstring and its quotes.
     pub code_no_docstring: Cow<'t, str>,
-    /// Texts of the ERROR nodes in document order, outer before inner.
+    /// Texts of the ERROR nodes in document order, outer before inner. None in valid Python, which
+    /// tree-sitter's grammar misreads in places: see [`parses`].
     pub ast_errors: Vec<&'t str>,
     /// ERROR nodes, without tokens that the parser inserted (MISSING).
     pub n_ast_errors: i64,
@@ -72,7 +74,12 @@ pub fn features<'t>(parser: &mut PythonParser, code: &'t str) -> Result<Features
     let mut features = Features::default();
     match read_plain(code).filter(|plain| plain.exact) {
         Some(plain) => features.read(&plain, code),
-        None => features.walk(&parser.parse_anew(code)?, code),
+        None => {
+            features.walk(&parser.parse_anew(code)?, code);
+            if features.n_ast_errors > 0 && parses(code) == Ok(true) {
+                (features.ast_errors, features.n_ast_errors) = (Vec::new(), 0);
+            }
+        }
     }
     let (text, docstring) = split_docstring(code);
     features.d_n_words = docstring.as_deref().map(|text| count(words(text).count()));

@@ -3,8 +3,9 @@
 //! Plain text goes in, plain values come out: no Arrow, no files. Every function returns the same
 //! result for the same text on every machine, in bounded time and memory.
 //!
-//! `methods` and `outline` find methods, `features`, `lizard` and `taxonomy` measure them, `recount`
-//! checks the measurements by other means, and `parse` bounds the work that a text can cause.
+//! `module` parses as Python does: `parses` decides if a text is valid, `methods` and `outline` find
+//! methods. `parse` gives the tree of tree-sitter, of which `features`, `lizard` and `taxonomy` measure
+//! methods; `recount` checks the measurements by other means.
 
 mod calls;
 mod cut_points;
@@ -15,10 +16,12 @@ mod language;
 mod library;
 mod lizard;
 mod methods;
+mod module;
 mod outline;
 mod parse;
 mod parses;
 mod pattern;
+mod plain;
 mod query_text;
 mod recount;
 mod scan;

@@ -2,7 +2,18 @@
 
 use std::path::PathBuf;
 
+use proptest::strategy::Strategy;
 use serde_json::Value;
+
+/// Cases of the property tests of pieces and plain code; `OUTLINE_CASES` for a thorough run.
+pub(crate) fn cases(usual: u32) -> u32 {
+    std::env::var("OUTLINE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(usual)
+}
+
+/// One of the texts between the marks.
+pub(crate) fn pick(texts: &'static str) -> impl Strategy<Value = &'static str> + Clone {
+    proptest::sample::select(texts.split('‖').collect::<Vec<_>>())
+}
 
 /// The UTF-8 Python files of the standard library and of `others`.
 pub(crate) fn python_files(others: impl IntoIterator<Item = PathBuf>) -> Vec<(PathBuf, String)> {

@@ -27,8 +27,6 @@ pub struct PythonParser {
     parser: Parser,
     /// The texts that were parsed last, with their trees, the latest first.
     last: Vec<(String, Tree)>,
-    /// Upper bound of the last parse's operations.
-    pub(super) ops: usize,
 }
 
 /// The reason why a text has no tree.
@@ -43,8 +41,8 @@ pub enum ParseError {
         /// The limit in bytes.
         limit: usize,
     },
-    /// The text used up its budget of parse work (hostile nesting or noise).
-    #[error("Python text needs more parse work than its length allows")]
+    /// The text nests too deep, or used up its budget of parse work (hostile nesting or noise).
+    #[error("Python text nests too deep, or needs more parse work than its length allows")]
     TooComplex,
     /// tree-sitter returned no tree: the grammar could not be loaded, or the parser is in use.
     #[error("the Python parser is not available")]
@@ -52,7 +50,7 @@ pub enum ParseError {
 }
 
 /// Longest text that is parsed, in bytes. Large generated tables in real use have about 2 MB.
-const MAX_BYTES: usize = 4 << 20;
+pub(super) const MAX_BYTES: usize = 4 << 20;
 
 /// Parse operations between two calls of the progress callback
 /// (`OP_COUNT_PER_PARSER_TIMEOUT_CHECK` in tree-sitter's `parser.c`).
@@ -102,7 +100,7 @@ impl PythonParser {
     pub fn new() -> Result<Self, ParseError> {
         let mut parser = Parser::new();
         parser.set_language(language()).map_err(|_| ParseError::NoTree)?;
-        Ok(Self { parser, last: Vec::new(), ops: 0 })
+        Ok(Self { parser, last: Vec::new() })
     }
 
     /// The syntax tree of `text`; syntax errors are nodes of the tree. Offsets, rows and columns
@@ -125,7 +123,7 @@ impl PythonParser {
     }
 
     /// The tree of a recently parsed text: several scores ask for the tree of one text.
-    pub(super) fn kept(&mut self, text: &str) -> Option<Tree> {
+    fn kept(&mut self, text: &str) -> Option<Tree> {
         let at = self.last.iter().position(|(known, _)| known == text)?;
         self.last[..=at].rotate_right(1);
         self.last.first().map(|(_, tree)| tree.clone())
@@ -195,7 +193,6 @@ impl PythonParser {
         if counted {
             self.parser.set_logger(None);
         }
-        self.ops = (calls + 1) * OPS_PER_CALL;
         match tree {
             Some(tree) if !stopped.get() => Ok(tree),
             _ => {

@@ -1,185 +1,96 @@
 //! Decides if a text is valid Python.
-//!
-//! tree-sitter spends most of its time on recovery from errors, for a tree of which only the
-//! presence of errors is needed. So two shortcuts come first: most valid texts are plain
-//! (`outline::plain`), and half of the invalid ones end inside brackets or a string.
 
-use tree_sitter::Tree;
+use super::module::{Nesting, with_module};
+use super::parse::ParseError;
 
-use super::outline::read_plain;
-use super::parse::{ParseError, PythonParser, named_children, nodes};
-use super::scan::string_end;
-
-/// Longest text that is rejected without a tree. Such a short text never reaches the limits of
-/// `parse`, which begin at 24 operations per byte, and fits into one lexer chunk; so `parse` would
-/// have returned a tree with an error.
-const MAX_REFUSED: usize = 4 << 10;
-
-/// True if `text` is Python 3 without a syntax error and not only white space.
+/// True if Python 3.13's `ast.parse` accepts `text`, and it is not only white space.
 ///
-/// tree-sitter's grammar accepts more than Python does. Also rejected are bodies without a
-/// statement, as in a truncated answer, and statements and operators of Python 2.
+/// Errors that Python finds only when it compiles the tree do not count, as a `return` outside a
+/// function or a keyword argument that is repeated.
 ///
 /// # Errors
-/// As [`PythonParser::parse`].
-pub fn parses(parser: &mut PythonParser, text: &str) -> Result<bool, ParseError> {
-    if let Some(tree) = parser.kept(text) {
-        return Ok(is_python(&tree));
+/// [`ParseError::TooLarge`] over 4 MiB; [`ParseError::TooComplex`] for more than 10,000 operators
+/// within each other, of which Python's parser runs out of memory.
+pub fn parses(text: &str) -> Result<bool, ParseError> {
+    let nesting = Nesting::of(text)?;
+    if text.contains('\0') || text.trim_ascii().is_empty() || nesting.is_refused() {
+        return Ok(false);
     }
-    if let Some(known) = without_tree(text) {
-        return Ok(known);
-    }
-    parser.parse(text).map(|tree| is_python(&tree))
-}
-
-fn without_tree(text: &str) -> Option<bool> {
-    // Python 2's statement words are plain in calls; only the tree separates calls from statements.
-    let needs_tree = ["print", "exec"].iter().any(|word| text.contains(word));
-    if !needs_tree && !text.trim_ascii().is_empty() && read_plain(text).is_some() {
-        return Some(true);
-    }
-    (text.len() <= MAX_REFUSED && is_cut_off(text.as_bytes())).then_some(false)
-}
-
-/// True if a tree has neither errors nor the constructs that are also rejected.
-fn is_python(tree: &Tree) -> bool {
-    let root = tree.root_node();
-    if root.has_error() || root.named_child_count() == 0 {
-        return false;
-    }
-    !nodes(root).any(|node| match node.kind() {
-        "print_statement" | "exec_statement" | "<>" => true,
-        "block" => named_children(node).iter().all(|child| child.kind() == "comment"),
-        _ => false,
-    })
-}
-
-/// True if a text certainly has an unmatched bracket or an unclosed triple-quoted string. In a tree
-/// without errors every bracket outside strings and comments belongs to a rule with both, and every
-/// string is closed.
-///
-/// Returns `false` where tree-sitter could see other tokens: at f-strings and prefixes other than
-/// those of bytes and raw strings, at line ends in single-quoted strings, at `\N{`, which extends
-/// to its brace, and at bytes that only some readers treat as the end of a line or text.
-fn is_cut_off(text: &[u8]) -> bool {
-    if text.iter().any(|byte| matches!(byte, 0 | b'\r'))
-        || text.windows(3).any(|part| part == b"\\N{")
-    {
-        return false;
-    }
-    let mut open = Vec::new();
-    let mut at = 0;
-    // The start of the word that ends here.
-    let mut word = 0;
-    while let Some(&first) = text.get(at) {
-        match first {
-            b'#' => {
-                let rest = &text[at..];
-                at += rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
-            }
-            b'(' => open.push(b')'),
-            b'[' => open.push(b']'),
-            b'{' => open.push(b'}'),
-            // Closes nothing, or the wrong bracket.
-            b')' | b']' | b'}' if open.pop() != Some(first) => return true,
-            b'"' | b'\'' => {
-                let prefix = &text[word..at];
-                let plain = |byte: &u8| matches!(byte.to_ascii_lowercase(), b'r' | b'b' | b'u');
-                if prefix.len() > 2 || !prefix.iter().all(plain) {
-                    return false;
-                }
-                match string_end(text, at) {
-                    Ok(end) => at = end - 1,
-                    Err(end) => return end == text.len() && text[at..].starts_with(&[first; 3]),
-                }
-            }
-            _ => {}
-        }
-        at += 1;
-        if !(first.is_ascii_alphanumeric() || first == b'_' || first >= 0x80) {
-            word = at;
-        }
-    }
-    !open.is_empty()
+    with_module(text, nesting, |module| module.has_no_syntax_errors())
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
-    use proptest::prelude::*;
+    use serde_json::Value;
 
     use super::*;
-
-    fn by_tree(parser: &mut PythonParser, text: &str) -> Result<bool, ParseError> {
-        parser.parse_anew(text).map(|tree| is_python(&tree))
-    }
+    use crate::library::python_files;
 
     #[test]
-    fn only_python_3_with_a_statement_in_every_body_parses() {
-        let mut parser = PythonParser::new().unwrap();
-        let refused = "‖ \n\t\n‖def f(:\n    return 1‖x = (1,‖'''‖f(]‖def f(x):\
-            ‖class A:\n    # soon‖print 'x'‖exec 'x'‖x <> y";
-        let taken = "# nothing\n‖def f():\n    return 1‖x = '''\n('''‖x = '(' # [\
-            ‖print('x')\nif x:\n    pass";
-        for (texts, valid) in [(refused, false), (taken, true)] {
-            for text in texts.split('‖') {
-                assert_eq!(parses(&mut parser, text), Ok(valid), "{text:?}");
+    fn texts_parse_if_python_says_so() {
+        let path = "../../tests/reference/python_syntax.json";
+        let reference: Value =
+            serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let mut wrong = Vec::new();
+        for case in reference["texts"].as_array().unwrap() {
+            let (text, valid) = (case[0].as_str().unwrap(), case[1].as_bool().unwrap());
+            if parses(text) != Ok(valid) {
+                wrong.push(text);
             }
         }
+        assert_eq!(wrong, Vec::<&str>::new());
     }
 
+    /// Where we leave Python.
     #[test]
-    fn what_breaks_off_is_known_without_a_tree() {
-        let broken = "f(‖x = [1, 2)‖}‖'''a‖\"\"\"a\\\"\"\"‖r'''\\'''";
-        // Complete texts, and those in doubt.
-        let others =
-            "b'(' + rb'[' # (‖'''\n(\n'''‖'\\'('‖f'{'‖x('\n‖'\\N{(}' (‖(\r‖(\0‖if'(‖élan'''";
-        for (texts, expected) in [(broken, true), (others, false)] {
-            for text in texts.split('‖') {
-                assert_eq!(is_cut_off(text.as_bytes()), expected, "{text:?}");
-            }
+    fn empty_texts_do_not_parse_and_a_byte_order_mark_does() {
+        for (text, valid) in
+            [("", false), (" \n\t\r\n\x0c", false), ("# nothing", true), ("\u{feff}x = 1\n", true)]
+        {
+            assert_eq!(parses(text), Ok(valid), "{text:?}");
         }
     }
 
     #[test]
-    fn noise_as_long_as_is_refused_without_a_tree_has_one() {
-        let mut parser = PythonParser::new().unwrap();
-        let noises = "(‖[‖{‖)‖def f(‖class ‖\\\n‖é→‖'''‖\"‖#\n‖def (]:= if ‖(\n‖ \n(‖if x:\n (‖lambda ‖not \
-            ‖*‖f'{‖@‖print ‖match (‖\u{c}\\\n(‖a b ‖\n\n\t(‖, ‖: ‖async for (‖else:\n‖'''\\";
-        for noise in noises.split('‖') {
-            let text = noise.repeat(MAX_REFUSED / noise.len());
-            assert!(parser.parse_anew(&text).is_ok(), "{noise:?}");
-            assert_eq!(parses(&mut parser, &text), by_tree(&mut parser, &text), "{noise:?}");
+    fn depth_is_refused_as_by_python_or_without_an_answer() {
+        let nested = |open: &str, close: &str, depth: usize| {
+            parses(&format!("x = {}1{}\n", open.repeat(depth), close.repeat(depth)))
+        };
+        for (open, close) in [("(", ")"), ("[", "]"), ("f(", ")"), ("{", "}")] {
+            assert_eq!(nested(open, close, 200), Ok(true), "{open}");
+            assert_eq!(nested(open, close, 201), Ok(false), "{open}");
+            assert_eq!(nested(open, close, 100_000), Ok(false), "{open}");
         }
+        assert_eq!(nested("f'{", "}'", 149), Ok(true));
+        assert_eq!(nested("f'{", "}'", 150), Ok(false));
+        for operator in ["-", "not ", "1 + ", "a or not ", "a.b + "] {
+            assert_eq!(nested(operator, "", 3_000), Ok(true), "{operator}");
+            assert_eq!(nested(operator, "", 50_000), Err(ParseError::TooComplex), "{operator}");
+        }
+        let blocks = |depth: usize| {
+            let lines = (0..depth).map(|at| format!("{}if x:\n", " ".repeat(at)));
+            lines.collect::<String>() + &" ".repeat(depth) + "pass\n"
+        };
+        assert_eq!(parses(&blocks(99)), Ok(true));
+        assert_eq!(parses(&blocks(100)), Ok(false));
+        assert_eq!(parses(&blocks(2_500)), Ok(false));
+        // Wide is not deep.
+        assert_eq!(parses(&format!("x = [{}]\n", "(a.b, -1), ".repeat(100_000))), Ok(true));
+        assert_eq!(parses(&"x = f(1) + 2\n".repeat(100_000)), Ok(true));
+        assert!(matches!(parses(&"#".repeat(5 << 20)), Err(ParseError::TooLarge { .. })));
     }
 
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(4_000))]
-
-        #[test]
-        fn the_short_ways_lead_where_the_tree_does(
-            parts in proptest::collection::vec(
-                prop_oneof![
-                    4 => proptest::sample::select(vec![
-                        "def f(a, b=1):\n", "    return a\n", "    x = [1,\n  2]\n", "class A:\n",
-                        "if x:\n", "    if y:\n", "        pass\n", "else:\n", "    '''doc'''\n",
-                        "print('x')\n", "print x\n", "x.exec()\n", "x <> y\n", "# c\n", "    # c\n",
-                        "f'{a}'", "rb'\\''", "'\\N{x}'", "match (x):\n", " + ", "async ", "await x\n",
-                        "lambda: ", "x: int = 1\n", "import a.b as c\n", "for a in b:\n", "\\\n",
-                    ]).prop_map(str::to_owned),
-                    2 => "[()\\[\\]{}'\"]{1,3}",
-                    1 => "[a-b \n:=,.#\\\\frbu]{1,4}",
-                    1 => "\\PC{0,3}",
-                ],
-                0..10)
-        ) {
-            let text = parts.concat();
-            let mut parser = PythonParser::new().unwrap();
-            let wanted = by_tree(&mut parser, &text);
-            prop_assert_eq!(parses(&mut parser, &text), wanted.clone());
-            // Again, from the kept tree.
-            let _ = parser.parse(&text);
-            prop_assert_eq!(parses(&mut parser, &text), wanted);
-        }
+    #[test]
+    fn the_standard_library_parses() {
+        let mut refused: Vec<_> = python_files([])
+            .into_iter()
+            .filter(|(_, text)| !text.trim().is_empty() && parses(text) != Ok(true))
+            .filter_map(|(path, _)| {
+                path.file_name().map(|name| name.to_string_lossy().into_owned())
+            })
+            .collect();
+        refused.sort();
+        // Python 3.14: `except A, B:` and template strings.
+        assert_eq!(refused, ["annotationlib.py", "site.py", "templatelib.py"]);
     }
 }

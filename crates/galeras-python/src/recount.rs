@@ -29,6 +29,7 @@ use tree_sitter::{Node, Tree};
 use super::features::count;
 use super::language::for_kinds;
 use super::parse::{ParseError, PythonParser, named_children, nodes};
+use super::parses::parses;
 
 /// The recounted features, with the names and meaning of [`Features`](super::Features).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,6 +113,10 @@ impl Recounter {
     ) -> Result<(Recount, BodyFacts), ParseError> {
         let tree = parser.parse(text)?;
         let (mut recount, function) = self.tree(&tree, text);
+        if recount.n_ast_errors > 0 && parses(text) == Ok(true) {
+            // The grammar's fault.
+            recount.n_ast_errors = 0;
+        }
         self.words.start();
         self.words.without_docstring(text.as_bytes());
         recount.n_words = self.words.count();

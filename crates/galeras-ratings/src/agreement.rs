@@ -111,7 +111,6 @@ fn share_of_yes([yes, no, unsure]: &[usize; 3]) -> Option<f64> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use crate::{RaterAnswers, Rating};

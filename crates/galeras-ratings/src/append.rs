@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::folder::ADJUDICATED;
 use super::rating::RatingEvent;
@@ -24,6 +24,11 @@ pub fn is_rater_name(name: &str) -> bool {
         && !name.to_lowercase().eq(ADJUDICATED)
 }
 
+/// The file with the ratings of `rater` in `folder`.
+pub fn file_of(folder: &Path, rater: &str) -> PathBuf {
+    folder.join(format!("{rater}.jsonl"))
+}
+
 /// Adds an event to the file of `rater` in `folder`, and makes it durable. Cuts off an unfinished
 /// line of a killed program first: its rating was never confirmed.
 ///
@@ -36,7 +41,7 @@ pub fn append(folder: &Path, rater: &str, event: &RatingEvent) -> io::Result<()>
     if fresh && !attributes.exists() {
         fs::write(attributes, ATTRIBUTES)?;
     }
-    let path = folder.join(format!("{rater}.jsonl"));
+    let path = file_of(folder, rater);
     let new = !path.exists();
     let mut file =
         OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
@@ -97,7 +102,6 @@ fn end_of_lines(file: &mut File) -> io::Result<u64> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

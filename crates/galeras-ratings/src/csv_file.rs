@@ -222,7 +222,6 @@ fn rated_columns(header: &StringRecord, questions: &[&str]) -> Vec<RatedColumn> 
 const MOST_RATERS: usize = 99;
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use crate::RatingAnswer;

@@ -186,7 +186,6 @@ fn check(file: &Path) -> Result<bool, RatingsError> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -125,7 +125,6 @@ pub(super) fn parse_answer(
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

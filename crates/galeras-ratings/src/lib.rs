@@ -10,7 +10,7 @@ mod json_lines;
 mod rating;
 
 pub use agreement::QuestionAgreement;
-pub use append::{append, is_rater_name};
+pub use append::{append, file_of, is_rater_name};
 pub use error::RatingsError;
 pub use folder::{ADJUDICATED, Ratings};
 pub use rating::{NoAnswer, RaterAnswers, Rating, RatingAnswer, RatingEvent};

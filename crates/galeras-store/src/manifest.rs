@@ -37,6 +37,9 @@ pub struct Preimage {
     /// The arguments that affect the result of a row, unless all of them do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipe_args: Option<Value>,
+    /// The version that affects the result of a row, unless it is the operator's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recipe_version: Option<u32>,
 }
 
 impl Preimage {
@@ -58,7 +61,7 @@ impl Preimage {
         Digest::of_json(&json!({
             "format": self.format,
             "operator": self.operator,
-            "version": self.version,
+            "version": self.recipe_version.unwrap_or(self.version),
             "args": self.recipe_args.as_ref().unwrap_or(&self.args),
         }))
     }
@@ -227,6 +230,7 @@ mod tests {
             inputs: BTreeMap::from([("input".to_string(), Digest::of(b"table"))]),
             files: vec![Digest::of(b"one"), Digest::of(b"two")],
             recipe_args: None,
+            recipe_version: None,
         }
     }
 
@@ -249,6 +253,9 @@ mod tests {
         assert_ne!(other.key(), preimage().key());
         other.version = 4;
         assert_ne!(other.recipe(), preimage().recipe());
+        // Unless the results of rows have a separate version.
+        other.recipe_version = Some(3);
+        assert_eq!(other.recipe(), preimage().recipe());
     }
 
     #[test]

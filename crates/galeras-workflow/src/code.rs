@@ -85,8 +85,9 @@ pub enum Code {
     /// Outputs are written below one folder, so their paths are relative, do not leave the folder
     /// through `..`, and end in a suffix that gives the format. Each output needs its own file: not
     /// a folder, not a file where another one needs a folder, not the file of another output, even
-    /// through links, and not inside the folders of the store. `uses` names a `.yaml` file relative
-    /// to the workflow.
+    /// through links, and not inside the folders of the store. Hidden files and folders (`.vscode`)
+    /// and names that tools obey in any folder (`package.json`) are refused; `--out` may name any
+    /// folder. `uses` names a `.yaml` file relative to the workflow.
     ///
     /// ```yaml
     /// outputs:
@@ -205,7 +206,7 @@ pub enum Code {
     /// mistake. Name a column in at least one rule.
     ///
     /// ```yaml
-    /// with: { rules: [{ name: parses, check: "n_ast_errors = 0" }] }
+    /// with: { rules: [{ name: parses, check: "parses(code)" }] }
     /// ```
     ConstantRules,
     /// Steps need each other's results.
@@ -266,7 +267,7 @@ pub enum Code {
     /// ```yaml
     /// with:
     ///   rules:
-    ///     - { name: parses, check: "n_ast_errors = 0" }
+    ///     - { name: parses, check: "parses(code)" }
     ///     - { name: long_enough, check: "nloc > 3" }
     /// ```
     DuplicateRule,
@@ -338,9 +339,10 @@ pub enum Code {
     /// The workflow wants to do something on this machine that you have not allowed.
     ///
     /// A workflow is someone's code. Before it runs a program, sends the value of an environment
-    /// variable to a server, or reads and writes files outside its folder, Galeras asks you once;
-    /// without a terminal, use `--allow`. The message describes the action, the help has the flag
-    /// to add. Look at it before you allow it.
+    /// variable or your data to a server, or reads and writes files outside its folder, Galeras asks
+    /// you once; without a terminal, use `--allow`. The message describes the action, the help has
+    /// the flag to add. Look at it before you allow it. As a warning of `check`, which sends nothing,
+    /// it names a file that was not fetched, so that what depends on its columns is not checked.
     ///
     /// ```yaml
     /// with: { command: "python3 score.py", files: [score.py], output: { id: utf8! } }
@@ -771,7 +773,6 @@ pub fn page() -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use std::collections::HashSet;
     use std::fs;

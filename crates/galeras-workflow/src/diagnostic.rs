@@ -175,6 +175,17 @@ impl Diagnostics {
         self.dropped += 1;
     }
 
+    /// Makes the errors of this code warnings with another message and help.
+    pub fn warn_instead(&mut self, code: Code, message: &str, help: &str) {
+        let error = |d: &&mut Diagnostic| d.code == code && d.severity == Severity::Error;
+        for item in self.items.iter_mut().filter(error) {
+            self.errors -= 1;
+            item.severity = Severity::Warning;
+            item.message = message.to_string();
+            item.help = Some(help.to_string());
+        }
+    }
+
     /// Adds the diagnostics of another collection.
     pub fn extend(&mut self, other: Diagnostics) {
         self.dropped += other.dropped;

@@ -28,6 +28,35 @@ pub const OUTPUT_PATH_HELP: &str = "an output is a file below `--out`, as in \
     `folder/name.parquet`: rows are written as .parquet, .jsonl, .json or .csv; the text in a \
     `column` of a table of one row as .txt, .json, .svg or .html; a figure as .svg, .png or .pdf";
 
+/// Files that tools obey in any folder, of those that can be written, in small letters: a workflow
+/// must not leave a script for `npm install` or a rule for a compiler behind.
+const CONFIGURATION_FILES: [&str; 24] = [
+    "angular.json",
+    "app.json",
+    "biome.json",
+    "bower.json",
+    "cmakelists.txt",
+    "cmakepresets.json",
+    "compile_commands.json",
+    "composer.json",
+    "constraints.txt",
+    "deno.json",
+    "firebase.json",
+    "jsconfig.json",
+    "lerna.json",
+    "npm-shrinkwrap.json",
+    "nx.json",
+    "package-lock.json",
+    "package.json",
+    "pyrightconfig.json",
+    "renovate.json",
+    "requirements.txt",
+    "tsconfig.json",
+    "turbo.json",
+    "vcpkg.json",
+    "vercel.json",
+];
+
 /// An entry of `steps` with wrong indentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unindented {
@@ -439,8 +468,8 @@ impl WorkflowReader<'_> {
     }
 }
 
-/// The problem with the path of an output, if any: it must be relative, stay inside its folder and
-/// end in a known suffix. Expressions count as file names; check the path again after substitution.
+/// The problem with the path of an output, if any: it must be relative, stay inside its folder,
+/// end in a known suffix, and be no place of a program's configuration. Expressions count as file names; check the path again after substitution.
 pub fn output_path_problem(path: &str) -> Option<String> {
     let quoted = quote(path);
     if path.contains("://") || is_absolute(path) {
@@ -459,6 +488,13 @@ pub fn output_path_problem(path: &str) -> Option<String> {
     let open_end = has_expression(path) && path.trim_end().ends_with("}}");
     if !named && !open_end {
         return Some(format!("the suffix of {quoted} names no known format"));
+    }
+    if path.split(['/', '\\']).any(|part| part.starts_with('.') && part != ".") {
+        return Some(format!("{quoted} is hidden, where programs keep their configuration"));
+    }
+    let file = path.rsplit(['/', '\\']).next().unwrap_or_default().to_lowercase();
+    if CONFIGURATION_FILES.contains(&file.as_str()) {
+        return Some(format!("{quoted} is the name of a configuration that programs obey"));
     }
     None
 }

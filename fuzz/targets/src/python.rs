@@ -1,28 +1,25 @@
 //! Python texts: the outline of versions against the whole parse, and all measurements.
 
 use galeras_python::{
-    OutlineMethod, Pieces, PythonParser, Recounter, SyntaxPattern, calls, cut_points,
-    decode_source, docstring_end, features, methods, signature_end, size, taxonomy,
-    taxonomy_published, with_parser,
+    OutlineMethod, Pieces, Recounter, SyntaxPattern, calls, cut_points, decode_source,
+    docstring_end, features, methods, parses, signature_end, size, taxonomy, taxonomy_published,
+    with_parser,
 };
 
 /// The outline of each version of a file is the list of its methods, regardless of earlier
 /// versions.
 pub(crate) fn outline(input: &[u8]) {
     let pieces = Pieces::new(1 << 20);
-    with_parser(|parser| {
-        for version in crate::texts(input) {
-            for nested in [true, false, true] {
-                assert_outline(parser, &pieces, &version, nested);
-            }
+    for version in crate::texts(input) {
+        for nested in [true, false, true] {
+            assert_outline(&pieces, &version, nested);
         }
-    })
-    .expect("the parser is there");
+    }
 }
 
-fn assert_outline(parser: &mut PythonParser, pieces: &Pieces, source: &str, nested: bool) {
-    let got = pieces.outline(parser, source, nested);
-    let want = methods(parser, source, nested);
+fn assert_outline(pieces: &Pieces, source: &str, nested: bool) {
+    let got = pieces.outline(source, nested);
+    let want = methods(source, nested);
     match (got, want) {
         (Ok(got), Ok(want)) => {
             let got: Vec<OutlineMethod<'_>> = got.methods().collect();
@@ -66,6 +63,7 @@ pub(crate) fn measures(input: &[u8]) {
         assert_eq!(recount, recounter.measure(parser, &text).ok());
     })
     .expect("the parser is there");
+    assert_eq!(parses(&text), parses(&text));
     assert_eq!(size(&text), size(&text));
     let tokens: u64 = taxonomy(&text).iter().sum();
     assert!(tokens <= 2 * text.len() as u64);

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use galeras_causal::{
     Covariance, Estimand, Estimate, Propensity, Refusal, adjusted, cross_fit_aipw,
-    difference_in_means, interacted, jackknifed_aipw, jackknifed_weighting, matching, paired,
-    stratification, two_stage,
+    difference_in_means, in_overlap, interacted, jackknifed_aipw, jackknifed_weighting, matching,
+    paired, stratification, two_stage,
 };
 
 use crate::random::SplitMix;
@@ -182,6 +182,10 @@ pub(crate) fn enough_whole(data: &DataSet) -> Result<(), Refusal> {
     enough(data, 20)
 }
 
+/// The ranges of the operator's scores.
+const CLIP: (f64, f64) = (0.05, 0.95);
+const AIPW_CLIP: (f64, f64) = (0.01, 0.99);
+
 impl DataSet {
     pub(crate) fn kind(&self) -> Covariance {
         if self.clusters.is_some() { Covariance::Cr2 } else { Covariance::Hc3 }
@@ -192,8 +196,15 @@ impl DataSet {
         if self.clusters.is_some() { Covariance::Cr1 } else { Covariance::Hc1 }
     }
 
-    fn score(&self) -> Result<Propensity, Refusal> {
-        Propensity::fit(&self.columns(), &self.treated, None)
+    /// Refuses, as the operator does, scores of which more than 1 % and more than one are clipped.
+    fn score(&self, clip: (f64, f64)) -> Result<Propensity, Refusal> {
+        let score = Propensity::fit(&self.columns(), &self.treated, None)?;
+        let rows = score.scores.len();
+        let clipped = rows - in_overlap(&score.scores, clip).len();
+        if clipped > 1 && 100 * clipped > rows {
+            return Err(Refusal::NoOverlap("clipped scores".into()));
+        }
+        Ok(score)
     }
 }
 
@@ -236,40 +247,38 @@ fn by_pairs(data: &DataSet) -> Result<Estimate, Refusal> {
 fn by_matching(data: &DataSet) -> Result<Estimate, Refusal> {
     let treated = data.treated.iter().filter(|treated| **treated).count();
     at_least("rows of an arm", treated.min(data.treated.len() - treated), 30)?;
-    Ok(matching(&data.score()?.scores, &data.treated, &data.outcome)?.ate)
+    Ok(matching(&data.score(CLIP)?.scores, &data.treated, &data.outcome)?.ate)
 }
 
 fn by_strata(data: &DataSet) -> Result<Estimate, Refusal> {
     enough(data, 20)?;
-    let scores = data.score()?.scores;
+    let scores = data.score(CLIP)?.scores;
     Ok(stratification(&scores, &data.treated, &data.outcome, None, data.clusters())?.ate)
 }
 
 fn by_weighting(data: &DataSet) -> Result<Estimate, Refusal> {
     enough(data, 10)?;
-    let (score, clusters) = (data.score()?, data.clusters());
-    let (columns, clip) = (data.columns(), (0.05, 0.95));
-    let (treated, outcome) = (&data.treated, &data.outcome);
-    jackknifed_weighting(&columns, treated, outcome, &score, Estimand::Ate, clip, clusters)
+    let (score, clusters) = (data.score(CLIP)?, data.clusters());
+    let (columns, treated, outcome) = (data.columns(), &data.treated, &data.outcome);
+    jackknifed_weighting(&columns, treated, outcome, &score, Estimand::Ate, CLIP, clusters)
 }
 
 fn by_aipw(data: &DataSet) -> Result<Estimate, Refusal> {
     enough(data, 10)?;
-    let (score, clusters) = (data.score()?, data.clusters());
-    let clip = (0.01, 0.99);
-    jackknifed_aipw(&data.columns(), &data.treated, &data.outcome, &score, clip, clusters)
+    let (score, clusters) = (data.score(AIPW_CLIP)?, data.clusters());
+    jackknifed_aipw(&data.columns(), &data.treated, &data.outcome, &score, AIPW_CLIP, clusters)
 }
 
 fn by_folds(data: &DataSet) -> Result<Estimate, Refusal> {
     let rows: Vec<u32> = (0..data.treated.len() as u32).collect();
     let clusters = data.clusters();
     let folds: Vec<u32> = clusters.unwrap_or(&rows).iter().map(|group| group % 5).collect();
-    let (columns, clip) = (data.columns(), (0.01, 0.99));
-    let (treated, outcome) = (&data.treated, &data.outcome);
+    let (columns, treated, outcome) = (data.columns(), &data.treated, &data.outcome);
     enough(data, 20)?;
     if data.clusters.is_none() {
         at_least("rows", data.treated.len(), 100)?;
     }
-    let fit = cross_fit_aipw(&columns, treated, outcome, &folds, None, clip, clusters)?;
+    data.score(AIPW_CLIP)?;
+    let fit = cross_fit_aipw(&columns, treated, outcome, &folds, None, AIPW_CLIP, clusters)?;
     Ok(fit.estimate)
 }

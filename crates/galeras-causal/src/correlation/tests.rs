@@ -36,11 +36,7 @@ fn pairs_of_the_reference_tables_equal_scipy() {
         let table = tables.entry(file).or_insert_with(|| Table::read(&format!("causal/{file}")));
         let rows = entry["rows"].as_u64().unwrap() as usize;
         let [x, y] = ["x", "y"].map(|name| &table.column(text(entry, name))[..rows]);
-        let method = match text(entry, "method") {
-            "pearson" => CorrelationMethod::Pearson,
-            "spearman" => CorrelationMethod::Spearman,
-            _ => CorrelationMethod::Kendall,
-        };
+        let method = method_of(entry);
         let found = correlation(x, y, method, 0.05).unwrap();
         assert_eq!(found.n, rows);
         // A coefficient near zero has the absolute error of its sums.
@@ -56,6 +52,50 @@ fn pairs_of_the_reference_tables_equal_scipy() {
             assert!((high - number(entry, "high")).abs() < 1e-9, "{entry}");
         }
     }
+}
+
+fn method_of(entry: &Value) -> CorrelationMethod {
+    match text(entry, "method") {
+        "pearson" => CorrelationMethod::Pearson,
+        "spearman" => CorrelationMethod::Spearman,
+        _ => CorrelationMethod::Kendall,
+    }
+}
+
+#[test]
+fn clustered_intervals_are_those_of_the_jackknife() {
+    for entry in json("correlations.json")["clustered"].as_array().unwrap() {
+        let table = Table::read(&format!("causal/{}", text(entry, "file")));
+        let [rows, clusters] = ["rows", "clusters"].map(|key| entry[key].as_u64().unwrap());
+        let [x, y] = ["x", "y"].map(|name| &table.column(text(entry, name))[..rows as usize]);
+        let codes: Vec<u32> = (0..rows).map(|row| (row % clusters) as u32).collect();
+        let found = clustered_correlation(x, y, &codes, method_of(entry), 0.05).unwrap();
+        assert_eq!(found.n, x.len());
+        let (low, high) = found.interval.unwrap();
+        for (found, key) in [(found.coefficient, "r"), (low, "low"), (high, "high")] {
+            assert!((found - number(entry, key)).abs() < 1e-9, "{key}: {entry}");
+        }
+        close(found.p_value, number(entry, "p"), 1e-6, entry);
+    }
+}
+
+#[test]
+fn few_or_equal_clusters_have_no_standard_error() {
+    let x: Vec<f64> = (0..30).map(|row| f64::from(row % 7)).collect();
+    let y: Vec<f64> = (0..30).map(|row| f64::from(row * row % 11)).collect();
+    let in_clusters = |x: &[f64], y: &[f64], clusters: u32| {
+        let codes: Vec<u32> = (0..30).map(|row| row % clusters).collect();
+        let found = clustered_correlation(x, y, &codes, CorrelationMethod::Pearson, 0.05);
+        found.map(|found| found.p_value).map_err(|refusal| refusal.to_string())
+    };
+    assert!(in_clusters(&x, &y, 6).is_ok());
+    let few = "too few clusters: 5, at least 6 are needed";
+    assert_eq!(in_clusters(&x, &y, 5), Err(few.into()));
+    let line = in_clusters(&x, &x, 10).unwrap_err();
+    assert!(line.starts_with("the coefficient is 1 or -1"), "{line}");
+    let one: Vec<f64> = (0..30).map(|row| f64::from(u8::from(row % 10 == 3))).collect();
+    let constant = in_clusters(&x, &one, 10).unwrap_err();
+    assert!(constant.contains("one value only where the rows of one cluster"), "{constant}");
 }
 
 #[test]

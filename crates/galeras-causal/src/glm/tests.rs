@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::*;
-use crate::tests::{GeneralisedModels, KINDS, close};
+use crate::tests::{GeneralisedModels, KINDS, Table, close};
 use crate::{Covariance, Estimate, Refusal};
 
 /// The rows of NHEFS as the reference prepares them.
@@ -15,6 +15,20 @@ fn nhefs(reference: &GeneralisedModels) -> (Vec<bool>, Vec<f64>, Vec<f64>, Vec<u
     let groups = treated.len() / 5;
     let codes = (0..treated.len()).map(|row| (row % groups) as u32).collect();
     (treated, gained.collect(), years.collect(), codes)
+}
+
+/// The rows of the arrests, whose file has each kind of row once: black, the arrests, the covariates.
+fn crime1() -> (Vec<bool>, Vec<f64>, Vec<Vec<f64>>, Vec<u32>) {
+    let table = Table::read("causal/crime1.csv");
+    let times = table.column("rows").iter().map(|times| *times as usize);
+    let rows: Vec<usize> =
+        times.enumerate().flat_map(|(row, times)| std::iter::repeat_n(row, times)).collect();
+    let column =
+        |name: &str| -> Vec<f64> { rows.iter().map(|row| table.column(name)[*row]).collect() };
+    let treated = column("black").iter().map(|black| *black == 1.0).collect();
+    let groups = rows.len() / 5;
+    let codes = (0..rows.len()).map(|row| (row % groups) as u32).collect();
+    (treated, column("narr86"), ["hispan", "born60", "qemp86"].map(column).to_vec(), codes)
 }
 
 fn study_covariates(reference: &GeneralisedModels) -> Vec<&[f64]> {
@@ -71,11 +85,14 @@ fn count_ratios_equal_those_of_statsmodels() {
     let (treated, repo) = (reference.treated(), reference.table.codes("repo"));
     let count = reference.table.column("count").to_vec();
     let halves: Vec<f64> = reference.table.column("passed").iter().map(|y| 0.5 * y).collect();
+    let (black, arrests, of_arrests, arrest_groups) = crime1();
+    let of_arrests = of_arrests.iter().map(Vec::as_slice).collect();
     for (name, treated, outcome, covariates, codes) in [
         ("counts", &treated, &count, reference.covariates(), &repo),
         ("counts_alone", &treated, &count, Vec::new(), &repo),
         ("counts_nhefs", &study, &years, of_study, &groups),
         ("counts_binary", &treated, &halves, reference.covariates(), &repo),
+        ("counts_crime1", &black, &arrests, of_arrests, &arrest_groups),
     ] {
         let expected = &reference.json[name];
         for (family, expected) in expected.as_object().unwrap() {

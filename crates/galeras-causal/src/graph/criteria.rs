@@ -48,10 +48,8 @@ pub struct Independence {
     pub a: String,
     /// The second of the two names.
     pub b: String,
-    /// The smallest sets of observed variables that d-separate the two, sorted: worth testing.
+    /// All minimal sets of observed variables that d-separate the two, sorted.
     pub given: Vec<Vec<String>>,
-    /// The other minimal sets, sorted: larger, but without a separating subset.
-    pub larger: Vec<Vec<String>>,
 }
 
 /// The testable implications of a graph, sorted by pair.
@@ -313,16 +311,10 @@ impl CausalGraph {
                 total.spend(8 * self.size());
                 complete &= all;
                 if !sets.is_empty() {
-                    let least = sets.iter().map(Vec::len).min().unwrap_or_default();
-                    let (given, larger): (Vec<_>, Vec<_>) =
-                        sets.into_iter().partition(|set| set.len() == least);
-                    let named =
-                        |sets: Vec<Vec<usize>>| sets.iter().map(|set| self.named(set)).collect();
                     list.push(Independence {
                         a: self.names[a].clone(),
                         b: self.names[b].clone(),
-                        given: named(given),
-                        larger: named(larger),
+                        given: sets.iter().map(|set| self.named(set)).collect(),
                     });
                 }
             }

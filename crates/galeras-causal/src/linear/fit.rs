@@ -169,6 +169,13 @@ impl LinearFit {
         project(&self.basis, &scaled, self.width)
     }
 
+    /// The contribution of each row to the error of a coefficient.
+    pub(super) fn influence(&self, coefficient: usize) -> Vec<f64> {
+        let contrast = &self.transform[coefficient * self.width..(coefficient + 1) * self.width];
+        let rows = self.basis.chunks_exact(self.width).zip(&self.residuals);
+        rows.map(|(row, residual)| dot(row, contrast) * residual).collect()
+    }
+
     /// Refuses residuals that are only rounding: every standard error would be zero.
     pub(super) fn refuse_perfect(&self) -> Result<(), Refusal> {
         let mean = self.residual_sum() / self.residuals.len() as f64;

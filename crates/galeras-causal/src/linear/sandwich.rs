@@ -188,7 +188,7 @@ impl LinearFit {
         Ok(groups.map_or(self.residual_degrees(), |groups| groups.count() - 1) as f64)
     }
 
-    fn groups(
+    pub(super) fn groups(
         &self,
         kind: Covariance,
         clusters: Option<&[u32]>,
@@ -207,7 +207,11 @@ impl LinearFit {
     }
 
     /// The covariance of the coordinates in the orthonormal basis, in units of `scale` squared.
-    fn meat(&self, kind: Covariance, groups: Option<&ClusterRows>) -> Result<Vec<f64>, Refusal> {
+    pub(super) fn meat(
+        &self,
+        kind: Covariance,
+        groups: Option<&ClusterRows>,
+    ) -> Result<Vec<f64>, Refusal> {
         let residual = |row: usize| self.residuals[row] / self.scale;
         let leverage = |row: usize| self.leverages[row];
         let rows = self.residuals.len() as f64;

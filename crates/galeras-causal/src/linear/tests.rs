@@ -1,6 +1,7 @@
 //! Tests of linear regression: the reference studies, numbers of 50 digits, brute force for clusters,
 //! invariances, and each refusal.
 
+mod designs;
 mod instruments;
 
 use proptest::prelude::*;

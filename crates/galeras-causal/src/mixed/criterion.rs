@@ -4,6 +4,7 @@ use std::f64::consts::TAU;
 
 use super::design::{Design, Products};
 use super::factor::{Factoriser, System};
+use super::minimise::Objective;
 use crate::refusal::require_column;
 use crate::{ColumnRef, Refusal};
 
@@ -109,8 +110,25 @@ impl Criterion {
     }
 }
 
+impl Objective for Criterion {
+    fn start(&self) -> Vec<f64> {
+        Criterion::start(self)
+    }
+
+    fn diagonal(&self) -> Vec<(usize, usize)> {
+        Criterion::diagonal(self)
+    }
+
+    fn at(&mut self, parameters: &[f64]) -> f64 {
+        Criterion::at(self, parameters)
+    }
+}
+
 /// Refuses random effects that the fixed effects explain completely.
-fn refuse_explained_by_fixed(design: &Design<'_>, products: &Products) -> Result<(), Refusal> {
+pub(super) fn refuse_explained_by_fixed(
+    design: &Design<'_>,
+    products: &Products,
+) -> Result<(), Refusal> {
     let width = design.fixed() + 1;
     for (at, term) in design.terms.iter().enumerate() {
         let nodes = products.first_node[at]..products.first_node[at + 1];

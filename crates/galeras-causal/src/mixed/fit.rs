@@ -8,14 +8,27 @@ use super::design::{Design, RandomTerm};
 use super::minimise::{SINGULAR, minimise};
 use crate::{Estimate, Refusal};
 
-/// A fitted linear mixed model.
+/// The distribution of the outcome, given the random effects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MixedFamily {
+    /// Normal, with one variance of residuals.
+    Normal,
+    /// Yes and no, by the logistic function.
+    Binary,
+}
+
+/// A fitted mixed model.
 #[derive(Clone, Debug)]
 pub struct MixedFit {
-    /// The intercept and then the fixed columns, with Satterthwaite's degrees of freedom.
+    /// The distribution that was fitted.
+    pub family: MixedFamily,
+    /// The intercept and then the fixed columns, with Satterthwaite's degrees of freedom; log odds
+    /// and the normal distribution for yes and no.
     pub coefficients: Vec<Estimate>,
     /// The covariance of the effects of a group, for each random term.
     pub random: Vec<RandomCovariance>,
-    /// The variance of the residuals, in squared units of the outcome.
+    /// The variance of the residuals, in squared units of the outcome; for yes and no that of the
+    /// logistic distribution, π²/3, which is not estimated.
     pub residual_variance: f64,
     /// The relative covariance parameters θ in lme4's order: triangles of Λ, column by column.
     pub theta: Vec<f64>,
@@ -55,9 +68,10 @@ impl RandomCovariance {
 }
 
 impl MixedFit {
-    /// The number of estimated parameters: coefficients, θ, and the residual variance.
+    /// The number of estimated parameters: coefficients, θ, and the residual variance, if any.
     pub fn parameters(&self) -> usize {
-        self.coefficients.len() + self.theta.len() + 1
+        let residual = usize::from(self.family == MixedFamily::Normal);
+        self.coefficients.len() + self.theta.len() + residual
     }
 
     /// The logarithm of the likelihood, or of the restricted likelihood (lme4's `logLik`).
@@ -125,6 +139,7 @@ pub fn mixed(
     let unit = square * design.scale * design.scale;
     let (random, theta) = covariances(&design, &criterion, &minimum.theta, unit);
     Ok(MixedFit {
+        family: MixedFamily::Normal,
         coefficients,
         random,
         residual_variance: unit,

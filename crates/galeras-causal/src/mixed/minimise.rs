@@ -5,8 +5,19 @@
 //! signs at the end. The method is Newton's within a trust region, with gradient and Hessian by
 //! central differences, followed by steps with fourth-order differences.
 
-use super::criterion::Criterion;
 use super::dense::eigen;
+
+/// A function to minimise: of the elements of Λ, and perhaps of more.
+pub(super) trait Objective {
+    fn start(&self) -> Vec<f64>;
+
+    /// The positions of the diagonal elements of Λ, each with the number of elements of its column
+    /// from there on, which are contiguous.
+    fn diagonal(&self) -> Vec<(usize, usize)>;
+
+    /// The value, which is infinite where there is none.
+    fn at(&mut self, parameters: &[f64]) -> f64;
+}
 
 pub(super) struct Minimum {
     pub(super) theta: Vec<f64>,
@@ -31,7 +42,11 @@ fn moved(theta: &[f64], moves: &[(usize, f64)]) -> Vec<f64> {
 }
 
 /// Gradient and Hessian, row-major, by central differences.
-fn derivatives(criterion: &mut Criterion, theta: &[f64], value: f64) -> (Vec<f64>, Vec<f64>) {
+pub(super) fn derivatives(
+    criterion: &mut impl Objective,
+    theta: &[f64],
+    value: f64,
+) -> (Vec<f64>, Vec<f64>) {
     let size = theta.len();
     let strides: Vec<f64> = theta.iter().map(|value| stride(*value, 2e-3)).collect();
     let mut sides = Vec::with_capacity(size);
@@ -92,10 +107,10 @@ fn step_within(values: &[f64], slopes: &[f64], radius: f64) -> Vec<f64> {
     step(high)
 }
 
-/// Marks the parameters whose column of Λ is not zero. In a zero column the criterion does not
+/// Marks the parameters except those whose column of Λ is zero. In a zero column the criterion does not
 /// change with the sign, so its derivatives in these parameters vanish.
 pub(super) fn free_parameters(diagonal: &[(usize, usize)], theta: &[f64]) -> Vec<bool> {
-    let mut free = vec![false; theta.len()];
+    let mut free = vec![true; theta.len()];
     for (at, length) in diagonal {
         let is_free = theta[*at..at + length].iter().any(|value| *value != 0.0);
         free[*at..at + length].fill(is_free);
@@ -103,7 +118,7 @@ pub(super) fn free_parameters(diagonal: &[(usize, usize)], theta: &[f64]) -> Vec
     free
 }
 
-pub(super) fn minimise(criterion: &mut Criterion) -> Minimum {
+pub(super) fn minimise(criterion: &mut impl Objective) -> Minimum {
     let mut theta = criterion.start();
     let size = theta.len();
     let mut value = criterion.at(&theta);
@@ -155,7 +170,7 @@ pub(super) fn minimise(criterion: &mut Criterion) -> Minimum {
 /// Sets parameters to zero that are zero to rounding, makes diagonal elements positive, and takes
 /// the last steps with better differences.
 fn finish(
-    criterion: &mut Criterion,
+    criterion: &mut impl Objective,
     mut theta: Vec<f64>,
     mut value: f64,
     spectrum: &(Vec<f64>, Vec<f64>),

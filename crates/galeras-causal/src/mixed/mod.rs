@@ -5,7 +5,10 @@
 //! Journal of Statistical Software 67, 2015): Λ is a function of a few relative covariance
 //! parameters θ; for given θ the best β, b and σ follow from one sparse Cholesky factor of Λ'Z'ZΛ +
 //! I, and the profiled deviance (ML) or REML criterion is minimised over θ. The rows are read once.
+//!
+//! For outcomes of yes and no the same effects are on the scale of log odds (`binary`).
 
+mod binary;
 mod criterion;
 mod degrees;
 mod dense;
@@ -17,5 +20,6 @@ mod minimise;
 #[cfg(test)]
 mod tests;
 
+pub use binary::mixed_binary;
 pub use design::RandomTerm;
-pub use fit::{MixedFit, RandomCovariance, is_nested, mixed};
+pub use fit::{MixedFamily, MixedFit, RandomCovariance, is_nested, mixed};

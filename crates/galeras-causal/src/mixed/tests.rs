@@ -1,5 +1,6 @@
 //! Mixed models against lme4's published results, statsmodels, and a dense computation; designs that
 //! are degenerate, refused, balanced with a closed form, or large.
+mod binary;
 mod oracle;
 mod published;
 

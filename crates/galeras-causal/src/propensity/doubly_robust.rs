@@ -63,6 +63,71 @@ pub fn aipw(
     })
 }
 
+/// The effect on the treated by augmented weighting: the mean of their outcomes minus what a linear
+/// model of the controls expects of them, corrected by the controls' residuals with the weights
+/// e / (1 - e) (Robins, Rotnitzky & Zhao 1995; DoubleML's score for the ATTE, without cross-fitting).
+/// Only controls need a model. Errors are those of [`aipw`].
+pub fn aipw_treated(
+    covariates: &[&[f64]],
+    treated: &[bool],
+    outcome: &[f64],
+    propensity: &Propensity,
+    clip: (f64, f64),
+    clusters: Option<&[u32]>,
+) -> Result<Weighting, Refusal> {
+    let rows = Rows::new(treated, outcome, clusters)?;
+    bounds(clip)?;
+    let design = StandardisedDesign::new(covariates, treated.len())?;
+    let equations = Equations::of_score(&design, treated, propensity)?;
+    let (coefficients, factor) = arm_model(&design, treated, outcome, false)?;
+    let expected = design.predict(&coefficients);
+    let residual: Vec<f64> = outcome.iter().zip(&expected).map(|(y, m)| y - m).collect();
+    let n_treated = treated.iter().filter(|treated| **treated).count() as f64;
+    let weights = TreatedWeights::new(treated, propensity, clip);
+    let sum: f64 = weights.signed.iter().zip(&residual).map(|(weight, u)| weight * u).sum();
+    let value = sum / n_treated;
+    let parts = weights.signed.iter().zip(&residual).zip(treated);
+    let mut influence: Vec<f64> = parts
+        .map(|((weight, u), t)| (weight * u - if *t { value } else { 0.0 }) / n_treated)
+        .collect();
+    let slopes = weights.derivative.iter().zip(&residual).map(|(slope, u)| slope * u / n_treated);
+    equations.correct(&slopes.collect::<Vec<f64>>(), &mut influence);
+    let by_model: Vec<f64> = weights.signed.iter().map(|weight| -weight / n_treated).collect();
+    let along = design.predict(&factor.solve(&design.cross(&by_model)));
+    for (row, along) in along.iter().enumerate().filter(|(row, _)| !treated[*row]) {
+        influence[row] += residual[row] * along;
+    }
+    let of_treated = outcome.iter().zip(treated).filter(|(_, t)| **t).map(|(y, _)| y);
+    Ok(Weighting {
+        estimate: rows.estimate(value, &influence)?,
+        control_mean: of_treated.sum::<f64>() / n_treated - value,
+        clipped: propensity.scores.iter().filter(|e| **e < clip.0 || **e > clip.1).count(),
+    })
+}
+
+/// The weights of residuals in the effect on the treated: 1 for them, -e / (1 - e) for controls.
+pub(super) struct TreatedWeights {
+    pub(super) signed: Vec<f64>,
+    /// The derivative of each by the row's linear predictor.
+    pub(super) derivative: Vec<f64>,
+}
+
+impl TreatedWeights {
+    pub(super) fn new(treated: &[bool], propensity: &Propensity, clip: (f64, f64)) -> Self {
+        let weight = |(e, treated): (&f64, &bool)| {
+            let (e, slope) = clipped(*e, clip);
+            match treated {
+                true => (1.0, 0.0),
+                // The slope is tested first: at a score of 1 it is zero, and the other is infinite.
+                false if slope > 0.0 => (-e / (1.0 - e), -slope / ((1.0 - e) * (1.0 - e))),
+                false => (-e / (1.0 - e), 0.0),
+            }
+        };
+        let (signed, derivative) = propensity.scores.iter().zip(treated).map(weight).unzip();
+        Self { signed, derivative }
+    }
+}
+
 /// The result of cross-fitted augmented weighting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CrossFit {
@@ -152,28 +217,8 @@ impl ArmModels {
         treated: &[bool],
         outcome: &[f64],
     ) -> Result<Self, Refusal> {
-        let width = design.width();
-        // Least squares over the rows with weight one; the other rows have weight zero.
-        let fit = |arm: bool| {
-            let weights: Vec<f64> =
-                treated.iter().map(|treated| f64::from(u8::from(*treated == arm))).collect();
-            let rows: f64 = weights.iter().sum();
-            at_least("rows for a regression", rows as usize, width + 1)?;
-            let factor = Cholesky::of_gram(&design.gram(&weights), width)?;
-            let mut coefficients = vec![0.0; width];
-            coefficients[0] =
-                weights.iter().zip(outcome).map(|(weight, y)| weight * y).sum::<f64>() / rows;
-            // The second solution fits the residuals of the first, which removes rounding errors.
-            for _ in 0..2 {
-                let predicted = design.predict(&coefficients);
-                let rows = predicted.iter().zip(outcome).zip(&weights);
-                let residual: Vec<f64> = rows.map(|((m, y), weight)| weight * (y - m)).collect();
-                let change = factor.solve(&design.cross(&residual));
-                coefficients.iter_mut().zip(change).for_each(|(g, d)| *g += d);
-            }
-            Ok((coefficients, factor))
-        };
-        Ok(Self([fit(false)?, fit(true)?]))
+        let model = |arm| arm_model(design, treated, outcome, arm);
+        Ok(Self([model(false)?, model(true)?]))
     }
 
     /// The expected outcomes of rows without and with the treatment.
@@ -186,6 +231,33 @@ impl ArmModels {
     fn along(&self, design: &StandardisedDesign<'_>, slopes: [&[f64]; 2]) -> [Vec<f64>; 2] {
         [0, 1].map(|arm| design.predict(&self.0[arm].1.solve(&design.cross(slopes[arm]))))
     }
+}
+
+/// The linear model of the outcome in one arm: coefficients and the factor of its Gram matrix.
+pub(super) fn arm_model(
+    design: &StandardisedDesign<'_>,
+    treated: &[bool],
+    outcome: &[f64],
+    arm: bool,
+) -> Result<(Vec<f64>, Cholesky), Refusal> {
+    let width = design.width();
+    // Least squares over the rows with weight one; the other rows have weight zero.
+    let weights: Vec<f64> =
+        treated.iter().map(|treated| f64::from(u8::from(*treated == arm))).collect();
+    let rows: f64 = weights.iter().sum();
+    at_least("rows for a regression", rows as usize, width + 1)?;
+    let factor = Cholesky::of_gram(&design.gram(&weights), width)?;
+    let mut coefficients = vec![0.0; width];
+    coefficients[0] = weights.iter().zip(outcome).map(|(weight, y)| weight * y).sum::<f64>() / rows;
+    // The second solution fits the residuals of the first, which removes rounding errors.
+    for _ in 0..2 {
+        let predicted = design.predict(&coefficients);
+        let rows = predicted.iter().zip(outcome).zip(&weights);
+        let residual: Vec<f64> = rows.map(|((m, y), weight)| weight * (y - m)).collect();
+        let change = factor.solve(&design.cross(&residual));
+        coefficients.iter_mut().zip(change).for_each(|(g, d)| *g += d);
+    }
+    Ok((coefficients, factor))
 }
 
 /// The outcome minus its expectation under the row's arm.

@@ -19,7 +19,7 @@
 //! span of q vectors, as many as there are coefficients.
 
 use super::design::{StandardisedDesign, dot};
-use super::doubly_robust::{ArmModels, residuals};
+use super::doubly_robust::{ArmModels, TreatedWeights, arm_model, residuals};
 use super::logistic::Propensity;
 use super::rows::{DEPENDENT, Equations, Rows, bounds, clipped, estimate};
 use super::weighting::Estimand;
@@ -478,6 +478,142 @@ impl LeaveOut for AugmentedEffect<'_> {
                 -dot(&x, &steps[arm]) - self.derivative[*row] * dot(&x, &moved) - self.signed[*row];
             change += own * self.residual[*row] + self.value - self.predicted[*row];
             let of_model = &mut parts.shared[(arm + 1) * width + 1..][..width];
+            of_model.iter_mut().zip(&x).for_each(|(part, x)| *part -= own * x);
+            parts.own.push(own / rest);
+        }
+        parts.shared.iter_mut().for_each(|part| *part /= rest);
+        Some(change / rest)
+    }
+}
+
+/// The effect of [`aipw_treated`](super::aipw_treated) with the standard error of the jackknife and
+/// Student's t, as for [`jackknifed_aipw`]. Errors are those of these.
+pub fn jackknifed_aipw_treated(
+    covariates: &[&[f64]],
+    treated: &[bool],
+    outcome: &[f64],
+    propensity: &Propensity,
+    clip: (f64, f64),
+    clusters: Option<&[u32]>,
+) -> Result<Estimate, Refusal> {
+    let rows = Rows::new(treated, outcome, clusters)?;
+    bounds(clip)?;
+    let design = StandardisedDesign::new(covariates, treated.len())?;
+    let score = Equations::of_score(&design, treated, propensity)?;
+    let (coefficients, _) = arm_model(&design, treated, outcome, false)?;
+    let expected = design.predict(&coefficients);
+    let residual: Vec<f64> = outcome.iter().zip(&expected).map(|(y, m)| y - m).collect();
+    let controls: Vec<f64> = treated.iter().map(|t| if *t { 0.0 } else { 1.0 }).collect();
+    let own = controls.iter().zip(&residual).map(|(control, u)| control * u).collect();
+    let model = Equations::new(&design, design.gram(&controls), controls, own)?;
+    let weights = TreatedWeights::new(treated, propensity, clip);
+    let n_treated = treated.iter().filter(|treated| **treated).count() as f64;
+    let sum: f64 = weights.signed.iter().zip(&residual).map(|(weight, u)| weight * u).sum();
+    let value = sum / n_treated;
+    let of_scores: Vec<f64> =
+        weights.derivative.iter().zip(&residual).map(|(slope, u)| slope * u).collect();
+    let totals = design.cross(&weights.signed);
+    let along = design.predict(&model.solve(&totals));
+    let coefficients = (0..treated.len()).map(|row| {
+        let of_model = if treated[row] { 0.0 } else { along[row] };
+        (weights.signed[row] - of_model) / n_treated
+    });
+    let estimator = AugmentedTreated {
+        treated,
+        design: &design,
+        score,
+        model,
+        residual,
+        value,
+        n_treated,
+        coefficients: coefficients.collect(),
+        totals,
+        curvature: symmetric(design.gram(&weights.derivative), design.width()),
+        slope: design.cross(&of_scores),
+        weights,
+    };
+    jackknife(&rows, value, &estimator)
+}
+
+/// Augmented weighting for the treated. The shared vectors are: the derivatives of residuals' weights
+/// by the score's coefficients, the weights of residuals, the coefficients of the controls' model.
+struct AugmentedTreated<'a> {
+    treated: &'a [bool],
+    design: &'a StandardisedDesign<'a>,
+    score: Equations<'a>,
+    model: Equations<'a>,
+    weights: TreatedWeights,
+    residual: Vec<f64>,
+    value: f64,
+    n_treated: f64,
+    /// The coefficient of each row's outcome in the estimate.
+    coefficients: Vec<f64>,
+    /// The sum of all rows, by their weights.
+    totals: Vec<f64>,
+    /// The sum of x x', by the derivatives of weights.
+    curvature: Vec<f64>,
+    /// The derivative of the weighted sum of residuals by the score's coefficients.
+    slope: Vec<f64>,
+}
+
+impl LeaveOut for AugmentedTreated<'_> {
+    fn parameters(&self) -> usize {
+        2 * self.design.width()
+    }
+
+    fn shared(&self) -> usize {
+        2 * self.design.width() + 1
+    }
+
+    fn shared_entries(&self, row: usize, entries: &mut [f64]) {
+        let width = self.design.width();
+        entries.fill(0.0);
+        self.design.row(row, &mut entries[..width]);
+        if !self.treated[row] {
+            let of_model = self.model.solve(&entries[..width]);
+            entries[width + 1..].copy_from_slice(&of_model);
+        }
+        entries[..width].iter_mut().for_each(|x| *x *= self.weights.derivative[row]);
+        entries[width] = self.weights.signed[row] / self.n_treated;
+    }
+
+    fn coefficient(&self, row: usize) -> f64 {
+        self.coefficients[row]
+    }
+
+    fn change(&self, members: &[usize], parts: &mut ChangeParts) -> Option<f64> {
+        let width = self.design.width();
+        let left_out = members.iter().filter(|row| self.treated[**row]).count() as f64;
+        let rest = self.n_treated - left_out;
+        if rest <= 0.0 {
+            return None;
+        }
+        let mut x = vec![0.0; width];
+        let moved = self.score.without(members, &mut x)?;
+        let mut left = self.totals.clone();
+        for row in members {
+            self.design.row(*row, &mut x);
+            let weight = self.weights.signed[*row];
+            left.iter_mut().zip(&x).for_each(|(left, x)| *left -= weight * x);
+        }
+        let step = self.model.solve_without(members, &left, &mut x)?;
+        parts.shared[..width].copy_from_slice(&moved);
+        parts.shared[width] = left_out;
+        let of_model = &mut parts.shared[width + 1..];
+        let lines = self.curvature.chunks_exact(width).zip(&self.totals);
+        for (part, (line, total)) in of_model.iter_mut().zip(lines) {
+            *part = -dot(line, &moved) - left_out / self.n_treated * total;
+        }
+        let mut change = dot(&self.slope, &moved) + self.value * left_out;
+        parts.own.clear();
+        for row in members {
+            self.design.row(*row, &mut x);
+            let of_step = if self.treated[*row] { 0.0 } else { dot(&x, &step) };
+            let own = of_step
+                - self.weights.signed[*row]
+                - self.weights.derivative[*row] * dot(&x, &moved);
+            change += own * self.residual[*row];
+            let of_model = &mut parts.shared[width + 1..];
             of_model.iter_mut().zip(&x).for_each(|(part, x)| *part -= own * x);
             parts.own.push(own / rest);
         }

@@ -16,8 +16,8 @@ mod stratification;
 mod tests;
 mod weighting;
 
-pub use doubly_robust::{CrossFit, aipw, cross_fit_aipw};
-pub use jackknife::{jackknifed_aipw, jackknifed_weighting};
+pub use doubly_robust::{CrossFit, aipw, aipw_treated, cross_fit_aipw};
+pub use jackknife::{jackknifed_aipw, jackknifed_aipw_treated, jackknifed_weighting};
 pub use logistic::Propensity;
 pub use matching::{Matching, matching};
 pub use stratification::{Stratification, stratification};

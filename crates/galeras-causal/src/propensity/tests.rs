@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::Estimate;
 use crate::linear::LinearFit;
 use crate::propensity::{
-    Estimand, Propensity, aipw, cross_fit_aipw, matching, stratification, weighting,
+    Estimand, Propensity, aipw, aipw_treated, cross_fit_aipw, matching, stratification, weighting,
 };
 use crate::rank::{ascending, quantile};
 use crate::tests::{Number, Study, numbers, slices};
@@ -192,6 +192,27 @@ fn equals_the_reference_with_clusters() {
     let ridge = Propensity::fit(&x, t, Some(1.0)).unwrap();
     let ipw = weighting(&x, t, y, &ridge, Estimand::Ate, all, clusters).unwrap().estimate;
     close("ridge", ipw.standard_error, 0.04024807119681362, CLOSED);
+}
+
+/// The numbers of tests/reference/regress_designs.py: the stack of estimating equations, whose
+/// derivatives are numeric.
+#[test]
+fn the_effect_on_the_treated_equals_the_reference() {
+    let data = Study::read("formula_splitmix42");
+    let x = data.table.columns(["x1", "x2", "x3", "x4"]);
+    let (t, y) = (&data.treated(), data.outcome());
+    let clusters: Vec<u32> = (0..t.len() as u32).map(|row| row / 4).collect();
+    let fit = Propensity::fit(&x, t, None).unwrap();
+    for (clusters, error) in
+        [(None, 0.0468381972945372), (Some(clusters.as_slice()), 0.045059293057257366)]
+    {
+        let found = aipw_treated(&x, t, y, &fit, (0.0, 1.0), clusters).unwrap();
+        close("att", found.estimate.value, 2.079976141989466, CLOSED);
+        close("att se", found.estimate.standard_error, error, OPTIMISED);
+        let treated = y.iter().zip(t).filter(|(_, t)| **t).map(|(y, _)| *y);
+        let mean = crate::compensated::mean(&treated.collect::<Vec<f64>>());
+        close("mean", found.control_mean + found.estimate.value, mean, CLOSED);
+    }
 }
 
 /// The numbers below are those of the reference algorithms for scores with ties and few strata.

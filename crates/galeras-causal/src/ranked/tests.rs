@@ -38,6 +38,20 @@ fn signed_ranks_equal_those_of_scipy() {
 }
 
 #[test]
+fn ties_are_counted_over_pairs_of_rows() {
+    // 1 + 1 of 15 pairs: the zeros, one of which is negative, and the sevens.
+    let found = rank_sum(&[0.0, 7.0, 7.0, 9.0], &[-0.0, 1.0], 0.5).unwrap();
+    assert_eq!(found.tied, 2.0 / 15.0);
+    // 1 of 10 is zero, 3 of 36 pairs have the same size: the twos.
+    let differences = [0.0, 1.0, 2.0, -2.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0];
+    let found = signed_rank_shift(&differences, 0.05).unwrap();
+    assert_eq!((found.tied, found.exact), (0.1, true));
+    let found = signed_rank_shift(&differences[1..], 0.05).unwrap();
+    assert_eq!(found.tied, 3.0 / 36.0);
+    assert_eq!(rank_sum(&[1.0, 3.0, 5.0], &[2.0, 4.0, 6.0], 0.5).unwrap().tied, 0.0);
+}
+
+#[test]
 fn samples_without_an_interval_are_refused() {
     let text = |result: Result<RankSum, crate::Refusal>| result.unwrap_err().to_string();
     assert!(text(rank_sum(&[1.0, 2.0], &[3.0, 4.0], 0.05)).contains("too few rows"));

@@ -233,7 +233,6 @@ impl Benchmarks {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
     use crate::tests::{Number, Table, json, near};

@@ -6,7 +6,7 @@ mod number_column;
 
 use std::collections::BTreeMap;
 
-use arrow::array::AsArray;
+use arrow::array::{Array, AsArray};
 use arrow::datatypes::DataType;
 use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
@@ -18,16 +18,19 @@ use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 use self::number_column::NumberColumn;
-use crate::checks::{ArgChecks, five_percent};
+use crate::checks::{ArgChecks, five_percent, is_plain};
+use crate::columns::{LabelCodes, NONE, is_missing_text, label};
 use crate::shared_columns::{self as columns, Answer, NoNumber, found, reason_of, status_of};
 use crate::step::{Analysis, BoundAnalysis, required, resolved};
 use crate::words::{ci, left_out};
 use galeras_base::prose::{count, four_digits, p_equals, thousands};
-use galeras_causal::{ColumnRef, Correlation, CorrelationMethod, correlation};
+use galeras_causal::{
+    ColumnRef, Correlation, CorrelationMethod, clustered_correlation, correlation, dense,
+};
 use galeras_operator::columns::is_number;
 use galeras_operator::missing_values::MissingValues;
 use galeras_operator::small_table::{
-    TableColumn, TableRow, count_of, number, record_batch, table_schema, text,
+    TableColumn, TableRow, count_of, number, optional_count, record_batch, table_schema, text,
 };
 use galeras_operator::worker_threads::{on_thread, pool};
 use galeras_operator::{
@@ -51,6 +54,10 @@ struct Args {
     /// Columns whose combinations are correlated separately.
     #[serde(default)]
     by: Vec<String>,
+    /// The column with the cluster that a row belongs to, such as a prompt or a repository: rows of
+    /// one cluster need not be independent of each other.
+    #[serde(default)]
+    cluster: Option<String>,
     /// Which correlation.
     #[serde(default)]
     method: MethodName,
@@ -100,7 +107,7 @@ impl TypedOperator for CorrelateOperator {
 
     const DESCRIPTOR: Descriptor = Descriptor {
         name: "correlate",
-        version: 2,
+        version: 3,
         grain: Grain::of::<BoundAnalysis<CorrelateAnalysis>, _>(),
         effect: Effect::Pure,
         inputs: InputPorts::One,
@@ -114,6 +121,9 @@ impl TypedOperator for CorrelateOperator {
         checks.columns("variables", &args.variables, "a number", is_number);
         let outcome = |name: &String| args.outcomes.contains(name).then_some("an outcome");
         checks.role("variables", &args.variables, Code::DuplicateColumn, outcome);
+        if let Some(cluster) = &args.cluster {
+            checks.column("cluster", cluster, "a plain value", is_plain);
+        }
         let is_result =
             |name: &str| CorrelationRow::COLUMNS.iter().any(|column| column.name() == name);
         check_by(cx, &args.by, is_result, &mut checks.errors);
@@ -141,6 +151,7 @@ struct CorrelationRow {
     method: MethodName,
     correlation: Answer<Correlation>,
     n: usize,
+    n_clusters: Option<usize>,
     n_missing: usize,
     note: String,
 }
@@ -163,6 +174,12 @@ impl TableRow for CorrelationRow {
             Some(found(&row.correlation)?.p_value)
         }),
         count_of("n", "rows that were used", "rows", |row| row.n),
+        optional_count(
+            "n_clusters",
+            "clusters of these rows; null without `cluster`",
+            Some("clusters"),
+            |row| row.n_clusters,
+        ),
         count_of("n_missing", "rows of the group without one of the two values", "rows", |row| {
             row.n_missing
         }),
@@ -176,8 +193,14 @@ struct CorrelateAnalysis {
     groups: GroupColumns,
 }
 
-/// The columns of a group, by position in outcomes and then variables.
-type GroupNumbers = Vec<NumberColumn>;
+/// The columns of a group.
+#[derive(Debug, Default)]
+struct GroupNumbers {
+    /// By position in outcomes and then variables.
+    numbers: Vec<NumberColumn>,
+    /// Empty without clusters.
+    clusters: LabelCodes,
+}
 
 #[async_trait]
 impl Analysis for CorrelateAnalysis {
@@ -185,8 +208,8 @@ impl Analysis for CorrelateAnalysis {
         Some("its tables are small, and its sums are taken in one order");
 
     fn columns(&self) -> Vec<String> {
-        let Args { outcomes, variables, by, .. } = &self.args;
-        outcomes.iter().chain(variables).chain(by).cloned().collect()
+        let Args { outcomes, variables, by, cluster, .. } = &self.args;
+        outcomes.iter().chain(variables).chain(by).chain(cluster).cloned().collect()
     }
 
     async fn tables(
@@ -237,6 +260,9 @@ impl CorrelateAnalysis {
             };
             columns.push(value.alias(format!("n{at}")));
         }
+        if let Some(cluster) = &self.args.cluster {
+            columns.push(label(input.schema(), cluster)?.alias("cluster"));
+        }
         let mut stream = in_key_order(input, key, columns)?.execute_stream().await?;
         let mut groups: BTreeMap<String, GroupNumbers> = BTreeMap::new();
         while let Some(batch) = stream.next().await {
@@ -245,24 +271,38 @@ impl CorrelateAnalysis {
             let of_rows = of_rows.as_string::<i32>();
             let numbers = batch.columns()[1..].iter().take(names.len());
             let values = numbers.map(NumberColumn::of).collect::<Result<Vec<_>, _>>()?;
+            let clusters = match &self.args.cluster {
+                None => None,
+                Some(_) => {
+                    Some(arrow::compute::cast(batch.column(1 + names.len()), &DataType::Utf8)?)
+                }
+            };
+            let clusters = clusters.as_ref().map(|clusters| clusters.as_string::<i32>());
             for row in 0..batch.num_rows() {
                 let name = of_rows.value(row);
                 let group = match groups.get_mut(name) {
                     Some(group) => group,
-                    None => groups
-                        .entry(name.to_string())
-                        .or_insert_with(|| vec![NumberColumn::default(); values.len()]),
+                    None => groups.entry(name.to_string()).or_insert_with(|| no_rows(values.len())),
                 };
-                for (column, values) in group.iter_mut().zip(&values) {
+                for (column, values) in group.numbers.iter_mut().zip(&values) {
                     column.push(values.get(row));
+                }
+                if let Some(clusters) = clusters {
+                    let cluster = clusters.is_valid(row).then(|| clusters.value(row));
+                    group.clusters.push(cluster.filter(|text| !is_missing_text(text)));
                 }
             }
         }
         if self.args.by.is_empty() && groups.is_empty() {
-            groups.insert(String::new(), vec![NumberColumn::default(); names.len()]);
+            groups.insert(String::new(), no_rows(names.len()));
         }
         Ok(groups)
     }
+}
+
+fn no_rows(columns: usize) -> GroupNumbers {
+    let numbers = vec![NumberColumn::default(); columns];
+    GroupNumbers { numbers, clusters: LabelCodes::default() }
 }
 
 /// The rows of these groups, one after another.
@@ -278,9 +318,8 @@ fn correlate(
         }
     }
     let row = |(group, outcome, variable): &(&GroupNumbers, usize, usize)| {
-        let (x, y) = (&group[*outcome], &group[args.outcomes.len() + variable]);
         let names = (args.outcomes[*outcome].as_str(), args.variables[*variable].as_str());
-        correlation_row(args, names, x, y)
+        correlation_row(args, names, group, (*outcome, args.outcomes.len() + variable))
     };
     pairs.par_iter().map(row).collect()
 }
@@ -288,29 +327,42 @@ fn correlate(
 fn correlation_row(
     args: &Args,
     (outcome, variable): (&str, &str),
-    x: &NumberColumn,
-    y: &NumberColumn,
+    group: &GroupNumbers,
+    (x, y): (usize, usize),
 ) -> CorrelationRow {
+    let (x, y) = (&group.numbers[x], &group.numbers[y]);
+    let of_rows = args.cluster.as_ref().map(|_| &group.clusters.rows);
+    let clustered = |row: usize| of_rows.is_none_or(|clusters| clusters[row] != NONE);
     let method = match args.method {
         MethodName::Pearson => CorrelationMethod::Pearson,
         MethodName::Spearman => CorrelationMethod::Spearman,
         MethodName::Kendall => CorrelationMethod::Kendall,
     };
-    let kept: Vec<usize> = (0..x.len()).filter(|row| x.has(*row) && y.has(*row)).collect();
+    let complete = |row: &usize| x.has(*row) && y.has(*row) && clustered(*row);
+    let kept: Vec<usize> = (0..x.len()).filter(complete).collect();
     let missing = x.len() - kept.len();
+    let clusters = of_rows.map(|codes| dense(kept.iter().map(|row| codes[*row])));
+    let n_clusters =
+        clusters.as_ref().map(|codes| codes.iter().max().map_or(0, |last| *last as usize + 1));
+    let or_cluster = if args.cluster.is_some() { " or a cluster" } else { "" };
     let by_rank = args.method != MethodName::Pearson;
     let (x, y) = (x.comparable(&kept, by_rank), y.comparable(&kept, by_rank));
     let infinite = x.iter().zip(&y).filter(|(x, y)| x.is_infinite() || y.is_infinite()).count();
     let result = if missing > 0 && args.missing == MissingValues::Refuse {
         Err(format!(
-            "{} of {} rows lack one of the two values (missing: drop leaves such rows out)",
+            "{} of {} rows lack one of the two values{or_cluster} (missing: drop leaves such rows \
+             out)",
             thousands(missing),
             thousands(missing + x.len())
         ))
     } else if infinite > 0 {
         Err(format!("values are infinite in {}", count(infinite, "row", "rows")))
     } else {
-        correlation(&x, &y, method, args.alpha).map_err(|refusal| {
+        let found = match &clusters {
+            None => correlation(&x, &y, method, args.alpha),
+            Some(clusters) => clustered_correlation(&x, &y, clusters, method, args.alpha),
+        };
+        found.map_err(|refusal| {
             refusal.describe(|column| match column {
                 ColumnRef::X => Some(outcome),
                 ColumnRef::Y => Some(variable),
@@ -325,10 +377,15 @@ fn correlation_row(
                 Some(ends) => format!("{}, ", ci(args.alpha, ends)),
                 None => String::new(),
             };
-            let (row, rows) = ("row without one of the two is", "rows without one of the two are");
-            let left_out = left_out(missing, row, rows);
+            let row = format!("row without one of the two{or_cluster} is");
+            let rows = format!("rows without one of the two{or_cluster} are");
+            let left_out = left_out(missing, &row, &rows);
+            let in_clusters = match n_clusters {
+                Some(n) => format!(" in {}", count(n, "cluster", "clusters")),
+                None => String::new(),
+            };
             format!(
-                "{what}: {} ({covered}p {}, n = {}).{left_out}",
+                "{what}: {} ({covered}p {}, n = {}{in_clusters}).{left_out}",
                 four_digits(correlation.coefficient),
                 p_equals(correlation.p_value),
                 thousands(correlation.n)
@@ -342,6 +399,7 @@ fn correlation_row(
         method: args.method,
         n: result.as_ref().map_or(x.len(), |correlation| correlation.n),
         correlation: result.map_err(NoNumber::Refused),
+        n_clusters,
         n_missing: missing,
         note,
     }

@@ -40,10 +40,15 @@ pub(super) struct Args {
     /// For columns in `random`, the columns in `fixed` whose slopes differ between its groups.
     #[serde(default)]
     pub(super) slopes: BTreeMap<String, Vec<String>>,
+    /// The distribution of the outcomes: `normal`, or `binomial` for yes and no (true and false, 0 and
+    /// 1), whose log odds are modelled.
+    #[serde(default, skip_serializing_if = "Family::is_normal")]
+    pub(super) family: Family,
     /// Allows a correlation of the intercept and the slopes of a group.
     #[serde(default = "yes")]
     pub(super) correlated: bool,
-    /// Estimates variances by REML instead of maximum likelihood.
+    /// Estimates variances by REML instead of maximum likelihood; `binomial` always takes the
+    /// latter, by Laplace's approximation.
     #[serde(default = "yes")]
     pub(super) reml: bool,
     /// Intervals cover with probability `1 - alpha`.
@@ -53,6 +58,24 @@ pub(super) struct Args {
     /// The treatment of rows without a value: `refuse` the model, or `drop` and count the rows.
     #[serde(default)]
     pub(super) missing: MissingValues,
+}
+
+/// The distribution of an outcome, given the random effects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Family {
+    /// Normal, with one variance of residuals.
+    #[default]
+    Normal,
+    /// Yes and no, by the logistic function.
+    Binomial,
+}
+
+impl Family {
+    /// For serde, which hands over a reference.
+    pub(super) fn is_normal(&self) -> bool {
+        *self == Self::Normal
+    }
 }
 
 fn yes() -> bool {
@@ -172,6 +195,10 @@ fn slopes(args: &Args, checks: &mut ArgChecks<'_>) {
                 checks.conflict(path, message, help);
             }
         }
+    }
+    if args.family == Family::Binomial && args.slopes.values().any(|names| !names.is_empty()) {
+        let message = "`family: binomial` has intercepts of groups, and no slopes";
+        checks.conflict("slopes", message, "remove `slopes`");
     }
     if !args.correlated && args.slopes.values().all(Vec::is_empty) {
         let message = "`correlated` is about slopes, and there are none";

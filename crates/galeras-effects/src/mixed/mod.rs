@@ -34,7 +34,7 @@ impl TypedOperator for MixedOperator {
 
     const DESCRIPTOR: Descriptor = Descriptor {
         name: "mixed",
-        version: 2,
+        version: 3,
         grain: Grain::of::<BoundAnalysis<MixedAnalysis>, _>(),
         effect: Effect::Pure,
         inputs: InputPorts::One,
@@ -96,7 +96,17 @@ impl Analysis for MixedAnalysis {
             let text = label(input.schema(), &name)?;
             labels.push((name, text));
         }
-        let frame = read_named_columns(input, &bound.key, labels, &own.numbers()).await?;
+        let mut frame = read_named_columns(input, &bound.key, labels, &own.numbers()).await?;
+        let mut warnings = Vec::new();
+        for (name, codes) in &mut frame.labels {
+            let base: Vec<&str> = own.args.base.get(name).map(String::as_str).into_iter().collect();
+            let to_keep = "write another text if it is a value";
+            let given = std::mem::take(codes);
+            *codes = given.without_missing_texts(name, &base, to_keep, &mut warnings);
+        }
+        for warning in warnings {
+            (cx.tell)(Tell::Warning(warning));
+        }
         if frame.rows >= NONE as usize {
             return Err(StepError::new("`mixed` takes fewer than 2³² rows"));
         }

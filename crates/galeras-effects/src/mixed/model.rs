@@ -1,14 +1,14 @@
 //! The model of one outcome: rows, columns, fit, and reasons for a refusal.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::iter::once;
 
-use super::args::{Args, grouping_name};
+use super::args::{Args, Family, grouping_name};
 use crate::columns::{LabelCodes, NONE, NamedColumns};
 use crate::shared_columns::{Answer, NoNumber};
 use crate::words::infinite;
 use galeras_base::prose::{count, thousands};
-use galeras_causal::{ColumnRef, MixedFit, RandomTerm, Refusal, is_nested, mixed};
+use galeras_causal::{ColumnRef, MixedFit, RandomTerm, Refusal, is_nested, mixed, mixed_binary};
 use galeras_operator::far_numbers::{LEAST_RANGE, least_if_far, lost_digits, moved};
 use galeras_operator::missing_values::MissingValues;
 
@@ -48,6 +48,14 @@ pub(super) struct FittedModel {
     pub(super) fit: MixedFit,
     /// For each grouping, the groupings whose groups its groups lie in, itself left out.
     pub(super) within: Vec<Vec<usize>>,
+    pub(super) common: Vec<CommonEffects>,
+}
+
+/// Fixed columns whose effect may differ between the groups of a grouping, by rows that could show
+/// it, and is one for all in the model.
+pub(super) struct CommonEffects {
+    pub(super) grouping: Vec<String>,
+    pub(super) columns: Vec<String>,
 }
 
 /// The model of an outcome, or why there is none.
@@ -167,8 +175,11 @@ fn fit_rows(
         })
         .collect();
     let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
-    let mut fit = mixed(&values, &slices, &terms, args.reml)
-        .map_err(|refusal| words(&refusal, outcome, &fixed, &effects))?;
+    let fitted = match args.family {
+        Family::Normal => mixed(&values, &slices, &terms, args.reml),
+        Family::Binomial => mixed_binary(&values, &slices, &terms),
+    };
+    let mut fit = fitted.map_err(|refusal| words(&refusal, outcome, &fixed, &effects))?;
     if let (Some(origin), Some(intercept)) = (origin, fit.coefficients.first_mut()) {
         intercept.value += origin;
     }
@@ -185,7 +196,49 @@ fn fit_rows(
             outer.filter(|outer| is_nested(&codes[inner], &codes[*outer])).collect()
         })
         .collect();
-    Ok(FittedModel { fixed, effects, fit, within })
+    let common = common_effects(args, texts, frame, &groupings, &codes, rows);
+    Ok(FittedModel { fixed, effects, fit, within, common })
+}
+
+/// The effects that have neither a slope nor an interaction with a grouping within whose groups the
+/// column varies. Where a group has one row for each value of the column, the residuals contain the
+/// differences between groups, and nothing is wrong.
+fn common_effects(
+    args: &Args,
+    texts: &[String],
+    frame: &NamedColumns,
+    groupings: &[Vec<String>],
+    codes: &[Vec<u32>],
+    rows: &[u32],
+) -> Vec<CommonEffects> {
+    let could_show = |name: &String, groups: &[u32]| {
+        let value = |row: u32| match frame.labels.get(name).filter(|_| texts.contains(name)) {
+            Some(labels) => u64::from(labels.rows[row as usize]),
+            None => (frame.numbers[name][row as usize] + 0.0).to_bits(),
+        };
+        let mut of_groups: HashMap<u32, (usize, HashSet<u64>)> = HashMap::new();
+        for (group, row) in groups.iter().zip(rows) {
+            let (size, values) = of_groups.entry(*group).or_default();
+            *size += 1;
+            values.insert(value(*row));
+        }
+        // A line has two coefficients, a text has a mean for each of its values.
+        let most = if texts.contains(name) { usize::MAX } else { 2 };
+        let varying = of_groups.into_values().filter(|(_, values)| values.len() > 1);
+        varying.map(|(size, values)| size - values.len().min(most)).sum::<usize>() > 0
+    };
+    let found = groupings.iter().zip(codes).map(|(grouping, groups)| {
+        let has_effects = |name: &String| {
+            let interacts = |other: &Vec<String>| {
+                other.contains(name) && grouping.iter().all(|one| other.contains(one))
+            };
+            args.slopes_of(grouping).contains(name) || groupings.iter().any(interacts)
+        };
+        let common = args.fixed.iter().filter(|name| !has_effects(name));
+        let columns = common.filter(|name| could_show(name, groups)).cloned().collect();
+        CommonEffects { grouping: grouping.clone(), columns }
+    });
+    found.filter(|common| !common.columns.is_empty()).collect()
 }
 
 /// The random terms: one for each grouping, or, without correlations, one for each slope too.

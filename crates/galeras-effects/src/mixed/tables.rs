@@ -4,8 +4,8 @@ use std::iter::once;
 
 use datafusion::prelude::SessionContext;
 
-use super::args::{Args, INTERCEPT, RESIDUAL, grouping_name};
-use super::model::{FittedModel, FixedColumn, OutcomeModel};
+use super::args::{Args, Family, INTERCEPT, RESIDUAL, grouping_name};
+use super::model::{CommonEffects, FittedModel, FixedColumn, OutcomeModel};
 use crate::shared_columns::{
     self as columns, Answer, IntervalEstimate, found, reason_of, status_of,
 };
@@ -14,7 +14,7 @@ use crate::words::{ci, left_out};
 use galeras_base::prose::{
     count, degrees_of_freedom, four_digits, name_list, p_equals, significant, thousands,
 };
-use galeras_causal::{Estimate, MixedFit};
+use galeras_causal::{Estimate, MixedFamily, MixedFit};
 use galeras_operator::small_table::{
     TableColumn, TableRow, count_of, flag, number, optional_count, optional_text, table_schema,
     text,
@@ -59,7 +59,8 @@ impl TableRow for FixedRow {
         columns::reason(|row| reason_of(&row.coefficient)),
         number(
             "estimate",
-            "the coefficient, in units of the outcome per unit of the column",
+            "the coefficient, in units of the outcome (log odds for `binomial`) per unit of the \
+             column",
             |row| Some(found(&row.coefficient)?.estimate.value),
         ),
         number("standard_error", "its standard error", |row| {
@@ -69,9 +70,14 @@ impl TableRow for FixedRow {
             Some(found(&row.coefficient)?.interval.0)
         }),
         number("ci_high", "upper end", |row| Some(found(&row.coefficient)?.interval.1)),
-        number("df", "Satterthwaite's degrees of freedom", |row| {
-            Some(found(&row.coefficient)?.estimate.degrees)
-        }),
+        number(
+            "df",
+            "Satterthwaite's degrees of freedom; null for the normal distribution",
+            |row| {
+                Some(found(&row.coefficient)?.estimate.degrees)
+                    .filter(|degrees| degrees.is_finite())
+            },
+        ),
         number("t", "the estimate divided by its standard error", |row| {
             Some(found(&row.coefficient)?.estimate.statistic())
         }),
@@ -164,7 +170,7 @@ impl TableRow for FitRow {
         outcome(|row| &row.model.outcome),
         status(|row| status_of(&row.model.model)),
         columns::reason(|row| reason_of(&row.model.model)),
-        text("method", "REML or ML", |row| row.method),
+        text("method", "REML, ML or Laplace", |row| row.method),
         count_of("n", "rows that were used", "rows", |row| row.model.rows),
         count_of("n_missing", "rows without a value", "rows", |row| row.model.missing),
         optional_text("groups", "how many groups each grouping has", |row| row.groups.as_deref()),
@@ -205,6 +211,7 @@ impl ResultTables {
         for model in models {
             let (groups, note) = match &model.model {
                 Ok(fitted) => {
+                    tables.warnings.extend(common_warnings(args, &model.outcome, fitted));
                     tables.fixed.extend(fixed_rows(args, &model, fitted));
                     tables.components.extend(component_rows(&model, fitted));
                     (Some(group_sizes(fitted)), fit_note(args, &model, fitted))
@@ -265,7 +272,11 @@ pub(super) fn ports() -> Vec<Port> {
 }
 
 fn method(args: &Args) -> &'static str {
-    if args.reml { "REML" } else { "ML" }
+    match args.family {
+        Family::Binomial => "Laplace",
+        Family::Normal if args.reml => "REML",
+        Family::Normal => "ML",
+    }
 }
 
 /// The model, as the end of a sentence.
@@ -274,7 +285,11 @@ fn model_phrase(args: &Args, model: &OutcomeModel, fitted: &FittedModel) -> Stri
     let singular = if fitted.fit.singular { ", a singular fit" } else { "" };
     let left_out = left_out(model.missing, "row without a value is", "rows without a value are");
     format!(
-        "linear mixed model with random effects of {} by {}{singular}, n = {}.{left_out}",
+        "{} with random effects of {} by {}{singular}, n = {}.{left_out}",
+        match args.family {
+            Family::Normal => "linear mixed model",
+            Family::Binomial => "mixed logistic model",
+        },
         name_list(&groupings),
         method(args),
         thousands(model.rows)
@@ -284,23 +299,39 @@ fn model_phrase(args: &Args, model: &OutcomeModel, fitted: &FittedModel) -> Stri
 fn fixed_rows(args: &Args, model: &OutcomeModel, fitted: &FittedModel) -> Vec<FixedRow> {
     let phrase = model_phrase(args, model, fitted);
     let outcome = &model.outcome;
+    let is_binomial = args.family == Family::Binomial;
+    let subject = if is_binomial { format!("the log odds of {outcome}") } else { outcome.clone() };
     let columns = once(None).chain(fitted.fixed.iter().map(Some));
     let row = |(column, estimate): (Option<&FixedColumn>, &Estimate)| {
         let ends = estimate.interval(args.alpha);
         let level = column.and_then(|column| column.level.as_ref());
         let what = match (column, level) {
-            (None, _) => format!("The intercept of {outcome} is"),
+            (None, _) => format!("The intercept of {subject} is"),
+            (Some(column), Some((level, base))) if is_binomial => {
+                format!("Where `{}` is {level}, {subject} differ from {base} by", column.name)
+            }
             (Some(column), Some((level, base))) => {
                 format!("Where `{}` is {level}, {outcome} differs from {base} by", column.name)
             }
+            (Some(column), None) if is_binomial => {
+                format!("Per unit of `{}`, {subject} change by", column.name)
+            }
             (Some(column), None) => format!("Per unit of `{}`, {outcome} changes by", column.name),
         };
+        let test = match (is_binomial, column) {
+            (true, Some(_)) => format!("z; odds ratio {}", four_digits(estimate.value.exp())),
+            (true, None) => "z".to_owned(),
+            (false, _) => {
+                let degrees = degrees_of_freedom(estimate.degrees);
+                format!("t with {degrees} degrees of freedom")
+            }
+        };
+        let common = column.map_or_else(String::new, |column| common_note(fitted, &column.name));
         let note = format!(
-            "{what} {} ({}, p {}, t with {} degrees of freedom); {phrase}",
+            "{what} {} ({}, p {}, {test}); {phrase}{common}",
             four_digits(estimate.value),
             ci(args.alpha, ends),
-            p_equals(estimate.p_value()),
-            degrees_of_freedom(estimate.degrees)
+            p_equals(estimate.p_value())
         );
         FixedRow {
             outcome: outcome.clone(),
@@ -315,6 +346,41 @@ fn fixed_rows(args: &Args, model: &OutcomeModel, fitted: &FittedModel) -> Vec<Fi
     columns.zip(&fitted.fit.coefficients).map(row).collect()
 }
 
+/// The warnings on effects that may differ between groups.
+fn common_warnings(args: &Args, outcome: &str, fitted: &FittedModel) -> Vec<String> {
+    let warning = |common: &CommonEffects| {
+        let (grouping, name) = (grouping_name(&common.grouping), &common.columns[0]);
+        let slopes = format!("`slopes: {{ {grouping}: [{name}] }}` for a column of numbers");
+        let both = format!("`interactions: [[{}, {name}]]`", common.grouping.join(", "));
+        let way = match common.grouping.as_slice() {
+            // A logistic model has no slopes.
+            [_] if args.family == Family::Normal => format!("{slopes}, or {both}"),
+            _ => both,
+        };
+        format!(
+            "the model of `{outcome}` has one effect of {} for all groups of `{grouping}`, within \
+             which it varies: if the effect differs between them, its interval is too short (add \
+             {way})",
+            name_list(&common.columns)
+        )
+    };
+    fitted.common.iter().map(warning).collect()
+}
+
+/// The same at the end of the note of an effect.
+fn common_note(fitted: &FittedModel, name: &str) -> String {
+    let has = |common: &&CommonEffects| common.columns.iter().any(|column| column == name);
+    let of_column = fitted.common.iter().filter(has);
+    let groupings: Vec<String> = of_column.map(|one| grouping_name(&one.grouping)).collect();
+    if groupings.is_empty() {
+        return String::new();
+    }
+    let groups = name_list(&groupings);
+    format!(
+        " The effect is taken as equal in all groups of {groups}; else the interval is too short."
+    )
+}
+
 fn component_rows(model: &OutcomeModel, fitted: &FittedModel) -> Vec<ComponentRow> {
     let fit = &fitted.fit;
     let outcome = &model.outcome;
@@ -327,6 +393,10 @@ fn component_rows(model: &OutcomeModel, fitted: &FittedModel) -> Vec<ComponentRo
         at.map_or(0.0, |at| fit.random[at].covariance[0])
     };
     let share = |variance: f64| (!has_slopes).then_some(variance / total);
+    let varies = match fit.family {
+        MixedFamily::Normal => format!("{outcome} varies"),
+        MixedFamily::Binary => format!("the log odds of {outcome} vary"),
+    };
     let percent = |share: Option<f64>| match share {
         Some(share) => format!(", {} % of the total", significant(100.0 * share, 3)),
         None => String::new(),
@@ -355,7 +425,7 @@ fn component_rows(model: &OutcomeModel, fitted: &FittedModel) -> Vec<ComponentRo
             let within = fitted.within[effects.place].iter().map(|outer| of_grouping(*outer));
             let shared = variance + within.sum::<f64>();
             let what = if is_intercept {
-                format!("{outcome} varies between the {groups} of `{group}`")
+                format!("{varies} between the {groups} of `{group}`")
             } else {
                 format!(
                     "the slope of {outcome} on `{}` varies between the {groups} of `{group}`",
@@ -401,7 +471,7 @@ fn component_rows(model: &OutcomeModel, fitted: &FittedModel) -> Vec<ComponentRo
     let variance = fit.residual_variance;
     let share = share(variance);
     let note = sentence(&format!(
-        "{outcome} varies within all groups with a standard deviation of {}{}.",
+        "{varies} within all groups with a standard deviation of {}{}.",
         four_digits(variance.sqrt()),
         percent(share)
     ));

@@ -7,6 +7,8 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+
 use super::adjustment::AdjustmentPlan;
 use super::args::{Args, FamilyMember};
 use super::attrition::attrition_rows;
@@ -19,23 +21,24 @@ use super::dose::dose_rows;
 use super::effect_sizes::{EffectSizeRow, effect_sizes};
 use super::equivalence::{EquivalenceRow, MarginTest};
 use super::estimate_table::{
-    EstimateEntry, EstimateRow, PrimaryResults, SummaryRow, refused_effects,
+    EstimateEntry, EstimateRow, PrimaryResults, SummaryRow, TestFamily, refused_effects,
 };
 use super::estimators::{
-    Controls, EffectEstimate, EstimationSample, Estimator, FittedPropensity, OLS, PAIRED,
+    AIPW, Controls, DID, EffectEstimate, EstimationSample, Estimator, FittedPropensity, Measure,
+    OLS, PAIRED,
 };
 use super::findings::FindingRow;
 use super::frame::{AnalysisFrame, gather};
 use super::identify::graph_rows;
 use super::modifiers::{ModifierRow, modifier_rows};
 use super::omnibus::omnibus;
-use super::overlap::{overlap_row, propensity_bin_rows, trimmed, usable_scores};
+use super::overlap::{lack_of_overlap, overlap_row, propensity_bin_rows, trimmed};
 use super::ports::ResultTables;
 use super::refuters::{RefutationProgress, refutation_rows, refute};
 use super::sensitivity::sensitivity_rows;
 use crate::shared_columns::{Answer, NoNumber};
-use galeras_base::prose::count;
-use galeras_causal::{CausalGraph, ColumnRef, Refusal, adjust};
+use galeras_base::prose::{count, name_list};
+use galeras_causal::{CausalGraph, ColumnRef, Influence, Refusal, adjust, max_t};
 use galeras_operator::Entry;
 use galeras_operator::StepError;
 use galeras_operator::far_numbers::moved;
@@ -48,6 +51,8 @@ pub(super) struct AnalysisPlan {
     pub(super) graph: Option<CausalGraph>,
     /// One per outcome.
     pub(super) adjustments: Vec<AdjustmentPlan>,
+    /// A column that shows faults of units, or replaces them where there are none.
+    pub(super) origin: Option<&'static str>,
     /// The input has the column [`BEGINS`].
     pub(super) begins: bool,
 }
@@ -125,17 +130,21 @@ fn analyse_group(
             let folds = folds(args, frame, &set);
             let cx = SetContext { args, frame, set: &set, score: None, folds: folds.as_deref() };
             let score = cx.fit_propensity();
-            let scored = SetContext { score: score.as_ref(), ..cx };
-            tables.balance.extend(balance_rows(&scored));
-            tables.overlap.extend(overlap_row(&scored));
-            tables.propensity.extend(propensity_bin_rows(&scored));
-            let score = usable_scores(args, &set, score);
             let cx = SetContext { score: score.as_ref(), ..cx };
-            let mut set_entries = estimates(plan, &cx, &mut tables.effect_sizes);
-            for comparison in &set.comparisons {
+            let about: Vec<Vec<String>> =
+                set.comparisons.iter().map(|comparison| remarks(&set, comparison)).collect();
+            // Tables that do not need each other are made at the same time.
+            let ((balance, overlap, propensity), mut set_entries) = rayon::join(
+                || (balance_rows(&cx), overlap_row(&cx), propensity_bin_rows(&cx)),
+                || estimates(plan, &cx, &about, &mut tables.effect_sizes),
+            );
+            tables.balance.extend(balance);
+            tables.overlap.extend(overlap);
+            tables.propensity.extend(propensity);
+            for (comparison, remarks) in set.comparisons.iter().zip(&about) {
                 let about = format!("the effect of {versus} on `{}`", comparison.outcome);
-                let warnings = remarks(&set, comparison).into_iter();
-                tables.warnings.extend(warnings.map(|remark| format!("{about}: {remark}")));
+                let warnings = remarks.iter().map(|remark| format!("{about}: {remark}"));
+                tables.warnings.extend(warnings);
             }
             let report = |done: usize| {
                 let all = args.simulations * args.refuters.len();
@@ -143,21 +152,35 @@ fn analyse_group(
             };
             refute(&cx, &mut set_entries, &RefutationProgress { stop, report: &report })?;
             for comparison in &set.comparisons {
-                tables.contours.extend(contour_rows(&cx, comparison));
-                modifiers.extend(modifier_rows(&cx, comparison));
                 let entry = set_entries.iter().find(|entry| entry.outcome == comparison.outcome);
                 let primary = match entry.map(|entry| (&entry.answer, entry.estimator)) {
                     None => Err("nothing was estimated"),
                     Some((Err(none), _)) => Err(none.reason()),
-                    Some((Ok(effect), _)) if effect.measure.is_ratio() => {
-                        Err("the primary estimate is a ratio, and this is about differences")
+                    Some((Ok(effect), _))
+                        if effect.measure == Measure::ProbabilityOfSuperiority =>
+                    {
+                        Err("the primary estimate is a probability, and this is about differences")
                     }
-                    Some((Ok(_), estimator)) if estimator == OLS && !args.absorb.is_empty() => {
-                        Err("the primary estimate absorbs effects, which this does not")
+                    Some((Ok(_), _)) if args.weights.is_some() => {
+                        Err("the primary estimate is weighted, and this is not")
+                    }
+                    Some((Ok(_), estimator)) if estimator == DID => {
+                        Err("the primary estimate is a difference in differences, and this is not")
                     }
                     Some((Ok(effect), _)) => Ok(effect),
                 };
-                tables.sensitivity.extend(sensitivity_rows(&cx, comparison, primary));
+                let ((contours, slopes), sensitivity) = rayon::join(
+                    || {
+                        rayon::join(
+                            || contour_rows(&cx, comparison),
+                            || modifier_rows(&cx, comparison),
+                        )
+                    },
+                    || sensitivity_rows(&cx, comparison, primary),
+                );
+                tables.contours.extend(contours);
+                modifiers.extend(slopes);
+                tables.sensitivity.extend(sensitivity);
                 let outcome = &comparison.outcome;
                 tables.sensitivity.extend(attrition_rows(args, frame, contrast, outcome));
             }
@@ -204,6 +227,7 @@ impl<'a> SetContext<'a> {
             units: self.set.units.as_deref(),
             clusters: self.set.clusters.as_deref(),
             absorbed: self.set.absorbed.iter().map(Vec::as_slice).collect(),
+            design: &self.set.design,
             folds: self.folds,
             score: self.score,
             only_value: false,
@@ -251,17 +275,19 @@ fn folds(args: &Args, frame: &AnalysisFrame, set: &RowSet) -> Option<Vec<u32>> {
 }
 
 /// Every estimate of a set of rows, the primary one of each outcome first. Adds the rows of its
-/// effect sizes.
+/// effect sizes. `remarks` are about the rows of each comparison.
 fn estimates(
     plan: &AnalysisPlan,
     cx: &SetContext<'_>,
+    remarks: &[Vec<String>],
     size_rows: &mut Vec<EffectSizeRow>,
 ) -> Vec<EstimateEntry> {
     let (args, set) = (&plan.args, cx.set);
     let n_treated = set.n_treated();
     let n_clusters = set.correlated().map(group_count);
+    let overlaps = EstimatorOverlaps::of(cx);
     let mut entries = Vec::new();
-    for comparison in &set.comparisons {
+    for (comparison, remarks) in set.comparisons.iter().zip(remarks) {
         let position = args.outcomes.iter().position(|name| *name == comparison.outcome);
         let adjustment = &plan.adjustments[position.unwrap_or(0)];
         let mediators: Vec<Vec<f64>> = adjustment
@@ -275,19 +301,31 @@ fn estimates(
             ..cx.sample(&comparison.values)
         };
         let n_pairs = set.pairs(&comparison.values).map(|pairs| pairs.len());
-        let remarks = remarks(set, comparison);
-        for (order, estimator) in args.estimators().into_iter().enumerate() {
-            let estimate = || -> Answer<EffectEstimate> {
-                applicable(cx, adjustment, comparison, estimator)?;
-                let mut effect = estimator
-                    .run(&sample)
-                    .map_err(|refusal| reason(args, set, &comparison.outcome, &refusal))?;
-                if estimator.controls != Controls::Mediators {
-                    add_remarks(&mut effect, cx, comparison, adjustment, estimator);
-                    effect.remarks.extend(remarks.iter().cloned());
-                }
-                Ok(effect)
-            };
+        let estimate = |estimator: &Estimator| -> Answer<EffectEstimate> {
+            applicable(cx, adjustment, comparison, *estimator)?;
+            if let Some(refusal) = overlaps.refusal(*estimator) {
+                return Err(refusal.into());
+            }
+            let mut effect = estimator
+                .run(&sample)
+                .map_err(|refusal| reason(args, set, &comparison.outcome, &refusal))?;
+            if estimator.controls != Controls::Mediators {
+                add_remarks(&mut effect, cx, comparison, adjustment, *estimator);
+                overlaps.warn(&mut effect, set, *estimator);
+                effect.remarks.extend(remarks.iter().cloned());
+            }
+            Ok(effect)
+        };
+        let estimators = args.estimators();
+        let (answers, (sizes, rows)) = rayon::join(
+            || estimators.par_iter().map(estimate).collect::<Vec<_>>(),
+            || effect_sizes(args, set, comparison),
+        );
+        size_rows.extend(rows);
+        let mut of_primary = Some(sizes);
+        for (estimator, mut answer) in estimators.into_iter().zip(answers) {
+            let influence = answer.as_mut().ok().and_then(|effect| effect.influence.take());
+            let influence = influence.and_then(|parts| influence_of_groups(cx, &parts));
             let mut entry = EstimateEntry {
                 outcome: comparison.outcome.clone(),
                 contrast: set.contrast.clone(),
@@ -306,13 +344,14 @@ fn estimates(
                     true => set.described.clone(),
                     false => Vec::new(),
                 },
-                answer: estimate(),
+                answer,
                 p_adjusted: None,
+                influence,
+                family: None,
                 refutations: Vec::new(),
             };
-            if order == 0 {
-                let (sizes, rows) = effect_sizes(args, set, comparison);
-                size_rows.extend(rows);
+            // The first estimator is the primary one.
+            if let Some(sizes) = of_primary.take() {
                 let margin = MarginTest::new(args, &entry, &sizes);
                 entry.primary = Some(PrimaryResults { sizes, margin });
             }
@@ -320,6 +359,25 @@ fn estimates(
         }
     }
     entries
+}
+
+/// More clusters, units or rows would take too much memory, in as many columns as there are estimates.
+const MOST_INFLUENCES: usize = 50_000;
+
+/// The sums of the contributions of rows within the clusters, units or rows of the frame, which all
+/// contrasts share.
+fn influence_of_groups(cx: &SetContext<'_>, parts: &[f64]) -> Option<Vec<f64>> {
+    let codes = cx.frame.clusters.as_ref().or(cx.frame.units.as_ref());
+    let groups = codes.map_or(cx.frame.len(), |codes| codes.names.len());
+    if groups > MOST_INFLUENCES {
+        return None;
+    }
+    let mut sums = vec![0.0; groups];
+    for (row, part) in cx.set.rows.iter().zip(parts) {
+        let group = codes.map_or(*row, |codes| codes.rows[*row as usize]);
+        sums[group as usize] += part;
+    }
+    Some(sums)
 }
 
 fn reason(args: &Args, set: &RowSet, outcome: &str, refusal: &Refusal) -> String {
@@ -354,10 +412,61 @@ fn add_remarks(
                       if it is a property of the unit.";
         effect.remarks.push(remark.into());
     }
-    if estimator.is_regression && matches!(cx.score, Some(Err(Refusal::NoOverlap(_)))) {
-        let remark =
-            "Some rows have no like in the other arm: for them the regression extrapolates.";
-        effect.remarks.push(remark.into());
+}
+
+/// The estimators by propensity scores that a lack of overlap refuses, and that lack.
+struct EstimatorOverlaps {
+    refused: Vec<(Estimator, Refusal)>,
+    /// The reason that matters to the others: the first of these, or a lack that would refuse any.
+    lack: Option<Refusal>,
+}
+
+impl EstimatorOverlaps {
+    fn of(cx: &SetContext<'_>) -> Self {
+        let by_score = cx.args.estimators().into_iter().filter(|one| one.needs_propensity);
+        let refused: Vec<(Estimator, Refusal)> = by_score
+            .filter_map(|one| Some((one, lack_of_overlap(cx, (one.clip)(cx.args))?)))
+            .collect();
+        let lack = match refused.first() {
+            Some((_, lack)) => Some(lack.clone()),
+            // Its range is the widest.
+            None => lack_of_overlap(cx, (AIPW.clip)(cx.args)),
+        };
+        Self { refused, lack }
+    }
+
+    fn refusal(&self, estimator: Estimator) -> Option<&Refusal> {
+        self.refused.iter().find(|(one, _)| *one == estimator).map(|(_, refusal)| refusal)
+    }
+
+    /// Adds to an estimate without propensity scores that the arms overlap too little. Within units
+    /// they overlap, and by instruments they need not.
+    fn warn(&self, effect: &mut EffectEstimate, set: &RowSet, estimator: Estimator) {
+        let by_arms = match estimator.controls {
+            Controls::Covariates => !estimator.needs_propensity,
+            Controls::Nothing => true,
+            Controls::UnitsIfAny => set.units.is_none(),
+            Controls::Units | Controls::Instruments | Controls::Mediators => false,
+        };
+        let Some(lack) = self.lack.as_ref().filter(|_| by_arms) else { return };
+        let refused: Vec<&str> = self.refused.iter().map(|(one, _)| one.name()).collect();
+        let without = match refused.as_slice() {
+            [] => String::new(),
+            names => format!(" for {}", name_list(names)),
+        };
+        let extrapolates = match estimator.is_regression {
+            true => ", so that this extrapolates beyond their overlap",
+            false => "",
+        };
+        effect.overlap_warning =
+            Some(format!("the arms overlap too little{without}{extrapolates}"));
+        effect.remarks.push(match estimator.is_regression {
+            true => format!(
+                "Some rows have no like in the other arm ({lack}): for them the regression \
+                 extrapolates."
+            ),
+            false => format!("The arms overlap too little to adjust for confounders ({lack})."),
+        });
     }
 }
 
@@ -378,6 +487,9 @@ fn applicable(
     }
     if estimator.adjusts() && estimator != OLS && !args.absorb.is_empty() {
         let reason = format!("`{name}` does not absorb effects: only `ols` does");
+        return Err(NoNumber::NotApplicable(reason));
+    }
+    if let Some(reason) = estimator.without_row_argument(args) {
         return Err(NoNumber::NotApplicable(reason));
     }
     let covariates_refused = || set.covariates_refused.as_ref();
@@ -466,21 +578,62 @@ fn finished(args: &Args, group: GroupAnalysis) -> ResultTables {
     tables
 }
 
+/// An estimate among the tests of a family.
+struct EstimateMember<'a> {
+    family: &'a mut Option<TestFamily>,
+    influence: Option<&'a [f64]>,
+    degrees: f64,
+    group: usize,
+}
+
+/// The critical value of max-t, if the contributions of all members are known.
+fn critical_value<'a, 'b: 'a>(
+    args: &Args,
+    members: impl Iterator<Item = Option<&'a EstimateMember<'b>>>,
+) -> Option<f64> {
+    if !args.adjust.is_family_wise() {
+        return None;
+    }
+    let mut degrees = f64::INFINITY;
+    let mut effects = Vec::new();
+    for member in members {
+        let member = member?;
+        degrees = degrees.min(member.degrees);
+        effects.push(Influence { sample: member.group, parts: member.influence? });
+    }
+    max_t(&effects, degrees, args.alpha, args.seed as u64).ok()
+}
+
 /// Adjusts the p-values of estimates, and of tests against margins. The tests of a family have the
 /// same estimator, or are of margins, and differ only in the dimensions of `adjust_over`.
 fn adjust_families(args: &Args, analyses: &mut [GroupAnalysis]) {
     type Family<'a> = (&'a str, Option<usize>, Option<&'a str>, Option<(&'a str, &'a str)>);
-    let mut families: BTreeMap<Family<'_>, Vec<(f64, &mut Option<f64>)>> = BTreeMap::new();
+    type Member<'a> = (f64, &'a mut Option<f64>, Option<EstimateMember<'a>>);
+    let mut families: BTreeMap<Family<'_>, Vec<Member<'_>>> = BTreeMap::new();
     let apart = |member| !args.adjust_over.contains(&member);
     for (group, analysis) in analyses.iter_mut().enumerate() {
         for entry in &mut analysis.entries {
             let p = entry.p_value();
-            let EstimateEntry { outcome, contrast, estimator, p_adjusted, primary, .. } = entry;
+            let EstimateEntry {
+                outcome,
+                contrast,
+                estimator,
+                p_adjusted,
+                family: size,
+                primary,
+                influence,
+                answer,
+                ..
+            } = entry;
             let Contrast { treatment, control } = &*contrast;
             let margin = primary.as_mut().map(|primary| &mut primary.margin);
-            let margin = margin.map(|margin| ("margin", margin.p_value(), &mut margin.p_adjusted));
-            for (kind, p, adjusted) in [(estimator.name(), p, p_adjusted)].into_iter().chain(margin)
-            {
+            let margin =
+                margin.map(|margin| ("margin", margin.p_value(), &mut margin.p_adjusted, None));
+            let degrees = answer.as_ref().map_or(f64::NAN, |effect| effect.estimate.degrees);
+            let member =
+                EstimateMember { family: size, influence: influence.as_deref(), degrees, group };
+            let own = [(estimator.name(), p, p_adjusted, Some(member))];
+            for (kind, p, adjusted, size) in own.into_iter().chain(margin) {
                 // An estimate without a test does not count.
                 let Some(p) = p else { continue };
                 let family = (
@@ -490,14 +643,19 @@ fn adjust_families(args: &Args, analyses: &mut [GroupAnalysis]) {
                     apart(FamilyMember::Contrasts)
                         .then_some((treatment.as_str(), control.as_str())),
                 );
-                families.entry(family).or_default().push((p, adjusted));
+                families.entry(family).or_default().push((p, adjusted, size));
             }
         }
     }
     for members in families.into_values() {
-        let p: Vec<f64> = members.iter().map(|(p, _)| *p).collect();
-        for ((_, adjusted), value) in members.into_iter().zip(adjust(&p, args.adjust.into())) {
+        let p: Vec<f64> = members.iter().map(|(p, ..)| *p).collect();
+        let critical = critical_value(args, members.iter().map(|(.., one)| one.as_ref()));
+        for ((_, adjusted, size), value) in members.into_iter().zip(adjust(&p, args.adjust.into()))
+        {
             *adjusted = Some(value);
+            if let Some(EstimateMember { family, .. }) = size {
+                *family = Some(TestFamily { tests: p.len(), critical });
+            }
         }
     }
 }

@@ -36,6 +36,17 @@ pub(super) struct Args {
     /// The column of the clusters within which errors may be correlated; the unit if absent.
     #[serde(default)]
     pub(super) cluster: Option<String>,
+    /// A second column of clusters, crossed with the first: the model and the problem of an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) second_cluster: Option<String>,
+    /// The column with the weights of rows, above zero: the inverse of the probability that a row was
+    /// drawn, in any unit. For `ols`, `difference` and `did`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) weights: Option<String>,
+    /// The column that is 1 (true) after an event and 0 before, such as the cut-off date of a model's
+    /// training data, for `did`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) after: Option<String>,
     /// Covariates that are adjusted for; text as an indicator for each level but the base.
     #[serde(default)]
     pub(super) confounders: Vec<String>,
@@ -70,7 +81,8 @@ pub(super) struct Args {
     /// (ate), the treated (att), the controls (atc), or those in the overlap (ato).
     #[serde(default)]
     pub(super) estimand: EstimandName,
-    /// The standard errors of regressions; if absent CR2 with clusters or units, else HC3.
+    /// The standard errors of regressions; if absent CR2 with clusters or units (CR3 with
+    /// `second_cluster` or `weights`), else HC3.
     /// With HC0 or CR0, `weighting` and `aipw` have the plain sandwich of their estimating equations
     /// in place of the jackknife.
     #[serde(default)]
@@ -80,19 +92,21 @@ pub(super) struct Args {
     #[serde(default)]
     pub(super) penalty: Option<f64>,
     /// The range to which propensity scores are clipped for the weights of `weighting`, of
-    /// `balance` and `overlap`. (`aipw`, whose regressions make up for extreme weights, clips to
-    /// 0.01 and 0.99.)
+    /// `balance` and `overlap`: at both ends for ate, at the upper for att, at the lower for atc, at
+    /// none for ato, whose weights have a bound. (`aipw`, whose regressions make up for extreme
+    /// weights, clips to 0.01 and 0.99 at the same ends.)
     #[serde(default = "clip")]
     #[schemars(length(min = 2, max = 2))]
     pub(super) clip: Vec<f64>,
     /// The treatment of arms that overlap too little for an estimate by propensity scores: `refuse`
     /// it, or `trim` the rows to those with a score between 0.1 and 0.9 (Crump and others 2009),
-    /// for every estimator; the estimand then has another name.
+    /// for every estimator; the estimand then has another name. Without propensity scores nothing
+    /// can be trimmed, and every estimator that adjusts is refused.
     #[serde(default)]
     pub(super) overlap: OverlapRule,
-    /// The largest share of scores outside of `clip` with which there is an estimate by propensity
-    /// scores. Only those that make weights large count: high ones for att, low ones for atc, none
-    /// for ato.
+    /// The largest share of clipped scores with which there is an estimate by propensity scores:
+    /// those outside of `clip`, for `aipw` those outside of 0.01 and 0.99, at the ends that are clipped.
+    /// With more of them, and more than one, the estimate is biased and its interval covers too little.
     #[serde(default = "max_clipped")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub(super) max_clipped: f64,
@@ -155,7 +169,7 @@ fn clip() -> Vec<f64> {
 }
 
 fn max_clipped() -> f64 {
-    0.2
+    0.01
 }
 
 fn simulations() -> usize {
@@ -293,6 +307,13 @@ pub(super) enum AdjustmentName {
     BenjaminiYekutieli,
 }
 
+impl AdjustmentName {
+    /// It controls the probability of any false rejection in the family.
+    pub(super) fn is_family_wise(self) -> bool {
+        !matches!(self, Self::BenjaminiHochberg | Self::BenjaminiYekutieli)
+    }
+}
+
 impl From<AdjustmentName> for Adjustment {
     fn from(name: AdjustmentName) -> Self {
         match name {
@@ -332,8 +353,31 @@ impl Args {
     pub(super) fn covariance(&self) -> Covariance {
         match self.standard_errors {
             Some(given) => given.into(),
-            None if self.unit.is_some() || self.cluster.is_some() => Covariance::Cr2,
-            None => Covariance::Hc3,
+            None if self.unit.is_none() && self.cluster.is_none() => Covariance::Hc3,
+            // CR2 is not defined for two-way clusters, and needs the variances of weighted rows.
+            None if self.second_cluster.is_some() || self.weights.is_some() => Covariance::Cr3,
+            None => Covariance::Cr2,
+        }
+    }
+
+    /// The columns that decide how rows count; no estimate can do without their values.
+    pub(super) fn design_columns(&self) -> impl Iterator<Item = &String> {
+        self.second_cluster.iter().chain(&self.weights).chain(&self.after)
+    }
+
+    /// The range to which propensity scores are clipped for the weights of the estimand.
+    pub(super) fn clip_range(&self) -> (f64, f64) {
+        self.at_unbounded_ends((self.clip[0], self.clip[1]))
+    }
+
+    /// A range of propensity scores, only at the ends where a weight of the estimand has no bound.
+    /// Elsewhere clipping would give rows far from the other arm more weight than they have.
+    pub(super) fn at_unbounded_ends(&self, (low, high): (f64, f64)) -> (f64, f64) {
+        match self.estimand {
+            EstimandName::Ate => (low, high),
+            EstimandName::Att => (0.0, high),
+            EstimandName::Atc => (low, 1.0),
+            EstimandName::Ato => (0.0, 1.0),
         }
     }
 
@@ -343,7 +387,8 @@ impl Args {
             [&self.outcomes, &self.confounders, &self.modifiers, &self.instruments, &self.absorb];
         let mut names: Vec<String> = Vec::new();
         let dose = self.dose.as_ref().map(|_| &self.treatment);
-        for name in given.into_iter().flatten().chain(adjusted).chain(dose) {
+        let all = given.into_iter().flatten().chain(adjusted).chain(dose);
+        for name in all.chain(self.design_columns()) {
             if !names.contains(name) {
                 names.push(name.clone());
             }

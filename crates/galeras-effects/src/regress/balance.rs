@@ -1,5 +1,7 @@
 //! Balance of covariates: the rows of the port `balance`.
 
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+
 use super::analysis::SetContext;
 use super::args::Args;
 use super::comparison::Contrast;
@@ -60,10 +62,9 @@ impl TableRow for BalanceRow {
 
 /// The weights of the estimand.
 pub(super) fn weights(args: &Args, score: &[f64], treated: &[bool]) -> Vec<f64> {
-    let estimand = Estimand::from(args.estimand);
-    let weight = |(score, treated): (&f64, &bool)| {
-        estimand.weight(score.clamp(args.clip[0], args.clip[1]), *treated)
-    };
+    let (estimand, (low, high)) = (Estimand::from(args.estimand), args.clip_range());
+    let weight =
+        |(score, treated): (&f64, &bool)| estimand.weight(score.clamp(low, high), *treated);
     score.iter().zip(treated).map(weight).collect()
 }
 
@@ -80,8 +81,10 @@ pub(super) fn balance_rows(cx: &SetContext<'_>) -> Vec<BalanceRow> {
     let columns = names.iter().filter_map(|name| {
         covariate_columns(args, frame, std::slice::from_ref(name), &set.rows).ok()
     });
+    let columns: Vec<(String, Vec<f64>)> =
+        columns.flat_map(|columns| columns.names.into_iter().zip(columns.values)).collect();
     columns
-        .flat_map(|columns| columns.names.into_iter().zip(columns.values))
+        .into_par_iter()
         .map(|(name, mut column)| {
             let name = &name;
             let mut treated = set.treated.clone();

@@ -2,7 +2,7 @@
 
 use super::args::Args;
 use super::equivalence::{EquivalenceTest, MarginUnits};
-use super::estimators::{Controls, estimator_with};
+use super::estimators::{Controls, DID, WILD_CLUSTER, estimator_with};
 use super::ports::is_result;
 use crate::checks::{ArgChecks, is_plain};
 use galeras_causal::{CausalGraph, Covariance};
@@ -18,7 +18,9 @@ pub(super) fn check(args: &Args, cx: &BindContext) -> Result<Option<CausalGraph>
     columns(args, &mut checks);
     levels_and_dose(args, &mut checks);
     roles(args, &mut checks);
+    design(args, &mut checks);
     numbers(args, &mut checks);
+    consequences(args, &mut checks);
     estimators(args, &mut checks);
     check_by(cx, &args.by, is_result, &mut checks.errors);
     margins(args, &mut checks);
@@ -29,9 +31,16 @@ pub(super) fn check(args: &Args, cx: &BindContext) -> Result<Option<CausalGraph>
 /// Every column exists and has a fitting type.
 fn columns(args: &Args, checks: &mut ArgChecks<'_>) {
     checks.column("treatment", &args.treatment, "a plain value", is_plain);
-    for (path, name) in [("unit", &args.unit), ("cluster", &args.cluster)] {
+    for (path, name) in
+        [("unit", &args.unit), ("cluster", &args.cluster), ("second_cluster", &args.second_cluster)]
+    {
         if let Some(name) = name {
             checks.column(path, name, "a plain value", is_plain);
+        }
+    }
+    for (path, name) in [("weights", &args.weights), ("after", &args.after)] {
+        if let Some(name) = name {
+            checks.column(path, name, "a number", is_number);
         }
     }
     for (list, names) in [("confounders", &args.confounders), ("modifiers", &args.modifiers)] {
@@ -114,6 +123,82 @@ fn roles(args: &Args, checks: &mut ArgChecks<'_>) {
     }
 }
 
+/// Weights, a second column of clusters and the time play no other role, and have what they need.
+fn design(args: &Args, checks: &mut ArgChecks<'_>) {
+    for (path, name) in [
+        ("second_cluster", &args.second_cluster),
+        ("weights", &args.weights),
+        ("after", &args.after),
+    ] {
+        let Some(name) = name else { continue };
+        let lists = [
+            &args.outcomes,
+            &args.confounders,
+            &args.modifiers,
+            &args.instruments,
+            &args.absorb,
+            &args.by,
+        ];
+        let groups = [Some(&args.treatment), args.unit.as_ref(), args.cluster.as_ref()];
+        let mut taken = lists.into_iter().flatten().chain(groups.into_iter().flatten());
+        let twice = args.design_columns().filter(|one| *one == name).count() > 1;
+        if twice || taken.any(|one| one == name) {
+            let message = format!("column `{name}` already has another role");
+            checks.error(path, Code::ConflictingArguments, message);
+        }
+        if path != "after" && !args.absorb.is_empty() {
+            let message = format!("absorbed effects know no `{path}`");
+            checks.conflict(path, message, "remove `absorb`, or name its columns in `confounders`");
+        }
+    }
+    if args.second_cluster.is_some() {
+        if args.cluster.is_none() && args.unit.is_none() {
+            let message = "a second column of clusters needs a first";
+            checks.conflict("second_cluster", message, "add `cluster: <column>`");
+        }
+        if let Some(kind) = args.standard_errors.map(Covariance::from)
+            && !matches!(kind, Covariance::Cr0 | Covariance::Cr1 | Covariance::Cr3)
+        {
+            let message = format!("{kind} is not defined for two-way clusters");
+            checks.conflict("standard_errors", message, "use CR3, CR1 or CR0");
+        }
+    }
+    if let Some(reason) =
+        args.estimators().first().and_then(|primary| primary.without_row_argument(args))
+    {
+        let path = if args.second_cluster.is_some() { "second_cluster" } else { "weights" };
+        checks.conflict(path, reason, "name one of these first in `estimators`, without a `unit`");
+    }
+}
+
+/// Columns of `prompt` and `generate` that follow from the prompt, and those that follow from the
+/// model as well.
+const OF_PROMPT: [&str; 5] =
+    ["prompt_size", "p_vocab_size", "p_n_whitespaces", "prompt_tokens", "completion_tokens"];
+const OF_MODEL: [&str; 2] = ["prompt_tokens", "completion_tokens"];
+
+/// Confounders are not consequences of the treatment. With units the rows show it; in a cross-section
+/// such a column looks like any other that differs between the arms.
+fn consequences(args: &Args, checks: &mut ArgChecks<'_>) {
+    let follow: &[&str] = match args.treatment.as_str() {
+        "treatment" => &OF_PROMPT,
+        "model" => &OF_MODEL,
+        _ => return,
+    };
+    for (at, name) in args.confounders.iter().enumerate() {
+        if follow.contains(&name.as_str()) {
+            let message = format!(
+                "`{name}` is a bad control: it follows from `{}`, and adjusting for it removes a \
+                 part of the effect",
+                args.treatment
+            );
+            let help = "adjust for a property of the data point, or for the value under control in \
+                        all rows (`control_prompt_size` in workflows/casestudy.yaml)";
+            checks.conflict(&format!("confounders[{at}]"), message, help);
+        }
+    }
+}
+
 fn numbers(args: &Args, checks: &mut ArgChecks<'_>) {
     checks.alpha(args.alpha);
     if !(args.subset_fraction > 0.0 && args.subset_fraction < 1.0) {
@@ -151,6 +236,12 @@ fn estimators(args: &Args, checks: &mut ArgChecks<'_>) {
             checks.conflict(path, format!("`{name}` is listed twice"), "remove one of them");
         }
         let (lacks, help) = match estimator.controls {
+            _ if *estimator == DID && args.after.is_none() => {
+                ("a column of time", "add `after: <column>`, 1 after the event and 0 before")
+            }
+            _ if *estimator == WILD_CLUSTER && args.cluster.is_none() && args.unit.is_none() => {
+                ("clusters", "add `cluster: <column>`")
+            }
             Controls::Units if args.unit.is_none() => ("a unit", "add `unit: <column>`"),
             Controls::Instruments if args.instruments.is_empty() && !graph => {
                 ("an instrument", "add `instruments: [<column>]`")
@@ -171,6 +262,7 @@ fn estimators(args: &Args, checks: &mut ArgChecks<'_>) {
         ("folds", args.folds.is_some()),
         ("strata", args.strata.is_some()),
         ("absorb", !args.absorb.is_empty()),
+        ("after", args.after.is_some()),
     ] {
         if let Some(estimator) = estimator_with(path).filter(|one| given && !chosen.contains(one)) {
             let name = estimator.name();
@@ -204,9 +296,14 @@ fn margins(args: &Args, checks: &mut ArgChecks<'_>) {
     checks.once("adjust_over", &args.adjust_over, "it is listed twice");
     let Some(equivalence) = &args.equivalence else { return };
     let margins = equivalence.margins.keys().map(|name| (format!("margins.{name}"), name));
-    let lower = equivalence.lower_is_better.iter().enumerate();
-    let lower = lower.map(|(at, name)| (format!("lower_is_better[{at}]"), name));
-    for (path, name) in margins.chain(lower) {
+    let directions = [
+        ("lower_is_better", &equivalence.lower_is_better),
+        ("higher_is_better", &equivalence.higher_is_better),
+    ];
+    let listed = directions.into_iter().flat_map(|(list, names)| {
+        names.iter().enumerate().map(move |(at, name)| (format!("{list}[{at}]"), name))
+    });
+    for (path, name) in margins.chain(listed) {
         if !args.outcomes.contains(name) {
             let message = format!("`{name}` is not one of `outcomes`");
             checks.error(&format!("equivalence.{path}"), Code::ConflictingArguments, message);
@@ -229,9 +326,32 @@ fn margins(args: &Args, checks: &mut ArgChecks<'_>) {
         let message = "differences within units need a `unit`";
         checks.conflict("equivalence.units", message, "add `unit: <column>`, or use `sd`");
     }
-    if !equivalence.lower_is_better.is_empty() && equivalence.test == EquivalenceTest::Equivalence {
-        let message = "`lower_is_better` is for `test: noninferiority`: equivalence has two sides";
-        checks.conflict("equivalence.lower_is_better", message, "remove it");
+    if equivalence.units != MarginUnits::Raw && args.weights.is_some() {
+        let message = "standard deviations are of rows without weights";
+        checks.conflict("equivalence.units", message, "use `units: raw`, or remove `weights`");
+    }
+    for (list, names) in directions {
+        if !names.is_empty() && equivalence.test == EquivalenceTest::Equivalence {
+            let message =
+                format!("`{list}` is for `test: noninferiority`: equivalence has two sides");
+            checks.conflict(&format!("equivalence.{list}"), message, "remove it");
+        }
+    }
+    for (at, name) in equivalence.higher_is_better.iter().enumerate() {
+        if equivalence.lower_is_better.contains(name) {
+            let message = format!("`{name}` is in `lower_is_better` as well");
+            let path = format!("equivalence.higher_is_better[{at}]");
+            checks.conflict(&path, message, "remove one of them");
+        }
+    }
+    for name in args.outcomes.iter().filter(|name| equivalence.lacks_direction(name)) {
+        let message = format!(
+            "non-inferiority of `{name}` needs to know what is worse: its name is that of a loss"
+        );
+        let help = format!(
+            "add `lower_is_better: [{name}]`, or `higher_is_better: [{name}]` if more is better"
+        );
+        checks.conflict("equivalence", message, &help);
     }
     if args.alpha >= 0.5 {
         checks.out_of_range("alpha", "one-sided tests need an `alpha` below 0.5");

@@ -3,7 +3,8 @@
 
 use super::adjustment::AdjustmentPlan;
 use super::args::{Args, Contrasts};
-use super::data_faults::{lost_in_rounding, short_list, split_units};
+use super::data_faults::{lost_in_rounding, repeated_ids, short_list, split_units};
+use super::design::DesignColumns;
 use super::estimators::pairs::UnitPairs;
 use super::frame::{
     AnalysisFrame, CovariateColumns, LabelCodes, NONE, covariate_columns, gather, level_codes,
@@ -109,6 +110,7 @@ pub(super) struct RowSet {
     /// The levels of each absorbed column.
     pub(super) absorbed: Vec<Vec<u32>>,
     pub(super) instruments: Vec<Vec<f64>>,
+    pub(super) design: DesignColumns,
     /// Why no estimator can use the values of the covariates.
     pub(super) covariates_refused: Option<String>,
     pub(super) trimmed: Option<TrimmedRows>,
@@ -162,6 +164,7 @@ impl RowSet {
             absorbed: self.absorbed.iter().map(codes).collect(),
             covariates: columns(&self.covariates),
             instruments: columns(&self.instruments),
+            design: self.design.of_rows(kept),
             rows: rows.kept,
             ..self
         }
@@ -277,6 +280,7 @@ fn row_set(
         covariates: adjusted.values.into_iter().map(moved).collect(),
         absorbed: args.absorb.iter().map(|name| level_codes(frame, name, &rows.kept)).collect(),
         instruments: columns(&plan.instruments),
+        design: DesignColumns::of(args, frame, &rows.kept),
         covariates_refused,
         trimmed: None,
         comparisons: Vec::new(),
@@ -332,7 +336,8 @@ fn why_refused(
         return Some(reason);
     }
     let values = &frame.numbers[outcome];
-    let faults = || split_units(frame, &rows.kept);
+    let repeated = || args.unit.as_ref().and_then(|unit| repeated_ids(frame, unit, &rows.kept));
+    let faults = || split_units(frame, &rows.kept).or_else(repeated);
     if let Some(reason) = unusable(frame, outcome, &rows.kept).or_else(faults) {
         return Some(reason);
     }
@@ -385,8 +390,8 @@ fn why_refused(
 
 /// The group columns of an analysis, as the end of a list.
 fn or_group_columns(args: &Args) -> String {
-    let names = [&args.unit, &args.cluster];
-    let mut names: Vec<&str> = names.into_iter().flatten().map(String::as_str).collect();
+    let groups = args.unit.iter().chain(&args.cluster).chain(args.design_columns());
+    let mut names: Vec<&str> = groups.map(String::as_str).collect();
     names.push(&args.treatment);
     names.iter().map(|name| format!(" or `{name}`")).collect()
 }
@@ -426,15 +431,20 @@ pub(super) fn why_covariates_refused(
     if let Err(reason) = covariate_columns(args, frame, &plan.adjusted, &rows.kept) {
         return Some(reason);
     }
-    let units = frame.units.as_ref()?;
-    let units = gather(&units.rows, &rows.kept);
+    let (points, one, many) = match (&frame.units, &frame.origins) {
+        (Some(units), _) => (units, "unit", "units"),
+        (None, origins) => (origins.as_ref()?, "data point", "data points"),
+    };
+    let is_known = |row: &u32| points.rows[*row as usize] != NONE;
+    let rows: Vec<u32> = rows.kept.iter().copied().filter(is_known).collect();
+    let codes = gather(&points.rows, &rows);
     plan.adjusted.iter().find_map(|name| {
-        let differing = differing_units(&units, &gather(&frame.numbers[name], &rows.kept));
+        let differing = differing_units(&codes, &gather(&frame.numbers[name], &rows));
         (differing > 0).then(|| {
             format!(
                 "`{name}` is a bad control: it differs between the rows of {}, so that the \
                  treatment may have changed it",
-                count(differing, "unit", "units")
+                count(differing, one, many)
             )
         })
     })
@@ -485,7 +495,12 @@ impl UsableRows {
     ) -> Self {
         let values = &frame.numbers[outcome];
         let codes = [&frame.units, &frame.clusters];
-        let group_missing = |row: usize| codes.into_iter().flatten().any(|c| c.rows[row] == NONE);
+        let design: Vec<&Vec<f64>> =
+            args.design_columns().map(|name| &frame.numbers[name]).collect();
+        let group_missing = |row: usize| {
+            codes.into_iter().flatten().any(|c| c.rows[row] == NONE)
+                || design.iter().any(|column| column[row].is_nan())
+        };
         let covariates: Vec<(&String, &Vec<f64>)> = plan
             .adjusted
             .iter()

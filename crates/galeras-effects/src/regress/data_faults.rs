@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::comparison::{Comparison, RowSet, differing_units};
-use super::frame::{AnalysisFrame, gather};
+use super::frame::{AnalysisFrame, REPOSITORY, gather};
 use galeras_base::prose::{count, four_digits, name_list, thousands};
 use galeras_causal::tail;
 use galeras_operator::far_numbers::lost_digits;
@@ -57,6 +57,21 @@ pub(super) fn split_units(frame: &AnalysisFrame, rows: &[u32]) -> Option<String>
     (split > 0).then(|| {
         format!(
             "{} rows in two clusters or more: a unit must lie within one",
+            count(split, "unit has", "units have")
+        )
+    })
+}
+
+/// Why the units are not those of the data, if ids repeat over repositories: rows of different data
+/// points would be averaged.
+pub(super) fn repeated_ids(frame: &AnalysisFrame, unit: &str, rows: &[u32]) -> Option<String> {
+    let (units, repositories) = (frame.units.as_ref()?, frame.origins.as_ref()?);
+    let codes = gather(&repositories.numbers(), rows);
+    let split = differing_units(&gather(&units.rows, rows), &codes);
+    (split > 0).then(|| {
+        format!(
+            "{} rows of several repositories (`{REPOSITORY}`): ids that repeat are not one data \
+             point (make them unique in a `sql` step, or confirm them by `cluster: {unit}`)",
             count(split, "unit has", "units have")
         )
     })

@@ -37,9 +37,34 @@ pub(super) struct EquivalenceArgs {
     /// worse by it (noninferiority).
     #[serde(default)]
     pub(super) test: EquivalenceTest,
-    /// The outcomes of which less is better; of all others more is. For `noninferiority`.
+    /// The outcomes of which less is better, such as errors, seconds and costs; of all others more
+    /// is. For `noninferiority`.
     #[serde(default)]
     pub(super) lower_is_better: Vec<String>,
+    /// The outcomes of which more is better although their names are those of losses. For
+    /// `noninferiority`.
+    #[serde(default)]
+    pub(super) higher_is_better: Vec<String>,
+}
+
+/// Words in the names of outcomes of which less is better.
+const LOSSES: &str = "bug bugs cer cost costs defects distance dollars duration edits error errors \
+                      failed failure failures latency levenshtein loss mae milliseconds mistakes ms \
+                      mse perplexity price rmse runtime second seconds secs time usd violations \
+                      warnings wer";
+
+impl EquivalenceArgs {
+    /// The name of this outcome is that of a loss, and neither list has it: what counts as worse has
+    /// to be stated.
+    pub(super) fn lacks_direction(&self, outcome: &str) -> bool {
+        let stated = [&self.lower_is_better, &self.higher_is_better];
+        let name = outcome.to_lowercase();
+        let mut words = name.split(|c: char| !c.is_alphanumeric());
+        self.test == EquivalenceTest::Noninferiority
+            && !stated.into_iter().flatten().any(|one| one == outcome)
+            && !name.contains("similarity")
+            && words.any(|word| LOSSES.split(' ').any(|loss| loss == word))
+    }
 }
 
 /// The unit of a margin.
@@ -85,6 +110,8 @@ pub(super) struct MarginTest {
     bounds: Option<BoundTests>,
     /// None unless non-inferiority is tested.
     lower_is_better: Option<bool>,
+    /// The estimate extrapolates beyond the overlap of the arms: it excludes nothing.
+    extrapolates: bool,
     pub(super) p_adjusted: Option<f64>,
 }
 
@@ -129,6 +156,7 @@ impl MarginTest {
             units,
             bounds,
             lower_is_better,
+            extrapolates: entry.effect().is_some_and(|effect| effect.overlap_warning.is_some()),
             p_adjusted: None,
         }
     }
@@ -141,15 +169,27 @@ impl MarginTest {
         }
     }
 
-    /// The effect beyond which, to either side, effects are excluded at the level alpha.
-    pub(super) fn excluded(&self) -> Option<f64> {
-        self.interval.map(|(low, high)| low.abs().max(high.abs()))
+    /// The effect beyond which, to either side, effects are excluded by one-sided tests at the level
+    /// alpha.
+    fn excluded(&self) -> Option<f64> {
+        let interval = self.interval.filter(|_| self.holds());
+        interval.map(|(low, high)| low.abs().max(high.abs()))
+    }
+
+    /// The interval of 1 - 2 alpha, in the units of the margin.
+    pub(super) fn interval(&self) -> Option<(f64, f64)> {
+        self.interval
+    }
+
+    /// The tests may exclude effects.
+    pub(super) fn holds(&self) -> bool {
+        !self.extrapolates
     }
 
     /// The margin that the estimate was tested against, in words: ±0.02, or 0.02.
     pub(super) fn margin_in_words(&self) -> Option<String> {
         let margin = self.bounds?.margin;
-        let sign = if self.is_one_sided() { "" } else { "±" };
+        let sign = if self.lower_is_better.is_some() { "" } else { "±" };
         let units = match self.units {
             MarginUnits::Raw => "",
             MarginUnits::Sd => " standard deviations",
@@ -161,8 +201,9 @@ impl MarginTest {
         })
     }
 
-    pub(super) fn is_one_sided(&self) -> bool {
-        self.lower_is_better.is_some()
+    /// None unless non-inferiority is tested.
+    pub(super) fn lower_is_better(&self) -> Option<bool> {
+        self.lower_is_better
     }
 
     /// The conclusion from the tests of no difference and of equivalence, at the level alpha, both
@@ -170,7 +211,7 @@ impl MarginTest {
     pub(super) fn verdict(&self, args: &Args, entry: &EstimateEntry) -> Option<&'static str> {
         let effect = entry.estimate()?.value;
         let is_effect = entry.p_adjusted? <= args.alpha;
-        let within = self.p_adjusted.is_some_and(|p| p <= args.alpha);
+        let within = self.holds() && self.p_adjusted.is_some_and(|p| p <= args.alpha);
         Some(match (self.lower_is_better, is_effect, within) {
             (None, true, true) => "trivial",
             (None, false, true) => "equivalent",
@@ -190,6 +231,11 @@ fn on_scale(
     units: MarginUnits,
 ) -> Result<(f64, Box<dyn OneSided>), String> {
     let effect = entry.answer.as_ref().map_err(|none| none.reason().to_owned())?;
+    if effect.unbounded {
+        let reason = "no effect is excluded: Anderson and Rubin's interval, which holds with weak \
+                      instruments, is unbounded";
+        return Err(reason.to_owned());
+    }
     if units == MarginUnits::Raw {
         // A logarithm, or an interval that no standard error makes, is not on the scale of a margin.
         if effect.measure.is_ratio() || effect.inverted.is_some() {
@@ -314,10 +360,19 @@ fn note(args: &Args, entry: &EstimateEntry, margin: &MarginTest) -> String {
         Some(adjusted) => format!(", {}-adjusted p {}", args.adjust, p_equals(adjusted)),
         None => String::new(),
     };
-    let test = if margin.is_one_sided() {
-        format!("Non-inferiority of {what} by a margin of {words} (one one-sided test)")
-    } else {
-        format!("Equivalence of {what} within {words} (two one-sided tests)")
+    let test = match margin.lower_is_better {
+        Some(lower) => {
+            let better = if lower { "less" } else { "more" };
+            format!(
+                "Non-inferiority of {what} by a margin of {words} (one one-sided test; {better} is \
+                 better)"
+            )
+        }
+        None => format!("Equivalence of {what} within {words} (two one-sided tests)"),
     };
-    format!("{test}: {effect}, p {}{adjusted}.{excluded}", p_equals(p))
+    let overlap = match margin.extrapolates {
+        true => " The arms overlap too little for a test to exclude effects.",
+        false => "",
+    };
+    format!("{test}: {effect}, p {}{adjusted}.{excluded}{overlap}", p_equals(p))
 }

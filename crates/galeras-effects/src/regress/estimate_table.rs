@@ -32,8 +32,20 @@ pub(super) struct EstimateEntry {
     pub(super) adjusted_for: Vec<String>,
     pub(super) answer: Answer<EffectEstimate>,
     pub(super) p_adjusted: Option<f64>,
+    /// The contributions of clusters, units or rows of the frame to the error, if they are known.
+    pub(super) influence: Option<Vec<f64>>,
+    /// The tests that its p-value is adjusted for.
+    pub(super) family: Option<TestFamily>,
     /// In the order of the refuters; none without an estimate.
     pub(super) refutations: Vec<Refutation>,
+}
+
+/// The tests whose p-values are adjusted together.
+#[derive(Clone, Copy)]
+pub(super) struct TestFamily {
+    pub(super) tests: usize,
+    /// The critical value of max-t, if the correlations of the estimates are known.
+    pub(super) critical: Option<f64>,
 }
 
 /// The results of a primary estimate in addition to the estimate.
@@ -58,6 +70,18 @@ impl EstimateEntry {
             (None, Some(pairs)) if self.estimator == PAIRED => (pairs, "data points"),
             _ => (self.n, "rows"),
         }
+    }
+
+    /// The interval that covers together with those of all tests of the family, with probability
+    /// `1 - alpha`: by max-t, or by Bonferroni where the correlations are not known. None for the
+    /// interval of a test, which is made for one level.
+    pub(super) fn simultaneous_interval(&self, args: &Args) -> Option<(f64, f64)> {
+        let effect = self.effect().filter(|effect| effect.inverted.is_none())?;
+        let family = self.family.filter(|_| args.adjust.is_family_wise())?;
+        Some(match family.critical {
+            Some(critical) => effect.interval_of(critical),
+            None => effect.interval(args.alpha / family.tests as f64),
+        })
     }
 
     pub(super) fn p_value(&self) -> Option<f64> {
@@ -86,6 +110,7 @@ pub(super) struct EstimateRow {
     estimand: String,
     measure: Measure,
     interval: Option<(f64, f64)>,
+    simultaneous: Option<(f64, f64)>,
     /// None without an estimate.
     adjusted_for: Option<String>,
     note: String,
@@ -99,7 +124,8 @@ impl TableRow for EstimateRow {
         text("estimator", "how the effect is estimated", |row| row.entry.estimator.name()),
         text(
             "measure",
-            "what the estimate is: difference, risk_difference, risk_ratio, odds_ratio, rate_ratio",
+            "what the estimate is: difference, risk_difference, risk_ratio, odds_ratio, rate_ratio, \
+             probability_of_superiority",
             |row| row.measure.into_str(),
         ),
         number(
@@ -109,7 +135,7 @@ impl TableRow for EstimateRow {
         ),
         number(
             "null_value",
-            "the value of no effect, which the p-value is about: 0, or 1 for a ratio",
+            "the value of no effect, which the p-value is about: 0, 1 for a ratio, 0.5 for a probability",
             |row| Some(row.measure.null()),
         ),
         number("ci_low", "lower end of the confidence interval", |row| Some(row.interval?.0)),
@@ -120,6 +146,14 @@ impl TableRow for EstimateRow {
             "adjusted over the contrasts, outcomes and groups of the estimator (`adjust_over`)",
             |row| row.entry.p_adjusted,
         ),
+        number(
+            "simultaneous_low",
+            "lower end of an interval that covers together with those of its family (max-t, else \
+             Bonferroni); \
+             null where `adjust` is about the false discovery rate, and for intervals of tests",
+            |row| Some(row.simultaneous?.0),
+        ),
+        number("simultaneous_high", "upper end of it", |row| Some(row.simultaneous?.1)),
         columns::status(|row| status_of(&row.entry.answer)),
         columns::reason(|row| reason_of(&row.entry.answer)),
         text(
@@ -196,6 +230,7 @@ impl EstimateRow {
             estimand: estimand.to_owned(),
             measure: effect.map_or(entry.estimator.measure, |effect| effect.measure),
             interval: effect.map(|effect| effect.interval(args.alpha)),
+            simultaneous: entry.simultaneous_interval(args),
             adjusted_for: effect.map(|_| entry.adjusted_for.join(", ")),
             note: note(args, &entry),
             entry,
@@ -277,10 +312,10 @@ impl TableRow for SummaryRow {
         columns::outcome(|row| &row.outcome),
         columns::treatment(|row| &row.treatment),
         number("estimate", "the effect, to four digits", |row| row.estimate),
-        number("ci_low", "lower end of the confidence interval, to four digits", |row| {
+        number("ci_low", "lower end of the interval, not adjusted, to four digits", |row| {
             Some(row.interval?.0)
         }),
-        number("ci_high", "upper end of the confidence interval, to four digits", |row| {
+        number("ci_high", "upper end of the interval, not adjusted, to four digits", |row| {
             Some(row.interval?.1)
         }),
         text("p_adj", "the adjusted p-value, to two digits", |row| &row.p_adjusted),
@@ -294,7 +329,7 @@ impl TableRow for SummaryRow {
         columns::control(|row| &row.control),
         text(
             "measure",
-            "what the estimate is: a ratio is 1 without an effect, a difference 0",
+            "what the estimate is: a ratio is 1 without an effect, a difference 0, a probability 0.5",
             |row| row.measure.into_str(),
         ),
     ];

@@ -1,8 +1,9 @@
-//! E-values: rows of the port `sensitivity`. An outcome of zeros and ones has that of its risk
-//! ratio, by the risks that the primary estimator compares; another one that of an approximation.
+//! E-values: rows of the port `sensitivity`. A ratio has its own, as a risk ratio; a difference of an
+//! outcome of zeros and ones that of the risks that the primary estimator compares; another one that
+//! of an approximation.
 
 use super::comparison::arm_values;
-use super::estimators::{EffectEstimate, EstimationSample, EstimatorSpec};
+use super::estimators::{EffectEstimate, EstimationSample, EstimatorSpec, Measure};
 use super::sensitivity::SensitivityMeasures;
 use crate::words::ci;
 use galeras_base::prose::{confidence_level, four_digits};
@@ -12,11 +13,45 @@ use galeras_causal::{
 
 /// Adds the E-value of the primary estimate.
 pub(super) fn evalue(measures: &mut SensitivityMeasures<'_>, effect: &EffectEstimate) {
-    if is_binary(&measures.comparison.values) {
+    if effect.measure.is_ratio() {
+        of_estimated_ratio(measures, effect);
+    } else if is_binary(&measures.comparison.values) {
         of_risks(measures, effect);
     } else {
         of_difference(measures, effect);
     }
+}
+
+/// An outcome of a smaller share of the rows is rare: its odds ratio is nearly a risk ratio.
+const RARE: f64 = 0.15;
+
+/// By the ratio that was estimated, as a risk ratio (VanderWeele and Ding 2017, table 2): a rate ratio
+/// as it is, also an odds ratio of a rare outcome, and else its square root.
+fn of_estimated_ratio(measures: &mut SensitivityMeasures<'_>, effect: &EffectEstimate) {
+    let alpha = measures.cx.args.alpha;
+    let values = &measures.comparison.values;
+    let share = values.iter().sum::<f64>() / values.len() as f64;
+    let is_rare = is_binary(values) && share < RARE;
+    let (what, root) = match effect.measure {
+        Measure::OddsRatio if is_rare => {
+            ("The odds ratio of a rare outcome, which is nearly a risk ratio", false)
+        }
+        Measure::OddsRatio => {
+            ("The square root of the odds ratio, which approximates a risk ratio", true)
+        }
+        Measure::RateRatio => ("The rate ratio, which counts as a risk ratio", false),
+        _ => ("The risk ratio", false),
+    };
+    let as_risk = |ratio: f64| if root { ratio.sqrt() } else { ratio };
+    let (low, high) = effect.interval(alpha);
+    let (ratio, ends) = (as_risk(effect.value()), (as_risk(low), as_risk(high)));
+    let evalue = match evalue_ratio(ratio, Some(ends)) {
+        Ok(evalue) => evalue,
+        Err(reason) => return measures.refused("evalue", "evalue", reason),
+    };
+    let note = format!("{what}: {} ({}).", four_digits(ratio), ci(alpha, ends));
+    measures.add("evalue", "risk_ratio", Ok(ratio), note);
+    of_ratio(measures, &evalue, &confidence_level(alpha));
 }
 
 pub(super) fn is_binary(values: &[f64]) -> bool {

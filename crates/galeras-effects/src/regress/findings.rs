@@ -6,10 +6,10 @@ use super::comparison::Contrast;
 use super::effect_sizes::EffectSizes;
 use super::equivalence::MarginTest;
 use super::estimate_table::{EstimateEntry, rounded};
-use super::estimators::EffectEstimate;
+use super::estimators::{EffectEstimate, Measure};
 use crate::shared_columns::{self as columns, status_of};
 use crate::words::ci;
-use galeras_base::prose::{four_digits, name_list, p, p_equals, significant, thousands};
+use galeras_base::prose::{confidence_level, four_digits, name_list, p, p_equals, thousands};
 use galeras_operator::small_table::{TableColumn, TableRow, count_of, number, text};
 
 /// A row of the port `findings`: numbers of four digits.
@@ -34,7 +34,9 @@ impl TableRow for FindingRow {
         columns::outcome(|row| &row.outcome),
         columns::treatment(|row| &row.contrast.treatment),
         number("estimate", "the effect, to four digits", |row| row.estimate),
-        number("ci_low", "lower end of its confidence interval", |row| Some(row.interval?.0)),
+        number("ci_low", "lower end of its confidence interval, which is not adjusted", |row| {
+            Some(row.interval?.0)
+        }),
         number("ci_high", "upper end", |row| Some(row.interval?.1)),
         text("p_adj", "the adjusted p-value, to two digits", |row| &row.p_adjusted),
         number("a12", "Vargha and Delaney's A12, to three digits", |row| row.a12),
@@ -49,7 +51,12 @@ impl TableRow for FindingRow {
             "adjusted p-value of the test against the margin; null without one",
             |row| row.p_margin,
         ),
-        columns::excluded(|row| row.excluded),
+        number(
+            "excluded",
+            "effects beyond this, to either side, are outside of the interval; null for a ratio, and \
+             where the arms overlap too little",
+            |row| row.excluded,
+        ),
         text("sentence", "the finding, for a paper", |row| &row.sentence),
     ];
 }
@@ -78,7 +85,7 @@ impl FindingRow {
                 (rounded(low, 3), rounded(high, 3))
             }),
             verdict: margin.verdict(args, entry),
-            excluded: margin.excluded().map(|excluded| rounded(excluded, 4)),
+            excluded: excluded(args, entry).map(|excluded| rounded(excluded, 4)),
             p_margin: margin.p_adjusted,
             n: entry.size().0,
             status: status_of(&entry.answer),
@@ -107,12 +114,21 @@ fn sentence(
         }
     };
     let effect = direction(args, entry, estimated);
-    let mut numbers = vec![ci(args.alpha, estimated.interval(args.alpha))];
-    numbers.push(match entry.p_adjusted {
-        Some(adjusted) => format!("adjusted p {}", p_equals(adjusted)),
-        None => format!("p {}", p_equals(estimated.p_value())),
-    });
-    if let Ok(found) = &sizes.dominance {
+    let interval = ci(args.alpha, estimated.interval(args.alpha));
+    let alone = format!("p {}", p_equals(estimated.p_value()));
+    let mut numbers = match entry.p_adjusted {
+        // The interval is that of one test, and may not go with a p-value for several.
+        Some(adjusted) if adjusted > estimated.p_value() => vec![
+            format!("{interval}, {alone} for this test alone"),
+            format!("{}-adjusted p {}", args.adjust, p_equals(adjusted)),
+        ],
+        _ => vec![interval, alone],
+    };
+    // It is another name of this measure.
+    let repeated = estimated.measure == Measure::ProbabilityOfSuperiority;
+    if let Ok(found) = &sizes.dominance
+        && !repeated
+    {
         let (low, high) = found.a12_interval(args.alpha);
         let digits = |x: f64| format!("{x:.2}");
         numbers.push(format!(
@@ -128,13 +144,44 @@ fn sentence(
         names => format!(", adjusted for {}", name_list(names)),
     };
     let (n, what) = entry.size();
+    let overlap = match &estimated.overlap_warning {
+        Some(warning) => format!("; {warning}"),
+        None => String::new(),
+    };
     format!(
-        "{effect} ({}), n = {} {what}{adjusted}{}{}.",
+        "{effect} ({}), n = {} {what}{adjusted}{}{}{overlap}{}.",
         numbers.join("; "),
         thousands(n),
-        margin_clause(args, margin),
+        population(&estimated.estimand),
+        margin_clause(args, entry, margin),
         begins.map_or_else(String::new, BeginningShares::clause)
     )
+}
+
+/// For whom the effect is averaged, if not for all.
+fn population(estimand: &str) -> String {
+    let whom = match estimand {
+        "att" => "for the treated",
+        "atc" => "for the controls",
+        "ato" => "for rows weighted by the overlap of the arms",
+        "late" => "for those whom the instruments move",
+        trimmed if trimmed.ends_with("_trimmed") => {
+            "for rows with propensity scores between 0.1 and 0.9"
+        }
+        _ => return String::new(),
+    };
+    format!(", {whom} ({estimand})")
+}
+
+/// The effect beyond which, to either side, effects are outside of the interval.
+fn excluded(args: &Args, entry: &EstimateEntry) -> Option<f64> {
+    let effect = entry.effect()?;
+    // Without overlap the interval does not cover the error of extrapolating; one that is unbounded
+    // excludes nothing.
+    let bounded = effect.overlap_warning.is_none() && !effect.unbounded;
+    let holds = bounded && effect.measure.is_difference();
+    let (low, high) = effect.interval(args.alpha);
+    holds.then_some(low.abs().max(high.abs())).filter(|excluded| excluded.is_finite())
 }
 
 /// The effect, as the beginning of the sentence.
@@ -149,16 +196,19 @@ fn direction(args: &Args, entry: &EstimateEntry, effect: &EffectEstimate) -> Str
     let shown = entry.p_adjusted.is_some_and(|p| p <= args.alpha);
     let (value, measure) = (effect.value(), effect.measure);
     let verb = if value > measure.null() { "raised" } else { "lowered" };
-    match (shown, measure.is_ratio()) {
-        (true, false) => {
+    match (shown, measure.is_difference()) {
+        (true, true) => {
             format!("{treatment} {verb} {outcome} by {}{against}", four_digits(value.abs()))
         }
-        (true, true) => {
-            let words = measure.words();
-            format!("{treatment} {verb} {outcome} by a {words} of {}{against}", four_digits(value))
+        (true, false) => {
+            format!(
+                "{treatment} {verb} {outcome}{against}: {} {}",
+                measure.words(),
+                four_digits(value)
+            )
         }
-        (false, ratio) => {
-            let words = if ratio { format!("{} ", measure.words()) } else { String::new() };
+        (false, difference) => {
+            let words = if difference { String::new() } else { format!("{} ", measure.words()) };
             format!(
                 "No effect of {treatment}{against} on {outcome} was shown: {words}{}",
                 four_digits(value)
@@ -167,20 +217,45 @@ fn direction(args: &Args, entry: &EstimateEntry, effect: &EffectEstimate) -> Str
     }
 }
 
-/// The tests against the margin, as the end of the sentence.
-fn margin_clause(args: &Args, margin: &MarginTest) -> String {
+/// The tests against the margin, as the end of the sentence, each with its level.
+fn margin_clause(args: &Args, entry: &EstimateEntry, margin: &MarginTest) -> String {
     let (Some(words), Some(p)) = (margin.margin_in_words(), margin.p_adjusted) else {
-        return match margin.excluded() {
-            Some(excluded) => {
-                format!("; an effect beyond ±{} is excluded", significant(excluded, 2))
-            }
+        return match excluded(args, entry) {
+            Some(excluded) => format!(
+                "; an effect beyond ±{} is excluded ({} % CI)",
+                four_digits(excluded),
+                confidence_level(args.alpha)
+            ),
             None => String::new(),
         };
     };
-    let what = match margin.is_one_sided() {
-        false => format!("an effect beyond {words}"),
-        true => format!("that it is worse by {words} or more"),
+    let what = match margin.lower_is_better() {
+        None => format!("an effect beyond {words}"),
+        Some(lower) => {
+            let better = if lower { "less" } else { "more" };
+            format!("that it is worse by {words} or more ({better} is better)")
+        }
     };
+    if !margin.holds() {
+        return format!("; {what} is not excluded");
+    }
     let verb = if p <= args.alpha { "is" } else { "is not" };
-    format!("; {what} {verb} excluded (adjusted p {})", p_equals(p))
+    let tests = match margin.lower_is_better() {
+        Some(_) => "one-sided test",
+        None => "two one-sided tests",
+    };
+    // The interval that belongs to the test is not the one next to the effect.
+    let interval = match margin.interval() {
+        Some(ends) => format!(", {}", ci(2.0 * args.alpha, ends)),
+        None => String::new(),
+    };
+    let (alone, adjusted) = match margin.p_value() {
+        Some(alone) if p > alone => (" for this test alone", format!("{}-adjusted ", args.adjust)),
+        _ => ("", String::new()),
+    };
+    format!(
+        "; {what} {verb} excluded at the {} % level ({tests}{interval}{alone}; {adjusted}p {})",
+        confidence_level(1.0 - args.alpha),
+        p_equals(p)
+    )
 }

@@ -30,6 +30,8 @@ pub(super) struct AnalysisFrame {
     pub(super) arms: LabelCodes,
     pub(super) units: Option<LabelCodes>,
     pub(super) clusters: Option<LabelCodes>,
+    /// The origin of each row, if it is read.
+    pub(super) origins: Option<LabelCodes>,
     groups: Option<LabelCodes>,
     /// Columns of numbers, by name; of a column of text the codes of its levels.
     pub(super) numbers: BTreeMap<String, Vec<f64>>,
@@ -40,6 +42,8 @@ pub(super) struct AnalysisFrame {
     /// A random number of each row.
     pub(super) draws: Vec<u64>,
     pub(super) unit_draws: Option<Vec<u64>>,
+    /// On texts that count as missing.
+    pub(super) warnings: Vec<String>,
 }
 
 impl AnalysisFrame {
@@ -67,22 +71,33 @@ impl AnalysisFrame {
             arms: self.arms.of_rows(rows),
             units: self.units.as_ref().map(|codes| codes.of_rows(rows)),
             clusters: self.clusters.as_ref().map(|codes| codes.of_rows(rows)),
+            origins: self.origins.as_ref().map(|codes| codes.of_rows(rows)),
             groups: None,
             numbers: numbers.map(|(name, column)| (name.clone(), gather(column, rows))).collect(),
             levels: self.levels.clone(),
             integers: self.integers.clone(),
             draws: gather(&self.draws, rows),
             unit_draws: self.unit_draws.as_ref().map(|draws| gather(draws, rows)),
+            warnings: Vec::new(),
         }
     }
 }
 
-/// Reads `numbers`, the treatment, unit, cluster and `group` of `input`, in the order of `key`.
+/// The column with the repository of a row, as `query` and `methods` call it: units whose ids repeat
+/// lie in several.
+pub(super) const REPOSITORY: &str = "repo";
+/// The column with the data point of a prompt, as `prompt` calls it: without units, its rows show
+/// what the treatment changes.
+pub(super) const DATA_POINT: &str = "snippet_id";
+
+/// Reads `numbers`, the treatment, unit, cluster, `origin` and `group` of `input`, in the order of
+/// `key`.
 pub(super) async fn read(
     input: DataFrame,
     key: &[String],
     args: &Args,
     numbers: &[String],
+    origin: Option<&str>,
     group: Expr,
 ) -> Result<AnalysisFrame, StepError> {
     let types = input.schema().clone();
@@ -100,12 +115,17 @@ pub(super) async fn read(
     if let Some(cluster) = &args.cluster {
         labels.push(label(&types, cluster)?);
     }
+    if let Some(origin) = origin {
+        labels.push(label(&types, origin)?);
+    }
     if !args.by.is_empty() {
         labels.push(as_text(group));
     }
     let has_levels = |name: &&String| {
         let field = types.field_with_unqualified_name(name);
-        field.is_ok_and(|field| is_text(field.data_type())) || args.absorb.contains(name)
+        field.is_ok_and(|field| is_text(field.data_type()))
+            || args.absorb.contains(name)
+            || args.second_cluster.as_ref() == Some(*name)
     };
     let (texts, plain): (Vec<String>, Vec<String>) =
         numbers.iter().cloned().partition(|name| has_levels(&name));
@@ -117,21 +137,36 @@ pub(super) async fn read(
         return Err(StepError::new("`regress` takes at most 2³¹ rows"));
     }
     let (mut hashes, mut labels) = (read.hashes.into_iter(), read.labels.into_iter());
+    let mut warnings = Vec::new();
+    let mut given = |name: &str, codes: LabelCodes| {
+        let mut named: Vec<&str> = args.base.get(name).map(String::as_str).into_iter().collect();
+        let mut to_keep = "write another text if it is a value";
+        if name == args.treatment {
+            named.push(&args.control);
+            named.extend(args.treatments.iter().flatten().map(String::as_str));
+            to_keep = "name it in `treatments` if it is an arm";
+        }
+        codes.without_missing_texts(name, &named, to_keep, &mut warnings)
+    };
     let mut frame = AnalysisFrame {
         draws: hashes.next().unwrap_or_default(),
         unit_draws: hashes.next(),
-        arms: labels.next().unwrap_or_default(),
-        units: args.unit.as_ref().and_then(|_| labels.next()),
-        clusters: args.cluster.as_ref().and_then(|_| labels.next()),
+        arms: given(&args.treatment, labels.next().unwrap_or_default()),
+        units: args.unit.as_ref().and_then(|unit| Some(given(unit, labels.next()?))),
+        clusters: args.cluster.as_ref().and_then(|name| Some(given(name, labels.next()?))),
+        origins: origin.and_then(|_| labels.next()),
         groups: args.by.first().and_then(|_| labels.next()),
         numbers: read.numbers,
         levels: BTreeMap::new(),
         integers: integers(&types, numbers),
+        warnings: Vec::new(),
     };
     for (name, codes) in texts.into_iter().zip(labels) {
+        let codes = given(&name, codes);
         frame.numbers.insert(name.clone(), codes.numbers());
         frame.levels.insert(name, codes.names.to_vec());
     }
+    frame.warnings = warnings;
     Ok(frame)
 }
 

@@ -103,11 +103,11 @@ pub(super) fn graph_rows(
         set_rows(args, graph, outcome, plan, &mut rows, &mut cut)?;
     }
     let implied = graph.implied_independencies();
-    note_cut(&mut cut, "implied independencies", implied.list.len(), implied.complete);
-    for independence in implied.list.iter().take(MOST_SETS) {
-        for given in &independence.given {
-            rows.push(independence_row(args, frame, &independence.a, &independence.b, given));
-        }
+    let total = implied.list.iter().map(|pair| pair.given.len()).sum();
+    note_cut(&mut cut, "implied independencies", total, implied.complete);
+    let each = implied.list.iter().flat_map(|pair| pair.given.iter().map(move |set| (pair, set)));
+    for (pair, given) in each.take(MOST_SETS) {
+        rows.push(independence_row(args, frame, &pair.a, &pair.b, given));
     }
     adjust_independencies(args, &mut rows);
     Ok((rows, cut))

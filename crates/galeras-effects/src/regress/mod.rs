@@ -19,6 +19,7 @@ mod check;
 mod comparison;
 mod contours;
 mod data_faults;
+mod design;
 mod dose;
 mod effect_sizes;
 mod equivalence;
@@ -46,7 +47,9 @@ use self::adjustment::adjustment_plan;
 use self::analysis::{ActivityReporter, AnalysisPlan, analyse};
 use self::args::Args;
 use self::beginnings::BEGINS;
+use self::frame::{DATA_POINT, REPOSITORY};
 use self::registration::RegisteredEstimates;
+use crate::checks::is_plain;
 use crate::step::{Analysis, BoundAnalysis, required, resolved};
 use galeras_operator::columns::is_text;
 use galeras_operator::worker_threads::{StopOnDrop, on_thread, pool};
@@ -67,7 +70,7 @@ impl TypedOperator for RegressOperator {
 
     const DESCRIPTOR: Descriptor = Descriptor {
         name: "regress",
-        version: 6,
+        version: 7,
         grain: Grain::of::<BoundAnalysis<RegressAnalysis>, _>(),
         effect: Effect::Seeded,
         inputs: InputPorts::One,
@@ -76,6 +79,7 @@ impl TypedOperator for RegressOperator {
     };
 
     fn bind(mut args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        let origin = origin(&args, cx);
         // A unit is a cluster where there are no others.
         args.cluster = args.cluster.filter(|cluster| args.unit.as_ref() != Some(cluster));
         let graph = check::check(&args, cx)?;
@@ -102,12 +106,25 @@ impl TypedOperator for RegressOperator {
         let input = cx.input();
         let groups = GroupColumns::new(&args.by, &input);
         let ports = ports::ports(&groups, registered.is_some());
-        let begins = input.field(BEGINS).is_some_and(|field| is_text(field.data_type()));
-        let plan = Arc::new(AnalysisPlan { args, graph, adjustments, begins });
+        let begins = args.treatment != BEGINS
+            && input.field(BEGINS).is_some_and(|field| is_text(field.data_type()));
+        let plan = Arc::new(AnalysisPlan { args, graph, adjustments, origin, begins });
         let analysis = RegressAnalysis { plan, groups, registered };
         let key = input.key;
         Ok(Box::new(BoundAnalysis { analysis, resolved_args, key, ports }))
     }
+}
+
+/// The column that shows if ids of units repeat, unless a cluster, also the unit itself, confirms them;
+/// without units that of the data points.
+fn origin(args: &Args, cx: &BindContext) -> Option<&'static str> {
+    let name = match &args.unit {
+        Some(unit) if args.cluster.is_none() && unit != REPOSITORY => REPOSITORY,
+        Some(_) => return None,
+        None => DATA_POINT,
+    };
+    let is_plain = cx.input().field(name).is_some_and(|field| is_plain(field.data_type()));
+    (is_plain && args.treatment != name).then_some(name)
 }
 
 #[derive(Debug)]
@@ -125,7 +142,9 @@ impl Analysis for RegressAnalysis {
     fn columns(&self) -> Vec<String> {
         let args = &self.plan.args;
         let labels = args.unit.iter().chain(&args.cluster).chain(&args.by);
-        labels.chain([&args.treatment]).cloned().chain(self.plan.numbers()).collect()
+        let origin = self.plan.origin.map(str::to_owned);
+        let labels = labels.chain([&args.treatment]).cloned().chain(origin);
+        labels.chain(self.plan.numbers()).collect()
     }
 
     async fn tables(
@@ -140,7 +159,11 @@ impl Analysis for RegressAnalysis {
             false => Some(Arc::new(by.groups(input.clone()).await?)),
         };
         let group = by.id()?;
-        let frame = frame::read(input, &bound.key, &plan.args, &plan.numbers(), group).await?;
+        let (numbers, origin) = (plan.numbers(), plan.origin);
+        let mut frame = frame::read(input, &bound.key, &plan.args, &numbers, origin, group).await?;
+        for warning in frame.warnings.drain(..) {
+            (cx.tell)(Tell::Warning(warning));
+        }
         let stop = StopOnDrop::default();
         let (flag, jobs) = (stop.flag(), cx.env.jobs);
         let (tell, of) = (Arc::clone(&cx.tell), groups.clone());

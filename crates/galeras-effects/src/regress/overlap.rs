@@ -8,7 +8,7 @@ use super::comparison::{Contrast, RowSet, TrimmedRows};
 use super::estimators::{EstimandName, FittedPropensity};
 use super::frame::AnalysisFrame;
 use crate::shared_columns::{self as columns, Answer, NoNumber, found, reason_of, status_of};
-use galeras_base::prose::{count, four_digits, interval, thousands};
+use galeras_base::prose::{count, four_digits, interval, significant, thousands};
 use galeras_causal::{CRUMP, Overlap, Propensity, Refusal, in_overlap, overlap};
 use galeras_operator::small_table::{
     TableColumn, TableRow, count_of, number, optional_count, text,
@@ -63,9 +63,13 @@ impl TableRow for OverlapRow {
         optional_count("outside", "rows outside of the scores that both arms have", None, |row| {
             Some(found(&row.overlap)?.outside)
         }),
-        optional_count("clipped", "rows whose score is outside of `clip`", None, |row| {
-            found(&row.overlap).map(|overlap| overlap.below_clip + overlap.above_clip)
-        }),
+        optional_count(
+            "clipped",
+            "rows whose score is outside of `clip`, at the ends where the estimand's weights have no \
+             bound",
+            None,
+            |row| found(&row.overlap).map(|overlap| overlap.below_clip + overlap.above_clip),
+        ),
         optional_count(
             "outside_crump",
             "rows whose score is below 0.1 or above 0.9, which `overlap: trim` leaves out",
@@ -89,56 +93,61 @@ impl TableRow for OverlapRow {
     ];
 }
 
-/// Refuses scores whose arms overlap too little: more of them are extreme than `max_clipped`
-/// allows, or the weights leave an arm less than a tenth of its rows. (Crump and others 2009,
-/// Biometrika 96:187, on the range; Kish's effective size.)
-pub(super) fn usable_scores(
-    args: &Args,
-    set: &RowSet,
-    score: Option<FittedPropensity>,
-) -> Option<FittedPropensity> {
-    let score = match score? {
-        Ok(score) if score.constant().is_none() => score,
-        other => return Some(other),
-    };
-    Some(match weighted_overlap(args, set, &score) {
-        Ok(overlap) => match shortage(args, set, &overlap) {
-            Some(how) => Err(Refusal::NoOverlap(how)),
-            None => Ok(score),
-        },
-        // Estimators report the faults of scores themselves.
-        Err(_) => Ok(score),
-    })
+/// Why the arms overlap too little for an estimator that clips scores to this range: the scores of
+/// some rows are certain, more of them are clipped than `max_clipped` allows, or the weights leave an
+/// arm less than a tenth of its rows. (Crump and others 2009, Biometrika 96:187, on the range; Kish's
+/// effective size.)
+pub(super) fn lack_of_overlap(cx: &SetContext<'_>, clip: (f64, f64)) -> Option<Refusal> {
+    match cx.score? {
+        Err(refusal @ (Refusal::NoOverlap(_) | Refusal::Separated)) => Some(refusal.clone()),
+        Ok(score) if score.constant().is_none() => {
+            // Estimators report the faults of scores themselves.
+            let overlap = weighted_overlap(cx.args, cx.set, score).ok()?;
+            let clipped = score.scores.len() - in_overlap(&score.scores, clip).len();
+            shortage(cx.args, cx.set, &overlap, clipped, clip).map(Refusal::NoOverlap)
+        }
+        _ => None,
+    }
 }
 
 fn weighted_overlap(args: &Args, set: &RowSet, score: &Propensity) -> Result<Overlap, Refusal> {
     let weights = weights(args, &score.scores, &set.treated);
-    overlap(&score.scores, &set.treated, Some(&weights), (args.clip[0], args.clip[1]))
+    overlap(&score.scores, &set.treated, Some(&weights), args.clip_range())
 }
 
 /// The lack of overlap in words, if there is any.
-fn shortage(args: &Args, set: &RowSet, overlap: &Overlap) -> Option<String> {
-    let help = "overlap: trim estimates the effect on the rows in which both arms are found";
-    let n = set.rows.len();
-    let (low, high) = (args.clip[0], args.clip[1]);
-    // Scores near 0 make the weights of the treated large, those near 1 the weights of control.
-    let (extreme, range) = match args.estimand {
-        EstimandName::Ate => {
-            (overlap.below_clip + overlap.above_clip, format!("outside of {low} to {high}"))
+fn shortage(
+    args: &Args,
+    set: &RowSet,
+    overlap: &Overlap,
+    clipped: usize,
+    clip: (f64, f64),
+) -> Option<String> {
+    let help = match args.estimand {
+        EstimandName::Ato => {
+            "overlap: trim leaves out the rows without their like in the other arm"
         }
-        EstimandName::Att => (overlap.above_clip, format!("above {high}")),
-        EstimandName::Atc => (overlap.below_clip, format!("below {low}")),
-        EstimandName::Ato => (0, String::new()),
+        _ => {
+            "overlap: trim estimates the effect on the rows in which both arms are found, \
+             `weighting` with estimand: ato that on rows by how much both arms are"
+        }
     };
-    let share = extreme as f64 / n.max(1) as f64;
-    if share > args.max_clipped {
+    let n = set.rows.len();
+    let share = clipped as f64 / n.max(1) as f64;
+    // One row of few is more than 1 %, and does no harm (docs/coverage.md).
+    if clipped > 1 && share > args.max_clipped {
+        let range = match clip {
+            (low, 1.0) => format!("below {low}"),
+            (0.0, high) => format!("above {high}"),
+            (low, high) => format!("outside of {low} to {high}"),
+        };
         return Some(format!(
-            "{} of {} have a propensity score {range} (`clip`), {} % and more than the {} % that \
+            "{} of {} have a propensity score {range}, {} % and more than the {} % that \
              `max_clipped` allows ({help})",
-            thousands(extreme),
+            thousands(clipped),
             count(n, "row", "rows"),
-            four_digits(100.0 * share),
-            four_digits(100.0 * args.max_clipped),
+            significant(100.0 * share, 2),
+            significant(100.0 * args.max_clipped, 2),
         ));
     }
     let treated = set.n_treated();
@@ -183,7 +192,8 @@ pub(super) fn overlap_row(cx: &SetContext<'_>) -> Option<OverlapRow> {
         (Ok(overlap), None) => {
             let n = set.rows.len();
             let percent = 100.0 * overlap.outside as f64 / n.max(1) as f64;
-            let short = match shortage(args, set, overlap) {
+            let clipped = overlap.below_clip + overlap.above_clip;
+            let short = match shortage(args, set, overlap, clipped, args.clip_range()) {
                 Some(how) => format!(" That is too little overlap: {how}."),
                 None => String::new(),
             };
@@ -217,7 +227,8 @@ pub(super) fn overlap_row(cx: &SetContext<'_>) -> Option<OverlapRow> {
     Some(OverlapRow { outcomes, contrast, overlap, outside_crump, note })
 }
 
-/// The rows in the overlap, if the rule is to trim.
+/// The rows in the overlap, if the rule is to trim. Without propensity scores nothing can be trimmed,
+/// so that no estimator may adjust.
 pub(super) fn trimmed(
     args: &Args,
     frame: &AnalysisFrame,
@@ -227,7 +238,20 @@ pub(super) fn trimmed(
     if args.overlap != OverlapRule::Trim {
         return set;
     }
-    let Some(Ok(score)) = score(&set) else { return set };
+    let score = match score(&set) {
+        Some(Ok(score)) => score,
+        // Regressions are also refused then.
+        None | Some(Err(Refusal::Separated)) => return set,
+        Some(Err(refusal)) => {
+            let help = match refusal {
+                Refusal::NoOverlap(_) => " (penalty: 1.0 keeps scores off 0 and 1)",
+                _ => "",
+            };
+            let reason = columns::named(&refusal, &set.names);
+            let reason = format!("overlap: trim has no propensity scores to go by: {reason}{help}");
+            return RowSet { covariates_refused: Some(reason), ..set };
+        }
+    };
     let kept = in_overlap(&score.scores, CRUMP);
     if kept.len() == set.rows.len() {
         return set;

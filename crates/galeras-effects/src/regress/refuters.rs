@@ -13,7 +13,7 @@ use super::analysis::SetContext;
 use super::args::Args;
 use super::comparison::{Contrast, RowSet, group_count};
 use super::estimate_table::EstimateEntry;
-use super::estimators::{Controls, EstimationSample, Estimator, EstimatorSpec};
+use super::estimators::{Controls, EstimationSample, Estimator, EstimatorSpec, Measure};
 use super::frame::gather;
 use crate::shared_columns::{self as columns, Answer, NoNumber, found, reason_of, status_of};
 use galeras_base::prose::{four_digits, p_equals};
@@ -137,8 +137,8 @@ pub(super) struct RefutationProgress<'a> {
     pub(super) report: &'a (dyn Fn(usize) + Sync),
 }
 
-/// An estimate that is refuted: the position of its comparison, and its estimator.
-type RefutedEstimate = (usize, Estimator);
+/// An estimate that is refuted: the position of its comparison, its estimator and its measure.
+type RefutedEstimate = (usize, Estimator, Option<Measure>);
 
 /// Why a refuter does not apply to an estimator; `constant` if all propensity scores are equal.
 fn why_inapplicable(
@@ -181,7 +181,10 @@ pub(super) fn refute(
     let place = |outcome: &str| set.comparisons.iter().position(|one| one.outcome == outcome);
     let refuted: Vec<RefutedEstimate> = refuted_entries
         .iter()
-        .map(|entry| (place(&entry.outcome).unwrap_or(0), entry.estimator))
+        .map(|entry| {
+            let measure = entry.effect().map(|effect| effect.measure);
+            (place(&entry.outcome).unwrap_or(0), entry.estimator, measure)
+        })
         .collect();
     if refuted.is_empty() {
         return Ok(());
@@ -201,7 +204,7 @@ pub(super) fn refute(
     for refuter in &args.refuters {
         let reasons: Vec<Option<&'static str>> = refuted
             .iter()
-            .map(|(_, estimator)| why_inapplicable(refuter, *estimator, constant, in_pairs))
+            .map(|(_, estimator, _)| why_inapplicable(refuter, *estimator, constant, in_pairs))
             .collect();
         let applicable: Vec<RefutedEstimate> = refuted
             .iter()
@@ -277,6 +280,7 @@ fn estimate_again(
     let folds = cx.folds.map(|folds| gather(folds, &resample.rows));
     let absorbed: Vec<Vec<u32>> =
         set.absorbed.iter().map(|codes| gather(codes, &resample.rows)).collect();
+    let design = set.design.of_rows(&resample.rows);
     let sample = EstimationSample {
         args: cx.args,
         treated: &resample.treated,
@@ -288,18 +292,21 @@ fn estimate_again(
         units: resample.units.as_deref(),
         clusters: resample.clusters.as_deref(),
         absorbed: absorbed.iter().map(Vec::as_slice).collect(),
+        design: &design,
         folds: folds.as_deref(),
         score: None,
         only_value: true,
     };
-    let needs_score = refuted.iter().any(|(_, estimator)| estimator.needs_propensity);
+    let needs_score = refuted.iter().any(|(_, estimator, _)| estimator.needs_propensity);
     let score = needs_score.then(|| sample.fit_propensity());
     refuted
         .iter()
-        .map(|(place, estimator)| {
+        .map(|(place, estimator, measure)| {
             let (outcome, score) = (&*y[*place], score.as_ref());
             let sample = EstimationSample { outcome, score, ..sample.clone() };
-            let effect = estimator.run(&sample).ok()?;
+            // Ties decide what Wilcoxon's test estimates.
+            let effect =
+                estimator.run(&sample).ok().filter(|effect| Some(effect.measure) == *measure)?;
             Some(effect.estimate).filter(|estimate| estimate.value.is_finite())
         })
         .collect()
@@ -336,7 +343,8 @@ impl TableRow for RefutationRow {
         text("refuter", "how the data were changed", |row| row.refuter),
         number(
             "estimate",
-            "the estimate on the data as they are; of a ratio its logarithm, as in `new_effect`",
+            "the estimate on the data as they are; of a ratio its logarithm, of a probability its \
+             distance from 0.5, as in `new_effect`",
             |row| row.estimate,
         ),
         number("new_effect", "the mean of the estimates on changed data", |row| {

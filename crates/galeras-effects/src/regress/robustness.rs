@@ -6,7 +6,7 @@ use super::sensitivity::SensitivityMeasures;
 use crate::shared_columns as columns;
 use galeras_base::prose::four_digits;
 use galeras_causal::{
-    Covariance::Classic, InstrumentRobustness, Refusal, Robustness, adjusted,
+    Covariance::Classic, InstrumentRobustness, Refusal, Robustness, absorbed, adjusted,
     instrument_robustness, interacted, paired, robustness,
 };
 use galeras_operator::Entry;
@@ -44,8 +44,8 @@ pub(super) fn of_no_regression(measures: &mut SensitivityMeasures<'_>, _: Primar
 
 /// Of a linear regression with the covariates, interacted with the treatment if `lin`.
 fn of_regression(measures: &mut SensitivityMeasures<'_>, analysis: &'static str, lin: bool) {
-    let set = measures.cx.set;
-    if set.names.is_empty() {
+    let (set, absorb) = (measures.cx.set, &measures.cx.args.absorb);
+    if set.names.is_empty() && absorb.is_empty() {
         return;
     }
     let refused = set.adjusting_refused().cloned().or_else(|| measures.cx.separated());
@@ -57,9 +57,9 @@ fn of_regression(measures: &mut SensitivityMeasures<'_>, analysis: &'static str,
         Ok(robustness) => robustness,
         Err(reason) => return measures.refused(analysis, "robustness_value", reason),
     };
+    let others = if absorb.is_empty() { "the covariates leave" } else { "the others leave" };
     let partial = format!(
-        "In a linear regression the treatment explains {} % of what the covariates leave of the \
-         outcome.",
+        "In a linear regression the treatment explains {} % of what {others} of the outcome.",
         percent(robustness.partial_r2)
     );
     let value = format!(
@@ -76,12 +76,21 @@ fn of_regression(measures: &mut SensitivityMeasures<'_>, analysis: &'static str,
 
 fn regression(measures: &SensitivityMeasures<'_>, lin: bool) -> Result<Robustness, Refusal> {
     let (args, set) = (measures.cx.args, measures.cx.set);
+    let outcome = measures.comparison.near_zero();
+    if !args.absorb.is_empty() && lin {
+        return Err(Refusal::Other("`lin` does not absorb effects: only `ols` does".into()));
+    }
     if !args.absorb.is_empty() {
-        let message = "they are those of a regression without absorbed effects";
+        // The absorbed constants are regressors like others.
+        let factors: Vec<&[u32]> = set.absorbed.iter().map(Vec::as_slice).collect();
+        let fit = absorbed(&set.treated, outcome, &set.covariates(), &factors, Classic, None)?;
+        return robustness(fit.estimate.statistic(), fit.residual_degrees as f64, 1.0, args.alpha);
+    }
+    if args.weights.is_some() {
+        let message = "they are those of a regression without weights";
         return Err(Refusal::Other(message.into()));
     }
     let fit = if lin { interacted } else { adjusted };
-    let outcome = measures.comparison.near_zero();
     let fit = fit(&set.treated, outcome, &set.covariates(), Classic, None)?;
     robustness(fit.classic_statistic, fit.residual_degrees as f64, 1.0, args.alpha)
 }

@@ -7,9 +7,11 @@ use super::estimators::{EffectEstimate, OLS};
 use super::evalue::evalue;
 use super::robustness::of_secondary_ols;
 use crate::shared_columns::{self as columns, Answer, NoNumber, found, reason_of, status_of};
+use crate::words::ci;
 use galeras_base::prose::{four_digits, thousands};
 use galeras_causal::{
-    SignedRanks, difference_in_means, location, minimum_detectable, paired_gain, relative,
+    CorrelationMethod, SignedRanks, correlation, difference_in_means, location, minimum_detectable,
+    paired_gain, relative,
 };
 use galeras_operator::small_table::{TableColumn, TableRow, number, text};
 
@@ -109,7 +111,10 @@ pub(super) fn sensitivity_rows(
         Err(reason) => measures.refused("evalue", "evalue", reason),
         Ok(effect) => {
             evalue(&mut measures, effect);
-            power(&mut measures, effect);
+            // The detectable effect is a difference.
+            if !effect.measure.is_ratio() {
+                power(&mut measures, effect);
+            }
         }
     }
     if comparison.refused.is_none() {
@@ -144,8 +149,26 @@ fn power(measures: &mut SensitivityMeasures<'_>, effect: &EffectEstimate) {
         }
         Err(reason) => measures.refused("power", "minimum_detectable_effect", reason),
     }
+    let Some(pairs) = set.pairs(measures.comparison.near_zero()).filter(|_| effect.pairs.is_some())
+    else {
+        return;
+    };
+    // Pairing takes the part that both arms share out of the variance (Miller 2024).
+    if let Ok(shared) =
+        correlation(&pairs.treatment, &pairs.control, CorrelationMethod::Pearson, args.alpha)
+    {
+        let interval = match shared.interval.filter(|_| set.clusters.is_none()) {
+            Some(ends) => format!(" ({})", ci(args.alpha, ends)),
+            None => String::new(),
+        };
+        let note = format!(
+            "The outcomes of a data point under both arms have a correlation of {}{interval}.",
+            four_digits(shared.coefficient)
+        );
+        measures.add("power", "correlation_of_arms", Ok(shared.coefficient), note);
+    }
     // Welch's standard error knows no clusters, so that there is nothing to compare with.
-    if effect.pairs.is_none() || set.clusters.is_some() {
+    if set.clusters.is_some() {
         return;
     }
     let gain = difference_in_means(&set.treated, measures.comparison.near_zero())
@@ -208,8 +231,16 @@ fn robust_location(measures: &mut SensitivityMeasures<'_>, pairs: &UnitPairs) {
         ("hodges_lehmann", Some(location.hodges_lehmann), "Hodges-Lehmann estimate of the shift"),
         ("trimmed_mean", Some(location.trimmed_mean), "Mean difference without 10 % at each end"),
         ("wilcoxon_w", Some(location.wilcoxon_statistic), "Wilcoxon's signed-rank statistic"),
-        ("wilcoxon_z", Some(location.wilcoxon_z), "Its normal approximation"),
-        ("wilcoxon_p", Some(location.wilcoxon_p), "Its two-sided p-value"),
+        (
+            "wilcoxon_z",
+            Some(location.wilcoxon_z),
+            "Its normal approximation without continuity correction",
+        ),
+        (
+            "wilcoxon_p",
+            Some(location.wilcoxon_p),
+            "Its two-sided p-value, exact for up to 50 differences that are not zero",
+        ),
         ("sign_p", Some(location.sign_p), "Two-sided p-value of the sign test"),
         ("positive", Some(location.positive as f64), "Pairs with a positive difference"),
         ("negative", Some(location.negative as f64), "Pairs with a negative difference"),

@@ -192,14 +192,9 @@ impl PlannedRemote {
         // Parsed in the same way as `Remote` does, so that consent is for the location that is
         // opened.
         let url = Url::parse(text).ok()?;
-        let bucket = url.host_str().filter(|bucket| !bucket.is_empty());
-        let server = |text: &str| ServerAddress::of(text).map(|to| Access::Host { to });
         let access = match url.scheme() {
             "file" => Access::Read { path: url.to_file_path().ok()? },
-            // A bucket is accessed through its provider's server, over TLS.
-            "s3" => server(&format!("https://{}.s3.amazonaws.com", bucket?))?,
-            "gs" => server("https://storage.googleapis.com").filter(|_| bucket.is_some())?,
-            _ => server(text)?,
+            _ => Access::Host { to: ServerAddress::of(text)? },
         };
         Some(Self { location: text.to_string(), access, place })
     }

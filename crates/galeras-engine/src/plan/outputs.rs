@@ -449,7 +449,6 @@ fn clashing(file: &WrittenFile<'_>, other: &WrittenFile<'_>, below: bool) -> Dia
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use std::os::unix::fs::symlink;
 

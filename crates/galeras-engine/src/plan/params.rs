@@ -241,7 +241,6 @@ fn relative(path: &str, from: &Path, to: &Path) -> Option<String> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -250,7 +250,6 @@ fn has_type(schema: &Value, name: &str) -> bool {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use serde_json::json;
 

@@ -321,7 +321,7 @@ fn encode_received(
     schema: SchemaRef,
     mut batches: mpsc::Receiver<RecordBatch>,
 ) -> Result<BlobEncoding, RunError> {
-    Ok(BlobEncoding::start(&cx.store, schema, 1, move || batches.blocking_recv())?)
+    Ok(BlobEncoding::start_waiting(&cx.store, schema, 1, move || batches.blocking_recv())?)
 }
 
 /// Digits of the digest of a row.

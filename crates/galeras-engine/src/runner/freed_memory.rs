@@ -47,7 +47,6 @@ fn trim() {
 fn trim() {}
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -245,7 +245,6 @@ fn literal(value: &Value) -> Expr {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use arrow::datatypes::Schema;
 

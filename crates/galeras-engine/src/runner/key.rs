@@ -53,6 +53,7 @@ fn own(step: &PlannedStep) -> Preimage {
         inputs: BTreeMap::new(),
         files: Vec::new(),
         recipe_args: step.step.recipe_args(),
+        recipe_version: step.step.recipe_version(),
     }
 }
 

@@ -262,7 +262,6 @@ impl FileDigests {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -25,6 +25,7 @@ use super::spread::Engine;
 use super::wave::{Wave, Waves};
 use crate::locked;
 use crate::plan::Plan;
+use crate::trust::DataFlow;
 use galeras_base::digest::Digest;
 use galeras_base::scratch::{create_private, sweep};
 use galeras_operator::event::{
@@ -104,6 +105,7 @@ pub async fn run(plan: Arc<Plan>, store: Store, mut options: RunOptions) -> RunO
     let progress = Arc::new(RunProgress::new(events, Arc::clone(&plan), &wanted, slots));
     options.env.events = Arc::clone(&progress) as Arc<dyn EventSink>;
     let runner = Arc::new(Runner {
+        flow: DataFlow::of(&plan, &*options.env.consent),
         history: Arc::new(RunHistory::new(&store, &plan.name)),
         computing: Arc::new(Semaphore::new(slots)),
         recipes: Mutex::default(),
@@ -176,6 +178,7 @@ pub(super) struct Runner {
     pub(super) store: Store,
     pub(super) options: RunOptions,
     wanted: Vec<bool>,
+    flow: DataFlow,
     /// Receives the events, and forwards them.
     progress: Arc<RunProgress>,
     history: Arc<RunHistory>,
@@ -481,7 +484,9 @@ impl Runner {
         });
         let budget = self.spending.budget(i);
         let beside = self.plan.independent_of(i, &self.wanted, self.env().jobs.max(1) - 1);
-        let env = RunEnv { memory: self.env().memory / (beside + 1), ..self.env().clone() };
+        let memory = self.env().memory / (beside + 1);
+        let consent = self.flow.consent(i, &self.env().consent);
+        let env = RunEnv { memory, consent, ..self.env().clone() };
         let bytes = input_size(step, done).map(|(_, bytes)| bytes);
         let task = StepTask::of(&self.plan, step);
         let cx = StepContext::new(&task, &self.store, &env, budget, bytes, forced)?;

@@ -1,4 +1,5 @@
-//! The items of `--allow`: `exec`, `env:NAME=HOST`, `host:HOST`, `read:PATH`, `write:PATH`.
+//! The items of `--allow`: `exec`, `env:NAME=HOST`, `host:HOST`, `read:PATH`, `write:PATH`,
+//! `send:FROM=HOST`.
 //!
 //! A host means its server over TLS. Any other connection is written with its scheme
 //! (`http://HOST`): consent to TLS is not consent to send the same unencrypted.
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use super::ground::{lies_in, real};
 use galeras_base::terminal_escape::escape_all;
-use galeras_operator::{Access, ServerAddress};
+use galeras_operator::{Access, DataSource, ServerAddress};
 
 /// An item of `--allow`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,6 +34,13 @@ pub enum Allowance {
     Read(PathBuf),
     /// Writing a file, or files in a folder.
     Write(PathBuf),
+    /// Sending data to a server.
+    Send {
+        /// A file, or the files in a folder; or a server.
+        from: DataSource,
+        /// The server, in the form of `server`; `None` for any.
+        host: Option<String>,
+    },
 }
 
 impl Allowance {
@@ -44,7 +52,7 @@ impl Allowance {
         if text == "exec" {
             return Ok(Self::Program);
         }
-        let usage = "write exec, env:NAME=HOST, host:HOST, read:PATH or write:PATH";
+        let usage = "write exec, env:NAME=HOST, host:HOST, read:PATH, write:PATH or send:FROM=HOST";
         let (kind, rest) = text.split_once(':').ok_or(usage)?;
         let path = |text: &str| {
             let path = PathBuf::from(OsString::from_vec(decoded(text)));
@@ -65,6 +73,20 @@ impl Allowance {
             "host" => Ok(Self::Host(server_in(&plain(rest)?))),
             "read" => Ok(Self::Read(path(rest))),
             "write" => Ok(Self::Write(path(rest))),
+            "send" => match rest.rsplit_once('=') {
+                Some((from, host)) if !from.is_empty() && !host.is_empty() => {
+                    let named = plain(from).ok().filter(|text| text.contains("://"));
+                    // git's parser requires a path.
+                    let server = named.and_then(|text| ServerAddress::of(&format!("{text}/")));
+                    let from = match server {
+                        Some(server) => DataSource::Server(server),
+                        None => DataSource::Path(path(from)),
+                    };
+                    let host = plain(host)?;
+                    Ok(Self::Send { from, host: (host != ANY).then(|| server_in(&host)) })
+                }
+                _ => Err("write send:FROM=HOST".into()),
+            },
             _ => Err(usage.into()),
         }
     }
@@ -80,6 +102,9 @@ impl Allowance {
             Access::Host { to } => Self::Host(server(to)),
             Access::Read { path } => Self::Read(path.clone()),
             Access::Write { path } => Self::Write(path.clone()),
+            Access::Send { from, to } => {
+                Self::Send { from: from.clone(), host: to.as_ref().map(server) }
+            }
         }
     }
 
@@ -96,6 +121,15 @@ impl Allowance {
             }
             (Self::Read(folder), Access::Read { path })
             | (Self::Write(folder), Access::Write { path }) => lies_in(path, folder),
+            (Self::Send { from, host }, Access::Send { from: wanted, to }) => {
+                let from = match (from, wanted) {
+                    (DataSource::Path(folder), DataSource::Path(path)) => lies_in(path, folder),
+                    (from, wanted) => from == wanted,
+                };
+                from && host
+                    .as_ref()
+                    .is_none_or(|host| to.as_ref().map(server).as_ref() == Some(host))
+            }
             _ => false,
         }
     }
@@ -107,9 +141,16 @@ impl fmt::Display for Allowance {
         match self {
             Self::Program => f.write_str("exec"),
             Self::Variable { name, host } => {
-                let [name, host] =
-                    [name, host].map(|text| encoded(text.as_bytes()).replace('=', "%3D"));
+                let [name, host] = [name, host].map(|text| encoded_part(text.as_bytes()));
                 write!(f, "env:{name}={host}")
+            }
+            Self::Send { from, host } => {
+                let from = match from {
+                    DataSource::Path(path) => encoded_part(path.as_os_str().as_bytes()),
+                    DataSource::Server(server) => encoded_part(server.to_string().as_bytes()),
+                };
+                let host = host.as_ref().map_or(ANY.into(), |host| encoded_part(host.as_bytes()));
+                write!(f, "send:{from}={host}")
             }
             Self::Host(host) => write!(f, "host:{}", encoded(host.as_bytes())),
             Self::Read(folder) => write!(f, "read:{}", path(folder)),
@@ -117,6 +158,9 @@ impl fmt::Display for Allowance {
         }
     }
 }
+
+/// Any server, in an item.
+const ANY: &str = "*";
 
 /// A server in an item: its host, with the scheme in front if that is not https.
 fn server(to: &ServerAddress) -> String {
@@ -155,6 +199,11 @@ fn encoded(bytes: &[u8]) -> String {
     out
 }
 
+/// The same for a part of an item before or after a `=`.
+fn encoded_part(bytes: &[u8]) -> String {
+    encoded(bytes).replace('=', "%3D")
+}
+
 /// The inverse of [`encoded`].
 fn decoded(text: &str) -> Vec<u8> {
     let bytes = text.as_bytes();
@@ -177,7 +226,6 @@ fn decoded(text: &str) -> Vec<u8> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use galeras_operator::ServerAddress;
@@ -185,13 +233,18 @@ mod tests {
     #[test]
     fn what_is_printed_says_just_that_again() {
         let to = ServerAddress::of("https://a,exec/x").unwrap();
+        let other = ServerAddress::of("http://10.0.0.1:81/x").unwrap();
+        let local = ServerAddress::of("http://localhost:8000/x").unwrap();
         let odd =
             PathBuf::from(OsString::from_vec(b"/no/a,exec %41\x1b[31m\xff/\xc3\xa9".to_vec()));
         for access in [
             Access::Variable { name: "A=B,exec".into(), to: to.clone() },
             Access::Host { to },
             Access::Read { path: odd.clone() },
-            Access::Write { path: odd },
+            Access::Write { path: odd.clone() },
+            Access::Send { from: DataSource::Path(odd.join("a=b")), to: Some(other.clone()) },
+            Access::Send { from: DataSource::Path(odd), to: None },
+            Access::Send { from: DataSource::Server(local), to: Some(other) },
             Access::Program { command: "x".into(), folder: "/".into(), files: Vec::new() },
         ] {
             let text = Allowance::of(&access).to_string();
@@ -248,7 +301,25 @@ mod tests {
         assert!(!read.covers(&Access::Read { path: "/srv/database".into() }));
         assert!(!read.covers(&Access::Read { path: "/srv/data/../x".into() }));
         assert!(!read.covers(&Access::Write { path: "/srv/data/x".into() }));
-        for wrong in ["", "execute", "env:KEY", "env:=h", "read:", "network", "write"] {
+        let sends = |path: &str, url: Option<&'static str>| Access::Send {
+            from: DataSource::Path(path.into()),
+            to: url.map(to),
+        };
+        let send = Allowance::parse("send:/srv/data=h.example").unwrap();
+        assert!(send.covers(&sends("/srv/data/x", Some("https://h.example/v1"))));
+        for (path, url) in [
+            ("/srv/data/x", Some("http://h.example/v1")),
+            ("/srv/data/x", Some("https://other.example/v1")),
+            ("/srv/data/x", None),
+            ("/srv/database", Some("https://h.example/v1")),
+        ] {
+            assert!(!send.covers(&sends(path, url)), "{path} {url:?}");
+        }
+        assert!(!send.covers(&Access::Host { to: to("https://h.example/v1") }));
+        let any = Allowance::parse("send:/srv/data=*").unwrap();
+        assert!(any.covers(&sends("/srv/data/x", None)));
+        assert!(any.covers(&sends("/srv/data/x", Some("http://h.example/v1"))));
+        for wrong in ["", "execute", "env:KEY", "env:=h", "read:", "network", "write", "send:x"] {
             assert!(Allowance::parse(wrong).is_err(), "{wrong}");
         }
     }

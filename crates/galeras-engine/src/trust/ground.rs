@@ -1,11 +1,14 @@
 //! Actions that need no consent: keys for the servers that they belong to, this machine, public
 //! servers that get no secret, files of the workflow and files that the user named.
+//!
+//! Reading the user's data and asking a public server are free, but not both: [`Access::Send`] needs
+//! consent for each pair.
 
 use std::path::{Component, Path, PathBuf};
 
 use url::Url;
 
-use galeras_operator::{Access, ServerAddress};
+use galeras_operator::{Access, DataSource, ServerAddress};
 
 /// Variables that may be sent to their owner's server over TLS without asking.
 const OWN_KEYS: [(&str, &str); 3] = [
@@ -17,6 +20,8 @@ const OWN_KEYS: [(&str, &str); 3] = [
 /// The folders and files that a workflow may use as its own.
 #[derive(Clone, Debug, Default)]
 pub struct Ground {
+    /// The folder of the workflow. Its files came with the workflow.
+    own: Option<PathBuf>,
     /// Folders whose files may be read and written.
     folders: Vec<PathBuf>,
     /// Files and folders that the user named, which may be read; not the files in those folders, as
@@ -29,10 +34,10 @@ pub struct Ground {
 }
 
 impl Ground {
-    /// The ground of the workflow in the file `workflow`: its folder, and the current one. Neither
-    /// counts if it is the user's `home` or contains it, which would allow everything. `set` are
-    /// the settings of the command line, `out` is the folder for outputs. A setting names a file or
-    /// folder if its whole value is the path, unless that is or contains home.
+    /// The ground of the workflow in the file `workflow`: its folder, and the current one. `set` are
+    /// the settings of the command line, `out` is the folder for outputs. None of the folders counts
+    /// if it is the user's `home` or contains it, which would allow everything. A setting names a
+    /// file or folder if its whole value is the path, unless that is or contains home.
     pub fn new(
         workflow: &Path,
         current: &Path,
@@ -41,17 +46,14 @@ impl Ground {
         out: Option<&Path>,
     ) -> Self {
         let home = home.map(real);
-        let own = real(&current.join(workflow));
-        let folders = [own.parent(), Some(&real(current))]
-            .into_iter()
-            .flatten()
-            .filter(|folder| is_small(folder, home.as_deref()))
-            .map(Path::to_path_buf)
-            .collect();
+        let small = |folder: PathBuf| is_small(&folder, home.as_deref()).then_some(folder);
+        let file = real(&current.join(workflow));
+        let own = file.parent().map(Path::to_path_buf).and_then(small);
+        let folders = own.clone().into_iter().chain(small(real(current))).collect();
         let values = set.iter().filter_map(|setting| setting.split_once('=')).map(|(_, v)| v);
         let texts = values.flat_map(|value| std::iter::once(value).chain(value.split(',')));
         // A path is relative to the current folder or, as a text, to the workflow's.
-        let starts = [Some(current), own.parent()];
+        let starts = [Some(current), file.parent()];
         let named = texts
             .map(str::trim)
             .filter(|text| !text.is_empty())
@@ -62,7 +64,8 @@ impl Ground {
             .flat_map(|path| starts.iter().flatten().map(move |start| real(&start.join(&path))))
             .filter(|path| is_small(path, home.as_deref()))
             .collect();
-        Self { folders, named, out: out.map(|out| real(&current.join(out))), offline: false }
+        let out = out.and_then(|out| small(real(&current.join(out))));
+        Self { own, folders, named, out, offline: false }
     }
 
     /// The same, but every server needs consent.
@@ -74,18 +77,32 @@ impl Ground {
     pub fn asks(&self, access: &Access) -> bool {
         match access {
             Access::Program { .. } => true,
-            Access::Variable { name, to } => !(to.is_loopback() || is_owner(name, to)),
+            Access::Variable { name, to } => !(is_this_machine(to) || is_owner(name, to)),
             Access::Host { .. } if self.offline => true,
-            Access::Host { to } => !(to.is_loopback() || (to.is_encrypted() && to.is_public())),
+            Access::Host { to } => !(is_this_machine(to) || (to.is_encrypted() && to.is_public())),
             Access::Read { path } => {
                 !self.named.contains(path)
                     && !self.folders.iter().any(|folder| lies_in(path, folder))
             }
             Access::Write { path } => {
-                !self.folders.iter().chain(&self.out).any(|folder| lies_in(path, folder))
+                !self.folders.iter().chain(&self.out).any(|folder| lies_openly_in(path, folder))
             }
+            Access::Send { to, .. } => !to.as_ref().is_some_and(is_this_machine),
         }
     }
+
+    /// True if the data did not come with the workflow, and others cannot get it.
+    pub fn is_users_data(&self, from: &DataSource) -> bool {
+        match from {
+            DataSource::Path(path) => !self.own.as_ref().is_some_and(|own| lies_in(path, own)),
+            DataSource::Server(server) => server.uses_credentials() || !server.is_public(),
+        }
+    }
+}
+
+/// True for a service of this machine that needs no credentials.
+fn is_this_machine(server: &ServerAddress) -> bool {
+    server.is_loopback() && !server.uses_credentials()
 }
 
 /// True unless the path contains everything, or all files of the user.
@@ -103,6 +120,14 @@ pub(super) fn lies_in(path: &Path, folder: &Path) -> bool {
     path.starts_with(folder) && !path.components().any(|part| part == Component::ParentDir)
 }
 
+/// The same, and nothing below the folder is hidden: programs keep their configuration in such
+/// places (`.git`, `.vscode`).
+fn lies_openly_in(path: &Path, folder: &Path) -> bool {
+    let hidden = |part: Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
+    lies_in(path, folder)
+        && path.strip_prefix(folder).is_ok_and(|rest| !rest.components().any(hidden))
+}
+
 /// The same with resolved paths, so that they can be compared.
 pub(super) fn settled(access: &Access) -> Access {
     match access {
@@ -110,6 +135,9 @@ pub(super) fn settled(access: &Access) -> Access {
         Access::Write { path } => Access::Write { path: real(path) },
         Access::Program { command, folder, files } => {
             Access::Program { command: command.clone(), folder: real(folder), files: files.clone() }
+        }
+        Access::Send { from: DataSource::Path(path), to } => {
+            Access::Send { from: DataSource::Path(real(path)), to: to.clone() }
         }
         other => other.clone(),
     }
@@ -136,7 +164,6 @@ pub(super) fn real(path: &Path) -> PathBuf {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -168,9 +195,46 @@ mod tests {
     fn public_servers_are_reached_through_tls_only() {
         let asks = |url: &str| Ground::default().asks(&Access::Host { to: to(url) });
         assert!(!asks("https://github.com/a/b") && !asks("http://localhost:1/"));
-        for url in ["http://example.org/", "git@example.org:a/b", "https://10.0.0.1/"] {
+        for url in [
+            "http://example.org/",
+            "git@example.org:a/b",
+            "https://10.0.0.1/",
+            // With the keys of the user.
+            "ssh://localhost/a/b",
+            "git@127.0.0.1:a/b",
+            "s3://localhost/a",
+            "s3://study/a",
+            "gs://study/a",
+        ] {
             assert!(asks(url), "{url}");
         }
+    }
+
+    #[test]
+    fn data_that_did_not_come_with_the_workflow_is_not_sent_unasked() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("home/work/flows")).unwrap();
+        let (work, home) = (root.join("home/work"), root.join("home"));
+        let set = [format!("data={}", root.join("named.csv").display())];
+        let ground = Ground::new(Path::new("flows/w.yaml"), &work, Some(&home), &set, None);
+        let path = |path: &str| DataSource::Path(root.join(path));
+        let server = |url: &str| DataSource::Server(to(url));
+        assert!(!ground.is_users_data(&path("home/work/flows/x.csv")));
+        for own in ["home/work/x.csv", "home/work/flows/../x.csv", "named.csv", "home/x.csv"] {
+            assert!(ground.is_users_data(&path(own)), "{own}");
+        }
+        let asks = |url: Option<&str>| {
+            ground.asks(&Access::Send { from: path("home/work/x.csv"), to: url.map(to) })
+        };
+        assert!(asks(Some("https://models.example.org/v1")) && asks(Some("https://10.0.0.1/v1")));
+        assert!(asks(None) && asks(Some("ssh://localhost/x")));
+        assert!(!asks(Some("http://localhost:8000/v1")));
+        for private in ["http://localhost:1/", "https://10.0.0.1/", "git@example.org:a", "s3://a/"]
+        {
+            assert!(ground.is_users_data(&server(private)), "{private}");
+        }
+        assert!(!ground.is_users_data(&server("https://example.org/x.csv")));
     }
 
     /// The user named none of the parts of `path: ${{ params.sep }}etc${{ params.sep }}passwd`.
@@ -235,6 +299,14 @@ mod tests {
         }
         let write = |path: &str| work.asks(&settled(&Access::Write { path: root.join(path) }));
         assert!(!write("results/a/b.csv") && write("other/b.csv"));
+        for path in ["results/.git/b.csv", "results/a/.b.csv", "home/work/.vscode/tasks.json"] {
+            assert!(write(path), "{path}");
+        }
+        // Nor is home a folder for outputs.
+        let out = Some(home.as_path());
+        let home_out =
+            Ground::new(Path::new("flows/w.yaml"), &root.join("home/work"), Some(&home), &[], out);
+        assert!(home_out.asks(&settled(&Access::Write { path: root.join("home/x.csv") })));
         // The home folder has too many files to be a workflow's folder.
         let home = ground("w.yaml", "home", &[]);
         assert!(reads(&home, "home/x.csv"));

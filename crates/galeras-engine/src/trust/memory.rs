@@ -1,10 +1,12 @@
 //! Earlier consent: one file per action, below the user's data folder, named by the digest of the
-//! action. It is not in the store, which may be shared.
+//! action. It is not in the store, which may be shared. The stores that the user made or trusts are
+//! remembered in the same way.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use serde_json::{Value, json};
 
@@ -28,12 +30,7 @@ pub struct TrustMemory {
 impl TrustMemory {
     /// The memory in `$XDG_DATA_HOME/galeras/trust`, or in `~/.local/share/galeras/trust`.
     pub fn of_user(workflow: PathBuf) -> Self {
-        let variable = |name: &str| {
-            std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
-        };
-        let data = variable("XDG_DATA_HOME");
-        let data = data.or_else(|| variable("HOME").map(|home| home.join(".local/share")));
-        Self { folder: data.map(|data| data.join("galeras/trust")), workflow }
+        Self { folder: data_folder("trust"), workflow }
     }
 
     /// True if the user allowed this before.
@@ -41,14 +38,7 @@ impl TrustMemory {
         let (Some(folder), Some(agreed)) = (&self.folder, self.agreed(access)) else {
             return false;
         };
-        if !is_private(folder) {
-            return false;
-        }
-        let digest = Digest::of_json(&agreed);
-        let text = fs::read_to_string(folder.join(file_name(&digest))).unwrap_or_default();
-        // A truncated file, or one whose content does not fit its name, is ignored.
-        let said = serde_json::from_str::<Value>(&text).ok().and_then(|v| v.get("agreed").cloned());
-        said.is_some_and(|said| Digest::of_json(&said) == digest)
+        is_kept(folder, &agreed)
     }
 
     /// Remembers this consent, and returns the folder.
@@ -57,16 +47,9 @@ impl TrustMemory {
     /// If the file cannot be written, or the user has no data folder.
     pub fn remember(&self, access: &Access) -> io::Result<&Path> {
         let (Some(folder), Some(agreed)) = (&self.folder, self.agreed(access)) else {
-            return Err(io::Error::other("there is no folder for it: HOME is not set"));
+            return Err(no_folder());
         };
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        if !is_private(folder) {
-            let why = format!("others may write to {}", folder.display());
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
-        }
-        let digest = Digest::of_json(&agreed);
-        let text = json!({"agreed": agreed, "at": timestamp()});
-        WholeFile::write(&folder.join(file_name(&digest)), format!("{text:#}\n").as_bytes())?;
+        keep(folder, &agreed)?;
         Ok(folder)
     }
 
@@ -76,6 +59,80 @@ impl TrustMemory {
         let access = serde_json::to_value(access).ok()?;
         Some(json!({"format": FORMAT, "workflow": workflow, "access": access}))
     }
+}
+
+/// The folders of stores that the user made on this machine, or trusts.
+#[derive(Clone, Debug)]
+pub struct StoreMemory {
+    folder: Option<PathBuf>,
+}
+
+impl StoreMemory {
+    /// The memory in `$XDG_DATA_HOME/galeras/stores`, or in `~/.local/share/galeras/stores`.
+    pub fn of_user() -> Self {
+        Self { folder: data_folder("stores") }
+    }
+
+    /// True if this folder is remembered. Another folder at its path is not.
+    pub fn knows(&self, store: &Path) -> bool {
+        let Some(folder) = &self.folder else { return false };
+        identity(store).is_ok_and(|store| is_kept(folder, &store))
+    }
+
+    /// Remembers the folder.
+    ///
+    /// # Errors
+    /// If it does not exist, the file cannot be written, or the user has no data folder.
+    pub fn remember(&self, store: &Path) -> io::Result<()> {
+        let folder = self.folder.as_ref().ok_or_else(no_folder)?;
+        keep(folder, &identity(store)?)
+    }
+}
+
+/// A clone or a copy has another inode, or at least another time of birth, where the file system
+/// has one.
+fn identity(store: &Path) -> io::Result<Value> {
+    let (path, about) = (store.canonicalize()?, fs::metadata(store)?);
+    let path = path.to_str().ok_or_else(|| io::Error::other("its path is not UTF-8"))?;
+    let born = about.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    let born = born.map(|age| age.as_nanos().to_string());
+    Ok(json!({"format": FORMAT, "store": path, "inode": about.ino(), "born": born}))
+}
+
+/// A folder in the user's data folder.
+fn data_folder(name: &str) -> Option<PathBuf> {
+    let variable =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let data = variable("XDG_DATA_HOME");
+    let data = data.or_else(|| variable("HOME").map(|home| home.join(".local/share")));
+    data.map(|data| data.join("galeras").join(name))
+}
+
+fn no_folder() -> io::Error {
+    io::Error::other("there is no folder for it: HOME is not set")
+}
+
+/// True if the folder has this value, and only the user can have written it.
+fn is_kept(folder: &Path, agreed: &Value) -> bool {
+    if !is_private(folder) {
+        return false;
+    }
+    let digest = Digest::of_json(agreed);
+    let text = fs::read_to_string(folder.join(file_name(&digest))).unwrap_or_default();
+    // A truncated file, or one whose content does not fit its name, is ignored.
+    let said = serde_json::from_str::<Value>(&text).ok().and_then(|v| v.get("agreed").cloned());
+    said.is_some_and(|said| Digest::of_json(&said) == digest)
+}
+
+fn keep(folder: &Path, agreed: &Value) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    if !is_private(folder) {
+        let why = format!("others may write to {}", folder.display());
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    }
+    let digest = Digest::of_json(agreed);
+    let text = json!({"agreed": agreed, "at": timestamp()});
+    WholeFile::write(&folder.join(file_name(&digest)), format!("{text:#}\n").as_bytes())
 }
 
 fn file_name(digest: &Digest) -> String {
@@ -90,7 +147,6 @@ fn is_private(folder: &Path) -> bool {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
@@ -130,5 +186,23 @@ mod tests {
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
         assert!(!here.knows(&agreed) && here.remember(&agreed).is_err());
         assert!(!TrustMemory::default().knows(&agreed));
+    }
+
+    #[test]
+    fn a_store_is_known_by_more_than_its_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let memory = StoreMemory { folder: Some(dir.path().join("stores")) };
+        let (store, other) = (dir.path().join("cache"), dir.path().join("other"));
+        assert!(memory.remember(&store).is_err(), "there is none");
+        fs::create_dir(&store).unwrap();
+        fs::create_dir(&other).unwrap();
+        assert!(!memory.knows(&store));
+        memory.remember(&store).unwrap();
+        fs::write(store.join("x"), "").unwrap();
+        assert!(memory.knows(&store) && !memory.knows(&other));
+        // Another folder takes its place.
+        fs::rename(&store, dir.path().join("old")).unwrap();
+        fs::rename(&other, &store).unwrap();
+        assert!(!memory.knows(&store));
     }
 }

@@ -1,10 +1,11 @@
 //! Consent to the actions of a workflow.
 //!
 //! [`Trust`] combines the actions that need no consent ([`Ground`]), the consent of the command
-//! line ([`Allowance`]) and of earlier runs, and the actions of a plan ([`requests`]). The reasons
-//! are in docs/trust.md.
+//! line ([`Allowance`]) and of earlier runs, and the actions of a plan ([`requests`]), among them
+//! the ways of data to servers (`DataFlow`). The reasons are in docs/trust.md.
 
 mod allowance;
+mod flow;
 mod ground;
 mod memory;
 
@@ -17,12 +18,13 @@ use self::ground::settled;
 use crate::locked;
 use crate::plan::Plan;
 use galeras_base::terminal_escape::{escape_all, shell_word};
-use galeras_operator::{Access, Consent, RefusedAccess};
+use galeras_operator::{Access, Consent, DataSource, RefusedAccess};
 use galeras_workflow::SourceSpan;
 
 pub use allowance::Allowance;
+pub(crate) use flow::DataFlow;
 pub use ground::Ground;
-pub use memory::TrustMemory;
+pub use memory::{StoreMemory, TrustMemory};
 
 /// All consent for a workflow: actions that need none, and consent of the command line, of earlier
 /// runs, and of this one.
@@ -99,6 +101,10 @@ impl Consent for Trust {
         locked(&self.refused).insert(access);
         Some(refused)
     }
+
+    fn is_users_data(&self, from: &DataSource) -> bool {
+        !self.everything && self.ground.is_users_data(from)
+    }
 }
 
 /// A requested action, its steps and outputs, and its place in the file.
@@ -123,8 +129,14 @@ impl AccessRequest {
 }
 
 /// The actions of these steps of the plan, of outputs and of the remote. Outputs count if there is
-/// a folder `out`. Each action occurs once, in the order of the plan.
-pub fn requests(plan: &Plan, steps: &[usize], out: Option<&Path>) -> Vec<AccessRequest> {
+/// a folder `out`. Each action occurs once, in the order of the plan. `consent` knows which data
+/// is the user's.
+pub fn requests(
+    plan: &Plan,
+    steps: &[usize],
+    out: Option<&Path>,
+    consent: &dyn Consent,
+) -> Vec<AccessRequest> {
     let mut found: Vec<AccessRequest> = Vec::new();
     let mut add = |access: &Access, by: String, place: SourceSpan| {
         let access = settled(access);
@@ -133,8 +145,10 @@ pub fn requests(plan: &Plan, steps: &[usize], out: Option<&Path>) -> Vec<AccessR
             None => found.push(AccessRequest { access, by: vec![by], place }),
         }
     };
-    for step in steps.iter().map(|at| &plan.steps[*at]) {
-        for demand in step.step.demands() {
+    let flow = DataFlow::of(plan, consent);
+    for (at, step) in steps.iter().map(|at| (*at, &plan.steps[*at])) {
+        let sends = flow.sends(at);
+        for demand in step.step.demands().into_iter().chain(sends) {
             let by = format!("step `{}`", step.name);
             add(&demand.access, by, step.span_of(&demand.at));
         }
@@ -171,14 +185,25 @@ pub fn phrase(access: &Access) -> String {
             let (name, to) = (escape_all(name), escape_all(&to.to_string()));
             format!("sends the value of the environment variable {name} to {to}{open}")
         }
-        Access::Host { to } => format!("connects to {}", escape_all(&to.to_string())),
+        Access::Host { to } => {
+            let with = if to.uses_credentials() { ", with your keys" } else { "" };
+            format!("connects to {}{with}", escape_all(&to.to_string()))
+        }
         Access::Read { path } => {
             let path = escape_all(&path.to_string_lossy());
             format!("reads {path}, outside of the workflow's folder and the current one")
         }
         Access::Write { path } => {
             let path = escape_all(&path.to_string_lossy());
-            format!("writes {path}, outside of the folder for outputs")
+            format!("writes {path}, outside of the folder for outputs, or hidden in it")
+        }
+        Access::Send { from, to } => {
+            let from = escape_all(&from.to_string());
+            let to = match to {
+                Some(to) => escape_all(&to.to_string()),
+                None => "the servers that its rows name".to_string(),
+            };
+            format!("sends data from {from}, which did not come with the workflow, to {to}")
         }
     }
 }

@@ -54,7 +54,8 @@ pub fn remote_head(url: &str, branch: Option<&str>, net: &Network) -> Result<Hea
         return Err(remote.explained(GitError::new(GitErrorKind::NotFound, what)));
     };
     let commit = ObjectId::from_hex(commit.as_bytes()).map_err(|_| {
-        let what = "its objects do not have SHA-1 names, which are the only supported ones";
+        let what = "the names of its objects are not SHA-1 (`git` also has SHA-256), and only SHA-1 \
+                    can be read";
         remote.explained(GitError::other(what))
     })?;
     let branch = branch.or(target).unwrap_or("HEAD").to_string();

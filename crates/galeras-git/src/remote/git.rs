@@ -109,6 +109,8 @@ pub(super) struct Remote {
     warned: Option<String>,
     activity: Activity,
     reported: Instant,
+    /// The server has answered the latest command.
+    answered: bool,
 }
 
 impl Remote {
@@ -125,6 +127,7 @@ impl Remote {
             warned: None,
             activity: Activity { what: "waiting", bytes: 0, objects: 0, detail: None },
             reported: Instant::now(),
+            answered: false,
         };
         remote.batch = match net.batch.get() {
             Some(batch) => *batch,
@@ -216,15 +219,20 @@ impl Remote {
         (self.net.activity)(Activity { what, detail: Some(detail), ..self.activity.clone() });
     }
 
-    /// Runs a command and repeats it after errors that may pass; returns its standard output.
+    /// Runs a command and repeats it after errors that may pass; returns its standard output. A server
+    /// that was silent from the start is not asked again: each attempt would take as long.
     /// Errors are `Interrupted`, `Limit`, `NotAgreed` for a redirect that the user must agree to,
     /// and the error that git's messages describe.
     pub(super) fn run(&mut self, task: &Task<'_>) -> Result<Vec<u8>> {
         let mut wait = self.net.backoff;
         let counted = self.activity.clone();
         for attempt in 1.. {
-            let error = match self.follow(task) {
-                Err(error) if error.kind == GitErrorKind::Transient && attempt < ATTEMPTS => error,
+            let begun = Instant::now();
+            let result = self.follow(task);
+            let is_silent = !self.answered && begun.elapsed() >= self.net.silence;
+            let repeat = attempt < ATTEMPTS && !is_silent;
+            let error = match result {
+                Err(error) if error.kind == GitErrorKind::Transient && repeat => error,
                 result => return result.map_err(|error| self.explained(error)),
             };
             let pause = error.retry_after.unwrap_or(wait).min(LONGEST_WAIT);
@@ -297,6 +305,9 @@ impl Remote {
     /// Runs a command within the limits.
     fn watched(&mut self, task: &Task<'_>) -> Result<(ExitStatus, Vec<u8>, Messages)> {
         self.net.check()?;
+        self.answered = false;
+        // `git://` has no logins, so nobody is asked for a password.
+        let asks = has_terminal() && !self.target.starts_with("git://");
         let mut command = self.command(task.folders.map(|(git_dir, _)| git_dir));
         // The headers that git reads: a redirect, a wait. They never reach the disk.
         command.env("GIT_TRACE_CURL", "1").env("GIT_TRACE_CURL_NO_DATA", "1");
@@ -323,7 +334,7 @@ impl Remote {
                         break status;
                     }
                     self.net.check()?;
-                    let limit = if first && has_terminal() { ASKING } else { self.net.silence };
+                    let limit = if first && asks { ASKING } else { self.net.silence };
                     if heard.elapsed() >= limit {
                         let seconds = limit.as_secs_f32();
                         let message = format!("the server was silent for {seconds} seconds");
@@ -341,6 +352,8 @@ impl Remote {
                 }
             }
             (heard, first) = (Instant::now(), false);
+            // Over HTTP, git also writes down its own requests.
+            self.answered = messages.answer.status != 0 || !self.target.starts_with("http");
             self.net.check()?;
             if let Some(error) = messages.stop.take() {
                 return Err(error);
@@ -429,10 +442,11 @@ impl GitProcess {
         prlimit(Some(process.pid()?), Resource::Data, limit)?;
         if let Some(from) = process.child.stdout.take() {
             let sender = sender.clone();
-            thread::spawn(move || receive(from, Piece::Output, &sender));
+            let read = move || receive(from, Piece::Output, &sender);
+            thread::Builder::new().spawn(read)?;
         }
         if let Some(from) = process.child.stderr.take() {
-            thread::spawn(move || receive(from, Piece::Message, &sender));
+            thread::Builder::new().spawn(move || receive(from, Piece::Message, &sender))?;
         }
         Ok(process)
     }

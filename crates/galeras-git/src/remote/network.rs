@@ -34,14 +34,15 @@ pub struct Network {
 type RedirectCheck = dyn Fn(&str, &str) -> Result<(), String> + Send + Sync;
 
 impl Network {
-    /// Settings with the usual waits: half a second before the second attempt, and a minute of
-    /// silence. Only redirects that `redirects` accepts are followed.
+    /// Settings with the usual waits: half a second before the second attempt, and 50 seconds of
+    /// silence, so that a server that never answers is given up within a minute. Only redirects that
+    /// `redirects` accepts are followed.
     pub fn new(
         interrupt: Arc<AtomicBool>,
         activity: Arc<dyn Fn(Activity) + Send + Sync>,
         redirects: Arc<RedirectCheck>,
     ) -> Self {
-        let (backoff, silence) = (Duration::from_millis(500), Duration::from_secs(60));
+        let (backoff, silence) = (Duration::from_millis(500), Duration::from_secs(50));
         let (environment, batch) = (Vec::new(), Arc::default());
         Self { interrupt, activity, backoff, silence, redirects, environment, batch }
     }

@@ -299,3 +299,24 @@ fn an_index_of_many_packs_names_none_elsewhere() {
     let error = mined(&dir).unwrap_err();
     assert!(error.message.contains("could not be found"), "{error}");
 }
+
+#[test]
+fn formats_that_are_not_read_are_named() {
+    for (extension, refused) in [
+        ("objectFormat = sha1", None),
+        ("objectFormat = sha256", Some("`sha256`, and only SHA-1")),
+        ("refStorage = files", None),
+        ("refstorage = reftable", Some("`reftable`, and only files")),
+    ] {
+        let (repository, _) = made(false);
+        let dir = repository.dir();
+        let config = dir.join(".git/config");
+        let text = fs::read_to_string(&config).unwrap();
+        let text = text.replace("repositoryformatversion = 0", "repositoryformatversion = 1");
+        fs::write(&config, format!("{text}[extensions]\n\t{extension}\n")).unwrap();
+        match refused {
+            Some(words) => drop(fails(Repository::open(dir), GitErrorKind::Other, words)),
+            None => drop(Repository::open(dir).unwrap().head(None).unwrap()),
+        }
+    }
+}

@@ -2,6 +2,20 @@
 //! them.
 //!
 //! All counts are integers, so the score of a corpus does not depend on the order of its pairs.
+//!
+//! # The paper's formulas, in [`CodeBleuMode::Strict`]
+//! - BLEU: the clipped number of matched n-grams by the number of the hypothesis' n-grams, for n
+//!   from 1 to 4; the geometric mean of the four, times the brevity penalty.
+//! - Weighted n-grams (equation 2): the same with weights in numerator and denominator, 5 for
+//!   keywords and 1 for other tokens. Both sums run over the hypothesis. Only unigrams have
+//!   weights. The paper stops there (N = 1); the published programs continue to n = 4 without
+//!   weights, and so do we: a text without keywords has the same value in both components.
+//! - Syntax: the clipped number of the hypothesis' subtrees in the reference by the number of the
+//!   reference's subtrees. A subtree that occurs once in the hypothesis matches one in the
+//!   reference, however often it occurs there.
+//! - Data flow: the same of the items of the data flow.
+//!
+//! `tests/reference/codebleu_strict.py` derives values from these formulas.
 
 use super::scorer::CodeBleuMode;
 
@@ -19,11 +33,11 @@ pub struct CodeBleuScores {
     pub codebleu: f64,
     /// BLEU over tokens separated by white space.
     pub ngram: f64,
-    /// BLEU's recall, in which a Python keyword weighs five times as much as another token. Its
-    /// brevity penalty is that of `ngram` under [`CodeBleuMode::Strict`] only: the peers take the
-    /// reference's length for 2.
+    /// BLEU in which a Python keyword weighs five times as much as another token. The peers compute
+    /// a recall and take the reference's length for 2.
     pub weighted: f64,
-    /// The share of the reference's subtrees that occur in the hypothesis.
+    /// The share of the reference's subtrees that occur in the hypothesis; as often as there under
+    /// [`CodeBleuMode::Strict`].
     pub syntax: f64,
     /// The share of the reference's data flow that occurs in the hypothesis. `None` under
     /// [`CodeBleuMode::Strict`] if the reference has no data flow; 0 in the other modes.
@@ -47,9 +61,12 @@ pub struct CodeBleuCounts {
     pub reference_ngrams: [u64; 3],
     /// Weight of the matched tokens, in fifths: 5 for a keyword, 1 for any other token.
     pub matched_fifths: u64,
+    /// Weight of the hypotheses' tokens, in fifths, at least 1 for each pair.
+    pub hypothesis_fifths: u64,
     /// Weight of the references' tokens, in fifths, at least 5 for each pair.
     pub reference_fifths: u64,
-    /// Subtrees of the references that occur in the hypothesis.
+    /// Subtrees of the references that occur in the hypothesis; under [`CodeBleuMode::Strict`] at
+    /// most as often as in the hypothesis.
     pub matched_subtrees: u64,
     /// Subtrees of the references.
     pub reference_subtrees: u64,
@@ -67,16 +84,20 @@ impl CodeBleuCounts {
         let precisions = [0, 1, 2, 3].map(|n| (self.matched[n], self.hypothesis_ngrams[n]));
         let brevity = brevity(self.reference_tokens, self.hypothesis_tokens);
         let ngram = brevity * mean_of_orders(precisions);
-        let [two, three, four] = [1, 2, 3].map(|n| (self.matched[n], self.reference_ngrams[n - 1]));
-        let recalls = [(self.matched_fifths, self.reference_fifths), two, three, four];
-        let brevity = match mode {
-            CodeBleuMode::Strict => brevity,
-            // The peers take the length of the pair (tokens, weights) as the number of tokens.
+        let weighted = match mode {
+            CodeBleuMode::Strict => {
+                let [_, two, three, four] = precisions;
+                let one = (self.matched_fifths, self.hypothesis_fifths);
+                brevity * mean_of_orders([one, two, three, four])
+            }
             CodeBleuMode::Published | CodeBleuMode::CodeXGlue => {
-                self::brevity(2 * self.pairs, self.hypothesis_tokens)
+                let recall = |n: usize| (self.matched[n], self.reference_ngrams[n - 1]);
+                let one = (self.matched_fifths, self.reference_fifths);
+                // The peers take the length of the pair (tokens, weights) as the number of tokens.
+                let brevity = self::brevity(2 * self.pairs, self.hypothesis_tokens);
+                brevity * mean_of_orders([one, recall(1), recall(2), recall(3)])
             }
         };
-        let weighted = brevity * mean_of_orders(recalls);
         let syntax = share(self.matched_subtrees, self.reference_subtrees);
         let flow = share(self.matched_flow, self.reference_flow);
 
@@ -135,6 +156,7 @@ mod tests {
             hypothesis_ngrams: [4, 3, 2, 1],
             reference_ngrams: [3, 2, 1],
             matched_fifths: 8,
+            hypothesis_fifths: 8,
             reference_fifths: 8,
             matched_subtrees: 1,
             reference_subtrees: 4,

@@ -24,6 +24,7 @@ fn is_keyword(token: &str, mode: CodeBleuMode) -> bool {
 /// The tokens of one reference.
 #[derive(Clone, Debug)]
 pub(super) struct ReferenceTokens {
+    mode: CodeBleuMode,
     names: Interner,
     tokens: Vec<u32>,
     /// By number: the token is a keyword.
@@ -52,7 +53,7 @@ impl ReferenceTokens {
         };
         let tokens: Vec<u32> = words(text).map(number).collect();
         let keywords = tokens.iter().copied().filter(|&token| is_keyword[token as usize]).collect();
-        Self { names, tokens, is_keyword, keywords }
+        Self { mode, names, tokens, is_keyword, keywords }
     }
 
     /// Adds the n-grams of a hypothesis, and those of this reference, to `counts`.
@@ -65,6 +66,8 @@ impl ReferenceTokens {
         keywords.extend(tokens.iter().copied().filter(is_keyword));
         let matched: [u64; 4] = grams.matches(&self.tokens, tokens, self.names.count());
         let [of_keywords] = grams.matches(&self.keywords, keywords, self.names.count());
+        // The hypothesis may have keywords that the reference lacks.
+        let own_keywords = words(text).filter(|token| self::is_keyword(token, self.mode)).count();
         let ngrams = |tokens: &[u32], n: usize| tokens.len().saturating_sub(n).max(1) as u64;
         for (n, matched) in matched.into_iter().enumerate() {
             counts.matched[n] += matched;
@@ -76,6 +79,7 @@ impl ReferenceTokens {
         counts.hypothesis_tokens += tokens.len() as u64;
         counts.reference_tokens += self.tokens.len() as u64;
         counts.matched_fifths += matched[0] + 4 * of_keywords;
+        counts.hypothesis_fifths += (tokens.len() + 4 * own_keywords).max(1) as u64;
         counts.reference_fifths += self.fifths();
     }
 
@@ -100,6 +104,9 @@ mod tests {
     fn keywords_weigh_five_fifths() {
         let counts = counted("if x : return y", "return x");
         assert_eq!((counts.matched_fifths, counts.reference_fifths), (6, 13));
+        assert_eq!(counts.hypothesis_fifths, 6);
+        // The reference has neither `for` nor `in`.
+        assert_eq!(counted("if x : return y", "for x in y").hypothesis_fifths, 12);
         assert_eq!((counts.hypothesis_tokens, counts.reference_tokens), (2, 5));
         let counts_of_repeats = counted("a b a b a b", "a b c a b a").matched;
         assert_eq!(counts_of_repeats, [5, 3, 1, 0]);
@@ -111,6 +118,7 @@ mod tests {
     fn an_empty_side_has_one_ngram_of_each_order() {
         let counts = counted("", "");
         assert_eq!((counts.reference_fifths, counts.reference_ngrams), (5, [1; 3]));
+        assert_eq!(counts.hypothesis_fifths, 1);
         assert_eq!((counts.hypothesis_ngrams, counts.matched), ([1; 4], [0; 4]));
     }
 

@@ -69,7 +69,12 @@ impl CodeBleu {
         reference.tokens.count(text, &mut self.ngrams, &mut counts);
         let of = &reference.parsed;
         counts.reference_subtrees = of.subtrees.len() as u64;
-        counts.matched_subtrees = common(&of.subtrees, &parsed.subtrees).0;
+        let (all, paired) = common(&of.subtrees, &parsed.subtrees);
+        counts.matched_subtrees = match self.mode {
+            CodeBleuMode::Strict => paired,
+            // The peers look up each subtree of the reference, also when its partners are used up.
+            CodeBleuMode::Published | CodeBleuMode::CodeXGlue => all,
+        };
         counts.reference_flow = of.flow.len() as u64;
         counts.matched_flow = common(&of.flow, &parsed.flow).1;
         Ok((counts.scores(self.mode, &self.weights), counts))
@@ -100,9 +105,9 @@ impl CodeBleu {
 /// The definition of CodeBLEU: ours, or that of a published program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CodeBleuMode {
-    /// The bugs of the published programs are fixed: comments and docstrings are ignored in syntax
-    /// and data flow, a data flow without a match is 0, and the data flow is left out if the
-    /// reference has none.
+    /// The formulas of the paper (see `counts`): the weighted n-grams are a precision and matched
+    /// subtrees are clipped. Comments and docstrings are ignored in syntax and data flow, a data
+    /// flow without a match is 0, and the data flow is left out if the reference has none.
     #[default]
     Strict,
     /// The numbers of papers, those of PyPI's `codebleu` 0.7.0 (k4black): comments and docstrings

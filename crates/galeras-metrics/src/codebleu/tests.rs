@@ -1,4 +1,5 @@
-//! Agreement of CodeBLEU with the peers' numbers, `tests/reference/codebleu.json`.
+//! Agreement of CodeBLEU with the peers' numbers, `tests/reference/codebleu.json`, and with the
+//! paper's formulas, `codebleu_strict.json`.
 
 use serde_json::Value;
 
@@ -28,6 +29,7 @@ fn add(sum: &mut CodeBleuCounts, pair: &CodeBleuCounts) {
     sum.hypothesis_tokens += pair.hypothesis_tokens;
     sum.reference_tokens += pair.reference_tokens;
     sum.matched_fifths += pair.matched_fifths;
+    sum.hypothesis_fifths += pair.hypothesis_fifths;
     sum.reference_fifths += pair.reference_fifths;
     sum.matched_subtrees += pair.matched_subtrees;
     sum.reference_subtrees += pair.reference_subtrees;
@@ -89,7 +91,7 @@ fn every_pair_and_the_corpus_equal_the_peer_over_the_linked_grammar() {
     assert_equal("corpus", &corpus, &reference["linked_in_order"]["corpus"]);
 }
 
-/// n-grams do not depend on the mode, except for the brevity penalty of the weighted ones.
+/// n-grams do not depend on the mode, except for the weighted ones.
 #[test]
 fn correct_differs_from_the_peer_as_documented() {
     let reference = reference();
@@ -111,4 +113,39 @@ fn correct_differs_from_the_peer_as_documented() {
     assert_eq!(pair("empty_hyp").codebleu, 0.0);
     assert_eq!(pair("dataflow_zero_match").dataflow, Some(0.0));
     assert!((pair("identical").codebleu - 1.0).abs() < 1e-12);
+}
+
+/// The components of many pairs, derived from the paper's formulas in Python.
+#[test]
+fn the_components_follow_the_papers_formulas() {
+    let derived: Value =
+        serde_json::from_str(include_str!("../../../../tests/reference/codebleu_strict.json"))
+            .unwrap();
+    let peers = reference();
+    let mut trees = 0;
+    for (pairs, wanted) in
+        [(&derived["pairs"], &derived["own"]), (&peers["pairs"], &derived["peers"])]
+    {
+        for (name, pair) in pairs.as_object().unwrap() {
+            let (scores, counts) = score(CodeBleuMode::Strict, pair);
+            let wanted = &wanted[name];
+            for (component, ours) in [("ngram", scores.ngram), ("weighted", scores.weighted)] {
+                let derived = wanted[component].as_f64().unwrap();
+                assert!(
+                    (ours - derived).abs() < 1e-12,
+                    "{name} {component}: {ours}, not {derived}"
+                );
+            }
+            if let Some([matched, all]) = wanted["subtrees"].as_array().map(Vec::as_slice) {
+                let found = (counts.matched_subtrees, counts.reference_subtrees);
+                assert_eq!(
+                    (matched.as_u64(), all.as_u64()),
+                    (Some(found.0), Some(found.1)),
+                    "{name}"
+                );
+                trees += 1;
+            }
+        }
+    }
+    assert!(trees >= 150, "{trees}");
 }

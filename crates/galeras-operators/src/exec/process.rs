@@ -4,16 +4,21 @@
 //! Its standard output is a pipe and not a file: a program that ignores a full disk would otherwise
 //! lose rows and report success.
 
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::collections::HashSet;
+use std::convert::Infallible;
+use std::fs::{self, File};
+use std::future::pending;
+use std::hash::{BuildHasher as _, RandomState};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::AsyncReadExt;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, ChildStdout, Command};
+use tokio::time::timeout;
 
 use galeras_operator::{LowerContext, StepError};
 
@@ -21,6 +26,12 @@ use galeras_operator::{LowerContext, StepError};
 const GRACE: Duration = Duration::from_secs(10);
 
 const CHUNK: usize = 1 << 16;
+
+/// The bytes of the standard error that are kept: its end.
+const ERRORS: usize = 2_000;
+
+/// How long the rest of the standard error is waited for after the end of all processes.
+const REST: Duration = Duration::from_secs(1);
 
 /// Runs the command until it has ended and its output is in the file `output`.
 ///
@@ -38,10 +49,10 @@ pub(super) async fn run(
         StepError::new(format!("cannot run the command {name}: {error}")).because(error)
     };
     let scratch = cx.scratch.path().map_err(failed)?;
-    let errors = scratch.join("stderr");
     let group = CommandGroup::start().map_err(failed)?;
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(command).current_dir(&cx.base).process_group(group.id());
+    shell.env(&group.mark, MARKED);
     for (port, path) in inputs {
         shell.env(format!("GALERAS_INPUT_{}", port.to_uppercase()), path);
     }
@@ -50,12 +61,20 @@ pub(super) async fn run(
         [(_, path)] => Stdio::from(File::open(path).map_err(failed)?),
         _ => Stdio::null(),
     };
-    shell.stdin(stdin).stdout(Stdio::piped()).stderr(File::create(&errors).map_err(failed)?);
+    shell.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
     let file = File::create(output).map_err(failed)?;
     let mut child = shell.spawn().map_err(failed)?;
+    let mut stderr = child.stderr.take().ok_or_else(|| failed(io::Error::other("no pipe")))?;
+    let mut said = Vec::new();
+    let listen = async {
+        // After an error as after its end there is nothing more to read.
+        let _ = keep_end(&mut stderr, &mut said).await;
+        pending::<Infallible>().await
+    };
     let ended = tokio::select! {
         ended = finish(&mut child, file, GRACE) => ended,
         () = cx.env.cancel.cancelled() => return Err(StepError::interrupted()),
+        never = listen => match never {},
     };
     let ended = ended.map_err(|error| {
         let message = format!("cannot keep what the command {name} prints: {error}");
@@ -70,7 +89,7 @@ pub(super) async fn run(
                     (`>/dev/null &`)";
         return Err(StepError::new(message).help(help));
     };
-    group.end().await;
+    drop(group);
     if status.success() {
         return Ok(());
     }
@@ -79,9 +98,10 @@ pub(super) async fn run(
         let folder = std::env::temp_dir();
         message.push_str(&format!("; no space left on device in {}", folder.display()));
     }
-    let said = last_lines(&errors).map_err(failed)?;
-    if !said.is_empty() {
-        message.push_str(&format!("; it said:\n{said}"));
+    let _ = timeout(REST, keep_end(&mut stderr, &mut said)).await;
+    let said = String::from_utf8_lossy(&said);
+    if !said.trim().is_empty() {
+        message.push_str(&format!("; it said:\n{}", said.trim()));
     }
     Err(StepError::new(message))
 }
@@ -167,23 +187,33 @@ fn explained(status: ExitStatus) -> String {
     }
 }
 
-/// The last lines of a text file, at most 2,000 bytes.
-fn last_lines(path: &Path) -> io::Result<String> {
-    const BYTES: u64 = 2_000;
-    let mut file = File::open(path)?;
-    let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(BYTES)))?;
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).trim().to_string())
+/// Reads the standard error up to its end into `last`, which keeps the last bytes. A command may
+/// print errors without end, so neither the disk nor the memory holds all of them.
+async fn keep_end(from: &mut (impl AsyncRead + Unpin), last: &mut Vec<u8>) -> io::Result<()> {
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        let read = from.read(&mut buffer).await?;
+        if read == 0 {
+            return Ok(());
+        }
+        last.extend_from_slice(&buffer[..read]);
+        last.drain(..last.len().saturating_sub(ERRORS));
+    }
 }
 
-/// Waits for the end of its standard input. Then it kills its group, but first the descendants that
-/// have left the group: `timeout`, for example, leads a new one.
+/// The value of the variable that marks the processes of a command.
+const MARKED: &str = "1";
+
+/// Waits for the end of its standard input. Then it kills its group, but first the processes of the
+/// command that have left the group, as [`CommandGroup::processes`] finds them.
 const WATCH: &str = r#"
 trap '' HUP INT QUIT TERM USR1 USR2 ALRM TSTP TTIN TTOU
 read -r line
 found=
+for environ in $(grep -lsF "$0=" /proc/[0-9]*/environ); do
+    pid=${environ#/proc/}
+    found="$found${pid%/environ} "
+done
 more=1
 while [ "$more" ]; do
     more=
@@ -206,19 +236,25 @@ kill -s KILL $found
 kill -s KILL 0
 "#;
 
-/// The time that the watcher gets to end a group; it needs a tenth of a second.
-const PATIENCE: Duration = Duration::from_secs(2);
-const POLL: Duration = Duration::from_millis(2);
+/// How often the processes of a command are looked for and killed, if new ones appear meanwhile.
+const PASSES: usize = 100;
 
-/// The process group of a command. Dropping it ends every process of the command.
+/// The processes of a command. Dropping it kills all of them.
+///
+/// They are a process group, but a process may leave it (`setsid`, `timeout`), and its parent may end
+/// first, so that it is nobody's child (a daemon). So a variable in the environment, which
+/// processes inherit, marks them as well.
 ///
 /// A second shell, the watcher, leads the group that the command joins. It reads from a pipe that
-/// never has data. When the pipe is closed, by us or by the kernel after a SIGKILL, the watcher kills
-/// all processes of the command. A death signal (`PR_SET_PDEATHSIG`) would only reach the shell that
+/// never has data. If this program is killed, the kernel closes the pipe, and the watcher kills all
+/// processes of the command. A death signal (`PR_SET_PDEATHSIG`) would only reach the shell that
 /// runs the command, not its children.
 struct CommandGroup {
-    watcher: Child,
+    /// Waited for on drop only, so that the id of the group is not reused before.
+    _watcher: Child,
     id: Pid,
+    /// The variable that only processes of the command have.
+    mark: String,
 }
 
 impl CommandGroup {
@@ -227,9 +263,11 @@ impl CommandGroup {
     /// # Errors
     /// If no process can be started.
     fn start() -> io::Result<Self> {
+        let mark = format!("GALERAS_COMMAND_{:016x}", RandomState::new().hash_one(()));
         let watcher = Command::new("sh")
             .arg("-c")
             .arg(WATCH)
+            .arg(&mark)
             .current_dir("/")
             .process_group(0)
             .stdin(Stdio::piped())
@@ -238,41 +276,81 @@ impl CommandGroup {
             .spawn()?;
         let id = watcher.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let id = id.ok_or_else(|| io::Error::other("a process without a number"))?;
-        Ok(Self { watcher, id })
+        Ok(Self { _watcher: watcher, id, mark })
     }
 
-    /// The id of the group. It is not reused during the lifetime of this value, since the watcher
-    /// that leads the group is only waited for on drop.
     fn id(&self) -> i32 {
         self.id.as_raw_nonzero().get()
     }
 
-    /// Ends the processes that a finished command left running.
-    async fn end(mut self) {
-        // At least the watcher exists; if it cannot be killed, dropping it tries again.
-        let _ = kill_process_group(self.id, Signal::KILL);
-        let _ = self.watcher.wait().await;
+    /// The processes of the group, those with the mark, and all of their descendants. Systems
+    /// without `/proc` expose none.
+    fn processes(&self) -> Vec<Pid> {
+        let mark = format!("{}={MARKED}", self.mark);
+        let is_marked = |process: &Process| {
+            // Processes of other users cannot be read.
+            let environ = fs::read(format!("/proc/{}/environ", process.id)).unwrap_or_default();
+            environ.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+        };
+        let (mut found, mut others): (Vec<Process>, Vec<Process>) =
+            Process::all().partition(|process| process.group == self.id() || is_marked(process));
+        let mut at = 0;
+        while let Some(parent) = found.get(at).map(|process| process.id) {
+            found.extend(others.extract_if(.., |process| process.parent == parent));
+            at += 1;
+        }
+        found.iter().filter_map(|process| Pid::from_raw(process.id)).collect()
     }
 }
 
 impl Drop for CommandGroup {
     fn drop(&mut self) {
-        drop(self.watcher.stdin.take());
-        for _ in 0..PATIENCE.as_millis() / POLL.as_millis() {
-            match self.watcher.try_wait() {
-                Ok(None) => std::thread::sleep(POLL),
-                // It has killed itself as the last process.
-                Ok(Some(_)) | Err(_) => return,
+        let mut killed = HashSet::new();
+        for _ in 0..PASSES {
+            let mut found = self.processes();
+            // A process that is about to end starts no others.
+            found.retain(|process| killed.insert(process.as_raw_nonzero()));
+            if found.is_empty() {
+                break;
+            }
+            for process in found {
+                // It may have ended.
+                let _ = kill_process(process, Signal::KILL);
             }
         }
-        // The group may be gone already, for example if the command killed its watcher.
         let _ = kill_process_group(self.id, Signal::KILL);
     }
 }
 
+/// A running process.
+#[derive(Debug)]
+struct Process {
+    id: i32,
+    parent: i32,
+    group: i32,
+}
+
+impl Process {
+    /// All processes that the system shows, without zombies.
+    fn all() -> impl Iterator<Item = Self> {
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        entries.filter_map(|entry| {
+            let id: i32 = entry.file_name().to_str()?.parse().ok()?;
+            let stat = fs::read(entry.path().join("stat")).ok()?;
+            // The name is in parentheses, and may hold anything.
+            let end = stat.iter().rposition(|byte| *byte == b')')?;
+            let mut fields = str::from_utf8(&stat[end + 1..]).ok()?.split_whitespace();
+            let state = fields.next()?;
+            let mut number = || fields.next()?.parse::<i32>().ok();
+            let (parent, group) = (number()?, number()?);
+            (state != "Z").then_some(Self { id, parent, group })
+        })
+    }
+}
+
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
+    use std::io::{Read as _, Seek as _};
     use std::os::unix::process::ExitStatusExt;
 
     use super::*;
@@ -316,6 +394,14 @@ mod tests {
             Err(error) => assert_eq!(error.kind(), io::ErrorKind::StorageFull),
             other => panic!("{other:?}"),
         }
+    }
+
+    #[tokio::test]
+    async fn of_errors_without_end_the_last_are_kept() {
+        let printed = "it went wrong\n".repeat(100_000) + "the end";
+        let mut last = Vec::new();
+        keep_end(&mut printed.as_bytes(), &mut last).await.unwrap();
+        assert_eq!(last, &printed.as_bytes()[printed.len() - ERRORS..]);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Map, Value};
 
 use super::Format;
+use crate::read::json_scan::scan_typed;
 use galeras_operator::StepError;
 use galeras_operator::table_digest::type_name;
 use galeras_sql::session::check_parquet;
@@ -73,6 +74,9 @@ pub(super) fn read_table(
     let batches: Vec<RecordBatch> = match format {
         Format::Jsonl => {
             check_json(BufReader::new(open()?), schema)?;
+            // The parser takes the last value of a key that an object has twice.
+            scan_typed(BufReader::new(open()?))
+                .map_err(|what| format!("in its standard output, {what}"))?;
             arrow::json::ReaderBuilder::new(Arc::clone(schema))
                 .with_strict_mode(true)
                 .build(BufReader::new(open()?))
@@ -265,7 +269,6 @@ fn fit(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, String> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use std::io::Write;
 
@@ -324,6 +327,15 @@ mod tests {
         }
         // The last line break may be missing after a complete object.
         assert_eq!(rows(&bytes[..bytes.len() - 1], Format::Jsonl), Ok(4));
+    }
+
+    #[test]
+    fn a_key_that_comes_twice_is_told_with_its_line() {
+        let error =
+            rows(b"{\"id\":\"a\",\"x\":1}\n{\"id\":\"b\",\"x\":1,\"x\":2}\n", Format::Jsonl);
+        let error = error.unwrap_err();
+        let start = "in its standard output, line 2: an object has the key `x` twice";
+        assert!(error.starts_with(start), "{error}");
     }
 
     #[test]

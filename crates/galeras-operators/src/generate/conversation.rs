@@ -145,7 +145,6 @@ fn add(forecast: &mut RequestForecast, ask: &Ask, earlier: u64, price: Option<&P
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use serde_json::json;
 

@@ -19,34 +19,77 @@
 //! code. Prompts of doctests, and code within a line between single backticks, are left unchanged.
 //!
 //! # Reasoning
-//! Text between `<think>` and `</think>`, including its fences, is not part of the answer; without
-//! an end tag it runs to the end of the answer. An end tag alone drops everything before it: some
-//! chat templates put `<think>` into the prompt. Both tags count only at the beginning of a line
-//! and outside of blocks, since code may be about such tags.
+//! Models mark their thoughts, each family in its way ([`MARKS`]). Text between two marks, including
+//! its fences, is not part of the answer.
+//!
+//! - Without a closing mark, the thoughts run to the end of the answer. A mark in the middle of a
+//!   line begins such thoughts only if text or the end of the line follows directly:
+//!   `the <think> tag` is about the mark.
+//! - A closing mark alone drops everything before it: some chat templates put the opening one into
+//!   the prompt. In the middle of a line it does so only if code follows, or if there is none before.
+//! - Code may be about marks. They do not count within blocks, nor within quotes or backticks of one
+//!   line, nor in an answer that is Python as a whole.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-const THINK: &str = "<think>";
-const END_THINK: &str = "</think>";
+use galeras_python::parses;
+
+/// The marks around thoughts. Letters may be large or small.
+const MARKS: &[Mark] = &[
+    // DeepSeek, Qwen, GLM, MiniMax, Nemotron, Phi, Hunyuan and most others.
+    Mark { open: "<think>", close: "</think>" },
+    Mark { open: "<thinking>", close: "</thinking>" },
+    // Gemini's endpoint for OpenAI's protocol, EXAONE.
+    Mark { open: "<thought>", close: "</thought>" },
+    Mark { open: "<thoughts>", close: "</thoughts>" },
+    Mark { open: "<reasoning>", close: "</reasoning>" },
+    // Mistral.
+    Mark { open: "[THINK]", close: "[/THINK]" },
+    Mark { open: "<seed:think>", close: "</seed:think>" },
+    Mark { open: "<longcat_think>", close: "</longcat_think>" },
+    // Kimi.
+    Mark { open: "◁think▷", close: "◁/think▷" },
+    // The channels of gpt-oss ("harmony"), with its other messages before the final one.
+    Mark { open: "<|channel|>analysis<|message|>", close: "<|channel|>final<|message|>" },
+    // Gemma.
+    Mark { open: "<|channel>thought", close: "<channel|>" },
+    // Cohere.
+    Mark { open: "<|START_THINKING|>", close: "<|END_THINKING|>" },
+    // OpenThinker, Sky-T1.
+    Mark { open: "<|begin_of_thought|>", close: "<|end_of_thought|>" },
+];
+
+#[derive(Debug, PartialEq)]
+struct Mark {
+    open: &'static str,
+    close: &'static str,
+}
 
 const BLANKS: [char; 2] = [' ', '\t'];
 
-/// The code in `answer`, without its fences; it ends with the line feed before the closing one.
-/// Borrowed unless lines were dedented, or parts joined.
-///
-/// Takes time linear in the answer.
-pub(super) fn code(answer: &str) -> Cow<'_, str> {
-    let mut best: Option<(u8, Block)> = None;
-    let mut kept: Vec<Range<usize>> = Vec::new();
+/// The code of an answer, and the thoughts in it.
+#[derive(Debug, PartialEq)]
+pub(super) struct Extracted<'a> {
+    /// Without fences; it ends with the line feed before the closing one. Borrowed unless lines were
+    /// dedented, or parts joined.
+    pub(super) code: Cow<'a, str>,
+    pub(super) reasoning: Option<String>,
+}
+
+/// Takes an answer apart, in time linear in its length.
+pub(super) fn extract(answer: &str) -> Extracted<'_> {
+    let mut parts = Parts::default();
+    // The parts before a closing mark that may only be mentioned.
+    let mut before_close: Option<Parts> = None;
+    let mut opened: Option<Opened> = None;
     let mut open: Option<Open> = None;
     // The column of the innermost list item's text.
     let mut margin = 0;
-    let mut kept_from = 0;
     let mut at = 0;
     let mut end = 0;
     while at < answer.len() {
-        // The rest of a line after a tag is read as a line with a known end.
+        // The rest of a line after a mark is read as a line with a known end.
         if at >= end {
             end = line_end(answer, at);
         }
@@ -55,62 +98,213 @@ pub(super) fn code(answer: &str) -> Cow<'_, str> {
         at = end;
         if let Some(block) = &open {
             if block.is_closed_by(line) {
-                choose(&mut best, answer, block, start);
+                choose(&mut parts.best, answer, block, start);
                 open = None;
             }
             continue;
         }
         let text = line.trim_start_matches(BLANKS);
-        let tag = start + (line.len() - text.len());
-        if text.starts_with(THINK) {
-            kept.push(kept_from..tag);
-            let rest = tag + THINK.len();
-            at = answer[rest..]
-                .find(END_THINK)
-                .map_or(answer.len(), |offset| rest + offset + END_THINK.len());
-            kept_from = at;
+        let indent = columns(line);
+        if let Some(fence) = Fence::opening(text)
+            && indent <= margin + 3
+        {
+            margin = margin.min(indent);
+            open = Some(Open { fence, indent, margin, from: end });
+        } else if let Some(tag) = first_tag(line) {
             margin = 0;
-        } else if text.starts_with(END_THINK) {
-            kept.clear();
-            best = None;
-            at = tag + END_THINK.len();
-            kept_from = at;
-            margin = 0;
-        } else if !text.trim_start().is_empty() {
-            let indent = columns(line);
-            if let Some(fence) = Fence::opening(text)
-                && indent <= margin + 3
-            {
-                margin = margin.min(indent);
-                open = Some(Open { fence, indent, margin, from: end });
-            } else {
-                margin = list_item(text)
-                    .filter(|_| indent <= margin + 3)
-                    .map_or_else(|| margin.min(indent), |width| indent + width);
+            let begins_line = tag.at == line.len() - text.len();
+            let (from, to) = (start + tag.at, start + tag.at + tag.len);
+            at = to;
+            if tag.closes {
+                match opened.take().filter(|opened| opened.mark == tag.mark) {
+                    Some(opened) => parts.close(opened, from, to),
+                    None => {
+                        let before = std::mem::take(&mut parts);
+                        if begins_line {
+                            before_close = None;
+                        } else if before.best.is_some() {
+                            before_close = Some(before);
+                        }
+                        parts.leave_out(0, 0..from, to);
+                    }
+                }
+            } else if begins_line {
+                let thoughts = closing(answer, to, tag.mark);
+                parts.leave_out(from, to..thoughts.start, thoughts.end);
+                at = thoughts.end;
+            } else if opened.is_none() {
+                opened = Some(parts.open(tag.mark, from, to));
             }
+        } else if !text.trim_start().is_empty() {
+            margin = list_item(text)
+                .filter(|_| indent <= margin + 3)
+                .map_or_else(|| margin.min(indent), |width| indent + width);
         }
     }
     if let Some(block) = &open {
-        choose(&mut best, answer, block, answer.len());
+        choose(&mut parts.best, answer, block, answer.len());
     }
-    match best {
+    if let Some(opened) = opened.filter(|opened| opened.begins_thoughts(answer)) {
+        parts.close(opened, answer.len(), answer.len());
+    }
+    if parts.best.is_none() && !parts.thoughts.is_empty() && is_python(answer) {
+        return Extracted { code: Cow::Borrowed(answer), reasoning: None };
+    }
+    if let Some(before) = before_close
+        && parts.best.is_none()
+    {
+        let rest = parts.text(answer);
+        if rest.starts_with(' ') || !is_python(&rest) {
+            parts = before;
+        }
+    }
+    let code = match &parts.best {
         Some((_, block)) => block.text(answer),
-        None => join(answer, kept, kept_from),
+        None => parts.text(answer),
+    };
+    Extracted { code, reasoning: parts.reasoning(answer) }
+}
+
+/// Longest text that is parsed to find out if it is code about marks.
+const MAX_PARSED: usize = 1 << 16;
+
+fn is_python(text: &str) -> bool {
+    text.len() <= MAX_PARSED && matches!(parses(text), Ok(true))
+}
+
+/// The parts of an answer up to a position.
+#[derive(Default)]
+struct Parts {
+    /// The best block, with its rank.
+    best: Option<(u8, Block)>,
+    /// The text outside of thoughts, up to `kept_from`.
+    kept: Vec<Range<usize>>,
+    kept_from: usize,
+    thoughts: Vec<Range<usize>>,
+}
+
+/// An opening mark within a line, and the parts at it.
+struct Opened {
+    mark: &'static Mark,
+    from: usize,
+    to: usize,
+    best: Option<(u8, Block)>,
+    kept: usize,
+    kept_from: usize,
+    thoughts: usize,
+}
+
+impl Opened {
+    /// True for a mark without a closing one that is not just mentioned.
+    fn begins_thoughts(&self, answer: &str) -> bool {
+        let next = answer[self.to..].chars().next();
+        next.is_none_or(|next| matches!(next, '\r' | '\n') || next.is_alphanumeric())
     }
 }
 
-/// The rest of an answer outside the fences.
-fn join(answer: &str, kept: Vec<Range<usize>>, kept_from: usize) -> Cow<'_, str> {
-    let mut parts = kept
-        .into_iter()
-        .chain(std::iter::once(kept_from..answer.len()))
-        .filter_map(|part| answer.get(part))
-        .filter(|part| !part.is_empty());
-    let first = parts.next().unwrap_or_default();
-    match parts.next() {
-        None => Cow::Borrowed(first),
-        Some(second) => Cow::Owned([first, second].into_iter().chain(parts).collect()),
+impl Parts {
+    /// Leaves out the answer from `from` to `to`, with these thoughts.
+    fn leave_out(&mut self, from: usize, thoughts: Range<usize>, to: usize) {
+        self.kept.push(self.kept_from..from);
+        self.kept_from = to;
+        self.thoughts.push(thoughts);
     }
+
+    fn open(&self, mark: &'static Mark, from: usize, to: usize) -> Opened {
+        let (kept, thoughts) = (self.kept.len(), self.thoughts.len());
+        let (best, kept_from) = (self.best.clone(), self.kept_from);
+        Opened { mark, from, to, best, kept, kept_from, thoughts }
+    }
+
+    /// Leaves out everything from an opening mark to the closing one.
+    fn close(&mut self, opened: Opened, from: usize, to: usize) {
+        self.best = opened.best;
+        self.kept.truncate(opened.kept);
+        self.kept_from = opened.kept_from;
+        self.thoughts.truncate(opened.thoughts);
+        self.leave_out(opened.from, opened.to..from, to);
+    }
+
+    /// The answer without thoughts.
+    fn text<'a>(&self, answer: &'a str) -> Cow<'a, str> {
+        let rest = self.kept_from..answer.len();
+        let mut parts = self
+            .kept
+            .iter()
+            .chain([&rest])
+            .filter_map(|part| answer.get(part.clone()))
+            .filter(|part| !part.is_empty());
+        let first = parts.next().unwrap_or_default();
+        match parts.next() {
+            None => Cow::Borrowed(first),
+            Some(second) => Cow::Owned([first, second].into_iter().chain(parts).collect()),
+        }
+    }
+
+    fn reasoning(&self, answer: &str) -> Option<String> {
+        let thoughts = self.thoughts.iter().filter_map(|part| answer.get(part.clone()));
+        let thoughts = thoughts.map(str::trim).filter(|thought| !thought.is_empty());
+        Some(thoughts.collect::<Vec<_>>().join("\n\n")).filter(|all| !all.is_empty())
+    }
+}
+
+/// A mark in a text.
+struct Tag {
+    at: usize,
+    len: usize,
+    mark: &'static Mark,
+    closes: bool,
+}
+
+/// The first mark in `line` that is not in quotes or backticks.
+fn first_tag(line: &str) -> Option<Tag> {
+    let mut at = 0;
+    while let Some(&byte) = line.as_bytes().get(at) {
+        if matches!(byte, b'"' | b'\'' | b'`') {
+            let after = at + run(&line[at..], byte);
+            let quote = &line[at..after];
+            let opens = byte != b'\'' || !is_apostrophe(&line[..at]);
+            let end = opens.then(|| line[after..].find(quote)).flatten();
+            at = end.map_or(after, |offset| after + offset + quote.len());
+            continue;
+        }
+        if let Some(tag) = tag_at(line, at) {
+            return Some(tag);
+        }
+        at += 1;
+    }
+    None
+}
+
+/// The mark at a position of a text.
+fn tag_at(text: &str, at: usize) -> Option<Tag> {
+    let rest = &text.as_bytes()[at..];
+    if !matches!(rest.first(), Some(b'<' | b'[' | 0xe2)) {
+        return None;
+    }
+    let is = |mark: &str| {
+        rest.get(..mark.len()).is_some_and(|part| part.eq_ignore_ascii_case(mark.as_bytes()))
+    };
+    MARKS.iter().find_map(|mark| {
+        let closes = is(mark.close);
+        let len = if closes { mark.close.len() } else { mark.open.len() };
+        (closes || is(mark.open)).then_some(Tag { at, len, mark, closes })
+    })
+}
+
+/// True if a quote after this text is the apostrophe of a word (`it's`), not the quote of a string,
+/// which may have a prefix (`rb'`).
+fn is_apostrophe(before: &str) -> bool {
+    let word = &before[before.trim_end_matches(char::is_alphanumeric).len()..];
+    let is_prefix = word.len() <= 2 && word.bytes().all(|byte| b"bfrtuBFRTU".contains(&byte));
+    !word.is_empty() && !is_prefix
+}
+
+/// The closing mark after `from`; the end of the answer if there is none.
+fn closing(answer: &str, from: usize, mark: &'static Mark) -> Range<usize> {
+    let mut tags = (from..answer.len()).filter_map(|at| tag_at(answer, at));
+    let tag = tags.find(|tag| tag.closes && tag.mark == mark);
+    tag.map_or(answer.len()..answer.len(), |tag| tag.at..tag.at + tag.len)
 }
 
 /// The position after the line that begins at `start`.
@@ -189,6 +383,7 @@ impl Open {
     }
 }
 
+#[derive(Clone)]
 struct Block {
     range: Range<usize>,
     indent: usize,

@@ -43,7 +43,7 @@ pub const GENERATE: &dyn Operator = &GenerateOperator;
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: NAME,
-    version: 1,
+    version: 2,
     // The grain, like the effect, is that of a model behind a server.
     grain: Grain::of::<ServerStep, _>(),
     effect: Effect::External,

@@ -278,7 +278,10 @@ mod tests {
     #[test]
     fn code_is_found_again_in_its_fence() {
         for code in ["def f(): 1", "\"\"\"\n```\n\"\"\"", "`````"] {
-            assert_eq!(super::super::extract::code(&fenced(code)).trim_end_matches('\n'), code);
+            assert_eq!(
+                super::super::extract::extract(&fenced(code)).code.trim_end_matches('\n'),
+                code
+            );
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::compute::can_cast_types;
+use arrow::datatypes::DataType;
 use datafusion::dataframe::DataFrame;
 use serde_json::{Value, json};
 
@@ -79,7 +81,8 @@ impl Source {
 }
 
 /// Optional columns of the answers, in addition to the answer and its sample.
-const FACTS: [&str; 4] = ["finish_reason", "reported_model", "prompt_tokens", "completion_tokens"];
+const FACTS: [&str; 5] =
+    ["finish_reason", "reported_model", "prompt_tokens", "completion_tokens", "reasoning"];
 
 pub(super) fn check(args: &GenerateArgs, cx: &BindContext, errors: &mut Vec<ArgError>) {
     let Some(answers) = cx.inputs.get(ANSWERS) else { return };
@@ -170,8 +173,9 @@ impl Source {
             on.iter().map(|name| texts_of(batches, name)).collect::<Result<_, _>>()?;
         let texts = texts_of(batches, &self.answer)?;
         let optional = |name: &str| -> Result<Option<Vec<ArrayRef>>, StepError> {
-            let there = batches.first().is_some_and(|b| b.column_by_name(name).is_some());
-            there.then(|| texts_of(batches, name)).transpose()
+            let column = batches.first().and_then(|batch| batch.column_by_name(name));
+            let usable = column.is_some_and(|c| can_cast_types(c.data_type(), &DataType::Utf8));
+            usable.then(|| texts_of(batches, name)).transpose()
         };
         let (samples, models) = (optional(SAMPLE)?, optional(MODEL)?);
         let facts: Vec<Option<Vec<ArrayRef>>> =
@@ -214,6 +218,7 @@ impl Source {
                     model: of(&facts[1]),
                     prompt_tokens: of(&facts[2]).and_then(|text| text.parse().ok()),
                     completion_tokens: of(&facts[3]).and_then(|text| text.parse().ok()),
+                    reasoning: of(&facts[4]),
                     ..ModelTurn::default()
                 };
                 let key = (key, sample);

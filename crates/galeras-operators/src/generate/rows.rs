@@ -1,5 +1,7 @@
 //! The rows to answer, and answers in memory.
 
+use std::borrow::Cow;
+
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::compute::interleave;
 use arrow::datatypes::DataType;
@@ -20,6 +22,9 @@ pub(super) type TokenPair = (String, Option<f64>);
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct ModelTurn {
     pub(super) content: String,
+    /// The thoughts, from the server's field for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) reasoning: Option<String>,
     /// The reason for the end of the text, in the server's words.
     pub(super) finish_reason: Option<String>,
     /// The model that the server names.
@@ -36,6 +41,13 @@ pub(super) struct ModelTurn {
     pub(super) question: Option<Digest>,
 }
 
+/// A body in which no answer was found. It is kept like an answer, as it was paid: a later version of
+/// this program may read it.
+#[derive(Serialize, Deserialize)]
+pub(super) struct UnreadBody<'a> {
+    pub(super) body: Cow<'a, str>,
+}
+
 /// The answer to a conversation: every turn of the model.
 pub(super) type ModelAnswer = Vec<ModelTurn>;
 
@@ -47,12 +59,14 @@ pub(super) struct NoAnswer {
     pub(super) reason: String,
     /// The next run may succeed.
     pub(super) again: bool,
+    /// The body of a response in which no answer was found.
+    pub(super) unread: Option<Box<str>>,
 }
 
 impl NoAnswer {
     /// A failure caused by the row.
     pub(super) fn of_row(rule: &str, reason: impl Into<String>) -> Self {
-        Self { rule: rule.into(), reason: reason.into(), again: false }
+        Self { rule: rule.into(), reason: reason.into(), again: false, unread: None }
     }
 }
 

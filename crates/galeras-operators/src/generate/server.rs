@@ -18,10 +18,12 @@ use super::args::GenerateArgs;
 use super::conversation::{Chat, Inquiry, forecast, inquiries};
 use super::provider::Provider;
 use super::request;
-use super::rows::{ModelAnswer, ModelTurn, NoAnswer, PromptRows};
+use super::rows::{ModelAnswer, ModelTurn, NoAnswer, PromptRows, UnreadBody};
 use super::tables::{AnswerColumns, AnswerForm, REFUSAL, SampleOutcome, tables};
 use galeras_base::digest::Digest;
-use galeras_chat::{Ask, Budget, ChatClient, ChatError, ChatNotice, ChatSettings, Endpoint, Price};
+use galeras_chat::{
+    Answer, Ask, Budget, ChatClient, ChatError, ChatNotice, ChatSettings, Endpoint, Price,
+};
 use galeras_net::Secret;
 use galeras_operator::columns::{is_text, require_column};
 use galeras_operator::{
@@ -33,6 +35,8 @@ use galeras_workflow::code::Code;
 
 /// The version of the question's format.
 const QUESTION: u32 = 1;
+/// The version of kept answers. They were paid, so a new version of the operator uses them.
+const KEPT: u32 = 1;
 
 #[derive(Debug)]
 pub(super) struct ServerStep {
@@ -109,11 +113,32 @@ impl ServerStep {
 
     /// The newest answer to a question from the pinned version.
     fn known(&self, answers: &dyn KnownAnswers, question: &Digest) -> Option<ModelTurn> {
+        let turn = |text: &str| {
+            serde_json::from_str::<ModelTurn>(text).ok().or_else(|| {
+                let unread: UnreadBody<'_> = serde_json::from_str(text).ok()?;
+                self.args.protocol().answer(&unread.body).map(|answer| self.turn(answer))
+            })
+        };
         let all = answers.known(question);
-        let turns =
-            all.iter().rev().filter_map(|text| serde_json::from_str::<ModelTurn>(text).ok());
-        let turn = turns.into_iter().find(|turn| self.has_pinned_version(turn));
+        let mut turns = all.into_iter().rev().filter_map(turn);
+        let turn = turns.find(|turn| self.has_pinned_version(turn));
         turn.map(|turn| ModelTurn { question: Some(*question), ..turn })
+    }
+
+    fn turn(&self, answer: Answer) -> ModelTurn {
+        let refused = answer.content.is_empty() && answer.refusal.is_some();
+        ModelTurn {
+            content: if refused { answer.refusal.unwrap_or_default() } else { answer.content },
+            reasoning: answer.reasoning,
+            finish_reason: if refused { Some(REFUSAL.into()) } else { answer.finish_reason },
+            model: answer.model,
+            prompt_tokens: answer.prompt_tokens,
+            completion_tokens: answer.completion_tokens,
+            logprobs: answer.logprobs.filter(|_| self.args.logprobs()).map(|tokens| {
+                tokens.into_iter().map(|token| (token.token, token.logprob)).collect()
+            }),
+            question: None,
+        }
     }
 
     fn has_pinned_version(&self, turn: &ModelTurn) -> bool {
@@ -136,6 +161,10 @@ impl BoundStep for ServerStep {
 
     fn recipe_args(&self) -> Option<Value> {
         Some(self.named())
+    }
+
+    fn recipe_version(&self) -> Option<u32> {
+        Some(KEPT)
     }
 
     fn ports(&self) -> &[Port] {
@@ -414,11 +443,17 @@ impl Asking<'_> {
         drop(place);
         let answer = match answer {
             Ok(answer) => answer,
-            Err(ChatError::Failed { rule, reason, .. }) => {
+            Err(ChatError::Failed { rule, reason, unread, .. }) => {
+                if let Some(body) = &unread {
+                    let kept = UnreadBody { body: body.as_ref().into() };
+                    let kept = serde_json::to_string(&kept).unwrap_or_default();
+                    self.answers.keep(question, &kept).await.map_err(all)?;
+                }
                 return Err(Ended::Unanswered(NoAnswer {
                     rule: rule.to_string(),
                     reason,
                     again: true,
+                    unread,
                 }));
             }
             Err(error @ ChatError::OverBudget(_)) => {
@@ -433,18 +468,7 @@ impl Asking<'_> {
                 return Err(all(if is_renamed { error.help(help) } else { error }));
             }
         };
-        let refused = answer.content.is_empty() && answer.refusal.is_some();
-        let turn = ModelTurn {
-            content: if refused { answer.refusal.unwrap_or_default() } else { answer.content },
-            finish_reason: if refused { Some(REFUSAL.into()) } else { answer.finish_reason },
-            model: answer.model,
-            prompt_tokens: answer.prompt_tokens,
-            completion_tokens: answer.completion_tokens,
-            logprobs: answer.logprobs.filter(|_| self.step.args.logprobs()).map(|tokens| {
-                tokens.into_iter().map(|token| (token.token, token.logprob)).collect()
-            }),
-            question: Some(*question),
-        };
+        let turn = ModelTurn { question: Some(*question), ..self.step.turn(answer) };
         let kept = serde_json::to_string(&turn).unwrap_or_default();
         self.answers.keep(question, &kept).await.map_err(all)?;
         if !self.step.has_pinned_version(&turn) {
@@ -474,4 +498,32 @@ fn with_kept(error: StepError, rows: u64) -> StepError {
     };
     let advice = error.advice().map(|advice| format!("{advice}; {kept}")).unwrap_or(kept);
     error.help(advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Kept(Vec<String>);
+
+    impl KnownAnswers for Kept {
+        fn known(&self, _: &Digest) -> Vec<&str> {
+            self.0.iter().map(String::as_str).collect()
+        }
+    }
+
+    #[test]
+    fn a_kept_body_that_can_be_read_by_now_is_an_answer() {
+        let args = serde_json::from_value(json!({"model": "m"})).unwrap();
+        let step = ServerStep { args, model: "m".into(), key: vec![], pinned: None, ports: vec![] };
+        let kept = |body: &str| serde_json::to_string(&UnreadBody { body: body.into() }).unwrap();
+        let known = |all: &[String]| {
+            step.known(&Kept(all.to_vec()), &Digest::of(b"question")).map(|turn| turn.content)
+        };
+        let damaged = kept("{\"choices\": ");
+        let body = json!({"choices": [{"message": {"content": "x"}}]}).to_string();
+        assert_eq!(known(&[]), None);
+        assert_eq!(known(std::slice::from_ref(&damaged)), None);
+        assert_eq!(known(&[kept(&body), damaged]).as_deref(), Some("x"));
+    }
 }

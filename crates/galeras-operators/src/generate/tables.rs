@@ -11,7 +11,7 @@ use datafusion::datasource::MemTable;
 use serde::Serialize;
 
 use super::args::Extract;
-use super::extract;
+use super::extract::extract;
 use super::rows::{ModelAnswer, ModelTurn, NoAnswer, PromptRows, TokenPair};
 use crate::typed_rows;
 use galeras_base::digest::Digest;
@@ -70,6 +70,7 @@ fn answer_fields(columns: AnswerColumns) -> Vec<FieldRef> {
         sample_field(),
         text_field("prediction", "the code of the answer, or all of it with `extract: raw`"),
         text_field("raw_response", "the answer as it came"),
+        text("reasoning", "the model's thoughts: a field of the server, or from between marks"),
         text("finish_reason", "why the answer ends, in the server's word"),
         read,
         written,
@@ -103,6 +104,8 @@ fn logprob_fields() -> [FieldRef; 4] {
 /// The columns of [`RejectedRow`].
 fn reject_fields(columns: AnswerColumns) -> Vec<FieldRef> {
     let mut fields = reject_columns();
+    let body = "the body of a response in which no answer was found";
+    fields.push(describe("raw_response", DataType::Utf8, true, body, None));
     if columns.models {
         fields.push(text_field(MODEL, "the model whose answer is missing"));
     }
@@ -178,6 +181,7 @@ pub(super) fn tables(
     let rejects = table(cx, rows, &rejects.table, &own, &failed, |outcome, why| RejectedRow {
         rule: &why.rule,
         reason: &why.reason,
+        raw_response: why.unread.as_deref(),
         model: form.columns.models.then(|| form.models[outcome.model].as_str()),
         sample: outcome.sample,
     })?;
@@ -215,6 +219,7 @@ fn table<'a, T, Row: Serialize>(
 struct RejectedRow<'a> {
     rule: &'a str,
     reason: &'a str,
+    raw_response: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<&'a str>,
     sample: u32,
@@ -229,6 +234,7 @@ struct AnswerRow<'a> {
     sample: u32,
     prediction: Cow<'a, str>,
     raw_response: &'a str,
+    reasoning: Option<Cow<'a, str>>,
     finish_reason: Option<&'a str>,
     prompt_tokens: Option<u64>,
     completion_tokens: Option<u64>,
@@ -250,13 +256,16 @@ impl<'a> AnswerRow<'a> {
         let last = answer.last();
         let raw_response = last.map_or("", |turn| turn.content.as_str());
         let finish_reason = last.and_then(|turn| turn.finish_reason.as_deref());
-        let prediction = match (finish_reason, form.extract) {
-            (Some(REFUSAL), _) => Cow::Borrowed(""),
+        let (prediction, marked) = match (finish_reason, form.extract) {
+            (Some(REFUSAL), _) => (Cow::Borrowed(""), None),
             (_, Extract::Code) => {
-                Cow::Owned(extract::code(raw_response).trim_end_matches(['\r', '\n']).to_owned())
+                let found = extract(raw_response);
+                let code = found.code.trim_end_matches(['\r', '\n']).to_owned();
+                (Cow::Owned(code), found.reasoning)
             }
-            (_, Extract::Raw) => Cow::Borrowed(raw_response),
+            (_, Extract::Raw) => (Cow::Borrowed(raw_response), None),
         };
+        let reasoning = last.and_then(|turn| turn.reasoning.as_deref()).map(Cow::Borrowed);
         // Tokens are unknown if the server did not report those of some turn.
         let tokens = |of: fn(&ModelTurn) -> Option<u64>| {
             answer.iter().map(of).sum::<Option<u64>>().filter(|sum| i64::try_from(*sum).is_ok())
@@ -270,6 +279,7 @@ impl<'a> AnswerRow<'a> {
             sample,
             prediction,
             raw_response,
+            reasoning: reasoning.or_else(|| marked.map(Cow::Owned)),
             finish_reason,
             prompt_tokens: tokens(|turn| turn.prompt_tokens),
             completion_tokens: tokens(|turn| turn.completion_tokens),
@@ -372,7 +382,6 @@ fn summed<'a>(
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -65,7 +65,7 @@ impl TypedOperator for MethodsOperator {
 
     const DESCRIPTOR: Descriptor = Descriptor {
         name: "methods",
-        version: 1,
+        version: 2,
         grain: Grain::of::<BoundMethods, _>(),
         effect: Effect::Pure,
         inputs: InputPorts::None,

@@ -297,7 +297,6 @@ fn corpus_files() -> Result<Vec<(String, Vec<u8>)>, StepError> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

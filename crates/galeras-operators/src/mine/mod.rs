@@ -74,7 +74,7 @@ impl TypedOperator for MineOperator {
 
     const DESCRIPTOR: Descriptor = Descriptor {
         name: "mine",
-        version: 3,
+        version: 4,
         grain: Grain::of::<BoundMine, _>(),
         effect: Effect::External,
         inputs: InputPorts::One,

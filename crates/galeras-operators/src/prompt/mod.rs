@@ -81,7 +81,7 @@ impl TypedOperator for PromptOperator {
 
     const DESCRIPTOR: Descriptor = Descriptor {
         name: "prompt",
-        version: 2,
+        version: 3,
         grain: Grain::of::<BoundPrompt, _>(),
         effect: Effect::Pure,
         inputs: InputPorts::One,

@@ -266,7 +266,6 @@ fn remembered(line: &[u8]) -> Option<(String, Tip)> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -365,15 +365,15 @@ impl BoundStep for BoundQuery {
                 let to = ServerAddress::of(&self.args.base_url);
                 let name = self.token().map(|_| self.args.token_env.clone());
                 let demand = to.map(|to| match name {
-                    Some(name) => Demand::new("token_env", Access::Variable { name, to }),
-                    None => Demand::new("base_url", Access::Host { to }),
+                    Some(name) => Demand::listing("token_env", Access::Variable { name, to }),
+                    None => Demand::listing("base_url", Access::Host { to }),
                 });
                 demand.into_iter().collect()
             }
             From::List(listed) => {
                 let locations = listed.locations(&self.base);
                 let accesses = locations.iter().flat_map(accesses_of);
-                accesses.map(|access| Demand::new("repos", access)).collect()
+                accesses.map(|access| Demand::listing("repos", access)).collect()
             }
         };
         file.into_iter().chain(asked).collect()

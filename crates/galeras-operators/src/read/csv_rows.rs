@@ -176,7 +176,7 @@ impl CsvRows {
 }
 
 /// The most bytes of a row: those that a text column can hold.
-const MAX_ROW_BYTES: usize = i32::MAX as usize / 2;
+pub(super) const MAX_ROW_BYTES: usize = i32::MAX as usize / 2;
 
 /// The most values of a row, far more than a table has columns. Rows with fewer are reported with
 /// their exact number.
@@ -202,7 +202,6 @@ fn checked(row: &CsvRow) -> Result<(), String> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -15,6 +15,7 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use super::csv_rows::{CsvRow, CsvRows};
 use super::csv_values::{GuessedType, typed};
 use super::types::DeclaredTypes;
+use galeras_operator::worker_threads::on_thread;
 use galeras_sql::session::{MAX_COLUMNS, too_many_columns, two_columns};
 
 /// The schema of the file: the declared types, and inferred types for the other columns, from all
@@ -68,7 +69,7 @@ impl PartitionStream for CsvPartition {
     fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
         let mut stream = RecordBatchReceiverStream::builder(Arc::clone(&self.schema), QUEUE);
         let (sender, file, schema) = (stream.tx(), self.file.clone(), Arc::clone(&self.schema));
-        stream.spawn_blocking(move || {
+        let read = move || -> DataFusionResult<()> {
             let mut reader = TextReader::open(&file).map_err(DataFusionError::Execution)?;
             while let Some(rows) = reader.next().map_err(DataFusionError::Execution)? {
                 let batch = rows.typed(&schema).map_err(DataFusionError::Execution)?;
@@ -77,6 +78,11 @@ impl PartitionStream for CsvPartition {
                 }
             }
             Ok(())
+        };
+        // It waits for the receiver.
+        stream.spawn(async move {
+            let result = on_thread(move || Ok(read())).await;
+            result.unwrap_or_else(|error| Err(DataFusionError::External(Box::new(error))))
         });
         stream.build()
     }

@@ -316,7 +316,6 @@ pub(super) fn start_of(text: &str) -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use arrow::array::AsArray;
 

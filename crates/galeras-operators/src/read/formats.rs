@@ -2,21 +2,29 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
+use std::sync::Arc;
 
+use datafusion::common::exec_datafusion_err;
 use datafusion::dataframe::DataFrame;
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::SessionContext;
+use datafusion::object_store::ObjectStoreExt as _;
+use datafusion::object_store::memory::InMemory;
+use datafusion::object_store::path::Path as ObjectPath;
 use datafusion::prelude::{JsonReadOptions, ParquetReadOptions};
+use futures::TryStreamExt as _;
 use schemars::JsonSchema;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 use super::csv_table::{csv_schema, csv_table};
 use super::json_values::{check_values, has_floats};
 use super::types::{DeclaredTypes, with_declared};
 use super::{json_scan, pandas};
+use galeras_base::digest::Digest;
 use galeras_sql::session::check_parquet;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display)]
@@ -72,8 +80,71 @@ pub(super) fn check_whole(file: &Path, format: FileFormat) -> Result<(), String>
     }
 }
 
-fn buffered(file: &Path) -> Result<BufReader<File>, String> {
-    Ok(BufReader::with_capacity(1 << 16, File::open(file).map_err(|e| e.to_string())?))
+/// The mark that Windows programs write before text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// The text of a file, after its byte order mark if it has one.
+pub(super) fn buffered(file: &Path) -> Result<BufReader<File>, String> {
+    text(file).map(|(reader, _)| reader).map_err(|e| e.to_string())
+}
+
+/// The text of a file, and true if it had a byte order mark.
+fn text(file: &Path) -> std::io::Result<(BufReader<File>, bool)> {
+    let mut reader = BufReader::with_capacity(1 << 16, File::open(file)?);
+    let marked = reader.fill_buf()?.starts_with(BYTE_ORDER_MARK);
+    if marked {
+        reader.consume(BYTE_ORDER_MARK.len());
+    }
+    Ok((reader, marked))
+}
+
+/// The address at which DataFusion finds the file and no other: it takes a path as a pattern. The
+/// readers of JSON do not know the byte order mark, so a text with one is in memory without it.
+async fn address(session: &SessionContext, file: &Path) -> Result<String, DataFusionError> {
+    let file = file.canonicalize()?;
+    let url = Url::from_file_path(&file)
+        .map_err(|()| exec_datafusion_err!("its path cannot be written as an address"))?;
+    let (mut reader, marked) = text(&file)?;
+    if !marked {
+        return Ok(url.into());
+    }
+    let mut rest = Vec::new();
+    reader.read_to_end(&mut rest)?;
+    let (store, name) = (InMemory::new(), "text");
+    store.put(&ObjectPath::from(name), rest.into()).await?;
+    let base = format!("memory://{}", Digest::of(url.as_str().as_bytes()));
+    let base = Url::parse(&base).map_err(|error| exec_datafusion_err!("{error}"))?;
+    session.register_object_store(&base, Arc::new(store));
+    Ok(format!("{base}/{name}"))
+}
+
+/// Reads a JSON file to its end, since its types are inferred from values of any kind: a column of
+/// numbers and texts is taken for texts.
+///
+/// # Errors
+/// The problem with the file, with its line.
+pub(super) async fn check_readable(
+    rows: &DataFrame,
+    file: &Path,
+    format: FileFormat,
+    declared: &DeclaredTypes,
+) -> Result<(), String> {
+    let lines = match format {
+        FileFormat::Jsonl => true,
+        FileFormat::Json if !pandas::is_object(file) => false,
+        _ => return Ok(()),
+    };
+    let read = async {
+        let mut batches = rows.clone().execute_stream().await?;
+        while batches.try_next().await?.is_some() {}
+        Ok::<(), DataFusionError>(())
+    };
+    match read.await {
+        Ok(()) => Ok(()),
+        Err(error) => buffered(file)
+            .and_then(|file| check_values(file, lines, declared))
+            .and(Err(galeras_operator::plain_message(&error))),
+    }
 }
 
 /// The file with its types: declared ones, and others inferred from all of it.
@@ -86,14 +157,11 @@ pub(super) async fn open(
     format: FileFormat,
     declared: &DeclaredTypes,
 ) -> Result<DataFrame, DataFusionError> {
-    let path = file.to_string_lossy();
-    let path = path.as_ref();
-    // A fetched file has no suffix; its format is already known.
-    let suffix = file.extension().map(|e| format!(".{}", e.to_string_lossy())).unwrap_or_default();
     match format {
         FileFormat::Parquet => {
-            let options = ParquetReadOptions { file_extension: &suffix, ..Default::default() };
-            session.read_parquet(path, options).await
+            // The format is known, whatever the suffix.
+            let options = ParquetReadOptions { file_extension: "", ..Default::default() };
+            session.read_parquet(address(session, file).await?, options).await
         }
         FileFormat::Csv => {
             let schema = csv_schema(file, declared).map_err(DataFusionError::Execution)?;
@@ -103,8 +171,9 @@ pub(super) async fn open(
             session.read_batch(pandas::read(file, declared).map_err(DataFusionError::Execution)?)
         }
         FileFormat::Jsonl | FileFormat::Json => {
+            let path = address(session, file).await?;
             let options = JsonReadOptions {
-                file_extension: &suffix,
+                file_extension: "",
                 schema_infer_max_records: usize::MAX,
                 newline_delimited: format == FileFormat::Jsonl,
                 ..Default::default()
@@ -114,7 +183,7 @@ pub(super) async fn open(
                 let values = buffered(file).and_then(|file| check_values(file, lines, declared));
                 values.map_err(DataFusionError::Execution)
             };
-            let inferred = match session.read_json(path, options.clone()).await {
+            let inferred = match session.read_json(&path, options.clone()).await {
                 Ok(inferred) => inferred,
                 // The reader reports the problem, but with line numbers of its current batch.
                 Err(error) => return check().and(Err(error)),
@@ -128,7 +197,7 @@ pub(super) async fn open(
             }
             check()?;
             let schema = with_declared(schema, declared);
-            session.read_json(path, JsonReadOptions { schema: Some(&schema), ..options }).await
+            session.read_json(&path, JsonReadOptions { schema: Some(&schema), ..options }).await
         }
     }
 }

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::io::BufRead;
 
+use super::csv_rows::MAX_ROW_BYTES;
 use galeras_sql::session::{MAX_COLUMN_DEPTH, MAX_COLUMNS};
 use galeras_workflow::quote;
 
@@ -14,9 +15,22 @@ use galeras_workflow::quote;
 ///
 /// # Errors
 /// A sentence with the line of the first mistake, or the error of the reader.
-pub(super) fn scan(mut reader: impl BufRead, brackets: usize) -> Result<(), String> {
+pub(super) fn scan(reader: impl BufRead, brackets: usize) -> Result<(), String> {
+    scanned(reader, brackets, false)
+}
+
+/// As [`scan`], for rows on lines whose declared types check their numbers.
+///
+/// # Errors
+/// As for [`scan`].
+pub(crate) fn scan_typed(reader: impl BufRead) -> Result<(), String> {
+    scanned(reader, 1, true)
+}
+
+fn scanned(mut reader: impl BufRead, brackets: usize, any_number: bool) -> Result<(), String> {
     let deepest = brackets + MAX_COLUMN_DEPTH;
-    let mut scan = Scan { line: 1, brackets, deepest, ..Scan::default() };
+    let mut scan = Scan { line: 1, brackets, deepest, any_number, ..Scan::default() };
+    let mut before = 0;
     loop {
         let bytes = reader.fill_buf().map_err(|e| e.to_string())?;
         if bytes.is_empty() {
@@ -30,10 +44,14 @@ pub(super) fn scan(mut reader: impl BufRead, brackets: usize) -> Result<(), Stri
                 at += rest.iter().take_while(|b| !matches!(b, b'"' | b'\\')).count();
                 continue;
             }
+            scan.offset = before + at as u64;
             scan.byte(*byte)?;
             at += 1;
         }
         let read = bytes.len();
+        before += read as u64;
+        // A text without an end spans the rest of the file.
+        scan.check_row(before)?;
         reader.consume(read);
     }
 }
@@ -41,10 +59,16 @@ pub(super) fn scan(mut reader: impl BufRead, brackets: usize) -> Result<(), Stri
 #[derive(Default)]
 struct Scan {
     line: u64,
+    /// The bytes before the current one.
+    offset: u64,
+    /// The offset and the line at which the current row begins.
+    row: Option<(u64, u64)>,
     /// The nesting depth of the columns' values, if the rows are objects.
     brackets: usize,
     /// The most open brackets allowed.
     deepest: usize,
+    /// Numbers may have any digits.
+    any_number: bool,
     text: Text,
     /// The bytes of the current text, if it may be a key.
     key: Vec<u8>,
@@ -139,6 +163,10 @@ impl Scan {
             b'[' => self.open(Bracket::List)?,
             b'}' | b']' => {
                 self.open.pop();
+                if self.open.len() < self.brackets {
+                    self.check_row(self.offset)?;
+                    self.row = None;
+                }
             }
             b':' => {
                 if let Some(Bracket::Object { key, .. }) = self.open.last_mut() {
@@ -157,7 +185,7 @@ impl Scan {
 
     /// A whole number too large for 64 bits is read as a float, with 17 digits.
     fn end_number(&mut self) -> Result<(), String> {
-        if self.number.len() < SHORTEST_LOSS {
+        if self.number.len() < SHORTEST_LOSS || self.any_number {
             self.number.clear();
             return Ok(());
         }
@@ -175,6 +203,11 @@ impl Scan {
 
     fn open(&mut self, bracket: Bracket) -> Result<(), String> {
         self.open.push(bracket);
+        // An object of columns has no rows.
+        let of_rows = self.brackets == 1 || matches!(self.open.first(), Some(Bracket::List));
+        if of_rows && self.open.len() == self.brackets {
+            self.row = Some((self.offset, self.line));
+        }
         if self.open.len() <= self.deepest {
             return Ok(());
         }
@@ -183,6 +216,16 @@ impl Scan {
              so keep the inner ones as text",
             self.line
         ))
+    }
+
+    /// Checks the length of the row, which is known up to this offset.
+    fn check_row(&self, offset: u64) -> Result<(), String> {
+        match self.row {
+            Some((start, line)) if offset - start > MAX_ROW => {
+                Err(format!("line {line}: the row has more than 1 GiB"))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn end_key(&mut self) -> Result<(), String> {
@@ -218,10 +261,13 @@ impl Scan {
         let name = quote(&String::from_utf8_lossy(&self.key));
         Err(format!(
             "line {line}: an object has the key {name} twice, and only one of its values could be \
-             kept; rename or remove one of them in the file"
+             kept; rename or remove one of them"
         ))
     }
 }
+
+/// The most bytes of a row, as in CSV.
+const MAX_ROW: u64 = if cfg!(test) { 1 << 20 } else { MAX_ROW_BYTES as u64 };
 
 const SHORTEST_LOSS: usize = 19;
 /// The most characters of a number that are checked: a float has at most 309 before its point.
@@ -311,6 +357,22 @@ mod tests {
         let columns = format!("{{\"x\":{{{}}}}}", labels.join(","));
         assert_eq!(scan(columns.as_bytes(), 2), Ok(()));
         assert!(scan(columns.as_bytes(), 1).is_err());
+    }
+
+    #[test]
+    fn a_row_without_an_end_is_refused_before_the_file_has_one() {
+        for (head, brackets) in
+            [("{\"a\":1}\n{\"a\":\"", 1), ("[{\"a\":1},\n{\"a\":\"", 2), ("\n{\"", 1)]
+        {
+            let endless = std::io::Read::chain(head.as_bytes(), std::io::repeat(b'x'));
+            let message = scan(std::io::BufReader::new(endless), brackets).unwrap_err();
+            assert_eq!(message, "line 2: the row has more than 1 GiB", "{head}");
+        }
+        // Neither many rows nor an object of columns are a row.
+        let rows = "{\"a\":\"0123456789\"}\n".repeat(100_000);
+        assert_eq!(scan(rows.as_bytes(), 1), Ok(()));
+        let columns = format!("{{\"a\":{{\"0\":\"{}\"}}}}", "x".repeat(2 << 20));
+        assert_eq!(scan(columns.as_bytes(), 2), Ok(()));
     }
 
     #[test]

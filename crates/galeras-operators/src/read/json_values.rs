@@ -43,7 +43,7 @@ pub(super) fn check_values(
         reader.end().map_err(failed)?;
     }
     let seen = rows.seen.borrow();
-    seen.iter().find_map(|(name, numbers)| numbers.loss(name)).map_or(Ok(()), Err)
+    seen.iter().find_map(|(name, values)| values.mistake(name)).map_or(Ok(()), Err)
 }
 
 /// The schema has a float, so whole numbers may be read as floats.
@@ -74,7 +74,7 @@ impl<R: Read> Read for LineCounter<'_, R> {
 struct Rows<'a> {
     declared: &'a DeclaredTypes,
     line: &'a Cell<u64>,
-    seen: RefCell<BTreeMap<String, Numbers>>,
+    seen: RefCell<BTreeMap<String, SeenValues>>,
     mistake: RefCell<Option<String>>,
 }
 
@@ -94,12 +94,10 @@ impl Rows<'_> {
             )),
             Some(_) => Ok(()),
             None => {
-                if matches!(value, Value::Number(_) | Value::Array(_) | Value::Object(_)) {
-                    let mut seen = self.seen.borrow_mut();
-                    match seen.get_mut(name) {
-                        Some(numbers) => numbers.see(value, line),
-                        None => seen.entry(name.to_owned()).or_default().see(value, line),
-                    }
+                let mut seen = self.seen.borrow_mut();
+                match seen.get_mut(name) {
+                    Some(values) => values.see(value, line),
+                    None => seen.entry(name.to_owned()).or_default().see(value, line),
                 }
                 Ok(())
             }
@@ -160,17 +158,33 @@ impl<'de> Visitor<'de> for RowVisitor<'_, '_> {
     }
 }
 
-/// The numbers of a column, including nested ones.
+/// The values of a column, including nested ones.
 #[derive(Default)]
-struct Numbers {
+struct SeenValues {
+    /// The kind of the first value, and its line.
+    kind: Option<(&'static str, u64)>,
+    /// The first value of another kind, and its line.
+    other: Option<(&'static str, u64)>,
     fraction: bool,
     /// The first whole number that is not exact as a float, and its line.
     long: Option<(u64, String)>,
-    inner: BTreeMap<String, Numbers>,
+    inner: BTreeMap<String, SeenValues>,
 }
 
-impl Numbers {
+impl SeenValues {
     fn see(&mut self, value: &Value, line: u64) {
+        let kind = match value {
+            Value::Null => return,
+            Value::Bool(_) => "true or false",
+            Value::Number(_) => "a number",
+            Value::String(_) => "a text",
+            Value::Array(_) => "a list",
+            Value::Object(_) => "an object",
+        };
+        let (first, _) = *self.kind.get_or_insert((kind, line));
+        if first != kind {
+            self.other.get_or_insert((kind, line));
+        }
         match value {
             Value::Number(number) => {
                 // Larger whole numbers are read as floats, and were already checked.
@@ -195,7 +209,14 @@ impl Numbers {
         }
     }
 
-    fn loss(&self, name: &str) -> Option<String> {
+    fn mistake(&self, name: &str) -> Option<String> {
+        if let (Some((first, before)), Some((kind, line))) = (self.kind, self.other) {
+            return Some(format!(
+                "line {line}: the column {} is {kind}, and on line {before} it is {first}; a column \
+                 has values of one kind, so write all of them as texts, in quotes",
+                quote(name)
+            ));
+        }
         if let (true, Some((line, number))) = (self.fraction, &self.long) {
             return Some(format!(
                 "line {line}: the column {} has fractions, and the whole number {number} more \
@@ -204,7 +225,7 @@ impl Numbers {
                 quote(name)
             ));
         }
-        self.inner.iter().find_map(|(key, inner)| inner.loss(&format!("{name}.{key}")))
+        self.inner.iter().find_map(|(key, inner)| inner.mistake(&format!("{name}.{key}")))
     }
 }
 
@@ -245,7 +266,6 @@ fn fits(value: &Value, data_type: &DataType) -> bool {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use std::sync::Arc;
 
@@ -274,6 +294,27 @@ mod tests {
         }
         assert_eq!(check("{\"x\":1.5}\n{\"x\":9007199254740992}\n\n", true, &[]), Ok(()));
         assert_eq!(check("{\"x\":1}\n{\"x\":9007199254740993}", true, &[]), Ok(()));
+    }
+
+    #[test]
+    fn values_of_two_kinds_are_named_with_their_lines() {
+        for (first, second, path, kinds) in [
+            ("1", "\"x\"", "x", ["a number", "a text"]),
+            ("\"x\"", "1.5", "x", ["a text", "a number"]),
+            ("true", "0", "x", ["true or false", "a number"]),
+            ("[1]", "1", "x", ["a list", "a number"]),
+            ("{}", "[]", "x", ["an object", "a list"]),
+            ("[1]", "[null,\"x\"]", "x.[]", ["a number", "a text"]),
+            ("{\"y\":{\"z\":1}}", "{\"y\":{\"z\":\"x\"}}", "x.y.z", ["a number", "a text"]),
+        ] {
+            let text = format!("{{\"x\":null}}\n{{\"x\":{first}}}\n{{\"x\":{second}}}\n");
+            let message = check(&text, true, &[]).unwrap_err();
+            let [before, after] = kinds;
+            let start =
+                format!("line 3: the column `{path}` is {after}, and on line 2 it is {before};");
+            assert!(message.starts_with(&start), "{text}: {message}");
+        }
+        assert_eq!(check("{\"x\":1}\n{\"x\":2.5,\"y\":[]}\n{\"x\":null}\n", true, &[]), Ok(()));
     }
 
     #[test]

@@ -5,7 +5,7 @@ mod csv_table;
 mod csv_values;
 mod fetch;
 mod formats;
-mod json_scan;
+pub(crate) mod json_scan;
 mod json_values;
 mod pandas;
 mod types;
@@ -19,13 +19,13 @@ use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::SessionContext;
-use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::{Expr, cast};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use self::fetch::fetch;
-use self::formats::{FileFormat, check_whole, open};
+use self::formats::{FileFormat, check_readable, check_whole, open};
 use self::types::{DeclaredTypes, check_storable, declared_types};
 use galeras_base::digest::Digest;
 use galeras_base::id::ID;
@@ -83,7 +83,7 @@ pub const READ: &dyn Operator = &ReadOperator;
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "read",
-    version: 4,
+    version: 5,
     grain: Grain::of::<BoundRead, _>(),
     effect: Effect::Pure,
     inputs: InputPorts::None,
@@ -147,7 +147,8 @@ impl Operator for ReadOperator {
             check_whole(&file, format)?;
             let raw = open(&cx.session, &file, format, &declared).await;
             let raw = raw.map_err(|e| galeras_operator::plain_message(&e))?;
-            check_storable(raw.schema().as_arrow()).map(|()| raw)
+            check_storable(raw.schema().as_arrow())?;
+            check_readable(&raw, &file, format, &declared).await.map(|()| raw)
         };
         let raw = guarded(sound).await.unwrap_or_else(|panic| {
             Err(format!("it is damaged, or not {format}: its reader gave up ({panic})"))
@@ -312,7 +313,15 @@ impl TableStep for BoundRead {
         let position = self.args.position.as_ref().filter(|_| self.positioned);
         let session = if position.is_some() { in_order(&cx.session) } else { cx.session.clone() };
         let raw = open(&session, &self.file, self.format, &self.declared).await?;
-        let renamed = self.names.iter().map(|(from, to)| column(from).alias(to));
+        // An id is made of values as they are stored: another kind of list gives the same one.
+        let kinds = Arc::new(raw.schema().as_arrow().clone());
+        let renamed = self.names.iter().zip(kinds.fields()).map(|((from, to), field)| {
+            let (value, stored) = (column(from), stored_type(field.data_type()));
+            match field.name() == from && *field.data_type() != stored {
+                true => cast(value, stored).alias(to),
+                false => value.alias(to),
+            }
+        });
         let mut renamed = raw.select(renamed.collect::<Vec<Expr>>())?;
         let mut names: Vec<&str> = self.names.iter().map(|(_, name)| name.as_str()).collect();
         if let Some(position) = position {

@@ -1,8 +1,7 @@
 //! Reads JSON as written by `pandas.DataFrame.to_json`: an object of columns, each an object of
 //! values by the row's label.
 
-use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, Read as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,6 +10,7 @@ use arrow::json::ReaderBuilder;
 use arrow::json::reader::infer_json_schema;
 use serde_json::{Map, Value};
 
+use super::formats::buffered;
 use super::json_values::{check_values, has_floats};
 use super::types::{DeclaredTypes, with_declared};
 
@@ -31,8 +31,8 @@ const ROWS: &str = "write it by rows: `to_json(lines=True, orient=\"records\")`"
 
 /// The JSON file is an object rather than a list.
 pub(super) fn is_object(file: &Path) -> bool {
-    let Ok(file) = File::open(file) else { return false };
-    let mut bytes = BufReader::new(file).bytes().map_while(Result::ok);
+    let Ok(text) = buffered(file) else { return false };
+    let mut bytes = text.bytes().map_while(Result::ok);
     bytes.find(|byte| !byte.is_ascii_whitespace()) == Some(b'{')
 }
 
@@ -40,15 +40,18 @@ pub(super) fn is_object(file: &Path) -> bool {
 /// keep the order of the first column.
 pub(super) fn read(file: &Path, declared: &DeclaredTypes) -> Result<RecordBatch, String> {
     check_size(file, MAX_BYTES, MAX_VALUES)?;
-    let reader = BufReader::new(File::open(file).map_err(|e| e.to_string())?);
-    let columns: Map<String, Value> = serde_json::from_reader(reader)
+    let columns: Map<String, Value> = serde_json::from_reader(buffered(file)?)
         .map_err(|e| format!("not a JSON list, nor an object of columns: {e}"))?;
     let (lines, rows) = lines(columns)?;
     let (schema, _) = infer_json_schema(lines.as_slice(), None).map_err(|e| e.to_string())?;
-    if has_floats(&schema) || !declared.is_empty() {
+    let check = || {
         // Each of these lines is a row of the file.
-        check_values(lines.as_slice(), true, declared)
-            .map_err(|why| why.replacen("line ", "row ", 1))?;
+        check_values(lines.as_slice(), true, declared).map_err(|why| {
+            why.replacen("line ", "row ", 1).replacen("and on line ", "and on row ", 1)
+        })
+    };
+    if has_floats(&schema) || !declared.is_empty() {
+        check()?;
     }
     let schema = Arc::new(with_declared(&schema, declared));
     let mut batches = ReaderBuilder::new(Arc::clone(&schema))
@@ -56,15 +59,15 @@ pub(super) fn read(file: &Path, declared: &DeclaredTypes) -> Result<RecordBatch,
         .build(lines.as_slice())
         .map_err(|e| e.to_string())?;
     match batches.next() {
-        Some(batch) => batch.map_err(|e| e.to_string()),
+        Some(Ok(batch)) => Ok(batch),
+        Some(Err(error)) => check().and(Err(error.to_string())),
         None => Ok(RecordBatch::new_empty(schema)),
     }
 }
 
 /// Estimates the memory before reading.
 fn check_size(file: &Path, max_bytes: u64, max_values: u64) -> Result<(), String> {
-    let file = File::open(file).map_err(|e| e.to_string())?;
-    let mut reader = BufReader::with_capacity(1 << 16, file);
+    let mut reader = buffered(file)?;
     let (mut bytes, mut values, mut text, mut escaped) = (0_u64, 0_u64, false, false);
     loop {
         let piece = reader.fill_buf().map_err(|e| e.to_string())?;
@@ -140,7 +143,6 @@ fn lines(columns: Map<String, Value>) -> Result<(Vec<u8>, usize), String> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
 
@@ -185,6 +187,10 @@ mod tests {
             (r#"{"a": {"0": 1}, "b": {"0": 1, "1": 2}}"#, "different rows"),
             (r#"{"a": {"0": 1}, "b": {"1": 1}}"#, "no row `0`"),
             (r#"{"a": {"0": 1}"#, "not a JSON list"),
+            (
+                r#"{"a": {"0": 1, "1": "x"}}"#,
+                "row 2: the column `a` is a text, and on row 1 it is a number",
+            ),
         ] {
             let error = read_text(text).unwrap_err();
             assert!(error.contains(message), "{text}: {error}");

@@ -390,5 +390,4 @@ fn warn_of_strays(
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests;

@@ -16,9 +16,6 @@ const RUN: usize = if cfg!(test) { 1 } else { 512 };
 /// Shorter classes are not split.
 const MIN_CLASS: usize = if cfg!(test) { 1 } else { 768 };
 
-/// Wider indents are skipped; the parser counts them in 16 bits.
-pub(super) const MAX_INDENT: usize = 1000;
-
 #[derive(Debug, Default)]
 pub(super) struct Cuts {
     /// Cover the text without gaps.
@@ -128,6 +125,11 @@ impl Cutter {
             }
             (Some(here), Some(width)) if here < width => self.drop_class(),
             (Some(here), Some(width)) if here == width => {
+                let top = self.cuts.members.get(class.before).copied().unwrap_or(line);
+                if lines.text.get(line..first) != lines.text.get(top..top + first - line) {
+                    // Of the same width, but other blanks and tabs.
+                    return self.drop_class();
+                }
                 let last = self.cuts.members.last().copied().unwrap_or(0);
                 self.decorated = word == b"@";
                 if !decorated
@@ -253,7 +255,7 @@ fn indent(text: &[u8], at: usize) -> (usize, bool, usize) {
         }
         end += 1;
     }
-    (width, plain && width <= MAX_INDENT, end)
+    (width, plain, end)
 }
 
 fn line_end(text: &[u8], at: usize) -> usize {

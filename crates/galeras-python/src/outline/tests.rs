@@ -2,20 +2,15 @@
 
 use super::*;
 use crate::PythonMethod;
+use crate::library::{cases, pick, python_files};
 use proptest::prelude::*;
 
-/// Cases of the property tests; `OUTLINE_CASES` for a thorough run.
-pub(super) fn cases(usual: u32) -> u32 {
-    std::env::var("OUTLINE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(usual)
-}
-
 fn difference(pieces: &Pieces, source: &str) -> Option<String> {
-    let mut parser = PythonParser::new().unwrap();
     for nested in [true, false] {
-        let want = methods(&mut parser, source, nested);
+        let want = methods(source, nested);
         let cold = Pieces::new(1 << 20);
         for (name, memo) in [("cold", &cold), ("warm", &cold), ("shared", pieces)] {
-            let got = memo.outline(&mut parser, source, nested);
+            let got = memo.outline(source, nested);
             let same = match (&got, &want) {
                 (Ok(got), Ok(want)) => {
                     got.len() == want.len() && got.methods().eq(want.iter().map(without_code))
@@ -46,37 +41,10 @@ fn without_code(m: &PythonMethod) -> OutlineMethod<'_> {
 /// The number of methods and pieces if `source` is assembled from pieces.
 fn pieced(source: &str) -> Option<(usize, usize)> {
     let pieces = Pieces::new(1 << 20);
-    let mut parser = PythonParser::new().unwrap();
     assert_eq!(difference(&pieces, source), None);
     let cuts = Cuts::of(source.as_bytes());
     let all = cuts.spans.len() + cuts.members.len();
-    pieces.assemble(&mut parser, source, true).map(|outline| (outline.len(), all))
-}
-
-#[test]
-fn what_is_nested_deeply_is_not_plain() {
-    let sources = |depth: usize| {
-        let (open, close) = ("[".repeat(depth), "]".repeat(depth));
-        [
-            format!("def f(y: {open}int{close}):\n    return y\n"),
-            format!("def f(y) -> {open}int{close}:\n    return y\n"),
-            format!("y: {}int{close} = 1\n", "List[".repeat(depth)),
-            format!("async def f(y):\n    return {}y\n", "await ".repeat(depth)),
-        ]
-    };
-    for source in sources(30) {
-        assert!(super::plain::read(&source, false).is_some(), "{source}");
-        assert_eq!(difference(&Pieces::new(1 << 20), &source), None);
-    }
-    for source in sources(100_000) {
-        assert!(super::plain::read(&source, false).is_none());
-    }
-    // Siblings are not nested.
-    let beside = format!("def f(y: List[{}]):\n    await y\n", vec!["[int]"; 1000].join(", "));
-    assert!(super::plain::read(&beside, false).is_some());
-    for source in sources(1000) {
-        assert_eq!(difference(&Pieces::new(1 << 20), &source), None);
-    }
+    pieces.assemble(source, true).map(|outline| (outline.len(), all))
 }
 
 /// A class that is long enough to be split.
@@ -101,7 +69,7 @@ fn sound_code_is_put_together() {
         "    try:\n        pass\n    except E:\n        def g(self): pass\n    finally:\n        pass\n",
         "    class C:\n        def g(self): pass\n\n        def h(self): pass\n",
         "    s = f\"{x[\"a\"]} {{ {y!r:>{w}}\"\n",
-        "    s = rb'\\'' '''\ndef no(): pass\n'''\n",
+        "    s = rb'\\'' b'''\ndef no(): pass\n'''\n",
         "    t = (\n    1,\n  2,\n3)\n    def g(self): x = \\\n    1\n",
         "    async def größe(self): pass\n\x0c\n    type: str = 'a'\n",
         "    match = re.match('a')\n    print = 1; exec = 2\n",
@@ -183,11 +151,10 @@ fn limits_are_those_of_a_whole_parse() {
 #[test]
 fn a_changed_member_leaves_the_other_pieces() {
     let pieces = Pieces::new(1 << 20);
-    let mut parser = PythonParser::new().unwrap();
     let (old, new) =
         (long_class("    def g(self): pass\n"), long_class("    def g(self): return\n"));
-    let old = pieces.outline(&mut parser, &old, true).unwrap();
-    let new = pieces.outline(&mut parser, &new, true).unwrap();
+    let old = pieces.outline(&old, true).unwrap();
+    let new = pieces.outline(&new, true).unwrap();
     let shared =
         old.parts.iter().filter(|a| new.parts.iter().any(|b| Arc::ptr_eq(&a.piece, &b.piece)));
     assert_eq!(shared.count() + 1, old.parts.len());
@@ -196,54 +163,29 @@ fn a_changed_member_leaves_the_other_pieces() {
 #[test]
 fn memory_is_bounded_and_pieces_in_use_stay() {
     let pieces = Pieces::new(64 << 10);
-    let mut parser = PythonParser::new().unwrap();
     for i in 0..3_000 {
         let text = format!("def f{i}():\n    return {i}\n");
-        assert_eq!(pieces.outline(&mut parser, &text, true).unwrap().len(), 1);
+        assert_eq!(pieces.outline(&text, true).unwrap().len(), 1);
     }
     assert!(pieces.bytes() <= 64 << 10);
 }
 
-/// The parser takes the same tokens after a statement as at the start of a module or block.
 #[test]
-fn statements_start_alike_everywhere() {
-    let language: tree_sitter::Language = tree_sitter_python::LANGUAGE.into();
-    let symbols = 0..u16::try_from(language.node_kind_count()).unwrap();
-    let named = |name: &str| -> Vec<u16> {
-        symbols.clone().filter(|&id| language.node_kind_for_id(id) == Some(name)).collect()
-    };
-    let repeat = named("module_repeat1");
-    assert_eq!(repeat.len(), 1);
-    let mut starts: Vec<u16> = (0..u16::try_from(language.parse_state_count()).unwrap())
-        .filter(|&state| language.next_state(state, repeat[0]) != 0)
-        .collect();
-    starts.retain(|&state| state != language.next_state(state, repeat[0]));
-    assert!(starts.contains(&1));
-    let tokens = |state: u16| -> Vec<&str> {
-        let mut tokens: Vec<&str> =
-            language.lookahead_iterator(state).unwrap().iter_names().collect();
-        tokens.retain(|name| {
-            !matches!(*name, "end" | "_dedent" | "module_repeat1" | "module" | "block")
-        });
-        tokens.sort_unstable();
-        tokens
-    };
-    for start in starts {
-        let after = language.next_state(start, repeat[0]);
-        assert_eq!(tokens(start), tokens(after), "{start} {after}");
-        for id in language.lookahead_iterator(start).unwrap().filter(|id| *id != repeat[0]) {
-            let (a, b) = (language.next_state(start, id), language.next_state(after, id));
-            let name = language.node_kind_for_id(id).unwrap_or_default();
-            // Extras leave the state as it is; after whole statements the ends of the list
-            // of statements differ, but not what may follow.
-            let extra = a == start && b == after;
-            let ends = a == after || matches!(name, "module" | "block" | "_dedent" | "end");
-            assert!(a == b || extra || ends, "{start} {after} {name} {a} {b}");
-            if a == after && b != 0 {
-                assert_eq!(tokens(a), tokens(b), "{start} {after} {name} {a} {b}");
-            }
-        }
+fn files_of_the_standard_library_are_the_same() {
+    let others = std::env::var_os("OUTLINE_CORPUS").map(std::path::PathBuf::from);
+    let (mut files, mut assembled) = (0, 0);
+    for (_, text) in python_files(others).into_iter().step_by(4) {
+        files += 1;
+        assembled += usize::from(pieced(&text).is_some());
     }
+    assert!(files > 100 && assembled * 10 > files * 8, "{assembled} of {files}");
+}
+
+/// The same width of blanks and tabs is another indent for Python.
+#[test]
+fn members_have_the_same_indent() {
+    let text = long_class("\tdef g(self): pass\n").replace("    ", "        ");
+    assert_eq!(pieced(&text), None);
 }
 
 const LINES: &str = "def f(a, b=1):‖async def g():‖class A:‖class A(B, metaclass=C):‖class A: pass‖@d‖@d(1,‖1)\
@@ -262,11 +204,6 @@ const INDENTS: &str =
     "‖‖‖‖    ‖    ‖    ‖        ‖        ‖            ‖  ‖\t‖\t\t‖  \t‖\u{c}‖      ‖    \u{c}";
 
 const ENDS: &str = "\n‖\n‖\n‖\n‖\n‖\n‖\r\n‖\n\n‖\r‖ \n‖ # c\n‖‖,\n‖:\n‖ \\\n";
-
-/// One of the texts between the marks.
-pub(super) fn pick(texts: &'static str) -> impl Strategy<Value = &'static str> + Clone {
-    proptest::sample::select(texts.split('‖').collect::<Vec<_>>())
-}
 
 fn line() -> impl Strategy<Value = String> {
     (pick(INDENTS), pick(LINES), pick(ENDS)).prop_map(|(a, b, c)| [a, b, c].concat())

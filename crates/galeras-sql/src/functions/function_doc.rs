@@ -47,8 +47,8 @@ pub struct FunctionDoc {
     pub summary: &'static str,
     /// The treatment of nulls, in the same form.
     pub nulls: &'static str,
-    /// An expression with literal arguments; empty for an aggregate, whose example has the columns
-    /// of [`EXAMPLE_ROWS`].
+    /// An expression with literal arguments; that of an aggregate may have the columns of
+    /// [`EXAMPLE_ROWS`], and is its call with columns if it is empty.
     pub example: &'static str,
 }
 
@@ -89,7 +89,7 @@ impl FunctionDoc {
 
     /// The query of the example; that of an aggregate is over [`EXAMPLE_ROWS`].
     pub fn example_query(&self) -> String {
-        if self.group != FunctionGroup::Aggregate {
+        if !self.example.is_empty() {
             return format!("SELECT {}", self.example);
         }
         let columns: Vec<&str> = self.arguments.iter().map(|(name, _)| *name).collect();

@@ -95,6 +95,7 @@ pub struct PythonFeatures;
 impl RowFunction for PythonFeatures {
     const DOC: FunctionDoc = FunctionDoc {
         name: "python_features",
+        version: 2,
         arguments: &[("code", "text")],
         returns: "struct",
         summary: "signature, docstring, syntax-tree and text features of a method, as the operator `ast` adds them",

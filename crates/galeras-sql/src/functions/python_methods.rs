@@ -10,7 +10,7 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
 use super::function_doc::{FunctionDoc, RowFunction};
 use galeras_operator::describe;
-use galeras_python::{Outline, Pieces, decode_source, with_parser};
+use galeras_python::{Outline, Pieces, decode_source};
 
 /// Bytes of the pieces of files that are kept: a corpus seldom has a file twice, but copies follow
 /// each other.
@@ -73,6 +73,7 @@ impl RowFunction for PythonMethods {
         returns: "struct",
         summary: "the methods of a Python file, with those inside other methods if `nested` (a literal) is true",
         nulls: "`methods` is null and `reason` says why for a null and for a file that cannot be decoded or parsed",
+        version: 2,
         example: "python_methods(CAST('def area(width, height):\n    size = width * height\n    return size\n' AS BYTEA), true)",
         ..FunctionDoc::ROW
     };
@@ -87,8 +88,7 @@ impl RowFunction for PythonMethods {
         };
         let content = args.args[0].to_array(args.number_rows)?;
         let mut out = Columns::default();
-        // Files are read piece by piece, most pieces without tree-sitter: the methods are the
-        // same, and come seven times as fast.
+        // Files that have a piece in common share its methods.
         let pieces = Pieces::new(KEPT_BYTES);
         for bytes in content.as_binary::<i32>() {
             match bytes {
@@ -106,9 +106,7 @@ impl RowFunction for PythonMethods {
 /// The text of a file and its methods, or why there are none.
 fn file_of(bytes: &[u8], pieces: &Pieces, nested: bool) -> Result<(String, Outline), String> {
     let source = decode_source(bytes).map_err(|error| error.to_string())?.text;
-    let outline = with_parser(|parser| pieces.outline(parser, &source, nested))
-        .and_then(|result| result)
-        .map_err(|error| error.to_string())?;
+    let outline = pieces.outline(&source, nested).map_err(|error| error.to_string())?;
     Ok((source, outline))
 }
 

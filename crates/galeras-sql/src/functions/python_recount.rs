@@ -49,7 +49,7 @@ pub struct PythonRecount;
 impl RowFunction for PythonRecount {
     const DOC: FunctionDoc = FunctionDoc {
         name: "python_recount",
-        version: 2,
+        version: 3,
         arguments: &[("code", "text")],
         returns: "struct",
         summary: "features of `python_features` counted a second way, and facts about the body",

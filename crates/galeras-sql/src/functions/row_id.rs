@@ -11,10 +11,14 @@ use super::function_doc::{FunctionDoc, RowFunction};
 use galeras_base::id::row_id;
 use galeras_operator::table_digest::encode_rows;
 
-/// The column as text, or as canonical bytes where its type has no text.
+/// The column as text, or as bytes where its type has no text: its own, or canonical ones.
 fn as_text(column: &ArrayRef) -> Result<ArrayRef> {
-    if !column.data_type().is_nested() {
-        return Ok(arrow::compute::cast(column, &DataType::Utf8)?);
+    use DataType::{Binary, BinaryView, FixedSizeBinary, LargeBinary};
+    let data_type = column.data_type();
+    if !data_type.is_nested() {
+        let is_bytes = matches!(data_type, Binary | BinaryView | FixedSizeBinary(_) | LargeBinary);
+        let as_type = if is_bytes { Binary } else { DataType::Utf8 };
+        return Ok(arrow::compute::cast(column, &as_type)?);
     }
     let mut bytes = BinaryBuilder::new();
     encode_rows(std::slice::from_ref(column), column.len(), |_, row| bytes.append_value(row))
@@ -23,13 +27,15 @@ fn as_text(column: &ArrayRef) -> Result<ArrayRef> {
 }
 
 /// 32 hexadecimal digits of BLAKE3 over the length-prefixed texts of the arguments; a null
-/// counts as an empty text, a list or struct as its canonical bytes.
+/// counts as an empty text, binary data as its bytes, a list or struct as its canonical bytes.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct RowId;
 
 impl RowFunction for RowId {
     const DOC: FunctionDoc = FunctionDoc {
         name: "row_id",
+        // The first version gave bytes that are not UTF-8 the id of a null.
+        version: 2,
         arguments: &[("column", "any")],
         variadic: true,
         returns: "text",

@@ -63,6 +63,7 @@ impl Templates {
         environment.set_formatter(write);
         environment.add_filter("join", join);
         environment.add_filter("tojson", tojson);
+        environment.add_filter("string", string);
         template_depth::add(&mut environment);
         // They are for HTML and for debugging, and write undefined values.
         for name in ["escape", "e", "safe", "pprint"] {
@@ -149,18 +150,25 @@ impl Templates {
             UnknownMethod, UnknownTest, WriteFailure,
         };
         let text = explain(error);
-        let nulls = match error.kind() {
+        let columns = match error.kind() {
             UnknownFilter | UnknownFunction | UnknownMethod | UnknownTest => {
                 return RenderError::Template(text);
             }
             OutOfFuel | WriteFailure => return RenderError::Template(text),
-            UndefinedError | InvalidOperation => row.nulls_of(&self.variables(name, |_| true)),
+            UndefinedError | InvalidOperation => {
+                self.variables(name, |column| row.get(column).is_some())
+            }
             _ => Vec::new(),
         };
-        RenderError::Row(match nulls.as_slice() {
-            [] => text,
-            [one] => format!("the column `{one}` is null"),
-            many => format!("the columns `{}` are null", many.join("`, `")),
+        let (nulls, holding) = row.nulls_of(&columns);
+        let all = [nulls.as_slice(), holding.as_slice()].concat().join("`, `");
+        RenderError::Row(match (nulls.len(), holding.len()) {
+            (0, 0) => text,
+            (1, 0) => format!("the column `{all}` is null"),
+            (_, 0) => format!("the columns `{all}` are null"),
+            (0, 1) => format!("the column `{all}` contains a null"),
+            (0, _) => format!("the columns `{all}` contain nulls"),
+            _ => format!("the columns `{all}` are null or contain nulls"),
         })
     }
 }
@@ -263,20 +271,46 @@ fn write(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Resu
     if empty && state.lookup(NULLS).is_some_and(|nulls| nulls.is_true()) {
         return Err(Error::new(ErrorKind::UndefinedError, "an empty list is written"));
     }
+    defined(value)?;
     escape_formatter(out, state, value)
+}
+
+/// An error for an undefined value, also within lists and mappings, which MiniJinja writes as
+/// `undefined`.
+pub(super) fn defined(value: &Value) -> Result<(), Error> {
+    if value.is_undefined() {
+        return Err(Error::from(ErrorKind::UndefinedError));
+    }
+    if holds_undefined(value) {
+        let message = "a list or a mapping holds an undefined value";
+        return Err(Error::new(ErrorKind::UndefinedError, message));
+    }
+    Ok(())
+}
+
+fn holds_undefined(value: &Value) -> bool {
+    let is_map = value.kind() == ValueKind::Map;
+    if !is_map && !matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable) {
+        return value.is_undefined();
+    }
+    let Ok(mut items) = value.try_iter() else { return false };
+    items.any(|item| match is_map {
+        true => value.get_item(&item).is_ok_and(|item| holds_undefined(&item)),
+        false => holds_undefined(&item),
+    })
+}
+
+/// Jinja's `string`, except that an undefined value within a list is an error.
+fn string(value: Value) -> Result<Value, Error> {
+    defined(&value)?;
+    Ok(if value.kind() == ValueKind::String { value } else { value.to_string().into() })
 }
 
 /// Jinja's `join`, except that an undefined item is an error instead of an empty text.
 fn join(value: Value, joiner: Option<String>) -> Result<String, Error> {
-    let undefined = || Error::from(ErrorKind::UndefinedError);
-    if value.is_undefined() {
-        return Err(undefined());
-    }
+    defined(&value)?;
     let mut joined = String::new();
     for (at, item) in value.try_iter()?.enumerate() {
-        if item.is_undefined() {
-            return Err(undefined());
-        }
         if at > 0 {
             joined.push_str(joiner.as_deref().unwrap_or_default());
         }
@@ -288,7 +322,8 @@ fn join(value: Value, joiner: Option<String>) -> Result<String, Error> {
     Ok(joined)
 }
 
-/// Jinja's `tojson`, except that an undefined value is an error instead of `null`.
+/// Jinja's `tojson`, except that an undefined value is an error instead of `null`. Within a list or a
+/// mapping it is JSON's `null`.
 fn tojson(value: Value) -> Result<String, Error> {
     if value.is_undefined() {
         return Err(Error::from(ErrorKind::UndefinedError));
@@ -317,7 +352,7 @@ fn explain(error: &Error) -> String {
     }
 }
 
-/// The values of a row by column; a null is undefined.
+/// The values of a row by column; a null is undefined, also within a list or a struct.
 pub struct Row(Value);
 
 impl Row {
@@ -335,10 +370,16 @@ impl Row {
         Ok(Self(Value::from(values)))
     }
 
-    /// Those of the names whose value is null.
-    fn nulls_of(&self, names: &[String]) -> Vec<String> {
-        let null = |name: &&String| self.0.get_attr(name).is_ok_and(|value| value.is_undefined());
-        names.iter().filter(null).cloned().collect()
+    /// The value of a column.
+    fn get(&self, name: &str) -> Option<Value> {
+        self.0.as_object()?.get_value(&Value::from(name))
+    }
+
+    /// Those of the names whose value is null, and those whose value contains a null.
+    fn nulls_of(&self, names: &[String]) -> (Vec<String>, Vec<String>) {
+        let holds = |name: &&String| self.get(name).is_some_and(|value| holds_undefined(&value));
+        let is_null = |name: &String| self.get(name).is_some_and(|value| value.is_undefined());
+        names.iter().filter(holds).cloned().partition(is_null)
     }
 }
 
@@ -391,7 +432,12 @@ fn value(array: &dyn Array, at: usize) -> Result<Value, ArrowError> {
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::{Int64Array, ListBuilder, StringArray, StringBuilder};
+    use std::sync::Arc;
+
+    use arrow::array::{
+        ArrayRef, Int64Array, ListBuilder, StringArray, StringBuilder, StructArray,
+    };
+    use arrow::datatypes::Field;
 
     use super::*;
 
@@ -442,6 +488,51 @@ mod tests {
         ] {
             assert_eq!(rendered(writes, &columns).unwrap_err(), null, "{writes}");
         }
+    }
+
+    #[test]
+    fn a_null_within_a_list_or_a_struct_may_be_asked_for_but_not_written() {
+        let mut names = ListBuilder::new(StringBuilder::new());
+        names.values().append_value("a");
+        names.values().append_null();
+        names.append(true);
+        let names = names.finish();
+        let path: ArrayRef = Arc::new(StringArray::from(vec![None::<&str>]));
+        let at =
+            StructArray::from(vec![(Arc::new(Field::new("path", DataType::Utf8, true)), path)]);
+        let doc = StringArray::from(vec!["x"]);
+        let columns: [(&str, &dyn Array); 3] = [("names", &names), ("at", &at), ("doc", &doc)];
+        for (text, wanted) in [
+            ("{{ names[0] }} {{ names | length }} {{ doc ~ names[0] }}", "a 2 xa"),
+            ("{% for n in names %}{{ n | default('-') }}{% endfor %}", "a-"),
+            ("{% for n in names if n %}{{ n }}{% endfor %}{{ at.path or doc }}", "ax"),
+            ("{{ names | tojson }} {{ at | tojson }}", r#"["a",null] {"path":null}"#),
+            ("{{ [doc, ['x']] }}", "['x', ['x']]"),
+        ] {
+            assert_eq!(rendered(text, &columns).as_deref(), Ok(wanted), "{text}");
+        }
+        for (text, column) in [
+            ("{{ names }}", "names"),
+            ("{{ names[1] }}", "names"),
+            ("{% for n in names %}{{ n }}{% endfor %}", "names"),
+            ("{{ names ~ 'x' }}", "names"),
+            ("{{ doc ~ names }}", "names"),
+            ("{{ names | join(' ') }}", "names"),
+            ("{{ [names] | join(' ') }}", "names"),
+            ("{{ names | string }}", "names"),
+            ("{{ names[:2] }}", "names"),
+            ("{{ names | list }}", "names"),
+            ("{{ [[names]] }}", "names"),
+            ("{% set x = {'a': names} %}{{ x }}", "names"),
+            ("{{ at }}", "at"),
+            ("{{ at.path }}", "at"),
+            ("{{ at | items }}", "at"),
+        ] {
+            let null = RenderError::Row(format!("the column `{column}` contains a null"));
+            assert_eq!(rendered(text, &columns).unwrap_err(), null, "{text}");
+        }
+        let nope = rendered("{{ [doc.nope] }}", &columns).unwrap_err();
+        assert!(matches!(&nope, RenderError::Row(text) if text.contains("undefined")), "{nope:?}");
     }
 
     #[test]

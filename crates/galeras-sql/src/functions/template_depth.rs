@@ -3,11 +3,14 @@
 //! that contains itself would be written without end.
 //!
 //! A template keeps a value by two instructions only. A copy of the instructions calls a function of
-//! this file before them.
+//! this file before them, and one instead of the operator `~`, which would write undefined values in
+//! lists.
 
 use minijinja::machinery::{Instruction, Instructions};
 use minijinja::value::{Rest, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State, Value};
+
+use super::template::defined;
 
 /// The deepest list or mapping of a template.
 const MOST_NESTED: usize = 100;
@@ -20,6 +23,8 @@ const MOST_ITEMS: u64 = 8 << 20;
 /// namespace.
 const CHECKED: &str = "\u{0}checked";
 const CHECKED_ATTRIBUTE: &str = "\u{0}checked attribute";
+/// The name of the function instead of `~`.
+const CONCATENATED: &str = "\u{0}concatenated";
 
 /// The items that the checks of the text at hand may still look at.
 struct ItemsLeft(u64);
@@ -33,6 +38,13 @@ pub(super) fn add(environment: &mut Environment<'_>) {
             visit(&value, MOST_NESTED, attribute, &mut left.0).map(|()| value)
         });
     }
+    environment.add_function(CONCATENATED, concatenated);
+}
+
+fn concatenated(left: Value, right: Value) -> Result<String, Error> {
+    defined(&left)?;
+    defined(&right)?;
+    Ok(format!("{left}{right}"))
 }
 
 fn is_namespace(value: &Value) -> bool {
@@ -66,10 +78,11 @@ fn visit(value: &Value, levels: usize, attribute: bool, left: &mut u64) -> Resul
     Ok(())
 }
 
-/// The instructions of a template with the checks; `None` if it keeps no values.
+/// The instructions of a template with the checks; `None` if it keeps and concatenates no values.
 pub(super) fn checked<'a>(instructions: &Instructions<'a>) -> Option<Instructions<'a>> {
     let all = || (0..).map_while(|at| instructions.get(at));
-    all().any(|instruction| added(instruction) > 0).then_some(())?;
+    let concatenates = |one: &Instruction<'_>| matches!(one, Instruction::StringConcat);
+    all().any(|one| added(one) > 0 || concatenates(one)).then_some(())?;
     // The new place of every instruction.
     let mut places: Vec<u32> = vec![0];
     let mut end = 0;
@@ -80,7 +93,10 @@ pub(super) fn checked<'a>(instructions: &Instructions<'a>) -> Option<Instruction
     let place = |at: u32| places.get(at as usize).copied().unwrap_or(end);
     let mut copy = Instructions::new(instructions.name(), instructions.source());
     for (at, instruction) in (0..).zip(all()) {
-        let mut moved = instruction.clone();
+        let mut moved = match instruction {
+            Instruction::StringConcat => Instruction::CallFunction(CONCATENATED, Some(2)),
+            _ => instruction.clone(),
+        };
         if let Instruction::Jump(to)
         | Instruction::JumpIfFalse(to)
         | Instruction::JumpIfFalseOrPop(to)

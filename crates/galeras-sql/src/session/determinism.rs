@@ -5,11 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{AggregateFunction, Sort, WindowFunction};
 use datafusion::logical_expr::{
-    Distinct, Expr, LogicalPlan, UNNAMED_TABLE, Volatility, WindowFrameUnits,
+    Distinct, Expr, JoinType, LogicalPlan, UNNAMED_TABLE, Volatility, WindowFrameUnits,
     WindowFunctionDefinition,
 };
 
@@ -29,7 +30,8 @@ pub fn check_deterministic(plan: &LogicalPlan, keys: &KeyColumns) -> Result<Vec<
                     .to_string(),
             ),
             LogicalPlan::Distinct(Distinct::On(on)) => {
-                let order = names(on.sort_expr.iter().flatten().map(|s| &s.expr));
+                let order = on.sort_expr.iter().flatten().map(|s| &s.expr);
+                let order = columns(order, on.input.schema());
                 if !is_total(&order, &on.input, keys) {
                     problems.push(
                         "DISTINCT ON keeps an arbitrary row unless ORDER BY includes the key \
@@ -62,48 +64,71 @@ pub fn check_deterministic(plan: &LogicalPlan, keys: &KeyColumns) -> Result<Vec<
 
 const VOLATILE: &str = "gives another value in every run";
 
-/// The names of those expressions that are plain columns.
-fn names<'a>(exprs: impl Iterator<Item = &'a Expr>) -> BTreeSet<String> {
-    exprs
-        .filter_map(|e| match e {
-            Expr::Column(c) => Some(c.name.clone()),
-            _ => None,
-        })
-        .collect()
+/// Columns of a schema, by their places.
+type Columns = BTreeSet<usize>;
+
+/// The columns that are among the expressions.
+fn columns<'a>(exprs: impl Iterator<Item = &'a Expr>, schema: &DFSchema) -> Columns {
+    exprs.filter_map(|expr| column_of(expr, schema)).collect()
+}
+
+/// The column that an expression is, under its own or another name.
+fn column_of(expr: &Expr, schema: &DFSchema) -> Option<usize> {
+    match expr {
+        Expr::Column(column) => schema.maybe_index_of_column(column),
+        Expr::Alias(alias) => column_of(&alias.expr, schema),
+        _ => None,
+    }
 }
 
 /// Returns true if rows in the order of these columns have no ties, or only ties between equal
 /// rows.
-fn is_total(order: &BTreeSet<String>, input: &LogicalPlan, keys: &KeyColumns) -> bool {
-    let all = || input.schema().fields().iter().all(|f| order.contains(f.name()));
-    unique_columns(input, keys).is_some_and(|unique| unique.is_subset(order)) || all()
+fn is_total(order: &Columns, input: &LogicalPlan, keys: &KeyColumns) -> bool {
+    order.len() == input.schema().fields().len()
+        || unique_columns(input, keys).is_some_and(|unique| unique.is_subset(order))
 }
 
 /// Columns that are unique together in the rows of a plan, where that is plain to see.
-fn unique_columns(plan: &LogicalPlan, keys: &KeyColumns) -> Option<BTreeSet<String>> {
+fn unique_columns(plan: &LogicalPlan, keys: &KeyColumns) -> Option<Columns> {
     match plan {
-        LogicalPlan::TableScan(scan) => key_of(scan.table_name.table(), keys),
+        LogicalPlan::TableScan(scan) => key_of(scan.table_name.table(), plan, keys),
         LogicalPlan::Aggregate(aggregate) => {
-            let groups = aggregate.schema.fields().iter().take(aggregate.group_expr.len());
-            Some(groups.map(|f| f.name().clone()).collect())
+            let mut groups = aggregate.group_expr.iter();
+            // Two sets may give equal groups.
+            let sets = groups.any(|group| matches!(group, Expr::GroupingSet(_)));
+            (!sets).then(|| (0..aggregate.group_expr.len()).collect())
         }
         LogicalPlan::Distinct(Distinct::All(input)) => {
-            Some(input.schema().fields().iter().map(|f| f.name().clone()).collect())
+            Some((0..input.schema().fields().len()).collect())
         }
         LogicalPlan::Projection(p) => {
-            // `x AS id` is not the column `id`.
-            let kept = |name: &String| {
-                p.expr.iter().any(|expr| matches!(expr, Expr::Column(c) if c.name == *name))
-            };
-            unique_columns(&p.input, keys).filter(|unique| unique.iter().all(kept))
+            let kept: Vec<Option<usize>> =
+                p.expr.iter().map(|expr| column_of(expr, p.input.schema())).collect();
+            let place = |column: usize| kept.iter().position(|kept| *kept == Some(column));
+            unique_columns(&p.input, keys)?.into_iter().map(place).collect()
         }
         // An input is a view: the alias of a scan without a name.
         LogicalPlan::SubqueryAlias(a) => match &*a.input {
             LogicalPlan::TableScan(scan) if scan.table_name.table() == UNNAMED_TABLE => {
-                key_of(a.alias.table(), keys)
+                key_of(a.alias.table(), &a.input, keys)
             }
             input => unique_columns(input, keys),
         },
+        LogicalPlan::Join(join) => {
+            let left = || unique_columns(&join.left, keys);
+            let right = || unique_columns(&join.right, keys);
+            match join.join_type {
+                JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => left(),
+                JoinType::RightSemi | JoinType::RightAnti => right(),
+                JoinType::Inner | JoinType::Left | JoinType::Right => {
+                    let places = join.left.schema().fields().len();
+                    let right = right()?.into_iter().map(|at| at + places);
+                    Some(left()?.into_iter().chain(right).collect())
+                }
+                // A row of each side may have a key of nulls only.
+                JoinType::Full | JoinType::RightMark => None,
+            }
+        }
         LogicalPlan::Filter(_)
         | LogicalPlan::Sort(_)
         | LogicalPlan::Limit(_)
@@ -112,15 +137,18 @@ fn unique_columns(plan: &LogicalPlan, keys: &KeyColumns) -> Option<BTreeSet<Stri
     }
 }
 
-fn key_of(table: &str, keys: &KeyColumns) -> Option<BTreeSet<String>> {
-    keys.get(table).map(|key| key.iter().cloned().collect())
+/// The key columns of a table that is read under this name.
+fn key_of(table: &str, scan: &LogicalPlan, keys: &KeyColumns) -> Option<Columns> {
+    let place = |name: &String| scan.schema().index_of_column_by_name(None, name);
+    keys.get(table)?.iter().map(place).collect()
 }
 
 /// Returns true if the first rows of a plan are always the same.
 fn takes_fixed_rows(plan: &LogicalPlan, keys: &KeyColumns) -> bool {
     match plan {
         LogicalPlan::Sort(sort) => {
-            is_total(&names(sort.expr.iter().map(|s| &s.expr)), &sort.input, keys)
+            let order = columns(sort.expr.iter().map(|s| &s.expr), sort.input.schema());
+            is_total(&order, &sort.input, keys)
         }
         LogicalPlan::Projection(_)
         | LogicalPlan::SubqueryAlias(_)
@@ -164,18 +192,17 @@ fn aggregate_problem(
     if !ORDER_DEPENDENT.contains(&name) {
         return None;
     }
-    let mut order = names(f.params.order_by.iter().map(|s: &Sort| &s.expr));
-    // Ties between rows with equal values change nothing.
-    let values = f.params.args.iter().filter(|a| !matches!(a, Expr::Literal(..)));
-    let ordered = !order.is_empty();
-    if ordered
-        && values.clone().count() == names(values.clone()).len()
-        && names(values).is_subset(&order)
-    {
-        return None;
-    }
     if let LogicalPlan::Aggregate(aggregate) = node {
-        order.extend(names(aggregate.group_expr.iter()));
+        let schema = aggregate.input.schema();
+        let mut order = columns(f.params.order_by.iter().map(|s: &Sort| &s.expr), schema);
+        // Ties between rows with equal values change nothing.
+        let values = f.params.args.iter().filter(|a| !matches!(a, Expr::Literal(..)));
+        let named = columns(values.clone(), schema);
+        let ordered = !order.is_empty();
+        if ordered && values.count() == named.len() && named.is_subset(&order) {
+            return None;
+        }
+        order.extend(columns(aggregate.group_expr.iter(), schema));
         if ordered && is_total(&order, &aggregate.input, keys) {
             return None;
         }
@@ -200,13 +227,13 @@ fn window_problem(w: &WindowFunction, node: &LogicalPlan, keys: &KeyColumns) -> 
     if !needs_total_order {
         return None;
     }
-    let mut order = names(w.params.order_by.iter().map(|s| &s.expr));
-    order.extend(names(w.params.partition_by.iter()));
     if let LogicalPlan::Window(window) = node
         && !w.params.order_by.is_empty()
-        && is_total(&order, &window.input, keys)
     {
-        return None;
+        let order = w.params.order_by.iter().map(|s| &s.expr).chain(&w.params.partition_by);
+        if is_total(&columns(order, window.input.schema()), &window.input, keys) {
+            return None;
+        }
     }
     Some(format!(
         "{name}() OVER … depends on the order of rows with ties; end its ORDER BY with the key \
@@ -252,6 +279,14 @@ mod tests {
              FROM (SELECT x AS id, id AS y FROM t)",
             "SELECT id, row_number() OVER (ORDER BY id) AS n FROM u AS t",
             "WITH t AS (SELECT id FROM u) SELECT id, row_number() OVER (ORDER BY x) AS n FROM u",
+            "SELECT a.id, row_number() OVER (ORDER BY a.id) AS n FROM t a JOIN t b ON a.x = b.x",
+            "SELECT a.id, row_number() OVER (ORDER BY a.id, a.x) AS n FROM t a CROSS JOIN t b",
+            "SELECT a.id, row_number() OVER (ORDER BY a.id, b.id) AS n FROM t a FULL JOIN t b
+             ON a.x = b.x",
+            "SELECT x, row_number() OVER (ORDER BY x) AS n
+             FROM (SELECT x, id, count(*) AS c FROM t GROUP BY ROLLUP (x, id))",
+            "SELECT id, row_number() OVER (ORDER BY id) AS n
+             FROM (SELECT id FROM t UNION ALL SELECT id FROM t)",
         ] {
             assert!(!findings(sql).await.is_empty(), "{sql}");
         }
@@ -272,6 +307,17 @@ mod tests {
             "SELECT id, rank() OVER (ORDER BY x) AS n FROM t",
             "SELECT id, row_number() OVER (ORDER BY id, x) AS n FROM u AS t",
             "SELECT id, row_number() OVER (PARTITION BY x ORDER BY id) AS n FROM t",
+            "SELECT a.id, row_number() OVER (ORDER BY a.x, b.id, a.id) AS n FROM t a JOIN t b
+             ON a.x = b.x",
+            "SELECT a.id, row_number() OVER (PARTITION BY b.id ORDER BY a.id) AS n FROM t a
+             LEFT JOIN t b ON a.x = b.x",
+            "SELECT a.id, row_number() OVER (ORDER BY u.x, a.id, u.id) AS n FROM t a, u
+             WHERE a.id = u.id",
+            "SELECT k, row_number() OVER (ORDER BY k) AS n FROM (SELECT x, id AS k FROM t)",
+            "SELECT a.id, b.id AS other FROM t a JOIN t b ON a.x = b.x ORDER BY other, a.id LIMIT 3",
+            "SELECT x, id, row_number() OVER (ORDER BY x, id, c) AS n
+             FROM (SELECT x, id, count(*) AS c FROM t GROUP BY ROLLUP (x, id))",
+            "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.id = t.id) ORDER BY id LIMIT 3",
         ] {
             assert_eq!(findings(sql).await, Vec::<String>::new(), "{sql}");
         }

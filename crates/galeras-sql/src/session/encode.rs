@@ -14,7 +14,8 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 use tokio::task::JoinHandle;
 
 use galeras_base::digest::Digest;
-use galeras_operator::{StepError, worker_threads};
+use galeras_operator::StepError;
+use galeras_operator::worker_threads::{on_thread, pool};
 use galeras_store::{BlobWriter, Store, StoreError};
 
 /// Rows per Parquet row group: some tens of megabytes of methods, held until it is encoded. Tests
@@ -55,8 +56,8 @@ pub struct StoredBlob {
 }
 
 impl BlobEncoding {
-    /// Starts to encode the batches that `next` gives, until there is none left. `next` may
-    /// block. The columns of a row group are encoded on up to `threads` threads.
+    /// Starts to encode the batches that `next` gives, until there is none left. The columns of a row
+    /// group are encoded on up to `threads` threads.
     ///
     /// # Errors
     /// If the store takes no new blob.
@@ -67,11 +68,23 @@ impl BlobEncoding {
         next: impl FnMut() -> Option<RecordBatch> + Send + 'static,
     ) -> Result<Self, StoreError> {
         let blob = store.blob_writer()?;
-        let encoder = tokio::task::spawn_blocking(move || {
-            let (writer, rows) = encode(blob, schema, threads, next)?;
-            Ok(EncodedBlob { writer, rows })
-        });
-        Ok(Self { encoder })
+        let encode = move || encoded(blob, schema, threads, next);
+        Ok(Self { encoder: tokio::task::spawn_blocking(encode) })
+    }
+
+    /// As [`Self::start`], for a `next` that waits for batches.
+    ///
+    /// # Errors
+    /// Those of [`Self::start`].
+    pub fn start_waiting(
+        store: &Store,
+        schema: SchemaRef,
+        threads: usize,
+        next: impl FnMut() -> Option<RecordBatch> + Send + 'static,
+    ) -> Result<Self, StoreError> {
+        let blob = store.blob_writer()?;
+        let encode = move || encoded(blob, schema, threads, next);
+        Ok(Self { encoder: tokio::spawn(on_thread(encode)) })
     }
 
     /// Waits until all batches are encoded.
@@ -98,6 +111,16 @@ impl EncodedBlob {
         let (digest, bytes) = self.writer.commit(store).await?;
         Ok(StoredBlob { digest, bytes, rows: self.rows })
     }
+}
+
+fn encoded(
+    blob: BlobWriter,
+    schema: SchemaRef,
+    threads: usize,
+    next: impl FnMut() -> Option<RecordBatch>,
+) -> Result<EncodedBlob, StepError> {
+    let (writer, rows) = encode(blob, schema, threads, next)?;
+    Ok(EncodedBlob { writer, rows })
 }
 
 /// Encodes the batches that `next` gives, until there is none left, on so many threads. Returns the
@@ -207,7 +230,7 @@ fn encode_group(
         false => {
             // The largest are taken first.
             columns.sort_by_key(|column| std::cmp::Reverse(column.bytes));
-            let pool = worker_threads::pool(threads.min(columns.len()))?;
+            let pool = pool(threads.min(columns.len()))?;
             pool.install(|| columns.into_par_iter().with_max_len(1).map(encode).collect())
         }
     };

@@ -15,9 +15,13 @@ use datafusion::execution::memory_pool::{
 };
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::SessionState;
+use datafusion::optimizer::OptimizerRule;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::prelude::SessionConfig;
 
+use super::optimizer_faults::{UnorderedInputs, guarded_rule};
 use super::recursion::LimitRecursion;
+use super::subqueries::ThreeValuedIn;
 use crate::functions;
 
 /// Rows per batch. Rows carry whole methods, and parsing one takes about 60 µs: a batch is
@@ -113,11 +117,17 @@ static TEMPLATE: LazyLock<SessionState> = LazyLock::new(|| {
     scalars.extend(functions::scalars());
     builder.aggregate_functions().get_or_insert_default().extend(functions::aggregates());
     let state = builder.build();
-    let rules = state.optimizers().iter();
-    let rules = rules.filter(|rule| !LEFT_OUT.contains(&rule.name())).cloned().collect();
+    let mut rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> = vec![Arc::new(ThreeValuedIn)];
+    let known = state.optimizers().iter();
+    rules.extend(known.filter(|rule| !LEFT_OUT.contains(&rule.name())).map(guarded_rule));
+    // First: the others leave out sorts where rows are believed to be in order.
+    let mut physical_rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> =
+        vec![Arc::new(UnorderedInputs)];
+    physical_rules.extend(state.physical_optimizers().iter().cloned());
+    physical_rules.push(Arc::new(LimitRecursion));
     SessionStateBuilder::new_from_existing(state)
         .with_optimizer_rules(rules)
-        .with_physical_optimizer_rule(Arc::new(LimitRecursion))
+        .with_physical_optimizer_rules(physical_rules)
         .build()
 });
 

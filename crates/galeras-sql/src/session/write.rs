@@ -1,8 +1,8 @@
 //! Tables into artifacts: cast to stored types, sorted by key, checked for duplicate keys, hashed
 //! and written as Parquet.
 //!
-//! Hashing and encoding run on other threads behind bounded channels while the plan computes the
-//! next rows, unless there are only a few.
+//! Another task hashes the rows and another thread encodes them, behind bounded channels, while the
+//! plan computes the next rows, unless there are only a few.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -215,7 +215,7 @@ fn conform(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, StepEr
     Ok(batch)
 }
 
-/// The threads that hash and encode batches into one blob.
+/// The task that hashes batches and the thread that encodes them into one blob.
 pub(super) struct ArtifactSink {
     to_hasher: mpsc::Sender<RecordBatch>,
     to_writer: mpsc::Sender<RecordBatch>,
@@ -229,13 +229,13 @@ impl ArtifactSink {
         let (to_writer, mut write_queue) = mpsc::channel::<RecordBatch>(QUEUE);
         let hash_schema = Arc::clone(&schema);
         let next = move || write_queue.blocking_recv();
-        let writer = BlobEncoding::start(store, schema, threads, next)?;
-        let hasher = tokio::task::spawn_blocking(move || {
+        let writer = BlobEncoding::start_waiting(store, schema, threads, next)?;
+        let hasher = tokio::spawn(async move {
             let mut hasher = TableHasher::new(&hash_schema);
-            while let Some(batch) = hash_queue.blocking_recv() {
+            while let Some(batch) = hash_queue.recv().await {
                 hasher.update(&batch).map_err(|e| StepError::new(e.to_string()))?;
             }
-            Ok(hasher.finish())
+            Ok::<_, StepError>(hasher.finish())
         });
         Ok(Self { to_hasher, to_writer, hasher, writer })
     }

@@ -109,6 +109,7 @@ async fn put_result_of(store: &Store, operator: &str, seed: i64, created: &str) 
         inputs: BTreeMap::from([("input".to_string(), Digest::of(&seed.to_le_bytes()))]),
         files: vec![],
         recipe_args: None,
+        recipe_version: None,
     };
     let manifest = Manifest {
         format: MANIFEST_VERSION,

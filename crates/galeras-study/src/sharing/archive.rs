@@ -174,7 +174,6 @@ const NO_SEAL: &str = "it does not end in its digest: it was packed again, or is
 const CHANGED: &str = "its bytes are not those that were packed, by the digest at its end";
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -61,7 +61,6 @@ pub(super) fn is_plain(name: &str) -> bool {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -174,7 +174,6 @@ fn place(path: &Path, top: &Path, folder: &str) -> Result<String, ShareError> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

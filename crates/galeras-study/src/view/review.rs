@@ -13,8 +13,9 @@ use super::answer::{Answered, Refusal, Served, address, html, see};
 use super::ratings::{Item, Review, questions, steps};
 use super::row::{by_id, row_parts};
 use super::runs::block;
+use galeras_operator::{Access, RefusedAccess};
 use galeras_ratings::{
-    ADJUDICATED, QuestionAgreement, RatingAnswer, RatingEvent, append, is_rater_name,
+    ADJUDICATED, QuestionAgreement, RatingAnswer, RatingEvent, append, file_of, is_rater_name,
 };
 use galeras_store::timestamp;
 
@@ -196,7 +197,7 @@ pub(super) async fn rate(State(served): State<Served>, Form(form): Form<RateForm
         return Err(Refusal::invalid(format!("A note has at most {LONGEST_NOTE} characters.")));
     }
     let before = review.answer(&form.rater, item);
-    keep(&review, &form.rater, item, answer, form.note.trim()).await?;
+    keep(&served, &review, &form.rater, item, (answer, form.note.trim())).await?;
     // A note alone, or the same answer with a note, stays on the item.
     let stays = answer.is_none() || before == answer && !form.note.trim().is_empty();
     let next = match items.iter().position(|other| *other == item) {
@@ -216,14 +217,19 @@ pub(super) async fn rate(State(served): State<Served>, Form(form): Form<RateForm
     }))
 }
 
-/// Adds a line to the rater's file; it is on disk when this returns.
+/// Adds a line to the rater's file, if it may be written; it is on disk when this returns.
 async fn keep(
+    served: &Served,
     review: &Review,
     rater: &str,
     item: Item,
-    answer: Option<RatingAnswer>,
-    note: &str,
+    (answer, note): (Option<RatingAnswer>, &str),
 ) -> Result<(), Refusal> {
+    let access = Access::Write { path: file_of(&review.folder, rater) };
+    if let Some(RefusedAccess { message, help }) = served.study.consent.refusal(&access) {
+        let message = format!("The answer is not kept: the step {message}; {help}.");
+        return Err(Refusal::invalid(message));
+    }
     let event = RatingEvent {
         id: review.id(item).to_string(),
         question: review.question(item).to_string(),
@@ -252,7 +258,7 @@ pub(super) async fn undo(State(served): State<Served>, Form(form): Form<UndoForm
     let Some((_, (_, item))) = last else {
         return Ok(see(&place(&review.step, &form.rater, "", "")));
     };
-    keep(&review, &form.rater, item, None, "").await?;
+    keep(&served, &review, &form.rater, item, (None, "")).await?;
     Ok(see(&place(&review.step, &form.rater, review.id(item), review.question(item))))
 }
 

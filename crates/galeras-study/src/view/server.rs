@@ -1,7 +1,7 @@
 //! The routes of the server, and the rules for every request and answer.
 
 use std::convert::Infallible;
-use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,9 +13,14 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use futures::{Stream, stream};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use serde::Deserialize;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::answer::{Refusal, Served, html};
 use super::guard::{Admission, Guard};
@@ -28,24 +33,58 @@ const MAX_BODY: usize = 64 << 10;
 /// The time that open requests get when the server ends.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Serves requests until it is cancelled.
-///
-/// # Errors
-/// If connections cannot be accepted any more.
+/// The most connections at a time; others wait. Each open page has one for its events.
+const CONNECTIONS: usize = 200;
+
+/// How long a client may take to send the head of its request.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The wait after a connection could not be accepted, as when too many files are open.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// Serves requests until it is cancelled. A connection is for one request, so that none is held open
+/// by a client that asks for nothing. `axum::serve` has no such limits.
 pub async fn serve(
     listener: TcpListener,
     guard: Guard,
     study: Arc<Study>,
     cancel: CancellationToken,
-) -> io::Result<()> {
+) {
     let served = Served { study, cancel: cancel.clone(), guard: Arc::new(guard) };
-    let served = axum::serve(listener, routes(served))
-        .with_graceful_shutdown(cancel.clone().cancelled_owned())
-        .into_future();
-    tokio::select! {
-        ended = served => ended,
-        () = async { cancel.cancelled().await; tokio::time::sleep(GRACE).await } => Ok(()),
+    let service = TowerToHyperService::new(routes(served));
+    let mut server = http1::Builder::new();
+    server.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).keep_alive(false);
+    let (slots, connections) = (Arc::new(Semaphore::new(CONNECTIONS)), TaskTracker::new());
+    loop {
+        let next = async {
+            let slot = Arc::clone(&slots).acquire_owned().await;
+            (slot, listener.accept().await)
+        };
+        let (slot, accepted) = tokio::select! {
+            next = next => next,
+            () = cancel.cancelled() => break,
+        };
+        let Ok((stream, _)) = accepted else {
+            tokio::time::sleep(RETRY).await;
+            continue;
+        };
+        let connection = server.serve_connection(TokioIo::new(stream), service.clone());
+        let cancel = cancel.clone();
+        connections.spawn(async move {
+            let mut connection = pin!(connection);
+            // An error is that of a client, which is gone or was too slow.
+            tokio::select! {
+                _ = connection.as_mut() => {}
+                () = cancel.cancelled() => {
+                    connection.as_mut().graceful_shutdown();
+                    let _ = connection.await;
+                }
+            }
+            drop(slot);
+        });
     }
+    connections.close();
+    let _ = tokio::time::timeout(GRACE, connections.wait()).await;
 }
 
 fn routes(served: Served) -> Router {

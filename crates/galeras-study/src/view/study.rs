@@ -13,6 +13,7 @@ use crate::runs::past_runs;
 use galeras_base::digest::Digest;
 use galeras_engine::plan::{Input, Plan};
 use galeras_engine::runner::RunError;
+use galeras_operator::Consent;
 use galeras_store::{LockGuard, RunRecord, Store};
 
 /// The time for which a view of the store is reused.
@@ -27,6 +28,8 @@ pub struct Study {
     /// The store's location as typed.
     cache: String,
     plan_again: PlanAgain,
+    /// Ratings are written where the workflow names.
+    pub(super) consent: Arc<dyn Consent>,
     pub(super) store: Store,
     seen: Mutex<Seen>,
     pub(super) indexes: Indexes,
@@ -61,12 +64,13 @@ impl Study {
         store: Store,
         cache: &str,
         plan_again: PlanAgain,
+        consent: Arc<dyn Consent>,
     ) -> Result<Self, RunError> {
         let stamp = stamp(&file, &plan);
         let snapshot = look(&file, &store, cache, Arc::new(plan), String::new(), stamp).await?;
         let seen = Mutex::new(Seen { snapshot: Arc::new(snapshot), at: Instant::now() });
         let (cache, indexes) = (cache.to_string(), Indexes::default());
-        Ok(Self { file, cache, plan_again, store, seen, indexes })
+        Ok(Self { file, cache, plan_again, consent, store, seen, indexes })
     }
 
     /// The current study, or a recent snapshot.

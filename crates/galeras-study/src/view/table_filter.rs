@@ -102,7 +102,6 @@ fn anywhere(schema: &Schema, value: &str) -> Option<Expr> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use std::sync::Arc;
 

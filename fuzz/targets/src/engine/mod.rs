@@ -22,7 +22,8 @@ use crate::Target;
 const MEMORY: u64 = 4 << 30;
 
 pub(crate) fn targets() -> Vec<Target> {
-    galeras_base::memory_guard::start(MEMORY, |_| std::process::abort()).unwrap();
+    galeras_base::memory_guard::start(MEMORY, |_| std::process::abort(), || std::process::abort())
+        .unwrap();
     let target = |name, run| Target { name, run };
     vec![
         target("workflow", workflow),

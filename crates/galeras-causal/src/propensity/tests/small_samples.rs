@@ -3,12 +3,23 @@
 
 use super::Sample;
 use crate::propensity::{
-    Estimand, Propensity, aipw, jackknifed_aipw, jackknifed_weighting, weighting,
+    Estimand, Propensity, aipw, aipw_treated, jackknifed_aipw, jackknifed_aipw_treated,
+    jackknifed_weighting, weighting,
 };
 use crate::tests::{Draw, slices};
 use crate::{Estimate, Refusal};
 
 const CLIP: (f64, f64) = (0.05, 0.95);
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Estimator {
+    Weighting,
+    Augmented,
+    /// Augmented weighting for the treated.
+    Treated,
+}
+
+const ESTIMATORS: [Estimator; 3] = [Estimator::Weighting, Estimator::Augmented, Estimator::Treated];
 
 impl Sample {
     /// `groups` clusters of `size` rows; two covariates drive treatment and outcome, the effect is 1.
@@ -57,6 +68,12 @@ impl Sample {
         aipw(&x, &self.treated, &self.outcome, &score, all, None).unwrap().estimate.value
     }
 
+    fn augmented_treated(&self) -> f64 {
+        let (x, score) = (slices(&self.columns), self.propensity().unwrap());
+        let all = (0.0, 1.0);
+        aipw_treated(&x, &self.treated, &self.outcome, &score, all, None).unwrap().estimate.value
+    }
+
     /// The standard error of the estimates without each cluster.
     fn refitted(&self, estimate: impl Fn(&Self) -> f64) -> f64 {
         let groups = self.clusters.last().unwrap() + 1;
@@ -68,14 +85,17 @@ impl Sample {
     }
 }
 
-/// Both estimators on the rows of `data`, with clusters if they have several rows.
-fn by(data: &Sample, outcome: &[f64], augmented: bool) -> Estimate {
+/// An estimator on the rows of `data`, with clusters if they have several rows.
+fn by(data: &Sample, outcome: &[f64], estimator: Estimator) -> Estimate {
     let (x, score) = (slices(&data.columns), data.propensity().unwrap());
     let clusters = (data.clusters[0] == data.clusters[1]).then_some(data.clusters.as_slice());
-    let found = if augmented {
-        jackknifed_aipw(&x, &data.treated, outcome, &score, CLIP, clusters)
-    } else {
-        jackknifed_weighting(&x, &data.treated, outcome, &score, Estimand::Ate, CLIP, clusters)
+    let treated = &data.treated;
+    let found = match estimator {
+        Estimator::Weighting => {
+            jackknifed_weighting(&x, treated, outcome, &score, Estimand::Ate, CLIP, clusters)
+        }
+        Estimator::Augmented => jackknifed_aipw(&x, treated, outcome, &score, CLIP, clusters),
+        Estimator::Treated => jackknifed_aipw_treated(&x, treated, outcome, &score, CLIP, clusters),
     };
     found.unwrap()
 }
@@ -91,18 +111,18 @@ fn the_variance_has_the_right_mean_and_degrees_under_equal_variances() {
         let unit = |rows: &[usize]| -> Vec<f64> {
             (0..n).map(|row| f64::from(u8::from(rows.contains(&row)))).collect()
         };
-        for augmented in [false, true] {
+        for estimator in ESTIMATORS {
             let alone: Vec<Estimate> =
-                (0..n).map(|row| by(&data, &unit(&[row]), augmented)).collect();
+                (0..n).map(|row| by(&data, &unit(&[row]), estimator)).collect();
             let squares: f64 = alone.iter().map(|one| one.value.powi(2)).sum();
             let variances: Vec<f64> = alone.iter().map(|one| one.standard_error.powi(2)).collect();
             let trace: f64 = variances.iter().sum();
-            let what = format!("{groups} {augmented}");
+            let what = format!("{groups} {estimator:?}");
             assert!((trace / squares - 1.0).abs() < 1e-9, "{what}: {trace} {squares}");
             let mut of_square: f64 = variances.iter().map(|variance| variance * variance).sum();
             for row in 0..n {
                 for other in 0..row {
-                    let both = by(&data, &unit(&[row, other]), augmented).standard_error.powi(2);
+                    let both = by(&data, &unit(&[row, other]), estimator).standard_error.powi(2);
                     let cell = (both - variances[row] - variances[other]) / 2.0;
                     of_square += 2.0 * cell * cell;
                 }
@@ -112,11 +132,11 @@ fn the_variance_has_the_right_mean_and_degrees_under_equal_variances() {
                 // Those of the squared coefficients, less the share of the parameters, if they are
                 // more: estimates and residuals are not independent.
                 let fourth: f64 = alone.iter().map(|one| one.value.powi(4)).sum();
-                let parameters = if augmented { 6.0 } else { 4.0 };
+                let parameters = if estimator == Estimator::Weighting { 4.0 } else { 6.0 };
                 let lost = parameters / n as f64;
                 degrees = degrees.max(squares * squares / fourth * (1.0 - lost));
             }
-            let found = by(&data, &data.outcome, augmented).degrees;
+            let found = by(&data, &data.outcome, estimator).degrees;
             assert!((found / degrees - 1.0).abs() < 1e-6, "{what}: {found} {degrees}");
         }
     }
@@ -138,6 +158,9 @@ fn one_step_is_nearly_the_estimate_without_a_row_or_cluster() {
         let found = jackknifed_aipw(&x, treated, outcome, &score, all, clusters).unwrap();
         let ratio = found.standard_error / data.refitted(Sample::augmented);
         assert!((0.85..1.05).contains(&ratio), "aipw {groups}: {ratio}");
+        let found = jackknifed_aipw_treated(&x, treated, outcome, &score, all, clusters).unwrap();
+        let ratio = found.standard_error / data.refitted(Sample::augmented_treated);
+        assert!((0.85..1.05).contains(&ratio), "aipw of the treated {groups}: {ratio}");
     }
 }
 
@@ -156,6 +179,10 @@ fn many_rows_have_the_error_of_the_sandwich() {
     assert!((found.value - sandwich.value).abs() < 1e-12);
     assert!((found.standard_error / sandwich.standard_error - 1.0).abs() < 0.01);
     assert!(found.degrees > 500.0 && found.degrees < 4000.0, "{}", found.degrees);
+    let sandwich = aipw_treated(&x, treated, outcome, &score, CLIP, None).unwrap().estimate;
+    let found = jackknifed_aipw_treated(&x, treated, outcome, &score, CLIP, None).unwrap();
+    assert!((found.value - sandwich.value).abs() < 1e-12);
+    assert!((found.standard_error / sandwich.standard_error - 1.0).abs() < 0.01);
 }
 
 /// The share of the samples, given as estimates by both ways, whose interval holds the truth.
@@ -178,26 +205,33 @@ fn coverage(
     covered.map(|covered| covered / all)
 }
 
-fn both_ways(data: &Sample, augmented: bool) -> Result<[Estimate; 2], Refusal> {
+fn both_ways(data: &Sample, estimator: Estimator) -> Result<[Estimate; 2], Refusal> {
     let (x, score) = (slices(&data.columns), data.propensity()?);
     let (t, y) = (&data.treated, &data.outcome);
     let clusters = (data.clusters[0] == data.clusters[1]).then_some(data.clusters.as_slice());
-    Ok(if augmented {
-        let plain = aipw(&x, t, y, &score, CLIP, clusters)?.estimate;
-        [plain, jackknifed_aipw(&x, t, y, &score, CLIP, clusters)?]
-    } else {
-        let plain = weighting(&x, t, y, &score, Estimand::Ate, CLIP, clusters)?.estimate;
-        [plain, jackknifed_weighting(&x, t, y, &score, Estimand::Ate, CLIP, clusters)?]
+    Ok(match estimator {
+        Estimator::Weighting => [
+            weighting(&x, t, y, &score, Estimand::Ate, CLIP, clusters)?.estimate,
+            jackknifed_weighting(&x, t, y, &score, Estimand::Ate, CLIP, clusters)?,
+        ],
+        Estimator::Augmented => [
+            aipw(&x, t, y, &score, CLIP, clusters)?.estimate,
+            jackknifed_aipw(&x, t, y, &score, CLIP, clusters)?,
+        ],
+        Estimator::Treated => [
+            aipw_treated(&x, t, y, &score, CLIP, clusters)?.estimate,
+            jackknifed_aipw_treated(&x, t, y, &score, CLIP, clusters)?,
+        ],
     })
 }
 
 #[test]
 fn intervals_hold_with_few_rows_and_few_clusters() {
     for (groups, size, between) in [(20, 1, 0.0), (50, 1, 0.0), (12, 15, 0.5)] {
-        for augmented in [false, true] {
+        for estimator in ESTIMATORS {
             let [plain, jackknife] =
-                coverage(groups, size, between, |data| both_ways(data, augmented));
-            let what = format!("{groups} x {size}, aipw {augmented}: {plain} {jackknife}");
+                coverage(groups, size, between, |data| both_ways(data, estimator));
+            let what = format!("{groups} x {size}, {estimator:?}: {plain} {jackknife}");
             assert!((0.93..=0.97).contains(&jackknife), "{what}");
             assert!(plain < jackknife, "{what}");
         }

@@ -45,7 +45,9 @@ fn by_instruments(sample: &EstimationSample<'_>) -> Result<EffectEstimate, Refus
     if !sample.only_value {
         columns.refuse_disagreement(&fit)?;
         result.remarks.extend(sample.unpaired_remark(kind));
-        result.remarks.extend(columns.remarks(sample.args.alpha, &fit));
+        let set = columns.not_rejected(&fit, sample.args.alpha).ok();
+        result.unbounded = set.as_ref().is_some_and(is_unbounded);
+        result.remarks.extend(columns.remarks(sample.args.alpha, &fit, set.as_ref()));
     }
     Ok(result)
 }
@@ -104,7 +106,7 @@ impl<'a> InstrumentColumns<'a> {
     }
 
     /// The sentences that a reader of the estimate must know.
-    fn remarks(&self, alpha: f64, fit: &TwoStage) -> Vec<String> {
+    fn remarks(&self, alpha: f64, fit: &TwoStage, set: Option<&AndersonRubin>) -> Vec<String> {
         // By the same variances as the estimate, so that clusters do not make one stronger.
         let (f, kind) = match fit.robust_first_stage_f {
             Some(f) => (f, self.kind.to_string()),
@@ -116,10 +118,10 @@ impl<'a> InstrumentColumns<'a> {
             let remark = "The instrument is weak (F < 10): the interval may not hold.";
             remarks.push(remark.into());
         }
-        if let Ok(set) = self.not_rejected(fit, alpha) {
+        if let Some(set) = set {
             let level = confidence_level(alpha);
             let holds = if weak { ", which holds all the same" } else { "" };
-            remarks.push(format!("Anderson-Rubin {level} % CI: {}{holds}.", in_words(&set)));
+            remarks.push(format!("Anderson-Rubin {level} % CI: {}{holds}.", in_words(set)));
         }
         if self.sample.instruments.len() > 1 {
             remarks.push(match self.agreement(fit) {
@@ -133,6 +135,11 @@ impl<'a> InstrumentColumns<'a> {
         }
         remarks
     }
+}
+
+/// True if effects of any size are not rejected.
+fn is_unbounded(set: &AndersonRubin) -> bool {
+    set.set.iter().any(|part| part.0.is_infinite() || part.1.is_infinite())
 }
 
 /// A set of effects in words.

@@ -1,12 +1,13 @@
 //! Differences in means and linear regressions.
 
 use super::{Controls, EffectEstimate, EstimationSample, EstimatorSpec, Measure};
-use crate::regress::comparison::group_count;
-use crate::regress::evalue::counted_risks;
+use crate::regress::comparison::{arm_values, group_count};
+use crate::regress::evalue::{counted_risks, scaled_risks};
 use crate::regress::robustness;
-use galeras_base::prose::{count, name_list};
+use galeras_base::prose::{count, name_list, thousands};
 use galeras_causal::{
-    Covariance, Refusal, absorbed, adjusted, difference_in_means, interacted, standardised_risks,
+    Covariance, Refusal, RowDesign, RowEffect, absorbed, adjusted_by_design, difference_in_means,
+    interacted, standardised_risks,
 };
 
 /// Intervals by `HC1` with absorbed effects cover less with fewer degrees of freedom, and so do those
@@ -16,6 +17,7 @@ const FEWEST_TREATED_WHOLE: usize = 20;
 
 pub(super) const DIFFERENCE: EstimatorSpec = EstimatorSpec {
     controls: Controls::Nothing,
+    row_arguments: &["second_cluster", "weights"],
     risks: counted_risks,
     ..EstimatorSpec::new(
         "difference",
@@ -28,8 +30,13 @@ pub(super) const DIFFERENCE: EstimatorSpec = EstimatorSpec {
 pub(super) const OLS: EstimatorSpec = EstimatorSpec {
     is_regression: true,
     argument: Some("absorb"),
+    row_arguments: &["second_cluster", "weights"],
     robustness: robustness::of_ols,
-    risks: |_, sample, _| {
+    risks: |estimator, sample, difference| {
+        // Standardised risks know neither absorbed effects nor a second column of clusters.
+        if !sample.absorbed.is_empty() || sample.design.second_clusters.is_some() {
+            return scaled_risks(estimator, sample, difference);
+        }
         let (kind, clusters) = (sample.args.covariance(), sample.correlated());
         standardised_risks(sample.treated, sample.outcome, &sample.covariates, kind, clusters)
     },
@@ -58,14 +65,17 @@ pub(super) const LIN: EstimatorSpec = EstimatorSpec {
 };
 
 fn difference(sample: &EstimationSample<'_>) -> Result<EffectEstimate, Refusal> {
-    if sample.units.is_none() && sample.clusters.is_some() && !sample.only_value {
+    let clustered = sample.units.is_none() && sample.clusters.is_some() && !sample.only_value;
+    if clustered || sample.design.weights.is_some() {
         // The same difference as the slope of a regression, whose errors know clusters.
-        let (kind, clusters) = sample.covariance();
-        let fit = adjusted(sample.treated, sample.outcome, &[], kind, clusters)?;
-        return Ok(EffectEstimate::new(fit.estimate, "ate", kind.to_string()));
+        return in_design(sample, |design| {
+            adjusted_by_design(sample.treated, sample.outcome, &[], design)
+        });
     }
     let means = difference_in_means(sample.treated, sample.outcome)?;
     let mut result = EffectEstimate::new(means, "ate", "Welch");
+    let is_known = sample.units.is_none() && !sample.only_value;
+    result.influence = is_known.then(|| influence_on_means(sample));
     result.remarks.extend(sample.unpaired_remark(Covariance::Classic));
     Ok(result)
 }
@@ -74,9 +84,44 @@ fn ols(sample: &EstimationSample<'_>) -> Result<EffectEstimate, Refusal> {
     if !sample.absorbed.is_empty() {
         return with_absorbed(sample);
     }
+    in_design(sample, |design| {
+        adjusted_by_design(sample.treated, sample.outcome, &sample.covariates, design)
+    })
+}
+
+/// The contribution of each row to the error of a difference in means.
+fn influence_on_means(sample: &EstimationSample<'_>) -> Vec<f64> {
+    let [(control, n0), (treatment, n1)] = [false, true].map(|arm| {
+        let values = arm_values(sample.treated, sample.outcome, arm);
+        (values.iter().sum::<f64>() / values.len() as f64, values.len() as f64)
+    });
+    let part = |(treated, y): (&bool, &f64)| match treated {
+        true => (y - treatment) / n1,
+        false => (control - y) / n0,
+    };
+    sample.treated.iter().zip(sample.outcome).map(part).collect()
+}
+
+/// The estimate of a regression with the weights and clusters of the sample.
+pub(super) fn in_design(
+    sample: &EstimationSample<'_>,
+    estimate: impl FnOnce(RowDesign<'_>) -> Result<RowEffect, Refusal>,
+) -> Result<EffectEstimate, Refusal> {
     let (kind, clusters) = sample.covariance();
-    let fit = adjusted(sample.treated, sample.outcome, &sample.covariates, kind, clusters)?;
-    Ok(EffectEstimate::regression(fit.estimate, Measure::Difference, sample, kind))
+    let RowEffect { estimate, influence } = estimate(sample.design.row_design(kind, clusters))?;
+    let mut result = EffectEstimate::regression(estimate, Measure::Difference, sample, kind);
+    // Sums within the clusters of one column do not have the correlations of two.
+    result.influence = sample.design.second_clusters.is_none().then_some(influence);
+    if sample.design.second_clusters.is_some() && !sample.only_value {
+        result.se_kind = format!("two-way {kind}");
+    }
+    if let (Some(name), Some(rows)) = (&sample.args.weights, sample.design.effective_rows()) {
+        result.remarks.push(format!(
+            "Rows are weighted by `{name}`, which leaves the precision of {} rows of equal weight.",
+            thousands(rows.round() as usize)
+        ));
+    }
+    Ok(result)
 }
 
 /// Refuses clusters that are too few for a standard error without leverages.

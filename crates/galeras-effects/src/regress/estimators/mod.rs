@@ -1,21 +1,25 @@
 //! The estimators: [`ESTIMATORS`] lists them. An entry has everything that the analysis asks of an
 //! estimator, so a new one is an entry with its functions and a line in the list.
 
+mod did;
 mod front_door;
 mod generalised;
 mod instruments;
 mod linear;
 pub(super) mod pairs;
 mod propensity;
+mod wild;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 use super::args::Args;
+use super::design::DesignColumns;
 use super::evalue::scaled_risks;
 use super::robustness::of_no_regression;
 use super::sensitivity::SensitivityMeasures;
+use galeras_base::prose::name_list;
 use galeras_causal::{
     Covariance, Estimand, Estimate, InvertedEstimate, Propensity, Refusal, Refuter, RiskRatio,
 };
@@ -29,6 +33,8 @@ const ESTIMATORS: &[&EstimatorSpec] = &[
     &linear::DIFFERENCE,
     &linear::OLS,
     &linear::LIN,
+    &wild::WILD_CLUSTER,
+    &did::DID,
     &propensity::MATCHING,
     &propensity::STRATIFICATION,
     &propensity::WEIGHTING,
@@ -53,6 +59,8 @@ const ESTIMATORS: &[&EstimatorSpec] = &[
 pub(super) const PAIRED: Estimator = Choice(&pairs::PAIRED);
 pub(super) const DIFFERENCE: Estimator = Choice(&linear::DIFFERENCE);
 pub(super) const OLS: Estimator = Choice(&linear::OLS);
+pub(super) const DID: Estimator = Choice(&did::DID);
+pub(super) const WILD_CLUSTER: Estimator = Choice(&wild::WILD_CLUSTER);
 pub(super) const WEIGHTING: Estimator = Choice(&propensity::WEIGHTING);
 pub(super) const AIPW: Estimator = Choice(&propensity::AIPW);
 
@@ -78,8 +86,12 @@ pub(super) struct EstimatorSpec {
     /// It extrapolates where the arms do not overlap.
     pub(super) is_regression: bool,
     pub(super) needs_propensity: bool,
+    /// The range outside of which it distrusts propensity scores.
+    pub(super) clip: fn(&Args) -> (f64, f64),
     /// The argument that is for this estimator only.
     argument: Option<&'static str>,
+    /// Those of the arguments about rows, `second_cluster` and `weights`, that it takes.
+    row_arguments: &'static [&'static str],
     /// The refuters that do not apply to it, with the reason.
     pub(super) unfit_refuters: &'static [(Refuter, &'static str)],
     /// The risk ratio behind an estimate on an outcome of zeros and ones.
@@ -123,7 +135,9 @@ impl EstimatorSpec {
             controls: Controls::Covariates,
             is_regression: false,
             needs_propensity: false,
+            clip: Args::clip_range,
             argument: None,
+            row_arguments: &[],
             unfit_refuters: &[],
             risks: scaled_risks,
             robustness: of_no_regression,
@@ -137,6 +151,22 @@ impl EstimatorSpec {
 
     pub(super) fn needs_unit(&self) -> bool {
         self.controls == Controls::Units
+    }
+
+    /// Why it does not apply with the arguments about rows that are given.
+    pub(super) fn without_row_argument(&self, args: &Args) -> Option<String> {
+        let given = [("second_cluster", &args.second_cluster), ("weights", &args.weights)];
+        let refused = given
+            .into_iter()
+            .find(|(argument, name)| name.is_some() && !self.row_arguments.contains(argument));
+        refused.map(|(argument, _)| {
+            let takers: Vec<&str> = ESTIMATORS
+                .iter()
+                .filter(|one| one.row_arguments.contains(&argument))
+                .map(|one| one.name)
+                .collect();
+            format!("`{}` does not take `{argument}`: only {} do", self.name, name_list(&takers))
+        })
     }
 
     pub(super) fn estimates(&self, estimand: EstimandName) -> bool {
@@ -196,7 +226,7 @@ impl From<EstimandName> for Estimand {
     }
 }
 
-/// The measure of an effect: a difference or a ratio.
+/// The measure of an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub(super) enum Measure {
@@ -205,12 +235,19 @@ pub(super) enum Measure {
     RiskRatio,
     OddsRatio,
     RateRatio,
+    /// That a value under the treatment is larger than one under control, ties counted half.
+    ProbabilityOfSuperiority,
 }
 
 impl Measure {
     /// Its name in a sentence.
     pub(super) fn words(self) -> String {
         self.into_str().replace('_', " ")
+    }
+
+    /// It is in units of the outcome, or of its risk.
+    pub(super) fn is_difference(self) -> bool {
+        matches!(self, Self::Difference | Self::RiskDifference)
     }
 
     /// The uncertainty of a ratio is that of its logarithm.
@@ -220,12 +257,26 @@ impl Measure {
 
     /// The value of no effect, which the p-value tests.
     pub(super) fn null(self) -> f64 {
-        if self.is_ratio() { 1.0 } else { 0.0 }
+        self.shown(0.0)
     }
 
-    /// Converts a number from the scale of inference, which is logarithmic for ratios.
+    /// Converts a number from the scale of inference, on which no effect is 0. It is logarithmic for
+    /// ratios.
     fn shown(self, value: f64) -> f64 {
-        if self.is_ratio() { value.exp() } else { value }
+        match self {
+            Self::RiskRatio | Self::OddsRatio | Self::RateRatio => value.exp(),
+            Self::ProbabilityOfSuperiority => value + 0.5,
+            Self::Difference | Self::RiskDifference => value,
+        }
+    }
+
+    /// The reverse of [`Self::shown`].
+    fn inferred(self, value: f64) -> f64 {
+        match self {
+            Self::RiskRatio | Self::OddsRatio | Self::RateRatio => value.ln(),
+            Self::ProbabilityOfSuperiority => value - 0.5,
+            Self::Difference | Self::RiskDifference => value,
+        }
     }
 }
 
@@ -247,6 +298,7 @@ pub(super) struct EstimationSample<'a> {
     pub(super) clusters: Option<&'a [u32]>,
     /// The levels of each absorbed column.
     pub(super) absorbed: Vec<&'a [u32]>,
+    pub(super) design: &'a DesignColumns,
     /// The fold of each row, for cross-fitting.
     pub(super) folds: Option<&'a [u32]>,
     /// Present if an estimator needs it.
@@ -308,17 +360,23 @@ impl EstimationSample<'_> {
 /// An estimate and how it came about.
 #[derive(Clone, Debug)]
 pub(super) struct EffectEstimate {
-    /// On the scale of inference: the logarithm of a ratio.
+    /// On the scale of inference: the logarithm of a ratio, a probability less a half.
     pub(super) estimate: Estimate,
     pub(super) measure: Measure,
     /// The interval and p-value of a test, which replace those of the standard error.
     pub(super) inverted: Option<InvertedEstimate>,
     pub(super) estimand: String,
     pub(super) se_kind: String,
+    /// The contribution of each row of the sample to the error, if it is known.
+    pub(super) influence: Option<Vec<f64>>,
     /// The number of pairs, where pairs were compared.
     pub(super) pairs: Option<usize>,
+    /// A test that holds with weak instruments rejects no large effect, whatever the interval is.
+    pub(super) unbounded: bool,
     /// Whole sentences that a reader must know.
     pub(super) remarks: Vec<String>,
+    /// For the sentence of a finding: the arms overlap too little.
+    pub(super) overlap_warning: Option<String>,
 }
 
 impl EffectEstimate {
@@ -329,8 +387,11 @@ impl EffectEstimate {
             inverted: None,
             estimand: estimand.to_owned(),
             se_kind: se_kind.into(),
+            influence: None,
             pairs: None,
+            unbounded: false,
             remarks: Vec::new(),
+            overlap_warning: None,
         }
     }
 
@@ -347,7 +408,7 @@ impl EffectEstimate {
 
     /// An estimate with the interval and p-value of a test.
     fn by_test(found: InvertedEstimate, measure: Measure, se_kind: &str) -> Self {
-        let value = if measure.is_ratio() { found.value.ln() } else { found.value };
+        let value = measure.inferred(found.value);
         let standard_error = found.standard_error.unwrap_or(f64::NAN);
         let estimate = Estimate { value, standard_error, degrees: f64::INFINITY };
         Self { inverted: Some(found), measure, ..Self::new(estimate, "ate", se_kind) }
@@ -367,6 +428,13 @@ impl EffectEstimate {
                 (self.measure.shown(low), self.measure.shown(high))
             }
         }
+    }
+
+    /// The interval of so many standard errors to either side, on the scale of its measure.
+    pub(super) fn interval_of(&self, errors: f64) -> (f64, f64) {
+        let Estimate { value, standard_error, .. } = self.estimate;
+        let half = errors * standard_error;
+        (self.measure.shown(value - half), self.measure.shown(value + half))
     }
 
     /// The two-sided p-value of no effect.

@@ -4,8 +4,11 @@ use super::{Controls, EffectEstimate, EstimandName, EstimationSample, EstimatorS
 use crate::regress::comparison::{FEWEST_UNITS, arm_values, group_count};
 use crate::regress::evalue::counted_risks;
 use crate::regress::robustness;
-use galeras_base::prose::{four_digits, p_equals};
-use galeras_causal::{LinearFit, Refusal, dense, mcnemar, paired, rank_sum, signed_rank_shift};
+use galeras_base::prose::{four_digits, p_equals, significant};
+use galeras_causal::{
+    Dominance, InvertedEstimate, LinearFit, Refusal, dense, dominance, dominance_within, mcnemar,
+    paired, rank_sum, signed_rank_shift,
+};
 
 pub(super) const PAIRED: EstimatorSpec = EstimatorSpec {
     controls: Controls::Units,
@@ -26,8 +29,8 @@ pub(super) const WILCOXON: EstimatorSpec = EstimatorSpec {
     risks: counted_risks,
     ..EstimatorSpec::new(
         "wilcoxon",
-        "Hodges and Lehmann's shift with Wilcoxon's test",
-        "Wilcoxon's signed ranks with a unit, else the rank sum: the shift of Hodges and Lehmann.",
+        "Wilcoxon's test",
+        "Wilcoxon's signed ranks with a unit, else the rank sum: the shift of Hodges and Lehmann,\nwith many ties the probability of superiority.",
         by_ranks,
     )
 };
@@ -118,6 +121,16 @@ impl UnitPairs {
         self.treatment.iter().zip(&self.control).map(|(t, c)| t - c).collect()
     }
 
+    /// The contribution of each row to the error of the mean difference: that of a pair is on its first
+    /// row.
+    fn influence(&self, units: &[u32], mean: f64) -> Vec<f64> {
+        let mut of_unit = vec![0.0; group_count(units)];
+        for (unit, difference) in self.units.iter().zip(self.differences()) {
+            of_unit[*unit as usize] = (difference - mean) / self.len() as f64;
+        }
+        units.iter().map(|unit| std::mem::take(&mut of_unit[*unit as usize])).collect()
+    }
+
     /// The pairs of a sample. A refuter may leave out some of the units, so it needs only two.
     fn of_sample(sample: &EstimationSample<'_>, units: &[u32]) -> Result<Self, Refusal> {
         let pairs = Self::of(sample.treated, sample.outcome, units);
@@ -158,7 +171,8 @@ fn paired_difference(sample: &EstimationSample<'_>) -> Result<EffectEstimate, Re
             EffectEstimate::new(estimate, "ate", format!("{kind} of pair differences"))
         }
     };
-    Ok(pairs.noted_in(result))
+    let influence = pairs.influence(units, result.estimate.value);
+    Ok(EffectEstimate { influence: Some(influence), ..pairs.noted_in(result) })
 }
 
 fn by_ranks(sample: &EstimationSample<'_>) -> Result<EffectEstimate, Refusal> {
@@ -171,20 +185,68 @@ fn by_ranks(sample: &EstimationSample<'_>) -> Result<EffectEstimate, Refusal> {
     let Some(units) = sample.units else {
         let of = |arm: bool| arm_values(sample.treated, sample.outcome, arm);
         let found = rank_sum(&of(true), &of(false), alpha)?;
-        let kind = if found.exact { "rank sum, exact" } else { "rank sum, normal" };
-        let mut result = EffectEstimate::by_test(found.shift, Measure::Difference, kind);
-        let u = four_digits(found.u);
-        result.remarks.push(format!("The median of all differences of two rows; U = {u}."));
+        let mut result = if many_ties(found.tied, found.shift) {
+            let rows = dominance(sample.treated, sample.outcome, None)?;
+            superiority(rows, found.shift, alpha, "a row of", found.tied)
+        } else {
+            let mut result = EffectEstimate::by_test(found.shift, Measure::Difference, "");
+            result.remarks.push("The median of all differences of two rows.".into());
+            result
+        };
+        result.se_kind = kind_of_test("rank sum", found.exact);
+        result.remarks.push(format!("U = {}.", four_digits(found.u)));
         return Ok(result);
     };
     let pairs = UnitPairs::of_sample(sample, units)?;
-    let found = signed_rank_shift(&pairs.differences(), alpha)?;
-    let mut result = EffectEstimate::by_test(found.shift, Measure::Difference, "signed ranks");
+    let differences = pairs.differences();
+    let found = signed_rank_shift(&differences, alpha)?;
+    let mut result = if many_ties(found.tied, found.shift) {
+        let within = dominance_within(&differences, None)?;
+        superiority(within, found.shift, alpha, "of a pair the row of", found.tied)
+    } else {
+        let mut result = EffectEstimate::by_test(found.shift, Measure::Difference, "");
+        result.remarks.push("The median of the averages of two differences.".into());
+        result
+    };
+    result.se_kind = kind_of_test("signed ranks", found.exact);
     let (w, nonzero) = (four_digits(found.w), found.nonzero);
-    result.remarks.push(format!(
-        "The median of the averages of two differences; W = {w} over {nonzero} that are not zero."
-    ));
+    result.remarks.push(format!("W = {w} over {nonzero} differences that are not zero."));
     Ok(pairs.noted_in(result))
+}
+
+/// With a larger share of ties values do not shift: their median difference stays at a tie, and so do
+/// both ends of its interval, whatever the test finds.
+const MANY_TIES: f64 = 0.05;
+
+fn many_ties(tied: f64, shift: InvertedEstimate) -> bool {
+    tied > MANY_TIES || (tied > 0.0 && shift.value == 0.0)
+}
+
+fn kind_of_test(name: &str, exact: bool) -> String {
+    match exact {
+        true => format!("{name}, exact"),
+        false => format!("{name}, normal without continuity correction"),
+    }
+}
+
+/// The probability of superiority with its interval, and the p-value of the test.
+fn superiority(
+    found: Dominance,
+    test: InvertedEstimate,
+    alpha: f64,
+    which: &str,
+    tied: f64,
+) -> EffectEstimate {
+    let inverted =
+        InvertedEstimate { value: found.a12(), interval: found.a12_interval(alpha), ..test };
+    let mut result = EffectEstimate::by_test(inverted, Measure::ProbabilityOfSuperiority, "");
+    result.remarks.push(format!(
+        "The probability that {which} the treatment has the larger value, ties counted half, with Feng \
+         and Cliff's interval: {} % of the values are tied, so that a shift would not describe the \
+         effect.",
+        significant(100.0 * tied, 2)
+    ));
+    result
 }
 
 fn by_discordant_pairs(

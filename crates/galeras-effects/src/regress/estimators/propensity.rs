@@ -1,12 +1,12 @@
 //! Estimators by propensity scores.
 
 use super::{EffectEstimate, EstimandName, EstimationSample, EstimatorSpec};
-use crate::regress::args::StandardErrors;
+use crate::regress::args::{Args, StandardErrors};
 use crate::regress::comparison::FEWEST_UNITS;
 use galeras_base::prose::{count, thousands};
 use galeras_causal::{
-    Propensity, Refusal, Refuter, aipw, cross_fit_aipw, jackknifed_aipw, jackknifed_weighting,
-    matching, stratification, weighting,
+    Propensity, Refusal, Refuter, aipw, aipw_treated, cross_fit_aipw, jackknifed_aipw,
+    jackknifed_aipw_treated, jackknifed_weighting, matching, stratification, weighting,
 };
 
 /// The range to which `aipw` clips scores: wide, as its regressions make up for extreme weights.
@@ -59,6 +59,8 @@ pub(super) const WEIGHTING: EstimatorSpec = EstimatorSpec {
 
 pub(super) const AIPW: EstimatorSpec = EstimatorSpec {
     needs_propensity: true,
+    estimands: &[EstimandName::Ate, EstimandName::Att],
+    clip: aipw_clip,
     argument: Some("folds"),
     ..EstimatorSpec::new(
         "aipw",
@@ -124,9 +126,24 @@ fn error_kind(sample: &EstimationSample<'_>) -> (&'static str, bool) {
     }
 }
 
-fn clipping_remark(scores: usize, (low, high): (f64, f64)) -> Option<String> {
-    let scores = (scores > 0).then(|| count(scores, "score was", "scores were"));
-    scores.map(|scores| format!("{scores} clipped to {low} to {high}."))
+/// More clipped scores than this share are let pass only by `max_clipped`.
+const FEW_CLIPPED: f64 = 0.01;
+
+fn clipping_remark(scores: usize, rows: usize, (low, high): (f64, f64)) -> Option<String> {
+    let words = (scores > 0).then(|| count(scores, "score was", "scores were"))?;
+    let range = match (low, high) {
+        (low, 1.0) => format!("at least {low}"),
+        (0.0, high) => format!("at most {high}"),
+        (low, high) => format!("{low} to {high}"),
+    };
+    let many = match scores as f64 > FEW_CLIPPED * rows as f64 {
+        true => {
+            " This is not the effect on all rows: those with clipped scores count for less, and \
+                 the interval covers too little."
+        }
+        false => "",
+    };
+    Some(format!("{words} clipped to {range}.{many}"))
 }
 
 fn by_matching(
@@ -169,7 +186,11 @@ fn by_strata(sample: &EstimationSample<'_>, score: &Propensity) -> Result<Effect
     let kind = if clusters.is_some() { "within strata, clustered" } else { "within strata" };
     let mut result = EffectEstimate::new(estimate, args.estimand.into_str(), kind);
     let kept = count(strata.strata_kept, "stratum", "strata");
-    result.remarks.push(format!("{kept} with {} rows.", thousands(strata.rows_kept)));
+    let others = match strata.rows_kept < sample.treated.len() {
+        true => " The effect is that on these rows, not on all.",
+        false => "",
+    };
+    result.remarks.push(format!("{kept} with {} rows.{others}", thousands(strata.rows_kept)));
     Ok(result)
 }
 
@@ -180,7 +201,7 @@ fn by_weights(
     require_clusters(sample, FEWEST_UNITS)?;
     let (args, clusters) = (sample.args, sample.correlated());
     let (x, treated, outcome) = (&sample.covariates, sample.treated, sample.outcome);
-    let (estimand, clip) = (args.estimand.into(), (args.clip[0], args.clip[1]));
+    let (estimand, clip) = (args.estimand.into(), args.clip_range());
     let weighted = weighting(x, treated, outcome, score, estimand, clip, clusters)?;
     let (kind, jackknife) = error_kind(sample);
     let estimate = match jackknife {
@@ -188,7 +209,7 @@ fn by_weights(
         false => weighted.estimate,
     };
     let mut result = EffectEstimate::new(estimate, args.estimand.into_str(), kind);
-    result.remarks.extend(clipping_remark(weighted.clipped, clip));
+    result.remarks.extend(clipping_remark(weighted.clipped, treated.len(), clip));
     Ok(result)
 }
 
@@ -202,19 +223,30 @@ fn doubly_robust(
     require_clusters(sample, FEWEST_UNITS)?;
     let (args, clusters) = (sample.args, sample.correlated());
     let (x, treated, outcome) = (&sample.covariates, sample.treated, sample.outcome);
-    let robust = aipw(x, treated, outcome, score, AIPW_CLIP, clusters)?;
+    let (of_treated, clip) = (args.estimand == EstimandName::Att, aipw_clip(args));
+    let plain = if of_treated { aipw_treated } else { aipw };
+    let robust = plain(x, treated, outcome, score, clip, clusters)?;
     let (kind, jackknife) = error_kind(sample);
+    let jackknifed = if of_treated { jackknifed_aipw_treated } else { jackknifed_aipw };
     let estimate = match jackknife {
-        true => jackknifed_aipw(x, treated, outcome, score, AIPW_CLIP, clusters)?,
+        true => jackknifed(x, treated, outcome, score, clip, clusters)?,
         false => robust.estimate,
     };
     let mut result = EffectEstimate::new(estimate, args.estimand.into_str(), kind);
-    result.remarks.extend(clipping_remark(robust.clipped, AIPW_CLIP));
+    result.remarks.extend(clipping_remark(robust.clipped, treated.len(), clip));
     Ok(result)
+}
+
+fn aipw_clip(args: &Args) -> (f64, f64) {
+    args.at_unbounded_ends(AIPW_CLIP)
 }
 
 fn cross_fitted(sample: &EstimationSample<'_>, folds: &[u32]) -> Result<EffectEstimate, Refusal> {
     let (args, clusters) = (sample.args, sample.correlated());
+    if args.estimand != EstimandName::Ate {
+        let reason = "with `folds` `aipw` estimates the ate only: remove `folds` for the att";
+        return Err(Refusal::Other(reason.into()));
+    }
     match clusters {
         Some(_) => require_clusters(sample, FEWEST_CLUSTERS)?,
         None => sample.require("rows for folds", sample.treated.len(), FEWEST_FOLDED)?,
@@ -234,7 +266,7 @@ fn cross_fitted(sample: &EstimationSample<'_>, folds: &[u32]) -> Result<EffectEs
         None => "influence function",
     };
     let mut result = EffectEstimate::new(robust.estimate, args.estimand.into_str(), kind);
-    result.remarks.extend(clipping_remark(robust.clipped, AIPW_CLIP));
+    result.remarks.extend(clipping_remark(robust.clipped, treated.len(), AIPW_CLIP));
     let folds = folds.iter().max().map_or(0, |last| last + 1);
     result.remarks.push(format!("Models were fitted on other folds of {folds}."));
     Ok(result)

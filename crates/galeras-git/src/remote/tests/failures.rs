@@ -183,7 +183,7 @@ fn silent_servers_are_given_up_or_interrupted() {
         net = Net::new();
         net.net.silence = Duration::from_millis(150);
         fails(remote_head(&url, None, &net.net), GitErrorKind::Transient, "silent");
-        assert_eq!(net.waits(), 3);
+        assert_eq!(net.waits(), 0, "each attempt would take as long");
         assert!(start.elapsed() < Duration::from_secs(20));
     }
     // A silence in the middle.

@@ -1,5 +1,9 @@
 use super::*;
 
+fn code(answer: &str) -> Cow<'_, str> {
+    extract(answer).code
+}
+
 /// Checks the code of an answer, also with CRLF and with tildes.
 fn check(answer: &str, expected: &str) {
     assert_eq!(code(answer), expected, "{answer}");
@@ -131,7 +135,95 @@ fn reasoning_without_an_end_or_a_beginning() {
 fn code_about_reasoning_is_code() {
     let about = "s = re.sub('<think>.*</think>', '', s)\nt = '''\n<think>\n</think>\n'''\n";
     check(&format!("```python\n{about}```"), about);
-    check("s.split('</think>')\nt = \"<think>\"", "s.split('</think>')\nt = \"<think>\"");
+    for about in [
+        about,
+        // Quotes protect marks also in code that ends too early.
+        "s.split('</think>')\nt = \"<think>\"\nx = (",
+        "t = rb'<think>'\nu = [a for a in '' + '</THINK>'",
+        // The others are in comments and strings of valid code.
+        "x = 1  # without <think>a</think>",
+        "def f():\n    '''Drops\n    </think> and all before.\n    '''\n    return 1",
+        "t = f\"{a}<thinking>\"\nassert t, a  # [THINK]",
+    ] {
+        check(about, about);
+        assert_eq!(extract(about).reasoning, None, "{about}");
+    }
+}
+
+/// Answers, their code, and whether they have thoughts.
+#[test]
+fn marks_count_within_a_line() {
+    let (bad, good) = ("```python\nbad\n```", "```python\ngood\n```\n");
+    for (answer, expected, thoughts) in [
+        (format!("Try:\n{bad}\nI'll stop.</think>So:\n{good}"), "good\n", true),
+        (format!("Try:\n{bad}\nDon't 'x' it.</think>{good}"), "good\n", true),
+        (format!("<think>{bad}\nDone.</think>{good}"), "good\n", true),
+        (format!("OK. <think>First:\n{bad}\n</think>\n{good}"), "good\n", true),
+        (format!("OK. <think>First:\n{bad}\nDone.</think> So:\n{good}"), "good\n", true),
+        (format!("Try:\n{bad}\nNo.</think>good = 1"), "good = 1", true),
+        (
+            "So I return one.</think>def f():\n    return 1\n".into(),
+            "def f():\n    return 1\n",
+            true,
+        ),
+        // The end of the answer came first.
+        (format!("```\ngood\n```\nOr: <think>First:\n{bad}"), "good\n", true),
+        (format!("```\ngood\n```\nOr: <think>\n{bad}"), "good\n", true),
+        // Mentions of marks.
+        (format!("It drops the <think> tag:\n{good}"), "good\n", false),
+        (format!("It drops **<think>** and `</think>`:\n{good}"), "good\n", false),
+        (format!("{good}It ends at the </think> tag."), "good\n", false),
+        (format!("{good}It ends at the </think> tag"), "good\n", false),
+        (
+            format!("{good}It ends at \"</think>\", or the </think> and a </think>."),
+            "good\n",
+            false,
+        ),
+    ] {
+        check(&answer, expected);
+        assert_eq!(extract(&answer).reasoning.is_some(), thoughts, "{answer}");
+    }
+}
+
+#[test]
+fn every_family_of_models_has_its_marks() {
+    let (bad, good) = ("Try:\n```python\nbad\n```", "```python\ngood\n```\n");
+    for Mark { open, close } in MARKS {
+        for answer in [
+            format!("{open}\n{bad}\n{close}\n{good}"),
+            format!("{open}{bad}\n{close}{good}"),
+            format!("OK. {open}{bad}\nSo {close}{good}"),
+            format!("{bad}\n{close}\n{good}"),
+            format!("{bad}\nSo {close}{good}"),
+        ] {
+            for answer in [answer.clone(), answer.replace(open, &open.to_lowercase())] {
+                let found = extract(&answer);
+                assert_eq!(found.code, "good\n", "{answer}");
+                let thoughts = found.reasoning.unwrap();
+                assert!(thoughts.contains("Try:\n```python\nbad\n```"), "{answer}: {thoughts}");
+            }
+        }
+        let cut = format!("{open}\n{bad}");
+        let found = extract(&cut);
+        assert_eq!((&*found.code, found.reasoning.as_deref()), ("", Some(bad)), "{cut}");
+        let about = format!("s = '{open}{close}'");
+        assert_eq!(code(&about), about);
+    }
+}
+
+#[test]
+fn thoughts_are_kept() {
+    for (answer, thoughts) in [
+        ("x = 1", None),
+        ("<think>\n\n</think>\nx = 1", None),
+        ("<think> a\nb </think>x", Some("a\nb")),
+        ("<think>a</think>x\n<thinking>b</thinking>y", Some("a\n\nb")),
+        ("a\n</think>x", Some("a")),
+        ("<think>a", Some("a")),
+        ("<|channel|>analysis<|message|>a<|channel|>final<|message|>x", Some("a")),
+    ] {
+        assert_eq!(extract(answer).reasoning.as_deref(), thoughts, "{answer}");
+    }
 }
 
 #[test]
@@ -162,6 +254,13 @@ fn time_is_linear() {
         "```\ndef\n```\n",
         "<think></think>\n",
         "<think></think>",
+        "x<think>",
+        "x</think>",
+        "x<think></think>",
+        "x<think></think>\n",
+        "<think>\n`</think>`\n",
+        "'<think> ",
+        "◁",
         "undef ",
         "   ```\nx\n   ```\n",
     ] {

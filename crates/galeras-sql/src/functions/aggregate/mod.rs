@@ -19,6 +19,7 @@ mod dyadic;
 mod exact;
 mod function;
 mod moments;
+mod percentile;
 mod sum;
 mod variance;
 mod wide;
@@ -53,5 +54,6 @@ pub const APPROXIMATE: &[&str] =
 /// Every replacement with its description, to be registered over DataFusion's defaults
 /// (`register_udaf`).
 pub(super) fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
-    [sum::all(), variance::all(), correlation::all()].into_iter().flatten().flatten().collect()
+    let all = [sum::all(), variance::all(), correlation::all(), percentile::all()];
+    all.into_iter().flatten().flatten().collect()
 }

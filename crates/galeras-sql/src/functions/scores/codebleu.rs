@@ -58,11 +58,11 @@ pub(super) const CODEBLEU_STRICT: PairMetric = PairMetric {
         ),
         ScoreColumn::share(
             "codebleu_strict_weighted",
-            "the same of its n-gram recall: short answers are penalised",
+            "the same of its n-gram match with weights for keywords, a precision",
         ),
         ScoreColumn::share(
             "codebleu_strict_syntax",
-            "the same of its syntax: no comments and docstrings",
+            "the same of its syntax: clipped, no comments and docstrings",
         ),
         ScoreColumn::share(
             "codebleu_strict_dataflow",
@@ -71,6 +71,7 @@ pub(super) const CODEBLEU_STRICT: PairMetric = PairMetric {
     ],
     about: "CodeBLEU with the faults of the published programs mended.",
     function: Some(FunctionDoc {
+        version: 2,
         nulls: NULLS,
         ..pair_function(
             "codebleu_strict",
@@ -88,7 +89,7 @@ pub(super) const CODEBLEU_STRICT: PairMetric = PairMetric {
     }),
 };
 
-const COUNTS: usize = 20;
+const COUNTS: usize = 21;
 
 const NULLS: &str = "null where a text is null or cannot be parsed";
 
@@ -164,6 +165,7 @@ impl CodeBleuScorer {
         let ngrams = c.matched.into_iter().chain(c.hypothesis_ngrams).chain(c.reference_ngrams);
         let all = lengths.into_iter().chain(ngrams).chain([
             c.matched_fifths,
+            c.hypothesis_fifths,
             c.reference_fifths,
             c.matched_subtrees,
             c.reference_subtrees,
@@ -188,11 +190,12 @@ fn of_corpus(
         hypothesis_ngrams: std::array::from_fn(|order| sums[7 + order]),
         reference_ngrams: std::array::from_fn(|order| sums[11 + order]),
         matched_fifths: sums[14],
-        reference_fifths: sums[15],
-        matched_subtrees: sums[16],
-        reference_subtrees: sums[17],
-        matched_flow: sums[18],
-        reference_flow: sums[19],
+        hypothesis_fifths: sums[15],
+        reference_fifths: sums[16],
+        matched_subtrees: sums[17],
+        reference_subtrees: sums[18],
+        matched_flow: sums[19],
+        reference_flow: sums[20],
     };
     let mut values = components(&counts.scores(mode, weights));
     values.iter_mut().for_each(|value| *value = value.filter(|_| counts.pairs > 0));

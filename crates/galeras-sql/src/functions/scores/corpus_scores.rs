@@ -27,7 +27,7 @@ pub struct CorpusScores;
 impl RowFunction for CorpusScores {
     const DOC: FunctionDoc = FunctionDoc {
         name: "corpus_scores",
-        version: 2,
+        version: 3,
         arguments: &[("spec", "text"), ("rows", "integer"), ("sums", "list of integer")],
         returns: "list of struct",
         summary: "BLEU and CodeBLEU of a corpus, from the sums of the counts of `score_pair`",

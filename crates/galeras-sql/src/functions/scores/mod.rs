@@ -21,6 +21,7 @@ use std::sync::Arc;
 use datafusion::logical_expr::ScalarUDF;
 
 use self::pair_scores::MetricFunction;
+use self::parses::Parses;
 use super::function_doc::{FunctionDoc, documented};
 
 pub use corpus_scores::{CORPUS_FIELDS, CorpusScores};
@@ -41,6 +42,7 @@ pub(super) fn all() -> Vec<(FunctionDoc, Arc<ScalarUDF>)> {
         documented::<ScoreContinuation>(),
         documented::<CorpusScores>(),
         documented::<PassAtK>(),
+        documented::<Parses>(),
     ];
     let functions = MetricFunction::all();
     all.extend(functions.map(|(doc, function)| (doc, Arc::new(ScalarUDF::from(function)))));

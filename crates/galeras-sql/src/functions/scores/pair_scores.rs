@@ -21,7 +21,7 @@ use super::spec::ScoreSpec;
 use crate::functions::function_doc::{FunctionDoc, RowFunction};
 use galeras_metrics::text::{Beginning, GivenCode, MAX_STEPS};
 use galeras_operator::Entry;
-use galeras_python::{is_space, parses, with_parser};
+use galeras_python::{is_space, parses};
 
 /// The reason why a pair has no scores.
 #[derive(Debug, PartialEq)]
@@ -97,10 +97,8 @@ impl Scorer {
         let begins = match added.beginning {
             Beginning::Verbatim => "verbatim",
             Beginning::Changed => "changed",
-            Beginning::Other => match with_parser(|parser| parses(parser, program)) {
-                Ok(Ok(true)) => "continuation",
-                _ => "other",
-            },
+            Beginning::Other if parses(program) == Ok(true) => "continuation",
+            Beginning::Other => "other",
         };
         let (reference, prediction) = code.compared(&wanted, &added);
         let (reference, prediction) = (self.stripped(reference), self.stripped(prediction));
@@ -313,7 +311,7 @@ pub struct ScorePair;
 impl RowFunction for ScorePair {
     const DOC: FunctionDoc = FunctionDoc {
         name: "score_pair",
-        version: 2,
+        version: 3,
         arguments: &[("spec", "text"), ("reference", "text"), ("prediction", "text")],
         returns: "struct",
         summary: "the scores that the spec (a literal in JSON) names, and counts that add up to those of a corpus",

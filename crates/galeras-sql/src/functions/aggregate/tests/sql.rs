@@ -354,11 +354,45 @@ async fn many_groups_spilled_through_partial_states_stay_exact() {
     assert!(results.iter().all(|r| r == &results[0]));
 }
 
+/// By `numpy.quantile` of numpy 2.4.6, whose default is the interpolation of the SQL standard.
+#[tokio::test]
+async fn percentiles_are_interpolated_with_all_digits() {
+    let far: Vec<f64> = (0..20_000).map(f64::from).collect();
+    for (values, share, ascending, descending) in [
+        (vec![0.0, 1.0, 2.0], 2.5e-7, 5e-7, 1.999_999_5),
+        (vec![0.0, 1.0], 0.12345678, 0.12345678, 0.87654322),
+        (far, 0.3, 5999.7, 13999.3),
+        (vec![0.0, 1e6], 0.333_333_333_3, 333_333.333_3, 666_666.666_7),
+        (vec![8.0, 1.0, 4.0, 2.0], 0.9, 6.8, 1.3),
+        (vec![3.0, 1.0, 2.0], 0.0, 1.0, 3.0),
+        (vec![3.0, 1.0, 2.0], 1.0, 3.0, 1.0),
+        (vec![3.0, 1.0, 2.0], 0.5, 2.0, 2.0),
+        (vec![7.0], 0.3, 7.0, 7.0),
+    ] {
+        for partitions in [1, 3] {
+            let ctx = session(vec![("x", dense(values.clone()))], partitions, 512);
+            let sql = format!(
+                "SELECT percentile_cont({share}) WITHIN GROUP (ORDER BY x), \
+                 percentile_cont({share}) WITHIN GROUP (ORDER BY x DESC), \
+                 quantile_cont(DISTINCT x, {share}) FROM t"
+            );
+            let found = query(&ctx, &sql).await;
+            for (at, right) in [ascending, descending, ascending].into_iter().enumerate() {
+                let value = floats(&found, at)[0].unwrap();
+                assert!((value - right).abs() <= 1e-12 * right.abs().max(1.0), "{sql}: {value}");
+            }
+        }
+    }
+    let ctx = session(vec![("x", column(&[Some(4.0), None, Some(1.0), Some(2.0)]))], 1, 512);
+    let sql = "SELECT quantile_cont(x, 0.1) OVER (ORDER BY x ROWS BETWEEN 1 PRECEDING AND CURRENT \
+               ROW) AS q FROM t ORDER BY x NULLS LAST";
+    assert_eq!(floats(&query(&ctx, sql).await, 0), [Some(1.0), Some(1.1), Some(2.2), Some(4.0)]);
+}
+
 #[test]
 fn every_default_aggregate_is_replaced_listed_or_safe() {
     // Integer, boolean or sorted state: the same value in any order.
-    let safe = "approx_distinct bit_and bit_or bit_xor bool_and bool_or count grouping median \
-                percentile_cont";
+    let safe = "approx_distinct bit_and bit_or bit_xor bool_and bool_or count grouping median";
     let ours = aggregates();
     for builtin in all_default_aggregate_functions() {
         let name = builtin.name();

@@ -110,7 +110,7 @@ impl<'a> Lexer<'a> {
     }
 
     fn byte(&self, at: usize) -> u8 {
-        // No text contains this byte: `piece` rejects it.
+        // No text contains this byte: `read_plain` rejects it.
         self.text.get(at).copied().unwrap_or(0)
     }
 

@@ -1,7 +1,7 @@
 //! Reads plain code without tree-sitter, ten times as fast.
 //!
-//! A recogniser for the unambiguous part of Python, which is most code. It returns the definitions
-//! and their places, or `None`; then tree-sitter parses the piece.
+//! A recogniser for the unambiguous part of Python, which is most code. It returns what `features`
+//! and `cut_points` need of the tree, or `None`; then tree-sitter parses the text.
 //!
 //! It must return `None` where tree-sitter finds an error, and otherwise must equal its tree. So it
 //! leaves out everything that the two could read in different ways: words that are both names and
@@ -11,92 +11,120 @@
 //! deep nesting. Its nodes and levels equal those of the tree unless `exact` is false: with
 //! expressions in f-strings, backslashes at the ends of lines or in raw strings, and types in
 //! brackets. The tests compare it with tree-sitter on generated and adversarial programs, and on
-//! every piece of the standard library if its path is given.
-//!
-//! A definition ends with the last token or comment in its block. tree-sitter's scanner ends a block
-//! before the first comment left of the block, if the next line of code is also left of it; earlier
-//! comments belong to the block.
+//! every file of the standard library.
 
 mod expressions;
 mod lexer;
 
 use self::expressions::{Branch, Reader, Shape};
 use self::lexer::{Token, indent};
-use super::cut::MAX_INDENT;
+use super::parse::{BASE_OPS, OPS_PER_BYTE};
+
+/// Longest text that is read, in bytes. For longer ones `parse` has a limit that does not grow with
+/// the text.
+const MAX_BYTES: usize = 1 << 20;
+
+/// Wider indents are not plain; the parser counts them in 16 bits.
+const MAX_INDENT: usize = 1000;
 
 /// Depth of blocks; deeper ones are not plain.
 const BLOCKS: usize = 40;
 
+/// Parser operations per node of a tree without errors. Usual are 2.9; lists of names need up to 7.
+const OPS_PER_NODE: usize = 8;
+
+/// Half of `BASE_READ` and less than half of `READ_PER_BYTE` of `parse`; a text without long
+/// comments needs up to 6 per byte.
+const BASE_REREAD: usize = 2 << 20;
+const REREAD_PER_BYTE: usize = 24;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Definition {
-    pub(crate) is_function: bool,
-    pub(crate) name: (usize, usize),
-    pub(crate) start: usize,
-    pub(crate) end: usize,
+pub(super) struct Definition {
+    pub(super) is_function: bool,
+    pub(super) start: usize,
     /// After the colon of its signature.
-    pub(crate) colon: usize,
-    /// The number of definitions around it.
-    pub(crate) depth: usize,
+    pub(super) colon: usize,
     /// Return statements, without those of nested definitions.
-    pub(crate) returns: usize,
+    pub(super) returns: usize,
 }
 
-pub(crate) struct PlainCode {
-    pub(crate) definitions: Vec<Definition>,
+pub(super) struct PlainCode {
+    pub(super) definitions: Vec<Definition>,
     /// Upper bound of the nodes below the root.
-    pub(crate) nodes: usize,
-    pub(crate) height: u32,
+    pub(super) nodes: usize,
+    pub(super) height: u32,
     /// The tree has exactly this many nodes and levels.
-    pub(crate) exact: bool,
-    pub(crate) identifiers: Vec<(u32, u32)>,
-    pub(crate) parameters: Vec<(usize, usize)>,
+    pub(super) exact: bool,
+    pub(super) identifiers: Vec<(u32, u32)>,
+    pub(super) parameters: Vec<(usize, usize)>,
 }
 
-/// The contents of a text, if it is plain. `in_class`: the text is indented, the body of a class.
-pub(super) fn read(text: &str, in_class: bool) -> Option<PlainCode> {
+/// The contents of a text if it is plain: then [`parse`](super::parse::PythonParser::parse) returns
+/// a tree without errors and with these definitions.
+pub(super) fn read_plain(text: &str) -> Option<PlainCode> {
+    if text.len() > MAX_BYTES || text.contains('\0') || has_open_name(text) {
+        return None;
+    }
+    let plain = read(text)?;
+    // Far from the limits of `parse`.
+    let within = plain.nodes * OPS_PER_NODE <= BASE_OPS + OPS_PER_BYTE * text.len()
+        && reread(text) <= BASE_REREAD + REREAD_PER_BYTE * text.len();
+    within.then_some(plain)
+}
+
+/// True if a text ends within the name of a character. The token ends at its brace, wherever that
+/// is.
+fn has_open_name(text: &str) -> bool {
+    text.rfind("\\N{").is_some_and(|at| !text.get(at..).unwrap_or_default().contains('}'))
+}
+
+/// Bytes that the scanner may read more often than usual. It reads ahead over blank lines and
+/// comments to the next code, again from each of them. If they all fit into the lexer's current
+/// chunk, it takes no new one; else it takes at most two more, going back and forth.
+fn reread(text: &str) -> usize {
+    const AT_HAND: usize = 4000;
+    const CHUNK: usize = 4096;
+    let (mut sum, mut at) = (0, 0);
+    let mut gap: Vec<usize> = Vec::new();
+    for line in text.split_inclusive('\n').chain(["."]) {
+        let first = line.bytes().find(|byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0x0c));
+        if matches!(first, None | Some(b'#' | b'\\')) {
+            gap.push(at);
+        } else {
+            let far = gap.drain(..).map(|start| at - start).filter(|&bytes| bytes > AT_HAND);
+            sum += far.map(|bytes| 2 * (bytes + 2 * CHUNK)).sum::<usize>();
+        }
+        at += line.len();
+    }
+    sum
+}
+
+fn read(text: &str) -> Option<PlainCode> {
     let statements = Statements {
         reader: Reader::new(text.as_bytes()),
-        gap: LineGap::default(),
+        indent: 0,
         at_line: false,
         blocks: 0,
         definitions: Vec::new(),
-        depth: usize::from(in_class),
         parameters: None,
     };
-    statements.run(in_class)
-}
-
-/// Comments and indents between two lines of code.
-#[derive(Default)]
-struct LineGap {
-    /// Indents and ends of lines that are comments.
-    comments: Vec<(usize, usize)>,
-    /// The number of comments that belong to finished blocks.
-    taken: usize,
-    /// The indent of the next line of code; 0 at the end of the text.
-    indent: usize,
+    statements.run()
 }
 
 struct Statements<'a> {
     reader: Reader<'a>,
-    gap: LineGap,
+    /// The indent of the next line of code; 0 at the end of the text.
+    indent: usize,
     /// The next line of code is known, and its first token is the next one.
     at_line: bool,
     blocks: usize,
     definitions: Vec<Definition>,
-    depth: usize,
     parameters: Option<Vec<(usize, usize)>>,
 }
 
 impl Statements<'_> {
-    /// Reads all statements, as those of a module or of the body of a class.
-    fn run(mut self, in_class: bool) -> Option<PlainCode> {
-        self.find_line()?;
-        let indent = if in_class { self.gap.indent } else { 0 };
-        if in_class && indent == 0 {
-            return None;
-        }
-        let height = self.block(indent)?;
+    fn run(mut self) -> Option<PlainCode> {
+        let height = self.block(0)?;
         let ended = self.reader.token == Token::End && !self.below(0)?;
         let lexer = self.reader.lexer;
         ended.then_some(PlainCode {
@@ -116,13 +144,11 @@ impl Statements<'_> {
         }
         let lexer = &mut self.reader.lexer;
         let ended = lexer.end;
-        self.gap.comments.clear();
-        self.gap.taken = 0;
         loop {
             let (width, first) = indent(lexer.text, lexer.at);
             match lexer.text.get(first) {
                 None => {
-                    self.gap.indent = 0;
+                    self.indent = 0;
                     lexer.at = first;
                     break;
                 }
@@ -130,19 +156,17 @@ impl Statements<'_> {
                 Some(b'#') => {
                     lexer.at = first;
                     lexer.comment()?;
-                    self.gap.comments.push((width, lexer.at));
                     lexer.at = lexer.text.len().min(lexer.at + 1);
                 }
                 Some(_) if width > MAX_INDENT => return None,
                 Some(b'\\') => return None,
                 Some(_) => {
-                    self.gap.indent = width;
+                    self.indent = width;
                     lexer.at = first;
                     break;
                 }
             }
         }
-        // Comments do not belong to a block until `below` assigns them.
         lexer.end = ended;
         let (token, start) = self.reader.lexer.token()?;
         self.reader.end = ended;
@@ -151,22 +175,11 @@ impl Statements<'_> {
         Some(())
     }
 
-    /// True if the next line of code is outside the block with this indent. Adds to the block the
-    /// comments that belong to it.
+    /// True if the next line of code is outside the block with this indent.
     fn below(&mut self, indent: usize) -> Option<bool> {
         self.find_line()?;
-        let below = self.gap.indent < indent;
-        while let Some(&(width, end)) = self.gap.comments.get(self.gap.taken) {
-            if below && width < indent {
-                break;
-            }
-            self.reader.end = end;
-            self.gap.taken += 1;
-        }
-        if !below && self.gap.indent != indent {
-            return None;
-        }
-        Some(below)
+        let below = self.indent < indent;
+        (below || self.indent == indent).then_some(below)
     }
 
     /// The statements of a block; returns the levels of the highest.
@@ -193,7 +206,7 @@ impl Statements<'_> {
         }
         self.at_line = false;
         self.find_line()?;
-        let inner = self.gap.indent;
+        let inner = self.indent;
         if inner <= indent || self.reader.token == Token::End {
             return None;
         }
@@ -358,12 +371,10 @@ impl Statements<'_> {
     fn definition(&mut self, indent: usize, start: usize) -> Option<u32> {
         let is_function = self.reader.token == Token::Def;
         self.reader.next()?;
-        let from = self.reader.start;
         self.reader.name()?;
-        let (name, place) = ((from, self.reader.end), self.definitions.len());
-        // The ends of the definition and of its signature are set later.
-        let (colon, end, depth, returns) = (start, start, self.depth, 0);
-        let definition = Definition { is_function, name, start, end, colon, depth, returns };
+        let place = self.definitions.len();
+        // The end of the signature and the returns are set later.
+        let definition = Definition { is_function, start, colon: start, returns: 0 };
         self.definitions.push(definition);
         let mut height = 1;
         if is_function {
@@ -380,12 +391,9 @@ impl Statements<'_> {
             self.definitions.get_mut(place)?.colon = self.reader.lexer.end;
         }
         let outer = std::mem::take(&mut self.reader.returns);
-        self.depth += 1;
         height = height.max(self.suite(indent)?);
-        self.depth -= 1;
-        let definition = self.definitions.get_mut(place)?;
-        definition.end = self.reader.end;
-        definition.returns = std::mem::replace(&mut self.reader.returns, outer);
+        self.definitions.get_mut(place)?.returns =
+            std::mem::replace(&mut self.reader.returns, outer);
         Some(height)
     }
 }
@@ -502,11 +510,7 @@ impl Reader<'_> {
             height = height.max(1 + self.simple_statement()?);
             let more = self.take(Token::Semicolon)?;
             match self.token {
-                Token::Newline | Token::End => {
-                    // A comment on the same line counts.
-                    self.end = self.lexer.end;
-                    return Some(height);
-                }
+                Token::Newline | Token::End => return Some(height),
                 _ if more => {}
                 _ => return None,
             }
@@ -697,3 +701,6 @@ impl Reader<'_> {
         Some(())
     }
 }
+
+#[cfg(test)]
+mod tests;
