@@ -185,16 +185,17 @@ fn statistics_are_those_of_the_textbook_and_of_a_regression_on_a_constant() {
 }
 
 /// Groups of 20 rows: all of a pass, one of b fails. `share` is a rate in a, mostly 1 in b, and
-/// `faults` is a count, although a has none.
+/// `faults` is a count, although a has none. `verdict` has the rates of its texts.
 #[test]
 fn intervals_of_rates_stay_within_0_and_1_and_do_not_vanish() {
-    let mut data = String::from("id,g,passed,share,faults\n");
+    let mut data = String::from("id,g,passed,share,faults,verdict\n");
     for id in 0..40 {
         let (group, fails) = if id < 20 { ("a", false) } else { ("b", id == 30) };
         let share = if fails { 0.3 } else { 1.0 };
-        data += &format!("{id},{group},{},{share},{}\n", !fails, if fails { 2 } else { 0 });
+        let (faults, verdict) = if fails { (2, "fail") } else { (0, "pass") };
+        data += &format!("{id},{group},{},{share},{faults},{verdict}\n", !fails);
     }
-    let project = described("columns: [passed, share, faults], by: [g]");
+    let project = described("columns: [passed, share, faults, verdict], by: [g]");
     let rows = project.with("data.csv", &data).ran().rows("table");
     // statsmodels' proportion_confint(method="wilson"); for `share` of b statsmodels' binomial GLM on
     // a constant, with rows as clusters and Student's t; for the faults of b SciPy's t.interval.
@@ -205,6 +206,10 @@ fn intervals_of_rates_stay_within_0_and_1_and_do_not_vanish() {
         ("b", "share", 0.759_116_747_402_969_3, 0.995_871_552_607_689_2),
         ("a", "faults", 0.0, 0.0),
         ("b", "faults", -0.109_302_405_440_830_86, 0.309_302_405_440_830_9),
+        ("a", "verdict = pass", 0.838_874_841_947_180_4, 1.0),
+        ("b", "verdict = pass", 0.763_868_806_553_257_7, 0.991_118_551_199_204_4),
+        ("a", "verdict = fail", 0.0, 0.161_125_158_052_819_6),
+        ("b", "verdict = fail", 0.008_881_448_800_795_6, 0.236_131_193_446_742_3),
     ] {
         let same = |r: &&Value| r["g"] == group && r["column"] == column;
         let row = rows.iter().find(same).unwrap();

@@ -298,7 +298,7 @@ const VALUES: &[(&str, &str)] = &[
     ("  b: { op: sample, from: table, with: { fraction: «1.5, seed: 1 } }", "wrong-value"),
     ("  b: { op: sample, from: table, with: { n: «99999999999999999999, seed: 1 } }", "wrong-value"),
     ("  b: { op: cut, from: table, with: { seed: 1, column: «size } }", "wrong-type"),
-    ("  b: { op: describe, from: table, with: { columns: [size, «code] } }", "wrong-type"),
+    ("  b: { op: correlate, from: table, with: { outcomes: [size], variables: [«code] } }", "wrong-type"),
     ("  «b: { op: sample, with: { n: 1, seed: 1 } }", "wrong-inputs"),
     ("  b: { op: sample, from: { left: «table, right: table }, with: { n: 1, seed: 1 } }", "wrong-inputs"),
     ("  b: { op: methods, from: «table, with: { corpus: python-stdlib } }", "wrong-inputs"),
