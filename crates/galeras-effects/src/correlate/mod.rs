@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 
 use arrow::array::AsArray;
 use arrow::datatypes::DataType;
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::{Expr, cast};
 use futures::StreamExt;
@@ -179,7 +178,6 @@ struct CorrelateAnalysis {
 /// The columns of a group, by position in outcomes and then variables.
 type GroupNumbers = Vec<NumberColumn>;
 
-#[async_trait]
 impl Analysis for CorrelateAnalysis {
     const STAYS: Option<&'static str> =
         Some("its tables are small, and its sums are taken in one order");
