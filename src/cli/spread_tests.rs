@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use async_trait::async_trait;
+use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use crate::registry::REGISTRY;
@@ -57,7 +57,6 @@ struct Inside {
     items: AtomicU32,
 }
 
-#[async_trait]
 impl Engine for Inside {
     fn address(&self) -> Option<&str> {
         Some("df://inside")
@@ -67,30 +66,36 @@ impl Engine for Inside {
         &self.build
     }
 
-    async fn scatter(&self, job: &str, items: &[u32]) -> Result<(), EngineError> {
-        let call = self.calls.fetch_add(1, Ordering::SeqCst);
-        self.items.fetch_add(items.len() as u32, Ordering::SeqCst);
-        let lost = || Err(EngineError::Unreachable("it went away".into()));
-        match self.mood {
-            Mood::Idle => return Ok(()),
-            Mood::Shaky if call == 0 => return lost(),
-            _ => {}
-        }
-        for (at, item) in items.iter().enumerate() {
+    fn scatter<'a>(
+        &'a self,
+        job: &'a str,
+        items: &'a [u32],
+    ) -> BoxFuture<'a, Result<(), EngineError>> {
+        Box::pin(async move {
+            let call = self.calls.fetch_add(1, Ordering::SeqCst);
+            self.items.fetch_add(items.len() as u32, Ordering::SeqCst);
+            let lost = || Err(EngineError::Unreachable("it went away".into()));
             match self.mood {
-                Mood::Lazy if call.is_multiple_of(2) && at % 3 > 0 => continue,
-                Mood::Shaky if call == 1 && at > items.len() / 2 => return lost(),
-                Mood::Twice => {
-                    let twice = tokio::join!(
-                        self.worker.perform(job, *item),
-                        self.worker.perform(job, *item)
-                    );
-                    twice.0.and(twice.1).unwrap();
-                }
-                _ => self.worker.perform(job, *item).await.unwrap(),
+                Mood::Idle => return Ok(()),
+                Mood::Shaky if call == 0 => return lost(),
+                _ => {}
             }
-        }
-        Ok(())
+            for (at, item) in items.iter().enumerate() {
+                match self.mood {
+                    Mood::Lazy if call.is_multiple_of(2) && at % 3 > 0 => continue,
+                    Mood::Shaky if call == 1 && at > items.len() / 2 => return lost(),
+                    Mood::Twice => {
+                        let twice = tokio::join!(
+                            self.worker.perform(job, *item),
+                            self.worker.perform(job, *item)
+                        );
+                        twice.0.and(twice.1).unwrap();
+                    }
+                    _ => self.worker.perform(job, *item).await.unwrap(),
+                }
+            }
+            Ok(())
+        })
     }
 }
 

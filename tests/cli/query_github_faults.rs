@@ -159,9 +159,9 @@ fn without_a_terminal_a_long_wait_is_shown() {
     running.finish().exits(130).reports(&["waiting", "limit"]);
 }
 
-/// 2,600 repositories, so that a search has several slices.
+/// 1,500 repositories, so that a search has several slices.
 fn many() -> Vec<Repo> {
-    let mut many = repos(2_600);
+    let mut many = repos(1_500);
     many.iter_mut().for_each(|repo| repo.stars = 1_001 + 2_000_000 / (repo.id * 3));
     many
 }

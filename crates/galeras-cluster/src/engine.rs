@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use ballista_core::config::BALLISTA_SCHEDULER_MAX_PARTITIONS_PER_TASK;
 use ballista_core::serde::protobuf::execute_query_params::Query;
 use ballista_core::serde::protobuf::execute_query_result;
@@ -16,6 +15,7 @@ use ballista_core::version::insert_version_header;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::physical_plan::AsExecutionPlan;
 use datafusion_proto::protobuf::PhysicalPlanNode;
+use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 use tonic::transport::{Channel, Endpoint};
 
@@ -109,7 +109,6 @@ impl ClusterEngine {
     }
 }
 
-#[async_trait]
 impl Engine for ClusterEngine {
     fn address(&self) -> Option<&str> {
         Some(&self.address)
@@ -119,34 +118,40 @@ impl Engine for ClusterEngine {
         &self.build
     }
 
-    async fn scatter(&self, job: &str, items: &[u32]) -> Result<(), EngineError> {
-        let mut scheduler = self.connect().await?;
-        let id = self.submitted(&mut scheduler, job, items).await?;
-        let mut submitted = Submitted { scheduler: scheduler.clone(), id, over: false };
-        loop {
-            tokio::time::sleep(PAUSE).await;
-            let question = GetJobStatusParams { job_id: submitted.id.clone() };
-            let answer = scheduler.get_job_status(question).await;
-            let answer = answer.map_err(|status| lost(&status))?.into_inner();
-            match answer.status.and_then(|job| job.status) {
-                Some(Status::Queued(_) | Status::Running(_)) => {}
-                Some(Status::Failed(failed)) => {
-                    tracing::info!(job, "the cluster gave a job up: {}", failed.error);
-                    submitted.over = true;
-                    return Ok(());
-                }
-                Some(Status::Successful(_)) => {
-                    submitted.over = true;
-                    return Ok(());
-                }
-                // The scheduler has restarted.
-                None => {
-                    submitted.over = true;
-                    let why = "the scheduler does not know the job any more";
-                    return Err(EngineError::Unreachable(why.into()));
+    fn scatter<'a>(
+        &'a self,
+        job: &'a str,
+        items: &'a [u32],
+    ) -> BoxFuture<'a, Result<(), EngineError>> {
+        Box::pin(async move {
+            let mut scheduler = self.connect().await?;
+            let id = self.submitted(&mut scheduler, job, items).await?;
+            let mut submitted = Submitted { scheduler: scheduler.clone(), id, over: false };
+            loop {
+                tokio::time::sleep(PAUSE).await;
+                let question = GetJobStatusParams { job_id: submitted.id.clone() };
+                let answer = scheduler.get_job_status(question).await;
+                let answer = answer.map_err(|status| lost(&status))?.into_inner();
+                match answer.status.and_then(|job| job.status) {
+                    Some(Status::Queued(_) | Status::Running(_)) => {}
+                    Some(Status::Failed(failed)) => {
+                        tracing::info!(job, "the cluster gave a job up: {}", failed.error);
+                        submitted.over = true;
+                        return Ok(());
+                    }
+                    Some(Status::Successful(_)) => {
+                        submitted.over = true;
+                        return Ok(());
+                    }
+                    // The scheduler has restarted.
+                    None => {
+                        submitted.over = true;
+                        let why = "the scheduler does not know the job any more";
+                        return Err(EngineError::Unreachable(why.into()));
+                    }
                 }
             }
-        }
+        })
     }
 }
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::prelude::SessionContext;
+use futures::future::BoxFuture;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -16,7 +16,6 @@ use galeras_operator::{
 use galeras_workflow::code::Code;
 
 /// The computation of a step.
-#[async_trait]
 pub(crate) trait Analysis: Debug + Send + Sync + Sized + 'static {
     /// Why its results are not reused by row.
     const STAYS: Option<&'static str> = None;
@@ -24,11 +23,11 @@ pub(crate) trait Analysis: Debug + Send + Sync + Sized + 'static {
     /// The columns that it reads in addition to the key.
     fn columns(&self) -> Vec<String>;
 
-    async fn tables(
+    fn tables(
         bound: &BoundAnalysis<Self>,
         cx: &LowerContext,
         input: Option<DataFrame>,
-    ) -> Result<Ports, StepError>;
+    ) -> impl Future<Output = Result<Ports, StepError>> + Send;
 }
 
 #[derive(Debug)]
@@ -86,13 +85,12 @@ impl<A: Analysis> BoundStep for BoundAnalysis<A> {
     }
 }
 
-#[async_trait]
 impl<A: Analysis> TableStep for BoundAnalysis<A> {
-    async fn lower(
-        &self,
-        cx: &LowerContext,
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
         mut inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
-        A::tables(self, cx, inputs.remove(INPUT)).await
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move { A::tables(self, cx, inputs.remove(INPUT)).await })
     }
 }

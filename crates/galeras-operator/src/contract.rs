@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::execution::context::SessionContext;
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
@@ -23,17 +23,16 @@ use galeras_workflow::code::Code;
 ///
 /// Every operator is one value in the registry's list; help, JSON Schema, documentation page and
 /// plan-time checks all derive from it.
-#[async_trait]
 pub trait Operator: Send + Sync {
     /// Its description.
     fn descriptor(&self) -> &'static Descriptor;
     /// Checks the arguments against the input schemas and returns a step with known outputs, or all
     /// mistakes. Nothing is computed; files named by arguments may be opened to learn their schema.
-    async fn bind(
-        &self,
-        args: &Value,
-        cx: &BindContext,
-    ) -> Result<Box<dyn BoundStep>, Vec<ArgError>>;
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>>;
     /// The output ports, if they depend on neither arguments nor inputs: then later steps can be
     /// checked even if this step's arguments are wrong.
     fn fixed_ports(&self) -> Option<Vec<Port>> {
@@ -58,18 +57,17 @@ pub trait TypedOperator: Send + Sync {
     }
 }
 
-#[async_trait]
 impl<T: TypedOperator> Operator for T {
     fn descriptor(&self) -> &'static Descriptor {
         &T::DESCRIPTOR
     }
 
-    async fn bind(
-        &self,
-        args: &Value,
-        cx: &BindContext,
-    ) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
-        T::bind(parse_args(args)?, cx)
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
+        Box::pin(async move { T::bind(parse_args(args)?, cx) })
     }
 
     fn fixed_ports(&self) -> Option<Vec<Port>> {

@@ -8,9 +8,9 @@ use std::sync::atomic::AtomicU64;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::SessionContext;
+use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -101,10 +101,12 @@ pub trait BoundStep: Send + Sync + Debug {
 }
 
 /// A step that depends on something external with a version.
-#[async_trait]
 pub trait Versioned: Send + Sync {
     /// Queries the current version.
-    async fn version(&self, cancel: &CancellationToken) -> Result<String, StepError>;
+    fn version<'a>(
+        &'a self,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<String, StepError>>;
 }
 
 /// The ways to compute a step.
@@ -170,7 +172,6 @@ pub trait RowStep: Send + Sync {
 /// The table of a row is the union of the tables of its pieces. The engine stores each piece as
 /// soon as it is complete, and reuses it for every row with the same digest. All tables together
 /// may be larger than memory.
-#[async_trait]
 pub trait FanOutStep: Send + Sync {
     /// The input columns that the result of a row depends on. Others may help to find it, such as
     /// the location of a repository whose content is identified by its commit.
@@ -181,11 +182,11 @@ pub trait FanOutStep: Send + Sync {
     fn output_schema(&self) -> SchemaRef;
     /// Determines the work on a row and acquires everything for it, for example over a network.
     /// `row` is a batch of one row with all input columns.
-    async fn open(
-        &self,
-        cx: &LowerContext,
+    fn open<'a>(
+        &'a self,
+        cx: &'a LowerContext,
         row: RecordBatch,
-    ) -> Result<Box<dyn FanOutWork>, FanOutError>;
+    ) -> BoxFuture<'a, Result<Box<dyn FanOutWork>, FanOutError>>;
     /// The reason why the user has not allowed what [`FanOutStep::open`] would do for this row, if
     /// only the row determines it. Must be called before a row is opened elsewhere.
     fn refusal(&self, _cx: &LowerContext, _row: &RecordBatch) -> Option<FanOutError> {
@@ -199,7 +200,6 @@ pub trait FanOutStep: Send + Sync {
 
 /// The work on one row, cut into pieces of about a second. They run in parallel in any order, and
 /// finished pieces of an interrupted run are not repeated.
-#[async_trait]
 pub trait FanOutWork: Send + Sync {
     /// The number of pieces, at least one.
     fn pieces(&self) -> u32;
@@ -207,7 +207,11 @@ pub trait FanOutWork: Send + Sync {
     fn cut(&self) -> Digest;
     /// Computes a piece, on one thread: sends its table to `out`, in any order and in batches of
     /// some megabytes.
-    async fn expand(&self, piece: u32, out: mpsc::Sender<RecordBatch>) -> Result<(), FanOutError>;
+    fn expand<'a>(
+        &'a self,
+        piece: u32,
+        out: mpsc::Sender<RecordBatch>,
+    ) -> BoxFuture<'a, Result<(), FanOutError>>;
 }
 
 /// The failure of the work on a row. It ends that row, not the step.
@@ -222,7 +226,6 @@ pub struct FanOutError {
 }
 
 /// A step whose result depends on its inputs as a whole.
-#[async_trait]
 pub trait TableStep: Send + Sync {
     /// True if the session's sorts must stay within the memory of the context: for tables that may
     /// be larger than memory, and plans that only scan, filter, project, join a small table from
@@ -231,31 +234,34 @@ pub trait TableStep: Send + Sync {
         false
     }
     /// The output tables. Small global work may be done here.
-    async fn lower(&self, cx: &LowerContext, inputs: Inputs) -> Result<Ports, StepError>;
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
+        inputs: Inputs,
+    ) -> BoxFuture<'a, Result<Ports, StepError>>;
 }
 
 /// A step that asks external questions, whose answers cost time or money.
 ///
 /// Every answer passed to [`Answers::keep`] is available to every later run of its recipe, however
 /// this run ends. All requests must stay within [`LowerContext::budget`].
-#[async_trait]
 pub trait PaidStep: Send + Sync {
     /// The model that it asks, and the limits.
     fn terms(&self) -> PaymentTerms;
     /// The requests that [`PaidStep::lower`] would send with these answers and inputs. Sends
     /// nothing.
-    async fn forecast(
-        &self,
-        answers: &dyn KnownAnswers,
+    fn forecast<'a>(
+        &'a self,
+        answers: &'a dyn KnownAnswers,
         inputs: Inputs,
-    ) -> Result<RequestForecast, StepError>;
+    ) -> BoxFuture<'a, Result<RequestForecast, StepError>>;
     /// The output tables. Sends [`Tell::Total`] and [`Tell::Progress`].
-    async fn lower(
-        &self,
-        cx: &LowerContext,
-        answers: &dyn Answers,
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
+        answers: &'a dyn Answers,
         inputs: Inputs,
-    ) -> Result<PaidResult, StepError>;
+    ) -> BoxFuture<'a, Result<PaidResult, StepError>>;
 }
 
 /// The tables of a paid step, and counts of rows.
@@ -276,10 +282,13 @@ pub trait KnownAnswers: Send + Sync {
 }
 
 /// The answers of a recipe, which can be extended.
-#[async_trait]
 pub trait Answers: KnownAnswers {
     /// Keeps an answer: it is on disk when this returns.
-    async fn keep(&self, question: &Digest, answer: &str) -> Result<(), StepError>;
+    fn keep<'a>(
+        &'a self,
+        question: &'a Digest,
+        answer: &'a str,
+    ) -> BoxFuture<'a, Result<(), StepError>>;
 }
 
 /// The environment that the steps of a run share.

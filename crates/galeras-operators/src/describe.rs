@@ -8,7 +8,7 @@ use arrow::array::{
 };
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef, Float64Type, Int64Type, Schema};
-use async_trait::async_trait;
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -220,34 +220,39 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-#[async_trait]
 impl TableStep for BoundDescribe {
-    async fn lower(&self, cx: &LowerContext, mut inputs: Inputs) -> Result<Ports, StepError> {
-        let input = take_input(&mut inputs, INPUT)?;
-        cx.session.register_table(INPUT, input.into_view())?;
-        if let Some(cluster) = &self.args.cluster {
-            let query = format!("SELECT 1 FROM {INPUT} WHERE {} IS NULL", quoted(cluster));
-            let missing = cx.session.sql(&query).await?.count().await?;
-            if missing > 0 {
-                let message = format!("{missing} rows have no cluster: `{cluster}` is null");
-                return Err(StepError::new(message)
-                    .help("leave them out with `sql` or `validate`, or name them"));
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
+        mut inputs: Inputs,
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let input = take_input(&mut inputs, INPUT)?;
+            cx.session.register_table(INPUT, input.into_view())?;
+            if let Some(cluster) = &self.args.cluster {
+                let query = format!("SELECT 1 FROM {INPUT} WHERE {} IS NULL", quoted(cluster));
+                let missing = cx.session.sql(&query).await?.count().await?;
+                if missing > 0 {
+                    let message = format!("{missing} rows have no cluster: `{cluster}` is null");
+                    return Err(StepError::new(message)
+                        .help("leave them out with `sql` or `validate`, or name them"));
+                }
             }
-        }
-        let mut parts = Vec::new();
-        let columns = self.described(cx).await?;
-        for names in columns.chunks(TOGETHER) {
-            let outside = cx.session.sql(&outside_query(names)).await?.collect().await?;
-            let scales = scales(&outside, names.len());
-            let wide = cx.session.sql(&self.query(names)).await?.collect().await?;
-            for batch in wide {
-                parts.extend(self.rows(&batch, names, &scales)?);
+            let mut parts = Vec::new();
+            let columns = self.described(cx).await?;
+            for names in columns.chunks(TOGETHER) {
+                let outside = cx.session.sql(&outside_query(names)).await?.collect().await?;
+                let scales = scales(&outside, names.len());
+                let wide = cx.session.sql(&self.query(names)).await?.collect().await?;
+                for batch in wide {
+                    parts.extend(self.rows(&batch, names, &scales)?);
+                }
             }
-        }
-        if parts.is_empty() {
-            parts.push(RecordBatch::new_empty(self.ports[0].table.stored()));
-        }
-        Ok(vec![(MAIN, cx.session.read_batches(parts)?)])
+            if parts.is_empty() {
+                parts.push(RecordBatch::new_empty(self.ports[0].table.stored()));
+            }
+            Ok(vec![(MAIN, cx.session.read_batches(parts)?)])
+        })
     }
 }
 

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray, UInt64Array};
 use arrow::datatypes::{DataType, UInt64Type};
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, JoinType, cast, lit};
 use datafusion::prelude::coalesce;
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -226,54 +226,59 @@ impl BoundSample {
     }
 }
 
-#[async_trait]
 impl TableStep for BoundSample {
     fn bounded(&self) -> bool {
         true
     }
 
-    async fn lower(&self, cx: &LowerContext, mut inputs: Inputs) -> Result<Ports, StepError> {
-        let input = take_input(&mut inputs, INPUT)?;
-        let mut numbers = input
-            .clone()
-            .select(vec![self.stratum().alias("stratum"), self.number().alias("number")])?
-            .execute_stream()
-            .await?;
-        let mut strata: BTreeMap<String, Stratum> = BTreeMap::new();
-        while let Some(batch) = numbers.next().await {
-            let batch = batch?;
-            let digests = batch.column(0).as_string::<i32>();
-            let numbers = batch.column(1).as_primitive::<UInt64Type>();
-            for (digest, number) in digests.iter().zip(numbers.iter()) {
-                let (Some(digest), Some(number)) = (digest, number) else {
-                    return Err(StepError::new("`id` is null in some rows"));
-                };
-                match strata.get_mut(digest) {
-                    Some(stratum) => stratum.push(number),
-                    None => {
-                        strata.insert(digest.to_string(), vec![number]);
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
+        mut inputs: Inputs,
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let input = take_input(&mut inputs, INPUT)?;
+            let mut numbers = input
+                .clone()
+                .select(vec![self.stratum().alias("stratum"), self.number().alias("number")])?
+                .execute_stream()
+                .await?;
+            let mut strata: BTreeMap<String, Stratum> = BTreeMap::new();
+            while let Some(batch) = numbers.next().await {
+                let batch = batch?;
+                let digests = batch.column(0).as_string::<i32>();
+                let numbers = batch.column(1).as_primitive::<UInt64Type>();
+                for (digest, number) in digests.iter().zip(numbers.iter()) {
+                    let (Some(digest), Some(number)) = (digest, number) else {
+                        return Err(StepError::new("`id` is null in some rows"));
+                    };
+                    match strata.get_mut(digest) {
+                        Some(stratum) => stratum.push(number),
+                        None => {
+                            strata.insert(digest.to_string(), vec![number]);
+                        }
                     }
                 }
             }
-        }
-        let total: usize = strata.values().map(Vec::len).sum();
-        let thresholds = self.thresholds(strata);
-        let (input, chosen) = match thresholds.as_slice() {
-            [] => (input, lit(false)),
-            [(_, last)] if self.args.stratify.is_empty() => {
-                (input, self.number().lt_eq(lit(*last)))
-            }
-            many => (self.with_thresholds(&cx.session, input, many)?, {
-                coalesce(vec![self.number().lt_eq(column(LAST)), lit(false)])
-            }),
-        };
-        let reason = format!("not among the drawn rows of {total} (seed {})", self.args.seed);
-        let kept =
-            project(input.clone().filter(chosen.clone())?, &self.ports[0].table, Vec::new())?;
-        let others = input.filter(datafusion::logical_expr::not(chosen))?;
-        let rejected =
-            project(others, &self.ports[1].table, reject_values(text("sample"), lit(reason)))?;
-        Ok(vec![(MAIN, kept), (REJECTS, rejected)])
+            let total: usize = strata.values().map(Vec::len).sum();
+            let thresholds = self.thresholds(strata);
+            let (input, chosen) = match thresholds.as_slice() {
+                [] => (input, lit(false)),
+                [(_, last)] if self.args.stratify.is_empty() => {
+                    (input, self.number().lt_eq(lit(*last)))
+                }
+                many => (self.with_thresholds(&cx.session, input, many)?, {
+                    coalesce(vec![self.number().lt_eq(column(LAST)), lit(false)])
+                }),
+            };
+            let reason = format!("not among the drawn rows of {total} (seed {})", self.args.seed);
+            let kept =
+                project(input.clone().filter(chosen.clone())?, &self.ports[0].table, Vec::new())?;
+            let others = input.filter(datafusion::logical_expr::not(chosen))?;
+            let rejected =
+                project(others, &self.ports[1].table, reject_values(text("sample"), lit(reason)))?;
+            Ok(vec![(MAIN, kept), (REJECTS, rejected)])
+        })
     }
 }
 

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema};
-use async_trait::async_trait;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::execution::context::SQLOptions;
 use datafusion::logical_expr::LogicalPlan;
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -50,76 +50,78 @@ const DESCRIPTOR: Descriptor = Descriptor {
     args_schema: args_schema::<Args>,
 };
 
-#[async_trait]
 impl Operator for SqlOperator {
     fn descriptor(&self) -> &'static Descriptor {
         &DESCRIPTOR
     }
 
-    async fn bind(
-        &self,
-        args: &Value,
-        cx: &BindContext,
-    ) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
-        let args: Args = parse_args(args)?;
-        let session = &cx.session;
-        let one = |error| vec![error];
-        check_query(&args.query, "query").map_err(one)?;
-        let tables: Vec<&str> = cx.inputs.keys().map(String::as_str).collect();
-        let text =
-            SqlText { sql: &args.query, path: "query", session, columns: &[], tables: &tables };
-        let failed = |e: datafusion::error::DataFusionError| one(one_select(explain(&e, &text)));
-        for (name, table) in &cx.inputs {
-            let view = Arc::new(empty_view(table).map_err(failed)?);
-            let _ = session.deregister_table(name.as_str()).map_err(failed)?;
-            session.register_table(name.as_str(), view).map_err(failed)?;
-        }
-        // Copied once: there may be thousands of steps.
-        let state = session.state();
-        let written = state.create_logical_plan(&args.query).await.map_err(failed)?;
-        read_only().verify_plan(&written).map_err(failed)?;
-        let plan = state.optimize(&written).map_err(failed)?;
-        if has_unplanned_subquery(&plan).map_err(failed)? {
-            return Err(one(unplanned_subquery()));
-        }
-        let keys =
-            cx.inputs.iter().map(|(name, table)| (name.clone(), table.key.clone())).collect();
-        let problems = check_deterministic(&written, &keys).map_err(failed)?;
-        let problem = |text: String| ArgError::new("query", Code::NotDeterministic, text);
-        ArgError::none(problems.into_iter().map(problem).collect())?;
-        let dropped = dropped_group_columns(&written).map_err(failed)?;
-        if !dropped.is_empty() {
-            return Err(one(unnested_groups(&dropped)));
-        }
-        // The types are those of the plan: the written query only knows the first type of
-        // united columns and of the branches of a CASE.
-        let types = plan.schema().fields().iter().map(|f| f.data_type());
-        let fields = written.schema().fields().iter().zip(types).map(|(f, computed)| {
-            let computed = held(f.data_type(), computed);
-            let nullable = f.is_nullable() || f.data_type() != computed;
-            Field::new(f.name(), stored_type(computed), nullable)
-                .with_metadata(f.metadata().clone())
-        });
-        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        let twice = {
-            let mut seen = HashSet::new();
-            schema.fields().iter().find(|field| !seen.insert(field.name()))
-        };
-        if let Some(twice) = twice {
-            let message = format!("the query gives two columns `{}`", twice.name());
-            let error = ArgError::new("query", Code::DuplicateColumn, message);
-            return Err(one(error.help("name one of them with AS")));
-        }
-        for (at, name) in args.key.iter().flatten().enumerate() {
-            if schema.field_with_name(name).is_err() {
-                let known = schema.fields().iter().map(|f| f.name().as_str());
-                return Err(one(ArgError::unknown_column(format!("key[{at}]"), name, known)));
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let session = &cx.session;
+            let one = |error| vec![error];
+            check_query(&args.query, "query").map_err(one)?;
+            let tables: Vec<&str> = cx.inputs.keys().map(String::as_str).collect();
+            let text =
+                SqlText { sql: &args.query, path: "query", session, columns: &[], tables: &tables };
+            let failed =
+                |e: datafusion::error::DataFusionError| one(one_select(explain(&e, &text)));
+            for (name, table) in &cx.inputs {
+                let view = Arc::new(empty_view(table).map_err(failed)?);
+                let _ = session.deregister_table(name.as_str()).map_err(failed)?;
+                session.register_table(name.as_str(), view).map_err(failed)?;
             }
-        }
-        let table = TableSchema::new(schema, args.key.clone());
-        let reads = columns_read(&plan, &cx.inputs);
-        Ok(Box::new(BoundSql { args, ports: vec![Port::new(MAIN, table)], reads })
-            as Box<dyn BoundStep>)
+            // Copied once: there may be thousands of steps.
+            let state = session.state();
+            let written = state.create_logical_plan(&args.query).await.map_err(failed)?;
+            read_only().verify_plan(&written).map_err(failed)?;
+            let plan = state.optimize(&written).map_err(failed)?;
+            if has_unplanned_subquery(&plan).map_err(failed)? {
+                return Err(one(unplanned_subquery()));
+            }
+            let keys =
+                cx.inputs.iter().map(|(name, table)| (name.clone(), table.key.clone())).collect();
+            let problems = check_deterministic(&written, &keys).map_err(failed)?;
+            let problem = |text: String| ArgError::new("query", Code::NotDeterministic, text);
+            ArgError::none(problems.into_iter().map(problem).collect())?;
+            let dropped = dropped_group_columns(&written).map_err(failed)?;
+            if !dropped.is_empty() {
+                return Err(one(unnested_groups(&dropped)));
+            }
+            // The types are those of the plan: the written query only knows the first type of
+            // united columns and of the branches of a CASE.
+            let types = plan.schema().fields().iter().map(|f| f.data_type());
+            let fields = written.schema().fields().iter().zip(types).map(|(f, computed)| {
+                let computed = held(f.data_type(), computed);
+                let nullable = f.is_nullable() || f.data_type() != computed;
+                Field::new(f.name(), stored_type(computed), nullable)
+                    .with_metadata(f.metadata().clone())
+            });
+            let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+            let twice = {
+                let mut seen = HashSet::new();
+                schema.fields().iter().find(|field| !seen.insert(field.name()))
+            };
+            if let Some(twice) = twice {
+                let message = format!("the query gives two columns `{}`", twice.name());
+                let error = ArgError::new("query", Code::DuplicateColumn, message);
+                return Err(one(error.help("name one of them with AS")));
+            }
+            for (at, name) in args.key.iter().flatten().enumerate() {
+                if schema.field_with_name(name).is_err() {
+                    let known = schema.fields().iter().map(|f| f.name().as_str());
+                    return Err(one(ArgError::unknown_column(format!("key[{at}]"), name, known)));
+                }
+            }
+            let table = TableSchema::new(schema, args.key.clone());
+            let reads = columns_read(&plan, &cx.inputs);
+            Ok(Box::new(BoundSql { args, ports: vec![Port::new(MAIN, table)], reads })
+                as Box<dyn BoundStep>)
+        })
     }
 }
 
@@ -214,13 +216,18 @@ impl BoundStep for BoundSql {
     }
 }
 
-#[async_trait]
 impl TableStep for BoundSql {
-    async fn lower(&self, cx: &LowerContext, inputs: Inputs) -> Result<Ports, StepError> {
-        for (name, df) in inputs {
-            cx.session.register_table(name.as_str(), df.into_view())?;
-        }
-        let rows = cx.session.sql_with_options(&self.args.query, read_only()).await?;
-        Ok(vec![(MAIN, rows)])
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
+        inputs: Inputs,
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            for (name, df) in inputs {
+                cx.session.register_table(name.as_str(), df.into_view())?;
+            }
+            let rows = cx.session.sql_with_options(&self.args.query, read_only()).await?;
+            Ok(vec![(MAIN, rows)])
+        })
     }
 }

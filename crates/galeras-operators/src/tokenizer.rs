@@ -4,9 +4,9 @@ use std::path::Path;
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::DataType;
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -120,43 +120,49 @@ pub(super) const MODEL: &str = "model";
 
 const QUEUE: usize = 4;
 
-#[async_trait]
 impl TableStep for BoundTokenizer {
-    async fn lower(&self, cx: &LowerContext, mut inputs: Inputs) -> Result<Ports, StepError> {
-        let input = take_input(&mut inputs, INPUT)?;
-        let mut stream = input.select(vec![column(&self.args.column)])?.execute_stream().await?;
-        let (send, mut batches) = mpsc::channel::<RecordBatch>(QUEUE);
-        let (jobs, vocab_size) = (cx.env.jobs, self.args.vocab_size);
-        let learning = on_thread(move || {
-            let mut texts = 0i64;
-            let pool = pool(jobs)?;
-            let received = std::iter::from_fn(|| batches.blocking_recv());
-            let texts_of = |batch: RecordBatch| {
-                let column = batch.column(0).as_string::<i32>();
-                let texts: Vec<String> = column.iter().flatten().map(str::to_string).collect();
-                texts
-            };
-            let all = received.flat_map(texts_of).inspect(|_| texts += 1);
-            let bpe = pool.install(|| bpe::train(all, vocab_size)).map_err(bad_model)?;
-            Ok::<_, StepError>((bpe, texts))
-        });
-        let feeding = async move {
-            while let Some(batch) = stream.next().await {
-                // A closed channel means that the thread has failed; its error follows.
-                if send.send(batch?).await.is_err() {
-                    break;
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
+        mut inputs: Inputs,
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let input = take_input(&mut inputs, INPUT)?;
+            let mut stream =
+                input.select(vec![column(&self.args.column)])?.execute_stream().await?;
+            let (send, mut batches) = mpsc::channel::<RecordBatch>(QUEUE);
+            let (jobs, vocab_size) = (cx.env.jobs, self.args.vocab_size);
+            let learning = on_thread(move || {
+                let mut texts = 0i64;
+                let pool = pool(jobs)?;
+                let received = std::iter::from_fn(|| batches.blocking_recv());
+                let texts_of = |batch: RecordBatch| {
+                    let column = batch.column(0).as_string::<i32>();
+                    let texts: Vec<String> = column.iter().flatten().map(str::to_string).collect();
+                    texts
+                };
+                let all = received.flat_map(texts_of).inspect(|_| texts += 1);
+                let bpe = pool.install(|| bpe::train(all, vocab_size)).map_err(bad_model)?;
+                Ok::<_, StepError>((bpe, texts))
+            });
+            let feeding = async move {
+                while let Some(batch) = stream.next().await {
+                    // A closed channel means that the thread has failed; its error follows.
+                    if send.send(batch?).await.is_err() {
+                        break;
+                    }
                 }
-            }
-            Ok(())
-        };
-        let ((bpe, texts), ()) = tokio::try_join!(learning, feeding)?;
-        let row = json!({
-            "kind": "byte_bpe",
-            "vocab_size": bpe.vocab_size(),
-            "texts": texts,
-            MODEL: bpe.to_json().map_err(bad_model)?,
-        });
-        Ok(vec![(MODEL, typed_rows::table(&cx.session, &self.ports[0].table.stored(), [row])?)])
+                Ok(())
+            };
+            let ((bpe, texts), ()) = tokio::try_join!(learning, feeding)?;
+            let row = json!({
+                "kind": "byte_bpe",
+                "vocab_size": bpe.vocab_size(),
+                "texts": texts,
+                MODEL: bpe.to_json().map_err(bad_model)?,
+            });
+            Ok(vec![(MODEL, typed_rows::table(&cx.session, &self.ports[0].table.stored(), [row])?)])
+        })
     }
 }
 

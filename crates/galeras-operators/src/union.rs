@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef};
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::{Expr, LogicalPlan, Union, cast, lit};
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -273,33 +273,39 @@ impl BoundStep for BoundUnion {
     }
 }
 
-#[async_trait]
 impl TableStep for BoundUnion {
     fn bounded(&self) -> bool {
         true
     }
 
-    async fn lower(&self, cx: &LowerContext, inputs: Inputs) -> Result<Ports, StepError> {
-        let fields = self.ports[0].table.schema.fields();
-        let mut tables = Vec::with_capacity(inputs.len());
-        for (name, table) in inputs {
-            let columns = fields.iter().enumerate().map(|(at, field)| -> Expr {
-                match at {
-                    0 => lit(name.as_str()).alias(field.name()),
-                    _ => cast(column(field.name()), field.data_type().clone()).alias(field.name()),
-                }
-            });
-            tables.push(table.select(columns.collect::<Vec<_>>())?);
-        }
-        if tables.len() < 2 {
-            let missing = || StepError::new("a union without tables has no rows");
-            return Ok(vec![(MAIN, tables.pop().ok_or_else(missing)?)]);
-        }
-        // One union of all tables: nested unions of two would be as deep as the number of
-        // tables.
-        let plans = tables.into_iter().map(|df| Arc::new(df.into_unoptimized_plan()));
-        let union = Union::try_new_with_loose_types(plans.collect())?;
-        Ok(vec![(MAIN, DataFrame::new(cx.session.state(), LogicalPlan::Union(union)))])
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
+        inputs: Inputs,
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let fields = self.ports[0].table.schema.fields();
+            let mut tables = Vec::with_capacity(inputs.len());
+            for (name, table) in inputs {
+                let columns = fields.iter().enumerate().map(|(at, field)| -> Expr {
+                    match at {
+                        0 => lit(name.as_str()).alias(field.name()),
+                        _ => cast(column(field.name()), field.data_type().clone())
+                            .alias(field.name()),
+                    }
+                });
+                tables.push(table.select(columns.collect::<Vec<_>>())?);
+            }
+            if tables.len() < 2 {
+                let missing = || StepError::new("a union without tables has no rows");
+                return Ok(vec![(MAIN, tables.pop().ok_or_else(missing)?)]);
+            }
+            // One union of all tables: nested unions of two would be as deep as the number of
+            // tables.
+            let plans = tables.into_iter().map(|df| Arc::new(df.into_unoptimized_plan()));
+            let union = Union::try_new_with_loose_types(plans.collect())?;
+            Ok(vec![(MAIN, DataFrame::new(cx.session.state(), LogicalPlan::Union(union)))])
+        })
     }
 }
 

@@ -52,6 +52,16 @@ pub struct LockGuard {
     pub(super) held: Option<Arc<HeldLock>>,
 }
 
+/// A process that is being started has the file open too, until its program is loaded. Closing the
+/// file would leave the lock to that process for this time; unlocking it does not.
+struct LockedFile(File);
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
 impl LockGuard {
     const NOTHING: Self = Self { held: None };
 
@@ -118,7 +128,7 @@ impl Store {
     fn exclusive_file(&self) -> Result<LockGuard> {
         let Some(file) = self.lock_file(STORE)? else { return Ok(LockGuard::NOTHING) };
         match file.try_lock() {
-            Ok(()) => Ok(LockGuard::of(file)),
+            Ok(()) => Ok(LockGuard::of(LockedFile(file))),
             Err(TryLockError::WouldBlock) => {
                 Err(self.busy("a run, or a command that reads it, is using it"))
             }
@@ -149,7 +159,7 @@ impl Store {
         let mut on_wait = Some(on_wait);
         loop {
             match attempt(&file) {
-                Ok(()) => return Ok(LockGuard::of(file)),
+                Ok(()) => return Ok(LockGuard::of(LockedFile(file))),
                 Err(TryLockError::WouldBlock) => {}
                 // A file system without locks: results stay correct, as everything is written
                 // atomically under its digest. Only work may be done twice.

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::DataType;
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::{Expr, cast};
 use futures::StreamExt;
@@ -202,7 +201,6 @@ struct GroupNumbers {
     clusters: LabelCodes,
 }
 
-#[async_trait]
 impl Analysis for CorrelateAnalysis {
     const STAYS: Option<&'static str> =
         Some("its tables are small, and its sums are taken in one order");

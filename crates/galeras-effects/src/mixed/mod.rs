@@ -9,7 +9,6 @@ mod tables;
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
@@ -79,7 +78,6 @@ impl MixedAnalysis {
     }
 }
 
-#[async_trait]
 impl Analysis for MixedAnalysis {
     fn columns(&self) -> Vec<String> {
         self.numbers().into_iter().chain(self.labels()).collect()

@@ -7,7 +7,6 @@ mod rows;
 
 use std::collections::BTreeMap;
 
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -288,7 +287,6 @@ struct PowerAnalysis {
     pilot: Option<PilotColumns>,
 }
 
-#[async_trait]
 impl Analysis for PowerAnalysis {
     fn columns(&self) -> Vec<String> {
         let Some(pilot) = &self.pilot else { return Vec::new() };

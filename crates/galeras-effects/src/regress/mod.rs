@@ -40,7 +40,6 @@ mod sensitivity;
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 
 use self::adjustment::adjustment_plan;
@@ -134,7 +133,6 @@ struct RegressAnalysis {
     registered: Option<Arc<RegisteredEstimates>>,
 }
 
-#[async_trait]
 impl Analysis for RegressAnalysis {
     const STAYS: Option<&'static str> =
         Some("its tables are small, and its sums are taken in one order");

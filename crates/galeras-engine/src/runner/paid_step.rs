@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::{Array, AsArray, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::SessionContext;
+use futures::future::BoxFuture;
 
 use super::context::{StepContext, commit_part};
 use super::error::RunError;
@@ -167,14 +167,19 @@ impl KnownAnswers for KeptAnswers {
     }
 }
 
-#[async_trait]
 impl Answers for KeptAnswers {
-    async fn keep(&self, question: &Digest, answer: &str) -> Result<(), StepError> {
-        self.journal.keep(question, answer).await.map_err(|error| {
-            StepError::from(error).help("an answer that cannot be kept is lost: the step stops")
-        })?;
-        let mut fresh = locked(&self.fresh);
-        fresh.push((*question, answer.to_string()));
-        Ok(())
+    fn keep<'a>(
+        &'a self,
+        question: &'a Digest,
+        answer: &'a str,
+    ) -> BoxFuture<'a, Result<(), StepError>> {
+        Box::pin(async move {
+            self.journal.keep(question, answer).await.map_err(|error| {
+                StepError::from(error).help("an answer that cannot be kept is lost: the step stops")
+            })?;
+            let mut fresh = locked(&self.fresh);
+            fresh.push((*question, answer.to_string()));
+            Ok(())
+        })
     }
 }

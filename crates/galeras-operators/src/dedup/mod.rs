@@ -12,9 +12,9 @@ mod tables;
 
 use std::path::PathBuf;
 
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::{Expr, JoinType};
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -189,53 +189,54 @@ const DESCRIPTOR: Descriptor = Descriptor {
     args_schema: args_schema::<Args>,
 };
 
-#[async_trait]
 impl Operator for DedupOperator {
     fn descriptor(&self) -> &'static Descriptor {
         &DESCRIPTOR
     }
 
-    async fn bind(
-        &self,
-        args: &Value,
-        cx: &BindContext,
-    ) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
-        // A param may choose `word` although there is a tokenizer; without a choice the user
-        // forgot `bpe`.
-        let chosen = args.get("tokens").is_some();
-        let args: Args = parse_args(args)?;
-        let mut errors = Vec::new();
-        require_column(cx, "column", &args.column, "text", is_text, &mut errors);
-        let input = cx.input();
-        if input.key == [ID] {
-            require_column(cx, "", ID, "text", is_text, &mut errors);
-        } else if !input.open {
-            let message = format!("`dedup` needs a table whose key is `{ID}`");
-            let error = ArgError::new("", Code::WrongKey, message);
-            errors.push(error.help(format!("the key is {}", input.key.join(", "))));
-        }
-        for (at, name) in args.order_by.iter().enumerate() {
-            let path = format!("order_by[{at}]");
-            require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
-        }
-        check_share("threshold", args.threshold, true, &mut errors);
-        if args.threshold == 0.0
-            && let Some(error) = errors.last_mut()
-        {
-            error.help = Some("with 0 every row would be a duplicate of every other".into());
-        }
-        check_share("multiset_threshold", args.multiset_threshold, false, &mut errors);
-        let against = Against::bind(&args, cx, &mut errors);
-        let file = check_tokenizer(&args, chosen, cx, &mut errors);
-        ArgError::none(errors)?;
-        let rejects = tables::rejects(&input, against.as_ref());
-        let ports = vec![
-            Port::new(MAIN, input),
-            Port::new(REJECTS, rejects),
-            Port::new(CLUSTERS, tables::clusters()),
-            Port::new(SUMMARY, tables::summary(against.as_ref())),
-        ];
-        Ok(Box::new(BoundDedup { args, against, file, ports }) as Box<dyn BoundStep>)
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
+        Box::pin(async move {
+            // A param may choose `word` although there is a tokenizer; without a choice the user
+            // forgot `bpe`.
+            let chosen = args.get("tokens").is_some();
+            let args: Args = parse_args(args)?;
+            let mut errors = Vec::new();
+            require_column(cx, "column", &args.column, "text", is_text, &mut errors);
+            let input = cx.input();
+            if input.key == [ID] {
+                require_column(cx, "", ID, "text", is_text, &mut errors);
+            } else if !input.open {
+                let message = format!("`dedup` needs a table whose key is `{ID}`");
+                let error = ArgError::new("", Code::WrongKey, message);
+                errors.push(error.help(format!("the key is {}", input.key.join(", "))));
+            }
+            for (at, name) in args.order_by.iter().enumerate() {
+                let path = format!("order_by[{at}]");
+                require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
+            }
+            check_share("threshold", args.threshold, true, &mut errors);
+            if args.threshold == 0.0
+                && let Some(error) = errors.last_mut()
+            {
+                error.help = Some("with 0 every row would be a duplicate of every other".into());
+            }
+            check_share("multiset_threshold", args.multiset_threshold, false, &mut errors);
+            let against = Against::bind(&args, cx, &mut errors);
+            let file = check_tokenizer(&args, chosen, cx, &mut errors);
+            ArgError::none(errors)?;
+            let rejects = tables::rejects(&input, against.as_ref());
+            let ports = vec![
+                Port::new(MAIN, input),
+                Port::new(REJECTS, rejects),
+                Port::new(CLUSTERS, tables::clusters()),
+                Port::new(SUMMARY, tables::summary(against.as_ref())),
+            ];
+            Ok(Box::new(BoundDedup { args, against, file, ports }) as Box<dyn BoundStep>)
+        })
     }
 }
 
@@ -386,48 +387,54 @@ fn similarity_error(error: galeras_similarity::SimilarityError) -> StepError {
     error
 }
 
-#[async_trait]
 impl TableStep for BoundDedup {
     fn bounded(&self) -> bool {
         true
     }
 
-    async fn lower(&self, cx: &LowerContext, mut inputs: Inputs) -> Result<Ports, StepError> {
-        let input = take_input(&mut inputs, INPUT)?;
-        let model = inputs.remove(TOKENIZER).filter(|_| self.args.tokens == Tokens::Bpe);
-        let bpe = tokenizer(self, model).await?;
-        let limits = limits(cx)?;
-        // The small table is on the left: rows of the input are looked up in it and keep their
-        // order.
-        let id = hidden(ID);
-        let (here, there) = ([id.as_str()], [ID]);
-        let mut rest = input.clone();
-        let (mut near, mut counts) = (Vec::new(), None);
-        if let Some(against) = &self.against {
-            let other = take_input(&mut inputs, AGAINST)?;
-            let tables = (input.clone(), other);
-            let found = near::find(self, cx, against, tables, bpe.as_ref(), &limits).await?;
-            let ids = self.rejected(cx, &found.0)?;
-            rest = ids.join(rest, JoinType::RightAnti, &here, &there, None)?;
-            (near, counts) = (found.0, Some(found.1));
-        }
-        let corpus = read(self, cx, rest.clone(), bpe, limits).await?;
-        let Decided { mut rejected, clusters, summary } =
-            decide(self, cx, rest, corpus, counts).await?;
-        rejected.extend(near);
-        let small = self.rejected(cx, &rejected)?;
-        let kept = small.clone().join(input.clone(), JoinType::RightAnti, &here, &there, None)?;
-        let others = small.join(input, JoinType::Inner, &here, &there, None)?;
-        let added = tables::rejected_schema(self.against.as_ref());
-        let added = added.fields().iter().map(|field| field.name().as_str());
-        let added = added.filter(|name| *name != ID);
-        let values = added.map(|name| (name, column(&hidden(name)))).collect();
-        Ok(vec![
-            (MAIN, kept),
-            (REJECTS, project(others, &self.ports[1].table, values)?),
-            (CLUSTERS, clusters),
-            (SUMMARY, summary),
-        ])
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
+        mut inputs: Inputs,
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let input = take_input(&mut inputs, INPUT)?;
+            let model = inputs.remove(TOKENIZER).filter(|_| self.args.tokens == Tokens::Bpe);
+            let bpe = tokenizer(self, model).await?;
+            let limits = limits(cx)?;
+            // The small table is on the left: rows of the input are looked up in it and keep their
+            // order.
+            let id = hidden(ID);
+            let (here, there) = ([id.as_str()], [ID]);
+            let mut rest = input.clone();
+            let (mut near, mut counts) = (Vec::new(), None);
+            if let Some(against) = &self.against {
+                let other = take_input(&mut inputs, AGAINST)?;
+                let tables = (input.clone(), other);
+                let found = near::find(self, cx, against, tables, bpe.as_ref(), &limits).await?;
+                let ids = self.rejected(cx, &found.0)?;
+                rest = ids.join(rest, JoinType::RightAnti, &here, &there, None)?;
+                (near, counts) = (found.0, Some(found.1));
+            }
+            let corpus = read(self, cx, rest.clone(), bpe, limits).await?;
+            let Decided { mut rejected, clusters, summary } =
+                decide(self, cx, rest, corpus, counts).await?;
+            rejected.extend(near);
+            let small = self.rejected(cx, &rejected)?;
+            let kept =
+                small.clone().join(input.clone(), JoinType::RightAnti, &here, &there, None)?;
+            let others = small.join(input, JoinType::Inner, &here, &there, None)?;
+            let added = tables::rejected_schema(self.against.as_ref());
+            let added = added.fields().iter().map(|field| field.name().as_str());
+            let added = added.filter(|name| *name != ID);
+            let values = added.map(|name| (name, column(&hidden(name)))).collect();
+            Ok(vec![
+                (MAIN, kept),
+                (REJECTS, project(others, &self.ports[1].table, values)?),
+                (CLUSTERS, clusters),
+                (SUMMARY, summary),
+            ])
+        })
     }
 }
 

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
-use async_trait::async_trait;
 use datafusion::datasource::MemTable;
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -167,29 +167,34 @@ impl BoundStep for BoundExec {
     }
 }
 
-#[async_trait]
 impl TableStep for BoundExec {
-    async fn lower(&self, cx: &LowerContext, inputs: Inputs) -> Result<Ports, StepError> {
-        let (mut files, scratch) = (Vec::new(), cx.scratch.path()?);
-        for (name, df) in inputs {
-            let path = scratch.join(format!("input-{name}"));
-            let schema: SchemaRef = Arc::new(df.schema().as_arrow().clone());
-            let batches = df.collect().await?;
-            write_table(&path, self.args.format, &schema, &batches).map_err(|error| {
-                let message = format!("cannot write `{name}` for the command: {error}");
-                StepError::new(message).because(error).help(room())
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
+        inputs: Inputs,
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let (mut files, scratch) = (Vec::new(), cx.scratch.path()?);
+            for (name, df) in inputs {
+                let path = scratch.join(format!("input-{name}"));
+                let schema: SchemaRef = Arc::new(df.schema().as_arrow().clone());
+                let batches = df.collect().await?;
+                write_table(&path, self.args.format, &schema, &batches).map_err(|error| {
+                    let message = format!("cannot write `{name}` for the command: {error}");
+                    StepError::new(message).because(error).help(room())
+                })?;
+                files.push((name, path));
+            }
+            let (command, output) = (&self.args.command, scratch.join("output"));
+            run(command, cx, &files, &output).await?;
+            let batches = read_table(&output, self.args.format, &self.schema).map_err(|what| {
+                let command = shown(command);
+                StepError::new(format!(
+                    "the command {command} printed rows that break its `output` schema: {what}"
+                ))
             })?;
-            files.push((name, path));
-        }
-        let (command, output) = (&self.args.command, scratch.join("output"));
-        run(command, cx, &files, &output).await?;
-        let batches = read_table(&output, self.args.format, &self.schema).map_err(|what| {
-            let command = shown(command);
-            StepError::new(format!(
-                "the command {command} printed rows that break its `output` schema: {what}"
-            ))
-        })?;
-        let table = MemTable::try_new(Arc::clone(&self.schema), vec![batches])?;
-        Ok(vec![(MAIN, cx.session.read_table(Arc::new(table))?)])
+            let table = MemTable::try_new(Arc::clone(&self.schema), vec![batches])?;
+            Ok(vec![(MAIN, cx.session.read_table(Arc::new(table))?)])
+        })
     }
 }

@@ -4,8 +4,8 @@
 
 mod args;
 
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
+use futures::future::BoxFuture;
 use galeras_figures::{Data, Picture, draw};
 use serde_json::{Value, json};
 
@@ -92,18 +92,23 @@ impl BoundStep for BoundFigure {
     }
 }
 
-#[async_trait]
 impl TableStep for BoundFigure {
-    async fn lower(&self, cx: &LowerContext, mut inputs: Inputs) -> Result<Ports, StepError> {
-        let input = take_input(&mut inputs, INPUT)?;
-        let data = self.data(input).await?;
-        let spec = self.args.spec();
-        let Picture { svg, caption, alt } = on_thread(move || {
-            draw(&spec, &data).map_err(|error| StepError::refused(error.to_string()))
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
+        mut inputs: Inputs,
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let input = take_input(&mut inputs, INPUT)?;
+            let data = self.data(input).await?;
+            let spec = self.args.spec();
+            let Picture { svg, caption, alt } = on_thread(move || {
+                draw(&spec, &data).map_err(|error| StepError::refused(error.to_string()))
+            })
+            .await?;
+            let row = json!({ "svg": svg, "caption": caption, "alt": alt });
+            Ok(vec![(MAIN, typed_rows::table(&cx.session, &self.ports[0].table.stored(), [row])?)])
         })
-        .await?;
-        let row = json!({ "svg": svg, "caption": caption, "alt": alt });
-        Ok(vec![(MAIN, typed_rows::table(&cx.session, &self.ports[0].table.stored(), [row])?)])
     }
 }
 

@@ -2,7 +2,7 @@
 //! echo of the given code, and the right answer. A table of scores with both shows how far a model
 //! is from each.
 
-use async_trait::async_trait;
+use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::args::{Extract, GenerateArgs};
@@ -125,32 +125,37 @@ impl BoundStep for LocalStep {
     }
 }
 
-#[async_trait]
 impl TableStep for LocalStep {
-    async fn lower(&self, cx: &LowerContext, mut inputs: Inputs) -> Result<Ports, StepError> {
-        let rows = PromptRows::read(&mut inputs, &self.key).await?;
-        let args = &self.args;
-        let mut models = vec![self.model.clone()];
-        let mut columns = AnswerColumns::default();
-        let found = match (args.provider, &self.source) {
-            (_, Some(source)) => {
-                let answers = take_input(&mut inputs, ANSWERS)?;
-                let (named, found) = source.answers(args, rows, answers).await?;
-                (models, columns) = (named, source.columns());
-                found
-            }
-            (Provider::Ngram, _) => {
-                ngram::answers(args, cx, rows, take_input(&mut inputs, TRAIN)?).await?
-            }
-            _ => self.baseline(rows),
-        };
-        let form = AnswerForm {
-            models: &models,
-            columns,
-            extract: self.extract(),
-            price: None,
-            ports: &self.ports,
-        };
-        tables(cx, &form, &found.rows, &found.outcomes, &found.answers)
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
+        mut inputs: Inputs,
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let rows = PromptRows::read(&mut inputs, &self.key).await?;
+            let args = &self.args;
+            let mut models = vec![self.model.clone()];
+            let mut columns = AnswerColumns::default();
+            let found = match (args.provider, &self.source) {
+                (_, Some(source)) => {
+                    let answers = take_input(&mut inputs, ANSWERS)?;
+                    let (named, found) = source.answers(args, rows, answers).await?;
+                    (models, columns) = (named, source.columns());
+                    found
+                }
+                (Provider::Ngram, _) => {
+                    ngram::answers(args, cx, rows, take_input(&mut inputs, TRAIN)?).await?
+                }
+                _ => self.baseline(rows),
+            };
+            let form = AnswerForm {
+                models: &models,
+                columns,
+                extract: self.extract(),
+                price: None,
+                ports: &self.ports,
+            };
+            tables(cx, &form, &found.rows, &found.outcomes, &found.answers)
+        })
     }
 }

@@ -13,7 +13,7 @@ mod server;
 mod tables;
 
 use arrow::datatypes::DataType;
-use async_trait::async_trait;
+use futures::future::BoxFuture;
 use serde_json::Value;
 
 use self::args::GenerateArgs;
@@ -52,68 +52,69 @@ const DESCRIPTOR: Descriptor = Descriptor {
     args_schema: args_schema::<GenerateArgs>,
 };
 
-#[async_trait]
 impl Operator for GenerateOperator {
     fn descriptor(&self) -> &'static Descriptor {
         &DESCRIPTOR
     }
 
-    async fn bind(
-        &self,
-        args: &Value,
-        cx: &BindContext,
-    ) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
-        let given = args;
-        let args: GenerateArgs = parse_args(given)?;
-        let mut errors = args.check(given);
-        if args.has_messages() {
-            let said = |kind: &DataType| is_text(kind) || *kind == messages_type();
-            let wanted = "the `messages` of `prompt`, or utf8,";
-            require_column(cx, "messages", args.messages(), wanted, said, &mut errors);
-        }
-        let port = match args.provider {
-            Provider::Ngram => Some(TRAIN),
-            Provider::Replay => Some(ANSWERS),
-            _ => None,
-        };
-        for name in cx.inputs.keys().filter(|name| [TRAIN, ANSWERS].contains(&name.as_str())) {
-            if port != Some(name) {
-                let message = format!("this provider takes no port `{name}`");
-                errors.push(ArgError::new("provider", Code::WrongInputs, message));
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let given = args;
+            let args: GenerateArgs = parse_args(given)?;
+            let mut errors = args.check(given);
+            if args.has_messages() {
+                let said = |kind: &DataType| is_text(kind) || *kind == messages_type();
+                let wanted = "the `messages` of `prompt`, or utf8,";
+                require_column(cx, "messages", args.messages(), wanted, said, &mut errors);
             }
-        }
-        if let Some(port) = port
-            && !cx.inputs.contains_key(port)
-        {
-            let message = format!("this provider needs a table at the port `{port}`");
-            let error = ArgError::new("provider", Code::WrongInputs, message);
-            errors.push(error.help(format!("from: {{ input: prompts, {port}: some_step }}")));
-        }
-        match args.provider {
-            Provider::Openai | Provider::Anthropic => ServerStep::check(&args, cx, &mut errors),
-            Provider::Ngram => ngram::check(&args, cx, &mut errors),
-            Provider::Replay => replay::check(&args, cx, &mut errors),
-            Provider::Echo | Provider::Reference => local::check(&args, cx, &mut errors),
-        }
-        ArgError::none(errors)?;
-        let input = cx.input();
-        let key = input.key.clone();
-        let ports = |columns: AnswerColumns| tables::ports(&input, columns);
-        let model = args.model.clone();
-        let step: Box<dyn BoundStep> = match args.provider {
-            Provider::Openai | Provider::Anthropic => {
-                let (model, ports) = (model.unwrap_or_default(), ports(server::columns(&args)));
-                let of = ServerStep::of(&args, &model);
-                let pinned = cx.pins.version(NAME, &of).map(str::to_string);
-                Box::new(ServerStep { args, model, key, pinned, ports })
+            let port = match args.provider {
+                Provider::Ngram => Some(TRAIN),
+                Provider::Replay => Some(ANSWERS),
+                _ => None,
+            };
+            for name in cx.inputs.keys().filter(|name| [TRAIN, ANSWERS].contains(&name.as_str())) {
+                if port != Some(name) {
+                    let message = format!("this provider takes no port `{name}`");
+                    errors.push(ArgError::new("provider", Code::WrongInputs, message));
+                }
             }
-            provider => {
-                let source = (provider == Provider::Replay).then(|| Source::of(&args, cx));
-                let columns = source.as_ref().map(Source::columns).unwrap_or_default();
-                let model = model.unwrap_or_else(|| provider.name().to_string());
-                Box::new(LocalStep { model, source, args, key, ports: ports(columns) })
+            if let Some(port) = port
+                && !cx.inputs.contains_key(port)
+            {
+                let message = format!("this provider needs a table at the port `{port}`");
+                let error = ArgError::new("provider", Code::WrongInputs, message);
+                errors.push(error.help(format!("from: {{ input: prompts, {port}: some_step }}")));
             }
-        };
-        Ok(step)
+            match args.provider {
+                Provider::Openai | Provider::Anthropic => ServerStep::check(&args, cx, &mut errors),
+                Provider::Ngram => ngram::check(&args, cx, &mut errors),
+                Provider::Replay => replay::check(&args, cx, &mut errors),
+                Provider::Echo | Provider::Reference => local::check(&args, cx, &mut errors),
+            }
+            ArgError::none(errors)?;
+            let input = cx.input();
+            let key = input.key.clone();
+            let ports = |columns: AnswerColumns| tables::ports(&input, columns);
+            let model = args.model.clone();
+            let step: Box<dyn BoundStep> = match args.provider {
+                Provider::Openai | Provider::Anthropic => {
+                    let (model, ports) = (model.unwrap_or_default(), ports(server::columns(&args)));
+                    let of = ServerStep::of(&args, &model);
+                    let pinned = cx.pins.version(NAME, &of).map(str::to_string);
+                    Box::new(ServerStep { args, model, key, pinned, ports })
+                }
+                provider => {
+                    let source = (provider == Provider::Replay).then(|| Source::of(&args, cx));
+                    let columns = source.as_ref().map(Source::columns).unwrap_or_default();
+                    let model = model.unwrap_or_else(|| provider.name().to_string());
+                    Box::new(LocalStep { model, source, args, key, ports: ports(columns) })
+                }
+            };
+            Ok(step)
+        })
     }
 }

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use tokio::sync::{OnceCell, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -204,17 +204,20 @@ impl BoundStep for ServerStep {
     }
 }
 
-#[async_trait]
 impl Versioned for ServerStep {
-    async fn version(&self, cancel: &CancellationToken) -> Result<String, StepError> {
-        let ask = Ask::new(request::hello(&self.args, &self.model)).map_err(in_words)?;
-        let client = self.client(Budget::unlimited())?;
-        let answer = client.ask(&ask, &|_| {}, cancel).await.map_err(in_words)?;
-        answer.model.ok_or_else(|| StepError::new("the server does not say which model it is"))
+    fn version<'a>(
+        &'a self,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<String, StepError>> {
+        Box::pin(async move {
+            let ask = Ask::new(request::hello(&self.args, &self.model)).map_err(in_words)?;
+            let client = self.client(Budget::unlimited())?;
+            let answer = client.ask(&ask, &|_| {}, cancel).await.map_err(in_words)?;
+            answer.model.ok_or_else(|| StepError::new("the server does not say which model it is"))
+        })
     }
 }
 
-#[async_trait]
 impl PaidStep for ServerStep {
     fn terms(&self) -> PaymentTerms {
         PaymentTerms {
@@ -226,59 +229,63 @@ impl PaidStep for ServerStep {
         }
     }
 
-    async fn forecast(
-        &self,
-        answers: &dyn KnownAnswers,
+    fn forecast<'a>(
+        &'a self,
+        answers: &'a dyn KnownAnswers,
         mut inputs: Inputs,
-    ) -> Result<RequestForecast, StepError> {
-        let rows = PromptRows::read(&mut inputs, &self.key).await?;
-        let Work { results, fresh, .. } = Work::new(self, &rows, answers);
-        let known = results.iter().flatten().flatten();
-        forecast(known, &fresh, self.price().as_ref(), |chat| self.question(chat))
+    ) -> BoxFuture<'a, Result<RequestForecast, StepError>> {
+        Box::pin(async move {
+            let rows = PromptRows::read(&mut inputs, &self.key).await?;
+            let Work { results, fresh, .. } = Work::new(self, &rows, answers);
+            let known = results.iter().flatten().flatten();
+            forecast(known, &fresh, self.price().as_ref(), |chat| self.question(chat))
+        })
     }
 
-    async fn lower(
-        &self,
-        cx: &LowerContext,
-        answers: &dyn Answers,
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
+        answers: &'a dyn Answers,
         mut inputs: Inputs,
-    ) -> Result<PaidResult, StepError> {
-        let rows = PromptRows::read(&mut inputs, &self.key).await?;
-        let work = Work::new(self, &rows, answers);
-        let (outcomes, fresh) = (work.outcomes, work.fresh);
-        let mut results = work.results;
-        let computed = outcomes.iter().filter(|o| results[o.answer].is_none()).count() as u64;
-        let reused = outcomes.len() as u64 - computed;
-        (cx.tell)(Tell::Total { work: computed, reused });
-        if !fresh.is_empty() {
-            let mut rows_of = vec![0; results.len()];
-            outcomes.iter().for_each(|outcome| rows_of[outcome.answer] += 1);
-            let client = self.client(Arc::clone(&cx.budget))?;
-            if client.endpoint().shows_key() {
-                let to = client.endpoint();
-                let text = format!("the API key is sent to {to} unencrypted; use https://");
-                (cx.tell)(Tell::Warning(text));
+    ) -> BoxFuture<'a, Result<PaidResult, StepError>> {
+        Box::pin(async move {
+            let rows = PromptRows::read(&mut inputs, &self.key).await?;
+            let work = Work::new(self, &rows, answers);
+            let (outcomes, fresh) = (work.outcomes, work.fresh);
+            let mut results = work.results;
+            let computed = outcomes.iter().filter(|o| results[o.answer].is_none()).count() as u64;
+            let reused = outcomes.len() as u64 - computed;
+            (cx.tell)(Tell::Total { work: computed, reused });
+            if !fresh.is_empty() {
+                let mut rows_of = vec![0; results.len()];
+                outcomes.iter().for_each(|outcome| rows_of[outcome.answer] += 1);
+                let client = self.client(Arc::clone(&cx.budget))?;
+                if client.endpoint().shows_key() {
+                    let to = client.endpoint();
+                    let text = format!("the API key is sent to {to} unencrypted; use https://");
+                    (cx.tell)(Tell::Warning(text));
+                }
+                let places = Semaphore::new(self.args.concurrency());
+                let (asked, stopped) = (Mutex::default(), AtomicBool::new(false));
+                let asking = Asking { step: self, cx, answers, client, places, asked, stopped };
+                asking.all(fresh, &rows_of, &mut results).await?;
             }
-            let places = Semaphore::new(self.args.concurrency());
-            let (asked, stopped) = (Mutex::default(), AtomicBool::new(false));
-            let asking = Asking { step: self, cx, answers, client, places, asked, stopped };
-            asking.all(fresh, &rows_of, &mut results).await?;
-        }
-        let failed = |answer: &Resolution| matches!(answer, Some(Err(why)) if why.again);
-        let retry = outcomes.iter().filter(|o| failed(&results[o.answer])).count();
-        cx.retry.fetch_add(retry as u64, Ordering::Relaxed);
-        let results: Option<Vec<_>> = results.into_iter().collect();
-        let results =
-            results.ok_or_else(|| StepError::new("a defect: a question was not asked"))?;
-        let form = AnswerForm {
-            models: std::slice::from_ref(&self.model),
-            columns: columns(&self.args),
-            extract: self.args.extract(false),
-            price: self.price(),
-            ports: &self.ports,
-        };
-        let ports = tables(cx, &form, &rows, &outcomes, &results)?;
-        Ok(PaidResult { ports, computed, reused })
+            let failed = |answer: &Resolution| matches!(answer, Some(Err(why)) if why.again);
+            let retry = outcomes.iter().filter(|o| failed(&results[o.answer])).count();
+            cx.retry.fetch_add(retry as u64, Ordering::Relaxed);
+            let results: Option<Vec<_>> = results.into_iter().collect();
+            let results =
+                results.ok_or_else(|| StepError::new("a defect: a question was not asked"))?;
+            let form = AnswerForm {
+                models: std::slice::from_ref(&self.model),
+                columns: columns(&self.args),
+                extract: self.args.extract(false),
+                price: self.price(),
+                ports: &self.ports,
+            };
+            let ports = tables(cx, &form, &rows, &outcomes, &results)?;
+            Ok(PaidResult { ports, computed, reused })
+        })
     }
 }
 

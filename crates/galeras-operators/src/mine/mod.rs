@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::SchemaRef;
-use async_trait::async_trait;
 use datafusion::common::JoinType;
 use datafusion::dataframe::DataFrame;
 use datafusion::functions::regex::expr_fn::regexp_replace;
 use datafusion::logical_expr::lit;
+use futures::future::BoxFuture;
 use globset::GlobSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -195,7 +195,6 @@ impl BoundMine {
     }
 }
 
-#[async_trait]
 impl FanOutStep for BoundMine {
     fn reads(&self) -> Vec<String> {
         // A commit identifies its content, no matter where the repository is.
@@ -210,13 +209,15 @@ impl FanOutStep for BoundMine {
         output_schema()
     }
 
-    async fn open(
-        &self,
-        cx: &LowerContext,
+    fn open<'a>(
+        &'a self,
+        cx: &'a LowerContext,
         row: RecordBatch,
-    ) -> Result<Box<dyn FanOutWork>, FanOutError> {
-        let task = self.task(cx, &row);
-        task.ready(cx).await
+    ) -> BoxFuture<'a, Result<Box<dyn FanOutWork>, FanOutError>> {
+        Box::pin(async move {
+            let task = self.task(cx, &row);
+            task.ready(cx).await
+        })
     }
 
     fn refusal(&self, cx: &LowerContext, row: &RecordBatch) -> Option<FanOutError> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use arrow::array::RecordBatch;
-use async_trait::async_trait;
+use futures::future::BoxFuture;
 use galeras_git::ObjectId;
 use tokio::sync::mpsc;
 
@@ -211,7 +211,6 @@ impl Task {
     }
 }
 
-#[async_trait]
 impl FanOutWork for MiningWork {
     fn pieces(&self) -> u32 {
         u32::try_from(self.mining.plan().pieces()).unwrap_or(u32::MAX)
@@ -221,35 +220,41 @@ impl FanOutWork for MiningWork {
         self.cut
     }
 
-    async fn expand(&self, piece: u32, out: mpsc::Sender<RecordBatch>) -> Result<(), FanOutError> {
-        let stop = StopOnDrop::default();
-        let flag = stop.flag();
-        let (mining, mined) = (Arc::clone(&self.mining), Arc::clone(&self.mined));
-        let say = Arc::clone(&self.say);
-        let sink = Batches::new(&self.task.repo, &self.task.head, out);
-        let mut sink = sink.map_err(|error| failure("mine", &error, self.folder))?;
-        let work = move || {
-            let total = mining.plan().commits();
-            let done = |commits| {
-                let before = mined.fetch_add(commits, Ordering::Relaxed);
-                if before.is_multiple_of(SAY_COMMITS) {
-                    say(&format!("mining commit {} of {total}", before + 1), Tell::Activity);
-                }
+    fn expand<'a>(
+        &'a self,
+        piece: u32,
+        out: mpsc::Sender<RecordBatch>,
+    ) -> BoxFuture<'a, Result<(), FanOutError>> {
+        Box::pin(async move {
+            let stop = StopOnDrop::default();
+            let flag = stop.flag();
+            let (mining, mined) = (Arc::clone(&self.mining), Arc::clone(&self.mined));
+            let say = Arc::clone(&self.say);
+            let sink = Batches::new(&self.task.repo, &self.task.head, out);
+            let mut sink = sink.map_err(|error| failure("mine", &error, self.folder))?;
+            let work = move || {
+                let total = mining.plan().commits();
+                let done = |commits| {
+                    let before = mined.fetch_add(commits, Ordering::Relaxed);
+                    if before.is_multiple_of(SAY_COMMITS) {
+                        say(&format!("mining commit {} of {total}", before + 1), Tell::Activity);
+                    }
+                };
+                mining.mine(piece as usize, &mut sink, &flag, &done)
             };
-            mining.mine(piece as usize, &mut sink, &flag, &done)
-        };
-        let _stop = stop;
-        blocking(work).await.map_err(|error| {
-            // A repository that is too large is rejected as a whole, at any point.
-            let rule = if error.kind == GitErrorKind::Limit { "fetch" } else { "mine" };
-            failure(rule, &error, self.folder)
-        })?;
-        if let Some(warning) = self.task.nothing_matched(self.mining.plan())
-            && !self.warned.swap(true, Ordering::Relaxed)
-        {
-            (self.tell)(Tell::Warning(warning));
-        }
-        Ok(())
+            let _stop = stop;
+            blocking(work).await.map_err(|error| {
+                // A repository that is too large is rejected as a whole, at any point.
+                let rule = if error.kind == GitErrorKind::Limit { "fetch" } else { "mine" };
+                failure(rule, &error, self.folder)
+            })?;
+            if let Some(warning) = self.task.nothing_matched(self.mining.plan())
+                && !self.warned.swap(true, Ordering::Relaxed)
+            {
+                (self.tell)(Tell::Warning(warning));
+            }
+            Ok(())
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use arrow::datatypes::{DataType, TimeUnit};
-use async_trait::async_trait;
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -388,24 +388,29 @@ impl BoundStep for BoundQuery {
     }
 }
 
-#[async_trait]
 impl TableStep for BoundQuery {
-    async fn lower(&self, cx: &LowerContext, _: Inputs) -> Result<Ports, StepError> {
-        let (rows, rejects) = (self.ports[0].table.stored(), self.ports[1].table.stored());
-        let (rows, rejected) = match &self.pinned {
-            Some(pinned) => (
-                typed_rows::table(&cx.session, &rows, &pinned.rows)?,
-                typed_rows::table(&cx.session, &rejects, &pinned.rejects)?,
-            ),
-            None => {
-                let resolved = self.ask(cx).await?;
-                (
-                    typed_rows::table(&cx.session, &rows, &resolved.rows)?,
-                    typed_rows::table(&cx.session, &rejects, &resolved.headless)?,
-                )
-            }
-        };
-        Ok(vec![(MAIN, rows), (REJECTS, rejected)])
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
+        _: Inputs,
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let (rows, rejects) = (self.ports[0].table.stored(), self.ports[1].table.stored());
+            let (rows, rejected) = match &self.pinned {
+                Some(pinned) => (
+                    typed_rows::table(&cx.session, &rows, &pinned.rows)?,
+                    typed_rows::table(&cx.session, &rejects, &pinned.rejects)?,
+                ),
+                None => {
+                    let resolved = self.ask(cx).await?;
+                    (
+                        typed_rows::table(&cx.session, &rows, &resolved.rows)?,
+                        typed_rows::table(&cx.session, &rejects, &resolved.headless)?,
+                    )
+                }
+            };
+            Ok(vec![(MAIN, rows), (REJECTS, rejected)])
+        })
     }
 }
 

@@ -16,10 +16,10 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema};
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, cast};
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -91,76 +91,77 @@ const DESCRIPTOR: Descriptor = Descriptor {
     args_schema: args_schema::<Args>,
 };
 
-#[async_trait]
 impl Operator for ReadOperator {
     fn descriptor(&self) -> &'static Descriptor {
         &DESCRIPTOR
     }
 
-    async fn bind(
-        &self,
-        args: &Value,
-        cx: &BindContext,
-    ) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
-        let mut args: Args = parse_args(args)?;
-        args.path = args.path.filter(|path| !path.is_empty());
-        let one = |error| vec![error];
-        // Also for an unused address: the lock file would contain it.
-        if let Some(secret) = args.url.as_deref().and_then(secret_in) {
-            let message = format!("the address must not hold {secret}");
-            let help = "results and galeras.lock name the address; fetch the file yourself, \
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let mut args: Args = parse_args(args)?;
+            args.path = args.path.filter(|path| !path.is_empty());
+            let one = |error| vec![error];
+            // Also for an unused address: the lock file would contain it.
+            if let Some(secret) = args.url.as_deref().and_then(secret_in) {
+                let message = format!("the address must not hold {secret}");
+                let help = "results and galeras.lock name the address; fetch the file yourself, \
                         and read it by its `path`";
-            return Err(one(ArgError::new("url", Code::BadUrl, message).help(help)));
-        }
-        let (at, name, file) = match (&args.path, &args.url) {
-            (Some(path), _) => {
-                let file = cx.base.join(path);
-                if !file.is_file() {
-                    let what = if file.is_dir() { "is a folder" } else { "does not exist" };
-                    let message = format!("the file `{path}` {what}");
-                    let error = ArgError::new("path", Code::MissingFile, message);
-                    return Err(one(error.help("paths are relative to the workflow file")));
+                return Err(one(ArgError::new("url", Code::BadUrl, message).help(help)));
+            }
+            let (at, name, file) = match (&args.path, &args.url) {
+                (Some(path), _) => {
+                    let file = cx.base.join(path);
+                    if !file.is_file() {
+                        let what = if file.is_dir() { "is a folder" } else { "does not exist" };
+                        let message = format!("the file `{path}` {what}");
+                        let error = ArgError::new("path", Code::MissingFile, message);
+                        return Err(one(error.help("paths are relative to the workflow file")));
+                    }
+                    ("path", path.clone(), file)
                 }
-                ("path", path.clone(), file)
+                (None, Some(url)) => {
+                    let file = fetch(url, args.sha256.as_deref(), cx).await.map_err(one)?;
+                    ("url", url.clone(), file)
+                }
+                (None, None) => {
+                    let message = "`read` needs `path` or `url`";
+                    return Err(one(ArgError::new("", Code::MissingArgument, message)));
+                }
+            };
+            if args.sha256.is_some() && args.url.is_none() {
+                let message = "`sha256` applies to `url` only; a local file is always identified by its content";
+                return Err(one(ArgError::new("sha256", Code::ConflictingArguments, message)));
             }
-            (None, Some(url)) => {
-                let file = fetch(url, args.sha256.as_deref(), cx).await.map_err(one)?;
-                ("url", url.clone(), file)
-            }
-            (None, None) => {
-                let message = "`read` needs `path` or `url`";
-                return Err(one(ArgError::new("", Code::MissingArgument, message)));
-            }
-        };
-        if args.sha256.is_some() && args.url.is_none() {
-            let message =
-                "`sha256` applies to `url` only; a local file is always identified by its content";
-            return Err(one(ArgError::new("sha256", Code::ConflictingArguments, message)));
-        }
-        let Some(format) = args.format.or_else(|| FileFormat::of_suffix(&name)) else {
-            let message = format!("`{name}` has no known suffix");
-            let error = ArgError::new(at, Code::UnknownFormat, message);
-            return Err(one(error.help("add `format: parquet`, `jsonl`, `csv` or `json`")));
-        };
-        let declared = declared_types(&args.types, &args.columns, format)?;
-        let sound = async {
-            check_whole(&file, format)?;
-            let raw = open(&cx.session, &file, format, &declared).await;
-            let raw = raw.map_err(|e| galeras_operator::plain_message(&e))?;
-            check_storable(raw.schema().as_arrow())?;
-            check_readable(&raw, &file, format, &declared).await.map(|()| raw)
-        };
-        let raw = guarded(sound).await.unwrap_or_else(|panic| {
-            Err(format!("it is damaged, or not {format}: its reader gave up ({panic})"))
-        });
-        let raw = raw.map_err(|why| {
-            let message = format!("cannot read `{name}`: {why}");
-            one(ArgError::new(at, Code::UnreadableFile, message))
-        })?;
-        let (names, positioned, ports) = (Vec::new(), false, Vec::new());
-        let mut step = BoundRead { args, name, file, format, declared, names, positioned, ports };
-        step.bind_schema(raw.schema().as_arrow())?;
-        Ok(Box::new(step) as Box<dyn BoundStep>)
+            let Some(format) = args.format.or_else(|| FileFormat::of_suffix(&name)) else {
+                let message = format!("`{name}` has no known suffix");
+                let error = ArgError::new(at, Code::UnknownFormat, message);
+                return Err(one(error.help("add `format: parquet`, `jsonl`, `csv` or `json`")));
+            };
+            let declared = declared_types(&args.types, &args.columns, format)?;
+            let sound = async {
+                check_whole(&file, format)?;
+                let raw = open(&cx.session, &file, format, &declared).await;
+                let raw = raw.map_err(|e| galeras_operator::plain_message(&e))?;
+                check_storable(raw.schema().as_arrow())?;
+                check_readable(&raw, &file, format, &declared).await.map(|()| raw)
+            };
+            let raw = guarded(sound).await.unwrap_or_else(|panic| {
+                Err(format!("it is damaged, or not {format}: its reader gave up ({panic})"))
+            });
+            let raw = raw.map_err(|why| {
+                let message = format!("cannot read `{name}`: {why}");
+                one(ArgError::new(at, Code::UnreadableFile, message))
+            })?;
+            let (names, positioned, ports) = (Vec::new(), false, Vec::new());
+            let mut step =
+                BoundRead { args, name, file, format, declared, names, positioned, ports };
+            step.bind_schema(raw.schema().as_arrow())?;
+            Ok(Box::new(step) as Box<dyn BoundStep>)
+        })
     }
 }
 
@@ -302,42 +303,48 @@ impl BoundStep for BoundRead {
     }
 }
 
-#[async_trait]
 impl TableStep for BoundRead {
     // A file may have any size, and is not sorted by its key.
     fn bounded(&self) -> bool {
         true
     }
 
-    async fn lower(&self, cx: &LowerContext, _: Inputs) -> Result<Ports, StepError> {
-        let position = self.args.position.as_ref().filter(|_| self.positioned);
-        let session = if position.is_some() { in_order(&cx.session) } else { cx.session.clone() };
-        let raw = open(&session, &self.file, self.format, &self.declared).await?;
-        // An id is made of values as they are stored: another kind of list gives the same one.
-        let kinds = Arc::new(raw.schema().as_arrow().clone());
-        let renamed = self.names.iter().zip(kinds.fields()).map(|((from, to), field)| {
-            let (value, stored) = (column(from), stored_type(field.data_type()));
-            match field.name() == from && *field.data_type() != stored {
-                true => cast(value, stored).alias(to),
-                false => value.alias(to),
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
+        _: Inputs,
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let position = self.args.position.as_ref().filter(|_| self.positioned);
+            let session =
+                if position.is_some() { in_order(&cx.session) } else { cx.session.clone() };
+            let raw = open(&session, &self.file, self.format, &self.declared).await?;
+            // An id is made of values as they are stored: another kind of list gives the same one.
+            let kinds = Arc::new(raw.schema().as_arrow().clone());
+            let renamed = self.names.iter().zip(kinds.fields()).map(|((from, to), field)| {
+                let (value, stored) = (column(from), stored_type(field.data_type()));
+                match field.name() == from && *field.data_type() != stored {
+                    true => cast(value, stored).alias(to),
+                    false => value.alias(to),
+                }
+            });
+            let mut renamed = raw.select(renamed.collect::<Vec<Expr>>())?;
+            let mut names: Vec<&str> = self.names.iter().map(|(_, name)| name.as_str()).collect();
+            if let Some(position) = position {
+                renamed = with_positions(&cx.session, renamed, position).await?;
+                names.push(&position.column);
             }
-        });
-        let mut renamed = raw.select(renamed.collect::<Vec<Expr>>())?;
-        let mut names: Vec<&str> = self.names.iter().map(|(_, name)| name.as_str()).collect();
-        if let Some(position) = position {
-            renamed = with_positions(&cx.session, renamed, position).await?;
-            names.push(&position.column);
-        }
-        if self.has_id() {
-            return Ok(vec![(MAIN, renamed)]);
-        }
-        let identity: Vec<Expr> = match &self.args.key {
-            Some(key) => key.iter().map(|name| column(name)).collect(),
-            None => names.iter().map(|name| column(name)).collect(),
-        };
-        let mut columns = vec![call::<RowId>(identity).alias(ID)];
-        columns.extend(names.into_iter().map(column));
-        Ok(vec![(MAIN, renamed.select(columns)?)])
+            if self.has_id() {
+                return Ok(vec![(MAIN, renamed)]);
+            }
+            let identity: Vec<Expr> = match &self.args.key {
+                Some(key) => key.iter().map(|name| column(name)).collect(),
+                None => names.iter().map(|name| column(name)).collect(),
+            };
+            let mut columns = vec![call::<RowId>(identity).alias(ID)];
+            columns.extend(names.into_iter().map(column));
+            Ok(vec![(MAIN, renamed.select(columns)?)])
+        })
     }
 }
 

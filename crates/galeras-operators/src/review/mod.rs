@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema};
-use async_trait::async_trait;
 use datafusion::common::JoinType;
 use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::{Expr, cast, lit};
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -313,60 +313,67 @@ impl BoundReview {
     }
 }
 
-#[async_trait]
 impl TableStep for BoundReview {
     fn bounded(&self) -> bool {
         true
     }
 
-    async fn lower(&self, cx: &LowerContext, mut inputs: Inputs) -> Result<Ports, StepError> {
-        let input = take_input(&mut inputs, INPUT)?;
-        let sheet = inputs.remove(SHEET);
-        let rated: BTreeSet<&str> = self.ratings.points();
-        let to_rate = sheet.as_ref().unwrap_or(&input).clone();
-        let points = asked_points(to_rate.clone(), &self.questions, &rated).await?;
-        let all = match &sheet {
-            None => None,
-            Some(_) => Some(asked_points(input.clone(), &self.questions, &rated).await?),
-        };
-        let all = all.as_ref().unwrap_or(&points);
-        self.ratings.warnings.iter().for_each(|text| (cx.tell)(Tell::Warning(text.clone())));
-        warn_of_strays(cx, &rated, &points, all);
-        let agreements = self.agreements(&points);
-        gates::check(&self.args, &agreements)?;
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
+        mut inputs: Inputs,
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let input = take_input(&mut inputs, INPUT)?;
+            let sheet = inputs.remove(SHEET);
+            let rated: BTreeSet<&str> = self.ratings.points();
+            let to_rate = sheet.as_ref().unwrap_or(&input).clone();
+            let points = asked_points(to_rate.clone(), &self.questions, &rated).await?;
+            let all = match &sheet {
+                None => None,
+                Some(_) => Some(asked_points(input.clone(), &self.questions, &rated).await?),
+            };
+            let all = all.as_ref().unwrap_or(&points);
+            self.ratings.warnings.iter().for_each(|text| (cx.tell)(Tell::Warning(text.clone())));
+            warn_of_strays(cx, &rated, &points, all);
+            let agreements = self.agreements(&points);
+            gates::check(&self.args, &agreements)?;
 
-        let dropped = match self.args.drop {
-            DropRows::Invalid => self.dropped(all),
-            DropRows::None => Vec::new(),
-        };
-        let session = &cx.session;
-        let hidden = [DROPPED, RULE, REASON].map(|name| Field::new(name, DataType::Utf8, false));
-        let small = typed_rows::table(session, &Arc::new(Schema::new(hidden.to_vec())), dropped)?;
-        let keyed = input.with_column(KEY, cast(column(ID), DataType::Utf8))?;
-        let join = |kind: JoinType| -> Result<DataFrame, StepError> {
-            Ok(small.clone().join(keyed.clone(), kind, &[DROPPED], &[KEY], None)?)
-        };
-        let kept = project(join(JoinType::RightAnti)?, &self.ports[0].table, Vec::new())?;
-        let values = reject_values(column(RULE), column(REASON));
-        let rejected = project(join(JoinType::Inner)?, &self.ports[1].table, values)?;
-        let empty = answer_columns(&self.questions, self.args.raters);
-        let empty: Vec<(&str, Expr)> =
-            empty.iter().map(|field| (field.name().as_str(), lit(""))).collect();
-        let sheet = project(to_rate, &self.ports[3].table, empty)?;
-        let rows = self.questions.iter().zip(agreements);
-        let rows = rows.map(|(question, (numbers, not_in_sheet))| AgreementRow {
-            text: question.text.clone(),
-            numbers,
-            not_in_sheet,
-        });
-        let rows: Vec<AgreementRow> = rows.collect();
-        Ok(vec![
-            (MAIN, kept),
-            (REJECTS, rejected),
-            (AGREEMENT, session.read_batch(record_batch(&rows)?)?),
-            (SHEET, sheet),
-            (ANSWERS, session.read_batch(record_batch(&AnswerRow::all(&self.ratings))?)?),
-        ])
+            let dropped = match self.args.drop {
+                DropRows::Invalid => self.dropped(all),
+                DropRows::None => Vec::new(),
+            };
+            let session = &cx.session;
+            let hidden =
+                [DROPPED, RULE, REASON].map(|name| Field::new(name, DataType::Utf8, false));
+            let small =
+                typed_rows::table(session, &Arc::new(Schema::new(hidden.to_vec())), dropped)?;
+            let keyed = input.with_column(KEY, cast(column(ID), DataType::Utf8))?;
+            let join = |kind: JoinType| -> Result<DataFrame, StepError> {
+                Ok(small.clone().join(keyed.clone(), kind, &[DROPPED], &[KEY], None)?)
+            };
+            let kept = project(join(JoinType::RightAnti)?, &self.ports[0].table, Vec::new())?;
+            let values = reject_values(column(RULE), column(REASON));
+            let rejected = project(join(JoinType::Inner)?, &self.ports[1].table, values)?;
+            let empty = answer_columns(&self.questions, self.args.raters);
+            let empty: Vec<(&str, Expr)> =
+                empty.iter().map(|field| (field.name().as_str(), lit(""))).collect();
+            let sheet = project(to_rate, &self.ports[3].table, empty)?;
+            let rows = self.questions.iter().zip(agreements);
+            let rows = rows.map(|(question, (numbers, not_in_sheet))| AgreementRow {
+                text: question.text.clone(),
+                numbers,
+                not_in_sheet,
+            });
+            let rows: Vec<AgreementRow> = rows.collect();
+            Ok(vec![
+                (MAIN, kept),
+                (REJECTS, rejected),
+                (AGREEMENT, session.read_batch(record_batch(&rows)?)?),
+                (SHEET, sheet),
+                (ANSWERS, session.read_batch(record_batch(&AnswerRow::all(&self.ratings))?)?),
+            ])
+        })
     }
 }
 

@@ -13,7 +13,7 @@ mod worker;
 
 use std::fmt;
 
-use async_trait::async_trait;
+use futures::future::BoxFuture;
 use serde_json::json;
 
 use self::job::Coordinator;
@@ -139,7 +139,6 @@ fn step_order(step: &PlannedStep, work: &StepWork<'_>) -> StepOrder {
 ///
 /// An item's results and its outcome are written only to the store. So the store shows the
 /// completed work, even if workers or the engine fail.
-#[async_trait]
 pub trait Engine: Send + Sync + fmt::Debug {
     /// Its name on the command line, `df://host:port`; `None` for this process.
     fn address(&self) -> Option<&str>;
@@ -150,7 +149,11 @@ pub trait Engine: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// If the engine cannot be reached, or refuses.
-    async fn scatter(&self, job: &str, items: &[u32]) -> Result<(), EngineError>;
+    fn scatter<'a>(
+        &'a self,
+        job: &'a str,
+        items: &'a [u32],
+    ) -> BoxFuture<'a, Result<(), EngineError>>;
 }
 
 /// The reason why an engine stopped.
@@ -168,7 +171,6 @@ pub enum EngineError {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Embedded;
 
-#[async_trait]
 impl Engine for Embedded {
     fn address(&self) -> Option<&str> {
         None
@@ -178,8 +180,10 @@ impl Engine for Embedded {
         ""
     }
 
-    async fn scatter(&self, _: &str, _: &[u32]) -> Result<(), EngineError> {
-        Err(EngineError::Refused("nothing is handed out by the embedded engine".into()))
+    fn scatter<'a>(&'a self, _: &'a str, _: &'a [u32]) -> BoxFuture<'a, Result<(), EngineError>> {
+        Box::pin(async move {
+            Err(EngineError::Refused("nothing is handed out by the embedded engine".into()))
+        })
     }
 }
 
