@@ -170,11 +170,11 @@ fn confine(launch: &Launch, bytes: &[u8]) -> Result<(LandlockSupport, bool), Fai
         None => LandlockSupport::default(),
     };
     if confinement.seccomp {
-        let own_files = !confinement.namespaces && launch.id.is_none();
         let gaps = Gaps {
             process: (!confinement.namespaces).then(std::process::id),
             signals: confinement.landlock.is_none_or(|version| version < 6),
-            metadata: own_files,
+            attributes: !confinement.namespaces,
+            permissions: !confinement.namespaces && launch.id.is_none(),
         };
         seccomp::install(gaps).step("installing a seccomp filter")?;
     }

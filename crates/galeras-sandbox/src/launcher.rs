@@ -111,7 +111,7 @@ fn run(
     let mut watchdog = Watchdog::new(launch.limits, root, launch.folder.clone());
     let stop = watch(socket, pid, &mut watchdog)?;
     let status = end_all(pid, in_namespaces, stop.is_some())?;
-    let mut usage = confine::usage_of_children(started.elapsed());
+    let usage = watchdog.complete(confine::usage_of_children(started.elapsed()));
     if let Some(Stop::CallerGone) = stop {
         if let (Some(folder), true) = (&launch.folder, confine::is_closed(socket)) {
             let _ = fs::remove_dir_all(folder);
@@ -122,13 +122,11 @@ fn run(
         Ok(Some((message, _, None))) => Some(message),
         _ => None,
     };
-    usage.peak_memory = usage.peak_memory.max(watchdog.peak_memory());
     let files_exceed = watchdog.files_exceed_the_limit(&[]);
     Ok(match (stop, report) {
         (Some(Stop::Limit(ending)), _) => Message::Done { ending, usage },
         (_, Some(Message::Done { ending, usage: inner })) => {
-            let peak_memory = inner.peak_memory.max(watchdog.peak_memory());
-            Message::Done { ending, usage: crate::Usage { peak_memory, ..inner } }
+            Message::Done { ending, usage: watchdog.complete(inner) }
         }
         (_, Some(message)) => message,
         (_, None) if files_exceed => Message::Done { ending: Ending::Scratch, usage },

@@ -187,6 +187,10 @@ fn make_read_only(root: &Path, except: &[PathBuf]) -> Result<(), Failure> {
         if point == root || !point.starts_with(root) || except.contains(&point) {
             continue;
         }
+        // The list also has the mounts that the new root hides.
+        if fs::symlink_metadata(&point).is_err() {
+            continue;
+        }
         let mut flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID;
         if !point.starts_with(root.join("dev")) {
             flags |= MountFlags::NODEV;

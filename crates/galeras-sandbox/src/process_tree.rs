@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::outcome::Ending;
+use crate::outcome::{Ending, Usage};
 use crate::specification::Limits;
 
 /// The descendants of a process. The kernel's lists may miss a process whose sibling ends while they
@@ -86,6 +86,7 @@ pub(crate) struct Watchdog {
     folder: Option<PathBuf>,
     /// Ticks of every process that was ever seen, by its number and start.
     seen: HashMap<(u32, u64), u64>,
+    cpu: Duration,
     peak_memory: u64,
     checks: u32,
 }
@@ -98,7 +99,7 @@ impl Watchdog {
     /// Watches the descendants of `root`, and the files in `folder`.
     pub(crate) fn new(limits: Limits, root: u32, folder: Option<PathBuf>) -> Self {
         let (seen, started) = (HashMap::new(), Instant::now());
-        Self { limits, started, root, folder, seen, peak_memory: 0, checks: 0 }
+        Self { limits, started, root, folder, seen, cpu: Duration::ZERO, peak_memory: 0, checks: 0 }
     }
 
     /// The limit that was reached.
@@ -142,8 +143,14 @@ impl Watchdog {
         None
     }
 
-    pub(crate) fn peak_memory(&self) -> u64 {
-        self.peak_memory
+    /// Adds its measurements to those of the kernel, which loses the times of processes that end with
+    /// their namespace.
+    pub(crate) fn complete(&self, usage: Usage) -> Usage {
+        Usage {
+            cpu: usage.cpu.max(self.cpu),
+            peak_memory: usage.peak_memory.max(self.peak_memory),
+            wall: usage.wall,
+        }
     }
 
     /// The time until the next check.

@@ -103,13 +103,20 @@ const DENIED_X86: &[c_long] = &[
     libc::SYS__sysctl,
 ];
 
-/// Permissions, owners and times of files, which Landlock does not protect.
-const METADATA: &[c_long] = &[
+/// Permissions and owners of files, which Landlock does not protect.
+const PERMISSIONS: &[c_long] = &[
     libc::SYS_fchmod,
     libc::SYS_fchmodat,
     libc::SYS_fchmodat2,
     libc::SYS_fchown,
     libc::SYS_fchownat,
+];
+
+#[cfg(target_arch = "x86_64")]
+const PERMISSIONS_X86: &[c_long] = &[libc::SYS_chmod, libc::SYS_chown, libc::SYS_lchown];
+
+/// Times and attributes of files, which other users than the owner may change, and events.
+const ATTRIBUTES: &[c_long] = &[
     libc::SYS_utimensat,
     libc::SYS_setxattr,
     libc::SYS_lsetxattr,
@@ -121,19 +128,14 @@ const METADATA: &[c_long] = &[
 ];
 
 #[cfg(target_arch = "x86_64")]
-const METADATA_X86: &[c_long] = &[
-    libc::SYS_chmod,
-    libc::SYS_chown,
-    libc::SYS_lchown,
-    libc::SYS_utime,
-    libc::SYS_utimes,
-    libc::SYS_futimesat,
-];
+const ATTRIBUTES_X86: &[c_long] = &[libc::SYS_utime, libc::SYS_utimes, libc::SYS_futimesat];
 
 #[cfg(not(target_arch = "x86_64"))]
 const DENIED_X86: &[c_long] = &[];
 #[cfg(not(target_arch = "x86_64"))]
-const METADATA_X86: &[c_long] = &[];
+const PERMISSIONS_X86: &[c_long] = &[];
+#[cfg(not(target_arch = "x86_64"))]
+const ATTRIBUTES_X86: &[c_long] = &[];
 
 /// What the filter must do because no other layer does.
 #[derive(Clone, Copy, Debug, Default)]
@@ -142,8 +144,10 @@ pub(crate) struct Gaps {
     pub(crate) process: Option<u32>,
     /// Landlock does not hold signals back.
     pub(crate) signals: bool,
-    /// The user owns files outside that can be named.
-    pub(crate) metadata: bool,
+    /// Files outside can be named.
+    pub(crate) attributes: bool,
+    /// The user owns some of them.
+    pub(crate) permissions: bool,
 }
 
 /// Confines this process and everything that it starts.
@@ -200,20 +204,18 @@ fn rules(gaps: Gaps) -> Result<BTreeMap<c_long, Vec<SeccompRule>>, BackendError>
     for call in DENIED.iter().chain(DENIED_X86) {
         rules.insert(*call, Vec::new());
     }
-    if gaps.metadata {
-        for call in METADATA.iter().chain(METADATA_X86) {
-            rules.insert(*call, Vec::new());
-        }
-    }
+    let attributes = ATTRIBUTES.iter().chain(ATTRIBUTES_X86).filter(|_| gaps.attributes);
+    let permissions = PERMISSIONS.iter().chain(PERMISSIONS_X86).filter(|_| gaps.permissions);
+    rules.extend(attributes.chain(permissions).map(|call| (*call, Vec::new())));
     let mut deny = |call: c_long, conditions: Vec<SeccompCondition>| {
         rules.entry(call).or_default().push(SeccompRule::new(conditions)?);
         Ok::<_, BackendError>(())
     };
 
-    // Pairs of connected streams are pipes. A datagram socket could be sent elsewhere.
+    // Pairs of connected streams and sequences are pipes. A datagram socket could send elsewhere.
     let unix = u64::from(libc::AF_UNIX.unsigned_abs());
     deny(libc::SYS_socketpair, vec![argument(0, Ne, unix)?])?;
-    for kind in [0, 2, 3, 4, 5, 6, 10] {
+    for kind in [0, 2, 3, 4, 6, 10] {
         deny(libc::SYS_socketpair, vec![argument(1, MaskedEq(0xf), kind)?])?;
     }
 
@@ -278,7 +280,9 @@ mod tests {
     fn filters_compile_for_every_gap() {
         for process in [None, Some(7)] {
             for gap in [false, true] {
-                let programs = programs(Gaps { process, signals: gap, metadata: gap }).unwrap();
+                let programs =
+                    programs(Gaps { process, signals: gap, attributes: gap, permissions: gap })
+                        .unwrap();
                 assert!(programs.iter().all(|program| program.len() < 4096), "{programs:?}");
             }
         }

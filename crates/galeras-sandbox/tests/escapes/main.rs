@@ -220,7 +220,7 @@ fn run_all(machine: &Machine) {
         for _ in 0..4 {
             scope.spawn(|| {
                 while let Some(case) = CASES.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let token = format!("{}-{}", outside.token, case.0.replace(' ', "-"));
+                    let token = format!("{}-{}.", outside.token, case.0.replace(' ', "-"));
                     let mut specification = specification(case, &outside, &compiled);
                     specification.environment.insert("TOKEN".into(), token.clone());
                     let outcome = match sandbox.run(specification, &|| false) {
