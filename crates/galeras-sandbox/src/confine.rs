@@ -36,8 +36,7 @@ use crate::specification::{Limits, TEMPORARY, WORK};
 
 /// Takes a [`Launch`] from the launcher, and reports to it.
 pub(crate) fn enter(socket: &UnixStream) -> i32 {
-    // Programs that start several others get a session of their own, so that a signal to their
-    // process group reaches only them.
+    // A separate session: a signal to the program's process group reaches nothing else.
     let _ = rustix::process::setsid();
     if die_with_parent().is_err() {
         return 1;
@@ -89,7 +88,7 @@ fn run(
     }
 }
 
-/// What the processes used for which this one has waited.
+/// The usage of the processes for which this one has waited.
 pub(crate) fn usage_of_children(wall: Duration) -> Usage {
     let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else {
         return Usage { wall, ..Usage::default() };
@@ -119,7 +118,7 @@ fn die_with_parent() -> rustix::io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))
 }
 
-/// Whether the process at the other end has gone.
+/// Returns true if the process at the other end has gone.
 pub(crate) fn is_closed(socket: &UnixStream) -> bool {
     let mut fds = [PollFd::new(socket, PollFlags::empty())];
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)

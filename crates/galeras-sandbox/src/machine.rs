@@ -1,6 +1,5 @@
 //! The layers that a machine offers, each tried out once.
 
-use std::fs;
 use std::path::PathBuf;
 
 use crate::layer::Layer;
@@ -55,8 +54,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Tries each layer in a process of its own. It takes some milliseconds; the result holds until
-    /// someone changes the machine's settings.
+    /// Tries each layer in a separate process. It takes some milliseconds; the result holds until the
+    /// machine's settings change.
     #[cfg(target_os = "linux")]
     pub fn probe(launcher: Launcher) -> Self {
         use crate::protocol::{Confinement, LandlockSupport, Message};
@@ -229,7 +228,7 @@ impl Machine {
 #[cfg(target_os = "linux")]
 fn namespaces_remedy(is_root: bool) -> String {
     let setting = |path: &str| {
-        fs::read_to_string(format!("/proc/sys/{path}")).ok()?.trim().parse::<u64>().ok()
+        std::fs::read_to_string(format!("/proc/sys/{path}")).ok()?.trim().parse::<u64>().ok()
     };
     if !is_root && setting("kernel/unprivileged_userns_clone") == Some(0) {
         return "run `sysctl kernel.unprivileged_userns_clone=1`".into();

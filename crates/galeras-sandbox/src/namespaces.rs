@@ -20,7 +20,7 @@ use crate::specification::{TEMPORARY, WORK};
 pub(crate) const DEVICES: [&str; 5] =
     ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
-/// The user that a program is inside a namespace of users, whoever started it.
+/// The user that every program is inside a namespace of users.
 const INNER_USER: u32 = 1000;
 
 /// Leaves the namespaces of the caller, except those of mounts. The next process that is started is

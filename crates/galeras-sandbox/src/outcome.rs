@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::layer::Layer;
 
-/// The facts about a finished run. They are no verdict: a program that exits with 0 has not passed a
-/// test by that.
+/// The facts about a finished run. They are not a verdict: an exit code of 0 does not
+/// mean that a test has passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// How the program ended.
     pub ending: Ending,
-    /// What it used.
+    /// Its usage of the machine.
     pub usage: Usage,
     /// Its standard output, if it was captured.
     pub stdout: Captured,
@@ -64,15 +64,15 @@ impl fmt::Display for Ending {
     }
 }
 
-/// What a run used.
+/// A run's usage of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Processor time of the program and its descendants.
     pub cpu: Duration,
     /// Time on the clock.
     pub wall: Duration,
-    /// The most memory that was in use, in bytes: of one process at any time, or of all at one of the
-    /// moments when it was measured. At least the few megabytes of the launcher.
+    /// The most memory that was in use, in bytes: of one process at any time, or of the whole
+    /// tree when it was measured. At least the few megabytes of the launcher.
     pub peak_memory: u64,
 }
 

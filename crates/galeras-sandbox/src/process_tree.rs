@@ -158,7 +158,7 @@ impl Watchdog {
         Self::INTERVAL.min(self.limits.wall.saturating_sub(self.started.elapsed()))
     }
 
-    /// Whether the scratch folder, which is on a file system without a limit, has too much in it.
+    /// Returns true if the scratch folder, which is on a file system without a limit, holds too much.
     pub(crate) fn files_exceed_the_limit(&self, pids: &[u32]) -> bool {
         let Some(folder) = &self.folder else { return false };
         let Ok(device) = fs::symlink_metadata(folder).map(|data| data.dev()) else { return false };

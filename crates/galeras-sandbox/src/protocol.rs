@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::outcome::{Ending, Usage};
 use crate::specification::Limits;
 
-/// What the launcher is to start, and how.
+/// A process for the launcher to start, and its confinement.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Launch {
     /// Empty in a probe, which only confines a process.
@@ -104,7 +104,7 @@ pub(crate) enum LandlockSupport {
 pub(crate) struct Failure {
     pub(crate) step: String,
     pub(crate) reason: String,
-    /// Whether the program could not be executed, rather than the process not be confined.
+    /// The process was confined, but the program could not be executed.
     pub(crate) not_started: bool,
 }
 

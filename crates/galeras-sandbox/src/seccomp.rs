@@ -1,6 +1,6 @@
 //! The system calls that fail inside a sandbox.
 //!
-//! A list of what is denied, because interpreters differ in what they need; Landlock and the
+//! A list of denied calls, because interpreters differ in those that they need; Landlock and the
 //! namespaces do not depend on it. System calls that are newer than the list do not exist inside.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use seccompiler::{
 /// the x32 interface, whose calls would otherwise pass the list.
 const NEWEST: u32 = 462;
 
-/// Denied with EPERM, whatever their arguments are.
+/// Denied with EPERM, with any arguments.
 const DENIED: &[c_long] = &[
     // Sockets. `socketpair` has a rule below.
     libc::SYS_socket,
@@ -103,14 +103,12 @@ const DENIED_X86: &[c_long] = &[
     libc::SYS__sysctl,
 ];
 
+/// `fchmodat2` of Linux 6.6, for which `libc` has no name yet on some systems.
+const FCHMODAT2: c_long = 452;
+
 /// Permissions and owners of files, which Landlock does not protect.
-const PERMISSIONS: &[c_long] = &[
-    libc::SYS_fchmod,
-    libc::SYS_fchmodat,
-    libc::SYS_fchmodat2,
-    libc::SYS_fchown,
-    libc::SYS_fchownat,
-];
+const PERMISSIONS: &[c_long] =
+    &[libc::SYS_fchmod, libc::SYS_fchmodat, FCHMODAT2, libc::SYS_fchown, libc::SYS_fchownat];
 
 #[cfg(target_arch = "x86_64")]
 const PERMISSIONS_X86: &[c_long] = &[libc::SYS_chmod, libc::SYS_chown, libc::SYS_lchown];
@@ -137,7 +135,7 @@ const PERMISSIONS_X86: &[c_long] = &[];
 #[cfg(not(target_arch = "x86_64"))]
 const ATTRIBUTES_X86: &[c_long] = &[];
 
-/// What the filter must do because no other layer does.
+/// Work for the filter that no other layer does.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Gaps {
     /// The confined process, if it is not in a PID namespace.

@@ -16,8 +16,8 @@ pub const WORK: &str = "/sandbox";
 /// The folder for temporary files, on the same limited file system.
 pub const TEMPORARY: &str = "/tmp";
 
-/// What programs need to start at all: shared libraries and the system's interpreters. Those that
-/// exist are readable in every sandbox. Nothing here belongs to a user.
+/// The shared libraries and interpreters of the system, without which programs do not start. Those
+/// that exist are readable in every sandbox. Nothing here belongs to a user.
 pub const SYSTEM_PATHS: [&str; 13] = [
     "/usr",
     "/bin",
@@ -115,7 +115,7 @@ pub struct InputFile {
     pub path: PathBuf,
     /// The contents.
     pub bytes: Vec<u8>,
-    /// Whether the file may be executed.
+    /// The file may be executed.
     pub executable: bool,
 }
 
@@ -144,11 +144,11 @@ pub enum Output {
 /// The limits of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Processor time of all processes together. A busy machine does not use it up.
+    /// Processor time of the whole process tree. A busy machine does not use it up.
     pub cpu: Duration,
     /// Time on the clock, for programs that sleep or wait.
     pub wall: Duration,
-    /// Memory, in bytes: of each process what it may allocate, of all together what they use.
+    /// Memory, in bytes: the most that one process may allocate, and that the process tree may use.
     pub memory: u64,
     /// Bytes of each captured output that are kept.
     pub output: u64,
@@ -160,7 +160,7 @@ pub struct Limits {
     pub open_files: u64,
     /// Processes and threads at the same time.
     pub processes: u64,
-    /// Size of all files together, in bytes.
+    /// Total size of the files, in bytes.
     pub scratch: u64,
     /// Number of files and folders.
     pub scratch_files: u64,

@@ -39,7 +39,7 @@ fn is_root() -> bool {
     fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
-/// What programs must not reach.
+/// Files, processes and servers that programs must not reach.
 struct Outside {
     canary: TempDir,
     before: Vec<(PathBuf, u32, i64, Vec<u8>)>,
@@ -92,7 +92,7 @@ impl Outside {
         .fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
     }
 
-    /// What has changed.
+    /// The changes since the start.
     fn damage(&mut self) -> Vec<String> {
         let mut damage = Vec::new();
         if state(self.canary.path()) != self.before {

@@ -20,7 +20,7 @@ pub(crate) enum Language {
 /// A program, and the ways in which it may end. A second way is one of another set of layers.
 pub(crate) type Case = (&'static str, Language, &'static [Ending], &'static str);
 
-/// What Python programs begin with. `attempt` runs an attack that must raise an error or return -1.
+/// The start of each Python program. `attempt` runs an attack that must raise an error or return -1.
 pub(crate) const PYTHON: &str = r"
 import ctypes, mmap, os, resource, signal, socket, stat, subprocess, sys, threading, time
 libc = ctypes.CDLL(None, use_errno=True)
@@ -58,7 +58,7 @@ static int attempt(long result) {
 "#;
 
 pub(crate) const CASES: &[Case] = &[
-    // What a sandbox is not to prevent.
+    // A sandbox does not prevent these.
     ("runs", Python, &[Exited(0)], "print('hello', os.getcwd() != '/')"),
     ("starts a shell", Python, &[Exited(3)], "sys.exit(subprocess.run('ls . > out && exit 3', shell=True).returncode)"),
     ("uses a pair of sockets", Python, &[Exited(0)], "a, b = socket.socketpair(); a.send(b'x'); assert b.recv(1) == b'x'"),
