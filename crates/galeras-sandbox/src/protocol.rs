@@ -154,10 +154,13 @@ pub(crate) fn send(
     bytes.iter().try_for_each(|bytes| socket.write_all(bytes))
 }
 
+/// A message, its bytes and its file descriptor.
+pub(crate) type Received<T> = (T, Vec<u8>, Option<OwnedFd>);
+
 /// The next message with its bytes and file descriptor, or nothing if the other side has closed.
 pub(crate) fn receive<T: DeserializeOwned>(
     mut socket: &UnixStream,
-) -> io::Result<Option<(T, Vec<u8>, Option<OwnedFd>)>> {
+) -> io::Result<Option<Received<T>>> {
     let mut header = [0; 16];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);

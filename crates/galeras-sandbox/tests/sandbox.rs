@@ -1,10 +1,11 @@
 //! Outcomes, outputs, refusals, and the end of a caller.
 
 #![cfg(target_os = "linux")]
+#![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::os::fd::OwnedFd;
+use std::io::Read as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -260,21 +261,12 @@ fn caller_to_kill() {
                 let script = "trap '' TERM HUP INT; setsid sleep 600 & echo started; sleep 600";
                 let mut specification = shell(script);
                 specification.environment.insert("TOKEN".into(), token);
-                specification.stdout = Output::Fd(OwnedFd::from(std::io::stderr().as_fd_owned()));
+                specification.stdout =
+                    Output::Fd(std::io::stderr().as_fd().try_clone_to_owned().unwrap());
                 let _ = sandbox.run(specification, &|| false);
             });
         }
     });
-}
-
-trait AsFdOwned {
-    fn as_fd_owned(&self) -> OwnedFd;
-}
-
-impl<T: std::os::fd::AsFd> AsFdOwned for T {
-    fn as_fd_owned(&self) -> OwnedFd {
-        self.as_fd().try_clone_to_owned().unwrap()
-    }
 }
 
 #[test]
@@ -321,7 +313,6 @@ fn nothing_is_left_in_the_folder_for_temporary_files() {
         let _ = run(sandbox, shell(script));
     }
     assert!(folders().len() <= before + 1, "{:?}", folders());
-    std::io::stdout().flush().unwrap();
 }
 
 /// The time of a launch: `cargo test --release -- --ignored --nocapture time_of_a_launch`.

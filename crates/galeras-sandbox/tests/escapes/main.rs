@@ -3,6 +3,7 @@
 
 // The numbers of system calls are those of this architecture.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![allow(clippy::unwrap_used)]
 
 mod programs;
 
@@ -197,7 +198,7 @@ fn specification(
         wall: Duration::from_millis(if expected.contains(&Ending::WallTime) {
             1500
         } else {
-            30_000
+            120_000
         }),
         memory: 400 << 20,
         output_total: 4 << 20,
