@@ -1,0 +1,204 @@
+//! The processes of a sandbox, as `/proc` shows them to the launcher: finding, measuring, ending.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::outcome::{Ending, Usage};
+use crate::specification::Limits;
+
+/// The descendants of a process. The kernel's lists may miss a process whose sibling ends while they
+/// are read, so callers that must find all ask again.
+pub(crate) fn descendants(root: u32) -> Vec<u32> {
+    let mut found = children(root);
+    let mut next = 0;
+    while next < found.len() {
+        found.extend(children(found[next]));
+        next += 1;
+    }
+    found
+}
+
+fn children(pid: u32) -> Vec<u32> {
+    let mut found = Vec::new();
+    for task in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
+        let list = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        found.extend(list.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+    }
+    found
+}
+
+/// The lists of children need CONFIG_PROC_CHILDREN, which all distributions set.
+pub(crate) fn can_list_children() -> bool {
+    Path::new("/proc/thread-self/children").exists()
+}
+
+pub(crate) fn kill(pid: u32) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
+/// The numbers of `/proc/PID/stat` that are of interest.
+struct Stat {
+    zombie: bool,
+    /// Processor time in ticks, and that of the children for which it waited.
+    own: u64,
+    waited: u64,
+    start: u64,
+    resident_pages: u64,
+}
+
+fn stat(pid: u32) -> Option<Stat> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name, in parentheses, may itself contain any character.
+    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+    let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
+    Some(Stat {
+        zombie: fields.first() == Some(&"Z"),
+        own: number(11)? + number(12)?,
+        waited: number(13)? + number(14)?,
+        start: number(19)?,
+        resident_pages: number(21)?,
+    })
+}
+
+/// The memory of processes that share pages, each page counted once. Nothing if it cannot be read.
+fn proportional_memory(pids: &[u32]) -> Option<u64> {
+    let pss = |pid: &u32| {
+        let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+        line.split_ascii_whitespace().next()?.parse::<u64>().ok()
+    };
+    Some(pids.iter().map(pss).sum::<Option<u64>>()? << 10)
+}
+
+/// Measures the processes of a sandbox and compares them with its limits, which the kernel knows
+/// only for each process.
+pub(crate) struct Watchdog {
+    limits: Limits,
+    started: Instant,
+    root: u32,
+    folder: Option<PathBuf>,
+    /// Ticks of every process that was ever seen, by its number and start.
+    seen: HashMap<(u32, u64), u64>,
+    cpu: Duration,
+    peak_memory: u64,
+    checks: u32,
+}
+
+impl Watchdog {
+    /// The time between two checks. A process that allocates as fast as it can gets a few tens of
+    /// megabytes in it.
+    pub(crate) const INTERVAL: Duration = Duration::from_millis(20);
+
+    /// Watches the descendants of `root`, and the files in `folder`.
+    pub(crate) fn new(limits: Limits, root: u32, folder: Option<PathBuf>) -> Self {
+        let (seen, started) = (HashMap::new(), Instant::now());
+        Self { limits, started, root, folder, seen, cpu: Duration::ZERO, peak_memory: 0, checks: 0 }
+    }
+
+    /// The limit that was reached.
+    pub(crate) fn check(&mut self) -> Option<Ending> {
+        self.checks += 1;
+        if self.started.elapsed() >= self.limits.wall {
+            return Some(Ending::WallTime);
+        }
+        let (mut pids, mut pages, mut live) = (Vec::new(), 0, 0);
+        for pid in descendants(self.root) {
+            let Some(stat) = stat(pid) else { continue };
+            self.seen.insert((pid, stat.start), stat.own);
+            live += stat.own + stat.waited;
+            if !stat.zombie {
+                pids.push(pid);
+                pages += stat.resident_pages;
+            }
+        }
+        // A process that ignores SIGCHLD loses the times of its children, and the list of those seen
+        // misses the short ones.
+        let ticks = live.max(self.seen.values().sum());
+        let cpu =
+            Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64);
+        if cpu >= self.limits.cpu {
+            return Some(Ending::CpuTime);
+        }
+        let mut memory = pages * rustix::param::page_size() as u64;
+        if memory > self.limits.memory && pids.len() > 1 {
+            memory = proportional_memory(&pids).unwrap_or(memory);
+        }
+        self.peak_memory = self.peak_memory.max(memory);
+        if memory > self.limits.memory {
+            return Some(Ending::Memory);
+        }
+        if pids.len() as u64 > self.limits.processes {
+            return Some(Ending::Processes);
+        }
+        if self.checks.is_multiple_of(4) && self.files_exceed_the_limit(&pids) {
+            return Some(Ending::Scratch);
+        }
+        None
+    }
+
+    /// Adds its measurements to those of the kernel, which loses the times of processes that end with
+    /// their namespace.
+    pub(crate) fn complete(&self, usage: Usage) -> Usage {
+        Usage {
+            cpu: usage.cpu.max(self.cpu),
+            peak_memory: usage.peak_memory.max(self.peak_memory),
+            wall: usage.wall,
+        }
+    }
+
+    /// The time until the next check.
+    pub(crate) fn pause(&self) -> Duration {
+        Self::INTERVAL.min(self.limits.wall.saturating_sub(self.started.elapsed()))
+    }
+
+    /// Returns true if the scratch folder, which is on a file system without a limit, holds too much.
+    pub(crate) fn files_exceed_the_limit(&self, pids: &[u32]) -> bool {
+        let Some(folder) = &self.folder else { return false };
+        let Ok(device) = fs::symlink_metadata(folder).map(|data| data.dev()) else { return false };
+        let (mut bytes, mut files) = (0, 0);
+        let mut folders = vec![folder.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                let Ok(data) = entry.metadata() else { continue };
+                files += 1;
+                bytes += data.blocks() * 512;
+                if data.is_dir() {
+                    folders.push(entry.path());
+                }
+                if bytes > self.limits.scratch || files > self.limits.scratch_files {
+                    return true;
+                }
+            }
+        }
+        // Files without a name that a process still holds open.
+        let mut nameless = HashMap::new();
+        for pid in pids {
+            for link in fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
+                let Ok(data) = fs::metadata(link.path()) else { continue };
+                if data.is_file() && data.nlink() == 0 && data.dev() == device {
+                    nameless.insert(data.ino(), data.blocks() * 512);
+                }
+            }
+        }
+        bytes + nameless.values().sum::<u64>() > self.limits.scratch
+    }
+}
+
+/// The tasks (threads) of a user on this machine.
+pub(crate) fn tasks_of_user(uid: u32) -> u64 {
+    let mut tasks = 0;
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let is_process = entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit);
+        if is_process && entry.metadata().is_ok_and(|data| data.uid() == uid) {
+            tasks += fs::read_dir(entry.path().join("task")).into_iter().flatten().count() as u64;
+        }
+    }
+    tasks
+}
