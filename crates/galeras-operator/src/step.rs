@@ -1,4 +1,7 @@
 //! A [`BoundStep`], and the ways to compute it with DataFusion plans.
+//!
+//! Futures are boxed by hand. The lifetime bounds that `async-trait` adds to each method keep the
+//! compiler from caching that DataFusion's plans are `Send`: checking the operators took minutes.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
