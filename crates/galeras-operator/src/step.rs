@@ -210,11 +210,11 @@ pub trait FanOutWork: Send + Sync {
     fn cut(&self) -> Digest;
     /// Computes a piece, on one thread: sends its table to `out`, in any order and in batches of
     /// some megabytes.
-    fn expand<'a>(
-        &'a self,
+    fn expand(
+        &self,
         piece: u32,
         out: mpsc::Sender<RecordBatch>,
-    ) -> BoxFuture<'a, Result<(), FanOutError>>;
+    ) -> BoxFuture<'_, Result<(), FanOutError>>;
 }
 
 /// The failure of the work on a row. It ends that row, not the step.

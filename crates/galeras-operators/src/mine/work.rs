@@ -220,11 +220,11 @@ impl FanOutWork for MiningWork {
         self.cut
     }
 
-    fn expand<'a>(
-        &'a self,
+    fn expand(
+        &self,
         piece: u32,
         out: mpsc::Sender<RecordBatch>,
-    ) -> BoxFuture<'a, Result<(), FanOutError>> {
+    ) -> BoxFuture<'_, Result<(), FanOutError>> {
         Box::pin(async move {
             let stop = StopOnDrop::default();
             let flag = stop.flag();
