@@ -1,7 +1,7 @@
 //! Figures of statistics, drawn from columns of numbers and texts.
 //!
 //! [`draw`] makes a [`Picture`] of [`Data`] as a [`Spec`] asks for it: an SVG, a caption with the
-//! number of rows and the reasons for missing ones, and a text for screen readers. [`png`] and
+//! number of rows and the reasons for missing ones, and a text for screen readers. [`png()`] and
 //! [`pdf`] follow from the SVG, [`embed`] makes it one that carries its font. [`terminal`] draws
 //! with characters.
 //!

@@ -67,7 +67,10 @@ pub fn json_schema(operators: &[(&str, &str, Value)]) -> Value {
                         "additionalProperties": false,
                         "properties": {
                             "url": { "type": "string", "description": "A folder, or a URL." },
-                            "allowed_signers": { "description": "A file of allowed signers, as `ssh-keygen -Y verify` reads it, relative to this file: only results that one of them signed are taken.", "type": "string" },
+                            "allowed_signers": {
+                                "description": "A file of allowed signers, as `ssh-keygen -Y verify` reads it, relative to this file: only results that one of them signed are taken.",
+                                "type": "string",
+                            },
                         },
                     },
                 ],
@@ -175,7 +178,10 @@ fn frame_definitions() -> Value {
     let types = ParamType::VARIANTS;
     let checks: Vec<Value> =
         AssertKind::VARIANTS.iter().map(|name| json!({ "required": [name] })).collect();
-    let columns = |doc: &str| json!({ "type": "array", "minItems": 1, "items": { "type": "string" }, "description": doc });
+    let columns = |doc: &str| {
+        let name = json!({ "type": "string" });
+        json!({ "type": "array", "minItems": 1, "items": name, "description": doc })
+    };
     let least_0 =
         |kind: &str| json!([{ "type": kind, "minimum": 0 }, { "$ref": "#/$defs/expression" }]);
     let count = json!({ "anyOf": least_0("integer") });
@@ -231,9 +237,18 @@ fn frame_definitions() -> Value {
                     "type": "string",
                     "pattern": r"(\.(parquet|jsonl|json|csv|txt|svg|png|pdf|html)|\}\}\s*)$",
                 },
-                "column": { "description": "The text column of a table of one row whose value is the file, as it is.", "type": "string" },
-                "shape": { "description": "The rows as in other files: `galeras` as in the published Galeras dataset (.parquet, .jsonl, .json).", "enum": ["galeras"] },
-                "show": { "description": "Print the table on standard output at the end of a run.", "type": "boolean" },
+                "column": {
+                    "description": "The text column of a table of one row whose value is the file, as it is.",
+                    "type": "string",
+                },
+                "shape": {
+                    "description": "The rows as in other files: `galeras` as in the published Galeras dataset (.parquet, .jsonl, .json).",
+                    "enum": ["galeras"],
+                },
+                "show": {
+                    "description": "Print the table on standard output at the end of a run.",
+                    "type": "boolean",
+                },
             },
         },
         "assertion": {

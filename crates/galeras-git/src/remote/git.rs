@@ -78,11 +78,24 @@ const SETTINGS: [&str; 16] = [
 
 /// Variables about the repository of the current folder, as `git rev-parse --local-env-vars` lists
 /// them. Those with configuration stay: it is the user's.
-const REMOVED: &str = "\
-    GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_COMMON_DIR GIT_CONFIG GIT_CURL_VERBOSE GIT_DIR \
-    GIT_GRAFT_FILE GIT_IMPLICIT_WORK_TREE GIT_INDEX_FILE GIT_INTERNAL_SUPER_PREFIX GIT_NAMESPACE \
-    GIT_NO_REPLACE_OBJECTS GIT_OBJECT_DIRECTORY GIT_PREFIX GIT_REPLACE_REF_BASE GIT_SHALLOW_FILE \
-    GIT_WORK_TREE";
+const REMOVED: [&str; 16] = [
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG",
+    "GIT_CURL_VERBOSE",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_INTERNAL_SUPER_PREFIX",
+    "GIT_NAMESPACE",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+];
 
 /// A command of git about a server.
 pub(super) struct Task<'a> {
@@ -176,7 +189,7 @@ impl Remote {
         let mut command = Command::new("git");
         for (name, _) in env::vars_os() {
             let text = name.to_string_lossy();
-            if REMOVED.split(' ').any(|name| name == text) || text.starts_with("GIT_TRACE") {
+            if REMOVED.contains(&&*text) || text.starts_with("GIT_TRACE") {
                 command.env_remove(&name);
             }
         }

@@ -215,32 +215,67 @@ pub(super) fn without_secrets(text: &str) -> String {
     parts.map(shown).collect()
 }
 
-/// Words of git and ssh, with `|` between them, and the kind of error that they mean. The order
-/// counts: a pack that ends early also fails to be indexed.
-const KINDS: [(&str, GitErrorKind); 9] = [
-    ("out of memory", GitErrorKind::Limit),
-    ("host key verification failed|certificate|mismatched algorithms", GitErrorKind::Other),
-    ("unadvertised object", GitErrorKind::NotServed),
+/// Words of git and ssh, and the kind of error that they mean. The order counts: a pack that
+/// ends early also fails to be indexed.
+const KINDS: [(&[&str], GitErrorKind); 9] = [
+    (&["out of memory"], GitErrorKind::Limit),
     (
-        "permission denied|publickey|authentication failed|could not read username|\
-         could not read password",
+        &["host key verification failed", "certificate", "mismatched algorithms"],
+        GitErrorKind::Other,
+    ),
+    (&["unadvertised object"], GitErrorKind::NotServed),
+    (
+        &[
+            "permission denied",
+            "publickey",
+            "authentication failed",
+            "could not read username",
+            "could not read password",
+        ],
         GitErrorKind::Denied,
     ),
     (
-        "not our ref|not found|not exported|no such|does not exist|\
-         does not appear to be a git repository",
+        &[
+            "not our ref",
+            "not found",
+            "not exported",
+            "no such",
+            "does not exist",
+            "does not appear to be a git repository",
+        ],
         GitErrorKind::NotFound,
     ),
-    ("corrupt|bad object|inflate|mismatch|collision|unresolved delta", GitErrorKind::Damaged),
-    ("denied|not allowed|unauthorized|forbidden", GitErrorKind::Denied),
     (
-        "early eof|bad pack header|hung up|disconnect|resolve host|unable to look up|connect|\
-         timed out|timeout|too slow|transfer closed|empty reply|try again|too many|overload|\
-         internal|curl|recv failure|unable to access",
+        &["corrupt", "bad object", "inflate", "mismatch", "collision", "unresolved delta"],
+        GitErrorKind::Damaged,
+    ),
+    (&["denied", "not allowed", "unauthorized", "forbidden"], GitErrorKind::Denied),
+    (
+        &[
+            "early eof",
+            "bad pack header",
+            "hung up",
+            "disconnect",
+            "resolve host",
+            "unable to look up",
+            "connect",
+            "timed out",
+            "timeout",
+            "too slow",
+            "transfer closed",
+            "empty reply",
+            "try again",
+            "too many",
+            "overload",
+            "internal",
+            "curl",
+            "recv failure",
+            "unable to access",
+        ],
         GitErrorKind::Transient,
     ),
     // An ssh session that ended without a word.
-    ("could not read from remote repository", GitErrorKind::NotFound),
+    (&["could not read from remote repository"], GitErrorKind::NotFound),
 ];
 
 /// The kind of error that a message of git or ssh describes. It is English, because git runs in
@@ -249,7 +284,7 @@ fn kind(message: &str) -> GitErrorKind {
     let lower = message.to_ascii_lowercase();
     let without_filters = lower.contains("filter '") && lower.contains("not supported");
     let known = KINDS.iter().find(|(words, kind)| {
-        words.split('|').any(|word| lower.contains(word))
+        words.iter().any(|word| lower.contains(word))
             || (without_filters && *kind == GitErrorKind::NotServed)
     });
     known.map_or(GitErrorKind::Other, |(_, kind)| *kind)

@@ -133,7 +133,8 @@ impl Operator for ReadOperator {
                 }
             };
             if args.sha256.is_some() && args.url.is_none() {
-                let message = "`sha256` applies to `url` only; a local file is always identified by its content";
+                let message = "`sha256` applies to `url` only; a local file is always identified by \
+                               its content";
                 return Err(one(ArgError::new("sha256", Code::ConflictingArguments, message)));
             }
             let Some(format) = args.format.or_else(|| FileFormat::of_suffix(&name)) else {
