@@ -82,6 +82,7 @@ fn context(folder: &Path) -> LowerContext {
         forced: false,
         retry: Arc::default(),
         budget: galeras_chat::Budget::unlimited(),
+        sealed: Vec::new(),
         tell: Arc::new(|_| ()),
     }
 }
