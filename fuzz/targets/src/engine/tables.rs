@@ -30,7 +30,7 @@ pub(crate) fn exec_output(input: &[u8]) {
         _ => "jsonl",
     };
     let text = format!(
-        "galeras: 1\nsteps:\n  data:\n    op: exec\n    with:\n      command: cat printed\n      \
+        "galeras: 1\nsteps:\n  data:\n    op: exec\n    with:\n      sandbox: none\n      command: cat printed\n      \
          format: {format}\n      output: {{ id: utf8!, x: int64, y: float64, names: list<utf8> }}\n"
     );
     computed(&folder, &text, 0);
