@@ -192,8 +192,6 @@ const LAST_WAIT: Duration = Duration::from_millis(200);
 
 /// Parses the command line, runs the verb, and returns the exit code.
 pub fn main() -> Exit {
-    // A process that confines itself has one thread, and does nothing else.
-    galeras_sandbox::launch_if_asked();
     let started = Instant::now();
     if let Some(exit) = complete::answer() {
         return screen::settled(exit);

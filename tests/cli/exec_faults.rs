@@ -24,13 +24,13 @@ steps:
 }
 
 /// The same, without a sandbox.
-fn unconfined(command: &str) -> String {
+fn unsandboxed(command: &str) -> String {
     workflow("jsonl", command).replace("    with:\n", "    with:\n      sandbox: none\n")
 }
 
 /// Runs the workflow with files of at most 4096 bytes, as on a disk that is about to be full.
 fn run_cramped(project: &Project) -> Outcome {
-    let script = "ulimit -f 8; exec \"$GALERAS\" run w.yaml --format json --keep-going --allow exec,unconfined";
+    let script = "ulimit -f 8; exec \"$GALERAS\" run w.yaml --format json --keep-going --allow exec,unsandboxed";
     project.sh(script)
 }
 
@@ -165,14 +165,14 @@ const LEFT: [&str; 4] = [
 
 /// A run, begun with these words of a shell, whose command has started.
 fn started(project: &Project, begin: &str) -> Running {
-    let run = format!("{begin} \"$GALERAS\" run w.yaml --format json --allow exec,unconfined");
+    let run = format!("{begin} \"$GALERAS\" run w.yaml --format json --allow exec,unsandboxed");
     let running = Running::start(project.shell(&run));
     wait_for("the command", || project.path("started").exists());
     running
 }
 
 fn ended_by(signals: &[&str]) -> (Project, Outcome) {
-    let project = Project::new(&unconfined(TREE));
+    let project = Project::new(&unsandboxed(TREE));
     // Tests may run under `nohup`, whose ignored SIGHUP the program would respect.
     let running = started(&project, "exec env --default-signal=HUP");
     for signal in signals {
@@ -195,7 +195,7 @@ fn a_command_ends_with_the_terminal_and_nohup_outlives_it() {
     }
     let command =
         "touch started; until test -e go; do sleep 0.02; done; echo '{\"id\":\"a\",\"x\":1}'";
-    let project = Project::new(&unconfined(command));
+    let project = Project::new(&unsandboxed(command));
     let running = started(&project, "trap '' HUP; exec");
     running.signal("HUP");
     project.write("go", "");
@@ -242,7 +242,7 @@ fn what_a_command_left_running_ends_with_it_and_a_signal_to_its_group_harms_no_o
         for end in ["echo '{\"id\":\"a\",\"x\":1}'", "exit 1"] {
             let wait = "until test -s child.pid; do sleep 0.02; done";
             let command = format!("{left}\n{wait}\n{end}");
-            let project = Project::new(&unconfined(&command));
+            let project = Project::new(&unsandboxed(&command));
             let outcome = project.run_program();
             assert_eq!(outcome.code, Some(i32::from(end == "exit 1")), "{outcome}");
             let pid = project.read("child.pid");

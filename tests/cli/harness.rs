@@ -143,7 +143,7 @@ impl Project {
         let mut command = self.command_as_typed(args);
         let allows = args.iter().any(|arg| arg.starts_with("--allow"));
         if matches!(args.first(), Some(&("run" | "lock"))) && !allows {
-            command.args(["--allow", "exec,unconfined"]);
+            command.args(["--allow", "exec,unsandboxed"]);
         }
         command
     }

@@ -1,6 +1,6 @@
 //! Runs of workflows in the process of the test, which is all that a test of an operator needs.
 //!
-//! The steps of `run FILE --format json --allow exec,unconfined` and of `show --format json`, without their
+//! The steps of `run FILE --format json --allow exec,unsandboxed` and of `show --format json`, without their
 //! program. A workflow that needs more than planning and computing (consent, a requirement that is
 //! missing, a report, a remote) is left to the program.
 
@@ -97,7 +97,7 @@ async fn perform(
     let cache = root.join("cache");
     let ground = Ground::new(&file, root, Some(home), &set, Some(root));
     let memory = TrustMemory::of_user(file.clone());
-    let allowed = ["exec", "unconfined"].map(|item| Allowance::parse(item).expect("it is known"));
+    let allowed = ["exec", "unsandboxed"].map(|item| Allowance::parse(item).expect("it is known"));
     let trust = Arc::new(Trust::new(ground, memory, allowed.to_vec(), false));
     // The program of the tests does not start confined processes.
     use_launcher(binary());

@@ -137,7 +137,7 @@ steps:
 fn waited(project: &Project, more: &str, ready: impl Fn(&[Value]) -> bool) -> Vec<Value> {
     let _ = std::fs::remove_file(project.path("go"));
     let script = format!(
-        "exec \"$GALERAS\" run w.yaml --allow exec,unconfined --format json {more} > events"
+        "exec \"$GALERAS\" run w.yaml --allow exec,unsandboxed --format json {more} > events"
     );
     let running = Running::start(project.shell(&script));
     let told = || -> Vec<Value> {

@@ -172,7 +172,7 @@ fn a_run_stops_before_anything_and_names_all_of_it() {
     let (outside, elsewhere) = (above.join("outside.csv"), above.join("elsewhere/left.csv"));
     let wanted = [
         "exec".to_string(),
-        "unconfined".to_string(),
+        "unsandboxed".to_string(),
         format!("read:{}", outside.display()),
         "env:HOME=http://evil.example".to_string(),
         format!("send:{}=http://evil.example", outside.display()),
@@ -222,7 +222,8 @@ fn what_is_allowed_is_done_and_no_more() {
         run(&project, &listener, &[&["run", "w.yaml", "--format", "json"], more].concat())
     };
     // Relative paths are those of the current folder.
-    let some = run(&["--allow", "exec,unconfined,read:../outside.csv", "--allow", &write]).exits(2);
+    let some =
+        run(&["--allow", "exec,unsandboxed,read:../outside.csv", "--allow", &write]).exits(2);
     let send = format!("send:{}=http://evil.example", above.join("outside.csv").display());
     assert_eq!(flags(&some), ["env:HOME=http://evil.example", &send]);
     for wrong in [
@@ -233,12 +234,12 @@ fn what_is_allowed_is_done_and_no_more() {
         "host:http://evil.example",
     ] {
         let outcome =
-            run(&["--allow", &format!("exec,unconfined,{read},{write},{send},{wrong}")]).exits(2);
+            run(&["--allow", &format!("exec,unsandboxed,{read},{write},{send},{wrong}")]).exits(2);
         assert_eq!(flags(&outcome), ["env:HOME=http://evil.example"], "{wrong}");
     }
     // Consent to read the file and to send something else to that server is not consent to both.
     for wrong in ["*=evil.example", "../outside.csv=evil.example", "w.yaml=http://evil.example"] {
-        let others = "exec,unconfined,env:HOME=http://evil.example,host:http://evil.example";
+        let others = "exec,unsandboxed,env:HOME=http://evil.example,host:http://evil.example";
         let allowed = format!("{others},{read},{write},send:{wrong}");
         let outcome = run(&["--allow", &allowed]).exits(2);
         assert_eq!(flags(&outcome), [send.as_str()], "{wrong}");
@@ -249,7 +250,7 @@ fn what_is_allowed_is_done_and_no_more() {
     assert_eq!(stolen.statuses(), "stolen=ran");
     assert!(!project.path("hit").exists());
     // All of it: the program runs (and prints no row), the variable is sent.
-    let all = format!("exec,unconfined,{write},{send},env:HOME=http://evil.example");
+    let all = format!("exec,unsandboxed,{write},{send},env:HOME=http://evil.example");
     let all = run(&["--keep-going", "--allow", &all]);
     assert!(project.path("hit").exists() && listener.asked() > 0, "{all}");
     assert_eq!(all.status("stolen"), "hit", "a stored result is not read again: {all}");
@@ -345,7 +346,7 @@ fn what_has_changed_is_asked_again() {
     let project = Project::new(&program(ROW)).with("data", "1");
     unattended(&project).exits(2);
     on_a_terminal(&project, "yes\n").exits(0);
-    let both = ["exec", "unconfined"];
+    let both = ["exec", "unsandboxed"];
     let asks = |wanted: &[&str], text: &str| {
         assert_eq!(flags(&unattended(&project).exits(2)), wanted, "{text}");
     };

@@ -133,7 +133,7 @@ fn what_does_not_come_out_again_is_shown_by_rows_and_columns() {
     let project = Project::new(FICKLE);
     assert_eq!(project.run_json(&[]).exits(0).status("rows"), "ran");
     let words = ["rows differs", "1 changed, 1 the same", "changed  n (1)", "0 of 1 tables equal"];
-    project.cli("verify w.yaml --recompute 1 --allow exec,unconfined").exits(4).prints(&words);
+    project.cli("verify w.yaml --recompute 1 --allow exec,unsandboxed").exits(4).prints(&words);
     // Without the consent nothing is run.
     let said = project.cli("verify w.yaml --recompute 1").exits(1).prints(&["0 of 0 tables equal"]);
     said.reports(&["no step could be computed again", "0 of 1 steps can be computed again here"]);

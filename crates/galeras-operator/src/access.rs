@@ -27,7 +27,7 @@ pub enum Access {
         files: Vec<SideFile>,
     },
     /// Runs a program without a sandbox, or within a command of the workflow that may confine nothing.
-    Unconfined {
+    Unsandboxed {
         /// The full text for the shell.
         command: String,
     },
@@ -84,7 +84,7 @@ impl DataSource {
             Access::Read { path } => Some(Self::Path(path.clone())),
             Access::Host { to } | Access::Variable { to, .. } => Some(Self::Server(to.clone())),
             Access::Program { .. }
-            | Access::Unconfined { .. }
+            | Access::Unsandboxed { .. }
             | Access::Network { .. }
             | Access::Write { .. }
             | Access::Send { .. } => None,

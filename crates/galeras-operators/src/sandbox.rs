@@ -106,7 +106,7 @@ impl SandboxArg {
         let settings = match self {
             Self::Mode(SandboxMode::Auto) => return Vec::new(),
             Self::Mode(SandboxMode::None) => {
-                return vec![Demand::new("sandbox", Access::Unconfined { command: command() })];
+                return vec![Demand::new("sandbox", Access::Unsandboxed { command: command() })];
             }
             Self::Settings(settings) => settings,
         };
@@ -114,7 +114,7 @@ impl SandboxArg {
         if let Some(wrapper) = &settings.command {
             let words = wrapper.iter().map(|word| shell_word(word)).chain([command()]);
             let command = words.collect::<Vec<_>>().join(" ");
-            return vec![Demand::new("sandbox.command", Access::Unconfined { command })];
+            return vec![Demand::new("sandbox.command", Access::Unsandboxed { command })];
         }
         let network = settings.network.then(|| Access::Network { command: command() });
         let network = network.map(|access| Demand::new("sandbox.network", access));
@@ -204,9 +204,9 @@ mod tests {
         };
         let command = || "python3 a.py".to_string();
         assert!(asked(json!("auto")).is_empty() && asked(json!({})).is_empty());
-        let none = Access::Unconfined { command: command() };
+        let none = Access::Unsandboxed { command: command() };
         assert_eq!(asked(json!("none")), [("sandbox".into(), none)]);
-        let around = Access::Unconfined { command: "bwrap 'a b' python3 a.py".into() };
+        let around = Access::Unsandboxed { command: "bwrap 'a b' python3 a.py".into() };
         let wrapped = json!({"command": ["bwrap", "a b"]});
         assert_eq!(asked(wrapped), [("sandbox.command".into(), around)]);
         let rights = json!({"network": true, "read": ["../a"], "write": ["b"]});

@@ -1,4 +1,4 @@
-//! The items of `--allow`: `exec`, `unconfined`, `network`, `env:NAME=HOST`, `host:HOST`, `read:PATH`,
+//! The items of `--allow`: `exec`, `unsandboxed`, `network`, `env:NAME=HOST`, `host:HOST`, `read:PATH`,
 //! `write:PATH`, `send:FROM=HOST`.
 //!
 //! A host means its server over TLS. Any other connection is written with its scheme
@@ -22,7 +22,7 @@ pub enum Allowance {
     /// Any program.
     Program,
     /// Any program without a sandbox.
-    Unconfined,
+    Unsandboxed,
     /// The network, for any program in a sandbox.
     Network,
     /// The value of a variable may go to a server.
@@ -55,11 +55,11 @@ impl Allowance {
     pub fn parse(text: &str) -> Result<Self, String> {
         match text {
             "exec" => return Ok(Self::Program),
-            "unconfined" => return Ok(Self::Unconfined),
+            "unsandboxed" => return Ok(Self::Unsandboxed),
             "network" => return Ok(Self::Network),
             _ => {}
         }
-        let usage = "write exec, unconfined, network, env:NAME=HOST, host:HOST, read:PATH, write:PATH or \
+        let usage = "write exec, unsandboxed, network, env:NAME=HOST, host:HOST, read:PATH, write:PATH or \
                      send:FROM=HOST";
         let (kind, rest) = text.split_once(':').ok_or(usage)?;
         let path = |text: &str| {
@@ -104,7 +104,7 @@ impl Allowance {
     pub fn of(access: &Access) -> Self {
         match access {
             Access::Program { .. } => Self::Program,
-            Access::Unconfined { .. } => Self::Unconfined,
+            Access::Unsandboxed { .. } => Self::Unsandboxed,
             Access::Network { .. } => Self::Network,
             Access::Variable { name, to } => {
                 Self::Variable { name: name.clone(), host: server(to) }
@@ -122,7 +122,7 @@ impl Allowance {
     pub fn covers(&self, access: &Access) -> bool {
         match (self, access) {
             (Self::Program, Access::Program { .. })
-            | (Self::Unconfined, Access::Unconfined { .. })
+            | (Self::Unsandboxed, Access::Unsandboxed { .. })
             | (Self::Network, Access::Network { .. }) => true,
             (Self::Variable { name, host }, Access::Variable { name: wanted, to }) => {
                 name == wanted && *host == server(to)
@@ -152,7 +152,7 @@ impl fmt::Display for Allowance {
         let path = |path: &Path| encoded(path.as_os_str().as_bytes());
         match self {
             Self::Program => f.write_str("exec"),
-            Self::Unconfined => f.write_str("unconfined"),
+            Self::Unsandboxed => f.write_str("unsandboxed"),
             Self::Network => f.write_str("network"),
             Self::Variable { name, host } => {
                 let [name, host] = [name, host].map(|text| encoded_part(text.as_bytes()));
@@ -260,7 +260,7 @@ mod tests {
             Access::Send { from: DataSource::Path(odd), to: None },
             Access::Send { from: DataSource::Server(local), to: Some(other) },
             Access::Program { command: "x".into(), folder: "/".into(), files: Vec::new() },
-            Access::Unconfined { command: "x".into() },
+            Access::Unsandboxed { command: "x".into() },
             Access::Network { command: "x".into() },
         ] {
             let text = Allowance::of(&access).to_string();
@@ -337,7 +337,7 @@ mod tests {
         assert!(any.covers(&sends("/srv/data/x", Some("http://h.example/v1"))));
         // A program in a sandbox is not one outside of it.
         let exec = Allowance::parse("exec").unwrap();
-        assert!(!exec.covers(&Access::Unconfined { command: "x".into() }));
+        assert!(!exec.covers(&Access::Unsandboxed { command: "x".into() }));
         assert!(!exec.covers(&Access::Network { command: "x".into() }));
         for wrong in ["", "execute", "env:KEY", "env:=h", "read:", "net", "write", "send:x"] {
             assert!(Allowance::parse(wrong).is_err(), "{wrong}");

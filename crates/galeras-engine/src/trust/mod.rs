@@ -181,7 +181,7 @@ pub fn report_request(plan: &Plan, out: &Path) -> Option<AccessRequest> {
 pub fn phrase(access: &Access) -> String {
     match access {
         Access::Program { command, .. } => format!("runs a program: `{}`", escape_all(command)),
-        Access::Unconfined { command } => {
+        Access::Unsandboxed { command } => {
             format!("runs a program without a sandbox: `{}`", escape_all(command))
         }
         Access::Network { command } => {
