@@ -77,7 +77,7 @@ struct Report<'a> {
     machine: &'a Machine,
     interpreters: Vec<Program>,
     tools: Vec<Program>,
-    /// The places where much is written; `None` if they are no folder.
+    /// The places with large files; `None` for a place that is not a folder.
     spaces: [(&'static str, Option<Space>); 2],
     cache: &'a str,
 }

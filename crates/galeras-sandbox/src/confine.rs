@@ -102,7 +102,7 @@ fn others_in_namespace() -> Vec<u32> {
     if wait(WaitOptions::NOHANG).is_err() {
         return Vec::new();
     }
-    // Without /proc there is no list: one that cannot be looked at stands for all.
+    // Without /proc there is no list. A process that cannot be inspected counts as one with an open output.
     let Ok(entries) = fs::read_dir("/proc") else { return vec![0] };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter(|pid| *pid != std::process::id()).collect()

@@ -157,7 +157,7 @@ fn expose(root: &Path, readable: &Readable) -> io::Result<()> {
             File::create(&target)?;
         }
     }
-    // What may be changed is a mount of its own, also in a folder that may only be read.
+    // A writable folder in a read-only one needs a separate mount.
     if !is_there || readable.writable {
         mount_bind_recursive(&readable.real, &target)?;
     }

@@ -81,9 +81,9 @@ impl Sandbox {
         self
     }
 
-    /// Names folders that no program may see a part of, such as the store and the folder of consents. A
-    /// readable folder that holds one of them stands for its other entries. The home folder as a whole is
-    /// always hidden.
+    /// Names folders that no program may see a part of, such as the store and the folder of consents. Of
+    /// a readable folder that holds one of them, the other entries are readable. The home folder as a whole
+    /// is always hidden.
     #[must_use]
     pub fn seal(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
         self.sealed
@@ -241,7 +241,7 @@ mod run {
         Ok(outermost(all))
     }
 
-    /// Adds a path that the program may see, or, if it holds what no program may see, its other entries.
+    /// Adds a path that the program may see, or, if a sealed folder is in it, the other entries.
     fn show(sandbox: &Sandbox, path: &Path, writable: bool, all: &mut Vec<Readable>) -> Result<()> {
         let failed = |error: io::Error| {
             SandboxError::Invalid(format!("cannot read `{}`: {error}", path.display()))

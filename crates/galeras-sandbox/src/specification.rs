@@ -57,8 +57,8 @@ pub struct Specification {
     /// Folders and files that the program may read and execute, in addition to [`SYSTEM_PATHS`]: an
     /// interpreter's installation, the packages of a virtual environment.
     pub readable: Vec<PathBuf>,
-    /// Folders that the program may also write to, within the rights of its user. What it writes there
-    /// stays, and counts towards no limit but that of a file's size.
+    /// Folders that the program may also write to, within the rights of its user. Files in them stay, and
+    /// no limit but that of their size counts them.
     pub writable: Vec<PathBuf>,
     /// The folder in which the program starts instead of [`WORK`]. It exists inside, but only those of
     /// its files do that are readable.
