@@ -123,9 +123,9 @@ pub struct AccessRequest {
 const REMOTE: &str = "`remote`";
 
 impl AccessRequest {
-    /// True if results are read from there.
-    pub fn is_remote(&self) -> bool {
-        self.by.iter().any(|by| by == REMOTE)
+    /// True if only steps need it, not an output, the report or the remote.
+    pub fn is_of_steps(&self) -> bool {
+        self.by.iter().all(|by| by.starts_with("step "))
     }
 }
 
