@@ -265,7 +265,14 @@ fn what_a_sandbox_leaves_out_needs_consent_of_its_own() {
     let read = format!("read:{}", outside.display());
     assert_eq!(flags(&asked), ["exec", "network", &read]);
     project.run_json(&["--allow", &format!("exec,network,{read}")]).exits(0);
+    std::os::unix::fs::symlink(outside.join("file"), project.path("linked")).unwrap();
+    let linked = conditional("files: [linked]", "cat linked").read("w.yaml");
+    let asked = project.with("w.yaml", linked).run_program().exits(2);
+    assert_eq!(flags(&asked), [format!("read:{}", outside.join("file").display())]);
     // The rights are a part of the question.
+    let project = conditional(with, "python3 -c 'import socket; socket.socket()'");
+    project.write("../outside/file", "");
+    let read = format!("read:{}", project.path("../outside").canonicalize().unwrap().display());
     project.change("network: true, ", "");
     let asked = project.run_json(&["--allow", &format!("exec,{read}")]).exits(1);
     assert_eq!(asked.statuses(), "table=failed");

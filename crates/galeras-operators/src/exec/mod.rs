@@ -167,7 +167,14 @@ impl BoundStep for BoundExec {
         let files = self.side_files().unwrap_or_default();
         let rights = self.args.sandbox.demands(&command, &self.base);
         let access = Access::Program { command, folder: self.base.clone(), files };
-        [Demand::new("command", access)].into_iter().chain(rights).collect()
+        let mut demands = vec![Demand::new("command", access)];
+        // In a sandbox it sees these, and a link may lead anywhere. Without one it sees everything.
+        if !self.args.sandbox.is_none() {
+            let reads = self.local_files().into_iter();
+            demands.extend(reads.map(|(at, path)| Demand::new(at, Access::Read { path })));
+        }
+        demands.extend(rights);
+        demands
     }
 
     fn local_files(&self) -> Vec<(String, PathBuf)> {
