@@ -228,6 +228,14 @@ mod run {
         let mut all = existing(&SYSTEM_PATHS);
         for system in &all {
             sandbox.check_visible(&system.path, &system.real)?;
+            let mut sealed = sandbox.sealed.iter();
+            if let Some(sealed) = sealed.find(|sealed| sealed.starts_with(&system.real)) {
+                return Err(SandboxError::Invalid(format!(
+                    "every program sees `{}`, but `{}` holds results and consents: move that elsewhere",
+                    system.path.display(),
+                    sealed.display()
+                )));
+            }
         }
         if sandbox.confinement.network {
             all.extend(existing(&NETWORK_PATHS));
