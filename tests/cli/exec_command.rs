@@ -216,8 +216,11 @@ fn conditional(with: &str, command: &str) -> Project {
       {with}
 "
     ));
-    project.write("data", "some\n");
-    project.write("out/old", "");
+    for (name, text) in
+        [("data", "some\n"), ("out/old", ""), ("main.py", "import helper"), ("helper.py", "")]
+    {
+        project.write(name, text);
+    }
     // Commands of root are another user.
     let anyone = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     std::fs::set_permissions(project.path("out"), anyone).unwrap();
@@ -230,6 +233,8 @@ const SEEN: &[(&str, &str, bool)] = &[
     ("", "cat data", false),
     ("files: [data]", "cat data", true),
     ("files: [data]", "cat w.yaml", false),
+    ("files: [main.py, helper.py]", "python3 main.py", true),
+    ("files: [main.py]", "python3 main.py", false),
     ("files: [data]", "echo x > data", false),
     ("sandbox: { read: [data] }", "cat data", true),
     ("sandbox: { read: [.] }", "cat data out/old w.yaml && ! ls cache", true),

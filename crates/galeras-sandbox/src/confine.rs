@@ -286,6 +286,8 @@ fn restrict_files(
             .add_rules(path_beneath_rules(readable, AccessFs::from_read(abi)))?
             .add_rules(path_beneath_rules(writable, AccessFs::from_all(abi)))?
             .add_rules(path_beneath_rules(DEVICES, AccessFs::from_file(abi)))?
+            // Python finds modules only in a folder that it can list.
+            .add_rules(path_beneath_rules(launch.directory.as_ref(), AccessFs::ReadDir))?
             .restrict_self()
     };
     let status = restrict().step("confining with Landlock")?;

@@ -61,7 +61,7 @@ pub struct Specification {
     /// no limit but that of their size counts them.
     pub writable: Vec<PathBuf>,
     /// The folder in which the program starts instead of [`WORK`]. It exists inside, but only those of
-    /// its files do that are readable.
+    /// its files do that are readable. Without a mount namespace, the names of the others can be listed.
     pub directory: Option<PathBuf>,
     /// How long processes that the program has left running, after it exited with 0, may keep its standard
     /// output open. Without any, they end with the program.
