@@ -256,7 +256,7 @@ fn a_command_sees_its_files_and_what_it_was_given() {
     });
     // The message says why.
     let project = conditional("", "cat data");
-    project.run(&["run", "w.yaml"]).exits(1).reports(&["No such file", "sandbox", "`files`"]);
+    project.run(&["run", "w.yaml"]).exits(1).reports(&["cat: data", "sandbox", "`files`"]);
 }
 
 #[test]

@@ -163,7 +163,7 @@ pub(crate) fn sandbox_failed(error: SandboxError) -> StepError {
 }
 
 /// The layers in a table or a message: `no_new_privs, landlock_files, …`.
-pub(crate) fn layer_names(layers: &[Layer]) -> String {
+pub fn layer_names(layers: &[Layer]) -> String {
     layers.iter().map(|layer| layer.name()).collect::<Vec<_>>().join(", ")
 }
 

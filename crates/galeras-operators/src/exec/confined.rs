@@ -8,13 +8,13 @@ use std::path::{Component, Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use galeras_operator::{LowerContext, StepError, Tell};
+use galeras_operator::{LowerContext, StepError};
 use galeras_sandbox::{Captured, Ending, Input, Limits, Output, Specification};
 use tokio::task::spawn_blocking;
 
 use super::Args;
 use super::process::{CHUNK, ERRORS, GRACE, explained, not_kept, shown, still_open};
-use crate::sandbox::{layer_names, sandbox_failed};
+use crate::sandbox::sandbox_failed;
 
 /// Only the machine limits a command, which may take days, but for temporary files: they may be in memory.
 const LIMITS: Limits = Limits {
@@ -54,7 +54,6 @@ pub(super) async fn run(
         true => error,
         false => error.help("`sandbox: none` runs the command without one"),
     })?;
-    (cx.tell)(Tell::Activity(format!("confined by {}", layer_names(sandbox.layers()))));
     if rustix::process::geteuid().is_root() {
         // The command is another user.
         open_for_others(cx.scratch.path().map_err(failed)?, 0o711).map_err(failed)?;
