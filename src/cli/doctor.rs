@@ -41,7 +41,7 @@ const INTERPRETERS: [(&str, &str); 7] = [
     ("c++", "--version"),
 ];
 
-/// Programs that Galeras itself starts. Only `ssh` has a version, which is that of `ssh-keygen`.
+/// Programs that Galeras or a `sandbox: { command: … }` starts. `ssh-keygen` has the version that `ssh` prints.
 const TOOLS: [(&str, &str); 3] =
     [("git", "--version"), ("ssh-keygen", "-V"), ("bwrap", "--version")];
 
