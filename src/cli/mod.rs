@@ -11,6 +11,7 @@ mod complete;
 mod consent;
 mod context;
 mod data;
+mod doctor;
 mod exit;
 mod export;
 mod init;
@@ -111,6 +112,8 @@ enum Verb {
     #[cfg(feature = "cluster")]
     #[command(subcommand)]
     Cluster(cluster::ClusterVerb),
+    /// Say what this machine offers to run programs, and how to get what it lacks.
+    Doctor(doctor::DoctorArgs),
     /// Write a workflow to start from.
     Init(init::InitArgs),
     /// Look after the store of results.
@@ -266,6 +269,7 @@ fn perform(cli: Cli, started: Instant) -> Result<Exit, Failure> {
             Verb::Export(args) => export::export(args).await,
             #[cfg(feature = "cluster")]
             Verb::Cluster(verb) => cluster::cluster(verb).await,
+            Verb::Doctor(args) => doctor::doctor(args).await,
             Verb::Init(args) => init::init(&args),
             Verb::Cache(verb) => cache::cache(verb).await,
             Verb::Completions { shell } => complete::script(shell),

@@ -184,7 +184,7 @@ fn memory(text: &str) -> Result<usize, String> {
 }
 
 /// The memory of the machine, or of the container if that has less (cgroup v2).
-fn machine_memory() -> Option<u64> {
+pub(super) fn machine_memory() -> Option<u64> {
     let machine = total_kilobytes(&kernel_text("/proc/meminfo")?)?.checked_mul(1024)?;
     let group = kernel_text("/proc/self/cgroup").and_then(|groups| {
         let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?.to_owned();

@@ -27,8 +27,8 @@ use galeras_engine::runner::{
     OutputOptions, Remote, RunOptions, RunOutcome, output_conflicts, run as run_plan, survey,
 };
 use galeras_engine::trust::{AccessRequest, Trust, report_request, requests};
+use galeras_operator::RunEnv;
 use galeras_operator::event::{EventSink, RunEvent, RunStatus, StepStatus};
-use galeras_operator::{Access, RunEnv};
 use galeras_store::Store;
 use galeras_study::{hint, table_name};
 
@@ -244,8 +244,7 @@ pub(super) fn requests_of_run(
     let running: Vec<usize> = wanted.iter().copied().filter(|at| runs[*at]).collect();
     // Outputs are written no matter which steps run.
     let mut asked = requests(plan, &running, None, trust);
-    let written = |request: &AccessRequest| matches!(request.access, Access::Write { .. });
-    asked.extend(all.into_iter().filter(|request| written(request) || request.is_remote()));
+    asked.extend(all.into_iter().filter(|request| !request.is_of_steps()));
     asked
 }
 

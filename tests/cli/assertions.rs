@@ -10,6 +10,7 @@ steps:
   table:
     op: exec
     with:
+      sandbox: none
       command: echo ran >> log; printf '{{\"id\":\"a\",\"x\":1,\"k\":\"u\"}}\\n{{\"id\":\"b\",\"x\":2,\"k\":null}}\\n{{\"id\":\"c\",\"x\":2,\"k\":\"v\"}}\\n'
       output: {{ id: utf8!, x: int64!, k: utf8 }}
     assert:
@@ -32,7 +33,7 @@ fn fails(assertion: &str, words: &[&str]) {
     let found = outcome.events("assertion");
     assert_eq!(found.len(), 1, "{outcome}");
     assert_eq!((&found[0]["severity"], &found[0]["step"]), (&"error".into(), &"table".into()));
-    let all = [words, &["w.yaml:9:9"]].concat();
+    let all = [words, &["w.yaml:10:9"]].concat();
     says(text(&found[0], "message"), &all);
     project.run(&["run", "w.yaml"]).exits(3).reports(&all);
     for file in ["table.csv", "after.csv"] {
@@ -96,7 +97,7 @@ fn the_first_failure_ends_a_run_without_keep_going_and_every_failed_assertion_is
         "{ rows: { min: 4 } }\n      - { expr: 'x > 1', severity: warn }\n      - { not_null: [k] }",
     ));
     assert_eq!(project.run_json(&[]).exits(3).events("assertion").len(), 3);
-    project.run(&["run", "w.yaml"]).exits(3).reports(&["w.yaml:9:", "w.yaml:10:", "w.yaml:11:"]);
+    project.run(&["run", "w.yaml"]).exits(3).reports(&["w.yaml:10:", "w.yaml:11:", "w.yaml:12:"]);
 }
 
 #[test]
@@ -128,6 +129,7 @@ steps:
   table:
     op: exec
     with:
+      sandbox: none
       command: touch ran; printf '{{\"id\":\"a\",\"x\":1,\"k\":null}}\\n'
       output: {{ id: utf8!, x: int64, k: utf8 }}
     schema: {schema}
@@ -153,7 +155,7 @@ fn a_null_where_none_was_promised_fails_the_run_and_a_contract_that_holds_says_n
     let outcome = project.run_json(&[]).exits(3);
     assert_eq!(outcome.finished()["status"], "assert_failed");
     assert_eq!(outcome.statuses(), "table=failed after=skipped");
-    says(text(&outcome.events("assertion")[0], "message"), &["k", "id = a", "w.yaml:8:"]);
+    says(text(&outcome.events("assertion")[0], "message"), &["k", "id = a", "w.yaml:9:"]);
     assert_eq!(project.rerun("k: utf8! }", "k: utf8 }").statuses(), "table=hit after=ran");
     let project = Project::new(&promise("{ id: utf8!, x: int64! }"));
     assert!(project.run_ok(&[]).events("assertion").is_empty());
@@ -161,7 +163,7 @@ fn a_null_where_none_was_promised_fails_the_run_and_a_contract_that_holds_says_n
     project.write("contract.json", r#"{"columns": {"id": "utf8!", "x": "int64"}}"#);
     project.run_ok(&[]);
     project.edit("contract.json", "int64", "utf8");
-    assert_eq!(project.run_json(&[]).exits(2).diagnostics(), ["broken-contract w.yaml:8:13"]);
+    assert_eq!(project.run_json(&[]).exits(2).diagnostics(), ["broken-contract w.yaml:9:13"]);
     project.write("contract.json", "not json");
     project.run_json(&[]).exits(2);
 }

@@ -230,7 +230,7 @@ fn whoever_is_killed_while_pushing_goes_on_and_of_two_none_overwrites_the_other(
 /// A workflow whose only step runs this and gives a row.
 fn echoes(first: &str) -> String {
     format!(
-        "galeras: 1\nsteps:\n  a:\n    op: exec\n    with:\n      command: |\n        \
+        "galeras: 1\nsteps:\n  a:\n    op: exec\n    with:\n      sandbox: none\n      command: |\n        \
          {first}; echo '{{\"id\":\"a\"}}'\n      output: {{ id: utf8! }}\n"
     )
 }

@@ -12,6 +12,7 @@ steps:
   table:
     op: exec
     with:
+      sandbox: none
       command: echo ran >> log; printf '{\"id\":\"a\",\"x\":1}\\n{\"id\":\"b\",\"x\":2}\\n'
       output: { id: utf8!, x: int64! }
   valid: { op: validate, from: table, with: { rules: [ { name: big, check: x > 1 } ] } }

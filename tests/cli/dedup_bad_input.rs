@@ -15,6 +15,7 @@ steps:
   data:
     op: exec
     with:
+      sandbox: none
       command: touch ran; cat data.jsonl
       files: [data.jsonl]
       output: { id: utf8!, code: utf8, size: int64, path: utf8, more: 'list<int64>' }
@@ -139,7 +140,7 @@ fn thresholds_out_of_bounds_and_the_largest_and_smallest() {
         let with = format!("{{ column: code, threshold: {word} }}");
         let project = Project::new(&workflow("data", &with)).with("data.jsonl", "");
         let outcome = project.run_json(&[]).exits(2);
-        assert_eq!(outcome.diagnostics(), ["wrong-value w.yaml:12:38"], "{word}: {outcome}");
+        assert_eq!(outcome.diagnostics(), ["wrong-value w.yaml:13:38"], "{word}: {outcome}");
         assert!(outcome.stdout.contains("not a finite number"), "{word}: {outcome}");
     }
     let code = words(0);
@@ -192,8 +193,8 @@ fn query_refused(query: &str, key: &str, said: &[&str]) {
     let outcome = project.run_json(&[]).exits(2);
     let found = outcome.events("diagnostic");
     assert_eq!(found.len(), 1, "{outcome}");
-    // The step as a whole, in line 13.
-    assert!(found[0]["line"].as_u64().unwrap() >= 13, "{outcome}");
+    // The step as a whole, in line 14.
+    assert!(found[0]["line"].as_u64().unwrap() >= 14, "{outcome}");
     says(&found[0].to_string(), said);
     assert!(!project.path("ran").exists() && project.stored_nothing());
 }

@@ -11,7 +11,8 @@ use parquet::arrow::ArrowWriter;
 use serde_json::json;
 
 use crate::exec_faults::is_gone;
-use crate::harness::{Project, Running, every, files_below, patience, says, wait_for};
+use crate::harness::{Project, Running, every, files_below, marked, patience, says, wait_for};
+use crate::trust::flags;
 
 fn workflow(command: &str) -> String {
     format!(
@@ -94,7 +95,8 @@ fn no_rows_are_an_empty_table() {
 
 #[test]
 fn a_command_that_hangs_ends_with_an_interruption_or_a_termination() {
-    let project = Project::new(&workflow("sleep 600 & echo $! > child; sleep 600"));
+    let unsandboxed = |command: &str| workflow(&format!("{command}\n      sandbox: none"));
+    let project = Project::new(&unsandboxed("sleep 600 & echo $! > child; sleep 600"));
     let running = Running::start(project.command(&["run", "w.yaml", "--format", "json"]));
     wait_for("the command", || {
         std::fs::read_to_string(project.path("child")).is_ok_and(|t| t.ends_with('\n'))
@@ -112,7 +114,7 @@ fn a_command_that_hangs_ends_with_an_interruption_or_a_termination() {
     assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
     project.change("sleep 600 & echo $! > child; sleep 600", "printf '{\"id\":\"a\",\"x\":1}'");
     assert!(project.run_ok(&[]).statuses().ends_with("table=ran after=ran"));
-    let project = Project::new(&workflow("touch started; exec sleep 600"));
+    let project = Project::new(&unsandboxed("touch started; exec sleep 600"));
     let running = Running::start(project.command(&["run", "w.yaml"]));
     wait_for("the command", || project.path("started").exists());
     running.signal("TERM");
@@ -200,4 +202,94 @@ fn tables_pass_from_a_file_and_through_cat_as_parquet_and_as_an_arrow_stream() {
         project.write("data", b"no table at all");
         project.fails("table", &["`output`"]);
     });
+}
+
+/// A step whose command gives a row if this one succeeds.
+fn conditional(with: &str, command: &str) -> Project {
+    let project = Project::steps(&format!(
+        "  table:
+    op: exec
+    with:
+      command: |
+        ({command}) >&2 && printf '{{\"id\":\"a\"}}'
+      output: {{ id: utf8! }}
+      {with}
+"
+    ));
+    for (name, text) in
+        [("data", "some\n"), ("out/old", ""), ("main.py", "import helper"), ("helper.py", "")]
+    {
+        project.write(name, text);
+    }
+    // Commands of root are another user.
+    let anyone = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(project.path("out"), anyone).unwrap();
+    project
+}
+
+/// Arguments, a command, and whether it succeeds.
+#[rustfmt::skip]
+const SEEN: &[(&str, &str, bool)] = &[
+    ("", "cat data", false),
+    ("files: [data]", "cat data", true),
+    ("files: [data]", "cat w.yaml", false),
+    ("files: [main.py, helper.py]", "python3 main.py", true),
+    ("files: [main.py]", "python3 main.py", false),
+    ("files: [data]", "echo x > data", false),
+    ("sandbox: { read: [data] }", "cat data", true),
+    ("sandbox: { read: [.] }", "cat data out/old w.yaml && ! ls cache", true),
+    ("sandbox: { read: [.] }", "echo x > out/old", false),
+    ("sandbox: { write: [out] }", "echo x > out/new && cat out/new", true),
+    ("", "test $HOME = /sandbox && test $TZ = UTC && echo x > $TMPDIR/x", true),
+    ("", "python3 -c 'import socket; socket.socket()'", false),
+    ("sandbox: none", "cat data && test \"$HOME\" != /sandbox", true),
+    ("sandbox: { command: [env, SEEN=yes] }", "cat data && test $SEEN = yes", true),
+];
+
+#[test]
+fn a_command_sees_its_files_and_what_it_was_given() {
+    every(SEEN.iter().map(|case| (format!("{} {}", case.0, case.1), case)), |case| {
+        let (with, command, succeeds) = *case;
+        let project = conditional(with, command);
+        project.run_json(&[]).exits(i32::from(!succeeds));
+        project.run_json(&["--force", "table"]).exits(i32::from(!succeeds));
+    });
+    // The message says why.
+    let project = conditional("", "cat data");
+    project.run(&["run", "w.yaml"]).exits(1).reports(&["cat: data", "sandbox", "`files`"]);
+}
+
+#[test]
+fn what_a_sandbox_leaves_out_needs_consent_of_its_own() {
+    let with = "sandbox: { network: true, read: [../outside] }";
+    let project = conditional(with, "python3 -c 'import socket; socket.socket()'");
+    project.write("../outside/file", "");
+    let args = ["run", "w.yaml", "--format", "json"];
+    let asked = Running::start(project.command_as_typed(&args)).finish().exits(2);
+    let outside = project.path("../outside").canonicalize().unwrap();
+    let read = format!("read:{}", outside.display());
+    assert_eq!(flags(&asked), ["exec", "network", &read]);
+    project.run_json(&["--allow", &format!("exec,network,{read}")]).exits(0);
+    std::os::unix::fs::symlink(outside.join("file"), project.path("linked")).unwrap();
+    let linked = conditional("files: [linked]", "cat linked").read("w.yaml");
+    let asked = project.with("w.yaml", linked).run_program().exits(2);
+    assert_eq!(flags(&asked), [format!("read:{}", outside.join("file").display())]);
+    // The rights are a part of the question.
+    let project = conditional(with, "python3 -c 'import socket; socket.socket()'");
+    project.write("../outside/file", "");
+    let read = format!("read:{}", project.path("../outside").canonicalize().unwrap().display());
+    project.change("network: true, ", "");
+    let asked = project.run_json(&["--allow", &format!("exec,{read}")]).exits(1);
+    assert_eq!(asked.statuses(), "table=failed");
+    for (sandbox, code) in [
+        ("sandbox: { read: [«nowhere] }", "missing-file"),
+        ("sandbox: { write: [«data] }", "missing-file"),
+        ("sandbox: { command: «[] }", "empty-list"),
+        ("sandbox: { command: «[env], network: true }", "conflicting-arguments"),
+        ("sandbox: «off", "wrong-value"),
+    ] {
+        let (text, place) = marked(&conditional(sandbox, "true").read("w.yaml"));
+        let project = Project::new(&text).with("data", "");
+        project.refused_at(&place, code, &[]);
+    }
 }

@@ -23,10 +23,14 @@ steps:
     )
 }
 
+/// The same, without a sandbox.
+fn unsandboxed(command: &str) -> String {
+    workflow("jsonl", command).replace("    with:\n", "    with:\n      sandbox: none\n")
+}
+
 /// Runs the workflow with files of at most 4096 bytes, as on a disk that is about to be full.
 fn run_cramped(project: &Project) -> Outcome {
-    let script =
-        "ulimit -f 8; exec \"$GALERAS\" run w.yaml --format json --keep-going --allow exec";
+    let script = "ulimit -f 8; exec \"$GALERAS\" run w.yaml --format json --keep-going --allow exec,unsandboxed";
     project.sh(script)
 }
 
@@ -122,7 +126,8 @@ fn a_command_may_stop_reading_and_a_file_without_its_end_is_no_table() {
     for (format, batches, cuts) in
         [("arrow", 2, &[1_u64, 4, 8, 12, 300][..]), ("parquet", 1, &[1, 4, 8, 100])]
     {
-        let project = Project::new(&workflow(format, "cat data"));
+        let declared = "    with:\n      files: [data]\n";
+        let project = Project::new(&workflow(format, "cat data").replace("    with:\n", declared));
         for cut in cuts {
             let file = File::create(project.path("data")).unwrap();
             write(format, &file, &vec![batch(&["a", "b", "c"], &[1, 2, 3]); batches]);
@@ -160,14 +165,14 @@ const LEFT: [&str; 4] = [
 
 /// A run, begun with these words of a shell, whose command has started.
 fn started(project: &Project, begin: &str) -> Running {
-    let run = format!("{begin} \"$GALERAS\" run w.yaml --format json --allow exec");
+    let run = format!("{begin} \"$GALERAS\" run w.yaml --format json --allow exec,unsandboxed");
     let running = Running::start(project.shell(&run));
     wait_for("the command", || project.path("started").exists());
     running
 }
 
 fn ended_by(signals: &[&str]) -> (Project, Outcome) {
-    let project = Project::new(&workflow("jsonl", TREE));
+    let project = Project::new(&unsandboxed(TREE));
     // Tests may run under `nohup`, whose ignored SIGHUP the program would respect.
     let running = started(&project, "exec env --default-signal=HUP");
     for signal in signals {
@@ -190,7 +195,7 @@ fn a_command_ends_with_the_terminal_and_nohup_outlives_it() {
     }
     let command =
         "touch started; until test -e go; do sleep 0.02; done; echo '{\"id\":\"a\",\"x\":1}'";
-    let project = Project::new(&workflow("jsonl", command));
+    let project = Project::new(&unsandboxed(command));
     let running = started(&project, "trap '' HUP; exec");
     running.signal("HUP");
     project.write("go", "");
@@ -218,7 +223,7 @@ fn a_running_run_keeps_its_files_while_another_sweeps() {
     let wait = "touch started; until test -e go; do sleep 0.02; done; cat \"$GALERAS_INPUT_INPUT\"";
     let project = Project::steps(&format!(
         "  table: {{ op: exec, with: {{ command: 'echo \"{{\\\"id\\\":\\\"a\\\"}}\"', output: {{ id: utf8! }} }} }}
-  slow: {{ op: exec, from: table, with: {{ command: {wait}, output: {{ id: utf8! }} }} }}
+  slow: {{ op: exec, from: table, with: {{ sandbox: none, command: {wait}, output: {{ id: utf8! }} }} }}
 "
     ));
     let running = started(&project, "exec");
@@ -237,7 +242,7 @@ fn what_a_command_left_running_ends_with_it_and_a_signal_to_its_group_harms_no_o
         for end in ["echo '{\"id\":\"a\",\"x\":1}'", "exit 1"] {
             let wait = "until test -s child.pid; do sleep 0.02; done";
             let command = format!("{left}\n{wait}\n{end}");
-            let project = Project::new(&workflow("jsonl", &command));
+            let project = Project::new(&unsandboxed(&command));
             let outcome = project.run_program();
             assert_eq!(outcome.code, Some(i32::from(end == "exit 1")), "{outcome}");
             let pid = project.read("child.pid");

@@ -8,6 +8,7 @@ steps:
   table:
     op: exec
     with:
+      sandbox: none
       command: touch ran; printf '{\"id\":\"a\",\"code\":\"x y\",\"size\":1,\"text\":null}'
       output: { id: utf8!, code: utf8!, size: int64!, text: utf8 }
   answers:

@@ -1,6 +1,6 @@
 //! Runs of workflows in the process of the test, which is all that a test of an operator needs.
 //!
-//! The steps of `run FILE --format json --allow exec` and of `show --format json`, without their
+//! The steps of `run FILE --format json --allow exec,unsandboxed` and of `show --format json`, without their
 //! program. A workflow that needs more than planning and computing (consent, a requirement that is
 //! missing, a report, a remote) is left to the program.
 
@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::harness::Outcome;
+use crate::harness::{Outcome, binary};
 use galeras::registry::REGISTRY;
 use galeras_display::{JsonReporter, TableFormat, TableWriter};
 use galeras_engine::plan::{Input, Locking, Plan, PlanSettings, plan, preflight};
@@ -23,6 +23,7 @@ use galeras_engine::runner::{
 use galeras_engine::trust::{Allowance, Ground, Trust, TrustMemory, requests};
 use galeras_operator::RunEnv;
 use galeras_operator::event::{EventSink, RunStatus};
+use galeras_operators::sandbox::use_launcher;
 use galeras_sql::session::session;
 use galeras_store::{RunSettings, STORE_FOLDERS, Store};
 use galeras_workflow::{Diagnostics, to_json};
@@ -96,8 +97,10 @@ async fn perform(
     let cache = root.join("cache");
     let ground = Ground::new(&file, root, Some(home), &set, Some(root));
     let memory = TrustMemory::of_user(file.clone());
-    let exec = Allowance::parse("exec").expect("it is known");
-    let trust = Arc::new(Trust::new(ground, memory, vec![exec], false));
+    let allowed = ["exec", "unsandboxed"].map(|item| Allowance::parse(item).expect("it is known"));
+    let trust = Arc::new(Trust::new(ground, memory, allowed.to_vec(), false));
+    // The program of the tests does not start confined processes.
+    use_launcher(binary());
     let settings = PlanSettings {
         set: set.clone(),
         set_folder: root.to_path_buf(),

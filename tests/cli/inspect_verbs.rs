@@ -13,6 +13,7 @@ steps:
   table:
     op: exec
     with:
+      sandbox: none
       command: touch ran; printf '{\"id\":\"a\",\"x\":1}\\n{\"id\":\"b\",\"x\":2}\\n{\"id\":\"c\",\"x\":3}\\n'
       output: { id: utf8!, x: int64! }
   valid: { op: validate, from: table, with: { rules: [ { name: big, check: x > 1 } ] } }
@@ -42,7 +43,7 @@ fn a_plan_says_what_would_run_and_why_and_an_explanation_what_it_is() {
     let project = Project::new(WORKFLOW);
     project.run(&["explain", "w.yaml", "rest"]).exits(0).prints(&["not computed yet"]);
     project.run_ok(&[]);
-    let words = ["op sample", "hit", "n: 2", "seed: 1", "w.yaml:12", "valid.rejects", "rows"];
+    let words = ["op sample", "hit", "n: 2", "seed: 1", "w.yaml:13", "valid.rejects", "rows"];
     project.run(&["explain", "w.yaml", "rest"]).exits(0).prints(&words);
     let told = project.answer(&["explain", "w.yaml", "rest"]);
     assert_eq!(told["preimage"]["operator"], "sample");
@@ -58,7 +59,7 @@ fn several_files_are_checked() {
     let checked = project.run(&["check", "w.yaml", "good.yaml"]).exits(0);
     assert!(checked.stdout.contains("w.yaml: ok") && checked.stdout.contains("good.yaml: ok"));
     let checked = project.run(&["check", "w.yaml", "bad.yaml", "worse.yaml", "good.yaml"]).exits(2);
-    says(&checked.stderr, &["bad.yaml:12:15", "worse.yaml:11:"]);
+    says(&checked.stderr, &["bad.yaml:13:15", "worse.yaml:12:"]);
     assert!(checked.stdout.contains("good.yaml: ok"), "{checked}");
     let checked = project.run(&["check", "bad.yaml", "worse.yaml", "--format", "json"]).exits(2);
     assert_eq!(checked.diagnostics().len(), 2, "{checked}");

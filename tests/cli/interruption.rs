@@ -10,6 +10,7 @@ steps:
   slow:
     op: exec
     with:
+      sandbox: none
       command: sleep 0.15; printf '{\"id\":\"a\",\"x\":1}'
       output: { id: utf8!, x: int64! }
   data: { op: read, with: { path: data.jsonl } }
@@ -65,7 +66,7 @@ fn interrupted_runs_say_so_and_are_continued() {
     project.change("touch started; sleep 30;", "sleep 0.1;");
     project.run_ok(&[]);
     // A lock dies with its process.
-    let steps = "  slow: { op: exec, with: { command: touch started; exec sleep 20, output: { id: utf8! } } }
+    let steps = "  slow: { op: exec, with: { sandbox: none, command: touch started; exec sleep 20, output: { id: utf8! } } }
 ";
     let project = Project::steps(steps);
     let running = Running::start(project.command(&["run", "w.yaml"]));
@@ -92,6 +93,7 @@ fn runs_share_a_store_and_compute_a_step_once() {
     let steps = "  slow:
     op: exec
     with:
+      sandbox: none
       command: echo ran >> log; sleep 0.5; printf '{\"id\":\"a\"}'
       output: { id: utf8! }
 ";
@@ -109,7 +111,7 @@ fn steps_wait_for_no_one_without_a_reason() {
     let mut text = String::from("galeras: 1\nsteps:\n");
     for step in ["a", "b"] {
         text.push_str(&format!(
-            "  {step}:\n    op: exec\n    with:\n      command: touch {step}; until test -e a && test -e b; do sleep 0.01; done\n      output: {{ id: utf8! }}\n"
+            "  {step}:\n    op: exec\n    with:\n      sandbox: none\n      command: touch {step}; until test -e a && test -e b; do sleep 0.01; done\n      output: {{ id: utf8! }}\n"
         ));
     }
     let outcome = Project::new(&text).run_ok(&["--jobs", "2"]);

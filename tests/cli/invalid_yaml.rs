@@ -122,6 +122,7 @@ steps:
   table:
     op: exec
     with:
+      sandbox: none
       command: touch ran; printf '{{\"id\":\"a\",\"code\":\"x y\",\"size\":1}}'
       output: {{ id: utf8!, code: utf8!, size: int64! }}
 {rest}"
@@ -216,7 +217,7 @@ fn an_expression_with_a_typo() {
         let outcome = Project::new(&workflow(&step)).run_json(&[]).exits(2);
         let found = outcome.diagnostics();
         assert_eq!(found.len(), 1, "{typo}: {outcome}");
-        assert!(found[0].starts_with("bad-expression w.yaml:10:"), "{typo}: {outcome}");
+        assert!(found[0].starts_with("bad-expression w.yaml:11:"), "{typo}: {outcome}");
         assert!(!outcome.events("diagnostic")[0]["help"].is_null(), "{typo}: {outcome}");
     }
 }
@@ -234,7 +235,7 @@ fn steps_that_need_each_other_and_two_of_one_name() {
     };
     let rest: String = (0..3_000).map(step).collect();
     let outcome = Project::new(&workflow(&rest)).run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), ["cycle w.yaml:10:27"]);
+    assert_eq!(outcome.diagnostics(), ["cycle w.yaml:11:27"]);
     let shown = outcome.stdout.lines().next().unwrap().len();
     assert!(shown < 20_000, "one diagnostic of {shown} bytes");
     // Two steps of one name.
@@ -281,6 +282,7 @@ steps:
   table:
     op: exec
     with:
+      sandbox: none
       command: touch ran; printf '{\"id\":\"a\",\"code\":\"x y\",\"size\":1}'
       output: { id: utf8!, code: utf8!, size: int64! }
 ";

@@ -27,6 +27,7 @@ mod dedup_bad_input;
 mod dedup_odd_tables;
 mod dedup_reuse;
 mod disk_faults;
+mod doctor;
 mod duplicate_keys;
 mod empty_outputs;
 mod engines;

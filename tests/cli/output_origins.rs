@@ -222,6 +222,7 @@ steps:
   data:
     op: exec
     with:
+      sandbox: none
       command: touch ran; tail -n +1 data.jsonl
       files: [data.jsonl]
       output: {{ id: utf8!, x: int64 }}
@@ -424,7 +425,7 @@ fn every_output_in_the_way_is_told_at_once() {
     project.write("o.csv", "");
     project.write("q.csv", "");
     let found = project.run_json(&[]).exits(2).diagnostics();
-    assert_eq!(found, [format!("{CODE} w.yaml:12:26"), format!("{CODE} w.yaml:14:26")]);
+    assert_eq!(found, [format!("{CODE} w.yaml:13:26"), format!("{CODE} w.yaml:15:26")]);
     assert!(project.stored_nothing() && !project.path("p.csv").exists());
     // The message for people.
     let name = "\"\\e[31mr\\u202eed\\nalert\"";

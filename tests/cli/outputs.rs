@@ -160,6 +160,7 @@ steps:
   table:
     op: exec
     with:
+      sandbox: none
       command: touch ran; cat data.jsonl
       files: [data.jsonl]
       output: { id: utf8!, note: utf8, size: int64, share: float64 }

@@ -339,6 +339,7 @@ steps:
     op: exec
     matrix: { other: [\"o'k; touch hit\"] }
     with:
+      sandbox: none
       command: |
         # it's a comment
         python3 -c 'import json, sys; print(json.dumps({\"id\": \"|\".join(sys.argv[1:])}))' \\

@@ -11,6 +11,7 @@ steps:
   table:
     op: exec
     with:
+      sandbox: none
       command: touch ran
       output: {{ id: utf8!, arm: utf8, y: float64, x: float64, n: int64, unit: utf8,
                 place: utf8, yes: bool, tags: 'list<utf8>' }}

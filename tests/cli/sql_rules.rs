@@ -10,6 +10,7 @@ steps:
   table:
     op: exec
     with:
+      sandbox: none
       command: touch ran; printf '{{\"id\":\"a\",\"x\":1}}\\n{{\"id\":\"b\",\"x\":2}}\\n{{\"id\":\"c\",\"x\":2}}\\n'
       output: {{ id: utf8!, x: int64! }}
   asked: {{ op: sql, from: table, with: {{ query: «'{query}', key: [id] }} }}

@@ -144,8 +144,9 @@ fn a_store_that_is_read_is_not_emptied() {
 
 #[test]
 fn a_store_in_use_is_not_emptied() {
-    let project =
-        Project::new(&WORKFLOW.replace("command: seq", "command: touch started; sleep 3; seq"));
+    let project = Project::new(
+        &WORKFLOW.replace("command:", "sandbox: none\n      command: touch started; sleep 3;"),
+    );
     let running = Running::start(project.command(&["run", "w.yaml", "--format", "json"]));
     wait_for("the step", || project.path("started").exists());
     let gc = project.run(&["cache", "gc", "--max-bytes", "0"]);

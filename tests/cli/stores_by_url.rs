@@ -41,7 +41,7 @@ fn a_folder_named_by_a_url_keeps_all_inside_itself_and_memory_nothing() {
 #[test]
 fn the_folder_of_a_store_in_memory_is_private() {
     let project = Project::new(
-        "galeras: 1\nsteps:\n  a:\n    op: exec\n    with:\n      command: |\n        \
+        "galeras: 1\nsteps:\n  a:\n    op: exec\n    with:\n      sandbox: none\n      command: |\n        \
          stat -c '{\"id\":\"%a %n\"}' \"$(dirname \"$TMPDIR\"/galeras-scratch-*/downloads)\"\n      output: { id: utf8! }\n\
          outputs:\n  a: { from: a, path: a.jsonl }\n",
     );

@@ -146,6 +146,7 @@ steps:
   table:
     op: exec
     with:
+      sandbox: none
       command: touch ran; printf '{{\"id\":\"a\",\"code\":\"x y\",\"size\":1}}'
       output: {{ id: utf8!, code: utf8!, size: int64! }}
   tokens: {{ op: taxonomy, from: table, with: {with} }}

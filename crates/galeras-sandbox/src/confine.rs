@@ -29,7 +29,7 @@ use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use crate::namespaces::{self, DEVICES};
 use crate::outcome::{Ending, Usage};
-use crate::process_tree::tasks_of_user;
+use crate::process_tree::{output_is_released, tasks_of_user};
 use crate::protocol::{self, Failure, LandlockSupport, Launch, Message, Step};
 use crate::seccomp::{self, Gaps};
 use crate::specification::{Limits, TEMPORARY, WORK};
@@ -83,9 +83,29 @@ fn run(
         };
         if pid.as_raw_nonzero().get().unsigned_abs() == child.id() {
             let usage = usage_of_children(started.elapsed());
-            return Ok(Message::Done { ending: ending(status, &usage, &launch.limits), usage });
+            let mut ending = ending(status, &usage, &launch.limits);
+            if ending == Ending::Exited(0)
+                && !launch.patience.is_zero()
+                && !output_is_released(others_in_namespace, launch.patience, || false)
+            {
+                ending = Ending::OutputOpen;
+            }
+            return Ok(Message::Done { ending, usage });
         }
     }
+}
+
+/// The other processes of this one's namespace.
+fn others_in_namespace() -> Vec<u32> {
+    while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+    // Orphans are children of this process.
+    if wait(WaitOptions::NOHANG).is_err() {
+        return Vec::new();
+    }
+    // Without /proc there is no list. A process that cannot be inspected counts as one with an open output.
+    let Ok(entries) = fs::read_dir("/proc") else { return vec![0] };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| *pid != std::process::id()).collect()
 }
 
 /// The usage of the processes for which this one has waited.
@@ -157,6 +177,10 @@ fn confine(launch: &Launch, bytes: &[u8]) -> Result<(LandlockSupport, bool), Fai
     if !launch.is_probe() {
         std::env::set_current_dir(&work).step("entering the working directory")?;
         write_files(launch, bytes)?;
+        if let Some(directory) = &launch.directory {
+            std::env::set_current_dir(directory)
+                .step(format!("entering {}", directory.display()))?;
+        }
     }
     if confinement.resource_limits {
         set_limits(launch)?;
@@ -170,6 +194,7 @@ fn confine(launch: &Launch, bytes: &[u8]) -> Result<(LandlockSupport, bool), Fai
     };
     if confinement.seccomp {
         let gaps = Gaps {
+            network: confinement.network,
             process: (!confinement.namespaces).then(std::process::id),
             signals: confinement.landlock.is_none_or(|version| version < 6),
             attributes: !confinement.namespaces,
@@ -245,10 +270,12 @@ fn restrict_files(
         if launch.is_probe() { CompatLevel::BestEffort } else { CompatLevel::HardRequirement };
     let proc = launch.confinement.namespaces.then_some(Path::new("/proc"));
     let readable = launch.readable.iter().map(|readable| readable.real.as_path()).chain(proc);
+    let shared = launch.readable.iter().filter(|readable| readable.writable);
+    let writable = shared.map(|readable| readable.real.as_path()).chain(writable.iter().copied());
     let restrict = || -> Result<_, RulesetError> {
         let mut ruleset =
             Ruleset::default().set_compatibility(level).handle_access(AccessFs::from_all(abi))?;
-        if abi >= ABI::V4 {
+        if abi >= ABI::V4 && !launch.confinement.network {
             ruleset = ruleset.handle_access(AccessNet::from_all(abi))?;
         }
         if abi >= ABI::V6 {
@@ -259,6 +286,8 @@ fn restrict_files(
             .add_rules(path_beneath_rules(readable, AccessFs::from_read(abi)))?
             .add_rules(path_beneath_rules(writable, AccessFs::from_all(abi)))?
             .add_rules(path_beneath_rules(DEVICES, AccessFs::from_file(abi)))?
+            // Python finds modules only in a folder that it can list.
+            .add_rules(path_beneath_rules(launch.directory.as_ref(), AccessFs::ReadDir))?
             .restrict_self()
     };
     let status = restrict().step("confining with Landlock")?;

@@ -90,7 +90,7 @@ fn run(
     }
     let in_namespaces = launch.confinement.namespaces;
     if in_namespaces {
-        namespaces::leave(launch.id.is_some())?;
+        namespaces::leave(launch.id.is_some(), launch.confinement.network)?;
     }
 
     let (ours, theirs) = UnixStream::pair().step("making a socket")?;
@@ -110,6 +110,16 @@ fn run(
     let root = if in_namespaces { child } else { std::process::id() };
     let mut watchdog = Watchdog::new(launch.limits, root, launch.folder.clone());
     let stop = watch(socket, pid, &mut watchdog)?;
+    // The first process of a namespace waits itself.
+    let waits = stop.is_none() && !in_namespaces && !launch.patience.is_zero();
+    let others = || -> Vec<u32> {
+        let all = process_tree::descendants(std::process::id()).into_iter();
+        all.filter(|other| *other != child).collect()
+    };
+    let is_open = waits
+        && !process_tree::output_is_released(others, launch.patience, || {
+            confine::is_closed(socket) || watchdog.check().is_some()
+        });
     let status = end_all(pid, in_namespaces, stop.is_some())?;
     let usage = watchdog.complete(confine::usage_of_children(started.elapsed()));
     if let Some(Stop::CallerGone) = stop {
@@ -137,7 +147,11 @@ fn run(
             ));
         }
         (_, None) => {
-            Message::Done { ending: confine::ending(status, &usage, &launch.limits), usage }
+            let ending = match confine::ending(status, &usage, &launch.limits) {
+                Ending::Exited(0) if is_open => Ending::OutputOpen,
+                ending => ending,
+            };
+            Message::Done { ending, usage }
         }
     })
 }

@@ -32,7 +32,8 @@
 //!
 //! # Threats
 //!
-//! The program is hostile: it may execute any machine code as the user who runs Galeras. It must not
+//! The program is hostile: it may execute any machine code as the user who runs Galeras. Unless the caller
+//! gives it a network ([`Sandbox::with_network`]) or writable folders, it must not
 //!
 //! - read the user's files, keys, environment or other processes, nor learn their contents from the store;
 //! - change or create anything outside its scratch folder, which disappears with it;

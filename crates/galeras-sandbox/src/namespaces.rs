@@ -25,7 +25,7 @@ const INNER_USER: u32 = 1000;
 
 /// Leaves the namespaces of the caller, except those of mounts. The next process that is started is
 /// the first of its PID namespace. A user without privileges becomes the root of a namespace first.
-pub(crate) fn leave(is_root: bool) -> Result<(), Failure> {
+pub(crate) fn leave(is_root: bool, network: bool) -> Result<(), Failure> {
     let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
     if !is_root {
         unshare(CloneFlags::CLONE_NEWUSER).step("making a user namespace")?;
@@ -38,7 +38,9 @@ pub(crate) fn leave(is_root: bool) -> Result<(), Failure> {
         (CloneFlags::CLONE_NEWIPC, "IPC"),
         (CloneFlags::CLONE_NEWUTS, "UTS"),
     ] {
-        unshare(flag).step(format!("making a {name} namespace"))?;
+        if flag != CloneFlags::CLONE_NEWNET || !network {
+            unshare(flag).step(format!("making a {name} namespace"))?;
+        }
     }
     rustix::system::sethostname(b"sandbox").step("naming the host")
 }
@@ -114,7 +116,14 @@ pub(crate) fn build_root(launch: &Launch) -> Result<(), Failure> {
     // does without.
     let proc_flags = flags | MountFlags::NOEXEC;
     let _ = mount("proc", inside("/proc"), "proc", proc_flags, c"subset=pid");
-    make_read_only(root, &[inside(WORK), inside(TEMPORARY), inside("/proc")])?;
+    if let Some(directory) = &launch.directory {
+        fs::create_dir_all(root.join(directory.strip_prefix("/").unwrap_or(directory)))
+            .step(format!("making {}", directory.display()))?;
+    }
+    let shared = launch.readable.iter().filter(|readable| readable.writable);
+    let shared: Vec<PathBuf> =
+        shared.map(|path| root.join(path.real.strip_prefix("/").unwrap_or(&path.real))).collect();
+    limit_mounts(root, &[inside(WORK), inside(TEMPORARY), inside("/proc")], &shared)?;
 
     (|| -> io::Result<()> {
         std::env::set_current_dir(root)?;
@@ -137,7 +146,8 @@ fn place_for_root(readable: &[Readable]) -> Option<&'static Path> {
 fn expose(root: &Path, readable: &Readable) -> io::Result<()> {
     let inside = |path: &Path| root.join(path.strip_prefix("/").unwrap_or(path));
     let target = inside(&readable.real);
-    if fs::symlink_metadata(&target).is_err() {
+    let is_there = fs::symlink_metadata(&target).is_ok();
+    if !is_there {
         if let Some(folder) = target.parent() {
             fs::create_dir_all(folder)?;
         }
@@ -146,6 +156,9 @@ fn expose(root: &Path, readable: &Readable) -> io::Result<()> {
         } else {
             File::create(&target)?;
         }
+    }
+    // A writable folder in a read-only one needs a separate mount.
+    if !is_there || readable.writable {
         mount_bind_recursive(&readable.real, &target)?;
     }
     let name = inside(&readable.path);
@@ -177,8 +190,9 @@ fn make_devices(root: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes every mount below `root` read-only, with those that came along below a readable path.
-fn make_read_only(root: &Path, except: &[PathBuf]) -> Result<(), Failure> {
+/// Takes set-user-id programs and devices from every mount below `root`, and makes it read-only unless it
+/// is `shared`. Some came along below a readable path.
+fn limit_mounts(root: &Path, except: &[PathBuf], shared: &[PathBuf]) -> Result<(), Failure> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").step("reading the list of mounts")?;
     for line in mounts.lines() {
         let mut fields = line.split(' ').skip(4);
@@ -191,15 +205,19 @@ fn make_read_only(root: &Path, except: &[PathBuf]) -> Result<(), Failure> {
         if fs::symlink_metadata(&point).is_err() {
             continue;
         }
-        let mut flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID;
+        let mut flags = MountFlags::BIND | MountFlags::NOSUID;
+        let has = |name: &str| options.split(',').any(|option| option == name);
+        if !shared.contains(&point) || has("ro") {
+            flags |= MountFlags::RDONLY;
+        }
         if !point.starts_with(root.join("dev")) {
             flags |= MountFlags::NODEV;
         }
         // A user namespace may not remove what the machine has set.
-        if options.split(',').any(|option| option == "noexec") {
+        if has("noexec") {
             flags |= MountFlags::NOEXEC;
         }
-        mount_remount(&point, flags, c"").step(format!("making {} read-only", point.display()))?;
+        mount_remount(&point, flags, c"").step(format!("limiting {}", point.display()))?;
     }
     Ok(())
 }

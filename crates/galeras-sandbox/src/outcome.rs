@@ -47,6 +47,9 @@ pub enum Ending {
     Scratch,
     /// It printed more than the limit.
     Output,
+    /// It exited with 0, but processes that it left running kept its standard output open for longer than
+    /// [`Specification::patience`](crate::Specification::patience): what they had still to print is lost.
+    OutputOpen,
 }
 
 impl fmt::Display for Ending {
@@ -60,6 +63,7 @@ impl fmt::Display for Ending {
             Self::Processes => f.write_str("limit of processes"),
             Self::Scratch => f.write_str("limit of files"),
             Self::Output => f.write_str("limit of output"),
+            Self::OutputOpen => f.write_str("an output that stays open"),
         }
     }
 }

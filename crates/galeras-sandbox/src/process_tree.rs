@@ -43,6 +43,40 @@ pub(crate) fn kill(pid: u32) {
     }
 }
 
+/// Waits until none of the other processes has this one's standard output open. Returns false if one
+/// still has when the time is over, or a reason to stop has come.
+pub(crate) fn output_is_released(
+    others: impl Fn() -> Vec<u32>,
+    patience: Duration,
+    mut stop: impl FnMut() -> bool,
+) -> bool {
+    let output = fs::read_link("/proc/self/fd/1").ok();
+    // Everyone has `/dev/null` open.
+    if output
+        .as_ref()
+        .is_some_and(|output| !output.as_os_str().as_encoded_bytes().starts_with(b"pipe:"))
+    {
+        return true;
+    }
+    let holds = |pid: u32| {
+        let Some(output) = &output else { return true };
+        let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        open.filter_map(|fd| fs::read_link(fd.path()).ok()).any(|target| target == *output)
+    };
+    // A process that is started while another ends may be missing in one list.
+    let released = || (0..2).all(|_| !others().into_iter().any(holds));
+    let started = Instant::now();
+    loop {
+        if released() {
+            return true;
+        }
+        if started.elapsed() >= patience || stop() {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// The numbers of `/proc/PID/stat` that are of interest.
 struct Stat {
     zombie: bool,

@@ -7,6 +7,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -26,6 +27,9 @@ pub(crate) struct Launch {
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) files: Vec<FileHeader>,
     pub(crate) readable: Vec<Readable>,
+    /// The folder to start in, unless it is that of the scratch folder.
+    pub(crate) directory: Option<PathBuf>,
+    pub(crate) patience: Duration,
     pub(crate) limits: Limits,
     pub(crate) confinement: Confinement,
     /// The scratch folder on disk, without a mount namespace. It has `work` and `tmp`.
@@ -53,11 +57,12 @@ pub(crate) struct FileHeader {
     pub(crate) executable: bool,
 }
 
-/// A path that programs may read, and where symbolic links lead from it.
+/// A path that programs may read or also change, and where symbolic links lead from it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Readable {
     pub(crate) path: PathBuf,
     pub(crate) real: PathBuf,
+    pub(crate) writable: bool,
 }
 
 /// The layers to apply.
@@ -65,6 +70,8 @@ pub(crate) struct Readable {
 pub(crate) struct Confinement {
     /// Namespaces of processes, mounts, the network, IPC and the host's name.
     pub(crate) namespaces: bool,
+    /// Nothing keeps the program from the network of the machine.
+    pub(crate) network: bool,
     /// A namespace of users for the program alone.
     pub(crate) user_namespace: bool,
     /// The version of Landlock.

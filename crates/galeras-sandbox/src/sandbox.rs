@@ -70,8 +70,20 @@ impl Sandbox {
         })
     }
 
-    /// Names folders that no program may see a part of, such as the store and the folder of consents.
-    /// The home folder as a whole is always hidden.
+    /// Lets programs reach every server that the machine reaches, over IPv4 and IPv6.
+    #[must_use]
+    pub fn with_network(mut self) -> Self {
+        #[cfg(target_os = "linux")]
+        {
+            self.confinement.network = true;
+        }
+        self.layers.retain(|layer| !matches!(layer, Layer::LandlockTcp | Layer::NetworkNamespace));
+        self
+    }
+
+    /// Names folders that no program may see a part of, such as the store and the folder of consents. Of
+    /// a readable folder that holds one of them, the other entries are readable. The home folder as a whole
+    /// is always hidden.
     #[must_use]
     pub fn seal(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
         self.sealed
@@ -102,7 +114,7 @@ impl Sandbox {
     }
 
     /// Refuses a folder that would show what is to be hidden.
-    fn check_readable(&self, path: &Path, real: &Path) -> Result<()> {
+    fn check_visible(&self, path: &Path, real: &Path) -> Result<()> {
         let refuse = |why: &str| {
             Err(SandboxError::Invalid(format!(
                 "programs must not read `{}`: {why}",
@@ -114,9 +126,7 @@ impl Sandbox {
         {
             return refuse("name the folders that they need");
         }
-        if let Some(sealed) =
-            self.sealed.iter().find(|sealed| sealed.starts_with(real) || real.starts_with(sealed))
-        {
+        if let Some(sealed) = self.sealed.iter().find(|sealed| real.starts_with(sealed)) {
             return refuse(&format!("`{}` holds results and consents", sealed.display()));
         }
         let home = std::env::home_dir().and_then(|home| home.canonicalize().ok());
@@ -151,13 +161,14 @@ mod run {
     use crate::outcome::{Captured, Clip, Ending, Outcome};
     use crate::protocol::{self, Confinement, Failure, FileHeader, Launch, Message, Readable};
     use crate::specification::{
-        Input, Output, SYSTEM_PATHS, Specification, TEMPORARY, WORK, environment,
+        Input, NETWORK_PATHS, Output, SYSTEM_PATHS, Specification, TEMPORARY, WORK, environment,
     };
 
     pub(super) fn confinement(machine: &Machine, policy: &Policy) -> Confinement {
         match policy {
             Policy::Auto => Confinement {
                 namespaces: machine.namespaces.is_ok(),
+                network: false,
                 user_namespace: machine.namespaces == Ok(true),
                 landlock: machine.landlock.clone().ok(),
                 seccomp: machine.seccomp.is_ok(),
@@ -172,7 +183,7 @@ mod run {
     /// Confines a process and lets it end.
     pub(crate) fn probe(launcher: &Launcher, confinement: Confinement) -> Result<Message> {
         let launch =
-            Launch { readable: readable(&[], |_, _| Ok(()))?, ..Launch::probe(confinement) };
+            Launch { readable: outermost(existing(&SYSTEM_PATHS)), ..Launch::probe(confinement) };
         let (mut child, socket) = start(launcher, Stdio::null(), Stdio::null())?;
         let answer =
             protocol::send(&socket, &launch, &[], None).and_then(|()| protocol::receive(&socket));
@@ -202,39 +213,89 @@ mod run {
         start().map_err(|error| SandboxError::machine("starting the launcher", error))
     }
 
-    /// The paths that programs may read, without those that do not exist here, or are below another.
-    fn readable(
-        extra: &[PathBuf],
-        check: impl Fn(&Path, &Path) -> Result<()>,
-    ) -> Result<Vec<Readable>> {
-        let mut all: Vec<Readable> = Vec::new();
-        let system = SYSTEM_PATHS.iter().map(|path| (Path::new(path), false));
-        for (path, required) in system.chain(extra.iter().map(|path| (path.as_path(), true))) {
-            match path.canonicalize() {
-                Ok(real) if path.is_absolute() => {
-                    check(path, &real)?;
-                    all.push(Readable { path: path.to_owned(), real });
-                }
-                Ok(_) => {
-                    let message = format!("`{}` must be an absolute path", path.display());
-                    return Err(SandboxError::Invalid(message));
-                }
-                Err(error) if required => {
-                    return Err(SandboxError::Invalid(format!(
-                        "cannot read `{}`: {error}",
-                        path.display()
-                    )));
-                }
-                Err(_) => {}
+    /// Those of these paths of the system that exist here.
+    fn existing(paths: &[&str]) -> Vec<Readable> {
+        let real = |path: &&str| {
+            let path = PathBuf::from(*path);
+            let real = path.canonicalize().ok()?;
+            Some(Readable { path, real, writable: false })
+        };
+        paths.iter().filter_map(real).collect()
+    }
+
+    /// The paths that programs may see.
+    fn visible(sandbox: &Sandbox, specification: &Specification) -> Result<Vec<Readable>> {
+        let mut all = existing(&SYSTEM_PATHS);
+        for system in &all {
+            sandbox.check_visible(&system.path, &system.real)?;
+            let mut sealed = sandbox.sealed.iter();
+            if let Some(sealed) = sealed.find(|sealed| sealed.starts_with(&system.real)) {
+                return Err(SandboxError::Invalid(format!(
+                    "every program sees `{}`, but `{}` holds results and consents: move that elsewhere",
+                    system.path.display(),
+                    sealed.display()
+                )));
             }
         }
-        // Parents first: what is below one of them is there already.
-        all.sort_by(|a, b| a.real.cmp(&b.real));
-        let folders: Vec<PathBuf> = all.iter().map(|readable| readable.real.clone()).collect();
-        let below =
-            |path: &Path| folders.iter().any(|folder| folder != path && path.starts_with(folder));
-        all.retain(|readable| readable.path != readable.real || !below(&readable.real));
-        Ok(all)
+        if sandbox.confinement.network {
+            all.extend(existing(&NETWORK_PATHS));
+        }
+        for path in &specification.readable {
+            show(sandbox, path, false, &mut all)?;
+        }
+        for path in &specification.writable {
+            show(sandbox, path, true, &mut all)?;
+        }
+        Ok(outermost(all))
+    }
+
+    /// Adds a path that the program may see, or, if a sealed folder is in it, the other entries.
+    fn show(sandbox: &Sandbox, path: &Path, writable: bool, all: &mut Vec<Readable>) -> Result<()> {
+        let failed = |error: io::Error| {
+            SandboxError::Invalid(format!("cannot read `{}`: {error}", path.display()))
+        };
+        let real = path.canonicalize().map_err(failed)?;
+        if !path.is_absolute() {
+            let message = format!("`{}` must be an absolute path", path.display());
+            return Err(SandboxError::Invalid(message));
+        }
+        sandbox.check_visible(path, &real)?;
+        let Some(sealed) = sandbox.sealed.iter().find(|sealed| sealed.starts_with(&real)) else {
+            all.push(Readable { path: path.to_owned(), real, writable });
+            return Ok(());
+        };
+        if writable {
+            return Err(SandboxError::Invalid(format!(
+                "programs must not write to `{}`: `{}` in it holds results and consents; name another folder",
+                path.display(),
+                sealed.display()
+            )));
+        }
+        for entry in fs::read_dir(&real).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            // A link may lead anywhere.
+            let is_link = entry.file_type().map_err(failed)?.is_symlink();
+            if !is_link && !sandbox.sealed.contains(&entry.path()) {
+                show(sandbox, &path.join(entry.file_name()), writable, all)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Parents first, without what is below one of them and thus there already.
+    fn outermost(mut all: Vec<Readable>) -> Vec<Readable> {
+        all.sort_by(|a, b| (&a.real, b.writable).cmp(&(&b.real, a.writable)));
+        let folders: Vec<(PathBuf, bool)> =
+            all.iter().map(|readable| (readable.real.clone(), readable.writable)).collect();
+        let below = |path: &Path, writable: bool| {
+            folders.iter().any(|(folder, shared)| {
+                folder != path && path.starts_with(folder) && (*shared || !writable)
+            })
+        };
+        all.retain(|readable| {
+            readable.path != readable.real || !below(&readable.real, readable.writable)
+        });
+        all
     }
 
     pub(super) fn run(
@@ -243,9 +304,7 @@ mod run {
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Outcome> {
         specification.check()?;
-        let Specification {
-            command, files, readable: extra, environment: variables, limits, ..
-        } = &specification;
+        let Specification { command, files, environment: variables, limits, .. } = &specification;
         let folder = if sandbox.confinement.namespaces { None } else { Some(scratch_folder()?) };
         let on_disk = |name: &str| folder.as_ref().map(|folder| folder.path().join(name));
         let (work, temporary) = (on_disk("work"), on_disk("tmp"));
@@ -284,7 +343,9 @@ mod run {
                     executable: file.executable,
                 })
                 .collect(),
-            readable: readable(extra, |path, real| sandbox.check_readable(path, real))?,
+            readable: visible(sandbox, &specification)?,
+            directory: specification.directory.clone(),
+            patience: specification.patience,
             limits: *limits,
             confinement: sandbox.confinement.clone(),
             folder: folder.as_ref().map(|folder| folder.path().to_owned()),

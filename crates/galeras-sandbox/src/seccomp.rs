@@ -15,15 +15,18 @@ use seccompiler::{
 /// the x32 interface, whose calls would otherwise pass the list.
 const NEWEST: u32 = 462;
 
-/// Denied with EPERM, with any arguments.
-const DENIED: &[c_long] = &[
-    // Sockets. `socketpair` has a rule below.
+/// Denied without a network. `socketpair` has a rule below.
+const SOCKETS: &[c_long] = &[
     libc::SYS_socket,
     libc::SYS_connect,
     libc::SYS_bind,
     libc::SYS_listen,
     libc::SYS_accept,
     libc::SYS_accept4,
+];
+
+/// Denied with EPERM, with any arguments.
+const DENIED: &[c_long] = &[
     // Other processes.
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
@@ -138,6 +141,8 @@ const ATTRIBUTES_X86: &[c_long] = &[];
 /// Work for the filter that no other layer does.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Gaps {
+    /// The program may use the network.
+    pub(crate) network: bool,
     /// The confined process, if it is not in a PID namespace.
     pub(crate) process: Option<u32>,
     /// Landlock does not hold signals back.
@@ -199,7 +204,8 @@ fn rules(gaps: Gaps) -> Result<BTreeMap<c_long, Vec<SeccompRule>>, BackendError>
     use SeccompCmpOp::{Eq, MaskedEq, Ne};
 
     let mut rules: BTreeMap<c_long, Vec<SeccompRule>> = BTreeMap::new();
-    for call in DENIED.iter().chain(DENIED_X86) {
+    let sockets = SOCKETS.iter().filter(|_| !gaps.network);
+    for call in DENIED.iter().chain(DENIED_X86).chain(sockets) {
         rules.insert(*call, Vec::new());
     }
     let attributes = ATTRIBUTES.iter().chain(ATTRIBUTES_X86).filter(|_| gaps.attributes);
@@ -209,6 +215,14 @@ fn rules(gaps: Gaps) -> Result<BTreeMap<c_long, Vec<SeccompRule>>, BackendError>
         rules.entry(call).or_default().push(SeccompRule::new(conditions)?);
         Ok::<_, BackendError>(())
     };
+
+    if gaps.network {
+        // A socket in the file system may belong to a service of the user.
+        let internet = [libc::AF_INET, libc::AF_INET6]
+            .map(|family| argument(0, Ne, u64::from(family.unsigned_abs())));
+        let internet = internet.into_iter().collect::<Result<Vec<_>, _>>()?;
+        deny(libc::SYS_socket, internet)?;
+    }
 
     // Pairs of connected streams and sequences are pipes. A datagram socket could send elsewhere.
     let unix = u64::from(libc::AF_UNIX.unsigned_abs());
@@ -278,9 +292,14 @@ mod tests {
     fn filters_compile_for_every_gap() {
         for process in [None, Some(7)] {
             for gap in [false, true] {
-                let programs =
-                    programs(Gaps { process, signals: gap, attributes: gap, permissions: gap })
-                        .unwrap();
+                let programs = programs(Gaps {
+                    network: gap,
+                    process,
+                    signals: gap,
+                    attributes: gap,
+                    permissions: gap,
+                })
+                .unwrap();
                 assert!(programs.iter().all(|program| program.len() < 4096), "{programs:?}");
             }
         }

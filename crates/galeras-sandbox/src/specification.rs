@@ -34,6 +34,19 @@ pub const SYSTEM_PATHS: [&str; 13] = [
     "/gnu/store",
 ];
 
+/// Names of servers, and certificates, which are readable in a sandbox with a network.
+pub(crate) const NETWORK_PATHS: [&str; 9] = [
+    "/etc/hosts",
+    "/etc/host.conf",
+    "/etc/nsswitch.conf",
+    "/etc/resolv.conf",
+    "/etc/ssl/cert.pem",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/pki/ca-trust/extracted",
+    "/etc/pki/tls",
+];
+
 /// A program to run, its files and its limits.
 #[derive(Debug)]
 pub struct Specification {
@@ -44,6 +57,15 @@ pub struct Specification {
     /// Folders and files that the program may read and execute, in addition to [`SYSTEM_PATHS`]: an
     /// interpreter's installation, the packages of a virtual environment.
     pub readable: Vec<PathBuf>,
+    /// Folders that the program may also write to, within the rights of its user. Files in them stay, and
+    /// no limit but that of their size counts them.
+    pub writable: Vec<PathBuf>,
+    /// The folder in which the program starts instead of [`WORK`]. It exists inside, but only those of
+    /// its files do that are readable. Without a mount namespace, the names of the others can be listed.
+    pub directory: Option<PathBuf>,
+    /// How long processes that the program has left running, after it exited with 0, may keep its standard
+    /// output open. Without any, they end with the program.
+    pub patience: Duration,
     /// Variables in addition to [`environment`], which they override.
     pub environment: BTreeMap<String, String>,
     /// The limits of the run.
@@ -63,6 +85,9 @@ impl Specification {
             command: command.into_iter().map(Into::into).collect(),
             files: Vec::new(),
             readable: Vec::new(),
+            writable: Vec::new(),
+            directory: None,
+            patience: Duration::ZERO,
             environment: BTreeMap::new(),
             limits: Limits::default(),
             stdin: Input::Empty,

@@ -148,6 +148,7 @@ fn wrong_specifications_are_refused() {
     let sandbox = sandboxes()[0].clone().seal([store.path().to_owned()]);
     let home = std::env::home_dir().unwrap();
     let readable = |path: &Path| Specification { readable: vec![path.to_owned()], ..shell("true") };
+    let writable = |path: &Path| Specification { writable: vec![path.to_owned()], ..shell("true") };
     for (specification, expected) in [
         (shell("true").file("../x", ""), "must be a path below the working directory"),
         (shell("true").file("/x", ""), "must be a path below the working directory"),
@@ -156,7 +157,7 @@ fn wrong_specifications_are_refused() {
         (readable(Path::new("/proc/self")), "name the folders that they need"),
         (readable(&home), "it contains your home folder"),
         (readable(store.path()), "holds results and consents"),
-        (readable(store.path().parent().unwrap()), "holds results and consents"),
+        (writable(store.path().parent().unwrap()), "holds results and consents"),
         (readable(Path::new("/no/such/folder")), "cannot read `/no/such/folder`"),
         (readable(Path::new("usr")), "cannot read `usr`"),
     ] {
@@ -188,6 +189,82 @@ fn readable_folders_can_be_read_and_not_written() {
         }
     }
     assert_eq!(fs::read_dir(data).unwrap().count(), 1);
+}
+
+/// A folder that anyone may use, as sandboxes of root are another user.
+fn open_folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let anyone = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    fs::set_permissions(folder.path(), anyone).unwrap();
+    folder
+}
+
+#[test]
+fn what_is_sealed_in_a_readable_folder_does_not_exist() {
+    let folder = open_folder();
+    for name in ["a/store", "a/other", "b"] {
+        fs::create_dir_all(folder.path().join(name)).unwrap();
+        fs::write(folder.path().join(name).join("file"), format!("{name}\n")).unwrap();
+    }
+    std::os::unix::fs::symlink("/etc/passwd", folder.path().join("a/link")).unwrap();
+    for sandbox in sandboxes() {
+        let sandbox = sandbox.seal([folder.path().join("a/store")]);
+        let specification = Specification {
+            readable: vec![folder.path().to_owned()],
+            directory: Some(folder.path().to_owned()),
+            ..shell("pwd; cat b/file a/other/file a/store/file a/link 2>&-; ls a/store 2>&-; true")
+        };
+        let seen = format!("{}\nb\na/other\n", folder.path().display());
+        assert_eq!(run(&sandbox, specification).stdout.text(), seen);
+    }
+}
+
+#[test]
+fn writable_folders_keep_what_is_written() {
+    for sandbox in sandboxes() {
+        let folder = open_folder();
+        let specification = Specification {
+            writable: vec![folder.path().to_owned()],
+            directory: Some(folder.path().to_owned()),
+            ..shell("echo data > file; cat file")
+        };
+        assert_eq!(run(&sandbox, specification).stdout.text(), "data\n");
+        assert_eq!(fs::read_to_string(folder.path().join("file")).unwrap(), "data\n");
+    }
+}
+
+#[test]
+fn a_network_is_there_if_it_is_wanted() {
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port();
+    let script = format!(
+        "import socket\nsocket.create_connection(('127.0.0.1', {port}))\ntry: socket.socket(socket.AF_UNIX)\n\
+         except OSError: print('connected')"
+    );
+    let program = || Specification::new(["python3", "-c", &script]);
+    for sandbox in sandboxes() {
+        assert_eq!(run(&sandbox, program()).ending, Ending::Exited(1));
+        let sandbox = sandbox.with_network();
+        let outcome = run(&sandbox, program());
+        assert_eq!(outcome.stdout.text(), "connected\n", "{}", outcome.stderr.text());
+        assert!(!outcome.layers.contains(&Layer::NetworkNamespace), "{:?}", outcome.layers);
+    }
+}
+
+#[test]
+fn an_output_that_is_left_open_is_waited_for() {
+    for sandbox in sandboxes() {
+        let patient =
+            |script: &str| Specification { patience: Duration::from_millis(500), ..shell(script) };
+        let outcome = run(&sandbox, patient("(sleep 0.2; echo b) & echo a"));
+        assert_eq!((outcome.ending, &*outcome.stdout.text()), (Ending::Exited(0), "a\nb\n"));
+        let outcome = run(&sandbox, patient("sleep 60 & echo a"));
+        assert_eq!(outcome.ending, Ending::OutputOpen);
+        let outcome = run(&sandbox, patient("sleep 60 >/dev/null 2>&1 & echo a"));
+        assert_eq!(outcome.ending, Ending::Exited(0));
+        let outcome = run(&sandbox, shell("sleep 60 & echo a"));
+        assert_eq!(outcome.ending, Ending::Exited(0));
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! events.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,7 @@ use datafusion::execution::context::SessionContext;
 use super::error::RunError;
 use crate::locked;
 use crate::plan::{Plan, PlannedStep};
+use crate::trust::consent_folders;
 use galeras_base::digest::Digest;
 use galeras_base::memory_guard::{ActiveWork, active};
 use galeras_base::scratch::LazyScratch;
@@ -18,7 +19,7 @@ use galeras_chat::Budget;
 use galeras_operator::event::{EventSink, RunEvent};
 use galeras_operator::{BoundStep, LowerContext, Lowering, RunEnv, Tell};
 use galeras_sql::session::{StoredBlob, bounded_session, session, spilling_session};
-use galeras_store::{MemoPart, RecipeParts, Store, timestamp};
+use galeras_store::{MemoPart, RecipeParts, Store, StoreLocation, timestamp};
 
 /// A step without its plan.
 #[derive(Clone, Copy)]
@@ -87,6 +88,11 @@ impl StepContext {
             env: env.clone(),
             forced,
             budget,
+            sealed: folder_of(store)
+                .into_iter()
+                .chain([task.downloads.to_path_buf()])
+                .chain(consent_folders())
+                .collect(),
             retry: Arc::default(),
             tell: event_sender(task.name, task.bound.work_unit(), &env.events),
         };
@@ -148,6 +154,14 @@ impl StepContext {
 
     pub(super) fn warn(&self, message: String) {
         (self.lower.tell)(Tell::Warning(message));
+    }
+}
+
+/// The folder of a store, if it is in one.
+pub(super) fn folder_of(store: &Store) -> Option<PathBuf> {
+    match StoreLocation::parse(store.location()) {
+        Ok(StoreLocation::Folder(folder)) => std::path::absolute(folder).ok(),
+        _ => None,
     }
 }
 

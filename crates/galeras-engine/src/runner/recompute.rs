@@ -17,7 +17,7 @@ use futures::StreamExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::compute::{compute, compute_rows};
-use super::context::{StepContext, StepTask};
+use super::context::{StepContext, StepTask, folder_of};
 use super::error::RunError;
 use super::input::{StoredInput, input_size, open, open_port};
 use super::key::{StepManifests, artifact, step_key};
@@ -64,7 +64,10 @@ impl Recomputation<'_> {
             Lowering::Row(_) | Lowering::Table(_) => {}
         }
         for demand in step.step.demands() {
-            if matches!(demand.access, Access::Host { .. } | Access::Variable { .. }) {
+            if matches!(
+                demand.access,
+                Access::Host { .. } | Access::Variable { .. } | Access::Network { .. }
+            ) {
                 return Ok(Some("needs a network".into()));
             }
             if let Some(refused) = self.env.consent.refusal(&demand.access) {
@@ -106,7 +109,10 @@ impl Recomputation<'_> {
         let spending = RunSpending::new(self.plan);
         let bytes = input_size(step, self.done).map(|(_, bytes)| bytes);
         let task = StepTask::of(self.plan, step);
-        StepContext::new(&task, scratch, &self.env, spending.budget(at), bytes, true)
+        let budget = spending.budget(at);
+        let mut cx = StepContext::new(&task, scratch, &self.env, budget, bytes, true)?;
+        cx.lower.sealed.extend(folder_of(self.store));
+        Ok(cx)
     }
 
     /// Nothing else is computed at the same time.

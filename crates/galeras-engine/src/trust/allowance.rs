@@ -1,5 +1,5 @@
-//! The items of `--allow`: `exec`, `env:NAME=HOST`, `host:HOST`, `read:PATH`, `write:PATH`,
-//! `send:FROM=HOST`.
+//! The items of `--allow`: `exec`, `unsandboxed`, `network`, `env:NAME=HOST`, `host:HOST`, `read:PATH`,
+//! `write:PATH`, `send:FROM=HOST`.
 //!
 //! A host means its server over TLS. Any other connection is written with its scheme
 //! (`http://HOST`): consent to TLS is not consent to send the same unencrypted.
@@ -21,6 +21,10 @@ use galeras_operator::{Access, DataSource, ServerAddress};
 pub enum Allowance {
     /// Any program.
     Program,
+    /// Any program without a sandbox.
+    Unsandboxed,
+    /// The network, for any program in a sandbox.
+    Network,
     /// The value of a variable may go to a server.
     Variable {
         /// The variable.
@@ -49,10 +53,14 @@ impl Allowance {
     /// # Errors
     /// A text that lists the kinds of items.
     pub fn parse(text: &str) -> Result<Self, String> {
-        if text == "exec" {
-            return Ok(Self::Program);
+        match text {
+            "exec" => return Ok(Self::Program),
+            "unsandboxed" => return Ok(Self::Unsandboxed),
+            "network" => return Ok(Self::Network),
+            _ => {}
         }
-        let usage = "write exec, env:NAME=HOST, host:HOST, read:PATH, write:PATH or send:FROM=HOST";
+        let usage = "write exec, unsandboxed, network, env:NAME=HOST, host:HOST, read:PATH, write:PATH or \
+                     send:FROM=HOST";
         let (kind, rest) = text.split_once(':').ok_or(usage)?;
         let path = |text: &str| {
             let path = PathBuf::from(OsString::from_vec(decoded(text)));
@@ -96,6 +104,8 @@ impl Allowance {
     pub fn of(access: &Access) -> Self {
         match access {
             Access::Program { .. } => Self::Program,
+            Access::Unsandboxed { .. } => Self::Unsandboxed,
+            Access::Network { .. } => Self::Network,
             Access::Variable { name, to } => {
                 Self::Variable { name: name.clone(), host: server(to) }
             }
@@ -111,7 +121,9 @@ impl Allowance {
     /// True if it allows this action, whose paths are resolved.
     pub fn covers(&self, access: &Access) -> bool {
         match (self, access) {
-            (Self::Program, Access::Program { .. }) => true,
+            (Self::Program, Access::Program { .. })
+            | (Self::Unsandboxed, Access::Unsandboxed { .. })
+            | (Self::Network, Access::Network { .. }) => true,
             (Self::Variable { name, host }, Access::Variable { name: wanted, to }) => {
                 name == wanted && *host == server(to)
             }
@@ -140,6 +152,8 @@ impl fmt::Display for Allowance {
         let path = |path: &Path| encoded(path.as_os_str().as_bytes());
         match self {
             Self::Program => f.write_str("exec"),
+            Self::Unsandboxed => f.write_str("unsandboxed"),
+            Self::Network => f.write_str("network"),
             Self::Variable { name, host } => {
                 let [name, host] = [name, host].map(|text| encoded_part(text.as_bytes()));
                 write!(f, "env:{name}={host}")
@@ -246,6 +260,8 @@ mod tests {
             Access::Send { from: DataSource::Path(odd), to: None },
             Access::Send { from: DataSource::Server(local), to: Some(other) },
             Access::Program { command: "x".into(), folder: "/".into(), files: Vec::new() },
+            Access::Unsandboxed { command: "x".into() },
+            Access::Network { command: "x".into() },
         ] {
             let text = Allowance::of(&access).to_string();
             assert!(!text.contains(',') && !text.chars().any(char::is_control), "{text}");
@@ -319,7 +335,11 @@ mod tests {
         let any = Allowance::parse("send:/srv/data=*").unwrap();
         assert!(any.covers(&sends("/srv/data/x", None)));
         assert!(any.covers(&sends("/srv/data/x", Some("http://h.example/v1"))));
-        for wrong in ["", "execute", "env:KEY", "env:=h", "read:", "network", "write", "send:x"] {
+        // A program in a sandbox is not one outside of it.
+        let exec = Allowance::parse("exec").unwrap();
+        assert!(!exec.covers(&Access::Unsandboxed { command: "x".into() }));
+        assert!(!exec.covers(&Access::Network { command: "x".into() }));
+        for wrong in ["", "execute", "env:KEY", "env:=h", "read:", "net", "write", "send:x"] {
             assert!(Allowance::parse(wrong).is_err(), "{wrong}");
         }
     }

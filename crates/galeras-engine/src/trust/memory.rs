@@ -99,6 +99,11 @@ fn identity(store: &Path) -> io::Result<Value> {
     Ok(json!({"format": FORMAT, "store": path, "inode": about.ino(), "born": born}))
 }
 
+/// The folders with the user's consents, for programs not to see them.
+pub(crate) fn consent_folders() -> Vec<PathBuf> {
+    ["trust", "stores"].into_iter().filter_map(data_folder).collect()
+}
+
 /// A folder in the user's data folder.
 fn data_folder(name: &str) -> Option<PathBuf> {
     let variable =

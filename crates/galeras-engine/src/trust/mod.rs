@@ -24,6 +24,7 @@ use galeras_workflow::SourceSpan;
 pub use allowance::Allowance;
 pub(crate) use flow::DataFlow;
 pub use ground::Ground;
+pub(crate) use memory::consent_folders;
 pub use memory::{StoreMemory, TrustMemory};
 
 /// All consent for a workflow: actions that need none, and consent of the command line, of earlier
@@ -122,9 +123,9 @@ pub struct AccessRequest {
 const REMOTE: &str = "`remote`";
 
 impl AccessRequest {
-    /// True if results are read from there.
-    pub fn is_remote(&self) -> bool {
-        self.by.iter().any(|by| by == REMOTE)
+    /// True if only steps need it, not an output, the report or the remote.
+    pub fn is_of_steps(&self) -> bool {
+        self.by.iter().all(|by| by.starts_with("step "))
     }
 }
 
@@ -180,6 +181,12 @@ pub fn report_request(plan: &Plan, out: &Path) -> Option<AccessRequest> {
 pub fn phrase(access: &Access) -> String {
     match access {
         Access::Program { command, .. } => format!("runs a program: `{}`", escape_all(command)),
+        Access::Unsandboxed { command } => {
+            format!("runs a program without a sandbox: `{}`", escape_all(command))
+        }
+        Access::Network { command } => {
+            format!("lets a program reach any server: `{}`", escape_all(command))
+        }
         Access::Variable { name, to } => {
             let open = if to.is_encrypted() { "" } else { ", unencrypted" };
             let (name, to) = (escape_all(name), escape_all(&to.to_string()));

@@ -1,5 +1,6 @@
 //! `exec`: rows from an external program.
 
+mod confined;
 mod process;
 mod tables;
 
@@ -13,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use self::process::{room, run, shown};
+use self::process::{room, shown};
 use self::tables::{read_table, write_table};
 use galeras_base::digest::Digest;
 use galeras_base::small_file;
@@ -23,6 +24,8 @@ use galeras_operator::{
     TableStep, TypedOperator, args_schema, parse_column,
 };
 use galeras_workflow::code::Code;
+
+use crate::sandbox::SandboxArg;
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -35,13 +38,17 @@ struct Args {
     format: Format,
     /// The columns that the command prints: name -> type, as in a `schema:` contract.
     output: Map<String, Value>,
-    /// Files that the command reads, relative to the workflow file; their content enters the
-    /// key, so a changed file is a reason to run.
+    /// Files that the command reads, relative to the workflow file: a sandbox has no others. Their
+    /// content enters the key, so a changed file is a reason to run.
     #[serde(default)]
     files: Vec<String>,
     /// The columns that identify a row; `id` if there is one, else all columns.
     #[serde(default)]
     key: Option<Vec<String>>,
+    /// The confinement of the command: `auto`, `none`, or `auto` with more rights. All but `auto` need
+    /// consent of their own.
+    #[serde(default)]
+    sandbox: SandboxArg,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -66,7 +73,7 @@ impl TypedOperator for ExecOperator {
 
     const DESCRIPTOR: Descriptor = Descriptor {
         name: "exec",
-        version: 1,
+        version: 2,
         grain: Grain::of::<BoundExec, _>(),
         effect: Effect::External,
         inputs: InputPorts::Any,
@@ -103,6 +110,7 @@ impl TypedOperator for ExecOperator {
                 errors.push(error.help("paths are relative to the workflow file"));
             }
         }
+        errors.extend(args.sandbox.check(&cx.base));
         ArgError::none(errors)?;
         let table = TableSchema::new(Arc::clone(&schema), args.key.clone());
         let base = cx.base.clone();
@@ -123,12 +131,16 @@ impl BoundStep for BoundExec {
         // The order of the columns is part of the result, so it enters the key.
         let output: Vec<Value> =
             self.args.output.iter().map(|(name, kind)| json!([name, kind])).collect();
-        json!({
+        let mut args = json!({
             "command": self.args.command,
             "format": self.args.format,
             "output": output,
             "key": self.ports[0].table.key,
-        })
+        });
+        if !self.args.sandbox.is_default() {
+            args["sandbox"] = json!(self.args.sandbox);
+        }
+        args
     }
 
     fn ports(&self) -> &[Port] {
@@ -153,8 +165,16 @@ impl BoundStep for BoundExec {
         let command = self.args.command.clone();
         // A missing file is an error of the key and needs no consent.
         let files = self.side_files().unwrap_or_default();
+        let rights = self.args.sandbox.demands(&command, &self.base);
         let access = Access::Program { command, folder: self.base.clone(), files };
-        vec![Demand::new("command", access)]
+        let mut demands = vec![Demand::new("command", access)];
+        // In a sandbox it sees these, and a link may lead anywhere. Without one it sees everything.
+        if !self.args.sandbox.is_none() {
+            let reads = self.local_files().into_iter();
+            demands.extend(reads.map(|(at, path)| Demand::new(at, Access::Read { path })));
+        }
+        demands.extend(rights);
+        demands
     }
 
     fn local_files(&self) -> Vec<(String, PathBuf)> {
@@ -186,7 +206,11 @@ impl TableStep for BoundExec {
                 files.push((name, path));
             }
             let (command, output) = (&self.args.command, scratch.join("output"));
-            run(command, cx, &files, &output).await?;
+            if self.args.sandbox.is_none() {
+                process::run(command, cx, &files, &output).await?;
+            } else {
+                confined::run(&self.args, cx, &files, &output).await?;
+            }
             let batches = read_table(&output, self.args.format, &self.schema).map_err(|what| {
                 let command = shown(command);
                 StepError::new(format!(

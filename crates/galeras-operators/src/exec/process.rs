@@ -1,5 +1,5 @@
-//! Runs the command, and stores its output. All of its processes end with the command, the run, or
-//! the program, even if that is killed.
+//! Runs the command without a sandbox, and stores its output. All of its processes end with the command, the
+//! run, or the program, even if that is killed.
 //!
 //! Its standard output is a pipe and not a file: a program that ignores a full disk would otherwise
 //! lose rows and report success.
@@ -23,12 +23,12 @@ use tokio::time::timeout;
 use galeras_operator::{LowerContext, StepError};
 
 /// The time for which a finished command's children may keep standard output open without writing.
-const GRACE: Duration = Duration::from_secs(10);
+pub(super) const GRACE: Duration = Duration::from_secs(10);
 
-const CHUNK: usize = 1 << 16;
+pub(super) const CHUNK: usize = 1 << 16;
 
 /// The bytes of the standard error that are kept: its end.
-const ERRORS: usize = 2_000;
+pub(super) const ERRORS: usize = 2_000;
 
 /// How long the rest of the standard error is waited for after the end of all processes.
 const REST: Duration = Duration::from_secs(1);
@@ -76,19 +76,8 @@ pub(super) async fn run(
         () = cx.env.cancel.cancelled() => return Err(StepError::interrupted()),
         never = listen => match never {},
     };
-    let ended = ended.map_err(|error| {
-        let message = format!("cannot keep what the command {name} prints: {error}");
-        StepError::new(message).because(error).help(room())
-    })?;
-    let Some(status) = ended else {
-        let message = format!(
-            "the command {name} has ended, but what it left running still has its standard output \
-             open"
-        );
-        let help = "wait for it in the command (`wait`), or send what it prints elsewhere \
-                    (`>/dev/null &`)";
-        return Err(StepError::new(message).help(help));
-    };
+    let ended = ended.map_err(|error| not_kept(&name, error))?;
+    let Some(status) = ended else { return Err(still_open(&name)) };
     drop(group);
     if status.success() {
         return Ok(());
@@ -104,6 +93,20 @@ pub(super) async fn run(
         message.push_str(&format!("; it said:\n{}", said.trim()));
     }
     Err(StepError::new(message))
+}
+
+pub(super) fn not_kept(name: &str, error: io::Error) -> StepError {
+    let message = format!("cannot keep what the command {name} prints: {error}");
+    StepError::new(message).because(error).help(room())
+}
+
+pub(super) fn still_open(name: &str) -> StepError {
+    let message = format!(
+        "the command {name} has ended, but what it left running still has its standard output open"
+    );
+    let help = "wait for it in the command (`wait`), or send what it prints elsewhere \
+                (`>/dev/null &`)";
+    StepError::new(message).help(help)
 }
 
 /// The advice if temporary files do not fit.
@@ -167,7 +170,7 @@ pub(super) fn shown(command: &str) -> String {
 }
 
 /// The status, with the signal that a shell reports as a number above 128.
-fn explained(status: ExitStatus) -> String {
+pub(super) fn explained(status: ExitStatus) -> String {
     const NAMES: &[(i32, &str)] = &[
         (1, "SIGHUP"),
         (2, "SIGINT"),

@@ -30,7 +30,7 @@ pub(crate) fn exec_output(input: &[u8]) {
         _ => "jsonl",
     };
     let text = format!(
-        "galeras: 1\nsteps:\n  data:\n    op: exec\n    with:\n      command: cat printed\n      \
+        "galeras: 1\nsteps:\n  data:\n    op: exec\n    with:\n      sandbox: none\n      command: cat printed\n      \
          format: {format}\n      output: {{ id: utf8!, x: int64, y: float64, names: list<utf8> }}\n"
     );
     computed(&folder, &text, 0);
@@ -82,6 +82,7 @@ fn context(folder: &Path) -> LowerContext {
         forced: false,
         retry: Arc::default(),
         budget: galeras_chat::Budget::unlimited(),
+        sealed: Vec::new(),
         tell: Arc::new(|_| ()),
     }
 }
