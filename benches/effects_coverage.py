@@ -10,8 +10,8 @@ cover more.
 - overlap: arms whose propensity scores are outside of 0.05 to 0.95 in 0, 10 and 19 % of the rows,
   as they are, trimmed (`overlap: trim`) and by overlap weights (`estimand: ato`); the outcome is
   linear in the confounder, or curved for the estimators that need no model of it
-- rates: `describe` of 20 answers that pass with probability 0.5 to 0.99, by Wilson's and by the exact
-  interval
+- rates: `describe` of 20 answers that pass with probability 0.5 to 0.99, by Wilson's and by the
+  exact interval
 - pass@k: `describe` of the estimates of 20 or 164 problems, of 20 answers each, whose probabilities
   are drawn from a beta distribution; and of answers in repositories, by cluster. Where nearly all
   problems are solved only the exact interval has limits

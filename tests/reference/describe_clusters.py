@@ -6,10 +6,10 @@
 The pinned peer is installed into a virtual environment at first use (`in_venv`, harness.py). A mean
 with a cluster-robust interval is a regression on a constant: statsmodels' OLS with
 `cov_type="cluster"` and `use_t`; a rate one in a binomial GLM. A rate of 1 has Wilson's interval of
-as many rows as there are clusters; without clusters a rate has Wilson's interval. With `interval: exact`
-the interval is Clopper and Pearson's (SciPy's beta distribution), with clusters that of the effective
-number of rows (Korn and Graubard 1998). The rows are in the file: seeded, clusters of unequal size, a
-group of two clusters, and absent values.
+as many rows as there are clusters; without clusters a rate has Wilson's interval. With `interval:
+exact` the interval is Clopper and Pearson's (SciPy's beta distribution), with clusters that of the
+effective number of rows (Korn and Graubard 1998). The rows are in the file: seeded, clusters of
+unequal size, a group of two clusters, and absent values.
 """
 
 import json
@@ -83,7 +83,9 @@ def expected(table, clustered, by_tails=False):
             if by_tails:
                 mean, rows_of, sure = values.mean(), len(values), values.min() == 1
                 if not sure:
-                    rows_of = effective(mean, fit.bse[0], rows_of, clusters if clustered else rows_of)
+                    rows_of = effective(
+                        mean, fit.bse[0], rows_of, clusters if clustered else rows_of
+                    )
                 elif clustered:
                     rows_of = clusters
                 if rate and not clustered:
