@@ -77,7 +77,7 @@ outputs:
 """
 # The comparison of workflows/humaneval.yaml, which is EvalPlus'.
 PLUS = """\
-import copy, json, math
+import answer, copy, json, math
 
 def near(out, wanted, atol):
     if isinstance(wanted, (list, tuple)):
@@ -95,7 +95,7 @@ def same(out, wanted, atol):
 solution = {}
 exec(%(solution)r, solution)
 for given in json.loads(%(inputs)r):
-    out = %(name)s(*copy.deepcopy(given))
+    out = answer.%(name)s(*copy.deepcopy(given))
     if %(name)r == "find_zero":
         assert abs(sum(c * math.pow(out, i) for i, c in enumerate(given[0]))) <= %(atol)r
     else:
@@ -112,7 +112,9 @@ def read(path: Path) -> list:
 
 
 def tests_of(problem: dict) -> str:
-    return f"{problem['test']}\ncheck({problem['entry_point']})\n"
+    """The tests, with the functions of the question that they use; they are another process."""
+    name = problem["entry_point"]
+    return f"{problem['prompt']}\n{problem['test']}\nimport answer\ncheck(answer.{name})\n"
 
 
 def executed(args, folder: Path, rows: list, cache: str = "cache"):
@@ -340,14 +342,15 @@ def verdicts(args, work, problems, verdict):
     differences("EvalPlus", ours, theirs, answers, verdict)
 
 
-def bare(work: Path, rows: list) -> float:
-    """Seconds of an interpreter for each program with its tests."""
+def bare(work: Path, answers: list) -> float:
+    """Seconds of an interpreter for each program with its tests, in one process."""
     folder, python = work / "bare", shutil.which("python3")
     folder.mkdir()
     files = []
-    for at, row in enumerate(rows):
-        file = folder / f"{at}.py"
-        file.write_text(f"{row['program']}\n{row['tests']}", encoding="utf-8")
+    for at, answer in enumerate(answers):
+        problem, file = answer["problem"], folder / f"{at}.py"
+        text = f"{problem['prompt']}{answer['completion']}\n{problem['test']}\n"
+        file.write_text(f"{text}check({problem['entry_point']})\n", encoding="utf-8")
         files.append(file)
 
     def one(file):
@@ -387,7 +390,7 @@ def overhead(args, work, problems, verdict):
 
     answers = sampled(args.samples)
     rows = rows_of(answers)
-    alone = bare(work, rows)
+    alone = bare(work, answers)
     done, _ = executed(args, work / "overhead", rows)
     again, _ = executed(args, work / "overhead", rows)
     more, _ = executed(args, work / "overhead", rows_of(sampled(args.samples + 1)))
