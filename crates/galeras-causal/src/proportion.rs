@@ -48,7 +48,7 @@ pub fn clustered_interval(
 }
 
 /// Clopper and Pearson's exact interval of level `1 - alpha` for a proportion of `n` independent rows
-/// (Biometrika 1934, 26:404): it covers at least that often, whatever the proportion is. `n` need not
+/// (Biometrika 1934, 26:404): it covers at least that often, for every proportion. `n` need not
 /// be whole. Equals SciPy's `binomtest(…).proportion_ci(method="exact")`.
 pub fn exact_interval(proportion: f64, n: f64, alpha: f64) -> (f64, f64) {
     let (successes, failures) = (proportion * n, (1.0 - proportion) * n);
