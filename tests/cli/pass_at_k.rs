@@ -1,8 +1,11 @@
 //! The page "Run the code" and `workflows/humaneval.yaml`: from published problems to pass@k, without a
 //! model. The published solution passes every test, an echo of the question none.
 
+use serde_json::json;
+
 use crate::harness::Project;
 use crate::paper::table;
+use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest};
 
 const PAGE: &str = include_str!("../../docs/pass-at-k.md");
 
@@ -42,8 +45,8 @@ fn the_page_leads_from_problems_to_a_table_and_a_figure() {
     }
 }
 
-#[test]
-fn published_solutions_pass_in_every_published_form_and_echoes_do_not() {
+/// A project with the shipped workflow and its problems.
+fn shipped() -> Project {
     let project = Project::empty();
     for (name, text) in [
         ("humaneval.yaml", include_str!("../../workflows/humaneval.yaml")),
@@ -52,9 +55,16 @@ fn published_solutions_pass_in_every_published_form_and_echoes_do_not() {
         project.write(name, text);
     }
     for (format, text) in PROBLEMS {
-        let file = format!("problems/{format}.jsonl");
-        project.write(&file, text);
-        let set = [format!("format={format}"), format!("path={file}")];
+        project.write(&format!("problems/{format}.jsonl"), text);
+    }
+    project
+}
+
+#[test]
+fn published_solutions_pass_in_every_published_form_and_echoes_do_not() {
+    let project = shipped();
+    for (format, _) in PROBLEMS {
+        let set = [format!("format={format}"), format!("path=problems/{format}.jsonl")];
         project.run_file("humaneval.yaml", &set).exits(0);
         let board = table(&project.read("humaneval/leaderboard.csv"));
         // Three scores of two baselines under two prompts.
@@ -75,4 +85,52 @@ fn published_solutions_pass_in_every_published_form_and_echoes_do_not() {
     // A file of another form is refused.
     let set = ["format=mbpp".to_owned(), "path=problems/humaneval.jsonl".to_owned()];
     project.run_file("humaneval.yaml", &set).exits(1);
+}
+
+/// A right program for seeds that are even.
+fn answer(asked: &ChatRequest) -> String {
+    let programs = [
+        (
+            "running_total",
+            "    return [sum(given[0][:at]) for at in range(1, len(given[0]) + 1)]\n",
+        ),
+        ("vowels", "    return sum(given[0].lower().count(letter) for letter in 'aeiou')\n"),
+        ("middle", "    return (given[0] + given[1]) / 2\n"),
+    ];
+    let said = asked.said().join("\n");
+    let (name, body) = programs.iter().find(|(name, _)| said.contains(*name)).unwrap();
+    let is_right = asked.body["seed"].as_i64().unwrap() % 2 == 0;
+    let body = if is_right { *body } else { "    return None\n" };
+    format!("Here it is:\n```python\ndef {name}(*given):\n{body}```\n")
+}
+
+#[test]
+fn answers_of_models_are_counted_by_problem_and_more_samples_ask_only_for_them() {
+    let api = ChatApi::start();
+    api.script(|asked| {
+        Some(ChatFault::Message(json!({"role": "assistant", "content": answer(asked)})))
+    });
+    let project = shipped();
+    let price = "price: { input: 0, output: 0 }";
+    let models =
+        format!("models=[{{ name: m, base_url: \"{}\", api_key_env: \"\", {price} }}]", api.url());
+    // Seeds 42 and 44 are right, 43 is not: one of two answers, then two of three.
+    for (samples, asked, [one, any, all]) in
+        [(2, 12, ["0.5", "1.0", "0.0"]), (3, 6, ["0.6667", "1.0", "0.3333"])]
+    {
+        let set =
+            [models.clone(), "answers=models".into(), "k=2".into(), format!("samples={samples}")];
+        project.run_file("humaneval.yaml", &set).exits(0);
+        assert_eq!(api.take().len(), asked);
+        let board = table(&project.read("humaneval/leaderboard.csv"));
+        assert_eq!(board.len(), 6);
+        for line in &board {
+            let wanted = match line["score"].as_str() {
+                "pass_at_1" => one,
+                "pass_at_k" => any,
+                _ => all,
+            };
+            assert_eq!(line["mean"], wanted, "{line:?}");
+        }
+    }
 }
