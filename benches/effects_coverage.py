@@ -10,7 +10,11 @@ cover more.
 - overlap: arms whose propensity scores are outside of 0.05 to 0.95 in 0, 10 and 19 % of the rows,
   as they are, trimmed (`overlap: trim`) and by overlap weights (`estimand: ato`); the outcome is
   linear in the confounder, or curved for the estimators that need no model of it
-- rates: `describe` of 20 answers that pass with probability 0.5 to 0.99
+- rates: `describe` of 20 answers that pass with probability 0.5 to 0.99, by Wilson's and by the
+  exact interval
+- pass@k: `describe` of the estimates of 20 or 164 problems, of 20 answers each, whose probabilities
+  are drawn from a beta distribution; and of answers in repositories, by cluster. Where nearly all
+  problems are solved only the exact interval has limits
 - losses: non-inferiority of an outcome of which less is better; the share of data sets that are
   called noninferior or superior where the truth lies at the margin (5 %), far beyond it (none) and
   where there is no effect
@@ -109,6 +113,36 @@ def rate(p):
     return rows
 
 
+def passes(problems, a, b, k):
+    """The estimate of pass@k of each problem, from 20 answers."""
+
+    def rows(rng):
+        for _ in range(problems):
+            p = rng.betavariate(a, b)
+            wrong = sum(rng.random() >= p for _ in range(20))
+            yield [f"{1 - math.comb(wrong, k) / math.comb(20, k):.17g}"]
+
+    return rows
+
+
+def answers_of(repositories, a, b):
+    """Five answers in each repository, which pass with a probability of their own."""
+
+    def rows(rng):
+        for repo in range(repositories):
+            p = rng.betavariate(a, b)
+            for _ in range(5):
+                yield [int(rng.random() < p), repo]
+
+    return rows
+
+
+def any_of(a, b, k):
+    """The probability that one of k answers passes, over problems."""
+    none = math.lgamma(b + k) + math.lgamma(a + b) - math.lgamma(b) - math.lgamma(a + b + k)
+    return 1 - math.exp(none)
+
+
 def write(path, header, case, rows, sets):
     rng, number = random.Random(case), 0
     with open(path, "w") as file:
@@ -190,9 +224,47 @@ def rates(args, work, report):
         case = f"rates {p}"
         if args.only not in case:
             continue
-        steps = {"rate": ("describe", "columns: [passed], by: [set]", "")}
-        for _, found in analysed(args, work, case, ["passed"], rate(p), steps):
-            report.covered(case, found, p, WIDE, bounds=(0, 1))
+        given = "columns: [passed], by: [set]"
+        steps = {
+            "rate": ("describe", given, ""),
+            "exact": ("describe", f"{given}, interval: exact", ""),
+        }
+        for step, found in analysed(args, work, case, ["passed"], rate(p), steps):
+            name = case if step == "rate" else f"{case}, exact"
+            report.covered(name, found, p, WIDE, bounds=(0, 1))
+
+
+def pass_at_k(args, work, report):
+    for problems, a, b, k in [
+        (20, 0.5, 0.5, 1),
+        (20, 2, 0.3, 5),
+        (164, 0.5, 0.5, 1),
+        (164, 0.5, 0.5, 5),
+        (164, 2, 0.3, 5),
+    ]:
+        truth = any_of(a, b, k)
+        case = f"pass@{k} of {problems} problems, {truth:.2f}"
+        if args.only not in case:
+            continue
+        given = "columns: [solved], by: [set]"
+        steps = {
+            "mean": ("describe", given, ""),
+            "exact": ("describe", f"{given}, interval: exact", ""),
+        }
+        rows = passes(problems, a, b, k)
+        for step, found in analysed(args, work, case, ["solved"], rows, steps):
+            # Student's interval of a mean of 0.99 is too short in both.
+            limits = WIDE if step == "exact" else LIMITS if truth < 0.9 else (0, 100)
+            report.covered(f"{case}, {step}", found, truth, limits)
+    for repositories, a, b in [(20, 2, 0.3), (50, 0.5, 0.5)]:
+        truth = a / (a + b)
+        case = f"pass@1 in {repositories} repositories, {truth:.2f}"
+        if args.only not in case:
+            continue
+        given = "columns: [passed], by: [set], cluster: repo, interval: exact"
+        rows, steps = answers_of(repositories, a, b), {"exact": ("describe", given, "")}
+        for _, found in analysed(args, work, case, ["passed", "repo"], rows, steps):
+            report.covered(case, found, truth, WIDE, bounds=(0, 1))
 
 
 def losses(args, work, report):
@@ -246,7 +318,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="only cases whose name has this text")
     args = parser.parse_args()
     work, report = work_folder(args), Report()
-    for part in (overlap, rates, losses, ties):
+    for part in (overlap, rates, pass_at_k, losses, ties):
         part(args, work, report)
     table(["case", "covered, %", "refused, %", "limits"], report.lines)
     return report.verdict.end()

@@ -161,13 +161,19 @@ fn statistics_are_those_of_the_textbook_and_of_a_regression_on_a_constant() {
     let data = text(&peer, "csv");
     let columns = "columns: [x, y, passed, share], by: [g]";
     let alpha = &peer["alpha"];
-    for (list, cluster) in [("independent", ""), ("expected", ", cluster: repo")] {
-        let with = format!("{columns}{cluster}, alpha: {alpha}");
+    for (list, more) in [
+        ("independent", ""),
+        ("expected", ", cluster: repo"),
+        ("exact_independent", ", interval: exact"),
+        ("exact", ", cluster: repo, interval: exact"),
+    ] {
+        let with = format!("{columns}{more}, alpha: {alpha}");
         let rows = described(&with).with("data.csv", data).ran().rows("table");
         for wanted in peer[list].as_array().unwrap() {
             let same = |r: &&Value| r["g"] == wanted["group"] && r["column"] == wanted["column"];
             let row = rows.iter().find(same).unwrap();
-            assert!(cluster.is_empty() || row["n_clusters"] == wanted["n_clusters"], "{row}");
+            let clustered = more.contains("cluster");
+            assert!(!clustered || row["n_clusters"] == wanted["n_clusters"], "{row}");
             for name in ["mean", "standard_error", "ci_low", "ci_high"] {
                 let (ours, theirs) = (row[name].as_f64().unwrap(), wanted[name].as_f64().unwrap());
                 let near = 1e-9 * theirs.abs().max(1e-3);

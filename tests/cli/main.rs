@@ -84,6 +84,7 @@ mod output_places;
 mod outputs;
 mod paper;
 mod params;
+mod pass_at_k;
 mod past_runs;
 mod plain_tables;
 mod power;

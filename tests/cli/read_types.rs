@@ -38,6 +38,39 @@ fn read_takes_values_as_the_types_that_are_declared() {
 }
 
 #[test]
+fn read_keeps_values_of_any_kind_as_json_texts_and_columns_may_be_absent() {
+    let types = ", types: { x: json, tests: 'list<utf8>?' }";
+    let rows = [
+        "{\"id\":\"a\",\"x\":[1, [\"y\", 2.50]]}",
+        "{\"id\":\"b\",\"x\":123456789012345678901234567890}",
+        "{\"id\":\"c\",\"x\":null}",
+    ];
+    for (file, text) in
+        [("d.jsonl", rows.join("\n")), ("d.json", format!("[{}]", rows.join(",\n")))]
+    {
+        let found = project(file, text, types).ran().rows("data");
+        let texts: Vec<_> = found.iter().map(|row| row["x"].as_str()).collect();
+        let wanted = [Some("[1, [\"y\", 2.50]]"), Some("123456789012345678901234567890"), None];
+        assert_eq!(texts, wanted, "{file}");
+        assert!(found.iter().all(|row| row["tests"].is_null()), "{file}");
+    }
+    refuses("d.jsonl", rows[0], ", types: { x: 'json!?' }", &["leave out the `!`"]);
+    refuses("d.jsonl", rows[0], ", types: { y: json }", &["no column `y`"]);
+    refuses("d.jsonl", rows[0], "", &["the column `x.[]` is"]);
+}
+
+#[test]
+fn read_decompresses_what_gzip_wrote() {
+    let project = project("d.jsonl", "{\"id\":\"a\",\"x\":1}\n{\"id\":\"b\",\"x\":2}\n", "");
+    let plain = project.run_ok(&[]).step("data")["digest"].clone();
+    project.sh("gzip d.jsonl").exits(0);
+    project.change("d.jsonl", "d.jsonl.gz");
+    assert_eq!(project.run_ok(&[]).step("data")["digest"], plain);
+    let words = ["cannot read `d.jsonl.gz`"];
+    refuses("d.jsonl.gz", [0x1f_u8, 0x8b, 0, 0], "", &words);
+}
+
+#[test]
 fn read_names_the_value_that_does_not_fit() {
     let csv = "id,day\na,2020-02-28\nb,2020-02-29\nc,2020-02-30\n";
     let words = "`d.csv`: line 4: the column `day` is `2020-02-30`";

@@ -176,16 +176,26 @@ fn pass_at_k_is_the_unbiased_estimate() {
     for (n, c, k, wanted) in [(9, 0, 9, 0.0), (9, 9, 1, 1.0), (100_000, 50_000, 1, 0.5)] {
         rows.push(json!({"id": format!("is {wanted}"), "n": n, "c": c, "k": k}));
     }
+    // Fractions of binomial coefficients: C(c, k) / C(n, k), the chance that all are right.
+    let all = [(10, 8, 5, 2.0 / 9.0), (10, 3, 2, 1.0 / 15.0), (10, 3, 5, 0.0), (9, 9, 9, 1.0)];
+    for (n, c, k, _) in all {
+        rows.push(json!({"id": format!("all {n} {c} {k}"), "n": n, "c": c, "k": k}));
+    }
     let steps = "  asked:
     op: sql
     from: data
-    with: { query: 'SELECT id, pass_at_k(n, c, k) AS p FROM input' }
+    with: { query: 'SELECT id, pass_at_k(n, c, k) AS p, pass_hat_k(n, c, k) AS q FROM input' }
 ";
-    for (id, row) in by_id(&ran(&rows, steps), "asked") {
+    let asked = by_id(&ran(&rows, steps), "asked");
+    for (n, c, k, wanted) in all {
+        let id = format!("all {n} {c} {k}");
+        close(&asked[&id]["q"], wanted, &id);
+    }
+    for (id, row) in asked.into_iter().filter(|(id, _)| !id.starts_with("all")) {
         match (goldens.get(&id), id.strip_prefix("is ")) {
             (Some(theirs), _) => close(&row["p"], theirs.as_f64().unwrap(), &id),
             (None, Some(wanted)) => close(&row["p"], wanted.parse().unwrap(), &id),
-            (None, None) => assert!(row["p"].is_null(), "{row}"),
+            (None, None) => assert!(row["p"].is_null() && row["q"].is_null(), "{row}"),
         }
     }
 }

@@ -203,6 +203,7 @@ fn functions_that_are_called_with_something_else_do_not_break() {
         "codebleu(NULL, NULL)",
         "pass_at_k(1, 2)",
         "pass_at_k(NULL, 1, 1)",
+        "pass_hat_k(1, NULL, 1)",
         "score_pair(code, code, code)",
         "score_pair('SPEC', code, 1)",
         "corpus_scores('SPEC', 'a', 'b')",

@@ -6,8 +6,10 @@
 The pinned peer is installed into a virtual environment at first use (`in_venv`, harness.py). A mean
 with a cluster-robust interval is a regression on a constant: statsmodels' OLS with
 `cov_type="cluster"` and `use_t`; a rate one in a binomial GLM. A rate of 1 has Wilson's interval of
-as many rows as there are clusters; without clusters a rate has Wilson's interval. The rows are in
-the file: seeded, clusters of unequal size, a group of two clusters, and absent values.
+as many rows as there are clusters; without clusters a rate has Wilson's interval. With `interval:
+exact` the interval is Clopper and Pearson's (SciPy's beta distribution), with clusters that of the
+effective number of rows (Korn and Graubard 1998). The rows are in the file: seeded, clusters of
+unequal size, a group of two clusters, and absent values.
 """
 
 import json
@@ -24,6 +26,7 @@ in_venv(*pinned({"statsmodels": "0.14.5", "scipy": "1.16.3", "numpy": "2.4.6", "
 
 import numpy  # noqa: E402
 import statsmodels.api as sm  # noqa: E402
+from scipy.stats import beta, t  # noqa: E402
 from statsmodels.stats.proportion import proportion_confint  # noqa: E402
 
 ALPHA = 0.1
@@ -48,10 +51,24 @@ def expit(z):
     return float(1 / (1 + numpy.exp(-z)))
 
 
-def expected(table, clustered):
+def exact(mean, n):
+    """Clopper and Pearson's interval of a mean of n rows, which need not be whole."""
+    yes, no = mean * n, (1 - mean) * n
+    low = beta.ppf(ALPHA / 2, yes, no + 1) if mean > 0 else 0
+    high = beta.ppf(1 - ALPHA / 2, yes + 1, no) if mean < 1 else 1
+    return float(low), float(high)
+
+
+def effective(mean, error, n, clusters):
+    """The number of independent rows with this standard error, adjusted for degrees of freedom."""
+    fewer = t.ppf(1 - ALPHA / 2, n - 1) / t.ppf(1 - ALPHA / 2, clusters - 1)
+    return min(n, mean * (1 - mean) / error**2 * fewer**2)
+
+
+def expected(table, clustered, by_tails=False):
     columns = ((3, "x"), (4, "y"), (5, "passed"), (6, "share"))
     for group in ("a", "b"):
-        for place, column in columns if clustered else columns[2:]:
+        for place, column in columns if clustered and not by_tails else columns[2:]:
             of = [row for row in table if row[1] == group and row[place] != ""]
             values = numpy.array([row[place] for row in of], dtype=float)
             codes = numpy.unique([row[2] for row in of], return_inverse=True)[1]
@@ -63,7 +80,18 @@ def expected(table, clustered):
             fit = sm.OLS(values, constant).fit(**robust)
             low, high = fit.conf_int(ALPHA)[0]
             rate = column == "passed"
-            if rate and (values.min() == 1 or not clustered):
+            if by_tails:
+                mean, rows_of, sure = values.mean(), len(values), values.min() == 1
+                if not sure:
+                    rows_of = effective(
+                        mean, fit.bse[0], rows_of, clusters if clustered else rows_of
+                    )
+                elif clustered:
+                    rows_of = clusters
+                if rate and not clustered:
+                    rows_of = len(values)
+                low, high = exact(mean, rows_of)
+            elif rate and (values.min() == 1 or not clustered):
                 n = clusters if clustered else len(values)
                 low, high = proportion_confint(values.mean() * n, n, ALPHA, "wilson")
             elif rate or (column == "share" and high > 1):
@@ -90,5 +118,7 @@ found = {
     "csv": text,
     "expected": list(expected(table, True)),
     "independent": list(expected(table, False)),
+    "exact": list(expected(table, True, by_tails=True)),
+    "exact_independent": list(expected(table, False, by_tails=True)),
 }
 (HERE / "describe_clusters.json").write_text(json.dumps(found, indent=1) + "\n")

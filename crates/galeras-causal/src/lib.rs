@@ -91,7 +91,9 @@ pub use propensity::{
     cross_fit_aipw, jackknifed_aipw, jackknifed_aipw_treated, jackknifed_weighting, matching,
     stratification, weighting,
 };
-pub use proportion::{clustered_interval, logit_interval, wilson_interval};
+pub use proportion::{
+    clustered_interval, exact_clustered_interval, exact_interval, logit_interval, wilson_interval,
+};
 pub use ranked::{FriedmanTest, RankSum, SignedRankShift, friedman, rank_sum, signed_rank_shift};
 pub use refusal::Refusal;
 pub use refute::{RefutationDesign, Refuter, Resample, Resampler, as_large, dense, refutation_p};

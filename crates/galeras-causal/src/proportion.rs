@@ -1,7 +1,8 @@
 //! Intervals of one proportion, and of a mean of values from 0 to 1, that stay within 0 and 1. The
 //! arguments are not checked.
 
-use crate::tail::{normal_quantile, t_quantile};
+use crate::root::falling_root;
+use crate::tail::{f_upper, normal_quantile, t_quantile};
 
 /// Wilson's score interval of level `1 - alpha` for a proportion of `n` independent rows (Wilson
 /// 1927, JASA 22:209). Equals statsmodels' `proportion_confint(method="wilson")`.
@@ -46,6 +47,49 @@ pub fn clustered_interval(
     logit_interval(proportion, error, clusters - 1.0, alpha)
 }
 
+/// Clopper and Pearson's exact interval of level `1 - alpha` for a proportion of `n` independent rows
+/// (Biometrika 1934, 26:404): it covers at least that often, for every proportion. `n` need not
+/// be whole. Equals SciPy's `binomtest(…).proportion_ci(method="exact")`.
+pub fn exact_interval(proportion: f64, n: f64, alpha: f64) -> (f64, f64) {
+    let (successes, failures) = (proportion * n, (1.0 - proportion) * n);
+    // The tails of the beta distribution of a and b, as those of F.
+    let upper = |x: f64, a: f64, b: f64| f_upper(b * x / (a * (1.0 - x)), 2.0 * a, 2.0 * b);
+    let lower = |x: f64, a: f64, b: f64| f_upper(a * (1.0 - x) / (b * x), 2.0 * b, 2.0 * a);
+    let tail = 0.5 * alpha;
+    let low = match proportion > 0.0 {
+        true => falling_root(0.0, 1.0, |x| tail - lower(x, successes, failures + 1.0)),
+        false => 0.0,
+    };
+    let high = match proportion < 1.0 {
+        true => falling_root(0.0, 1.0, |x| upper(x, successes + 1.0, failures) - tail),
+        false => 1.0,
+    };
+    (low, high)
+}
+
+/// Korn and Graubard's interval of level `1 - alpha` for a mean of `n` values from 0 to 1 in dependent
+/// clusters (Survey Methodology 1998, 24:193): the exact one of as many independent rows as would have
+/// this standard error, adjusted for the degrees of freedom, and no more than there are. Values
+/// between 0 and 1 vary less than zeros and ones, for which the interval allows. Where all values are
+/// 0 or all are 1, each cluster counts as one row, as in [`clustered_interval`]. Equals R's
+/// `survey::svyciprop(method = "beta")`, except for that maximum.
+pub fn exact_clustered_interval(
+    mean: f64,
+    standard_error: f64,
+    n: f64,
+    clusters: f64,
+    alpha: f64,
+) -> (f64, f64) {
+    let variance = mean * (1.0 - mean);
+    if variance <= 0.0 {
+        return exact_interval(mean, clusters, alpha);
+    }
+    let reach = |degrees: f64| t_quantile(1.0 - 0.5 * alpha, degrees);
+    let fewer = reach(n - 1.0) / reach(clusters - 1.0);
+    let effective = variance / (standard_error * standard_error) * fewer * fewer;
+    exact_interval(mean, effective.min(n), alpha)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,6 +127,57 @@ mod tests {
         );
         let (low, high) = logit_interval(1.0 - 1e-16, 0.5, 3.0, 0.05);
         assert!(low >= 0.0 && high == 1.0);
+    }
+
+    #[test]
+    fn exact_intervals_equal_those_of_scipy_and_contain_the_proportion() {
+        equal(exact_interval(1.0, 20.0, 0.05), 0.831_566_529_016_914_5, 1.0);
+        equal(exact_interval(0.95, 20.0, 0.05), 0.751_267_237_227_972_3, 0.998_734_910_502_044);
+        equal(exact_interval(0.0, 7.0, 0.1), 0.0, 0.348_163_655_131_161_1);
+        equal(exact_interval(0.3, 10.0, 0.05), 0.066_739_511_177_734_47, 0.652_452_850_060_008);
+        equal(
+            exact_interval(0.499, 1000.0, 0.01),
+            0.457_857_460_376_805_36,
+            0.540_152_191_475_120_3,
+        );
+        equal(exact_interval(1.0, 1.0, 0.05), 0.025, 1.0);
+        for n in 1..50 {
+            for x in 0..=n {
+                let (n, p) = (f64::from(n), f64::from(x) / f64::from(n));
+                let (low, high) = exact_interval(p, n, 0.05);
+                assert!([0.0, low, p, high, 1.0].is_sorted(), "{x} of {n}");
+            }
+        }
+        // The least coverage over all proportions is at least the level (scores reach 0.84 here).
+        let n = 10_u32;
+        let ends: Vec<(f64, f64)> =
+            (0..=n).map(|x| exact_interval(f64::from(x) / 10.0, 10.0, 0.05)).collect();
+        for at in 1..1000 {
+            let p = f64::from(at) / 1000.0;
+            let mut chance = (1.0 - p).powi(10);
+            let mut covered = 0.0;
+            for (x, (low, high)) in (0..=n).zip(&ends) {
+                if *low <= p && p <= *high {
+                    covered += chance;
+                }
+                chance *= f64::from(n - x) / f64::from(x + 1) * p / (1.0 - p);
+            }
+            assert!(covered >= 0.95, "{covered} at {p}");
+        }
+    }
+
+    #[test]
+    fn exact_intervals_of_clusters_have_their_effective_number_of_rows() {
+        // Forty shares in four clusters: SciPy's beta distribution with 11.4 rows.
+        equal(
+            exact_clustered_interval(0.875, 0.070_135_450_960_847_8, 40.0, 4.0, 0.1),
+            0.600_835_391_543_718_8,
+            0.986_399_171_371_756_5,
+        );
+        let found = exact_clustered_interval(0.5, 0.0, 20.0, 10.0, 0.05);
+        assert_eq!(found, exact_interval(0.5, 20.0, 0.05));
+        let found = exact_clustered_interval(1.0, 0.0, 20.0, 10.0, 0.05);
+        assert_eq!(found, exact_interval(1.0, 10.0, 0.05));
     }
 
     #[test]

@@ -14,7 +14,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use galeras_causal::tail::t_quantile;
-use galeras_causal::{clustered_interval, logit_interval, wilson_interval};
+use galeras_causal::{
+    clustered_interval, exact_clustered_interval, exact_interval, logit_interval, wilson_interval,
+};
 use galeras_operator::columns::{is_number, is_text, require_column};
 use galeras_operator::far_numbers::is_far;
 use galeras_operator::{
@@ -42,6 +44,28 @@ struct Args {
     #[serde(default = "five_percent")]
     #[schemars(range(min = 0.0, max = 1.0))]
     alpha: f64,
+    /// The interval of a rate, and of a mean of values from 0 to 1: `score`, or `exact`, which never
+    /// covers less than 1 - alpha.
+    #[serde(default, skip_serializing_if = "RateInterval::is_score")]
+    interval: RateInterval,
+}
+
+/// The interval of a rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum RateInterval {
+    /// Wilson's; with clusters, that of the logit.
+    #[default]
+    Score,
+    /// Clopper and Pearson's; with clusters, Korn and Graubard's.
+    Exact,
+}
+
+impl RateInterval {
+    /// For serde, which hands over a reference.
+    fn is_score(&self) -> bool {
+        *self == Self::Score
+    }
 }
 
 fn five_percent() -> f64 {
@@ -466,7 +490,7 @@ impl BoundDescribe {
         statistics: &[ArrayRef],
         clusters: Option<(&Float64Array, &Int64Array)>,
     ) -> [ArrayRef; 3] {
-        let alpha = self.args.alpha;
+        let (alpha, exact) = (self.args.alpha, self.args.interval == RateInterval::Exact);
         let n = statistics[N].as_primitive::<Int64Type>();
         let mean = statistics[MEAN].as_primitive::<Float64Type>();
         let std = statistics[STD].as_primitive::<Float64Type>();
@@ -487,9 +511,13 @@ impl BoundDescribe {
                 let is_rate = scale == Scale::Proportion
                     || (scale == Scale::Unit && (mean == 0.0 || mean == 1.0));
                 if is_rate && clusters.is_none() {
-                    return Some(wilson_interval(mean, rows, alpha));
+                    let interval = if exact { exact_interval } else { wilson_interval };
+                    return Some(interval(mean, rows, alpha));
                 }
                 let error = error?;
+                if exact && scale != Scale::Unbounded {
+                    return Some(exact_clustered_interval(mean, error, rows, degrees + 1.0, alpha));
+                }
                 if is_rate {
                     return Some(clustered_interval(mean, error, rows, degrees + 1.0, alpha));
                 }

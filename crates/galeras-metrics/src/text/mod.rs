@@ -25,7 +25,7 @@ pub use bleu_tokens::BleuTokenizer;
 pub use chrf::{Chrf, ChrfStatistics};
 pub use continuation::{Beginning, Continuation, GivenCode};
 pub use levenshtein::Levenshtein;
-pub use pass_at_k::pass_at_k;
+pub use pass_at_k::{pass_at_k, pass_hat_k};
 pub use rouge::{RougeL, RougeWords};
 
 /// The parts of two sequences between their common beginning and end, and how many items those

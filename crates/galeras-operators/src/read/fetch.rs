@@ -102,8 +102,8 @@ fn sha256_of(path: &Path) -> std::io::Result<String> {
     Ok(format!("{:x}", hasher.finalize()))
 }
 
-/// The bytes received by a download, and the bytes still allowed.
-struct Allowance {
+/// The bytes received by a download, or decompressed, and the bytes still allowed.
+pub(super) struct Allowance {
     most: u64,
     taken: u64,
     /// The bytes received at the last check.
@@ -116,7 +116,7 @@ struct Allowance {
 }
 
 impl Allowance {
-    fn new(most: u64, free: u64) -> Self {
+    pub(super) fn new(most: u64, free: u64) -> Self {
         let since = Instant::now();
         Self { most, taken: 0, asked_at: ASKED_EVERY, free, since, before: 0 }
     }
@@ -138,7 +138,12 @@ impl Allowance {
     }
 
     /// Adds bytes received at `now`.
-    fn take(&mut self, bytes: u64, now: Instant, free: impl Fn() -> u64) -> Result<(), String> {
+    pub(super) fn take(
+        &mut self,
+        bytes: u64,
+        now: Instant,
+        free: impl Fn() -> u64,
+    ) -> Result<(), String> {
         self.taken = self.taken.saturating_add(bytes);
         if self.taken > self.most {
             return Err(too_large(self.most));

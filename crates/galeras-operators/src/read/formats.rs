@@ -1,6 +1,6 @@
 //! The formats of a file: detects them, checks files, and opens them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
@@ -48,6 +48,7 @@ impl FileFormat {
         // Drops the query of an address; in a file name these characters are ordinary.
         let address = name.starts_with("http://") || name.starts_with("https://");
         let name = name.split(['?', '#']).next().filter(|_| address).unwrap_or(name);
+        let name = name.strip_suffix(".gz").unwrap_or(name);
         match Path::new(name).extension()?.to_str()?.to_lowercase().as_str() {
             "parquet" | "pq" => Some(Self::Parquet),
             "jsonl" | "ndjson" => Some(Self::Jsonl),
@@ -81,7 +82,7 @@ pub(super) fn check_whole(file: &Path, format: FileFormat) -> Result<(), String>
 }
 
 /// The mark that Windows programs write before text.
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The text of a file, after its byte order mark if it has one.
 pub(super) fn buffered(file: &Path) -> Result<BufReader<File>, String> {
@@ -147,7 +148,8 @@ pub(super) async fn check_readable(
     }
 }
 
-/// The file with its types: declared ones, and others inferred from all of it.
+/// The file with its types: declared ones, and others inferred from all of it. `optional` columns of
+/// JSON that it does not have are null.
 ///
 /// # Errors
 /// The problem with the file.
@@ -156,6 +158,7 @@ pub(super) async fn open(
     file: &Path,
     format: FileFormat,
     declared: &DeclaredTypes,
+    optional: &BTreeSet<String>,
 ) -> Result<DataFrame, DataFusionError> {
     match format {
         FileFormat::Parquet => {
@@ -196,7 +199,7 @@ pub(super) async fn open(
                 return Ok(inferred);
             }
             check()?;
-            let schema = with_declared(schema, declared);
+            let schema = with_declared(schema, declared, optional);
             session.read_json(&path, JsonReadOptions { schema: Some(&schema), ..options }).await
         }
     }

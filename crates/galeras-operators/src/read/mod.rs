@@ -8,6 +8,7 @@ mod formats;
 pub(crate) mod json_scan;
 mod json_values;
 mod pandas;
+mod plain_text;
 mod types;
 
 use std::collections::{HashMap, HashSet};
@@ -26,7 +27,8 @@ use serde_json::{Map, Value, json};
 
 use self::fetch::fetch;
 use self::formats::{FileFormat, check_readable, check_whole, open};
-use self::types::{DeclaredTypes, check_storable, declared_types};
+use self::plain_text::{PlainText, plain_text};
+use self::types::{Declared, check_storable, declared_types};
 use galeras_base::digest::Digest;
 use galeras_base::id::ID;
 use galeras_net::secret_in;
@@ -56,7 +58,8 @@ struct Args {
     columns: Map<String, Value>,
     /// The types of columns of CSV and JSON, in place of those that are inferred: the column (by its
     /// new name) -> its type as in a `schema:` contract (`utf8`, `int64`, `float64`, `bool`,
-    /// `date`, `timestamp` …). With `!`, a value is never missing.
+    /// `date`, `timestamp` …). With `!`, a value is never missing. In JSON, `json` keeps a value of any
+    /// kind as JSON text, and with `?` the file need not have the column.
     types: Map<String, Value>,
     /// The columns (by their new names) that identify a row, from which `id` is derived if the
     /// file has none; all columns if absent.
@@ -143,23 +146,27 @@ impl Operator for ReadOperator {
                 return Err(one(error.help("add `format: parquet`, `jsonl`, `csv` or `json`")));
             };
             let declared = declared_types(&args.types, &args.columns, format)?;
+            let unreadable = |why: String| {
+                let message = format!("cannot read `{name}`: {why}");
+                one(ArgError::new(at, Code::UnreadableFile, message))
+            };
+            let plain = plain_text(&file, format, &declared.json).map_err(unreadable)?;
+            let content = plain.as_ref().map_or_else(|| file.clone(), PlainText::path);
             let sound = async {
-                check_whole(&file, format)?;
-                let raw = open(&cx.session, &file, format, &declared).await;
+                let types = &declared.types;
+                check_whole(&content, format)?;
+                let raw = open(&cx.session, &content, format, types, &declared.optional).await;
                 let raw = raw.map_err(|e| galeras_operator::plain_message(&e))?;
                 check_storable(raw.schema().as_arrow())?;
-                check_readable(&raw, &file, format, &declared).await.map(|()| raw)
+                check_readable(&raw, &content, format, types).await.map(|()| raw)
             };
             let raw = guarded(sound).await.unwrap_or_else(|panic| {
                 Err(format!("it is damaged, or not {format}: its reader gave up ({panic})"))
             });
-            let raw = raw.map_err(|why| {
-                let message = format!("cannot read `{name}`: {why}");
-                one(ArgError::new(at, Code::UnreadableFile, message))
-            })?;
+            let raw = raw.map_err(unreadable)?;
             let (names, positioned, ports) = (Vec::new(), false, Vec::new());
             let mut step =
-                BoundRead { args, name, file, format, declared, names, positioned, ports };
+                BoundRead { args, name, file, plain, format, declared, names, positioned, ports };
             step.bind_schema(raw.schema().as_arrow())?;
             Ok(Box::new(step) as Box<dyn BoundStep>)
         })
@@ -171,8 +178,10 @@ struct BoundRead {
     args: Args,
     name: String,
     file: PathBuf,
+    /// The text that is read instead of the file.
+    plain: Option<PlainText>,
     format: FileFormat,
-    declared: DeclaredTypes,
+    declared: Declared,
     /// Column in the file, column in the table.
     names: Vec<(String, String)>,
     /// A column of positions is added.
@@ -319,7 +328,9 @@ impl TableStep for BoundRead {
             let position = self.args.position.as_ref().filter(|_| self.positioned);
             let session =
                 if position.is_some() { in_order(&cx.session) } else { cx.session.clone() };
-            let raw = open(&session, &self.file, self.format, &self.declared).await?;
+            let content = self.plain.as_ref().map_or_else(|| self.file.clone(), PlainText::path);
+            let Declared { types, optional, .. } = &self.declared;
+            let raw = open(&session, &content, self.format, types, optional).await?;
             // An id is made of values as they are stored: another kind of list gives the same one.
             let kinds = Arc::new(raw.schema().as_arrow().clone());
             let renamed = self.names.iter().zip(kinds.fields()).map(|((from, to), field)| {

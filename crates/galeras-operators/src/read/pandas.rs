@@ -1,6 +1,7 @@
 //! Reads JSON as written by `pandas.DataFrame.to_json`: an object of columns, each an object of
 //! values by the row's label.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead as _, Read as _};
 use std::path::Path;
 use std::sync::Arc;
@@ -53,7 +54,7 @@ pub(super) fn read(file: &Path, declared: &DeclaredTypes) -> Result<RecordBatch,
     if has_floats(&schema) || !declared.is_empty() {
         check()?;
     }
-    let schema = Arc::new(with_declared(&schema, declared));
+    let schema = Arc::new(with_declared(&schema, declared, &BTreeSet::new()));
     let mut batches = ReaderBuilder::new(Arc::clone(&schema))
         .with_batch_size(rows)
         .build(lines.as_slice())

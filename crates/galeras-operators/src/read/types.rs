@@ -1,6 +1,6 @@
 //! The argument `types`: declared column types, and the types that a format supports.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use arrow::datatypes::{DataType, FieldRef, Schema};
 use serde_json::{Map, Value};
@@ -15,11 +15,27 @@ use galeras_workflow::quote;
 /// The types that a workflow declares, by the names of columns in the file.
 pub(super) type DeclaredTypes = BTreeMap<String, FieldRef>;
 
-/// The schema with declared types instead of inferred ones.
-pub(super) fn with_declared(schema: &Schema, declared: &DeclaredTypes) -> Schema {
+/// The argument `types`, by the names of columns in the file.
+#[derive(Debug, Default)]
+pub(super) struct Declared {
+    pub(super) types: DeclaredTypes,
+    /// The columns that the file need not have.
+    pub(super) optional: BTreeSet<String>,
+    /// The columns whose values are kept as JSON texts.
+    pub(super) json: BTreeSet<String>,
+}
+
+/// The schema with declared types instead of inferred ones, and with the `optional` columns.
+pub(super) fn with_declared(
+    schema: &Schema,
+    declared: &DeclaredTypes,
+    optional: &BTreeSet<String>,
+) -> Schema {
     let fields = schema.fields().iter();
     let fields = fields.map(|field| declared.get(field.name()).unwrap_or(field).clone());
-    Schema::new(fields.collect::<Vec<FieldRef>>())
+    let absent = optional.iter().filter(|name| schema.index_of(name).is_err());
+    let absent = absent.filter_map(|name| declared.get(name).cloned());
+    Schema::new(fields.chain(absent).collect::<Vec<FieldRef>>())
 }
 
 /// The declared types by the column names in the file, before renaming.
@@ -27,8 +43,9 @@ pub(super) fn declared_types(
     types: &Map<String, Value>,
     renamed: &Map<String, Value>,
     format: FileFormat,
-) -> Result<DeclaredTypes, Vec<ArgError>> {
-    let (mut declared, mut errors) = (DeclaredTypes::new(), Vec::new());
+) -> Result<Declared, Vec<ArgError>> {
+    let (mut declared, mut errors) = (Declared::default(), Vec::new());
+    let of_json = matches!(format, FileFormat::Json | FileFormat::Jsonl);
     if format == FileFormat::Parquet && !types.is_empty() {
         let message = "a Parquet file already has column types";
         let error = ArgError::new("types", Code::ConflictingArguments, message);
@@ -43,13 +60,32 @@ pub(super) fn declared_types(
             errors.push(ArgError::new(at, Code::WrongType, message));
             continue;
         };
-        match parse_column(from, text) {
+        // In JSON, a value of any kind may be kept as text, and a key may be left out.
+        let (item, optional) = match text.trim_end().strip_suffix('?') {
+            Some(item) if of_json => (item, true),
+            _ => (text, false),
+        };
+        let is_json = of_json && matches!(item.trim(), "json" | "json!");
+        let item = if is_json { item.replace("json", "utf8") } else { item.to_owned() };
+        match parse_column(from, &item) {
             Err(why) => errors.push(ArgError::new(at, Code::UnknownType, why)),
             Ok(field) if !can_have(format, field.data_type()) => {
                 let message = format!("a {format} file has no values of the type `{text}`");
                 errors.push(ArgError::new(at, Code::UnknownType, message));
             }
-            Ok(field) => drop(declared.insert(from.clone(), field)),
+            Ok(field) if optional && !field.is_nullable() => {
+                let message = "a column that may be absent (`?`) may have nulls: leave out the `!`";
+                errors.push(ArgError::new(at, Code::UnknownType, message));
+            }
+            Ok(field) => {
+                if optional {
+                    declared.optional.insert(from.clone());
+                }
+                if is_json {
+                    declared.json.insert(from.clone());
+                }
+                declared.types.insert(from.clone(), field);
+            }
         }
     }
     if errors.is_empty() { Ok(declared) } else { Err(errors) }

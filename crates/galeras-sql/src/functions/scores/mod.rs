@@ -32,7 +32,7 @@ pub use metric::{
 pub use pair_scores::{
     BEGINNINGS, BEGINS, BEGINS_DISTANCE, COUNTS, ScoreContinuation, ScorePair, score_type,
 };
-pub use pass_at_k::PassAtK;
+pub use pass_at_k::{PassAtK, PassHatK};
 pub use spec::{BleuSmooth, ScoreMode, ScoreSpec, Tokenize};
 
 /// The functions with their descriptions.
@@ -42,6 +42,7 @@ pub(super) fn all() -> Vec<(FunctionDoc, Arc<ScalarUDF>)> {
         documented::<ScoreContinuation>(),
         documented::<CorpusScores>(),
         documented::<PassAtK>(),
+        documented::<PassHatK>(),
         documented::<Parses>(),
     ];
     let functions = MetricFunction::all();
