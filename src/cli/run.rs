@@ -74,13 +74,20 @@ pub(super) struct OutArgs {
     /// were changed since.
     #[arg(long)]
     overwrite: bool,
+    /// Replace existing files even by tables without rows.
+    #[arg(long)]
+    allow_empty: bool,
 }
 
 impl OutArgs {
     /// How outputs are written.
     pub(super) fn options(&self) -> OutputOptions {
-        let (folder, overwrite) = (self.folder.clone(), self.overwrite);
-        OutputOptions { folder, overwrite, digests: Arc::default() }
+        OutputOptions {
+            folder: self.folder.clone(),
+            overwrite: self.overwrite,
+            allow_empty: self.allow_empty,
+            digests: Arc::default(),
+        }
     }
 }
 

@@ -11,6 +11,7 @@ mod request;
 mod rows;
 mod server;
 mod tables;
+mod unanswered;
 
 use arrow::datatypes::DataType;
 use futures::future::BoxFuture;
