@@ -25,7 +25,7 @@ class Workflow:
     Args:
         path: the YAML file.
         cache: the store, a folder or a URL (default: ``GALERAS_CACHE``, else ``cache`` in the
-            current folder), as ``--cache``.
+            folder of the project), as ``--cache``.
         out: the folder for output files (default: the current folder), as ``--out``.
         allow: what the workflow may do to the machine, as ``--allow``: ``["exec",
             "env:NAME=HOST"]``.

@@ -52,8 +52,8 @@ async fn planned(
     format: Format,
     out: &Path,
 ) -> Result<Plan, Failure> {
-    let (cache, lock) = (&args.store.cache, Locking::Pinned);
-    let planned = plan_into(&args.file, settings, cache, lock, args.trust(None), out);
+    let (cache, lock) = (args.cache()?, Locking::Pinned);
+    let planned = plan_into(&args.file, settings, &cache, lock, args.trust(None), out);
     let (plan, diagnostics) = planned.await?;
     show_diagnostics(&diagnostics, format);
     plan.ok_or_else(|| Exit::Invalid.into())
@@ -98,14 +98,15 @@ pub(super) async fn open_store(location: &str) -> Result<Store, Failure> {
 
 /// Opens the store of a workflow to use its results.
 pub(super) async fn open_results(args: &WorkflowArgs) -> Result<Store, Failure> {
-    check_origin(&args.store.cache, args.trust_store);
-    open_store(&args.store.cache).await
+    let cache = args.cache()?;
+    check_origin(&cache, args.trust_store);
+    open_store(&cache).await
 }
 
 pub(super) async fn load(args: &WorkflowArgs, format: Format) -> Result<Surveyed, Failure> {
     let plan = planned(args, Settings::typed(&args.set), format, Path::new(".")).await?;
-    let cache = &args.store.cache;
-    Ok(Surveyed::of(plan, open_results(args).await?, cache, None).await?)
+    let cache = args.cache()?;
+    Ok(Surveyed::of(plan, open_results(args).await?, &cache, None).await?)
 }
 
 /// Like [`load`], with outputs below the folder `out`, and with the remote unless using it needs
@@ -131,7 +132,7 @@ pub(super) async fn load_with_remote(
     };
     let store = open_results(args).await?;
     let asked = remote.as_deref().filter(|_| ask);
-    let surveyed = Surveyed::of(plan, store, &args.store.cache, asked).await?;
+    let surveyed = Surveyed::of(plan, store, &args.cache()?, asked).await?;
     for warning in asked.iter().flat_map(|remote| remote.untold()) {
         note(&format!("warning: {}", escape(&warning)));
     }
@@ -208,7 +209,7 @@ pub(super) async fn look(args: &LookArgs, format: Format) -> Result<Surveyed, Fa
     let settings = args.settings(&store).await?;
     // Only settings typed now name files that may be read: a store may come from anywhere.
     let plan = planned(workflow, settings, format, Path::new(".")).await?;
-    Ok(Surveyed::of(plan, store, &workflow.store.cache, None).await?)
+    Ok(Surveyed::of(plan, store, &workflow.cache()?, None).await?)
 }
 
 pub(super) fn unknown_step(plan: &Plan, name: &str) -> Failure {
