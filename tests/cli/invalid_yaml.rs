@@ -165,6 +165,13 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("  b: { op: sample, from: table, matrix: { model: [small, large] }, with: { n: 1, seed: 1 } }\n  c:\n    op: sample\n    from: «b[model=smal]\n    with: { n: 1, seed: 1 }", "unknown-cell", "small"),
     ("  b: { op: sample, from: table, matrix: { model: [small, large] }, with: { n: 1, seed: 1 } }\n  c:\n    op: sample\n    from: «b[modle=small]\n    with: { n: 1, seed: 1 }", "unknown-cell", "model"),
     ("  b: { op: sample, from: «b, with: { n: 1, seed: 1 } }", "cycle", ""),
+    // Columns that a step adds would replace those of its input.
+    ("  b: { op: cut, from: table, with: { seed: 1 } }\n  c: { op: cut, from: «b, with: { seed: 1 } }", "duplicate-column", ""),
+    ("  b: { op: ast, from: table }\n  c: { op: ast, from: «b }", "duplicate-column", ""),
+    ("  b: { op: prompt, from: table, with: { treatments: { a: '{{ code }}' } } }\n  c: { op: prompt, from: «b, with: { treatments: { a: '{{ code }}' } } }", "duplicate-column", ""),
+    ("  b: { op: generate, from: table, with: { provider: echo, given: code } }\n  c: { op: generate, from: «b, with: { provider: echo, given: code } }", "duplicate-column", ""),
+    ("  b: { op: score, from: table, with: { reference: code, prediction: code } }\n  c: { op: score, from: «b, with: { reference: code, prediction: code } }", "duplicate-column", ""),
+    ("  b: { op: taxonomy, from: table, with: { column: code } }\n  c: { op: taxonomy, from: «b, with: { column: code } }", "duplicate-column", ""),
     ("  b: { op: methods, with: { dir: «nowhere } }", "missing-file", ""),
     ("  b: { op: exec, with: { command: cat x, files: [«x], output: { id: utf8 } } }", "missing-file", ""),
     ("  b: { uses: «./other.yaml }", "missing-file", ""),

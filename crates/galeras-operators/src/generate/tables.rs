@@ -20,7 +20,7 @@ use galeras_chat::Price;
 use galeras_operator::columns::text_field;
 use galeras_operator::rejects::reject_columns;
 use galeras_operator::{
-    LowerContext, MAIN, Port, Ports, REJECTS, SUMMARY, StepError, TableSchema, describe,
+    ArgError, LowerContext, MAIN, Port, Ports, REJECTS, SUMMARY, StepError, TableSchema, describe,
 };
 
 /// The column with the prompt's `id`.
@@ -113,7 +113,15 @@ fn reject_fields(columns: AnswerColumns) -> Vec<FieldRef> {
     fields
 }
 
-pub(super) fn ports(input: &TableSchema, columns: AnswerColumns) -> Vec<Port> {
+/// The output ports.
+///
+/// # Errors
+/// If the input has a column of the answers.
+pub(super) fn ports(
+    input: &TableSchema,
+    columns: AnswerColumns,
+) -> Result<Vec<Port>, Vec<ArgError>> {
+    let answered = input.extended(&answer_fields(columns), &[ID], None)?;
     let mut rejects = input.with(&reject_fields(columns));
     for name in [SAMPLE, MODEL].into_iter().take(1 + usize::from(columns.models)) {
         if !rejects.key.iter().any(|key| key == name) {
@@ -131,11 +139,11 @@ pub(super) fn ports(input: &TableSchema, columns: AnswerColumns) -> Vec<Port> {
         written,
         describe("cost_usd", DataType::Float64, true, cost, Some("USD")),
     ]);
-    vec![
-        Port::new(MAIN, input.with(&answer_fields(columns)).keyed(&[ID])),
+    Ok(vec![
+        Port::new(MAIN, answered.keyed(&[ID])),
         Port::new(REJECTS, rejects),
         Port::new(SUMMARY, summary.keyed(&[MODEL, "reported_model"])),
-    ]
+    ])
 }
 
 /// The position of the answer for a row and a sample.

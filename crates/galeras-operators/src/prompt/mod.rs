@@ -137,7 +137,7 @@ impl TypedOperator for PromptOperator {
             count("p_n_whitespaces", "spaces of the prompt", "characters"),
         ];
         let ports = vec![
-            Port::new(MAIN, input.with(&added).keyed(&[ID])),
+            Port::new(MAIN, input.extended(&added, &[ID], None)?.keyed(&[ID])),
             Port::new(REJECTS, reject_table(&input)),
         ];
         let reads = reads.into_iter().collect();
