@@ -1,5 +1,6 @@
 //! `exec`: rows from an external program.
 
+mod command_files;
 mod process;
 mod tables;
 
@@ -13,6 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use self::command_files::named_files;
 use self::process::{room, run, shown};
 use self::tables::{read_table, write_table};
 use galeras_base::digest::Digest;
@@ -36,7 +38,8 @@ struct Args {
     /// The columns that the command prints: name -> type, as in a `schema:` contract.
     output: Map<String, Value>,
     /// Files that the command reads, relative to the workflow file; their content enters the
-    /// key, so a changed file is a reason to run.
+    /// key, so a changed file is a reason to run. Programs in source code that the command names
+    /// are added to them.
     #[serde(default)]
     files: Vec<String>,
     /// The columns that identify a row; `id` if there is one, else all columns.
@@ -106,13 +109,22 @@ impl TypedOperator for ExecOperator {
         ArgError::none(errors)?;
         let table = TableSchema::new(Arc::clone(&schema), args.key.clone());
         let base = cx.base.clone();
-        Ok(Box::new(BoundExec { args, schema, base, ports: vec![Port::new(MAIN, table)] }))
+        let mut files = args.files.clone();
+        for name in named_files(&args.command) {
+            let path = base.join(&name);
+            if path.is_file() && !files.iter().any(|file| base.join(file) == path) {
+                files.push(name);
+            }
+        }
+        Ok(Box::new(BoundExec { args, files, schema, base, ports: vec![Port::new(MAIN, table)] }))
     }
 }
 
 #[derive(Debug)]
 struct BoundExec {
     args: Args,
+    /// Those of the arguments, then those that the command names.
+    files: Vec<String>,
     schema: SchemaRef,
     base: PathBuf,
     ports: Vec<Port>,
@@ -136,8 +148,7 @@ impl BoundStep for BoundExec {
     }
 
     fn side_files(&self) -> Result<Vec<SideFile>, StepError> {
-        self.args
-            .files
+        self.files
             .iter()
             .map(|name| {
                 // Hashed in pieces: the file may be larger than the memory.
@@ -158,8 +169,12 @@ impl BoundStep for BoundExec {
     }
 
     fn local_files(&self) -> Vec<(String, PathBuf)> {
-        let files = self.args.files.iter().enumerate();
-        files.map(|(at, name)| (format!("files[{at}]"), self.base.join(name))).collect()
+        let place = |at: usize| match at < self.args.files.len() {
+            true => format!("files[{at}]"),
+            false => "command".to_string(),
+        };
+        let files = self.files.iter().enumerate();
+        files.map(|(at, name)| (place(at), self.base.join(name))).collect()
     }
 
     fn lowering(&self) -> Lowering<'_> {
