@@ -188,6 +188,30 @@ fn names_that_name_nothing_are_found_at_their_place() {
 }
 
 #[test]
+fn names_of_other_tools_lead_to_what_is_here() {
+    for (rest, code, words) in [
+        (
+            "  b: { op: «filter, from: table, with: { where: 'size > 1' } }",
+            "unknown-operator",
+            "WHERE",
+        ),
+        ("  b: { op: «GroupBy, from: table }", "unknown-operator", "`sql`"),
+        (
+            "  b: { op: score, from: table, with: { reference: code, prediction: code, metrics: [«'pass@1'] } }",
+            "wrong-value",
+            "`pass_at_k(n, c, k)`",
+        ),
+        (
+            "  b: { op: prompt, from: table, with: { treatments: { a: {«{ code }} } } }",
+            "wrong-type",
+            "\"{{ code }}\"",
+        ),
+    ] {
+        refused(&workflow(&format!("{rest}\n")), code, &[words]);
+    }
+}
+
+#[test]
 fn an_unknown_column_or_table_of_a_query_and_one_of_the_ninth_step() {
     let text = workflow(
         "  b:\n    op: sql\n    from: table\n    with:\n      query: |\n        SELECT id,\n          sizes\n        FROM input\n",

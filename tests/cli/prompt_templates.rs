@@ -245,7 +245,20 @@ fn braces_in_columns_are_not_interpreted() {
 }
 
 #[test]
-fn a_treatment_may_say_the_same_of_every_row() {
+fn a_treatment_may_say_the_same_of_every_row_with_a_warning() {
+    for (with, treatments, help) in [
+        ("treatments: { a: Write a program., b: ['{{ 1 + 1 }}', Go.] }", 2, "{{ code }}"),
+        ("treatments: { a: 'Complete: {size}', b: ['{{ code }}', Go.] }", 1, "{{ size }}"),
+        ("system: '{{ code }}'\ntreatments: { a: Go. }", 0, ""),
+    ] {
+        let told = project(&methods(), with).run_ok(&[]).events("diagnostic");
+        assert_eq!(told.len(), treatments, "{with}: {told:?}");
+        for warning in told {
+            let found = ["code", "severity"].map(|name| text(&warning, name));
+            assert_eq!(found, ["constant-prompt", "warning"], "{warning}");
+            says(&text(&warning, "help"), &[help]);
+        }
+    }
     let project =
         project(&methods(), "treatments: { a: Write a program., b: ['{{ 1 + 1 }}', Go.] }").ran();
     let rows = project.rows("prompts");
