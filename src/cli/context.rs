@@ -14,9 +14,9 @@ use super::store_places::{StorePlaces, check_origin, refuse_linked};
 use super::{Format, Settings, WorkflowArgs};
 use crate::registry::REGISTRY;
 use galeras_base::terminal_escape::{escape, shell_word};
-use galeras_engine::plan::{Locking, Plan, PlanSettings, PlannedSigners, plan};
+use galeras_engine::plan::{Locking, Plan, PlanSettings, PlannedSigners, lock_path, plan};
 use galeras_engine::runner::Remote;
-use galeras_operator::Consent;
+use galeras_operator::{Consent, Fact};
 use galeras_store::{RunSettings, Store, StoreError};
 pub(super) use galeras_study::Surveyed;
 use galeras_workflow::{Diagnostics, did_you_mean, render, to_json};
@@ -136,7 +136,31 @@ pub(super) async fn load_with_remote(
     for warning in asked.iter().flat_map(|remote| remote.untold()) {
         note(&format!("warning: {}", escape(&warning)));
     }
+    if asked.is_some() {
+        warn_without_lock(&surveyed, &args.file);
+    }
     Ok((surveyed, remote))
+}
+
+/// Warns if results are missing in the remote, as they may be, since the answers that they depend on
+/// are not pinned here.
+fn warn_without_lock(surveyed: &Surveyed, file: &Path) {
+    let lock = lock_path(file);
+    let steps = surveyed.plan.steps.iter().zip(&surveyed.states);
+    let asks = steps.filter(|(step, state)| {
+        let is_pinnable = !matches!(step.step.fact(), None | Some(Fact::Moving(_)));
+        is_pinnable && !state.forecast.is_hit()
+    });
+    let mut names: Vec<&str> = asks.map(|(step, _)| step.family.as_str()).collect();
+    names.dedup();
+    let Some(first) = names.first().filter(|_| !lock.exists()) else { return };
+    let more = if names.len() > 1 { " and others" } else { "" };
+    note(&format!(
+        "warning: {} is missing: results of `{}`{more} may be in the remote for the versions that it \
+         pins; get it from whoever made them, or a run asks (and pays) again",
+        escape(&lock.display().to_string()),
+        escape(first)
+    ));
 }
 
 /// A workflow and the settings of the results to show.
