@@ -102,12 +102,9 @@ impl OutputWriter<'_> {
                 }
                 Err(error) => {
                     warn(format!("output {}: {}", output.name, error.explained()));
-                    let failed = match error {
-                        RunError::Rows(_) | RunError::Occupied(_) | RunError::Emptied(_) => {
-                            RunStatus::Failed
-                        }
-                        _ => RunStatus::CacheFailed,
-                    };
+                    // A folder that may not be written to is a mistake of the command.
+                    let disk = error.blames_disk();
+                    let failed = if disk { RunStatus::CacheFailed } else { RunStatus::Failed };
                     status = status.worse(failed);
                 }
             }
@@ -136,7 +133,8 @@ impl OutputWriter<'_> {
         }
         let folder = path.parent().unwrap_or(&self.options.folder);
         let failed = |e: io::Error| -> RunError {
-            StepError::new(format!("cannot write {}: {e}", path.display())).because(e).into()
+            let error = StepError::new(format!("cannot write {}: {e}", path.display())).because(e);
+            error.help("choose another folder with --out").into()
         };
         make_folder(folder).map_err(failed)?;
         let whole = WholeFile::create_in(folder).map_err(failed)?;
