@@ -157,7 +157,7 @@ fn warn_without_lock(surveyed: &Surveyed, file: &Path) {
     let more = if names.len() > 1 { " and others" } else { "" };
     note(&format!(
         "warning: {} is missing: results of `{}`{more} may be in the remote for the versions that it \
-         pins; get it from whoever made them, or a run asks (and pays) again",
+         pins; ask for it where the results come from, or a run asks (and pays) again",
         escape(&lock.display().to_string()),
         escape(first)
     ));

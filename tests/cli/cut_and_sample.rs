@@ -185,7 +185,7 @@ fn statistics_are_those_of_the_textbook_and_of_a_regression_on_a_constant() {
 }
 
 #[test]
-fn arms_with_different_numbers_of_values_are_told() {
+fn arms_with_different_numbers_of_values_are_a_warning() {
     let data = "id,model,lines,x,y\n1,a,1,1,1\n2,b,1,1,1\n3,a,2,1,1\n4,b,2,,1\n5,a,3,1,1\n6,b,3,1,1\n\
                 7,a,3,1,1\n8,b,3,1,1\n";
     for (with, wanted) in [

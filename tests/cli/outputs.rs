@@ -116,7 +116,7 @@ fn places_come_from_out_and_params_and_are_of_one_output() {
     project.run_ok(&["--out", "elsewhere/deep"]);
     assert!(project.path("elsewhere/deep/out/valid.csv").exists());
     assert!(!project.path("out").exists());
-    // A folder that cannot be made is no fault of the store.
+    // A folder that cannot be made is not a fault of the store.
     project.write("file", "");
     let failed = project.run(&["run", "w.yaml", "--out", "file/x"]).exits(1);
     says(

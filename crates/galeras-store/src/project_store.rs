@@ -20,8 +20,7 @@ const MARKERS: [&str; 2] = ["galeras.lock", ".git"];
 ///
 /// It is the nearest store at or above the workflow; else it is next to the nearest `galeras.lock`
 /// or `.git`, or next to the workflow. The folders above a Git repository do not count, and neither
-/// do those of other users and those that everybody may write to: whoever writes a store decides
-/// results.
+/// do those of other users and those that everybody may write to: a store decides results.
 pub fn default_store(of: &Path) -> PathBuf {
     let here = env::current_dir().and_then(|here| here.canonicalize()).unwrap_or_default();
     let folder = match of.metadata() {
@@ -69,7 +68,7 @@ mod tests {
             (&["a/study/cache/README.md", "a/cache/runs/x"], "a/study/cache"),
             (&["a/study/.git/HEAD"], "a/study/cache"),
             (&["a/study/galeras.lock", "a/galeras.lock"], "a/study/cache"),
-            // What is stored counts more than a lock file, which came later.
+            // A store counts more than a lock file, which may have come later.
             (&["a/study/flows/galeras.lock", "a/study/cache/runs/x"], "a/study/cache"),
             // Another project.
             (&["a/study/.git/HEAD", "a/cache/runs/x"], "a/study/cache"),

@@ -230,7 +230,7 @@ impl Search<'_> {
         }
         let start = start + content.find(value)?;
         Some(self.mistake(
-            "the text goes on behind its brackets",
+            "there is text after the closing bracket",
             Span::new(start, start + value.len()),
             format!("put it in quotes: \"{}\"", short(value)),
         ))
@@ -514,8 +514,8 @@ mod tests {
             ("    with:\n      n: 1\n      seed 1\n  t:\n    op: x\n", "colon", "seed", 7),
             ("    with:\n      n 1\n      seed: 1\n", "colon", "n", 6),
             ("    description: it does: all\n", "colon", ":", 5),
-            ("    with:\n      a: {{ b }} c # d\n", "behind its brackets", "{{ b }} c", 6),
-            ("    with:\n      a:\n        - [x] y\n", "behind its brackets", "[x] y", 7),
+            ("    with:\n      a: {{ b }} c # d\n", "after the closing", "{{ b }} c", 6),
+            ("    with:\n      a:\n        - [x] y\n", "after the closing", "[x] y", 7),
             ("     from: m\n", "indented", "     ", 5),
             ("   from: m\n", "indented", "   ", 5),
             (" s:\n    op: x\n", "indented", " ", 5),

@@ -44,7 +44,7 @@ pub(super) fn named_files(command: &str) -> Vec<String> {
         }
         before = token;
     }
-    // A program of the machine is no part of the study, and neither is what the command writes.
+    // Programs of the machine are not part of the study, and neither are files that it writes.
     named.retain(|name| !name.starts_with('/') && !written.contains(name));
     named
 }
