@@ -16,11 +16,13 @@ use super::rows::{ModelAnswer, ModelTurn, NoAnswer, PromptRows, TokenPair};
 use crate::typed_rows;
 use galeras_base::digest::Digest;
 use galeras_base::id::{ID, row_id};
+use galeras_base::prose::thousands;
 use galeras_chat::Price;
 use galeras_operator::columns::text_field;
 use galeras_operator::rejects::reject_columns;
 use galeras_operator::{
-    ArgError, LowerContext, MAIN, Port, Ports, REJECTS, SUMMARY, StepError, TableSchema, describe,
+    ArgError, LowerContext, MAIN, Port, Ports, REJECTS, SUMMARY, StepError, TableSchema, Tell,
+    describe,
 };
 
 /// The column with the prompt's `id`.
@@ -177,6 +179,15 @@ pub(super) fn tables(
             Ok(answer) => answered.push((outcome, answer)),
             Err(why) => failed.push((outcome, why)),
         }
+    }
+    // Answers that may come with the next run have their own warning.
+    let unasked: Vec<_> = failed.iter().filter(|(_, why)| !why.again).collect();
+    if let Some((_, why)) = unasked.first() {
+        let (missing, all) = (thousands(unasked.len()), thousands(outcomes.len()));
+        (cx.tell)(Tell::Warning(format!(
+            "no answer for {missing} of {all} prompts: {}; the port `rejects` lists them",
+            why.reason
+        )));
     }
     let [main, rejects, summary] = form.ports else {
         return Err(StepError::new("a defect: `generate` has three ports"));
