@@ -25,7 +25,7 @@ class Workflow:
     Args:
         path: the YAML file.
         cache: the store, a folder or a URL (default: ``GALERAS_CACHE``, else ``cache`` in the
-            current folder), as ``--cache``.
+            folder of the project), as ``--cache``.
         out: the folder for output files (default: the current folder), as ``--out``.
         allow: what the workflow may do to the machine, as ``--allow``: ``["exec",
             "env:NAME=HOST"]``.
@@ -92,6 +92,7 @@ class Workflow:
         frozen: bool = False,
         keep_going: bool = False,
         overwrite: bool = False,
+        allow_empty: bool = False,
         jobs: int | None = None,
         memory: str | None = None,
         progress: bool = True,
@@ -104,6 +105,7 @@ class Workflow:
             frozen: fail if anything asked of the world is not pinned in ``galeras.lock``.
             keep_going: after a failure go on with what does not depend on it.
             overwrite: replace output files that another workflow wrote.
+            allow_empty: replace output files even by tables without rows.
             jobs: threads to compute with (default: all).
             memory: memory of a step for large tables, as ``"4GiB"``.
             progress: whether to show what goes on, in a notebook as bars.
@@ -128,6 +130,7 @@ class Workflow:
             ("--frozen", frozen),
             ("--keep-going", keep_going),
             ("--overwrite", overwrite),
+            ("--allow-empty", allow_empty),
         ):
             if given:
                 arguments.append(flag)

@@ -11,14 +11,14 @@ use super::context::{
 };
 use super::remote::bar;
 use super::store_places::scratch_folder;
-use super::{DEFAULT_CACHE, Format, Settings, WorkflowArgs};
+use super::{Format, Settings, WorkflowArgs};
 use galeras_base::scratch::{WholeFile, make_folder};
 use galeras_base::terminal_escape::escape;
 use galeras_display::{bytes, count};
 use galeras_engine::plan::Plan;
 use galeras_engine::runner::stored_results;
 use galeras_operator::Access;
-use galeras_store::{Store, StoreLocation};
+use galeras_store::{Store, StoreLocation, default_store};
 use galeras_study::report;
 use galeras_study::sharing::{BundleRecord, Bundler, LeftOut, Privacy, REPORT};
 
@@ -137,7 +137,9 @@ pub(super) fn privacy(plan: &Plan, args: &WorkflowArgs) -> Privacy {
         let file = current.join(&args.file);
         add(file.parent().unwrap_or(&current).to_path_buf(), "the workflow's folder");
         add(current.clone(), "the current folder");
-        if let Ok(StoreLocation::Folder(store)) = StoreLocation::parse(&args.store.cache) {
+        if let Ok(cache) = args.cache()
+            && let Ok(StoreLocation::Folder(store)) = StoreLocation::parse(&cache)
+        {
             add(current.join(store), "the store");
         }
     }
@@ -167,7 +169,8 @@ async fn leads_to_the_same(
     let lost = plan.steps.iter().zip(&results).find(|(_, result)| result.manifest().is_none());
     let Some((step, _)) = lost else {
         let done: Vec<_> = results.iter().map(|result| result.manifest().cloned()).collect();
-        return Ok(Surveyed::after_run(Arc::new(plan), store, &done, DEFAULT_CACHE).await?);
+        let default = default_store(&file).to_string_lossy().into_owned();
+        return Ok(Surveyed::after_run(Arc::new(plan), store, &done, &default).await?);
     };
     let message = format!(
         "`{}` would be computed again elsewhere: it depends on something of this machine that a \

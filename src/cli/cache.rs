@@ -98,7 +98,7 @@ pub(crate) async fn cache(verb: CacheVerb) -> Result<Exit, Failure> {
 }
 
 async fn ls(args: LsArgs) -> Result<Exit, Failure> {
-    let store = open_store(&args.store.cache).await?;
+    let store = open_store(&args.store.here()?).await?;
     let (results, usage) = (store.list().await?, store.usage().await?);
     match (args.by, args.format) {
         (None, Format::Json) => each_json(results.iter().map(result_json)),
@@ -249,7 +249,7 @@ fn grouped(by: By, groups: &[Group<'_>], results: &[Manifest], usage: &StoreUsag
 }
 
 async fn gc(args: GcArgs) -> Result<Exit, Failure> {
-    let store = open_store(&args.store.cache).await?;
+    let store = open_store(&args.store.here()?).await?;
     const DAY: u64 = 24 * 60 * 60;
     let policy = GcPolicy {
         keep_runs: args.keep_runs,
@@ -288,7 +288,7 @@ async fn gc(args: GcArgs) -> Result<Exit, Failure> {
 }
 
 async fn verify(args: VerifyArgs) -> Result<Exit, Failure> {
-    let store = open_store(&args.store.cache).await?;
+    let store = open_store(&args.store.here()?).await?;
     let read = std::sync::atomic::AtomicU64::new(0);
     let progress = |n| {
         read.fetch_add(n, std::sync::atomic::Ordering::Relaxed);

@@ -78,7 +78,7 @@ async fn scheduler(args: SchedulerArgs) -> Result<Exit, Failure> {
 }
 
 async fn executor(args: ExecutorArgs) -> Result<Exit, Failure> {
-    let location = &args.store.cache;
+    let location = &args.store.here()?;
     if let Ok(StoreLocation::Memory(_)) = StoreLocation::parse(location) {
         return Err(fail("a store in memory cannot be shared", Exit::Invalid));
     }

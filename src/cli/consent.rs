@@ -85,7 +85,7 @@ pub(super) async fn load_trusted(
 ) -> Result<Plan, Failure> {
     loop {
         let consent = Arc::clone(trust);
-        let cache = &args.store.cache;
+        let cache = &args.cache()?;
         let (plan, diagnostics) =
             plan_into(&args.file, Settings::typed(&args.set), cache, lock, consent, out).await?;
         let refused = trust.take_refused();

@@ -14,9 +14,9 @@ use super::store_places::{StorePlaces, check_origin, refuse_linked};
 use super::{Format, Settings, WorkflowArgs};
 use crate::registry::REGISTRY;
 use galeras_base::terminal_escape::{escape, shell_word};
-use galeras_engine::plan::{Locking, Plan, PlanSettings, PlannedSigners, plan};
+use galeras_engine::plan::{Locking, Plan, PlanSettings, PlannedSigners, lock_path, plan};
 use galeras_engine::runner::Remote;
-use galeras_operator::Consent;
+use galeras_operator::{Consent, Fact};
 use galeras_store::{RunSettings, Store, StoreError};
 pub(super) use galeras_study::Surveyed;
 use galeras_workflow::{Diagnostics, did_you_mean, render, to_json};
@@ -52,8 +52,8 @@ async fn planned(
     format: Format,
     out: &Path,
 ) -> Result<Plan, Failure> {
-    let (cache, lock) = (&args.store.cache, Locking::Pinned);
-    let planned = plan_into(&args.file, settings, cache, lock, args.trust(None), out);
+    let (cache, lock) = (args.cache()?, Locking::Pinned);
+    let planned = plan_into(&args.file, settings, &cache, lock, args.trust(None), out);
     let (plan, diagnostics) = planned.await?;
     show_diagnostics(&diagnostics, format);
     plan.ok_or_else(|| Exit::Invalid.into())
@@ -98,14 +98,15 @@ pub(super) async fn open_store(location: &str) -> Result<Store, Failure> {
 
 /// Opens the store of a workflow to use its results.
 pub(super) async fn open_results(args: &WorkflowArgs) -> Result<Store, Failure> {
-    check_origin(&args.store.cache, args.trust_store);
-    open_store(&args.store.cache).await
+    let cache = args.cache()?;
+    check_origin(&cache, args.trust_store);
+    open_store(&cache).await
 }
 
 pub(super) async fn load(args: &WorkflowArgs, format: Format) -> Result<Surveyed, Failure> {
     let plan = planned(args, Settings::typed(&args.set), format, Path::new(".")).await?;
-    let cache = &args.store.cache;
-    Ok(Surveyed::of(plan, open_results(args).await?, cache, None).await?)
+    let cache = args.cache()?;
+    Ok(Surveyed::of(plan, open_results(args).await?, &cache, None).await?)
 }
 
 /// Like [`load`], with outputs below the folder `out`, and with the remote unless using it needs
@@ -131,11 +132,35 @@ pub(super) async fn load_with_remote(
     };
     let store = open_results(args).await?;
     let asked = remote.as_deref().filter(|_| ask);
-    let surveyed = Surveyed::of(plan, store, &args.store.cache, asked).await?;
+    let surveyed = Surveyed::of(plan, store, &args.cache()?, asked).await?;
     for warning in asked.iter().flat_map(|remote| remote.untold()) {
         note(&format!("warning: {}", escape(&warning)));
     }
+    if asked.is_some() {
+        warn_without_lock(&surveyed, &args.file);
+    }
     Ok((surveyed, remote))
+}
+
+/// Warns if results are missing in the remote, as they may be, since the answers that they depend on
+/// are not pinned here.
+fn warn_without_lock(surveyed: &Surveyed, file: &Path) {
+    let lock = lock_path(file);
+    let steps = surveyed.plan.steps.iter().zip(&surveyed.states);
+    let asks = steps.filter(|(step, state)| {
+        let is_pinnable = !matches!(step.step.fact(), None | Some(Fact::Moving(_)));
+        is_pinnable && !state.forecast.is_hit()
+    });
+    let mut names: Vec<&str> = asks.map(|(step, _)| step.family.as_str()).collect();
+    names.dedup();
+    let Some(first) = names.first().filter(|_| !lock.exists()) else { return };
+    let more = if names.len() > 1 { " and others" } else { "" };
+    note(&format!(
+        "warning: {} is missing: results of `{}`{more} may be in the remote for the versions that it \
+         pins; ask for it where the results come from, or a run asks (and pays) again",
+        escape(&lock.display().to_string()),
+        escape(first)
+    ));
 }
 
 /// A workflow and the settings of the results to show.
@@ -208,7 +233,7 @@ pub(super) async fn look(args: &LookArgs, format: Format) -> Result<Surveyed, Fa
     let settings = args.settings(&store).await?;
     // Only settings typed now name files that may be read: a store may come from anywhere.
     let plan = planned(workflow, settings, format, Path::new(".")).await?;
-    Ok(Surveyed::of(plan, store, &workflow.store.cache, None).await?)
+    Ok(Surveyed::of(plan, store, &workflow.cache()?, None).await?)
 }
 
 pub(super) fn unknown_step(plan: &Plan, name: &str) -> Failure {

@@ -95,7 +95,8 @@ pub(crate) async fn plan(args: PlanArgs) -> Result<Exit, Failure> {
         let _ = writeln!(text, "{line}");
     }
     let hits = surveyed.states.iter().filter(|s| s.forecast.is_hit()).count();
-    let _ = writeln!(text, "{hits} of {} steps are stored", plan.steps.len());
+    let (all, cache) = (plan.steps.len(), workflow.cache()?);
+    let _ = writeln!(text, "{hits} of {all} steps are stored in {}", escape(&cache));
     if hits < plan.steps.len() {
         let memory = bytes(args.memory.bytes() as u64);
         let _ = writeln!(text, "a run would take up to about {memory} of memory (--memory)");
@@ -248,8 +249,8 @@ pub(crate) async fn check(args: CheckArgs) -> Result<Exit, Failure> {
     }
     let mut exit = Exit::Done;
     for file in &args.files {
-        let (set, cache) = (Settings::typed(&args.set), &args.store.cache);
-        let planned = plan_file(file, set, cache, Arc::new(NoConsent));
+        let (set, cache) = (Settings::typed(&args.set), args.store.of(file)?);
+        let planned = plan_file(file, set, &cache, Arc::new(NoConsent));
         let (plan, mut diagnostics) = planned.await?;
         diagnostics.warn_instead(
             Code::NotAllowed,

@@ -110,7 +110,7 @@ pub(crate) async fn lock(args: LockArgs, started: Instant) -> Result<Exit, Failu
     }
     let plan = Arc::new(plan);
     if !queries.is_empty() {
-        claim(&args.workflow.store.cache);
+        claim(&args.workflow.cache()?);
     }
     let consent = Arc::clone(&trust);
     let snapshots = ask(&plan, &store, queries, &workflow, consent, started).await?;

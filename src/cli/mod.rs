@@ -37,7 +37,7 @@ mod verify;
 mod view;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -46,7 +46,7 @@ pub use exit::Exit;
 use exit::{Failure, fail, failed};
 use galeras_base::system_limits;
 use galeras_operator::worker_threads;
-use galeras_study::hint::DEFAULT_CACHE;
+use galeras_store::{StoreError, default_store, refuse_link};
 
 /// Declarative, reproducible benchmarks for code language models.
 #[derive(Parser)]
@@ -156,6 +156,13 @@ pub(crate) struct WorkflowArgs {
     pub(crate) allow: consent::AllowArgs,
 }
 
+impl WorkflowArgs {
+    /// The location of its store.
+    pub(crate) fn cache(&self) -> Result<String, StoreError> {
+        self.store.of(&self.file)
+    }
+}
+
 /// Settings of params, and the folder from which their relative paths start.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
@@ -175,9 +182,28 @@ impl Settings {
 /// Where results are stored.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct StoreArgs {
-    /// The store of results: a folder, or the URL of a bucket (s3://bucket/prefix, gs://…).
-    #[arg(long, value_name = "URL", env = "GALERAS_CACHE", default_value = DEFAULT_CACHE)]
-    pub(crate) cache: String,
+    /// The store of results: a folder, or the URL of a bucket (s3://bucket/prefix, gs://…). The
+    /// default is the folder `cache` of the project.
+    #[arg(long, value_name = "URL", env = "GALERAS_CACHE")]
+    cache: Option<String>,
+}
+
+impl StoreArgs {
+    /// The location of the store: as given, or else the default for this workflow file or folder. A
+    /// default that is a link is refused, as a cloned repository can bring one.
+    pub(crate) fn of(&self, workflow: &Path) -> Result<String, StoreError> {
+        if let Some(given) = &self.cache {
+            return Ok(given.clone());
+        }
+        let default = default_store(workflow);
+        refuse_link(&default)?;
+        Ok(default.to_string_lossy().into_owned())
+    }
+
+    /// The location of the store, without a workflow: that of the current folder.
+    pub(crate) fn here(&self) -> Result<String, StoreError> {
+        self.of(Path::new("."))
+    }
 }
 
 /// The stack of every thread that plans or computes. Memory is only used on demand.

@@ -26,7 +26,7 @@ pub(crate) struct OriginArgs {
 
 /// Reports for every file which workflow wrote it; succeeds if one did and the file is unchanged.
 pub(crate) async fn origin(args: OriginArgs) -> Result<Exit, Failure> {
-    let store = open_store(&args.store.cache).await?;
+    let store = open_store(&args.store.here()?).await?;
     let mut exit = Exit::Done;
     for file in &args.files {
         let origin = file_origin(file, &store).await?;

@@ -107,8 +107,8 @@ pub(crate) async fn push(args: PushArgs) -> Result<Exit, Failure> {
     if missing == 0 {
         return Ok(Exit::Done);
     }
-    let WorkflowArgs { file, set, store, .. } = &args.workflow;
-    let run = hint::command("run", &file.to_string_lossy(), set, &store.cache);
+    let WorkflowArgs { file, set, .. } = &args.workflow;
+    let run = hint::command("run", &file.to_string_lossy(), set, &args.workflow.cache()?);
     let message = format!(
         "{missing} of {} steps are not computed for the current workflow, and were not sent; run\n  {run}",
         surveyed.states.len()
@@ -140,7 +140,7 @@ pub(crate) async fn pull(args: PullArgs) -> Result<Exit, Failure> {
     let unknown: Vec<&str> = unknown.map(|(step, _)| step.name.as_str()).collect();
     let sending = Sending { transfer, from, to, event: "pull", missing: Some(&unknown) };
     if !args.dry_run {
-        claim(&args.workflow.store.cache);
+        claim(&args.workflow.cache()?);
     }
     let lacking = sending.go(args.dry_run, format).await?;
     let missing = missing(&unknown, &lacking);

@@ -21,6 +21,7 @@ use super::report::write_report;
 use super::resources::{EngineArgs, MemoryArgs, all_threads};
 use super::store_places::claim;
 use super::{Format, Settings, WorkflowArgs, screen};
+use galeras_base::terminal_escape::escape;
 use galeras_display::{HumanReporter, JsonReporter};
 use galeras_engine::plan::{Locking, Plan, preflight};
 use galeras_engine::runner::{
@@ -74,13 +75,20 @@ pub(super) struct OutArgs {
     /// were changed since.
     #[arg(long)]
     overwrite: bool,
+    /// Replace existing files even by tables without rows.
+    #[arg(long)]
+    allow_empty: bool,
 }
 
 impl OutArgs {
     /// How outputs are written.
     pub(super) fn options(&self) -> OutputOptions {
-        let (folder, overwrite) = (self.folder.clone(), self.overwrite);
-        OutputOptions { folder, overwrite, digests: Arc::default() }
+        OutputOptions {
+            folder: self.folder.clone(),
+            overwrite: self.overwrite,
+            allow_empty: self.allow_empty,
+            digests: Arc::default(),
+        }
     }
 }
 
@@ -99,7 +107,8 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Result<Exit, Failure
     let chosen = both(steps(&plan, &args.select), steps(&plan, &args.force));
     let (select, force) = chosen.map_err(refused)?;
     let store = open_results(&args.workflow).await?;
-    let engine = args.engine.open(&args.workflow.store.cache).map_err(refused)?;
+    let cache = args.workflow.cache()?;
+    let engine = args.engine.open(&cache).map_err(refused)?;
     let wanted = match args.select.as_slice() {
         [] => (0..plan.steps.len()).collect(),
         _ => plan.with_ancestors(&select),
@@ -159,7 +168,10 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Result<Exit, Failure
         remote,
         started,
     };
-    claim(&args.workflow.store.cache);
+    claim(&cache);
+    if args.format == Format::Human {
+        note(&format!("results are stored in {}", escape(&cache)));
+    }
     let plan = Arc::new(plan);
     let outcome = run_plan(Arc::clone(&plan), store.clone(), options).await;
     let human = args.format == Format::Human;
@@ -175,10 +187,9 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Result<Exit, Failure
         && exit == Exit::Done
     {
         let path = args.out.folder.join(&report.path);
-        let cache = &args.workflow.store.cache;
         let report = async {
             let (plan, store) = (Arc::clone(&plan), store.clone());
-            let surveyed = Surveyed::after_run(plan, store, &outcome.manifests, cache).await?;
+            let surveyed = Surveyed::after_run(plan, store, &outcome.manifests, &cache).await?;
             write_report(&surveyed, &path, args.out.overwrite, args.format).await
         };
         exit = report.await.unwrap_or_else(Failure::show);
@@ -188,7 +199,7 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Result<Exit, Failure
     }
     // Sent last, so that its time includes everything.
     events.send(outcome.finished(started));
-    if human && let Some(text) = where_to_look(&plan, &outcome, &args.workflow.store.cache) {
+    if human && let Some(text) = where_to_look(&plan, &outcome, &cache) {
         note(&text);
     }
     // The process ends: freeing a plan of thousands of cells would only take time.

@@ -42,7 +42,7 @@ const LISTED_RUNS: usize = 20;
 
 pub(crate) async fn runs(args: RunsArgs) -> Result<Exit, Failure> {
     check_file(&args.file)?;
-    let store = open_store(&args.store.cache).await?;
+    let store = open_store(&args.store.of(&args.file)?).await?;
     let all = past_runs(&args.file, &store).await?;
     if args.format == Format::Json {
         for run in all.iter().take(args.rows.unwrap_or(usize::MAX)) {
@@ -135,7 +135,7 @@ pub(crate) struct DiffArgs {
 
 pub(crate) async fn diff(args: DiffArgs) -> Result<Exit, Failure> {
     check_file(&args.file)?;
-    let store = open_store(&args.store.cache).await?;
+    let store = open_store(&args.store.of(&args.file)?).await?;
     // The lock keeps `gc` from removing tables while they are read.
     let _reading = store.reading_lock().await?;
     let runs = past_runs(&args.file, &store).await?;

@@ -10,16 +10,13 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::DEFAULT_CACHE;
 use super::exit::{Exit, Failure, fail};
 use super::screen::note;
 use galeras_base::scratch::{ScratchFolder, make_folder};
 use galeras_base::terminal_escape::escape;
 use galeras_display::count;
 use galeras_engine::trust::StoreMemory;
-use galeras_store::{
-    STORE_FOLDERS, StoreError, StoreLocation, private_folder, refuse_link, refuse_links,
-};
+use galeras_store::{STORE_FOLDERS, StoreError, StoreLocation, private_folder, refuse_links};
 use galeras_study::sharing::OpenedBundle;
 
 #[derive(Debug)]
@@ -56,12 +53,8 @@ impl StorePlaces {
     }
 }
 
-/// Refuses links that a cloned repository can bring: folders of a store that are links, and the
-/// default store if that is a link.
+/// Refuses folders of a store that are links, which a cloned repository can bring.
 pub(super) fn refuse_linked(location: &str) -> Result<(), StoreError> {
-    if location == DEFAULT_CACHE {
-        refuse_link(Path::new(DEFAULT_CACHE))?;
-    }
     match StoreLocation::parse(location)? {
         StoreLocation::Folder(path) => refuse_links(&path),
         StoreLocation::Memory(_) | StoreLocation::Bucket(_) => Ok(()),

@@ -110,9 +110,9 @@ impl Opened {
 }
 
 async fn verify_workflow(args: &VerifyArgs) -> Result<Exit, Failure> {
-    let (settings, cache) = (Settings::typed(&args.set), &args.store.cache);
+    let (settings, cache) = (Settings::typed(&args.set), args.store.of(&args.file)?);
     let trust = trust(&args.file, &args.set, &args.allow, None);
-    let opened = Opened::of(&args.file, settings, cache, trust, args.format).await?;
+    let opened = Opened::of(&args.file, settings, &cache, trust, args.format).await?;
     let results = &opened.results;
     let mut findings = results_of_store(&opened).await?;
     let keys = results.iter().filter_map(|result| Some(result.manifest()?.key)).collect();
@@ -127,8 +127,7 @@ async fn verify_workflow(args: &VerifyArgs) -> Result<Exit, Failure> {
     };
     let missing = results.iter().filter(is_missing).count();
     if missing > 0 {
-        let (file, cache) = (args.file.to_string_lossy(), &args.store.cache);
-        let run = hint::command("run", &file, &args.set, cache);
+        let run = hint::command("run", &args.file.to_string_lossy(), &args.set, &cache);
         let all = results.len();
         let message = format!(
             "{missing} of {all} steps are not computed for the current workflow; run\n  {run}"

@@ -49,8 +49,8 @@ pub(crate) async fn view(args: ViewArgs) -> Result<Exit, Failure> {
             }
         })
     });
-    let (file, cache) = (workflow.file.clone(), &workflow.store.cache);
-    let study = Study::open(file, plan, store, cache, plan_again, workflow.trust(None));
+    let (file, cache) = (workflow.file.clone(), workflow.cache()?);
+    let study = Study::open(file, plan, store, &cache, plan_again, workflow.trust(None));
     let study = study.await.map_err(failed)?;
     // Loopback only: the tables and ratings are private.
     let bound = TcpListener::bind(("127.0.0.1", args.port)).await;
@@ -78,7 +78,7 @@ async fn planned(
     workflow: &WorkflowArgs,
     settings: Settings,
 ) -> Result<(Option<Plan>, Diagnostics), Failure> {
-    plan_file(&workflow.file, settings, &workflow.store.cache, workflow.trust(None)).await
+    plan_file(&workflow.file, settings, &workflow.cache()?, workflow.trust(None)).await
 }
 
 /// Opens the address; a missing browser is not an error.

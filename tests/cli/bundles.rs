@@ -279,4 +279,10 @@ fn what_must_not_be_handed_on_is_refused_and_a_folder_of_ratings_goes_along() {
     let ran = other.run(&["run", "workflow/flows/w.yaml", "--format", "json"]).exits(0);
     ran.all_hit();
     assert_eq!(ran.step("judged")["rows"], 89);
+    // Words are not paths, even if a folder of this program has such a name.
+    let words = "galeras: 1\ndescription: Rows that are unpacked in cache/workflow.\n";
+    project.edit("flows/w.yaml", "galeras: 1\n", words);
+    bundled(&project, &[]).exits(0);
+    let report = &entries(&project.path("b.zip"))["report.html"];
+    assert!(String::from_utf8_lossy(report).contains("Rows that are unpacked"));
 }

@@ -285,7 +285,8 @@ fn a_change_asks_for_what_is_new_only() {
 /// The server refuses the first turn of T2 of one method.
 #[test]
 fn prompts_without_an_answer_are_told_left_out_of_comparisons_and_asked_again() {
-    let study = Study::new();
+    let mut study = Study::new();
+    study.more.push("min_answered=0.9".into());
     let mut refused: Option<String> = None;
     study.api.script(move |asked| {
         let first = asked.said().into_iter().find(|text| text.starts_with("Remember"))?;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, lines, text};
+use crate::harness::{Project, lines, says, text};
 
 fn project(steps: &str) -> Project {
     let row = |i: usize| {
@@ -188,6 +188,24 @@ fn statistics_are_those_of_the_textbook_and_of_a_regression_on_a_constant() {
     project.write("data.csv", format!("{first}\n0,a,,{rest}"));
     let failed = project.run(&["run", "w.yaml"]).exits(1);
     failed.reports(&["1 rows have no cluster: `repo` is null"]);
+}
+
+#[test]
+fn arms_with_different_numbers_of_values_are_a_warning() {
+    let data = "id,model,lines,x,y\n1,a,1,1,1\n2,b,1,1,1\n3,a,2,1,1\n4,b,2,,1\n5,a,3,1,1\n6,b,3,1,1\n\
+                7,a,3,1,1\n8,b,3,1,1\n";
+    for (with, wanted) in [
+        ("columns: [y, x], by: [model]", Some("`x` has 3 to 4 values by `model`")),
+        ("columns: [y, x], by: [lines, model]", Some("`x` has 0 to 1 values by `model`")),
+        ("columns: [y], by: [lines, model]", None),
+        // The sizes of other groups mean nothing.
+        ("columns: [y, x], by: [lines]", None),
+        ("columns: [x]", None),
+    ] {
+        let told = described(with).with("data.csv", data).run_ok(&[]).warnings();
+        assert_eq!(told.len(), usize::from(wanted.is_some()), "{with}: {told:?}");
+        wanted.iter().for_each(|words| says(&told[0], &[words]));
+    }
 }
 
 /// Groups of 20 rows: all of a pass, one of b fails. `share` is a rate in a, mostly 1 in b, and

@@ -1,6 +1,8 @@
 //! Outputs without rows, and windows without a commit: a warning names the step where the last row
 //! went.
 
+use std::fs;
+
 use serde_json::{Value, json};
 
 use crate::harness::{Outcome, Project, flat, has, says, text};
@@ -67,6 +69,30 @@ fn the_step_where_the_last_row_went_or_a_source_without_rows_is_named() {
     let told = flat(&project.run(&["run", "w.yaml"]).exits(0).stderr);
     says(&told, &["no rows in the output `a` and 2 others: step `data` made none"]);
     assert_eq!(told.matches("warning:").count(), 1, "{told}");
+}
+
+#[test]
+fn a_file_is_replaced_by_an_empty_table_only_if_the_user_wants_it() {
+    let project = project("0").ran();
+    let before = ["out/a.csv", "out/b.parquet"].map(|file| fs::read(project.path(file)).unwrap());
+    let now = || ["out/a.csv", "out/b.parquet"].map(|file| fs::read(project.path(file)).unwrap());
+    project.change("x > 0", "x > 5");
+    let outcome = project.run_json(&[]).exits(1);
+    let words = "out/a.csv` by a table without rows\nhelp: find the step that lost the rows, or \
+                 replace the file with --allow-empty";
+    says(&outcome.warnings()[0], &["output a: it would replace `", words]);
+    assert_eq!((outcome.warnings().len(), now()), (2, before.clone()), "{outcome}");
+    // Rows are named where they were lost, and the rejected ones are written.
+    assert_eq!(lost(&outcome)[0]["step"], "valid");
+    assert_eq!(project.read("out/d.csv").lines().count(), 4);
+    project.run_json(&["--overwrite"]).exits(1);
+    assert_eq!(now(), before);
+    project.run_ok(&["--allow-empty"]);
+    assert_eq!(project.read("out/a.csv"), "id,x\n");
+    // It is empty already; and no rejected row is good news.
+    project.run_ok(&[]);
+    project.rerun("x > 5", "x > 0");
+    assert_eq!(project.read("out/d.csv").lines().count(), 1);
 }
 
 #[test]

@@ -130,7 +130,7 @@ fn a_changed_file_is_a_reason_to_run() {
     project.run_ok(&[]).all_hit();
     project.edit("data.jsonl", "1", "2");
     let outcome = project.run_ok(&[]).went("good=hit table=ran after=ran");
-    assert_eq!(outcome.step("table")["reason"], "SOURCE_MOVED");
+    assert_eq!(outcome.step("table")["reason"], "FILE_CHANGED");
     assert!(outcome.detail("table").contains("data.jsonl"));
 }
 

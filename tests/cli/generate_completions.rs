@@ -177,13 +177,13 @@ fn log_probabilities_that_the_server_does_not_give_are_null_and_columns_that_are
     let told = json!([{"token": "a", "logprob": null}, {"token": "b", "logprob": -0.5}]);
     let columns = "logprob_sum logprob_mean n_logprobs token_logprobs";
     has(&row, columns, json!([null, null, 1, told]));
-    // Columns of that name in the input are the input's, unless log-probabilities are asked for.
+    // A column of that name in the input is the input's; with log-probabilities it would be lost.
     let (_api, project) = served(1, "");
     project.write("data.jsonl", "{\"id\":\"a\",\"code\":\"x\",\"logprob_sum\":\"mine\"}\n");
     project.run_ok(&[]);
     assert_eq!(project.only("answers")["logprob_sum"], "mine");
-    project.rerun("prompt: code", "prompt: code, logprobs: true");
-    assert!(project.only("answers")["logprob_sum"].as_f64().unwrap() < 0.0);
+    project.change("prompt: code", "prompt: code, logprobs: true");
+    project.run(&["check", "w.yaml"]).exits(2).reports(&["already has the column `logprob_sum`"]);
 }
 
 #[test]

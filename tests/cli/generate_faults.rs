@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::generate_openai::{WORKFLOW, answers, served, served_of};
-use crate::harness::{Outcome, Project, Running, flat, has, patience, says, text, wait_for};
+use crate::harness::{
+    Outcome, Project, Running, flat, has, patience, says, text, values, wait_for,
+};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest, error};
 
 /// Quick tries, so that a test of failures takes seconds.
-const QUICK: &str = "tries: 2, timeout_seconds: 1";
+const QUICK: &str = "tries: 2, timeout_seconds: 1, min_answered: 0";
 
 fn raw(status: u16, body: Value) -> ChatFault {
     ChatFault::Raw(status, vec![], body.to_string())
@@ -197,10 +199,51 @@ fn a_step_that_ends_keeps_its_answers_and_those_under_way() {
 }
 
 #[test]
-fn warnings_are_not_as_many_as_rows_and_a_text_that_is_null_is_rejected() {
-    let (api, project) = served(200, "");
+fn a_step_with_too_few_answers_fails_and_keeps_those_it_has() {
+    let oops = || ChatFault::Error(500, "internal", "oops".into());
+    for (more, spoilt, wanted) in [
+        ("seed: 1", "f", Some("4 of 4 answers are missing: server_error, ")),
+        ("seed: 1", "f1(", Some("1 of 4 answers is missing: server_error, ")),
+        ("min_answered: 0.76", "f1(", Some("`min_answered: 0.75` (it is 0.76)")),
+        ("min_answered: 0.75", "f1(", None),
+    ] {
+        let (api, project) = served(4, &format!("tries: 1, {more}"));
+        project.append("outputs: { all: { from: answers, path: all.jsonl } }\n");
+        let before = "{\"good\":1}\n";
+        project.write("all.jsonl", before);
+        api.spoil(spoilt, oops());
+        let run = ["--overwrite"];
+        match wanted {
+            Some(words) => {
+                let detail = project.run_json(&run).exits(1).detail("answers");
+                says(&detail, &[words, "oops", "run again"]);
+                assert_eq!(project.read("all.jsonl"), before, "{more}");
+            }
+            None => {
+                let outcome = project.run_ok(&run);
+                says(&outcome.warnings()[0], &["1 of 4 answers is missing", "oops"]);
+                let counts = values(&outcome.step("answers"), "rows computed_rows reused_rows");
+                assert_eq!(counts, json!([3, 3, 0]));
+            }
+        }
+        let answered = 4 - api.take().iter().filter(|asked| asked.last().contains(spoilt)).count();
+        api.heal();
+        let outcome = project.run_ok(&run);
+        assert_eq!(api.count(), 4 - answered, "{more}: {spoilt}");
+        let counts = values(&outcome.step("answers"), "rows computed_rows reused_rows");
+        assert_eq!(counts, json!([4, 4 - answered, answered]));
+    }
+}
+
+#[test]
+fn missing_answers_are_counted_in_one_warning_and_a_text_that_is_null_is_rejected() {
+    let (api, project) = served(200, "min_answered: 0");
     api.script(|_| Some(ChatFault::Error(400, "bad", "no way".into())));
-    assert_eq!(project.run_ok(&[]).warnings().len(), 1);
+    let outcome = project.run_ok(&[]);
+    let told = outcome.warnings();
+    assert_eq!(told.len(), 1);
+    says(&told[0], &["200 of 200 answers are missing", "no way"]);
+    assert_eq!(values(&outcome.step("answers"), "computed_rows reused_rows"), json!([0, 0]));
     let counts = ["answers.rejects", "answers", "answers.summary"];
     assert_eq!(counts.map(|port| project.rows(port).len()), [200, 0, 0]);
     // A row without a conversation does not count as a failure of the server: it is not tried again.

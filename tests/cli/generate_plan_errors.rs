@@ -43,6 +43,7 @@ const MISSING: &str = "missing-argument";
 /// The step, its arguments with the mark at the only mistake, the code, words of the message.
 #[rustfmt::skip]
 const MISTAKES: &[(&str, &str, &str, &[&str])] = &[
+    ("openai", "«top_k: 4", "unknown-argument", &["only the server knows", "`extra_body: { top_k: … }`"]),
     ("openai", "«temprature: 1", "unknown-argument", &["temprature", "temperature"]),
     ("openai", "price: { input: 1, output: 1, «cached: 1 }", "unknown-argument", &["cached"]),
     ("openai", "provider: «gemini", "wrong-value", &["openai", "ngram", "replay"]),
@@ -61,6 +62,7 @@ const MISTAKES: &[(&str, &str, &str, &[&str])] = &[
     ("ngram", "max_usd: «1", CONFLICT, &["max_usd", "openai"]),
     ("ngram", "top_p: «0.5", CONFLICT, &["top_p", "openai"]),
     ("ngram", "tries: «2", CONFLICT, &["tries", "openai"]),
+    ("ngram", "min_answered: «1", CONFLICT, &["min_answered", "openai"]),
     ("ngram", "timeout_seconds: «2", CONFLICT, &["timeout_seconds", "openai"]),
     ("ngram", "requests_per_minute: «2", CONFLICT, &["requests_per_minute", "openai"]),
     ("ngram", "tokens_per_minute: «2", CONFLICT, &["tokens_per_minute", "openai"]),
@@ -127,6 +129,7 @@ const MISTAKES: &[(&str, &str, &str, &[&str])] = &[
     ("openai", "requests_per_minute: «0", "wrong-value", &["1"]),
     ("openai", "tokens_per_minute: «0", "wrong-value", &["1"]),
     ("openai", "tries: «0", "wrong-value", &["1"]),
+    ("openai", "min_answered: «1.5", "wrong-value", &["1"]),
     ("openai", "timeout_seconds: «0", "out-of-range", &["more than 0"]),
     ("openai", "timeout_seconds: «1e9", "out-of-range", &["day"]),
     ("openai", "stop: «['']", "out-of-range", &["empty"]),

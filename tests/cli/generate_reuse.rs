@@ -106,6 +106,7 @@ fn how_it_is_asked_is_no_part_of_the_result() {
         "tries: 2",
         "timeout_seconds: 5",
         "max_usd: 0",
+        "min_answered: 0.5",
         "api_key_env: NOT_SET_AT_ALL",
     ] {
         project.write("w.yaml", workflow(&api, &format!("{base}, {more}")));
@@ -191,13 +192,13 @@ fn force_asks_anew() {
 
 #[test]
 fn what_failed_is_asked_by_the_next_run_and_only_that() {
-    let (api, project) = served(4, "samples: 2, seed: 7");
+    let (api, project) = served(4, "samples: 2, seed: 7, min_answered: 0.75");
     api.spoil("f2", ChatFault::Error(400, "bad", "no way".into()));
     let outcome = project.run_ok(&[]);
     assert_eq!(outcome.finished()["status"], "ok");
     let told = outcome.warnings();
     assert_eq!(told.len(), 1, "{outcome}");
-    says(&told[0], &["no way", "next run"]);
+    says(&told[0], &["2 of 8 answers are missing", "no way", "next run"]);
     assert_eq!((project.rows("answers").len(), api.take().len()), (6, 8));
     let wanted = [0, 1].map(|sample| format!("{sample} | answers | refused | def f2(a):"));
     assert_eq!(project.cells("answers.rejects", "sample step rule code"), wanted);
@@ -247,7 +248,7 @@ fn conversations_share_their_beginning_and_go_on_where_they_failed() {
     let summary = project.only("answers.summary");
     assert_eq!(values(&summary, "rows answers cost_usd"), json!([2, 2, 36e-6]));
     // A beginning that is refused is refused for all who share it.
-    let (api, project) = served(2, "");
+    let (api, project) = served(2, "min_answered: 0.5");
     api.spoil("f1(", ChatFault::Error(400, "bad", "no way".into()));
     treatments(&project, TWO);
     project.run_ok(&[]);
@@ -257,7 +258,7 @@ fn conversations_share_their_beginning_and_go_on_where_they_failed() {
     project.run_ok(&[]);
     assert_eq!(taken(&api), ["Then", "def f1(a):"]);
     assert_eq!(project.rows("answers").len(), 4);
-    let (api, project) = served(2, "");
+    let (api, project) = served(2, "min_answered: 0.5");
     project.change("'Complete this: {{ code }}'", "['{{ code }}', Then, 'Last {{ code }}']");
     api.spoil("Last def f1", ChatFault::Error(400, "bad", "no way".into()));
     project.run_ok(&[]);

@@ -62,7 +62,7 @@ const OUTPUTS: &str = "outputs:
 
 #[test]
 fn the_key_is_in_no_file_and_no_message() {
-    let (api, project) = served(8, &format!("{WITH_KEY}, tries: 2"));
+    let (api, project) = served(8, &format!("{WITH_KEY}, tries: 2, min_answered: 0"));
     api.script(|asked| {
         let key = asked.header("authorization").unwrap().to_owned();
         let text = format!("you sent {key}, {key:?}");

@@ -139,8 +139,12 @@ async fn perform(
         return None;
     }
     let store = Store::open(cache.to_str().expect("a path of a test")).await.ok()?;
-    let outputs =
-        OutputOptions { folder: root.to_path_buf(), overwrite: false, digests: Arc::default() };
+    let outputs = OutputOptions {
+        folder: root.to_path_buf(),
+        overwrite: false,
+        allow_empty: false,
+        digests: Arc::default(),
+    };
     if !output_conflicts(&planned, &store, &all, &outputs).await.ok()?.is_empty() {
         return None;
     }

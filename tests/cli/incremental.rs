@@ -230,7 +230,7 @@ fn a_changed_file_runs_what_reads_it_and_an_equal_result_stops_the_wave() {
     let (project, before) = computed();
     project.edit("src/b.py", "'b'", "'bb'");
     let after = project.run_ok(&[]);
-    assert_eq!(after.step("methods")["reason"], "SOURCE_MOVED");
+    assert_eq!(after.step("methods")["reason"], "FILE_CHANGED");
     assert_eq!(after.status("features"), "ran");
     assert_ne!(after.step("testbed")["digest"], before.step("testbed")["digest"]);
     // A comment between methods changes the place of one only.

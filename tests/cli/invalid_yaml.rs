@@ -166,6 +166,13 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("  b: { op: sample, from: table, matrix: { model: [small, large] }, with: { n: 1, seed: 1 } }\n  c:\n    op: sample\n    from: «b[model=smal]\n    with: { n: 1, seed: 1 }", "unknown-cell", "small"),
     ("  b: { op: sample, from: table, matrix: { model: [small, large] }, with: { n: 1, seed: 1 } }\n  c:\n    op: sample\n    from: «b[modle=small]\n    with: { n: 1, seed: 1 }", "unknown-cell", "model"),
     ("  b: { op: sample, from: «b, with: { n: 1, seed: 1 } }", "cycle", ""),
+    // Columns that a step adds would replace those of its input.
+    ("  b: { op: cut, from: table, with: { seed: 1 } }\n  c: { op: cut, from: «b, with: { seed: 1 } }", "duplicate-column", ""),
+    ("  b: { op: ast, from: table }\n  c: { op: ast, from: «b }", "duplicate-column", ""),
+    ("  b: { op: prompt, from: table, with: { treatments: { a: '{{ code }}' } } }\n  c: { op: prompt, from: «b, with: { treatments: { a: '{{ code }}' } } }", "duplicate-column", ""),
+    ("  b: { op: generate, from: table, with: { provider: echo, given: code } }\n  c: { op: generate, from: «b, with: { provider: echo, given: code } }", "duplicate-column", ""),
+    ("  b: { op: score, from: table, with: { reference: code, prediction: code } }\n  c: { op: score, from: «b, with: { reference: code, prediction: code } }", "duplicate-column", ""),
+    ("  b: { op: taxonomy, from: table, with: { column: code } }\n  c: { op: taxonomy, from: «b, with: { column: code } }", "duplicate-column", ""),
     ("  b: { op: methods, with: { dir: «nowhere } }", "missing-file", ""),
     ("  b: { op: exec, with: { command: cat x, files: [«x], output: { id: utf8 } } }", "missing-file", ""),
     ("  b: { uses: «./other.yaml }", "missing-file", ""),
@@ -179,6 +186,30 @@ fn names_that_name_nothing_are_found_at_their_place() {
         wrong(&workflow(&format!("{rest}\n")), code, suggestion);
     });
     wrong(&workflow("").replace("default: 1 }", "default: 1, «maxx: 0 }"), "unknown-key", "max");
+}
+
+#[test]
+fn names_of_other_tools_lead_to_what_is_here() {
+    for (rest, code, words) in [
+        (
+            "  b: { op: «filter, from: table, with: { where: 'size > 1' } }",
+            "unknown-operator",
+            "WHERE",
+        ),
+        ("  b: { op: «GroupBy, from: table }", "unknown-operator", "`sql`"),
+        (
+            "  b: { op: score, from: table, with: { reference: code, prediction: code, metrics: [«'pass@1'] } }",
+            "wrong-value",
+            "`pass_at_k(n, c, k)`",
+        ),
+        (
+            "  b: { op: prompt, from: table, with: { treatments: { a: {«{ code }} } } }",
+            "wrong-type",
+            "\"{{ code }}\"",
+        ),
+    ] {
+        refused(&workflow(&format!("{rest}\n")), code, &[words]);
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::generate_anthropic::WORKFLOW as ANTHROPIC;
 use crate::generate_completions::WORKFLOW as COMPLETIONS;
 use crate::generate_openai::{self, answers, data, served, served_of};
-use crate::harness::{Outcome, Project, marked, says, values};
+use crate::harness::{Outcome, Project, flat, marked, says, values};
 use crate::repository::{Repository, at, day, def, mined, workflow};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest, MODEL, VERSION};
 use galeras_test_servers::http_git::{GitFault, HttpGit};
@@ -33,6 +33,26 @@ fn reported(project: &Project) -> Vec<String> {
 #[track_caller]
 fn drifts(project: &Project, now: &str) -> Outcome {
     project.fails("answers", &[VERSION, now, MODEL, "galeras lock"])
+}
+
+#[test]
+fn results_for_pinned_versions_are_found_only_with_the_lock_file() {
+    let (api, project) = served(2, "");
+    lock(&project);
+    project.run_ok(&[]);
+    project.run(&["push", "w.yaml", "--remote", "remote"]).exits(0);
+    let missing = "warning: galeras.lock is missing: results of `answers` may be in the remote";
+    let from = |verb: &'static str| [verb, "w.yaml", "--remote", "remote", "--cache", "other"];
+    fs::rename(project.path("galeras.lock"), project.path("kept")).unwrap();
+    for verb in ["plan", "pull"] {
+        says(&flat(&project.run(&from(verb)).exits(0).stderr), &[missing]);
+    }
+    fs::rename(project.path("kept"), project.path("galeras.lock")).unwrap();
+    let pulled = project.run(&from("pull")).exits(0);
+    assert!(!pulled.stderr.contains("is missing"), "{pulled}");
+    api.take();
+    project.run_ok(&["--cache", "other"]).all_hit();
+    assert_eq!(api.count(), 0);
 }
 
 #[test]

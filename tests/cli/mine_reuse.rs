@@ -37,7 +37,7 @@ fn a_commit_or_repository_more_costs_that_one_and_those_of_one_content_stay_apar
     b.commit(at(day(9)).write("m.py", def("f", 1)));
     let second = project.run_ok(&[]);
     assert_eq!(counts(&second), (1, 1));
-    assert_eq!(second.step("repos")["reason"], "SOURCE_MOVED");
+    assert_eq!(second.step("repos")["reason"], "FILE_CHANGED");
     let fresh = project.run_ok(&["--cache", "fresh"]);
     assert_eq!(fresh.digests(), second.digests());
     assert_eq!(counts(&fresh), (2, 0));

@@ -174,6 +174,7 @@ fn a_model_that_is_not_there_is_known_at_once_and_a_missing_answer_counts_for_no
         }
         Some(ChatFault::Message(json!({"role": "assistant", "content": rivals(asked)})))
     });
+    study.set("min_answered", "0.9");
     study.run(&[]).exits(0);
     let points = study.rows("evaluation/testbed").len();
     let unanswered = study.project.read("compare/unanswered.jsonl");

@@ -71,7 +71,7 @@ fn the_limit_of_a_step_is_for_all_of_its_cells_and_closed_when_all_is_answered()
     // An answer that is missing keeps the account open.
     let api = ten_dollars();
     api.spoil("f3(", ChatFault::CutBody);
-    let more = format!("model: a, {TEN}, tries: 1, max_usd: {}", 10 * ROWS + 5);
+    let more = format!("model: a, {TEN}, tries: 1, min_answered: 0, max_usd: {}", 10 * ROWS + 5);
     let project = self::project("", &step(&api, "answers", &more)).ran();
     assert_eq!(api.take().len(), ROWS);
     api.heal();

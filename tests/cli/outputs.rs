@@ -8,7 +8,7 @@ use arrow::datatypes::Int64Type;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project, refused_with, says, values};
+use crate::harness::{Outcome, Project, flat, refused_with, says, values};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -116,6 +116,14 @@ fn places_come_from_out_and_params_and_are_of_one_output() {
     project.run_ok(&["--out", "elsewhere/deep"]);
     assert!(project.path("elsewhere/deep/out/valid.csv").exists());
     assert!(!project.path("out").exists());
+    // A folder that cannot be made is not a fault of the store.
+    project.write("file", "");
+    let failed = project.run(&["run", "w.yaml", "--out", "file/x"]).exits(1);
+    says(
+        &flat(&failed.stderr),
+        &["cannot write file/x/out/", "another folder with --out", "failed:"],
+    );
+    assert!(!failed.stderr.contains("disk failed"), "{failed}");
     project.run_ok(&["--select", "table"]);
     assert!(project.path("out/table.jsonl").exists() && !project.path("out/valid.csv").exists());
     let project = self::project();

@@ -107,6 +107,11 @@ fn runs_of_other_workflows_are_not_among_them() {
     assert_eq!(runs(&project).len(), 2);
     assert_eq!(project.json(&["runs", "sub/w.yaml"]).len(), 1);
     assert_eq!(project.json(&["runs", "sub/../w.yaml"]).len(), 2);
+    // A copy of the same name has no history.
+    project.write("copy/w.yaml", WORKFLOW.replace("default: 2", "default: 3"));
+    project.write("copy/data.csv", DATA);
+    let copy = project.run(&["run", "copy/w.yaml", "--format", "json"]).exits(0);
+    assert_eq!(copy.step("scaled")["reason"], "NEW");
     let project = self::project();
     project.change("check: y < 10 }", "check: y < 10, on_fail: fail }");
     project.run(&["run", "w.yaml"]).exits(1);
@@ -130,7 +135,7 @@ fn a_difference_is_told_by_step_column_and_row() {
     assert_eq!(table(&told, "kept", "rejects")["rows"], json!({"old": 1, "new": 2}));
     let shown = project.run(&["diff", "w.yaml", "last~1", "last"]).exits(0);
     assert!(shown.stderr.is_empty(), "{shown}");
-    let shown = shown.prints(&["3 differ: table, scaled, kept", "SOURCE_MOVED", "id=b"]);
+    let shown = shown.prints(&["3 differ: table, scaled, kept", "FILE_CHANGED", "id=b"]);
     let words =
         ["1 added, 1 removed, 2 changed, 2 the same", "- \"two\"", "+ \"TWO\"", "- 8", "+ 18"];
     shown.prints(&words);

@@ -106,7 +106,8 @@ fn no_line_is_wrapped_in_a_pipe() {
     let words: Vec<&str> =
         outcome.stderr.lines().map(|line| line.split_whitespace().next().unwrap_or("")).collect();
     let step = format!("few_{long}");
-    let expected = ["counts:", "methods", "warning:", "features", &step, &step, "up", "ok:", "to"];
+    let expected =
+        ["results", "counts:", "methods", "warning:", "features", &step, &step, "up", "ok:", "to"];
     // The detail of a change has a separate line.
     let words: Vec<&str> = words.into_iter().filter(|word| !word.starts_with("with.")).collect();
     assert_eq!(words, expected, "{outcome}");

@@ -245,7 +245,20 @@ fn braces_in_columns_are_not_interpreted() {
 }
 
 #[test]
-fn a_treatment_may_say_the_same_of_every_row() {
+fn a_treatment_may_say_the_same_of_every_row_with_a_warning() {
+    for (with, treatments, help) in [
+        ("treatments: { a: Write a program., b: ['{{ 1 + 1 }}', Go.] }", 2, "{{ code }}"),
+        ("treatments: { a: 'Complete: {size}', b: ['{{ code }}', Go.] }", 1, "{{ size }}"),
+        ("system: '{{ code }}'\ntreatments: { a: Go. }", 0, ""),
+    ] {
+        let told = project(&methods(), with).run_ok(&[]).events("diagnostic");
+        assert_eq!(told.len(), treatments, "{with}: {told:?}");
+        for warning in told {
+            let found = ["code", "severity"].map(|name| text(&warning, name));
+            assert_eq!(found, ["constant-prompt", "warning"], "{warning}");
+            says(&text(&warning, "help"), &[help]);
+        }
+    }
     let project =
         project(&methods(), "treatments: { a: Write a program., b: ['{{ 1 + 1 }}', Go.] }").ran();
     let rows = project.rows("prompts");
@@ -255,10 +268,23 @@ fn a_treatment_may_say_the_same_of_every_row() {
 }
 
 #[test]
-fn columns_of_a_prompt_before_are_replaced() {
+fn columns_of_a_prompt_before_are_renamed_by_the_query_of_the_message() {
     let project = project(&methods(), "treatments: { a: '{{ code }}', b: '{{ note }}' }");
     let with = "{ treatments: { c: 'You said: {{ prompt }} {{ treatment }} {{ snippet_id }}' } }";
     project.append(&format!("  again: {{ op: prompt, from: prompts, with: {with} }}\n"));
+    let refused = project.run_json(&[]).exits(2);
+    let found = &refused.events("diagnostic")[0];
+    assert_eq!(found["code"], "duplicate-column", "{refused}");
+    says(&text(found, "message"), &["columns `snippet_id`, `treatment`, ", "would be lost"]);
+    let help = text(found, "help");
+    let (_, query) = help.split_once("before: ").unwrap();
+    let renamed =
+        format!("  renamed: {{ op: sql, from: prompts, with: {{ query: '{query}' }} }}\n");
+    project.change("  again:", &format!("{renamed}  again:"));
+    project.change("op: prompt, from: prompts", "op: prompt, from: renamed");
+    for name in ["prompt", "treatment", "snippet_id"] {
+        project.change(&format!(" {{{{ {name} }}}}"), &format!(" {{{{ input_{name} }}}}"));
+    }
     project.run_ok(&[]);
     let (before, rows) = (project.rows("prompts"), project.rows("again"));
     assert_eq!(rows.len(), 6);

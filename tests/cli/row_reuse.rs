@@ -61,7 +61,7 @@ fn added_removed_and_reordered_rows_cost_what_is_new() {
     let project = Project::new(WORKFLOW).with("data.jsonl", data(100, |_| false)).ran();
     project.write("data.jsonl", data(100, |_| false).replace("\"note\":\"n", "\"note\":\"m"));
     let outcome = project.run_ok(&[]);
-    assert_eq!(outcome.step("data")["reason"], "SOURCE_MOVED");
+    assert_eq!(outcome.step("data")["reason"], "FILE_CHANGED");
     for step in ["features", "valid", "testbed"] {
         assert_eq!(outcome.step(step)["computed_rows"], 0, "{step}: {outcome}");
     }

@@ -50,7 +50,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("SELECT id FROM input WHERE random() < 0.5", "random"),
     ("SELECT id FROM input ORDER BY random() LIMIT 1", "random"),
     ("SELECT id FROM (SELECT id, random() AS r FROM input) WHERE r > 0", "random"),
-    ("SELECT id FROM input LIMIT 1", "LIMIT"),
+    ("SELECT id FROM input LIMIT 1", "add ORDER BY with the key columns `id`, or draw rows"),
     ("SELECT id FROM input OFFSET 1", "ORDER BY"),
     ("SELECT id FROM (SELECT id FROM input LIMIT 2) ORDER BY id", "LIMIT"),
     ("WITH t AS (SELECT id FROM input LIMIT 2) SELECT id FROM t", "LIMIT"),

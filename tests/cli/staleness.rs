@@ -75,6 +75,26 @@ outputs:
     assert_ne!(project.rows("table"), before);
 }
 
+#[test]
+fn an_edited_file_that_the_command_names_is_seen_without_files() {
+    let echo = |id: &str| format!("echo '{{\"id\":\"{id}\"}}'\n");
+    for (command, file) in [
+        ("sh make.sh", "make.sh"),
+        ("cd . && sh ./src/make.sh", "src/make.sh"),
+        ("sh < make", "make"),
+        ("cat make | sh > made; cat made", "make"),
+    ] {
+        let with = format!("{{ command: '{command}', output: {{ id: utf8! }} }}");
+        let project = Project::steps(&format!("  table: {{ op: exec, with: {with} }}\n"));
+        project.write(file, echo("one"));
+        project.run_ok(&[]);
+        project.write(file, echo("two"));
+        let outcome = project.run_ok(&[]);
+        assert!(outcome.detail("table").contains(file), "{command}: {outcome}");
+        assert_eq!(project.only("table")["id"], "two", "{command}");
+    }
+}
+
 fn methods() -> Project {
     Project::steps("  methods: { op: methods, with: { dir: src } }\n")
         .with("src/a.py", "def f():\n    return 1\n")

@@ -1,6 +1,7 @@
 //! `cache ls`, `cache gc`, `cache verify`: looking after the store.
 
 use crate::harness::{Project, Running, files_below, says, wait_for};
+use crate::remembered_set::run_in;
 
 const WORKFLOW: &str = "galeras: 1
 name: kept
@@ -45,6 +46,32 @@ fn results_are_listed() {
     project.run(&["show", "w.yaml", "table", "--cache", "typo"]).exits(1);
     project.run(&["plan", "w.yaml", "--cache", "typo"]).exits(0);
     assert!(!project.path("typo").exists());
+}
+
+#[test]
+fn a_project_has_one_store_wherever_a_verb_starts() {
+    let project = Project::empty().with("study/w.yaml", WORKFLOW).with("study/deep/x", "");
+    let run = ["run", "w.yaml", "--allow", "exec"];
+    run_in(&project, "study", &run).exits(0).reports(&["results are stored in cache\n"]);
+    let above = project.path("study/cache").display().to_string();
+    for (folder, file, store) in [
+        (".", "study/w.yaml", "study/cache"),
+        ("study", "w.yaml", "cache"),
+        ("study/deep", "../w.yaml", above.as_str()),
+    ] {
+        let said = format!("2 of 2 steps are stored in {store}\n");
+        run_in(&project, folder, &["plan", file]).exits(0).prints(&[said.as_str()]);
+        let run = run_in(&project, folder, &["run", file]).exits(0);
+        says(&run.stderr, &["ok: 2 steps, 2 hit", &format!("galeras show {file} valid\n")]);
+        for verb in ["show", "explain", "path"] {
+            run_in(&project, folder, &[verb, file, "valid"]).exits(0);
+        }
+        run_in(&project, folder, &["verify", file]).exits(0);
+        let runs = run_in(&project, folder, &["runs", file, "--format", "json"]).exits(0);
+        assert!(!runs.json_lines().is_empty(), "{runs}");
+    }
+    assert!(!project.path("cache").exists() && !project.path("study/deep/cache").exists());
+    run_in(&project, "study/deep", &["cache", "ls"]).exits(0).prints(&["2 results"]);
 }
 
 #[test]

@@ -176,7 +176,15 @@ impl Transport {
                 return Err(AttemptError::new(Kind::Fatal, text, Cost::Nothing));
             }
             Err(error) => {
-                let error = endpoint.quote(&error.to_string());
+                let text = String::from_utf8_lossy(body);
+                let text = text.trim_start();
+                let error = match text.starts_with(['{', '[']) {
+                    true => endpoint.quote(&error.to_string()),
+                    false => {
+                        let first = text.lines().next().unwrap_or_default();
+                        format!("it is not JSON: it begins with {}", endpoint.quote(first))
+                    }
+                };
                 let error = malformed(format!("the answer is damaged: {error}"));
                 return Err(AttemptError { unread: unread(), ..error });
             }

@@ -218,7 +218,7 @@ impl ReportLines {
             RunStatus::Ok => ("ok:", Paint::Green),
             RunStatus::Failed => ("failed:", Paint::Red),
             RunStatus::AssertFailed => ("assertion failed:", Paint::Red),
-            RunStatus::CacheFailed => ("cache failed:", Paint::Red),
+            RunStatus::CacheFailed => ("store or disk failed:", Paint::Red),
             RunStatus::Interrupted => ("interrupted:", Paint::Yellow),
         };
         let of = |status| steps.iter().filter(move |s| s.status == status);

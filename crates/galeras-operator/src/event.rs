@@ -24,7 +24,8 @@ pub enum Reason {
     /// The content of an input table changed.
     InputChanged,
     /// The content of a file that the step reads changed.
-    SourceMoved,
+    #[serde(alias = "SOURCE_MOVED")]
+    FileChanged,
     /// A stored file of the result is missing or damaged.
     BlobMissing,
     /// The step failed or was interrupted the last time.

@@ -76,6 +76,10 @@ pub trait BoundStep: Send + Sync + Debug {
     fn no_rows_means(&self) -> Option<String> {
         None
     }
+    /// Arguments that are allowed, and probably not what the user means.
+    fn warnings(&self) -> Vec<ArgError> {
+        Vec::new()
+    }
     /// Missing requirements of the environment at run time, such as an environment variable.
     fn missing(&self) -> Vec<ArgError> {
         Vec::new()

@@ -5,7 +5,11 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 
+use super::contract::INPUT;
+use super::error::ArgError;
 use galeras_base::id::ID;
+use galeras_base::prose::name_list;
+use galeras_workflow::code::Code;
 use galeras_workflow::{ColumnType, ItemType, ScalarType};
 
 /// The main output port of every operator.
@@ -77,6 +81,46 @@ impl TableSchema {
             }
         }
         Self { schema: Arc::new(Schema::new(fields)), ..self.clone() }
+    }
+
+    /// This schema with the columns that an operator adds to its input. Those of `replaced` replace
+    /// columns of the same name.
+    ///
+    /// # Errors
+    /// If the input has another one of them: its values would be lost. The advice is `instead`, or
+    /// else a query that renames the columns.
+    pub fn extended(
+        &self,
+        added: &[FieldRef],
+        replaced: &[&str],
+        instead: Option<&str>,
+    ) -> Result<Self, Vec<ArgError>> {
+        let names = added.iter().map(|field| field.name().as_str());
+        let taken = names.filter(|name| !replaced.contains(name) && self.field(name).is_some());
+        let taken: Vec<&str> = taken.collect();
+        if taken.is_empty() {
+            return Ok(self.with(added));
+        }
+        let (column, values) = match taken.as_slice() {
+            [_] => ("the column", "its values"),
+            _ => ("columns", "their values"),
+        };
+        let message = format!(
+            "the input already has {column} {}: this step adds its own, and {values} would be lost",
+            name_list(&taken)
+        );
+        let rename = || {
+            let named: Vec<String> =
+                taken.iter().map(|name| format!("{name} AS input_{name}")).collect();
+            format!(
+                "leave them out or rename them in a step `sql` before: SELECT * EXCEPT ({}), {} FROM \
+                 input",
+                taken.join(", "),
+                named.join(", ")
+            )
+        };
+        let help = instead.map_or_else(rename, str::to_owned);
+        Err(vec![ArgError::at_port(INPUT, Code::DuplicateColumn, message).help(help)])
     }
 
     /// This table with another key.

@@ -90,8 +90,8 @@ impl TypedOperator for AstOperator {
             // The features of the list are in the order of the variants.
             Some(list) => list.iter().filter_map(|f| all.get(*f as usize).cloned()).collect(),
         };
-        let ports =
-            vec![Port::new(MAIN, input.with(&chosen)), Port::new(REJECTS, reject_table(&input))];
+        let measured = input.extended(&chosen, &[], None)?;
+        let ports = vec![Port::new(MAIN, measured), Port::new(REJECTS, reject_table(&input))];
         let features = chosen.iter().map(|f| f.name().clone()).collect();
         Ok(Box::new(BoundAst { args, features, ports }))
     }

@@ -132,8 +132,8 @@ impl TypedOperator for CutOperator {
             describe("cut_rest", DataType::Utf8, true, "the text after the cut", None),
             describe("cut_at", DataType::Int64, true, "length before the cut", Some("characters")),
         ];
-        let ports =
-            vec![Port::new(MAIN, input.with(&added)), Port::new(REJECTS, reject_table(&input))];
+        let cut = input.extended(&added, &[], None)?;
+        let ports = vec![Port::new(MAIN, cut), Port::new(REJECTS, reject_table(&input))];
         Ok(Box::new(BoundCut { args, ports }))
     }
 }

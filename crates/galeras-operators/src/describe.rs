@@ -8,11 +8,13 @@ use arrow::array::{
 };
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef, Float64Type, Int64Type, Schema};
+use datafusion::dataframe::DataFrame;
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use galeras_base::prose::name_list;
 use galeras_causal::tail::t_quantile;
 use galeras_causal::{
     clustered_interval, exact_clustered_interval, exact_interval, logit_interval, wilson_interval,
@@ -22,7 +24,7 @@ use galeras_operator::far_numbers::is_far;
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, Inputs,
     LowerContext, Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep,
-    TypedOperator, args_schema, describe, take_input,
+    Tell, TypedOperator, args_schema, describe, take_input,
 };
 use galeras_workflow::code::Code;
 
@@ -275,7 +277,11 @@ impl TableStep for BoundDescribe {
             if parts.is_empty() {
                 parts.push(RecordBatch::new_empty(self.ports[0].table.stored()));
             }
-            Ok(vec![(MAIN, cx.session.read_batches(parts)?)])
+            let table = cx.session.read_batches(parts)?;
+            if let Some(warning) = self.unequal_arms(cx, table.clone()).await? {
+                (cx.tell)(Tell::Warning(warning));
+            }
+            Ok(vec![(MAIN, table)])
         })
     }
 }
@@ -307,6 +313,9 @@ fn scales(outside: &[RecordBatch], columns: usize) -> Vec<Scale> {
 
 /// The columns that one query describes: it keeps the values of each in memory for the quartiles.
 const TOGETHER: usize = 16;
+
+/// The columns of `prompt` and `generate` whose values are compared on the same data points.
+const ARMS: [&str; 2] = ["treatment", "model"];
 
 /// A text with more different values is not described.
 const MOST_VALUES: usize = 100;
@@ -368,6 +377,37 @@ impl BoundDescribe {
             }
         }
         Ok(columns)
+    }
+
+    /// The warning that arms have different numbers of values, so that some data points count in one
+    /// and not in another. Groups by other columns may be of any size.
+    async fn unequal_arms(
+        &self,
+        cx: &LowerContext,
+        described: DataFrame,
+    ) -> Result<Option<String>, StepError> {
+        let is_arm = |name: &&String| ARMS.contains(&name.as_str());
+        let (arms, others): (Vec<&String>, Vec<&String>) = self.args.by.iter().partition(is_arm);
+        if arms.is_empty() {
+            return Ok(None);
+        }
+        cx.session.register_table("described", described.into_view())?;
+        let others: String = others.iter().map(|name| format!(", {}", quoted(name))).collect();
+        let query = format!(
+            "SELECT \"column\", min(n), max(n) FROM described GROUP BY \"column\"{others} \
+             HAVING min(n) <> max(n) ORDER BY 1, 2, 3 LIMIT 1"
+        );
+        let found = cx.session.sql(&query).await?.collect().await?;
+        let Some(row) = found.iter().find(|batch| batch.num_rows() > 0) else { return Ok(None) };
+        let name = cast(row.column(0), &DataType::Utf8)?;
+        let [least, most] = [1, 2].map(|at| row.column(at).as_primitive::<Int64Type>().value(0));
+        Ok(Some(format!(
+            "`{}` has {least} to {most} values by {}: some data points are missing in some groups, and \
+             the means are not of the same ones; keep those that all groups have, or see why the \
+             others are missing",
+            name.as_string::<i32>().value(0),
+            name_list(&arms),
+        )))
     }
 
     /// The statistics of these columns in one row per group; with clusters, followed by each

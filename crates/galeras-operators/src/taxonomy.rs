@@ -94,7 +94,8 @@ impl TypedOperator for TaxonomyOperator {
             let name = format!("{}{name}", args.prefix);
             describe(&name, DataType::Int64, true, &about, Some("tokens"))
         });
-        let table = cx.input().with(&counts.collect::<Vec<FieldRef>>());
+        let help = "give the new ones other names: `prefix: second_`";
+        let table = cx.input().extended(&counts.collect::<Vec<FieldRef>>(), &[], Some(help))?;
         Ok(Box::new(BoundTaxonomy { args, ports: vec![Port::new(MAIN, table)] }))
     }
 }

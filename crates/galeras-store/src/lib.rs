@@ -27,6 +27,7 @@ mod manifest_signatures;
 mod object_name;
 mod output_record;
 mod parquet_check;
+mod project_store;
 mod run_record;
 mod server;
 mod server_error;
@@ -58,6 +59,7 @@ pub use parquet_check::{
     MAX_COLUMN_DEPTH, MAX_COLUMNS, check_footer, check_parquet, check_whole_footer, footer_range,
     too_many_columns, two_columns,
 };
+pub use project_store::default_store;
 pub use run_record::{RunRecord, RunSettings, timestamp};
 pub use spending::SpendingLedger;
 pub use ssh_keygen::{

@@ -2,6 +2,7 @@
 //! in UTC with milliseconds and a fixed width, so that texts sort as the times do.
 
 use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
 use std::time::SystemTime;
 
 use jiff::Timestamp;
@@ -49,6 +50,17 @@ pub struct RunSettings {
 }
 
 impl RunRecord {
+    /// True if it is a run of the workflow in `file`, and not of a copy. If the file was moved since,
+    /// its name decides.
+    pub fn is_of(&self, file: &Path) -> bool {
+        let real = |path: &Path| path.canonicalize().ok();
+        let recorded = [&self.settings.path, &self.file].map(Path::new);
+        match (recorded.into_iter().find_map(real), real(file)) {
+            (Some(then), Some(now)) => then == now,
+            _ => recorded[1].file_name().is_some() && recorded[1].file_name() == file.file_name(),
+        }
+    }
+
     /// The record of a run that starts now.
     pub fn new(workflow: impl Into<String>, file: impl Into<String>) -> Self {
         let now = SystemTime::now();

@@ -1,10 +1,10 @@
 //! Suggested commands: they repeat the workflow, settings and store of the current command, and can
 //! be pasted into a shell.
 
-use galeras_base::terminal_escape::shell_word;
+use std::path::Path;
 
-/// The default store.
-pub const DEFAULT_CACHE: &str = "cache";
+use galeras_base::terminal_escape::shell_word;
+use galeras_store::default_store;
 
 /// `galeras VERB FILE`, with settings and store.
 pub fn command(verb: &str, file: &str, set: &[String], cache: &str) -> String {
@@ -17,6 +17,7 @@ pub fn show(file: &str, table: &str, set: &[String], cache: &str) -> String {
 }
 
 fn command_about(verb: &str, file: &str, about: &str, set: &[String], cache: &str) -> String {
+    let is_default = Path::new(cache) == default_store(Path::new(file));
     // The file's name could be taken for an option.
     let file = if file.starts_with('-') { format!("./{file}") } else { file.to_string() };
     let mut words = vec!["galeras".to_string(), verb.to_string(), shell_word(&file)];
@@ -24,7 +25,7 @@ fn command_about(verb: &str, file: &str, about: &str, set: &[String], cache: &st
     for setting in set {
         words.extend(["--set".to_string(), shell_word(setting)]);
     }
-    if cache != DEFAULT_CACHE {
+    if !is_default {
         words.extend(["--cache".to_string(), shell_word(cache)]);
     }
     words.join(" ")
@@ -41,6 +42,7 @@ mod tests {
             command("run", "my flow.yaml", &set, "s3://b/c"),
             r"galeras run 'my flow.yaml' --set n=5 --set 'name=O'\''Hara; rm -rf x' --set $'text=a\n\x1b[31m' --cache s3://b/c"
         );
-        assert_eq!(command("run", "-x.yaml", &[], DEFAULT_CACHE), "galeras run ./-x.yaml");
+        let default = default_store(Path::new("-x.yaml")).to_string_lossy().into_owned();
+        assert_eq!(command("run", "-x.yaml", &[], &default), "galeras run ./-x.yaml");
     }
 }

@@ -16,21 +16,8 @@ use galeras_store::{RunRecord, Store, StoreError};
 /// If the store cannot be read.
 pub async fn past_runs(file: &Path, store: &Store) -> Result<Vec<RunRecord>, StoreError> {
     let mut runs = store.recent_runs(usize::MAX).await?;
-    runs.retain(|run| is_of(run, file));
+    runs.retain(|run| run.is_of(file));
     Ok(runs)
-}
-
-/// The run is one of this file. If the recorded path cannot be found from here, because the run was
-/// started in another folder, the file name decides.
-fn is_of(run: &RunRecord, file: &Path) -> bool {
-    let there = |path: &Path| path.canonicalize().ok();
-    match (there(Path::new(&run.file)), there(file)) {
-        (Some(one), Some(other)) => one == other,
-        _ => {
-            let recorded = Path::new(&run.file);
-            recorded.file_name().is_some() && recorded.file_name() == file.file_name()
-        }
-    }
 }
 
 /// The outcome of a run in words; a run without an end was killed or still runs.

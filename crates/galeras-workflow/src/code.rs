@@ -200,6 +200,15 @@ pub enum Code {
     ///   methods: { op: methods, with: { corpus: python-stdlib } }
     /// ```
     ConflictingKeys,
+    /// A prompt uses no column.
+    ///
+    /// Without a column, a treatment asks every row the same question. Names of columns are in two
+    /// braces: `{code}` stays as it is written. This is a warning, since it may be meant.
+    ///
+    /// ```yaml
+    /// with: { treatments: { control: "Complete this method: {{ code }}" } }
+    /// ```
+    ConstantPrompt,
     /// No rule reads a column.
     ///
     /// A rule that does not depend on the row accepts every row or none, which is probably a

@@ -301,9 +301,13 @@ impl Builder<'_> {
                 let message = format!("a key must be a string, not a {}", key.type_name());
                 let problem = Diagnostic::error(Code::WrongType, message, self.source, key.span);
                 let written = self.source.slice(key.span).trim();
-                self.diagnostics.push(match key.is_scalar() {
-                    true => problem.with_help(format!("write it in quotes: \"{written}\"")),
-                    false => problem,
+                self.diagnostics.push(match (key.is_scalar(), written.starts_with('{')) {
+                    (true, _) => problem.with_help(format!("write it in quotes: \"{written}\"")),
+                    (false, true) => problem.with_help(format!(
+                        "a template needs quotes: \"{{{}}}\"",
+                        yaml_mistake::short(written)
+                    )),
+                    (false, false) => problem,
                 });
                 continue;
             };

@@ -181,6 +181,9 @@ impl Search<'_> {
         let written = self.source.slice(line);
         let content = written.trim_start();
         let indent = written.len() - content.len();
+        if let Some(found) = self.text_behind_brackets(line.start + indent, content) {
+            return Some(found);
+        }
         if self.complaint.contains("mapping values") {
             let above = self.lines.above(number);
             // A line without a colon takes the next line as its continuation.
@@ -208,6 +211,29 @@ impl Search<'_> {
         }
         let stray = ["did not find expected key", "expected <block end>", "block collection"];
         self.complains(&stray).then(|| self.indentation(line.start, indent, number, None))
+    }
+
+    /// A text that begins with brackets, such as a template, where YAML reads a mapping or a list.
+    fn text_behind_brackets(&self, start: usize, content: &str) -> Option<Diagnostic> {
+        let is_open = |text: &&str| text.starts_with(['{', '[']);
+        let content = content.split(" #").next()?;
+        let item = content.strip_prefix("- ").map(str::trim).filter(is_open);
+        let value = item.or_else(|| Some(content.split_once(": ")?.1.trim())).filter(is_open)?;
+        let mut depth = 0_i32;
+        let (end, _) = value.char_indices().find(|(_, c)| {
+            depth += i32::from(matches!(c, '{' | '['));
+            depth -= i32::from(matches!(c, '}' | ']'));
+            depth == 0
+        })?;
+        if value[end + 1..].trim().is_empty() {
+            return None;
+        }
+        let start = start + content.find(value)?;
+        Some(self.mistake(
+            "there is text after the closing bracket",
+            Span::new(start, start + value.len()),
+            format!("put it in quotes: \"{}\"", short(value)),
+        ))
     }
 
     /// The mistake in a line that should have a key and a colon, if it has none.
@@ -283,7 +309,7 @@ fn closed_by(bracket: char) -> char {
     if bracket == '{' { '}' } else { ']' }
 }
 
-fn short(text: &str) -> String {
+pub(super) fn short(text: &str) -> String {
     match text.char_indices().nth(40) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),
@@ -488,6 +514,8 @@ mod tests {
             ("    with:\n      n: 1\n      seed 1\n  t:\n    op: x\n", "colon", "seed", 7),
             ("    with:\n      n 1\n      seed: 1\n", "colon", "n", 6),
             ("    description: it does: all\n", "colon", ":", 5),
+            ("    with:\n      a: {{ b }} c # d\n", "after the closing", "{{ b }} c", 6),
+            ("    with:\n      a:\n        - [x] y\n", "after the closing", "[x] y", 7),
             ("     from: m\n", "indented", "     ", 5),
             ("   from: m\n", "indented", "   ", 5),
             (" s:\n    op: x\n", "indented", " ", 5),

@@ -14,6 +14,7 @@ use galeras_base::small_file::{self, MAX_TEXT_BYTES};
 use galeras_base::terminal_escape::is_hidden;
 use galeras_engine::plan::{Plan, PlanSettings, plan};
 use galeras_operator::{MAIN, NoConsent};
+use galeras_store::default_store;
 use galeras_workflow::code::Code;
 use galeras_workflow::{Param, ParamType, Source, Workflow, parse_source};
 
@@ -142,16 +143,16 @@ fn workflow(line: &Line) -> Option<Workflow> {
 /// The plan of the workflow on the line, if it has no errors.
 fn planned(line: &Line) -> Option<Plan> {
     let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
-    let store = line.value("cache").unwrap_or_else(|| crate::cli::DEFAULT_CACHE.into());
+    let file = expanded(&line.value("file")?);
+    let store = line.value("cache").map_or_else(|| default_store(&file), |typed| expanded(&typed));
     let settings = PlanSettings {
         set: line.values("set"),
         set_folder: here.clone(),
         working_dir: here,
-        downloads: expanded(&store).join("downloads"),
+        downloads: store.join("downloads"),
         consent: Arc::new(NoConsent),
         ..PlanSettings::default()
     };
-    let file = expanded(&line.value("file")?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     runtime.block_on(plan(&file, REGISTRY, &settings)).0
 }

@@ -73,7 +73,7 @@ async fn a_request_fails_after_its_tries() {
         (status(500, &[("x-should-retry", "false")], ""), "server_error", 1, "HTTP 500)"),
         (raw(""), "cut_connection", 5, "before the answer did"),
         (raw("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{"), "cut_connection", 5, "before"),
-        (status(200, &[], "<p>"), "malformed_answer", 2, "damaged"),
+        (status(200, &[], "\n<p>a\nb"), "malformed_answer", 2, "is not JSON: it begins with <p>a"),
         (raw("what?\r\n\r\n"), "malformed_answer", 2, "not HTTP"),
         (status(204, &[], ""), "malformed_answer", 2, "204"),
         (status(200, &[], choices), "no_choices", 2, "no choice"),

@@ -10,12 +10,16 @@ use serde_json::Value;
 
 use super::cell::plain;
 use super::mistake::already_reported;
+use super::other_names::instead_of;
 use galeras_operator::ARGUMENT_LANGUAGE;
 use galeras_workflow::code::Code;
 use galeras_workflow::{
     Diagnostic, Diagnostics, Language, Node, Scope, Source, Span, Value as NodeValue, did_you_mean,
     quote, substitute_code, substitute_node,
 };
+
+/// The argument for fields of requests that an operator does not have.
+const EXTRA_BODY: &str = "extra_body";
 
 /// Reports each violation of the schema in `node`, and returns true if it fits. `owner` names the
 /// operator; a missing argument is reported at `place`.
@@ -162,9 +166,13 @@ impl Checker<'_> {
         let message = format!("{} cannot be {}", quote(path), quote(&shown));
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let mut problem = self.error(Code::WrongValue, message, node.span);
-        problem = match did_you_mean(&shown, names.iter().copied()) {
-            Some(name) => problem.with_help(format!("did you mean {}?", quote(name))),
-            None => problem.with_help(format!("allowed: {}", names.join(", "))),
+        let meant = did_you_mean(&shown, names.iter().copied());
+        problem = match (instead_of(&shown), meant) {
+            (Some(instead), _) => {
+                problem.with_help(format!("{instead}; allowed: {}", names.join(", ")))
+            }
+            (None, Some(name)) => problem.with_help(format!("did you mean {}?", quote(name))),
+            (None, None) => problem.with_help(format!("allowed: {}", names.join(", "))),
         };
         vec![problem]
     }
@@ -202,7 +210,15 @@ impl Checker<'_> {
                     _ => format!("{} has no key {}", quote(path), quote(name)),
                 };
                 let error = self.error(Code::UnknownArgument, message, key.span);
-                problems.push(error.with_suggestion(name, properties.keys().map(String::as_str)));
+                let mut error = error.with_suggestion(name, properties.keys().map(String::as_str));
+                if path.is_empty() && properties.contains_key(EXTRA_BODY) {
+                    let known = error.help.take().unwrap_or_default();
+                    error.help = Some(format!(
+                        "{known}; a field that only the server knows goes into \
+                         `{EXTRA_BODY}: {{ {name}: … }}`"
+                    ));
+                }
+                problems.push(error);
             } else if let Some(schema @ Value::Object(_)) = rest {
                 problems.extend(self.check(value, schema, &join(path, name), value.span));
             }

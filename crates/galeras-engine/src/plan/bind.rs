@@ -11,6 +11,7 @@ use super::expander::{BindKey, Expander, Site, StepTargets};
 use super::load::Locking;
 use super::mistake::{already_reported, diagnostic_of};
 use super::model::{Check, Input, PlannedStep, StepTarget};
+use super::other_names::instead_of;
 use super::repair::repaired;
 use galeras_base::memory_guard::active;
 use galeras_operator::{
@@ -19,8 +20,8 @@ use galeras_operator::{
 use galeras_sql::session::{forget_tables, guarded};
 use galeras_workflow::code::Code;
 use galeras_workflow::{
-    Diagnostic, Diagnostics, From, Node, Reference, Scope, SourceSpan, Span, StepKind, StepSpec,
-    Text, quote,
+    Diagnostic, Diagnostics, From, Node, Reference, Scope, Severity, SourceSpan, Span, StepKind,
+    StepSpec, Text, quote,
 };
 
 impl Expander {
@@ -63,7 +64,10 @@ impl Expander {
             let message = format!("there is no operator {}", quote(&op.value));
             let known: Vec<&str> = self.registry.iter().map(|o| o.descriptor().name).collect();
             let problem = site.error(Code::UnknownOperator, message, op.span);
-            self.diagnostics.push(problem.with_suggestion(&op.value, known));
+            self.diagnostics.push(match instead_of(&op.value) {
+                Some(instead) => problem.with_help(instead),
+                None => problem.with_suggestion(&op.value, known),
+            });
             self.check_expressions(site, step);
             return StepTarget::Broken;
         };
@@ -124,6 +128,15 @@ impl Expander {
             };
             return self.unbound(site, step, &scope, ports);
         };
+        for warning in bound.warnings() {
+            let mut problem = self.diagnostic(site, step, with.as_ref(), &warning);
+            problem.severity = Severity::Warning;
+            let place = Span::new(problem.span.start, problem.span.end());
+            // All cells of a matrix have it.
+            if !already_reported(&self.diagnostics, source, place) {
+                self.diagnostics.push(problem);
+            }
+        }
         let pinned = match bound.fact() {
             Some(Fact::Snapshot { of }) => {
                 self.pins.snapshot(operator.descriptor().name, &of).is_some()

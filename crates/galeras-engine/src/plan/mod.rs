@@ -16,6 +16,7 @@ mod load;
 mod lockfile;
 mod mistake;
 mod model;
+mod other_names;
 mod outline;
 mod outputs;
 mod params;

@@ -2,6 +2,7 @@
 //! the expected time now.
 
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 
 use tokio::sync::OnceCell;
 
@@ -20,6 +21,7 @@ const RECENT_RUNS: usize = 30;
 pub(super) struct RunHistory {
     store: Store,
     workflow: String,
+    file: PathBuf,
     runs: OnceCell<Vec<PastRun>>,
 }
 
@@ -62,14 +64,16 @@ pub(super) struct PastWork {
 }
 
 impl RunHistory {
-    pub(super) fn new(store: &Store, workflow: &str) -> Self {
-        Self { store: store.clone(), workflow: workflow.to_string(), runs: OnceCell::new() }
+    pub(super) fn new(store: &Store, plan: &Plan) -> Self {
+        let (workflow, file) = (plan.name.clone(), PathBuf::from(&plan.file));
+        Self { store: store.clone(), workflow, file, runs: OnceCell::new() }
     }
 
     async fn runs(&self) -> &[PastRun] {
         let load = || async {
             let runs = self.store.recent_runs(RECENT_RUNS).await.unwrap_or_default();
-            let runs = runs.into_iter().filter(|run| run.workflow == self.workflow);
+            let own = |run: &RunRecord| run.workflow == self.workflow && run.is_of(&self.file);
+            let runs = runs.into_iter().filter(own);
             runs.map(PastRun::new).collect()
         };
         self.runs.get_or_init(load).await

@@ -145,7 +145,7 @@ fn compare(step: &PlannedStep, before: &Manifest, now: &StepKey) -> (Reason, Opt
             [] => "the list of files changed".to_string(),
             names => format!("{} changed", names.join(", ")),
         };
-        return (Reason::SourceMoved, Some(detail));
+        return (Reason::FileChanged, Some(detail));
     }
     let changed: Vec<String> = new
         .inputs

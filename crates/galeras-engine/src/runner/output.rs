@@ -28,7 +28,7 @@ use galeras_base::scratch::{WholeFile, make_folder};
 use galeras_display::{TableFormat, TableWriter};
 use galeras_operator::event::{EventSink, RunEvent, RunStatus};
 use galeras_operator::table_digest::TableHasher;
-use galeras_operator::{Reads, StepError, is_virtual};
+use galeras_operator::{REJECTS, Reads, StepError, is_virtual};
 use galeras_sql::session::{copy_with_metadata, key_values, session, sorted_by_key};
 use galeras_store::{OutputOrigin, OutputRecord, PortArtifact, Store, timestamp};
 use galeras_workflow::quote;
@@ -43,6 +43,8 @@ pub struct OutputOptions {
     pub folder: PathBuf,
     /// Replace files that the workflow did not write.
     pub overwrite: bool,
+    /// Replace files even by tables without rows.
+    pub allow_empty: bool,
     /// The digests of files that were read before the run.
     pub digests: Arc<FileDigests>,
 }
@@ -100,8 +102,9 @@ impl OutputWriter<'_> {
                 }
                 Err(error) => {
                     warn(format!("output {}: {}", output.name, error.explained()));
-                    let refused = matches!(error, RunError::Rows(_) | RunError::Occupied(_));
-                    let failed = if refused { RunStatus::Failed } else { RunStatus::CacheFailed };
+                    // A folder that may not be written to is a mistake of the command.
+                    let disk = error.blames_disk();
+                    let failed = if disk { RunStatus::CacheFailed } else { RunStatus::Failed };
                     status = status.worse(failed);
                 }
             }
@@ -130,7 +133,8 @@ impl OutputWriter<'_> {
         }
         let folder = path.parent().unwrap_or(&self.options.folder);
         let failed = |e: io::Error| -> RunError {
-            StepError::new(format!("cannot write {}: {e}", path.display())).because(e).into()
+            let error = StepError::new(format!("cannot write {}: {e}", path.display())).because(e);
+            error.help("choose another folder with --out").into()
         };
         make_folder(folder).map_err(failed)?;
         let whole = WholeFile::create_in(folder).map_err(failed)?;
@@ -148,6 +152,12 @@ impl OutputWriter<'_> {
                 return done(rows, false, None);
             }
             return Err(RunError::Occupied(format!("{}, {objection}", shown(&path))));
+        }
+        // That nothing was rejected is good news.
+        let lists_rejects = output.input.tables.iter().all(|table| table.port == REJECTS);
+        let empty = rows.unwrap_or(of_table) == 0 && !lists_rejects;
+        if empty && occupant.content().is_some() && !self.options.allow_empty {
+            return Err(RunError::Emptied(shown(&path)));
         }
         // The new file keeps the permissions of the old one. A link is replaced, never followed.
         if let Ok(replaced) = fs::symlink_metadata(&path)

@@ -106,7 +106,7 @@ pub async fn run(plan: Arc<Plan>, store: Store, mut options: RunOptions) -> RunO
     options.env.events = Arc::clone(&progress) as Arc<dyn EventSink>;
     let runner = Arc::new(Runner {
         flow: DataFlow::of(&plan, &*options.env.consent),
-        history: Arc::new(RunHistory::new(&store, &plan.name)),
+        history: Arc::new(RunHistory::new(&store, &plan)),
         computing: Arc::new(Semaphore::new(slots)),
         recipes: Mutex::default(),
         recorded: OnceCell::new(),

@@ -61,7 +61,7 @@ pub async fn survey(
     store: &Store,
     remote: Option<&Remote>,
 ) -> Result<Vec<StepState>, RunError> {
-    let history = RunHistory::new(store, &plan.name);
+    let history = RunHistory::new(store, plan);
     let mut states: Vec<StepState> = Vec::with_capacity(plan.steps.len());
     let mut done: Vec<Option<Arc<Manifest>>> = Vec::with_capacity(plan.steps.len());
     let unknown = |forecast| StepState { forecast, manifest: None, preimage: None };

@@ -35,13 +35,14 @@ const FOREVER: Duration = Duration::from_secs(1 << 32);
 const INSIDE: &str = "the command runs in a sandbox: it sees its `files` and what `sandbox` lets it read, write \
                       or reach, but no other file, no network, and none of your variables";
 
-/// Runs the command until it has ended and its output is in the file `output`.
+/// Runs the command, which sees `files`, until it has ended and its output is in the file `output`.
 ///
 /// # Errors
 /// If the machine has no sandbox, if the command does not exit with status 0, if its output cannot be stored, or
 /// if the run is cancelled; no process of it is left then.
 pub(super) async fn run(
     args: &Args,
+    files: &[String],
     cx: &LowerContext,
     inputs: &[(String, PathBuf)],
     output: &Path,
@@ -60,7 +61,7 @@ pub(super) async fn run(
         inputs.iter().try_for_each(|(_, path)| open_for_others(path, 0o644)).map_err(failed)?;
     }
     let (printed, writer) = io::pipe().map_err(failed)?;
-    let mut specification = specification(args, &cx.base, inputs).map_err(failed)?;
+    let mut specification = specification(args, files, &cx.base, inputs).map_err(failed)?;
     specification.stdout = Output::Fd(writer.into());
     let file = File::create(output).map_err(failed)?;
 
@@ -95,11 +96,12 @@ fn open_for_others(path: &Path, mode: u32) -> io::Result<()> {
 
 fn specification(
     args: &Args,
+    files: &[String],
     base: &Path,
     inputs: &[(String, PathBuf)],
 ) -> io::Result<Specification> {
     let base = base.canonicalize()?;
-    let files = args.files.iter().map(|name| without_parents(&base.join(name)));
+    let files = files.iter().map(|name| without_parents(&base.join(name)));
     let mut specification = Specification {
         readable: files.chain(inputs.iter().map(|(_, path)| path.clone())).collect(),
         directory: Some(base.clone()),

@@ -1,5 +1,6 @@
 //! `exec`: rows from an external program.
 
+mod command_files;
 mod confined;
 mod process;
 mod tables;
@@ -14,6 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use self::command_files::named_files;
 use self::process::{room, shown};
 use self::tables::{read_table, write_table};
 use galeras_base::digest::Digest;
@@ -39,7 +41,8 @@ struct Args {
     /// The columns that the command prints: name -> type, as in a `schema:` contract.
     output: Map<String, Value>,
     /// Files that the command reads, relative to the workflow file: a sandbox has no others. Their
-    /// content enters the key, so a changed file is a reason to run.
+    /// content enters the key, so a changed file is a reason to run. Programs in source code that the
+    /// command names are added to them.
     #[serde(default)]
     files: Vec<String>,
     /// The columns that identify a row; `id` if there is one, else all columns.
@@ -114,13 +117,22 @@ impl TypedOperator for ExecOperator {
         ArgError::none(errors)?;
         let table = TableSchema::new(Arc::clone(&schema), args.key.clone());
         let base = cx.base.clone();
-        Ok(Box::new(BoundExec { args, schema, base, ports: vec![Port::new(MAIN, table)] }))
+        let mut files = args.files.clone();
+        for name in named_files(&args.command) {
+            let path = base.join(&name);
+            if path.is_file() && !files.iter().any(|file| base.join(file) == path) {
+                files.push(name);
+            }
+        }
+        Ok(Box::new(BoundExec { args, files, schema, base, ports: vec![Port::new(MAIN, table)] }))
     }
 }
 
 #[derive(Debug)]
 struct BoundExec {
     args: Args,
+    /// Those of the arguments, then those that the command names.
+    files: Vec<String>,
     schema: SchemaRef,
     base: PathBuf,
     ports: Vec<Port>,
@@ -148,8 +160,7 @@ impl BoundStep for BoundExec {
     }
 
     fn side_files(&self) -> Result<Vec<SideFile>, StepError> {
-        self.args
-            .files
+        self.files
             .iter()
             .map(|name| {
                 // Hashed in pieces: the file may be larger than the memory.
@@ -178,8 +189,12 @@ impl BoundStep for BoundExec {
     }
 
     fn local_files(&self) -> Vec<(String, PathBuf)> {
-        let files = self.args.files.iter().enumerate();
-        files.map(|(at, name)| (format!("files[{at}]"), self.base.join(name))).collect()
+        let place = |at: usize| match at < self.args.files.len() {
+            true => format!("files[{at}]"),
+            false => "command".to_string(),
+        };
+        let files = self.files.iter().enumerate();
+        files.map(|(at, name)| (place(at), self.base.join(name))).collect()
     }
 
     fn lowering(&self) -> Lowering<'_> {
@@ -209,7 +224,7 @@ impl TableStep for BoundExec {
             if self.args.sandbox.is_none() {
                 process::run(command, cx, &files, &output).await?;
             } else {
-                confined::run(&self.args, cx, &files, &output).await?;
+                confined::run(&self.args, &self.files, cx, &files, &output).await?;
             }
             let batches = read_table(&output, self.args.format, &self.schema).map_err(|what| {
                 let command = shown(command);

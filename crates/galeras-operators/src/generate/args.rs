@@ -85,6 +85,10 @@ pub(super) struct GenerateArgs {
     /// `openai`, `anthropic`: how often a request is sent at most (5).
     #[schemars(range(min = 1, max = 100))]
     pub(super) tries: Option<u32>,
+    /// `openai`, `anthropic`: the share of the asked prompts that must have an answer (1). With less
+    /// the step fails; the answers that came are kept.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    min_answered: Option<f64>,
     /// `openai`, `anthropic`: what all cells of this step may spend together, in US dollars, over all
     /// runs until everything is answered. Needs `price` and `max_tokens`.
     pub(super) max_usd: Option<f64>,
@@ -218,6 +222,10 @@ impl GenerateArgs {
         self.timeout_seconds.unwrap_or(600.0)
     }
 
+    pub(super) fn min_answered(&self) -> f64 {
+        self.min_answered.unwrap_or(1.0)
+    }
+
     /// The spending limit of checked arguments.
     pub(super) fn max_usd(&self) -> Option<Usd> {
         self.max_usd.and_then(|limit| Usd::from_str(&limit.to_string()).ok())
@@ -253,6 +261,9 @@ impl GenerateArgs {
         }
         if self.top_p.is_some_and(|p| !(0.0..=1.0).contains(&p)) {
             refuse("top_p", "a share must be between 0 and 1");
+        }
+        if !(0.0..=1.0).contains(&self.min_answered()) {
+            refuse("min_answered", "a share must be between 0 and 1");
         }
         if self.max_tokens == Some(0) {
             refuse("max_tokens", "`max_tokens` must be at least 1");

@@ -11,6 +11,7 @@ mod request;
 mod rows;
 mod server;
 mod tables;
+mod unanswered;
 
 use arrow::datatypes::DataType;
 use futures::future::BoxFuture;
@@ -102,7 +103,8 @@ impl Operator for GenerateOperator {
             let model = args.model.clone();
             let step: Box<dyn BoundStep> = match args.provider {
                 Provider::Openai | Provider::Anthropic => {
-                    let (model, ports) = (model.unwrap_or_default(), ports(server::columns(&args)));
+                    let (model, ports) =
+                        (model.unwrap_or_default(), ports(server::columns(&args))?);
                     let of = ServerStep::of(&args, &model);
                     let pinned = cx.pins.version(NAME, &of).map(str::to_string);
                     Box::new(ServerStep { args, model, key, pinned, ports })
@@ -111,7 +113,7 @@ impl Operator for GenerateOperator {
                     let source = (provider == Provider::Replay).then(|| Source::of(&args, cx));
                     let columns = source.as_ref().map(Source::columns).unwrap_or_default();
                     let model = model.unwrap_or_else(|| provider.name().to_string());
-                    Box::new(LocalStep { model, source, args, key, ports: ports(columns) })
+                    Box::new(LocalStep { model, source, args, key, ports: ports(columns)? })
                 }
             };
             Ok(step)

@@ -82,6 +82,7 @@ const TAKERS: &[(&str, &[Provider])] = &[
     ("tokens_per_minute", SERVERS),
     ("timeout_seconds", SERVERS),
     ("tries", SERVERS),
+    ("min_answered", SERVERS),
     ("max_usd", SERVERS),
     ("price", SERVERS),
     ("code", &[Ngram]),

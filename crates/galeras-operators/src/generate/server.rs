@@ -20,6 +20,7 @@ use super::provider::Provider;
 use super::request;
 use super::rows::{ModelAnswer, ModelTurn, NoAnswer, PromptRows, UnreadBody};
 use super::tables::{AnswerColumns, AnswerForm, REFUSAL, SampleOutcome, tables};
+use super::unanswered::Unanswered;
 use galeras_base::digest::Digest;
 use galeras_chat::{
     Answer, Ask, Budget, ChatClient, ChatError, ChatNotice, ChatSettings, Endpoint, Price,
@@ -253,9 +254,11 @@ impl PaidStep for ServerStep {
             let work = Work::new(self, &rows, answers);
             let (outcomes, fresh) = (work.outcomes, work.fresh);
             let mut results = work.results;
-            let computed = outcomes.iter().filter(|o| results[o.answer].is_none()).count() as u64;
-            let reused = outcomes.len() as u64 - computed;
-            (cx.tell)(Tell::Total { work: computed, reused });
+            let asked: Vec<bool> = results.iter().map(Option::is_none).collect();
+            let work = outcomes.iter().filter(|o| asked[o.answer]).count() as u64;
+            let known = |o: &&SampleOutcome| matches!(results[o.answer], Some(Ok(_)));
+            let reused = outcomes.iter().filter(known).count() as u64;
+            (cx.tell)(Tell::Total { work, reused });
             if !fresh.is_empty() {
                 let mut rows_of = vec![0; results.len()];
                 outcomes.iter().for_each(|outcome| rows_of[outcome.answer] += 1);
@@ -270,12 +273,16 @@ impl PaidStep for ServerStep {
                 let asking = Asking { step: self, cx, answers, client, places, asked, stopped };
                 asking.all(fresh, &rows_of, &mut results).await?;
             }
-            let failed = |answer: &Resolution| matches!(answer, Some(Err(why)) if why.again);
-            let retry = outcomes.iter().filter(|o| failed(&results[o.answer])).count();
-            cx.retry.fetch_add(retry as u64, Ordering::Relaxed);
             let results: Option<Vec<_>> = results.into_iter().collect();
             let results =
                 results.ok_or_else(|| StepError::new("a defect: a question was not asked"))?;
+            let fresh = |o: &&SampleOutcome| asked[o.answer] && results[o.answer].is_ok();
+            let computed = outcomes.iter().filter(fresh).count() as u64;
+            let unanswered = Unanswered::of(&outcomes, &results);
+            if let Some(warning) = unanswered.allowed(self.args.min_answered())? {
+                (cx.tell)(Tell::Warning(warning));
+            }
+            cx.retry.fetch_add(unanswered.missing(), Ordering::Relaxed);
             let form = AnswerForm {
                 models: std::slice::from_ref(&self.model),
                 columns: columns(&self.args),
@@ -373,8 +380,6 @@ impl Asking<'_> {
         rows_of: &[u64],
         results: &mut [Resolution],
     ) -> Result<(), StepError> {
-        // A server that is down would warn once per row.
-        let mut warned = false;
         let (mut done, mut kept) = (0, 0);
         let mut stop = None;
         let mut asked = futures::stream::iter(fresh)
@@ -386,13 +391,7 @@ impl Asking<'_> {
                     kept += rows_of[place];
                     Ok(answer)
                 }
-                Err(Ended::Unanswered(why)) => {
-                    if !std::mem::replace(&mut warned, true) {
-                        let text = format!("{} (the next run tries again)", why.reason);
-                        (self.cx.tell)(Tell::Warning(text));
-                    }
-                    Err(why)
-                }
+                Err(Ended::Unanswered(why)) => Err(why),
                 Err(ended) => {
                     self.stopped.store(true, Ordering::Relaxed);
                     if let (Ended::All(error), None) = (ended, &stop) {
@@ -497,7 +496,7 @@ impl Asking<'_> {
 }
 
 /// The error of a step that keeps the answers for this many rows.
-fn with_kept(error: StepError, rows: u64) -> StepError {
+pub(super) fn with_kept(error: StepError, rows: u64) -> StepError {
     let kept = match rows {
         0 => return error,
         1 => "the answer for one row is kept".to_string(),

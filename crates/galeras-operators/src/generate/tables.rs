@@ -16,11 +16,13 @@ use super::rows::{ModelAnswer, ModelTurn, NoAnswer, PromptRows, TokenPair};
 use crate::typed_rows;
 use galeras_base::digest::Digest;
 use galeras_base::id::{ID, row_id};
+use galeras_base::prose::thousands;
 use galeras_chat::Price;
 use galeras_operator::columns::text_field;
 use galeras_operator::rejects::reject_columns;
 use galeras_operator::{
-    LowerContext, MAIN, Port, Ports, REJECTS, SUMMARY, StepError, TableSchema, describe,
+    ArgError, LowerContext, MAIN, Port, Ports, REJECTS, SUMMARY, StepError, TableSchema, Tell,
+    describe,
 };
 
 /// The column with the prompt's `id`.
@@ -113,7 +115,15 @@ fn reject_fields(columns: AnswerColumns) -> Vec<FieldRef> {
     fields
 }
 
-pub(super) fn ports(input: &TableSchema, columns: AnswerColumns) -> Vec<Port> {
+/// The output ports.
+///
+/// # Errors
+/// If the input has a column of the answers.
+pub(super) fn ports(
+    input: &TableSchema,
+    columns: AnswerColumns,
+) -> Result<Vec<Port>, Vec<ArgError>> {
+    let answered = input.extended(&answer_fields(columns), &[ID], None)?;
     let mut rejects = input.with(&reject_fields(columns));
     for name in [SAMPLE, MODEL].into_iter().take(1 + usize::from(columns.models)) {
         if !rejects.key.iter().any(|key| key == name) {
@@ -131,11 +141,11 @@ pub(super) fn ports(input: &TableSchema, columns: AnswerColumns) -> Vec<Port> {
         written,
         describe("cost_usd", DataType::Float64, true, cost, Some("USD")),
     ]);
-    vec![
-        Port::new(MAIN, input.with(&answer_fields(columns)).keyed(&[ID])),
+    Ok(vec![
+        Port::new(MAIN, answered.keyed(&[ID])),
         Port::new(REJECTS, rejects),
         Port::new(SUMMARY, summary.keyed(&[MODEL, "reported_model"])),
-    ]
+    ])
 }
 
 /// The position of the answer for a row and a sample.
@@ -169,6 +179,15 @@ pub(super) fn tables(
             Ok(answer) => answered.push((outcome, answer)),
             Err(why) => failed.push((outcome, why)),
         }
+    }
+    // Answers that may come with the next run have their own warning.
+    let unasked: Vec<_> = failed.iter().filter(|(_, why)| !why.again).collect();
+    if let Some((_, why)) = unasked.first() {
+        let (missing, all) = (thousands(unasked.len()), thousands(outcomes.len()));
+        (cx.tell)(Tell::Warning(format!(
+            "no answer for {missing} of {all} prompts: {}; the port `rejects` lists them",
+            why.reason
+        )));
     }
     let [main, rejects, summary] = form.ports else {
         return Err(StepError::new("a defect: `generate` has three ports"));

@@ -15,7 +15,8 @@ use galeras_operator::columns::text_field;
 use galeras_operator::rejects::{reject_table, reject_values};
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, Lowering, MAIN,
-    Operator, Port, Ports, REJECTS, RowStep, StepError, TypedOperator, args_schema, describe,
+    Operator, Port, Ports, REJECTS, RowStep, StepError, TableSchema, TypedOperator, args_schema,
+    describe,
 };
 use galeras_sql::functions::{
     Message, RenderPrompts, RowId, SYSTEM, Treatment, call, compile, messages_type,
@@ -94,7 +95,7 @@ impl TypedOperator for PromptOperator {
         let treatments: Vec<Treatment> =
             given.iter().map(|(treatment, _)| treatment.clone()).collect();
         let input = cx.input();
-        let mut errors = Vec::new();
+        let (mut errors, mut warnings) = (Vec::new(), Vec::new());
         let mut reads = BTreeSet::new();
         let messages = || {
             given.iter().flat_map(|(treatment, paths)| {
@@ -119,6 +120,13 @@ impl TypedOperator for PromptOperator {
                         reads.insert(variable);
                     }
                 }
+                let is_constant = |treatment: &Treatment| {
+                    let mut at = 0..treatment.messages.len();
+                    at.all(|at| templates.variables(&treatment.template(at), is_column).is_empty())
+                };
+                for (treatment, paths) in given.iter().filter(|(t, _)| is_constant(t)) {
+                    warnings.extend(paths.last().map(|path| constant(treatment, path, &input)));
+                }
             }
         }
         // Reports an error in a shared template only once.
@@ -137,12 +145,27 @@ impl TypedOperator for PromptOperator {
             count("p_n_whitespaces", "spaces of the prompt", "characters"),
         ];
         let ports = vec![
-            Port::new(MAIN, input.with(&added).keyed(&[ID])),
+            Port::new(MAIN, input.extended(&added, &[ID], None)?.keyed(&[ID])),
             Port::new(REJECTS, reject_table(&input)),
         ];
         let reads = reads.into_iter().collect();
-        Ok(Box::new(BoundPrompt { treatments, reads, key: input.key, ports }))
+        Ok(Box::new(BoundPrompt { treatments, reads, warnings, key: input.key, ports }))
     }
+}
+
+/// The warning about a treatment that does not depend on the row.
+fn constant(treatment: &Treatment, path: &str, input: &TableSchema) -> ArgError {
+    let message =
+        format!("the treatment `{}` uses no column: every row gets this prompt", treatment.name);
+    let in_one_brace = |name: &&str| {
+        let written = format!("{{{name}}}");
+        treatment.messages.iter().any(|message| message.content.contains(&written))
+    };
+    let help = match input.names().find(in_one_brace) {
+        Some(name) => format!("a column is in two braces: {{{{ {name} }}}}"),
+        None => "name a column in two braces, as in {{ code }}, unless that is meant".to_string(),
+    };
+    ArgError::new(path, Code::ConstantPrompt, message).help(help)
 }
 
 /// The treatments, with the paths of their messages in the arguments.
@@ -195,6 +218,7 @@ fn given(args: &Args) -> Result<Vec<(Treatment, Vec<String>)>, Vec<ArgError>> {
 struct BoundPrompt {
     treatments: Vec<Treatment>,
     reads: Vec<String>,
+    warnings: Vec<ArgError>,
     key: Vec<String>,
     ports: Vec<Port>,
 }
@@ -206,6 +230,10 @@ impl BoundStep for BoundPrompt {
 
     fn ports(&self) -> &[Port] {
         &self.ports
+    }
+
+    fn warnings(&self) -> Vec<ArgError> {
+        self.warnings.clone()
     }
 
     fn lowering(&self) -> Lowering<'_> {

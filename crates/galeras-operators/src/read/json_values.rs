@@ -36,7 +36,13 @@ pub(super) fn check_values(
     if lines {
         // The end of the file is not a row and not an error.
         while reader.end().is_err() {
-            RowVisitor(&rows).deserialize(&mut reader).map_err(failed)?;
+            let began = line.get();
+            let row = RowVisitor(&rows).deserialize(&mut reader);
+            row.map_err(|error| {
+                let later = error.line() as u64 > began && rows.mistake.borrow().is_none();
+                let what = failed(error);
+                if later { format!("line {began}: this row does not end: {what}") } else { what }
+            })?;
         }
     } else {
         reader.deserialize_seq(RowVisitor(&rows)).map_err(failed)?;
@@ -294,6 +300,21 @@ mod tests {
         }
         assert_eq!(check("{\"x\":1.5}\n{\"x\":9007199254740992}\n\n", true, &[]), Ok(()));
         assert_eq!(check("{\"x\":1}\n{\"x\":9007199254740993}", true, &[]), Ok(()));
+    }
+
+    #[test]
+    fn a_row_without_an_end_is_named_by_its_own_line() {
+        for (text, said) in [
+            ("{\"x\":1}\n{\"x\":\n", "line 2: this row does not end: not JSON: EOF"),
+            (
+                "{\"x\":1}\n{\"x\":2\n{\"x\":3}\n",
+                "line 2: this row does not end: not JSON: expected",
+            ),
+            ("{\"x\":1}\n{\"x\" 2}\n", "not JSON: expected `:` at line 2"),
+        ] {
+            let message = check(text, true, &[]).unwrap_err();
+            assert!(message.starts_with(said), "{text}: {message}");
+        }
     }
 
     #[test]

@@ -131,7 +131,7 @@ impl TypedOperator for ScoreOperator {
             codebleu_weights: weights,
         };
         let ports = vec![
-            Port::new(MAIN, input.with(&added(&spec, &args))),
+            Port::new(MAIN, input.extended(&added(&spec, &args), &[], Some(PREFIX_HELP))?),
             Port::new(CORPUS, corpus(&input, &args.by)),
         ];
         Ok(Box::new(BoundScore { args, spec, ports }))
@@ -157,6 +157,8 @@ fn weights(given: &[f64], errors: &mut Vec<ArgError>) -> [f64; 4] {
     // Unchanged if no scaling is needed: 0.1 + 0.2 + 0.3 + 0.4 is not exactly 1.
     if (total - 1.0).abs() < 1e-9 { weights } else { weights.map(|weight| weight / total) }
 }
+
+const PREFIX_HELP: &str = "give the new ones other names: `prefix: second_`";
 
 /// The port with the scores of the whole corpus.
 const CORPUS: &str = "corpus";

@@ -15,6 +15,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::functions::aggregate::{APPROXIMATE, ORDER_DEPENDENT};
+use galeras_base::prose::name_list;
 
 /// The key columns of tables, by name.
 pub type KeyColumns = BTreeMap<String, Vec<String>>;
@@ -25,19 +26,21 @@ pub fn check_deterministic(plan: &LogicalPlan, keys: &KeyColumns) -> Result<Vec<
     let mut problems = Vec::new();
     plan.apply_with_subqueries(|node| {
         match node {
-            LogicalPlan::Limit(limit) if !takes_fixed_rows(&limit.input, keys) => problems.push(
-                "LIMIT keeps an arbitrary set of rows unless ORDER BY includes the key columns"
-                    .to_string(),
-            ),
+            LogicalPlan::Limit(limit) if !takes_fixed_rows(&limit.input, keys) => {
+                problems.push(format!(
+                    "LIMIT keeps an arbitrary set of rows: add ORDER BY with {}, or draw rows with \
+                     the operator `sample`",
+                    key_names(keys)
+                ));
+            }
             LogicalPlan::Distinct(Distinct::On(on)) => {
                 let order = on.sort_expr.iter().flatten().map(|s| &s.expr);
                 let order = columns(order, on.input.schema());
                 if !is_total(&order, &on.input, keys) {
-                    problems.push(
-                        "DISTINCT ON keeps an arbitrary row unless ORDER BY includes the key \
-                         columns"
-                            .to_string(),
-                    );
+                    problems.push(format!(
+                        "DISTINCT ON keeps an arbitrary row: add ORDER BY with {}",
+                        key_names(keys)
+                    ));
                 }
             }
             LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_) => {
@@ -60,6 +63,22 @@ pub fn check_deterministic(plan: &LogicalPlan, keys: &KeyColumns) -> Result<Vec<
     problems.sort();
     problems.dedup();
     Ok(problems)
+}
+
+/// The key columns of all tables, in words.
+fn key_names(keys: &KeyColumns) -> String {
+    let several = keys.len() > 1;
+    let named = keys.iter().flat_map(|(table, columns)| {
+        columns.iter().map(move |column| match several {
+            true => format!("{table}.{column}"),
+            false => column.clone(),
+        })
+    });
+    let named: Vec<String> = named.collect();
+    match named.is_empty() {
+        true => "the key columns".to_string(),
+        false => format!("the key columns {}", name_list(&named)),
+    }
 }
 
 const VOLATILE: &str = "gives another value in every run";

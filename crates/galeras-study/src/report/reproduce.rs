@@ -1,18 +1,22 @@
 //! The steps to reproduce the results: commands, pins of the lock file, digests.
 
+use std::path::Path;
+
 use galeras_pages::model::{Labelled, ReproduceBlock};
 use serde_json::Value;
 
 use crate::runs::value_text;
 use crate::{Surveyed, hint, table_name};
 use galeras_engine::plan::LockFile;
+use galeras_store::default_store;
 
 const FACTS: usize = 200;
 
 pub(super) fn reproduce(surveyed: &Surveyed) -> ReproduceBlock {
     let plan = &surveyed.plan;
     let command = |purpose: &str, value: String| Labelled { name: purpose.to_string(), value };
-    let cache = hint::DEFAULT_CACHE;
+    let cache = default_store(Path::new(&plan.file));
+    let cache = &*cache.to_string_lossy();
     let mut commands = vec![
         command(
             "compute everything, or only missing results",
@@ -20,7 +24,7 @@ pub(super) fn reproduce(surveyed: &Surveyed) -> ReproduceBlock {
         ),
         command("see what would run, and why", hint::command("plan", &plan.file, &plan.set, cache)),
     ];
-    let lock = std::path::Path::new(&plan.file);
+    let lock = Path::new(&plan.file);
     let (facts, note) = match LockFile::beside(lock) {
         Ok(lock) => {
             let facts = facts(&lock, &plan.file);
@@ -42,7 +46,7 @@ pub(super) fn reproduce(surveyed: &Surveyed) -> ReproduceBlock {
 }
 
 fn facts(lock: &LockFile, file: &str) -> Vec<Labelled> {
-    let file = std::path::Path::new(file).file_name().unwrap_or_default().to_string_lossy();
+    let file = Path::new(file).file_name().unwrap_or_default().to_string_lossy();
     let is_ours = |workflows: &[String]| {
         workflows.is_empty() || workflows.iter().any(|known| known.ends_with(file.as_ref()))
     };
