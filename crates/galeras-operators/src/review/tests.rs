@@ -82,7 +82,8 @@ fn gates_say_all_that_is_missing() {
         error.to_string(),
         "the ratings do not allow it yet: 0 points have the answers of 2 people to all of their \
          questions, and min_rated asks for 2 (`message`: 0 of 4); `code`: a rater says yes to \
-         0.6667 of the points, and min_valid asks for 0.9; `code`: Cohen's kappa is -0.5, and min_kappa asks for 0.6 (they differ on 2 points)"
+         0.6667 of the points, and min_valid asks for 0.9; `code`: Cohen's kappa is -0.5, \
+         and min_kappa asks for 0.6 (they differ on 2 points)"
     );
     let open =
         Args { min_kappa: Some(-0.5), min_valid: Some(0.5), min_rated: Some(0), ..step.args };
