@@ -105,7 +105,7 @@ class Workflow:
             frozen: fail if anything asked of the world is not pinned in ``galeras.lock``.
             keep_going: after a failure go on with what does not depend on it.
             overwrite: replace output files that another workflow wrote.
-            allow_empty: replace output files even by tables without rows.
+            allow_empty: outputs may have no rows, as with `rows: { min: 0 }`.
             jobs: threads to compute with (default: all).
             memory: memory of a step for large tables, as ``"4GiB"``.
             progress: whether to show what goes on, in a notebook as bars.

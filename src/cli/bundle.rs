@@ -143,6 +143,16 @@ pub(super) fn privacy(plan: &Plan, args: &WorkflowArgs) -> Privacy {
             add(current.join(store), "the store");
         }
     }
+    // Steps whose heads are pinned demand no access to the folders.
+    for args in plan.steps.iter().map(|step| step.step.args()) {
+        let listed = args["repos"].as_array().into_iter().flatten();
+        for url in listed.filter_map(|repository| repository["url"].as_str()) {
+            let folder = Path::new(url.strip_prefix("file://").unwrap_or(url));
+            if folder.is_absolute() {
+                add(folder.to_path_buf(), "a repository in a folder");
+            }
+        }
+    }
     Privacy::of(variables, folders)
 }
 
@@ -174,7 +184,7 @@ async fn leads_to_the_same(
     };
     let message = format!(
         "`{}` would be computed again elsewhere: it depends on something of this machine that a \
-         bundle cannot hold, such as the state of a repository in a folder; `galeras lock` pins it",
+         bundle cannot hold",
         escape(&step.name)
     );
     Err(fail(message, Exit::Invalid))

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::context::{Exit, Failure, cannot_write, fail, print};
 use super::ops::QUICKSTART;
@@ -17,6 +17,42 @@ pub(crate) struct InitArgs {
     /// The folder; it is created if it does not exist.
     #[arg(default_value = ".")]
     dir: PathBuf,
+    /// The workflow to start from.
+    #[arg(long, value_enum, default_value_t)]
+    template: Template,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Template {
+    /// A tour from methods to effects, with comments.
+    #[default]
+    Quickstart,
+    /// A model completes methods under two prompts.
+    Completion,
+    /// Two models complete the same methods.
+    Compare,
+    /// Methods from the history of repositories.
+    Mining,
+    /// The pass@k of a model on HumanEval.
+    Humaneval,
+    /// A model judges methods, and people some of them.
+    Judge,
+    /// The methods of your own code.
+    OwnCode,
+}
+
+impl Template {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Quickstart => QUICKSTART,
+            Self::Completion => include_str!("../../workflows/templates/completion.yaml"),
+            Self::Compare => include_str!("../../workflows/templates/compare.yaml"),
+            Self::Mining => include_str!("../../workflows/templates/mining.yaml"),
+            Self::Humaneval => include_str!("../../workflows/templates/humaneval.yaml"),
+            Self::Judge => include_str!("../../workflows/templates/judge.yaml"),
+            Self::OwnCode => include_str!("../../workflows/templates/own-code.yaml"),
+        }
+    }
 }
 
 const NAME: &str = "workflow.yaml";
@@ -27,10 +63,10 @@ const SHIPPED: &str = "workflows/quickstart.yaml";
 /// Its mention of another workflow, which `init` does not write.
 const OTHER: &str = "; casestudy.yaml is the study of the paper.)";
 
-/// The shipped workflow for the user's folder. The schema is not there, only in the program's
-/// source.
-fn starter() -> String {
-    QUICKSTART
+/// The template for the user's folder. The schema is not there, only in the program's source.
+fn starter(template: Template) -> String {
+    template
+        .text()
         .lines()
         .filter(|line| !line.starts_with("# yaml-language-server"))
         .map(|line| format!("{}\n", line.replace(SHIPPED, NAME).replace(OTHER, ".)")))
@@ -55,7 +91,7 @@ fn ignored(workflow: &str) -> Vec<String> {
 }
 
 pub(crate) fn init(args: &InitArgs) -> Result<Exit, Failure> {
-    let text = starter();
+    let text = starter(args.template);
     let file = args.dir.join(NAME);
     std::fs::create_dir_all(&args.dir).map_err(|error| {
         fail(format!("cannot create the folder {}: {error}", args.dir.display()), Exit::Disk)
@@ -114,19 +150,23 @@ mod tests {
 
     #[test]
     fn a_new_workflow_names_its_own_file_and_ignores_what_it_writes() {
-        let text = starter();
-        let named: Vec<&str> = text
-            .split(|c: char| !(c.is_alphanumeric() || "_./-".contains(c)))
-            .filter(|word| word.contains(".yaml"))
-            .collect();
-        assert!(named.len() > 2 && named.iter().all(|word| *word == NAME), "{named:?}");
-        let ignored = ignored(&text);
-        let (workflow, problems) = parse_source(&Source::new(NAME, text.as_str()));
-        assert!(problems.is_empty());
-        for output in workflow.iter().flat_map(|workflow| &workflow.outputs) {
-            let path = format!("/{}", output.path.as_str().unwrap_or_default());
-            assert!(ignored.iter().any(|line| path.starts_with(line.as_str())), "{path}");
+        for template in Template::value_variants() {
+            let text = starter(*template);
+            let named: Vec<&str> = text
+                .split(|c: char| !(c.is_alphanumeric() || "_./-".contains(c)))
+                .filter(|word| word.contains(".yaml"))
+                .collect();
+            assert!(!named.is_empty() && named.iter().all(|word| *word == NAME), "{named:?}");
+            let lines = text.lines().count();
+            assert!(*template == Template::Quickstart || lines < 60, "{template:?}: {lines}");
+            let ignored = ignored(&text);
+            let (workflow, problems) = parse_source(&Source::new(NAME, text.as_str()));
+            assert!(problems.is_empty());
+            for output in workflow.iter().flat_map(|workflow| &workflow.outputs) {
+                let path = format!("/{}", output.path.as_str().unwrap_or_default());
+                assert!(ignored.iter().any(|line| path.starts_with(line.as_str())), "{path}");
+            }
+            assert_eq!(ignored[0], "/cache/");
         }
-        assert_eq!(ignored[0], "/cache/");
     }
 }

@@ -75,7 +75,7 @@ pub(super) struct OutArgs {
     /// were changed since.
     #[arg(long)]
     overwrite: bool,
-    /// Replace existing files even by tables without rows.
+    /// Outputs may have no rows, as with `rows: { min: 0 }`.
     #[arg(long)]
     allow_empty: bool,
 }

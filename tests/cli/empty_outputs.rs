@@ -1,7 +1,5 @@
-//! Outputs without rows, and windows without a commit: a warning names the step where the last row
-//! went.
-
-use std::fs;
+//! Outputs without rows, steps that reject all rows, and windows without a commit: an error or a
+//! warning names the step where the last row went.
 
 use serde_json::{Value, json};
 
@@ -51,48 +49,27 @@ fn the_step_where_the_last_row_went_or_a_source_without_rows_is_named() {
     let rejected = json!({"port": "valid.rejects", "rows": 3});
     let wanted = no_rows("valid", &["a", "b"], 3, rejected);
     for _ in 0..2 {
-        let outcome = project.run_ok(&[]);
+        let outcome = project.run_json(&[]).exits(3);
         assert_eq!(lost(&outcome), std::slice::from_ref(&wanted), "{outcome}");
         // At the end: after the outputs, before the last line.
         let events = outcome.json_lines();
         let kinds: Vec<&str> = events.iter().map(|event| text(event, "event")).collect();
         assert_eq!(kinds[kinds.len() - 3..], ["output", "no_rows", "finished"], "{outcome}");
     }
-    let words = "warning: no rows in the output `a` and 1 other: step `valid` read 3 rows and gave \
-                 none; `valid.rejects` has 3 rows, with the reasons";
-    says(&flat(&project.run(&["run", "w.yaml"]).exits(0).stderr), &[words]);
+    let words = "error: no rows in the output `a` and 1 other: step `valid` read 3 rows and gave \
+                 none; `valid.rejects` has 3 rows, with the reasons; an output with `rows: { min: 0 \
+                 }` may be empty, and with --allow-empty all may";
+    says(&flat(&project.run(&["run", "w.yaml"]).exits(3).stderr), &[words]);
+    assert!(!project.path("out/a.csv").exists());
     // Only what was asked for counts.
     assert_eq!(lost(&project.run_ok(&["--select", "data"])), Vec::<Value>::new());
-    assert_eq!(lost(&project.run_ok(&["--select", "few"]))[0]["outputs"], json!(["a"]));
+    let few = project.run_json(&["--select", "few"]).exits(3);
+    assert_eq!(lost(&few)[0]["outputs"], json!(["a"]));
     let project = self::project("0").with("data.csv", "id,x\n");
     project.change("x > 0", "id > 'a'");
-    let told = flat(&project.run(&["run", "w.yaml"]).exits(0).stderr);
+    let told = flat(&project.run(&["run", "w.yaml"]).exits(3).stderr);
     says(&told, &["no rows in the output `a` and 2 others: step `data` made none"]);
-    assert_eq!(told.matches("warning:").count(), 1, "{told}");
-}
-
-#[test]
-fn a_file_is_replaced_by_an_empty_table_only_if_the_user_wants_it() {
-    let project = project("0").ran();
-    let before = ["out/a.csv", "out/b.parquet"].map(|file| fs::read(project.path(file)).unwrap());
-    let now = || ["out/a.csv", "out/b.parquet"].map(|file| fs::read(project.path(file)).unwrap());
-    project.change("x > 0", "x > 5");
-    let outcome = project.run_json(&[]).exits(1);
-    let words = "out/a.csv` by a table without rows\nhelp: find the step that lost the rows, or \
-                 replace the file with --allow-empty";
-    says(&outcome.warnings()[0], &["output a: it would replace `", words]);
-    assert_eq!((outcome.warnings().len(), now()), (2, before.clone()), "{outcome}");
-    // Rows are named where they were lost, and the rejected ones are written.
-    assert_eq!(lost(&outcome)[0]["step"], "valid");
-    assert_eq!(project.read("out/d.csv").lines().count(), 4);
-    project.run_json(&["--overwrite"]).exits(1);
-    assert_eq!(now(), before);
-    project.run_ok(&["--allow-empty"]);
-    assert_eq!(project.read("out/a.csv"), "id,x\n");
-    // It is empty already; and no rejected row is good news.
-    project.run_ok(&[]);
-    project.rerun("x > 5", "x > 0");
-    assert_eq!(project.read("out/d.csv").lines().count(), 1);
+    assert_eq!(told.matches("no rows").count(), 1, "{told}");
 }
 
 #[test]
@@ -109,7 +86,56 @@ fn that_nothing_was_rejected_is_no_loss_and_a_step_that_loses_rejects_is_named()
     let none = "  none:\n    op: sql\n    from: { gone: valid.rejects, kept: valid }\n    with: { \
                 query: 'SELECT gone.id FROM gone JOIN kept ON gone.id = kept.id', key: [id] }\n";
     project.change("outputs:\n", &format!("{none}outputs:\n"));
-    assert_eq!(lost(&project.run_ok(&[])), [no_rows("none", &["d"], 3, Value::Null)]);
+    let outcome = project.run_json(&[]).exits(3);
+    assert_eq!(lost(&outcome), [no_rows("none", &["d"], 3, Value::Null)]);
+}
+
+#[test]
+fn the_rows_of_an_output_are_bounded_and_a_file_of_an_earlier_run_stays() {
+    let project = project("0").ran();
+    let earlier = project.read("out/a.csv");
+    let rejected = || json!({"port": "valid.rejects", "rows": 3});
+    project.change("x > 0", "x > 5");
+    let outcome = project.run_json(&[]).exits(3);
+    assert_eq!(lost(&outcome), [no_rows("valid", &["a", "b"], 3, rejected())]);
+    assert_eq!(project.read("out/a.csv"), earlier);
+    // The rejected rows are written.
+    assert_eq!(project.read("out/d.csv").lines().count(), 4);
+    project.run_json(&["--overwrite"]).exits(3);
+    assert_eq!(project.read("out/a.csv"), earlier);
+    project.run_ok(&["--allow-empty"]);
+    assert_eq!(project.read("out/a.csv"), "id,x\n");
+    project.change("x > 5", "x > 0");
+    assert_eq!(project.run_ok(&[]).step("few")["rows"], 1);
+    project.change("x > 0", "x > 5");
+    project.change("out/a.csv }", "out/a.csv, rows: { min: 0 } }");
+    project.change("out/b.parquet }", "out/b.parquet, rows: { min: 0, max: 1 } }");
+    // Empty outputs are allowed; the step that rejects everything is still named.
+    let outcome = project.run_ok(&[]);
+    assert_eq!(lost(&outcome), [no_rows("valid", &[], 3, rejected())]);
+    assert_ne!(project.read("out/a.csv"), earlier);
+    for (bounds, told) in [("min: 4", "min 4, max any: 3 rows"), ("max: 2", "max 2: 3 rows")] {
+        project.change("out/c.csv }", &format!("out/c.csv, rows: {{ {bounds} }} }}"));
+        let outcome = project.run_json(&[]).exits(3);
+        let failed = &outcome.events("assertion")[0];
+        has(failed, "step severity", json!(["data", "error"]));
+        says(text(failed, "message"), &["output `c`", told]);
+        project.change(&format!("out/c.csv, rows: {{ {bounds} }} }}"), "out/c.csv }");
+    }
+}
+
+#[test]
+fn that_all_repositories_are_rejected_is_told_without_an_output() {
+    let project =
+        Project::new("galeras: 1\nsteps:\n  repos: { op: query, with: { repos: [./empty] } }\n");
+    Repository::bare(project.path("empty"));
+    for _ in 0..2 {
+        let outcome = project.run_ok(&[]);
+        let rejected = json!({"port": "repos.rejects", "rows": 1});
+        assert_eq!(lost(&outcome), [no_rows("repos", &[], 0, rejected)], "{outcome}");
+        let words = "step `repos` made no rows; `repos.rejects` has 1 row, with the reason";
+        assert_eq!(text(&outcome.events("no_rows")[0], "message"), words);
+    }
 }
 
 #[test]
@@ -124,7 +150,7 @@ fn a_matrix_is_walked_cell_by_cell() {
   nine: { from: 'few[least=9]', path: nine.csv }
 ";
     project.write("w.yaml", format!("{steps}{outputs}"));
-    let lost = lost(&project.run_ok(&[]));
+    let lost = lost(&project.run_json(&[]).exits(3));
     assert_eq!(lost.len(), 1, "{lost:?}");
     has(&lost[0], "step outputs", json!(["valid[least=9]", ["nine"]]));
 }

@@ -193,6 +193,36 @@ fn every_row_passes_the_filters_of_its_testbed_and_no_two_are_alike() {
     }
     // The same data points, drawn apart.
     assert_ne!(paper.rows("from_docstring_sample"), paper.rows("summarization_gen_sample"));
+    // Every method that was changed is in the testbed, or lost by a rule that is named.
+    let changed = paper.rows("collected/features").len();
+    for (name, step) in TESTBEDS {
+        let stages = paper.rows(&format!("{step}_attrition"));
+        has(&stages[0], "place rule change", json!([0, "changed_methods", changed]));
+        let changes = stages.iter().map(|row| row["change"].as_i64().unwrap());
+        assert_eq!(changes.sum::<i64>() as usize, paper.rows(step).len(), "{name}: {stages:?}");
+    }
+    let mut lost: BTreeMap<String, i64> = BTreeMap::new();
+    let rejecting = "collected/changes collected/raw_data verified long_enough with_docstrings \
+                     documented docstring_cuts with_docstring_points with_docstring_sample \
+                     with_docstring";
+    for step in rejecting.split(' ') {
+        for row in paper.rows(&format!("{step}.rejects")) {
+            let rule = match step {
+                "collected/raw_data" => "copies",
+                "docstring_cuts" => "cut",
+                "with_docstring_sample" => "sample",
+                "with_docstring" => "near_duplicates",
+                _ => text(&row, "rule"),
+            };
+            *lost.entry(rule.to_owned()).or_default() -= 1;
+        }
+    }
+    assert!(lost.len() > 5, "{lost:?}");
+    let stages = paper.rows("with_docstring_attrition");
+    let change = |row: &Value| (text(row, "rule").to_owned(), row["change"].as_i64().unwrap());
+    let told: BTreeMap<String, i64> =
+        stages[1..].iter().map(change).filter(|(_, change)| *change != 0).collect();
+    assert_eq!(told, lost);
     // No filter lets everything through, or nothing.
     for last in ["documented", "commit_gen_points"] {
         let steps = ["verified", "long_enough", "with_docstrings", last];
@@ -317,7 +347,9 @@ fn one_more_data_point_keeps_those_before() {
     let apart = ["commit_gen", "random_cut", "with_docstring"];
     let tables = ["duplicates", "features", "table_1", "table_1_numbers", "table_2", "testbeds"];
     let mut expected: Vec<String> = tables.map(str::to_owned).into();
-    expected.extend(apart.iter().flat_map(|step| [step.to_string(), format!("{step}_sample")]));
+    expected.extend(apart.iter().flat_map(|step| {
+        [step.to_string(), format!("{step}_sample"), format!("{step}_attrition")]
+    }));
     expected.sort_unstable();
     assert_eq!(ran_apart(&larger), expected);
     for ((small, large), step) in before.iter().zip(of(&paper)).zip(&samples) {

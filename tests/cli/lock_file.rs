@@ -455,6 +455,38 @@ fn a_repository_without_a_commit_is_a_reject_and_a_commit_pushed_away_is_mined_w
 }
 
 #[test]
+fn results_of_a_pinned_folder_are_found_without_it_and_bundles_name_no_folder() {
+    let (project, _) = project();
+    lock(&project);
+    let first = project.run_ok(&[]);
+    let bundle = ["bundle", "w.yaml", "-o", "b.zip"];
+    project.run(&bundle).exits(2).reports(&["repos.out", "`./r`", "remote get-url origin"]);
+    let shared = project.path("shared").to_string_lossy().into_owned();
+    project.run(&["push", "w.yaml", "--remote", &shared]).exits(0);
+    let other = Project::new(&workflow("./r", ""));
+    other.write("galeras.lock", project.read("galeras.lock"));
+    other.run(&["plan", "w.yaml"]).exits(0);
+    other.run(&["pull", "w.yaml", "--remote", &shared]).exits(0);
+    let found = other.run_ok(&["--frozen"]);
+    found.all_hit();
+    assert_eq!(found.digests(), first.digests());
+    fs::remove_file(other.path("galeras.lock")).unwrap();
+    other.run(&["run", "w.yaml"]).exits(2).reports(&["does not exist"]);
+    // The name of the folder is also in arguments, which stay if the tables are left out.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let repo = Repository::bare(elsewhere.path().join("r"));
+    repo.commit(at(day(1)).write("m.py", def("f", 1)));
+    let path = repo.path.display().to_string();
+    let allow = format!("read:{path}");
+    let project = Project::new(&workflow(&path, ""));
+    project.run(&["lock", "w.yaml", "--allow", &allow]).exits(0);
+    project.run_ok(&["--allow", &allow]);
+    let without = [&bundle[..], &["--without", "repos", "--without", "mined"]].concat();
+    let refused = project.run(&without).exits(2).reports(&["a repository in a folder"]);
+    assert!(!refused.stderr.contains(&path) && !project.path("b.zip").exists(), "{refused}");
+}
+
+#[test]
 fn a_workflow_without_a_question_has_nothing_to_pin() {
     let project =
         Project::new("galeras: 1\nsteps:\n  data: { op: read, with: { path: data.csv } }\n");

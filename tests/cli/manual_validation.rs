@@ -224,6 +224,35 @@ fn ratings_that_pass_change_no_testbed() {
     assert_eq!(agreement(&paper)["message"]["rated_by_all"], 20);
 }
 
+/// The commands of docs/testbeds.md, on repositories of a test: two people rate where the page says
+/// that they do.
+#[test]
+fn the_commands_of_the_page_do_what_it_says() {
+    let paper = paper();
+    let page = include_str!("../../docs/testbeds.md");
+    let commands: Vec<&str> =
+        page.lines().filter_map(|line| line.strip_prefix("$ galeras ")).collect();
+    assert_eq!(commands.len(), 3, "{commands:?}");
+    let small = ["--set", "n=40", "--set", "validated=20", "--set", "tokens=word"];
+    for command in commands {
+        if command == "view workflows/galeras.yaml" {
+            let rated = filled(&paper, |name| name == "id" || RATINGS.contains(&name));
+            paper.project.write("ratings/filled.csv", written(&rated));
+            continue;
+        }
+        let command = command.replace("workflows/", "").replace("min_rated=960", "min_rated=20");
+        let command = command.replace("owner/name,/path/to/a/clone", "./a,./b,./c");
+        let command = command.replace("repos=…", "repos=./a,./b,./c");
+        let words: Vec<&str> = command.split(' ').collect();
+        paper.project.run(&[&words[..], &small[..]].concat()).exits(0);
+    }
+    let undocumented = |row: &Value| row["docstring"].is_null();
+    let sheet = paper.csv("galeras/validation_sheet.csv");
+    let rated = |row: &&Value| sheet.iter().any(|line| line["id"] == text(row, "id"));
+    let all = paper.rows("verified");
+    assert!(all.iter().filter(rated).any(undocumented), "not every question is asked of all");
+}
+
 #[test]
 fn the_gates_stop_the_testbeds_and_a_point_leaves_for_what_it_has() {
     let mut paper = paper();

@@ -223,6 +223,8 @@ fn shown_outputs_are_printed_after_the_run() {
     assert_eq!(project.run(&["run", "w.yaml", "--keep-going"]).exits(1).stdout, "");
     // An empty table and a long one.
     let project = shown().with("data.jsonl", "");
+    project.change("show: true }", "show: true, rows: { min: 0 } }");
+    project.change("out/few.jsonl }", "out/few.jsonl, rows: { min: 0 } }");
     says(&project.run(&["run", "w.yaml"]).exits(0).stdout, &["out/all.csv", "note"]);
     let note = "x".repeat(500);
     let row = |i: usize| {

@@ -19,7 +19,7 @@ steps:
     from: features
     with: { query: 'SELECT id, nloc FROM input WHERE nloc > ${{ params.least }}', key: [id] }
 outputs:
-  few: { from: few, path: out/few.csv, show: true }
+  few: { from: few, path: out/few.csv, show: true, rows: { min: 0 } }
 ";
 
 fn project() -> Project {

@@ -69,6 +69,29 @@ treatments:
     - Only the code.";
 
 #[test]
+fn a_template_goes_through_the_examples_of_a_row() {
+    let template = "{% for shot in shots %}{{ shot.note }}{{ shot.size }} {% endfor %}{{ note }}";
+    let project = project(&methods(), &format!("treatments:\n  t: '{template}'"));
+    let shown = "  shown:\n    op: few_shot\n    from: data\n    with: { k: 2, columns: [note, size], \
+                 choose: ordered, order_by: size, seed: 1 }\n  prompts:\n";
+    project.change("from: data", "from: shown");
+    project.change("  prompts:\n", shown);
+    project.run_ok(&[]);
+    let rows = project.rows("prompts");
+    // By size `c`, `a`, `b`, without the row itself.
+    for (id, wanted) in [("a", "z1 y3 x"), ("b", "z1 x2 y"), ("c", "x2 y3 z")] {
+        assert_eq!(text(of(&rows, id, "t"), "prompt"), wanted);
+    }
+    project.change("choose: ordered, ", "choose: nearest, ");
+    project.run(&["check", "w.yaml"]).exits(2).reports(&["`choose: ordered`"]);
+    // Of two rows, each has one other.
+    project.change(", order_by: size", "");
+    project.write("data.jsonl", lines(&methods()[..2]));
+    let outcome = project.run_ok(&[]);
+    says(&outcome.warnings()[0], &["2 of 2 rows have fewer than 2 examples"]);
+}
+
+#[test]
 fn every_row_gives_one_row_per_treatment() {
     let project = project(&methods(), TWO);
     let outcome = project.run_ok(&[]);

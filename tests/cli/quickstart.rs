@@ -1,10 +1,11 @@
 //! The way of a newcomer: `init`, `run`, look around. The only tests on the whole corpus.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::harness::{Project, says, text};
 use crate::model_comparisons::{average, effects_are_right, mean, paired, same_rounded};
 use crate::paper::table;
+use crate::repository::{Repository, at, day};
 
 const QUICKSTART: &str = include_str!("../../workflows/quickstart.yaml");
 
@@ -149,6 +150,38 @@ fn the_quickstart_goes_from_methods_to_scores_without_a_server() {
     assert!(corpus.iter().all(|row| row["rows"] == 30), "{corpus:?}");
     // Again: nothing is computed.
     project.run(&[&["run", "w.yaml", "--format", "json"], &set[..]].concat()).exits(0).all_hit();
+}
+
+/// Every template is right as it is written, and those that need no server run.
+#[test]
+fn templates_are_workflows_to_start_from() {
+    let project = Project::empty();
+    let problem = json!({
+        "task_id": "HumanEval/0", "prompt": "def f(a):\n    \"\"\"Add one.\"\"\"\n",
+        "entry_point": "f", "canonical_solution": "    return a + 1\n",
+        "test": "def check(candidate):\n    assert candidate(1) == 2\n",
+    });
+    project.write("humaneval/HumanEval.jsonl", format!("{problem}\n"));
+    let code = "def a(x):\n    y = x + 1\n    return y\n\n\ndef b(x):\n    return [x] * 2\n";
+    project.write("own-code/m.py", code);
+    let repository = Repository::bare(project.path("mining/r"));
+    repository.commit(at(day(1)).message("Add the first module").write("m.py", code));
+    let names = ["completion", "compare", "mining", "humaneval", "judge", "own-code"];
+    for name in names {
+        project.run(&["init", name, "--template", name]).exits(0);
+        project.run(&["check", &format!("{name}/workflow.yaml")]).exits(0);
+    }
+    let run = |name: &str, set: &[&str]| {
+        let set = set.iter().flat_map(|set| ["--set", *set]);
+        let file = format!("{name}/workflow.yaml");
+        let args: Vec<&str> = ["run", file.as_str()].into_iter().chain(set).collect();
+        project.run(&args).exits(0)
+    };
+    run("own-code", &[]).prints(&["nloc"]);
+    assert_eq!(table(&project.read("own-code/table.csv"))[0]["n"], "2");
+    run("completion", &["n=12"]).prints(&["chrf"]);
+    run("mining", &["repos=./mining/r", "since=2022-01-01", "until=2023-01-01"]);
+    assert_eq!(table(&project.read("mining/table.csv"))[0]["n"], "1", "`b` has one line");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, has, text, values};
+use crate::harness::{Project, has, says, text, values};
 use crate::regress_paired::reference;
 use crate::regress_tables::{
     OPTIMUM, alike, analysed, csv, effects, ended, find, made, noise, ran, ran_with,
@@ -393,6 +393,19 @@ fn implied_independencies_are_tested_and_need_every_value() {
         tested += 1;
     }
     assert_eq!(tested, 7, "{rows:#?}");
+    assert!(rows.iter().all(|row| row["verdict"].is_null()), "{rows:#?}");
+    // Without the arrow from `x` to `m`, which correlate by 0.71, the data reject the graph.
+    let wrong = with.replace("x -> m -> y", "x; m -> y");
+    let project = analysed(text(&peer, "csv"), &wrong);
+    let rows = project.rows("effects.graph");
+    let refuted = rows.iter().filter(|row| row["verdict"] == "refuted");
+    let refuted: BTreeSet<BTreeSet<String>> =
+        refuted.map(|row| set(text(row, "variables"))).collect();
+    assert_eq!(refuted, [set("x, m"), set("x, y")].into());
+    let words = "the data reject 2 of 8 independencies that the graph implies";
+    says(text(&project.only("effects.findings"), "sentence"), &[words]);
+    project.run(&["report", "w.yaml"]).exits(0);
+    says(&project.read("w.html"), &["The data reject 2 of 8 independencies"]);
     // Three arms have no order.
     let three = peer["csv"].as_str().unwrap().replacen("\nt,", "\nu,", 3);
     let rows = analysed(&three, with).rows("effects.graph");

@@ -133,13 +133,15 @@ fn numbers_are_of_two_people_or_more() {
     for (set, told) in [
         ("min_kappa=0.6", "`code`: Cohen's kappa is -0.1111, and min_kappa asks for 0.6"),
         ("min_valid=0.95", "`code`: a rater says yes to 0.9 of the points, and min_valid asks"),
-        ("min_rated=11", "`code`: 10 points have the answers of 2 people, and min_rated asks"),
-        ("min_rated=1", "`message`: 0 points have the answers of 2 people, and min_rated asks"),
+        // Three points have no message to rate.
+        ("min_rated=4", "3 points have the answers of 2 people to all of their questions"),
+        ("min_rated=4", "and min_rated asks for 4 (`message`: 0 of 7)"),
     ] {
         let outcome = project.run_json(&["--set", set]).exits(1).prints(&[told]);
         assert!(outcome.statuses().ends_with(" gated=failed after=skipped"), "{set}: {outcome}");
     }
-    project.run_json(&["--set", "min_kappa=-0.2", "--set", "min_valid=0.9"]).exits(0);
+    let enough = ["--set", "min_kappa=-0.2", "--set", "min_valid=0.9", "--set", "min_rated=3"];
+    project.run_json(&enough).exits(0);
 }
 
 #[test]

@@ -149,7 +149,9 @@ impl RunDisplay {
             RunEvent::Requests { steps, limits } => self.lines.requests(&steps, &limits),
             RunEvent::Fetched { remote, files, bytes } => self.lines.fetched(&remote, files, bytes),
             RunEvent::Spent { steps } => self.lines.spent(&steps),
-            RunEvent::NoRows { message, .. } => self.lines.problem(false, None, &message),
+            RunEvent::NoRows { outputs, message, .. } => {
+                self.lines.problem(!outputs.is_empty(), None, &message)
+            }
             RunEvent::Output { path, rows, written, .. } => self.lines.output(&path, rows, written),
             RunEvent::Finished { status, steps, seconds } => {
                 if let Some(bars) = &mut self.bars {

@@ -324,7 +324,8 @@ pub enum RunEvent {
         /// The steps that sent something.
         steps: Vec<StepSpending>,
     },
-    /// A table that outputs depend on has no rows. Sent at the end of the run.
+    /// A table that outputs depend on has no rows, which fails the run, or a step without rows
+    /// rejected all or expected some. Sent at the end of the run.
     NoRows {
         /// The step that lost the last row: its inputs have rows, or it has no inputs.
         step: String,

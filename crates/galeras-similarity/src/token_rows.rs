@@ -70,7 +70,8 @@ impl TokenRows {
         self.ends.is_empty()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = Option<&[u128]>> {
+    /// The keys of the tokens of each row, in their order; `None` for a null.
+    pub fn iter(&self) -> impl Iterator<Item = Option<&[u128]>> {
         let mut start = 0;
         self.ends.iter().map(move |end| {
             let row = start..(*end)?;

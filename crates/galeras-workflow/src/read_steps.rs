@@ -20,7 +20,7 @@ use crate::code::Code;
 const STEP_KEYS: [&str; 8] =
     ["op", "uses", "from", "with", "matrix", "schema", "assert", "description"];
 const ASSERT_OPTIONS: [&str; 2] = ["severity", "port"];
-const OUTPUT_KEYS: [&str; 5] = ["from", "path", "column", "shape", "show"];
+const OUTPUT_KEYS: [&str; 6] = ["from", "path", "column", "shape", "rows", "show"];
 const OUTPUT_SUFFIXES: [&str; 9] =
     [".parquet", ".jsonl", ".json", ".csv", ".txt", ".svg", ".png", ".pdf", ".html"];
 /// The form of an output's path.
@@ -450,13 +450,15 @@ impl WorkflowReader<'_> {
             Some(value) => self.fixed_text(value, &format!("`{key}`")).map(Some),
         };
         let (column, shape) = (word("column")?, word("shape")?);
+        let rows = node.get("rows").and_then(|value| self.rows(value));
         let show = node.get("show").is_some_and(|value| {
             if value.as_bool().is_none() {
                 self.wrong_type(value, "`show`", "true or false");
             }
             value.as_bool() == Some(true)
         });
-        Some(Output { name, from: from?, path: path?, column, shape, show, span: node.span })
+        let (from, path, span) = (from?, path?, node.span);
+        Some(Output { name, from, path, column, shape, rows, show, span })
     }
 
     fn output_path(&mut self, node: &Node) -> Option<Node> {

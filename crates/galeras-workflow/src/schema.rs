@@ -185,6 +185,15 @@ fn frame_definitions() -> Value {
     let least_0 =
         |kind: &str| json!([{ "type": kind, "minimum": 0 }, { "$ref": "#/$defs/expression" }]);
     let count = json!({ "anyOf": least_0("integer") });
+    let rows = |doc: &str| {
+        json!({
+            "description": doc,
+            "type": "object",
+            "minProperties": 1,
+            "additionalProperties": false,
+            "properties": { "min": count, "max": count },
+        })
+    };
     let limit = |kind: &str, doc: &str| json!({ "description": doc, "anyOf": least_0(kind) });
     json!({
         "report": report_schema(),
@@ -245,6 +254,7 @@ fn frame_definitions() -> Value {
                     "description": "The rows as in other files: `galeras` as in the published Galeras dataset (.parquet, .jsonl, .json).",
                     "enum": ["galeras"],
                 },
+                "rows": rows("How many rows the table must have; at least 1 unless written otherwise."),
                 "show": {
                     "description": "Print the table on standard output at the end of a run.",
                     "type": "boolean",
@@ -269,13 +279,7 @@ fn frame_definitions() -> Value {
                     },
                 },
                 "expr": { "type": "string", "description": "SQL that is true for every row." },
-                "rows": {
-                    "description": "How many rows there are.",
-                    "type": "object",
-                    "minProperties": 1,
-                    "additionalProperties": false,
-                    "properties": { "min": count, "max": count },
-                },
+                "rows": rows("How many rows there are."),
                 "severity": { "enum": ["error", "warn"], "default": "error" },
                 "port": { "type": "string", "description": "The output port to look at." },
             },

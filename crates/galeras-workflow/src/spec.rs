@@ -350,6 +350,8 @@ pub struct Output {
     pub column: Option<Text>,
     /// The name of the shape of its rows.
     pub shape: Option<Text>,
+    /// The number of rows that the table must have, as in `assert`.
+    pub rows: Option<AssertKind>,
     /// The table is also printed at the end of a run.
     pub show: bool,
     /// The value under the key.

@@ -429,6 +429,7 @@ outputs:
   b: { from: a, path: ../a.csv }
   c: { from: 'a[m=1].p', path: 'x/${{ params.f }}' }
   d: { from: 'a[m=1', path: 'x/${{ params.f }}.csv' }
+  e: { from: a, path: e.csv, rows: { min: 5, max: 1 } }
 ").join("\n"),
         @r"
         conflicting-keys 6:25 not_null
@@ -448,6 +449,7 @@ outputs:
         bad-path 19:23 a.xlsx
         bad-path 20:23 ../a.csv
         bad-reference 22:16 [m=1
+        wrong-value 23:43 5
         "
     );
 }

@@ -29,7 +29,7 @@ use super::estimators::{
 };
 use super::findings::FindingRow;
 use super::frame::{AnalysisFrame, gather};
-use super::identify::graph_rows;
+use super::identify::{graph_rows, refuted};
 use super::modifiers::{ModifierRow, modifier_rows};
 use super::omnibus::omnibus;
 use super::overlap::{lack_of_overlap, overlap_row, propensity_bin_rows, trimmed};
@@ -195,8 +195,13 @@ fn analyse_group(
     if let Some(graph) = &plan.graph {
         let rows = graph_rows(args, graph, &plan.adjustments, frame);
         let (rows, cut) = rows.map_err(|error| StepError::new(error.to_string()))?;
-        tables.graph = rows;
         tables.warnings.extend(cut);
+        tables.warnings.extend(refuted(&rows).map(|words| {
+            format!(
+                "{words}: see the port `graph`, and add the arrows or common causes that it lacks"
+            )
+        }));
+        tables.graph = rows;
     }
     Ok(GroupAnalysis { tables, entries, beginnings })
 }
@@ -565,11 +570,15 @@ pub(super) fn analyse(
 fn finished(args: &Args, group: GroupAnalysis) -> ResultTables {
     let GroupAnalysis { mut tables, entries, beginnings } = group;
     tables.warnings.extend(refused_effects(&entries));
+    let refuted = refuted(&tables.graph);
     for entry in &entries {
         if let Some(PrimaryResults { sizes, margin }) = &entry.primary {
             tables.summary.push(SummaryRow::new(args, entry));
             let begins = beginnings.iter().find(|found| found.contrast == entry.contrast);
-            tables.findings.push(FindingRow::new(args, entry, sizes, margin, begins));
+            let remarks = begins.map(BeginningShares::clause).into_iter();
+            let remarks = remarks.chain(refuted.iter().map(|words| format!("; {words}")));
+            let remarks: String = remarks.collect();
+            tables.findings.push(FindingRow::new(args, entry, sizes, margin, &remarks));
             tables.equivalence.push(EquivalenceRow::new(args, entry, margin));
         }
         tables.refutations.extend(refutation_rows(args, entry));

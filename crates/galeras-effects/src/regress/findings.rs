@@ -1,7 +1,6 @@
 //! The primary estimates for a paper: the rows of the port `findings`, each with a sentence.
 
 use super::args::Args;
-use super::beginnings::BeginningShares;
 use super::comparison::Contrast;
 use super::effect_sizes::EffectSizes;
 use super::equivalence::MarginTest;
@@ -62,13 +61,14 @@ impl TableRow for FindingRow {
 }
 
 impl FindingRow {
-    /// The row of a primary estimate, whose p-values are adjusted by now.
+    /// The row of a primary estimate, whose p-values are adjusted by now. Its sentence ends with the
+    /// remarks.
     pub(super) fn new(
         args: &Args,
         entry: &EstimateEntry,
         sizes: &EffectSizes,
         margin: &MarginTest,
-        begins: Option<&BeginningShares>,
+        remarks: &str,
     ) -> Self {
         let four = |(low, high)| (rounded(low, 4), rounded(high, 4));
         let effect = entry.effect();
@@ -89,7 +89,7 @@ impl FindingRow {
             p_margin: margin.p_adjusted,
             n: entry.size().0,
             status: status_of(&entry.answer),
-            sentence: sentence(args, entry, sizes, margin, begins),
+            sentence: sentence(args, entry, sizes, margin, remarks),
         }
     }
 }
@@ -100,7 +100,7 @@ fn sentence(
     entry: &EstimateEntry,
     sizes: &EffectSizes,
     margin: &MarginTest,
-    begins: Option<&BeginningShares>,
+    remarks: &str,
 ) -> String {
     let Contrast { treatment, control } = &entry.contrast;
     let outcome = &entry.outcome;
@@ -149,12 +149,11 @@ fn sentence(
         None => String::new(),
     };
     format!(
-        "{effect} ({}), n = {} {what}{adjusted}{}{}{overlap}{}.",
+        "{effect} ({}), n = {} {what}{adjusted}{}{}{overlap}{remarks}.",
         numbers.join("; "),
         thousands(n),
         population(&estimated.estimand),
-        margin_clause(args, entry, margin),
-        begins.map_or_else(String::new, BeginningShares::clause)
+        margin_clause(args, entry, margin)
     )
 }
 

@@ -16,7 +16,7 @@ use galeras_causal::{
     partial,
 };
 use galeras_operator::missing_values::MissingValues;
-use galeras_operator::small_table::{TableColumn, TableRow, number, text};
+use galeras_operator::small_table::{TableColumn, TableRow, number, optional_text, text};
 
 /// More rows of one kind than a table of a graph should have.
 const MOST_SETS: usize = 1000;
@@ -32,6 +32,8 @@ pub(super) struct GraphRow {
     tested: Answer<Option<Correlation>>,
     /// Adjusted over all implied independencies that were tested.
     p_adjusted: Option<f64>,
+    /// The data reject the independence.
+    refuted: bool,
     note: String,
 }
 
@@ -59,6 +61,9 @@ impl TableRow for GraphRow {
             Some(row.correlation()?.p_value)
         }),
         number("p_adjusted", "adjusted over all independencies tested", |row| row.p_adjusted),
+        optional_text("verdict", "refuted: the data reject the independence", |row| {
+            row.refuted.then_some("refuted")
+        }),
         columns::note(|row| &row.note),
     ];
 }
@@ -78,6 +83,7 @@ impl GraphRow {
             given: given.join(", "),
             tested: Ok(None),
             p_adjusted: None,
+            refuted: false,
             note,
         }
     }
@@ -121,6 +127,7 @@ fn adjust_independencies(args: &Args, rows: &mut [GraphRow]) {
     let tested = rows.iter_mut().filter(|row| row.correlation().is_some());
     for (row, p) in tested.zip(adjusted) {
         row.p_adjusted = Some(p);
+        row.refuted = p <= args.alpha;
         let tests = thousands(known.len());
         row.note.push_str(&format!(
             " Adjusted for {tests} tests ({}): p {}.",
@@ -128,6 +135,19 @@ fn adjust_independencies(args: &Args, rows: &mut [GraphRow]) {
             p_equals(p)
         ));
     }
+}
+
+/// The words for a graph that implies independencies which the data reject.
+pub(super) fn refuted(rows: &[GraphRow]) -> Option<String> {
+    let tested = rows.iter().filter(|row| row.p_adjusted.is_some()).count();
+    let refuted = rows.iter().filter(|row| row.refuted).count();
+    (refuted > 0).then(|| {
+        format!(
+            "the data reject {} of {} independencies that the graph implies and that can be tested",
+            thousands(refuted),
+            thousands(tested)
+        )
+    })
 }
 
 /// Notes a list that is not complete.

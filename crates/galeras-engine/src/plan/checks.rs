@@ -118,6 +118,29 @@ impl Expander {
         Ok(bound)
     }
 
+    /// The least and the greatest number of rows; `None` after a mistake.
+    pub(super) fn row_bounds(
+        &mut self,
+        site: &Site<'_>,
+        (min, max): (&Option<Node>, &Option<Node>),
+        scope: &Scope,
+    ) -> Option<(Option<u64>, Option<u64>)> {
+        let source = &site.workflow.source;
+        let mut bound = |node: &Option<Node>| -> Option<Option<u64>> {
+            let Some(node) = node else { return Some(None) };
+            let value = substitute_node(node, source, scope, &mut self.diagnostics);
+            match value.as_i64().and_then(|v| u64::try_from(v).ok()) {
+                Some(rows) => Some(Some(rows)),
+                None => {
+                    let message = "a number of rows must be a whole number, 0 or more";
+                    self.diagnostics.push(site.error(Code::WrongType, message, node.span));
+                    None
+                }
+            }
+        };
+        Some((bound(min)?, bound(max)?))
+    }
+
     pub(super) fn check(
         &mut self,
         site: &Site<'_>,
@@ -195,19 +218,8 @@ impl Expander {
                 }
             }
             AssertKind::Rows { min, max } => {
-                let mut bound = |node: &Option<Node>| -> Option<Option<u64>> {
-                    let Some(node) = node else { return Some(None) };
-                    let value = substitute_node(node, source, scope, &mut self.diagnostics);
-                    match value.as_i64().and_then(|v| u64::try_from(v).ok()) {
-                        Some(rows) => Some(Some(rows)),
-                        None => {
-                            let message = "a number of rows must be a whole number, 0 or more";
-                            self.diagnostics.push(site.error(Code::WrongType, message, node.span));
-                            None
-                        }
-                    }
-                };
-                CheckKind::Rows { min: bound(min)?, max: bound(max)? }
+                let (min, max) = self.row_bounds(site, (min, max), scope)?;
+                CheckKind::Rows { min, max }
             }
         };
         let place = SourceSpan::new(source, assert.span);

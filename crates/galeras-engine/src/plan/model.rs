@@ -393,6 +393,10 @@ pub struct PlannedOutput {
     pub format: OutputFormat,
     /// The shape, if not that of the table.
     pub shape: Option<OutputShape>,
+    /// The least number of rows. Without it, an empty table is an error if rows were lost.
+    pub min_rows: Option<u64>,
+    /// The greatest number of rows.
+    pub max_rows: Option<u64>,
     /// It is also printed at the end of a run.
     pub show: bool,
     /// The place of the path.

@@ -21,8 +21,8 @@ use galeras_operator::table_digest::type_name;
 use galeras_sql::session::OutputShape;
 use galeras_workflow::code::Code;
 use galeras_workflow::{
-    Diagnostic, OUTPUT_PATH_HELP, Output, ReportPart, ReportSection, Source, SourceSpan, Span,
-    TableView, Text, output_path_problem, quote, substitute_node,
+    AssertKind, Diagnostic, OUTPUT_PATH_HELP, Output, ReportPart, ReportSection, Source,
+    SourceSpan, Span, TableView, Text, output_path_problem, quote, substitute_node,
 };
 
 impl Expander {
@@ -89,6 +89,10 @@ impl Expander {
             self.diagnostics.push(bad_path(problem));
             return None;
         }
+        let (min_rows, max_rows) = match &output.rows {
+            Some(AssertKind::Rows { min, max }) => self.row_bounds(site, (min, max), &scope)?,
+            _ => (None, None),
+        };
         let input = input?;
         if let OutputFormat::Picture { column, .. } = &format
             && output.column.is_none()
@@ -116,7 +120,8 @@ impl Expander {
         };
         let name = output.name.value.clone();
         let place = SourceSpan::new(source, output.path.span);
-        Some(PlannedOutput { name, input, path, format, shape, show: output.show, place })
+        let show = output.show;
+        Some(PlannedOutput { name, input, path, format, shape, min_rows, max_rows, show, place })
     }
 }
 

@@ -8,10 +8,6 @@ use galeras_store::StoreError;
 pub(super) const OVERWRITE_HELP: &str = "move the file away, choose another path or another folder \
     with --out, or replace it with --overwrite";
 
-/// Advice about an output that has lost all of its rows.
-const EMPTIED_HELP: &str =
-    "find the step that lost the rows, or replace the file with --allow-empty";
-
 /// An error of a running step.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -27,9 +23,6 @@ pub enum RunError {
     /// An output would replace a file from elsewhere: the file and its owner.
     #[error("it would replace {0}")]
     Occupied(String),
-    /// An output would replace this file by a table without rows.
-    #[error("it would replace {0} by a table without rows")]
-    Emptied(String),
     /// The run was interrupted.
     #[error("interrupted")]
     Interrupted,
@@ -44,7 +37,7 @@ impl RunError {
                 error.kind(),
                 StepErrorKind::DiskFull | StepErrorKind::ReadOnlyDisk | StepErrorKind::Store
             ),
-            Self::Rows(_) | Self::Occupied(_) | Self::Emptied(_) | Self::Interrupted => false,
+            Self::Rows(_) | Self::Occupied(_) | Self::Interrupted => false,
         }
     }
 
@@ -53,7 +46,7 @@ impl RunError {
         match self {
             Self::Interrupted => true,
             Self::Step(error) => error.kind() == StepErrorKind::Interrupted,
-            Self::Store(_) | Self::Rows(_) | Self::Occupied(_) | Self::Emptied(_) => false,
+            Self::Store(_) | Self::Rows(_) | Self::Occupied(_) => false,
         }
     }
 
@@ -63,7 +56,6 @@ impl RunError {
             Self::Step(error) => error.advice(),
             Self::Store(error) => error.help(),
             Self::Occupied(_) => Some(OVERWRITE_HELP),
-            Self::Emptied(_) => Some(EMPTIED_HELP),
             Self::Rows(_) | Self::Interrupted => None,
         };
         match help {

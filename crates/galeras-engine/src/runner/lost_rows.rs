@@ -21,19 +21,23 @@ use galeras_workflow::quote;
 
 /// A step with input rows, or a source, that returned no rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct EmptyPort {
+pub(super) struct EmptyPort {
     step: usize,
     port: &'static str,
 }
+
+/// A step that lost the last row, and the outputs that are empty because of it.
+type LostRows<'a> = (EmptyPort, Vec<&'a PlannedOutput>);
 
 /// Reports empty tables and rows without results at the end of a run.
 pub(super) async fn tell_lost_rows(
     plan: &Plan,
     store: &Store,
     done: &StepManifests,
+    lost: &[LostRows<'_>],
     events: &dyn EventSink,
 ) {
-    lost_rows(plan, done).into_iter().for_each(|event| events.send(event));
+    lost.iter().for_each(|(port, outputs)| events.send(event(plan, done, *port, outputs)));
     for (at, step) in plan.steps.iter().enumerate() {
         // Read errors were already reported.
         if let Ok(Some(message)) = silent_rows(plan, store, done, at).await {
@@ -43,15 +47,23 @@ pub(super) async fn tell_lost_rows(
     }
 }
 
-/// The events about outputs without rows, and about steps that expected rows: one for each step
-/// that lost the last row.
+/// Each step that lost the last row of an output, expected rows, or rejected all of them.
 ///
-/// An empty port `rejects`, and everything computed from it, is not reported.
-fn lost_rows(plan: &Plan, done: &StepManifests) -> Vec<RunEvent> {
-    let mut empty: Vec<(EmptyPort, Vec<&PlannedOutput>)> = Vec::new();
+/// Outputs that may be empty are left out: all with `allow_empty`, those with `rows: { min: 0 }`, an
+/// empty port `rejects`, and everything computed from it.
+pub(super) fn lost_rows<'a>(
+    plan: &'a Plan,
+    done: &StepManifests,
+    allow_empty: bool,
+) -> Vec<LostRows<'a>> {
+    let mut empty: Vec<LostRows<'_>> = Vec::new();
     for output in &plan.outputs {
         let rejects = |table: &TableRef| table.port == REJECTS;
-        if rows(done, &output.input) != Some(0) || output.input.tables.iter().all(rejects) {
+        if allow_empty
+            || rows(done, &output.input) != Some(0)
+            || output.min_rows == Some(0)
+            || output.input.tables.iter().all(rejects)
+        {
             continue;
         }
         let Some(lost) = output.input.tables.first().and_then(|t| lost_at(plan, done, t)) else {
@@ -65,16 +77,17 @@ fn lost_rows(plan: &Plan, done: &StepManifests) -> Vec<RunEvent> {
     for (step, planned) in plan.steps.iter().enumerate() {
         let lost = EmptyPort { step, port: MAIN };
         let main = artifact(done, step, MAIN);
+        let expected = || planned.step.no_rows_means().is_some() && rows_read(plan, done, step) > 0;
+        let rejected = || artifact(done, step, REJECTS).is_some_and(|table| table.rows > 0);
         if main.is_some_and(|table| table.rows == 0)
-            && planned.step.no_rows_means().is_some()
-            && rows_read(plan, done, step) > 0
+            && (expected() || rejected())
             && !empty.iter().any(|(known, _)| *known == lost)
         {
             empty.push((lost, Vec::new()));
         }
     }
     empty.sort_by_key(|(lost, _)| lost.step);
-    empty.into_iter().map(|(lost, outputs)| event(plan, done, lost, &outputs)).collect()
+    empty
 }
 
 /// The step that lost the last row on the way to an empty table; `None` if it was expected to be
@@ -130,6 +143,7 @@ fn event(
         }
     };
     message += &match read {
+        0 if outputs.is_empty() => format!("step {} made no rows", quote(&name)),
         0 => format!("step {} made none", quote(&name)),
         1 => format!("step {} read 1 row and gave none", quote(&name)),
         _ => format!("step {} read {} rows and gave none", quote(&name), count(read)),
@@ -141,8 +155,12 @@ fn event(
             _ => format!("; {port} has {} rows, with the reasons", count(rows)),
         };
     }
-    if let Some(words) = planned.step.no_rows_means().filter(|_| lost.port == MAIN) {
+    if let (MAIN, None, Some(words)) = (lost.port, &rejected, planned.step.no_rows_means()) {
         message += &format!("; {words}");
+    }
+    if !outputs.is_empty() {
+        message +=
+            "; an output with `rows: { min: 0 }` may be empty, and with --allow-empty all may";
     }
     RunEvent::NoRows {
         step: planned.name.clone(),

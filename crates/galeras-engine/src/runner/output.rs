@@ -20,15 +20,17 @@ use serde_json::json;
 use super::error::RunError;
 use super::input::{blobs, open};
 use super::key::{StepManifests, artifact, input_digest};
-use super::lost_rows::tell_lost_rows;
+use super::lost_rows::{lost_rows, tell_lost_rows};
 use super::output_place::{FileDigests, FileOrigin, place};
-use crate::plan::{OutputFormat, PictureFormat, Plan, PlannedOutput, TableRef, cell_suffix};
+use crate::plan::{
+    CheckKind, OutputFormat, PictureFormat, Plan, PlannedOutput, TableRef, cell_suffix,
+};
 use galeras_base::digest::{Digest, table_digest};
 use galeras_base::scratch::{WholeFile, make_folder};
 use galeras_display::{TableFormat, TableWriter};
 use galeras_operator::event::{EventSink, RunEvent, RunStatus};
 use galeras_operator::table_digest::TableHasher;
-use galeras_operator::{REJECTS, Reads, StepError, is_virtual};
+use galeras_operator::{Reads, StepError, is_virtual};
 use galeras_sql::session::{copy_with_metadata, key_values, session, sorted_by_key};
 use galeras_store::{OutputOrigin, OutputRecord, PortArtifact, Store, timestamp};
 use galeras_workflow::quote;
@@ -43,7 +45,7 @@ pub struct OutputOptions {
     pub folder: PathBuf,
     /// Replace files that the workflow did not write.
     pub overwrite: bool,
-    /// Replace files even by tables without rows.
+    /// Any output may have no rows, as with `rows: { min: 0 }`.
     pub allow_empty: bool,
     /// The digests of files that were read before the run.
     pub digests: Arc<FileDigests>,
@@ -78,7 +80,7 @@ pub(super) struct OutputWriter<'a> {
 }
 
 impl OutputWriter<'_> {
-    /// Writes every output whose tables exist, and reports lost rows.
+    /// Writes every output whose tables exist and have enough rows, and reports lost rows.
     pub(super) async fn write_all(&self, events: &dyn EventSink) -> RunStatus {
         let mut status = RunStatus::Ok;
         let warn = |message: String| {
@@ -86,7 +88,22 @@ impl OutputWriter<'_> {
             events.send(RunEvent::Warning { step: None, message });
         };
         let there = |table: &TableRef| self.done.get(table.step).is_some_and(Option::is_some);
+        let lost = lost_rows(self.plan, self.done, self.options.allow_empty);
+        let is_lost = |output: &PlannedOutput| {
+            let mut empty = lost.iter().flat_map(|(_, outputs)| outputs);
+            empty.any(|empty| empty.name == output.name)
+        };
         for output in self.plan.outputs.iter().filter(|o| o.input.tables.iter().all(there)) {
+            let wrong_size = self.wrong_size(output);
+            if wrong_size.is_some() || is_lost(output) {
+                // As with a failed test of a step, the file of an earlier run stays.
+                status = status.worse(RunStatus::AssertFailed);
+                if let Some((step, message)) = wrong_size.filter(|_| !is_lost(output)) {
+                    let severity = "error".to_string();
+                    events.send(RunEvent::Assertion { step, severity, message });
+                }
+                continue;
+            }
             match self.write(output).await {
                 Ok(file) => {
                     events.send(RunEvent::Output {
@@ -109,8 +126,22 @@ impl OutputWriter<'_> {
                 }
             }
         }
-        tell_lost_rows(self.plan, self.store, self.done, events).await;
+        tell_lost_rows(self.plan, self.store, self.done, &lost, events).await;
         status
+    }
+
+    /// The step and the message, if the output's table has too few or too many rows.
+    fn wrong_size(&self, output: &PlannedOutput) -> Option<(String, String)> {
+        let PlannedOutput { min_rows: min, max_rows: max, .. } = *output;
+        let tables = output.input.tables.iter();
+        let stored = tables.filter_map(|table| artifact(self.done, table.step, table.port));
+        let rows: u64 = stored.map(|artifact| artifact.rows).sum();
+        if min.is_none_or(|min| rows >= min) && max.is_none_or(|max| rows <= max) {
+            return None;
+        }
+        let step = &self.plan.steps[output.input.tables.first()?.step];
+        let (name, test) = (quote(&output.name), CheckKind::Rows { min, max });
+        Some((step.name.clone(), format!("output {name}: {test}: {rows} rows")))
     }
 
     /// Ensures that the file of `output` has the right content.
@@ -152,12 +183,6 @@ impl OutputWriter<'_> {
                 return done(rows, false, None);
             }
             return Err(RunError::Occupied(format!("{}, {objection}", shown(&path))));
-        }
-        // That nothing was rejected is good news.
-        let lists_rejects = output.input.tables.iter().all(|table| table.port == REJECTS);
-        let empty = rows.unwrap_or(of_table) == 0 && !lists_rejects;
-        if empty && occupant.content().is_some() && !self.options.allow_empty {
-            return Err(RunError::Emptied(shown(&path)));
         }
         // The new file keeps the permissions of the old one. A link is replaced, never followed.
         if let Ok(replaced) = fs::symlink_metadata(&path)

@@ -45,7 +45,11 @@ impl ListEntry {
 
 /// The distinct repositories of a list, in its order.
 #[derive(Clone, Debug)]
-pub(super) struct RepositoryList(Vec<ListedRepository>);
+pub(super) struct RepositoryList {
+    repositories: Vec<ListedRepository>,
+    /// The mistakes that folders are missing. Their heads may be in the lock file.
+    pub(super) missing: Vec<ArgError>,
+}
 
 #[derive(Clone, Debug)]
 struct ListedRepository {
@@ -67,18 +71,28 @@ impl RepositoryList {
         base: &Path,
     ) -> Result<Self, Vec<ArgError>> {
         let mut repositories = Vec::with_capacity(entries.len());
-        let mut errors = Vec::new();
+        let (mut errors, mut all_missing) = (Vec::new(), true);
         for (at, entry) in entries.iter().enumerate() {
+            let place = format!("repos[{at}]");
             match repository(entry, base_url, base) {
-                Ok(repository) => repositories.push(repository),
-                Err(error) => errors.push(problem(format!("repos[{at}]"), entry, &error)),
+                Ok((repository, missing)) => {
+                    errors.extend(missing.map(|error| problem(place, entry, &error)));
+                    repositories.push(repository);
+                }
+                Err(error) => {
+                    errors.push(problem(place, entry, &error));
+                    all_missing = false;
+                }
             }
         }
         if entries.is_empty() {
-            errors.push(ArgError::new("repos", Code::EmptyList, "the list has no repositories"));
+            let error = ArgError::new("repos", Code::EmptyList, "the list has no repositories");
+            return Err(vec![error]);
         }
-        ArgError::none(errors)?;
-        Self::distinct(repositories).map_err(|error| vec![error])
+        if !all_missing {
+            return Err(errors);
+        }
+        Self::distinct(repositories, errors).map_err(|error| vec![error])
     }
 
     /// The repositories of a CSV file. The first line names columns if one of them is `repo`
@@ -100,7 +114,7 @@ impl RepositoryList {
             .from_path(&file)
             .map_err(failed)?;
         let (mut name, mut address, mut license, mut stars) = (None, 0, None, None);
-        let mut repositories = Vec::new();
+        let (mut repositories, mut missing) = (Vec::new(), Vec::new());
         for (line, record) in reader.records().enumerate() {
             let record = record.map_err(failed)?;
             if line == 0 {
@@ -125,14 +139,16 @@ impl RepositoryList {
                 None => ListEntry::Short(url.into()),
             };
             let line = record.position().map_or(0, csv::Position::line);
-            let mut repository = repository(&entry, base_url, base).map_err(|error| {
+            let problem = |error: GitError| {
                 let problem = problem("repos", &entry, &error);
                 let message = format!("`{path}`, line {line}: {}", problem.message);
                 match problem.code {
                     Code::BadUrl => ArgError { message, ..problem },
                     _ => bad(message),
                 }
-            })?;
+            };
+            let (mut repository, error) = repository(&entry, base_url, base).map_err(problem)?;
+            missing.extend(error.map(problem));
             let said = |at: Option<usize>| {
                 at.and_then(|at| record.get(at)).filter(|cell| !cell.is_empty())
             };
@@ -150,12 +166,15 @@ impl RepositoryList {
         if repositories.is_empty() {
             return Err(bad(format!("`{path}` lists no repositories")));
         }
-        Self::distinct(repositories)
+        Self::distinct(repositories, missing)
     }
 
     /// Removes repeated repositories, and gives folders of the same name longer names. Addresses
     /// distinguish other repositories of the same name.
-    fn distinct(mut repositories: Vec<ListedRepository>) -> Result<Self, ArgError> {
+    fn distinct(
+        mut repositories: Vec<ListedRepository>,
+        missing: Vec<ArgError>,
+    ) -> Result<Self, ArgError> {
         let mut seen = HashSet::new();
         repositories.retain(|one| seen.insert((one.repo.clone(), one.address.clone())));
         let mut folders = HashSet::new();
@@ -177,7 +196,7 @@ impl RepositoryList {
                 return Err(error.help(help));
             }
         }
-        Ok(Self(repositories))
+        Ok(Self { repositories, missing })
     }
 
     pub(super) fn unresolved(&self) -> Vec<UnresolvedRepository> {
@@ -188,7 +207,7 @@ impl RepositoryList {
             origin: Origin::Listed,
             known_branch: None,
         };
-        self.0.iter().map(unresolved).collect()
+        self.repositories.iter().map(unresolved).collect()
     }
 
     /// The question: names and addresses, without credentials, and the list's other columns.
@@ -199,17 +218,17 @@ impl RepositoryList {
             asked.insert("url".into(), shown_url(&listed.address).into());
             Value::Object(asked)
         };
-        self.0.iter().map(asked).collect()
+        self.repositories.iter().map(asked).collect()
     }
 
     /// The locations of the repositories. Those removed since they were listed are left out.
     pub(super) fn locations(&self, base: &Path) -> Vec<RepositoryLocation> {
         let parse = |one: &ListedRepository| RepositoryLocation::parse(&one.address, base).ok();
-        self.0.iter().filter_map(parse).collect()
+        self.repositories.iter().filter_map(parse).collect()
     }
 
     pub(super) fn folders(&self) -> Vec<&str> {
-        let folders = self.0.iter().filter(|listed| listed.folder.is_some());
+        let folders = self.repositories.iter().filter(|listed| listed.folder.is_some());
         folders.map(|listed| listed.address.as_str()).collect()
     }
 }
@@ -230,29 +249,38 @@ fn problem(path: impl Into<String>, entry: &ListEntry, error: &GitError) -> ArgE
     }
 }
 
+/// The repository of an entry. If its folder is missing, also the error.
 fn repository(
     entry: &ListEntry,
     base_url: &str,
     base: &Path,
-) -> Result<ListedRepository, GitError> {
+) -> Result<(ListedRepository, Option<GitError>), GitError> {
     let address = entry.address();
     if let Some(secret) = secret_in(address) {
         let message = format!("the address must not hold {secret}");
         return Err(GitError::new(GitErrorKind::Other, message));
     }
+    let mut missing = None;
     let (address, folder, name) = if is_owner_and_name(address) {
         check_shorthand(address)?;
         (format!("{}/{address}.git", web_url(base_url)), None, address.to_string())
     } else {
-        match RepositoryLocation::parse(address, base)? {
-            RepositoryLocation::Folder(_) => {
+        let location = match RepositoryLocation::parse(address, base) {
+            Err(error) if error.kind == GitErrorKind::NotFound => {
+                missing = Some(error);
+                None
+            }
+            parsed => Some(parsed?),
+        };
+        match location {
+            Some(RepositoryLocation::Remote(url)) => {
+                let name = url_name(&shown_url(&url), base_url);
+                (url, None, name)
+            }
+            Some(RepositoryLocation::Folder(_)) | None => {
                 let folder = named_folder(address, base);
                 let name = folder_name(&folder, 1).unwrap_or_default();
                 (address.to_string(), Some(folder), name)
-            }
-            RepositoryLocation::Remote(url) => {
-                let name = url_name(&shown_url(&url), base_url);
-                (url, None, name)
             }
         }
     };
@@ -260,7 +288,8 @@ fn repository(
         ListEntry::Named { repo, .. } => (repo.clone(), true),
         ListEntry::Short(_) => (name, false),
     };
-    Ok(ListedRepository { repo, address, folder, named, facts: Map::new() })
+    let listed = ListedRepository { repo, address, folder, named, facts: Map::new() };
+    Ok((listed, missing))
 }
 
 /// Names that a program could take for an option are refused before any request.
@@ -375,7 +404,7 @@ mod tests {
     #[test]
     fn a_csv_has_names_or_not() {
         let names = |text: &str| -> Vec<String> {
-            csv(text).unwrap().0.into_iter().map(|listed| listed.repo).collect()
+            csv(text).unwrap().repositories.into_iter().map(|listed| listed.repo).collect()
         };
         assert_eq!(names("a/b\n# remark\n\nc/d\n a/b\n"), ["a/b", "c/d"]);
         assert_eq!(names("stars,repo\n3,a/b\n4,c/d\n"), ["a/b", "c/d"]);
@@ -389,7 +418,7 @@ mod tests {
         assert_eq!(names("repo,url\nmine,https://github.com/a/b\n,c/d\n"), ["mine", "c/d"]);
         assert_eq!(names("https://github.com/a/b.git,x\n"), ["a/b"]);
         assert!(csv("repo\n").unwrap_err().message.contains("lists no repositories"));
-        assert!(csv("a/b\nnowhere\n").unwrap_err().message.contains("line 2"));
+        assert!(csv("a/b\nnowhere\n").unwrap().missing[0].message.contains("line 2"));
         let same = csv("repo,url\nx,a/b\nx,c/d\n").unwrap_err();
         assert!(same.message.contains("would both be called `x`"), "{}", same.message);
     }
@@ -405,7 +434,7 @@ mod tests {
         let names = |list: &str| -> Vec<String> {
             let entries = ListEntry::separated(list);
             let list = RepositoryList::inline(&entries, GITHUB, dir.path()).unwrap();
-            list.0.into_iter().map(|listed| listed.repo).collect()
+            list.repositories.into_iter().map(|listed| listed.repo).collect()
         };
         assert_eq!(names("./x/a/repo"), ["repo"]);
         assert_eq!(names("./x/a/repo,./b/repo.git"), ["a/repo", "b/repo"]);

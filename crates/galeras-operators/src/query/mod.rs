@@ -180,6 +180,10 @@ impl TypedOperator for QueryOperator {
                 one(error.help("write a new lock file with `galeras lock`"))
             })?;
         }
+        if let (None, From::List(listed)) = (&pinned, &step.from) {
+            // Elsewhere, results are found by the commits in the lock file, without the folders.
+            ArgError::none(listed.missing.clone())?;
+        }
         step.pinned = pinned;
         Ok(Box::new(step))
     }

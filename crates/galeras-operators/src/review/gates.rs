@@ -7,13 +7,16 @@ use galeras_ratings::QuestionAgreement;
 /// The rounding error allowed in a share or a kappa.
 const ROUNDING: f64 = 1e-9;
 
-/// An error that lists for every question the missing ratings or agreement.
+/// An error that lists the missing ratings, and for every question the missing agreement. `rated`
+/// is the number of points with enough answers.
 pub(super) fn check(
     args: &Args,
     agreements: &[(QuestionAgreement, usize)],
+    rated: usize,
 ) -> Result<(), StepError> {
-    let missing: Vec<String> =
-        agreements.iter().flat_map(|(numbers, _)| missing(args, numbers)).collect();
+    let agreements = agreements.iter().map(|(numbers, _)| numbers);
+    let mut missing: Vec<String> = too_few(args, agreements.clone(), rated).into_iter().collect();
+    missing.extend(agreements.flat_map(|numbers| disagreement(args, numbers)));
     if missing.is_empty() {
         return Ok(());
     }
@@ -23,19 +26,30 @@ pub(super) fn check(
     Err(StepError::new(message).help(help))
 }
 
-fn missing(args: &Args, numbers: &QuestionAgreement) -> Vec<String> {
+/// The problem, if fewer points than wanted are rated, with the question that lacks most answers.
+fn too_few<'a>(
+    args: &Args,
+    agreements: impl Iterator<Item = &'a QuestionAgreement>,
+    rated: usize,
+) -> Option<String> {
+    let limit = args.min_rated.filter(|limit| (rated as u64) < *limit)?;
+    let lacking = |numbers: &&QuestionAgreement| numbers.points - numbers.rated_by_all;
+    let most = agreements.max_by_key(lacking).filter(|numbers| lacking(numbers) > 0);
+    let most = most.map_or_else(String::new, |numbers| {
+        let QuestionAgreement { question, points, rated_by_all, .. } = numbers;
+        format!(" (`{question}`: {rated_by_all} of {points})")
+    });
+    let raters = args.raters;
+    let people = if raters == 1 { "person" } else { "people" };
+    Some(format!(
+        "{rated} points have the answers of {raters} {people} to all of their questions, and \
+         min_rated asks for {limit}{most}"
+    ))
+}
+
+fn disagreement(args: &Args, numbers: &QuestionAgreement) -> Vec<String> {
     let mut missing = Vec::new();
     let question = &numbers.question;
-    if let Some(limit) = args.min_rated
-        && (numbers.rated_by_all as u64) < limit
-    {
-        let (found, raters) = (numbers.rated_by_all, args.raters);
-        let people = if raters == 1 { "person" } else { "people" };
-        missing.push(format!(
-            "`{question}`: {found} points have the answers of {raters} {people}, and min_rated \
-             asks for {limit}"
-        ));
-    }
     if let (Some(limit), Some(found)) = (args.min_valid, numbers.least_yes)
         && found < limit - ROUNDING
     {

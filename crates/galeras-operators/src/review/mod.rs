@@ -78,7 +78,8 @@ struct Args {
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 1.0))]
     min_valid: Option<f64>,
-    /// The step fails if fewer points have the answers of `raters` people, to any question.
+    /// The step fails if fewer points have the answers of `raters` people to all questions that are
+    /// asked of them.
     #[serde(default)]
     min_rated: Option<u64>,
 }
@@ -107,7 +108,7 @@ impl TypedOperator for ReviewOperator {
 
     const DESCRIPTOR: Descriptor = Descriptor {
         name: "review",
-        version: 1,
+        version: 2,
         grain: Grain::of::<BoundReview, _>(),
         effect: Effect::Pure,
         inputs: InputPorts::OneAnd(&[SHEET]),
@@ -293,6 +294,20 @@ impl BoundReview {
         (!against.is_empty()).then(|| format!("no by {}", against.join(", ")))
     }
 
+    /// The number of points that have the answers of enough people to every question asked of them.
+    fn rated(&self, points: &AskedPoints) -> usize {
+        let answered = |id: &str, question: &Question| {
+            self.ratings.answers(id, &question.name).len() >= self.args.raters
+        };
+        let rated = points.rated.iter().filter(|(id, asked)| {
+            self.questions
+                .iter()
+                .zip(*asked)
+                .all(|(question, asked)| !*asked || answered(id, question))
+        });
+        rated.count()
+    }
+
     /// The agreement on each question, and the number of rated points that are not among those to
     /// rate.
     fn agreements(&self, points: &AskedPoints) -> Vec<(QuestionAgreement, usize)> {
@@ -337,7 +352,7 @@ impl TableStep for BoundReview {
             self.ratings.warnings.iter().for_each(|text| (cx.tell)(Tell::Warning(text.clone())));
             warn_of_strays(cx, &rated, &points, all);
             let agreements = self.agreements(&points);
-            gates::check(&self.args, &agreements)?;
+            gates::check(&self.args, &agreements, self.rated(&points))?;
 
             let dropped = match self.args.drop {
                 DropRows::Invalid => self.dropped(all),

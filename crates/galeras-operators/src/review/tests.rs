@@ -77,16 +77,29 @@ fn gates_say_all_that_is_missing() {
     let step = step(&[("ann", ann), ("ben", ben)], RaterAnswers::new());
     let all = points(&["a", "b", "c", "d"].map(|id| (id, [true, true])));
     let agreements = step.agreements(&all);
-    let error = gates::check(&step.args, &agreements).unwrap_err();
+    let error = gates::check(&step.args, &agreements, step.rated(&all)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the ratings do not allow it yet: `message`: 0 points have the answers of 2 people, and \
-         min_rated asks for 2; `code`: a rater says yes to 0.6667 of the points, and min_valid asks \
-         for 0.9; `code`: Cohen's kappa is -0.5, and min_kappa asks for 0.6 (they differ on 2 points)"
+        "the ratings do not allow it yet: 0 points have the answers of 2 people to all of their \
+         questions, and min_rated asks for 2 (`message`: 0 of 4); `code`: a rater says yes to \
+         0.6667 of the points, and min_valid asks for 0.9; `code`: Cohen's kappa is -0.5, \
+         and min_kappa asks for 0.6 (they differ on 2 points)"
     );
     let open =
         Args { min_kappa: Some(-0.5), min_valid: Some(0.5), min_rated: Some(0), ..step.args };
-    gates::check(&open, &agreements).unwrap();
+    gates::check(&open, &agreements, 0).unwrap();
+}
+
+#[test]
+fn a_point_is_rated_when_all_that_is_asked_of_it_is_answered_by_enough_people() {
+    use RatingAnswer::{Unsure, Yes};
+    let both = [("a", "code", Yes, ""), ("a", "message", Unsure, ""), ("b", "code", Yes, "")];
+    let ann = answers(&[&both[..], &[("c", "code", Yes, ""), ("d", "code", Yes, "")]].concat());
+    let ben = answers(&[&both[..], &[("d", "code", Yes, "")]].concat());
+    let step = step(&[("ann", ann), ("ben", ben)], RaterAnswers::new());
+    // `b` and `c` have no message to rate; `c` has one answer, and `d` none to its message.
+    let asked = [("a", true), ("b", false), ("c", false), ("d", true)];
+    assert_eq!(step.rated(&points(&asked.map(|(id, message)| (id, [message, true])))), 2);
 }
 
 #[test]

@@ -82,7 +82,7 @@ impl TypedOperator for ValidateOperator {
 
     const DESCRIPTOR: Descriptor = Descriptor {
         name: "validate",
-        version: 2,
+        version: 3,
         grain: Grain::of::<BoundValidate, _>(),
         effect: Effect::Pure,
         inputs: InputPorts::One,
@@ -199,12 +199,13 @@ fn condition(rule: &Rule, at: usize, input: &TableSchema) -> Result<Condition, A
 fn summary_table() -> TableSchema {
     TableSchema::default()
         .with(&[
+            describe("place", DataType::Int64, false, "the rule's place in the list, from 1", None),
             describe("rule", DataType::Utf8, false, "the rule", None),
             describe("checked", DataType::Int64, false, "rows that reached the rule", Some("rows")),
             describe("passed", DataType::Int64, false, "rows that passed it", Some("rows")),
             describe("failed", DataType::Int64, false, "rows that failed it", Some("rows")),
         ])
-        .keyed(&["rule"])
+        .keyed(&["place"])
 }
 
 #[derive(Clone, Debug)]
@@ -323,6 +324,8 @@ impl RowStep for BoundValidate {
             let (checked, failed) =
                 (column(&format!("checked{at}")), column(&format!("failed{at}")));
             summary.push(named_struct(vec![
+                lit("place"),
+                lit(at as i64 + 1),
                 lit("rule"),
                 lit(&*rule.name),
                 lit("checked"),
@@ -352,7 +355,7 @@ impl RowStep for BoundValidate {
             .select(vec![make_array(summary).alias("rules")])?
             .unnest_columns(&["rules"])?
             .select(
-                ["rule", "checked", "passed", "failed"]
+                ["place", "rule", "checked", "passed", "failed"]
                     .map(|name| get_field(column("rules"), name).alias(name)),
             )?;
         Ok(vec![

@@ -1,5 +1,5 @@
-//! Warnings for the reader of a number: refused estimates, flags, failed data tests, steps that are
-//! not computed.
+//! Warnings for the reader of a number: refused estimates, flags, failed data tests, causal graphs that
+//! the data reject, steps that are not computed.
 
 use galeras_pages::model::{DiagnosticBlock, DiagnosticNote, NoteSeverity};
 
@@ -16,6 +16,7 @@ pub(super) async fn notes(surveyed: &Surveyed) -> Result<DiagnosticBlock, RunErr
     for at in 0..surveyed.plan.steps.len() {
         notes.extend(failed_tests(surveyed, at).await);
         notes.extend(refusals(surveyed, at).await?);
+        notes.extend(refuted_graph(surveyed, at).await?);
     }
     notes.sort_by_key(|note: &DiagnosticNote| match note.severity {
         NoteSeverity::Error => 0,
@@ -36,6 +37,30 @@ async fn failed_tests(surveyed: &Surveyed, at: usize) -> Vec<DiagnosticNote> {
             text: format!("The data test {} does not hold: {}", outcome.test, outcome.problem),
         })
         .collect()
+}
+
+/// The independencies that the graph of a step implies and that the data reject.
+async fn refuted_graph(surveyed: &Surveyed, at: usize) -> Result<Option<DiagnosticNote>, RunError> {
+    let step = &surveyed.plan.steps[at];
+    let port = step.port("graph").filter(|port| port.table.field("verdict").is_some());
+    let Some(port) = port.filter(|_| surveyed.states[at].manifest.is_some()) else {
+        return Ok(None);
+    };
+    let session = session(1);
+    let df = surveyed.open_port(&session, at, port.name)?;
+    session.register_table("implied", df.into_view())?;
+    let query = "SELECT count(verdict) AS refuted, count(p_adjusted) AS tested FROM implied";
+    let counts = rows(session.sql(query).await?).await?;
+    let count = |name: &str| counts.first().and_then(|row| number(row, name)).unwrap_or(0.0);
+    let (refuted, tested) = (count("refuted"), count("tested"));
+    Ok((refuted > 0.0).then(|| DiagnosticNote {
+        severity: NoteSeverity::Warning,
+        step: table_name(&step.name, port.name),
+        text: format!(
+            "The data reject {refuted} of {tested} independencies that the graph implies and that \
+             can be tested."
+        ),
+    }))
 }
 
 /// Rows marked as unreliable by a `status` other than `ok`, with the reason.

@@ -8,7 +8,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{AsArray as _, RecordBatch};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Map, Value};
 
@@ -23,9 +23,11 @@ use super::privacy::Privacy;
 use super::ro_crate::{METADATA, metadata};
 use super::workflow_files::WorkflowFiles;
 use galeras_base::digest::Digest;
+use galeras_base::terminal_escape::shell_word;
 use galeras_display::{TableFormat, TableWriter};
 use galeras_engine::plan::{Plan, TableRef};
 use galeras_engine::runner::{RunError, StepManifests, Transfer, export_table};
+use galeras_operator::ServerAddress;
 use galeras_store::{Manifest, PortArtifact, Store};
 
 /// The parts of a store that go into a bundle.
@@ -179,6 +181,16 @@ impl Bundler<'_> {
         let rows = ParquetRecordBatchReaderBuilder::try_new(file).about("read", path)?;
         for batch in rows.build().about("read", path)? {
             let batch: RecordBatch = batch.about("read", path)?;
+            if let Some(folder) = local_repository(&batch) {
+                let message = format!(
+                    "the table {table} names a repository in a folder, `{folder}`, which others do \
+                     not have; name it by its URL (`git -C {} remote get-url origin`): \
+                     `{{ repo: {}, url: https://… }}` keeps its name",
+                    shell_word(folder),
+                    Path::new(folder).file_name().unwrap_or_default().to_string_lossy()
+                );
+                return Err(ShareError::Refused(message));
+            }
             if let Some((column, what)) = self.privacy.in_table(&batch) {
                 let message = format!(
                     "the table {table} holds {what}, in the column {column}; leave it out with \
@@ -294,6 +306,12 @@ impl Bundler<'_> {
             }
         }
     }
+}
+
+/// The first address of a repository (`clone_url`, as `mine` reads it) that is a folder.
+fn local_repository(batch: &RecordBatch) -> Option<&str> {
+    let addresses = batch.column_by_name("clone_url")?.as_string_opt::<i32>()?;
+    addresses.iter().flatten().find(|address| ServerAddress::of(address).is_none())
 }
 
 /// Writes the rows of a stored table as CSV, without hidden columns.

@@ -322,7 +322,7 @@ fn failure_of(error: &RunError) -> Failure {
                 | StepErrorKind::Store
                 | StepErrorKind::Interrupted
         ),
-        RunError::Rows(_) | RunError::Occupied(_) | RunError::Emptied(_) => false,
+        RunError::Rows(_) | RunError::Occupied(_) => false,
     };
     let explained = error.explained();
     let (message, help) = match explained.split_once("\nhelp: ") {
