@@ -8,7 +8,9 @@ use super::estimators::{EffectEstimate, Estimator, Measure, PAIRED};
 use super::refuters::Refutation;
 use crate::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
 use crate::words::{ci, left_out};
-use galeras_base::prose::{degrees_of_freedom, four_digits, name_list, p, p_equals, thousands};
+use galeras_base::prose::{
+    by_interval, degrees_of_freedom, four_digits, name_list, p, p_equals, thousands,
+};
 use galeras_causal::Estimate;
 use galeras_operator::Entry;
 use galeras_operator::small_table::{
@@ -97,7 +99,8 @@ pub(super) fn refused_effects(entries: &[EstimateEntry]) -> Vec<String> {
                 let Contrast { treatment, control } = &entry.contrast;
                 let outcome = &entry.outcome;
                 Some(format!(
-                    "no effect of `{treatment}` against `{control}` on `{outcome}`: {reason}"
+                    "the effect of `{treatment}` against `{control}` on `{outcome}` is not \
+                     estimated: {reason}"
                 ))
             }
             _ => None,
@@ -278,12 +281,13 @@ fn note(args: &Args, entry: &EstimateEntry) -> String {
         Some(adjusted) => format!(", {}-adjusted p {}", args.adjust, p_equals(adjusted)),
         None => String::new(),
     };
+    let ends = effect.interval(args.alpha);
     let mut text = format!(
         "{what} ({}) in {size}{adjusted}: {measure}{} ({error}{}; {test}p \
          {}{adjusted_p}).",
         effect.estimand.to_uppercase(),
-        four_digits(effect.value()),
-        ci(args.alpha, effect.interval(args.alpha)),
+        by_interval(effect.value(), ends),
+        ci(args.alpha, ends),
         p_equals(effect.p_value()),
     );
     for remark in &effect.remarks {

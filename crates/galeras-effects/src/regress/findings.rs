@@ -9,7 +9,7 @@ use super::estimate_table::{EstimateEntry, rounded};
 use super::estimators::{EffectEstimate, Measure};
 use crate::shared_columns::{self as columns, status_of};
 use crate::words::ci;
-use galeras_base::prose::{confidence_level, four_digits, name_list, p, p_equals, thousands};
+use galeras_base::prose::{by_interval, confidence_level, name_list, p, p_equals, thousands};
 use galeras_operator::small_table::{TableColumn, TableRow, count_of, number, text};
 
 /// A row of the port `findings`: numbers of four digits.
@@ -196,22 +196,19 @@ fn direction(args: &Args, entry: &EstimateEntry, effect: &EffectEstimate) -> Str
     let shown = entry.p_adjusted.is_some_and(|p| p <= args.alpha);
     let (value, measure) = (effect.value(), effect.measure);
     let verb = if value > measure.null() { "raised" } else { "lowered" };
+    let number = |x: f64| by_interval(x, effect.interval(args.alpha));
     match (shown, measure.is_difference()) {
         (true, true) => {
-            format!("{treatment} {verb} {outcome} by {}{against}", four_digits(value.abs()))
+            format!("{treatment} {verb} {outcome} by {}{against}", number(value.abs()))
         }
         (true, false) => {
-            format!(
-                "{treatment} {verb} {outcome}{against}: {} {}",
-                measure.words(),
-                four_digits(value)
-            )
+            format!("{treatment} {verb} {outcome}{against}: {} {}", measure.words(), number(value))
         }
         (false, difference) => {
             let words = if difference { String::new() } else { format!("{} ", measure.words()) };
             format!(
                 "No effect of {treatment}{against} on {outcome} was shown: {words}{}",
-                four_digits(value)
+                number(value)
             )
         }
     }
@@ -220,14 +217,15 @@ fn direction(args: &Args, entry: &EstimateEntry, effect: &EffectEstimate) -> Str
 /// The tests against the margin, as the end of the sentence, each with its level.
 fn margin_clause(args: &Args, entry: &EstimateEntry, margin: &MarginTest) -> String {
     let (Some(words), Some(p)) = (margin.margin_in_words(), margin.p_adjusted) else {
-        return match excluded(args, entry) {
-            Some(excluded) => format!(
-                "; an effect beyond ±{} is excluded ({} % CI)",
-                four_digits(excluded),
-                confidence_level(args.alpha)
-            ),
-            None => String::new(),
-        };
+        // An effect that is shown is not one that could be excluded.
+        let is_shown = entry.p_adjusted.is_some_and(|p| p <= args.alpha);
+        let excluded = excluded(args, entry).filter(|_| !is_shown).zip(entry.effect());
+        return excluded.map_or_else(String::new, |(excluded, effect)| {
+            format!(
+                "; the interval excludes an effect beyond ±{}",
+                by_interval(excluded, effect.interval(args.alpha))
+            )
+        });
     };
     let what = match margin.lower_is_better() {
         None => format!("an effect beyond {words}"),

@@ -69,7 +69,7 @@ impl TypedOperator for RegressOperator {
 
     const DESCRIPTOR: Descriptor = Descriptor {
         name: "regress",
-        version: 7,
+        version: 8,
         grain: Grain::of::<BoundAnalysis<RegressAnalysis>, _>(),
         effect: Effect::Seeded,
         inputs: InputPorts::One,

@@ -257,9 +257,15 @@ fn an_empty_report_and_strange_numbers_make_a_page() {
 fn what_is_incomplete_or_refused_is_said_in_words() {
     let page = report(&from_json(json!({
         "missing": [{ "step": "a", "reason": "not computed yet", "command": "galeras run w.yaml --select a" }, { "step": "b", "reason": "failed" }],
-        "sections": [{ "kind": "findings", "findings": [{ "sentence": "No effect is given.", "status": "refused" }] }, { "kind": "diagnostics" }],
+        "sections": [{ "kind": "findings", "findings": [
+            { "sentence": "No effect is given.", "status": "refused" },
+            { "sentence": "T raised y by 0.25.", "effect": 0.25, "low": 0.1, "high": 0.4, "verdict": "different" },
+        ] }, { "kind": "diagnostics" }],
     })))
     .unwrap();
+    // The numbers of a sentence are not repeated.
+    let findings = between(&page, "<ol class=\"findings\">", "</ol>");
+    assert!(findings.contains(">different<") && !findings.contains(">effect<"), "{findings}");
     for words in [
         "2 steps have no results as the workflow stands now",
         "galeras run w.yaml --select a</code>",
