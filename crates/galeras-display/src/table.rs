@@ -2,12 +2,13 @@
 
 use std::io::{self, Write};
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::array::{AsArray, RecordBatch};
+use arrow::datatypes::{Float64Type, SchemaRef};
 
 use super::cell::{CellFormatter, json_options};
 use super::stream::check_columns;
 use super::text;
+use galeras_figures::{ERRORS, fixed, is_estimate, row_decimals};
 
 /// The least width of a column of text, unless its cells are narrower.
 const NARROWEST: usize = 12;
@@ -110,9 +111,11 @@ fn columns(
 ) -> io::Result<Vec<Column>> {
     batches.iter().try_for_each(|batch| check_columns(schema, batch))?;
     let options = json_options();
+    let decimals = decimals(batches, schema);
     let mut columns = Vec::with_capacity(schema.fields().len());
     for (i, field) in schema.fields().iter().enumerate() {
-        let mut cells = Vec::new();
+        let mut cells: Vec<String> = Vec::new();
+        let estimates = is_estimate(field.name()).then(|| floats(batches, i)).flatten();
         for batch in batches {
             let mut source = CellFormatter::new(
                 &batch.schema_ref().fields()[i],
@@ -120,7 +123,12 @@ fn columns(
                 &options,
             )?;
             for row in 0..batch.num_rows() {
-                cells.push(one_line(&source.text(row)?));
+                let at = cells.len();
+                let estimate = estimates.as_ref().and_then(|numbers| numbers[at]).zip(decimals[at]);
+                cells.push(match estimate {
+                    Some((estimate, decimals)) => fixed(estimate, decimals),
+                    None => one_line(&source.text(row)?),
+                });
             }
         }
         if style.short_ids {
@@ -134,6 +142,26 @@ fn columns(
         columns.push(Column { name, numeric, cells, natural, width: natural });
     }
     Ok(columns)
+}
+
+/// The decimals of the estimates of each row.
+fn decimals(batches: &[RecordBatch], schema: &SchemaRef) -> Vec<Option<usize>> {
+    let column = |name| floats(batches, schema.index_of(name).ok()?);
+    let errors = ERRORS.map(|name| (name, column(name)));
+    let rows = batches.iter().map(RecordBatch::num_rows).sum();
+    row_decimals(rows, |name, row| {
+        let (_, numbers) = errors.iter().find(|(error, _)| *error == name)?;
+        numbers.as_ref()?[row]
+    })
+}
+
+/// The numbers of a column of doubles.
+fn floats(batches: &[RecordBatch], column: usize) -> Option<Vec<Option<f64>>> {
+    let mut all = Vec::new();
+    for batch in batches {
+        all.extend(batch.column(column).as_primitive_opt::<Float64Type>()?.iter());
+    }
+    Some(all)
 }
 
 /// The least length of an id or a digest in hexadecimal digits.
@@ -245,6 +273,28 @@ id        n      bleu   f32  ok     at                           tags
 ────  ─────  ────────  ────  ─────  ───────────────────────────  ──────────
 abc   17102      0.25   0.1  true   1970-01-01T00:00:00Z         [\"a\",null]
 null   null  0.333333  1e-9  false  1970-01-01T00:00:00.000001Z  null
+";
+        assert_eq!(table, expected);
+    }
+
+    #[test]
+    fn estimates_have_the_decimals_of_their_standard_errors() {
+        let floats = |values: [f64; 2]| Arc::new(Float64Array::from(values.to_vec())) as ArrayRef;
+        let table = shown(
+            vec![
+                ("outcome", texts(vec![Some("chrf"), Some("chrf")])),
+                ("estimate", floats([0.002_751, 0.02])),
+                ("ci_low", floats([-0.001_226, 0.018_24])),
+                ("ci_high", floats([0.006_727, 0.028_13])),
+                ("power", floats([0.123_456, 0.5])),
+            ],
+            Some(100),
+        );
+        let expected = "\
+outcome  estimate   ci_low  ci_high     power
+───────  ────────  ───────  ───────  ────────
+chrf       0.0028  -0.0012   0.0067  0.123456
+chrf       0.0200   0.0182   0.0281       0.5
 ";
         assert_eq!(table, expected);
     }

@@ -5,7 +5,7 @@ const MOST: usize = 9;
 
 /// The decimals that show a standard error with two significant digits; none for an error that is
 /// zero or not finite, or that needs an exponent.
-pub fn decimals_by_error(error: f64) -> Option<usize> {
+fn decimals_by_error(error: f64) -> Option<usize> {
     if !(error > 0.0 && error.is_finite()) {
         return None;
     }
@@ -22,6 +22,48 @@ pub fn decimals_by_interval((low, high): (f64, f64)) -> Option<usize> {
     let (near, far) = (low.abs().min(high.abs()), low.abs().max(high.abs()));
     let is_ratio = low * high > 0.0 && far > 20.0 * near;
     decimals_by_error(0.25 * (high - low)).filter(|_| !is_ratio)
+}
+
+/// Columns on the scale of an estimate, which have the decimals of its row.
+const ESTIMATES: &[&str] = &[
+    "estimate",
+    "effect",
+    "mean",
+    "coefficient",
+    "value",
+    "standard_error",
+    "ci_low",
+    "ci_high",
+    "simultaneous_low",
+    "simultaneous_high",
+];
+
+/// Columns that show the error of an estimate.
+pub const ERRORS: [&str; 3] = ["ci_low", "ci_high", "standard_error"];
+
+/// A table's column of this name has the decimals of [`row_decimals`].
+pub fn is_estimate(column: &str) -> bool {
+    ESTIMATES.contains(&column)
+}
+
+/// The decimals of the estimates in each row of a table, by the [`ERRORS`] of the row: those of the
+/// smallest error, unless errors differ much, as those of scores and sizes do. `number` has the
+/// number in a column and a row, if there is one.
+pub fn row_decimals(
+    rows: usize,
+    number: impl Fn(&str, usize) -> Option<f64>,
+) -> Vec<Option<usize>> {
+    let [low, high, error] = ERRORS;
+    let of = |row| match (number(low, row), number(high, row)) {
+        (Some(low), Some(high)) => decimals_by_interval((low, high)),
+        _ => decimals_by_error(number(error, row)?),
+    };
+    let own: Vec<Option<usize>> = (0..rows).map(of).collect();
+    let known = || own.iter().flatten().copied();
+    match (known().min(), known().max()) {
+        (Some(least), Some(most)) if most - least <= 1 => vec![Some(most); rows],
+        _ => own,
+    }
 }
 
 /// A number with so many decimals; a zero has no sign.
@@ -55,6 +97,14 @@ mod tests {
         }
         assert_eq!(decimals_by_interval((-0.001_226, 0.006_727)), Some(4));
         assert_eq!(decimals_by_interval((0.02, 400.0)), None);
+        // Errors of about one size share their decimals; a row without an error has them, too.
+        let of = |errors: &[f64]| {
+            row_decimals(errors.len(), |name, row| {
+                (name == "standard_error").then(|| errors[row]).filter(|error| *error > 0.0)
+            })
+        };
+        assert_eq!(of(&[0.0098, 0.0103, 0.0]), [Some(4); 3]);
+        assert_eq!(of(&[0.0098, 8.8]), [Some(4), Some(1)]);
         assert_eq!([-0.000_02, -0.0123, 2.5].map(|x| fixed(x, 3)), ["0.000", "-0.012", "2.500"]);
     }
 }

@@ -315,13 +315,11 @@ impl TableRow for SummaryRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
         columns::outcome(|row| &row.outcome),
         columns::treatment(|row| &row.treatment),
-        number("estimate", "the effect, to four digits", |row| row.estimate),
-        number("ci_low", "lower end of the interval, not adjusted, to four digits", |row| {
+        number("estimate", "the effect", |row| row.estimate),
+        number("ci_low", "lower end of the interval, which is not adjusted", |row| {
             Some(row.interval?.0)
         }),
-        number("ci_high", "upper end of the interval, not adjusted, to four digits", |row| {
-            Some(row.interval?.1)
-        }),
+        number("ci_high", "upper end", |row| Some(row.interval?.1)),
         text("p_adj", "the adjusted p-value, to two digits", |row| &row.p_adjusted),
         count_of(
             "n",
@@ -353,16 +351,11 @@ impl SummaryRow {
             },
             control: control.clone(),
             measure: effect.map_or(entry.estimator.measure, |effect| effect.measure),
-            estimate: effect.map(|effect| rounded(effect.value(), 4)),
-            interval: interval.map(|(low, high)| (rounded(low, 4), rounded(high, 4))),
+            estimate: effect.map(EffectEstimate::value),
+            interval,
             p_adjusted: entry.p_adjusted.map_or_else(String::new, p),
             n: entry.size().0,
             status: status_of(&entry.answer),
         }
     }
-}
-
-/// A number to so many significant digits.
-pub(super) fn rounded(x: f64, digits: usize) -> f64 {
-    format!("{x:.*e}", digits - 1).parse().unwrap_or(x)
 }
