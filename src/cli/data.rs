@@ -9,6 +9,7 @@ use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
 use datafusion::dataframe::DataFrame;
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::{SQLOptions, SessionContext};
+use datafusion::logical_expr::Expr;
 use serde_json::{Map, Value, json};
 
 use super::context::{
@@ -16,9 +17,11 @@ use super::context::{
     width, with_help,
 };
 use super::rows::{OutArgs, RowFormat, TableRows, write_rows, write_text};
+use super::trace::{id_begins_with, id_is};
 use super::{Format, WorkflowArgs, screen};
+use galeras_base::id::ID;
 use galeras_base::terminal_escape::{escape, escape_json};
-use galeras_display::{ColumnSummary, TableStyle, TableSummary, count, number};
+use galeras_display::{ColumnSummary, TableStyle, TableSummary, count, number, write_records};
 use galeras_engine::plan::{Input, Plan, TableRef, cell_columns};
 use galeras_engine::runner::{StepManifests, open};
 use galeras_figures::{Kind, Spec, terminal};
@@ -48,6 +51,9 @@ pub(crate) struct ShowArgs {
     /// A condition in SQL over the columns.
     #[arg(long = "where", value_name = "SQL")]
     condition: Option<String>,
+    /// Print the row with this id, or this beginning of its id, in full.
+    #[arg(long, value_name = "ID", conflicts_with_all = ["stats", "plot", "rows"])]
+    row: Option<String>,
     /// Describe each column instead: type, nulls, distinct values; minimum, quartiles, maximum and
     /// mean of its numbers, or of the lengths of its texts and lists.
     #[arg(long)]
@@ -76,8 +82,15 @@ pub(crate) async fn show(args: ShowArgs) -> Result<Exit, Failure> {
     let surveyed = look(&args.look, Format::Human).await?;
     let input = surveyed.computed_table(&args.step)?;
     let session = session(1);
+    let wanted = match &args.row {
+        Some(id) => Some(row_filter(&surveyed, &session, &input, &args.step, id).await?),
+        None => None,
+    };
     let opened = |part: &Input| {
-        let df = surveyed.open(&session, part).map_err(failed)?;
+        let mut df = surveyed.open(&session, part).map_err(failed)?;
+        if let Some(wanted) = &wanted {
+            df = df.filter(wanted.clone()).map_err(invalid)?;
+        }
         chosen(&session, df, &args, &surveyed.plan, &input)
     };
     if args.plot {
@@ -88,19 +101,51 @@ pub(crate) async fn show(args: ShowArgs) -> Result<Exit, Failure> {
     let tables = input.tables.iter().map(cell).collect::<Result<Vec<_>, _>>()?;
     let people = args.out.format == RowFormat::Table && !args.stats;
     let limit = args.rows.or(people.then_some(ROWS));
-    let rows = TableRows::new(tables, limit);
+    let mut rows = TableRows::new(tables, limit);
     if args.stats {
         return show_stats(rows, &args.out).await;
+    }
+    if people && args.row.is_some() {
+        let mut batches = Vec::new();
+        while let Some(batch) = rows.next().await.map_err(|e| failed(plain_message(&e)))? {
+            batches.push(batch);
+        }
+        let mut text = Vec::new();
+        write_records(&mut text, &batches).map_err(failed)?;
+        return write_text(&String::from_utf8_lossy(&text), &args.out);
     }
     let columns_hint = args.columns.is_empty().then_some("use --columns");
     let style = TableStyle { short_ids: true, columns_hint, ..TableStyle::default() };
     write_rows(rows, &args.out, style).await?;
     let all = surveyed.rows(&input).filter(|_| args.condition.is_none()).unwrap_or(0);
     let more = all.saturating_sub(limit.unwrap_or(usize::MAX) as u64);
-    if people && args.rows.is_none() && args.out.output.is_none() && more > 0 {
-        print(&format!("… {} more rows (use --rows)\n", count(more)))?;
+    if people && args.out.output.is_none() && more > 0 {
+        print(&format!("… {} more of {} rows (use --rows)\n", count(more), count(all)))?;
     }
     Ok(Exit::Done)
+}
+
+/// The condition that chooses rows by their id: this one, or else those that begin with it.
+async fn row_filter(
+    surveyed: &Surveyed,
+    session: &SessionContext,
+    input: &Input,
+    step: &str,
+    id: &str,
+) -> Result<Expr, Failure> {
+    if input.schema.field(ID).is_none() {
+        let message = format!("`{step}` has no column `id`; choose rows with --where");
+        return Err(fail(message, Exit::Invalid));
+    }
+    for wanted in [id_is(id), id_begins_with(id)] {
+        let df = surveyed.open(session, input).map_err(failed)?;
+        let found = df.filter(wanted.clone()).map_err(invalid)?.count().await;
+        if found.map_err(|error| failed(plain_message(&error)))? > 0 {
+            return Ok(wanted);
+        }
+    }
+    let message = format!("`{step}` has no row with the id {id}; `galeras trace` finds its steps");
+    Err(failed(message))
 }
 
 const ROWS: usize = 10;
@@ -135,7 +180,7 @@ pub(super) async fn show_outputs(
         write_rows(TableRows::new(vec![first], None), &out, style).await?;
         let more = rows.saturating_sub(SHOWN_ROWS as u64);
         if more > 0 {
-            print(&format!("… {more} more rows\n"))?;
+            print(&format!("… {} more of {} rows\n", count(more), count(rows)))?;
         }
     }
     Ok(Exit::Done)

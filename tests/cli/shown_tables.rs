@@ -83,9 +83,20 @@ fn people_see_keys_first_short_ids_and_what_is_left_out() {
     let shown = project.run(&["sql", "w.yaml", "SELECT id FROM cut"]).exits(0);
     assert!(shown.stdout.contains(&id(7)), "{shown}");
     // Omitted rows are reported with an option that exists.
-    project.run(&["show", "w.yaml", "table"]).exits(0).prints(&["… 30 more rows (use --rows)"]);
+    project
+        .run(&["show", "w.yaml", "table"])
+        .exits(0)
+        .prints(&["… 30 more of 40 rows (use --rows)"]);
     let shown = project.run(&["show", "w.yaml", "table", "--rows", "100"]).exits(0);
     assert!(!shown.stdout.contains("more rows"), "{shown}");
+    // One row, by the beginning of its id, in full.
+    let shown = project.run(&["show", "w.yaml", "table", "--row", &id(3)[..7]]).exits(0);
+    says(&shown.stdout, &[&format!("id     {}\n", id(3)), "\ntext   ééé\n", "\nn      3\n"]);
+    assert_eq!(shown.stdout.lines().count(), 5, "{shown}");
+    project
+        .run(&["show", "w.yaml", "table", "--row", "f"])
+        .exits(1)
+        .reports(&["no row with the id f"]);
     let wide = "SELECT text a, text b, text c, text d, text e, text f, text g, text h FROM cut";
     let shown = project.run(&["sql", "w.yaml", wide]).exits(0);
     assert!(shown.stdout.contains("more column") && !shown.stdout.contains("--columns"), "{shown}");

@@ -24,6 +24,6 @@ pub use human::{HumanReporter, LineWidth};
 pub use json::JsonReporter;
 pub use spending::{limit_text, requests_text};
 pub use stream::{TableFormat, TableWriter};
-pub use table::{TableStyle, write_table};
+pub use table::{TableStyle, write_records, write_table};
 pub use table_diff::{ChangedRow, TableDiff, compare_tables};
 pub use units::{bytes, count, seconds};

@@ -68,6 +68,37 @@ pub fn write_table(
     out.flush()
 }
 
+/// Writes every row in full: a line per column, and texts of several lines below their names.
+///
+/// # Errors
+/// If a value cannot be written.
+pub fn write_records(out: &mut dyn Write, batches: &[RecordBatch]) -> io::Result<()> {
+    let options = json_options();
+    let mut is_first = true;
+    for batch in batches {
+        let schema = batch.schema();
+        let names: Vec<String> =
+            schema.fields().iter().map(|field| text::escape(field.name())).collect();
+        let wide = names.iter().map(|name| text::width(name)).max().unwrap_or(0);
+        for row in 0..batch.num_rows() {
+            if !std::mem::take(&mut is_first) {
+                writeln!(out)?;
+            }
+            for ((field, array), name) in schema.fields().iter().zip(batch.columns()).zip(&names) {
+                let value = CellFormatter::new(field, array.as_ref(), &options)?.text(row)?;
+                let lines = text::escape_lines(&value);
+                if lines.contains('\n') {
+                    writeln!(out, "{name}")?;
+                    lines.lines().try_for_each(|line| writeln!(out, "    {line}"))?;
+                } else {
+                    writeln!(out, "{}", format!("{}  {lines}", text::left(name, wide)).trim_end())?;
+                }
+            }
+        }
+    }
+    out.flush()
+}
+
 struct Column {
     name: String,
     numeric: bool,
@@ -328,6 +359,31 @@ chrf       0.0200   0.0182   0.0281       0.5
         assert!(table.ends_with("… 2 more columns: third, x\n(use --columns)\n"), "{table}");
         let whole = shown(vec![("first", column()), ("second", column())], None);
         assert!(whole.contains("some longer text  some longer text"), "{whole}");
+    }
+
+    #[test]
+    fn a_record_has_whole_texts() {
+        let code = "def f():\n\treturn 1\x1b\n";
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("id", texts(vec![Some("a"), Some("b")])),
+            ("prediction", texts(vec![Some(code), None])),
+            ("n", Arc::new(Int64Array::from(vec![3, 4]))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let mut out = Vec::new();
+        write_records(&mut out, &[batch]).unwrap();
+        let expected = "\
+id          a
+prediction
+    def f():
+    \treturn 1\\x1b
+n           3
+
+id          b
+prediction  null
+n           4
+";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 
     #[test]
