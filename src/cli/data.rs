@@ -31,8 +31,8 @@ use galeras_sql::session::{
     parse_row_expr, session, sorted_by_key,
 };
 use galeras_store::Store;
-use galeras_study::columns_for_people;
 use galeras_study::report::{one_value, text_of};
+use galeras_study::{by_importance, columns_for_people};
 
 #[derive(Args)]
 pub(crate) struct ShowArgs {
@@ -164,7 +164,11 @@ pub(super) async fn show_outputs(
     for output in plan.outputs.iter().filter(|output| output.show) {
         let session = session(1);
         let first = open(&session, store, plan, &output.input, results).and_then(|df| {
-            Ok(sorted_by_key(df, &output.input.schema.key)?.limit(0, Some(SHOWN_ROWS))?)
+            let df = sorted_by_key(df, &output.input.schema.key)?.limit(0, Some(SHOWN_ROWS))?;
+            let schema = df.schema().as_arrow().clone();
+            let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+            let order = by_importance(plan, &output.input, &names);
+            Ok(df.select(order.into_iter().map(column).collect::<Vec<_>>())?)
         });
         // Stored results record their row counts.
         let stored = output.input.tables.iter().filter_map(|table| {

@@ -19,6 +19,12 @@ steps:
     op: sql
     from: table
     with: { query: 'SELECT text, n, id, n * 2 AS twice, n + 0.5 AS half FROM input', key: [id] }
+  described: { op: describe, from: arms, with: { columns: [size] } }
+  arms:
+    op: sql
+    from: table
+    with: { query: 'SELECT id, text, n AS size, ''a'' AS treatment FROM input', key: [id] }
+  kept: { op: validate, from: arms, with: { rules: [ { name: r, check: 'true' } ] } }
   cells:
     op: sample
     from: table
@@ -60,6 +66,10 @@ fn people_see_keys_first_short_ids_and_what_is_left_out() {
     let project = project();
     assert_eq!(shown_header(&project, "cut"), ["id", "twice", "half", "text", "n"]);
     assert_eq!(shown_header(&project, "cells[*]")[..3], ["size", "id", "text"]);
+    // What matters most comes first, as 80 columns have no room for everything.
+    let statistics = ["column", "mean", "ci_low", "ci_high", "n"];
+    assert_eq!(shown_header(&project, "described")[..5], statistics);
+    assert_eq!(shown_header(&project, "kept"), ["id", "treatment", "text", "size"]);
     assert_eq!(shown_header(&project, "cells[size=1].rejects")[..2], ["id", "step"]);
     // An explicit choice of columns keeps its order, and programs get the table's own order.
     assert_eq!(shown_header(&project, "cut --columns n,id"), ["n", "id"]);
