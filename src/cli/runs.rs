@@ -286,7 +286,7 @@ fn summary_text(old: &RunRecord, new: &RunRecord, pairs: &[StepPair<'_>]) -> Str
         let _ = writeln!(text, "{word}     {}  {time}  {}", run.id, outcome(run));
     }
     for (name, old, new) in changed_params(old, new) {
-        let text_of = |value: Option<&Value>| value.map_or("(none)".into(), Value::to_string);
+        let text_of = |value: Option<&Value>| value.map_or("(none)".to_string(), Value::to_string);
         let (old, new) = (text_of(old), text_of(new));
         let shared = shared_start(&old, &new);
         let (name, old, new) = (escape(name), cut(&old, shared), cut(&new, shared));
