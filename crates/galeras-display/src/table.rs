@@ -176,7 +176,7 @@ fn columns(
 }
 
 /// The decimals of the estimates of each row.
-fn decimals(batches: &[RecordBatch], schema: &SchemaRef) -> Vec<Option<usize>> {
+pub(super) fn decimals(batches: &[RecordBatch], schema: &SchemaRef) -> Vec<Option<usize>> {
     let column = |name| floats(batches, schema.index_of(name).ok()?);
     let errors = ERRORS.map(|name| (name, column(name)));
     let rows = batches.iter().map(RecordBatch::num_rows).sum();
@@ -187,7 +187,7 @@ fn decimals(batches: &[RecordBatch], schema: &SchemaRef) -> Vec<Option<usize>> {
 }
 
 /// The numbers of a column of doubles.
-fn floats(batches: &[RecordBatch], column: usize) -> Option<Vec<Option<f64>>> {
+pub(super) fn floats(batches: &[RecordBatch], column: usize) -> Option<Vec<Option<f64>>> {
     let mut all = Vec::new();
     for batch in batches {
         all.extend(batch.column(column).as_primitive_opt::<Float64Type>()?.iter());

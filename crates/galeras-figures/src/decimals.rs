@@ -66,13 +66,31 @@ pub fn row_decimals(
     }
 }
 
+/// The decimals of a column of numbers without errors, by their sizes: the largest has four
+/// significant digits, and the smallest three, or fewer if none needs as many. None if one number is
+/// more than a thousand times another.
+pub fn column_decimals(sizes: &[f64]) -> Option<usize> {
+    let sizes = || sizes.iter().copied().filter(|size| size.is_finite() && *size > 0.0);
+    let (least, most) = (sizes().fold(f64::INFINITY, f64::min), sizes().fold(0.0, f64::max));
+    if most > 1000.0 * least {
+        return None;
+    }
+    // A column of zeros has no decimals.
+    let places = |size: f64| if size > 0.0 { size.log10().floor() as i32 + 1 } else { 4 };
+    let digits = (4 - places(most)).max(3 - places(if most > 0.0 { least } else { 0.0 }));
+    let digits = usize::try_from(digits).unwrap_or(0).min(9);
+    let needed = |size: f64| {
+        let text = format!("{size:.digits$}");
+        text.split_once('.').map_or(0, |(_, part)| part.trim_end_matches('0').len())
+    };
+    Some(sizes().map(needed).max().unwrap_or(0))
+}
+
 /// A number with so many decimals; a zero has no sign.
 pub fn fixed(x: f64, decimals: usize) -> String {
     let text = format!("{x:.decimals$}");
-    match text.strip_prefix('-') {
-        Some(zero) if !zero.contains(|c: char| ('1'..='9').contains(&c)) => zero.to_string(),
-        _ => text,
-    }
+    let is_zero = text.parse() == Ok(0.0);
+    if is_zero { text.trim_start_matches('-').to_string() } else { text }
 }
 
 #[cfg(test)]
@@ -106,5 +124,6 @@ mod tests {
         assert_eq!(of(&[0.0098, 0.0103, 0.0]), [Some(4); 3]);
         assert_eq!(of(&[0.0098, 8.8]), [Some(4), Some(1)]);
         assert_eq!([-0.000_02, -0.0123, 2.5].map(|x| fixed(x, 3)), ["0.000", "-0.012", "2.500"]);
+        assert_eq!(fixed(-f64::INFINITY, 3), "-inf");
     }
 }

@@ -29,7 +29,9 @@ mod text;
 mod theme;
 
 pub use data::{Column, Data, Values};
-pub use decimals::{ERRORS, decimals_by_interval, fixed, is_estimate, row_decimals};
+pub use decimals::{
+    ERRORS, column_decimals, decimals_by_interval, fixed, is_estimate, row_decimals,
+};
 pub use diagram::{Diagram, DiagramEdge, DiagramNode, Drawing};
 pub use error::FigureError;
 pub use export::{pdf, png};

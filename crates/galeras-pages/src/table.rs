@@ -1,6 +1,6 @@
 //! Tables: numbers under each other, sorted and copied by the page's script.
 
-use galeras_figures::{fixed, is_estimate, row_decimals};
+use galeras_figures::{column_decimals, fixed, is_estimate, row_decimals};
 use minijinja::value::Serde;
 use minijinja::{Value, context};
 use serde_json::Value as Json;
@@ -109,7 +109,7 @@ impl<'a> ColumnFormat<'a> {
             .iter()
             .any(|start| column.data_type.starts_with(start));
         let is_number = others == 0 && (!numbers.is_empty() || named);
-        Self { column, is_number, decimals: decimals(&numbers) }
+        Self { column, is_number, decimals: column_decimals(&numbers) }
     }
 
     fn head(&self) -> Value {
@@ -157,25 +157,6 @@ fn with_decimals(value: f64, decimals: Option<usize>) -> String {
     let (sign, size) = text.strip_prefix('-').map_or(("", text.as_str()), |size| ("−", size));
     let (whole, part) = size.split_at(size.find('.').unwrap_or(size.len()));
     format!("{sign}{}{part}", grouped(whole))
-}
-
-/// The decimals of a column: the largest number has four significant digits, and the smallest three,
-/// or fewer if none needs as many. None if one number is more than a thousand times another.
-fn decimals(sizes: &[f64]) -> Option<usize> {
-    let sizes = || sizes.iter().copied().filter(|size| size.is_finite() && *size > 0.0);
-    let (least, most) = (sizes().fold(f64::INFINITY, f64::min), sizes().fold(0.0, f64::max));
-    if most > 1000.0 * least {
-        return None;
-    }
-    // A column of zeros has no decimals.
-    let places = |size: f64| if size > 0.0 { size.log10().floor() as i32 + 1 } else { 4 };
-    let digits = (4 - places(most)).max(3 - places(if most > 0.0 { least } else { 0.0 }));
-    let digits = usize::try_from(digits).unwrap_or(0).min(9);
-    let needed = |size: f64| {
-        let text = format!("{size:.digits$}");
-        text.split_once('.').map_or(0, |(_, part)| part.trim_end_matches('0').len())
-    };
-    Some(sizes().map(needed).max().unwrap_or(0))
 }
 
 fn grouped(digits: &str) -> String {

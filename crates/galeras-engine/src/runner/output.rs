@@ -25,7 +25,7 @@ use super::output_place::{FileDigests, FileOrigin, place};
 use crate::plan::{OutputFormat, PictureFormat, Plan, PlannedOutput, TableRef, cell_suffix};
 use galeras_base::digest::{Digest, table_digest};
 use galeras_base::scratch::{WholeFile, make_folder};
-use galeras_display::{TableFormat, TableWriter};
+use galeras_display::{TableFormat, TableWriter, write_paper_table};
 use galeras_operator::event::{EventSink, RunEvent, RunStatus};
 use galeras_operator::table_digest::TableHasher;
 use galeras_operator::{Reads, StepError, is_virtual};
@@ -213,6 +213,7 @@ impl OutputWriter<'_> {
                     origin(self.plan, output, table);
                 key["origin"] = json!([workflow, file, step, port]);
             }
+            OutputFormat::Paper(paper) => key["paper"] = json!(format!("{paper:?}")),
             OutputFormat::Jsonl | OutputFormat::Json | OutputFormat::Csv => {}
         }
         Ok(Digest::of_json(&key))
@@ -394,6 +395,18 @@ pub async fn export_table(
             }
             writer.close()?;
             exported
+        }
+        OutputFormat::Paper(paper) => {
+            let mut batches = Vec::new();
+            while let Some(batch) = rows.next().await? {
+                batches.push(batch);
+            }
+            let written = write_paper_table(&mut out, &batches, &schema, paper);
+            written.map_err(|error| match error.kind() {
+                io::ErrorKind::InvalidData => RunError::Rows(error.to_string()),
+                _ => error.into(),
+            })?;
+            origin(rows)?
         }
         OutputFormat::Jsonl | OutputFormat::Json | OutputFormat::Csv => {
             let format = match &output.format {
