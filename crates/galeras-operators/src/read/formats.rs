@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,12 +14,14 @@ use datafusion::object_store::ObjectStoreExt as _;
 use datafusion::object_store::memory::InMemory;
 use datafusion::object_store::path::Path as ObjectPath;
 use datafusion::prelude::{JsonReadOptions, ParquetReadOptions};
+use flate2::bufread::MultiGzDecoder;
 use futures::TryStreamExt as _;
 use schemars::JsonSchema;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use super::csv_rows::CsvDialect;
 use super::csv_table::{csv_schema, csv_table};
 use super::json_values::{check_values, has_floats};
 use super::types::{DeclaredTypes, with_declared};
@@ -48,7 +50,13 @@ impl FileFormat {
         // Drops the query of an address; in a file name these characters are ordinary.
         let address = name.starts_with("http://") || name.starts_with("https://");
         let name = name.split(['?', '#']).next().filter(|_| address).unwrap_or(name);
-        match Path::new(name).extension()?.to_str()?.to_lowercase().as_str() {
+        let name = Path::new(name);
+        let suffix = name.extension()?.to_str()?.to_lowercase();
+        if matches!(suffix.as_str(), "gz" | "zst") {
+            let inner = Self::of_suffix(name.file_stem()?.to_str()?);
+            return inner.filter(|inner| *inner != Self::Parquet);
+        }
+        match suffix.as_str() {
             "parquet" | "pq" => Some(Self::Parquet),
             "jsonl" | "ndjson" => Some(Self::Jsonl),
             "csv" => Some(Self::Csv),
@@ -83,29 +91,68 @@ pub(super) fn check_whole(file: &Path, format: FileFormat) -> Result<(), String>
 /// The mark that Windows programs write before text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The text of a file, after its byte order mark if it has one.
-pub(super) fn buffered(file: &Path) -> Result<BufReader<File>, String> {
+/// The beginnings of files that gzip and Zstandard wrote.
+const GZIP: &[u8] = b"\x1f\x8b";
+const ZSTANDARD: &[u8] = b"\x28\xb5\x2f\xfd";
+
+/// The most bytes of an unpacked text: a small file may unpack to any size.
+const MAX_UNPACKED: u64 = 16 << 30;
+
+type TextReader = Box<dyn BufRead + Send>;
+
+/// The unpacked text of a file, after its byte order mark if it has one.
+pub(super) fn buffered(file: &Path) -> Result<TextReader, String> {
     text(file).map(|(reader, _)| reader).map_err(|e| e.to_string())
 }
 
-/// The text of a file, and true if it had a byte order mark.
-fn text(file: &Path) -> std::io::Result<(BufReader<File>, bool)> {
+/// The text of a file, and true if it differs from the bytes of the file: it was packed, or had a byte
+/// order mark.
+fn text(file: &Path) -> io::Result<(TextReader, bool)> {
     let mut reader = BufReader::with_capacity(1 << 16, File::open(file)?);
-    let marked = reader.fill_buf()?.starts_with(BYTE_ORDER_MARK);
-    if marked {
+    let head = reader.fill_buf()?;
+    let inner: Box<dyn Read + Send> = if head.starts_with(GZIP) {
+        Box::new(MultiGzDecoder::new(reader))
+    } else if head.starts_with(ZSTANDARD) {
+        Box::new(zstd::stream::read::Decoder::with_buffer(reader)?)
+    } else {
+        let marked = head.starts_with(BYTE_ORDER_MARK);
+        if marked {
+            reader.consume(BYTE_ORDER_MARK.len());
+        }
+        return Ok((Box::new(reader), marked));
+    };
+    let unpacked = BoundedReader { inner, left: MAX_UNPACKED };
+    let mut reader = BufReader::with_capacity(1 << 16, unpacked);
+    if reader.fill_buf()?.starts_with(BYTE_ORDER_MARK) {
         reader.consume(BYTE_ORDER_MARK.len());
     }
-    Ok((reader, marked))
+    Ok((Box::new(reader), true))
+}
+
+/// A reader that fails after so many bytes.
+struct BoundedReader {
+    inner: Box<dyn Read + Send>,
+    left: u64,
+}
+
+impl Read for BoundedReader {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(bytes)?;
+        let left = self.left.checked_sub(read as u64);
+        self.left = left.ok_or_else(|| io::Error::other("it unpacks to more than 16 GiB"))?;
+        Ok(read)
+    }
 }
 
 /// The address at which DataFusion finds the file and no other: it takes a path as a pattern. The
-/// readers of JSON do not know the byte order mark, so a text with one is in memory without it.
+/// readers of JSON do not know the byte order mark, so a text with one is in memory without it, as is
+/// an unpacked text.
 async fn address(session: &SessionContext, file: &Path) -> Result<String, DataFusionError> {
     let file = file.canonicalize()?;
     let url = Url::from_file_path(&file)
         .map_err(|()| exec_datafusion_err!("its path cannot be written as an address"))?;
-    let (mut reader, marked) = text(&file)?;
-    if !marked {
+    let (mut reader, differs) = text(&file)?;
+    if !differs {
         return Ok(url.into());
     }
     let mut rest = Vec::new();
@@ -155,6 +202,7 @@ pub(super) async fn open(
     session: &SessionContext,
     file: &Path,
     format: FileFormat,
+    dialect: &CsvDialect,
     declared: &DeclaredTypes,
 ) -> Result<DataFrame, DataFusionError> {
     match format {
@@ -164,8 +212,8 @@ pub(super) async fn open(
             session.read_parquet(address(session, file).await?, options).await
         }
         FileFormat::Csv => {
-            let schema = csv_schema(file, declared).map_err(DataFusionError::Execution)?;
-            session.read_table(csv_table(file, schema)?)
+            let schema = csv_schema(file, dialect, declared).map_err(DataFusionError::Execution)?;
+            session.read_table(csv_table(file, dialect, schema)?)
         }
         FileFormat::Json if pandas::is_object(file) => {
             session.read_batch(pandas::read(file, declared).map_err(DataFusionError::Execution)?)
