@@ -486,7 +486,7 @@ fn picture(table: &TableSchema, columns: &[String]) -> Result<(Spec, Vec<FigureC
             return Err("the table has no column that names its estimates".to_string());
         };
         let group = about.next().filter(|group| *group == "treatment" && *group != y);
-        let mut spec = Spec::new(Kind::FOREST);
+        let mut spec = Spec { control_first: true, ..Spec::new(Kind::FOREST) };
         spec.y = take(y, false);
         spec.x = take("estimate", true);
         spec.low = take("ci_low", true);
@@ -510,7 +510,7 @@ fn picture(table: &TableSchema, columns: &[String]) -> Result<(Spec, Vec<FigureC
         let known = numbers.join(", ");
         return Err(format!("--plot draws one column: `--columns NAME`, one of {known}"));
     }
-    let mut spec = Spec::new(Kind::HISTOGRAM);
+    let mut spec = Spec { control_first: true, ..Spec::new(Kind::HISTOGRAM) };
     spec.x = take(x, true);
     let group = columns.iter().find(|name| name.as_str() != *x && !is_number(name));
     spec.color = group.and_then(|group| take(group, false));

@@ -416,7 +416,7 @@ impl<'a> Sheet<'a> {
             let each: Vec<String> = self.table.colors.iter().enumerate().map(of).collect();
             groups = format!(" ({})", each.join(", "));
         }
-        caption.push(format!("{}.", self.table.counted(&groups)));
+        caption.push(format!("{}.", self.table.counted(self.spec.kind, &groups)));
         if self.table.half > 0 {
             let (rows, have, are) = match self.table.half {
                 1 => ("row", "has", "is"),
