@@ -451,7 +451,7 @@ fn as_table(
 const LINES: usize = 24;
 const NARROWEST: usize = 30;
 
-/// Draws the rows: a forest plot of a table with estimates and intervals, else a histogram of the
+/// Draws the rows: a forest plot of a table with estimates or means and their intervals, else a histogram of the
 /// first column of numbers among `columns`, by the first of texts.
 async fn show_plot(
     rows: DataFrame,
@@ -478,20 +478,31 @@ fn picture(table: &TableSchema, columns: &[String]) -> Result<(Spec, Vec<FigureC
         }
         Some(name.to_string())
     };
-    let interval = ["estimate", "ci_low", "ci_high"];
-    if columns.is_empty() && interval.iter().all(|name| is_number(name)) {
+    let points = ["estimate", "effect", "mean", "coefficient", "value"];
+    let point = points.into_iter().find(|name| is_number(name));
+    if let Some(point) = point.filter(|_| is_number("ci_low") && is_number("ci_high"))
+        && columns.is_empty()
+    {
+        // Whatever tells rows apart is in their labels.
+        let mut keys: Vec<&str> = table.key.iter().map(String::as_str).collect();
+        keys.retain(|name| field(name).is_some() && *name != "control");
         let texts = ["outcome", "column", "score", "variable", "treatment"];
-        let mut about = texts.into_iter().filter(|name| field(name).is_some());
-        let Some(y) = about.next().or_else(|| table.key.first().map(String::as_str)) else {
+        let about = texts.into_iter().find(|name| field(name).is_some());
+        let Some(y) = about.or_else(|| keys.last().copied()) else {
             return Err("the table has no column that names its estimates".to_string());
         };
-        let group = about.next().filter(|group| *group == "treatment" && *group != y);
+        let group = Some("treatment").filter(|name| field(name).is_some() && *name != y);
+        keys.retain(|name| *name != y && Some(*name) != group);
+        let mut groups = keys.into_iter();
+        let facet = groups.next();
+        let group = group.or_else(|| groups.next());
         let mut spec = Spec { control_first: true, ..Spec::new(Kind::FOREST) };
         spec.y = take(y, false);
-        spec.x = take("estimate", true);
+        spec.x = take(point, true);
         spec.low = take("ci_low", true);
         spec.high = take("ci_high", true);
         spec.color = group.and_then(|group| take(group, false));
+        spec.facet = facet.and_then(|facet| take(facet, false));
         return Ok((spec, drawn));
     }
     let numbers: Vec<&str> = match columns {
