@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::{Project, says, text};
+use crate::harness::{Project, flat, says, text};
 use crate::model_comparisons::{average, effects_are_right, mean, paired, same_rounded};
 use crate::paper::table;
 
@@ -149,6 +149,32 @@ fn the_quickstart_goes_from_methods_to_scores_without_a_server() {
     assert!(corpus.iter().all(|row| row["rows"] == 30), "{corpus:?}");
     // Again: nothing is computed.
     project.run(&[&["run", "w.yaml", "--format", "json"], &set[..]].concat()).exits(0).all_hit();
+}
+
+/// Every line of the README's runs of the quickstart is what the program prints, but for times and ids.
+#[test]
+fn the_readme_shows_what_the_program_prints() {
+    const RUN: &str = "```console\n$ galeras run workflows/quickstart.yaml\n";
+    let readme = include_str!("../../README.md");
+    let blocks = readme.split(RUN).skip(1).map(|rest| rest.split("```").next().unwrap());
+    let project = Project::empty().with("workflows/quickstart.yaml", QUICKSTART);
+    for (block, cut) in blocks.zip(["max: 0.65", "max: 0.7"]) {
+        project.write("workflows/quickstart.yaml", QUICKSTART.replace("max: 0.65", cut));
+        let outcome = project.run(&["run", "workflows/quickstart.yaml"]).exits(0);
+        let lines: Vec<String> =
+            outcome.stdout.lines().chain(outcome.stderr.lines()).map(flat).collect();
+        for line in block.lines().map(flat).filter(|line| line != "…") {
+            // `methods ran 16,596 rows 1.60 s NEW`, `quickstart: 19 steps, run ID`.
+            let words: Vec<&str> = line.split(' ').collect();
+            let parts = match (words.iter().position(|word| *word == "s"), words.as_slice()) {
+                (Some(at), _) => vec![words[..at - 1].join(" "), words[at + 1..].join(" ")],
+                (None, ["quickstart:", ..]) => vec!["quickstart: 19 steps, run ".to_string()],
+                (None, _) => vec![line.clone()],
+            };
+            let is_printed = |shown: &String| parts.iter().all(|part| shown.contains(part));
+            assert!(lines.iter().any(is_printed), "{line:?} in {outcome}");
+        }
+    }
 }
 
 #[test]
