@@ -451,8 +451,8 @@ fn as_table(
 const LINES: usize = 24;
 const NARROWEST: usize = 30;
 
-/// Draws the rows: a forest plot of a table with estimates or means and their intervals, else a histogram of the
-/// first column of numbers among `columns`, by the first of texts.
+/// Draws the rows: a forest plot of a table with estimates or means and their intervals, else a
+/// histogram of the first column of numbers among `columns`, by the first of texts.
 async fn show_plot(
     rows: DataFrame,
     table: &TableSchema,
