@@ -100,7 +100,8 @@ fn answers_of_models_are_shown_from_the_lowest_score_to_the_highest() {
   echo_scores: { op: score, from: echo, with: { reference: code, metrics: [similarity] } }
 ",
     );
-    let data = (1..=70).map(|n| json!({"id": n, "n": n, "code": format!("value = {n}")}));
+    let row = |n| json!({"id": format!("d{n}"), "n": n, "code": format!("value = {n}")});
+    let data = (1..=70).map(row);
     let answer = |n| if n == 70 { "zzz".to_string() } else { format!("value = {n}") };
     let given = (1..=70).map(|n| json!({"id": n, "n": n, "raw_response": answer(n)}));
     project.write("data.jsonl", lines(&data.collect::<Vec<_>>()));
