@@ -86,8 +86,12 @@ pub fn column_decimals(sizes: &[f64]) -> Option<usize> {
     Some(sizes().map(needed).max().unwrap_or(0))
 }
 
-/// A number with so many decimals; a zero has no sign.
+/// A number with so many decimals; a zero has no sign. Numbers that doubles do not resolve to one have
+/// an exponent.
 pub fn fixed(x: f64, decimals: usize) -> String {
+    if x.is_finite() && x.abs() >= 1e15 {
+        return format!("{x:.3e}");
+    }
     let text = format!("{x:.decimals$}");
     let is_zero = text.parse() == Ok(0.0);
     if is_zero { text.trim_start_matches('-').to_string() } else { text }
@@ -124,6 +128,6 @@ mod tests {
         assert_eq!(of(&[0.0098, 0.0103, 0.0]), [Some(4); 3]);
         assert_eq!(of(&[0.0098, 8.8]), [Some(4), Some(1)]);
         assert_eq!([-0.000_02, -0.0123, 2.5].map(|x| fixed(x, 3)), ["0.000", "-0.012", "2.500"]);
-        assert_eq!(fixed(-f64::INFINITY, 3), "-inf");
+        assert_eq!([1e300, -f64::INFINITY].map(|x| fixed(x, 3)), ["1.000e300", "-inf"]);
     }
 }

@@ -7,7 +7,7 @@ use strum::VariantArray as _;
 use crate::data::{Column, Data, Values};
 use crate::decimals::{decimals_by_interval, fixed};
 use crate::error::FigureError;
-use crate::scale::{count, number};
+use crate::scale::{count, grouped, number};
 use crate::spec::{Kind, Role, Scale, Spec, Takes, Use};
 use crate::text::visible;
 
@@ -45,7 +45,7 @@ impl Row {
         match self.interval {
             Some((low, high)) => {
                 let shown = |x| match decimals_by_interval((low, high)) {
-                    Some(decimals) => fixed(x, decimals).replace('-', "−"),
+                    Some(decimals) => grouped(&fixed(x, decimals)),
                     None => number(x),
                 };
                 format!("{} [{}, {}]", shown(value), shown(low), shown(high))
