@@ -231,6 +231,52 @@ class Workflow:
         """
         return _program.output(["graph", *self._call(), "--format", "svg"]).decode()
 
+    def figure(self, name: str) -> str:
+        """The picture of a step with ``op: figure``, as SVG.
+
+        >>> galeras.Workflow("workflow.yaml", n=50).figure("figure")[:4]
+        '<svg'
+        """
+        arguments = ["show", *self._call(), name, *self._defaults()]
+        rows = _program.output([*arguments, "--columns=svg", "--format", "json"]).splitlines()
+        if len(rows) != 1:
+            raise ValueError(f"`{name}` has {len(rows)} pictures, not one: name a cell of it")
+        return str(json.loads(rows[0])["svg"])
+
+    def explain(self, step: str) -> list[dict[str, Any]]:
+        """Why a step would run or not, and the inputs of its result: a dict for each of its cells.
+
+        >>> galeras.Workflow("workflow.yaml", n=50).explain("testbed")[0]["state"]
+        'hit'
+        """
+        arguments = ["explain", *self._call(), step, *self._defaults(), "--format", "json"]
+        return [e for e in _program.events(arguments) if e["event"] == "explain"]
+
+    def diff(self, old: str = "last~1", new: str = "last") -> list[dict[str, Any]]:
+        """What differs between two runs: first params and steps, then each table that differs.
+
+        A run is named by the beginning of its id, or counted from the end: ``last``, ``last~1``.
+
+        >>> study = galeras.Workflow("workflow.yaml", n=50)
+        >>> runs = [study.run(progress=False) for _ in range(2)]
+        >>> [event["event"] for event in study.diff()]
+        ['diff']
+        """
+        store = [] if self.cache is None else [f"--cache={self.cache}"]
+        arguments = ["diff", os.fspath(self.path), old, new, *store, "--format", "json"]
+        return [e for e in _program.events(arguments) if e["event"] in ("diff", "table")]
+
+    def report(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Writes one page that explains the study from its stored results; returns its path.
+
+        >>> galeras.Workflow("workflow.yaml", n=50).report("study.html").name
+        'study.html'
+        """
+        flags = ["--overwrite"] if overwrite else []
+        page = f"--output={os.fspath(path)}"
+        _program.output(["report", *self._call(), *self._defaults(), page, *flags])
+        return Path(path)
+
     def __repr__(self) -> str:
         params = "".join(f", {name}={value!r}" for name, value in self.params.items())
         return f"galeras.Workflow({os.fspath(self.path)!r}{params})"

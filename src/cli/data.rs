@@ -9,6 +9,7 @@ use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
 use datafusion::dataframe::DataFrame;
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::{SQLOptions, SessionContext};
+use datafusion::logical_expr::Expr;
 use serde_json::{Map, Value, json};
 
 use super::context::{
@@ -16,9 +17,11 @@ use super::context::{
     width, with_help,
 };
 use super::rows::{OutArgs, RowFormat, TableRows, write_rows, write_text};
+use super::trace::{id_begins_with, id_is};
 use super::{Format, WorkflowArgs, screen};
+use galeras_base::id::ID;
 use galeras_base::terminal_escape::{escape, escape_json};
-use galeras_display::{ColumnSummary, TableStyle, TableSummary, count, number};
+use galeras_display::{ColumnSummary, TableStyle, TableSummary, count, number, write_records};
 use galeras_engine::plan::{Input, Plan, TableRef, cell_columns};
 use galeras_engine::runner::{StepManifests, open};
 use galeras_figures::{Kind, Spec, terminal};
@@ -28,8 +31,8 @@ use galeras_sql::session::{
     parse_row_expr, session, sorted_by_key,
 };
 use galeras_store::Store;
-use galeras_study::columns_for_people;
 use galeras_study::report::{one_value, text_of};
+use galeras_study::{by_importance, columns_for_people};
 
 #[derive(Args)]
 pub(crate) struct ShowArgs {
@@ -48,6 +51,9 @@ pub(crate) struct ShowArgs {
     /// A condition in SQL over the columns.
     #[arg(long = "where", value_name = "SQL")]
     condition: Option<String>,
+    /// Print the row with this id, or this beginning of its id, in full.
+    #[arg(long, value_name = "ID", conflicts_with_all = ["stats", "plot", "rows"])]
+    row: Option<String>,
     /// Describe each column instead: type, nulls, distinct values; minimum, quartiles, maximum and
     /// mean of its numbers, or of the lengths of its texts and lists.
     #[arg(long)]
@@ -76,8 +82,15 @@ pub(crate) async fn show(args: ShowArgs) -> Result<Exit, Failure> {
     let surveyed = look(&args.look, Format::Human).await?;
     let input = surveyed.computed_table(&args.step)?;
     let session = session(1);
+    let wanted = match &args.row {
+        Some(id) => Some(row_filter(&surveyed, &session, &input, &args.step, id).await?),
+        None => None,
+    };
     let opened = |part: &Input| {
-        let df = surveyed.open(&session, part).map_err(failed)?;
+        let mut df = surveyed.open(&session, part).map_err(failed)?;
+        if let Some(wanted) = &wanted {
+            df = df.filter(wanted.clone()).map_err(invalid)?;
+        }
         chosen(&session, df, &args, &surveyed.plan, &input)
     };
     if args.plot {
@@ -88,19 +101,51 @@ pub(crate) async fn show(args: ShowArgs) -> Result<Exit, Failure> {
     let tables = input.tables.iter().map(cell).collect::<Result<Vec<_>, _>>()?;
     let people = args.out.format == RowFormat::Table && !args.stats;
     let limit = args.rows.or(people.then_some(ROWS));
-    let rows = TableRows::new(tables, limit);
+    let mut rows = TableRows::new(tables, limit);
     if args.stats {
         return show_stats(rows, &args.out).await;
+    }
+    if people && args.row.is_some() {
+        let mut batches = Vec::new();
+        while let Some(batch) = rows.next().await.map_err(|e| failed(plain_message(&e)))? {
+            batches.push(batch);
+        }
+        let mut text = Vec::new();
+        write_records(&mut text, &batches).map_err(failed)?;
+        return write_text(&String::from_utf8_lossy(&text), &args.out);
     }
     let columns_hint = args.columns.is_empty().then_some("use --columns");
     let style = TableStyle { short_ids: true, columns_hint, ..TableStyle::default() };
     write_rows(rows, &args.out, style).await?;
     let all = surveyed.rows(&input).filter(|_| args.condition.is_none()).unwrap_or(0);
     let more = all.saturating_sub(limit.unwrap_or(usize::MAX) as u64);
-    if people && args.rows.is_none() && args.out.output.is_none() && more > 0 {
-        print(&format!("… {} more rows (use --rows)\n", count(more)))?;
+    if people && args.out.output.is_none() && more > 0 {
+        print(&format!("… {} more of {} rows (use --rows)\n", count(more), count(all)))?;
     }
     Ok(Exit::Done)
+}
+
+/// The condition that chooses rows by their id: this one, or else those that begin with it.
+async fn row_filter(
+    surveyed: &Surveyed,
+    session: &SessionContext,
+    input: &Input,
+    step: &str,
+    id: &str,
+) -> Result<Expr, Failure> {
+    if input.schema.field(ID).is_none() {
+        let message = format!("`{step}` has no column `id`; choose rows with --where");
+        return Err(fail(message, Exit::Invalid));
+    }
+    for wanted in [id_is(id), id_begins_with(id)] {
+        let df = surveyed.open(session, input).map_err(failed)?;
+        let found = df.filter(wanted.clone()).map_err(invalid)?.count().await;
+        if found.map_err(|error| failed(plain_message(&error)))? > 0 {
+            return Ok(wanted);
+        }
+    }
+    let message = format!("`{step}` has no row with the id {id}; `galeras trace` finds its steps");
+    Err(failed(message))
 }
 
 const ROWS: usize = 10;
@@ -119,7 +164,11 @@ pub(super) async fn show_outputs(
     for output in plan.outputs.iter().filter(|output| output.show) {
         let session = session(1);
         let first = open(&session, store, plan, &output.input, results).and_then(|df| {
-            Ok(sorted_by_key(df, &output.input.schema.key)?.limit(0, Some(SHOWN_ROWS))?)
+            let df = sorted_by_key(df, &output.input.schema.key)?.limit(0, Some(SHOWN_ROWS))?;
+            let schema = df.schema().as_arrow().clone();
+            let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+            let order = by_importance(plan, &output.input, &names);
+            Ok(df.select(order.into_iter().map(column).collect::<Vec<_>>())?)
         });
         // Stored results record their row counts.
         let stored = output.input.tables.iter().filter_map(|table| {
@@ -135,7 +184,7 @@ pub(super) async fn show_outputs(
         write_rows(TableRows::new(vec![first], None), &out, style).await?;
         let more = rows.saturating_sub(SHOWN_ROWS as u64);
         if more > 0 {
-            print(&format!("… {more} more rows\n"))?;
+            print(&format!("… {} more of {} rows\n", count(more), count(rows)))?;
         }
     }
     Ok(Exit::Done)
@@ -402,8 +451,8 @@ fn as_table(
 const LINES: usize = 24;
 const NARROWEST: usize = 30;
 
-/// Draws the rows: a forest plot of a table with estimates and intervals, else a histogram of the
-/// first column of numbers among `columns`, by the first of texts.
+/// Draws the rows: a forest plot of a table with estimates or means and their intervals, else a
+/// histogram of the first column of numbers among `columns`, by the first of texts.
 async fn show_plot(
     rows: DataFrame,
     table: &TableSchema,
@@ -429,20 +478,31 @@ fn picture(table: &TableSchema, columns: &[String]) -> Result<(Spec, Vec<FigureC
         }
         Some(name.to_string())
     };
-    let interval = ["estimate", "ci_low", "ci_high"];
-    if columns.is_empty() && interval.iter().all(|name| is_number(name)) {
+    let points = ["estimate", "effect", "mean", "coefficient", "value"];
+    let point = points.into_iter().find(|name| is_number(name));
+    if let Some(point) = point.filter(|_| is_number("ci_low") && is_number("ci_high"))
+        && columns.is_empty()
+    {
+        // Whatever tells rows apart is in their labels.
+        let mut keys: Vec<&str> = table.key.iter().map(String::as_str).collect();
+        keys.retain(|name| field(name).is_some() && *name != "control");
         let texts = ["outcome", "column", "score", "variable", "treatment"];
-        let mut about = texts.into_iter().filter(|name| field(name).is_some());
-        let Some(y) = about.next().or_else(|| table.key.first().map(String::as_str)) else {
+        let about = texts.into_iter().find(|name| field(name).is_some());
+        let Some(y) = about.or_else(|| keys.last().copied()) else {
             return Err("the table has no column that names its estimates".to_string());
         };
-        let group = about.next().filter(|group| *group == "treatment" && *group != y);
-        let mut spec = Spec::new(Kind::FOREST);
+        let group = Some("treatment").filter(|name| field(name).is_some() && *name != y);
+        keys.retain(|name| *name != y && Some(*name) != group);
+        let mut groups = keys.into_iter();
+        let facet = groups.next();
+        let group = group.or_else(|| groups.next());
+        let mut spec = Spec { control_first: true, ..Spec::new(Kind::FOREST) };
         spec.y = take(y, false);
-        spec.x = take("estimate", true);
+        spec.x = take(point, true);
         spec.low = take("ci_low", true);
         spec.high = take("ci_high", true);
         spec.color = group.and_then(|group| take(group, false));
+        spec.facet = facet.and_then(|facet| take(facet, false));
         return Ok((spec, drawn));
     }
     let numbers: Vec<&str> = match columns {
@@ -461,7 +521,7 @@ fn picture(table: &TableSchema, columns: &[String]) -> Result<(Spec, Vec<FigureC
         let known = numbers.join(", ");
         return Err(format!("--plot draws one column: `--columns NAME`, one of {known}"));
     }
-    let mut spec = Spec::new(Kind::HISTOGRAM);
+    let mut spec = Spec { control_first: true, ..Spec::new(Kind::HISTOGRAM) };
     spec.x = take(x, true);
     let group = columns.iter().find(|name| name.as_str() != *x && !is_number(name));
     spec.color = group.and_then(|group| take(group, false));

@@ -286,8 +286,11 @@ fn summary_text(old: &RunRecord, new: &RunRecord, pairs: &[StepPair<'_>]) -> Str
         let _ = writeln!(text, "{word}     {}  {time}  {}", run.id, outcome(run));
     }
     for (name, old, new) in changed_params(old, new) {
-        let (old, new) = (param(old), param(new));
-        let _ = writeln!(text, "param   {}: {old} → {new}", escape(name));
+        let text_of = |value: Option<&Value>| value.map_or("(none)".to_string(), Value::to_string);
+        let (old, new) = (text_of(old), text_of(new));
+        let shared = shared_start(&old, &new);
+        let (name, old, new) = (escape(name), cut(&old, shared), cut(&new, shared));
+        let _ = writeln!(text, "param   {name}: {old} → {new}");
     }
     let of = |verdict: Verdict| -> Vec<&str> {
         pairs.iter().filter(|pair| pair.verdict() == verdict).map(|pair| pair.name).collect()
@@ -318,10 +321,6 @@ fn summary_text(old: &RunRecord, new: &RunRecord, pairs: &[StepPair<'_>]) -> Str
         let _ = writeln!(text, "        {number} {words}: {}{more}", shown.join(", "));
     }
     text
-}
-
-fn param(value: Option<&Value>) -> String {
-    value.map_or("(none)".to_string(), |value| cut(&value.to_string(), 0))
 }
 
 fn port_text(pair: &StepPair<'_>, diff: &PortDiff) -> String {
@@ -399,12 +398,16 @@ fn changes(text: &mut String, old: &Map<String, Value>, new: &Map<String, Value>
     for (name, was) in old {
         let is = new.get(name).unwrap_or(&Value::Null);
         let (was, is) = (was.to_string(), is.to_string());
-        // Long texts are shown from where they begin to differ.
-        let shared = was.chars().zip(is.chars()).take_while(|(a, b)| a == b).count();
+        let shared = shared_start(&was, &is);
         let (name, blank) = (escape(name), "");
         let _ = writeln!(text, "    {name:wide$}  - {}", cut(&was, shared));
         let _ = writeln!(text, "    {blank:wide$}  + {}", cut(&is, shared));
     }
+}
+
+/// The characters with which both texts begin. Long ones are shown from where they begin to differ.
+fn shared_start(old: &str, new: &str) -> usize {
+    old.chars().zip(new.chars()).take_while(|(a, b)| a == b).count()
 }
 
 fn cut(text: &str, place: usize) -> String {

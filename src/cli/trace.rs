@@ -4,9 +4,10 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use arrow::array::RecordBatch;
+use arrow::datatypes::DataType;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use clap::Args;
-use datafusion::logical_expr::lit;
+use datafusion::logical_expr::{Expr, cast, lit};
 use serde_json::{Map, Value, json};
 
 use super::Format;
@@ -14,7 +15,7 @@ use super::context::{Exit, Failure, LookArgs, Surveyed, fail, failed, look, prin
 use galeras_base::id::ID;
 use galeras_base::terminal_escape::escape;
 use galeras_display::count;
-use galeras_operator::{MAIN, REJECTS, StepError};
+use galeras_operator::{MAIN, REJECTS, StepError, TableSchema};
 use galeras_sql::session::{column, session};
 
 #[derive(Args)]
@@ -75,7 +76,8 @@ pub(crate) async fn trace(args: TraceArgs) -> Result<Exit, Failure> {
             surveyed.plan.with_ancestors(&steps)
         }
     };
-    let mut occurrences = find(&surveyed, &steps, &args.id).await.map_err(failed)?;
+    let begins = |table: &TableSchema| table.field(ID).map(|_| id_begins_with(&args.id));
+    let mut occurrences = find(&surveyed, &steps, begins).await.map_err(failed)?;
     if let Some(input) = &place {
         let is_there = |o: &&Occurrence| {
             input.tables.iter().any(|table| (table.step, table.port) == (o.step, o.port))
@@ -100,8 +102,10 @@ pub(crate) async fn trace(args: TraceArgs) -> Result<Exit, Failure> {
             Err(failed(format!("{message}{}", missing(&surveyed))))
         }
         [id] => {
-            let rows = with_parents(&surveyed, &steps, (*id).to_string(), occurrences).await;
-            show(&surveyed, &rows.map_err(failed)?, args.format)
+            let id = (*id).to_string();
+            let made = made_from(&surveyed, &steps, &id).await.map_err(failed)?;
+            let rows = with_parents(&surveyed, &steps, id, occurrences).await;
+            show(&surveyed, &rows.map_err(failed)?, &made, args.format)
         }
         many => {
             let few: Vec<String> = many.iter().take(5).map(|id| escape(id)).collect();
@@ -134,10 +138,27 @@ async fn with_parents(
         let Some(parent) = named.into_iter().find(|id| !known(id)).map(str::to_string) else {
             return Ok(rows);
         };
-        let mut occurrences = find(surveyed, steps, &parent).await?;
-        occurrences.retain(|place| place.id == parent);
+        let is_parent = |table: &TableSchema| table.field(ID).map(|_| id_is(&parent));
+        let occurrences = find(surveyed, steps, is_parent).await?;
         rows.push(TracedRow { id: parent, occurrences });
     }
+}
+
+/// The rows that were made from this one: the prompts of a data point, and the answers to both.
+async fn made_from(
+    surveyed: &Surveyed,
+    steps: &[usize],
+    id: &str,
+) -> Result<Vec<Occurrence>, StepError> {
+    let is_made = |table: &TableSchema| {
+        table.field(ID)?;
+        let parents = PARENTS.iter().filter(|name| table.field(name).is_some());
+        let is_parent = |name: &&str| cast(column(name), DataType::Utf8).eq(lit(id));
+        parents.map(is_parent).reduce(Expr::or)
+    };
+    let mut made = find(surveyed, steps, is_made).await?;
+    made.retain(|place| place.id != id);
+    Ok(made)
 }
 
 /// The steps that are not computed, in words; empty if there are none.
@@ -159,26 +180,39 @@ fn not_computed(surveyed: &Surveyed) -> Vec<&str> {
         .collect()
 }
 
-/// Every computed table of these steps that has a row with the id, in the order of the plan.
-async fn find(
-    surveyed: &Surveyed,
-    steps: &[usize],
-    id: &str,
-) -> Result<Vec<Occurrence>, StepError> {
-    let session = session(1);
+fn id_text() -> Expr {
+    cast(column(ID), DataType::Utf8)
+}
+
+pub(super) fn id_is(id: &str) -> Expr {
+    id_text().eq(lit(id))
+}
+
+pub(super) fn id_begins_with(id: &str) -> Expr {
     // Escapes the wildcards of SQL patterns.
     let beginning: String = id
         .chars()
         .flat_map(|c| matches!(c, '\\' | '%' | '_').then_some('\\').into_iter().chain([c]))
         .chain(['%'])
         .collect();
+    id_text().like(lit(beginning))
+}
+
+/// The rows of every computed table of these steps that its condition chooses, in the order of the
+/// plan.
+async fn find(
+    surveyed: &Surveyed,
+    steps: &[usize],
+    condition: impl Fn(&TableSchema) -> Option<Expr>,
+) -> Result<Vec<Occurrence>, StepError> {
+    let session = session(1);
     let mut occurrences = Vec::new();
     for at in steps.iter().copied().filter(|at| surveyed.states[*at].manifest.is_some()) {
         let step = &surveyed.plan.steps[at];
-        for port in step.step.ports().iter().filter(|p| p.table.field(ID).is_some()) {
+        for port in step.step.ports() {
+            let Some(condition) = condition(&port.table) else { continue };
             let df = surveyed.open_port(&session, at, port.name)?;
-            let text = datafusion::logical_expr::cast(column(ID), arrow::datatypes::DataType::Utf8);
-            let columns: Vec<_> = std::iter::once(text.clone().alias(ID))
+            let columns: Vec<_> = std::iter::once(id_text().alias(ID))
                 .chain(
                     PROVENANCE
                         .iter()
@@ -187,7 +221,7 @@ async fn find(
                 )
                 .collect();
             let rows = df
-                .filter(text.like(lit(beginning.as_str())))
+                .filter(condition)
                 .and_then(|df| df.select(columns))
                 .and_then(|df| df.limit(0, Some(1000)))?
                 .collect()
@@ -224,7 +258,15 @@ fn rows_of(
         .collect())
 }
 
-fn show(surveyed: &Surveyed, rows: &[TracedRow], format: Format) -> Result<Exit, Failure> {
+/// Rows made from the traced one that are listed for people.
+const MADE_ROWS: usize = 20;
+
+fn show(
+    surveyed: &Surveyed,
+    rows: &[TracedRow],
+    made_rows: &[Occurrence],
+    format: Format,
+) -> Result<Exit, Failure> {
     let plan = &surveyed.plan;
     if format == Format::Json {
         let places = |row: &TracedRow| -> Value {
@@ -237,8 +279,10 @@ fn show(surveyed: &Surveyed, rows: &[TracedRow], format: Format) -> Result<Exit,
         let [row, parents @ ..] = rows else { return Err(Exit::Failed.into()) };
         let parents: Vec<Value> =
             parents.iter().map(|row| json!({"id": row.id, "places": places(row)})).collect();
+        let made = |f: &Occurrence| json!({"id": f.id, "step": plan.steps[f.step].name, "port": f.port, "values": f.values});
+        let made: Vec<Value> = made_rows.iter().map(made).collect();
         return print_json(&json!({"event": "trace", "id": row.id, "places": places(row),
-            "made_from": parents, "not_computed": not_computed(surveyed)}));
+            "made_from": parents, "leads_to": made, "not_computed": not_computed(surveyed)}));
     }
     let wide = plan.steps.iter().map(|s| s.name.chars().count()).max().unwrap_or(0).min(40);
     let mut text = String::new();
@@ -249,21 +293,24 @@ fn show(surveyed: &Surveyed, rows: &[TracedRow], format: Format) -> Result<Exit,
             _ => writeln!(text, "made from row {}", escape(&row.id)),
         };
         for place in &row.occurrences {
-            let step = &plan.steps[place.step];
-            // Leaves out values that were already printed above.
-            let news: Vec<String> = place
-                .values
-                .iter()
-                .filter(|(name, value)| shown.get(*name) != Some(*value))
-                .map(|(name, value)| {
-                    format!("{name} {}", escape(value.as_str().unwrap_or_default()))
-                })
-                .collect();
+            let news = news(place, &shown, &[]);
             shown.extend(place.values.clone());
-            let verdict = if place.port == REJECTS { "dropped" } else { place.port };
-            let line = format!("  {:wide$}  {verdict:8} {}", escape(&step.name), news.join(", "));
+            let name = escape(&plan.steps[place.step].name);
+            let line = format!("  {name:wide$}  {:8} {news}", verdict(place));
             let _ = writeln!(text, "{}", line.trim_end());
         }
+    }
+    if !made_rows.is_empty() {
+        let _ = writeln!(text, "leads to");
+    }
+    for place in made_rows.iter().take(MADE_ROWS) {
+        let (name, id) = (escape(&plan.steps[place.step].name), escape(&place.id));
+        let line =
+            format!("  {name:wide$}  {:8} {id} {}", verdict(place), news(place, &shown, PARENTS));
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    if let Some(more) = made_rows.len().checked_sub(MADE_ROWS).filter(|more| *more > 0) {
+        let _ = writeln!(text, "  … {} more rows", count(more as u64));
     }
     let _ = writeln!(text, "\nrows of these steps");
     let mut steps: Vec<usize> =
@@ -288,6 +335,21 @@ fn show(surveyed: &Surveyed, rows: &[TracedRow], format: Format) -> Result<Exit,
         let _ = writeln!(text, "{missing}");
     }
     print(&text)
+}
+
+fn verdict(place: &Occurrence) -> &'static str {
+    if place.port == REJECTS { "dropped" } else { place.port }
+}
+
+/// The values of a row that were not printed above.
+fn news(place: &Occurrence, shown: &Map<String, Value>, without: &[&str]) -> String {
+    let is_new = |(name, value): &(&String, &Value)| {
+        shown.get(*name) != Some(*value) && !without.contains(&name.as_str())
+    };
+    let words = |(name, value): (&String, &Value)| {
+        format!("{name} {}", escape(value.as_str().unwrap_or_default()))
+    };
+    place.values.iter().filter(is_new).map(words).collect::<Vec<_>>().join(", ")
 }
 
 fn counts(surveyed: &Surveyed, at: usize) -> Map<String, Value> {

@@ -49,6 +49,16 @@ fn a_figure_is_written_as_its_suffix_says() {
     let histogram = drawn(&["--columns", "size"]).exits(0).stdout;
     assert!(histogram.contains("n = 3") && histogram.lines().count() == 4, "{histogram}");
     drawn(&["--columns", "size,group"]).exits(0).prints(&["one", "two"]);
+    // A table of means by groups: each line has its group.
+    project.change(
+        "outputs:\n",
+        "  means: { op: describe, from: rows, with: { columns: [size, low], by: [group] } }\noutputs:\n",
+    );
+    project.run_ok(&[]);
+    let means = project.run(&["show", "w.yaml", "means", "--plot"]).exits(0).stdout;
+    for label in ["low, one", "low, two", "size, one", "size, two"] {
+        assert_eq!(means.lines().filter(|line| line.starts_with(label)).count(), 1, "{means}");
+    }
     drawn(&[]).exits(2).reports(&["size, low, high"]);
     drawn(&["--columns", "group"]).exits(2).reports(&["one column of numbers"]);
     drawn(&["--columns", "size", "--format", "json"]).exits(2);

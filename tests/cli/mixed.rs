@@ -49,7 +49,7 @@ fn sleepstudy_is_as_lmertest_prints_it() {
     prints(days, "df", 17.0, 3);
     prints(days, "t", 6.771, 3);
     assert!((days["p_value"].as_f64().unwrap() * 1e6 - 3.26).abs() < 0.006, "{days}");
-    let change = "Per unit of `days`, reaction changes by 10.47 (95 % CI ";
+    let change = "Per unit of `days`, reaction changes by 10.5 (95 % CI ";
     let fit = "t with 17 degrees of freedom); linear mixed model with random effects of `subject` by \
                REML, n = 180.";
     says(text(days, "note"), &[change, fit]);
@@ -80,7 +80,7 @@ fn outcomes_of_yes_and_no_are_fitted_by_laplace() {
     prints(prompt, "estimate", 0.6675, 4);
     prints(prompt, "standard_error", 0.2505, 4);
     assert!(prompt["df"].is_null(), "{prompt}");
-    let change = "Per unit of `prompt`, the log odds of right change by 0.6675 (95 % CI ";
+    let change = "Per unit of `prompt`, the log odds of right change by 0.67 (95 % CI ";
     let fit = "z; odds ratio 1.949); mixed logistic model with random effects of `model` and `problem` \
                by Laplace, n = 360.";
     says(text(prompt, "note"), &[change, fit]);

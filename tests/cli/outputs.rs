@@ -238,6 +238,30 @@ fn shown_outputs_are_printed_after_the_run() {
 }
 
 #[test]
+fn tables_for_papers_are_latex_and_markdown() {
+    let project = shown();
+    let paper = "columns: [note, share, size], caption: Sizes of 50 %, bold: { size: min }";
+    project.change("all.csv, show: true", &format!("all.tex, {paper}"));
+    let outputs = "few.jsonl }\n  md: { from: table, path: out/all.md, columns: [note], pivot: { \
+                   columns: id, values: share }, digits: 2 }";
+    project.change("few.jsonl }", outputs);
+    project.run_ok(&[]);
+    let latex = project.read("out/all.tex");
+    let words = [
+        "\\caption{Sizes of 50 \\%}\n  \\label{tab:all}\n  \\begin{tabular}{lrr}\n    \\toprule\n",
+        "    note & share & size \\\\\n    \\midrule\n    first &  & \\textbf{1} \\\\\n",
+        "    second & 0.5 & 2 \\\\\n    \\bottomrule\n",
+    ];
+    says(&latex, &words);
+    let markdown =
+        "| note | a | b |\n| --- | ---: | ---: |\n| first |  |  |\n| second |  | 0.50 |\n";
+    assert_eq!(project.read("out/all.md"), markdown);
+    // Another layout is another file.
+    project.rerun("digits: 2", "digits: 1");
+    assert!(project.read("out/all.md").contains("0.5 |"));
+}
+
+#[test]
 fn texts_of_one_row_are_written_as_they_are() {
     let project = shown();
     project.change("all.csv, show: true", "note.txt, column: note");
@@ -279,7 +303,7 @@ fn wrong(output: &str, code: &str, words: &[&str]) {
 fn columns_that_are_no_text_or_no_file() {
     wrong("path: o.txt, column: «nota", "unknown-column", &["`nota`", "did you mean `note`?"]);
     wrong("path: o.txt, column: «size", "wrong-type", &["`size` has type int64, not utf8"]);
-    let words = [".csv file always has all columns", ".txt"];
+    let words = [".csv file is not the text of one `column`", ".txt"];
     wrong("path: o.csv, column: «note", "conflicting-keys", &words);
     wrong("path: o.parquet, column: «note", "conflicting-keys", &[".parquet"]);
     for suffix in ["txt", "svg", "html"] {
@@ -290,6 +314,15 @@ fn columns_that_are_no_text_or_no_file() {
     wrong("path: «o.xlsx", "bad-path", &all);
     wrong("path: «o", "bad-path", &all);
     wrong("path: o.txt, column: «[note]", "wrong-type", &["column"]);
+    // Tables for papers.
+    let words = ["`caption` is for .tex and .md files"];
+    wrong("path: o.csv, «caption: C", "conflicting-keys", &words);
+    wrong("path: o.tex, columns: [«nota]", "unknown-column", &["did you mean `note`?"]);
+    wrong("path: o.tex, bold: { «siz: max }", "unknown-column", &["did you mean `size`?"]);
+    wrong("path: o.tex, bold: { size: «best }", "wrong-value", &["`max` or its `min`"]);
+    wrong("path: o.md, digits: «20", "wrong-type", &["from 0 to 12"]);
+    let pivot = "path: o.md, «pivot: { columns: note, values: size }";
+    wrong(pivot, "missing-key", &["a pivot needs `columns`"]);
     // `show` says whether, not how.
     wrong("path: out/all.csv, show: «table", "wrong-type", &["true or false"]);
     wrong("path: out/all.csv, «shown: true", "unknown-key", &["did you mean `show`?"]);

@@ -436,6 +436,12 @@ fn the_id_of_a_prompt_leads_to_its_data_point() {
     assert_eq!((parent["id"].clone(), steps(parent)), (json!("b"), vec!["data".into()]));
     let shown = project.run(&["trace", "w.yaml", &text(row, "id")]).exits(0);
     says(&shown.stdout, &[&text(row, "id"), "control", "made from row b", "prompts", "data"]);
+    // And from a data point to its prompts.
+    let told = project.json(&["trace", "w.yaml", "b"]).remove(0);
+    let made = told["leads_to"].as_array().unwrap();
+    assert!(made.iter().any(|made| made["id"] == row["id"] && made["step"] == "prompts"), "{told}");
+    let shown = project.run(&["trace", "w.yaml", "b"]).exits(0);
+    says(&shown.stdout, &["leads to\n", &text(row, "id"), "treatment control"]);
     // An id is found, even if others begin like it.
     for snippet in ["a", "b", "c"] {
         assert_eq!(steps(&project.json(&["trace", "w.yaml", snippet])[0]), ["data"]);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, says, text};
+use crate::harness::{Project, flat, says, text};
 use crate::model_comparisons::{average, effects_are_right, mean, paired, same_rounded};
 use crate::paper::table;
 use crate::repository::{Repository, at, day};
@@ -182,6 +182,32 @@ fn templates_are_workflows_to_start_from() {
     run("completion", &["n=12"]).prints(&["chrf"]);
     run("mining", &["repos=./mining/r", "since=2022-01-01", "until=2023-01-01"]);
     assert_eq!(table(&project.read("mining/table.csv"))[0]["n"], "1", "`b` has one line");
+}
+
+/// Every line of the README's runs of the quickstart is what the program prints, but for times and ids.
+#[test]
+fn the_readme_shows_what_the_program_prints() {
+    const RUN: &str = "```console\n$ galeras run workflows/quickstart.yaml\n";
+    let readme = include_str!("../../README.md");
+    let blocks = readme.split(RUN).skip(1).map(|rest| rest.split("```").next().unwrap());
+    let project = Project::empty().with("workflows/quickstart.yaml", QUICKSTART);
+    for (block, cut) in blocks.zip(["max: 0.65", "max: 0.7"]) {
+        project.write("workflows/quickstart.yaml", QUICKSTART.replace("max: 0.65", cut));
+        let outcome = project.run(&["run", "workflows/quickstart.yaml"]).exits(0);
+        let lines: Vec<String> =
+            outcome.stdout.lines().chain(outcome.stderr.lines()).map(flat).collect();
+        for line in block.lines().map(flat).filter(|line| line != "…") {
+            // `methods ran 16,596 rows 1.60 s NEW`, `quickstart: 19 steps, run ID`.
+            let words: Vec<&str> = line.split(' ').collect();
+            let parts = match (words.iter().position(|word| *word == "s"), words.as_slice()) {
+                (Some(at), _) => vec![words[..at - 1].join(" "), words[at + 1..].join(" ")],
+                (None, ["quickstart:", ..]) => vec!["quickstart: 19 steps, run ".to_string()],
+                (None, _) => vec![line.clone()],
+            };
+            let is_printed = |shown: &String| parts.iter().all(|part| shown.contains(part));
+            assert!(lines.iter().any(is_printed), "{line:?} in {outcome}");
+        }
+    }
 }
 
 #[test]

@@ -92,6 +92,42 @@ fn read_names_the_value_that_does_not_fit() {
 }
 
 #[test]
+fn read_takes_delimiters_missing_values_and_packed_files() {
+    let rows = [json!({"id": "a", "x": 1.5}), json!({"id": "b", "x": null})];
+    for (text, more) in [
+        ("id;x\na;1.5\nb;\n", ", delimiter: ';'"),
+        ("id\tx\na\t1.5\nb\tN/A\n", ", delimiter: \"\\t\", null_values: [N/A, '-']"),
+    ] {
+        assert_eq!(project("d.csv", text, more).ran().rows("data"), rows, "{more}");
+    }
+    // In quotes it is a text.
+    let quoted = project("d.csv", "id,s\na,\"NA\"\nb,NA\n", ", null_values: [NA]").ran();
+    assert_eq!(quoted.texts("data", "s")[0], "NA");
+    let words = "line 3: the column `x` is `N/A` among numbers";
+    refuses("d.csv", "id,x\na,1.5\nb,N/A\n", "", &[words, "`null_values: [\"N/A\"]`"]);
+    let words = "line 3: the column `x` is `NA`, not int64; if it stands for a missing value";
+    refuses("d.csv", "id,x\na,1\nb,NA\n", ", types: { x: int64 }", &[words]);
+    refuses("d.csv", "id,x\n", ", delimiter: ', '", &["`delimiter` is one ASCII character"]);
+    refuses(
+        "d.jsonl",
+        "{\"id\":1}\n",
+        ", delimiter: ';'",
+        &["is for CSV, and this file is JSON lines"],
+    );
+    let csv = "id,x\na,1.5\nb,\n";
+    let lines = "{\"id\":\"a\",\"x\":1.5}\n{\"id\":\"b\",\"x\":null}\n";
+    for (file, text) in [("d.csv", csv), ("d.jsonl", lines)] {
+        for (pack, suffix) in [("gzip", "gz"), ("zstd -q --rm", "zst")] {
+            let project = project(&format!("{file}.{suffix}"), "", "").with(file, text);
+            // Without the program `zstd` there is nothing to read.
+            if project.sh(&format!("{pack} -f {file}")).code == Some(0) {
+                assert_eq!(project.ran().rows("data"), rows, "{file}.{suffix}");
+            }
+        }
+    }
+}
+
+#[test]
 fn read_gives_empty_texts_and_nulls_back_as_they_were_written() {
     let project = project("d.jsonl", "{\"id\":\"a\",\"s\":\"\"}\n{\"id\":\"b\",\"s\":null}\n", "");
     project.append("outputs:\n  o: { from: data, path: o.csv }\n");

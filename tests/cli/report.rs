@@ -1,6 +1,8 @@
 //! `report`: one page that explains a study.
 
-use crate::harness::{Project, hides, says};
+use serde_json::json;
+
+use crate::harness::{Project, hides, lines, says};
 
 const STUDY: &str = "galeras: 1
 name: sizes
@@ -81,6 +83,36 @@ fn the_workflow_orders_the_sections() {
     project.run_ok(&[]);
     let events = project.run_json(&[]).exits(0);
     assert_eq!(events.events("report").len(), 1, "{events}");
+}
+
+#[test]
+fn answers_of_models_are_shown_from_the_lowest_score_to_the_highest() {
+    let project = Project::steps(
+        "  data: { op: read, with: { path: data.jsonl } }
+  given: { op: read, with: { path: given.jsonl } }
+  prompts: { op: prompt, from: data, with: { treatments: { a: 'Go on: {{ code }}' } } }
+  answers:
+    op: generate
+    from: { input: prompts, answers: given }
+    with: { provider: replay, on: [n], model: earlier }
+  scores: { op: score, from: answers, with: { reference: code, metrics: [similarity] } }
+  echo: { op: generate, from: data, with: { provider: echo, given: code } }
+  echo_scores: { op: score, from: echo, with: { reference: code, metrics: [similarity] } }
+",
+    );
+    let row = |n| json!({"id": format!("d{n}"), "n": n, "code": format!("value = {n}")});
+    let data = (1..=70).map(row);
+    let answer = |n| if n == 70 { "zzz".to_string() } else { format!("value = {n}") };
+    let given = (1..=70).map(|n| json!({"id": n, "n": n, "raw_response": answer(n)}));
+    project.write("data.jsonl", lines(&data.collect::<Vec<_>>()));
+    project.write("given.jsonl", lines(&given.collect::<Vec<_>>()));
+    project.run_ok(&[]);
+    project.run(&["report", "w.yaml"]).exits(0);
+    let page = project.read("w.html");
+    says(&page, &["60 of 70 data points: the 30 lowest and 30 highest by similarity."]);
+    // The worst answer is the first.
+    let first = page.split("<details class=\"point\"").nth(1).unwrap();
+    assert!(first.contains("zzz"), "{first}");
 }
 
 #[test]

@@ -19,6 +19,12 @@ steps:
     op: sql
     from: table
     with: { query: 'SELECT text, n, id, n * 2 AS twice, n + 0.5 AS half FROM input', key: [id] }
+  described: { op: describe, from: arms, with: { columns: [size] } }
+  arms:
+    op: sql
+    from: table
+    with: { query: 'SELECT id, text, n AS size, ''a'' AS treatment FROM input', key: [id] }
+  kept: { op: validate, from: arms, with: { rules: [ { name: r, check: 'true' } ] } }
   cells:
     op: sample
     from: table
@@ -60,6 +66,10 @@ fn people_see_keys_first_short_ids_and_what_is_left_out() {
     let project = project();
     assert_eq!(shown_header(&project, "cut"), ["id", "twice", "half", "text", "n"]);
     assert_eq!(shown_header(&project, "cells[*]")[..3], ["size", "id", "text"]);
+    // What matters most comes first, as 80 columns have no room for everything.
+    let statistics = ["column", "mean", "ci_low", "ci_high", "n"];
+    assert_eq!(shown_header(&project, "described")[..5], statistics);
+    assert_eq!(shown_header(&project, "kept"), ["id", "treatment", "text", "size"]);
     assert_eq!(shown_header(&project, "cells[size=1].rejects")[..2], ["id", "step"]);
     // An explicit choice of columns keeps its order, and programs get the table's own order.
     assert_eq!(shown_header(&project, "cut --columns n,id"), ["n", "id"]);
@@ -83,9 +93,20 @@ fn people_see_keys_first_short_ids_and_what_is_left_out() {
     let shown = project.run(&["sql", "w.yaml", "SELECT id FROM cut"]).exits(0);
     assert!(shown.stdout.contains(&id(7)), "{shown}");
     // Omitted rows are reported with an option that exists.
-    project.run(&["show", "w.yaml", "table"]).exits(0).prints(&["… 30 more rows (use --rows)"]);
+    project
+        .run(&["show", "w.yaml", "table"])
+        .exits(0)
+        .prints(&["… 30 more of 40 rows (use --rows)"]);
     let shown = project.run(&["show", "w.yaml", "table", "--rows", "100"]).exits(0);
     assert!(!shown.stdout.contains("more rows"), "{shown}");
+    // One row, by the beginning of its id, in full.
+    let shown = project.run(&["show", "w.yaml", "table", "--row", &id(3)[..7]]).exits(0);
+    says(&shown.stdout, &[&format!("id     {}\n", id(3)), "\ntext   ééé\n", "\nn      3\n"]);
+    assert_eq!(shown.stdout.lines().count(), 5, "{shown}");
+    project
+        .run(&["show", "w.yaml", "table", "--row", "f"])
+        .exits(1)
+        .reports(&["no row with the id f"]);
     let wide = "SELECT text a, text b, text c, text d, text e, text f, text g, text h FROM cut";
     let shown = project.run(&["sql", "w.yaml", wide]).exits(0);
     assert!(shown.stdout.contains("more column") && !shown.stdout.contains("--columns"), "{shown}");

@@ -187,6 +187,7 @@ fn tables_are_shown_sorted_and_filtered_page_by_page() {
         ("/table?name=points&column=n&op=eq&value=3", &["rows 1 to 17 of 17"]),
         ("/table?name=points&value=RETURN+119", &["rows 1 to 1 of 1", "p119"]),
         ("/row?name=points&at=7", &["hl-keyword", "p007"]),
+        ("/report", &["galeras run w.yaml", "judged"]),
     ] {
         says(&server.page(path), words);
     }

@@ -1,5 +1,7 @@
 //! How results are put into sentences: numbers, counts, intervals, p-values and lists of names.
 
+use galeras_figures::{decimals_by_interval, fixed};
+
 /// `1 row`, `3,141 rows`.
 pub fn count(n: usize, one: &str, many: &str) -> String {
     format!("{} {}", thousands(n), if n == 1 { one } else { many })
@@ -25,6 +27,15 @@ pub fn name_list<T: AsRef<str>>(names: &[T]) -> String {
         [] => "nothing".into(),
         [only] => only.clone(),
         [init @ .., last] => format!("{} and {last}", init.join(", ")),
+    }
+}
+
+/// An estimate, or an end of its interval, with the decimals that the interval makes known; to four
+/// significant digits if the interval has no end or no width.
+pub fn by_interval(x: f64, interval: (f64, f64)) -> String {
+    match decimals_by_interval(interval) {
+        Some(decimals) if x.abs() < 1e9 => fixed(x, decimals),
+        _ => four_digits(x),
     }
 }
 
@@ -65,7 +76,7 @@ pub fn significant(x: f64, digits: usize) -> String {
     format!("{rounded:.decimals$}")
 }
 
-/// An interval to four significant digits.
+/// A range to four significant digits.
 pub fn interval((low, high): (f64, f64)) -> String {
     format!("{} to {}", four_digits(low), four_digits(high))
 }
@@ -98,6 +109,10 @@ mod tests {
         assert_eq!(p(0.034), "0.034");
         assert_eq!(p_equals(0.0), "< 1e-300");
         assert_eq!(interval((93.3728, 128.7449)), "93.37 to 128.7");
+        let ends = (-0.001_226, 0.006_727);
+        let shown = [0.002_751, ends.0, ends.1, -2.4e-5].map(|x| by_interval(x, ends));
+        assert_eq!(shown, ["0.0028", "-0.0012", "0.0067", "0.0000"]);
+        assert_eq!(by_interval(0.002_751, (0.0, f64::INFINITY)), "0.002751");
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod diagram;
 mod human;
 mod json;
 mod lines;
+mod paper;
 mod spending;
 mod stream;
 mod table;
@@ -22,8 +23,9 @@ pub use column_stats::{ColumnSummary, DistinctCount, Measured, Quartiles, TableS
 pub use diagram::{GraphEdge, GraphFormat, GraphNode, NodeState, StepGraph, render_graph};
 pub use human::{HumanReporter, LineWidth};
 pub use json::JsonReporter;
+pub use paper::{Best, PaperMarkup, PaperTable, Pivot, write_paper_table};
 pub use spending::{limit_text, requests_text};
 pub use stream::{TableFormat, TableWriter};
-pub use table::{TableStyle, write_table};
+pub use table::{TableStyle, write_records, write_table};
 pub use table_diff::{ChangedRow, TableDiff, compare_tables};
 pub use units::{bytes, count, seconds};

@@ -2,12 +2,13 @@
 
 use std::io::{self, Write};
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::array::{AsArray, RecordBatch};
+use arrow::datatypes::{Float64Type, SchemaRef};
 
 use super::cell::{CellFormatter, json_options};
 use super::stream::check_columns;
 use super::text;
+use galeras_figures::{ERRORS, fixed, is_estimate, row_decimals};
 
 /// The least width of a column of text, unless its cells are narrower.
 const NARROWEST: usize = 12;
@@ -67,6 +68,37 @@ pub fn write_table(
     out.flush()
 }
 
+/// Writes every row in full: a line per column, and texts of several lines below their names.
+///
+/// # Errors
+/// If a value cannot be written.
+pub fn write_records(out: &mut dyn Write, batches: &[RecordBatch]) -> io::Result<()> {
+    let options = json_options();
+    let mut is_first = true;
+    for batch in batches {
+        let schema = batch.schema();
+        let names: Vec<String> =
+            schema.fields().iter().map(|field| text::escape(field.name())).collect();
+        let wide = names.iter().map(|name| text::width(name)).max().unwrap_or(0);
+        for row in 0..batch.num_rows() {
+            if !std::mem::take(&mut is_first) {
+                writeln!(out)?;
+            }
+            for ((field, array), name) in schema.fields().iter().zip(batch.columns()).zip(&names) {
+                let value = CellFormatter::new(field, array.as_ref(), &options)?.text(row)?;
+                let lines = text::escape_lines(&value);
+                if lines.contains('\n') {
+                    writeln!(out, "{name}")?;
+                    lines.lines().try_for_each(|line| writeln!(out, "    {line}"))?;
+                } else {
+                    writeln!(out, "{}", format!("{}  {lines}", text::left(name, wide)).trim_end())?;
+                }
+            }
+        }
+    }
+    out.flush()
+}
+
 struct Column {
     name: String,
     numeric: bool,
@@ -110,9 +142,11 @@ fn columns(
 ) -> io::Result<Vec<Column>> {
     batches.iter().try_for_each(|batch| check_columns(schema, batch))?;
     let options = json_options();
+    let decimals = decimals(batches, schema);
     let mut columns = Vec::with_capacity(schema.fields().len());
     for (i, field) in schema.fields().iter().enumerate() {
-        let mut cells = Vec::new();
+        let mut cells: Vec<String> = Vec::new();
+        let estimates = is_estimate(field.name()).then(|| floats(batches, i)).flatten();
         for batch in batches {
             let mut source = CellFormatter::new(
                 &batch.schema_ref().fields()[i],
@@ -120,7 +154,12 @@ fn columns(
                 &options,
             )?;
             for row in 0..batch.num_rows() {
-                cells.push(one_line(&source.text(row)?));
+                let at = cells.len();
+                let estimate = estimates.as_ref().and_then(|numbers| numbers[at]).zip(decimals[at]);
+                cells.push(match estimate {
+                    Some((estimate, decimals)) => fixed(estimate, decimals),
+                    None => one_line(&source.text(row)?),
+                });
             }
         }
         if style.short_ids {
@@ -134,6 +173,26 @@ fn columns(
         columns.push(Column { name, numeric, cells, natural, width: natural });
     }
     Ok(columns)
+}
+
+/// The decimals of the estimates of each row.
+pub(super) fn decimals(batches: &[RecordBatch], schema: &SchemaRef) -> Vec<Option<usize>> {
+    let column = |name| floats(batches, schema.index_of(name).ok()?);
+    let errors = ERRORS.map(|name| (name, column(name)));
+    let rows = batches.iter().map(RecordBatch::num_rows).sum();
+    row_decimals(rows, |name, row| {
+        let (_, numbers) = errors.iter().find(|(error, _)| *error == name)?;
+        numbers.as_ref()?[row]
+    })
+}
+
+/// The numbers of a column of doubles.
+pub(super) fn floats(batches: &[RecordBatch], column: usize) -> Option<Vec<Option<f64>>> {
+    let mut all = Vec::new();
+    for batch in batches {
+        all.extend(batch.column(column).as_primitive_opt::<Float64Type>()?.iter());
+    }
+    Some(all)
 }
 
 /// The least length of an id or a digest in hexadecimal digits.
@@ -250,6 +309,28 @@ null   null  0.333333  1e-9  false  1970-01-01T00:00:00.000001Z  null
     }
 
     #[test]
+    fn estimates_have_the_decimals_of_their_standard_errors() {
+        let floats = |values: [f64; 2]| Arc::new(Float64Array::from(values.to_vec())) as ArrayRef;
+        let table = shown(
+            vec![
+                ("outcome", texts(vec![Some("chrf"), Some("chrf")])),
+                ("estimate", floats([0.002_751, 0.02])),
+                ("ci_low", floats([-0.001_226, 0.018_24])),
+                ("ci_high", floats([0.006_727, 0.028_13])),
+                ("power", floats([0.123_456, 0.5])),
+            ],
+            Some(100),
+        );
+        let expected = "\
+outcome  estimate   ci_low  ci_high     power
+───────  ────────  ───────  ───────  ────────
+chrf       0.0028  -0.0012   0.0067  0.123456
+chrf       0.0200   0.0182   0.0281       0.5
+";
+        assert_eq!(table, expected);
+    }
+
+    #[test]
     fn no_line_is_wider_than_the_terminal() {
         let code = "def f():\n\treturn '測試'\r\n".repeat(20);
         for width in [10, 20, 40, 79, 80, 200] {
@@ -278,6 +359,31 @@ null   null  0.333333  1e-9  false  1970-01-01T00:00:00.000001Z  null
         assert!(table.ends_with("… 2 more columns: third, x\n(use --columns)\n"), "{table}");
         let whole = shown(vec![("first", column()), ("second", column())], None);
         assert!(whole.contains("some longer text  some longer text"), "{whole}");
+    }
+
+    #[test]
+    fn a_record_has_whole_texts() {
+        let code = "def f():\n\treturn 1\x1b\n";
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("id", texts(vec![Some("a"), Some("b")])),
+            ("prediction", texts(vec![Some(code), None])),
+            ("n", Arc::new(Int64Array::from(vec![3, 4]))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let mut out = Vec::new();
+        write_records(&mut out, &[batch]).unwrap();
+        let expected = "\
+id          a
+prediction
+    def f():
+    \treturn 1\\x1b
+n           3
+
+id          b
+prediction  null
+n           4
+";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-pub(super) use galeras_base::terminal_escape::{escape, escape_with};
+pub(super) use galeras_base::terminal_escape::{escape, escape_lines, escape_with};
 
 /// The columns that `text` takes.
 pub(super) fn width(text: &str) -> usize {

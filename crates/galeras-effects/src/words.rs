@@ -1,10 +1,15 @@
 //! Phrases that the notes and reasons of several operators share.
 
-use galeras_base::prose::{confidence_level, count, interval};
+use galeras_base::prose::{by_interval, confidence_level, count};
 
-/// A confidence interval: `95 % CI 0.1 to 0.3`.
+/// A confidence interval: `95 % CI 0.10 to 0.30`.
 pub(crate) fn ci(alpha: f64, ends: (f64, f64)) -> String {
-    format!("{} % CI {}", confidence_level(alpha), interval(ends))
+    format!("{} % CI {}", confidence_level(alpha), ends_in_words(ends))
+}
+
+/// The ends of a confidence interval: `0.10 to 0.30`.
+pub(crate) fn ends_in_words(ends: (f64, f64)) -> String {
+    format!("{} to {}", by_interval(ends.0, ends), by_interval(ends.1, ends))
 }
 
 /// The end of a note on things that were left out, if there are any.

@@ -10,6 +10,7 @@
 //! centimetres.
 
 mod data;
+mod decimals;
 mod diagram;
 mod error;
 mod export;
@@ -28,6 +29,9 @@ mod text;
 mod theme;
 
 pub use data::{Column, Data, Values};
+pub use decimals::{
+    ERRORS, column_decimals, decimals_by_interval, fixed, is_estimate, row_decimals,
+};
 pub use diagram::{Diagram, DiagramEdge, DiagramNode, Drawing};
 pub use error::FigureError;
 pub use export::{pdf, png};

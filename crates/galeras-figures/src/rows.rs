@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use strum::VariantArray as _;
 
 use crate::data::{Column, Data, Values};
+use crate::decimals::{decimals_by_interval, fixed};
 use crate::error::FigureError;
-use crate::scale::{count, number};
+use crate::scale::{count, grouped, number};
 use crate::spec::{Kind, Role, Scale, Spec, Takes, Use};
 use crate::text::visible;
 
@@ -42,7 +43,13 @@ impl Row {
     /// A number of the row with its interval, as text.
     pub(crate) fn words(&self, value: f64) -> String {
         match self.interval {
-            Some((low, high)) => format!("{} [{}, {}]", number(value), number(low), number(high)),
+            Some((low, high)) => {
+                let shown = |x| match decimals_by_interval((low, high)) {
+                    Some(decimals) => grouped(&fixed(x, decimals)),
+                    None => number(x),
+                };
+                format!("{} [{}, {}]", shown(value), shown(low), shown(high))
+            }
             None => number(value),
         }
     }
@@ -140,9 +147,14 @@ impl Table {
     }
 
     /// The number of rows, with the numbers of groups in words, and the rows left out.
-    pub(crate) fn counted(&self, groups: &str) -> String {
-        let left = self.left_out().map(|left| format!("; {left}"));
-        format!("n = {}{groups}{}", count(self.rows.len()), left.unwrap_or_default())
+    pub(crate) fn counted(&self, kind: Kind, groups: &str) -> String {
+        let left = self.left_out().map(|left| format!("; {left}")).unwrap_or_default();
+        let n = count(self.rows.len());
+        match kind.rows {
+            None => format!("n = {n}{groups}{left}"),
+            Some((one, _)) if self.rows.len() == 1 => format!("{n} {one}{groups}{left}"),
+            Some((_, many)) => format!("{n} {many}{groups}{left}"),
+        }
     }
 
     /// The number of panels, at least one.
@@ -230,7 +242,14 @@ impl Source<'_> {
         match self.columns.iter().find(is_it).map(|(_, column)| &column.values) {
             None => Vec::new(),
             Some(Values::Texts(texts)) => {
-                texts.iter().flatten().filter(|t| seen.insert(*t)).cloned().collect()
+                let texts = texts.iter().flatten().filter(|t| seen.insert(*t)).cloned();
+                let mut names: Vec<String> = texts.collect();
+                let is_control = |name: &String| name.eq_ignore_ascii_case("control");
+                let control = names.iter().position(is_control);
+                if let Some(at) = control.filter(|_| self.spec.control_first) {
+                    names[..=at].rotate_right(1);
+                }
+                names
             }
             Some(Values::Numbers(numbers)) => {
                 let mut all: Vec<f64> =

@@ -208,7 +208,7 @@ pub(crate) fn percent(share: f64) -> String {
 }
 
 /// Digits in groups of three, from ten thousand on, with a true minus.
-fn grouped(text: &str) -> String {
+pub(crate) fn grouped(text: &str) -> String {
     let (sign, rest) = match text.strip_prefix('-') {
         Some(rest) if rest.bytes().any(|b| (b'1'..=b'9').contains(&b)) => ("−", rest),
         Some(rest) => ("", rest),

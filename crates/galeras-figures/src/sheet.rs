@@ -132,12 +132,13 @@ impl<'a> Sheet<'a> {
         given.clone().or_else(|| self.column_label(role))
     }
 
-    /// The name and the unit of the column of a role.
+    /// The name of the column of a role as words, and its unit.
     pub(crate) fn column_label(&self, role: Role) -> Option<String> {
         let column = self.data.column(self.spec.column(role)?)?;
+        let name = column.name.replace('_', " ");
         Some(match &column.unit {
-            Some(unit) => format!("{} ({unit})", column.name),
-            None => column.name.clone(),
+            Some(unit) => format!("{name} ({unit})"),
+            None => name,
         })
     }
 
@@ -164,7 +165,7 @@ impl<'a> Sheet<'a> {
         let mut x = MARGIN;
         self.svg.open("legend");
         if let Some(name) = self.spec.column(Role::Color) {
-            let label = Label::fit(name, SIZE, most, 1);
+            let label = Label::fit(&name.replace('_', " "), SIZE, most, 1);
             let at = (x, top + line / 2.0);
             self.svg.label_beside(&label, at, Anchor::Start, self.look.soft);
             x += label.width + 12.0;
@@ -416,7 +417,7 @@ impl<'a> Sheet<'a> {
             let each: Vec<String> = self.table.colors.iter().enumerate().map(of).collect();
             groups = format!(" ({})", each.join(", "));
         }
-        caption.push(format!("{}.", self.table.counted(&groups)));
+        caption.push(format!("{}.", self.table.counted(self.spec.kind, &groups)));
         if self.table.half > 0 {
             let (rows, have, are) = match self.table.half {
                 1 => ("row", "has", "is"),

@@ -7,7 +7,7 @@ use crate::kinds::KINDS;
 use crate::sheet::Sheet;
 use crate::terminal::Screen;
 use crate::text::visible;
-use crate::theme::GROUPS as GROUP_LOOKS;
+use crate::theme::{GROUPS as GROUP_LOOKS, Look};
 
 /// The role of a column in a figure.
 #[derive(
@@ -97,6 +97,8 @@ pub struct Kind {
     pub(crate) groups: usize,
     /// The most rows.
     pub(crate) marks: usize,
+    /// A row and rows in words, where a row sums up many; otherwise the caption has `n = 3`.
+    pub(crate) rows: Option<(&'static str, &'static str)>,
     pub(crate) draw: fn(&mut Sheet<'_>) -> Result<(), FigureError>,
     /// Draws with characters in so many lines, if the kind can be drawn so.
     pub(crate) draw_text: Option<fn(&Sheet<'_>, &mut Screen, usize)>,
@@ -114,6 +116,7 @@ impl Kind {
         names: 0,
         groups: GROUP_LOOKS,
         marks: 100_000_000,
+        rows: None,
         draw: |_| Ok(()),
         draw_text: None,
     };
@@ -191,6 +194,13 @@ pub enum Theme {
     Print,
 }
 
+impl Theme {
+    /// The colour of the ground.
+    pub fn ground(self) -> &'static str {
+        Look::of(Some(self)).ground
+    }
+}
+
 /// How numbers become places on an axis.
 #[derive(
     Clone,
@@ -258,6 +268,8 @@ pub struct Spec {
     pub height: Option<f64>,
     /// The colours; light without.
     pub theme: Option<Theme>,
+    /// The category `control` comes before the others, which it is compared with.
+    pub control_first: bool,
 }
 
 impl Spec {

@@ -45,7 +45,7 @@ pub fn terminal(
         screen.lines.push(crop(&visible(title), columns));
     }
     draw_text(&sheet, &mut screen, rows);
-    screen.lines.push(crop(&table.counted(""), columns));
+    screen.lines.push(crop(&table.counted(spec.kind, ""), columns));
     Ok(screen.lines.join("\n") + "\n")
 }
 

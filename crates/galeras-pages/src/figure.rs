@@ -3,6 +3,7 @@
 //! An SVG is shown as an image, not as part of the document: browsers run no script of an image
 //! and load nothing for it, and its ids and styles stay its own.
 
+use galeras_figures::Theme;
 use minijinja::context;
 use minijinja::value::Serde;
 
@@ -33,6 +34,7 @@ pub(crate) fn figure(parts: &mut Parts, block: &FigureBlock) -> Result<Markup, P
         "figure.html",
         context! {
             light => light,
+            is_dark => block.svg.contains(Theme::Dark.ground()),
             size => svg_size(&block.svg).map(Serde),
             alt => &block.alt,
             name => name,

@@ -1,5 +1,6 @@
 //! Tables: numbers under each other, sorted and copied by the page's script.
 
+use galeras_figures::{column_decimals, fixed, is_estimate, row_decimals};
 use minijinja::value::Serde;
 use minijinja::{Value, context};
 use serde_json::Value as Json;
@@ -24,10 +25,15 @@ pub(crate) fn table(parts: &mut Parts, block: &TableBlock) -> Result<Markup, Pag
         .enumerate()
         .map(|(at, column)| ColumnFormat::new(column, rows.iter().filter_map(|row| row.get(at))))
         .collect();
-    let body = rows.iter().enumerate().map(|(at, row)| {
+    let decimals = row_decimals(rows.len(), |name, row| {
+        let at = block.columns.iter().position(|column| column.name == name)?;
+        rows[row].get(at)?.as_f64()
+    });
+    let body = rows.iter().zip(decimals).enumerate().map(|(at, (row, decimals))| {
         let link = block.row_links.get(at).filter(|link| is_within(link));
         let cell = |(at, column): (usize, &ColumnFormat<'_>)| {
-            column.cell(parts, row.get(at).unwrap_or(&Json::Null))
+            let decimals = decimals.filter(|_| is_estimate(&column.column.name));
+            column.cell(parts, row.get(at).unwrap_or(&Json::Null), decimals)
         };
         let cells: Value = columns.iter().enumerate().map(cell).collect();
         context! { cells => cells, link => link }
@@ -83,8 +89,9 @@ fn is_within(link: &str) -> bool {
 struct ColumnFormat<'a> {
     column: &'a TableColumn,
     is_number: bool,
-    /// The decimals of floating-point numbers that make them comparable.
-    decimals: usize,
+    /// The decimals of floating-point numbers, if they are of one order of magnitude; else each has
+    /// its own.
+    decimals: Option<usize>,
 }
 
 impl<'a> ColumnFormat<'a> {
@@ -102,7 +109,7 @@ impl<'a> ColumnFormat<'a> {
             .iter()
             .any(|start| column.data_type.starts_with(start));
         let is_number = others == 0 && (!numbers.is_empty() || named);
-        Self { column, is_number, decimals: decimals(&numbers) }
+        Self { column, is_number, decimals: column_decimals(&numbers) }
     }
 
     fn head(&self) -> Value {
@@ -113,10 +120,11 @@ impl<'a> ColumnFormat<'a> {
         }
     }
 
-    fn cell(&self, parts: &Parts, value: &Json) -> Value {
+    /// A cell, a number of which has these decimals, or else those of the column.
+    fn cell(&self, parts: &Parts, value: &Json, decimals: Option<usize>) -> Value {
         let text = match value {
             Json::Null => return context! { kind => "none", is_number => self.is_number },
-            Json::Number(_) => return self.number_cell(value),
+            Json::Number(_) => return number_cell(value, decimals.or(self.decimals)),
             Json::String(text) => text.clone(),
             other => other.to_string(),
         };
@@ -130,46 +138,25 @@ impl<'a> ColumnFormat<'a> {
             text => parts.label(&text),
         }
     }
-
-    fn number_cell(&self, value: &Json) -> Value {
-        let text = match (value.as_u64(), value.as_i64(), value.as_f64()) {
-            (Some(_), _, _) => grouped(&value.to_string()),
-            (None, Some(whole), _) => format!("−{}", grouped(&whole.unsigned_abs().to_string())),
-            (None, None, Some(float)) => self.float(float),
-            (None, None, None) => value.to_string(),
-        };
-        let raw = Some(value.to_string()).filter(|raw| *raw != text);
-        context! { kind => "number", raw => raw, text => text }
-    }
-
-    fn float(&self, value: f64) -> String {
-        let size = value.abs();
-        // A number that these decimals would change by more than half a per cent has its own
-        // decimals.
-        let unit = 10.0_f64.powi(self.decimals as i32);
-        let is_lossy = ((size * unit).round() / unit - size).abs() > 0.005 * size;
-        if !size.is_finite() || size >= 1e9 || is_lossy {
-            return number(value);
-        }
-        let decimals = self.decimals;
-        let sign = if value < 0.0 { "−" } else { "" };
-        let text = format!("{size:.decimals$}");
-        let (whole, part) = text.split_at(text.find('.').unwrap_or(text.len()));
-        format!("{sign}{}{part}", grouped(whole))
-    }
 }
 
-/// The decimals with which the largest of `sizes` has four significant digits, or fewer if none
-/// needs as many.
-fn decimals(sizes: &[f64]) -> usize {
-    let largest = sizes.iter().copied().filter(|size| size.is_finite()).fold(0.0, f64::max);
-    let places = if largest > 0.0 { largest.log10().floor() as i32 + 1 } else { 0 };
-    let most = (4 - places).clamp(0, 4) as usize;
-    let needed = |size: &f64| {
-        let text = format!("{size:.most$}");
-        text.split_once('.').map_or(0, |(_, part)| part.trim_end_matches('0').len())
+fn number_cell(value: &Json, decimals: Option<usize>) -> Value {
+    let text = match (value.as_u64(), value.as_i64(), value.as_f64()) {
+        (Some(_), _, _) => grouped(&value.to_string()),
+        (None, Some(whole), _) => format!("−{}", grouped(&whole.unsigned_abs().to_string())),
+        (None, None, Some(float)) => with_decimals(float, decimals),
+        (None, None, None) => value.to_string(),
     };
-    sizes.iter().map(needed).max().unwrap_or(0)
+    let raw = Some(value.to_string()).filter(|raw| *raw != text);
+    context! { kind => "number", raw => raw, text => text }
+}
+
+fn with_decimals(value: f64, decimals: Option<usize>) -> String {
+    let Some(decimals) = decimals.filter(|_| value.abs() < 1e9) else { return number(value) };
+    let text = fixed(value, decimals);
+    let (sign, size) = text.strip_prefix('-').map_or(("", text.as_str()), |size| ("−", size));
+    let (whole, part) = size.split_at(size.find('.').unwrap_or(size.len()));
+    format!("{sign}{}{part}", grouped(whole))
 }
 
 fn grouped(digits: &str) -> String {

@@ -7,8 +7,9 @@ use minijinja::{Value, context};
 use serde_json::Value as Json;
 
 use crate::code::{code, comparison};
+use crate::figure::figure;
 use crate::markdown::markdown;
-use crate::model::{CodeLanguage, Labelled, TableBlock};
+use crate::model::{CodeLanguage, FigureBlock, Labelled, TableBlock};
 use crate::page::{PageError, PageFrame, PageLink, page};
 use crate::parts::Parts;
 use crate::table::table;
@@ -120,6 +121,8 @@ pub struct RowParts {
     pub links: Vec<PageLink>,
     /// Short values by column.
     pub facts: Vec<Labelled>,
+    /// Pictures.
+    pub pictures: Vec<FigureBlock>,
     /// Long texts.
     pub texts: Vec<RowText>,
     /// The tables that have the row, and the rows it was made from.
@@ -147,6 +150,10 @@ fn link(of: &PageLink) -> Option<Value> {
 }
 
 fn row_parts(parts: &mut Parts, row: &RowParts) -> Result<Markup, PageError> {
+    let mut pictures: Vec<Value> = Vec::new();
+    for picture in &row.pictures {
+        pictures.push(figure(parts, picture)?.into());
+    }
     let mut texts: Vec<Value> = Vec::new();
     for RowText { text, other, language } in &row.texts {
         let html = match other {
@@ -161,6 +168,7 @@ fn row_parts(parts: &mut Parts, row: &RowParts) -> Result<Markup, PageError> {
             links => row.links.iter().filter_map(link).collect::<Value>(),
             facts => Serde(&row.facts),
             chars => parts.limits.cell_chars,
+            pictures => pictures,
             texts => texts,
             trace => row.trace.iter().filter_map(link).collect::<Value>(),
         },

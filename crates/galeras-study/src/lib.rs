@@ -9,4 +9,6 @@ pub mod sharing;
 mod surveyed;
 pub mod view;
 
-pub use surveyed::{Surveyed, TableError, columns_for_people, step_graph, table_name};
+pub use surveyed::{
+    Surveyed, TableError, by_importance, columns_for_people, step_graph, table_name,
+};

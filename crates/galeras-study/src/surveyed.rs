@@ -208,8 +208,33 @@ pub fn table_name(step: &str, port: &str) -> String {
     if port == MAIN { step.to_string() } else { format!("{step}.{port}") }
 }
 
-/// The columns of a table for people: first its key, then the columns of the step, then those of
-/// its input.
+/// Columns that tell rows of one data point apart.
+const ARMS: &[&str] = &["treatment", "model", "baseline", "sample"];
+
+/// Columns of statistics, the most important first: a narrow screen has no room for all.
+const STATISTICS: &[&str] =
+    &["mean", "estimate", "effect", "ci_low", "ci_high", "p_value", "p_adjusted", "p_adj", "n"];
+
+/// These columns of a table with an interval, the most important statistics first. A query has the
+/// order that its author chose.
+pub fn by_importance<'a>(plan: &Plan, input: &Input, names: &[&'a str]) -> Vec<&'a str> {
+    let is_query = |step: usize| plan.steps[step].operator.descriptor().name == "sql";
+    let rank = |name: &str| STATISTICS.iter().position(|known| *known == name);
+    let first = names.iter().position(|name| rank(name).is_some());
+    let (true, Some(first)) = (names.contains(&"ci_low"), first) else { return names.to_vec() };
+    if input.tables.iter().any(|table| is_query(table.step)) {
+        return names.to_vec();
+    }
+    let mut order = names[..first].to_vec();
+    let mut rest = names[first..].to_vec();
+    // Those of no rank stay in their order.
+    rest.sort_by_key(|name| rank(name).unwrap_or(STATISTICS.len()));
+    order.append(&mut rest);
+    order
+}
+
+/// The columns of a table for people: first its key and those that tell the rows of a data point
+/// apart, then the columns of the step, then those of its input.
 pub fn columns_for_people(plan: &Plan, input: &Input) -> Vec<String> {
     let mut order: Vec<&str> = Vec::new();
     let mut known: HashSet<&str> = HashSet::new();
@@ -219,7 +244,9 @@ pub fn columns_for_people(plan: &Plan, input: &Input) -> Vec<String> {
         known.extend(inputs.iter().flat_map(|input| input.schema.names()));
     }
     order.extend(input.schema.key.iter().map(String::as_str));
-    order.extend(input.schema.names().filter(|name| !known.contains(name)));
+    order.extend(ARMS);
+    let own: Vec<&str> = input.schema.names().filter(|name| !known.contains(name)).collect();
+    order.extend(by_importance(plan, input, &own));
     order.extend(input.schema.names());
     let mut placed = HashSet::new();
     order.retain(|name| input.schema.field(name).is_some() && placed.insert(*name));

@@ -56,8 +56,8 @@ pub use schema::json_schema;
 pub use source::{Position, Source, SourceSpan, Span};
 pub use spec::{
     Assert, AssertKind, AssertSeverity, BudgetSpec, Cells, Contract, From, KnownPart, Output,
-    Param, ParamType, Reference, RemoteSpec, ReportPart, ReportSection, ReportSpec, SchemaField,
-    StepKind, StepRef, StepSpec, TableView, Text, Workflow,
+    PaperSpec, Param, ParamType, Reference, RemoteSpec, ReportPart, ReportSection, ReportSpec,
+    SchemaField, StepKind, StepRef, StepSpec, TableView, Text, Workflow,
 };
 pub use substitute::{Scope, substitute_code, substitute_node};
 pub use suggest::did_you_mean;

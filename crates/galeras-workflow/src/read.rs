@@ -238,7 +238,8 @@ impl WorkflowReader<'_> {
         Some(ReportPart::Table(key.parse().ok()?, self.reference(value)?))
     }
 
-    fn section_columns(&mut self, node: &Node) -> Vec<Text> {
+    /// The columns under the key `columns`.
+    pub(super) fn section_columns(&mut self, node: &Node) -> Vec<Text> {
         let names = node
             .get("columns")
             .and_then(|value| self.list(value, ("`columns`", "a list of columns"), 0));

@@ -12,29 +12,37 @@ use super::node::{Node, Value};
 use super::reader::{WorkflowReader, describe};
 use super::source::Span;
 use super::spec::{
-    Assert, AssertKind, AssertSeverity, Contract, From, Output, Reference, SchemaField, StepKind,
-    StepSpec, Text,
+    Assert, AssertKind, AssertSeverity, Contract, From, Output, PaperSpec, Reference, SchemaField,
+    StepKind, StepSpec, Text,
 };
 use crate::code::Code;
 
 const STEP_KEYS: [&str; 8] =
     ["op", "uses", "from", "with", "matrix", "schema", "assert", "description"];
 const ASSERT_OPTIONS: [&str; 2] = ["severity", "port"];
-const OUTPUT_KEYS: [&str; 6] = ["from", "path", "column", "shape", "rows", "show"];
-const OUTPUT_SUFFIXES: [&str; 9] =
-    [".parquet", ".jsonl", ".json", ".csv", ".txt", ".svg", ".png", ".pdf", ".html"];
+const OUTPUT_KEYS: [&str; 12] = [
+    "from", "path", "column", "shape", "rows", "show", "columns", "digits", "caption", "label",
+    "bold", "pivot",
+];
+/// The keys of tables for papers.
+const PAPER_KEYS: [&str; 6] = ["columns", "digits", "caption", "label", "bold", "pivot"];
+const OUTPUT_SUFFIXES: [&str; 11] =
+    [".parquet", ".jsonl", ".json", ".csv", ".tex", ".md", ".txt", ".svg", ".png", ".pdf", ".html"];
 /// The form of an output's path.
 pub const OUTPUT_PATH_HELP: &str = "an output is a file below `--out`, as in \
-    `folder/name.parquet`: rows are written as .parquet, .jsonl, .json or .csv; the text in a \
-    `column` of a table of one row as .txt, .json, .svg or .html; a figure as .svg, .png or .pdf";
+    `folder/name.parquet`: rows are written as .parquet, .jsonl, .json or .csv; a table for a \
+    paper as .tex or .md; the text in a `column` of a table of one row as .txt, .json, .svg or \
+    .html; a figure as .svg, .png or .pdf";
 
 /// Files that tools obey in any folder, of those that can be written, in small letters: a workflow
 /// must not leave a script for `npm install` or a rule for a compiler behind.
-const CONFIGURATION_FILES: [&str; 24] = [
+const CONFIGURATION_FILES: [&str; 27] = [
+    "agents.md",
     "angular.json",
     "app.json",
     "biome.json",
     "bower.json",
+    "claude.md",
     "cmakelists.txt",
     "cmakepresets.json",
     "compile_commands.json",
@@ -42,6 +50,7 @@ const CONFIGURATION_FILES: [&str; 24] = [
     "constraints.txt",
     "deno.json",
     "firebase.json",
+    "gemini.md",
     "jsconfig.json",
     "lerna.json",
     "npm-shrinkwrap.json",
@@ -451,14 +460,66 @@ impl WorkflowReader<'_> {
         };
         let (column, shape) = (word("column")?, word("shape")?);
         let rows = node.get("rows").and_then(|value| self.rows(value));
+        let paper = self.paper(node);
         let show = node.get("show").is_some_and(|value| {
             if value.as_bool().is_none() {
                 self.wrong_type(value, "`show`", "true or false");
             }
             value.as_bool() == Some(true)
         });
-        let (from, path, span) = (from?, path?, node.span);
-        Some(Output { name, from, path, column, shape, rows, show, span })
+        let (from, path) = (from?, path?);
+        Some(Output { name, from, path, column, shape, rows, paper, show, span: node.span })
+    }
+
+    fn paper(&mut self, node: &Node) -> PaperSpec {
+        let is_paper = |(key, _): &(Node, Node)| {
+            let value = key.as_str().filter(|key| PAPER_KEYS.contains(key))?;
+            Some(Text { value: value.to_owned(), span: key.span })
+        };
+        PaperSpec {
+            first: node.as_map().unwrap_or_default().iter().find_map(is_paper),
+            columns: self.section_columns(node),
+            digits: node.get("digits").and_then(|value| match value.as_i64() {
+                Some(digits @ 0..=12) => usize::try_from(digits).ok(),
+                _ => {
+                    self.wrong_type(value, "`digits`", "a number of decimals from 0 to 12");
+                    None
+                }
+            }),
+            caption: self.optional_fixed_text(node, "caption"),
+            label: self.optional_fixed_text(node, "label"),
+            bold: node.get("bold").map_or_else(Vec::new, |value| self.bold(value)),
+            pivot: node.get("pivot").and_then(|value| self.pivot(value)),
+        }
+    }
+
+    fn bold(&mut self, node: &Node) -> Vec<(Text, Text)> {
+        let Some(entries) = node.as_map() else {
+            self.wrong_type(node, "`bold`", "a mapping from columns to `max` or `min`");
+            return Vec::new();
+        };
+        let entry = |(column, best): &(Node, Node)| {
+            let column = self.fixed_text(column, "the name of a column")?;
+            let best = self.fixed_text(best, "the best number of a column")?;
+            if !["max", "min"].contains(&best.value.as_str()) {
+                let message = "the best number of a column is its `max` or its `min`";
+                self.fail(Code::WrongValue, message, best.span, "");
+                return None;
+            }
+            Some((column, best))
+        };
+        entries.iter().filter_map(entry).collect()
+    }
+
+    fn pivot(&mut self, node: &Node) -> Option<(Text, Text)> {
+        let wanted = "a mapping with `columns` and `values`, which name columns";
+        self.mapping(node, ("`pivot`", wanted), &["columns", "values"])?;
+        let help = "as in `pivot: { columns: treatment, values: mean }`";
+        let mut name = |key: &str| {
+            let value = self.required(node, ("`pivot`", key), node.span, help)?;
+            self.fixed_text(value, "the name of a column")
+        };
+        Some((name("columns")?, name("values")?))
     }
 
     fn output_path(&mut self, node: &Node) -> Option<Node> {

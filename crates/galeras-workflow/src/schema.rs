@@ -242,9 +242,9 @@ fn frame_definitions() -> Value {
             "properties": {
                 "from": { "$ref": "#/$defs/reference" },
                 "path": {
-                    "description": "A relative path that ends in .parquet, .jsonl, .json or .csv (with `column` in .txt, .json, .svg or .html; of a figure in .svg, .png or .pdf).",
+                    "description": "A relative path that ends in .parquet, .jsonl, .json or .csv, or, for a paper, in .tex or .md (with `column` in .txt, .json, .svg or .html; of a figure in .svg, .png or .pdf).",
                     "type": "string",
-                    "pattern": r"(\.(parquet|jsonl|json|csv|txt|svg|png|pdf|html)|\}\}\s*)$",
+                    "pattern": r"(\.(parquet|jsonl|json|csv|tex|md|txt|svg|png|pdf|html)|\}\}\s*)$",
                 },
                 "column": {
                     "description": "The text column of a table of one row whose value is the file, as it is.",
@@ -255,6 +255,40 @@ fn frame_definitions() -> Value {
                     "enum": ["galeras"],
                 },
                 "rows": rows("How many rows the table must have; at least 1 unless written otherwise."),
+                "columns": {
+                    "description": "Of a .tex or .md file: the columns, in this order.",
+                    "type": "array",
+                    "items": { "type": "string" },
+                },
+                "digits": {
+                    "description": "Of a .tex or .md file: the decimals of its numbers; else those of standard errors.",
+                    "type": "integer",
+                    "minimum": 0,
+                    "maximum": 12,
+                },
+                "caption": {
+                    "description": "The caption of a .tex or .md file.",
+                    "type": "string",
+                },
+                "label": {
+                    "description": "The label of a .tex file.",
+                    "type": "string",
+                },
+                "bold": {
+                    "description": "Of a .tex or .md file: columns whose largest or smallest number is bold; with `pivot` that of each row.",
+                    "type": "object",
+                    "additionalProperties": { "enum": ["max", "min"] },
+                },
+                "pivot": {
+                    "description": "Of a .tex or .md file: a column for each value of one column, with the values of another.",
+                    "type": "object",
+                    "required": ["columns", "values"],
+                    "additionalProperties": false,
+                    "properties": {
+                        "columns": { "type": "string" },
+                        "values": { "type": "string" },
+                    },
+                },
                 "show": {
                     "description": "Print the table on standard output at the end of a run.",
                     "type": "boolean",

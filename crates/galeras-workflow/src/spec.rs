@@ -352,10 +352,31 @@ pub struct Output {
     pub shape: Option<Text>,
     /// The number of rows that the table must have, as in `assert`.
     pub rows: Option<AssertKind>,
+    /// How it is set in a paper.
+    pub paper: PaperSpec,
     /// The table is also printed at the end of a run.
     pub show: bool,
     /// The value under the key.
     pub span: Span,
+}
+
+/// How a table is set in a paper: the keys of `.tex` and `.md` outputs.
+#[derive(Debug, Clone, Default)]
+pub struct PaperSpec {
+    /// The first of these keys, if there is one.
+    pub first: Option<Text>,
+    /// The columns, in this order; all if empty.
+    pub columns: Vec<Text>,
+    /// The decimals of numbers with a fraction.
+    pub digits: Option<usize>,
+    /// The caption.
+    pub caption: Option<Text>,
+    /// The label in LaTeX.
+    pub label: Option<Text>,
+    /// Columns whose best number is bold, with `max` or `min`.
+    pub bold: Vec<(Text, Text)>,
+    /// The column whose values become columns, and the one whose values are in them.
+    pub pivot: Option<(Text, Text)>,
 }
 
 /// `report`: the content of a study's page, in order.

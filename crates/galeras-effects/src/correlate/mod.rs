@@ -22,7 +22,7 @@ use crate::columns::{LabelCodes, NONE, is_missing_text, label};
 use crate::shared_columns::{self as columns, Answer, NoNumber, found, reason_of, status_of};
 use crate::step::{Analysis, BoundAnalysis, required, resolved};
 use crate::words::{ci, left_out};
-use galeras_base::prose::{count, four_digits, p_equals, thousands};
+use galeras_base::prose::{by_interval, count, four_digits, p_equals, thousands};
 use galeras_causal::{
     ColumnRef, Correlation, CorrelationMethod, clustered_correlation, correlation, dense,
 };
@@ -106,7 +106,7 @@ impl TypedOperator for CorrelateOperator {
 
     const DESCRIPTOR: Descriptor = Descriptor {
         name: "correlate",
-        version: 3,
+        version: 4,
         grain: Grain::of::<BoundAnalysis<CorrelateAnalysis>, _>(),
         effect: Effect::Pure,
         inputs: InputPorts::One,
@@ -371,9 +371,12 @@ fn correlation_row(
     let what = format!("{} of {outcome} and {variable}", args.method.in_a_sentence());
     let note = match &result {
         Ok(correlation) => {
-            let covered = match correlation.interval {
-                Some(ends) => format!("{}, ", ci(args.alpha, ends)),
-                None => String::new(),
+            let (coefficient, covered) = match correlation.interval {
+                Some(ends) => (
+                    by_interval(correlation.coefficient, ends),
+                    format!("{}, ", ci(args.alpha, ends)),
+                ),
+                None => (four_digits(correlation.coefficient), String::new()),
             };
             let row = format!("row without one of the two{or_cluster} is");
             let rows = format!("rows without one of the two{or_cluster} are");
@@ -383,8 +386,7 @@ fn correlation_row(
                 None => String::new(),
             };
             format!(
-                "{what}: {} ({covered}p {}, n = {}{in_clusters}).{left_out}",
-                four_digits(correlation.coefficient),
+                "{what}: {coefficient} ({covered}p {}, n = {}{in_clusters}).{left_out}",
                 p_equals(correlation.p_value),
                 thousands(correlation.n)
             )

@@ -33,7 +33,7 @@ impl TypedOperator for MixedOperator {
 
     const DESCRIPTOR: Descriptor = Descriptor {
         name: "mixed",
-        version: 3,
+        version: 4,
         grain: Grain::of::<BoundAnalysis<MixedAnalysis>, _>(),
         effect: Effect::Pure,
         inputs: InputPorts::One,

@@ -12,7 +12,8 @@ use crate::shared_columns::{
 use crate::step::table;
 use crate::words::{ci, left_out};
 use galeras_base::prose::{
-    count, degrees_of_freedom, four_digits, name_list, p_equals, significant, thousands,
+    by_interval, count, degrees_of_freedom, four_digits, name_list, p_equals, significant,
+    thousands,
 };
 use galeras_causal::{Estimate, MixedFamily, MixedFit};
 use galeras_operator::small_table::{
@@ -329,7 +330,7 @@ fn fixed_rows(args: &Args, model: &OutcomeModel, fitted: &FittedModel) -> Vec<Fi
         let common = column.map_or_else(String::new, |column| common_note(fitted, &column.name));
         let note = format!(
             "{what} {} ({}, p {}, {test}); {phrase}{common}",
-            four_digits(estimate.value),
+            by_interval(estimate.value, ends),
             ci(args.alpha, ends),
             p_equals(estimate.p_value())
         );

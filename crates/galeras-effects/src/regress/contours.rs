@@ -7,7 +7,7 @@ use crate::shared_columns::{
     self as columns, Answer, IntervalEstimate, NoNumber, found, reason_of, status_of,
 };
 use crate::words::ci;
-use galeras_base::prose::four_digits;
+use galeras_base::prose::by_interval;
 use galeras_causal::{Benchmarks, ConfounderStrength, Estimate, Refusal, with_confounder};
 use galeras_operator::small_table::{TableColumn, TableRow, number, text};
 
@@ -93,12 +93,15 @@ pub(super) fn contour_rows(cx: &SetContext<'_>, comparison: &Comparison) -> Vec<
     };
     let words = |refusal: Refusal| columns::named(&refusal, &set.names);
     let sentence = |of: &str, found: &Result<Estimate, String>| match found {
-        Ok(estimate) => format!(
-            "With a confounder {of}, the effect on {} in a linear regression would be {} ({}).",
-            comparison.outcome,
-            four_digits(estimate.value),
-            ci(args.alpha, estimate.interval(args.alpha))
-        ),
+        Ok(estimate) => {
+            let ends = estimate.interval(args.alpha);
+            format!(
+                "With a confounder {of}, the effect on {} in a linear regression would be {} ({}).",
+                comparison.outcome,
+                by_interval(estimate.value, ends),
+                ci(args.alpha, ends)
+            )
+        }
         Err(reason) => format!("With a confounder {of}: {reason}."),
     };
     let mut rows = Vec::new();

@@ -9,9 +9,9 @@ use super::frame::{AnalysisFrame, CovariateColumns, LabelCodes, covariate_column
 use crate::shared_columns::{
     self as columns, Answer, IntervalEstimate, NoNumber, found, reason_of, status_of,
 };
-use crate::words::{infinite, left_out};
+use crate::words::{ends_in_words, infinite, left_out};
 use galeras_base::prose::{
-    confidence_level, count, degrees_of_freedom, four_digits, interval, name_list, p_equals,
+    by_interval, confidence_level, count, degrees_of_freedom, four_digits, name_list, p_equals,
     thousands,
 };
 use galeras_causal::{
@@ -321,6 +321,7 @@ impl<'a> DoseAnalysis<'a> {
                 let note = format!("{treatment} {here} is the reference.");
                 return row(point.dose, Err(NoNumber::not_applicable(reason)), note);
             };
+            let ends = effect.interval(self.args.alpha);
             let note = format!(
                 "Natural cubic spline of {treatment} with {} knots, {treatment} {here} against \
                  {reference} on {} in {} rows{}: {} ({kind} SE {}, {} % pointwise CI {}; p {}).{}",
@@ -328,10 +329,10 @@ impl<'a> DoseAnalysis<'a> {
                 self.outcome,
                 thousands(self.doses.len()),
                 self.phrase(),
-                four_digits(effect.value),
+                by_interval(effect.value, ends),
                 four_digits(effect.standard_error),
                 confidence_level(self.args.alpha),
-                interval(effect.interval(self.args.alpha)),
+                ends_in_words(ends),
                 p_equals(effect.p_value()),
                 self.left_out(),
             );

@@ -6,7 +6,7 @@ use super::estimators::pairs::UnitPairs;
 use super::frame::gather;
 use crate::shared_columns::{self as columns, Answer, NoNumber, found, reason_of, status_of};
 use crate::words::ci;
-use galeras_base::prose::{four_digits, name_list};
+use galeras_base::prose::{by_interval, name_list};
 use galeras_causal::{
     Dominance, OneSided, Refusal, Standardised, dense, dominance, dominance_within,
     standardised_difference, standardised_pairs,
@@ -130,7 +130,8 @@ pub(super) fn effect_sizes(
         let what = format!("{words} of {treatment} against {control} on {}", comparison.outcome);
         let mut note = match &size {
             Ok(size) => {
-                format!("{what}: {} ({}).", four_digits(size.value), ci(args.alpha, size.interval))
+                let value = by_interval(size.value, size.interval);
+                format!("{what}: {value} ({}).", ci(args.alpha, size.interval))
             }
             Err(reason) => format!("{what}: refused, because {reason}."),
         };

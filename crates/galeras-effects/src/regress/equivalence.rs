@@ -14,7 +14,7 @@ use super::estimate_table::EstimateEntry;
 use super::estimators::{DIFFERENCE, OLS, PAIRED};
 use crate::shared_columns::{self as columns, Answer, NoNumber, found, reason_of, status_of};
 use crate::words::ci;
-use galeras_base::prose::{four_digits, p_equals};
+use galeras_base::prose::{by_interval, confidence_level, p_equals};
 use galeras_causal::OneSided;
 use galeras_operator::Entry;
 use galeras_operator::small_table::{TableColumn, TableRow, number, text};
@@ -338,18 +338,18 @@ fn note(args: &Args, entry: &EstimateEntry, margin: &MarginTest) -> String {
     let Contrast { treatment, control } = &entry.contrast;
     let what = format!("{treatment} against {control} on {}", entry.outcome);
     let estimate = match &margin.estimate {
-        Ok(estimate) => four_digits(*estimate),
+        Ok(estimate) => *estimate,
         Err(none) => return format!("Equivalence of {what}: refused, because {}.", none.reason()),
     };
     let Some(ends) = margin.interval else {
         return format!("Equivalence of {what}: no interval, because alpha is not below 0.5.");
     };
-    let effect = format!("{estimate} ({})", ci(2.0 * args.alpha, ends));
+    let effect = format!("{} ({})", by_interval(estimate, ends), ci(2.0 * args.alpha, ends));
     let excluded = match margin.excluded() {
         Some(excluded) => format!(
-            " Effects beyond ±{} are excluded at the {} level.",
-            four_digits(excluded),
-            args.alpha
+            " Effects beyond ±{} are excluded at the {} % level by one-sided tests.",
+            by_interval(excluded, ends),
+            confidence_level(1.0 - args.alpha)
         ),
         None => String::new(),
     };

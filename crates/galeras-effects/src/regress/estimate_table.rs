@@ -8,7 +8,9 @@ use super::estimators::{EffectEstimate, Estimator, Measure, PAIRED};
 use super::refuters::Refutation;
 use crate::shared_columns::{self as columns, Answer, NoNumber, reason_of, status_of};
 use crate::words::{ci, left_out};
-use galeras_base::prose::{degrees_of_freedom, four_digits, name_list, p, p_equals, thousands};
+use galeras_base::prose::{
+    by_interval, degrees_of_freedom, four_digits, name_list, p, p_equals, thousands,
+};
 use galeras_causal::Estimate;
 use galeras_operator::Entry;
 use galeras_operator::small_table::{
@@ -97,7 +99,8 @@ pub(super) fn refused_effects(entries: &[EstimateEntry]) -> Vec<String> {
                 let Contrast { treatment, control } = &entry.contrast;
                 let outcome = &entry.outcome;
                 Some(format!(
-                    "no effect of `{treatment}` against `{control}` on `{outcome}`: {reason}"
+                    "the effect of `{treatment}` against `{control}` on `{outcome}` is not \
+                     estimated: {reason}"
                 ))
             }
             _ => None,
@@ -278,12 +281,13 @@ fn note(args: &Args, entry: &EstimateEntry) -> String {
         Some(adjusted) => format!(", {}-adjusted p {}", args.adjust, p_equals(adjusted)),
         None => String::new(),
     };
+    let ends = effect.interval(args.alpha);
     let mut text = format!(
         "{what} ({}) in {size}{adjusted}: {measure}{} ({error}{}; {test}p \
          {}{adjusted_p}).",
         effect.estimand.to_uppercase(),
-        four_digits(effect.value()),
-        ci(args.alpha, effect.interval(args.alpha)),
+        by_interval(effect.value(), ends),
+        ci(args.alpha, ends),
         p_equals(effect.p_value()),
     );
     for remark in &effect.remarks {
@@ -311,13 +315,11 @@ impl TableRow for SummaryRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
         columns::outcome(|row| &row.outcome),
         columns::treatment(|row| &row.treatment),
-        number("estimate", "the effect, to four digits", |row| row.estimate),
-        number("ci_low", "lower end of the interval, not adjusted, to four digits", |row| {
+        number("estimate", "the effect", |row| row.estimate),
+        number("ci_low", "lower end of the interval, which is not adjusted", |row| {
             Some(row.interval?.0)
         }),
-        number("ci_high", "upper end of the interval, not adjusted, to four digits", |row| {
-            Some(row.interval?.1)
-        }),
+        number("ci_high", "upper end", |row| Some(row.interval?.1)),
         text("p_adj", "the adjusted p-value, to two digits", |row| &row.p_adjusted),
         count_of(
             "n",
@@ -349,16 +351,11 @@ impl SummaryRow {
             },
             control: control.clone(),
             measure: effect.map_or(entry.estimator.measure, |effect| effect.measure),
-            estimate: effect.map(|effect| rounded(effect.value(), 4)),
-            interval: interval.map(|(low, high)| (rounded(low, 4), rounded(high, 4))),
+            estimate: effect.map(EffectEstimate::value),
+            interval,
             p_adjusted: entry.p_adjusted.map_or_else(String::new, p),
             n: entry.size().0,
             status: status_of(&entry.answer),
         }
     }
-}
-
-/// A number to so many significant digits.
-pub(super) fn rounded(x: f64, digits: usize) -> f64 {
-    format!("{x:.*e}", digits - 1).parse().unwrap_or(x)
 }

@@ -6,7 +6,7 @@ use super::comparison::arm_values;
 use super::estimators::{EffectEstimate, EstimationSample, EstimatorSpec, Measure};
 use super::sensitivity::SensitivityMeasures;
 use crate::words::ci;
-use galeras_base::prose::{confidence_level, four_digits};
+use galeras_base::prose::{by_interval, confidence_level, four_digits};
 use galeras_causal::{
     EValue, Refusal, RiskRatio, evalue_difference, evalue_ratio, pooled_deviation,
 };
@@ -49,7 +49,7 @@ fn of_estimated_ratio(measures: &mut SensitivityMeasures<'_>, effect: &EffectEst
         Ok(evalue) => evalue,
         Err(reason) => return measures.refused("evalue", "evalue", reason),
     };
-    let note = format!("{what}: {} ({}).", four_digits(ratio), ci(alpha, ends));
+    let note = format!("{what}: {} ({}).", by_interval(ratio, ends), ci(alpha, ends));
     measures.add("evalue", "risk_ratio", Ok(ratio), note);
     of_ratio(measures, &evalue, &confidence_level(alpha));
 }
@@ -103,11 +103,9 @@ fn of_risks(measures: &mut SensitivityMeasures<'_>, effect: &EffectEstimate) {
         let note = format!("The share of rows with {outcome} under {arm}: {}.", four_digits(risk));
         measures.add("evalue", measure, Ok(risk), note);
     }
-    let note = format!(
-        "The risk ratio: {} ({}).",
-        four_digits(risks.ratio),
-        ci(args.alpha, risks.interval(args.alpha)),
-    );
+    let ends = risks.interval(args.alpha);
+    let note =
+        format!("The risk ratio: {} ({}).", by_interval(risks.ratio, ends), ci(args.alpha, ends));
     measures.add("evalue", "risk_ratio", Ok(risks.ratio), note);
     of_ratio(measures, &evalue, &confidence_level(args.alpha));
 }

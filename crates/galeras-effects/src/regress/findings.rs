@@ -4,14 +4,14 @@ use super::args::Args;
 use super::comparison::Contrast;
 use super::effect_sizes::EffectSizes;
 use super::equivalence::MarginTest;
-use super::estimate_table::{EstimateEntry, rounded};
+use super::estimate_table::EstimateEntry;
 use super::estimators::{EffectEstimate, Measure};
 use crate::shared_columns::{self as columns, status_of};
 use crate::words::ci;
-use galeras_base::prose::{confidence_level, four_digits, name_list, p, p_equals, thousands};
+use galeras_base::prose::{by_interval, confidence_level, name_list, p, p_equals, thousands};
 use galeras_operator::small_table::{TableColumn, TableRow, count_of, number, text};
 
-/// A row of the port `findings`: numbers of four digits.
+/// A row of the port `findings`.
 pub(super) struct FindingRow {
     outcome: String,
     contrast: Contrast,
@@ -32,13 +32,13 @@ impl TableRow for FindingRow {
     const COLUMNS: &'static [TableColumn<Self>] = &[
         columns::outcome(|row| &row.outcome),
         columns::treatment(|row| &row.contrast.treatment),
-        number("estimate", "the effect, to four digits", |row| row.estimate),
+        number("estimate", "the effect", |row| row.estimate),
         number("ci_low", "lower end of its confidence interval, which is not adjusted", |row| {
             Some(row.interval?.0)
         }),
         number("ci_high", "upper end", |row| Some(row.interval?.1)),
         text("p_adj", "the adjusted p-value, to two digits", |row| &row.p_adjusted),
-        number("a12", "Vargha and Delaney's A12, to three digits", |row| row.a12),
+        number("a12", "Vargha and Delaney's A12, to three decimals", |row| row.a12),
         columns::verdict(|row| row.verdict),
         columns::status(|row| row.status),
         count_of("n", "pairs where these are compared, else rows", "rows", |row| row.n),
@@ -70,28 +70,32 @@ impl FindingRow {
         margin: &MarginTest,
         remarks: &str,
     ) -> Self {
-        let four = |(low, high)| (rounded(low, 4), rounded(high, 4));
         let effect = entry.effect();
         let a12 = effect.and(sizes.dominance.as_ref().ok());
         Self {
             outcome: entry.outcome.clone(),
             contrast: entry.contrast.clone(),
-            estimate: effect.map(|effect| rounded(effect.value(), 4)),
-            interval: effect.map(|effect| four(effect.interval(args.alpha))),
+            estimate: effect.map(EffectEstimate::value),
+            interval: effect.map(|effect| effect.interval(args.alpha)),
             p_adjusted: entry.p_adjusted.map_or_else(String::new, p),
-            a12: a12.map(|found| rounded(found.a12(), 3)),
+            a12: a12.map(|found| thousandths(found.a12())),
             a12_interval: a12.map(|found| {
                 let (low, high) = found.a12_interval(args.alpha);
-                (rounded(low, 3), rounded(high, 3))
+                (thousandths(low), thousandths(high))
             }),
             verdict: margin.verdict(args, entry),
-            excluded: excluded(args, entry).map(|excluded| rounded(excluded, 4)),
+            excluded: excluded(args, entry),
             p_margin: margin.p_adjusted,
             n: entry.size().0,
             status: status_of(&entry.answer),
             sentence: sentence(args, entry, sizes, margin, remarks),
         }
     }
+}
+
+/// A probability to three decimals.
+fn thousandths(x: f64) -> f64 {
+    (1000.0 * x).round() / 1000.0
 }
 
 /// The finding in a sentence.
@@ -195,22 +199,19 @@ fn direction(args: &Args, entry: &EstimateEntry, effect: &EffectEstimate) -> Str
     let shown = entry.p_adjusted.is_some_and(|p| p <= args.alpha);
     let (value, measure) = (effect.value(), effect.measure);
     let verb = if value > measure.null() { "raised" } else { "lowered" };
+    let number = |x: f64| by_interval(x, effect.interval(args.alpha));
     match (shown, measure.is_difference()) {
         (true, true) => {
-            format!("{treatment} {verb} {outcome} by {}{against}", four_digits(value.abs()))
+            format!("{treatment} {verb} {outcome} by {}{against}", number(value.abs()))
         }
         (true, false) => {
-            format!(
-                "{treatment} {verb} {outcome}{against}: {} {}",
-                measure.words(),
-                four_digits(value)
-            )
+            format!("{treatment} {verb} {outcome}{against}: {} {}", measure.words(), number(value))
         }
         (false, difference) => {
             let words = if difference { String::new() } else { format!("{} ", measure.words()) };
             format!(
                 "No effect of {treatment}{against} on {outcome} was shown: {words}{}",
-                four_digits(value)
+                number(value)
             )
         }
     }
@@ -219,14 +220,15 @@ fn direction(args: &Args, entry: &EstimateEntry, effect: &EffectEstimate) -> Str
 /// The tests against the margin, as the end of the sentence, each with its level.
 fn margin_clause(args: &Args, entry: &EstimateEntry, margin: &MarginTest) -> String {
     let (Some(words), Some(p)) = (margin.margin_in_words(), margin.p_adjusted) else {
-        return match excluded(args, entry) {
-            Some(excluded) => format!(
-                "; an effect beyond ±{} is excluded ({} % CI)",
-                four_digits(excluded),
-                confidence_level(args.alpha)
-            ),
-            None => String::new(),
-        };
+        // An effect that is shown is not one that could be excluded.
+        let is_shown = entry.p_adjusted.is_some_and(|p| p <= args.alpha);
+        let excluded = excluded(args, entry).filter(|_| !is_shown).zip(entry.effect());
+        return excluded.map_or_else(String::new, |(excluded, effect)| {
+            format!(
+                "; the interval excludes an effect beyond ±{}",
+                by_interval(excluded, effect.interval(args.alpha))
+            )
+        });
     };
     let what = match margin.lower_is_better() {
         None => format!("an effect beyond {words}"),

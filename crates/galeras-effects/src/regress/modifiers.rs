@@ -10,7 +10,7 @@ use crate::shared_columns::{
     self as columns, Answer, IntervalEstimate, NoNumber, found, reason_of, status_of,
 };
 use crate::words::{ci, left_out};
-use galeras_base::prose::{count, four_digits, name_list, p_equals};
+use galeras_base::prose::{by_interval, count, four_digits, name_list, p_equals};
 use galeras_causal::{
     ColumnRef, Estimate, Modification, ModifierGroup, Refusal, dense, interaction, modification,
     overlap_interaction,
@@ -145,13 +145,14 @@ fn level_rows(context: &ModifierContext<'_>) -> Result<Vec<ModifierRow>, String>
             standard_error: slope.standard_error / fit.deviation,
             ..slope
         };
+        let ends = effect.interval(args.alpha);
         let note = format!(
             "The effect on {} is larger by {} where `{modifier}` is {level} than where it is \
              {} ({}, p {}{}).",
             comparison.outcome,
-            four_digits(effect.value),
+            by_interval(effect.value, ends),
             found.base,
-            ci(args.alpha, effect.interval(args.alpha)),
+            ci(args.alpha, ends),
             p_equals(effect.p_value()),
             adjustment_phrase(set),
         );
@@ -211,11 +212,12 @@ impl ModifierContext<'_> {
     /// The change of the effect per standard deviation, and the effect in groups.
     fn slope_rows(&self, fit: &ModifierFit) -> Vec<ModifierRow> {
         let (slope, modifier) = (fit.modification.estimate, self.modifier);
+        let ends = slope.interval(self.cx.args.alpha);
         let note = format!(
             "The effect on {} changes by {} per standard deviation of `{modifier}` ({}, p {}{}).{}",
             self.comparison.outcome,
-            four_digits(slope.value),
-            ci(self.cx.args.alpha, slope.interval(self.cx.args.alpha)),
+            by_interval(slope.value, ends),
+            ci(self.cx.args.alpha, ends),
             p_equals(slope.p_value()),
             adjustment_phrase(self.cx.set),
             left_out_sentence(self.cx.set, fit.left_out)
@@ -247,12 +249,15 @@ impl ModifierContext<'_> {
         let weighted =
             args.estimand == EstimandName::Ato && set.units.is_none() && !set.names.is_empty();
         let answer = match &effect {
-            Ok(effect) => format!(
-                "the effect {}is {} ({})",
-                if weighted { "in the overlap of both arms " } else { "" },
-                four_digits(effect.value),
-                ci(args.alpha, effect.interval(args.alpha))
-            ),
+            Ok(effect) => {
+                let ends = effect.interval(args.alpha);
+                format!(
+                    "the effect {}is {} ({})",
+                    if weighted { "in the overlap of both arms " } else { "" },
+                    by_interval(effect.value, ends),
+                    ci(args.alpha, ends)
+                )
+            }
             Err(reason) => format!("no effect is given, because {reason}"),
         };
         let note = format!("{which} ({size}), {answer}.");

@@ -8,7 +8,7 @@ use super::evalue::evalue;
 use super::robustness::of_secondary_ols;
 use crate::shared_columns::{self as columns, Answer, NoNumber, found, reason_of, status_of};
 use crate::words::ci;
-use galeras_base::prose::{four_digits, thousands};
+use galeras_base::prose::{by_interval, four_digits, thousands};
 use galeras_causal::{
     CorrelationMethod, SignedRanks, correlation, difference_in_means, location, minimum_detectable,
     paired_gain, relative,
@@ -157,14 +157,14 @@ fn power(measures: &mut SensitivityMeasures<'_>, effect: &EffectEstimate) {
     if let Ok(shared) =
         correlation(&pairs.treatment, &pairs.control, CorrelationMethod::Pearson, args.alpha)
     {
-        let interval = match shared.interval.filter(|_| set.clusters.is_none()) {
-            Some(ends) => format!(" ({})", ci(args.alpha, ends)),
-            None => String::new(),
+        let shown = match shared.interval.filter(|_| set.clusters.is_none()) {
+            Some(ends) => {
+                format!("{} ({})", by_interval(shared.coefficient, ends), ci(args.alpha, ends))
+            }
+            None => four_digits(shared.coefficient),
         };
-        let note = format!(
-            "The outcomes of a data point under both arms have a correlation of {}{interval}.",
-            four_digits(shared.coefficient)
-        );
+        let note =
+            format!("The outcomes of a data point under both arms have a correlation of {shown}.");
         measures.add("power", "correlation_of_arms", Ok(shared.coefficient), note);
     }
     // Welch's standard error knows no clusters, so that there is nothing to compare with.

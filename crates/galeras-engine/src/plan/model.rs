@@ -11,6 +11,7 @@ use url::Url;
 
 use super::cell::Cell;
 use galeras_chat::{SpendingLimit, Usd};
+use galeras_display::PaperTable;
 use galeras_operator::{
     Access, BoundStep, MAIN, Operator, Port, Registration, ServerAddress, TableSchema,
 };
@@ -414,6 +415,8 @@ pub enum OutputFormat {
     Json,
     /// Comma-separated values with a header line.
     Csv,
+    /// A table for a paper: `.tex`, `.md`.
+    Paper(PaperTable),
     /// The value of one column of a table of one row, unchanged: `.txt`, `.json`, `.svg`, `.html`.
     Text {
         /// The column.

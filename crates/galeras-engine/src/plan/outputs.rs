@@ -17,11 +17,12 @@ use super::model::{
     PlannedSection,
 };
 use super::params::scope;
+use galeras_display::{Best, PaperMarkup, PaperTable, Pivot};
 use galeras_operator::table_digest::type_name;
 use galeras_sql::session::OutputShape;
 use galeras_workflow::code::Code;
 use galeras_workflow::{
-    AssertKind, Diagnostic, OUTPUT_PATH_HELP, Output, ReportPart, ReportSection, Source,
+    AssertKind, Diagnostic, OUTPUT_PATH_HELP, Output, PaperSpec, ReportPart, ReportSection, Source,
     SourceSpan, Span, TableView, Text, output_path_problem, quote, substitute_node,
 };
 
@@ -66,12 +67,15 @@ impl Expander {
                 return None;
             }
             (_, Some(column)) => {
-                let problem = format!("a .{suffix} file always has all columns");
+                let problem = format!("a .{suffix} file is not the text of one `column`");
                 let problem = site.error(Code::ConflictingKeys, problem, column.span);
-                let help = "`column` is for .txt, .json, .svg, .png, .pdf and .html files";
+                let help = "`column` is for .txt, .json, .svg, .png, .pdf and .html files, and \
+                            `columns` for .tex and .md files";
                 self.diagnostics.push(problem.with_help(help));
                 return None;
             }
+            ("tex", None) => OutputFormat::Paper(paper_table(output, PaperMarkup::Latex)),
+            ("md", None) => OutputFormat::Paper(paper_table(output, PaperMarkup::Markdown)),
             ("parquet", None) => OutputFormat::Parquet,
             ("jsonl", None) => OutputFormat::Jsonl,
             ("json", None) => OutputFormat::Json,
@@ -104,7 +108,8 @@ impl Expander {
             self.diagnostics.push(problem.with_help("a step with `op: figure` draws one"));
             return None;
         }
-        if let Some(problem) = column_problem(source, output, &input) {
+        let problem = column_problem(source, output, &input);
+        if let Some(problem) = problem.or_else(|| paper_problem(source, output, &format, &input)) {
             self.diagnostics.push(problem);
             return None;
         }
@@ -175,6 +180,61 @@ fn column_problem(source: &Arc<Source>, output: &Output, input: &Input) -> Optio
         }
         Some(_) => None,
     }
+}
+
+/// The table of a `.tex` or `.md` file.
+fn paper_table(output: &Output, markup: PaperMarkup) -> PaperTable {
+    let PaperSpec { columns, digits, caption, label, bold, pivot, .. } = &output.paper;
+    let label = label.as_ref().map_or_else(
+        || format!("tab:{}", output.name.value),
+        |label| {
+            label.value.replace(|c: char| !c.is_ascii_alphanumeric() && !":-_.".contains(c), "-")
+        },
+    );
+    let best = |(column, best): &(Text, Text)| {
+        (column.value.clone(), if best.value == "min" { Best::Min } else { Best::Max })
+    };
+    PaperTable {
+        markup,
+        columns: columns.iter().map(|column| column.value.clone()).collect(),
+        digits: *digits,
+        caption: caption.as_ref().map(|caption| caption.value.clone()),
+        label,
+        bold: bold.iter().map(best).collect(),
+        pivot: pivot.as_ref().map(|(columns, values)| Pivot {
+            columns: columns.value.clone(),
+            values: values.value.clone(),
+        }),
+    }
+}
+
+/// The problem with the keys of a table for a paper, if they have one.
+fn paper_problem(
+    source: &Arc<Source>,
+    output: &Output,
+    format: &OutputFormat,
+    input: &Input,
+) -> Option<Diagnostic> {
+    let paper = &output.paper;
+    let first = paper.first.as_ref()?;
+    if !matches!(format, OutputFormat::Paper(_)) {
+        let message = format!("{} is for .tex and .md files", quote(&first.value));
+        let problem = Diagnostic::error(Code::ConflictingKeys, message, source, first.span);
+        return Some(problem.with_help("files for programs have all columns and all digits"));
+    }
+    if paper.pivot.is_some() && paper.columns.is_empty() {
+        let message = "a pivot needs `columns`, which tell its rows apart";
+        let problem = Diagnostic::error(Code::MissingKey, message, source, first.span);
+        return Some(problem.with_help("as in `columns: [outcome]`"));
+    }
+    let pivot = paper.pivot.iter().flat_map(|(columns, values)| [columns, values]);
+    let bold = paper.bold.iter().map(|(column, _)| column);
+    let mut named = paper.columns.iter().chain(bold).chain(pivot);
+    let unknown = |column: &&Text| input.schema.field(&column.value).is_none();
+    let column = named.find(unknown).filter(|_| !input.schema.open)?;
+    let message = format!("there is no column {}", quote(&column.value));
+    let problem = Diagnostic::error(Code::UnknownColumn, message, source, column.span);
+    Some(problem.with_suggestion(&column.value, input.schema.names()))
 }
 
 const SENTENCE: &str = "sentence";

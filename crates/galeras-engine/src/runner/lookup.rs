@@ -130,7 +130,8 @@ fn compare(step: &PlannedStep, before: &Manifest, now: &StepKey) -> (Reason, Opt
     differences("", &old.args, &new.args, &mut changes);
     if !changes.is_empty() {
         let lines = changes.iter().map(|(path, old, new)| {
-            format!("with.{path}: {} → {} ({})", shown(old), shown(new), step.place_of(path))
+            let (old, new) = changed_parts(old, new);
+            format!("with.{path}: {old} → {new} ({})", step.place_of(path))
         });
         return (Reason::ArgChanged, Some(lines.collect::<Vec<_>>().join("; ")));
     }
@@ -185,15 +186,34 @@ fn differences(path: &str, old: &Value, new: &Value, out: &mut Vec<(String, Valu
     }
 }
 
-/// A value shortened for a line.
-fn shown(value: &Value) -> String {
-    const WIDTH: usize = 60;
-    let text = value.to_string();
-    if text.chars().count() <= WIDTH {
-        return text;
+/// Two values for a line: long ones from shortly before the first character that differs. Texts keep
+/// their quotes, within which a narrow screen crops more than [`LONGEST_VALUE`].
+fn changed_parts(old: &Value, new: &Value) -> (String, String) {
+    let (old_text, new_text) = (old.to_string(), new.to_string());
+    let shared = old_text.chars().zip(new_text.chars()).take_while(|(a, b)| a == b).count();
+    (part(old, &old_text, shared), part(new, &new_text, shared))
+}
+
+/// The most characters of a value.
+const LONGEST_VALUE: usize = 38;
+
+/// The characters before the first that differs.
+const BEFORE_CHANGE: usize = 12;
+
+/// The part of a JSON text that begins shortly before the character at `change`.
+fn part(value: &Value, text: &str, change: usize) -> String {
+    let chars: Vec<char> = text.chars().collect();
+    if chars.len() <= LONGEST_VALUE {
+        return text.to_string();
     }
-    let head: String = text.chars().take(WIDTH).collect();
-    format!("{head}…")
+    let quote = if value.is_string() { "\"" } else { "" };
+    let (first, end) = (quote.len(), chars.len() - quote.len());
+    let room = LONGEST_VALUE - 2;
+    let start = change.saturating_sub(BEFORE_CHANGE).min(end.saturating_sub(room)).max(first);
+    let stop = (start + room).min(end);
+    let part: String = chars[start..stop].iter().collect();
+    let mark = |is_cut: bool| if is_cut { "…" } else { "" };
+    format!("{quote}{}{part}{}{quote}", mark(start > first), mark(stop < end))
 }
 
 #[cfg(test)]
@@ -210,5 +230,20 @@ mod tests {
         differences("", &old, &new, &mut changes);
         let paths: Vec<&str> = changes.iter().map(|c| c.0.as_str()).collect();
         assert_eq!(paths, ["rules[0].check", "m"]);
+    }
+
+    #[test]
+    fn long_values_are_shown_where_they_differ() {
+        let text = |end: &str| json!(format!("{}{end}", "nloc > 1 AND ".repeat(10)));
+        let (old, new) = changed_parts(&text("complexity < 5"), &text("complexity < 9"));
+        assert_eq!(old, "\"… > 1 AND nloc > 1 AND complexity < 5\"");
+        assert_eq!(new, "\"… > 1 AND nloc > 1 AND complexity < 9\"");
+        // A change in the middle has text at both sides.
+        let text = |word: &str| json!(format!("{}{word}{}", "a".repeat(50), "b".repeat(50)));
+        let (old, new) = changed_parts(&text("X"), &text("Y"));
+        let expected = |word: &str| format!("\"…{}{word}{}…\"", "a".repeat(12), "b".repeat(23));
+        assert_eq!((old, new), (expected("X"), expected("Y")));
+        let (old, new) = changed_parts(&json!(0.65), &json!(0.7));
+        assert_eq!((old.as_str(), new.as_str()), ("0.65", "0.7"));
     }
 }

@@ -27,7 +27,7 @@ use crate::plan::{
 };
 use galeras_base::digest::{Digest, table_digest};
 use galeras_base::scratch::{WholeFile, make_folder};
-use galeras_display::{TableFormat, TableWriter};
+use galeras_display::{TableFormat, TableWriter, write_paper_table};
 use galeras_operator::event::{EventSink, RunEvent, RunStatus};
 use galeras_operator::table_digest::TableHasher;
 use galeras_operator::{Reads, StepError, is_virtual};
@@ -248,6 +248,7 @@ impl OutputWriter<'_> {
                     origin(self.plan, output, table);
                 key["origin"] = json!([workflow, file, step, port]);
             }
+            OutputFormat::Paper(paper) => key["paper"] = json!(format!("{paper:?}")),
             OutputFormat::Jsonl | OutputFormat::Json | OutputFormat::Csv => {}
         }
         Ok(Digest::of_json(&key))
@@ -429,6 +430,18 @@ pub async fn export_table(
             }
             writer.close()?;
             exported
+        }
+        OutputFormat::Paper(paper) => {
+            let mut batches = Vec::new();
+            while let Some(batch) = rows.next().await? {
+                batches.push(batch);
+            }
+            let written = write_paper_table(&mut out, &batches, &schema, paper);
+            written.map_err(|error| match error.kind() {
+                io::ErrorKind::InvalidData => RunError::Rows(error.to_string()),
+                _ => error.into(),
+            })?;
+            origin(rows)?
         }
         OutputFormat::Jsonl | OutputFormat::Json | OutputFormat::Csv => {
             let format = match &output.format {

@@ -28,6 +28,7 @@ impl Kind {
         along: Role::X,
         names: 200,
         marks: 2000,
+        rows: Some(("estimate", "estimates")),
         draw,
         draw_text: Some(terminal::forest),
         ..Kind::BASE
@@ -47,6 +48,7 @@ impl Kind {
             PANELS,
         ],
         options: &["reference", "x_label", "y_label"],
+        rows: Some(("difference", "differences")),
         ..Kind::FOREST
     };
 }

@@ -30,7 +30,17 @@ fn a_forest_has_its_estimates_between_their_ends() {
     assert!(mark.abs_diff((left + right) / 2) <= 1, "{drawn}");
     let (zero, hollow) = (at(lines[1], '│'), at(lines[1], '○'));
     assert!(zero.abs_diff(left) <= 1 && (left - hollow).abs_diff(mark - left) <= 1, "{drawn}");
-    assert!(lines[0].ends_with("1 [0, 2]") && lines[1].ends_with("−1"));
+    assert!(lines[0].ends_with("1.00 [0.00, 2.00]") && lines[1].ends_with("−1"));
+    // A row is an estimate from many data points.
+    assert!(drawn.ends_with("2 estimates\n"), "{drawn}");
+    // What others are compared with comes first, unless the order of the rows is meant.
+    let data = table("e | o\n1 | T1\n2 | control").unwrap();
+    let spec = samples::spec(Kind::FOREST, "x=e, y=o");
+    for (control_first, first) in [(true, "control"), (false, "T1")] {
+        let spec = Spec { control_first, ..spec.clone() };
+        let drawn = terminal(&spec, &data, 60, 20, false).unwrap();
+        assert!(drawn.trim_start().starts_with(first), "{drawn}");
+    }
 }
 
 #[test]

@@ -41,7 +41,8 @@ pub(super) struct Args {
     #[serde(default)]
     pub(super) label: Option<String>,
     /// The columns that the rows are taken in the order of, such as the stages of a funnel or the
-    /// lines of a forest plot; the key's order without. A `-` in front: the largest first.
+    /// lines of a forest plot; without, the key's order, and a category `control` first. A `-` in
+    /// front: the largest first.
     #[serde(default)]
     pub(super) order_by: Vec<String>,
     /// Where the line of reference is: no effect, a target.
@@ -165,6 +166,7 @@ impl Args {
             width: self.width,
             height: self.height,
             theme: Theme::from_str(<&str>::from(self.theme)).ok(),
+            control_first: self.order_by.is_empty(),
             ..Spec::new(self.kind())
         }
     }

@@ -30,7 +30,7 @@ impl TypedOperator for FigureOperator {
 
     const DESCRIPTOR: Descriptor = Descriptor {
         name: "figure",
-        version: 1,
+        version: 2,
         grain: Grain::of::<BoundFigure, _>(),
         effect: Effect::Pure,
         inputs: InputPorts::One,

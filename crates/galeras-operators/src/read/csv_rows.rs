@@ -1,9 +1,23 @@
 //! Splits a CSV file into rows with their lines, and values with a flag for quotes. Only quotes
 //! distinguish an empty text from a missing value, and no reader of the libraries reports them.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Cursor, Read};
+use std::io::{BufRead, Cursor, Read};
 use std::path::Path;
+
+use super::formats::buffered;
+
+/// How values are separated, and which texts are missing values.
+#[derive(Clone, Debug)]
+pub(super) struct CsvDialect {
+    pub(super) delimiter: u8,
+    pub(super) null_values: Vec<String>,
+}
+
+impl Default for CsvDialect {
+    fn default() -> Self {
+        Self { delimiter: b',', null_values: Vec::new() }
+    }
+}
 
 #[derive(Default)]
 pub(super) struct CsvRow {
@@ -38,6 +52,13 @@ impl CsvRow {
         })
     }
 
+    /// The same, and `None` for a text without quotes that stands for a missing value.
+    pub(super) fn values_but(&self, null_values: &[String]) -> impl Iterator<Item = Option<&str>> {
+        self.values().zip(&self.values).map(move |(text, (_, _, quoted))| {
+            text.filter(|text| *quoted || !null_values.iter().any(|null| null == text))
+        })
+    }
+
     fn end_value(&mut self, quoted: bool) {
         let start = self.values.last().map_or(0, |(_, end, _)| end + 1);
         self.values.push((start, self.bytes.len(), quoted));
@@ -50,6 +71,7 @@ pub(super) struct CsvRows {
     line: u64,
     /// A carriage return ended the previous row: a line feed after it belongs to it.
     returned: bool,
+    delimiter: u8,
 }
 
 /// The position of the reader in a value.
@@ -63,12 +85,11 @@ enum Place {
 }
 
 impl CsvRows {
-    pub(super) fn open(file: &Path) -> Result<Self, String> {
-        let file = File::open(file).map_err(|e| e.to_string())?;
-        Self::new(BufReader::with_capacity(1 << 16, file))
+    pub(super) fn open(file: &Path, delimiter: u8) -> Result<Self, String> {
+        Self::new(buffered(file)?, delimiter)
     }
 
-    fn new(mut reader: impl BufRead + Send + 'static) -> Result<Self, String> {
+    fn new(mut reader: impl BufRead + Send + 'static, delimiter: u8) -> Result<Self, String> {
         // The byte order mark of Windows programs.
         let mut head = Vec::new();
         (&mut reader).take(3).read_to_end(&mut head).map_err(|e| e.to_string())?;
@@ -76,7 +97,7 @@ impl CsvRows {
             head.clear();
         }
         let reader = Box::new(Cursor::new(head).chain(reader));
-        Ok(Self { reader, line: 1, returned: false })
+        Ok(Self { reader, line: 1, returned: false, delimiter })
     }
 
     /// Reads the next row; false if there is none.
@@ -87,6 +108,7 @@ impl CsvRows {
         row.bytes.clear();
         row.values.clear();
         row.line = self.line;
+        let delimiter = self.delimiter;
         let (mut place, mut begun, mut opened) = (Place::Start, false, self.line);
         loop {
             let bytes = self.reader.fill_buf().map_err(|e| e.to_string())?;
@@ -122,7 +144,7 @@ impl CsvRows {
                         continue;
                     }
                     Place::Plain => {
-                        let end = |b: &u8| matches!(b, b',' | b'\n' | b'\r');
+                        let end = |b: &u8| *b == delimiter || matches!(b, b'\n' | b'\r');
                         let run = rest.iter().position(end).unwrap_or(rest.len());
                         row.bytes.extend_from_slice(rest.get(..run).unwrap_or_default());
                         at += run;
@@ -134,7 +156,7 @@ impl CsvRows {
                 }
                 at += 1;
                 match (byte, place) {
-                    (b',', _) => {
+                    (byte, _) if byte == delimiter => {
                         row.end_value(place == Place::Closed);
                         place = Place::Start;
                     }
@@ -203,6 +225,8 @@ fn checked(row: &CsvRow) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::BufReader;
+
     use super::*;
 
     type Row = (u64, Vec<Option<String>>);
@@ -210,7 +234,7 @@ mod tests {
     fn of(text: &str) -> Result<Vec<Row>, String> {
         let all = |size: usize| {
             let text = Cursor::new(text.as_bytes().to_vec());
-            let mut rows = CsvRows::new(BufReader::with_capacity(size, text))?;
+            let mut rows = CsvRows::new(BufReader::with_capacity(size, text), b',')?;
             let (mut row, mut all) = (CsvRow::default(), Vec::new());
             while rows.next(&mut row)? {
                 all.push((row.line, row.values().map(|v| v.map(str::to_owned)).collect()));
@@ -240,7 +264,7 @@ mod tests {
     fn a_row_without_an_end_is_refused_before_the_file_has_one() {
         let refused = |head: &'static str, rest: u8| {
             let endless = head.as_bytes().chain(std::io::repeat(rest));
-            let mut rows = CsvRows::new(BufReader::with_capacity(1 << 16, endless)).unwrap();
+            let mut rows = CsvRows::new(BufReader::with_capacity(1 << 16, endless), b',').unwrap();
             let mut row = CsvRow::default();
             rows.next(&mut row).unwrap();
             rows.next(&mut row).unwrap_err()

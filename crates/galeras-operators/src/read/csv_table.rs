@@ -12,7 +12,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::streaming::PartitionStream;
 
-use super::csv_rows::{CsvRow, CsvRows};
+use super::csv_rows::{CsvDialect, CsvRow, CsvRows};
 use super::csv_values::{GuessedType, typed};
 use super::types::DeclaredTypes;
 use galeras_operator::worker_threads::on_thread;
@@ -23,8 +23,12 @@ use galeras_sql::session::{MAX_COLUMNS, too_many_columns, two_columns};
 ///
 /// # Errors
 /// The problem with the file, in words, with the line.
-pub(super) fn csv_schema(file: &Path, declared: &DeclaredTypes) -> Result<Schema, String> {
-    let mut reader = TextReader::open(file)?;
+pub(super) fn csv_schema(
+    file: &Path,
+    dialect: &CsvDialect,
+    declared: &DeclaredTypes,
+) -> Result<Schema, String> {
+    let mut reader = TextReader::open(file, dialect)?;
     let known: Vec<Option<&FieldRef>> = reader.names.iter().map(|n| declared.get(n)).collect();
     let mut guesses: Vec<GuessedType> = known.iter().map(|_| GuessedType::default()).collect();
     while let Some(rows) = reader.next()? {
@@ -47,15 +51,21 @@ pub(super) fn csv_schema(file: &Path, declared: &DeclaredTypes) -> Result<Schema
     Ok(Schema::new(fields.collect::<Result<Vec<FieldRef>, String>>()?))
 }
 
-pub(super) fn csv_table(file: &Path, schema: Schema) -> DataFusionResult<Arc<StreamingTable>> {
+pub(super) fn csv_table(
+    file: &Path,
+    dialect: &CsvDialect,
+    schema: Schema,
+) -> DataFusionResult<Arc<StreamingTable>> {
     let schema = Arc::new(schema);
-    let rows = CsvPartition { file: file.to_path_buf(), schema: Arc::clone(&schema) };
+    let (file, dialect) = (file.to_path_buf(), dialect.clone());
+    let rows = CsvPartition { file, dialect, schema: Arc::clone(&schema) };
     Ok(Arc::new(StreamingTable::try_new(schema, vec![Arc::new(rows)])?))
 }
 
 #[derive(Debug)]
 struct CsvPartition {
     file: PathBuf,
+    dialect: CsvDialect,
     schema: SchemaRef,
 }
 
@@ -69,8 +79,10 @@ impl PartitionStream for CsvPartition {
     fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
         let mut stream = RecordBatchReceiverStream::builder(Arc::clone(&self.schema), QUEUE);
         let (sender, file, schema) = (stream.tx(), self.file.clone(), Arc::clone(&self.schema));
+        let dialect = self.dialect.clone();
         let read = move || -> DataFusionResult<()> {
-            let mut reader = TextReader::open(&file).map_err(DataFusionError::Execution)?;
+            let mut reader =
+                TextReader::open(&file, &dialect).map_err(DataFusionError::Execution)?;
             while let Some(rows) = reader.next().map_err(DataFusionError::Execution)? {
                 let batch = rows.typed(&schema).map_err(DataFusionError::Execution)?;
                 if sender.blocking_send(Ok(batch)).is_err() {
@@ -111,11 +123,13 @@ const BYTES: usize = 16 << 20;
 struct TextReader {
     rows: CsvRows,
     names: Vec<String>,
+    null_values: Vec<String>,
 }
 
 impl TextReader {
-    fn open(file: &Path) -> Result<Self, String> {
-        let (mut rows, mut row) = (CsvRows::open(file)?, CsvRow::default());
+    fn open(file: &Path, dialect: &CsvDialect) -> Result<Self, String> {
+        let rows = CsvRows::open(file, dialect.delimiter)?;
+        let (mut rows, mut row) = (rows, CsvRow::default());
         loop {
             if !rows.next(&mut row)? {
                 return Err("the file is empty".into());
@@ -132,7 +146,7 @@ impl TextReader {
         let mut known = HashSet::new();
         match names.iter().find(|name| !known.insert(name.as_str())) {
             Some(twice) => Err(two_columns(twice)),
-            None => Ok(Self { rows, names }),
+            None => Ok(Self { rows, names, null_values: dialect.null_values.clone() }),
         }
     }
 
@@ -153,7 +167,7 @@ impl TextReader {
                     columns.len()
                 ));
             }
-            for (column, value) in columns.iter_mut().zip(row.values()) {
+            for (column, value) in columns.iter_mut().zip(row.values_but(&self.null_values)) {
                 column.append_option(value);
             }
             lines.push(row.line);

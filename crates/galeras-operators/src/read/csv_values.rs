@@ -38,6 +38,20 @@ pub(super) struct GuessedType {
     far: bool,
     /// The first whole number that is not exact as a float, and its line.
     long: Option<(u64, String)>,
+    /// The first text that often stands for a missing value, and its line.
+    marker: Option<(u64, String)>,
+}
+
+/// Texts that programs write for a missing value.
+const MISSING_MARKERS: &[&str] =
+    &["#N/A", "-", "N/A", "NA", "NULL", "None", "n/a", "na", "none", "null", "?"];
+
+/// What to do about a text that may stand for a missing value.
+fn marker_help(name: &str, marker: &str) -> String {
+    format!(
+        "; if it stands for a missing value, add `null_values: [\"{marker}\"]`, else declare the \
+         column as text, `types: {{ {name}: utf8 }}`"
+    )
 }
 
 impl GuessedType {
@@ -46,6 +60,10 @@ impl GuessedType {
         // columns.
         self.empty_text |= text.is_empty();
         if text.is_empty() || self.kinds & TEXT != 0 {
+            return;
+        }
+        if MISSING_MARKERS.contains(&text) {
+            self.marker.get_or_insert_with(|| (line, text.to_owned()));
             return;
         }
         let kind = kind(text);
@@ -63,6 +81,18 @@ impl GuessedType {
     pub(super) fn data_type(&self, name: &str) -> Result<DataType, String> {
         const TIMES: u16 = DATE | SECOND | MILLI | MICRO | NANO;
         let moment = |unit| Ok(DataType::Timestamp(unit, None));
+        match (&self.marker, self.kinds) {
+            (Some((line, marker)), kinds) if kinds != 0 && kinds & !(WHOLE | FLOAT) == 0 => {
+                let help = marker_help(name, marker);
+                let name = quote(name);
+                return Err(format!(
+                    "line {line}: the column {name} is {} among numbers{help}",
+                    quote(marker)
+                ));
+            }
+            (Some(_), _) => return Ok(DataType::Utf8),
+            (None, _) => {}
+        }
         match self.kinds {
             0 if self.empty_text => Ok(DataType::Utf8),
             0 => Ok(DataType::Null),
@@ -286,8 +316,12 @@ impl Column<'_> {
         let value = |(row, text): (usize, Option<&str>)| match text {
             None | Some("") => Ok(None),
             Some(text) => parse(text).map(Some).ok_or_else(|| {
+                let help = match MISSING_MARKERS.contains(&text) {
+                    true => marker_help(self.field.name(), text),
+                    false => String::new(),
+                };
                 format!(
-                    "line {}: the column {} is {}, not {}",
+                    "line {}: the column {} is {}, not {}{help}",
                     self.line(row),
                     quote(self.field.name()),
                     quote(&start_of(text)),
@@ -351,6 +385,17 @@ mod tests {
             (&[], DataType::Null),
         ] {
             assert_eq!(guessed(texts), Ok(wanted), "{texts:?}");
+        }
+    }
+
+    #[test]
+    fn a_marker_among_numbers_is_told_with_its_line() {
+        let message = guessed(&["1.5", "N/A", "2"]).unwrap_err();
+        let words = "line 3: the column `x` is `N/A` among numbers; if it stands for a missing value, \
+                     add `null_values: [\"N/A\"]`, else declare the column as text, `types: { x: utf8 }`";
+        assert_eq!(message, words);
+        for texts in [&["N/A"][..], &["NA", "word"], &["true", "NULL"], &["1", "-", "word"]] {
+            assert_eq!(guessed(texts), Ok(DataType::Utf8), "{texts:?}");
         }
     }
 

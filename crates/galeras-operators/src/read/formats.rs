@@ -20,9 +20,10 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use super::csv_rows::CsvDialect;
 use super::csv_table::{csv_schema, csv_table};
 use super::json_values::{check_values, has_floats};
-use super::types::{DeclaredTypes, with_declared};
+use super::types::{Declared, DeclaredTypes, with_declared};
 use super::{json_scan, pandas};
 use galeras_base::digest::Digest;
 use galeras_sql::session::check_parquet;
@@ -48,8 +49,13 @@ impl FileFormat {
         // Drops the query of an address; in a file name these characters are ordinary.
         let address = name.starts_with("http://") || name.starts_with("https://");
         let name = name.split(['?', '#']).next().filter(|_| address).unwrap_or(name);
-        let name = name.strip_suffix(".gz").unwrap_or(name);
-        match Path::new(name).extension()?.to_str()?.to_lowercase().as_str() {
+        let name = Path::new(name);
+        let suffix = name.extension()?.to_str()?.to_lowercase();
+        if matches!(suffix.as_str(), "gz" | "zst") {
+            let inner = Self::of_suffix(name.file_stem()?.to_str()?);
+            return inner.filter(|inner| *inner != Self::Parquet);
+        }
+        match suffix.as_str() {
             "parquet" | "pq" => Some(Self::Parquet),
             "jsonl" | "ndjson" => Some(Self::Jsonl),
             "csv" => Some(Self::Csv),
@@ -157,9 +163,10 @@ pub(super) async fn open(
     session: &SessionContext,
     file: &Path,
     format: FileFormat,
-    declared: &DeclaredTypes,
-    optional: &BTreeSet<String>,
+    dialect: &CsvDialect,
+    declared: &Declared,
 ) -> Result<DataFrame, DataFusionError> {
+    let Declared { types: declared, optional, .. } = declared;
     match format {
         FileFormat::Parquet => {
             // The format is known, whatever the suffix.
@@ -167,8 +174,8 @@ pub(super) async fn open(
             session.read_parquet(address(session, file).await?, options).await
         }
         FileFormat::Csv => {
-            let schema = csv_schema(file, declared).map_err(DataFusionError::Execution)?;
-            session.read_table(csv_table(file, schema)?)
+            let schema = csv_schema(file, dialect, declared).map_err(DataFusionError::Execution)?;
+            session.read_table(csv_table(file, dialect, schema)?)
         }
         FileFormat::Json if pandas::is_object(file) => {
             session.read_batch(pandas::read(file, declared).map_err(DataFusionError::Execution)?)

@@ -25,6 +25,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use self::csv_rows::CsvDialect;
 use self::fetch::fetch;
 use self::formats::{FileFormat, check_readable, check_whole, open};
 use self::plain_text::{PlainText, plain_text};
@@ -61,6 +62,10 @@ struct Args {
     /// `date`, `timestamp` …). With `!`, a value is never missing. In JSON, `json` keeps a value of any
     /// kind as JSON text, and with `?` the file need not have the column.
     types: Map<String, Value>,
+    /// The character between the values of a CSV file, such as `;` or `"\t"`; a comma if absent.
+    delimiter: Option<String>,
+    /// Texts that stand for a missing value in a CSV file, unless they have quotes: `[NA, "N/A"]`.
+    null_values: Vec<String>,
     /// The columns (by their new names) that identify a row, from which `id` is derived if the
     /// file has none; all columns if absent.
     key: Option<Vec<String>>,
@@ -146,6 +151,7 @@ impl Operator for ReadOperator {
                 return Err(one(error.help("add `format: parquet`, `jsonl`, `csv` or `json`")));
             };
             let declared = declared_types(&args.types, &args.columns, format)?;
+            let dialect = dialect(&args, format)?;
             let unreadable = |why: String| {
                 let message = format!("cannot read `{name}`: {why}");
                 one(ArgError::new(at, Code::UnreadableFile, message))
@@ -153,20 +159,29 @@ impl Operator for ReadOperator {
             let plain = plain_text(&file, format, &declared.json).map_err(unreadable)?;
             let content = plain.as_ref().map_or_else(|| file.clone(), PlainText::path);
             let sound = async {
-                let types = &declared.types;
                 check_whole(&content, format)?;
-                let raw = open(&cx.session, &content, format, types, &declared.optional).await;
+                let raw = open(&cx.session, &content, format, &dialect, &declared).await;
                 let raw = raw.map_err(|e| galeras_operator::plain_message(&e))?;
                 check_storable(raw.schema().as_arrow())?;
-                check_readable(&raw, &content, format, types).await.map(|()| raw)
+                check_readable(&raw, &content, format, &declared.types).await.map(|()| raw)
             };
             let raw = guarded(sound).await.unwrap_or_else(|panic| {
                 Err(format!("it is damaged, or not {format}: its reader gave up ({panic})"))
             });
             let raw = raw.map_err(unreadable)?;
             let (names, positioned, ports) = (Vec::new(), false, Vec::new());
-            let mut step =
-                BoundRead { args, name, file, plain, format, declared, names, positioned, ports };
+            let mut step = BoundRead {
+                args,
+                name,
+                file,
+                plain,
+                format,
+                dialect,
+                declared,
+                names,
+                positioned,
+                ports,
+            };
             step.bind_schema(raw.schema().as_arrow())?;
             Ok(Box::new(step) as Box<dyn BoundStep>)
         })
@@ -181,6 +196,7 @@ struct BoundRead {
     /// The text that is read instead of the file.
     plain: Option<PlainText>,
     format: FileFormat,
+    dialect: CsvDialect,
     declared: Declared,
     /// Column in the file, column in the table.
     names: Vec<(String, String)>,
@@ -272,6 +288,12 @@ impl BoundStep for BoundRead {
         if !self.args.types.is_empty() {
             args["types"] = json!(self.args.types);
         }
+        if self.dialect.delimiter != b',' {
+            args["delimiter"] = json!(char::from(self.dialect.delimiter));
+        }
+        if !self.args.null_values.is_empty() {
+            args["null_values"] = json!(self.args.null_values);
+        }
         args
     }
 
@@ -329,8 +351,7 @@ impl TableStep for BoundRead {
             let session =
                 if position.is_some() { in_order(&cx.session) } else { cx.session.clone() };
             let content = self.plain.as_ref().map_or_else(|| self.file.clone(), PlainText::path);
-            let Declared { types, optional, .. } = &self.declared;
-            let raw = open(&session, &content, self.format, types, optional).await?;
+            let raw = open(&session, &content, self.format, &self.dialect, &self.declared).await?;
             // An id is made of values as they are stored: another kind of list gives the same one.
             let kinds = Arc::new(raw.schema().as_arrow().clone());
             let renamed = self.names.iter().zip(kinds.fields()).map(|((from, to), field)| {
@@ -358,6 +379,29 @@ impl TableStep for BoundRead {
             Ok(vec![(MAIN, renamed.select(columns)?)])
         })
     }
+}
+
+/// The dialect of a CSV file; other formats have none.
+fn dialect(args: &Args, format: FileFormat) -> Result<CsvDialect, Vec<ArgError>> {
+    let error = |at: &str, code, message: String| Err(vec![ArgError::new(at, code, message)]);
+    let given =
+        [("delimiter", args.delimiter.is_some()), ("null_values", !args.null_values.is_empty())];
+    if let Some((at, _)) = given.into_iter().find(|(_, is_given)| *is_given)
+        && format != FileFormat::Csv
+    {
+        let message = format!("`{at}` is for CSV, and this file is {format}");
+        return error(at, Code::ConflictingArguments, message);
+    }
+    let delimiter = match args.delimiter.as_deref().map(str::as_bytes) {
+        None => CsvDialect::default().delimiter,
+        Some([delimiter]) if delimiter.is_ascii() && !b"\"\r\n".contains(delimiter) => *delimiter,
+        Some(_) => {
+            let message =
+                "`delimiter` is one ASCII character, and not a quote or the end of a line";
+            return error("delimiter", Code::WrongValue, message.to_string());
+        }
+    };
+    Ok(CsvDialect { delimiter, null_values: args.null_values.clone() })
 }
 
 /// A session that keeps the order of a file: with one partition, plans do not redistribute rows.

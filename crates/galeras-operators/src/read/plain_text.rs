@@ -13,13 +13,15 @@ use serde::Deserializer as _;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde_json::Deserializer;
 use serde_json::value::RawValue;
+use zstd::stream::read::Decoder;
 
 use super::fetch::Allowance;
 use super::formats::{BYTE_ORDER_MARK, FileFormat};
 use galeras_base::scratch::{ScratchFolder, free_bytes};
 
-/// The bytes with which every gzip file begins.
-const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// The beginnings of files that gzip and Zstandard wrote.
+const GZIP: &[u8] = b"\x1f\x8b";
+const ZSTANDARD: &[u8] = b"\x28\xb5\x2f\xfd";
 
 /// The most bytes of a decompressed file.
 const MAX_BYTES: u64 = 16 << 30;
@@ -49,13 +51,17 @@ pub(super) fn plain_text(
 ) -> Result<Option<PlainText>, String> {
     let words = |error: std::io::Error| error.to_string();
     let mut file = BufReader::with_capacity(1 << 16, File::open(file).map_err(words)?);
-    let packed = file.fill_buf().map_err(words)?.starts_with(&GZIP);
-    if !packed && json.is_empty() {
+    let head = file.fill_buf().map_err(words)?;
+    let mut source: Box<dyn BufRead> = if format == FileFormat::Parquet {
         return Ok(None);
-    }
-    let mut source: Box<dyn BufRead> = match packed {
-        true => Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(file))),
-        false => Box::new(file),
+    } else if head.starts_with(GZIP) {
+        Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(file)))
+    } else if head.starts_with(ZSTANDARD) {
+        Box::new(BufReader::with_capacity(1 << 16, Decoder::with_buffer(file).map_err(words)?))
+    } else if json.is_empty() {
+        return Ok(None);
+    } else {
+        Box::new(file)
     };
     let plain = PlainText(ScratchFolder::create().map_err(words)?);
     let folder = plain.0.path();

@@ -104,6 +104,22 @@ fn numbers_of_a_column_have_the_same_decimals_and_keep_their_values() {
             ["a", 0.123456, 0.5], ["b", -12.5, 0.25], ["c", 1e-9, -0.125], ["d", null, 0], ["e", 1234567, 0.1234567],
         ],
     }));
+    // Means between 0.4972 and 130.2 with one number of decimals.
+    let means = self::html(json!({
+        "columns": [{ "name": "score" }, { "name": "median" }],
+        "rows": [["a", 0.5011], ["b", 0.4976], ["c", 0.4972], ["d", 130.25]],
+    }));
+    for cell in [">0.501<", ">0.498<", ">0.497<", ">130.250<"] {
+        assert!(means.contains(cell), "{cell} in {means}");
+    }
+    // Estimates have the decimals of their standard errors: 0.0045, 0.0051 and 1.2.
+    let estimates = self::html(json!({
+        "columns": [{ "name": "outcome" }, { "name": "estimate" }, { "name": "standard_error" }],
+        "rows": [["a", 0.5, 0.0045], ["b", 0.49721, 0.0051], ["c", -12.27, 1.2]],
+    }));
+    for cell in [">0.5000<", ">0.4972<", ">−12.3<"] {
+        assert!(estimates.contains(cell), "{cell} in {estimates}");
+    }
     for cell in [
         "<td class=\"num\" data-raw=\"0.123456\">0.1235</td>",
         "<td class=\"num\" data-raw=\"-12.5\">−12.5</td>",
@@ -257,9 +273,15 @@ fn an_empty_report_and_strange_numbers_make_a_page() {
 fn what_is_incomplete_or_refused_is_said_in_words() {
     let page = report(&from_json(json!({
         "missing": [{ "step": "a", "reason": "not computed yet", "command": "galeras run w.yaml --select a" }, { "step": "b", "reason": "failed" }],
-        "sections": [{ "kind": "findings", "findings": [{ "sentence": "No effect is given.", "status": "refused" }] }, { "kind": "diagnostics" }],
+        "sections": [{ "kind": "findings", "findings": [
+            { "sentence": "No effect is given.", "status": "refused" },
+            { "sentence": "T raised y by 0.25.", "effect": 0.25, "low": 0.1, "high": 0.4, "verdict": "different" },
+        ] }, { "kind": "diagnostics" }],
     })))
     .unwrap();
+    // The numbers of a sentence are not repeated.
+    let findings = between(&page, "<ol class=\"findings\">", "</ol>");
+    assert!(findings.contains(">different<") && !findings.contains(">effect<"), "{findings}");
     for words in [
         "2 steps have no results as the workflow stands now",
         "galeras run w.yaml --select a</code>",

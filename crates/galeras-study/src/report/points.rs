@@ -1,5 +1,10 @@
 //! Data points: prompt, answer, reference, and origin.
 
+use std::iter::once;
+
+use arrow::datatypes::DataType;
+use datafusion::dataframe::DataFrame;
+use datafusion::logical_expr::{cast, lit};
 use galeras_pages::model::{
     CodeLanguage, DataPoint, DataPointBlock, Labelled, ScoreValue, TraceStep,
 };
@@ -8,7 +13,7 @@ use serde_json::Value;
 use super::values::{JsonRow, number, order_words, rows, table, text, value};
 use crate::Surveyed;
 use galeras_base::id::ID;
-use galeras_engine::plan::{Input, cell_columns};
+use galeras_engine::plan::{Input, Plan, cell_columns};
 use galeras_engine::runner::RunError;
 use galeras_sql::session::column;
 
@@ -30,6 +35,46 @@ const NO_SCORES: &[&str] = &[
     "end_column",
     "usd",
 ];
+
+/// The providers whose answers no model gave.
+const BASELINES: &[&str] = &["echo", "reference"];
+
+/// Who gave the answers in a table.
+#[derive(Default)]
+pub(super) struct Answerers {
+    pub(super) are_models: bool,
+    /// The names of baselines in the column `model`.
+    baselines: Vec<String>,
+}
+
+impl Answerers {
+    pub(super) fn of(plan: &Plan, input: &Input) -> Self {
+        let tables: Vec<usize> = input.tables.iter().map(|table| table.step).collect();
+        let mut found = Self::default();
+        for at in plan.with_ancestors(&tables) {
+            let step = &plan.steps[at];
+            if step.operator.descriptor().name != "generate" {
+                continue;
+            }
+            let args = step.step.args();
+            let text = |name: &str| args.get(name).and_then(Value::as_str);
+            match text("provider").filter(|provider| BASELINES.contains(provider)) {
+                Some(provider) => {
+                    found.baselines.push(text("model").unwrap_or(provider).to_string());
+                }
+                None => found.are_models = true,
+            }
+        }
+        found
+    }
+
+    /// The rows with answers of models, if the table has others, too.
+    fn of_models(&self, df: DataFrame) -> Result<DataFrame, RunError> {
+        let names = self.baselines.iter().map(|name| lit(name.as_str())).collect();
+        let model = cast(column("model"), DataType::Utf8);
+        Ok(df.filter(model.in_list(names, true))?)
+    }
+}
 
 /// The columns with the parts of a data point.
 #[derive(Default)]
@@ -69,7 +114,8 @@ impl PointColumns {
     }
 }
 
-/// The first data points of a table; only these columns, if any are named.
+/// Data points of a table: answers of models before others, the lowest and the highest by a score
+/// where there are more than `limit`. Only these columns, if any are named.
 pub(super) async fn points(
     surveyed: &Surveyed,
     name: &str,
@@ -78,21 +124,73 @@ pub(super) async fn points(
     limit: usize,
 ) -> Result<DataPointBlock, RunError> {
     let place = PointColumns::of(surveyed, input).unwrap_or_default();
-    let mut df = table(surveyed, input)?.limit(0, Some(limit))?;
-    if !columns.is_empty() {
-        let key = &input.schema.key;
-        let chosen = key.iter().chain(columns.iter().filter(|name| !key.contains(name)));
-        df = df.select(chosen.map(|name| column(name)).collect::<Vec<_>>())?;
+    let mut df = table(surveyed, input)?;
+    let answerers = Answerers::of(&surveyed.plan, input);
+    let is_mixed = answerers.are_models
+        && !answerers.baselines.is_empty()
+        && input.schema.field("model").is_some();
+    if is_mixed {
+        df = answerers.of_models(df)?;
     }
-    let rows = rows(df).await?;
-    let total = surveyed.rows(input).filter(|total| *total > rows.len() as u64);
+    let all = surveyed.rows(input).unwrap_or(0);
+    let is_shown = |name: &&String| columns.is_empty() || columns.contains(name);
+    let score = place.scores.iter().find(is_shown).filter(|_| all > limit as u64);
+    let key = &input.schema.key;
+    let chosen: Vec<&String> = match columns {
+        [] => Vec::new(),
+        names => key.iter().chain(names.iter().filter(|name| !key.contains(name))).collect(),
+    };
+    let (rows, words) = match score {
+        Some(score) => {
+            let half = limit.div_ceil(2);
+            let words = format!("the {half} lowest and {} highest by {score}", limit - half);
+            (extremes(df, score, key, (half, limit - half), &chosen).await?, words)
+        }
+        None => (rows(selected(df.limit(0, Some(limit))?, &chosen)?).await?, order_words(input)),
+    };
+    let baselines = match is_mixed {
+        true => format!(", without {}", answerers.baselines.join(", ")),
+        false => String::new(),
+    };
+    let total = Some(all).filter(|total| *total > rows.len() as u64);
     Ok(DataPointBlock {
         points: rows.iter().map(|row| point(row, &place, columns, name)).collect(),
-        choice: total.map(|_| order_words(input)).unwrap_or_default(),
+        choice: total.map(|_| words + &baselines).unwrap_or_default(),
         total,
         source: name.to_string(),
         ..DataPointBlock::default()
     })
+}
+
+/// These columns, or all if none are named.
+fn selected(df: DataFrame, columns: &[&String]) -> Result<DataFrame, RunError> {
+    match columns {
+        [] => Ok(df),
+        names => Ok(df.select(names.iter().map(|name| column(name)).collect::<Vec<_>>())?),
+    }
+}
+
+/// So many rows with the lowest scores and with the highest, in the order of the score.
+async fn extremes(
+    df: DataFrame,
+    score: &str,
+    key: &[String],
+    (lowest, highest): (usize, usize),
+    columns: &[&String],
+) -> Result<Vec<JsonRow>, RunError> {
+    let order = |rising: bool| {
+        let by_key = key.iter().map(|name| column(name).sort(rising, rising));
+        once(column(score).sort(rising, !rising)).chain(by_key).collect::<Vec<_>>()
+    };
+    let low = df.clone().sort(order(true))?.limit(0, Some(lowest))?;
+    let high = df.filter(column(score).is_not_null())?;
+    let high = high.sort(order(false))?.limit(0, Some(highest))?;
+    let mut all = rows(selected(low, columns)?).await?;
+    let mut high = rows(selected(high, columns)?).await?;
+    // A few rows are among both.
+    high.retain(|row| !all.contains(row));
+    all.extend(high.into_iter().rev());
+    Ok(all)
 }
 
 fn point(row: &JsonRow, place: &PointColumns, columns: &[String], source: &str) -> DataPoint {

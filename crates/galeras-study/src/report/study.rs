@@ -14,7 +14,7 @@ use super::attrition::attrition;
 use super::findings::findings;
 use super::notes::notes;
 use super::page;
-use super::points::{PointColumns, points};
+use super::points::{Answerers, PointColumns, points};
 use super::reproduce::reproduce;
 use super::steps::diagram;
 use super::values::{block, file_name, rows, table, text};
@@ -257,15 +257,20 @@ async fn usual(surveyed: &Surveyed) -> Result<Vec<Section>, RunError> {
     Ok(sections)
 }
 
-/// The last table of the plan with answers, produced by a row step.
+/// The last table of the plan with answers of models, or else of baselines, produced by a row step.
 fn answers(surveyed: &Surveyed) -> Option<(String, Input)> {
     let plan = &surveyed.plan;
     let names = plan.steps.iter().rev().filter(|step| {
         step.operator.descriptor().name == "score" || step.operator.descriptor().name == "generate"
     });
-    names.filter_map(|step| Some((step.family.clone(), plan.table(&step.name).ok()?))).find(
-        |(_, input)| is_stored(surveyed, input) && PointColumns::of(surveyed, input).is_some(),
-    )
+    let tables = names.filter_map(|step| Some((step.family.clone(), plan.table(&step.name).ok()?)));
+    let mut tables: Vec<(String, Input)> = tables
+        .filter(|(_, input)| {
+            is_stored(surveyed, input) && PointColumns::of(surveyed, input).is_some()
+        })
+        .collect();
+    tables.sort_by_key(|(_, input)| !Answerers::of(plan, input).are_models);
+    tables.into_iter().next()
 }
 
 /// Shows where rows were lost on the way to the subject of the study: the answers, or the largest

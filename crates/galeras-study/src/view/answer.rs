@@ -122,7 +122,7 @@ impl Served {
 
 /// The links of every page.
 fn links(current: &str) -> Vec<PageLink> {
-    let pages = [("/", "Steps"), ("/review", "Review"), ("/runs", "Runs")];
+    let pages = [("/", "Steps"), ("/report", "Report"), ("/review", "Review"), ("/runs", "Runs")];
     let link = |(address, text): (&str, &str)| PageLink {
         address: address.to_string(),
         text: text.to_string(),

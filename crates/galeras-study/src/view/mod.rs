@@ -5,6 +5,7 @@ mod answer;
 mod guard;
 mod indexes;
 mod ratings;
+mod report;
 mod review;
 mod row;
 mod runs;

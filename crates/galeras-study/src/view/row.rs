@@ -4,7 +4,7 @@ use arrow::array::RecordBatch;
 use axum::extract::{Query, State};
 use datafusion::logical_expr::{cast, lit};
 use galeras_pages::PageLink;
-use galeras_pages::model::{CodeLanguage, Labelled};
+use galeras_pages::model::{CodeLanguage, FigureBlock, Labelled};
 use galeras_pages::view::{RowParts, RowText, row_page};
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::answer::{Answered, Refusal, Served, address, html};
 use super::indexes::{blocking, opened};
 use super::study::Snapshot;
-use super::table::value;
+use super::table::{SVG_START, value};
 use crate::table_name;
 use galeras_base::id::ID;
 use galeras_engine::plan::{Input, TableRef};
@@ -138,6 +138,15 @@ pub(super) fn row_parts(values: &RowValues) -> RowParts {
     let mut texts: Vec<(&str, &str)> = Vec::new();
     for (name, value) in values.iter().filter(|(name, _)| !placed.contains(&name.as_str())) {
         match value {
+            Value::String(picture) if picture.starts_with(SVG_START) => {
+                let of = |name: &str| text(values, name).unwrap_or_default().to_string();
+                parts.pictures.push(FigureBlock {
+                    svg: picture.clone(),
+                    caption: of("caption"),
+                    alt: of("alt"),
+                    ..FigureBlock::default()
+                });
+            }
             Value::String(text) if long(text) => texts.push((name, text)),
             Value::String(text) => parts.facts.push(labelled(name, text)),
             Value::Null => parts.facts.push(labelled(name, "–")),
@@ -282,7 +291,9 @@ mod tests {
             ("code", json!("def f():\n    return 2")),
             ("n", json!(3)),
             ("none", Value::Null),
+            ("svg", json!("<svg xmlns=\"http://www.w3.org/2000/svg\"/>")),
         ]));
+        assert_eq!(parts.pictures.len(), 1);
         let names: Vec<&str> = parts.texts.iter().map(|text| text.text.name.as_str()).collect();
         assert_eq!(names, ["reference", "code", "message"]);
         assert_eq!(

@@ -25,7 +25,7 @@ use tokio_util::task::TaskTracker;
 use super::answer::{Refusal, Served, html};
 use super::guard::{Admission, Guard};
 use super::study::Study;
-use super::{review, row, runs, steps, table};
+use super::{report, review, row, runs, steps, table};
 
 /// The most bytes of a request's body: an answer with its note.
 const MAX_BODY: usize = 64 << 10;
@@ -93,6 +93,7 @@ fn routes(served: Served) -> Router {
         .route("/events", get(events))
         .route("/table", get(table::table))
         .route("/row", get(row::row))
+        .route("/report", get(report::report))
         .route("/runs", get(runs::runs))
         .route("/diff", get(runs::diff))
         .route("/review", get(review::start))

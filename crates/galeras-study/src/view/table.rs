@@ -114,6 +114,9 @@ pub(super) async fn table(
     Ok(html(table_page(&served.frame(snapshot, ""), &query.name, &block, &tools)?))
 }
 
+/// The beginning of a picture.
+pub(super) const SVG_START: &str = "<svg ";
+
 fn heading(query: &TableQuery, input: &Input, field: &Field) -> TableColumn {
     let name = field.name().as_str();
     let by_this = query.sort == name;
@@ -135,6 +138,8 @@ pub(super) fn values(batch: &RecordBatch, row: usize) -> Vec<Value> {
 
 fn cut(value: Value) -> Value {
     match value {
+        // The page of the row shows it.
+        Value::String(text) if text.starts_with(SVG_START) => json!("picture"),
         Value::String(text) => match text.char_indices().nth(CELL) {
             Some((end, _)) => Value::String(format!("{}…", &text[..end])),
             None => Value::String(text),
