@@ -8,5 +8,7 @@ use galeras_base::memory_guard::GuardedAllocator;
 static ALLOCATOR: GuardedAllocator = GuardedAllocator;
 
 fn main() -> ExitCode {
+    // Before any thread starts: the program may be here to confine another one.
+    galeras_sandbox::launch_if_asked();
     ExitCode::from(galeras::cli::main().code())
 }
