@@ -23,8 +23,8 @@ use galeras_workflow::{Diagnostic, Diagnostics, SourceSpan, Span};
 /// The permissions given on the command line.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct AllowArgs {
-    /// Allow what a workflow does to the machine, with commas: exec, env:NAME=HOST, host:HOST,
-    /// read:PATH, write:PATH, send:FROM=HOST. May be repeated.
+    /// Allow what a workflow does to the machine, with commas: exec, unsandboxed, env:NAME=HOST,
+    /// host:HOST, read:PATH, write:PATH, send:FROM=HOST. May be repeated.
     #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = Allowance::parse)]
     allow: Vec<Allowance>,
     /// Allow everything the workflow does: for one that you wrote or read.

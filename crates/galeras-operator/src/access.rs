@@ -26,6 +26,8 @@ pub enum Access {
         /// The files that it reads according to the workflow, by content.
         files: Vec<SideFile>,
     },
+    /// Runs programs from the rows of a table, such as answers of a model, without a sandbox.
+    Unsandboxed,
     /// Sends the value of an environment variable to a server.
     Variable {
         /// The variable.
@@ -73,7 +75,10 @@ impl DataSource {
         match access {
             Access::Read { path } => Some(Self::Path(path.clone())),
             Access::Host { to } | Access::Variable { to, .. } => Some(Self::Server(to.clone())),
-            Access::Program { .. } | Access::Write { .. } | Access::Send { .. } => None,
+            Access::Program { .. }
+            | Access::Unsandboxed
+            | Access::Write { .. }
+            | Access::Send { .. } => None,
         }
     }
 }

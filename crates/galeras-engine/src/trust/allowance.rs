@@ -1,5 +1,5 @@
-//! The items of `--allow`: `exec`, `env:NAME=HOST`, `host:HOST`, `read:PATH`, `write:PATH`,
-//! `send:FROM=HOST`.
+//! The items of `--allow`: `exec`, `unsandboxed`, `env:NAME=HOST`, `host:HOST`, `read:PATH`,
+//! `write:PATH`, `send:FROM=HOST`.
 //!
 //! A host means its server over TLS. Any other connection is written with its scheme
 //! (`http://HOST`): consent to TLS is not consent to send the same unencrypted.
@@ -19,8 +19,10 @@ use galeras_operator::{Access, DataSource, ServerAddress};
 /// An item of `--allow`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Allowance {
-    /// Any program.
+    /// Any program that the workflow names.
     Program,
+    /// Programs from rows, without a sandbox.
+    Unsandboxed,
     /// The value of a variable may go to a server.
     Variable {
         /// The variable.
@@ -49,10 +51,13 @@ impl Allowance {
     /// # Errors
     /// A text that lists the kinds of items.
     pub fn parse(text: &str) -> Result<Self, String> {
-        if text == "exec" {
-            return Ok(Self::Program);
+        match text {
+            "exec" => return Ok(Self::Program),
+            "unsandboxed" => return Ok(Self::Unsandboxed),
+            _ => {}
         }
-        let usage = "write exec, env:NAME=HOST, host:HOST, read:PATH, write:PATH or send:FROM=HOST";
+        let usage = "write exec, unsandboxed, env:NAME=HOST, host:HOST, read:PATH, write:PATH or \
+                     send:FROM=HOST";
         let (kind, rest) = text.split_once(':').ok_or(usage)?;
         let path = |text: &str| {
             let path = PathBuf::from(OsString::from_vec(decoded(text)));
@@ -96,6 +101,7 @@ impl Allowance {
     pub fn of(access: &Access) -> Self {
         match access {
             Access::Program { .. } => Self::Program,
+            Access::Unsandboxed => Self::Unsandboxed,
             Access::Variable { name, to } => {
                 Self::Variable { name: name.clone(), host: server(to) }
             }
@@ -111,7 +117,9 @@ impl Allowance {
     /// True if it allows this action, whose paths are resolved.
     pub fn covers(&self, access: &Access) -> bool {
         match (self, access) {
-            (Self::Program, Access::Program { .. }) => true,
+            (Self::Program, Access::Program { .. }) | (Self::Unsandboxed, Access::Unsandboxed) => {
+                true
+            }
             (Self::Variable { name, host }, Access::Variable { name: wanted, to }) => {
                 name == wanted && *host == server(to)
             }
@@ -140,6 +148,7 @@ impl fmt::Display for Allowance {
         let path = |path: &Path| encoded(path.as_os_str().as_bytes());
         match self {
             Self::Program => f.write_str("exec"),
+            Self::Unsandboxed => f.write_str("unsandboxed"),
             Self::Variable { name, host } => {
                 let [name, host] = [name, host].map(|text| encoded_part(text.as_bytes()));
                 write!(f, "env:{name}={host}")
@@ -246,6 +255,7 @@ mod tests {
             Access::Send { from: DataSource::Path(odd), to: None },
             Access::Send { from: DataSource::Server(local), to: Some(other) },
             Access::Program { command: "x".into(), folder: "/".into(), files: Vec::new() },
+            Access::Unsandboxed,
         ] {
             let text = Allowance::of(&access).to_string();
             assert!(!text.contains(',') && !text.chars().any(char::is_control), "{text}");
