@@ -128,7 +128,10 @@ async fn perform(
         return Some((ended(2), None));
     };
     let all: Vec<usize> = (0..planned.steps.len()).collect();
-    let more = planned.report.file.is_some()
+    // Only the program can start as the launcher of a sandbox.
+    let executes = planned.steps.iter().any(|step| step.operator.descriptor().name == "execute");
+    let more = executes
+        || planned.report.file.is_some()
         || planned.remote.is_some()
         || !preflight(&planned, all.iter().copied()).is_empty()
         || !trust.open(requests(&planned, &all, Some(root))).is_empty();
