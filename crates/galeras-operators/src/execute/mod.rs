@@ -372,7 +372,7 @@ struct RowFailure {
     again: bool,
 }
 
-/// The machine failed, which says nothing about the program.
+/// The machine failed, not the program.
 const INFRA: &str = "infra";
 
 /// The runs of a step: those of earlier ones, and those that are made now.
@@ -413,7 +413,7 @@ impl<'a> Executions<'a> {
         Digest::of_json(&json!({"setting": self.setting, "task": task, "run": run}))
     }
 
-    /// Makes these runs, each task as often as the number says, unless an earlier result is known.
+    /// Makes these runs, each task as often as its number, unless an earlier result is known.
     async fn complete(&mut self, tasks: Vec<(Task, u32)>) -> Result<(), StepError> {
         let mut asked = HashSet::new();
         let mut fresh: Vec<(Digest, Task)> = Vec::new();

@@ -30,7 +30,7 @@ const NO_MEMORY: i32 = 97;
 /// `SIGABRT`: an assertion of C does not hold.
 const ABORTED: i32 = 6;
 
-/// The script of a program's process, next to the program, which is no module of that name.
+/// The script of a program's process, next to the program. Its name cannot be imported.
 const ANSWER_FILE: &str = ".galeras.py";
 
 /// The limits of a compiler.
@@ -62,7 +62,7 @@ pub(super) enum RunOutcome {
     OutOfMemory,
     /// A signal ended it.
     Crashed,
-    /// The tests are wrong, whatever the program does.
+    /// The tests are wrong for every program.
     Invalid,
 }
 

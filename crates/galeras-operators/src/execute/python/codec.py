@@ -9,10 +9,10 @@ import sys
 
 
 class Codec:
-    """Encodes values; others than plain data become a number that stands for them."""
+    """Encodes values; others than plain data are kept under a number."""
 
-    def __init__(self, keep, stand_in):
-        self.keep, self.stand_in = keep, stand_in
+    def __init__(self, keep, proxy):
+        self.keep, self.proxy = keep, proxy
 
     def encode(self, value):
         kind = type(value)
@@ -83,7 +83,7 @@ class Codec:
             value = bytes.fromhex(rest[0])
             return value if name == "b" else bytearray(value)
         if name == "o":
-            return self.stand_in(rest[0])
+            return self.proxy(rest[0])
         values = [self.decode(item) for item in rest]
         if name == "l":
             return values

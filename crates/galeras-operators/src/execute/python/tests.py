@@ -1,6 +1,6 @@
 """The process of the tests: for each row it forks, and the child runs the row's tests.
 
-Tests see stand-ins for the functions and objects of the answer, which is another process in another
+Tests see proxies of the functions and objects of the answer, which is another process in another
 sandbox. What an answer returns arrives as plain data, so all comparisons are those of Python. The
 verdict is sent by the child after the last test; a child that ends without it has no verdict."""
 
@@ -77,13 +77,13 @@ class Tests:
     def __init__(self, channel, source):
         self.channel, self.source = channel, source
         self.functions, self.gone = [], False
-        self.codec = Codec(self.keep, self.stand_in)
+        self.codec = Codec(self.keep, self.proxy)
         self.held, self.failures, self.last = set(), [], None
 
     def keep(self, value):
         raise TypeError(f"tests cannot give a {type(value).__name__} to the answer")
 
-    def stand_in(self, number):
+    def proxy(self, number):
         if type(number) is not int:
             raise ValueError(number)
         return Remote(number)
