@@ -143,7 +143,7 @@ impl Language {
     /// The folders outside those of every sandbox that the language needs.
     pub(super) fn readable(self) -> Vec<PathBuf> {
         // Debian keeps the configuration of Java there, and Java does not start without it.
-        let found = match self {
+        let found: Vec<std::fs::DirEntry> = match self {
             Self::Java => std::fs::read_dir("/etc").into_iter().flatten().flatten().collect(),
             _ => Vec::new(),
         };
