@@ -109,17 +109,18 @@ impl Tester {
         Ok(Self { channel, stop, thread: Some(thread) })
     }
 
-    /// Runs the tests of a row against the program behind `answer`.
+    /// Runs the tests of a row against the program behind `answer`. Returns true if another row may
+    /// follow.
     ///
     /// # Errors
-    /// If the process of the tests has ended or does not answer: then it must not be used again.
+    /// If the process of the tests has ended.
     pub(super) fn judge(
         &self,
         answer: &UnixStream,
         tests: &str,
         (cpu, wall): (Duration, Duration),
         stopped: &dyn Fn() -> bool,
-    ) -> io::Result<TestReport> {
+    ) -> io::Result<(TestReport, bool)> {
         let started = Instant::now();
         let patient = || !stopped() && started.elapsed() < wall + cpu + TESTS_GRACE;
         answer.set_read_timeout(Some(TICK))?;
@@ -127,7 +128,14 @@ impl Tester {
         send(&self.channel, &[task.as_bytes()])?;
         let mut report = None;
         loop {
-            let frame = receive(&self.channel, &patient)?;
+            let frame = match receive(&self.channel, &patient) {
+                Err(error) if error.kind() == io::ErrorKind::TimedOut && !stopped() => {
+                    let report =
+                        TestReport::without_tests(TestEnd::Timeout, "the tests do not end");
+                    return Ok((report, false));
+                }
+                frame => frame?,
+            };
             let Some((kind, content)) = frame.as_deref().and_then(<[u8]>::split_first) else {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             };
@@ -142,7 +150,7 @@ impl Tester {
                 b'V' => report = serde_json::from_slice::<TestReport>(content).ok(),
                 _ => {
                     let status: i32 = String::from_utf8_lossy(content).parse().unwrap_or_default();
-                    return Ok(report.unwrap_or_else(|| match status & 0x7f {
+                    let report = report.unwrap_or_else(|| match status & 0x7f {
                         OUT_OF_TIME => {
                             let message = "the tests took longer than the program may";
                             TestReport::without_tests(TestEnd::Timeout, message)
@@ -151,7 +159,8 @@ impl Tester {
                             let message = "the process of the tests ended before the last test";
                             TestReport::without_tests(TestEnd::Error, message)
                         }
-                    }));
+                    });
+                    return Ok((report, true));
                 }
             }
         }

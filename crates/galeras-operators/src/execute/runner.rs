@@ -216,7 +216,10 @@ impl Runner {
         let report = report.map_err(|error| {
             NoResult::Machine(format!("the process of the tests does not answer: {error}"))
         })?;
-        self.testers.lock().unwrap_or_else(PoisonError::into_inner).push(tester);
+        let (report, again) = report;
+        if again {
+            self.testers.lock().unwrap_or_else(PoisonError::into_inner).push(tester);
+        }
         Ok(self.result(ended, report.into()))
     }
 
