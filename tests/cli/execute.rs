@@ -1,10 +1,11 @@
 //! `execute`: verdicts that a program cannot talk into, languages, and the reuse of each run.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, every, says, text, values};
+use crate::harness::{Project, every, files_below, says, text, values, wait_for};
 use crate::row_streams::counts;
 use crate::trust::flags;
 
@@ -215,6 +216,31 @@ fn each_run_is_kept() {
     // Another limit is another run.
     project.change("repeats: 3", "repeats: 1, output: 32KiB");
     assert_eq!(counts(&project.run_ok(&[]), "executed"), (3, 0));
+}
+
+/// Finished runs are kept if the program is interrupted or killed; those that were running are
+/// repeated.
+#[test]
+fn interrupted_runs_keep_what_is_finished() {
+    every([("INT", ("INT", Some(130))), ("KILL", ("KILL", None))], |(signal, code)| {
+        let right = ("a", "def f(x): return x + 1", TESTS);
+        let wrong = ("b", "def f(x): return 3", TESTS);
+        let sleeps = ("c", "import time; time.sleep(600)", TESTS);
+        let project = Project::new(WORKFLOW).with("answers.jsonl", rows([right, wrong, sleeps]));
+        project.change("timeout: 2s", "timeout: 60s, concurrency: 3");
+        let running = project.start(&[]);
+        let folder = project.path("cache/downloads/answers");
+        wait_for("the end of two runs", || {
+            let lines = |file: &PathBuf| fs::read_to_string(file).unwrap().lines().count();
+            files_below(&folder).iter().map(lines).sum::<usize>() == 2
+        });
+        running.signal(signal);
+        let ended = running.finish();
+        assert_eq!(ended.code, code, "{ended}");
+        let fast = ("c", "def f(x): return 1 + x", TESTS);
+        project.write("answers.jsonl", rows([right, wrong, fast]));
+        assert_eq!(counts(&project.run_ok(&[]), "executed"), (1, 2));
+    });
 }
 
 #[test]
