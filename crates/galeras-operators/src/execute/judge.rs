@@ -19,13 +19,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use galeras_sandbox::{Input, Limits, Sandbox, Specification};
+use galeras_sandbox::{Input, Limits, Outcome, Sandbox, SandboxError, Specification};
 use serde::Deserialize;
 use serde_json::json;
 
-/// The script of a program's process.
-pub(super) const ANSWER: &str =
-    concat!(include_str!("python/codec.py"), include_str!("python/answer.py"));
+use super::runner::NoResult;
+
+/// The script of a program's process, which the process of the tests compiles.
+const ANSWER: &str = concat!(include_str!("python/codec.py"), include_str!("python/answer.py"));
 /// The script of the process of the tests.
 const TESTS: &str = concat!(include_str!("python/codec.py"), include_str!("python/tests.py"));
 
@@ -36,7 +37,7 @@ const TICK: Duration = Duration::from_millis(200);
 /// The life of a process that runs tests, and its memory.
 const TESTER_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 const TESTER_MEMORY: u64 = 4 << 30;
-/// The time for tests to end after their program.
+/// The time for the process to start, and for tests to end after their program.
 const TESTS_GRACE: Duration = Duration::from_secs(30);
 /// `SIGXCPU`: the tests themselves took too long.
 const OUT_OF_TIME: i32 = 24;
@@ -78,7 +79,9 @@ impl TestReport {
 pub(super) struct Tester {
     channel: UnixStream,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<Result<Outcome, SandboxError>>>,
+    /// The compiled script of a program's process.
+    answer: Vec<u8>,
 }
 
 impl Tester {
@@ -87,10 +90,10 @@ impl Tester {
         sandbox: &Sandbox,
         python: &[String],
         specification: Specification,
-    ) -> io::Result<Self> {
+    ) -> Result<Self, NoResult> {
         let (channel, theirs) = UnixStream::pair()?;
         channel.set_read_timeout(Some(TICK))?;
-        let mut specification = specification.file("tests.py", TESTS);
+        let mut specification = specification.file("tests.py", TESTS).file("answer.py", ANSWER);
         specification.command =
             python.iter().cloned().chain(["-I", "tests.py"].map(String::from)).collect();
         specification.stdin = Input::Fd(OwnedFd::from(theirs));
@@ -102,11 +105,25 @@ impl Tester {
         };
         let (sandbox, stop) = (sandbox.clone(), Arc::new(AtomicBool::new(false)));
         let stopped = Arc::clone(&stop);
-        let thread = std::thread::Builder::new().spawn(move || {
-            // If it cannot start, the channel is closed, and the row is tried again.
-            let _ = sandbox.run(specification, &|| stopped.load(Ordering::Relaxed));
-        })?;
-        Ok(Self { channel, stop, thread: Some(thread) })
+        let thread = std::thread::Builder::new()
+            .spawn(move || sandbox.run(specification, &|| stopped.load(Ordering::Relaxed)))?;
+        let mut tester = Self { channel, stop, thread: Some(thread), answer: Vec::new() };
+        let started = Instant::now();
+        match receive(&tester.channel, &|| started.elapsed() < TESTS_GRACE)? {
+            Some(answer) => tester.answer = answer,
+            None => {
+                return Err(match tester.thread.take().map(JoinHandle::join) {
+                    Some(Ok(Err(error))) => error.into(),
+                    _ => NoResult::Machine("the process of the tests ended at its start".into()),
+                });
+            }
+        }
+        Ok(tester)
+    }
+
+    /// The script of a program's process, compiled for `marshal` of the same interpreter.
+    pub(super) fn answer(&self) -> &[u8] {
+        &self.answer
     }
 
     /// Runs the tests of a row against the program behind `answer`. Returns true if another row may

@@ -16,7 +16,7 @@ use galeras_sandbox::{
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use super::judge::{ANSWER, TestEnd, TestReport, Tester};
+use super::judge::{TestEnd, TestReport, Tester};
 use super::language::Language;
 use galeras_operator::StepError;
 
@@ -32,6 +32,7 @@ const ABORTED: i32 = 6;
 
 /// The script of a program's process, next to the program. Its name cannot be imported.
 const ANSWER_FILE: &str = ".galeras.py";
+const START: &str = "import marshal\nexec(marshal.loads(open('.galeras.bin', 'rb').read()))\n";
 
 /// The limits of a compiler.
 const COMPILER: Limits = Limits {
@@ -185,12 +186,13 @@ impl Runner {
         let limits = self.limits(task);
         let mut command = self.python();
         command.push(ANSWER_FILE.into());
+        let tester = self.tester()?;
         let mut specification = self
             .specification(command, limits)
-            .file(ANSWER_FILE, ANSWER)
+            .file(ANSWER_FILE, START)
+            .file(".galeras.bin", tester.answer())
             .file("program.py", task.program.as_bytes());
         specification.stdin = Input::Fd(OwnedFd::from(theirs));
-        let tester = self.tester()?;
         let over: OnceLock<Instant> = OnceLock::new();
         let cancelled =
             || self.is_stopped() || over.get().is_some_and(|at| at.elapsed() > END_GRACE);
@@ -230,7 +232,7 @@ impl Runner {
             None => {
                 let mut specification = Specification::new(Vec::<String>::new());
                 specification.readable.clone_from(&self.readable);
-                Ok(Tester::start(&self.sandbox, &self.python(), specification)?)
+                Tester::start(&self.sandbox, &self.python(), specification)
             }
         }
     }

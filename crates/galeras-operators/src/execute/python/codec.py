@@ -140,7 +140,7 @@ def builtin_class(name):
 
 
 # Modules that tests take by name if the answer has imported them: both processes have the same.
-MODULES = {*sys.stdlib_module_names, "numpy"}
+MODULES = {*getattr(sys, "stdlib_module_names", sys.builtin_module_names), "numpy"}
 
 
 def module(name):
