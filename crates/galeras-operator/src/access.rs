@@ -26,8 +26,11 @@ pub enum Access {
         /// The files that it reads according to the workflow, by content.
         files: Vec<SideFile>,
     },
-    /// Runs programs from the rows of a table, such as answers of a model, without a sandbox.
-    Unsandboxed,
+    /// Runs a program without a sandbox, or within a command of the workflow that may confine nothing.
+    Unsandboxed {
+        /// The full text for the shell.
+        command: String,
+    },
     /// Sends the value of an environment variable to a server.
     Variable {
         /// The variable.
@@ -76,7 +79,7 @@ impl DataSource {
             Access::Read { path } => Some(Self::Path(path.clone())),
             Access::Host { to } | Access::Variable { to, .. } => Some(Self::Server(to.clone())),
             Access::Program { .. }
-            | Access::Unsandboxed
+            | Access::Unsandboxed { .. }
             | Access::Write { .. }
             | Access::Send { .. } => None,
         }

@@ -19,9 +19,9 @@ use galeras_operator::{Access, DataSource, ServerAddress};
 /// An item of `--allow`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Allowance {
-    /// Any program that the workflow names.
+    /// Any program.
     Program,
-    /// Programs from rows, without a sandbox.
+    /// Any program without a sandbox.
     Unsandboxed,
     /// The value of a variable may go to a server.
     Variable {
@@ -101,7 +101,7 @@ impl Allowance {
     pub fn of(access: &Access) -> Self {
         match access {
             Access::Program { .. } => Self::Program,
-            Access::Unsandboxed => Self::Unsandboxed,
+            Access::Unsandboxed { .. } => Self::Unsandboxed,
             Access::Variable { name, to } => {
                 Self::Variable { name: name.clone(), host: server(to) }
             }
@@ -117,9 +117,8 @@ impl Allowance {
     /// True if it allows this action, whose paths are resolved.
     pub fn covers(&self, access: &Access) -> bool {
         match (self, access) {
-            (Self::Program, Access::Program { .. }) | (Self::Unsandboxed, Access::Unsandboxed) => {
-                true
-            }
+            (Self::Program, Access::Program { .. })
+            | (Self::Unsandboxed, Access::Unsandboxed { .. }) => true,
             (Self::Variable { name, host }, Access::Variable { name: wanted, to }) => {
                 name == wanted && *host == server(to)
             }
@@ -255,7 +254,7 @@ mod tests {
             Access::Send { from: DataSource::Path(odd), to: None },
             Access::Send { from: DataSource::Server(local), to: Some(other) },
             Access::Program { command: "x".into(), folder: "/".into(), files: Vec::new() },
-            Access::Unsandboxed,
+            Access::Unsandboxed { command: "x".into() },
         ] {
             let text = Allowance::of(&access).to_string();
             assert!(!text.contains(',') && !text.chars().any(char::is_control), "{text}");

@@ -76,7 +76,7 @@ impl Ground {
     /// True if this needs consent. Paths are those that `settled` returns.
     pub fn asks(&self, access: &Access) -> bool {
         match access {
-            Access::Program { .. } | Access::Unsandboxed => true,
+            Access::Program { .. } | Access::Unsandboxed { .. } => true,
             Access::Variable { name, to } => !(is_this_machine(to) || is_owner(name, to)),
             Access::Host { .. } if self.offline => true,
             Access::Host { to } => !(is_this_machine(to) || (to.is_encrypted() && to.is_public())),

@@ -180,8 +180,8 @@ pub fn report_request(plan: &Plan, out: &Path) -> Option<AccessRequest> {
 pub fn phrase(access: &Access) -> String {
     match access {
         Access::Program { command, .. } => format!("runs a program: `{}`", escape_all(command)),
-        Access::Unsandboxed => {
-            "runs programs from its rows, such as answers of a model, without a sandbox".to_string()
+        Access::Unsandboxed { command } => {
+            format!("runs a program without a sandbox: `{}`", escape_all(command))
         }
         Access::Variable { name, to } => {
             let open = if to.is_encrypted() { "" } else { ", unencrypted" };

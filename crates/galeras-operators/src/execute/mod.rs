@@ -302,15 +302,13 @@ impl BoundStep for BoundExecute {
             Demand::new(format!("files[{at}]"), Access::Read { path })
         };
         let mut demands: Vec<Demand> = self.paths().enumerate().map(read).collect();
-        match &self.policy {
-            Policy::Auto => {}
-            Policy::None => demands.push(Demand::new("sandbox", Access::Unsandboxed)),
-            Policy::Command(words) => {
-                let (command, folder) = (words.join(" "), self.base.clone());
-                let access = Access::Program { command, folder, files: Vec::new() };
-                demands.push(Demand::new("sandbox", access));
-            }
-        }
+        let command = match &self.policy {
+            Policy::Auto => return demands,
+            Policy::None => "{{ program }}, such as the answer of a model".to_string(),
+            // The command itself is not confined, and it may confine nothing.
+            Policy::Command(words) => words.join(" "),
+        };
+        demands.push(Demand::new("sandbox", Access::Unsandboxed { command }));
         demands
     }
 

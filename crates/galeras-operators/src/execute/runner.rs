@@ -409,11 +409,9 @@ fn by_ending(ending: Option<Ending>, stderr: &str) -> (RunOutcome, String) {
     let outcome = match ending {
         Ending::Exited(0) => return (RunOutcome::Failed, EARLY.into()),
         Ending::Exited(NO_MEMORY) | Ending::Memory => RunOutcome::OutOfMemory,
-        Ending::Exited(_) | Ending::Processes | Ending::Scratch | Ending::Output => {
-            RunOutcome::Error
-        }
         Ending::Signaled(_) => RunOutcome::Crashed,
         Ending::CpuTime | Ending::WallTime => RunOutcome::Timeout,
+        _ => RunOutcome::Error,
     };
     let last = stderr.trim_end().rsplit('\n').next().filter(|line| !line.is_empty());
     let message = match (ending, last) {
