@@ -68,6 +68,9 @@ class Answer:
             text = str(error)
         except BaseException:
             text = ""
+        if isinstance(error, KeyError) and len(error.args) == 1 and type(error.args[0]) is str:
+            # Its text is the quoted key.
+            text = error.args[0]
         return ["raised", self.type_of(error), text]
 
     def answer(self, what, *rest):
