@@ -103,7 +103,8 @@ fn results_of_all_examples() -> Results {
             galeras_in(folder.path(), &["run", "w.yaml", "--allow", "exec", "--format", "json"]);
         let before = results.len();
         for (step, port, digest) in digests(&events) {
-            if operator_of.get(&step) == Some(operator) {
+            // Times and layers of the sandbox differ from run to run.
+            if operator_of.get(&step) == Some(operator) && port != "runs" {
                 let pin = Pin { operator: operator.clone(), port: format!("{step}.{port}") };
                 let example = given.clone();
                 results.insert(pin, PinnedResult { version: *version, example, digest });

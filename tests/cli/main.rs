@@ -34,6 +34,7 @@ mod engines;
 mod evaluations;
 mod exec_command;
 mod exec_faults;
+mod execute;
 mod exports;
 mod far_numbers;
 mod figures;

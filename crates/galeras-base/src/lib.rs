@@ -9,3 +9,4 @@ pub mod scratch;
 pub mod small_file;
 pub mod system_limits;
 pub mod terminal_escape;
+pub mod user_folder;

@@ -253,15 +253,17 @@ pub trait TableStep: Send + Sync {
 /// Every answer passed to [`Answers::keep`] is available to every later run of its recipe, however
 /// this run ends. All requests must stay within [`LowerContext::budget`].
 pub trait PaidStep: Send + Sync {
-    /// The model that it asks, and the limits.
-    fn terms(&self) -> PaymentTerms;
+    /// The model that it asks, and the limits; `None` if answers cost only time.
+    fn terms(&self) -> Option<PaymentTerms>;
     /// The requests that [`PaidStep::lower`] would send with these answers and inputs. Sends
-    /// nothing.
+    /// nothing. Never called for a step without terms.
     fn forecast<'a>(
         &'a self,
-        answers: &'a dyn KnownAnswers,
-        inputs: Inputs,
-    ) -> BoxFuture<'a, Result<RequestForecast, StepError>>;
+        _answers: &'a dyn KnownAnswers,
+        _inputs: Inputs,
+    ) -> BoxFuture<'a, Result<RequestForecast, StepError>> {
+        Box::pin(async { Ok(RequestForecast::default()) })
+    }
     /// The output tables. Sends [`Tell::Total`] and [`Tell::Progress`].
     fn lower<'a>(
         &'a self,

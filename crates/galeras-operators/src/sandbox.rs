@@ -71,6 +71,11 @@ impl SandboxArg {
         *self == Self::Mode(SandboxMode::None)
     }
 
+    /// A command of the workflow confines instead: the programs that it shows may be others.
+    pub(crate) fn is_wrapped(&self) -> bool {
+        matches!(self, Self::Settings(SandboxSettings { command: Some(_), .. }))
+    }
+
     /// The mistakes in the argument of a workflow in the folder `base`.
     pub(crate) fn check(&self, base: &Path) -> Vec<ArgError> {
         let Self::Settings(SandboxSettings { network, read, write, command }) = self else {

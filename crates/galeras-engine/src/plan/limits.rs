@@ -83,7 +83,7 @@ impl Expander {
             .iter()
             .enumerate()
             .filter_map(|(at, step)| match step.step.lowering() {
-                Lowering::Paid(paid) => Some((at, paid.terms())),
+                Lowering::Paid(paid) => Some((at, paid.terms()?)),
                 Lowering::Row(_) | Lowering::FanOut(_) | Lowering::Table(_) => None,
             })
             .collect();

@@ -59,7 +59,10 @@ impl Recomputation<'_> {
             Some(_) => {}
         }
         match step.step.lowering() {
-            Lowering::Paid(_) => return Ok(Some("asks a model".into())),
+            Lowering::Paid(paid) => {
+                let does = if paid.terms().is_some() { "asks a model" } else { "runs programs" };
+                return Ok(Some(does.into()));
+            }
             Lowering::FanOut(_) => return Ok(Some("fetches what it reads".into())),
             Lowering::Row(_) | Lowering::Table(_) => {}
         }

@@ -51,7 +51,7 @@ impl RunSpending {
     pub(super) fn spent(&self, plan: &Plan) -> Option<RunEvent> {
         let spent = |(step, budget): (&PlannedStep, &Option<Arc<Budget>>)| {
             let tally = budget.as_ref()?.tally();
-            let price = paid(step).and_then(|paid| paid.terms().price);
+            let price = paid(step).and_then(|(_, terms)| terms.price);
             (tally.requests > 0).then(|| StepSpending {
                 step: step.name.clone(),
                 requests: tally.requests,
@@ -111,9 +111,10 @@ pub fn limit_states(
     Ok(bounding.into_iter().map(state).collect())
 }
 
-fn paid(step: &PlannedStep) -> Option<&dyn PaidStep> {
+/// The step and its terms, if its answers may cost money.
+fn paid(step: &PlannedStep) -> Option<(&dyn PaidStep, PaymentTerms)> {
     match step.step.lowering() {
-        Lowering::Paid(paid) => Some(paid),
+        Lowering::Paid(paid) => Some((paid, paid.terms()?)),
         Lowering::Row(_) | Lowering::FanOut(_) | Lowering::Table(_) => None,
     }
 }
@@ -121,7 +122,7 @@ fn paid(step: &PlannedStep) -> Option<&dyn PaidStep> {
 /// True if the step's requests may be billed, or if it has a limit.
 pub(super) fn may_cost(plan: &Plan, at: usize) -> bool {
     let bounded = || plan.limits.iter().any(|limit| limit.steps.binary_search(&at).is_ok());
-    paid(&plan.steps[at]).is_some_and(|paid| paid.terms().may_cost() || bounded())
+    paid(&plan.steps[at]).is_some_and(|(_, terms)| terms.may_cost() || bounded())
 }
 
 /// The requests that the step at this position will send; `None` for a step without requests.
@@ -137,8 +138,7 @@ pub async fn step_requests(
     forced: bool,
 ) -> Result<Option<StepRequests>, RunError> {
     let step = &plan.steps[at];
-    let Some(paid) = paid(step) else { return Ok(None) };
-    let terms = paid.terms();
+    let Some((paid, terms)) = paid(step) else { return Ok(None) };
     if step.upstream().any(|upstream| done[upstream].is_none()) {
         return Ok(Some(requests(step, terms, None)));
     }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use galeras_base::digest::Digest;
 use galeras_base::scratch::WholeFile;
+use galeras_base::user_folder;
 use galeras_operator::Access;
 use galeras_store::timestamp;
 
@@ -106,11 +107,7 @@ pub(crate) fn consent_folders() -> Vec<PathBuf> {
 
 /// A folder in the user's data folder.
 fn data_folder(name: &str) -> Option<PathBuf> {
-    let variable =
-        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let data = variable("XDG_DATA_HOME");
-    let data = data.or_else(|| variable("HOME").map(|home| home.join(".local/share")));
-    data.map(|data| data.join("galeras").join(name))
+    user_folder::data_folder().map(|folder| folder.join(name))
 }
 
 fn no_folder() -> io::Error {

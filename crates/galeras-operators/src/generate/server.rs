@@ -220,14 +220,14 @@ impl Versioned for ServerStep {
 }
 
 impl PaidStep for ServerStep {
-    fn terms(&self) -> PaymentTerms {
-        PaymentTerms {
+    fn terms(&self) -> Option<PaymentTerms> {
+        Some(PaymentTerms {
             model: self.model.clone(),
             server: ServerAddress::of(self.args.base_url()),
             price: self.price(),
             max_usd: self.args.max_usd(),
             bounded: self.args.limits_answers(),
-        }
+        })
     }
 
     fn forecast<'a>(

@@ -1,0 +1,327 @@
+"""The process of the tests: for each row it forks, and the child runs the row's tests.
+
+Tests see proxies of the functions and objects of the answer, which is another process in another
+sandbox. What an answer returns arrives as plain data, so all comparisons are those of Python. The
+verdict is sent by the child after the last test; a child that ends without it has no verdict."""
+
+import ast
+import builtins
+import json
+import marshal
+import resource
+import types
+
+
+MOST_MEMORY = 2 << 30
+
+
+class Gone(BaseException):
+    """The answer's process has ended, or sent something that is not an answer."""
+
+
+class Remote:
+    """An object of the answer that is not plain data."""
+
+    __slots__ = ("_number",)
+
+    def __init__(self, number):
+        object.__setattr__(self, "_number", number)
+
+    def __call__(self, *args, **named):
+        return TESTS.call(self, args, named)
+
+    def __getattr__(self, name):
+        return TESTS.ask("get", self, name)
+
+    def __setattr__(self, name, value):
+        return TESTS.ask("set", self, name, value)
+
+    def __getitem__(self, key):
+        return TESTS.ask("item", self, key)
+
+    def __len__(self):
+        return TESTS.ask("len", self)
+
+    def __str__(self):
+        return TESTS.ask("str", self)
+
+    def __repr__(self):
+        return TESTS.ask("repr", self)
+
+    def __iter__(self):
+        items = TESTS.ask("iter", self)
+        while True:
+            try:
+                item = TESTS.ask("next", items)
+            except StopIteration:
+                return
+            yield item
+
+    def __next__(self):
+        return TESTS.ask("next", self)
+
+    def __deepcopy__(self, _):
+        return self
+
+    # An answer does not decide what it is equal to, nor that it is true.
+    def __eq__(self, other):
+        return type(other) is Remote and self._number == other._number
+
+    def __hash__(self):
+        return hash(self._number)
+
+    def __bool__(self):
+        return True
+
+    def __instancecheck__(self, value):
+        return type(value) is Remote and TESTS.ask("isinstance", value, self) is True
+
+
+class Tests:
+    def __init__(self, channel, source):
+        self.channel, self.source = channel, source
+        self.functions, self.gone = [], False
+        self.codec = Codec(self.keep, self.proxy)
+        self.held, self.failures, self.last = set(), [], None
+
+    def keep(self, value):
+        raise TypeError(f"tests cannot give a {type(value).__name__} to the answer")
+
+    def proxy(self, number):
+        if type(number) is not int:
+            raise ValueError(number)
+        return Remote(number)
+
+    def encode(self, value):
+        """An argument: plain data, an object of the answer, or a function of the tests."""
+        kind = type(value)
+        if kind is Remote:
+            return '["o",%d]' % value._number
+        if kind in (list, tuple, set, frozenset):
+            name = {list: "l", tuple: "t", set: "s", frozenset: "z"}[kind]
+            return "[" + ",".join(['"%s"' % name, *map(self.encode, value)]) + "]"
+        if kind is dict:
+            parts = [part for pair in value.items() for part in pair]
+            return "[" + ",".join(['"d"', *map(self.encode, parts)]) + "]"
+        if callable(value) and not isinstance(value, type):
+            self.functions.append(value)
+            return self.codec.encode(("\0callback", len(self.functions) - 1))
+        return self.codec.encode(value)
+
+    def exchange(self, text):
+        if self.gone:
+            raise Gone
+        self.channel.send(b"A" + text.encode())
+        frame = self.channel.receive()
+        if frame is None or frame[:1] != b"R":
+            self.gone = True
+            raise Gone
+        try:
+            return self.codec.decode(json.loads(frame[1:]))
+        except Exception:
+            self.gone = True
+            raise Gone from None
+
+    def request(self, message):
+        reply = self.exchange(self.encode(list(message)))
+        while type(reply) is list and len(reply) == 4 and reply[0] == "callback":
+            try:
+                text = self.encode(["ok", self.functions[reply[1]](*reply[2], **reply[3])])
+            except Exception as error:
+                text = self.encode(["raised", f"{type(error).__name__}: {error}"])
+            reply = self.exchange(text)
+        if type(reply) is list and len(reply) == 3 and reply[0] == "raised":
+            kind, text = reply[1:]
+            if isinstance(kind, type) and issubclass(kind, BaseException):
+                error = kind.__new__(kind, text)
+                error.args = (text,)
+                error.of_answer = True
+                raise error
+        if type(reply) is not list or len(reply) < 2 or reply[0] != "ok":
+            self.gone = True
+            raise Gone
+        return reply[1:]
+
+    def ask(self, *message):
+        return self.request(message)[0]
+
+    def call(self, function, args, named):
+        result, *changed = self.request(("call", function, list(args), named))
+        # Python passes lists by reference.
+        for at, value in changed[0] if changed else []:
+            own = args[at]
+            if type(own) is list and type(value) is list:
+                own[:] = value
+            elif type(own) in (dict, set) and type(value) is type(own):
+                own.clear()
+                own.update(value)
+        return result
+
+    def run(self):
+        """The end of the tests, the number that passed, of all tests, and a message."""
+        try:
+            tree = ast.parse(self.source, "tests.py")
+            marks = Marks()
+            tree = ast.fix_missing_locations(marks.visit(tree))
+            code = compile(tree, "tests.py", "exec", dont_inherit=True)
+        except (SyntaxError, ValueError, RecursionError) as error:
+            return ["invalid", 0, 0, f"the tests are not Python: {error}"]
+        namespace = {"__name__": "tests", "__builtins__": builtins}
+        namespace["__held__"], namespace["__failed__"] = self.held.add, self.failures.append
+        units = ran = 0
+        try:
+            namespace.update(self.names_of_answer(marks.names))
+            answer = types.ModuleType("answer")
+            answer.__getattr__ = self.attribute
+            sys.modules["answer"] = answer
+            exec(code, namespace)
+            units, ran = self.run_units(namespace)
+        except BaseException as error:
+            self.failures.append(error)
+        total = marks.count + units or 1
+        passed = len(self.held) + ran
+        if self.failures:
+            return self.explain(self.failures[0], min(passed, total - 1), total)
+        if self.gone:
+            return ["gone", min(passed, total - 1), total, "the program ended before its tests"]
+        if marks.count + units and not passed:
+            return ["invalid", 0, total, "no test ran: call the function that has them"]
+        return ["passed", total, total, None]
+
+    def names_of_answer(self, names):
+        """The names that tests take from the answer. It does not replace what Python defines, unless
+        that is the only thing that the tests can be about: MBPP has a function `sum`."""
+        names = {name for name in names if not name.startswith("__")}
+        known = names & set(dir(builtins))
+        found = self.found(names - known)
+        if not found and known and "answer" not in self.source:
+            found = self.found(known)
+            found = found if len(found) == 1 else {}
+        return found
+
+    def found(self, names):
+        found = self.ask("names", sorted(names))
+        return {name: found[name] for name in names if name in found}
+
+    def attribute(self, name):
+        found = self.found([name])
+        if name not in found:
+            raise AttributeError(f"the answer has no {name}")
+        return found[name]
+
+    def run_units(self, namespace):
+        """Runs the test cases of `unittest` and the functions `test_…`, which nobody calls."""
+        own = [v for v in namespace.values() if type(v) is not Remote]
+        own = [v for v in own if getattr(v, "__module__", None) == "tests"]
+        count = ran = 0
+        for function in own:
+            if isinstance(function, types.FunctionType) and function.__name__.startswith("test_"):
+                code = function.__code__
+                if code.co_argcount == 0 and code.co_kwonlyargcount == 0:
+                    function()
+        unittest = sys.modules.get("unittest")
+        if unittest is None:
+            return count, ran
+        for case in own:
+            if isinstance(case, type) and issubclass(case, unittest.TestCase):
+                suite = unittest.defaultTestLoader.loadTestsFromTestCase(case)
+                result = unittest.TestResult()
+                suite.run(result)
+                bad = result.failures + result.errors
+                bad += [(test, "an unexpected success") for test in result.unexpectedSuccesses]
+                count += result.testsRun
+                ran += result.testsRun - len(bad)
+                for test, text in bad:
+                    kind = AssertionError if (test, text) in result.failures else RuntimeError
+                    last = text.strip().rsplit("\n", 1)[-1]
+                    self.failures.append(kind(f"{test.id()}: {last}"))
+        return count, ran
+
+    def explain(self, error, passed, total):
+        if isinstance(error, Gone) or self.gone:
+            return ["gone", passed, total, "the program ended before its tests"]
+        line, trace = None, error.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename == "tests.py":
+                line = trace.tb_lineno
+            trace = trace.tb_next
+        text = str(error)[:1000]
+        text = f"{type(error).__name__}: {text}" if text else type(error).__name__
+        if line is not None:
+            source = self.source.split("\n")[line - 1].strip()
+            text = f"{text} (line {line} of the tests: {source})"
+        if isinstance(error, MemoryError):
+            return ["out_of_memory", passed, total, text]
+        failed = isinstance(error, AssertionError) and not hasattr(error, "of_answer")
+        return ["failed" if failed else "error", passed, total, text]
+
+
+class Marks(ast.NodeTransformer):
+    """Marks assertions that hold. At the top level, those after one that does not hold are tried, too."""
+
+    def __init__(self):
+        self.count, self.names = 0, set()
+
+    def visit_Name(self, node):
+        self.names.add(node.id)
+        return node
+
+    def visit_Assert(self, node):
+        self.generic_visit(node)
+        number = ast.Constant(self.count)
+        self.count += 1
+        return [node, ast.copy_location(marking("__held__", number), node)]
+
+    def visit_Module(self, node):
+        body = []
+        for statement in node.body:
+            visited = self.visit(statement)
+            if isinstance(statement, ast.Assert):
+                error = ast.Name("AssertionError", ast.Load())
+                noted = marking("__failed__", ast.Name("__error__", ast.Load()))
+                handler = ast.ExceptHandler(error, "__error__", [noted])
+                visited = ast.copy_location(ast.Try(visited, [handler], [], []), statement)
+            body.extend(visited if isinstance(visited, list) else [visited])
+        node.body = body
+        return node
+
+
+def marking(name, value):
+    return ast.Expr(ast.Call(ast.Name(name, ast.Load()), [value], []))
+
+
+def child(channel, frame):
+    global TESTS
+    task = json.loads(frame)
+    seconds = max(1, task["seconds"])
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+    # So that large values of an answer end the tests of this row only.
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    most = MOST_MEMORY if most == resource.RLIM_INFINITY else min(most, MOST_MEMORY)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+    TESTS = Tests(channel, task["tests"])
+    verdict = dict(zip(("end", "passed", "total", "message"), TESTS.run()))
+    channel.send(b"V" + json.dumps(verdict).encode())
+
+
+def main():
+    channel = Channel()
+    silent = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silent, 1)
+    os.dup2(silent, 2)
+    # Compiled once for all answers, which then start faster.
+    with open("answer.py", encoding="utf-8") as source:
+        code = compile(source.read(), ".galeras.py", "exec", dont_inherit=True)
+    channel.send(marshal.dumps(code))
+    while (frame := channel.receive()) is not None:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                child(channel, frame)
+            finally:
+                os._exit(0)
+        _, status = os.waitpid(pid, 0)
+        channel.send(b"E" + str(status).encode())
+
+
+main()
