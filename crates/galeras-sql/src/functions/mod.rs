@@ -14,6 +14,7 @@ mod bpe_tokens;
 mod cut;
 mod function_doc;
 mod keyed_hash;
+mod language_of;
 mod message_words;
 mod moment;
 #[cfg(test)]
@@ -46,6 +47,7 @@ pub use bpe_tokens::{BpeCount, BpeTokens};
 pub use cut::{CUT_REASON, RandomCut, cut_type};
 pub use function_doc::{EXAMPLE_ROWS, FunctionDoc, FunctionGroup, RowFunction};
 pub use keyed_hash::KeyedHash;
+pub use language_of::LanguageOf;
 pub use message_words::{MessageWords, message_words};
 pub use moment::moment;
 pub use python_calls::PythonCalls;
@@ -69,6 +71,7 @@ fn documented_scalars() -> Vec<(FunctionDoc, Arc<ScalarUDF>)> {
         documented::<RowId>(),
         documented::<KeyedHash>(),
         documented::<MessageWords>(),
+        documented::<LanguageOf>(),
         documented::<PythonCalls>(),
         documented::<PythonFeatures>(),
         documented::<PythonMethods>(),
