@@ -242,6 +242,7 @@ fn cuts_are_right(rows: &[Value], column: &str, end: impl Fn(&Value) -> usize) {
         assert!(head.len() >= end(row), "{head:?}");
         assert_eq!(row["cut_at"].as_u64().unwrap() as usize, head.chars().count());
         assert!(rest.starts_with(' ') || rest.starts_with('\n'), "{rest:?}");
+        assert_eq!(head, head.trim_end());
         // Later than 65 % only where there is no other place behind the signature or docstring.
         let share = chars(row, "random_cut") as f64 / chars(row, column) as f64;
         assert!(share <= 0.65 || !head[end(row)..].contains(' '), "{share} {head:?}");
