@@ -214,6 +214,7 @@ pub fn paper() -> Shipped {
     paper.set("n", "40");
     paper.set("validated", "20");
     paper.set("tokens", "word");
+    paper.set("one_line", "false");
     paper
 }
 
