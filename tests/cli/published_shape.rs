@@ -67,8 +67,11 @@ fn testbeds_have_the_keys_and_types_of_the_published_files() {
     let mut paper = paper();
     paper.run(&[]).exits(0);
     let mut ids = BTreeSet::new();
-    for step in ["random_cut", "with_docstring", "from_docstring", "commit_gen"] {
-        let read = paper.project.read(&format!("galeras/published/{step}.json"));
+    let steps =
+        ["random_cut", "with_docstring", "from_docstring", "commit_gen", "collected/raw_data"];
+    for step in steps {
+        let name = step.trim_start_matches("collected/");
+        let read = paper.project.read(&format!("galeras/published/{name}.json"));
         let rows: Vec<Value> = serde_json::from_str(&read).unwrap();
         let points = paper.rows(step);
         assert_eq!(rows.len(), points.len(), "{step}");
