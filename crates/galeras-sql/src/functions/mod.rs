@@ -50,7 +50,7 @@ pub use keyed_hash::KeyedHash;
 pub use language_of::LanguageOf;
 pub use message_words::{MessageWords, message_words};
 pub use moment::moment;
-pub use python_calls::PythonCalls;
+pub use python_calls::{PythonCallTargets, PythonCalls};
 pub use python_features::{FEATURES, PythonFeatures, features_type};
 pub use python_methods::{METHOD_FIELDS, PythonMethods, methods_type};
 pub use python_pattern::{PythonCount, PythonHas};
@@ -73,6 +73,7 @@ fn documented_scalars() -> Vec<(FunctionDoc, Arc<ScalarUDF>)> {
         documented::<MessageWords>(),
         documented::<LanguageOf>(),
         documented::<PythonCalls>(),
+        documented::<PythonCallTargets>(),
         documented::<PythonFeatures>(),
         documented::<PythonMethods>(),
         documented::<PythonHas>(),
