@@ -283,8 +283,8 @@ fn tests_are_paired_with_the_method_of_their_name_or_only_call_within_a_reposito
     let rule = |row: &Value| format!("{} {}", text(row, "test_name"), text(row, "rule"));
     let mut rules: Vec<String> = tested.rows("checked.rejects").iter().map(rule).collect();
     rules.sort_unstable();
-    let wanted = "test_load test_over_10_tokens, test_save_of_bytes called_on_its_owner, test_shortcut method_of_more_than_a_line, \
-                  test_unmade no_pass_body";
+    let wanted = "test_load test_over_10_tokens, test_save_of_bytes called_on_its_owner, \
+                  test_shortcut method_of_more_than_a_line, test_unmade no_pass_body";
     assert_eq!(rules.join(", "), wanted);
     // One of the two tests that are equal but for their names.
     let testbed = tested.rows("testbed");

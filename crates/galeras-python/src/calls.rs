@@ -39,8 +39,8 @@ pub fn calls(parser: &mut PythonParser, text: &str) -> Result<Vec<String>, Parse
 }
 
 /// The distinct names that `text` calls, each behind the last name of its receiver: `f` for `f(x)`,
-/// `b.c` for `a.b.c(x)` and for `a.b().c(x)`, `.c` for `''.c(x)`. A receiver that `text` assigns a call
-/// to counts twice: after `a = B(x)`, `a.c()` is `a.c` and `B.c`.
+/// `b.c` for `a.b.c(x)` and for `a.b().c(x)`, `.c` for `''.c(x)`. A receiver that `text` assigns a
+/// call to counts twice: after `a = B(x)`, `a.c()` is `a.c` and `B.c`.
 ///
 /// # Errors
 /// As [`calls`].
@@ -71,7 +71,7 @@ pub fn call_targets(parser: &mut PythonParser, text: &str) -> Result<Vec<String>
     Ok(targets.filter(|target| seen.insert(target.clone())).collect())
 }
 
-/// The variable that a statement gives the result of a call to, and the last name of what is called.
+/// The variable that a statement gives the result of a call to, and the last name of the called.
 fn binding(node: Node<'_>) -> Option<(Node<'_>, Node<'_>)> {
     let ([assignment, alias], [left, right, target, _]) = (*BINDINGS, *BINDING_FIELDS);
     let (variable, value) = if node.kind_id() == assignment {

@@ -3,7 +3,8 @@
 //! The published pipeline draws r uniformly from [0.4, 0.65], cuts at the last space before
 //! `int(len * r)` and strips the white space in front. This may lie inside the signature; here the
 //! cut never does when `after` is `signature`, nor in the docstring when it is `docstring`. With
-//! `share_of: rest` the share is of the text after them, so that a long docstring does not use it up.
+//! `share_of: rest` the share is of the text after them, so that a long docstring does not use it
+//! up.
 
 use std::sync::Arc;
 

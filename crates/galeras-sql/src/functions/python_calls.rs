@@ -1,5 +1,5 @@
-//! `python_calls(code)`: the names that a method calls, and `python_call_targets(code)`, the same with
-//! what they are called on.
+//! `python_calls(code)`: the names that a method calls, and `python_call_targets(code)`, the same
+//! with the receiver of each call.
 
 use std::sync::Arc;
 
