@@ -65,7 +65,7 @@ fn shipped_workflows_have_no_problem() {
             continue; // what a workflow reads
         }
         let path = path.to_str().unwrap();
-        if !path.ends_with("table3.yaml") {
+        if !["table3.yaml", "causal_se.yaml"].iter().any(|name| path.ends_with(name)) {
             galeras(&["check", path]);
             continue;
         }

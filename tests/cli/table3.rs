@@ -13,6 +13,7 @@ use crate::harness::{Outcome, Project, text};
 use crate::regress_tables::{CLOSED, OPTIMUM, equal, find, holds, number};
 
 const WORKFLOW: &str = include_str!("../../workflows/table3.yaml");
+const CAUSAL_SE: &str = include_str!("../../workflows/causal_se.yaml");
 
 fn published() -> Option<PathBuf> {
     let given = std::env::var_os("GALERAS_PUBLISHED_DATA").map(PathBuf::from);
@@ -494,4 +495,27 @@ fn the_same_numbers_each_time() {
         let again = table.project.run_ok(&more);
         assert_eq!(again.digests(), table.outcome.digests(), "{jobs} jobs");
     }
+}
+
+/// `workflows/causal_se.yaml`: matching has nothing to match by, and the instrument is none.
+#[test]
+fn the_later_notebooks_are_found_again_or_refused() {
+    let Some(table) = Table::run(CAUSAL_SE, &["simulations=2"]) else { return };
+    let rows = table.rows("table");
+    assert_eq!(rows.len(), 10);
+    for row in &rows {
+        let (verdict, reason) = (text(row, "verdict"), row["reason"].as_str().unwrap_or_default());
+        match text(row, "estimator") {
+            "stratification" | "weighting" => assert_eq!(verdict, "equal", "{row}"),
+            "iv" => assert!(verdict.starts_with("FLAG") && reason.contains("do not move"), "{row}"),
+            _ => assert_eq!(verdict, "FLAG: refused", "{row}"),
+        }
+    }
+    let refuted = |row: &&Value| text(row, "verdict").ends_with("its own placebo");
+    let refuted: Vec<&Value> = rows.iter().filter(refuted).collect();
+    assert_eq!(refuted.len(), 1, "{refuted:?}");
+    assert_eq!(
+        (&refuted[0]["printed"], &refuted[0]["placebo"]),
+        (&json!(1071.2914), &json!(1041.1033))
+    );
 }
