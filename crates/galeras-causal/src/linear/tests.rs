@@ -255,8 +255,8 @@ fn impossible_instruments_are_refused() {
     let twice: Vec<f64> = (0..50).map(|row| w[row / 2]).collect();
     let both = [w[..25].to_vec(), y[..25].to_vec()]
         .map(|column| (0..50).map(|row| column[row / 2]).collect::<Vec<f64>>());
-    for covariates in [&[twice.as_slice()][..], &[&both[0], &both[1]]] {
-        let refused = run(&d, &[&z], covariates).unwrap_err().to_string();
+    for covariates in [vec![twice.as_slice()], both.iter().map(Vec::as_slice).collect()] {
+        let refused = run(&d, &[&z], &covariates).unwrap_err().to_string();
         assert!(refused.contains("do not move"), "{refused}");
     }
 }
