@@ -77,6 +77,32 @@ fn shipped_workflows_have_no_problem() {
     }
 }
 
+/// The contracts fit the steps of the shipped workflows after which they are named.
+#[test]
+fn the_shipped_workflows_keep_the_contracts() {
+    let folder = tempfile::tempdir().unwrap();
+    let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+    let write = |path: &str, text: &str| {
+        let file = folder.path().join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, text).unwrap();
+        file.display().to_string()
+    };
+    write("workflows/ratings/README.md", "");
+    write("workflows/collect.yaml", &read("workflows/collect.yaml"));
+    for (name, workflow) in
+        [("random_cut", "galeras"), ("table_1", "galeras"), ("raw_data", "collect")]
+    {
+        let contract = format!("schemas/{name}.contract.json");
+        write(&contract, &read(&contract));
+        let path = format!("workflows/{workflow}.yaml");
+        let (text, step) = (read(&path), format!("\n  {name}:\n"));
+        assert_eq!(text.split("\noutputs:\n").next().unwrap().matches(&step).count(), 1, "{name}");
+        let promised = format!("{step}    schema: ../{contract}\n");
+        galeras(&["check", &write(&path, &text.replacen(&step, &promised, 1))]);
+    }
+}
+
 /// Two rows in the form of the published data.
 fn published() -> String {
     let numbers = "y_levenshtein z_prompt_size z_n_whitespaces z_token_counts z_nloc z_complexity \
