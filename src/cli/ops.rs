@@ -229,15 +229,25 @@ fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
     fail_unknown(&format!("there is no `{name}`"), name, known, "there are")
 }
 
-/// The workflow that ships with the program: `galeras init` writes it, and the contracts of
-/// the tables derive from it.
+/// The workflow that ships with the program: `galeras init` writes it.
 pub(super) const QUICKSTART: &str = include_str!("../../workflows/quickstart.yaml");
 
-/// A published table: name, the step that gives it, what it is.
-const TABLES: &[(&str, &str, &str)] = &[
-    ("raw_data", "features", "Methods with their features, before any rule."),
-    ("random_cut", "testbed", "Methods cut at a random place, for code completion."),
-    ("table_1", "table_1", "Mean and deviation of the features of a testbed."),
+/// The workflows that make the published tables.
+const WORKFLOWS: [(&str, &str); 2] = [
+    ("collect.yaml", include_str!("../../workflows/collect.yaml")),
+    ("galeras.yaml", include_str!("../../workflows/galeras.yaml")),
+];
+
+/// A published table: name, the workflow and its step that give it, its description.
+const TABLES: &[(&str, &str, &str, &str)] = &[
+    ("raw_data", "collect.yaml", "raw_data", "RawData: changed methods with their features."),
+    ("random_cut", "galeras.yaml", "random_cut", "RandomCut: methods cut at a random place."),
+    (
+        "table_1",
+        "galeras.yaml",
+        "table_1",
+        "Table I: the features of each testbed, mean ± deviation.",
+    ),
 ];
 
 pub(super) fn table_names() -> impl Iterator<Item = &'static str> {
@@ -245,14 +255,23 @@ pub(super) fn table_names() -> impl Iterator<Item = &'static str> {
 }
 
 async fn contract(name: &str) -> Option<Result<Value, String>> {
-    let (_, step, description) = TABLES.iter().find(|t| t.0 == name)?;
-    Some(derive(name, step, description).await)
+    let (_, workflow, step, description) = TABLES.iter().find(|t| t.0 == name)?;
+    Some(derive(name, workflow, step, description).await)
 }
 
-async fn derive(name: &str, step: &str, description: &str) -> Result<Value, String> {
+async fn derive(
+    name: &str,
+    workflow: &str,
+    step: &str,
+    description: &str,
+) -> Result<Value, String> {
     let folder = ScratchFolder::create().map_err(|e| e.to_string())?;
-    let file = folder.path().join("quickstart.yaml");
-    std::fs::write(&file, QUICKSTART).map_err(|e| e.to_string())?;
+    for (file, text) in WORKFLOWS {
+        std::fs::write(folder.path().join(file), text).map_err(|e| e.to_string())?;
+    }
+    // The default of the param `ratings`.
+    std::fs::create_dir(folder.path().join("ratings")).map_err(|e| e.to_string())?;
+    let file = folder.path().join(workflow);
     let settings = PlanSettings {
         set: Vec::new(),
         working_dir: PathBuf::from("."),

@@ -35,7 +35,10 @@ fn history(project: &Project, name: &str) -> Repository {
 
 #[test]
 fn the_shipped_workflow_collects_from_local_repositories() {
-    let project = Project::new(&COLLECT.replacen("default: \"\"", "default: \"./a,./b\"", 1));
+    let workflow = COLLECT.replacen("default: \"\"", "default: \"./a,./b\"", 1);
+    let every = "    type: bool\n    default: false\n    help: only commits whose message";
+    assert!(workflow.contains(every));
+    let project = Project::new(&workflow.replace(every, &every.replace("false", "true")));
     history(&project, "a");
     history(&project, "b");
     let first = project.run_ok(&[]);
@@ -72,6 +75,11 @@ fn the_shipped_workflow_collects_from_local_repositories() {
         assert!(project.path("collect").join(file).exists(), "{file}");
     }
     project.run_ok(&["--set", "repos=./a, ./b"]).all_hit_as(&first);
+    // As published, a commit without a message to speak of counts.
+    let published = ["message=false".to_owned()];
+    project.run_file("w.yaml", &published).exits(0);
+    let rejects = project.rows_of("w.yaml", "changes.rejects", &published);
+    assert!(rejects.iter().all(|row| row["rule"] != "message_meaningful"), "{rejects:?}");
     let jobs = project.run_ok(&["--jobs", "1", "--cache", "other", "--out", "other"]);
     assert_eq!(jobs.digests(), first.digests());
 }

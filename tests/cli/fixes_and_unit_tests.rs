@@ -175,7 +175,7 @@ fn a_larger_fix_is_one_if_the_params_say_so_and_a_fork_gives_duplicates() {
     assert_eq!(fixed.rows("unique.rejects").len(), 15);
     let checks = fixed.csv("fixes/checks.csv");
     let names: Vec<&str> = checks.iter().map(|row| row["rule"].as_str()).collect();
-    assert_eq!(names.len(), 9);
+    assert_eq!(names.len(), 10);
     for check in &checks {
         let number = |name: &str| check[name].parse::<u32>().unwrap();
         assert_eq!(number("checked"), number("passed") + number("failed"), "{check:?}");
@@ -229,6 +229,8 @@ fn tests_and_methods(tested: &Shipped, name: &str) -> [String; 2] {
         test("test_run_of_a_kind", &["job.run", "render"]),
         test("test_runs", &["job.run", "get_run"]),
         test("test_enter", &["store.__enter__"]),
+        // A method of bytes, not `Store.save`.
+        test("test_save_of_bytes", &["b''.save"]),
         test("test_unmade", &["unmade"]),
         test("test_shortcut", &["shortcut"]),
         "def test_load():\n    load()\n    load()\n".into(),
@@ -281,8 +283,8 @@ fn tests_are_paired_with_the_method_of_their_name_or_only_call_within_a_reposito
     let rule = |row: &Value| format!("{} {}", text(row, "test_name"), text(row, "rule"));
     let mut rules: Vec<String> = tested.rows("checked.rejects").iter().map(rule).collect();
     rules.sort_unstable();
-    let wanted = "test_load test_over_10_tokens, test_shortcut method_of_more_than_a_line, \
-                  test_unmade no_pass_body";
+    let wanted = "test_load test_over_10_tokens, test_save_of_bytes called_on_its_owner, \
+                  test_shortcut method_of_more_than_a_line, test_unmade no_pass_body";
     assert_eq!(rules.join(", "), wanted);
     // One of the two tests that are equal but for their names.
     let testbed = tested.rows("testbed");
@@ -312,7 +314,7 @@ fn tests_are_paired_with_the_method_of_their_name_or_only_call_within_a_reposito
     // Methods of the same names, and a test of a method that only the other one has.
     let repo = Repository::bare(tested.project.path("b"));
     let methods = file(&[version("render", 5), version("run", 6)]);
-    let tests = file(&[test("test_load_things", &["load"]), test("test_run_once", &["x.run"])]);
+    let tests = file(&[test("test_load_things", &["load"]), test("test_run_once", &["m.run"])]);
     let commit = at(day(5)).message("Add methods and tests");
     repo.commit(commit.write("m.py", methods).write("tests/t.py", tests));
     let outcome = tested.run(&[]).exits(0);

@@ -233,6 +233,13 @@ fn every_row_passes_the_filters_of_its_testbed_and_no_two_are_alike() {
     let rules: BTreeSet<&str> = rejected.iter().map(|row| text(row, "rule")).collect();
     assert_eq!(rules.into_iter().collect::<Vec<_>>(), ["no_one_line_body", "no_pass_body"]);
     assert_eq!(rejected.len(), 3 * 20 * 2, "a stub and a line of each commit");
+    // Published data have methods of one line.
+    paper.set("one_line", "true");
+    paper.run(&["--select", "verified"]).exits(0);
+    let rejected = paper.rows("verified.rejects");
+    assert!(rejected.iter().all(|row| row["rule"] == "no_pass_body"), "{rejected:?}");
+    assert_eq!(rejected.len(), 3 * 20);
+    paper.set("one_line", "false");
     cuts_show_some_of_the_body_and_no_docstring(&paper);
     // Of all rows that a step reads, no two that stay are alike: by tokens that the test counts.
     let kept = paper.rows("collected/raw_data");
@@ -272,6 +279,7 @@ fn cuts_are_right(rows: &[Value], column: &str, end: impl Fn(&Value) -> usize) {
         assert!(head.len() >= end(row), "{head:?}");
         assert_eq!(row["cut_at"].as_u64().unwrap() as usize, head.chars().count());
         assert!(rest.starts_with(' ') || rest.starts_with('\n'), "{rest:?}");
+        assert_eq!(head, head.trim_end());
         // Later than 65 % only where there is no other place behind the signature or docstring.
         let share = chars(row, "random_cut") as f64 / chars(row, column) as f64;
         assert!(share <= 0.65 || !head[end(row)..].contains(' '), "{share} {head:?}");

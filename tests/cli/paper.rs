@@ -145,7 +145,12 @@ pub fn file(methods: &[String]) -> String {
 /// The docstring of the method at a place of its file: of three lengths, or none.
 fn docstring(at: usize, seed: u64) -> Option<String> {
     match at {
-        0..=2 => Some(format!("{}.", Numbers::new(900_000 + seed).words(11))),
+        // Digits for vowels: random syllables look like Slovene or Zulu.
+        0..=2 => {
+            let words = Numbers::new(900_000 + seed).words(11);
+            let digit = |c: char| "aeiou".find(c).map_or(c, |at| char::from(b'1' + at as u8));
+            Some(format!("{}.", words.chars().map(digit).collect::<String>()))
+        }
         // More than three words, but few, and short.
         3 => Some("Adds it to that one.".into()),
         4 => Some("Adds it.".into()),
@@ -209,6 +214,7 @@ pub fn paper() -> Shipped {
     paper.set("n", "40");
     paper.set("validated", "20");
     paper.set("tokens", "word");
+    paper.set("one_line", "false");
     paper
 }
 

@@ -67,8 +67,11 @@ fn testbeds_have_the_keys_and_types_of_the_published_files() {
     let mut paper = paper();
     paper.run(&[]).exits(0);
     let mut ids = BTreeSet::new();
-    for step in ["random_cut", "with_docstring", "from_docstring", "commit_gen"] {
-        let read = paper.project.read(&format!("galeras/published/{step}.json"));
+    let steps =
+        ["random_cut", "with_docstring", "from_docstring", "commit_gen", "collected/raw_data"];
+    for step in steps {
+        let name = step.trim_start_matches("collected/");
+        let read = paper.project.read(&format!("galeras/published/{name}.json"));
         let rows: Vec<Value> = serde_json::from_str(&read).unwrap();
         let points = paper.rows(step);
         assert_eq!(rows.len(), points.len(), "{step}");
@@ -141,7 +144,8 @@ fn answer(id: &str, snippet: &str, treatment: &str) -> Value {
 #[test]
 fn rows_of_treatments_become_one_of_the_data_point() {
     let asked = [("1", "a", "control"), ("2", "a", "it's \"odd\""), ("3", "b", "control")];
-    let rows = asked.map(|(id, snippet, treatment)| answer(id, snippet, treatment));
+    let mut rows = asked.map(|(id, snippet, treatment)| answer(id, snippet, treatment));
+    rows[2]["docstring"] = json!("Gibt die Anzahl der Zeilen zurück.");
     for (path, by_line) in [("o.json", false), ("o.jsonl", true)] {
         let (project, _) = shaped(&rows, &format!("path: {path}, shape: galeras"));
         let outcome = project.run_ok(&[]);
@@ -161,6 +165,8 @@ fn rows_of_treatments_become_one_of_the_data_point() {
         assert_eq!(a["control"]["prompt"]["p_n_words"], 2);
         assert_eq!(b["it's \"odd\""]["predicted"]["prediction"], Value::Null);
         assert_eq!(a["documentation"]["vocab_size"], 0);
+        let languages = [a, b].map(|row| &row["documentation"]["language"]);
+        assert_eq!(languages, ["UNKNOWN", "de"]);
         // Again: the file is known, and so is how many rows it has.
         let event = &project.run_ok(&[]).events("output")[0];
         assert_eq!((&event["written"], &event["rows"]), (&json!(false), &json!(2)));

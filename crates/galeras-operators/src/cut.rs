@@ -103,7 +103,7 @@ impl TypedOperator for CutOperator {
 
     const DESCRIPTOR: Descriptor = Descriptor {
         name: "cut",
-        version: 3,
+        version: 4,
         grain: Grain::of::<BoundCut, _>(),
         effect: Effect::Seeded,
         inputs: InputPorts::One,

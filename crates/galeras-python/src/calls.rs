@@ -1,9 +1,9 @@
-//! The names of the functions that a Python method calls.
+//! The names of the functions that a Python method calls, and of what it calls them on.
 //!
 //! Only the syntax counts: `@decorator` without arguments, operators and Python 2's `print x` are
 //! not calls.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use tree_sitter::Node;
@@ -15,6 +15,10 @@ use super::parse::{ParseError, PythonParser, nodes};
 static KINDS: LazyLock<[u16; 4]> =
     LazyLock::new(|| ["call", "attribute", "identifier", "parenthesized_expression"].map(kind_id));
 static FIELDS: LazyLock<[u16; 2]> = LazyLock::new(|| ["function", "attribute"].map(field_id));
+/// The ways to name the result of a call.
+static BINDINGS: LazyLock<[u16; 2]> = LazyLock::new(|| ["assignment", "as_pattern"].map(kind_id));
+static BINDING_FIELDS: LazyLock<[u16; 4]> =
+    LazyLock::new(|| ["left", "right", "alias", "object"].map(field_id));
 
 /// The distinct names that `text` calls, in order of first appearance: `f` for `f(x)`, `c` for
 /// `a.b.c(x)`, nothing for `f()()` and `x[0]()`. Includes nested definitions, decorators,
@@ -34,17 +38,88 @@ pub fn calls(parser: &mut PythonParser, text: &str) -> Result<Vec<String>, Parse
     Ok(texts.filter(|name| !name.is_empty() && seen.insert(*name)).map(str::to_owned).collect())
 }
 
+/// The distinct names that `text` calls, each behind the last name of its receiver: `f` for `f(x)`,
+/// `b.c` for `a.b.c(x)` and for `a.b().c(x)`, `.c` for `''.c(x)`. A receiver that `text` assigns a
+/// call to counts twice: after `a = B(x)`, `a.c()` is `a.c` and `B.c`.
+///
+/// # Errors
+/// As [`calls`].
+pub fn call_targets(parser: &mut PythonParser, text: &str) -> Result<Vec<String>, ParseError> {
+    let tree = parser.parse(text)?;
+    let of = |node: Node<'_>| text.get(node.byte_range()).unwrap_or_default();
+    // One call for each variable, so that the time is linear.
+    let mut bound: HashMap<&str, &str> = HashMap::new();
+    for (variable, value) in nodes(tree.root_node()).filter_map(binding) {
+        bound.entry(of(variable)).or_insert_with(|| of(value));
+    }
+    let mut found: Vec<(usize, String)> = Vec::new();
+    for call in nodes(tree.root_node()).filter(|node| node.kind_id() == KINDS[0]) {
+        let Some((object, name)) = target(call) else { continue };
+        let (start, callee) = (name.start_byte(), of(name));
+        let Some(object) = object else {
+            found.push((start, callee.to_owned()));
+            continue;
+        };
+        let receiver = last_name(object).map(of).unwrap_or_default();
+        for one in [Some(receiver), bound.get(receiver).copied()].into_iter().flatten() {
+            found.push((start, format!("{one}.{callee}")));
+        }
+    }
+    found.sort_by_key(|(start, _)| *start);
+    let mut seen = HashSet::with_capacity(found.len());
+    let targets = found.into_iter().map(|(_, target)| target);
+    Ok(targets.filter(|target| seen.insert(target.clone())).collect())
+}
+
+/// The variable that a statement gives the result of a call to, and the last name of the called.
+fn binding(node: Node<'_>) -> Option<(Node<'_>, Node<'_>)> {
+    let ([assignment, alias], [left, right, target, _]) = (*BINDINGS, *BINDING_FIELDS);
+    let (variable, value) = if node.kind_id() == assignment {
+        (node.child_by_field_id(left)?, node.child_by_field_id(right)?)
+    } else if node.kind_id() == alias {
+        (node.child_by_field_id(target)?.named_child(0)?, node.named_child(0)?)
+    } else {
+        return None;
+    };
+    let [call, _, identifier, _] = *KINDS;
+    if variable.kind_id() != identifier || value.kind_id() != call {
+        return None;
+    }
+    Some((variable, last_name(value)?))
+}
+
+/// The last name of an expression: `c` of `c`, `a.b.c`, `c(x)` and `(c)`.
+fn last_name(mut node: Node<'_>) -> Option<Node<'_>> {
+    let ([call, attribute, identifier, parentheses], [of_call, of_attribute]) = (*KINDS, *FIELDS);
+    while node.kind_id() != identifier {
+        node = match node.kind_id() {
+            kind if kind == call => node.child_by_field_id(of_call)?,
+            kind if kind == attribute => node.child_by_field_id(of_attribute)?,
+            kind if kind == parentheses => node.named_child(0)?,
+            _ => return None,
+        };
+    }
+    Some(node)
+}
+
 /// The identifier that `call` calls, without parentheses around it.
 fn name(call: Node<'_>) -> Option<Node<'_>> {
+    target(call).map(|(_, name)| name)
+}
+
+/// The same, and the object whose attribute it is, if it is one.
+fn target(call: Node<'_>) -> Option<(Option<Node<'_>>, Node<'_>)> {
     let ([_, attribute, identifier, parentheses], [of_call, of_attribute]) = (*KINDS, *FIELDS);
     let mut called = call.child_by_field_id(of_call)?;
     while called.kind_id() == parentheses {
         called = called.named_child(0)?;
     }
+    let mut object = None;
     if called.kind_id() == attribute {
+        object = called.child_by_field_id(BINDING_FIELDS[3]);
         called = called.child_by_field_id(of_attribute)?;
     }
-    (called.kind_id() == identifier).then_some(called)
+    (called.kind_id() == identifier).then_some((object, called))
 }
 
 #[cfg(test)]
@@ -87,6 +162,25 @@ mod tests {
         }
         let refused = calls(&mut PythonParser::new().unwrap(), &"def f(".repeat(100_000));
         assert_eq!(refused, Err(ParseError::TooComplex));
+    }
+
+    #[test]
+    fn targets_have_the_last_name_of_their_receiver() {
+        for (text, targets) in [
+            ("f(g(x))", "f g"),
+            ("self.store.save(a.b(c))", "store.save a.b"),
+            ("URL(x).join(y); (url).join(y); a[0].join(y)", "URL URL.join url.join .join"),
+            ("b''.join(x); ', '.join(y); f'{z}'.join(x)", ".join"),
+            ("u = URL(x)\nu.join(y)\nu.join(z)\nv.join(u)", "URL u.join URL.join v.join"),
+            ("with a.Store() as s, f() as (p, q):\n    s.save()", "a.Store f s.save Store.save"),
+            ("x = y\nx.a()", "x.a"),
+            ("super().save()", "super super.save"),
+            ("f()()", "f"),
+            ("", ""),
+        ] {
+            let found = call_targets(&mut PythonParser::new().unwrap(), text).unwrap();
+            assert_eq!(found.join(" "), targets, "{text}");
+        }
     }
 
     #[test]

@@ -28,7 +28,7 @@ mod scan;
 mod taxonomy;
 mod tokens;
 
-pub use calls::calls;
+pub use calls::{call_targets, calls};
 pub use cut_points::{cut_points, docstring_end, signature_end};
 pub use decode::{DecodeError, Decoded, decode_source};
 pub use features::{Features, features, words};

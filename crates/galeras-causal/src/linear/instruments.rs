@@ -64,8 +64,9 @@ pub fn two_stage(
     let second = LinearFit::without_check(&[exogenous, &[fitted.as_slice()]].concat(), outcome);
     let mut second = second.map_err(|refusal| {
         match renamed(refusal, covariates, ColumnRef::Outcome, |_| ColumnRef::Endogenous) {
-            Refusal::Collinear { column: ColumnRef::Endogenous }
-            | Refusal::Constant(ColumnRef::Endogenous) => Refusal::Other(
+            // The covariates alone passed the first stage. Noise in a constant column of fitted values
+            // decides which column is called a combination of the others.
+            Refusal::Collinear { .. } | Refusal::Constant(ColumnRef::Endogenous) => Refusal::Other(
                 "the instruments do not move the treatment: the first stage fits nothing beyond \
                  the covariates"
                     .into(),

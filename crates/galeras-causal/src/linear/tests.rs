@@ -251,6 +251,14 @@ fn impossible_instruments_are_refused() {
     let d: Vec<f64> = (0..50).map(|row| f64::from(row % 2)).collect();
     let z: Vec<f64> = (0..50).map(|row| f64::from(row / 2 % 5)).collect();
     assert!(run(&d, &[&z], &[]).unwrap_err().to_string().contains("do not move"));
+    // Nor does one that is the same under both treatments of a unit, as its covariates are.
+    let twice: Vec<f64> = (0..50).map(|row| w[row / 2]).collect();
+    let both = [w[..25].to_vec(), y[..25].to_vec()]
+        .map(|column| (0..50).map(|row| column[row / 2]).collect::<Vec<f64>>());
+    for covariates in [vec![twice.as_slice()], both.iter().map(Vec::as_slice).collect()] {
+        let refused = run(&d, &[&z], &covariates).unwrap_err().to_string();
+        assert!(refused.contains("do not move"), "{refused}");
+    }
 }
 
 proptest! {

@@ -36,7 +36,7 @@ use galeras_store::{OutputOrigin, OutputRecord, PortArtifact, Store, timestamp};
 use galeras_workflow::quote;
 
 /// The version of the file formats. Increase it when the same table gives other bytes.
-const OUTPUT_FORMAT: u32 = 2;
+const OUTPUT_FORMAT: u32 = 3;
 
 /// The options for output files.
 #[derive(Clone, Debug)]

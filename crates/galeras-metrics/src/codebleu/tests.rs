@@ -91,6 +91,21 @@ fn every_pair_and_the_corpus_equal_the_peer_over_the_linked_grammar() {
     assert_equal("corpus", &corpus, &reference["linked_in_order"]["corpus"]);
 }
 
+/// The corpus scores of the program that the paper used, over the linked grammar.
+#[test]
+fn a_corpus_has_the_scores_of_codexglue() {
+    let theirs: Value =
+        serde_json::from_str(include_str!("../../../../tests/reference/codexglue.json")).unwrap();
+    let pairs = reference()["pairs"].clone();
+    let mut sum = CodeBleuCounts::default();
+    for pair in pairs.as_object().unwrap().values() {
+        add(&mut sum, &score(CodeBleuMode::CodeXGlue, pair).1);
+    }
+    assert_eq!(theirs["corpus"]["pairs"], sum.pairs);
+    let ours = sum.scores(CodeBleuMode::CodeXGlue, &EQUAL_WEIGHTS);
+    assert_equal("corpus", &ours, &theirs["corpus"]);
+}
+
 /// n-grams do not depend on the mode, except for the weighted ones.
 #[test]
 fn correct_differs_from_the_peer_as_documented() {

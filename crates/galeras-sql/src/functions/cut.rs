@@ -1,9 +1,10 @@
 //! `random_cut(code, id, seed, min, max, at, after, share_of)`: a random prefix of a method.
 //!
-//! The published pipeline draws r uniformly from [0.4, 0.65] and cuts at the last space before
-//! `int(len * r)`, which may lie inside the signature; here the cut never does when `after` is
-//! `signature`, nor in the docstring when it is `docstring`. With `share_of: rest` the share is of
-//! the text after them, so that a long docstring does not use it up.
+//! The published pipeline draws r uniformly from [0.4, 0.65], cuts at the last space before
+//! `int(len * r)` and strips the white space in front. This may lie inside the signature; here the
+//! cut never does when `after` is `signature`, nor in the docstring when it is `docstring`. With
+//! `share_of: rest` the share is of the text after them, so that a long docstring does not use it
+//! up.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
 use super::function_doc::{FunctionDoc, RowFunction};
 use galeras_base::id::{keyed_hash, unit_interval};
-use galeras_python::{cut_points, docstring_end, signature_end, with_parser};
+use galeras_python::{cut_points, docstring_end, is_space, signature_end, with_parser};
 
 /// The field with the reason why a method was not cut.
 pub const CUT_REASON: &str = "reason";
@@ -61,7 +62,7 @@ enum After {
 /// Where a cut may lie.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Boundary {
-    /// Before a space (U+0020).
+    /// Before a space (U+0020) and the white space in front of it.
     Space,
     /// Before a token of the syntax tree.
     Token,
@@ -76,7 +77,7 @@ pub struct RandomCut;
 impl RowFunction for RandomCut {
     const DOC: FunctionDoc = FunctionDoc {
         name: "random_cut",
-        version: 2,
+        version: 3,
         arguments: &[
             ("code", "text"),
             ("id", "text"),
@@ -212,7 +213,9 @@ fn cut(code: &str, id: &str, params: &Params) -> Result<usize, String> {
         last.or_else(|| rest().iter().position(|b| *b == byte)).map(|at| first + at)
     };
     let place = match params.at {
-        Boundary::Space => byte(b' ', wanted),
+        // A prompt that ends within an indentation would tell the model some of the next line.
+        Boundary::Space => byte(b' ', wanted)
+            .map(|at| code.get(..at).unwrap_or_default().trim_end_matches(is_space).len()),
         // No line begins behind the last line feed.
         Boundary::Line => {
             byte(b'\n', wanted.min(code.trim_end_matches('\n').len())).map(|at| at + 1)
@@ -251,6 +254,19 @@ mod tests {
         let wanted = (CODE.len() as f64 * 0.6) as usize;
         assert_eq!(CODE.as_bytes()[at], b' ');
         assert!(at < wanted && !CODE[at + 1..wanted].contains(' '));
+    }
+
+    /// `code[:code.rfind(" ", 0, int(len(code) * r))].strip()` in the published pipeline.
+    #[test]
+    fn white_space_before_the_cut_belongs_to_the_rest() {
+        for share in [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9] {
+            let at = cut(CODE, "x", &params(Boundary::Space, share, share)).expect("has a body");
+            let position = (CODE.len() as f64 * share) as usize;
+            let space = CODE[..position].rfind(' ').expect("a space");
+            assert_eq!(&CODE[..at], CODE[..space].trim(), "{share}");
+        }
+        let at = cut(CODE, "x", &params(Boundary::Space, 0.8, 0.8)).expect("has a body");
+        assert!(CODE[at..].starts_with("\n    return"), "{:?}", &CODE[at..]);
     }
 
     #[test]

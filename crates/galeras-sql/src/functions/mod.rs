@@ -14,6 +14,7 @@ mod bpe_tokens;
 mod cut;
 mod function_doc;
 mod keyed_hash;
+mod language_of;
 mod message_words;
 mod moment;
 #[cfg(test)]
@@ -46,9 +47,10 @@ pub use bpe_tokens::{BpeCount, BpeTokens};
 pub use cut::{CUT_REASON, RandomCut, cut_type};
 pub use function_doc::{EXAMPLE_ROWS, FunctionDoc, FunctionGroup, RowFunction};
 pub use keyed_hash::KeyedHash;
+pub use language_of::LanguageOf;
 pub use message_words::{MessageWords, message_words};
 pub use moment::moment;
-pub use python_calls::PythonCalls;
+pub use python_calls::{PythonCallTargets, PythonCalls};
 pub use python_features::{FEATURES, PythonFeatures, features_type};
 pub use python_methods::{METHOD_FIELDS, PythonMethods, methods_type};
 pub use python_pattern::{PythonCount, PythonHas};
@@ -69,7 +71,9 @@ fn documented_scalars() -> Vec<(FunctionDoc, Arc<ScalarUDF>)> {
         documented::<RowId>(),
         documented::<KeyedHash>(),
         documented::<MessageWords>(),
+        documented::<LanguageOf>(),
         documented::<PythonCalls>(),
+        documented::<PythonCallTargets>(),
         documented::<PythonFeatures>(),
         documented::<PythonMethods>(),
         documented::<PythonHas>(),

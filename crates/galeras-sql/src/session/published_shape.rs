@@ -164,8 +164,7 @@ fn query(point: &str, cut: bool, treated: Option<(&Vec<String>, bool)>) -> Strin
     let counts = COUNTS.map(|name| format!("CAST({name} AS bigint) AS {name}, ")).concat();
     let documentation = format!(
         "named_struct('docstring', docstring, 'n_words', CAST({} AS bigint), 'vocab_size', {}, \
-         'n_whitespaces', CAST({} AS bigint), 'language', \
-         CASE WHEN docstring IS NOT NULL THEN 'UNKNOWN' END)",
+         'n_whitespaces', CAST({} AS bigint), 'language', language_of(docstring))",
         words("docstring"),
         vocabulary("docstring"),
         spaces("docstring"),
