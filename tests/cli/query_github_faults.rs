@@ -82,7 +82,7 @@ fn relay(mut client: TcpStream, target: &str, state: &AtomicU16) {
 /// undisturbed one, and its wait is reported.
 #[track_caller]
 fn survives(faults: &[(GithubFault, &str)]) {
-    let api = GithubApi::start(repos(120));
+    let api = GithubApi::start(repos(210));
     let project = project(&api, PAPER, "");
     let undisturbed = project.run_ok(&["--cache", "undisturbed"]);
     let pages = api.searches().len();
