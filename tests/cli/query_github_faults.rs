@@ -143,21 +143,16 @@ fn a_page_that_lacks_repositories_is_made_good() {
     says(text(&told[0], "message"), &["GitHub counts"]);
 }
 
+/// GitHub's limits are obeyed as its headers state them, also without a terminal.
 #[test]
-fn without_a_terminal_a_short_wait_hangs_nothing() {
+fn without_a_terminal_a_short_wait_hangs_nothing_and_a_long_one_is_shown() {
     let api = GithubApi::start(repos(3));
-    api.faults(vec![(0, GithubFault::Primary { reset_in: 2 })]);
-    let outcome = project(&api, PAPER, "").run(&["run", "w.yaml"]).exits(0);
-    assert!(outcome.stdout.is_empty() && outcome.stderr.contains("3 rows"), "{outcome}");
-    assert!(outcome.took < patience(20), "{:?}", outcome.took);
-}
-
-/// GitHub's limits are obeyed as its headers state them (a wait is shown).
-#[test]
-fn without_a_terminal_a_long_wait_is_shown() {
-    let api = GithubApi::start(repos(3));
-    api.faults(vec![(0, GithubFault::Primary { reset_in: 3_000 })]);
     let project = project(&api, PAPER, "");
+    api.faults(vec![(0, GithubFault::Primary { reset_in: 2 })]);
+    let outcome = project.run(&["run", "w.yaml", "--cache", "short"]).exits(0);
+    assert!(outcome.stdout.is_empty() && outcome.stderr.contains("3 rows"), "{outcome}");
+    api.forget();
+    api.faults(vec![(0, GithubFault::Primary { reset_in: 3_000 })]);
     let running = Running::start(project.command(&["run", "w.yaml"]));
     wait_for("the search", || !api.searches().is_empty());
     // Plain lines come every ten seconds at most.
@@ -166,23 +161,11 @@ fn without_a_terminal_a_long_wait_is_shown() {
     running.finish().exits(130).reports(&["waiting", "limit"]);
 }
 
-/// How a search ends before it is finished.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum End {
-    /// At a limit for an hour, by the signal.
-    Signal(&'static str),
-    /// At a limit for a day, by itself.
-    Limit,
-    /// After the server died, by the signal INT.
-    Death,
-    /// After the server died, by itself.
-    LongDeath,
-}
-
-/// A search of several slices that ends early is continued by the next run. More repositories than
-/// GitHub shows of one search make several.
-#[track_caller]
-fn resumed(ends: &[End]) {
+/// A search of several slices that ends early is continued by the next run: after a signal at a limit of
+/// an hour, at a limit of a day, after a signal when the server is dead.
+#[test]
+fn a_search_that_ends_early_is_resumed() {
+    // GitHub shows 1,000 of one search, so there are several.
     let mut many = repos(1_010);
     many.iter_mut().for_each(|repo| repo.stars = 1_001 + 2_000_000 / (repo.id * 3));
     let api = GithubApi::start(many);
@@ -191,84 +174,59 @@ fn resumed(ends: &[End]) {
     let undisturbed = project.run_ok(&["--cache", "undisturbed"]);
     let all = api.searches().len();
     let at = all - 4;
-    for (case, end) in ends.iter().copied().enumerate() {
-        let cache = format!("cache{case}");
+    for (cache, signal, wait) in [
+        ("int", Some("INT"), Some(3_600)),
+        ("kill", Some("KILL"), Some(3_600)),
+        ("day", None, Some(86_400)),
+        ("dead", Some("INT"), None),
+    ] {
         api.forget();
         let state = gate.state.clone();
-        api.script(move |n, _| match end {
-            End::Signal(_) => (n >= at).then_some(GithubFault::Primary { reset_in: 3_600 }),
-            End::Limit => (n >= at).then_some(GithubFault::Primary { reset_in: 86_400 }),
-            End::Death | End::LongDeath => {
-                if n == at {
-                    state.store(DEAD, Ordering::SeqCst);
-                }
-                None
+        api.script(move |n, _| {
+            if n == at && wait.is_none() {
+                state.store(DEAD, Ordering::SeqCst);
             }
+            wait.filter(|_| n >= at).map(|reset_in| GithubFault::Primary { reset_in })
         });
-        match end {
-            End::Limit => {
-                let outcome = project.run(&["run", "w.yaml", "--cache", &cache]).exits(1);
-                let reasons = ["GitHub's rate limit is used up until 20", "run again later"];
-                says(&flat(&outcome.stderr), &reasons);
-                let plan = project.run(&["plan", "w.yaml", "--cache", &cache]);
-                plan.exits(0).prints(&["PREV_FAILED"]);
+        if let Some(signal) = signal {
+            let command = ["run", "w.yaml", "--format", "json", "--cache", cache];
+            let running = Running::start(project.command(&command));
+            wait_for("the end of the search", || api.searches().len() > at);
+            thread::sleep(Duration::from_millis(300));
+            let asked = Instant::now();
+            running.signal(signal);
+            let outcome = running.finish();
+            assert!(asked.elapsed() < patience(2), "{cache}: {:?}", asked.elapsed());
+            if signal == "INT" {
+                assert_eq!(outcome.finished()["status"], "interrupted", "{outcome}");
+                let told = activities(&outcome);
+                assert_eq!(told.last().unwrap().starts_with("waiting 36"), wait.is_some());
             }
-            End::LongDeath => {
-                let outcome = project.run(&["run", "w.yaml", "--cache", &cache]).exits(1);
-                assert!(outcome.stdout.is_empty(), "{outcome}");
-                let reasons = ["GitHub cannot be reached", "8 tries", "run again later"];
-                says(&flat(&outcome.stderr), &reasons);
-            }
-            End::Signal(_) | End::Death => {
-                let signal = if let End::Signal(name) = end { name } else { "INT" };
-                let command = ["run", "w.yaml", "--format", "json", "--cache", &cache];
-                let running = Running::start(project.command(&command));
-                wait_for("the end of the search", || api.searches().len() > at);
-                thread::sleep(Duration::from_millis(300));
-                let asked = Instant::now();
-                running.signal(signal);
-                let outcome = running.finish();
-                assert!(asked.elapsed() < patience(2), "{end:?}: {:?}", asked.elapsed());
-                if signal == "INT" {
-                    let ended = (outcome.code, outcome.finished()["status"].clone());
-                    assert_eq!(ended, (Some(130), "interrupted".into()), "{end:?}");
-                }
-                if end == End::Signal("INT") {
-                    let told = activities(&outcome);
-                    assert!(told.last().unwrap().starts_with("waiting 36"), "{told:?}");
-                }
-            }
+        } else {
+            let outcome = project.run(&["run", "w.yaml", "--cache", cache]).exits(1);
+            let reasons = ["GitHub's rate limit is used up until 20", "run again later"];
+            says(&flat(&outcome.stderr), &reasons);
+            let plan = project.run(&["plan", "w.yaml", "--cache", cache]);
+            plan.exits(0).prints(&["PREV_FAILED"]);
         }
         let before = api.searches();
-        assert!(before.len() == at + 1 || end == End::LongDeath, "{end:?}: asked while it waits");
+        assert!(wait.is_none() || before.len() == at + 1, "{cache}: asked while it waits");
         api.forget();
         api.script(|_, _| None);
         gate.set(OPEN);
-        let again = project.run_ok(&["--cache", &cache]);
-        assert_eq!(again.digests(), undisturbed.digests(), "{end:?}");
+        assert_eq!(project.run_ok(&["--cache", cache]).digests(), undisturbed.digests());
         // No finished slice is asked again: of what was asked before, only the last query may be.
         let (last, after) = (&before.last().unwrap().0, api.searches());
         let twice: Vec<_> = after.iter().filter(|s| s.0 != *last && before.contains(s)).collect();
-        assert!(twice.is_empty(), "{end:?}: asked again: {twice:?}");
+        assert!(twice.is_empty(), "{cache}: asked again: {twice:?}");
         assert!(
             before.len() > 6 && after.len() < all - 2,
             "{} {} {all}",
             before.len(),
             after.len()
         );
-        project.verifies(&cache);
+        project.verifies(cache);
     }
-}
-
-#[test]
-fn a_search_that_ends_early_is_resumed() {
-    resumed(&[End::Signal("INT"), End::Signal("KILL"), End::Limit, End::Death]);
-}
-
-#[test]
-#[ignore = "takes the two minutes after which a network is given up"]
-fn a_server_that_stays_dead_is_an_error_with_help() {
-    resumed(&[End::LongDeath]);
 }
 
 #[test]

@@ -147,30 +147,25 @@ fn laid_out(language: &Language) -> Option<Language> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
-    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
     use tree_sitter::{Node, Parser, Tree};
 
     use super::*;
     use crate::library::python_files;
     use crate::parse::nodes;
 
-    fn plain() -> Language {
-        tree_sitter_python::LANGUAGE.into()
-    }
-
     #[test]
     fn every_state_has_the_entries_that_were_generated() {
-        let (plain, laid_out) = (plain(), language());
+        let (plain, laid_out) = (Language::from(tree_sitter_python::LANGUAGE), language());
         assert_ne!(plain, *laid_out);
         let symbols = u16::try_from(generated(&plain).unwrap().symbol_count).unwrap();
         let states = u16::try_from(plain.parse_state_count()).unwrap();
         for state in 0..states {
-            let lookahead = |language: &Language| {
-                let mut symbols: Vec<u16> = language.lookahead_iterator(state).unwrap().collect();
-                symbols.sort_unstable();
-                symbols
-            };
-            assert_eq!(lookahead(&plain), lookahead(laid_out), "{state}");
+            let lookahead =
+                |language: &Language| language.lookahead_iterator(state).unwrap().collect();
+            let [one, other]: [BTreeSet<u16>; 2] = [&plain, laid_out].map(lookahead);
+            assert_eq!(one, other, "{state}");
             for symbol in 0..symbols {
                 let next = |language: &Language| language.next_state(state, symbol);
                 assert_eq!(next(&plain), next(laid_out), "{state} {symbol}");
@@ -188,7 +183,7 @@ mod tests {
     }
 
     fn trees(text: &str) -> [Tree; 2] {
-        [plain(), language().clone()].map(|language| {
+        [tree_sitter_python::LANGUAGE.into(), language().clone()].map(|language: Language| {
             let mut parser = Parser::new();
             parser.set_language(&language).unwrap();
             parser.parse(text, None).unwrap()
@@ -212,17 +207,5 @@ mod tests {
             files += 1;
         }
         assert!(files > 300 && errors > 100, "{files} files, {errors} texts with errors");
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(2_000))]
-
-        #[test]
-        fn noise_has_the_same_trees(
-            text in "((def f\\(|return |match |case |if |else|lambda |class |x|1|'|\"\"\"|=|:|\\(|\\)|\\[|\\{|,|\\*|\n|    |print |await |@|f'\\{)){0,40}",
-        ) {
-            let [one, other] = trees(&text);
-            prop_assert_eq!(properties(&one), properties(&other));
-        }
     }
 }
