@@ -95,7 +95,7 @@ fn damage(project: &Project, cache: &str, part: &Path, sixteenths: usize) {
 fn no_row_is_read_from_a_damaged_part_and_sound_ones_are_read_beside_it() {
     let project = project(7_000).ran().with("data.jsonl", methods(7_000, |row| row % 100 != 1));
     let fresh = project.run_ok(&["--cache", "fresh"]);
-    for at in 0..8 {
+    for at in [0, 3, 7] {
         let cache = format!("cache-{at}");
         project.sh(&format!("cp -r cache {cache}")).exits(0);
         let parts = files_below(&project.path(&format!("{cache}/memo")));

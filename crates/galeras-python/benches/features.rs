@@ -4,9 +4,9 @@
 //!
 //! FOLDER is searched for Python files: a clone, or the standard library (`python3 -c 'import os;
 //! print(os.path.dirname(os.__file__))'`). Each round (5 by default) runs these over the texts of
-//! all methods on one thread: tree-sitter alone; our parse, with its limits; both on the first half
-//! of each text, which has errors; the features; the size metrics alone. Prints the least processor
-//! time of each, nanoseconds per byte, and the ratio to tree-sitter.
+//! all methods on one thread: tree-sitter alone; our parse, with its limits and table; both on the
+//! first half of each text, which has errors; the features; the size metrics alone. Prints the
+//! least processor time of each, nanoseconds per byte, and the ratio to tree-sitter.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use std::hint::black_box;

@@ -54,6 +54,8 @@ fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
         let range = Range { low: 0.0, high: if most > 0.0 { most } else { 1.0 }, log: false };
         let axis = range.axis(panel.area.x, panel.area.right());
         let pitch = panel.area.height / names;
+        // Of stages that are lower than a line of text, one in so many has its numbers.
+        let every = (SMALL * LEADING / pitch).ceil().max(1.0) as usize;
         for stage in stages(sheet.table, i) {
             let top = panel.area.y + pitch * stage.row.x_name as f64;
             let thick = (pitch * if reasons { 0.46 } else { 0.66 }).min(24.0);
@@ -72,7 +74,9 @@ fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
                 let rest = Area { width: right - area.x, ..area };
                 sheet.svg.rect(rest, Fill::solid(sheet.look.panel), None);
             }
-            numbers(sheet, &stage, right + beside, middle, shares > 1.0);
+            if stage.row.x_name % every == 0 {
+                numbers(sheet, &stage, right + beside, middle, shares > 1.0);
+            }
             let gone = stage.lost.filter(|l| *l > 0.0).map(|l| format!("−{}", whole(l)));
             let lost = match (gone, &stage.row.label) {
                 (Some(gone), Some(why)) => Some(format!("{gone} {why}")),
