@@ -27,7 +27,7 @@ use rustix::process::{
 };
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-use crate::namespaces::{self, DEVICES};
+use crate::namespaces::{self, DEVICES, ZERO};
 use crate::outcome::{Ending, Usage};
 use crate::process_tree::{output_is_released, tasks_of_user};
 use crate::protocol::{self, Failure, LandlockSupport, Launch, Message, Step};
@@ -195,6 +195,7 @@ fn confine(launch: &Launch, bytes: &[u8]) -> Result<(LandlockSupport, bool), Fai
     if confinement.seccomp {
         let gaps = Gaps {
             network: confinement.network,
+            memory: launch.limits.memory < u64::MAX,
             process: (!confinement.namespaces).then(std::process::id),
             signals: confinement.landlock.is_none_or(|version| version < 6),
             attributes: !confinement.namespaces,
@@ -241,7 +242,10 @@ fn set_limits(launch: &Launch) -> Result<(), Failure> {
         (false, None) => tasks_of_user(rustix::process::getuid().as_raw()),
     };
     for (resource, soft, hard, name) in [
-        (Resource::Core, 0, 0, "core dumps"),
+        // At 0, a crash would still start the program of `core_pattern`, outside and as root.
+        (Resource::Core, 1, 1, "core dumps"),
+        (Resource::Rtprio, 0, 0, "real-time priorities"),
+        (Resource::Nice, 0, 0, "priorities"),
         // The first signal can be ignored, the second cannot.
         (Resource::Cpu, seconds, seconds + 1, "processor time"),
         (Resource::Data, limits.memory, limits.memory, "memory"),
@@ -286,6 +290,8 @@ fn restrict_files(
             .add_rules(path_beneath_rules(readable, AccessFs::from_read(abi)))?
             .add_rules(path_beneath_rules(writable, AccessFs::from_all(abi)))?
             .add_rules(path_beneath_rules(DEVICES, AccessFs::from_file(abi)))?
+            // Written to, it is shared memory that no limit counts.
+            .add_rules(path_beneath_rules([ZERO], AccessFs::ReadFile))?
             // Python finds modules only in a folder that it can list.
             .add_rules(path_beneath_rules(launch.directory.as_ref(), AccessFs::ReadDir))?
             .restrict_self()

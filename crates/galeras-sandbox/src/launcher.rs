@@ -227,10 +227,11 @@ fn end_all(pid: Pid, in_namespaces: bool, running: bool) -> Result<WaitStatus, F
     own.ok_or_else(|| Failure::new("waiting for the program", "its status is unknown"))
 }
 
-/// A user and group that nothing belongs to, other than those of sandboxes that run now.
+/// A user and group that nothing belongs to, other than those of sandboxes that run now: after the numbers that
+/// systemd gives to containers, and SSSD to the users of a domain.
 fn transient_id() -> u32 {
     let pid = std::process::id();
-    let id = 0x6000_0000 + pid;
+    let id = 0x7800_0000 + pid;
     let maps_all = ["uid_map", "gid_map"].iter().all(|name| {
         let map = fs::read_to_string(format!("/proc/self/{name}")).unwrap_or_default();
         map.lines().any(|line| {

@@ -50,6 +50,7 @@
 //! | other processes | a PID namespace; else Landlock's signal scope, or seccomp denies signals to others; seccomp denies `ptrace` |
 //! | staying | the end of the PID namespace; else the launcher adopts orphans and ends them |
 //! | processor time, memory, processes | limits of the kernel for each process; the launcher's watchdog for all together |
+//! | crashes | a limit of core dumps, at which the machine's own program for them is not started |
 //! | disk | a scratch file system in memory with a size; else the watchdog |
 //! | privileges | `no_new_privs`; as root, another user without groups; no capabilities; no new namespaces |
 //! | the kernel | seccomp denies `io_uring`, `bpf`, `userfaultfd`, `perf_event_open`, keyrings, mounts, and system calls that are newer than Linux 6.10 |
@@ -68,7 +69,8 @@
 //! # Differences between machines
 //!
 //! The seccomp filter is the same with and without namespaces, so a program that needs a socket fails
-//! everywhere. Without namespaces, a program also cannot change permissions and times of its own files (if
+//! everywhere, as does one that needs anonymous memory in a shared mapping while its memory is limited: the pages
+//! of it that are not mapped are counted nowhere. Without namespaces, a program also cannot change permissions and times of its own files (if
 //! it is not run by root), has no `/proc` and no `/dev/shm`, and sees its folders under other names, which its
 //! outputs do not show. A linker that sets the permission to execute then fails to: write into a
 //! file of the specification that has it.

@@ -16,9 +16,11 @@ use rustix::mount::{
 use crate::protocol::{Failure, Launch, Readable, Step};
 use crate::specification::{TEMPORARY, WORK};
 
-/// Device files that exist inside.
-pub(crate) const DEVICES: [&str; 5] =
-    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+/// Device files that exist inside, in addition to [`ZERO`].
+pub(crate) const DEVICES: [&str; 4] = ["/dev/null", "/dev/full", "/dev/random", "/dev/urandom"];
+
+/// A device file that programs can only read.
+pub(crate) const ZERO: &str = "/dev/zero";
 
 /// The user that every program is inside a namespace of users.
 const INNER_USER: u32 = 1000;
@@ -173,7 +175,7 @@ fn expose(root: &Path, readable: &Readable) -> io::Result<()> {
 
 fn make_devices(root: &Path) -> io::Result<()> {
     fs::create_dir(root.join("dev"))?;
-    for device in DEVICES {
+    for device in DEVICES.into_iter().chain([ZERO]) {
         let target = root.join(device.trim_start_matches('/'));
         File::create(&target)?;
         mount_bind(device, &target)?;

@@ -84,6 +84,7 @@ struct Stat {
     own: u64,
     waited: u64,
     start: u64,
+    virtual_bytes: u64,
     resident_pages: u64,
 }
 
@@ -97,19 +98,25 @@ fn stat(pid: u32) -> Option<Stat> {
         own: number(11)? + number(12)?,
         waited: number(13)? + number(14)?,
         start: number(19)?,
+        virtual_bytes: number(20)?,
         resident_pages: number(21)?,
     })
 }
 
 /// The memory of processes that share pages, each page counted once. Nothing if it cannot be read.
 fn proportional_memory(pids: &[u32]) -> Option<u64> {
-    let pss = |pid: &u32| {
-        let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-        let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
-        line.split_ascii_whitespace().next()?.parse::<u64>().ok()
-    };
-    Some(pids.iter().map(pss).sum::<Option<u64>>()? << 10)
+    pids.iter().map(|pid| size(*pid, "smaps_rollup", "Pss:")).sum()
 }
+
+/// A size of a process in one of its files in `/proc`.
+fn size(pid: u32, file: &str, name: &str) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/{file}")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(line.split_ascii_whitespace().next()?.parse::<u64>().ok()? << 10)
+}
+
+/// The address space from which tables of pages are measured; those of smaller ones have at most 16 MiB.
+const LARGE: u64 = 8 << 30;
 
 /// Measures the processes of a sandbox and compares them with its limits, which the kernel knows
 /// only for each process.
@@ -142,7 +149,7 @@ impl Watchdog {
         if self.started.elapsed() >= self.limits.wall {
             return Some(Ending::WallTime);
         }
-        let (mut pids, mut pages, mut live) = (Vec::new(), 0, 0);
+        let (mut pids, mut pages, mut tables, mut live) = (Vec::new(), 0, 0, 0);
         for pid in descendants(self.root) {
             let Some(stat) = stat(pid) else { continue };
             self.seen.insert((pid, stat.start), stat.own);
@@ -150,6 +157,10 @@ impl Watchdog {
             if !stat.zombie {
                 pids.push(pid);
                 pages += stat.resident_pages;
+                // The kernel's table of a process's pages: 4 KiB for each 2 MiB that it has looked at.
+                if stat.virtual_bytes > LARGE {
+                    tables += size(pid, "status", "VmPTE:").unwrap_or_default();
+                }
             }
         }
         // A process that ignores SIGCHLD loses the times of its children, and the list of those seen
@@ -157,6 +168,7 @@ impl Watchdog {
         let ticks = live.max(self.seen.values().sum());
         let cpu =
             Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64);
+        self.cpu = self.cpu.max(cpu);
         if cpu >= self.limits.cpu {
             return Some(Ending::CpuTime);
         }
@@ -164,6 +176,7 @@ impl Watchdog {
         if memory > self.limits.memory && pids.len() > 1 {
             memory = proportional_memory(&pids).unwrap_or(memory);
         }
+        memory += tables;
         self.peak_memory = self.peak_memory.max(memory);
         if memory > self.limits.memory {
             return Some(Ending::Memory);

@@ -86,8 +86,7 @@ impl Sandbox {
     /// is always hidden.
     #[must_use]
     pub fn seal(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
-        self.sealed
-            .extend(folders.into_iter().map(|folder| folder.canonicalize().unwrap_or(folder)));
+        self.sealed.extend(folders.into_iter().map(resolved));
         self
     }
 
@@ -134,6 +133,15 @@ impl Sandbox {
             return refuse("it contains your home folder; name the folder inside that they need");
         }
         Ok(())
+    }
+}
+
+/// The path without links. Its last parts need not exist yet.
+fn resolved(path: PathBuf) -> PathBuf {
+    let found = path.ancestors().find_map(|there| Some((there, there.canonicalize().ok()?)));
+    match found.map(|(there, real)| path.strip_prefix(there).map(|rest| real.join(rest))) {
+        Some(Ok(real)) => real,
+        _ => path,
     }
 }
 
@@ -304,6 +312,12 @@ mod run {
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Outcome> {
         specification.check()?;
+        if sandbox.confinement.network && !sandbox.confinement.seccomp {
+            // Nothing else denies sockets of other kinds, such as those of services of this machine.
+            return Err(SandboxError::Refused(
+                "a program with a network needs seccomp, which this machine does not have".into(),
+            ));
+        }
         let Specification { command, files, environment: variables, limits, .. } = &specification;
         let folder = if sandbox.confinement.namespaces { None } else { Some(scratch_folder()?) };
         let on_disk = |name: &str| folder.as_ref().map(|folder| folder.path().join(name));
