@@ -274,6 +274,11 @@ fn what_a_sandbox_leaves_out_needs_consent_of_its_own() {
     let linked = conditional("files: [linked]", "cat linked").read("w.yaml");
     let asked = project.with("w.yaml", linked).run_program().exits(2);
     assert_eq!(flags(&asked), [format!("read:{}", outside.join("file").display())]);
+    // Hidden files in a folder of the workflow may start other programs.
+    let project = conditional("sandbox: { write: [out] }", "true");
+    let asked = Running::start(project.command_as_typed(&args)).finish().exits(2);
+    let write = format!("write:{}", project.path("out").canonicalize().unwrap().display());
+    assert_eq!(flags(&asked), ["exec", &write]);
     // The rights are a part of the question.
     let project = conditional(with, "python3 -c 'import socket; socket.socket()'");
     project.write("../outside/file", "");

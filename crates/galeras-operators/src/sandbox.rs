@@ -127,7 +127,8 @@ impl SandboxArg {
             Demand::new(format!("sandbox.read[{at}]"), Access::Read { path: base.join(path) })
         });
         let write = settings.write.iter().enumerate().map(|(at, path)| {
-            Demand::new(format!("sandbox.write[{at}]"), Access::Write { path: base.join(path) })
+            let path = base.join(path);
+            Demand::new(format!("sandbox.write[{at}]"), Access::WriteFolder { path })
         });
         network.into_iter().chain(read).chain(write).collect()
     }
@@ -220,7 +221,7 @@ mod tests {
             [
                 ("sandbox.network".into(), Access::Network { command: command() }),
                 ("sandbox.read[0]".into(), Access::Read { path: base.join("../a") }),
-                ("sandbox.write[0]".into(), Access::Write { path: base.join("b") }),
+                ("sandbox.write[0]".into(), Access::WriteFolder { path: base.join("b") }),
             ]
         );
     }
