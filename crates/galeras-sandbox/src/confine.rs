@@ -14,13 +14,13 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, LandlockStatus, Ruleset,
-    RulesetAttr as _, RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope,
-    path_beneath_rules,
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, LandlockStatus,
+    PathBeneath, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetError, RulesetStatus,
+    Scope, path_beneath_rules,
 };
 use nix::sys::resource::{UsageWho, getrusage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::Mode;
+use rustix::fs::{FileType, Mode, fstat};
 use rustix::process::{
     DumpableBehavior, Gid, Resource, Rlimit, Signal, Uid, WaitOptions, WaitStatus,
     set_dumpable_behavior, set_parent_process_death_signal, setrlimit, umask, wait,
@@ -266,7 +266,7 @@ fn set_limits(launch: &Launch) -> Result<(), Failure> {
 fn restrict_files(
     version: i32,
     launch: &Launch,
-    writable: &[&Path],
+    scratch: &[&Path],
 ) -> Result<LandlockSupport, Failure> {
     let abi = ABI::from(version);
     // A probe asks for everything, to learn what there is.
@@ -275,7 +275,14 @@ fn restrict_files(
     let proc = launch.confinement.namespaces.then_some(Path::new("/proc"));
     let readable = launch.readable.iter().map(|readable| readable.real.as_path()).chain(proc);
     let shared = launch.readable.iter().filter(|readable| readable.writable);
-    let writable = shared.map(|readable| readable.real.as_path()).chain(writable.iter().copied());
+    let writable = shared.map(|readable| readable.real.as_path());
+    let rule = |path: &Path, access: BitFlags<AccessFs>| {
+        let opened = namespaces::open_without_links(path).ok()?;
+        let is_folder =
+            fstat(&opened).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_dir());
+        let access = if is_folder { access } else { access & AccessFs::from_file(abi) };
+        Some(Ok::<_, RulesetError>(PathBeneath::new(opened, access)))
+    };
     let restrict = || -> Result<_, RulesetError> {
         let mut ruleset =
             Ruleset::default().set_compatibility(level).handle_access(AccessFs::from_all(abi))?;
@@ -287,8 +294,9 @@ fn restrict_files(
         }
         ruleset
             .create()?
-            .add_rules(path_beneath_rules(readable, AccessFs::from_read(abi)))?
-            .add_rules(path_beneath_rules(writable, AccessFs::from_all(abi)))?
+            .add_rules(readable.filter_map(|path| rule(path, AccessFs::from_read(abi))))?
+            .add_rules(writable.filter_map(|path| rule(path, AccessFs::from_all(abi))))?
+            .add_rules(path_beneath_rules(scratch, AccessFs::from_all(abi)))?
             .add_rules(path_beneath_rules(DEVICES, AccessFs::from_file(abi)))?
             // Written to, it is shared memory that no limit counts.
             .add_rules(path_beneath_rules([ZERO], AccessFs::ReadFile))?

@@ -50,7 +50,7 @@
 //! | other processes | a PID namespace; else Landlock's signal scope, or seccomp denies signals to others; seccomp denies `ptrace` |
 //! | staying | the end of the PID namespace; else the launcher adopts orphans and ends them |
 //! | processor time, memory, processes | limits of the kernel for each process; the launcher's watchdog for all together |
-//! | crashes | a limit of core dumps, at which the machine's own program for them is not started |
+//! | crashes | a limit of core dumps, at which no handler outside is started |
 //! | disk | a scratch file system in memory with a size; else the watchdog |
 //! | privileges | `no_new_privs`; as root, another user without groups; no capabilities; no new namespaces |
 //! | the kernel | seccomp denies `io_uring`, `bpf`, `userfaultfd`, `perf_event_open`, keyrings, mounts, and system calls that are newer than Linux 6.10 |

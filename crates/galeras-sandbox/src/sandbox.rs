@@ -1,6 +1,9 @@
 //! Runs programs: checks the specification, starts the launcher, and reads its outputs.
 
+use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Result, SandboxError};
 use crate::layer::Layer;
@@ -32,6 +35,8 @@ pub struct Sandbox {
     confinement: crate::protocol::Confinement,
     layers: Vec<Layer>,
     sealed: Vec<PathBuf>,
+    /// The paths of earlier runs, and where links led from them.
+    known: Arc<Mutex<BTreeMap<PathBuf, PathBuf>>>,
 }
 
 impl Sandbox {
@@ -67,6 +72,7 @@ impl Sandbox {
             policy,
             layers,
             sealed: Vec::new(),
+            known: Arc::default(),
         })
     }
 
@@ -110,6 +116,20 @@ impl Sandbox {
     #[cfg(not(target_os = "linux"))]
     pub fn run(&self, _: Specification, _: &dyn Fn() -> bool) -> Result<Outcome> {
         Err(SandboxError::Refused("programs can be run only on Linux".into()))
+    }
+
+    /// The path without links, as in the first run: a program that writes must not lead the next one elsewhere.
+    fn real(&self, path: &Path) -> io::Result<PathBuf> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let real = match known.get(path) {
+            Some(real) => real.clone(),
+            None => path.canonicalize()?,
+        };
+        if real.canonicalize()? != real {
+            return Err(io::Error::other("a part of it has become a link"));
+        }
+        known.insert(path.to_owned(), real.clone());
+        Ok(real)
     }
 
     /// Refuses a folder that would show what is to be hidden.
@@ -262,7 +282,7 @@ mod run {
         let failed = |error: io::Error| {
             SandboxError::Invalid(format!("cannot read `{}`: {error}", path.display()))
         };
-        let real = path.canonicalize().map_err(failed)?;
+        let real = sandbox.real(path).map_err(failed)?;
         if !path.is_absolute() {
             let message = format!("`{}` must be an absolute path", path.display());
             return Err(SandboxError::Invalid(message));

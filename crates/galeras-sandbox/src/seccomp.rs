@@ -266,7 +266,7 @@ fn rules(gaps: Gaps) -> Result<BTreeMap<c_long, Vec<SeccompRule>>, BackendError>
         deny(libc::SYS_ioctl, vec![argument(1, Eq, request)?])?;
     }
 
-    // A machine may start a program of its own when one crashes, but not at this limit (see `set_limits`).
+    // A crash may start a handler outside, but not at this limit (see `set_limits`).
     deny(SETRLIMIT, vec![argument(0, Eq, CORE)?])?;
     let changes = SeccompCondition::new(2, SeccompCmpArgLen::Qword, Ne, 0)?;
     deny(libc::SYS_prlimit64, vec![argument(1, Eq, CORE)?, changes])?;
