@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use galeras_base::terminal_escape::shell_word;
 use galeras_operator::{Access, ArgError, Demand, LowerContext, StepError};
-use galeras_sandbox::{Launcher, Layer, Machine, Policy, Sandbox, SandboxError, Specification};
+use galeras_sandbox::{Launcher, Machine, Policy, Sandbox, SandboxError, Specification};
 use galeras_workflow::code::Code;
 
 /// The confinement of the programs.
@@ -166,11 +166,6 @@ pub(crate) fn sandbox_failed(error: SandboxError) -> StepError {
         SandboxError::Cancelled => StepError::interrupted(),
         other => StepError::new(other.to_string()),
     }
-}
-
-/// The layers in a table or a message: `no_new_privs, landlock_files, …`.
-pub fn layer_names(layers: &[Layer]) -> String {
-    layers.iter().map(|layer| layer.name()).collect::<Vec<_>>().join(", ")
 }
 
 static LAUNCHER: OnceLock<Launcher> = OnceLock::new();
