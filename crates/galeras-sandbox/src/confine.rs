@@ -21,6 +21,7 @@ use landlock::{
 use nix::sys::resource::{UsageWho, getrusage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Mode, fstat};
+use rustix::io::Errno;
 use rustix::process::{
     DumpableBehavior, Gid, Resource, Rlimit, Signal, Uid, WaitOptions, WaitStatus,
     set_dumpable_behavior, set_parent_process_death_signal, setrlimit, umask, wait,
@@ -77,9 +78,11 @@ fn run(
     let started = Instant::now();
     let child = command.spawn().map_err(not_started)?;
     loop {
-        let Some((pid, status)) = wait(WaitOptions::empty()).step("waiting for the program")?
-        else {
-            continue;
+        let (pid, status) = match wait(WaitOptions::empty()) {
+            Ok(Some(ended)) => ended,
+            // The program can send a signal that the standard library handles.
+            Ok(None) | Err(Errno::INTR) => continue,
+            Err(error) => return Err(Failure::new("waiting for the program", error)),
         };
         if pid.as_raw_nonzero().get().unsigned_abs() == child.id() {
             let usage = usage_of_children(started.elapsed());

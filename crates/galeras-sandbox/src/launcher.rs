@@ -124,7 +124,7 @@ fn run(
     let usage = watchdog.complete(confine::usage_of_children(started.elapsed()));
     if let Some(Stop::CallerGone) = stop {
         if let (Some(folder), true) = (&launch.folder, confine::is_closed(socket)) {
-            let _ = fs::remove_dir_all(folder);
+            process_tree::remove_folder(folder);
         }
         return Ok(Message::Cancelled);
     }

@@ -62,9 +62,10 @@
 //!
 //! Not promised: protection against flaws of the kernel; secrecy of what can be measured from inside
 //! (the load of the machine, its model of processor, the clock); without a mount namespace, secrecy of
-//! the names, sizes and times of files; memory of the kernel itself, such as that of pipes, which only
-//! cgroups count; equal *times*. Measured memory and processor time are compared with their limits every
-//! 20 ms, so that a program can exceed them for that long.
+//! the names, sizes and times of files, and a limit of space for deleted files that are only mapped; memory
+//! of the kernel itself, such as that of pipes, which only cgroups count; equal *times*. Measured memory and
+//! processor time are compared with their limits every 20 ms, so that a program can exceed them for that
+//! long.
 //!
 //! # Differences between machines
 //!

@@ -1,9 +1,11 @@
 //! The processes of a sandbox, as `/proc` shows them to the launcher: finding, measuring, ending.
 
 use std::collections::HashMap;
-use std::fs;
-use std::os::unix::fs::MetadataExt as _;
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -200,19 +202,28 @@ impl Watchdog {
         }
     }
 
-    /// The time until the next check.
+    /// The time until the next check. Programs without limits may run for days.
     pub(crate) fn pause(&self) -> Duration {
-        Self::INTERVAL.min(self.limits.wall.saturating_sub(self.started.elapsed()))
+        let times = if self.limits.memory == u64::MAX { 20 } else { 1 };
+        (Self::INTERVAL * times).min(self.limits.wall.saturating_sub(self.started.elapsed()))
     }
 
     /// Returns true if the scratch folder, which is on a file system without a limit, holds too much.
     pub(crate) fn files_exceed_the_limit(&self, pids: &[u32]) -> bool {
+        use io::ErrorKind::{NotADirectory, NotFound};
+
         let Some(folder) = &self.folder else { return false };
         let Ok(device) = fs::symlink_metadata(folder).map(|data| data.dev()) else { return false };
         let (mut bytes, mut files) = (0, 0);
         let mut folders = vec![folder.clone()];
         while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let entries = match fs::read_dir(folder) {
+                Ok(entries) => entries,
+                Err(error) if [NotFound, NotADirectory].contains(&error.kind()) => continue,
+                // Too deep, or hidden on purpose: it may hold anything.
+                Err(_) => return true,
+            };
+            for entry in entries.flatten() {
                 let Ok(data) = entry.metadata() else { continue };
                 files += 1;
                 bytes += data.blocks() * 512;
@@ -235,6 +246,28 @@ impl Watchdog {
             }
         }
         bytes + nameless.values().sum::<u64>() > self.limits.scratch
+    }
+}
+
+/// Removes the scratch folder of programs that have ended, also what they have hidden or nested deeply.
+pub(crate) fn remove_folder(folder: &Path) {
+    let mut folders = vec![folder.to_owned()];
+    let mut next = 0;
+    while let Some(folder) = folders.get(next).cloned() {
+        next += 1;
+        let _ = fs::set_permissions(&folder, Permissions::from_mode(0o700));
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push(entry.path());
+            } else {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+    folders.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
+    if folder.exists() {
+        // Paths that are too long for the kernel.
+        let _ = Command::new("rm").arg("-rf").arg(folder).status();
     }
 }
 

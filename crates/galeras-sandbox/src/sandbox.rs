@@ -187,6 +187,7 @@ mod run {
     use crate::launcher::VERB;
     use crate::machine::{Launcher, Machine};
     use crate::outcome::{Captured, Clip, Ending, Outcome};
+    use crate::process_tree::remove_folder;
     use crate::protocol::{self, Confinement, Failure, FileHeader, Launch, Message, Readable};
     use crate::specification::{
         Input, NETWORK_PATHS, Output, SYSTEM_PATHS, Specification, TEMPORARY, WORK, environment,
@@ -407,6 +408,9 @@ mod run {
         let mut outputs = Outputs::new(&mut child, limits.output);
         let report = outputs.read(&socket, limits.output_total, cancelled);
         let _ = child.wait();
+        if let Some(folder) = folder {
+            remove_folder(folder.path());
+        }
         let [stdout, stderr] = outputs.finish(&names);
         let (ending, usage) = match report? {
             (Message::Done { ending, usage }, Interruption::None) => (ending, usage),

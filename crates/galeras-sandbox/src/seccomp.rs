@@ -271,6 +271,12 @@ fn rules(gaps: Gaps) -> Result<BTreeMap<c_long, Vec<SeccompRule>>, BackendError>
     let changes = SeccompCondition::new(2, SeccompCmpArgLen::Qword, Ne, 0)?;
     deny(libc::SYS_prlimit64, vec![argument(1, Eq, CORE)?, changes])?;
 
+    if gaps.process.is_none() {
+        // The first process of the namespace, which reports.
+        let changes = SeccompCondition::new(2, SeccompCmpArgLen::Qword, Ne, 0)?;
+        deny(libc::SYS_prlimit64, vec![argument(0, Eq, 1)?, changes])?;
+    }
+
     if gaps.memory {
         // What is written there stays in memory when all but one page of it are unmapped.
         let shared = u64::from((libc::MAP_SHARED | libc::MAP_ANONYMOUS).unsigned_abs());

@@ -401,7 +401,8 @@ fn a_killed_caller_leaves_nothing() {
 fn nothing_is_left_in_the_folder_for_temporary_files() {
     let before = folders().len();
     let sandbox = &sandboxes()[1];
-    for script in ["mkdir -p a/b; chmod 0 a/b", "exit 1", "kill -9 $$"] {
+    let nested = "i=0; while [ $i -lt 1100 ]; do mkdir a; cd a; i=$((i + 1)); done";
+    for script in ["mkdir -p a/b; chmod 0 a/b", "mkdir -m 0 a", nested, "exit 1", "kill -9 $$"] {
         let _ = run(sandbox, shell(script));
     }
     assert!(folders().len() <= before + 1, "{:?}", folders());

@@ -147,6 +147,12 @@ int main(void) {
 attempt(resource.setrlimit, resource.RLIMIT_CORE, (0, 0))"),
     ("moves another process", Python, &[Exited(1)], "attempt(os.sched_setaffinity, @VICTIM@, {0})"),
     // Staying.
+    ("interrupts the process that reports", Python, &[Exited(7)], "
+for number in (signal.SIGSEGV, signal.SIGBUS):
+    try: os.kill(1, number)
+    except OSError: pass
+time.sleep(0.1); sys.exit(7)"),
+    ("limits the process that reports", Python, &[Exited(1)], "attempt(resource.prlimit, 1, resource.RLIMIT_CPU, (0, 0))"),
     ("leaves a daemon", Python, &[Exited(0)], "
 if os.fork() == 0:
     os.setsid()
@@ -263,6 +269,14 @@ escaped('')"),
 kept = []
 for i in range(100):
     f = open('f', 'wb'); os.unlink('f'); f.write(b'x' * 4_000_000); f.flush(); kept.append(f)
+escaped('')"),
+    ("fills the disk where its path is too long", Python, &[Exited(1), Scratch], "
+for i in range(20): os.mkdir('x' * 250); os.chdir('x' * 250)
+for i in range(1000): open(f'f{i}', 'wb').write(b'x' * 4_000_000)
+escaped('')"),
+    ("fills the disk where nobody can look", Python, &[Exited(1), Scratch], "
+os.mkdir('x', 0o300); os.chdir('x')
+for i in range(1000): open(f'f{i}', 'wb').write(b'x' * 4_000_000)
 escaped('')"),
     ("writes a large file", Python, &[Exited(1)], "open('f', 'wb').write(b'x' * 9_000_000); escaped('')"),
     ("makes a large sparse file", Python, &[Exited(1)], "os.close(os.open('f', os.O_CREAT)); attempt(os.truncate, 'f', 1 << 40)"),
