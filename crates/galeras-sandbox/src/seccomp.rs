@@ -239,6 +239,11 @@ fn rules(gaps: Gaps) -> Result<BTreeMap<c_long, Vec<SeccompRule>>, BackendError>
             .map(|family| argument(0, Ne, u64::from(family.unsigned_abs())));
         let internet = internet.into_iter().collect::<Result<Vec<_>, _>>()?;
         deny(libc::SYS_socket, internet)?;
+        // Rare protocols would load rarely tested parts of the kernel.
+        let usual = [0, libc::IPPROTO_TCP, libc::IPPROTO_UDP]
+            .map(|protocol| argument(2, Ne, u64::from(protocol.unsigned_abs())));
+        let usual = usual.into_iter().collect::<Result<Vec<_>, _>>()?;
+        deny(libc::SYS_socket, usual)?;
     }
 
     // Pairs of connected streams and sequences are pipes. A datagram socket could send elsewhere.
@@ -264,6 +269,11 @@ fn rules(gaps: Gaps) -> Result<BTreeMap<c_long, Vec<SeccompRule>>, BackendError>
     // Typing into a terminal.
     for request in [0x5412, 0x541c] {
         deny(libc::SYS_ioctl, vec![argument(1, Eq, request)?])?;
+    }
+
+    // Leases and notices of files: others that open such a file would wait.
+    for command in [libc::F_SETLEASE, libc::F_NOTIFY] {
+        deny(libc::SYS_fcntl, vec![argument(1, Eq, u64::from(command.unsigned_abs()))?])?;
     }
 
     // A crash may start a handler outside, but not at this limit (see `set_limits`).

@@ -145,6 +145,9 @@ int main(void) {
     return 1; }"),
     ("makes a crash start a program outside", Python, &[Exited(1)], "
 attempt(resource.setrlimit, resource.RLIMIT_CORE, (0, 0))"),
+    ("lets others wait for a file", Python, &[Exited(1)], "
+import fcntl
+attempt(fcntl.fcntl, os.open('f', os.O_CREAT | os.O_RDONLY), 1024, fcntl.F_RDLCK)"),
     ("moves another process", Python, &[Exited(1)], "attempt(os.sched_setaffinity, @VICTIM@, {0})"),
     // Staying.
     ("interrupts the process that reports", Python, &[Exited(7)], "
