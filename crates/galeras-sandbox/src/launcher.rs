@@ -124,7 +124,11 @@ fn run(
     let usage = watchdog.complete(confine::usage_of_children(started.elapsed()));
     if let Some(Stop::CallerGone) = stop {
         if let (Some(folder), true) = (&launch.folder, confine::is_closed(socket)) {
-            process_tree::remove_folder(folder);
+            match launch.confinement.landlock {
+                Some(_) => process_tree::remove_folder(folder),
+                // A wrapper may have left a process that puts links there.
+                None => drop(fs::remove_dir_all(folder)),
+            }
         }
         return Ok(Message::Cancelled);
     }

@@ -249,7 +249,8 @@ impl Watchdog {
     }
 }
 
-/// Removes the scratch folder of programs that have ended, also what they have hidden or nested deeply.
+/// Removes the scratch folder, also what is hidden in it or nested deeply. No program that could put links there
+/// may be left.
 pub(crate) fn remove_folder(folder: &Path) {
     let mut folders = vec![folder.to_owned()];
     let mut next = 0;

@@ -408,7 +408,10 @@ mod run {
         let mut outputs = Outputs::new(&mut child, limits.output);
         let report = outputs.read(&socket, limits.output_total, cancelled);
         let _ = child.wait();
-        if let Some(folder) = folder {
+        // Of a wrapper, a process may be left, which could put links there. The folder's own end knows that.
+        if let (Policy::Auto, Some(folder), Ok((Message::Done { .. }, _))) =
+            (&sandbox.policy, &folder, &report)
+        {
             remove_folder(folder.path());
         }
         let [stdout, stderr] = outputs.finish(&names);
