@@ -408,7 +408,7 @@ mod run {
         let mut outputs = Outputs::new(&mut child, limits.output);
         let report = outputs.read(&socket, limits.output_total, cancelled);
         let _ = child.wait();
-        // Of a wrapper, a process may be left, which could put links there. The folder's own end knows that.
+        // Of a wrapper, a process may be left that puts links there. `TempDir` does not follow them.
         if let (Policy::Auto, Some(folder), Ok((Message::Done { .. }, _))) =
             (&sandbox.policy, &folder, &report)
         {
