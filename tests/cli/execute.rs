@@ -195,6 +195,8 @@ def f(x): return Pair(x, datetime(2020, 1, 2, 3))", "
 from datetime import datetime
 assert f(1) == (1, datetime(2020, 1, 2, 3))
 assert f(1).a == 1", ("passed", 2, 2)),
+    ("large values that are given back", "def f(x): return 'x' * (9 << 20)\ndef g(x): return 1",
+     "assert g(4 * f(1)) == 1", ("out_of_memory", 0, 1)),
     ("tests that hide the end of the program", "import os\ndef f(x): os._exit(0)", "try: f(1)\nexcept: pass\nassert True", ("failed", 0, 1)),
 ];
 

@@ -13,6 +13,8 @@ import types
 
 
 MOST_MEMORY = 2 << 30
+# Galeras passes no larger message on: see `judge.rs`.
+MOST_BYTES = (64 << 20) - 1
 
 # Names that tests use as those of modules. If a program has imported one, tests get it as well, but not
 # what the program calls so.
@@ -119,7 +121,10 @@ class Tests:
     def exchange(self, text):
         if self.gone:
             raise Gone
-        self.channel.send(b"A" + text.encode())
+        request = text.encode()
+        if len(request) > MOST_BYTES:
+            raise MemoryError("a value of more than 64 MiB cannot be given to the answer")
+        self.channel.send(b"A" + request)
         frame = self.channel.receive()
         if frame is None or frame[:1] != b"R":
             self.gone = True
@@ -284,7 +289,7 @@ class Tests:
             text = ""
         text = f"{type(error).__name__}: {text}" if text else type(error).__name__
         if line is not None:
-            source = self.source.split("\n")[line - 1].strip()
+            source = self.source.split("\n")[line - 1].strip()[:200]
             text = f"{text} (line {line} of the tests: {source})"
         if isinstance(error, MemoryError):
             return ["out_of_memory", passed, total, text]
