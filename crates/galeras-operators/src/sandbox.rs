@@ -151,11 +151,39 @@ impl SandboxArg {
         Ok(sandbox.seal(cx.sealed.iter().cloned()))
     }
 
-    /// Lets a program read and write the folders of the argument.
-    pub(crate) fn show_folders(&self, base: &Path, specification: &mut Specification) {
+    /// Lets a program also read and write the folders of the argument.
+    ///
+    /// # Errors
+    /// If one of its paths leads to a place that the user did not allow: since the step began, a program of
+    /// another one may have put a link there.
+    pub(crate) fn show_folders(
+        &self,
+        cx: &LowerContext,
+        base: &Path,
+        sandbox: &Sandbox,
+        specification: &mut Specification,
+    ) -> Result<(), StepError> {
+        let Specification { readable, writable, .. } = specification;
         if let Self::Settings(settings) = self {
-            specification.readable.extend(settings.read.iter().map(|path| base.join(path)));
-            specification.writable.extend(settings.write.iter().map(|path| base.join(path)));
+            readable.extend(settings.read.iter().map(|path| base.join(path)));
+            writable.extend(settings.write.iter().map(|path| base.join(path)));
+        }
+        let resolved = |path: &PathBuf| sandbox.resolve(path).map_err(sandbox_failed);
+        let read = readable.iter().map(|path| {
+            let path = resolved(path)?;
+            Ok::<_, StepError>(Access::Read { path })
+        });
+        let write = writable.iter().map(|path| {
+            let path = resolved(path)?;
+            Ok::<_, StepError>(Access::WriteFolder { path })
+        });
+        let accesses = read.chain(write).collect::<Result<Vec<Access>, _>>()?;
+        match accesses.iter().find_map(|access| cx.env.consent.refusal(access)) {
+            None => Ok(()),
+            Some(refused) => {
+                let message = format!("the step {}", refused.message);
+                Err(StepError::new(message).help(refused.help))
+            }
         }
     }
 }

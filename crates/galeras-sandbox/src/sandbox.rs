@@ -118,15 +118,19 @@ impl Sandbox {
         Err(SandboxError::Refused("programs can be run only on Linux".into()))
     }
 
-    /// The path without links, as in the first run: a program that writes must not lead the next one elsewhere.
-    fn real(&self, path: &Path) -> io::Result<PathBuf> {
+    /// The path without links that programs see for this one. It stays the same: a program that writes must not
+    /// lead the next one elsewhere.
+    pub fn resolve(&self, path: &Path) -> Result<PathBuf> {
+        let failed = |error: io::Error| {
+            SandboxError::Invalid(format!("cannot read `{}`: {error}", path.display()))
+        };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let real = match known.get(path) {
             Some(real) => real.clone(),
-            None => path.canonicalize()?,
+            None => path.canonicalize().map_err(failed)?,
         };
-        if real.canonicalize()? != real {
-            return Err(io::Error::other("a part of it has become a link"));
+        if real.canonicalize().map_err(failed)? != real {
+            return Err(failed(io::Error::other("a part of it has become a link")));
         }
         known.insert(path.to_owned(), real.clone());
         Ok(real)
@@ -283,7 +287,7 @@ mod run {
         let failed = |error: io::Error| {
             SandboxError::Invalid(format!("cannot read `{}`: {error}", path.display()))
         };
-        let real = sandbox.real(path).map_err(failed)?;
+        let real = sandbox.resolve(path)?;
         if !path.is_absolute() {
             let message = format!("`{}` must be an absolute path", path.display());
             return Err(SandboxError::Invalid(message));
