@@ -70,11 +70,11 @@
 //! # Differences between machines
 //!
 //! The seccomp filter is the same with and without namespaces, so a program that needs a socket fails
-//! everywhere, as does one that needs anonymous memory in a shared mapping while its memory is limited: the pages
-//! of it that are not mapped are counted nowhere. Without namespaces, a program also cannot change permissions and times of its own files (if
-//! it is not run by root), has no `/proc` and no `/dev/shm`, and sees its folders under other names, which its
-//! outputs do not show. A linker that sets the permission to execute then fails to: write into a
-//! file of the specification that has it.
+//! everywhere, as does one that needs anonymous memory in a shared mapping while its memory is limited: the
+//! pages of it that are not mapped are counted nowhere. Without namespaces, a program also cannot change
+//! permissions and times of its own files (if it is not run by root), has no `/proc` and no `/dev/shm`, and
+//! sees its folders under other names, which its outputs do not show. A linker that sets the permission to
+//! execute then fails to: write into a file of the specification that has it.
 
 // Other systems refuse to run programs, and need only the types.
 #![cfg_attr(not(target_os = "linux"), allow(dead_code))]
